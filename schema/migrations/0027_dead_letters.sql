@@ -1,0 +1,18 @@
+-- Messages that could not be stored, with the reason. Sorted by arrival, then id: the keyset of the list.
+CREATE TABLE IF NOT EXISTS dead_letters
+(
+    id UInt64,
+    received_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    protocol LowCardinality(String),
+    source LowCardinality(String),
+    reason LowCardinality(String),
+    detail String CODEC(ZSTD(1)),
+    line UInt32 CODEC(ZSTD(1)),
+    raw String CODEC(ZSTD(3))
+)
+ENGINE = {{engine:MergeTree}}
+PARTITION BY toDate(received_at)
+ORDER BY (received_at, id)
+TTL toDateTime(received_at) + INTERVAL {{retention_days}} DAY
+SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000,
+    fsync_after_insert = 1, fsync_part_directory = 1

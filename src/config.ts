@@ -1,0 +1,316 @@
+import { availableParallelism } from 'node:os'
+
+/** A setting that stops the start; the text names the setting, the value's fault and what would do. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+export interface RateLimit {
+  readonly count: number
+  readonly seconds: number
+}
+
+interface Setting<T> {
+  readonly env: string
+  /** the default as a person would write it; '' = unset */
+  readonly fallback: string
+  readonly doc: string
+  /** secrets are not echoed in errors */
+  readonly secret: boolean
+  parse(text: string): T
+}
+
+const fail = (setting: string, problem: string): never => {
+  throw new ConfigError(`${setting}${problem}`)
+}
+
+const text = (env: string, fallback: string, doc: string): Setting<string> => ({
+  env,
+  fallback,
+  doc,
+  secret: false,
+  parse: (value) => value,
+})
+
+const integer = (
+  env: string,
+  fallback: number,
+  range: readonly [number, number],
+  doc: string,
+): Setting<number> => ({
+  env,
+  fallback: String(fallback),
+  doc,
+  secret: false,
+  parse: (value) => {
+    const n = /^-?\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+    if (n >= range[0] && n <= range[1]) return n
+    return fail(env, `=${value} is not an integer in ${range[0]}..${range[1]}`)
+  },
+})
+
+const choice = <const T extends string>(
+  env: string,
+  fallback: NoInfer<T>,
+  values: readonly T[],
+  doc: string,
+): Setting<T> => ({
+  env,
+  fallback,
+  doc,
+  secret: false,
+  parse: (value) =>
+    values.find((v) => v.toLowerCase() === value.toLowerCase()) ??
+    fail(env, `=${value} is not one of ${values.join(', ')}`),
+})
+
+const boolean = (env: string, fallback: boolean, doc: string): Setting<boolean> => ({
+  env,
+  fallback: String(fallback),
+  doc,
+  secret: false,
+  parse: (value) => {
+    if (/^(true|1|yes|on)$/i.test(value)) return true
+    if (/^(false|0|no|off)$/i.test(value)) return false
+    return fail(env, `=${value} is neither true nor false`)
+  },
+})
+
+const list = (env: string, doc: string): Setting<readonly string[]> => ({
+  env,
+  fallback: '',
+  doc,
+  secret: false,
+  parse: (value) =>
+    value
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+})
+
+const origins = (env: string, doc: string): Setting<readonly string[]> => ({
+  ...list(env, doc),
+  parse: (value) => {
+    const items = list(env, doc).parse(value)
+    for (const item of items) {
+      if (!URL.canParse(item) || new URL(item).origin !== item)
+        fail(env, `: ${item} is not an origin such as https://dash.example.com`)
+    }
+    return items
+  },
+})
+
+const limit = (env: string, fallback: string, doc: string): Setting<RateLimit> => ({
+  env,
+  fallback,
+  doc,
+  secret: false,
+  parse: (value) => {
+    const match = /^(\d{1,9})\/(\d{1,6})$/.exec(value)
+    const [count, seconds] = [Number(match?.[1]), Number(match?.[2])]
+    if (count >= 1 && seconds >= 1) return { count, seconds }
+    return fail(env, `=${value} is not COUNT/SECONDS, such as ${fallback}`)
+  },
+})
+
+const secret = (env: string, minLength: number, doc: string): Setting<string | null> => ({
+  env,
+  fallback: '',
+  doc,
+  secret: true,
+  parse: (value) => {
+    if (value === '') return null
+    if (value.length >= minLength) return value
+    return fail(env, ` has ${value.length} characters; at least ${minLength} are needed`)
+  },
+})
+
+const url = (env: string, protocols: readonly string[], doc: string): Setting<string | null> => ({
+  env,
+  fallback: '',
+  doc,
+  secret: true,
+  parse: (value) => {
+    if (value === '') return null
+    if (URL.canParse(value) && protocols.includes(new URL(value).protocol)) return value
+    return fail(env, ` is not a URL starting with ${protocols.join('// or ')}//`)
+  },
+})
+
+const ingestKey: Setting<string | null> = {
+  env: 'INGEST_KEY',
+  fallback: '',
+  doc: 'a first ingest key for unattended set-ups: 20 to 128 printable characters, no blanks',
+  secret: true,
+  parse: (value) => {
+    if (value === '') return null
+    if (/^[\x21-\x7e]{20,128}$/.test(value)) return value
+    return fail('INGEST_KEY', ' needs 20 to 128 printable ASCII characters without blanks')
+  },
+}
+
+const email: Setting<string> = {
+  ...text('ADMIN_EMAIL', 'admin@localhost', 'e-mail of the superadmin made on the first start'),
+  parse: (value) => {
+    if (/^[^\s@]{1,64}@[^\s@]{1,190}$/.test(value)) return value.toLowerCase()
+    return fail('ADMIN_EMAIL', `=${value} is not an e-mail address`)
+  },
+}
+
+const MIB = 1024 * 1024
+
+/** Every setting; the key is its name in the program, `env` its environment variable. */
+const SETTINGS = {
+  nodeEnv: choice(
+    'NODE_ENV',
+    'development',
+    ['development', 'production', 'test'],
+    'production refuses unsafe combinations',
+  ),
+  host: text('HOST', '127.0.0.1', 'address both ports listen on'),
+  apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
+  collectorPort: integer('COLLECTOR_PORT', 8080, [0, 65535], 'ingest and webhooks; 0 = any'),
+  dataDir: text('DATA_DIR', './data', 'spool, generated secrets and the embedded ClickHouse'),
+  logLevel: choice(
+    'LOG_LEVEL',
+    'info',
+    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    'log lines are JSON on stderr',
+  ),
+  environment: text('ENVIRONMENT', 'production', 'environment of events that name none'),
+
+  clickhouseUrl: url('CLICKHOUSE_URL', ['http:', 'https:'], 'remote server; unset = embedded'),
+  clickhouseUser: text('CLICKHOUSE_USER', 'default', 'user on the remote server'),
+  clickhousePassword: secret('CLICKHOUSE_PASSWORD', 0, 'its password'),
+  clickhouseDatabase: text('CLICKHOUSE_DATABASE', 'logs', 'database, made when missing'),
+  clickhouseCaFile: text('CLICKHOUSE_CA_FILE', '', 'PEM file with the CA of the remote server'),
+  redisUrl: url('REDIS_URL', ['redis:', 'rediss:'], 'state shared by instances; unset = in-process'),
+  redisPrefix: text('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
+
+  jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = made once and kept in DATA_DIR'),
+  accessTokenExpireMinutes: integer(
+    'ACCESS_TOKEN_EXPIRE_MINUTES',
+    60,
+    [1, 1440],
+    'lifetime of an access token',
+  ),
+  refreshTokenExpireDays: integer(
+    'REFRESH_TOKEN_EXPIRE_DAYS',
+    7,
+    [1, 90],
+    'lifetime of a refresh token',
+  ),
+  cookieSecure: boolean('COOKIE_SECURE', false, 'cookies over HTTPS only; true in production'),
+  cookieSamesite: choice(
+    'COOKIE_SAMESITE',
+    'Strict',
+    ['Strict', 'Lax', 'None'],
+    'None needs COOKIE_SECURE=true and CORS_ORIGINS',
+  ),
+  corsOrigins: origins('CORS_ORIGINS', 'origins, comma-separated, that may call with cookies'),
+  trustedProxies: list('TRUSTED_PROXIES', 'peers (addresses or CIDR) whose X-Forwarded-For counts'),
+  adminEmail: email,
+  adminPassword: secret('ADMIN_PASSWORD', 8, 'its password; unset = generated, printed once'),
+  ingestKey,
+  metricsToken: secret('METRICS_TOKEN', 16, 'bearer token for /metrics from other machines'),
+  webhookEnabled: boolean('WEBHOOK_ENABLED', true, 'whether /webhooks/scm takes deliveries'),
+  webhookSecret: secret('WEBHOOK_SECRET', 16, 'key of X-Scm-Token; unset = every delivery is 401'),
+  webhookSecretPrevious: secret('WEBHOOK_SECRET_PREVIOUS', 16, 'also accepted, for rotation'),
+
+  loginLimit: limit('LOGIN_LIMIT', '10/60', 'logins per address and e-mail; six times per address'),
+  refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),
+  sourceCreateLimit: limit('SOURCE_CREATE_LIMIT', '30/60', 'source creates and uploads per user'),
+  clearAllLimit: limit('CLEAR_ALL_LIMIT', '3/3600', 'clear-all per user'),
+  wsLimiter: limit('WS_LIMITER', '30/60', 'WebSocket connects per address'),
+  wsMaxOpen: integer('WS_MAX_OPEN', 50, [1, 1_000_000], 'open WebSockets per address'),
+
+  dedupWindowSeconds: integer(
+    'DEDUP_WINDOW_SECONDS',
+    60,
+    [1, 86_400],
+    'equal messages within this span are one event',
+  ),
+  dedupMaxEntries: integer(
+    'DEDUP_MAX_ENTRIES',
+    2_000_000,
+    [1_000, 100_000_000],
+    'messages remembered for deduplication; 40 bytes each',
+  ),
+  retentionDays: integer('RETENTION_DAYS', 90, [1, 3650], 'events are dropped this long after arrival'),
+  maxMessageBytes: integer(
+    'MAX_MESSAGE_BYTES',
+    256 * 1024,
+    [1024, 16 * MIB],
+    'longer messages are dead-lettered',
+  ),
+  maxSources: integer('MAX_SOURCES', 100_000, [1, 10_000_000], 'sources; more are dead-lettered'),
+  workers: integer(
+    'WORKERS',
+    Math.max(1, Math.min(8, availableParallelism() - 1)),
+    [1, 64],
+    'threads that decode, mine and hash',
+  ),
+  pipelineMaxBytes: integer(
+    'PIPELINE_MAX_BYTES',
+    96 * MIB,
+    [20 * MIB, 4096 * MIB],
+    'bodies in work at once; above it 429',
+  ),
+  spoolMaxBytes: integer(
+    'SPOOL_MAX_BYTES',
+    4096 * MIB,
+    [64 * MIB, 1024 * 1024 * MIB],
+    'durable queue on disk; above it 429',
+  ),
+} as const satisfies Record<string, Setting<unknown>>
+
+type Settings = typeof SETTINGS
+
+export type Config = {
+  readonly [Name in keyof Settings]: ReturnType<Settings[Name]['parse']>
+}
+
+/** Environment variable, default and meaning of each setting, for `--help` and the README's test. */
+export const settingsHelp = (): readonly { env: string; fallback: string; doc: string }[] =>
+  Object.values(SETTINGS).map(({ env, fallback, doc }) => ({ env, fallback, doc }))
+
+const parseAll = (env: Readonly<Record<string, string | undefined>>): Config =>
+  Object.fromEntries(
+    Object.entries(SETTINGS).map(([name, setting]) => [
+      name,
+      setting.parse(env[setting.env]?.trim() || setting.fallback),
+    ]),
+  ) as Config // each value comes from the parser its key names
+
+const refuse = (wrong: boolean, problem: string): void => {
+  if (wrong) throw new ConfigError(problem)
+}
+
+function checkCombinations(config: Config): void {
+  refuse(
+    config.apiPort !== 0 && config.apiPort === config.collectorPort,
+    `API_PORT and COLLECTOR_PORT are both ${config.apiPort}; they need different ports`,
+  )
+  refuse(
+    config.cookieSamesite === 'None' && !config.cookieSecure,
+    'COOKIE_SAMESITE=None needs COOKIE_SECURE=true: browsers drop such cookies otherwise',
+  )
+  if (config.nodeEnv !== 'production') return
+  refuse(!config.cookieSecure, 'COOKIE_SECURE=false is unsafe with NODE_ENV=production; set it to true')
+  refuse(config.jwtSecret === null, 'JWT_SECRET is required with NODE_ENV=production (32+ characters)')
+  refuse(
+    config.webhookEnabled && config.webhookSecret === null,
+    'WEBHOOK_SECRET is required with NODE_ENV=production (16+ characters), or set WEBHOOK_ENABLED=false',
+  )
+}
+
+/**
+ * Reads and checks every setting.
+ *
+ * @throws ConfigError on the first value that is wrong or unsafe
+ */
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const config = Object.freeze(parseAll(env))
+  checkCombinations(config)
+  return config
+}
