@@ -1,0 +1,195 @@
+import type { Severity } from './event.js'
+
+/** Level spellings of two letters and more, lower case; safe to look for at the head of a text. */
+export const LEVEL_WORDS = {
+  DEBUG: [
+    'debug',
+    'dbg',
+    'dbug',
+    'trace',
+    'trc',
+    'verbose',
+    'vrb',
+    'silly',
+    'finest',
+    'finer',
+    'fine',
+    'config',
+    'all',
+  ],
+  INFO: [
+    'info',
+    'inf',
+    'information',
+    'informational',
+    'notice',
+    'note',
+    'http',
+    'log',
+    'success',
+    'ok',
+    'audit',
+    'default',
+  ],
+  WARNING: ['warning', 'warn', 'wrn', 'caution'],
+  ERROR: ['error', 'err', 'eror', 'severe', 'fail', 'failed', 'failure', 'exception'],
+  CRITICAL: ['critical', 'crit', 'fatal', 'ftl', 'panic', 'dpanic', 'alert', 'emerg', 'emergency'],
+} as const satisfies Record<Severity, readonly string[]>
+
+/** Single letters mean a level only in a level field or a klog prefix, never in a text. */
+const LEVEL_LETTERS = {
+  DEBUG: ['d', 't', 'v'],
+  INFO: ['i', 'n'],
+  WARNING: ['w'],
+  ERROR: ['e'],
+  CRITICAL: ['c', 'f', 'a'],
+} as const satisfies Record<Severity, readonly string[]>
+
+/** Spellings that say no more than the severity itself; any other is worth keeping beside it. */
+const PLAIN_SPELLINGS: ReadonlySet<string> = new Set(
+  'debug dbg dbug d info inf information informational i warning warn wrn w error err eror e critical crit c'.split(
+    ' ',
+  ),
+)
+
+type Step = readonly [from: number, severity: Severity]
+
+/** A step holds from its number up to the next step; `last` is the greatest number of the scale. */
+interface Scale {
+  readonly steps: readonly Step[]
+  readonly last: number
+}
+
+const NUMBER_SCALES = {
+  syslog: {
+    steps: [
+      [0, 'CRITICAL'],
+      [3, 'ERROR'],
+      [4, 'WARNING'],
+      [5, 'INFO'],
+      [7, 'DEBUG'],
+    ],
+    last: 7,
+  },
+  otel: {
+    steps: [
+      [0, 'INFO'],
+      [1, 'DEBUG'],
+      [9, 'INFO'],
+      [13, 'WARNING'],
+      [17, 'ERROR'],
+      [21, 'CRITICAL'],
+    ],
+    last: 24,
+  },
+  /** Custom levels between the tens (35, 45) belong to the ten below. */
+  pino: {
+    steps: [
+      [1, 'DEBUG'],
+      [30, 'INFO'],
+      [40, 'WARNING'],
+      [50, 'ERROR'],
+      [60, 'CRITICAL'],
+    ],
+    last: 99,
+  },
+  /** Also log4js, which shares the numbers; OFF (above FATAL) is never logged. */
+  logback: {
+    steps: [
+      [1000, 'DEBUG'],
+      [20_000, 'INFO'],
+      [30_000, 'WARNING'],
+      [40_000, 'ERROR'],
+      [50_000, 'CRITICAL'],
+    ],
+    last: 99_999,
+  },
+  python: {
+    steps: [
+      [0, 'INFO'],
+      [1, 'DEBUG'],
+      [20, 'INFO'],
+      [30, 'WARNING'],
+      [40, 'ERROR'],
+      [50, 'CRITICAL'],
+    ],
+    last: 99,
+  },
+  windows: {
+    steps: [
+      [0, 'INFO'],
+      [1, 'CRITICAL'],
+      [2, 'ERROR'],
+      [3, 'WARNING'],
+      [4, 'INFO'],
+      [5, 'DEBUG'],
+    ],
+    last: 5,
+  },
+} as const satisfies Record<string, Scale>
+
+export type SeverityScale = keyof typeof NUMBER_SCALES
+
+const BY_SPELLING: ReadonlyMap<string, Severity> = indexSpellings()
+
+/**
+ * Reads a level field in any common spelling: case, blanks and `[]<>:` around it do not matter,
+ * and neither does the digit of an OpenTelemetry short name (`WARN2`).
+ *
+ * @returns null for an empty, unknown or numeric text
+ */
+export function parseSeverity(text: string): Severity | null {
+  const known = BY_SPELLING.get(text)
+  if (known !== undefined) return known
+  // Longer than any spelling with its brackets: a message in the wrong field.
+  if (text.length > 32) return null
+  return BY_SPELLING.get(bareSpelling(text)) ?? null
+}
+
+/**
+ * @param value any number; fractions and numbers outside the scale name no level
+ * @returns null when the scale does not know the number
+ */
+export function severityOfNumber(value: number, scale: SeverityScale): Severity | null {
+  const { steps, last }: Scale = NUMBER_SCALES[scale]
+  if (!Number.isInteger(value) || value > last) return null
+  let found: Severity | null = null
+  for (const [from, severity] of steps) {
+    if (value < from) break
+    found = severity
+  }
+  return found
+}
+
+/**
+ * Chooses the scale of a number in a field that several loggers share (`level`).
+ * 0–7 is syslog, 8–9 OpenTelemetry, 10–99 pino and bunyan, from 1000 logback and log4js.
+ */
+export function guessScale(value: number): SeverityScale {
+  if (value <= 7) return 'syslog'
+  if (value <= 9) return 'otel'
+  return value <= 99 ? 'pino' : 'logback'
+}
+
+/** True when the five severities lose something of `text` (`notice`, `fatal`, `trace`). */
+export const saysMoreThanSeverity = (text: string): boolean =>
+  !PLAIN_SPELLINGS.has(bareSpelling(text))
+
+const bareSpelling = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/^[\s[\]<>:()]+/, '')
+    .replace(/[\s[\]<>:()]+$/, '')
+    .replace(/(?<=^(?:trace|debug|info|warn|error|fatal))[1-4]$/, '')
+
+function indexSpellings(): Map<string, Severity> {
+  const index = new Map<string, Severity>()
+  for (const severity of ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'] as const) {
+    for (const spelling of [...LEVEL_WORDS[severity], ...LEVEL_LETTERS[severity]]) {
+      index.set(spelling, severity)
+      index.set(spelling.toUpperCase(), severity)
+      index.set(spelling.charAt(0).toUpperCase() + spelling.slice(1), severity)
+    }
+  }
+  return index
+}
