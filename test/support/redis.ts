@@ -1,0 +1,92 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+
+export interface RedisServer {
+  readonly url: string
+  /** stands still without closing connections */
+  readonly pause: () => void
+  readonly resume: () => void
+  /** ends the process at once; `start` brings an empty one back on the same port */
+  readonly kill: () => Promise<void>
+  readonly start: () => Promise<void>
+}
+
+const mustRun = process.env['REQUIRE_SERVERS'] === '1' || process.env['CI'] === 'true'
+
+/**
+ * Starts a redis-server of its own on a free loopback port, without persistence.
+ *
+ * @returns null when redis-server is not installed; the reason is to be printed as a skip
+ * @throws Error instead, when REQUIRE_SERVERS=1 or CI=true
+ */
+export async function startRedis(): Promise<RedisServer | null> {
+  const port = await freePort()
+  let child: ChildProcess | null = null
+  const start = async (): Promise<void> => {
+    child = await launch(port)
+    await answers(port, child)
+  }
+  try {
+    await start()
+  } catch (error) {
+    if (!mustRun && isMissing(error)) return null
+    throw error
+  }
+  const signal = (name: NodeJS.Signals): void => {
+    child?.kill(name)
+  }
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    pause: () => signal('SIGSTOP'),
+    resume: () => signal('SIGCONT'),
+    kill: async () => {
+      if (child === null || child.exitCode !== null || child.signalCode !== null) return
+      const ended = once(child, 'exit')
+      signal('SIGKILL')
+      await ended
+    },
+    start,
+  }
+}
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ENOENT'
+
+async function launch(port: number): Promise<ChildProcess> {
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  const child = spawn('redis-server', args, { stdio: 'ignore' })
+  await once(child, 'spawn')
+  // a test run that dies must not leave a server behind
+  process.once('exit', () => child.kill('SIGKILL'))
+  return child
+}
+
+async function answers(port: number, child: ChildProcess): Promise<void> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const probe = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: null })
+    probe.on('error', () => undefined)
+    try {
+      await probe.connect()
+      await probe.ping()
+      return
+    } catch {
+      if (child.exitCode !== null) break
+      await delay(50)
+    } finally {
+      probe.disconnect()
+    }
+  }
+  throw new Error(`redis-server did not come up on port ${port}`)
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  if (address === null || typeof address === 'string') throw new Error('bug: no port')
+  return address.port
+}

@@ -1,0 +1,218 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+import type { State } from '../../src/state/state.js'
+
+/** What every state holds to. `make` returns another view on the same memory each time where
+ * that is possible, else the same view. */
+export function stateContract(t: Test, make: () => Promise<State>): void {
+  t.test('a value is there until its time is over', async (t) => {
+    const state = await make()
+    t.equal(await state.get('v1'), null)
+    await state.set('v1', 'ä\u0000b', 60_000)
+    t.equal(await state.get('v1'), 'ä\u0000b')
+    await state.set('v1', 'short', 20)
+    await delay(60)
+    t.equal(await state.get('v1'), null)
+  })
+
+  t.test('set-if-absent succeeds once, and again when the value has expired', async (t) => {
+    const [a, b] = [await make(), await make()]
+    const wins = await Promise.all([a, b, a, b].map((s) => s.setIfAbsent('once', 'x', 40)))
+    t.equal(wins.filter(Boolean).length, 1)
+    await delay(80)
+    t.equal(await a.setIfAbsent('once', 'y', 60_000), true)
+    t.equal(await b.get('once'), 'y')
+  })
+
+  t.test('set-if-absent leaves value and lifetime as they were', async (t) => {
+    const state = await make()
+    await state.set('kept', 'first', 40)
+    t.equal(await state.setIfAbsent('kept', 'second', 60_000), false)
+    t.equal(await state.get('kept'), 'first')
+    await delay(80)
+    t.equal(await state.get('kept'), null)
+  })
+
+  t.test('compare-and-set lets one of many through and keeps the lifetime', async (t) => {
+    const [a, b] = [await make(), await make()]
+    await a.set('cas', 'one', 80)
+    const wins = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => (i % 2 ? a : b).compareAndSet('cas', 'one', `w${i}`)),
+    )
+    t.equal(wins.filter(Boolean).length, 1)
+    t.equal(await a.get('cas'), `w${wins.indexOf(true)}`)
+    t.equal(await a.compareAndSet('cas-none', 'one', 'two'), false)
+    t.equal(await a.get('cas-none'), null)
+    await delay(120)
+    t.equal(await a.get('cas'), null, 'expired with the first lifetime')
+  })
+
+  t.test('take gives the value to one of many', async (t) => {
+    const [a, b] = [await make(), await make()]
+    await a.set('taken', 'x', 60_000)
+    const got = await Promise.all([a, b, a, b].map((s) => s.take('taken')))
+    t.strictSame(
+      got.filter((v) => v !== null),
+      ['x'],
+    )
+    t.equal(await b.get('taken'), null)
+  })
+
+  t.test('delete removes, and does not mind an absent key', async (t) => {
+    const state = await make()
+    await state.set('gone', 'x', 60_000)
+    await state.delete('gone')
+    await state.delete('gone')
+    t.equal(await state.get('gone'), null)
+  })
+
+  windowContract(t, make)
+  signalContract(t, make)
+  lockContract(t, make)
+
+  t.test('ping measures, and the status is ok', async (t) => {
+    const state = await make()
+    t.ok((await state.ping()) >= 0)
+    const seen: string[] = []
+    const end = state.onStatus((status) => seen.push(status))
+    end()
+    t.strictSame(seen, ['ok'])
+  })
+}
+
+function windowContract(t: Test, make: () => Promise<State>): void {
+  t.test('two instances share a limit exactly', async (t) => {
+    const [a, b] = [await make(), await make()]
+    const verdicts = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => (i % 2 ? a : b).consume('shared', 10, 60)),
+    )
+    const allowed = verdicts.filter((v) => v.allowed)
+    t.equal(allowed.length, 10)
+    t.strictSame(
+      allowed.map((v) => v.remaining).toSorted((x, y) => x - y),
+      [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    )
+    for (const refused of verdicts.filter((v) => !v.allowed)) {
+      t.ok(refused.retryAfterS >= 55 && refused.retryAfterS <= 60, `${refused.retryAfterS}`)
+      t.equal(refused.remaining, 0)
+    }
+  })
+
+  t.test('a window frees itself, and what was refused did not count', async (t) => {
+    const state = await make()
+    for (let i = 0; i < 3; i++) t.equal((await state.consume('frees', 3, 0.3)).allowed, true)
+    for (let i = 0; i < 5; i++) t.equal((await state.consume('frees', 3, 0.3)).allowed, false)
+    await delay(350)
+    for (let i = 0; i < 3; i++) t.equal((await state.consume('frees', 3, 0.3)).allowed, true)
+    t.equal((await state.consume('frees', 3, 0.3)).allowed, false)
+  })
+
+  t.test('cost is spent whole or not at all', async (t) => {
+    const state = await make()
+    t.match(await state.consume('cost', 10, 60, 7), { allowed: true, remaining: 3 })
+    t.match(await state.consume('cost', 10, 60, 4), { allowed: false, remaining: 0 })
+    t.match(await state.consume('cost', 10, 60, 3), { allowed: true, remaining: 0 })
+    t.match(await state.consume('cost-much', 10, 60, 11), { allowed: false, retryAfterS: 60 })
+    t.match(await state.consume('cost-much', 10, 60, 10), { allowed: true }, 'nothing was spent')
+  })
+
+  t.test('a great limit is exact too', async (t) => {
+    const state = await make()
+    let allowed = 0
+    for (let i = 0; i < 60; i++) {
+      const batch = Array.from({ length: 20 }, () => state.consume('great', 1_000, 60))
+      allowed += (await Promise.all(batch)).filter((v) => v.allowed).length
+    }
+    t.equal(allowed, 1_000)
+  })
+}
+
+function signalContract(t: Test, make: () => Promise<State>): void {
+  t.test('a message reaches every subscriber of its channel until it leaves', async (t) => {
+    const [a, b] = [await make(), await make()]
+    const seen: string[] = []
+    const endA = await a.subscribe('news', (m) => seen.push(`a:${m}`))
+    const endB = await b.subscribe('news', (m) => seen.push(`b:${m}`))
+    const endOther = await b.subscribe('other', (m) => seen.push(`other:${m}`))
+    await a.publish('news', '1')
+    await until(() => seen.length >= 2)
+    endA()
+    endA()
+    await b.publish('news', '2')
+    await until(() => seen.length >= 3)
+    await delay(30)
+    endB()
+    endOther()
+    t.strictSame(seen.toSorted(), ['a:1', 'b:1', 'b:2'])
+  })
+
+  t.test('a subscriber that throws does not keep the message from the others', async (t) => {
+    const state = await make()
+    const seen: string[] = []
+    const ends = [
+      await state.subscribe('rough', () => {
+        throw new Error('boom')
+      }),
+      await state.subscribe('rough', (m) => seen.push(m)),
+    ]
+    await state.publish('rough', 'x')
+    await until(() => seen.length > 0)
+    for (const end of ends) end()
+    t.strictSame(seen, ['x'])
+  })
+}
+
+function lockContract(t: Test, make: () => Promise<State>): void {
+  t.test('one holder at a time, each with a greater fence', async (t) => {
+    const [a, b] = [await make(), await make()]
+    let inside = 0
+    const fences: number[] = []
+    const work = (state: State): Promise<void> =>
+      state.withLock('one', 5_000, async (lease) => {
+        t.equal(++inside, 1)
+        fences.push(lease.fence)
+        await delay(5)
+        inside--
+      })
+    await Promise.all(Array.from({ length: 8 }, (_, i) => work(i % 2 ? a : b)))
+    t.equal(fences.length, 8)
+    t.strictSame(
+      fences,
+      [...new Set(fences)].toSorted((x, y) => x - y),
+    )
+    t.ok(fences.every(Number.isSafeInteger))
+  })
+
+  t.test('locks of other keys do not wait, results and errors pass through', async (t) => {
+    const state = await make()
+    const result = await state.withLock('outer', 5_000, () =>
+      state.withLock('inner', 5_000, async () => 'done'),
+    )
+    t.equal(result, 'done')
+    await t.rejects(
+      state.withLock('outer', 5_000, async () => {
+        throw new Error('inside')
+      }),
+      { message: 'inside' },
+    )
+    t.equal(await state.withLock('outer', 5_000, async () => 'free again'), 'free again')
+  })
+
+  t.test('a lock is renewed for as long as the work lasts', async (t) => {
+    const [a, b] = [await make(), await make()]
+    let inside = true
+    const long = a.withLock('long', 150, async (lease) => {
+      await delay(500)
+      inside = false
+      return lease.signal.aborted
+    })
+    await delay(20)
+    await b.withLock('long', 150, async () => t.equal(inside, false))
+    t.equal(await long, false, 'never lost')
+  })
+}
+
+/** Waits for something that is about to happen; the test's timeout ends it otherwise. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await delay(5)
+}

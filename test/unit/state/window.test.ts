@@ -1,0 +1,63 @@
+import t from 'tap'
+import fc from 'fast-check'
+import { spend, type WindowLog } from '../../../src/state/window.js'
+
+const steps = fc.array(
+  fc.record({ afterMs: fc.integer({ min: 0, max: 3_000 }), cost: fc.integer({ min: 1, max: 40 }) }),
+  { maxLength: 200 },
+)
+
+t.test('no span of the window ever holds more than the limit', async () => {
+  fc.assert(
+    fc.property(steps, fc.integer({ min: 1, max: 2_000 }), (steps, limit) => {
+      const log: WindowLog = []
+      const granted: { atMs: number; cost: number }[] = []
+      let nowMs = 1_000
+      for (const { afterMs, cost } of steps) {
+        nowMs += afterMs
+        if (!spend(log, { nowMs, limit, windowMs: 10_000, cost }).allowed) continue
+        granted.push({ atMs: nowMs, cost })
+        const inWindow = granted.filter((g) => g.atMs > nowMs - 10_000)
+        if (inWindow.reduce((sum, g) => sum + g.cost, 0) > limit) return false
+      }
+      return log.length <= 3 * 257
+    }),
+  )
+})
+
+t.test('up to 256 the window refuses only what would exceed the limit', async () => {
+  fc.assert(
+    fc.property(steps, fc.integer({ min: 1, max: 256 }), (steps, limit) => {
+      const log: WindowLog = []
+      const granted: { atMs: number; cost: number }[] = []
+      let nowMs = 1_000
+      for (const { afterMs, cost } of steps) {
+        nowMs += afterMs
+        const spent = granted.reduce((sum, g) => sum + (g.atMs > nowMs - 10_000 ? g.cost : 0), 0)
+        const { allowed } = spend(log, { nowMs, limit, windowMs: 10_000, cost })
+        if (allowed !== spent + cost <= limit) return false
+        if (allowed) granted.push({ atMs: nowMs, cost })
+      }
+      return true
+    }),
+  )
+})
+
+t.test('after retry-after seconds the same cost fits', async () => {
+  fc.assert(
+    fc.property(steps, fc.integer({ min: 40, max: 2_000 }), (steps, limit) => {
+      const log: WindowLog = []
+      let nowMs = 1_000
+      for (const { afterMs, cost } of steps) {
+        nowMs += afterMs
+        const window = { limit, windowMs: 10_000, cost }
+        const verdict = spend(log, { nowMs, ...window })
+        if (verdict.allowed) continue
+        if (verdict.retryAfterS < 1 || verdict.retryAfterS > 10) return false
+        const later = nowMs + verdict.retryAfterS * 1_000
+        if (!spend([...log], { nowMs: later, ...window }).allowed) return false
+      }
+      return true
+    }),
+  )
+})
