@@ -1,0 +1,135 @@
+import type { Severity } from '../../model/event.js'
+import { pushDrafts, tagPushDrafts } from './push.js'
+import type { Draft } from './draft.js'
+import {
+  fieldsAt,
+  idAt,
+  isFields,
+  invalidPayload,
+  missingField,
+  textAt,
+  wordAt,
+  type Fields,
+} from './payload.js'
+
+/**
+ * The supported `object_kind` values. Each function gives at least one draft.
+ *
+ * @throws AppError invalid_payload naming the required field that is missing
+ */
+export const KINDS: Readonly<Record<string, (payload: Fields) => readonly Draft[]>> = {
+  push: pushDrafts,
+  tag_push: tagPushDrafts,
+  issue: (payload) => [itemDraft(payload, 'Issue #')],
+  merge_request: (payload) => [itemDraft(payload, 'Merge request !')],
+  pipeline: (payload) => [pipelineDraft(payload)],
+  build: (payload) => [jobDraft(payload)],
+  release: (payload) => [releaseDraft(payload)],
+}
+
+const PIPELINE_SEVERITY: ReadonlyMap<string, Severity> = new Map([
+  ['failed', 'CRITICAL'],
+  ['canceled', 'WARNING'],
+])
+const JOB_SEVERITY: ReadonlyMap<string, Severity> = new Map([
+  ['failed', 'ERROR'],
+  ['canceled', 'WARNING'],
+])
+
+/** An issue or a merge request; `label` is how its number is written, such as `Issue #`. */
+function itemDraft(payload: Fields, label: string): Draft {
+  const item = payload['object_attributes']
+  if (!isFields(item)) throw missingField('object_attributes')
+  const action = wordAt(item, 'action')
+  const state = wordAt(item, 'state')
+  const iid = idAt(item, 'iid')
+  const name = iid === '' ? label.slice(0, -2) : `${label}${iid}`
+  return {
+    severity: 'INFO',
+    message: textAt(item, 'title') || words(name, action || state),
+    summary: textAt(item, 'description'),
+    url: wordAt(item, 'url'),
+    tags: { state },
+    moments: [item['updated_at'], item['created_at']],
+    // times have whole seconds, or are missing: what changed tells two updates of one second apart
+    identity: [iid, idAt(item, 'id'), action, state, item['oldrev'], payload['changes']],
+  }
+}
+
+function pipelineDraft(payload: Fields): Draft {
+  const pipeline = payload['object_attributes']
+  if (!isFields(pipeline)) throw missingField('object_attributes')
+  const id = required(idAt(pipeline, 'id'), 'object_attributes.id')
+  const status = required(wordAt(pipeline, 'status'), 'object_attributes.status')
+  const ref = wordAt(pipeline, 'ref')
+  const sha = wordAt(pipeline, 'sha') || wordAt(fieldsAt(payload, 'commit'), 'id')
+  return {
+    severity: PIPELINE_SEVERITY.get(status) ?? 'INFO',
+    message: words('Pipeline', status, ref && `on ${ref}`, sha && `(${sha})`),
+    summary: words(`Pipeline #${id} ${status}`, sha && `for commit ${sha}`),
+    url: wordAt(pipeline, 'url'),
+    tags: { state: wordAt(pipeline, 'state'), pipeline_id: id, status, ref, sha },
+    moments: [
+      pipeline['finished_at'],
+      pipeline['updated_at'],
+      pipeline['started_at'],
+      pipeline['created_at'],
+    ],
+    identity: [id, status, sha],
+  }
+}
+
+function jobDraft(payload: Fields): Draft {
+  const id = required(idAt(payload, 'build_id'), 'build_id')
+  const status = required(wordAt(payload, 'build_status'), 'build_status')
+  const ref = wordAt(payload, 'ref')
+  const sha = wordAt(payload, 'sha')
+  // platforms send a reason with every status; it says something only of a failed job
+  const reason = status === 'failed' ? wordAt(payload, 'build_failure_reason') : ''
+  const name = wordAt(payload, 'build_name') || `#${id}`
+  return {
+    severity: JOB_SEVERITY.get(status) ?? 'INFO',
+    message: words('Job', name, status, ref && `on ${ref}`),
+    summary: words(`Job #${id} ${status}`, sha && `for commit ${sha}`, reason && `(${reason})`),
+    url: '',
+    tags: {},
+    moments: [
+      payload['build_finished_at'],
+      payload['build_started_at'],
+      payload['build_created_at'],
+    ],
+    identity: [id, status, sha],
+  }
+}
+
+function releaseDraft(payload: Fields): Draft {
+  const tag = wordAt(payload, 'tag')
+  const action = wordAt(payload, 'action')
+  if (tag === '' && action === '')
+    throw invalidPayload('tag', 'one of the fields tag and action is required')
+  const description = textAt(payload, 'description')
+  return {
+    severity: 'INFO',
+    message: words('Release', wordAt(payload, 'name') || tag, action),
+    summary: description,
+    url: wordAt(payload, 'url'),
+    tags: {},
+    moments: [payload['updated_at'], payload['created_at'], payload['released_at']],
+    // an update carries no time of its own: what the release says tells two updates apart
+    identity: [
+      tag,
+      action,
+      payload['name'],
+      description,
+      payload['released_at'],
+      payload['assets'],
+    ],
+  }
+}
+
+function required(value: string, field: string): string {
+  if (value === '') throw missingField(field)
+  return value
+}
+
+const words = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' ')

@@ -1,0 +1,84 @@
+import { invalidPayload, isFields, missingField, textAt, wordAt, type Fields } from './payload.js'
+import type { Draft } from './draft.js'
+
+/** Platforms list at most 20 to 2,048 commits; each one listed is an event of the same delivery. */
+const MAX_COMMITS = 10_000
+
+/** One draft a commit; a push that lists none gives one that says what happened to the branch. */
+export function pushDrafts(payload: Fields): readonly Draft[] {
+  const push = pushOf(payload)
+  const listed: unknown = payload['commits']
+  const commits = Array.isArray(listed) ? listed.filter(isFields) : []
+  if (commits.length === 0) return [branchDraft(push)]
+  if (commits.length > MAX_COMMITS) {
+    throw invalidPayload('commits', `${commits.length} commits exceed ${MAX_COMMITS} a delivery`)
+  }
+  return commits.map((commit, index) => commitDraft(push, commit, index))
+}
+
+export function tagPushDrafts(payload: Fields): readonly Draft[] {
+  const { name, identity, deleted } = pushOf(payload)
+  return [
+    {
+      ...bare,
+      message: `Tag ${name} ${deleted ? 'deleted' : 'pushed'}`,
+      summary: textAt(payload, 'message'),
+      identity,
+    },
+  ]
+}
+
+interface Push {
+  /** branch or tag, without `refs/…/` */
+  readonly name: string
+  readonly created: boolean
+  readonly deleted: boolean
+  readonly identity: readonly string[]
+}
+
+const bare = { severity: 'INFO', summary: '', url: '', tags: {}, moments: [] } as const
+
+function pushOf(payload: Fields): Push {
+  const ref = wordAt(payload, 'ref')
+  if (ref === '') throw missingField('ref')
+  const before = wordAt(payload, 'before')
+  const after = wordAt(payload, 'after')
+  return {
+    name: ref.replace(/^refs\/(heads|tags)\//, ''),
+    created: isNoCommit(before),
+    deleted: isNoCommit(after),
+    identity: [ref, before, after],
+  }
+}
+
+/** All zeros stand for "no commit": the branch or tag did not exist before, or does not after. */
+const isNoCommit = (sha: string): boolean => /^0+$/.test(sha)
+
+function branchDraft({ name, created, deleted, identity }: Push): Draft {
+  if (deleted) return { ...bare, message: `Branch ${name} deleted`, identity }
+  if (created) return { ...bare, message: `Branch ${name} created`, identity }
+  return { ...bare, message: `Push to ${name} without commits`, identity }
+}
+
+function commitDraft(push: Push, commit: Fields, index: number): Draft {
+  const id = wordAt(commit, 'id')
+  const whole = textAt(commit, 'message') || textAt(commit, 'title')
+  return {
+    ...bare,
+    message: firstLine(whole) || `Commit ${id || index + 1} on ${push.name}`,
+    summary: whole,
+    url: wordAt(commit, 'url'),
+    moments: [commit['timestamp']],
+    identity: [...push.identity, id, id === '' ? index : ''],
+  }
+}
+
+/** The first line that is not blank, verbatim, without its line end. */
+function firstLine(text: string): string {
+  const inside = text.search(/\S/)
+  if (inside === -1) return ''
+  const before = text.slice(0, inside)
+  const start = Math.max(before.lastIndexOf('\n'), before.lastIndexOf('\r')) + 1
+  const length = text.slice(inside).search(/[\r\n]/)
+  return text.slice(start, length === -1 ? undefined : inside + length)
+}
