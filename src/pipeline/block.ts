@@ -1,0 +1,112 @@
+import type { CanonicalEvent, RejectReason } from '../model/event.js'
+
+/** How a body is decoded: the wire format, or events that are decoded already. */
+export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
+
+/** What happens to the messages of a source that may not simply be stored. */
+export type SourceVerdict = 'drop' | Extract<RejectReason, 'unknown_source' | 'source_limit'>
+
+/** One request's messages. Its buffer moves to the worker and comes back with the result. */
+export interface BodyTask {
+  readonly format: BodyFormat
+  readonly bytes: ArrayBuffer | null
+  readonly events: readonly CanonicalEvent[] | null
+  /** `ingest`, `upload`, `webhook`, `replay`: the protocol a dead letter is listed under */
+  readonly protocol: string
+  /** the source of every message; null = each names its own */
+  readonly source: string | null
+  /** sources the sender's key may write; null = any */
+  readonly allowedSources: readonly string[] | null
+  /** raw text of dead letters is kept (never for uploads) */
+  readonly keepRaw: boolean
+  readonly maxRows: number
+  readonly verdicts: Readonly<Record<string, SourceVerdict>>
+}
+
+export interface BlockTask {
+  readonly bodies: readonly BodyTask[]
+  readonly environment: string
+  readonly maxMessageBytes: number
+  readonly modelVersion: string
+}
+
+export interface LineError {
+  readonly line: number
+  readonly code: RejectReason
+  readonly message: string
+}
+
+/** What became of one body. received = accepted + rejected + dropped. */
+export interface BodyResult {
+  readonly received: number
+  readonly accepted: number
+  readonly rejected: number
+  readonly dropped: number
+  readonly errors: readonly LineError[]
+  /** distinct sources of the accepted messages */
+  readonly sources: readonly string[]
+  /** refused as a whole: nothing of it is in the block */
+  readonly refusal: BodyRefusal | null
+}
+
+export interface BodyRefusal {
+  readonly code: 'source_not_allowed' | 'validation_error' | 'file_parse_error' | 'empty_file'
+  readonly message: string
+}
+
+/** A block of landing rows with the side arrays the sequencer works on; index = row. */
+export interface RowBlock {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly rows: number
+  /** where the data of the patched columns begins in `bytes` */
+  readonly at: PatchOffsets
+  /** two per row */
+  readonly hashes: Int32Array<ArrayBuffer>
+  readonly tsMs: Float64Array<ArrayBuffer>
+  readonly counts: Int32Array<ArrayBuffer>
+  readonly severities: Uint8Array<ArrayBuffer>
+  /** index into `sources` */
+  readonly sourceIndexes: Uint32Array<ArrayBuffer>
+  /** 0 = not known to the shape cache: see `misses` */
+  readonly templateNos: Int32Array<ArrayBuffer>
+  readonly sources: readonly string[]
+  readonly misses: MissBlock | null
+}
+
+export interface PatchOffsets {
+  readonly id: number
+  readonly isNew: number
+  readonly priority: number
+  readonly prioritySource: number
+  readonly confidence: number
+  readonly templateId: number
+}
+
+/** Shapes nobody has seen yet, each once, for the template owner. */
+export interface MissBlock {
+  /** two shape hashes per miss */
+  readonly shapes: Int32Array<ArrayBuffer>
+  /** the messages (or ready-made templates) one after another; `ends[i]` is where the i-th ends */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly ends: Uint32Array<ArrayBuffer>
+  readonly sourceIndexes: Uint32Array<ArrayBuffer>
+  /** 1 = the bytes are a ready-made template */
+  readonly readyMade: Uint8Array<ArrayBuffer>
+  /** rows that wait, and the miss each waits for */
+  readonly rows: Uint32Array<ArrayBuffer>
+  readonly missOfRow: Uint32Array<ArrayBuffer>
+}
+
+export interface DeadBlock {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly rows: number
+  readonly idAt: number
+}
+
+export interface BlockResult {
+  readonly block: RowBlock | null
+  readonly dead: DeadBlock | null
+  readonly bodies: readonly BodyResult[]
+  /** the bodies' buffers, handed back so that the task can be run again */
+  readonly returned: readonly (ArrayBuffer | null)[]
+}

@@ -1,0 +1,174 @@
+/** entries looked at per bucket of one message: only times that run backwards by milliseconds make more */
+const MAX_CHAIN = 64
+const FORGOTTEN = -1
+
+/**
+ * Remembers the first occurrence of each event: a message is a repeat when its hash is known and its time
+ * lies in [first, first + window). Two look-ups answer that, because an event that a time belongs to began
+ * in the same window-wide step of time or in the one before.
+ *
+ * Bounded: when full, the entry that was added first makes room, and a later repeat of it is a new event.
+ */
+export class DedupWindow {
+  readonly #windowMs: number
+  readonly #maxEntries: number
+  #capacity = 4096
+  #count = 0
+  #next = 0
+  #heads: Int32Array
+  #links: Int32Array
+  #hashes: Int32Array
+  #firsts: Float64Array
+  #ids: Float64Array
+  #owners: Int32Array
+  #priorities: Uint8Array
+
+  constructor(windowMs: number, maxEntries: number) {
+    this.#windowMs = windowMs
+    this.#maxEntries = maxEntries
+    this.#heads = new Int32Array(this.#capacity * 2).fill(-1)
+    this.#links = new Int32Array(this.#capacity)
+    this.#hashes = new Int32Array(this.#capacity * 2)
+    this.#firsts = new Float64Array(this.#capacity)
+    this.#ids = new Float64Array(this.#capacity)
+    this.#owners = new Int32Array(this.#capacity)
+    this.#priorities = new Uint8Array(this.#capacity)
+  }
+
+  get size(): number {
+    return this.#count
+  }
+
+  /** @returns the entry of the event this message repeats, or -1 */
+  find(lo: number, hi: number, timeMs: number): number {
+    const step = Math.floor(timeMs / this.#windowMs)
+    const entry = this.#findIn(this.#bucket(lo, hi, step), lo, hi, timeMs)
+    return entry >= 0 ? entry : this.#findIn(this.#bucket(lo, hi, step - 1), lo, hi, timeMs)
+  }
+
+  idAt(entry: number): number {
+    return this.#ids[entry] ?? 0
+  }
+
+  priorityAt(entry: number): number {
+    return this.#priorities[entry] ?? 0
+  }
+
+  /** @param key.owner number of the source, at least 0, for `forget` */
+  add(key: {
+    readonly lo: number
+    readonly hi: number
+    readonly firstMs: number
+    readonly id: number
+    readonly owner: number
+    readonly priority: number
+  }): void {
+    if (this.#count === this.#capacity) this.#makeRoom()
+    const entry = this.#next
+    this.#next = (entry + 1) % this.#capacity
+    this.#count++
+    this.#hashes[entry * 2] = key.lo
+    this.#hashes[entry * 2 + 1] = key.hi
+    this.#firsts[entry] = key.firstMs
+    this.#ids[entry] = key.id
+    this.#owners[entry] = key.owner
+    this.#priorities[entry] = key.priority
+    this.#link(entry)
+  }
+
+  /** Repeats of event `id` are counted under another priority from here on. */
+  setPriority(id: number, priority: number): void {
+    for (let entry = 0; entry < this.#capacity; entry++)
+      if (this.#ids[entry] === id) this.#priorities[entry] = priority
+  }
+
+  /** No later message joins an event of this source. */
+  forget(owner: number): void {
+    for (let entry = 0; entry < this.#capacity; entry++)
+      if (this.#owners[entry] === owner) this.#owners[entry] = FORGOTTEN
+  }
+
+  clear(): void {
+    this.#heads.fill(-1)
+    this.#ids.fill(0)
+    this.#owners.fill(0)
+    this.#count = 0
+    this.#next = 0
+  }
+
+  #findIn(bucket: number, lo: number, hi: number, timeMs: number): number {
+    let entry = this.#heads[bucket] ?? -1
+    for (let walked = 0; entry >= 0 && walked < MAX_CHAIN; walked++) {
+      const first = this.#firsts[entry] ?? 0
+      if (
+        this.#hashes[entry * 2] === lo &&
+        this.#hashes[entry * 2 + 1] === hi &&
+        timeMs >= first &&
+        timeMs < first + this.#windowMs &&
+        this.#owners[entry] !== FORGOTTEN
+      )
+        return entry
+      entry = this.#links[entry] ?? -1
+    }
+    return -1
+  }
+
+  #bucket(lo: number, hi: number, step: number): number {
+    const h = lo ^ Math.imul(hi, 0x9e3779b1) ^ Math.imul(step | 0, 0x85ebca6b)
+    return (h ^ (h >>> 15)) & (this.#heads.length - 1)
+  }
+
+  #bucketOf(entry: number): number {
+    return this.#bucket(
+      this.#hashes[entry * 2] ?? 0,
+      this.#hashes[entry * 2 + 1] ?? 0,
+      Math.floor((this.#firsts[entry] ?? 0) / this.#windowMs),
+    )
+  }
+
+  #link(entry: number): void {
+    const bucket = this.#bucketOf(entry)
+    this.#links[entry] = this.#heads[bucket] ?? -1
+    this.#heads[bucket] = entry
+  }
+
+  #makeRoom(): void {
+    if (this.#capacity < this.#maxEntries) this.#grow()
+    else this.#dropOldest()
+  }
+
+  #dropOldest(): void {
+    const oldest = this.#next
+    const bucket = this.#bucketOf(oldest)
+    let entry = this.#heads[bucket] ?? -1
+    if (entry === oldest) this.#heads[bucket] = this.#links[oldest] ?? -1
+    while (entry >= 0 && entry !== oldest) {
+      const next = this.#links[entry] ?? -1
+      if (next === oldest) this.#links[entry] = this.#links[oldest] ?? -1
+      entry = next
+    }
+    this.#count--
+  }
+
+  #grow(): void {
+    const capacity = Math.min(this.#capacity * 2, this.#maxEntries)
+    this.#hashes = widen(this.#hashes, new Int32Array(capacity * 2))
+    this.#firsts = widen(this.#firsts, new Float64Array(capacity))
+    this.#ids = widen(this.#ids, new Float64Array(capacity))
+    this.#owners = widen(this.#owners, new Int32Array(capacity))
+    this.#priorities = widen(this.#priorities, new Uint8Array(capacity))
+    this.#links = new Int32Array(capacity)
+    this.#heads = new Int32Array(2 ** Math.ceil(Math.log2(capacity * 2))).fill(-1)
+    this.#next = this.#count
+    this.#capacity = capacity
+    for (let entry = 0; entry < this.#count; entry++) this.#link(entry)
+  }
+}
+
+function widen<T extends { set(source: ArrayLike<number>): void }>(
+  from: ArrayLike<number>,
+  to: T,
+): T {
+  to.set(from)
+  return to
+}

@@ -1,0 +1,41 @@
+import { TemplateMiner } from '../mining/miner.js'
+import type { MissBlock } from './block.js'
+import type { Template, TemplateChange } from './template-table.js'
+
+export interface MissTask {
+  readonly misses: MissBlock
+  readonly sources: readonly string[]
+}
+
+export interface MissAnswer {
+  /** template number of each miss */
+  readonly nos: Int32Array
+  readonly changes: readonly TemplateChange[]
+}
+
+/** null until `restore` was called: a thread that replaced a dead one knows nothing */
+let miner: TemplateMiner | null = null
+
+/** Begins with the templates the process knows. Runs in the one thread that owns all templates. */
+export function restore(templates: readonly Template[]): void {
+  miner = new TemplateMiner()
+  miner.restore(templates)
+}
+
+/** @returns null when this thread must be restored first */
+export function resolveMisses({ misses, sources }: MissTask): MissAnswer | null {
+  if (miner === null) return null
+  const nos = new Int32Array(misses.ends.length)
+  let start = 0
+  for (let i = 0; i < nos.length; i++) {
+    const end = misses.ends[i] ?? start
+    const text = misses.bytes.subarray(start, end)
+    const source = sources[misses.sourceIndexes[i] ?? 0] ?? ''
+    nos[i] =
+      misses.readyMade[i] === 1
+        ? miner.resolveReadyMade(source, Buffer.from(text).toString())
+        : miner.resolve(source, text)
+    start = end
+  }
+  return { nos, changes: miner.takeChanges() }
+}

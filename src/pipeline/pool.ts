@@ -1,0 +1,56 @@
+import { randomInt } from 'node:crypto'
+import { Piscina } from 'piscina'
+
+import type { BlockResult, BlockTask } from './block.js'
+import type { MissAnswer, MissTask } from './miner-thread.js'
+import type { Template } from './template-table.js'
+import type { WorkerSetup } from './worker.js'
+
+export interface Pool {
+  readonly workers: number
+  encode(task: BlockTask): Promise<BlockResult>
+  /** @param known every template of the process, for a thread that starts afresh */
+  resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
+  /** threads that answer */
+  ping(): Promise<number>
+  close(): Promise<void>
+}
+
+/** Starts the worker threads and the one thread that owns the templates. */
+export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
+  const seed = (): number => randomInt(0, 2 ** 32) | 0
+  const workerData: WorkerSetup = { shapes, hashSeed: [seed(), seed()] }
+  const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
+  const encoders = new Piscina({
+    ...common,
+    filename: new URL('./worker.js', import.meta.url).href,
+    minThreads: workers,
+    maxThreads: workers,
+    workerData,
+  })
+  const owner = new Piscina({
+    ...common,
+    filename: new URL('./miner-thread.js', import.meta.url).href,
+    minThreads: 1,
+    maxThreads: 1,
+  })
+  const askOwner = async (task: MissTask): Promise<MissAnswer | null> =>
+    (await owner.run(task, { name: 'resolveMisses' })) as MissAnswer | null // the thread's own type
+  return {
+    workers,
+    encode: async (task) => {
+      const transferList = task.bodies.map((body) => body.bytes).filter((bytes) => bytes !== null)
+      return (await encoders.run(task, { name: 'encodeBlock', transferList })) as BlockResult
+    },
+    resolve: async (task, known) => {
+      const answer = await askOwner(task)
+      if (answer !== null) return answer
+      await owner.run(known(), { name: 'restore' })
+      return (await askOwner(task)) ?? Promise.reject(new Error('bug: template owner not restored'))
+    },
+    ping: async () => Number(await encoders.run(null, { name: 'ping' })),
+    close: async () => {
+      await Promise.all([encoders.close({ force: true }), owner.close({ force: true })])
+    },
+  }
+}

@@ -1,0 +1,169 @@
+import type { DeadBlock, RowBlock } from './block.js'
+import type { DedupWindow } from './dedup-window.js'
+import type { TemplateTable } from './template-table.js'
+
+/** Gives out event ids; `take` is synchronous because blocks of ids are reserved ahead. */
+export interface IdSource {
+  take(): number
+}
+
+/** The automatic priority; results are left in the fields so that a row costs no object. */
+export interface PriorityScorer {
+  assign(templateNo: number, severity: number, epochSecond: number, n: number): void
+  readonly priority: number
+  readonly confidence: number
+}
+
+export interface SequencerParts {
+  readonly ids: IdSource
+  readonly window: DedupWindow
+  readonly templates: TemplateTable
+  readonly scorer: PriorityScorer
+}
+
+const AUTO = 0
+const TEMPLATE = 1
+const NO_OVERRIDE = 255
+
+/**
+ * The single owner of everything that must be unique. Gives each row its event id, template id and priority
+ * and writes them into the block's bytes. Synchronous: blocks are sequenced one after the other.
+ */
+export class Sequencer {
+  readonly #parts: SequencerParts
+  #overrides = new Uint8Array(1024).fill(NO_OVERRIDE)
+  readonly #overrideOfId = new Map<string, number>()
+  readonly #ownerOf = new Map<string, number>()
+  #owners = 0
+
+  constructor(parts: SequencerParts) {
+    this.#parts = parts
+  }
+
+  /** @returns how many rows began a new event */
+  sequence(block: RowBlock): number {
+    const view = new DataView(block.bytes.buffer, block.bytes.byteOffset, block.bytes.length)
+    const owners = block.sources.map((source) => this.#owner(source))
+    let added = 0
+    for (let row = 0; row < block.rows; row++) {
+      const no = block.templateNos[row] ?? 0
+      view.setUint32(block.at.templateId + row * 8, this.#parts.templates.idLo(no), true)
+      view.setUint32(block.at.templateId + row * 8 + 4, this.#parts.templates.idHi(no), true)
+      if (this.#repeats(block, row, view)) continue
+      this.#begin(block, row, view, owners[block.sourceIndexes[row] ?? 0] ?? 0)
+      added++
+    }
+    return added
+  }
+
+  /** Gives dead letters their ids. */
+  number(dead: DeadBlock): void {
+    const view = new DataView(dead.bytes.buffer, dead.bytes.byteOffset, dead.bytes.length)
+    for (let row = 0; row < dead.rows; row++)
+      setId(view, dead.idAt + row * 8, this.#parts.ids.take())
+  }
+
+  /** Later events of the template take this priority. @param priority index into PRIORITIES, null = none */
+  override(templateId: string, priority: number | null): void {
+    if (priority === null) this.#overrideOfId.delete(templateId)
+    else this.#overrideOfId.set(templateId, priority)
+    for (const template of this.#parts.templates.all()) this.noteTemplate(template.no)
+  }
+
+  overrideOf(templateId: string): number | null {
+    return this.#overrideOfId.get(templateId) ?? null
+  }
+
+  /** Looks the override of a template up that is new or was merged. */
+  noteTemplate(no: number): void {
+    const canonical = this.#parts.templates.get(this.#parts.templates.canonical(no))
+    const own = this.#parts.templates.get(no)
+    const override =
+      this.#overrideOfId.get(canonical?.id ?? '') ?? this.#overrideOfId.get(own?.id ?? '')
+    if (no >= this.#overrides.length) this.#grow(no)
+    this.#overrides[no] = override ?? NO_OVERRIDE
+  }
+
+  /** Repeats of event `id` count under this priority from here on. */
+  correct(id: number, priority: number): void {
+    this.#parts.window.setPriority(id, priority)
+  }
+
+  /** No later message joins an event of these sources. */
+  forget(sources: readonly string[]): void {
+    for (const source of sources) {
+      const owner = this.#ownerOf.get(source)
+      if (owner !== undefined) this.#parts.window.forget(owner)
+      this.#ownerOf.delete(source)
+    }
+  }
+
+  /** Begins with an empty window: what was given out did not become durable, or everything was deleted. */
+  forgetAll(): void {
+    this.#parts.window.clear()
+    this.#ownerOf.clear()
+  }
+
+  clearOverrides(): void {
+    this.#overrideOfId.clear()
+    this.#overrides.fill(NO_OVERRIDE)
+  }
+
+  #repeats(block: RowBlock, row: number, view: DataView): boolean {
+    const { window } = this.#parts
+    const lo = block.hashes[row * 2] ?? 0
+    const hi = block.hashes[row * 2 + 1] ?? 0
+    const entry = window.find(lo, hi, block.tsMs[row] ?? 0)
+    if (entry < 0) return false
+    setId(view, block.at.id + row * 8, window.idAt(entry))
+    view.setUint8(block.at.priority + row, window.priorityAt(entry))
+    return true
+  }
+
+  #begin(block: RowBlock, row: number, view: DataView, owner: number): void {
+    const id = this.#parts.ids.take()
+    const priority = this.#score(block, row, view)
+    setId(view, block.at.id + row * 8, id)
+    view.setUint8(block.at.isNew + row, 1)
+    view.setUint8(block.at.priority + row, priority)
+    this.#parts.window.add({
+      lo: block.hashes[row * 2] ?? 0,
+      hi: block.hashes[row * 2 + 1] ?? 0,
+      firstMs: block.tsMs[row] ?? 0,
+      id,
+      owner,
+      priority,
+    })
+  }
+
+  #score(block: RowBlock, row: number, view: DataView): number {
+    const { scorer } = this.#parts
+    const no = block.templateNos[row] ?? 0
+    const second = Math.floor((block.tsMs[row] ?? 0) / 1000)
+    scorer.assign(no, block.severities[row] ?? 1, second, block.counts[row] ?? 1)
+    const override = this.#overrides[no] ?? NO_OVERRIDE
+    view.setUint8(block.at.prioritySource + row, override === NO_OVERRIDE ? AUTO : TEMPLATE)
+    const confidence = override === NO_OVERRIDE ? scorer.confidence : 1
+    view.setFloat32(block.at.confidence + row * 4, confidence, true)
+    return override === NO_OVERRIDE ? scorer.priority : override
+  }
+
+  #owner(source: string): number {
+    const known = this.#ownerOf.get(source)
+    if (known !== undefined) return known
+    const owner = ++this.#owners
+    this.#ownerOf.set(source, owner)
+    return owner
+  }
+
+  #grow(no: number): void {
+    const grown = new Uint8Array(Math.max(no + 1, this.#overrides.length * 2)).fill(NO_OVERRIDE)
+    grown.set(this.#overrides)
+    this.#overrides = grown
+  }
+}
+
+function setId(view: DataView, at: number, id: number): void {
+  view.setUint32(at, id % 0x1_0000_0000, true)
+  view.setUint32(at + 4, Math.floor(id / 0x1_0000_0000), true)
+}

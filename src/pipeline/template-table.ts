@@ -1,0 +1,99 @@
+/** A template as the owner thread reports it; `no` is its number in this process. */
+export interface TemplateChange {
+  readonly no: number
+  /** 16 hex digits */
+  readonly id: string
+  readonly source: string
+  readonly text: string
+  /** number of the template it was merged into, 0 = none */
+  readonly redirectTo: number
+}
+
+export interface Template {
+  readonly no: number
+  readonly id: string
+  readonly source: string
+  readonly text: string
+  readonly redirectTo: number
+}
+
+/** What the main thread knows of every template: ids for the rows, texts and redirects for the API. */
+export class TemplateTable {
+  readonly #byNo: (Template | undefined)[] = []
+  readonly #noOfId = new Map<string, number>()
+  #idLo = new Uint32Array(1024)
+  #idHi = new Uint32Array(1024)
+
+  get size(): number {
+    return this.#noOfId.size
+  }
+
+  apply(change: TemplateChange): void {
+    const { no } = change
+    this.#byNo[no] = change
+    this.#noOfId.set(change.id, no)
+    if (no >= this.#idLo.length) this.#grow(no)
+    this.#idHi[no] = Number.parseInt(change.id.slice(0, 8), 16)
+    this.#idLo[no] = Number.parseInt(change.id.slice(8), 16)
+  }
+
+  idLo(no: number): number {
+    return this.#idLo[no] ?? 0
+  }
+
+  idHi(no: number): number {
+    return this.#idHi[no] ?? 0
+  }
+
+  /** Follows redirects to the template that answers for this one. */
+  canonical(no: number): number {
+    let current = no
+    for (let hops = 0; hops < 64; hops++) {
+      const next = this.#byNo[current]?.redirectTo ?? 0
+      if (next === 0) return current
+      current = next
+    }
+    return current
+  }
+
+  get(no: number): Template | undefined {
+    return this.#byNo[no]
+  }
+
+  /** The template that answers for `id` today. */
+  byId(id: string): Template | undefined {
+    const no = this.#noOfId.get(id)
+    return no === undefined ? undefined : this.#byNo[this.canonical(no)]
+  }
+
+  /** The id itself and every id that was merged into it. */
+  aliasesOf(id: string): readonly string[] {
+    const target = this.#noOfId.get(id)
+    if (target === undefined) return [id]
+    const canonical = this.canonical(target)
+    const aliases = this.all().filter((template) => this.canonical(template.no) === canonical)
+    return aliases.map((template) => template.id)
+  }
+
+  all(): readonly Template[] {
+    return this.#byNo.filter((template) => template !== undefined)
+  }
+
+  /** Forgets the templates of deleted sources; their numbers are not used again. */
+  forget(isGone: (source: string) => boolean): void {
+    for (const template of this.all()) {
+      if (!isGone(template.source)) continue
+      this.#byNo[template.no] = undefined
+      this.#noOfId.delete(template.id)
+    }
+  }
+
+  #grow(no: number): void {
+    const size = Math.max(no + 1, this.#idLo.length * 2)
+    const [lo, hi] = [this.#idLo, this.#idHi]
+    this.#idLo = new Uint32Array(size)
+    this.#idHi = new Uint32Array(size)
+    this.#idLo.set(lo)
+    this.#idHi.set(hi)
+  }
+}

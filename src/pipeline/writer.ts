@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto'
+
+import type { Spool, BatchCut, SpoolEntry } from './spool.js'
+import { decodeEntry, type EntryParts, type Registration, type Statement } from './spool-entry.js'
+
+/** bench/flow/ingest.ts: larger batches gain little and delay what is visible */
+const BATCH_BYTES = 24 * 1024 * 1024
+/** ClickHouse forms one block, and so one part per table, below this */
+const BATCH_ROWS = 500_000
+const BATCH_ENTRIES = 20_000
+/** under light load about two inserts a second */
+const BATCH_DELAY_MS = 500
+const RETRY_MIN_MS = 100
+const RETRY_MAX_MS = 5_000
+
+/** Where batches go; every call is repeated with the same arguments until it succeeds. */
+export interface BatchTarget {
+  insert(
+    table: 'landing' | 'dead_letters' | 'templates',
+    parts: readonly Uint8Array[],
+    token: string,
+  ): Promise<void>
+  templates(rows: EntryParts['templates'], token: string): Promise<void>
+  register(registration: Registration): Promise<void>
+  /** @returns what the one who asked is told */
+  execute(statement: Statement): Promise<unknown>
+}
+
+export interface WriterOptions {
+  readonly spool: Spool
+  readonly target: BatchTarget
+  readonly onWritten: (rows: number) => void
+  /** called for every failed attempt; the writer goes on trying */
+  readonly onFailure: (error: unknown, attempt: number) => void
+}
+
+interface Waiter {
+  readonly seq: number
+  readonly resolve: () => void
+  readonly reject: (cause: unknown) => void
+}
+
+interface Batch {
+  readonly cut: BatchCut
+  readonly parts: readonly EntryParts[]
+}
+
+/**
+ * Moves the spool into ClickHouse in order: cuts a batch, records what it is made of, sends it under its
+ * token until it is taken, marks it done. A statement is a batch of its own, between the rows before it
+ * and the rows after it.
+ */
+export class Writer {
+  readonly #options: WriterOptions
+  readonly #results = new Map<number, (value: unknown) => void>()
+  #waiters: Waiter[] = []
+  #wake: (() => void) | null = null
+  #flushSeq = 0
+  #stopping = false
+  #running: Promise<void> = Promise.resolve()
+  #oldestAtMs = 0
+  /** time since which ClickHouse takes nothing, null when it does */
+  failingSinceMs: number | null = null
+
+  constructor(options: WriterOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#running = this.#run()
+  }
+
+  /** Says that the spool has more. */
+  notify(): void {
+    if (this.#oldestAtMs === 0) this.#oldestAtMs = Date.now()
+    if (this.#isDue()) this.#wake?.()
+    else if (this.#wake !== null) setTimeout(() => this.#wake?.(), BATCH_DELAY_MS).unref()
+  }
+
+  /** Resolves when everything up to `seq` is in ClickHouse; does not wait for a batch to fill up. */
+  async flush(seq: number, signal?: AbortSignal): Promise<void> {
+    if ((this.#options.spool.waiting[0]?.seq ?? Number.POSITIVE_INFINITY) > seq) return
+    this.#flushSeq = Math.max(this.#flushSeq, seq)
+    await new Promise<void>((resolve, reject) => {
+      this.#waiters.push({ seq, resolve, reject })
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+      this.#wake?.()
+    })
+  }
+
+  /** Keeps the result of the statement in entry `seq` for the one who appended it. */
+  resultOf(seq: number): Promise<unknown> {
+    return new Promise((resolve) => this.#results.set(seq, resolve))
+  }
+
+  /** Ends after the batch in hand; what waits stays in the spool. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    this.#wake?.()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping) {
+      if (!this.#isDue() && this.#options.spool.openCut === null) {
+        await this.#sleep()
+        continue
+      }
+      const batch = await this.#attempt(() => this.#nextBatch())
+      if (batch === undefined || batch.parts.length === 0) continue
+      if ((await this.#attempt(() => this.#send(batch))) === undefined) return
+      if ((await this.#attempt(() => this.#finish(batch))) === undefined) return
+    }
+  }
+
+  #isDue(): boolean {
+    const { waiting, bytes } = this.#options.spool
+    const first = waiting[0]
+    if (first === undefined) return false
+    if (bytes >= BATCH_BYTES || waiting.length >= BATCH_ENTRIES) return true
+    return first.seq <= this.#flushSeq || Date.now() - this.#oldestAtMs >= BATCH_DELAY_MS
+  }
+
+  async #sleep(): Promise<void> {
+    const waits = this.#options.spool.waiting.length > 0
+    await new Promise<void>((resolve) => {
+      const timer = waits ? setTimeout(resolve, BATCH_DELAY_MS) : null
+      this.#wake = () => {
+        if (timer !== null) clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#wake = null
+  }
+
+  /** Repeats a step until it succeeds; undefined when the writer was stopped in between. */
+  async #attempt<T>(step: () => Promise<T>): Promise<T | undefined> {
+    let waitMs = RETRY_MIN_MS
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const result = await step()
+        this.failingSinceMs = null
+        return result
+      } catch (error) {
+        this.failingSinceMs ??= Date.now()
+        this.#options.onFailure(error, attempt)
+      }
+      if (this.#stopping) return undefined
+      await this.#pause(waitMs)
+      waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#wake = () => {
+        if (!this.#stopping) return
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#wake = null
+  }
+
+  async #nextBatch(): Promise<Batch> {
+    const { spool } = this.#options
+    this.#oldestAtMs = Date.now()
+    const open = spool.openCut
+    const entries = open === null ? null : within(spool.waiting, open)
+    const batch = await this.#gather(entries ?? spool.waiting, entries !== null)
+    if (open !== null && batch.last !== null) return { cut: open, parts: batch.parts }
+    if (batch.last === null) {
+      // a cut whose entries were damaged or done has nothing left to send
+      if (open !== null) await spool.done(open.to)
+      return { cut: { from: 0, to: 0, token: '' }, parts: [] }
+    }
+    const cut = { from: batch.first, to: batch.last, token: randomUUID() }
+    await spool.cut(cut)
+    return { cut, parts: batch.parts }
+  }
+
+  async #gather(
+    entries: readonly SpoolEntry[],
+    whole: boolean,
+  ): Promise<{ first: number; last: number | null; parts: readonly EntryParts[] }> {
+    const parts: EntryParts[] = []
+    let [bytes, rows, last] = [0, 0, null as number | null]
+    for (const entry of entries.slice(0, BATCH_ENTRIES)) {
+      const full = bytes + entry.bytes > BATCH_BYTES * 2 || bytes >= BATCH_BYTES || rows >= BATCH_ROWS
+      if (!whole && parts.length > 0 && full) break
+      const part = decodeEntry(await this.#options.spool.read(entry))
+      if (!whole && part.statement !== null && parts.length > 0) break
+      parts.push(part)
+      bytes += entry.bytes
+      rows += part.landingRows
+      last = entry.seq
+      if (!whole && part.statement !== null) break
+    }
+    return { first: entries[0]?.seq ?? 0, last, parts }
+  }
+
+  async #send({ cut, parts }: Batch): Promise<true> {
+    const { target } = this.#options
+    for (const part of parts)
+      for (const registration of part.registrations) await target.register(registration)
+    const templates = parts.flatMap((part) => part.templates)
+    if (templates.length > 0) await target.templates(templates, `${cut.token}:templates`)
+    const landing = parts.map((part) => part.landing).filter((bytes) => bytes !== null)
+    if (landing.length > 0) await target.insert('landing', landing, cut.token)
+    const dead = parts.map((part) => part.dead).filter((bytes) => bytes !== null)
+    if (dead.length > 0) await target.insert('dead_letters', dead, `${cut.token}:dead`)
+    for (const part of parts) {
+      if (part.statement === null) continue
+      const result = await target.execute(part.statement)
+      this.#results.get(cut.to)?.(result)
+      this.#results.delete(cut.to)
+    }
+    return true
+  }
+
+  async #finish({ cut, parts }: Batch): Promise<true> {
+    const { spool, onWritten } = this.#options
+    await spool.done(cut.to)
+    const finished = this.#waiters.filter((waiter) => waiter.seq <= cut.to)
+    this.#waiters = this.#waiters.filter((waiter) => waiter.seq > cut.to)
+    for (const waiter of finished) waiter.resolve()
+    onWritten(parts.reduce((rows, part) => rows + part.landingRows, 0))
+    return true
+  }
+}
+
+const within = (entries: readonly SpoolEntry[], cut: BatchCut): readonly SpoolEntry[] =>
+  entries.filter((entry) => entry.seq >= cut.from && entry.seq <= cut.to)
