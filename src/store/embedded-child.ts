@@ -1,0 +1,68 @@
+/**
+ * The process that is the embedded ClickHouse server; started by embedded.ts with an IPC channel.
+ *
+ * The main thread only waits: for the engine's call to return, or for the parent to be gone. The
+ * call itself blocks a worker thread for as long as the server lives.
+ */
+import { isMainThread, Worker, workerData } from 'node:worker_threads'
+
+interface EngineStart {
+  readonly libraryPath: string
+  readonly argv: readonly string[]
+}
+
+if (isMainThread) superviseEngine()
+else await runEngine(parseStart(workerData))
+
+function superviseEngine(): void {
+  const [libraryPath, ...argv] = process.argv.slice(2)
+  if (libraryPath === undefined || process.send === undefined) {
+    throw new Error('bug: the embedded engine is started by its supervisor only')
+  }
+  // Signals that reach the whole process group or service: the parent decides when this ends.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+  process.on('disconnect', endNow)
+  const start: EngineStart = { libraryPath, argv }
+  const worker = new Worker(new URL(import.meta.url), { workerData: start })
+  worker.on('error', (error) => process.stderr.write(`${error.message}\n`))
+  worker.on('exit', endNow)
+}
+
+/**
+ * Without the library's destructors, which crash when they run after the call has returned.
+ * Nothing is lost: an insert is acknowledged only when its part is written.
+ */
+function endNow(): void {
+  process.kill(process.pid, 'SIGKILL')
+}
+
+function parseStart(value: unknown): EngineStart {
+  if (typeof value !== 'object' || value === null || !('libraryPath' in value)) {
+    throw new Error('bug: the engine thread has no start data')
+  }
+  return value as EngineStart
+}
+
+async function runEngine(start: EngineStart): Promise<void> {
+  // Loaded here only: the main thread does without native code.
+  const ffi = await import('ffi-rs')
+  const library = 'libchdb'
+  ffi.open({ library, path: start.libraryPath })
+  // Else the engine takes SIGINT and SIGTERM for itself and stops answering.
+  ffi.load({
+    library,
+    funcName: 'chdb_set_signal_handlers_enabled',
+    retType: ffi.DataType.Void,
+    paramsType: [ffi.DataType.I32],
+    paramsValue: [0],
+  })
+  ffi.load({
+    library,
+    funcName: 'chdb_query_cmdline',
+    retType: ffi.DataType.External,
+    paramsType: [ffi.DataType.I32, ffi.DataType.StringArray],
+    paramsValue: [start.argv.length, [...start.argv]],
+  })
+  // The thread ends here, and its end is the message. The reason, when there is one, is on stderr;
+  // reading it from the result can crash.
+}

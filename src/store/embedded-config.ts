@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto'
+import { availableParallelism, totalmem } from 'node:os'
+
+const MIB = 1024 * 1024
+
+export interface EmbeddedConfig {
+  /** ClickHouse's own files: tables, metadata, its lock */
+  readonly clickhouseDir: string
+  readonly usersFile: string
+  readonly httpPort: number
+  /** null: the native protocol is not listened for */
+  readonly tcpPort: number | null
+  readonly username: string
+  readonly password: string
+  readonly resources: EmbeddedResources
+  /** the whole of a `<remote_servers>` element, '' for none */
+  readonly remoteServers: string
+}
+
+export interface EmbeddedResources {
+  /** upper bound of what the engine allocates */
+  readonly memoryBytes: number
+  /** threads of background merges, at least 2 */
+  readonly mergeThreads: number
+}
+
+/**
+ * Shares the machine between the engine and the service: half of the memory, at least 1 GiB
+ * (below that even small merges fail), and merge threads for every core.
+ */
+export function machineResources(): EmbeddedResources {
+  const limitBytes = process.constrainedMemory()
+  const totalBytes = limitBytes > 0 ? Math.min(limitBytes, totalmem()) : totalmem()
+  return {
+    memoryBytes: Math.max(1024 * MIB, Math.floor(totalBytes / 2)),
+    mergeThreads: Math.min(Math.max(availableParallelism(), 2), 16),
+  }
+}
+
+/** The configuration file of the engine. Holds the password: write it with mode 0600. */
+export function configXml(config: EmbeddedConfig): string {
+  return `<clickhouse>
+  <!-- Loopback only: other machines talk to the service, never to its engine. -->
+  <listen_host>127.0.0.1</listen_host>
+  <http_port>${config.httpPort}</http_port>
+  ${config.tcpPort === null ? '' : `<tcp_port>${config.tcpPort}</tcp_port>`}
+  <path>${text(config.clickhouseDir)}/</path>
+  <tmp_path>${text(config.clickhouseDir)}/tmp/</tmp_path>
+  <user_files_path>${text(config.clickhouseDir)}/user_files/</user_files_path>
+  <users_config>${text(config.usersFile)}</users_config>
+  <!-- Days and hours are those of UTC whatever the machine is set to. -->
+  <timezone>UTC</timezone>
+  <!-- No <logger>: with one, the engine writes its trace to stderr. Its system tables of logs
+       exist only when configured, and none is: they grow without bound. -->
+  <send_crash_reports><enabled>false</enabled></send_crash_reports>
+
+  ${resourcesXml(config.resources)}
+  <!-- One service is the only client: more than this is a fault, not load. -->
+  <max_connections>256</max_connections>
+  <max_concurrent_queries>100</max_concurrent_queries>
+  <!-- Longer than the client keeps an idle connection, so that it is never the engine that
+       closes one just when it is used again. -->
+  <keep_alive_timeout>60</keep_alive_timeout>
+
+  ${handlersXml(config)}
+  ${config.remoteServers}
+</clickhouse>
+`
+}
+
+function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string {
+  const cache = (share: number, maxMib: number): number =>
+    Math.floor(Math.min(memoryBytes * share, maxMib * MIB))
+  return `<!-- The service needs the other half of the machine. -->
+  <max_server_memory_usage>${memoryBytes}</max_server_memory_usage>
+  <!-- The defaults (5 GiB each) are made for machines with hundreds of GiB. -->
+  <mark_cache_size>${cache(0.05, 512)}</mark_cache_size>
+  <primary_index_cache_size>${cache(0.05, 512)}</primary_index_cache_size>
+  <index_mark_cache_size>${cache(0.02, 128)}</index_mark_cache_size>
+  <query_condition_cache_size>${cache(0.01, 64)}</query_condition_cache_size>
+  <!-- The kernel's page cache already holds the compressed files. -->
+  <uncompressed_cache_size>0</uncompressed_cache_size>
+  <index_uncompressed_cache_size>0</index_uncompressed_cache_size>
+  <compiled_expression_cache_size>${cache(0.01, 64)}</compiled_expression_cache_size>
+
+  <!-- Merges run beside inserts; more threads than cores only take turns. -->
+  <background_pool_size>${mergeThreads}</background_pool_size>
+  <background_merges_mutations_concurrency_ratio>2</background_merges_mutations_concurrency_ratio>
+  <!-- 2, the default of clickhouse-local, is so few that the engine pauses its own tasks. -->
+  <background_schedule_pool_size>16</background_schedule_pool_size>
+  <background_common_pool_size>2</background_common_pool_size>
+  <background_move_pool_size>1</background_move_pool_size>
+  <background_fetches_pool_size>1</background_fetches_pool_size>
+  <merge_tree>
+    <!-- Their defaults (8, 20, 25 free threads) can never be met by a small pool, and then
+         large merges and mutations would wait for ever. -->
+    <number_of_free_entries_in_pool_to_lower_max_size_of_merge>2</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
+    <number_of_free_entries_in_pool_to_execute_mutation>2</number_of_free_entries_in_pool_to_execute_mutation>
+    <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>2</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
+    <!-- A changed retention rewrites the dates of parts, never their rows. -->
+    <materialize_ttl_recalculate_only>1</materialize_ttl_recalculate_only>
+  </merge_tree>`
+}
+
+function handlersXml(config: EmbeddedConfig): string {
+  return `<!-- Anyone on the machine can reach the port, and the engine runs its first queries as a user
+       without a password. So a request is looked at only when it brings our credentials. -->
+  <http_handlers>
+    <rule>
+      <headers><Authorization>${text(basicAuth(config.username, config.password))}</Authorization></headers>
+      <handler><type>dynamic_query_handler</type><query_param_name>query</query_param_name></handler>
+    </rule>
+    <rule>
+      <handler>
+        <type>static</type><status>401</status><content_type>text/plain; charset=utf-8</content_type>
+        <response_content>authentication required</response_content>
+      </handler>
+    </rule>
+  </http_handlers>`
+}
+
+/** The users of the engine: ours, and the one its own first queries run as. */
+export function usersXml(config: EmbeddedConfig): string {
+  const passwordHash = createHash('sha256').update(config.password).digest('hex')
+  const queryBytes = Math.floor(config.resources.memoryBytes * 0.6)
+  return `<clickhouse>
+  <profiles>
+    <default>
+      <!-- One query cannot take everything; what is too big for memory goes to disk. -->
+      <max_memory_usage>${queryBytes}</max_memory_usage>
+      <max_bytes_before_external_group_by>${Math.floor(queryBytes / 2)}</max_bytes_before_external_group_by>
+      <max_bytes_before_external_sort>${Math.floor(queryBytes / 2)}</max_bytes_before_external_sort>
+      <log_queries>0</log_queries>
+    </default>
+  </profiles>
+  <quotas><default></default></quotas>
+  <users>
+    <${config.username}>
+      <password_sha256_hex>${passwordHash}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>default</profile>
+      <quota>default</quota>
+      <grants>
+        <query>GRANT ALL ON *.*</query>
+        <!-- Files, web addresses and other databases are nothing a query of ours reads. -->
+        <query>REVOKE SOURCES ON *.*</query>
+        ${config.tcpPort === null ? '' : '<query>GRANT REMOTE ON *.*</query>'}
+      </grants>
+    </${config.username}>
+    <!-- Runs START LISTEN and the query that keeps the engine alive, and may do nothing else. -->
+    <default>
+      <no_password/>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>default</profile>
+      <quota>default</quota>
+      <grants>
+        <query>GRANT SYSTEM LISTEN ON *.*</query>
+        <query>GRANT SELECT ON system.numbers</query>
+      </grants>
+    </default>
+  </users>
+</clickhouse>
+`
+}
+
+const basicAuth = (username: string, password: string): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+const text = (value: string): string => value.replace(/[&<>]/g, (char) => ESCAPES[char] ?? char)

@@ -1,0 +1,127 @@
+import { ClickHouseError } from '@clickhouse/client'
+import { AppError } from '../model/errors.js'
+
+/** ClickHouse refused a request, and would refuse the same request again. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+  /** ClickHouse's error number, e.g. 60 */
+  readonly code: number
+  /** ClickHouse's name of it, e.g. UNKNOWN_TABLE; '' when it gave none */
+  readonly type: string
+  /** the rows are at fault, not the statement, the table or the user */
+  readonly isDataError: boolean
+
+  constructor(message: string, code: number, type: string) {
+    super(message)
+    this.code = code
+    this.type = type
+    this.isDataError = DATA_CODES.has(code)
+  }
+}
+
+/**
+ * Conditions of the server that pass or that an operator ends: the same request is to be tried
+ * again. A wrong password is among them, for data waits for it to be corrected.
+ */
+const PASSING_CODES: ReadonlySet<number> = new Set([
+  76, // CANNOT_OPEN_FILE: out of file descriptors
+  159, // TIMEOUT_EXCEEDED
+  160, // TOO_SLOW
+  164, // READONLY
+  173, // CANNOT_ALLOCATE_MEMORY
+  198, // DNS_ERROR
+  202, // TOO_MANY_SIMULTANEOUS_QUERIES
+  203, // NO_FREE_CONNECTION
+  209, // SOCKET_TIMEOUT
+  210, // NETWORK_ERROR
+  225, // NO_ZOOKEEPER
+  236, // ABORTED: shutting down
+  241, // MEMORY_LIMIT_EXCEEDED
+  242, // TABLE_IS_READ_ONLY
+  243, // NOT_ENOUGH_SPACE
+  252, // TOO_MANY_PARTS
+  279, // ALL_CONNECTION_TRIES_FAILED
+  285, // TOO_FEW_LIVE_REPLICAS
+  286, // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
+  289, // REPLICA_IS_NOT_IN_QUORUM
+  319, // UNKNOWN_STATUS_OF_INSERT
+  394, // QUERY_WAS_CANCELLED
+  425, // SYSTEM_ERROR
+  439, // CANNOT_SCHEDULE_TASK
+  473, // DEADLOCK_AVOIDED
+  516, // AUTHENTICATION_FAILED
+  517, // CANNOT_ASSIGN_ALTER
+  519, // NO_REMOTE_SHARD_AVAILABLE
+  667, // NOT_INITIALIZED
+  745, // SERVER_OVERLOADED
+  999, // KEEPER_EXCEPTION
+  1000, // POCO_EXCEPTION
+])
+
+/** What only the content of an insert can cause. */
+const DATA_CODES: ReadonlySet<number> = new Set([
+  6, // CANNOT_PARSE_TEXT
+  26, // CANNOT_PARSE_QUOTED_STRING
+  27, // CANNOT_PARSE_INPUT_ASSERTION_FAILED
+  32, // ATTEMPT_TO_READ_AFTER_EOF
+  33, // CANNOT_READ_ALL_DATA
+  38, // CANNOT_PARSE_DATE
+  41, // CANNOT_PARSE_DATETIME
+  53, // TYPE_MISMATCH
+  69, // ARGUMENT_OUT_OF_BOUND
+  70, // CANNOT_CONVERT_TYPE
+  72, // CANNOT_PARSE_NUMBER
+  117, // INCORRECT_DATA
+  128, // TOO_LARGE_ARRAY_SIZE
+  131, // TOO_LARGE_STRING_SIZE
+  190, // SIZES_OF_ARRAYS_DONT_MATCH
+  246, // CORRUPTED_DATA
+  321, // VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE
+  349, // CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
+  407, // DECIMAL_OVERFLOW
+  467, // CANNOT_PARSE_BOOL
+  469, // VIOLATED_CONSTRAINT
+  691, // UNKNOWN_ELEMENT_OF_ENUM
+])
+
+const RETRY_AFTER_S = 2
+const DETAIL_CHARS = 300
+
+/**
+ * @param action what was tried, without values
+ * @param timedOutMs the time that was given, when it was used up; else null
+ * @returns AppError('dependency_unavailable') when trying again may help, else StoreError
+ */
+export function toStoreFailure(
+  action: string,
+  error: unknown,
+  timedOutMs: number | null,
+): AppError | StoreError {
+  if (timedOutMs !== null) return unavailable(`${action}: no answer within ${timedOutMs} ms`)
+  if (!(error instanceof ClickHouseError)) return unavailable(`${action}: ${networkReason(error)}`)
+  const code = Number(error.code)
+  const type = error.type ?? ''
+  if (PASSING_CODES.has(code)) return unavailable(`${action}: code ${code} ${type}`)
+  const detail = DATA_CODES.has(code) ? '' : `: ${withoutValues(error.message)}`
+  return new StoreError(`clickhouse refused ${action}, code ${code} ${type}${detail}`, code, type)
+}
+
+// The driver's error is not passed on as the cause: its text can hold rows and whole answers.
+const unavailable = (reason: string): AppError =>
+  new AppError('dependency_unavailable', `clickhouse is not available for ${reason}`, {
+    details: { dependency: 'clickhouse' },
+    retryAfterS: RETRY_AFTER_S,
+  })
+
+function networkReason(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown fault'
+  if ('code' in error && typeof error.code === 'string') return error.code
+  return /hang up/.test(error.message) ? 'connection closed' : 'the answer cannot be read'
+}
+
+/** Names stay, for they tell what is wrong with a statement; anything quoted as text goes. */
+const withoutValues = (message: string): string =>
+  message
+    .replaceAll(/'(?:[^'\\]|\\.)*'/g, "'…'")
+    .replaceAll(/\s+/g, ' ')
+    .slice(0, DETAIL_CHARS)

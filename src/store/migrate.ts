@@ -1,0 +1,162 @@
+import type { Store } from './client.js'
+import type { StoreLog } from './log.js'
+import { listSchema, readSchema } from './schema.js'
+import { statement } from './statement.js'
+
+/** The numbers a migration may name as `{{…}}`. Raising a TTL keeps data longer, on more disk. */
+export interface SchemaNumbers {
+  /** days from arrival that events are kept; also the short rollups' least */
+  readonly retention_days: number
+  readonly rollup_days: number
+}
+
+export interface MigrateOptions {
+  readonly numbers: SchemaNumbers
+  readonly log: StoreLog
+  /** absent: those of `schema/migrations/` */
+  readonly migrations?: readonly Migration[]
+}
+
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  readonly text: string
+}
+
+/** The database and this program do not fit; the message says what would help. */
+export class MigrationError extends Error {
+  override readonly name = 'MigrationError'
+}
+
+const appliedSql = statement<Record<string, never>, { readonly version: number }>(
+  'applied_migrations',
+)
+const settingsSql = statement<
+  Record<string, never>,
+  { readonly name: string; readonly value: string }
+>('applied_settings')
+
+/**
+ * Brings the database to this program's schema: makes it when missing, applies the migrations it
+ * has not had in the order of their numbers, and renews the retention of tables when it has changed.
+ *
+ * Safe to repeat after a failure at any point, and to run from several instances at once: every
+ * statement is idempotent, and is recorded after it has succeeded.
+ *
+ * @throws MigrationError when the database has had a migration this program does not know
+ */
+export async function migrate(store: Store, options: MigrateOptions): Promise<void> {
+  const migrations = options.migrations ?? readMigrations()
+  const { numbers, log } = options
+  await store.createDatabase()
+  for (const { version, text } of migrations.filter(isBookkeeping)) {
+    await store.command(renderMigration(text, numbers))
+    log.debug({ version }, 'bookkeeping table is there')
+  }
+  const rows = await store.query(appliedSql, {})
+  const applied = new Set(rows.map((row) => row.version))
+  refuseNewer(store.database, migrations, applied)
+  for (const migration of migrations) {
+    const { version, name, text } = migration
+    if (applied.has(version)) continue
+    if (!isBookkeeping(migration)) await store.command(renderMigration(text, numbers))
+    await store.insertRows('schema_migrations', [{ version, name }])
+    log.debug({ version, name }, 'migration applied')
+  }
+  const added = migrations.filter(({ version }) => !applied.has(version)).length
+  if (added > 0) log.info({ added, database: store.database }, 'schema is up to date')
+  await renewTtls(store, migrations, { numbers, log, isNew: applied.size === 0 })
+}
+
+/** These are made at every start: whether they were applied is written in them. */
+const isBookkeeping = (migration: Migration): boolean => migration.version <= 2
+
+/** @throws Error when two files have one number or a name is not `NNNN_words.sql` */
+export function readMigrations(): readonly Migration[] {
+  const seen = new Set<number>()
+  return listSchema('migrations').map((file) => {
+    const match = /^(\d{4})_([a-z0-9_]+)\.sql$/.exec(file)
+    const version = Number(match?.[1])
+    if (match?.[2] === undefined || seen.has(version)) {
+      throw new Error(
+        `bug: schema/migrations/${file} is not NNNN_words.sql with a number of its own`,
+      )
+    }
+    seen.add(version)
+    return { version, name: match[2], text: readSchema(`migrations/${file}`) }
+  })
+}
+
+function refuseNewer(
+  database: string,
+  migrations: readonly Migration[],
+  applied: ReadonlySet<number>,
+): void {
+  const newest = Math.max(0, ...migrations.map(({ version }) => version))
+  const unknown = Math.max(0, ...applied)
+  if (unknown <= newest) return
+  throw new MigrationError(
+    `database ${database} has schema version ${unknown}, and this program knows ${newest}: ` +
+      'start the newer program again, or set CLICKHOUSE_DATABASE (embedded: DATA_DIR) to another one',
+  )
+}
+
+/**
+ * Fills in the tokens of a migration. The only place that knows how tables are made, so that a
+ * cluster's `ON CLUSTER`, `Replicated…` and `Distributed` can come from the same text.
+ *
+ * @throws Error on a token that is neither a number of `numbers` nor an engine of MergeTree's family
+ */
+export function renderMigration(text: string, numbers: SchemaNumbers): string {
+  return text.replaceAll(/\{\{([^{}]*)\}\}/g, (_token, inner: string) => {
+    const engine = /^engine:((?:[A-Z][a-z]+)?MergeTree(?:\([a-z_, ]*\))?)$/.exec(inner)
+    if (engine?.[1] !== undefined) return engine[1]
+    if (inner === 'retention_days' || inner === 'rollup_days') return wholeNumber(numbers[inner])
+    throw new Error(`bug: a migration has the unknown token {{${inner}}}`)
+  })
+}
+
+function wholeNumber(value: number): string {
+  if (Number.isInteger(value) && value >= 1 && value <= 100_000) return String(value)
+  throw new RangeError(`bug: ${value} is not a number of days in 1..100000`)
+}
+
+interface RenewOptions {
+  readonly numbers: SchemaNumbers
+  readonly log: StoreLog
+  /** the tables were made a moment ago, with these numbers */
+  readonly isNew: boolean
+}
+
+/** Tables made under other numbers get the TTL that they would be made with today. */
+async function renewTtls(
+  store: Store,
+  migrations: readonly Migration[],
+  { numbers, log, isNew }: RenewOptions,
+): Promise<void> {
+  const rows = await store.query(settingsSql, {})
+  const current = new Map(rows.map((row) => [row.name, row.value]))
+  const changed: { readonly name: string; readonly value: string }[] = []
+  for (const [table, ttl] of findTtls(migrations)) {
+    const name = `ttl:${table}`
+    const value = renderMigration(ttl, numbers)
+    if (current.get(name) === value) continue
+    if (!isNew) {
+      await store.command(`ALTER TABLE ${table} MODIFY TTL ${value}`)
+      log.info({ table, ttl: value }, 'retention applied')
+    }
+    changed.push({ name, value })
+  }
+  await store.insertRows('applied_settings', changed)
+}
+
+/** The TTL of each table whose migration makes it depend on a number; the last migration counts. */
+export function findTtls(migrations: readonly Migration[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const { text } of migrations) {
+    const table = /^(?:CREATE TABLE IF NOT EXISTS|ALTER TABLE) (\w+)/m.exec(text)?.[1]
+    const ttl = /^(?:MODIFY )?TTL (.*\{\{\w+\}\}.*)$/m.exec(text)?.[1]
+    if (table !== undefined && ttl !== undefined) found.set(table, ttl)
+  }
+  return found
+}
