@@ -284,7 +284,11 @@ export class Pipeline {
     const { block, dead } = result
     if (block === null && dead === null) return null
     const registrations = this.#register(task, result)
-    if (block !== null) sequencer.sequence(block)
+    if (block !== null) {
+      const again = this.#parts.templates.takeUnsaved(block.templateNos)
+      this.#unsavedTemplates.push(...again.map((t) => toRow(t, this.#parts.templates)))
+      sequencer.sequence(block)
+    }
     if (dead !== null) sequencer.number(dead)
     return this.#append({
       landing: block?.bytes ?? null,

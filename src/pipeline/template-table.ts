@@ -21,6 +21,7 @@ export interface Template {
 export class TemplateTable {
   readonly #byNo: (Template | undefined)[] = []
   readonly #noOfId = new Map<string, number>()
+  readonly #unsaved = new Set<number>()
   #idLo = new Uint32Array(1024)
   #idHi = new Uint32Array(1024)
 
@@ -79,13 +80,23 @@ export class TemplateTable {
     return this.#byNo.filter((template) => template !== undefined)
   }
 
-  /** Forgets the templates of deleted sources; their numbers are not used again. */
-  forget(isGone: (source: string) => boolean): void {
-    for (const template of this.all()) {
-      if (!isGone(template.source)) continue
-      this.#byNo[template.no] = undefined
-      this.#noOfId.delete(template.id)
+  /**
+   * The stored rows of these sources' templates are being deleted. The templates stay known, so that their
+   * numbers stay good, and are stored again when a message of theirs comes.
+   */
+  markUnsaved(isDeleted: (source: string) => boolean): void {
+    for (const template of this.all()) if (isDeleted(template.source)) this.#unsaved.add(template.no)
+  }
+
+  /** Templates among `nos` that must be stored again; each is told once. */
+  takeUnsaved(nos: Int32Array): readonly Template[] {
+    if (this.#unsaved.size === 0) return []
+    const found: Template[] = []
+    for (const no of nos) {
+      const template = this.#unsaved.delete(no) ? this.#byNo[no] : undefined
+      if (template !== undefined) found.push(template)
     }
+    return found
   }
 
   #grow(no: number): void {
