@@ -64,9 +64,9 @@ function createValues(maxBytes: number, nowMs: () => number): Values {
       entries.set(key, value, { ttl: ttlMs })
       return true
     },
-    compareAndSet: async (key, expected, next) => {
+    compareAndSet: async (key, expected, next, ttlMs) => {
       if (entries.get(key) !== expected) return false
-      entries.set(key, next, { ttl: Math.max(1, entries.getRemainingTTL(key)) })
+      entries.set(key, next, { ttl: ttlMs })
       return true
     },
     take: async (key) => {

@@ -26,12 +26,10 @@ export async function run(
   }
 }
 
-/**
- * key; expected, next → 1 when replaced. The time to live stays.
- */
+/** key; expected, next, ttl ms → 1 when replaced */
 export const compareAndSetScript = script(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`)
 
 /**

@@ -17,8 +17,8 @@ import { mergeSpanMs } from './window.js'
 interface RedisStateOptions {
   /** redis:// or rediss://, with user, password and database as usual */
   readonly url: string
-  /** put before every key and channel; default `lae:` */
-  readonly keyPrefix?: string
+  /** put before every key and channel */
+  readonly keyPrefix: string
   /** told about lost connections and subscribers that throw; may be called often */
   readonly onError: (error: unknown) => void
   /** how long Redis may take for one command; default 1 s */
@@ -32,7 +32,7 @@ const MAX_WAITING = 1_000
 /** The state that instances share. Needs Redis 6.2 or newer, one server (no Redis Cluster).
  * Resolves without a connection too; then its status is down until there is one. */
 export async function createRedisState(options: RedisStateOptions): Promise<State> {
-  const { url, onError, keyPrefix = 'lae:', commandTimeoutMs = 1_000 } = options
+  const { url, onError, keyPrefix, commandTimeoutMs = 1_000 } = options
   const listeners = createListeners(onError)
   const link = await openLink({ url, onError, commandTimeoutMs, listeners })
   const keyOf = (key: string): string => keyPrefix + key
@@ -62,8 +62,10 @@ const createValues = ({ call }: Link, keyOf: KeyOf): Values => ({
   },
   setIfAbsent: async (key, value, ttlMs) =>
     (await call((redis) => redis.set(keyOf(key), value, 'PX', ttlMs, 'NX'))) === 'OK',
-  compareAndSet: async (key, expected, next) =>
-    (await call((redis) => run(redis, compareAndSetScript, [keyOf(key)], [expected, next]))) === 1,
+  compareAndSet: async (key, expected, next, ttlMs) => {
+    const args = [expected, next, ttlMs]
+    return (await call((redis) => run(redis, compareAndSetScript, [keyOf(key)], args))) === 1
+  },
   take: (key) => call((redis) => redis.getdel(keyOf(key))),
   delete: async (key) => {
     await call((redis) => redis.del(keyOf(key)))

@@ -17,9 +17,13 @@ export interface State {
   readonly set: (key: string, value: string, ttlMs: number) => Promise<void>
   /** @returns false when the key held a value, which is then left as it was */
   readonly setIfAbsent: (key: string, value: string, ttlMs: number) => Promise<boolean>
-  /** Replaces one value by another and keeps the time to live. @returns false when the key held
-   * another value or none */
-  readonly compareAndSet: (key: string, expected: string, next: string) => Promise<boolean>
+  /** Replaces one value by another. @returns false when the key held another value or none */
+  readonly compareAndSet: (
+    key: string,
+    expected: string,
+    next: string,
+    ttlMs: number,
+  ) => Promise<boolean>
   /** Removes a key. @returns its last value; only one of many callers at once gets it */
   readonly take: (key: string) => Promise<string | null>
   readonly delete: (key: string) => Promise<void>

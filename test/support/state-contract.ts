@@ -33,18 +33,20 @@ export function stateContract(t: Test, make: () => Promise<State>): void {
     t.equal(await state.get('kept'), null)
   })
 
-  t.test('compare-and-set lets one of many through and keeps the lifetime', async (t) => {
+  t.test('compare-and-set lets one of many through and sets the lifetime', async (t) => {
     const [a, b] = [await make(), await make()]
-    await a.set('cas', 'one', 80)
+    await a.set('cas', 'one', 60_000)
     const wins = await Promise.all(
-      Array.from({ length: 10 }, (_, i) => (i % 2 ? a : b).compareAndSet('cas', 'one', `w${i}`)),
+      Array.from({ length: 10 }, (_, i) =>
+        (i % 2 ? a : b).compareAndSet('cas', 'one', `w${i}`, 80),
+      ),
     )
     t.equal(wins.filter(Boolean).length, 1)
     t.equal(await a.get('cas'), `w${wins.indexOf(true)}`)
-    t.equal(await a.compareAndSet('cas-none', 'one', 'two'), false)
+    t.equal(await a.compareAndSet('cas-none', 'one', 'two', 1_000), false)
     t.equal(await a.get('cas-none'), null)
     await delay(120)
-    t.equal(await a.get('cas'), null, 'expired with the first lifetime')
+    t.equal(await a.get('cas'), null, 'expired with the new lifetime')
   })
 
   t.test('take gives the value to one of many', async (t) => {

@@ -21,6 +21,7 @@ const connect = async (options: { keyPrefix?: string; lockWaitMs?: number } = {}
   const state = await createRedisState({
     url,
     onError: () => undefined,
+    keyPrefix: 'test:',
     commandTimeoutMs: 300,
     ...options,
   })

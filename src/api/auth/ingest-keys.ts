@@ -1,0 +1,119 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { AppError } from '../../model/errors.js'
+import type { Entities } from './entities.js'
+
+/** An ingest key as it is stored; the key itself is not. */
+export interface IngestKey {
+  readonly id: string
+  readonly name: string
+  /** the first characters of the key, to be recognised by */
+  readonly prefix: string
+  /** hex SHA-256; a key is long and random, so a slow hash would add nothing but delay */
+  readonly hash: string
+  /** null = any */
+  readonly sources: readonly string[] | null
+  readonly autoRegister: boolean
+  readonly createdAtMs: number
+  /** kept up to date to the minute */
+  readonly lastUsedAtMs: number | null
+}
+
+export interface IngestKeyInput {
+  readonly name: string
+  readonly sources: readonly string[] | null
+  readonly autoRegister: boolean
+}
+
+export interface NewIngestKey {
+  readonly stored: IngestKey
+  /** shown once */
+  readonly key: string
+}
+
+interface IngestKeyDeps {
+  readonly entities: Entities<IngestKey>
+  /** told when a moment of last use could not be written; it is tried again a minute later */
+  readonly onError: (error: unknown) => void
+  readonly nowMs?: () => number
+}
+
+export interface IngestKeys {
+  readonly create: (input: IngestKeyInput) => Promise<NewIngestKey>
+  /** oldest first */
+  readonly list: () => readonly IngestKey[]
+  /** @throws AppError not_found */
+  readonly remove: (id: string) => Promise<void>
+  /** Synchronous, and as fast with many keys as with one. @returns null for any other text */
+  readonly verify: (key: string) => IngestKey | null
+  /**
+   * Sees to it that there is a key: `given`, when it is set, else a generated one when there is
+   * none at all.
+   * @returns null when nothing had to be made
+   */
+  readonly ensureFirst: (given: string | null) => Promise<NewIngestKey | null>
+}
+
+const USE_NOTED_EVERY_MS = 60_000
+const PREFIX_CHARACTERS = 8
+const FIRST: IngestKeyInput = { name: 'first key', sources: null, autoRegister: true }
+
+export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
+  const { entities, onError, nowMs = Date.now } = deps
+  /** when a use was last sent to be written, by id; keys that are gone are dropped with them */
+  const notedAtMs = new Map<string, number>()
+
+  const add = async (key: string, input: IngestKeyInput): Promise<NewIngestKey> => {
+    const hash = digest(key)
+    const stored: IngestKey = {
+      ...input,
+      id: idOf(hash),
+      prefix: key.slice(0, PREFIX_CHARACTERS),
+      hash: hash.toString('hex'),
+      createdAtMs: nowMs(),
+      lastUsedAtMs: null,
+    }
+    await entities.put(stored.id, stored)
+    return { stored, key }
+  }
+  const noteUse = (id: string): void => {
+    const usedAtMs = nowMs()
+    if (usedAtMs - (notedAtMs.get(id) ?? -Infinity) < USE_NOTED_EVERY_MS) return
+    notedAtMs.set(id, usedAtMs)
+    entities.update(id, (key) => ({ ...key, lastUsedAtMs: usedAtMs })).catch(onError)
+  }
+
+  return {
+    create: (input) => add(generateKey(), input),
+    list: () => entities.list().toSorted((a, b) => a.createdAtMs - b.createdAtMs),
+    remove: async (id) => {
+      notedAtMs.delete(id)
+      if (await entities.remove(id)) return
+      throw new AppError('not_found', 'there is no such ingest key', { details: { key_id: id } })
+    },
+    verify: (key) => {
+      const hash = digest(key)
+      const stored = entities.get(idOf(hash))
+      if (stored === null || !timingSafeEqual(Buffer.from(stored.hash, 'hex'), hash)) return null
+      noteUse(stored.id)
+      return stored
+    },
+    ensureFirst: async (given) => {
+      if (given !== null) {
+        return entities.get(idOf(digest(given))) === null ? add(given, FIRST) : null
+      }
+      return entities.list().length === 0 ? add(generateKey(), FIRST) : null
+    },
+  }
+}
+
+const digest = (key: string): Buffer => createHash('sha256').update(key).digest()
+
+/** The id follows from the hash, so that a key is found without an index beside the store. It is
+ * hashed once more: an id is shown, and must not help in guessing a key somebody chose. */
+function idOf(hash: Buffer): string {
+  const hex = createHash('sha256').update('id').update(hash).digest('hex')
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)]
+  return [...parts, hex.slice(20, 32)].join('-')
+}
+
+const generateKey = (): string => `ik_${randomBytes(30).toString('base64url')}`

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { hash, verify } from '@node-rs/argon2'
+import { AppError } from '../../model/errors.js'
+
+export const MIN_PASSWORD_CHARACTERS = 8
+export const MAX_PASSWORD_CHARACTERS = 1_024
+
+interface PasswordOptions {
+  /** KiB for one hash; default 19,456, which with two passes is what OWASP asks of argon2id */
+  readonly memoryKib?: number
+  /** hashes in work at once; each keeps a thread of libuv's pool of four busy. Default 2 */
+  readonly concurrency?: number
+  /** who may wait for that; default 64, about two seconds */
+  readonly maxWaiting?: number
+}
+
+export interface Passwords {
+  readonly hash: (password: string) => Promise<string>
+  /** @param stored null when there is no such user: takes as long, and is false
+   * @throws AppError overloaded when too many passwords are being checked */
+  readonly verify: (stored: string | null, password: string) => Promise<boolean>
+}
+
+/** Hashes passwords with argon2id. */
+export async function createPasswords(options: PasswordOptions = {}): Promise<Passwords> {
+  const { memoryKib = 19_456, concurrency = 2, maxWaiting = 64 } = options
+  const settings = { memoryCost: memoryKib, timeCost: 2, parallelism: 1 }
+  const inTurn = createGate(concurrency, maxWaiting)
+  const toBytes = (password: string): Buffer => Buffer.from(password.normalize('NFC'))
+  const nobody = await hash(randomBytes(32), settings)
+  return {
+    hash: (password) => inTurn(() => hash(toBytes(password), settings)),
+    verify: (stored, password) =>
+      inTurn(async () => {
+        const matches = await verify(stored ?? nobody, toBytes(password))
+        return matches && stored !== null
+      }),
+  }
+}
+
+type Gate = <T>(work: () => Promise<T>) => Promise<T>
+
+function createGate(concurrency: number, maxWaiting: number): Gate {
+  let free = concurrency
+  const waiting: (() => void)[] = []
+  return async (work) => {
+    if (free > 0) {
+      free--
+    } else {
+      if (waiting.length >= maxWaiting) {
+        throw new AppError('overloaded', 'too many passwords are being checked', { retryAfterS: 2 })
+      }
+      await new Promise<void>((resolve) => waiting.push(resolve))
+    }
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) free++
+      else next()
+    }
+  }
+}
+
+/** @throws AppError validation_error when the password does not keep to the policy */
+export function checkPassword(password: string): void {
+  const { length } = password
+  if (length >= MIN_PASSWORD_CHARACTERS && length <= MAX_PASSWORD_CHARACTERS) return
+  const range = `${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters`
+  throw new AppError('validation_error', `the password needs ${range}`, {
+    details: { errors: [{ path: '/password', message: `must have ${range}` }] },
+  })
+}
+
+/** 24 characters of the URL-safe alphabet, 144 random bits. */
+export const generatePassword = (): string => randomBytes(18).toString('base64url')

@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto'
+import { AppError } from '../../model/errors.js'
+import type { Families } from './families.js'
+import type { Passwords } from './passwords.js'
+import type { Role } from './roles.js'
+import type { RefreshClaims, Tokens } from './tokens.js'
+
+/** What sessions need to know of a user. */
+export interface SessionUser {
+  readonly id: string
+  readonly role: Role
+  readonly isActive: boolean
+  readonly passwordHash: string
+  /** refresh tokens of an earlier epoch are void */
+  readonly tokenEpoch: number
+}
+
+/** Looked up in memory. */
+export interface SessionUsers {
+  readonly get: (id: string) => SessionUser | null
+  readonly findByEmail: (email: string) => SessionUser | null
+  readonly noteLogin: (id: string) => Promise<void>
+}
+
+interface SessionDeps {
+  readonly users: SessionUsers
+  readonly families: Families
+  readonly tokens: Tokens
+  readonly passwords: Pick<Passwords, 'verify'>
+  readonly nowMs?: () => number
+}
+
+export interface Grant {
+  readonly accessToken: string
+  readonly refreshToken: string
+}
+
+/** Who makes a request. */
+export interface Principal {
+  readonly userId: string
+  /** as of the login: a change of role shows with the next one */
+  readonly role: Role
+  readonly family: string
+  /** when the access token ends */
+  readonly expiresAtMs: number
+}
+
+export interface Sessions {
+  /** @throws AppError invalid_credentials, account_disabled */
+  readonly login: (email: string, password: string) => Promise<Grant>
+  /** Trades a refresh token for new tokens; it is void from then on.
+   * @throws AppError invalid_refresh_token, invalid_user */
+  readonly refresh: (refreshToken: string) => Promise<Grant>
+  /** Ends the family of each token that is ours; the others are ignored. */
+  readonly logout: (tokens: readonly string[]) => Promise<void>
+  /** @throws AppError unauthorized, token_expired */
+  readonly authenticate: (accessToken: string) => Principal
+}
+
+/**
+ * Logins and what follows from them.
+ * none ─login─▶ family with a current refresh token ─refresh─▶ the same with the next one
+ * family ─logout, reuse of an older token, expiry, new epoch of the user─▶ ended
+ */
+export function createSessions(deps: SessionDeps): Sessions {
+  const { users, families, tokens, passwords, nowMs = Date.now } = deps
+  /** tokens being traded at this moment */
+  const trading = new Set<string>()
+
+  const expiry = (): number => nowMs() + tokens.refreshSeconds * 1000
+  const grant = (user: SessionUser, family: string, jti: string): Grant => {
+    const grantee = { userId: user.id, role: user.role, family }
+    return {
+      accessToken: tokens.issueAccess(grantee),
+      refreshToken: tokens.issueRefresh({ ...grantee, epoch: user.tokenEpoch, jti }),
+    }
+  }
+
+  const trade = async (claims: RefreshClaims, user: SessionUser): Promise<Grant> => {
+    const [id, from, to] = [claims.family, claims.jti, randomUUID()]
+    const outcome = await families.rotate({ id, from, to, expiresAtMs: expiry() })
+    if (outcome !== 'rotated') throw invalidRefreshToken()
+    return grant(user, id, to)
+  }
+
+  return {
+    login: async (email, password) => {
+      const found = users.findByEmail(email)
+      if (!(await passwords.verify(found?.passwordHash ?? null, password)) || found === null) {
+        throw invalidCredentials()
+      }
+      // as it is by now: checking takes a while
+      const user = users.get(found.id)
+      if (user?.passwordHash !== found.passwordHash) throw invalidCredentials()
+      if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
+      const [id, jti] = [randomUUID(), randomUUID()]
+      await families.begin({ id, userId: user.id, jti, expiresAtMs: expiry() })
+      await users.noteLogin(user.id)
+      return grant(user, id, jti)
+    },
+    refresh: async (refreshToken) => {
+      const claims = tokens.verifyRefresh(refreshToken)
+      const user = users.get(claims.sub)
+      if (user === null || !user.isActive) {
+        throw new AppError('invalid_user', 'the user is missing or inactive')
+      }
+      if (user.tokenEpoch !== claims.epoch) throw invalidRefreshToken()
+      // two tabs at the same moment are no theft: one wins, and the family lives on
+      if (trading.has(claims.jti)) throw invalidRefreshToken()
+      trading.add(claims.jti)
+      try {
+        return await trade(claims, user)
+      } finally {
+        trading.delete(claims.jti)
+      }
+    },
+    logout: async (given) => {
+      const ids = given.map((token) => familyOf(tokens, token)).filter((id) => id !== null)
+      for (const id of new Set(ids)) await families.end(id)
+    },
+    authenticate: (accessToken) => {
+      const { sub, role, family, exp } = tokens.verifyAccess(accessToken)
+      const user = users.get(sub)
+      if (user?.isActive !== true) {
+        throw new AppError('unauthorized', 'the user is missing or inactive')
+      }
+      return { userId: sub, role, family, expiresAtMs: exp * 1000 }
+    },
+  }
+}
+
+function familyOf(tokens: Tokens, token: string): string | null {
+  for (const verify of [tokens.verifyRefresh, tokens.verifyAccess]) {
+    try {
+      return verify(token).family
+    } catch {
+      // of the other type, expired, or not ours: nothing to end
+    }
+  }
+  return null
+}
+
+const invalidCredentials = (): AppError =>
+  new AppError('invalid_credentials', 'wrong e-mail or password')
+
+const invalidRefreshToken = (): AppError =>
+  new AppError('invalid_refresh_token', 'the refresh token is not valid')

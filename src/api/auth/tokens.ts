@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto'
+import { createSigner, createVerifier } from 'fast-jwt'
+import { AppError } from '../../model/errors.js'
+import { isRole, type Role } from './roles.js'
+
+interface Claims {
+  /** id of the user */
+  readonly sub: string
+  readonly role: Role
+  /** id of the token */
+  readonly jti: string
+  /** the login that this token descends from */
+  readonly family: string
+  /** seconds since 1970 */
+  readonly iat: number
+  readonly exp: number
+}
+
+export interface AccessClaims extends Claims {
+  readonly type: 'access'
+}
+
+export interface RefreshClaims extends Claims {
+  readonly type: 'refresh'
+  /** the user's token epoch when the family began; a later epoch ends the family */
+  readonly epoch: number
+}
+
+interface TokenOptions {
+  /** at least 32 characters */
+  readonly secret: string
+  readonly accessSeconds: number
+  readonly refreshSeconds: number
+  readonly nowMs?: () => number
+}
+
+interface Grantee {
+  readonly userId: string
+  readonly role: Role
+  readonly family: string
+}
+
+export interface Tokens {
+  readonly issueAccess: (grantee: Grantee) => string
+  readonly issueRefresh: (
+    grantee: Grantee & { readonly epoch: number; readonly jti: string },
+  ) => string
+  /** @throws AppError token_expired, or unauthorized whatever else is wrong */
+  readonly verifyAccess: (token: string) => AccessClaims
+  /** @throws AppError invalid_refresh_token whatever is wrong */
+  readonly verifyRefresh: (token: string) => RefreshClaims
+  readonly accessSeconds: number
+  readonly refreshSeconds: number
+}
+
+/** Three parts in the base64url alphabet, the last one 32 bytes in their only spelling: the
+ * decoder would also take signatures whose unused last bits differ. */
+const COMPACT_JWT = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
+/** Ours have about 400 characters. */
+const MAX_TOKEN_CHARACTERS = 2_048
+
+/**
+ * Signs and checks HS256 tokens; synchronous, so that a WebSocket upgrade can be decided at once.
+ *
+ * @throws RangeError when the secret is too short, or is a PEM file: that may be public
+ */
+export function createTokens(options: TokenOptions): Tokens {
+  const { secret, accessSeconds, refreshSeconds, nowMs = Date.now } = options
+  if (secret.length < 32) throw new RangeError('the token secret has fewer than 32 characters')
+  if (secret.includes('-----BEGIN ')) throw new RangeError('the token secret is a PEM file')
+  const key = Buffer.from(secret)
+  const sign = createSigner<Record<string, unknown>>({ key, algorithm: 'HS256' })
+  const decode = createDecode(key)
+
+  const issue = (grantee: Grantee, lifetimeS: number, own: Record<string, unknown>): string => {
+    const iat = Math.floor(nowMs() / 1000)
+    const { userId: sub, role, family } = grantee
+    return sign({ sub, role, family, jti: randomUUID(), ...own, iat, exp: iat + lifetimeS })
+  }
+  const isExpired = (claims: Claims): boolean => claims.exp * 1000 <= nowMs()
+
+  return {
+    accessSeconds,
+    refreshSeconds,
+    issueAccess: (grantee) => issue(grantee, accessSeconds, { type: 'access' }),
+    issueRefresh: (grantee) => {
+      const { epoch, jti } = grantee
+      return issue(grantee, refreshSeconds, { type: 'refresh', epoch, jti })
+    },
+    verifyAccess: (token) => {
+      const claims = decode(token)
+      if (!isAccess(claims)) throw new AppError('unauthorized', 'the access token is not valid')
+      if (isExpired(claims)) throw new AppError('token_expired', 'the access token has expired')
+      return claims
+    },
+    verifyRefresh: (token) => {
+      const claims = decode(token)
+      if (isRefresh(claims) && !isExpired(claims)) return claims
+      throw new AppError('invalid_refresh_token', 'the refresh token is not valid')
+    },
+  }
+}
+
+/** @returns decodes a token with a good signature; null for any other text */
+function createDecode(key: Buffer): (token: string) => unknown {
+  // the expiry is checked by the caller: it is told apart, and on the caller's clock
+  const verify = createVerifier({ key, algorithms: ['HS256'], ignoreExpiration: true })
+  return (token) => {
+    if (token.length > MAX_TOKEN_CHARACTERS || !COMPACT_JWT.test(token)) return null
+    try {
+      const claims: unknown = verify(token)
+      return claims
+    } catch {
+      return null
+    }
+  }
+}
+
+type Unchecked = { readonly [Name in keyof RefreshClaims]?: unknown }
+
+const hasClaims = (claims: unknown): claims is Unchecked => {
+  if (typeof claims !== 'object' || claims === null) return false
+  const { sub, role, jti, family, iat, exp }: Unchecked = claims
+  return (
+    [sub, jti, family].every((text) => typeof text === 'string' && text !== '') &&
+    [iat, exp].every(Number.isSafeInteger) &&
+    isRole(role)
+  )
+}
+
+const isAccess = (claims: unknown): claims is AccessClaims =>
+  hasClaims(claims) && claims.type === 'access'
+
+const isRefresh = (claims: unknown): claims is RefreshClaims =>
+  hasClaims(claims) && claims.type === 'refresh' && Number.isSafeInteger(claims.epoch)

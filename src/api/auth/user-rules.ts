@@ -1,0 +1,64 @@
+import { AppError } from '../../model/errors.js'
+import type { Passwords } from './passwords.js'
+import { isAtLeast, type Role } from './roles.js'
+import type { User } from './users.js'
+
+/** Who asks for a change. */
+export interface Actor {
+  readonly userId: string
+  readonly role: Role
+}
+
+const noSuchUser = (id: string): AppError =>
+  new AppError('not_found', 'there is no such user', { details: { user_id: id } })
+
+export function refuseMissing(id: string): never {
+  throw noSuchUser(id)
+}
+
+export const forbidden = (): AppError => new AppError('forbidden', 'the role does not permit this')
+
+export function refuseUnlessRules(actor: Actor, role: Role): void {
+  if (actor.role === 'superadmin') return
+  if (actor.role === 'admin' && !isAtLeast(role, 'admin')) return
+  throw forbidden()
+}
+
+export function refuseLastSuperadmin(users: readonly User[], user: User): void {
+  if (user.role !== 'superadmin' || !user.isActive) return
+  const others = users.some((u) => {
+    return u.id !== user.id && u.role === 'superadmin' && u.isActive
+  })
+  if (!others) {
+    throw new AppError('last_superadmin', 'the last active superadmin has to stay one', {
+      details: { user_id: user.id },
+    })
+  }
+}
+
+export async function refuseWrongPassword(
+  passwords: Passwords,
+  user: User,
+  currentPassword: string | undefined,
+): Promise<void> {
+  if (currentPassword === undefined) {
+    throw new AppError('validation_error', 'the current password is required', {
+      details: { errors: [{ path: '/current_password', message: 'is required' }] },
+    })
+  }
+  if (await passwords.verify(user.passwordHash, currentPassword)) return
+  throw new AppError('invalid_credentials', 'the current password is wrong')
+}
+
+/** As e-mails are stored and compared. */
+export const normalizeEmail = (text: string): string => text.trim().normalize('NFC').toLowerCase()
+
+/** @returns the e-mail as it is stored
+ * @throws AppError validation_error */
+export function checkEmail(text: string): string {
+  const email = normalizeEmail(text)
+  if (email.length <= 254 && /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,190}$/u.test(email)) return email
+  throw new AppError('validation_error', 'the e-mail is not valid', {
+    details: { errors: [{ path: '/email', message: 'must be an e-mail address' }] },
+  })
+}

@@ -1,0 +1,241 @@
+import { randomUUID } from 'node:crypto'
+import { AppError } from '../../model/errors.js'
+import type { Entities } from './entities.js'
+import { checkPassword, generatePassword, type Passwords } from './passwords.js'
+import { isAtLeast, type Role } from './roles.js'
+import {
+  checkEmail,
+  forbidden,
+  normalizeEmail,
+  refuseLastSuperadmin,
+  refuseMissing,
+  refuseUnlessRules,
+  refuseWrongPassword,
+  type Actor,
+} from './user-rules.js'
+
+/** A user as it is stored. */
+export interface User {
+  readonly id: string
+  /** normalised, unique */
+  readonly email: string
+  readonly role: Role
+  readonly isActive: boolean
+  readonly passwordHash: string
+  /** raised to end the user's refresh tokens */
+  readonly tokenEpoch: number
+  readonly createdAtMs: number
+  readonly lastLoginAtMs: number | null
+}
+
+export interface UserInput {
+  readonly email: string
+  readonly password: string
+  readonly role?: Role
+}
+
+export interface UserPatch {
+  readonly email?: string
+  readonly isActive?: boolean
+}
+
+interface PasswordChange {
+  readonly password: string
+  /** required of those who change their own */
+  readonly currentPassword?: string
+}
+
+interface UserDeps {
+  readonly entities: Entities<User>
+  readonly passwords: Passwords
+  /** across all instances */
+  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly nowMs?: () => number
+}
+
+/** Every change checks who makes it: an admin rules those below admin, a superadmin all. */
+export interface Users {
+  readonly get: (id: string) => User | null
+  readonly findByEmail: (email: string) => User | null
+  /** Oldest first. @param after the last user of the page before */
+  readonly page: (limit: number, after: UserPosition | null) => readonly User[]
+  /** @throws AppError forbidden, not_found: a viewer sees itself, an admin everyone */
+  readonly read: (actor: Actor, id: string) => User
+  /** @throws AppError forbidden, email_conflict, validation_error */
+  readonly create: (actor: Actor, input: UserInput) => Promise<User>
+  /** @throws AppError forbidden, not_found, email_conflict, last_superadmin, validation_error */
+  readonly patch: (actor: Actor, id: string, patch: UserPatch) => Promise<User>
+  /** Ends the user's refresh tokens. @throws AppError forbidden, not_found, last_superadmin */
+  readonly setRole: (actor: Actor, id: string, role: Role) => Promise<User>
+  /** Ends the user's refresh tokens.
+   * @throws AppError forbidden, not_found, validation_error, invalid_credentials */
+  readonly setPassword: (actor: Actor, id: string, change: PasswordChange) => Promise<User>
+  /** @throws AppError forbidden, not_found, last_superadmin */
+  readonly remove: (actor: Actor, id: string) => Promise<void>
+  readonly noteLogin: (id: string) => Promise<void>
+  /** Makes a superadmin when there are no users at all.
+   * @returns null when there are; `generated` is the password to be shown once */
+  readonly ensureFirstAdmin: (
+    admin: Pick<UserInput, 'email'> & { readonly password: string | null },
+  ) => Promise<{ readonly user: User; readonly generated: string | null } | null>
+}
+
+export interface UserPosition {
+  readonly createdAtMs: number
+  readonly id: string
+}
+
+const LOCK = 'users'
+const LOCK_TTL_MS = 10_000
+
+export function createUsers(deps: UserDeps): Users {
+  const { entities, passwords, nowMs = Date.now } = deps
+  const roster = createRoster(entities, nowMs)
+  return {
+    ...createReads(entities, roster),
+    ...createChanges(deps, roster),
+    noteLogin: async (id) => {
+      await entities.update(id, (user) => ({ ...user, lastLoginAtMs: nowMs() }))
+    },
+    ensureFirstAdmin: async ({ email, password }) => {
+      if (entities.list().length > 0) return null
+      const generated = password === null ? generatePassword() : null
+      const passwordHash = await passwords.hash(password ?? generated ?? '')
+      return deps.withLock(LOCK, LOCK_TTL_MS, async () => {
+        if (entities.list().length > 0) return null
+        return { user: await roster.insert(email, 'superadmin', passwordHash), generated }
+      })
+    },
+  }
+}
+
+interface Roster {
+  readonly findByEmail: (email: string) => User | null
+  /** @throws AppError email_conflict, validation_error */
+  readonly insert: (email: string, role: Role, passwordHash: string) => Promise<User>
+  /** @throws AppError email_conflict */
+  readonly refuseTaken: (email: string) => void
+  /** @throws AppError not_found */
+  readonly change: (id: string, how: (user: User) => User) => Promise<User>
+}
+
+function createRoster(entities: Entities<User>, nowMs: () => number): Roster {
+  const findByEmail = (text: string): User | null => {
+    const email = normalizeEmail(text)
+    return entities.list().find((user) => user.email === email) ?? null
+  }
+  const refuseTaken = (email: string): void => {
+    if (findByEmail(email) !== null) throw new AppError('email_conflict', 'the e-mail is taken')
+  }
+  return {
+    findByEmail,
+    refuseTaken,
+    insert: async (text, role, passwordHash) => {
+      const email = checkEmail(text)
+      refuseTaken(email)
+      const user: User = {
+        id: randomUUID(),
+        email,
+        role,
+        isActive: true,
+        passwordHash,
+        tokenEpoch: 0,
+        createdAtMs: nowMs(),
+        lastLoginAtMs: null,
+      }
+      await entities.put(user.id, user)
+      return user
+    },
+    change: async (id, how) => (await entities.update(id, how)) ?? refuseMissing(id),
+  }
+}
+
+const createReads = (
+  entities: Entities<User>,
+  { findByEmail }: Roster,
+): Pick<Users, 'get' | 'findByEmail' | 'page' | 'read'> => ({
+  get: (id) => entities.get(id),
+  findByEmail,
+  page: (limit, after) => pageOf(entities.list(), limit, after),
+  read: (actor, id) => {
+    if (actor.userId !== id && !isAtLeast(actor.role, 'admin')) throw forbidden()
+    return entities.get(id) ?? refuseMissing(id)
+  },
+})
+
+type Changes = Pick<Users, 'create' | 'patch' | 'setRole' | 'setPassword' | 'remove'>
+
+function createChanges({ entities, passwords, withLock }: UserDeps, roster: Roster): Changes {
+  // unique e-mails and the last superadmin are facts about all users: one change at a time
+  const alone = <T>(work: () => Promise<T>): Promise<T> => withLock(LOCK, LOCK_TTL_MS, work)
+  const ruled = (actor: Actor, id: string): User => {
+    const user = entities.get(id) ?? refuseMissing(id)
+    refuseUnlessRules(actor, user.role)
+    return user
+  }
+  return {
+    create: async (actor, { email, password, role = 'viewer' }) => {
+      refuseUnlessRules(actor, role)
+      checkEmail(email)
+      checkPassword(password)
+      const passwordHash = await passwords.hash(password)
+      return alone(() => roster.insert(email, role, passwordHash))
+    },
+    patch: (actor, id, { email: text, isActive }) =>
+      alone(async () => {
+        const user = ruled(actor, id)
+        const email = text === undefined ? user.email : checkEmail(text)
+        if (email !== user.email) roster.refuseTaken(email)
+        if (isActive === false) refuseLastSuperadmin(entities.list(), user)
+        const ends = isActive === false && user.isActive
+        return roster.change(id, (u) => ({
+          ...(ends ? endSessions(u) : u),
+          email,
+          isActive: isActive ?? u.isActive,
+        }))
+      }),
+    setRole: (actor, id, role) =>
+      alone(async () => {
+        if (actor.role !== 'superadmin') throw forbidden()
+        const user = ruled(actor, id)
+        if (user.role === role) return user
+        refuseLastSuperadmin(entities.list(), user)
+        return roster.change(id, (u) => ({ ...endSessions(u), role }))
+      }),
+    setPassword: async (actor, id, { password, currentPassword }) => {
+      const isOwn = actor.userId === id
+      if (!isOwn && !isAtLeast(actor.role, 'admin')) throw forbidden()
+      const user = isOwn ? (entities.get(id) ?? refuseMissing(id)) : ruled(actor, id)
+      checkPassword(password)
+      if (isOwn) await refuseWrongPassword(passwords, user, currentPassword)
+      const passwordHash = await passwords.hash(password)
+      return alone(async () => {
+        if (!isOwn) ruled(actor, id)
+        return roster.change(id, (u) => ({ ...endSessions(u), passwordHash }))
+      })
+    },
+    remove: (actor, id) =>
+      alone(async () => {
+        refuseLastSuperadmin(entities.list(), ruled(actor, id))
+        await entities.remove(id)
+      }),
+  }
+}
+
+/** Refresh tokens of the epoch before are void. */
+const endSessions = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
+
+function pageOf(
+  users: readonly User[],
+  limit: number,
+  after: UserPosition | null,
+): readonly User[] {
+  const inOrder = users.toSorted(compare)
+  const rest = after === null ? inOrder : inOrder.filter((user) => compare(user, after) > 0)
+  return rest.slice(0, limit)
+}
+
+function compare(a: UserPosition, b: UserPosition): number {
+  if (a.createdAtMs !== b.createdAtMs) return a.createdAtMs - b.createdAtMs
+  return a.id < b.id ? -1 : Number(a.id > b.id)
+}

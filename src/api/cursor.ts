@@ -1,0 +1,72 @@
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { AppError } from '../model/errors.js'
+
+/** Cursors of one list cannot be used on another, nor with other filters. */
+export interface CursorFilters {
+  /** which list it is */
+  readonly list: string
+  readonly [name: string]: unknown
+}
+
+const MAC_BYTES = 16
+const MAX_CURSOR_CHARACTERS = 2_048
+
+/** Derives the key of the cursors from the secret of the tokens. */
+export const cursorKey = (secret: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, '', 'keyset cursor', 32))
+
+/**
+ * Wraps the position of the last row of a page.
+ *
+ * @param filters values of JSON; the order of their names does not matter
+ * @param position a value of JSON; the client can read it, but not change it
+ * @returns URL-safe text
+ */
+export function encodeCursor(key: Buffer, filters: CursorFilters, position: unknown): string {
+  const body = Buffer.from(JSON.stringify(position))
+  return Buffer.concat([seal(key, filters, body), body]).toString('base64url')
+}
+
+/**
+ * @param isPosition tells whether the position has the shape that this list gave out
+ * @throws AppError invalid_cursor when it was changed, or made with other filters or another key
+ */
+export function decodeCursor<T>(
+  key: Buffer,
+  filters: CursorFilters,
+  text: string,
+  isPosition: (value: unknown) => value is T,
+): T {
+  const bytes = Buffer.from(text.slice(0, MAX_CURSOR_CHARACTERS + 1), 'base64url')
+  const body = bytes.subarray(MAC_BYTES)
+  // one text for one cursor: the decoder would also skip foreign characters
+  if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== text) throw invalidCursor()
+  if (text.length > MAX_CURSOR_CHARACTERS) throw invalidCursor()
+  if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), seal(key, filters, body))) {
+    throw invalidCursor()
+  }
+  const position: unknown = JSON.parse(body.toString())
+  if (isPosition(position)) return position
+  throw invalidCursor()
+}
+
+const seal = (key: Buffer, filters: CursorFilters, body: Buffer): Buffer =>
+  createHmac('sha256', key)
+    .update(JSON.stringify(inOrder(filters)))
+    .update('\n')
+    .update(body)
+    .digest()
+    .subarray(0, MAC_BYTES)
+
+/** The same value with the names of its objects sorted, without those that are undefined. */
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder)
+  if (typeof value !== 'object' || value === null || value instanceof Date) return value
+  const entries = Object.entries(value).filter(([, each]) => each !== undefined)
+  return entries
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, each]) => [name, inOrder(each)])
+}
+
+const invalidCursor = (): AppError =>
+  new AppError('invalid_cursor', 'the cursor is not one of this list with these filters')

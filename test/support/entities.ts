@@ -1,0 +1,38 @@
+import type { Entities } from '../../src/api/auth/entities.js'
+
+interface MemoryEntities<T> extends Entities<T> {
+  /** a copy of what is stored, as a restart would find it */
+  readonly copy: () => MemoryEntities<T>
+}
+
+/** Entities in memory whose writes take a turn of the event loop, one after another per id. */
+export function memoryEntities<T>(initial: Iterable<[string, T]> = []): MemoryEntities<T> {
+  const all = new Map<string, T>(initial)
+  const tails = new Map<string, Promise<unknown>>()
+  const inTurn = <R>(id: string, write: () => R): Promise<R> => {
+    const turn = (tails.get(id) ?? Promise.resolve()).then(async () => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return write()
+    })
+    tails.set(
+      id,
+      turn.catch(() => undefined),
+    )
+    return turn
+  }
+  return {
+    get: (id) => all.get(id) ?? null,
+    list: () => [...all.values()],
+    put: (id, entity) => inTurn(id, () => void all.set(id, entity)),
+    update: (id, change) =>
+      inTurn(id, () => {
+        const current = all.get(id)
+        if (current === undefined) return null
+        const next = change(current)
+        all.set(id, next)
+        return next
+      }),
+    remove: (id) => inTurn(id, () => all.delete(id)),
+    copy: () => memoryEntities(all),
+  }
+}

@@ -1,0 +1,39 @@
+import t from 'tap'
+import { accessTokenOf, authCookies } from '../../../src/api/auth/credentials.js'
+
+t.test('a bearer token wins over the cookie', async (t) => {
+  t.equal(accessTokenOf({ authorization: 'Bearer a.b.c', cookie: 'x.y.z' }), 'a.b.c')
+  t.equal(accessTokenOf({ authorization: 'bearer   a.b.c ', cookie: '' }), 'a.b.c')
+  t.equal(accessTokenOf({ authorization: '', cookie: 'x.y.z' }), 'x.y.z')
+})
+
+t.test('a malformed bearer header is refused although there is a cookie', async (t) => {
+  for (const authorization of ['Bearer', 'Bearer ', 'Bearer a b', 'Bearer a,b', 'BEARER\ta.b.c'])
+    t.throws(() => accessTokenOf({ authorization, cookie: 'x.y.z' }), { code: 'unauthorized' })
+})
+
+t.test('another scheme leaves it to the cookie', async (t) => {
+  t.equal(accessTokenOf({ authorization: 'Basic YTpi', cookie: 'x.y.z' }), 'x.y.z')
+  t.throws(() => accessTokenOf({ authorization: 'Basic YTpi', cookie: '' }), {
+    code: 'unauthorized',
+  })
+  t.throws(() => accessTokenOf({ authorization: '', cookie: '' }), { code: 'unauthorized' })
+})
+
+t.test('cookies carry the grant for as long as its tokens live, or delete it', async (t) => {
+  const settings = {
+    secure: true,
+    sameSite: 'Lax',
+    accessSeconds: 60,
+    refreshSeconds: 600,
+  } as const
+  const flags = { httpOnly: true, secure: true, sameSite: 'Lax' }
+  t.strictSame(authCookies({ accessToken: 'a', refreshToken: 'r' }, settings), [
+    { name: 'ACCESS_TOKEN', value: 'a', path: '/', maxAgeS: 60, ...flags },
+    { name: 'REFRESH_TOKEN', value: 'r', path: '/api/auth', maxAgeS: 600, ...flags },
+  ])
+  t.strictSame(authCookies(null, settings), [
+    { name: 'ACCESS_TOKEN', value: '', path: '/', maxAgeS: 0, ...flags },
+    { name: 'REFRESH_TOKEN', value: '', path: '/api/auth', maxAgeS: 0, ...flags },
+  ])
+})

@@ -1,0 +1,239 @@
+import t, { type Test } from 'tap'
+import {
+  createDurableFamilies,
+  createSharedFamilies,
+  type Families,
+  type Family,
+} from '../../../src/api/auth/families.js'
+import { createPasswords } from '../../../src/api/auth/passwords.js'
+import { createSessions } from '../../../src/api/auth/sessions.js'
+import { createTokens } from '../../../src/api/auth/tokens.js'
+import { createUsers, type User } from '../../../src/api/auth/users.js'
+import { createInProcessState } from '../../../src/state/in-process.js'
+import { memoryEntities } from '../../support/entities.js'
+
+const secret = 'a secret of more than thirty-two characters'
+const passwords = await createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
+const root = { userId: 'root', role: 'superadmin' } as const
+const badRefresh = { code: 'invalid_refresh_token', status: 401 }
+
+const newState = () => createInProcessState({ onError: (error) => t.fail(String(error)) })
+
+interface Parts {
+  readonly userEntities?: ReturnType<typeof memoryEntities<User>>
+  readonly families?: Families
+}
+
+async function setUp(t: Test, parts: Parts = {}) {
+  const clock = { ms: 1_700_000_000_000 }
+  const nowMs = () => clock.ms
+  const userEntities = parts.userEntities ?? memoryEntities<User>()
+  const { withLock } = newState()
+  const users = createUsers({ entities: userEntities, passwords, withLock, nowMs })
+  const familyEntities = memoryEntities<Family>()
+  const families = parts.families ?? createDurableFamilies(familyEntities, nowMs)
+  const tokens = createTokens({ secret, accessSeconds: 3_600, refreshSeconds: 604_800, nowMs })
+  const sessions = createSessions({ users, families, tokens, passwords, nowMs })
+  const email = 'ann@example.com'
+  const ann =
+    users.findByEmail(email) ?? (await users.create(root, { email, password: 'right password' }))
+  t.ok(ann.id)
+  const login = () => sessions.login(email, 'right password')
+  return { clock, users, userEntities, familyEntities, sessions, tokens, ann, email, login }
+}
+
+t.test('a login gives tokens and notes its time', async (t) => {
+  const { sessions, users, ann, login, clock } = await setUp(t)
+  const grant = await login()
+  t.match(sessions.authenticate(grant.accessToken), { userId: ann.id, role: 'viewer' })
+  t.equal(users.get(ann.id)?.lastLoginAtMs, clock.ms)
+})
+
+t.test('the e-mail is found in any case and with blanks around it', async (t) => {
+  const { sessions } = await setUp(t)
+  t.ok(await sessions.login(' ANN@Example.COM ', 'right password'))
+})
+
+t.test('wrong password and unknown e-mail look the same', async (t) => {
+  const { sessions, email } = await setUp(t)
+  const messages = new Set<string>()
+  for (const [who, password] of [
+    [email, 'wrong password'],
+    ['nobody@example.com', 'right password'],
+    ['', ''],
+  ] as const) {
+    await t.rejects(sessions.login(who, password), { code: 'invalid_credentials', status: 401 })
+    await sessions.login(who, password).catch((error: Error) => messages.add(error.message))
+  }
+  t.equal(messages.size, 1)
+})
+
+t.test('a disabled account is told so only with the right password', async (t) => {
+  const { sessions, users, ann, email } = await setUp(t)
+  await users.patch(root, ann.id, { isActive: false })
+  await t.rejects(sessions.login(email, 'right password'), {
+    code: 'account_disabled',
+    status: 403,
+  })
+  await t.rejects(sessions.login(email, 'wrong password'), { code: 'invalid_credentials' })
+})
+
+t.test('a password changed while it is being checked does not let the old one in', async (t) => {
+  const { sessions, users, ann, email, userEntities } = await setUp(t)
+  const passwordHash = await passwords.hash('new password')
+  const login = sessions.login(email, 'right password')
+  await userEntities.update(ann.id, (user) => ({ ...user, passwordHash }))
+  await t.rejects(login, { code: 'invalid_credentials' })
+  t.ok(users.get(ann.id))
+})
+
+t.test('access tokens of a disabled or deleted user are refused at once', async (t) => {
+  const { sessions, users, ann, login } = await setUp(t)
+  const { accessToken } = await login()
+  await users.patch(root, ann.id, { isActive: false })
+  t.throws(() => sessions.authenticate(accessToken), { code: 'unauthorized' })
+  await users.patch(root, ann.id, { isActive: true })
+  t.ok(sessions.authenticate(accessToken))
+  await users.remove(root, ann.id)
+  t.throws(() => sessions.authenticate(accessToken), { code: 'unauthorized' })
+})
+
+t.test('after a change of role the access token keeps the old one, refreshing ends', async (t) => {
+  const { sessions, users, ann, login } = await setUp(t)
+  const grant = await login()
+  await users.setRole(root, ann.id, 'manager')
+  t.equal(sessions.authenticate(grant.accessToken).role, 'viewer')
+  await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
+  t.equal(sessions.authenticate((await login()).accessToken).role, 'manager')
+})
+
+t.test('a changed password ends refreshing', async (t) => {
+  const { sessions, users, ann, login } = await setUp(t)
+  const grant = await login()
+  await users.setPassword(root, ann.id, { password: 'another password' })
+  await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
+})
+
+t.test('missing and inactive users are told apart from bad tokens', async (t) => {
+  const { sessions, users, ann, login } = await setUp(t)
+  const grant = await login()
+  const used = await login()
+  await sessions.refresh(used.refreshToken)
+  await users.patch(root, ann.id, { isActive: false })
+  const invalidUser = { code: 'invalid_user', status: 401 }
+  await t.rejects(sessions.refresh(grant.refreshToken), invalidUser)
+  await t.rejects(sessions.refresh(used.refreshToken), invalidUser, 'the user is looked at first')
+  await users.patch(root, ann.id, { isActive: true })
+  await t.rejects(sessions.refresh(grant.refreshToken), badRefresh, 'disabling ended the family')
+  await users.remove(root, ann.id)
+  await t.rejects(sessions.refresh(grant.refreshToken), invalidUser)
+})
+
+t.test('an access token does not refresh, nor does an expired token', async (t) => {
+  const { sessions, login, clock } = await setUp(t)
+  const grant = await login()
+  await t.rejects(sessions.refresh(grant.accessToken), badRefresh)
+  await t.rejects(sessions.refresh('nonsense'), badRefresh)
+  clock.ms += 604_800_000
+  await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
+  t.throws(() => sessions.authenticate(grant.accessToken), { code: 'token_expired' })
+})
+
+t.test('a refresh token lives on for its lifetime from each refresh', async (t) => {
+  const { sessions, login, clock } = await setUp(t)
+  let { refreshToken } = await login()
+  for (let day = 0; day < 20; day += 5) {
+    clock.ms += 5 * 86_400_000
+    refreshToken = (await sessions.refresh(refreshToken)).refreshToken
+  }
+  t.ok(refreshToken)
+})
+
+t.test('a user has fifty logins at most; the oldest gives way', async (t) => {
+  const { sessions, login, clock, familyEntities } = await setUp(t)
+  const grants = []
+  for (let i = 0; i < 52; i++) {
+    clock.ms += 1_000
+    grants.push(await login())
+  }
+  t.equal(familyEntities.list().length, 50)
+  await t.rejects(sessions.refresh(grants[1]?.refreshToken ?? ''), badRefresh)
+  t.ok(await sessions.refresh(grants[2]?.refreshToken ?? ''))
+})
+
+t.test('expired families are swept away', async (t) => {
+  const { login, clock, familyEntities } = await setUp(t)
+  for (let i = 0; i < 3; i++) await login()
+  clock.ms += 604_800_001
+  await login()
+  t.equal(familyEntities.list().length, 1)
+})
+
+t.test('a token outlives a restart, and so does the knowledge that it was used', async (t) => {
+  const first = await setUp(t)
+  const unused = await first.login()
+  const used = await first.login()
+  const next = await first.sessions.refresh(used.refreshToken)
+
+  const families = createDurableFamilies(first.familyEntities.copy(), () => first.clock.ms)
+  const second = await setUp(t, { userEntities: first.userEntities.copy(), families })
+  t.ok(await second.sessions.refresh(unused.refreshToken))
+  await t.rejects(second.sessions.refresh(used.refreshToken), badRefresh)
+  await t.rejects(second.sessions.refresh(next.refreshToken), badRefresh, 'reuse ended the family')
+})
+
+const kinds = {
+  durable: () => createDurableFamilies(memoryEntities<Family>(), () => 1_700_000_000_000),
+  shared: () => createSharedFamilies(newState(), () => 1_700_000_000_000),
+} as const
+
+for (const [kind, make] of Object.entries(kinds)) {
+  t.test(`${kind} families: each refresh token works once`, async (t) => {
+    const { sessions, login, ann } = await setUp(t, { families: make() })
+    const first = await login()
+    const second = await sessions.refresh(first.refreshToken)
+    t.not(second.refreshToken, first.refreshToken)
+    t.match(sessions.authenticate(second.accessToken), { userId: ann.id })
+    const third = await sessions.refresh(second.refreshToken)
+    t.ok(third.refreshToken)
+  })
+
+  t.test(`${kind} families: a reused token ends its family, and no other`, async (t) => {
+    const { sessions, login } = await setUp(t, { families: make() })
+    const other = await login()
+    const first = await login()
+    const second = await sessions.refresh(first.refreshToken)
+    await t.rejects(sessions.refresh(first.refreshToken), badRefresh)
+    await t.rejects(sessions.refresh(second.refreshToken), badRefresh)
+    t.ok(await sessions.refresh(other.refreshToken))
+  })
+
+  t.test(`${kind} families: of many refreshes at once one wins, and it lives on`, async (t) => {
+    const { sessions, login } = await setUp(t, { families: make() })
+    const { refreshToken } = await login()
+    const all = Array.from({ length: 20 }, () => sessions.refresh(refreshToken))
+    const won = (await Promise.allSettled(all)).filter((r) => r.status === 'fulfilled')
+    t.equal(won.length, 1)
+    for (const { value } of won) t.ok(await sessions.refresh(value.refreshToken))
+  })
+
+  t.test(`${kind} families: one of two instances wins a race for the same token`, async (t) => {
+    const families = make()
+    const one = await setUp(t, { families })
+    const two = await setUp(t, { families, userEntities: one.userEntities })
+    const { refreshToken } = await one.login()
+    const both = [one, two].map(({ sessions }) => sessions.refresh(refreshToken))
+    const won = (await Promise.allSettled(both)).filter((r) => r.status === 'fulfilled')
+    t.equal(won.length, 1)
+  })
+
+  t.test(`${kind} families: logging out ends the family by either token`, async (t) => {
+    const { sessions, login } = await setUp(t, { families: make() })
+    for (const which of ['accessToken', 'refreshToken'] as const) {
+      const [grant, other] = [await login(), await login()]
+      await sessions.logout(['', 'nonsense', grant[which]])
+      await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
+      t.ok(await sessions.refresh(other.refreshToken))
+    }
+  })
+}
