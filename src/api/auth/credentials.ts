@@ -52,18 +52,24 @@ interface Credentials {
   readonly cookie: string
 }
 
+interface AccessToken {
+  readonly token: string
+  readonly via: 'bearer' | 'cookie'
+}
+
 /**
- * Picks the access token of a request. A bearer token wins over the cookie, so that what a client
+ * Picks the access token of a request, and says where it came from: a cookie is sent by browsers on
+ * their own, so its origin matters. A bearer token wins over the cookie, so that what a client
  * says expressly counts; other schemes are a proxy's business.
  *
  * @throws AppError unauthorized when there is none, or the bearer header is malformed
  */
-export function accessTokenOf({ authorization, cookie }: Credentials): string {
+export function accessTokenOf({ authorization, cookie }: Credentials): AccessToken {
   if (/^bearer(?:\s|$)/i.test(authorization)) {
     const token = /^bearer +([\w.~+/=-]+) *$/i.exec(authorization)?.[1]
-    if (token !== undefined) return token
+    if (token !== undefined) return { token, via: 'bearer' }
     throw new AppError('unauthorized', 'the Authorization header is not `Bearer <token>`')
   }
-  if (cookie !== '') return cookie
+  if (cookie !== '') return { token: cookie, via: 'cookie' }
   throw new AppError('unauthorized', 'an access token is required')
 }

@@ -2,9 +2,15 @@ import t from 'tap'
 import { accessTokenOf, authCookies } from '../../../src/api/auth/credentials.js'
 
 t.test('a bearer token wins over the cookie', async (t) => {
-  t.equal(accessTokenOf({ authorization: 'Bearer a.b.c', cookie: 'x.y.z' }), 'a.b.c')
-  t.equal(accessTokenOf({ authorization: 'bearer   a.b.c ', cookie: '' }), 'a.b.c')
-  t.equal(accessTokenOf({ authorization: '', cookie: 'x.y.z' }), 'x.y.z')
+  t.strictSame(accessTokenOf({ authorization: 'Bearer a.b.c', cookie: 'x.y.z' }), {
+    token: 'a.b.c',
+    via: 'bearer',
+  })
+  t.match(accessTokenOf({ authorization: 'bearer   a.b.c ', cookie: '' }), { token: 'a.b.c' })
+  t.strictSame(accessTokenOf({ authorization: '', cookie: 'x.y.z' }), {
+    token: 'x.y.z',
+    via: 'cookie',
+  })
 })
 
 t.test('a malformed bearer header is refused although there is a cookie', async (t) => {
@@ -13,7 +19,7 @@ t.test('a malformed bearer header is refused although there is a cookie', async 
 })
 
 t.test('another scheme leaves it to the cookie', async (t) => {
-  t.equal(accessTokenOf({ authorization: 'Basic YTpi', cookie: 'x.y.z' }), 'x.y.z')
+  t.match(accessTokenOf({ authorization: 'Basic YTpi', cookie: 'x.y.z' }), { via: 'cookie' })
   t.throws(() => accessTokenOf({ authorization: 'Basic YTpi', cookie: '' }), {
     code: 'unauthorized',
   })
