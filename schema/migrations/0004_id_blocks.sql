@@ -1,11 +1,12 @@
--- Blocks of event ids that some instance has reserved; never shortened, so that no id is given twice.
--- Sorted by block: a reservation starts above the greatest.
+-- Ranges of event ids that some instance has reserved: first_id up to, not including, end_id. Rows are never
+-- removed, so that no id is given twice. Sorted by range: a reservation starts where the last one ends.
 CREATE TABLE IF NOT EXISTS id_blocks
 (
-    block UInt64,
+    first_id UInt64,
+    end_id UInt64,
     owner String,
     reserved_at DateTime64(3, 'UTC') DEFAULT now64(3)
 )
 ENGINE = {{engine:MergeTree}}
-ORDER BY (block, owner)
+ORDER BY (first_id, owner)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1

@@ -158,7 +158,11 @@ export interface NativeBlock {
 }
 
 /** Writes one Native block. @throws Error `bug:` when a column has another number of rows */
-export function toNativeBlock(columns: readonly Column[], rows: number, out: ByteBuffer): NativeBlock {
+export function toNativeBlock(
+  columns: readonly Column[],
+  rows: number,
+  out: ByteBuffer,
+): NativeBlock {
   out.clear()
   out.varint(columns.length)
   out.varint(rows)
