@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+
+import { AppError } from '../model/errors.js'
+
+/** A group of sources. */
+export interface Application {
+  readonly id: string
+  readonly name: string
+  readonly environment: string
+  readonly hosts: readonly string[]
+  readonly createdAtMs: number
+}
+
+export interface ApplicationStorage {
+  get(id: string): Application | undefined
+  list(): readonly Application[]
+  put(id: string, application: Application): Promise<unknown>
+  update(
+    id: string,
+    change: (current: Application | undefined) => Application | undefined,
+  ): Promise<Application | undefined>
+  remove(id: string): Promise<unknown>
+}
+
+export interface Applications {
+  get(id: string): Application | undefined
+  /** Ordered by name. */
+  list(): readonly Application[]
+  byName(name: string): Application | undefined
+  /** @throws AppError not_found */
+  require(id: string): Application
+  /** @throws AppError application_name_conflict, dependency_unavailable */
+  create(fields: Pick<Application, 'name' | 'environment' | 'hosts'>): Promise<Application>
+  /** Appends a source's name to the hosts. @throws AppError not_found */
+  link(id: string, source: string): Promise<unknown>
+  remove(id: string): Promise<unknown>
+}
+
+const missing = (id: string): AppError =>
+  new AppError('not_found', 'there is no such application', { details: { application_id: id } })
+
+export function createApplications(
+  storage: ApplicationStorage,
+  withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>,
+): Applications {
+  const byName = (name: string): Application | undefined =>
+    storage.list().find((application) => application.name === name)
+  return {
+    get: (id) => storage.get(id),
+    list: () => storage.list().toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    byName,
+    require: (id) => {
+      const application = storage.get(id)
+      if (application === undefined) throw missing(id)
+      return application
+    },
+    create: (fields) =>
+      withLock('application-names', 10_000, async () => {
+        if (byName(fields.name) !== undefined)
+          throw new AppError('application_name_conflict', 'an application of this name exists', {
+            details: { name: fields.name },
+          })
+        const application = { id: randomUUID(), ...fields, createdAtMs: Date.now() }
+        await storage.put(application.id, application)
+        return application
+      }),
+    link: async (id, source) => {
+      const linked = await storage.update(id, (current) =>
+        current === undefined || current.hosts.includes(source)
+          ? current
+          : { ...current, hosts: [...current.hosts, source] },
+      )
+      if (linked === undefined) throw missing(id)
+    },
+    remove: (id) => storage.remove(id),
+  }
+}

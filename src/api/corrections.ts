@@ -1,0 +1,106 @@
+import { AppError } from '../model/errors.js'
+import { PRIORITIES, type EventType, type Priority, type Severity } from '../model/event.js'
+import type { EventRecord } from './event-views.js'
+
+/** correction reasons are kept up to this many characters */
+const REASON_CHARACTERS = 200
+
+interface CorrectableEvent extends EventRecord {
+  readonly receivedAtMs: number
+}
+
+interface Counted {
+  readonly tsMs: number
+  readonly priority: Priority
+  readonly n: number
+}
+
+interface LandingRows {
+  readonly bytes: Uint8Array
+  readonly rows: number
+}
+
+export interface CorrectionParts {
+  readonly events: {
+    get(id: number): Promise<CorrectableEvent | null>
+    counted(id: number): Promise<readonly Counted[]>
+  }
+  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly canonicalTemplate: (id: string) => string
+  /** Makes the template's priority durable and known to the sequencer. */
+  readonly setTemplatePriority: (templateId: string, source: string, priority: Priority) => Promise<void>
+  /** Repeats of the event count under this priority from here on. */
+  readonly correctRepeats: (id: number, priority: number) => void
+  /** Resolves when everything acknowledged so far is stored. */
+  readonly settle: () => Promise<void>
+  readonly encode: (
+    event: {
+      readonly id: number
+      readonly receivedAtMs: number
+      readonly source: string
+      readonly type: EventType
+      readonly severity: Severity
+      readonly templateId: string
+      readonly counted: readonly Counted[]
+    },
+    priority: Priority,
+  ) => LandingRows | null
+  readonly execute: (
+    statement: {
+      readonly kind: 'correct-event'
+      readonly correction: {
+        readonly id: number
+        readonly tsMs: number
+        readonly priority: Priority
+        readonly reason: string
+      }
+    },
+    rows: LandingRows | null,
+  ) => Promise<unknown>
+  /** Tells those who learn from corrections or cache counts. */
+  readonly onCorrected: (event: EventRecord, priority: Priority) => void
+}
+
+export interface Corrections {
+  /**
+   * Gives an event a person's priority. One at a time per event, so that two people's corrections both
+   * move exactly what is counted.
+   *
+   * @throws AppError not_found, dependency_unavailable
+   */
+  correct(id: number, priority: Priority, reason: string): Promise<EventRecord>
+}
+
+export function createCorrections(parts: CorrectionParts): Corrections {
+  const find = async (id: number): Promise<CorrectableEvent> => {
+    const event = await parts.events.get(id)
+    if (event !== null) return event
+    throw new AppError('not_found', 'there is no such event', { details: { event_id: id } })
+  }
+
+  const correctAlone = async (
+    id: number,
+    priority: Priority,
+    reason: string,
+  ): Promise<EventRecord> => {
+    const event = await find(id)
+    const template = parts.canonicalTemplate(event.templateId)
+    await parts.setTemplatePriority(template, event.source, priority)
+    parts.correctRepeats(id, PRIORITIES.indexOf(priority))
+    // what was sequenced under the old priority must be counted before it is moved
+    await parts.settle()
+    const rows = parts.encode({ ...event, counted: await parts.events.counted(id) }, priority)
+    const correction = { id, tsMs: event.timestampMs, priority, reason: cut(reason) }
+    await parts.execute({ kind: 'correct-event', correction }, rows)
+    parts.onCorrected(event, priority)
+    return await find(id)
+  }
+
+  return {
+    correct: (id, priority, reason) =>
+      parts.withLock(`correct:${id}`, 30_000, () => correctAlone(id, priority, reason)),
+  }
+}
+
+/** By code point, so that no character is cut in half. */
+const cut = (reason: string): string => [...reason].slice(0, REASON_CHARACTERS).join('')

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto'
+import type { Static } from '@sinclair/typebox'
+
+import type { EventType, Priority, PrioritySource, Severity } from '../model/event.js'
+import type { EventDetail, EventItem } from './schemas/event.js'
+
+/** An event as the store keeps it. */
+export interface EventRecord {
+  readonly id: number
+  readonly timestampMs: number
+  readonly lastSeenMs: number
+  readonly source: string
+  readonly type: EventType
+  readonly severity: Severity
+  readonly priority: Priority
+  readonly prioritySource: PrioritySource
+  readonly confidence: number
+  readonly modelVersion: string
+  readonly templateId: string
+  readonly host: string
+  readonly environment: string
+  readonly traceId: string
+  readonly spanId: string
+  readonly message: string
+  readonly summary: string
+  readonly tags: Readonly<Record<string, unknown>>
+  readonly dedupKey: string
+  readonly occurrenceCount: number
+}
+
+/** What a view needs beyond the event itself. */
+export interface EventContext {
+  /** the template that answers for this one today */
+  canonicalTemplate(id: string): string
+  /** name of the application a source is linked to */
+  applicationOf(source: string): string | null
+}
+
+export function toEventItem(event: EventRecord, context: EventContext): Static<typeof EventItem> {
+  return {
+    id: event.id,
+    timestamp: new Date(event.timestampMs).toISOString(),
+    source: event.source,
+    type: event.type,
+    severity: event.severity,
+    priority: event.priority,
+    message: event.message,
+    template_id: context.canonicalTemplate(event.templateId),
+    host: event.host,
+    tags: event.tags,
+    occurrence_count: event.occurrenceCount,
+    trace_id: event.traceId,
+    environment: event.environment,
+    last_seen: new Date(event.lastSeenMs).toISOString(),
+  }
+}
+
+export function toEventDetail(
+  event: EventRecord,
+  context: EventContext,
+): Static<typeof EventDetail> {
+  return {
+    ...toEventItem(event, context),
+    span_id: event.spanId,
+    summary: event.summary,
+    priority_confidence: Math.round(event.confidence * 10_000) / 10_000,
+    priority_source: event.prioritySource,
+    model_version: event.modelVersion,
+    dedup_key: dedupKeyOf(event),
+    application: context.applicationOf(event.source),
+  }
+}
+
+/** SHA-256 over what makes two messages the same event; a producer's own key of that form is shown as it is. */
+function dedupKeyOf(event: EventRecord): string {
+  if (/^sha256:[0-9a-f]{64}$/.test(event.dedupKey)) return event.dedupKey
+  const { correction_reason: _, ...tags } = event.tags
+  const identity =
+    event.dedupKey !== ''
+      ? [event.source, event.dedupKey]
+      : [
+          event.source,
+          event.type,
+          event.severity,
+          event.host,
+          event.environment,
+          event.traceId,
+          event.message,
+          event.type === 'log' ? null : tags,
+        ]
+  return `sha256:${createHash('sha256').update(JSON.stringify(identity)).digest('hex')}`
+}

@@ -1,0 +1,141 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+import type { Application, Applications } from '../applications.js'
+import type { Deletions } from '../deletions.js'
+import { routeFor } from '../route.js'
+import { ApplicationSchema, Uuid } from '../schemas/source.js'
+
+export interface ApplicationServices {
+  readonly applications: Applications
+  readonly sources: {
+    list(): readonly { readonly name: string; readonly applicationId: string | null }[]
+  }
+  readonly sourceTotals: (
+    signal?: AbortSignal,
+  ) => Promise<ReadonlyMap<string, { readonly events: number }>>
+  readonly deletions: Pick<Deletions, 'deleteSources'>
+}
+
+const route = routeFor<ApplicationServices>()
+
+const IdParams = Type.Object({ app_id: Uuid })
+const Name = Type.String({ minLength: 1, maxLength: 300, pattern: '\\S' })
+
+const sourcesOf = (id: string, services: ApplicationServices): readonly string[] =>
+  services.sources
+    .list()
+    .filter((source) => source.applicationId === id)
+    .map((source) => source.name)
+
+type View = Static<typeof ApplicationSchema>
+
+async function views(
+  applications: readonly Application[],
+  services: ApplicationServices,
+): Promise<View[]> {
+  const totals = await services.sourceTotals()
+  return applications.map(({ id, name, environment, hosts }) => {
+    const sources = sourcesOf(id, services)
+    const unique = sources.reduce((sum, source) => sum + (totals.get(source)?.events ?? 0), 0)
+    return { id, name, environment, hosts: [...hosts], sources: [...sources], unique_events: unique }
+  })
+}
+
+async function view(application: Application, services: ApplicationServices): Promise<View> {
+  const [first] = await views([application], services)
+  if (first === undefined) throw new Error('bug: an application has no view')
+  return first
+}
+
+export const applicationRoutes = [
+  route({
+    id: 'listApplications',
+    method: 'get',
+    path: '/api/applications',
+    summary: 'All applications, ordered by name',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: Type.Array(ApplicationSchema),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: (_, services) => views(services.applications.list(), services),
+  }),
+  route({
+    id: 'getApplication',
+    method: 'get',
+    path: '/api/applications/{app_id}',
+    summary: 'One application',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: ApplicationSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params }, services) =>
+      await view(services.applications.require(params.app_id), services),
+  }),
+  route({
+    id: 'createApplication',
+    method: 'post',
+    path: '/api/applications',
+    summary: 'Creates an application',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 256 * 1024,
+    query: Type.Object({}),
+    body: Type.Object(
+      {
+        name: Name,
+        environment: Type.Optional(
+          Type.String({ maxLength: 64, examples: ['dev', 'staging', 'prod'] }),
+        ),
+        hosts: Type.Optional(
+          Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 1000 }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    reply: ApplicationSchema,
+    status: 201,
+    errors: ['application_name_conflict', 'dependency_unavailable'],
+    handle: async ({ body }, services) => {
+      const { name, environment = '', hosts = [] } = body
+      return await view(await services.applications.create({ name, environment, hosts }), services)
+    },
+  }),
+  route({
+    id: 'deleteApplication',
+    method: 'delete',
+    path: '/api/applications/{app_id}',
+    summary: 'Deletes an application with its sources, their events and alerts',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: Type.Object({
+      id: Uuid,
+      deleted: Type.Object({
+        events: Type.Integer({ minimum: 0 }),
+        alerts: Type.Integer({ minimum: 0 }),
+        sources: Type.Integer({ minimum: 0 }),
+      }),
+    }),
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params: { app_id: id } }, services) => {
+      services.applications.require(id)
+      const sources = sourcesOf(id, services)
+      const deleted = await services.deletions.deleteSources(sources)
+      await services.applications.remove(id)
+      return { id, deleted: { ...deleted, sources: sources.length } }
+    },
+  }),
+]

@@ -1,0 +1,247 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+import type { Priority } from '../../model/event.js'
+import { decodeCursor, encodeCursor } from '../cursor.js'
+import { toEventDetail, toEventItem, type EventContext, type EventRecord } from '../event-views.js'
+import { AppError } from '../../model/errors.js'
+import { parseQueryTime } from '../query-time.js'
+import { routeFor } from '../route.js'
+import {
+  EventDetail,
+  EventIdParams,
+  EventItem,
+  EventTypeSchema,
+  PrioritySchema,
+  SeveritySchema,
+} from '../schemas/event.js'
+
+interface Position {
+  readonly tsMs: number
+  readonly id: number
+}
+
+interface Filter {
+  readonly severities: readonly string[]
+  readonly priorities: readonly string[]
+  readonly types: readonly string[]
+  readonly sources: readonly string[] | null
+  readonly environments: readonly string[]
+  readonly templateIds: readonly string[]
+  readonly search: string
+}
+
+/** What the router asks of the store and the registries. */
+export interface LogServices {
+  readonly events: {
+    page(
+      query: {
+        readonly filter: Filter
+        readonly fromMs: number
+        readonly toMs: number | null
+        readonly after: Position | null
+        readonly limit: number
+      },
+      signal?: AbortSignal,
+    ): Promise<readonly EventRecord[]>
+    get(id: number, signal?: AbortSignal): Promise<EventRecord | null>
+  }
+  readonly eventContext: EventContext & {
+    /** the id and every id merged into it */
+    templateAliases(id: string): readonly string[]
+    /** sources linked to the application of this name; none when there is no such application */
+    sourcesOfApplication(name: string): readonly string[]
+  }
+  readonly corrections: {
+    /** @throws AppError not_found, dependency_unavailable */
+    correct(id: number, priority: Priority, reason: string): Promise<EventRecord>
+  }
+  readonly cursorKey: Buffer
+}
+
+const route = routeFor<LogServices>()
+
+const DAY_MS = 86_400_000
+const DEFAULT_SPAN_MS = 30 * DAY_MS
+const MAX_SEARCH = 1000
+
+const ListQuery = Type.Object({
+  severity: Type.Optional(Type.Array(SeveritySchema)),
+  priority: Type.Optional(Type.Array(PrioritySchema)),
+  type: Type.Optional(Type.Array(EventTypeSchema)),
+  source: Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 })),
+  application: Type.Optional(Type.String({ maxLength: 300, description: 'application name' })),
+  environment: Type.Optional(
+    Type.Array(Type.String({ maxLength: 64 }), {
+      description: '`prod` also matches `production`, `staging` `stage`, `dev` `development`',
+    }),
+  ),
+  template_id: Type.Optional(
+    Type.Array(Type.String({ pattern: '^[0-9a-f]{16}$' }), { maxItems: 100 }),
+  ),
+  is_error_or_worse: Type.Optional(
+    Type.Boolean({ description: 'true: only ERROR and CRITICAL' }),
+  ),
+  search: Type.Optional(
+    Type.String({
+      maxLength: MAX_SEARCH,
+      description:
+        'Words (runs of letters and digits, any case) that all occur as whole words in message, host or ' +
+        'trace_id; a trailing * makes a prefix; a "quoted phrase" occurs literally, any case.',
+    }),
+  ),
+  start_time: Type.Optional(
+    Type.String({ description: 'ISO 8601, inclusive; default 30 days ago', maxLength: 64 }),
+  ),
+  end_time: Type.Optional(Type.String({ description: 'ISO 8601, inclusive', maxLength: 64 })),
+  limit: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),
+  cursor: Type.Optional(Type.String({ maxLength: 2048 })),
+})
+
+const EventPage = Type.Object({
+  items: Type.Array(EventItem),
+  next_cursor: Type.Union([Type.String(), Type.Null()]),
+  has_more: Type.Boolean(),
+})
+
+const ALIASES: Readonly<Record<string, readonly string[]>> = {
+  prod: ['prod', 'production'],
+  staging: ['staging', 'stage'],
+  dev: ['dev', 'development'],
+}
+const ERROR_OR_WORSE = ['ERROR', 'CRITICAL']
+
+const isPosition = (value: unknown): value is Position =>
+  typeof value === 'object' &&
+  value !== null &&
+  'tsMs' in value &&
+  'id' in value &&
+  Number.isSafeInteger(value.tsMs) &&
+  Number.isSafeInteger(value.id)
+
+/** @returns null when nothing can match */
+function toFilter(
+  query: Static<typeof ListQuery>,
+  { eventContext }: LogServices,
+): Filter | null {
+  const wanted = query.severity ?? []
+  const severities = query.is_error_or_worse === true ? worse(wanted) : wanted
+  const named = query.source ?? null
+  const linked =
+    query.application === undefined ? null : eventContext.sourcesOfApplication(query.application)
+  const sources = linked === null ? named : linked.filter((s) => named === null || named.includes(s))
+  if (sources?.length === 0 || severities === null) return null
+  return {
+    severities,
+    priorities: query.priority ?? [],
+    types: query.type ?? [],
+    sources,
+    environments: (query.environment ?? []).flatMap((e) => ALIASES[e] ?? [e]),
+    templateIds: (query.template_id ?? []).flatMap((id) => eventContext.templateAliases(id)),
+    search: query.search ?? '',
+  }
+}
+
+const worse = (wanted: readonly string[]): readonly string[] | null => {
+  if (wanted.length === 0) return ERROR_OR_WORSE
+  const both = ERROR_OR_WORSE.filter((severity) => wanted.includes(severity))
+  return both.length === 0 ? null : both
+}
+
+async function listEvents(
+  query: Static<typeof ListQuery>,
+  services: LogServices,
+  signal: AbortSignal,
+): Promise<Static<typeof EventPage>> {
+  const { cursor, limit, ...filters } = query
+  const bound = { list: 'logs', ...filters }
+  const after =
+    cursor === undefined ? null : decodeCursor(services.cursorKey, bound, cursor, isPosition)
+  const filter = toFilter(query, services)
+  const fromMs =
+    query.start_time === undefined
+      ? Date.now() - DEFAULT_SPAN_MS
+      : parseQueryTime(query.start_time, 'start_time')
+  const toMs = query.end_time === undefined ? null : parseQueryTime(query.end_time, 'end_time') + 1
+  if (filter === null) return { items: [], next_cursor: null, has_more: false }
+  const found = await services.events.page({ filter, fromMs, toMs, after, limit: limit + 1 }, signal)
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  const hasMore = found.length > limit && last !== undefined
+  return {
+    items: items.map((event) => toEventItem(event, services.eventContext)),
+    next_cursor: hasMore
+      ? encodeCursor(services.cursorKey, bound, { tsMs: last.timestampMs, id: last.id })
+      : null,
+    has_more: hasMore,
+  }
+}
+
+const missing = (id: number): AppError =>
+  new AppError('not_found', 'there is no such event', { details: { event_id: id } })
+
+export const logRoutes = [
+  route({
+    id: 'listEvents',
+    method: 'get',
+    path: '/api/logs',
+    tag: 'logs',
+    summary: 'Events, newest first',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: ListQuery,
+    body: null,
+    reply: EventPage,
+    status: 200,
+    errors: ['invalid_cursor', 'dependency_unavailable'],
+    handle: ({ query, signal }, services) => listEvents(query, services, signal),
+  }),
+  route({
+    id: 'getEvent',
+    method: 'get',
+    path: '/api/logs/{event_id}',
+    tag: 'logs',
+    summary: 'One event with all fields',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: EventIdParams,
+    body: null,
+    reply: EventDetail,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, signal }, { events, eventContext }) => {
+      const event = await events.get(params.event_id, signal)
+      if (event === null) throw missing(params.event_id)
+      return toEventDetail(event, eventContext)
+    },
+  }),
+  route({
+    id: 'correctPriority',
+    method: 'patch',
+    path: '/api/logs/{event_id}/priority',
+    tag: 'logs',
+    summary: 'Corrects the priority of an event and of later events of its template',
+    description:
+      'Sets the priority with confidence 1.0 and model_version `manual`, keeps the reason in ' +
+      '`tags.correction_reason` (cut at 200 characters), and moves every occurrence of the event to the ' +
+      'new priority in all counters. Later events of the same template take the priority too.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: 64 * 1024,
+    query: Type.Object({}),
+    params: EventIdParams,
+    body: Type.Object(
+      { priority: PrioritySchema, reason: Type.Optional(Type.String()) },
+      { additionalProperties: false },
+    ),
+    reply: EventDetail,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, body }, { corrections, eventContext }) => {
+      const event = await corrections.correct(params.event_id, body.priority, body.reason ?? '')
+      return toEventDetail(event, eventContext)
+    },
+  }),
+]

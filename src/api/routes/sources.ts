@@ -1,0 +1,281 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+import { AppError } from '../../model/errors.js'
+import type { Deletions } from '../deletions.js'
+import { multipart, routeFor } from '../route.js'
+import { Connector, SourceName, SourceSchema, SourceTypeSchema, Uuid } from '../schemas/source.js'
+
+interface Source {
+  readonly name: string
+  readonly type: 'push' | 'webhook' | 'poll' | 'file'
+  readonly connector: string
+  readonly enabled: boolean
+  readonly applicationId: string | null
+}
+
+interface SourceTotals {
+  readonly events: number
+  readonly lastEventAtMs: number
+}
+
+interface UploadResult {
+  readonly accepted: number
+  readonly rejected: number
+  readonly refusal: { readonly code: string; readonly message: string } | null
+}
+
+export interface SourceServices {
+  readonly sources: {
+    list(): readonly Source[]
+    get(name: string): Source | undefined
+    create(source: Omit<Source, 'enabled'>): Promise<Source>
+    change(name: string, fields: { readonly enabled: boolean }): Promise<Source>
+  }
+  readonly applications: {
+    /** @throws AppError not_found */
+    require(id: string): unknown
+    /** Appends the name to the application's hosts. @throws AppError not_found */
+    link(id: string, source: string): Promise<unknown>
+  }
+  readonly sourceTotals: (signal?: AbortSignal) => Promise<ReadonlyMap<string, SourceTotals>>
+  readonly deletions: Pick<Deletions, 'deleteSources'>
+  /** Tells other instances that a source changed. */
+  readonly announce: (name: string) => void
+  readonly upload: (file: {
+    readonly format: 'csv' | 'json' | 'txt'
+    readonly bytes: ArrayBuffer
+    readonly source: string
+    readonly applicationId: string | null
+  }) => Promise<UploadResult>
+}
+
+const route = routeFor<SourceServices>()
+
+const DAY_MS = 86_400_000
+const FILE_BYTES = 10 * 1024 * 1024
+const NameParams = Type.Object({ name: SourceName })
+
+function statusOf(source: Source, totals: SourceTotals | undefined): Static<typeof SourceSchema>['status'] {
+  if (!source.enabled) return 'disabled'
+  if (totals === undefined || totals.events === 0) return 'pending'
+  return totals.lastEventAtMs > Date.now() - DAY_MS ? 'active' : 'stale'
+}
+
+function toSource(
+  source: Source,
+  totals: SourceTotals | undefined,
+): Static<typeof SourceSchema> {
+  const seen = totals !== undefined && totals.events > 0
+  return {
+    name: source.name,
+    type: source.type,
+    connector: source.connector,
+    status: statusOf(source, totals),
+    enabled: source.enabled,
+    application_id: source.applicationId,
+    last_event_at: seen ? new Date(totals.lastEventAtMs).toISOString() : null,
+  }
+}
+
+const view = async (source: Source, services: SourceServices): Promise<Static<typeof SourceSchema>> =>
+  toSource(source, (await services.sourceTotals()).get(source.name))
+
+async function create(
+  body: {
+    readonly name: string
+    readonly type?: Source['type']
+    readonly connector?: string
+    readonly application_id?: string | null
+  },
+  services: SourceServices,
+): Promise<Static<typeof SourceSchema>> {
+  const applicationId = body.application_id ?? null
+  if (applicationId !== null) services.applications.require(applicationId)
+  const source = await services.sources.create({
+    name: body.name,
+    type: body.type ?? 'push',
+    connector: body.connector ?? 'custom',
+    applicationId,
+  })
+  if (applicationId !== null) await services.applications.link(applicationId, source.name)
+  services.announce(source.name)
+  return await view(source, services)
+}
+
+const disabled = (name: string): AppError =>
+  new AppError('source_disabled', 'ingestion of this source is off', { details: { name } })
+
+const UPLOAD_ERRORS = ['file_parse_error', 'empty_file', 'validation_error'] as const
+
+async function upload(
+  form: {
+    readonly file_type: 'csv' | 'json' | 'txt'
+    readonly source_name: string
+    readonly application_id?: string
+  },
+  data: Uint8Array<ArrayBuffer> | undefined,
+  services: SourceServices,
+): Promise<Static<typeof UploadReply>> {
+  const { file_type: format, source_name: name, application_id: applicationId = null } = form
+  if (applicationId !== null) services.applications.require(applicationId)
+  const known = services.sources.get(name)
+  if (known?.enabled === false) throw disabled(name)
+  if (data === undefined || data.length === 0)
+    throw new AppError('empty_file', 'the file holds no rows')
+  const result = await services.upload({ format, bytes: data.buffer, source: name, applicationId })
+  if (result.refusal !== null) {
+    const code = UPLOAD_ERRORS.find((c) => c === result.refusal?.code) ?? 'file_parse_error'
+    throw new AppError(code, result.refusal.message)
+  }
+  if (known === undefined && applicationId !== null && services.sources.get(name) !== undefined)
+    await services.applications.link(applicationId, name)
+  const { accepted: sent, rejected: errors } = result
+  return {
+    status: 'accepted',
+    events_processed: sent,
+    source_name: name,
+    detail: { sent, errors },
+  }
+}
+
+const UploadReply = Type.Object({
+  status: Type.String({ examples: ['accepted'] }),
+  events_processed: Type.Integer({ minimum: 0 }),
+  source_name: Type.String(),
+  detail: Type.Object({
+    sent: Type.Integer({ minimum: 0, description: 'rows that became events' }),
+    errors: Type.Integer({ minimum: 0, description: 'rows that did not' }),
+  }),
+})
+
+export const sourceRoutes = [
+  route({
+    id: 'listSources',
+    method: 'get',
+    path: '/api/sources',
+    summary: 'All sources, ordered by name',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: Type.Array(SourceSchema),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async ({ signal }, services) => {
+      const totals = await services.sourceTotals(signal)
+      return services.sources.list().map((source) => toSource(source, totals.get(source.name)))
+    },
+  }),
+  route({
+    id: 'createSource',
+    method: 'post',
+    path: '/api/sources',
+    summary: 'Registers a source',
+    description:
+      'With `application_id` the source is linked and its name appended to the `hosts` of the application.',
+    role: 'admin',
+    limit: 'source_create_limit',
+    bodyBytes: 16 * 1024,
+    query: Type.Object({}),
+    body: Type.Object(
+      {
+        name: SourceName,
+        type: Type.Optional(SourceTypeSchema),
+        connector: Type.Optional(Connector),
+        application_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
+      },
+      { additionalProperties: false },
+    ),
+    reply: SourceSchema,
+    status: 201,
+    errors: ['source_already_exists', 'not_found', 'dependency_unavailable'],
+    handle: ({ body }, services) => create(body, services),
+  }),
+  route({
+    id: 'uploadEphemeral',
+    method: 'post',
+    path: '/api/sources/ephemeral',
+    summary: 'Ingests a CSV, JSON or TXT file',
+    description:
+      'The file is parsed in memory into canonical events and sent through ingestion; the file itself is ' +
+      'not kept. At most 10 MB and 200,000 rows. A source name that is not registered is registered with ' +
+      'type `file`. Rows that can not be read are counted in `detail.errors`.',
+    role: 'manager',
+    limit: 'source_create_limit',
+    bodyBytes: FILE_BYTES + 64 * 1024,
+    query: Type.Object({}),
+    body: multipart({
+      fields: Type.Object(
+        {
+          file_type: Type.Union([Type.Literal('csv'), Type.Literal('json'), Type.Literal('txt')]),
+          source_name: SourceName,
+          application_id: Type.Optional(Uuid),
+        },
+        { additionalProperties: false },
+      ),
+      files: ['file'],
+      fileBytes: FILE_BYTES,
+    }),
+    reply: UploadReply,
+    status: 202,
+    errors: [
+      'file_too_large',
+      'file_parse_error',
+      'empty_file',
+      'source_disabled',
+      'not_found',
+      'overloaded',
+      'dependency_unavailable',
+    ],
+    handle: ({ body }, services) => upload(body.fields, body.files['file']?.data, services),
+  }),
+  route({
+    id: 'toggleSource',
+    method: 'post',
+    path: '/api/sources/{name}/toggle',
+    summary: 'Turns ingestion of a source on or off',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({ enabled: Type.Boolean() }),
+    params: NameParams,
+    body: null,
+    reply: SourceSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, query }, services) => {
+      const source = await services.sources.change(params.name, { enabled: query.enabled })
+      services.announce(source.name)
+      return await view(source, services)
+    },
+  }),
+  route({
+    id: 'deleteSource',
+    method: 'delete',
+    path: '/api/sources/{name}',
+    summary: 'Deletes a source with all its events and alerts',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: NameParams,
+    body: null,
+    reply: Type.Object({
+      name: Type.String(),
+      deleted: Type.Object({
+        events: Type.Integer({ minimum: 0 }),
+        alerts: Type.Integer({ minimum: 0 }),
+      }),
+    }),
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params: { name } }, services) => {
+      if (services.sources.get(name) === undefined)
+        throw new AppError('not_found', 'there is no such source', { details: { name } })
+      const deleted = await services.deletions.deleteSources([name])
+      services.announce(name)
+      return { name, deleted }
+    },
+  }),
+]

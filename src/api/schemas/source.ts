@@ -1,0 +1,49 @@
+import { Type } from '@sinclair/typebox'
+
+import { Timestamp } from './event.js'
+
+// eslint-disable-next-line no-control-regex
+const NO_CONTROL = '^[^\\u0000-\\u001f\\u007f]*$'
+
+export const SourceName = Type.String({ minLength: 1, maxLength: 120, pattern: NO_CONTROL })
+export const SourceTypeSchema = Type.Union([
+  Type.Literal('push'),
+  Type.Literal('webhook'),
+  Type.Literal('poll'),
+  Type.Literal('file'),
+])
+export const Connector = Type.String({
+  pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
+  examples: ['jira', 'prometheus', 'azure-devops', 'custom'],
+})
+export const Uuid = Type.String({ format: 'uuid' })
+
+export const SourceSchema = Type.Object({
+  name: SourceName,
+  type: SourceTypeSchema,
+  connector: Connector,
+  status: Type.Union(
+    [
+      Type.Literal('disabled'),
+      Type.Literal('pending'),
+      Type.Literal('active'),
+      Type.Literal('stale'),
+    ],
+    {
+      description:
+        'disabled: ingestion is off; pending: no event yet; active: an event in the last 24 h; else stale',
+    },
+  ),
+  enabled: Type.Boolean(),
+  application_id: Type.Union([Uuid, Type.Null()]),
+  last_event_at: Type.Union([Timestamp, Type.Null()]),
+})
+
+export const ApplicationSchema = Type.Object({
+  id: Uuid,
+  name: Type.String(),
+  environment: Type.String(),
+  hosts: Type.Array(Type.String()),
+  sources: Type.Array(Type.String(), { description: 'names of the linked sources' }),
+  unique_events: Type.Integer({ minimum: 0, description: 'over all linked sources' }),
+})
