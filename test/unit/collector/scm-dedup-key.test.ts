@@ -95,6 +95,11 @@ void test('another project, object, state or moment is another event', async (t)
   differs('release', { description: 'a release without times is told apart by its notes' })
 })
 
+void test('commits without an id are told apart by their place', async (t) => {
+  const [first, second] = keysOf(withField(webhook('push'), 'commits', [{}, {}]))
+  t.not(first, second)
+})
+
 void test('the kind is part of the key', async (t) => {
   const issue = withField(webhook('issue'), 'changes', {})
   t.notSame(keysOf(issue), keysOf(withField(issue, 'object_kind', 'merge_request')))

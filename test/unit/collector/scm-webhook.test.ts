@@ -170,6 +170,8 @@ void test('a commit message is shown by its first line that says something', asy
   t.equal(shown('one\u2028still one'), 'one\u2028still one')
   t.equal(shown(''), 'Commit abc on feature/drain')
   t.equal(shown(null), 'Commit abc on feature/drain')
+  const titled = withFields(webhook('push'), { commits: [{ title: 'only a title' }] })
+  t.equal(eventOf(titled).message, 'only a title')
 })
 
 void test('commits that are no objects are passed over', async (t) => {
@@ -281,6 +283,7 @@ void test('the project is found wherever the payload names it', async (t) => {
     'the page of the repository',
   )
   t.equal(source({ 'repository.homepage': 'git@host:x/y.git' }), 'scm.Plant/Water/pump-control')
+  t.equal(source({ 'repository.homepage': 'mailto:x/y' }), 'scm.Plant/Water/pump-control')
   t.equal(source({ ...nowhere, 'repository.name': ' A /  b' }), 'scm.A/b')
   t.throws(() => source(nowhere), { code: 'invalid_payload', details: { field: 'project' } })
   t.throws(() => source({ ...nowhere, project: { web_url: 'https://host/' } }), {
@@ -297,7 +300,7 @@ void test('a source name is valid however long or odd the path is', async (t) =>
   t.equal(long?.length, 120)
   t.not(long, other, 'paths with the same beginning stay apart')
   t.equal(source('/a/b\u0000\u0007/'), 'scm.a/b')
-  t.equal(source(`x${'😀'.repeat(80)}`).includes('\uD83D~'), false, 'no half character')
+  t.equal(source(`xy${'😀'.repeat(80)}`).includes('\uD83D~'), false, 'no half character')
   t.equal(source('half \uD83D'), 'scm.half \uFFFD')
 })
 
@@ -363,6 +366,14 @@ void test('a body that is no JSON is refused', async (t) => {
       details: { field: 'body' },
     })
   }
+})
+
+void test('a number too large to be one is no id', async (t) => {
+  const text = JSON.stringify(webhook('build')).replace('555001', '1e999')
+  t.throws(() => parseScmWebhook(new TextEncoder().encode(text), context), {
+    code: 'invalid_payload',
+    details: { field: 'build_id' },
+  })
 })
 
 void test('a byte order mark and bytes that are no UTF-8 do no harm', async (t) => {
