@@ -36,9 +36,9 @@ export const LEVEL_WORDS = {
   CRITICAL: ['critical', 'crit', 'fatal', 'ftl', 'panic', 'dpanic', 'alert', 'emerg', 'emergency'],
 } as const satisfies Record<Severity, readonly string[]>
 
-/** Single letters mean a level only in a level field or a klog prefix, never in a text. */
+/** Single letters (and MongoDB's D1 to D5) mean a level only in a level field or a klog prefix, never in a text. */
 const LEVEL_LETTERS = {
-  DEBUG: ['d', 't', 'v'],
+  DEBUG: ['d', 't', 'v', 'd1', 'd2', 'd3', 'd4', 'd5'],
   INFO: ['i', 'n'],
   WARNING: ['w'],
   ERROR: ['e'],
@@ -47,9 +47,12 @@ const LEVEL_LETTERS = {
 
 /** Spellings that say no more than the severity itself; any other is worth keeping beside it. */
 const PLAIN_SPELLINGS: ReadonlySet<string> = new Set(
-  'debug dbg dbug d info inf information informational i warning warn wrn w error err eror e critical crit c'.split(
-    ' ',
-  ),
+  (
+    'debug dbg dbug d info inf information informational i warning warn wrn w ' +
+    'error err eror e critical crit c'
+  )
+    .split(' ')
+    .flatMap(writings),
 )
 
 type Step = readonly [from: number, severity: Severity]
@@ -172,8 +175,10 @@ export function guessScale(value: number): SeverityScale {
 }
 
 /** True when the five severities lose something of `text` (`notice`, `fatal`, `trace`). */
-export const saysMoreThanSeverity = (text: string): boolean =>
-  !PLAIN_SPELLINGS.has(bareSpelling(text))
+export function saysMoreThanSeverity(text: string): boolean {
+  if (PLAIN_SPELLINGS.has(text)) return false
+  return text.length > 32 || !PLAIN_SPELLINGS.has(bareSpelling(text))
+}
 
 const bareSpelling = (text: string): string =>
   text
@@ -186,10 +191,13 @@ function indexSpellings(): Map<string, Severity> {
   const index = new Map<string, Severity>()
   for (const severity of ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'] as const) {
     for (const spelling of [...LEVEL_WORDS[severity], ...LEVEL_LETTERS[severity]]) {
-      index.set(spelling, severity)
-      index.set(spelling.toUpperCase(), severity)
-      index.set(spelling.charAt(0).toUpperCase() + spelling.slice(1), severity)
+      for (const writing of writings(spelling)) index.set(writing, severity)
     }
   }
   return index
+}
+
+/** The three ways that loggers write a word; found without changing its case. */
+function writings(word: string): readonly string[] {
+  return [word, word.toUpperCase(), word.charAt(0).toUpperCase() + word.slice(1)]
 }

@@ -1,0 +1,200 @@
+import {
+  type Alias,
+  aliasesOf,
+  comparedName,
+  containerRank,
+  FIELDS,
+  isTagHolder,
+} from './aliases.js'
+import { isRecord, type JsonRecord, plainAttributes } from './json-value.js'
+
+const MAX_DEPTH = 4
+/** Names of one body that are remembered; the names of hostile bodies are computed each time. */
+const MAX_KNOWN_NAMES = 4096
+const MAX_KNOWN_NAME_CHARS = 64
+
+/** A name at one place of the records of a body, and all that follows from it. */
+interface KnownName {
+  /** what a value under it may become, with the rank of the place added */
+  readonly offers: readonly Offer[]
+  readonly isAttributes: boolean
+  /** its members become tags under their own names */
+  readonly isHolder: boolean
+  readonly inner: NamePlace
+}
+
+interface Offer {
+  readonly alias: Alias
+  /** lower is asked first: the container, then the position among the names */
+  readonly score: number
+}
+
+/** The names that the records of one body use; most records share theirs. */
+export class NamePlace {
+  readonly #known = new Map<string, KnownName>()
+  readonly #full: string
+  readonly #local: string
+  readonly #container: number
+  readonly #count: { names: number }
+
+  constructor(full = '', local = '', container = 0, count = { names: 0 }) {
+    this.#full = full
+    this.#local = local
+    this.#container = container
+    this.#count = count
+  }
+
+  get(key: string): KnownName {
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    const name = this.#learn(comparedName(key))
+    if (key.length <= MAX_KNOWN_NAME_CHARS && this.#count.names < MAX_KNOWN_NAMES) {
+      this.#known.set(key, name)
+      this.#count.names += 1
+    }
+    return name
+  }
+
+  #learn(name: string): KnownName {
+    const full = this.#full + name
+    const local = this.#local + name
+    const offers: Offer[] = []
+    for (const alias of aliasesOf(full)) offers.push({ alias, score: alias.rank })
+    if (this.#container > 0) {
+      const base = this.#container * 1000
+      for (const alias of aliasesOf(local)) offers.push({ alias, score: base + alias.rank })
+    }
+    const container = containerRank(local) || containerRank(full)
+    return {
+      offers,
+      isAttributes: name === 'attributes',
+      isHolder: isTagHolder(full) || isTagHolder(local),
+      inner:
+        container > 0
+          ? new NamePlace(full, '', container, this.#count)
+          : new NamePlace(full, local, this.#container, this.#count),
+    }
+  }
+}
+
+/** A member of a record that has a known name for a field. */
+export interface Finding {
+  readonly alias: Alias
+  readonly score: number
+  readonly owner: JsonRecord
+  readonly key: string
+  readonly value: unknown
+}
+
+const NOTHING: readonly Finding[] = []
+
+/** All members of one record that may become fields, and which of them did. */
+export class Findings {
+  readonly record: JsonRecord
+  readonly names: NamePlace
+  readonly #found: (Finding[] | undefined)[] = []
+  readonly #taken: Finding[] = []
+
+  constructor(record: JsonRecord, names: NamePlace) {
+    this.record = record
+    this.names = names
+    for (let i = 0; i < FIELDS.length; i += 1) this.#found.push(undefined)
+    walk(record, names, 0, this.#found)
+  }
+
+  /** In the order in which they are to be asked. */
+  of(field: Alias['field']): readonly Finding[] {
+    return this.#found[FIELDS.indexOf(field)] ?? NOTHING
+  }
+
+  /** @param name in compared form, at the top of the record */
+  hasMember(name: string): boolean {
+    return Object.keys(this.record).some((key) => comparedName(key) === name)
+  }
+
+  /** A taken member does not become a tag. */
+  take(finding: Finding): void {
+    this.#taken.push(finding)
+  }
+
+  /**
+   * The first finding that `read` makes something of is taken.
+   *
+   * @param read returns null for a value that does not serve
+   */
+  first<T>(field: Alias['field'], read: (finding: Finding) => T | null): T | null {
+    for (const finding of this.of(field)) {
+      const value = read(finding)
+      if (value === null) continue
+      this.#taken.push(finding)
+      return value
+    }
+    return null
+  }
+
+  isTaken(owner: JsonRecord, key: string): boolean {
+    for (const finding of this.#taken) {
+      if (finding.owner === owner && finding.key === key) return true
+    }
+    return false
+  }
+
+  /**
+   * What is left of an object when the members that became fields are gone.
+   *
+   * @returns the same object when none did, null when all did
+   */
+  rest(value: JsonRecord, depth = 0): JsonRecord | null {
+    if (depth > MAX_DEPTH || !this.#holdsTaken(value, depth)) return value
+    const rest = Object.create(null) as JsonRecord
+    for (const key of Object.keys(value)) {
+      if (this.isTaken(value, key)) continue
+      const item = value[key]
+      const left = isRecord(item) ? this.rest(item, depth + 1) : item
+      if (left !== null) rest[key] = left
+    }
+    return Object.keys(rest).length > 0 ? rest : null
+  }
+
+  #holdsTaken(value: JsonRecord, depth: number): boolean {
+    if (this.#taken.some(({ owner }) => owner === value)) return true
+    if (depth >= MAX_DEPTH) return false
+    return Object.values(value).some((item) => isRecord(item) && this.#holdsTaken(item, depth + 1))
+  }
+}
+
+function walk(
+  owner: JsonRecord,
+  place: NamePlace,
+  depth: number,
+  found: (Finding[] | undefined)[],
+): void {
+  for (const key of Object.keys(owner)) {
+    const value = owner[key]
+    if (value === null || value === undefined || value === '') continue
+    const known = place.get(key)
+    for (const { alias, score } of known.offers) {
+      insert(found, { alias, score, owner, key, value })
+    }
+    if (typeof value !== 'object') continue
+    const inner = known.isAttributes ? plainAttributes(value) : value
+    if (!isRecord(inner) || depth >= MAX_DEPTH) continue
+    if (inner !== value) owner[key] = inner
+    walk(inner, known.inner, depth + 1, found)
+  }
+}
+
+/** Keeps the few findings of a field in order. */
+function insert(found: (Finding[] | undefined)[], finding: Finding): void {
+  const list = found[finding.alias.fieldIndex]
+  if (list === undefined) {
+    found[finding.alias.fieldIndex] = [finding]
+    return
+  }
+  let at = list.length
+  for (; at > 0; at -= 1) {
+    const before = list[at - 1]
+    if (before === undefined || before.score <= finding.score) break
+  }
+  list.splice(at, 0, finding)
+}

@@ -1,0 +1,56 @@
+/** An object as JSON.parse makes it; members are looked up by name only. */
+export type JsonRecord = Record<string, unknown>
+
+/** An object that is neither an array nor null. */
+export const isRecord = (value: unknown): value is JsonRecord =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * Turns the typed values and key-value lists of OpenTelemetry JSON into plain ones:
+ * `[{"key":"a","value":{"stringValue":"b"}}]` becomes `{"a":"b"}`.
+ *
+ * @returns the value itself when it is not such a list
+ */
+export function plainAttributes(value: unknown, depth = 0): unknown {
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isKeyValue)) return value
+  const plain = Object.create(null) as JsonRecord
+  for (const { key, value: typed } of value) plain[key] = plainValue(typed, depth + 1)
+  return plain
+}
+
+const TYPED = ['stringValue', 'intValue', 'doubleValue', 'boolValue', 'bytesValue'] as const
+
+/** Unwraps one OpenTelemetry AnyValue; anything else, and what is nested too deeply, stays. */
+export function plainValue(value: unknown, depth = 0): unknown {
+  if (!isRecord(value) || depth > 8) return value
+  for (const name of TYPED) {
+    if (Object.hasOwn(value, name)) return value[name]
+  }
+  const list = value['kvlistValue']
+  if (isRecord(list)) return plainAttributes(list['values'], depth)
+  const array = value['arrayValue']
+  if (isRecord(array) && Array.isArray(array['values'])) {
+    return array['values'].map((item) => plainValue(item, depth + 1))
+  }
+  return value
+}
+
+interface KeyValue {
+  readonly key: string
+  readonly value: unknown
+}
+
+const isKeyValue = (item: unknown): item is KeyValue =>
+  isRecord(item) && typeof item['key'] === 'string' && Object.hasOwn(item, 'value')
+
+/** Lone surrogates cannot be written as UTF-8; each becomes U+FFFD, in names and values alike. */
+export function toWellFormed(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return Buffer.from(value, 'utf8').toString('utf8')
+  if (typeof value !== 'object' || value === null || depth > 64) return value
+  if (Array.isArray(value)) return value.map((item) => toWellFormed(item, depth + 1))
+  const copy = Object.create(null) as JsonRecord
+  for (const [key, item] of Object.entries(value)) {
+    copy[Buffer.from(key, 'utf8').toString('utf8')] = toWellFormed(item, depth + 1)
+  }
+  return copy
+}

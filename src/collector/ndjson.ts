@@ -1,0 +1,135 @@
+import { isAscii } from 'node:buffer'
+import { AppError } from '../model/errors.js'
+import type { DecodeContext, EventSink } from '../model/event.js'
+import { isRecord, toWellFormed } from './json-value.js'
+import { RecordDecoder } from './record.js'
+
+const NEWLINE = 10
+const BRACKET = 0x5b
+
+/**
+ * Decodes the body of `/ingest`: NDJSON, one JSON array, or one object (on several lines too).
+ * Blank lines are skipped; a broken line is rejected and the others go on. UTF-8 that is not
+ * valid is read with U+FFFD.
+ *
+ * @returns messages received: events and rejections together
+ * @throws AppError `validation_error` for an array that is not JSON
+ */
+export function decodeIngest(body: Uint8Array, context: DecodeContext, sink: EventSink): number {
+  const bytes = asBuffer(body)
+  const from = firstByte(bytes)
+  const decoder = new RecordDecoder(context, sink)
+  const mend = mayHoldLoneSurrogate(bytes) ? toWellFormed : asIs
+  if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder, mend)
+  else decodeLines(bytes, from, decoder, mend)
+  return decoder.received
+}
+
+type Mend = (value: unknown) => unknown
+const asIs: Mend = (value) => value
+
+const asBuffer = (body: Uint8Array): Buffer =>
+  Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+
+/** Skips a byte order mark; blanks and line ends stay, so that lines keep their numbers. */
+function firstByte(bytes: Buffer): number {
+  const mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
+  let at = mark
+  while (at < bytes.length && isBlank(bytes[at])) at += 1
+  return bytes[at] === BRACKET ? at : mark
+}
+
+const isBlank = (byte: number | undefined): boolean =>
+  byte === 0x20 || byte === NEWLINE || byte === 13 || byte === 9
+
+/** Only the escapes `\ud8..` to `\udf..` can make one: decoded UTF-8 holds none. */
+const mayHoldLoneSurrogate = (bytes: Buffer): boolean =>
+  bytes.includes(String.raw`\ud`) || bytes.includes(String.raw`\uD`)
+
+function decodeArray(text: string, decoder: RecordDecoder, mend: Mend): void {
+  const records = parseJson(text)
+  if (!Array.isArray(records)) {
+    throw new AppError('validation_error', 'the body begins as a JSON array and is none')
+  }
+  for (const [i, record] of records.entries()) {
+    decoder.decode(i + 1, mend(record), () => rawText(record))
+  }
+}
+
+/**
+ * Bodies are turned into text by pieces of whole lines: a piece without other than ASCII costs a
+ * copy only, and a letter beyond Latin-1 makes the text of its own piece wide, not of the body.
+ */
+const PIECE_BYTES = 65_536
+
+function decodeLines(bytes: Buffer, start: number, decoder: RecordDecoder, mend: Mend): void {
+  let line = 0
+  for (let from = start; from < bytes.length;) {
+    const newline = bytes.indexOf(NEWLINE, Math.min(from + PIECE_BYTES, bytes.length))
+    const end = newline === -1 ? bytes.length : newline + 1
+    const piece = bytes.subarray(from, end)
+    const text = piece.toString(isAscii(piece) ? 'latin1' : 'utf8')
+    for (let at = 0; at < text.length;) {
+      const stop = lineEnd(text, at)
+      line += 1
+      // An object on several lines can only be the whole body.
+      const first = decoder.received === 0 ? bytes.subarray(start) : null
+      if (!decodeLine(text.slice(at, stop), line, { decoder, mend, whole: first })) return
+      at = stop + 1
+    }
+    from = end
+  }
+}
+
+function lineEnd(text: string, from: number): number {
+  const newline = text.indexOf('\n', from)
+  return newline === -1 ? text.length : newline
+}
+
+interface LineTools {
+  readonly decoder: RecordDecoder
+  readonly mend: Mend
+  /** everything from here, while no record has been seen */
+  readonly whole: Buffer | null
+}
+
+/** @returns false when the line began an object that took the whole body */
+function decodeLine(text: string, line: number, { decoder, mend, whole }: LineTools): boolean {
+  const record = parseJson(text)
+  if (record !== undefined) {
+    decoder.decode(line, mend(record), () => text)
+    return true
+  }
+  if (text.trim() === '') return true
+  const object = whole === null ? undefined : parseJson(whole.toString('utf8'))
+  if (!isRecord(object)) {
+    decoder.put(line, BROKEN_LINE, () => text)
+    return true
+  }
+  decoder.decode(line, mend(object), () => rawText(object))
+  return false
+}
+
+const BROKEN_LINE = {
+  reason: 'invalid_json',
+  message: 'the line is not JSON',
+  source: '',
+} as const
+
+/** @returns undefined, which JSON cannot express, for a text that is not JSON */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** @returns '' for a value nested too deeply to be written again */
+export function rawText(value: unknown): string {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return ''
+  }
+}

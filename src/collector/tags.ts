@@ -1,0 +1,123 @@
+import { comparedName, isTagHolder } from './aliases.js'
+import { isRecord, type JsonRecord } from './json-value.js'
+
+/** Of the tags of one event as JSON, roughly; more is left out and counted in `omitted_tags`. */
+const MAX_TAG_CHARS = 65_536
+const MAX_TAGS = 256
+const MAX_TAG_NAME = 256
+/** Deeper values would overflow the stack of whoever writes them as JSON. */
+const MAX_DEPTH = 12
+/** Tag holders within each other; deeper ones are a value. */
+const MAX_HOLDERS = 4
+
+/** Collects the tags of one event within fixed bounds; the first value under a name stays. */
+export class TagCollector {
+  readonly #tags: JsonRecord = {}
+  #count = 0
+  #chars = 0
+  #omitted = 0
+
+  /** Nulls and empty texts say nothing and are not kept. */
+  add(name: string, value: unknown): void {
+    if (value === undefined || value === null || value === '') return
+    if (Object.hasOwn(this.#tags, name)) return
+    const chars = name.length + weigh(value, MAX_TAG_CHARS - this.#chars, 0)
+    const fits = this.#chars + chars <= MAX_TAG_CHARS && this.#count < MAX_TAGS
+    if (!fits || name.length > MAX_TAG_NAME) {
+      this.#omitted += 1
+      return
+    }
+    this.#chars += chars
+    this.#count += 1
+    setOwn(this.#tags, name, value)
+  }
+
+  /** Adds every member, and the members of tag holders among them under their own names. */
+  addAll(record: JsonRecord, depth = 0): void {
+    for (const name of Object.keys(record)) {
+      const value = record[name]
+      const isHolder = isRecord(value) && depth < MAX_HOLDERS && isTagHolder(comparedName(name))
+      if (isHolder) this.addAll(value, depth + 1)
+      else this.addField(name, value)
+    }
+  }
+
+  /** Adds one value, taking lists of `key:value` words apart (Datadog, Logstash). */
+  addField(name: string, value: unknown): void {
+    if (typeof value === 'string' && (name === 'ddtags' || name === 'tags')) {
+      this.#addWords(name, value)
+      return
+    }
+    const isJson = typeof value === 'string' && value.startsWith('{')
+    const parsed = isJson && isTagHolder(comparedName(name)) ? parseRecord(value) : null
+    if (parsed === null) this.add(name, value)
+    else this.addAll(parsed)
+  }
+
+  /** @returns null when there are none */
+  finish(): JsonRecord | null {
+    if (this.#omitted > 0) this.#tags['omitted_tags'] = this.#omitted
+    return this.#count === 0 && this.#omitted === 0 ? null : this.#tags
+  }
+
+  #addWords(name: string, text: string): void {
+    if (!text.includes(':')) {
+      this.add(name, text)
+      return
+    }
+    for (const word of text.split(',', MAX_TAGS)) {
+      const colon = word.indexOf(':')
+      const key = word.slice(0, Math.max(colon, 0)).trim()
+      if (key === '') this.add(word.trim(), true)
+      else this.add(key, word.slice(colon + 1).trim())
+    }
+  }
+}
+
+/** True when `tags` may be stored as it is. */
+export function areSmallTags(tags: JsonRecord): boolean {
+  return Object.keys(tags).length <= MAX_TAGS && weigh(tags, MAX_TAG_CHARS, 0) <= MAX_TAG_CHARS
+}
+
+function parseRecord(text: string): JsonRecord | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** A member named `__proto__` is a member like any other. */
+function setOwn(record: JsonRecord, name: string, value: unknown): void {
+  if (name !== '__proto__') {
+    record[name] = value
+    return
+  }
+  Object.defineProperty(record, name, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  })
+}
+
+/** About the length as JSON; stops counting soon after `limit` and at MAX_DEPTH. */
+function weigh(value: unknown, limit: number, depth: number): number {
+  if (typeof value === 'string') return value.length + 2
+  if (typeof value !== 'object' || value === null) return 8
+  if (depth >= MAX_DEPTH) return Number.POSITIVE_INFINITY
+  let sum = 2
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      sum += 1 + weigh(item, limit - sum, depth + 1)
+      if (sum > limit) return sum
+    }
+    return sum
+  }
+  for (const [key, item] of Object.entries(value)) {
+    sum += key.length + 4 + weigh(item, limit - sum, depth + 1)
+    if (sum > limit) return sum
+  }
+  return sum
+}
