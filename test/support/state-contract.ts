@@ -4,8 +4,8 @@ import type { State } from '../../src/state/state.js'
 
 /** What every state holds to. `make` returns another view on the same memory each time where
  * that is possible, else the same view. */
-export function stateContract(t: Test, make: () => Promise<State>): void {
-  t.test('a value is there until its time is over', async (t) => {
+export function stateContract(suite: Test, make: () => Promise<State>): void {
+  void suite.test('a value is there until its time is over', async (t) => {
     const state = await make()
     t.equal(await state.get('v1'), null)
     await state.set('v1', 'ä\u0000b', 60_000)
@@ -15,16 +15,19 @@ export function stateContract(t: Test, make: () => Promise<State>): void {
     t.equal(await state.get('v1'), null)
   })
 
-  t.test('set-if-absent succeeds once, and again when the value has expired', async (t) => {
-    const [a, b] = [await make(), await make()]
-    const wins = await Promise.all([a, b, a, b].map((s) => s.setIfAbsent('once', 'x', 40)))
-    t.equal(wins.filter(Boolean).length, 1)
-    await delay(80)
-    t.equal(await a.setIfAbsent('once', 'y', 60_000), true)
-    t.equal(await b.get('once'), 'y')
-  })
+  void suite.test(
+    'set-if-absent succeeds once, and again when the value has expired',
+    async (t) => {
+      const [a, b] = [await make(), await make()]
+      const wins = await Promise.all([a, b, a, b].map((s) => s.setIfAbsent('once', 'x', 40)))
+      t.equal(wins.filter(Boolean).length, 1)
+      await delay(80)
+      t.equal(await a.setIfAbsent('once', 'y', 60_000), true)
+      t.equal(await b.get('once'), 'y')
+    },
+  )
 
-  t.test('set-if-absent leaves value and lifetime as they were', async (t) => {
+  void suite.test('set-if-absent leaves value and lifetime as they were', async (t) => {
     const state = await make()
     await state.set('kept', 'first', 40)
     t.equal(await state.setIfAbsent('kept', 'second', 60_000), false)
@@ -33,7 +36,7 @@ export function stateContract(t: Test, make: () => Promise<State>): void {
     t.equal(await state.get('kept'), null)
   })
 
-  t.test('compare-and-set lets one of many through and sets the lifetime', async (t) => {
+  void suite.test('compare-and-set lets one of many through and sets the lifetime', async (t) => {
     const [a, b] = [await make(), await make()]
     await a.set('cas', 'one', 60_000)
     const wins = await Promise.all(
@@ -49,7 +52,7 @@ export function stateContract(t: Test, make: () => Promise<State>): void {
     t.equal(await a.get('cas'), null, 'expired with the new lifetime')
   })
 
-  t.test('take gives the value to one of many', async (t) => {
+  void suite.test('take gives the value to one of many', async (t) => {
     const [a, b] = [await make(), await make()]
     await a.set('taken', 'x', 60_000)
     const got = await Promise.all([a, b, a, b].map((s) => s.take('taken')))
@@ -60,7 +63,7 @@ export function stateContract(t: Test, make: () => Promise<State>): void {
     t.equal(await b.get('taken'), null)
   })
 
-  t.test('delete removes, and does not mind an absent key', async (t) => {
+  void suite.test('delete removes, and does not mind an absent key', async (t) => {
     const state = await make()
     await state.set('gone', 'x', 60_000)
     await state.delete('gone')
@@ -68,11 +71,11 @@ export function stateContract(t: Test, make: () => Promise<State>): void {
     t.equal(await state.get('gone'), null)
   })
 
-  windowContract(t, make)
-  signalContract(t, make)
-  lockContract(t, make)
+  windowContract(suite, make)
+  signalContract(suite, make)
+  lockContract(suite, make)
 
-  t.test('ping measures, and the status is ok', async (t) => {
+  void suite.test('ping measures, and the status is ok', async (t) => {
     const state = await make()
     t.ok((await state.ping()) >= 0)
     const seen: string[] = []
@@ -82,8 +85,8 @@ export function stateContract(t: Test, make: () => Promise<State>): void {
   })
 }
 
-function windowContract(t: Test, make: () => Promise<State>): void {
-  t.test('two instances share a limit exactly', async (t) => {
+function windowContract(suite: Test, make: () => Promise<State>): void {
+  void suite.test('two instances share a limit exactly', async (t) => {
     const [a, b] = [await make(), await make()]
     const verdicts = await Promise.all(
       Array.from({ length: 50 }, (_, i) => (i % 2 ? a : b).consume('shared', 10, 60)),
@@ -100,7 +103,7 @@ function windowContract(t: Test, make: () => Promise<State>): void {
     }
   })
 
-  t.test('a window frees itself, and what was refused did not count', async (t) => {
+  void suite.test('a window frees itself, and what was refused did not count', async (t) => {
     const state = await make()
     for (let i = 0; i < 3; i++) t.equal((await state.consume('frees', 3, 0.3)).allowed, true)
     for (let i = 0; i < 5; i++) t.equal((await state.consume('frees', 3, 0.3)).allowed, false)
@@ -109,7 +112,7 @@ function windowContract(t: Test, make: () => Promise<State>): void {
     t.equal((await state.consume('frees', 3, 0.3)).allowed, false)
   })
 
-  t.test('cost is spent whole or not at all', async (t) => {
+  void suite.test('cost is spent whole or not at all', async (t) => {
     const state = await make()
     t.match(await state.consume('cost', 10, 60, 7), { allowed: true, remaining: 3 })
     t.match(await state.consume('cost', 10, 60, 4), { allowed: false, remaining: 0 })
@@ -118,7 +121,7 @@ function windowContract(t: Test, make: () => Promise<State>): void {
     t.match(await state.consume('cost-much', 10, 60, 10), { allowed: true }, 'nothing was spent')
   })
 
-  t.test('a great limit is exact too', async (t) => {
+  void suite.test('a great limit is exact too', async (t) => {
     const state = await make()
     let allowed = 0
     for (let i = 0; i < 60; i++) {
@@ -129,43 +132,49 @@ function windowContract(t: Test, make: () => Promise<State>): void {
   })
 }
 
-function signalContract(t: Test, make: () => Promise<State>): void {
-  t.test('a message reaches every subscriber of its channel until it leaves', async (t) => {
-    const [a, b] = [await make(), await make()]
-    const seen: string[] = []
-    const endA = await a.subscribe('news', (m) => seen.push(`a:${m}`))
-    const endB = await b.subscribe('news', (m) => seen.push(`b:${m}`))
-    const endOther = await b.subscribe('other', (m) => seen.push(`other:${m}`))
-    await a.publish('news', '1')
-    await until(() => seen.length >= 2)
-    endA()
-    endA()
-    await b.publish('news', '2')
-    await until(() => seen.length >= 3)
-    await delay(30)
-    endB()
-    endOther()
-    t.strictSame(seen.toSorted(), ['a:1', 'b:1', 'b:2'])
-  })
+function signalContract(suite: Test, make: () => Promise<State>): void {
+  void suite.test(
+    'a message reaches every subscriber of its channel until it leaves',
+    async (t) => {
+      const [a, b] = [await make(), await make()]
+      const seen: string[] = []
+      const endA = await a.subscribe('news', (m) => seen.push(`a:${m}`))
+      const endB = await b.subscribe('news', (m) => seen.push(`b:${m}`))
+      const endOther = await b.subscribe('other', (m) => seen.push(`other:${m}`))
+      await a.publish('news', '1')
+      await until(() => seen.length >= 2)
+      endA()
+      endA()
+      await b.publish('news', '2')
+      await until(() => seen.length >= 3)
+      await delay(30)
+      endB()
+      endOther()
+      t.strictSame(seen.toSorted(), ['a:1', 'b:1', 'b:2'])
+    },
+  )
 
-  t.test('a subscriber that throws does not keep the message from the others', async (t) => {
-    const state = await make()
-    const seen: string[] = []
-    const ends = [
-      await state.subscribe('rough', () => {
-        throw new Error('boom')
-      }),
-      await state.subscribe('rough', (m) => seen.push(m)),
-    ]
-    await state.publish('rough', 'x')
-    await until(() => seen.length > 0)
-    for (const end of ends) end()
-    t.strictSame(seen, ['x'])
-  })
+  void suite.test(
+    'a subscriber that throws does not keep the message from the others',
+    async (t) => {
+      const state = await make()
+      const seen: string[] = []
+      const ends = [
+        await state.subscribe('rough', () => {
+          throw new Error('boom')
+        }),
+        await state.subscribe('rough', (m) => seen.push(m)),
+      ]
+      await state.publish('rough', 'x')
+      await until(() => seen.length > 0)
+      for (const end of ends) end()
+      t.strictSame(seen, ['x'])
+    },
+  )
 }
 
-function lockContract(t: Test, make: () => Promise<State>): void {
-  t.test('one holder at a time, each with a greater fence', async (t) => {
+function lockContract(suite: Test, make: () => Promise<State>): void {
+  void suite.test('one holder at a time, each with a greater fence', async (t) => {
     const [a, b] = [await make(), await make()]
     let inside = 0
     const fences: number[] = []
@@ -185,7 +194,7 @@ function lockContract(t: Test, make: () => Promise<State>): void {
     t.ok(fences.every(Number.isSafeInteger))
   })
 
-  t.test('locks of other keys do not wait, results and errors pass through', async (t) => {
+  void suite.test('locks of other keys do not wait, results and errors pass through', async (t) => {
     const state = await make()
     const result = await state.withLock('outer', 5_000, () =>
       state.withLock('inner', 5_000, async () => 'done'),
@@ -200,7 +209,7 @@ function lockContract(t: Test, make: () => Promise<State>): void {
     t.equal(await state.withLock('outer', 5_000, async () => 'free again'), 'free again')
   })
 
-  t.test('a lock is renewed for as long as the work lasts', async (t) => {
+  void suite.test('a lock is renewed for as long as the work lasts', async (t) => {
     const [a, b] = [await make(), await make()]
     let inside = true
     const long = a.withLock('long', 150, async (lease) => {

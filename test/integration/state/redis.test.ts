@@ -1,18 +1,22 @@
-import t from 'tap'
+import tap, { plan, test } from 'tap'
 import { createInProcessState } from '../../../src/state/in-process.js'
 import { createRedisState } from '../../../src/state/redis.js'
 import type { State } from '../../../src/state/state.js'
 import { startRedis } from '../../support/redis.js'
 import { stateContract, until } from '../../support/state-contract.js'
 
+const unexpected = (error: unknown): never => {
+  throw error
+}
+
 const server = await startRedis()
 if (server === null) {
-  t.plan(0, 'redis-server is not installed')
+  plan(0, 'redis-server is not installed')
   process.exit(0)
 }
 const { url } = server
 const open: State[] = []
-t.teardown(async () => {
+tap.teardown(async () => {
   await Promise.all(open.map((state) => state.close()))
   await server.kill()
 })
@@ -29,13 +33,13 @@ const connect = async (options: { keyPrefix?: string; lockWaitMs?: number } = {}
   return state
 }
 
-t.test('the contract of a state, two instances on one Redis', async (t) => {
+void test('the contract of a state, two instances on one Redis', async (t) => {
   const views = [await connect(), await connect()]
   let turn = 0
   stateContract(t, async () => views[turn++ % 2] ?? (await connect()))
 })
 
-t.test('prefixes keep two services on one Redis apart', async (t) => {
+void test('prefixes keep two services on one Redis apart', async (t) => {
   const [a, b] = [await connect({ keyPrefix: 'a:' }), await connect({ keyPrefix: 'b:' })]
   await a.set('k', 'of a', 60_000)
   t.equal(await b.get('k'), null)
@@ -47,9 +51,9 @@ t.test('prefixes keep two services on one Redis apart', async (t) => {
   t.strictSame(heard, ['of b'])
 })
 
-t.test('Redis and the process answer the same to the same spending', async (t) => {
+void test('Redis and the process answer the same to the same spending', async (t) => {
   const redis = await connect()
-  const local = createInProcessState({ onError: t.error })
+  const local = createInProcessState({ onError: unexpected })
   for (let i = 0; i < 120; i++) {
     const cost = 1 + ((i * 7) % 5)
     const [limit, key] = i % 2 === 0 ? [40, 'small'] : [300, 'great']
@@ -63,7 +67,7 @@ t.test('Redis and the process answer the same to the same spending', async (t) =
   }
 })
 
-t.test('the fence grows even when Redis is emptied', async (t) => {
+void test('the fence grows even when Redis is emptied', async (t) => {
   const state = await connect()
   const fence = () => state.withLock('fenced', 1_000, async (lease) => lease.fence)
   const first = await fence()
@@ -73,7 +77,7 @@ t.test('the fence grows even when Redis is emptied', async (t) => {
   t.ok((await fence()) > first)
 })
 
-t.test('a lock of a holder that died is free after its time', async (t) => {
+void test('a lock of a holder that died is free after its time', async (t) => {
   const dead = await connect()
   void dead.withLock('orphan', 200, () => new Promise(() => undefined)).catch(() => undefined)
   await until(() => true)
@@ -83,7 +87,7 @@ t.test('a lock of a holder that died is free after its time', async (t) => {
   t.equal(await state.withLock('orphan', 1_000, async () => 'free'), 'free')
 })
 
-t.test('a holder learns that its lock was lost, and does not release another one', async (t) => {
+void test('a holder learns that its lock was lost, and does not release another one', async (t) => {
   const [a, b] = [await connect(), await connect()]
   await a.withLock('stolen', 150, async (lease) => {
     await a.delete('lock:stolen')
@@ -94,7 +98,7 @@ t.test('a holder learns that its lock was lost, and does not release another one
   t.pass('aborted')
 })
 
-t.test('a lock that stays taken is refused after the wait', async (t) => {
+void test('a lock that stays taken is refused after the wait', async (t) => {
   const [a, b] = [await connect(), await connect({ lockWaitMs: 100 })]
   await a.withLock('taken', 1_000, async () => {
     await t.rejects(
@@ -105,7 +109,7 @@ t.test('a lock that stays taken is refused after the wait', async (t) => {
 })
 
 for (const how of ['killed', 'standing still'] as const) {
-  t.test(`Redis ${how}: commands are refused, then it recovers by itself`, async (t) => {
+  void test(`Redis ${how}: commands are refused, then it recovers by itself`, async (t) => {
     const state = await connect()
     const seen: string[] = []
     state.onStatus((status) => seen.push(status))
@@ -142,7 +146,7 @@ for (const how of ['killed', 'standing still'] as const) {
   })
 }
 
-t.test('without Redis at the start the state is down, and comes up with it', async (t) => {
+void test('without Redis at the start the state is down, and comes up with it', async (t) => {
   await server.kill()
   const state = await connect()
   t.equal(statusOf(state), 'down')

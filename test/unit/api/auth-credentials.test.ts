@@ -1,7 +1,7 @@
-import t from 'tap'
+import { test } from 'tap'
 import { accessTokenOf, authCookies } from '../../../src/api/auth/credentials.js'
 
-t.test('a bearer token wins over the cookie', async (t) => {
+void test('a bearer token wins over the cookie', async (t) => {
   t.strictSame(accessTokenOf({ authorization: 'Bearer a.b.c', cookie: 'x.y.z' }), {
     token: 'a.b.c',
     via: 'bearer',
@@ -13,12 +13,12 @@ t.test('a bearer token wins over the cookie', async (t) => {
   })
 })
 
-t.test('a malformed bearer header is refused although there is a cookie', async (t) => {
+void test('a malformed bearer header is refused although there is a cookie', async (t) => {
   for (const authorization of ['Bearer', 'Bearer ', 'Bearer a b', 'Bearer a,b', 'BEARER\ta.b.c'])
     t.throws(() => accessTokenOf({ authorization, cookie: 'x.y.z' }), { code: 'unauthorized' })
 })
 
-t.test('another scheme leaves it to the cookie', async (t) => {
+void test('another scheme leaves it to the cookie', async (t) => {
   t.match(accessTokenOf({ authorization: 'Basic YTpi', cookie: 'x.y.z' }), { via: 'cookie' })
   t.throws(() => accessTokenOf({ authorization: 'Basic YTpi', cookie: '' }), {
     code: 'unauthorized',
@@ -26,7 +26,7 @@ t.test('another scheme leaves it to the cookie', async (t) => {
   t.throws(() => accessTokenOf({ authorization: '', cookie: '' }), { code: 'unauthorized' })
 })
 
-t.test('cookies carry the grant for as long as its tokens live, or delete it', async (t) => {
+void test('cookies carry the grant for as long as its tokens live, or delete it', async (t) => {
   const settings = {
     secure: true,
     sameSite: 'Lax',

@@ -1,4 +1,4 @@
-import t, { type Test } from 'tap'
+import { test, type Test } from 'tap'
 import { createIngestKeys, type IngestKey } from '../../../src/api/auth/ingest-keys.js'
 import { memoryEntities } from '../../support/entities.js'
 
@@ -20,7 +20,7 @@ function setUp(t: Test) {
   return { clock, stored, keys, updates: () => updates }
 }
 
-t.test('a key has its shape, and only its hash is stored', async (t) => {
+void test('a key has its shape, and only its hash is stored', async (t) => {
   const { keys, stored } = setUp(t)
   const { key, stored: made } = await keys.create(input)
   t.match(key, /^ik_[A-Za-z0-9_-]{40}$/)
@@ -29,7 +29,7 @@ t.test('a key has its shape, and only its hash is stored', async (t) => {
   t.not((await keys.create(input)).key, key)
 })
 
-t.test('a key is found by its text, and by no other', async (t) => {
+void test('a key is found by its text, and by no other', async (t) => {
   const { keys } = setUp(t)
   const { key, stored } = await keys.create(input)
   await keys.create({ ...input, name: 'other' })
@@ -46,7 +46,7 @@ t.test('a key is found by its text, and by no other', async (t) => {
     t.equal(keys.verify(other), null, other)
 })
 
-t.test('a deleted key is refused at once, and cannot be deleted twice', async (t) => {
+void test('a deleted key is refused at once, and cannot be deleted twice', async (t) => {
   const { keys } = setUp(t)
   const { key, stored } = await keys.create(input)
   await keys.remove(stored.id)
@@ -55,7 +55,7 @@ t.test('a deleted key is refused at once, and cannot be deleted twice', async (t
   await t.rejects(keys.remove(stored.id), { code: 'not_found' })
 })
 
-t.test('the last use is written once a minute at most', async (t) => {
+void test('the last use is written once a minute at most', async (t) => {
   const { keys, clock, updates, stored } = setUp(t)
   const { key } = await keys.create(input)
   const startMs = clock.ms
@@ -70,7 +70,7 @@ t.test('the last use is written once a minute at most', async (t) => {
   t.equal(stored.list()[0]?.lastUsedAtMs, startMs + 60_000)
 })
 
-t.test('a last use that cannot be written is reported and does not refuse the key', async (t) => {
+void test('a last use that cannot be written is reported and does not refuse the key', async (t) => {
   const stored = memoryEntities<IngestKey>()
   const errors: unknown[] = []
   const keys = createIngestKeys({
@@ -83,7 +83,7 @@ t.test('a last use that cannot be written is reported and does not refuse the ke
   t.match(errors, [{ message: 'disk' }])
 })
 
-t.test('the list is oldest first', async (t) => {
+void test('the list is oldest first', async (t) => {
   const { keys, clock } = setUp(t)
   for (const name of ['a', 'b', 'c']) {
     await keys.create({ ...input, name })
@@ -95,7 +95,7 @@ t.test('the list is oldest first', async (t) => {
   )
 })
 
-t.test('the first start makes a key that may do everything', async (t) => {
+void test('the first start makes a key that may do everything', async (t) => {
   const { keys } = setUp(t)
   const made = await keys.ensureFirst(null)
   t.match(made?.key, /^ik_/)
@@ -103,7 +103,7 @@ t.test('the first start makes a key that may do everything', async (t) => {
   t.equal(await keys.ensureFirst(null), null)
 })
 
-t.test('a given key is there after the start, once', async (t) => {
+void test('a given key is there after the start, once', async (t) => {
   const { keys } = setUp(t)
   await keys.create(input)
   const given = 'chosen-by-the-operator'

@@ -1,7 +1,11 @@
-import t from 'tap'
+import { test } from 'tap'
 import { createLimiter, toRateLimits } from '../../../src/api/auth/limits.js'
 import { AppError } from '../../../src/model/errors.js'
 import { createInProcessState } from '../../../src/state/in-process.js'
+
+const unexpected = (error: unknown): never => {
+  throw error
+}
 
 const limit = (count: number, seconds = 60) => ({ count, seconds })
 const limits = toRateLimits({
@@ -11,8 +15,7 @@ const limits = toRateLimits({
   clearAllLimit: limit(3, 3_600),
   wsLimiter: limit(1),
 })
-const newLimiter = () =>
-  createLimiter(createInProcessState({ onError: (error) => t.fail(String(error)) }), limits)
+const newLimiter = () => createLimiter(createInProcessState({ onError: unexpected }), limits)
 
 const until = async (consume: () => Promise<void>): Promise<number> => {
   for (let n = 0; n < 1_000; n++) {
@@ -25,7 +28,7 @@ const until = async (consume: () => Promise<void>): Promise<number> => {
   return Infinity
 }
 
-t.test('one more than the limit is refused with a moment to come back', async (t) => {
+void test('one more than the limit is refused with a moment to come back', async (t) => {
   const limiter = newLimiter()
   const subject = { address: '10.0.0.1' }
   await limiter.consume('ws_limiter', subject)
@@ -37,7 +40,7 @@ t.test('one more than the limit is refused with a moment to come back', async (t
   })
 })
 
-t.test('logins are counted per account and address, and six times per address', async (t) => {
+void test('logins are counted per account and address, and six times per address', async (t) => {
   const limiter = newLimiter()
   const account = (address: string, email: string) =>
     until(() => limiter.consume('login_account_limit', { address, email }))
@@ -48,7 +51,7 @@ t.test('logins are counted per account and address, and six times per address', 
   t.equal(await until(() => limiter.consume('login_limit', { address: '10.0.0.1' })), 60)
 })
 
-t.test('limits of users do not depend on the address', async (t) => {
+void test('limits of users do not depend on the address', async (t) => {
   const limiter = newLimiter()
   await limiter.consume('source_create_limit', { address: '10.0.0.1', userId: 'u1' })
   await limiter.consume('source_create_limit', { address: '10.0.0.2', userId: 'u1' })
@@ -57,7 +60,7 @@ t.test('limits of users do not depend on the address', async (t) => {
   await limiter.consume('clear_all_limit', { address: '10.0.0.3', userId: 'u1' })
 })
 
-t.test('all addresses of an IPv6 network count as one client', async (t) => {
+void test('all addresses of an IPv6 network count as one client', async (t) => {
   const limiter = newLimiter()
   const ws = (address: string) => limiter.consume('ws_limiter', { address })
   await ws('2001:db8:0:1::1')
@@ -71,11 +74,11 @@ t.test('all addresses of an IPv6 network count as one client', async (t) => {
   await ws('10.0.0.2')
 })
 
-t.test('a limit that counts by what the request lacks is a mistake', async (t) => {
+void test('a limit that counts by what the request lacks is a mistake', async (t) => {
   await t.rejects(newLimiter().consume('clear_all_limit', { address: '10.0.0.1' }), /^bug:/)
 })
 
-t.test('without the state logins are closed and everything else is open', async (t) => {
+void test('without the state logins are closed and everything else is open', async (t) => {
   const down = () => Promise.reject(new AppError('dependency_unavailable', 'redis does not answer'))
   const limiter = createLimiter({ consume: down }, limits)
   const subject = { address: '10.0.0.1', userId: 'u1', email: 'a@b.c' }

@@ -1,11 +1,11 @@
-import t from 'tap'
+import { test } from 'tap'
 import {
   checkPassword,
   createPasswords,
   generatePassword,
 } from '../../../src/api/auth/passwords.js'
 
-t.test('a password is verified against its hash only', async (t) => {
+void test('a password is verified against its hash only', async (t) => {
   const passwords = await createPasswords()
   const stored = await passwords.hash('correct horse')
   t.match(stored, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -16,12 +16,12 @@ t.test('a password is verified against its hash only', async (t) => {
   t.equal(await passwords.verify(null, 'correct horse'), false)
 })
 
-t.test('letters typed in another composition are the same password', async (t) => {
+void test('letters typed in another composition are the same password', async (t) => {
   const passwords = await createPasswords({ memoryKib: 64 })
   t.equal(await passwords.verify(await passwords.hash('pässwörd'), 'pa\u0308sswo\u0308rd'), true)
 })
 
-t.test('an absent user costs a whole verification', async (t) => {
+void test('an absent user costs a whole verification', async (t) => {
   // with one place to work in, the second waits for the first only if that does real work
   const passwords = await createPasswords({ concurrency: 1, maxWaiting: 1 })
   const order: string[] = []
@@ -33,7 +33,7 @@ t.test('an absent user costs a whole verification', async (t) => {
   t.strictSame(order, ['AppError: too many passwords are being checked', 'absent', 'next'])
 })
 
-t.test('too many at once are refused as overload, and the rest is served', async (t) => {
+void test('too many at once are refused as overload, and the rest is served', async (t) => {
   const passwords = await createPasswords({ memoryKib: 64, concurrency: 2, maxWaiting: 3 })
   const results = await Promise.allSettled(Array.from({ length: 9 }, () => passwords.hash('x')))
   t.equal(results.filter((r) => r.status === 'fulfilled').length, 5)
@@ -43,7 +43,7 @@ t.test('too many at once are refused as overload, and the rest is served', async
   t.equal(await passwords.verify(await passwords.hash('y'), 'y'), true, 'free again')
 })
 
-t.test('the policy holds at both ends', async (t) => {
+void test('the policy holds at both ends', async (t) => {
   for (const n of [8, 1_024]) t.doesNotThrow(() => checkPassword('x'.repeat(n)))
   for (const n of [0, 7, 1_025]) {
     t.throws(() => checkPassword('x'.repeat(n)), {
@@ -53,7 +53,7 @@ t.test('the policy holds at both ends', async (t) => {
   }
 })
 
-t.test('generated passwords keep the policy and differ', async (t) => {
+void test('generated passwords keep the policy and differ', async (t) => {
   t.match(generatePassword(), /^[\w-]{24}$/)
   t.not(generatePassword(), generatePassword())
 })

@@ -1,4 +1,4 @@
-import t, { type Test } from 'tap'
+import { test, type Test } from 'tap'
 import {
   createDurableFamilies,
   createSharedFamilies,
@@ -12,12 +12,16 @@ import { createUsers, type User } from '../../../src/api/auth/users.js'
 import { createInProcessState } from '../../../src/state/in-process.js'
 import { memoryEntities } from '../../support/entities.js'
 
+const unexpected = (error: unknown): never => {
+  throw error
+}
+
 const secret = 'a secret of more than thirty-two characters'
 const passwords = await createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 const root = { userId: 'root', role: 'superadmin' } as const
 const badRefresh = { code: 'invalid_refresh_token', status: 401 }
 
-const newState = () => createInProcessState({ onError: (error) => t.fail(String(error)) })
+const newState = () => createInProcessState({ onError: unexpected })
 
 interface Parts {
   readonly userEntities?: ReturnType<typeof memoryEntities<User>>
@@ -42,19 +46,19 @@ async function setUp(t: Test, parts: Parts = {}) {
   return { clock, users, userEntities, familyEntities, sessions, tokens, ann, email, login }
 }
 
-t.test('a login gives tokens and notes its time', async (t) => {
+void test('a login gives tokens and notes its time', async (t) => {
   const { sessions, users, ann, login, clock } = await setUp(t)
   const grant = await login()
   t.match(sessions.authenticate(grant.accessToken), { userId: ann.id, role: 'viewer' })
   t.equal(users.get(ann.id)?.lastLoginAtMs, clock.ms)
 })
 
-t.test('the e-mail is found in any case and with blanks around it', async (t) => {
+void test('the e-mail is found in any case and with blanks around it', async (t) => {
   const { sessions } = await setUp(t)
   t.ok(await sessions.login(' ANN@Example.COM ', 'right password'))
 })
 
-t.test('wrong password and unknown e-mail look the same', async (t) => {
+void test('wrong password and unknown e-mail look the same', async (t) => {
   const { sessions, email } = await setUp(t)
   const messages = new Set<string>()
   for (const [who, password] of [
@@ -68,7 +72,7 @@ t.test('wrong password and unknown e-mail look the same', async (t) => {
   t.equal(messages.size, 1)
 })
 
-t.test('a disabled account is told so only with the right password', async (t) => {
+void test('a disabled account is told so only with the right password', async (t) => {
   const { sessions, users, ann, email } = await setUp(t)
   await users.patch(root, ann.id, { isActive: false })
   await t.rejects(sessions.login(email, 'right password'), {
@@ -78,7 +82,7 @@ t.test('a disabled account is told so only with the right password', async (t) =
   await t.rejects(sessions.login(email, 'wrong password'), { code: 'invalid_credentials' })
 })
 
-t.test('a password changed while it is being checked does not let the old one in', async (t) => {
+void test('a password changed while it is being checked does not let the old one in', async (t) => {
   const { sessions, users, ann, email, userEntities } = await setUp(t)
   const passwordHash = await passwords.hash('new password')
   const login = sessions.login(email, 'right password')
@@ -87,7 +91,7 @@ t.test('a password changed while it is being checked does not let the old one in
   t.ok(users.get(ann.id))
 })
 
-t.test('access tokens of a disabled or deleted user are refused at once', async (t) => {
+void test('access tokens of a disabled or deleted user are refused at once', async (t) => {
   const { sessions, users, ann, login } = await setUp(t)
   const { accessToken } = await login()
   await users.patch(root, ann.id, { isActive: false })
@@ -98,7 +102,7 @@ t.test('access tokens of a disabled or deleted user are refused at once', async 
   t.throws(() => sessions.authenticate(accessToken), { code: 'unauthorized' })
 })
 
-t.test('after a change of role the access token keeps the old one, refreshing ends', async (t) => {
+void test('after a change of role the access token keeps the old one, refreshing ends', async (t) => {
   const { sessions, users, ann, login } = await setUp(t)
   const grant = await login()
   await users.setRole(root, ann.id, 'manager')
@@ -107,14 +111,14 @@ t.test('after a change of role the access token keeps the old one, refreshing en
   t.equal(sessions.authenticate((await login()).accessToken).role, 'manager')
 })
 
-t.test('a changed password ends refreshing', async (t) => {
+void test('a changed password ends refreshing', async (t) => {
   const { sessions, users, ann, login } = await setUp(t)
   const grant = await login()
   await users.setPassword(root, ann.id, { password: 'another password' })
   await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
 })
 
-t.test('missing and inactive users are told apart from bad tokens', async (t) => {
+void test('missing and inactive users are told apart from bad tokens', async (t) => {
   const { sessions, users, ann, login } = await setUp(t)
   const grant = await login()
   const used = await login()
@@ -129,7 +133,7 @@ t.test('missing and inactive users are told apart from bad tokens', async (t) =>
   await t.rejects(sessions.refresh(grant.refreshToken), invalidUser)
 })
 
-t.test('an access token does not refresh, nor does an expired token', async (t) => {
+void test('an access token does not refresh, nor does an expired token', async (t) => {
   const { sessions, login, clock } = await setUp(t)
   const grant = await login()
   await t.rejects(sessions.refresh(grant.accessToken), badRefresh)
@@ -139,7 +143,7 @@ t.test('an access token does not refresh, nor does an expired token', async (t) 
   t.throws(() => sessions.authenticate(grant.accessToken), { code: 'token_expired' })
 })
 
-t.test('a refresh token lives on for its lifetime from each refresh', async (t) => {
+void test('a refresh token lives on for its lifetime from each refresh', async (t) => {
   const { sessions, login, clock } = await setUp(t)
   let { refreshToken } = await login()
   for (let day = 0; day < 20; day += 5) {
@@ -149,7 +153,7 @@ t.test('a refresh token lives on for its lifetime from each refresh', async (t) 
   t.ok(refreshToken)
 })
 
-t.test('a user has fifty logins at most; the oldest gives way', async (t) => {
+void test('a user has fifty logins at most; the oldest gives way', async (t) => {
   const { sessions, login, clock, familyEntities } = await setUp(t)
   const grants = []
   for (let i = 0; i < 52; i++) {
@@ -161,7 +165,7 @@ t.test('a user has fifty logins at most; the oldest gives way', async (t) => {
   t.ok(await sessions.refresh(grants[2]?.refreshToken ?? ''))
 })
 
-t.test('expired families are swept away', async (t) => {
+void test('expired families are swept away', async (t) => {
   const { login, clock, familyEntities } = await setUp(t)
   for (let i = 0; i < 3; i++) await login()
   clock.ms += 604_800_001
@@ -169,7 +173,7 @@ t.test('expired families are swept away', async (t) => {
   t.equal(familyEntities.list().length, 1)
 })
 
-t.test('a token outlives a restart, and so does the knowledge that it was used', async (t) => {
+void test('a token outlives a restart, and so does the knowledge that it was used', async (t) => {
   const first = await setUp(t)
   const unused = await first.login()
   const used = await first.login()
@@ -188,7 +192,7 @@ const kinds = {
 } as const
 
 for (const [kind, make] of Object.entries(kinds)) {
-  t.test(`${kind} families: each refresh token works once`, async (t) => {
+  void test(`${kind} families: each refresh token works once`, async (t) => {
     const { sessions, login, ann } = await setUp(t, { families: make() })
     const first = await login()
     const second = await sessions.refresh(first.refreshToken)
@@ -198,7 +202,7 @@ for (const [kind, make] of Object.entries(kinds)) {
     t.ok(third.refreshToken)
   })
 
-  t.test(`${kind} families: a reused token ends its family, and no other`, async (t) => {
+  void test(`${kind} families: a reused token ends its family, and no other`, async (t) => {
     const { sessions, login } = await setUp(t, { families: make() })
     const other = await login()
     const first = await login()
@@ -208,7 +212,7 @@ for (const [kind, make] of Object.entries(kinds)) {
     t.ok(await sessions.refresh(other.refreshToken))
   })
 
-  t.test(`${kind} families: of many refreshes at once one wins, and it lives on`, async (t) => {
+  void test(`${kind} families: of many refreshes at once one wins, and it lives on`, async (t) => {
     const { sessions, login } = await setUp(t, { families: make() })
     const { refreshToken } = await login()
     const all = Array.from({ length: 20 }, () => sessions.refresh(refreshToken))
@@ -217,7 +221,7 @@ for (const [kind, make] of Object.entries(kinds)) {
     for (const { value } of won) t.ok(await sessions.refresh(value.refreshToken))
   })
 
-  t.test(`${kind} families: one of two instances wins a race for the same token`, async (t) => {
+  void test(`${kind} families: one of two instances wins a race for the same token`, async (t) => {
     const families = make()
     const one = await setUp(t, { families })
     const two = await setUp(t, { families, userEntities: one.userEntities })
@@ -227,7 +231,7 @@ for (const [kind, make] of Object.entries(kinds)) {
     t.equal(won.length, 1)
   })
 
-  t.test(`${kind} families: logging out ends the family by either token`, async (t) => {
+  void test(`${kind} families: logging out ends the family by either token`, async (t) => {
     const { sessions, login } = await setUp(t, { families: make() })
     for (const which of ['accessToken', 'refreshToken'] as const) {
       const [grant, other] = [await login(), await login()]

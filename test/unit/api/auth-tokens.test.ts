@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, sign as signWith } from 'node:crypto'
-import t, { type Test } from 'tap'
+import { test, type Test } from 'tap'
 import { createTokens } from '../../../src/api/auth/tokens.js'
 
 const secret = 'a secret of more than thirty-two characters'
@@ -24,7 +24,7 @@ function refused(t: Test, token: string, code = 'unauthorized'): void {
   t.throws(() => tokens.verifyAccess(token), { code })
 }
 
-t.test('an access token carries its claims', async (t) => {
+void test('an access token carries its claims', async (t) => {
   t.match(tokens.verifyAccess(access), {
     sub: 'u-1',
     role: 'manager',
@@ -37,7 +37,7 @@ t.test('an access token carries its claims', async (t) => {
   t.match(readPart(access, 0), { alg: 'HS256', typ: 'JWT' })
 })
 
-t.test('a refresh token carries its claims', async (t) => {
+void test('a refresh token carries its claims', async (t) => {
   t.match(tokens.verifyRefresh(refresh), {
     sub: 'u-1',
     type: 'refresh',
@@ -48,12 +48,12 @@ t.test('a refresh token carries its claims', async (t) => {
   })
 })
 
-t.test('each token is good for its own purpose only', async (t) => {
+void test('each token is good for its own purpose only', async (t) => {
   refused(t, refresh)
   t.throws(() => tokens.verifyRefresh(access), { code: 'invalid_refresh_token' })
 })
 
-t.test('a token ends with its lifetime, to the second', async (t) => {
+void test('a token ends with its lifetime, to the second', async (t) => {
   const short = createTokens({ ...options, accessSeconds: 10, refreshSeconds: 10 })
   const [a, r] = [
     short.issueAccess(grantee),
@@ -68,18 +68,18 @@ t.test('a token ends with its lifetime, to the second', async (t) => {
   clock.ms -= 10_000
 })
 
-t.test('an expired token with a bad signature is unauthorized, not expired', async (t) => {
+void test('an expired token with a bad signature is unauthorized, not expired', async (t) => {
   const payload = { ...readPart(access, 1), exp: 1 }
   refused(t, forge(payload, { alg: 'HS256', typ: 'JWT' }, secret), 'token_expired')
   refused(t, forge(payload, { alg: 'HS256', typ: 'JWT' }, `${secret}x`))
 })
 
-t.test('a token signed with another key is refused', async (t) => {
+void test('a token signed with another key is refused', async (t) => {
   refused(t, forge(readPart(access, 1), { alg: 'HS256', typ: 'JWT' }, 'another key'))
   refused(t, forge(readPart(access, 1), { alg: 'HS256', typ: 'JWT' }, ''))
 })
 
-t.test('alg none is refused in any spelling, with and without a signature', async (t) => {
+void test('alg none is refused in any spelling, with and without a signature', async (t) => {
   const payload = toPart(readPart(access, 1))
   for (const alg of ['none', 'None', 'NONE', 'nOnE', '', null, undefined]) {
     const input = `${toPart({ alg, typ: 'JWT' })}.${payload}`
@@ -89,7 +89,7 @@ t.test('alg none is refused in any spelling, with and without a signature', asyn
   }
 })
 
-t.test('other algorithms are refused, even with the right key', async (t) => {
+void test('other algorithms are refused, even with the right key', async (t) => {
   const payload = readPart(access, 1)
   refused(t, forge(payload, { alg: 'HS384', typ: 'JWT' }, secret, 'sha384'))
   refused(t, forge(payload, { alg: 'HS512', typ: 'JWT' }, secret, 'sha512'))
@@ -97,7 +97,7 @@ t.test('other algorithms are refused, even with the right key', async (t) => {
   refused(t, forge(payload, { alg: 'hs256', typ: 'JWT' }, secret))
 })
 
-t.test('key confusion: an asymmetric algorithm is refused, whoever signed', async (t) => {
+void test('key confusion: an asymmetric algorithm is refused, whoever signed', async (t) => {
   const pair = generateKeyPairSync('rsa', { modulusLength: 2_048 })
   const publicPem = pair.publicKey.export({ type: 'spki', format: 'pem' }).toString()
   const payload = readPart(access, 1)
@@ -109,13 +109,13 @@ t.test('key confusion: an asymmetric algorithm is refused, whoever signed', asyn
   t.throws(() => createTokens({ ...options, secret: publicPem }), RangeError)
 })
 
-t.test('a tampered payload is refused', async (t) => {
+void test('a tampered payload is refused', async (t) => {
   const [header, , signature] = access.split('.')
   const payload = toPart({ ...readPart(access, 1), role: 'superadmin' })
   refused(t, `${header}.${payload}.${signature}`)
 })
 
-t.test('every other spelling of a good token is refused', async (t) => {
+void test('every other spelling of a good token is refused', async (t) => {
   const [header = '', payload = '', signature = ''] = access.split('.')
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   for (const last of alphabet) {
@@ -128,7 +128,7 @@ t.test('every other spelling of a good token is refused', async (t) => {
   t.equal(tokens.verifyAccess(access).sub, 'u-1')
 })
 
-t.test('signed tokens with missing or mistyped claims are refused', async (t) => {
+void test('signed tokens with missing or mistyped claims are refused', async (t) => {
   const claims = readPart(access, 1)
   const header = { alg: 'HS256', typ: 'JWT' }
   const variants = [
@@ -138,7 +138,7 @@ t.test('signed tokens with missing or mistyped claims are refused', async (t) =>
     { ...claims, sub: 7 },
     { ...claims, sub: '' },
     { ...claims, exp: '9999999999' },
-    { ...claims, exp: 1e400 },
+    { ...claims, exp: 1e300 },
     { ...claims, type: 'refresh' },
     null,
     [],
@@ -149,13 +149,13 @@ t.test('signed tokens with missing or mistyped claims are refused', async (t) =>
   t.equal(tokens.verifyAccess(forge(claims, header, secret)).sub, 'u-1', 'the forge itself works')
 })
 
-t.test('any other text is refused', async (t) => {
+void test('any other text is refused', async (t) => {
   for (const text of ['', '.', '..', 'a.b.c', 'null', '%', 'é.é.é', 'x'.repeat(100_000)]) {
     refused(t, text)
     t.throws(() => tokens.verifyRefresh(text), { code: 'invalid_refresh_token' })
   }
 })
 
-t.test('a short secret is refused', async (t) => {
+void test('a short secret is refused', async (t) => {
   t.throws(() => createTokens({ ...options, secret: 'x'.repeat(31) }), RangeError)
 })

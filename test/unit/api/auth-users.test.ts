@@ -1,4 +1,4 @@
-import t, { type Test } from 'tap'
+import { test, type Test } from 'tap'
 import { createPasswords } from '../../../src/api/auth/passwords.js'
 import { ROLES, isAtLeast, type Role } from '../../../src/api/auth/roles.js'
 import { createUsers, type User } from '../../../src/api/auth/users.js'
@@ -23,7 +23,7 @@ async function setUp(t: Test) {
   return { users, entities, root, add, clock }
 }
 
-t.test('the first start makes a superadmin, a later one does not', async (t) => {
+void test('the first start makes a superadmin, a later one does not', async (t) => {
   const { users, root } = await setUp(t)
   t.match(users.get(root.userId), {
     email: 'root@localhost',
@@ -35,7 +35,7 @@ t.test('the first start makes a superadmin, a later one does not', async (t) => 
   t.equal(users.page(10, null).length, 1)
 })
 
-t.test('without a password one is generated and given back once', async (t) => {
+void test('without a password one is generated and given back once', async (t) => {
   const { withLock } = createInProcessState({ onError: (error) => t.fail(String(error)) })
   const users = createUsers({ entities: memoryEntities<User>(), passwords, withLock })
   const both = await Promise.all(
@@ -48,14 +48,14 @@ t.test('without a password one is generated and given back once', async (t) => {
   t.ok(await passwords.verify(made[0]?.user.passwordHash ?? '', made[0]?.generated ?? ''))
 })
 
-t.test('a new user is an active viewer unless told otherwise', async (t) => {
+void test('a new user is an active viewer unless told otherwise', async (t) => {
   const { users, root } = await setUp(t)
   const user = await users.create(root, { email: ' Ann@Example.COM ', password })
   t.match(user, { email: 'ann@example.com', role: 'viewer', isActive: true })
   t.ok(await passwords.verify(user.passwordHash, password))
 })
 
-t.test('bad e-mails and passwords are refused', async (t) => {
+void test('bad e-mails and passwords are refused', async (t) => {
   const { users, root } = await setUp(t)
   const invalid = { code: 'validation_error', status: 422 }
   for (const email of [
@@ -74,7 +74,7 @@ t.test('bad e-mails and passwords are refused', async (t) => {
     await t.rejects(users.create(root, { email: 'a@b.c', password: bad }), invalid)
 })
 
-t.test('of many who take one e-mail at once, one gets it', async (t) => {
+void test('of many who take one e-mail at once, one gets it', async (t) => {
   const { users, root, add } = await setUp(t)
   const emails = ['ann@example.com', 'ANN@example.com', ' ann@example.com']
   const other = await add('viewer')
@@ -86,7 +86,7 @@ t.test('of many who take one e-mail at once, one gets it', async (t) => {
   for (const r of all) if (r.status === 'rejected') t.match(r.reason, { code: 'email_conflict' })
 })
 
-t.test('a user keeps its own e-mail, and an e-mail that was given up is free', async (t) => {
+void test('a user keeps its own e-mail, and an e-mail that was given up is free', async (t) => {
   const { users, root, add } = await setUp(t)
   const ann = await add('viewer', 'ann@example.com')
   t.equal((await users.patch(root, ann.id, { email: 'ANN@example.com' })).email, 'ann@example.com')
@@ -94,7 +94,7 @@ t.test('a user keeps its own e-mail, and an e-mail that was given up is free', a
   t.ok(await add('viewer', 'ann@example.com'))
 })
 
-t.test('who rules whom', async (t) => {
+void test('who rules whom', async (t) => {
   const { users, add } = await setUp(t)
   for (const actorRole of ROLES) {
     for (const targetRole of ROLES) {
@@ -119,7 +119,7 @@ t.test('who rules whom', async (t) => {
   }
 })
 
-t.test('roles are given by superadmins alone', async (t) => {
+void test('roles are given by superadmins alone', async (t) => {
   const { users, root, add } = await setUp(t)
   const [admin, viewer] = [await add('admin'), await add('viewer')]
   await t.rejects(users.setRole(admin, viewer.id, 'manager'), { code: 'forbidden' })
@@ -127,7 +127,7 @@ t.test('roles are given by superadmins alone', async (t) => {
   t.equal((await users.setRole(root, viewer.id, 'manager')).role, 'manager')
 })
 
-t.test('a viewer reads itself, an admin everyone', async (t) => {
+void test('a viewer reads itself, an admin everyone', async (t) => {
   const { users, add } = await setUp(t)
   const [viewer, other, admin] = [await add('viewer'), await add('viewer'), await add('admin')]
   t.equal(users.read(viewer, viewer.id).id, viewer.id)
@@ -137,7 +137,7 @@ t.test('a viewer reads itself, an admin everyone', async (t) => {
   t.throws(() => users.read(admin, 'nobody'), { code: 'not_found' })
 })
 
-t.test('a password of one’s own needs the current one', async (t) => {
+void test('a password of one’s own needs the current one', async (t) => {
   const { users, add } = await setUp(t)
   const ann = await add('superadmin')
   const next = 'next password'
@@ -153,13 +153,13 @@ t.test('a password of one’s own needs the current one', async (t) => {
   t.equal(changed.tokenEpoch, 1)
 })
 
-t.test('others neither set a password nor learn who exists', async (t) => {
+void test('others neither set a password nor learn who exists', async (t) => {
   const { users, add } = await setUp(t)
   const viewer = await add('viewer')
   await t.rejects(users.setPassword(viewer, 'nobody', { password }), { code: 'forbidden' })
 })
 
-t.test('refresh tokens end with a new role, a new password, and being disabled', async (t) => {
+void test('refresh tokens end with a new role, a new password, and being disabled', async (t) => {
   const { users, root, add } = await setUp(t)
   const { id } = await add('viewer')
   const epoch = () => users.get(id)?.tokenEpoch
@@ -179,7 +179,7 @@ t.test('refresh tokens end with a new role, a new password, and being disabled',
   t.equal(epoch(), 3)
 })
 
-t.test('the last active superadmin stays one', async (t) => {
+void test('the last active superadmin stays one', async (t) => {
   const { users, root, add } = await setUp(t)
   const last = { code: 'last_superadmin', status: 409 }
   const { userId } = root
@@ -194,7 +194,7 @@ t.test('the last active superadmin stays one', async (t) => {
   await t.rejects(users.remove(second, second.id), last)
 })
 
-t.test('superadmins who all leave at once leave one behind', async (t) => {
+void test('superadmins who all leave at once leave one behind', async (t) => {
   const { users, root, add } = await setUp(t)
   const all = [root.userId]
   for (let i = 0; i < 5; i++) all.push((await add('superadmin')).id)
@@ -210,7 +210,7 @@ t.test('superadmins who all leave at once leave one behind', async (t) => {
   t.equal(active.length, 1)
 })
 
-t.test('pages walk over all users once, also when some share their moment', async (t) => {
+void test('pages walk over all users once, also when some share their moment', async (t) => {
   const { users, add, clock } = await setUp(t)
   for (let i = 0; i < 11; i++) {
     if (i % 4 !== 0) clock.ms--

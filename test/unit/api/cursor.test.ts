@@ -1,5 +1,5 @@
-import fc from 'fast-check'
-import t from 'tap'
+import { assert, jsonValue, property, string } from 'fast-check'
+import { test } from 'tap'
 import { cursorKey, decodeCursor, encodeCursor } from '../../../src/api/cursor.js'
 
 const key = cursorKey('a secret of more than thirty-two characters')
@@ -7,9 +7,9 @@ const filters = { list: 'events', severity: ['ERROR'], search: undefined, start_
 const isAnything = (value: unknown): value is unknown => value !== undefined
 const invalid = { code: 'invalid_cursor', status: 422 }
 
-t.test('a position comes back as it was', async (t) => {
-  fc.assert(
-    fc.property(fc.jsonValue(), (position) => {
+void test('a position comes back as it was', async (t) => {
+  assert(
+    property(jsonValue(), (position) => {
       const want = JSON.parse(JSON.stringify(position))
       const text = encodeCursor(key, filters, position)
       t.match(text, /^[\w-]+$/)
@@ -19,13 +19,13 @@ t.test('a position comes back as it was', async (t) => {
   )
 })
 
-t.test('the order of filters and absent ones do not matter', async (t) => {
+void test('the order of filters and absent ones do not matter', async (t) => {
   const text = encodeCursor(key, filters, [1])
   const same = { start_time: '2024-01-01', severity: ['ERROR'], list: 'events' }
   t.strictSame(decodeCursor(key, same, text, isAnything), [1])
 })
 
-t.test('another list, other filters, another key are refused', async (t) => {
+void test('another list, other filters, another key are refused', async (t) => {
   const text = encodeCursor(key, filters, [1])
   for (const other of [
     { ...filters, list: 'alerts' },
@@ -39,7 +39,7 @@ t.test('another list, other filters, another key are refused', async (t) => {
   t.throws(() => decodeCursor(otherKey, filters, text, isAnything), invalid)
 })
 
-t.test('any changed character, and any other text, is refused', async (t) => {
+void test('any changed character, and any other text, is refused', async (t) => {
   const text = encodeCursor(key, filters, [1_700_000_000_000, 42])
   for (let i = 0; i < text.length; i++) {
     const other = `${text.slice(0, i)}${text[i] === 'A' ? 'B' : 'A'}${text.slice(i + 1)}`
@@ -47,15 +47,15 @@ t.test('any changed character, and any other text, is refused', async (t) => {
   }
   for (const other of [`${text}=`, `${text} `, ` ${text}`, text.slice(1), text.slice(0, -1), ''])
     t.throws(() => decodeCursor(key, filters, other, isAnything), invalid)
-  fc.assert(
-    fc.property(fc.string({ maxLength: 3_000 }), (other) => {
+  assert(
+    property(string({ maxLength: 3_000 }), (other) => {
       t.throws(() => decodeCursor(key, filters, other, isAnything), invalid)
     }),
     { numRuns: 50 },
   )
 })
 
-t.test('a position of another shape is refused', async (t) => {
+void test('a position of another shape is refused', async (t) => {
   const isNumber = (value: unknown): value is number => typeof value === 'number'
   t.equal(decodeCursor(key, filters, encodeCursor(key, filters, 7), isNumber), 7)
   t.throws(() => decodeCursor(key, filters, encodeCursor(key, filters, '7'), isNumber), invalid)

@@ -1,15 +1,15 @@
-import t from 'tap'
-import fc from 'fast-check'
+import { test } from 'tap'
+import { array, assert, integer, property, record } from 'fast-check'
 import { spend, type WindowLog } from '../../../src/state/window.js'
 
-const steps = fc.array(
-  fc.record({ afterMs: fc.integer({ min: 0, max: 3_000 }), cost: fc.integer({ min: 1, max: 40 }) }),
+const anySteps = array(
+  record({ afterMs: integer({ min: 0, max: 3_000 }), cost: integer({ min: 1, max: 40 }) }),
   { maxLength: 200 },
 )
 
-t.test('no span of the window ever holds more than the limit', async () => {
-  fc.assert(
-    fc.property(steps, fc.integer({ min: 1, max: 2_000 }), (steps, limit) => {
+void test('no span of the window ever holds more than the limit', async () => {
+  assert(
+    property(anySteps, integer({ min: 1, max: 2_000 }), (steps, limit) => {
       const log: WindowLog = []
       const granted: { atMs: number; cost: number }[] = []
       let nowMs = 1_000
@@ -25,9 +25,9 @@ t.test('no span of the window ever holds more than the limit', async () => {
   )
 })
 
-t.test('up to 256 the window refuses only what would exceed the limit', async () => {
-  fc.assert(
-    fc.property(steps, fc.integer({ min: 1, max: 256 }), (steps, limit) => {
+void test('up to 256 the window refuses only what would exceed the limit', async () => {
+  assert(
+    property(anySteps, integer({ min: 1, max: 256 }), (steps, limit) => {
       const log: WindowLog = []
       const granted: { atMs: number; cost: number }[] = []
       let nowMs = 1_000
@@ -43,9 +43,9 @@ t.test('up to 256 the window refuses only what would exceed the limit', async ()
   )
 })
 
-t.test('after retry-after seconds the same cost fits', async () => {
-  fc.assert(
-    fc.property(steps, fc.integer({ min: 40, max: 2_000 }), (steps, limit) => {
+void test('after retry-after seconds the same cost fits', async () => {
+  assert(
+    property(anySteps, integer({ min: 40, max: 2_000 }), (steps, limit) => {
       const log: WindowLog = []
       let nowMs = 1_000
       for (const { afterMs, cost } of steps) {
