@@ -28,8 +28,10 @@ export const ERRORS = {
   invalid_cursor: { status: 422, retry: false },
   file_parse_error: { status: 422, retry: false },
   empty_file: { status: 422, retry: false },
+  upgrade_required: { status: 426, retry: false },
   rate_limited: { status: 429, retry: true },
   overloaded: { status: 429, retry: true },
+  headers_too_large: { status: 431, retry: false },
   internal_error: { status: 500, retry: false },
   dependency_unavailable: { status: 503, retry: true },
 } as const satisfies Record<string, { readonly status: number; readonly retry: boolean }>

@@ -1,0 +1,90 @@
+import { BlockList, isIP } from 'node:net'
+
+/** Tells the client's address from the socket's and from what trusted proxies report. */
+export type ClientAddress = (socketAddress: string, forwardedFor: readonly string[]) => string
+
+/**
+ * @param trustedProxies addresses and CIDR ranges whose `X-Forwarded-For` is believed; none by default
+ * @throws RangeError when an entry is neither an address nor a range
+ */
+export function createClientAddress(trustedProxies: readonly string[]): ClientAddress {
+  if (trustedProxies.length === 0) return (socketAddress) => socketAddress
+  const trusted = toBlockList(trustedProxies)
+  const isTrusted = (ip: string): boolean => trusted.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
+  return (socketAddress, forwardedFor) => {
+    if (isIP(socketAddress) === 0 || !isTrusted(socketAddress)) return socketAddress
+    return nearestUntrusted(socketAddress, forwardedFor, isTrusted)
+  }
+}
+
+/** Walks from the proxy next to us towards the client; what lies beyond an unknown hop is hearsay. */
+function nearestUntrusted(
+  socketAddress: string,
+  forwardedFor: readonly string[],
+  isTrusted: (ip: string) => boolean,
+): string {
+  const hops = forwardedFor.join(',').split(',')
+  let nearest = socketAddress
+  for (let i = hops.length - 1; i >= 0; i--) {
+    const hop = stripPort((hops[i] ?? '').trim())
+    if (isIP(hop) === 0) return nearest
+    nearest = hop
+    if (!isTrusted(hop)) return hop
+  }
+  return nearest
+}
+
+/** `10.0.0.1:4711` and `[::1]:4711` → the address; anything else comes back as it is. */
+function stripPort(hop: string): string {
+  const match = /^\[([^\]]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(hop)
+  return match?.[1] ?? match?.[2] ?? hop
+}
+
+function toBlockList(entries: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const entry of entries) {
+    const [address = '', prefix] = entry.split('/')
+    const version = isIP(address)
+    const bits = prefix === undefined ? (version === 6 ? 128 : 32) : Number(prefix)
+    const valid = Number.isInteger(bits) && bits >= 0 && bits <= (version === 6 ? 128 : 32)
+    if (version === 0 || !valid || prefix === '') {
+      throw new RangeError(`trusted proxy ${entry} is not an address or a range like 10.0.0.0/8`)
+    }
+    list.addSubnet(address, bits, version === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
+}
+
+/**
+ * @param bytes 4 or 16, as the socket gives them; an IPv4 address mapped into IPv6 comes out as IPv4
+ * @returns '' when the socket has no address (it is gone, or a Unix socket)
+ */
+export function formatAddress(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join('.')
+  if (bytes.length !== 16) return ''
+  if (isMappedIpv4(bytes)) return bytes.subarray(12).join('.')
+  const groups: string[] = []
+  for (let i = 0; i < 16; i += 2) {
+    groups.push((((bytes[i] ?? 0) << 8) | (bytes[i + 1] ?? 0)).toString(16))
+  }
+  return compressZeros(groups)
+}
+
+function isMappedIpv4(bytes: Uint8Array): boolean {
+  for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return false
+  return bytes[10] === 0xff && bytes[11] === 0xff
+}
+
+/** RFC 5952: the first longest run of two or more zero groups becomes `::` */
+function compressZeros(groups: readonly string[]): string {
+  let best = { start: -1, length: 1 }
+  let start = 0
+  for (let i = 0; i <= groups.length; i++) {
+    if (groups[i] === '0') continue
+    if (i - start > best.length) best = { start, length: i - start }
+    start = i + 1
+  }
+  if (best.start === -1) return groups.join(':')
+  const head = groups.slice(0, best.start).join(':')
+  return `${head}::${groups.slice(best.start + best.length).join(':')}`
+}

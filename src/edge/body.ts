@@ -1,0 +1,127 @@
+import type { Framing } from './request.js'
+import type { UwsResponse } from './uws.js'
+
+/** Bytes that all requests of a server may hold at one time. */
+export interface ByteBudget {
+  readonly limitBytes: number
+  heldBytes: number
+}
+
+export type BodyOutcome =
+  | { readonly kind: 'complete'; readonly body: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'too_large'; readonly limitBytes: number }
+  | { readonly kind: 'over_budget' }
+
+/** A body that no route asked for is read and thrown away up to this size. */
+const DISCARD_BYTES = 65_536
+/** Rather than cut a client off in mid-sentence, so much of a refused body is let run out. */
+const RUN_OUT_BYTES = 67_108_864
+
+/**
+ * Collects a request body. Reading starts at once, because the library drops what nobody listens
+ * for; the outcome waits until it is asked for.
+ *
+ * reading ─last chunk─▶ settled;  reading ─over the limit or the budget─▶ settled;  any ─release─▶ released
+ */
+export class BodyReader {
+  readonly #framing: Framing
+  readonly #limitBytes: number
+  readonly #isDiscarding: boolean
+  readonly #budget: ByteBudget
+  #chunks: Uint8Array<ArrayBuffer>[] = []
+  #heldBytes = 0
+  #receivedBytes = 0
+  #isComplete = false
+  #isReleased = false
+  #outcome: BodyOutcome | null = null
+  #onSettled: ((outcome: BodyOutcome) => void) | null = null
+
+  /** @param limitBytes 0: the route takes no body, and a small one is ignored */
+  constructor(res: UwsResponse, framing: Framing, limitBytes: number, budget: ByteBudget) {
+    this.#framing = framing
+    this.#isDiscarding = limitBytes === 0
+    this.#limitBytes = this.#isDiscarding ? DISCARD_BYTES : limitBytes
+    this.#budget = budget
+    if (framing.kind === 'length' && framing.bytes > this.#limitBytes) {
+      this.#outcome = { kind: 'too_large', limitBytes }
+    }
+    res.onData((chunk, isLast) => this.#take(chunk, isLast))
+  }
+
+  /** Calls back once, at once when the outcome is known. */
+  whenSettled(done: (outcome: BodyOutcome) => void): void {
+    if (this.#outcome === null) this.#onSettled = done
+    else done(this.#outcome)
+  }
+
+  /** Whether the connection must end with the reply, since too much of the body is still to come. */
+  get mustClose(): boolean {
+    if (this.#isComplete) return false
+    if (this.#framing.kind !== 'length') return true
+    return this.#framing.bytes - this.#receivedBytes > RUN_OUT_BYTES
+  }
+
+  /** Gives the bytes back to the budget; what arrives later is ignored. */
+  release(): void {
+    if (this.#isReleased) return
+    this.#isReleased = true
+    this.#drop()
+    this.#onSettled = null
+  }
+
+  #drop(): void {
+    this.#budget.heldBytes -= this.#heldBytes
+    this.#heldBytes = 0
+    this.#chunks = []
+  }
+
+  #take(chunk: ArrayBuffer, isLast: boolean): void {
+    this.#receivedBytes += chunk.byteLength
+    if (isLast) this.#isComplete = true
+    if (this.#isReleased || this.#outcome !== null) return
+    if (this.#receivedBytes > this.#limitBytes) {
+      this.#settle({ kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : this.#limitBytes })
+      return
+    }
+    if (!this.#isDiscarding && !this.#hold(chunk, isLast)) return
+    if (isLast) this.#settle({ kind: 'complete', body: this.#join() })
+  }
+
+  /** @returns false when the budget is spent */
+  #hold(chunk: ArrayBuffer, isLast: boolean): boolean {
+    const { byteLength } = chunk
+    if (byteLength === 0) return true
+    if (this.#budget.heldBytes + byteLength > this.#budget.limitBytes) {
+      this.#drop()
+      this.#settle({ kind: 'over_budget' })
+      return false
+    }
+    this.#budget.heldBytes += byteLength
+    this.#heldBytes += byteLength
+    // the library takes the chunk back when this call returns
+    const isLoan = !isLast || this.#chunks.length === 0
+    this.#chunks.push(new Uint8Array(isLoan ? chunk.slice(0) : chunk))
+    return true
+  }
+
+  /** One buffer of exactly the body's size, shared with nobody. */
+  #join(): Uint8Array<ArrayBuffer> {
+    const [first] = this.#chunks
+    if (first !== undefined && this.#chunks.length === 1) return first
+    const body = new Uint8Array(this.#heldBytes)
+    let offset = 0
+    for (const chunk of this.#chunks) {
+      body.set(chunk, offset)
+      offset += chunk.byteLength
+    }
+    this.#chunks = []
+    return body
+  }
+
+  #settle(outcome: BodyOutcome): void {
+    this.#outcome = outcome
+    const done = this.#onSettled
+    this.#onSettled = null
+    if (done !== null) done(outcome)
+  }
+}

@@ -1,0 +1,191 @@
+import { AppError } from '../model/errors.js'
+import { parseCookies } from './cookies.js'
+import type { UwsRequest } from './uws.js'
+
+/** What the edge writes about; pino fits. */
+export interface EdgeLog {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** A request before its body: everything is copied, so it may be kept past any await. */
+export interface RequestHead {
+  /** upper case; HEAD arrives as HEAD although the GET route serves it */
+  readonly method: string
+  /** as sent, without the query; not decoded */
+  readonly path: string
+  /** decoded path parameters, by the name in the route's `{name}` */
+  readonly params: Readonly<Record<string, string>>
+  /** as sent, without the `?`; '' when there is none */
+  readonly queryText: string
+  readonly query: URLSearchParams
+  readonly headers: HeaderBag
+  readonly cookies: ReadonlyMap<string, string>
+  /** of the client: the socket's, or what a trusted proxy reports */
+  readonly ip: string
+  readonly requestId: string
+  /** aborted when the client leaves or the deadline passes */
+  readonly signal: AbortSignal
+  readonly log: EdgeLog
+}
+
+/** `body` has an ArrayBuffer of its own, of exactly its size: it may be transferred to a worker. */
+export interface EdgeRequest extends RequestHead {
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
+/** Headers in arrival order. A request has few, so a scan beats a Map. */
+export class HeaderBag {
+  readonly #names: string[] = []
+  readonly #values: string[] = []
+  #bytes = 0
+
+  static from(req: UwsRequest): HeaderBag {
+    const bag = new HeaderBag()
+    req.forEach((name, value) => bag.add(name, value))
+    return bag
+  }
+
+  add(name: string, value: string): void {
+    this.#names.push(name)
+    this.#values.push(value)
+    this.#bytes += name.length + value.length + 4
+  }
+
+  /** name and value lengths with their separators */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** @param name lower case */
+  first(name: string): string | undefined {
+    const at = this.#names.indexOf(name)
+    return at === -1 ? undefined : this.#values[at]
+  }
+
+  /** @param name lower case */
+  all(name: string): readonly string[] {
+    if (!this.#names.includes(name)) return NONE
+    return this.#values.filter((_, i) => this.#names[i] === name)
+  }
+
+  /** @param name lower case */
+  count(name: string): number {
+    let n = 0
+    for (const known of this.#names) if (known === name) n++
+    return n
+  }
+}
+
+const NONE: readonly string[] = []
+
+/** What the server knows of a request when its handler is called. */
+interface HeadParts {
+  readonly method: string
+  readonly path: string
+  readonly queryText: string
+  readonly headers: HeaderBag
+  readonly params: Readonly<Record<string, string>>
+  readonly ip: string
+  readonly requestId: string
+  readonly log: EdgeLog
+  readonly signal: () => AbortSignal
+}
+
+/** Query, cookies and signal are made when asked for: most ingest requests need none of them. */
+export class Request implements EdgeRequest {
+  readonly method: string
+  readonly path: string
+  readonly params: Readonly<Record<string, string>>
+  readonly queryText: string
+  readonly headers: HeaderBag
+  readonly ip: string
+  readonly requestId: string
+  readonly log: EdgeLog
+  body: Uint8Array<ArrayBuffer>
+  readonly #signal: () => AbortSignal
+  #query: URLSearchParams | null = null
+  #cookies: ReadonlyMap<string, string> | null = null
+
+  constructor(parts: HeadParts) {
+    this.method = parts.method
+    this.path = parts.path
+    this.params = parts.params
+    this.queryText = parts.queryText
+    this.headers = parts.headers
+    this.ip = parts.ip
+    this.requestId = parts.requestId
+    this.log = parts.log
+    this.body = NO_BODY
+    this.#signal = parts.signal
+  }
+
+  get query(): URLSearchParams {
+    return (this.#query ??= new URLSearchParams(this.queryText))
+  }
+
+  get cookies(): ReadonlyMap<string, string> {
+    // repeated Cookie headers (HTTP/2 proxies split them) read as one
+    return (this.#cookies ??= parseCookies(this.headers.all('cookie').join('; ')))
+  }
+
+  get signal(): AbortSignal {
+    return this.#signal()
+  }
+}
+
+const NO_BODY = new Uint8Array(0)
+
+export type Framing =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'length'; readonly bytes: number }
+  | { readonly kind: 'chunked' }
+  | { readonly kind: 'invalid'; readonly reason: string }
+
+const LENGTH = /^\d{1,15}$/
+
+/**
+ * Tells how the body is delimited, and refuses every head that another HTTP program could read
+ * differently: the library takes the first of two lengths and `xchunked` for chunked, which lets
+ * a second request be smuggled past a proxy (RFC 9112, section 6.3).
+ */
+export function readFraming(headers: HeaderBag): Framing {
+  if (headers.count('host') !== 1) return invalid('a request has exactly one Host header')
+  const length = headers.first('content-length')
+  const coding = headers.first('transfer-encoding')
+  if (coding !== undefined) {
+    if (length !== undefined) return invalid('both Content-Length and Transfer-Encoding')
+    if (headers.count('transfer-encoding') > 1) return invalid('more than one Transfer-Encoding')
+    if (coding.toLowerCase() !== 'chunked') return invalid('Transfer-Encoding is not chunked')
+    return { kind: 'chunked' }
+  }
+  if (length === undefined) return { kind: 'none' }
+  if (headers.count('content-length') > 1) return invalid('more than one Content-Length')
+  if (!LENGTH.test(length)) return invalid('Content-Length is not a number')
+  const bytes = Number(length)
+  return bytes === 0 ? { kind: 'none' } : { kind: 'length', bytes }
+}
+
+const invalid = (reason: string): Framing => ({ kind: 'invalid', reason })
+
+/**
+ * Decodes one path segment.
+ *
+ * @throws AppError bad_request on broken percent-encoding, NUL, or bytes that are not UTF-8
+ */
+export function decodeSegment(raw: string): string {
+  const text = raw.includes('%') ? decodePercent(raw) : raw
+  if (text.includes('\0') || text.includes('\ufffd')) {
+    throw new AppError('bad_request', 'the path holds a NUL or invalid UTF-8')
+  }
+  return text
+}
+
+function decodePercent(raw: string): string {
+  try {
+    return decodeURIComponent(raw)
+  } catch (cause) {
+    throw new AppError('bad_request', 'the path holds broken percent-encoding', { cause })
+  }
+}

@@ -1,0 +1,128 @@
+import { decodeSegment } from './request.js'
+
+/** Methods a route may have; HEAD and OPTIONS are answered by the server. */
+export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export interface Routable {
+  readonly method: RouteMethod
+  /** segments of fixed text or `{name}`, e.g. `/api/sources/{name}/toggle` */
+  readonly path: string
+}
+
+export type Match<R> =
+  | { readonly kind: 'route'; readonly route: R; readonly params: Readonly<Record<string, string>> }
+  | { readonly kind: 'method_not_allowed'; readonly allow: string }
+  | { readonly kind: 'not_found' }
+
+export interface Router<R> {
+  /**
+   * @param method upper case; HEAD finds the GET route
+   * @param path as sent, without the query
+   * @throws AppError bad_request when a path segment cannot be decoded
+   */
+  match(method: string, path: string): Match<R>
+  /** @returns the value of an Allow header, '' when no route has this path */
+  allow(path: string): string
+}
+
+interface Node<R> {
+  readonly fixed: Map<string, Node<R>>
+  variable: Node<R> | null
+  readonly leaf: Leaf<R>
+}
+
+interface Leaf<R> {
+  readonly byMethod: Map<string, { readonly route: R; readonly names: readonly string[] }>
+  allow: string
+}
+
+interface Found<R> {
+  readonly leaf: Leaf<R>
+  readonly values: readonly string[]
+}
+
+const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({})
+const MAX_SEGMENTS = 32
+
+/** @throws Error when two routes have the same method and shape of path */
+export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
+  const root = createNode<R>()
+  const direct = new Map<string, Leaf<R>>()
+  for (const route of routes) addRoute(root, direct, route)
+
+  function find(path: string): Found<R> | null {
+    const leaf = direct.get(path)
+    if (leaf !== undefined) return { leaf, values: [] }
+    const parts = path.split('/')
+    if (parts.length > MAX_SEGMENTS) return null
+    return descend(root, parts.map(decodeSegment), 1)
+  }
+
+  return {
+    match(method, path) {
+      const found = find(path)
+      if (found === null) return { kind: 'not_found' }
+      const entry = found.leaf.byMethod.get(method)
+      if (entry === undefined) return { kind: 'method_not_allowed', allow: found.leaf.allow }
+      return { kind: 'route', route: entry.route, params: toParams(entry.names, found.values) }
+    },
+    allow: (path) => find(path)?.leaf.allow ?? '',
+  }
+}
+
+const createNode = <R>(): Node<R> => ({
+  fixed: new Map(),
+  variable: null,
+  leaf: { byMethod: new Map(), allow: '' },
+})
+
+function addRoute<R extends Routable>(root: Node<R>, direct: Map<string, Leaf<R>>, route: R): void {
+  const names: string[] = []
+  let node = root
+  for (const segment of route.path.split('/').slice(1)) {
+    const name = /^\{(\w+)\}$/.exec(segment)?.[1]
+    if (name === undefined) {
+      node = getOrAdd(node.fixed, segment)
+    } else {
+      names.push(name)
+      node = node.variable ??= createNode<R>()
+    }
+  }
+  const { leaf } = node
+  if (leaf.byMethod.has(route.method)) {
+    throw new Error(`bug: two routes for ${route.method} ${route.path}`)
+  }
+  leaf.byMethod.set(route.method, { route, names })
+  if (route.method === 'GET') leaf.byMethod.set('HEAD', { route, names })
+  leaf.allow = [...leaf.byMethod.keys(), 'OPTIONS'].join(', ')
+  if (names.length === 0) direct.set(route.path, leaf)
+}
+
+function getOrAdd<R>(children: Map<string, Node<R>>, segment: string): Node<R> {
+  const known = children.get(segment)
+  if (known !== undefined) return known
+  const node = createNode<R>()
+  children.set(segment, node)
+  return node
+}
+
+/** Fixed text wins over a parameter; what it cannot finish is tried with the parameter. */
+function descend<R>(node: Node<R>, segments: readonly string[], depth: number): Found<R> | null {
+  const segment = segments[depth]
+  if (segment === undefined) {
+    return node.leaf.byMethod.size === 0 ? null : { leaf: node.leaf, values: [] }
+  }
+  const fixed = node.fixed.get(segment)
+  const found = fixed === undefined ? null : descend(fixed, segments, depth + 1)
+  if (found !== null || node.variable === null || segment === '') return found
+  const below = descend(node.variable, segments, depth + 1)
+  return below === null ? null : { leaf: below.leaf, values: [segment, ...below.values] }
+}
+
+function toParams(
+  names: readonly string[],
+  values: readonly string[],
+): Readonly<Record<string, string>> {
+  if (names.length === 0) return NO_PARAMS
+  return Object.fromEntries(names.map((name, i) => [name, values[i] ?? '']))
+}

@@ -1,0 +1,380 @@
+import { randomBytes } from 'node:crypto'
+import { AppError } from '../model/errors.js'
+import { createClientAddress, formatAddress } from './address.js'
+import type { ClientAddress } from './address.js'
+import { BodyReader } from './body.js'
+import type { BodyOutcome, ByteBudget } from './body.js'
+import { createCors } from './cors.js'
+import type { Cors, CorsOptions } from './cors.js'
+import { Exchange } from './exchange.js'
+import type { ExchangeHost, RequestOutcome } from './exchange.js'
+import { toErrorReply } from './reply.js'
+import type { Reply } from './reply.js'
+import { HeaderBag, Request, readFraming } from './request.js'
+import type { EdgeLog } from './request.js'
+import { createRouter } from './router.js'
+import type { Router } from './router.js'
+import type { Admission, EdgeRoute } from './routes.js'
+import type { Uws, UwsApp, UwsListenSocket, UwsRequest, UwsResponse } from './uws.js'
+import type { MountedWebSocket, WebSocketRoute, WebSocketServer } from './websocket.js'
+
+/** Bounds that hold for a whole server; each has a default. */
+export interface ServerLimits {
+  /** request line and headers; above it 431. At most 128 KiB, where the library refuses by itself */
+  readonly headBytes: number
+  /** open connections; a further one is closed at once */
+  readonly connections: number
+  /** bodies of all requests in flight together; above it 429 `overloaded` */
+  readonly heldBodyBytes: number
+  /** for the body to arrive; then 408. The library ends connections slower than 16 KB/s by itself */
+  readonly bodyTimeoutMs: number
+  /** for the handler to answer; then 503 */
+  readonly handlerTimeoutMs: number
+  /** a client that reads nothing of its reply for so long is cut off */
+  readonly stallTimeoutMs: number
+}
+
+const DEFAULT_LIMITS: ServerLimits = {
+  headBytes: 16_384,
+  connections: 10_000,
+  heldBodyBytes: 268_435_456,
+  bodyTimeoutMs: 120_000,
+  handlerTimeoutMs: 30_000,
+  stallTimeoutMs: 30_000,
+}
+
+export interface ServerOptions {
+  readonly uws: Uws
+  readonly host: string
+  /** 0 takes a free one */
+  readonly port: number
+  /** the setting that names the port, for the error when it is taken */
+  readonly portSetting: string
+  readonly routes: readonly EdgeRoute[]
+  readonly webSockets?: readonly WebSocketRoute[]
+  readonly log: EdgeLog
+  readonly cors?: CorsOptions
+  /** addresses and ranges whose X-Forwarded-For is believed */
+  readonly trustedProxies?: readonly string[]
+  /** called once per finished request */
+  readonly observe?: (outcome: RequestOutcome) => void
+  readonly limits?: Partial<ServerLimits>
+}
+
+export interface EdgeServer {
+  /**
+   * Starts to accept connections.
+   *
+   * @returns the port, which is the system's choice when 0 was asked for
+   * @throws Error naming address and setting when the port is taken
+   */
+  listen(): number
+  /**
+   * Accepts nothing more, lets requests in flight end, says goodbye to WebSockets, then closes all.
+   *
+   * @param deadlineMs for the requests in flight; what is left then is cut off
+   */
+  close(options: { readonly deadlineMs: number }): Promise<void>
+}
+
+/** Browsers are told to take replies as data: nothing is sniffed, framed, run or cached. */
+const DEFAULT_HEADERS = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+  ['Referrer-Policy', 'no-referrer'],
+  ['Cache-Control', 'no-store'],
+] as const
+
+interface Server {
+  readonly app: UwsApp
+  readonly router: Router<EdgeRoute>
+  readonly webSocketPaths: ReadonlySet<string>
+  readonly exchanges: ExchangeHost
+  readonly cors: Cors
+  readonly clientAddress: ClientAddress
+  readonly budget: ByteBudget
+  readonly limits: ServerLimits
+  readonly nextRequestId: () => string
+}
+
+/** @throws RangeError or Error when an option is unusable; nothing listens yet */
+export function createServer(options: ServerOptions): EdgeServer {
+  const { addon } = options.uws
+  const server = assemble(options, addon.App())
+  const mounted = mountAll(server, options)
+  let sweep: NodeJS.Timeout | null = null
+  let listening: UwsListenSocket | null = null
+  return {
+    listen() {
+      listening = listenOn(server.app, options)
+      sweep = startSweep(server.exchanges.inFlight, server.limits)
+      return addon.us_socket_local_port(listening)
+    },
+    async close({ deadlineMs }) {
+      server.exchanges.isDraining = true
+      if (listening !== null) addon.us_listen_socket_close(listening)
+      listening = null
+      for (const socket of mounted) socket.close()
+      await drained(server.exchanges.inFlight, deadlineMs)
+      if (sweep !== null) clearInterval(sweep)
+      server.app.close()
+    },
+  }
+}
+
+function assemble(options: ServerOptions, app: UwsApp): Server {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const { bodyTimeoutMs, handlerTimeoutMs, stallTimeoutMs } = limits
+  return {
+    app,
+    router: createRouter(options.routes),
+    webSocketPaths: new Set(options.webSockets?.map(({ path }) => path)),
+    cors: createCors(options.cors ?? { origins: [] }),
+    clientAddress: createClientAddress(options.trustedProxies ?? []),
+    budget: { limitBytes: limits.heldBodyBytes, heldBytes: 0 },
+    limits,
+    nextRequestId: createRequestIds(),
+    exchanges: {
+      log: options.log,
+      inFlight: new Set(),
+      defaultHeaders: DEFAULT_HEADERS,
+      bodyTimeoutMs,
+      handlerTimeoutMs,
+      stallTimeoutMs,
+      observe: options.observe ?? null,
+      isDraining: false,
+    },
+  }
+}
+
+function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
+  const { app, limits, exchanges, clientAddress } = server
+  app.filter((res, count) => {
+    if (count > limits.connections) res.close()
+  })
+  const begin = (res: UwsResponse): Exchange => new Exchange(res, exchanges, server.nextRequestId())
+  const shared: WebSocketServer = {
+    log: options.log,
+    clientAddress,
+    begin,
+    isDraining: () => exchanges.isDraining,
+    headBytes: limits.headBytes,
+  }
+  const mounted = (options.webSockets ?? []).map((route) => route.mount(app, shared))
+  app.any('/*', (res, req) => {
+    const exchange = begin(res)
+    try {
+      serve(server, exchange, { res, req })
+    } catch (error) {
+      exchange.fail(error)
+    }
+  })
+  return mounted
+}
+
+/** A prefix of its own for each process, so that ids of two instances differ. */
+function createRequestIds(): () => string {
+  const prefix = randomBytes(6).toString('hex')
+  let count = 0
+  return () => `${prefix}-${(++count).toString(36)}`
+}
+
+/** What is copied from a request before its handler returns. */
+interface Head {
+  readonly method: string
+  readonly path: string
+  readonly queryText: string
+  readonly headers: HeaderBag
+}
+
+interface FoundRoute {
+  readonly route: EdgeRoute
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** `req` is read here and never kept; `res` belongs to the exchange from now on. */
+function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void {
+  const head: Head = {
+    method: req.getMethod().toUpperCase(),
+    path: req.getUrl(),
+    queryText: req.getQuery() ?? '',
+    headers: HeaderBag.from(req),
+  }
+  exchange.method = head.method
+  exchange.extraHeaders = server.cors.replyHeaders(head.headers)
+  const framing = readFraming(head.headers)
+  if (framing.kind === 'invalid') {
+    exchange.refuse(new AppError('bad_request', framing.reason))
+    return
+  }
+  checkHeadSize(head, server.limits.headBytes)
+  const found = findRoute(server, exchange, head)
+  if (found === null) return
+  exchange.routeId = found.route.id
+  exchange.handlerTimeoutMs = found.route.handlerTimeoutMs ?? exchange.handlerTimeoutMs
+  if (framing.kind !== 'none') {
+    exchange.reader = new BodyReader(res, framing, found.route.bodyBytes, server.budget)
+  }
+  admit(exchange, found.route, toRequest(server, exchange, { ...head, ...found, res }))
+}
+
+interface Incoming {
+  readonly res: UwsResponse
+  readonly req: UwsRequest
+}
+
+function toRequest(
+  server: Server,
+  exchange: Exchange,
+  parts: Head & FoundRoute & { readonly res: UwsResponse },
+): Request {
+  const { method, path, queryText, headers, params } = parts
+  const socketAddress = formatAddress(new Uint8Array(parts.res.getRemoteAddress()))
+  return new Request({
+    method,
+    path,
+    queryText,
+    headers,
+    params,
+    ip: server.clientAddress(socketAddress, headers.all('x-forwarded-for')),
+    requestId: exchange.requestId,
+    log: server.exchanges.log,
+    signal: () => exchange.signal,
+  })
+}
+
+function checkHeadSize({ headers, path, queryText }: Head, limitBytes: number): void {
+  const bytes = headers.bytes + path.length + queryText.length
+  if (bytes <= limitBytes) return
+  const message = `request line and headers of ${bytes} bytes exceed ${limitBytes}`
+  throw new AppError('headers_too_large', message)
+}
+
+/** @returns null when the request has been answered already */
+function findRoute(server: Server, exchange: Exchange, head: Head): FoundRoute | null {
+  const { method, path } = head
+  if (method === 'OPTIONS') {
+    replyOptions(server, exchange, head)
+    return null
+  }
+  const match = server.router.match(method, path)
+  if (match.kind === 'route') return match
+  if (match.kind === 'not_found') throw unknownPath(server, path)
+  const error = new AppError('method_not_allowed', `${method} is not allowed here`)
+  exchange.reply({ ...toErrorReply(error), headers: { Allow: match.allow } })
+  return null
+}
+
+function unknownPath(server: Server, path: string): AppError {
+  if (!server.webSocketPaths.has(path)) return new AppError('route_not_found', 'no such path')
+  return new AppError('upgrade_required', 'this path speaks WebSocket only')
+}
+
+function replyOptions(server: Server, exchange: Exchange, { path, headers }: Head): void {
+  const allow = server.router.allow(path)
+  if (allow === '') throw unknownPath(server, path)
+  const preflight = server.cors.preflightHeaders(headers, allow)
+  exchange.extraHeaders = [...exchange.extraHeaders, ...preflight]
+  exchange.reply({ status: 204, headers: { Allow: allow } })
+}
+
+function admit(exchange: Exchange, route: EdgeRoute, request: Request): void {
+  const admission = route.admit(request)
+  if (admission instanceof Promise) {
+    admission.then(
+      (late) => proceed(exchange, late, request),
+      (error: unknown) => exchange.fail(error),
+    )
+    return
+  }
+  proceed(exchange, admission, request)
+}
+
+function proceed(exchange: Exchange, admission: Admission, request: Request): void {
+  if (!exchange.isOpen) return
+  if (admission.kind === 'refused') {
+    exchange.reply(admission.reply)
+    return
+  }
+  const { handle } = admission
+  if (exchange.reader === null) {
+    run(exchange, handle, request)
+    return
+  }
+  exchange.reader.whenSettled((outcome) => {
+    if (outcome.kind !== 'complete') {
+      exchange.fail(toRefusal(outcome))
+      return
+    }
+    request.body = outcome.body
+    run(exchange, handle, request)
+  })
+}
+
+function toRefusal(outcome: Exclude<BodyOutcome, { kind: 'complete' }>): AppError {
+  if (outcome.kind === 'over_budget') {
+    return new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 })
+  }
+  const { limitBytes } = outcome
+  const details = { limit_bytes: limitBytes }
+  return new AppError('body_too_large', `the body exceeds ${limitBytes} bytes`, { details })
+}
+
+/** @param handle may throw, now or later */
+function run(
+  exchange: Exchange,
+  handle: (request: Request) => Reply | Promise<Reply>,
+  request: Request,
+): void {
+  exchange.startHandling()
+  try {
+    const reply = handle(request)
+    if (reply instanceof Promise) {
+      reply.then(
+        (late) => exchange.reply(late),
+        (error: unknown) => exchange.fail(error),
+      )
+      return
+    }
+    exchange.reply(reply)
+  } catch (error) {
+    exchange.fail(error)
+  }
+}
+
+function listenOn(app: UwsApp, { uws, host, port, portSetting }: ServerOptions): UwsListenSocket {
+  const bound: { socket: UwsListenSocket | false } = { socket: false }
+  // exclusive: by default two processes could listen on one port and share its connections unseen
+  app.listen(host, port, uws.addon.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
+    bound.socket = socket
+  })
+  if (bound.socket !== false) return bound.socket
+  throw new Error(
+    `cannot listen on ${host}:${port} (${portSetting}): the port is in use, or the address is not of this machine`,
+  )
+}
+
+/** One timer for all requests: a timer each would cost more than the rest of a small request. */
+function startSweep(inFlight: ReadonlySet<Exchange>, limits: ServerLimits): NodeJS.Timeout {
+  const shortestMs = Math.min(limits.bodyTimeoutMs, limits.handlerTimeoutMs, limits.stallTimeoutMs)
+  const timer = setInterval(
+    () => {
+      const nowMs = performance.now()
+      for (const exchange of inFlight) exchange.expire(nowMs)
+    },
+    Math.min(Math.max(shortestMs / 4, 20), 500),
+  )
+  return timer.unref()
+}
+
+const DRAIN_POLL_MS = 20
+
+async function drained(inFlight: ReadonlySet<Exchange>, deadlineMs: number): Promise<void> {
+  const untilMs = performance.now() + deadlineMs
+  while (inFlight.size > 0 && performance.now() < untilMs) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, DRAIN_POLL_MS)
+    })
+  }
+}

@@ -1,0 +1,408 @@
+import { AppError } from '../model/errors.js'
+import { formatAddress } from './address.js'
+import type { ClientAddress } from './address.js'
+import { LiveConnection, cutReason } from './connection.js'
+import type { Connection } from './connection.js'
+import { parseCookies } from './cookies.js'
+import type { Exchange } from './exchange.js'
+import { toErrorReply } from './reply.js'
+import { HeaderBag, readFraming } from './request.js'
+import type { EdgeLog } from './request.js'
+import type { UwsApp, UwsRequest, UwsResponse, UwsWebSocketBehavior } from './uws.js'
+
+/** The opening request of a WebSocket, copied. */
+export interface UpgradeHead {
+  readonly headers: HeaderBag
+  readonly query: URLSearchParams
+  readonly cookies: ReadonlyMap<string, string>
+  readonly ip: string
+  /** what Sec-WebSocket-Protocol offers, in order */
+  readonly protocols: readonly string[]
+}
+
+export type Authentication<User> =
+  | {
+      readonly kind: 'accepted'
+      readonly user: User
+      /** the connection is closed with 1008 at this moment; ms since 1970 */
+      readonly expiresAtMs?: number
+    }
+  /** the upgrade completes, then the connection is closed with 1008 and this text */
+  | { readonly kind: 'refused'; readonly reason: string }
+
+export interface WebSocketLimits {
+  /** a connection silent both ways for so long gets the text `ping` */
+  readonly keepaliveMs: number
+  /** a peer that answers no protocol ping is gone after this; 0 or 8..960 seconds */
+  readonly idleTimeoutS: number
+  /** largest message from a client; a larger one ends the connection */
+  readonly messageBytes: number
+  /** unsent bytes a connection may pile up; above it a slow client is cut off */
+  readonly backpressureBytes: number
+  readonly connections: number
+  readonly connectionsPerIp: number
+}
+
+export interface WebSocketOptions<User> {
+  readonly path: string
+  /** synchronous: an upgrade that waits can lose the fresh connection inside the library */
+  readonly authenticate: (head: UpgradeHead) => Authentication<User>
+  readonly userId: (user: User) => string
+  /** asked only when the client sends an Origin, which browsers always do; absent allows all */
+  readonly allowOrigin?: (origin: string, host: string) => boolean
+  /** may be asynchronous; publications reach the connection once it is done */
+  readonly onOpen?: (connection: Connection<User>) => void | Promise<void>
+  /** texts other than ping and pong */
+  readonly onMessage?: (connection: Connection<User>, text: string) => void | Promise<void>
+  readonly onClose?: (connection: Connection<User>, code: number) => void
+  readonly limits?: Partial<WebSocketLimits>
+}
+
+/** A path that speaks WebSocket, in the form the server mounts. */
+export interface WebSocketRoute {
+  readonly path: string
+  readonly mount: (app: UwsApp, server: WebSocketServer) => MountedWebSocket
+}
+
+export interface MountedWebSocket {
+  /** ends every connection with 1001 */
+  close(): void
+}
+
+/** What a WebSocket needs from the server it is mounted in. */
+export interface WebSocketServer {
+  readonly log: EdgeLog
+  readonly clientAddress: ClientAddress
+  readonly begin: (res: UwsResponse) => Exchange
+  readonly isDraining: () => boolean
+  readonly headBytes: number
+}
+
+/** The connections of one path. */
+export interface WebSocketHub<User> {
+  readonly route: WebSocketRoute
+  /** Sends a text to every open connection; a slow one misses it or is cut off. */
+  publish(text: string): void
+  /** open connections */
+  readonly size: number
+  openOf(userId: string): number
+  /** @returns how many were closed */
+  closeUser(userId: string, code: number, reason: string): number
+  closeWhere(isMeant: (user: User) => boolean, code: number, reason: string): number
+}
+
+const DEFAULT_LIMITS: WebSocketLimits = {
+  keepaliveMs: 30_000,
+  idleTimeoutS: 60,
+  messageBytes: 4096,
+  backpressureBytes: 1_048_576,
+  connections: 10_000,
+  connectionsPerIp: 50,
+}
+
+/** Close codes of RFC 6455. */
+const GOING_AWAY = 1001
+const UNSUPPORTED_DATA = 1003
+const POLICY_VIOLATION = 1008
+const INTERNAL_ERROR = 1011
+
+interface Hub<User> {
+  readonly options: WebSocketOptions<User>
+  readonly limits: WebSocketLimits
+  readonly connections: Set<LiveConnection<User>>
+  readonly byUser: Map<string, Set<LiveConnection<User>>>
+  readonly byIp: Map<string, number>
+  app: UwsApp | null
+  lastPublishMs: number
+}
+
+/** What the upgrade hands to the open connection. */
+type Upgraded<User> =
+  | { readonly kind: 'accepted'; readonly connection: LiveConnection<User> }
+  | { readonly kind: 'refused'; readonly code: number; readonly reason: string }
+
+/** @throws RangeError on an idle timeout that would end the process */
+export function createWebSocketHub<User>(options: WebSocketOptions<User>): WebSocketHub<User> {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  checkIdleTimeout(limits.idleTimeoutS)
+  const hub: Hub<User> = {
+    options,
+    limits,
+    connections: new Set(),
+    byUser: new Map(),
+    byIp: new Map(),
+    app: null,
+    lastPublishMs: 0,
+  }
+  return {
+    route: { path: options.path, mount: (app, server) => mount(hub, app, server) },
+    publish(text) {
+      hub.lastPublishMs = performance.now()
+      hub.app?.publish(options.path, text, false)
+    },
+    get size() {
+      return hub.connections.size
+    },
+    openOf: (userId) => hub.byUser.get(userId)?.size ?? 0,
+    closeUser: (userId, code, reason) => closeAll(hub.byUser.get(userId) ?? [], code, reason),
+    closeWhere(isMeant, code, reason) {
+      const meant = [...hub.connections].filter(({ user }) => isMeant(user))
+      return closeAll(meant, code, reason)
+    },
+  }
+}
+
+function checkIdleTimeout(seconds: number): void {
+  const isKnown = Number.isInteger(seconds) && (seconds === 0 || (seconds >= 8 && seconds <= 960))
+  if (!isKnown) throw new RangeError(`idle timeout of ${seconds} s is neither 0 nor in 8..960`)
+}
+
+function closeAll<User>(
+  connections: Iterable<LiveConnection<User>>,
+  code: number,
+  reason: string,
+): number {
+  // closing takes the connection out of the set that is walked
+  const list = [...connections]
+  for (const connection of list) connection.close(code, reason)
+  return list.length
+}
+
+function mount<User>(hub: Hub<User>, app: UwsApp, server: WebSocketServer): MountedWebSocket {
+  hub.app = app
+  app.ws<Upgraded<User>>(hub.options.path, toBehavior(hub, server))
+  const timer = startKeepalive(hub)
+  return {
+    close() {
+      clearInterval(timer)
+      hub.app = null
+      closeAll(hub.connections, GOING_AWAY, 'server is stopping')
+    },
+  }
+}
+
+function toBehavior<User>(
+  hub: Hub<User>,
+  server: WebSocketServer,
+): UwsWebSocketBehavior<Upgraded<User>> {
+  const { limits, options } = hub
+  return {
+    compression: 0,
+    maxPayloadLength: limits.messageBytes,
+    idleTimeout: limits.idleTimeoutS,
+    maxBackpressure: limits.backpressureBytes,
+    closeOnBackpressureLimit: true,
+    sendPingsAutomatically: true,
+    upgrade(res, req, context) {
+      try {
+        const { key, protocol, upgraded } = toUpgrade(hub, server, res, req)
+        res.upgrade(upgraded, key, protocol, '', context)
+      } catch (error) {
+        refuseUpgrade(server.begin(res), error)
+      }
+    },
+    open(socket) {
+      const upgraded = socket.getUserData()
+      if (upgraded.kind === 'refused') {
+        socket.end(upgraded.code, upgraded.reason)
+        return
+      }
+      const { connection } = upgraded
+      connection.attach(socket)
+      enrol(hub, connection)
+      guard(hub, server.log, connection, async () => {
+        await options.onOpen?.(connection)
+        connection.subscribe(options.path)
+      })
+    },
+    message(socket, message, isBinary) {
+      const upgraded = socket.getUserData()
+      if (upgraded.kind === 'refused') return
+      const { connection } = upgraded
+      connection.touch()
+      if (isBinary) {
+        connection.close(UNSUPPORTED_DATA, 'text messages only')
+        return
+      }
+      const text = Buffer.from(message).toString('utf8')
+      if (text === 'ping') connection.send('pong')
+      if (text === 'ping' || text === 'pong') return
+      guard(hub, server.log, connection, async () => options.onMessage?.(connection, text))
+    },
+    close(socket, code) {
+      const upgraded = socket.getUserData()
+      if (upgraded.kind === 'refused') return
+      upgraded.connection.detach()
+      strike(hub, upgraded.connection)
+      notifyClose(hub, server.log, upgraded.connection, code)
+    },
+  }
+}
+
+interface UpgradePlan<User> {
+  readonly key: string
+  /** '' when the client offered none */
+  readonly protocol: string
+  readonly upgraded: Upgraded<User>
+}
+
+/** @throws AppError when this is no proper opening of a WebSocket: answered over HTTP */
+function toUpgrade<User>(
+  hub: Hub<User>,
+  server: WebSocketServer,
+  res: UwsResponse,
+  req: UwsRequest,
+): UpgradePlan<User> {
+  const headers = HeaderBag.from(req)
+  const queryText = req.getQuery() ?? ''
+  if (headers.bytes + queryText.length > server.headBytes) {
+    throw new AppError('headers_too_large', `request head exceeds ${server.headBytes} bytes`)
+  }
+  checkHandshake(headers)
+  const protocols = splitList(headers.all('sec-websocket-protocol'))
+  const socketAddress = formatAddress(new Uint8Array(res.getRemoteAddress()))
+  const upgraded = decide(hub, server, {
+    headers,
+    query: new URLSearchParams(queryText),
+    cookies: parseCookies(headers.all('cookie').join('; ')),
+    ip: server.clientAddress(socketAddress, headers.all('x-forwarded-for')),
+    protocols,
+  })
+  const key = headers.first('sec-websocket-key') ?? ''
+  return { key, protocol: chooseProtocol(protocols), upgraded }
+}
+
+/** Without the `upgrade` token the library opens a socket whose end it never reports. */
+function checkHandshake(headers: HeaderBag): void {
+  const framing = readFraming(headers)
+  if (framing.kind === 'invalid') throw new AppError('bad_request', framing.reason)
+  const connection = splitList(headers.all('connection')).map((token) => token.toLowerCase())
+  const isUpgrade =
+    framing.kind === 'none' &&
+    connection.includes('upgrade') &&
+    headers.first('upgrade')?.toLowerCase() === 'websocket' &&
+    headers.first('sec-websocket-version') === '13'
+  if (!isUpgrade) throw new AppError('upgrade_required', 'this path speaks WebSocket 13 only')
+}
+
+const splitList = (values: readonly string[]): string[] =>
+  values
+    .join(',')
+    .split(',')
+    .map((value) => value.trim())
+    .filter((value) => value !== '')
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
+/**
+ * Clients insist on an answer to what they offer. Another offer than the one that carries the
+ * token is preferred, which keeps the token out of replies and their logs.
+ */
+export function chooseProtocol(offered: readonly string[]): string {
+  const usable = offered.filter((protocol) => TOKEN.test(protocol))
+  return usable.find((protocol) => !protocol.startsWith('jwt.')) ?? usable[0] ?? ''
+}
+
+function decide<User>(hub: Hub<User>, server: WebSocketServer, head: UpgradeHead): Upgraded<User> {
+  const { options, limits } = hub
+  const refuse = (code: number, reason: string): Upgraded<User> => ({
+    kind: 'refused',
+    code,
+    reason: cutReason(reason),
+  })
+  if (server.isDraining()) return refuse(GOING_AWAY, 'server is stopping')
+  const origin = head.headers.first('origin')
+  const host = head.headers.first('host') ?? ''
+  try {
+    if (origin !== undefined && options.allowOrigin?.(origin, host) === false) {
+      return refuse(POLICY_VIOLATION, 'origin not allowed')
+    }
+    const verdict = options.authenticate(head)
+    if (verdict.kind === 'refused') return refuse(POLICY_VIOLATION, verdict.reason)
+    const isFull =
+      hub.connections.size >= limits.connections ||
+      (hub.byIp.get(head.ip) ?? 0) >= limits.connectionsPerIp
+    if (isFull) return refuse(POLICY_VIOLATION, 'too many connections')
+    const { user, expiresAtMs = null } = verdict
+    return { kind: 'accepted', connection: new LiveConnection(user, head.ip, expiresAtMs) }
+  } catch (error) {
+    server.log.error({ err: error, path: options.path }, 'WebSocket authentication failed')
+    return refuse(INTERNAL_ERROR, 'internal error')
+  }
+}
+
+function refuseUpgrade(exchange: Exchange, error: unknown): void {
+  if (!(error instanceof AppError)) {
+    exchange.fail(error)
+    return
+  }
+  const headers = { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' }
+  const isHandshake = error.code === 'upgrade_required'
+  exchange.reply({ ...toErrorReply(error), close: true, ...(isHandshake ? { headers } : {}) })
+}
+
+function enrol<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
+  const userId = hub.options.userId(connection.user)
+  const own = hub.byUser.get(userId) ?? new Set()
+  hub.byUser.set(userId, own.add(connection))
+  hub.byIp.set(connection.ip, (hub.byIp.get(connection.ip) ?? 0) + 1)
+  hub.connections.add(connection)
+}
+
+function strike<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
+  if (!hub.connections.delete(connection)) return
+  const userId = hub.options.userId(connection.user)
+  const own = hub.byUser.get(userId)
+  own?.delete(connection)
+  if (own?.size === 0) hub.byUser.delete(userId)
+  const open = (hub.byIp.get(connection.ip) ?? 1) - 1
+  if (open === 0) hub.byIp.delete(connection.ip)
+  else hub.byIp.set(connection.ip, open)
+}
+
+/** A hook that throws costs its own connection and nothing else. */
+function guard<User>(
+  hub: Hub<User>,
+  log: EdgeLog,
+  connection: LiveConnection<User>,
+  hook: () => Promise<void>,
+): void {
+  hook().catch((error: unknown) => {
+    log.error({ err: error, path: hub.options.path }, 'WebSocket hook failed')
+    connection.close(INTERNAL_ERROR, 'internal error')
+  })
+}
+
+function notifyClose<User>(
+  hub: Hub<User>,
+  log: EdgeLog,
+  connection: LiveConnection<User>,
+  code: number,
+): void {
+  try {
+    hub.options.onClose?.(connection, code)
+  } catch (error) {
+    log.error({ err: error, path: hub.options.path }, 'WebSocket hook failed')
+  }
+}
+
+function startKeepalive<User>(hub: Hub<User>): NodeJS.Timeout {
+  const { keepaliveMs } = hub.limits
+  const timer = setInterval(
+    () => {
+      for (const connection of hub.connections) keepAlive(hub, connection)
+    },
+    Math.min(Math.max(keepaliveMs / 8, 20), 1000),
+  )
+  return timer.unref()
+}
+
+function keepAlive<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
+  const { expiresAtMs } = connection
+  if (expiresAtMs !== null && Date.now() >= expiresAtMs) {
+    connection.close(POLICY_VIOLATION, 'token expired')
+    return
+  }
+  const silentMs = performance.now() - Math.max(connection.activeMs, hub.lastPublishMs)
+  if (silentMs >= hub.limits.keepaliveMs) connection.send('ping')
+}
