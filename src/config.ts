@@ -184,7 +184,11 @@ const SETTINGS = {
   clickhousePassword: secret('CLICKHOUSE_PASSWORD', 0, 'its password'),
   clickhouseDatabase: text('CLICKHOUSE_DATABASE', 'logs', 'database, made when missing'),
   clickhouseCaFile: text('CLICKHOUSE_CA_FILE', '', 'PEM file with the CA of the remote server'),
-  redisUrl: url('REDIS_URL', ['redis:', 'rediss:'], 'state shared by instances; unset = in-process'),
+  redisUrl: url(
+    'REDIS_URL',
+    ['redis:', 'rediss:'],
+    'state shared by instances; unset = in-process',
+  ),
   redisPrefix: text('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
   jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = made once and kept in DATA_DIR'),
@@ -236,7 +240,12 @@ const SETTINGS = {
     [1_000, 100_000_000],
     'messages remembered for deduplication; 40 bytes each',
   ),
-  retentionDays: integer('RETENTION_DAYS', 90, [1, 3650], 'events are dropped this long after arrival'),
+  retentionDays: integer(
+    'RETENTION_DAYS',
+    90,
+    [1, 3650],
+    'events are dropped this long after arrival',
+  ),
   maxMessageBytes: integer(
     'MAX_MESSAGE_BYTES',
     256 * 1024,
@@ -296,8 +305,14 @@ function checkCombinations(config: Config): void {
     'COOKIE_SAMESITE=None needs COOKIE_SECURE=true: browsers drop such cookies otherwise',
   )
   if (config.nodeEnv !== 'production') return
-  refuse(!config.cookieSecure, 'COOKIE_SECURE=false is unsafe with NODE_ENV=production; set it to true')
-  refuse(config.jwtSecret === null, 'JWT_SECRET is required with NODE_ENV=production (32+ characters)')
+  refuse(
+    !config.cookieSecure,
+    'COOKIE_SECURE=false is unsafe with NODE_ENV=production; set it to true',
+  )
+  refuse(
+    config.jwtSecret === null,
+    'JWT_SECRET is required with NODE_ENV=production (32+ characters)',
+  )
   refuse(
     config.webhookEnabled && config.webhookSecret === null,
     'WEBHOOK_SECRET is required with NODE_ENV=production (16+ characters), or set WEBHOOK_ENABLED=false',

@@ -74,11 +74,15 @@ export function toHeaderValue(text: string): string {
   return text.replace(UNSAFE, '')
 }
 
-/** @param defaultRetryS seconds, for an error that may be retried but does not say when */
-export function toErrorReply(error: AppError, defaultRetryS = 1): Reply {
-  const { retry, status } = ERRORS[error.code]
-  const retryAfterS = error.retryAfterS ?? (retry && status !== 408 ? defaultRetryS : null)
-  const json = toEnvelope(error)
-  if (retryAfterS === null) return { status: error.status, json }
-  return { status: error.status, json, headers: { 'Retry-After': String(retryAfterS) } }
+/** Seconds after which a client may try again when the error does not say. */
+const DEFAULT_RETRY_S = 1
+
+export function toErrorReply(error: AppError): Reply {
+  const { status, code } = error
+  const headers: Record<string, string> = {}
+  const isBusy = ERRORS[code].retry && status !== 408
+  const retryAfterS = error.retryAfterS ?? (isBusy ? DEFAULT_RETRY_S : null)
+  if (retryAfterS !== null) headers['Retry-After'] = String(Math.max(1, Math.ceil(retryAfterS)))
+  if (code === 'unauthorized' || code === 'token_expired') headers['WWW-Authenticate'] = 'Bearer'
+  return { status, json: toEnvelope(error), headers }
 }

@@ -17,6 +17,8 @@ export interface EdgeRoute extends Routable {
   readonly id: string
   /** largest body; 0 when the route takes none (a small one is then read and ignored) */
   readonly bodyBytes: number
+  /** the error for a larger body; `body_too_large` when absent */
+  readonly oversizeCode?: 'body_too_large' | 'file_too_large'
   /** overrides the server's deadline for the handler; ms */
   readonly handlerTimeoutMs?: number
   /**

@@ -283,15 +283,20 @@ function admit(exchange: Exchange, route: EdgeRoute, request: Request): void {
   const admission = route.admit(request)
   if (admission instanceof Promise) {
     admission.then(
-      (late) => proceed(exchange, late, request),
+      (late) => proceed(exchange, late, { route, request }),
       (error: unknown) => exchange.fail(error),
     )
     return
   }
-  proceed(exchange, admission, request)
+  proceed(exchange, admission, { route, request })
 }
 
-function proceed(exchange: Exchange, admission: Admission, request: Request): void {
+interface Routed {
+  readonly route: EdgeRoute
+  readonly request: Request
+}
+
+function proceed(exchange: Exchange, admission: Admission, { route, request }: Routed): void {
   if (!exchange.isOpen) return
   if (admission.kind === 'refused') {
     exchange.reply(admission.reply)
@@ -304,7 +309,7 @@ function proceed(exchange: Exchange, admission: Admission, request: Request): vo
   }
   exchange.reader.whenSettled((outcome) => {
     if (outcome.kind !== 'complete') {
-      exchange.fail(toRefusal(outcome))
+      exchange.fail(toRefusal(outcome, route))
       return
     }
     request.body = outcome.body
@@ -312,13 +317,16 @@ function proceed(exchange: Exchange, admission: Admission, request: Request): vo
   })
 }
 
-function toRefusal(outcome: Exclude<BodyOutcome, { kind: 'complete' }>): AppError {
+function toRefusal(
+  outcome: Exclude<BodyOutcome, { kind: 'complete' }>,
+  { oversizeCode = 'body_too_large' }: EdgeRoute,
+): AppError {
   if (outcome.kind === 'over_budget') {
     return new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 })
   }
   const { limitBytes } = outcome
   const details = { limit_bytes: limitBytes }
-  return new AppError('body_too_large', `the body exceeds ${limitBytes} bytes`, { details })
+  return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })
 }
 
 /** @param handle may throw, now or later */

@@ -1,0 +1,199 @@
+import { OptionalKind } from '@sinclair/typebox'
+import type { Static, TObject, TOptional, TSchema } from '@sinclair/typebox'
+import type { Cookie } from '../edge/cookies.js'
+import type { RequestHead } from '../edge/request.js'
+import type { RouteMethod } from '../edge/router.js'
+import type { MultipartFile } from '../edge/multipart.js'
+import type { ErrorCode } from '../model/errors.js'
+
+/** Each role may do what the roles before it may. */
+export const ROLES = ['viewer', 'manager', 'admin', 'superadmin'] as const
+export type Role = (typeof ROLES)[number]
+
+/** Who calls, after the token has been checked. */
+export interface Principal {
+  readonly userId: string
+  readonly role: Role
+  /** where the token came from; a cookie is sent by browsers on their own, so its origin matters */
+  readonly via: 'bearer' | 'cookie'
+}
+
+type Access = Role | 'public'
+type SuccessStatus = 200 | 201 | 202 | 204
+
+/** A multipart/form-data body. */
+export interface MultipartBody<F extends TObject = TObject> {
+  readonly kind: 'multipart'
+  /** text fields, coerced like a query string */
+  readonly fields: F
+  /** names of the file fields, each required once */
+  readonly files: readonly string[]
+  /** largest file; above it `file_too_large` */
+  readonly fileBytes: number
+}
+
+export const multipart = <F extends TObject>(
+  body: Omit<MultipartBody<F>, 'kind'>,
+): MultipartBody<F> => ({ kind: 'multipart', ...body })
+
+type BodySchema = TSchema | MultipartBody | null
+
+type BodyOf<B extends BodySchema> =
+  B extends MultipartBody<infer F>
+    ? {
+        readonly fields: Static<F>
+        readonly files: Readonly<Record<string, MultipartFile>>
+      }
+    : B extends TOptional<infer S>
+      ? Static<S> | null
+      : B extends TSchema
+        ? Static<B>
+        : null
+
+/** What a handler works on: checked, and nothing of the socket. */
+export interface RouteInput<
+  Q extends TObject,
+  P extends TObject,
+  B extends BodySchema,
+  A extends Access,
+> {
+  readonly query: Static<Q>
+  readonly params: Static<P>
+  readonly body: BodyOf<B>
+  /** on a public route null when the caller shows no valid token */
+  readonly principal: A extends 'public' ? Principal | null : Principal
+  readonly head: RequestHead
+  /** aborted when the client leaves or the deadline passes */
+  readonly signal: AbortSignal
+}
+
+/** A reply that needs more than its body. */
+export class RouteReply<T> {
+  readonly body: T
+  readonly status: number | null
+  readonly headers: Readonly<Record<string, string>>
+  readonly cookies: readonly Cookie[]
+
+  constructor(body: T, extras: ReplyExtras = {}) {
+    this.body = body
+    this.status = extras.status ?? null
+    this.headers = extras.headers ?? {}
+    this.cookies = extras.cookies ?? []
+  }
+}
+
+interface ReplyExtras {
+  /** instead of the route's own; must be among its `alsoStatuses` */
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly cookies?: readonly Cookie[]
+}
+
+interface RouteFacts {
+  /** names the route in metrics, logs and OpenAPI; camelCase, unique */
+  readonly id: string
+  readonly method: RouteMethod
+  readonly path: string
+  readonly summary: string
+  readonly description?: string
+  /** heading in the docs; the first path segment below /api when absent */
+  readonly tag?: string
+  /** the name of a rate limit; counted per user, on public routes per client address */
+  readonly limit: 'none' | (string & {})
+  /** largest body; 0 when `body` is null */
+  readonly bodyBytes: number
+  readonly status: SuccessStatus
+  /** further statuses that carry the reply's schema */
+  readonly alsoStatuses?: readonly number[]
+  /** what `handle` may throw; those implied by role, limit and schemas are added by themselves */
+  readonly errors: readonly ErrorCode[]
+  /** media type of a reply that is text and not JSON */
+  readonly produces?: string
+  /** overrides the server's deadline; ms */
+  readonly handlerTimeoutMs?: number
+  readonly examples?: { readonly body?: unknown; readonly reply?: unknown }
+}
+
+interface RouteDefinition<
+  Services,
+  Q extends TObject,
+  P extends TObject,
+  B extends BodySchema,
+  R extends TSchema,
+  A extends Access,
+> extends RouteFacts {
+  readonly role: A
+  readonly query: Q
+  readonly params?: P
+  readonly body: B
+  readonly reply: R
+  readonly handle: (
+    input: RouteInput<Q, P, B, A>,
+    services: Services,
+  ) => HandlerResult<Static<R>> | Promise<HandlerResult<Static<R>>>
+}
+
+type HandlerResult<T> = T | RouteReply<T>
+
+/** A route whose input types are behind it; what the API and the OpenAPI document work on. */
+export interface ApiRoute<Services> extends RouteFacts {
+  readonly role: Access
+  readonly query: TObject
+  readonly params: TObject | null
+  readonly body: BodySchema
+  readonly reply: TSchema
+  readonly handle: (input: CheckedInput, services: Services) => unknown
+}
+
+/** Input that has passed the route's schemas. */
+export interface CheckedInput {
+  readonly query: unknown
+  readonly params: unknown
+  readonly body: unknown
+  readonly principal: Principal | null
+  readonly head: RequestHead
+  readonly signal: AbortSignal
+}
+
+/** Gives the `route` function for one set of services: `const route = routeFor<Services>()`. */
+export function routeFor<Services>() {
+  return function route<
+    Q extends TObject,
+    P extends TObject,
+    B extends BodySchema,
+    R extends TSchema,
+    A extends Access,
+  >(definition: RouteDefinition<Services, Q, P, B, R, A>): ApiRoute<Services> {
+    checkDefinition(definition)
+    const { handle, params = null, ...rest } = definition
+    return {
+      ...rest,
+      params,
+      // the schemas have checked the input against the very types named here
+      handle: (input, services) => handle(input as RouteInput<Q, P, B, A>, services),
+    }
+  }
+}
+
+interface Checkable extends RouteFacts {
+  readonly params?: TObject
+  readonly body: BodySchema
+}
+
+function checkDefinition({ id, path, params, body, bodyBytes }: Checkable): void {
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
+  const declared = Object.keys(params?.properties ?? {})
+  if (inPath.join() !== declared.join()) {
+    throw new Error(
+      `bug: route ${id} has parameters ${inPath.join()} but declares ${declared.join()}`,
+    )
+  }
+  if ((body === null) !== (bodyBytes === 0)) {
+    throw new Error(`bug: route ${id} has bodyBytes ${bodyBytes}, which does not fit its body`)
+  }
+}
+
+export const isMultipart = (body: BodySchema): body is MultipartBody =>
+  body !== null && body['kind'] === 'multipart'
+
+export const isOptional = (schema: TSchema): boolean => OptionalKind in schema

@@ -1,0 +1,161 @@
+import { Ajv } from 'ajv'
+import type { ErrorObject, ValidateFunction } from 'ajv'
+import addFormatsModule from 'ajv-formats'
+import type { TObject, TSchema } from '@sinclair/typebox'
+import { AppError } from '../model/errors.js'
+
+/** One wrong field; `path` is dotted, '' is the whole. Never holds what the client sent. */
+export interface FieldError {
+  readonly in: 'path' | 'query' | 'body'
+  readonly path: string
+  readonly message: string
+}
+
+/** Compiles schemas once, at start. */
+export interface Validator {
+  /** Coerces text to the schema's types and fills in defaults; lists may be repeated or comma-joined. */
+  texts(place: FieldError['in'], schema: TObject): TextCheck
+  /** Takes the value as it is; fields the schema does not name are errors. */
+  json(schema: TSchema): JsonCheck
+}
+
+/** @returns the typed values, having added what is wrong to `errors` */
+export type TextCheck = (values: TextSource, errors: FieldError[]) => unknown
+/** Adds what is wrong to `errors`. */
+type JsonCheck = (value: unknown, errors: FieldError[]) => void
+
+/** Where named texts come from: a query string, path parameters, form fields. */
+export interface TextSource {
+  getAll(name: string): readonly string[]
+}
+
+/** More would help nobody, and a hostile body could have thousands. */
+const MAX_ERRORS = 100
+
+const addFormats = addFormatsModule.default
+
+export function createValidator(): Validator {
+  const options = {
+    allErrors: true,
+    strict: true,
+    strictTypes: false,
+    strictRequired: false,
+    verbose: true,
+  }
+  const texts = new Ajv({ ...options, coerceTypes: true, useDefaults: true })
+  const bodies = new Ajv(options)
+  addFormats(texts)
+  addFormats(bodies)
+  return {
+    texts(place, schema) {
+      const check = texts.compile(schema)
+      const lists = listNames(schema)
+      return (values, errors) => {
+        const raw = gather(schema, lists, { values, place, errors })
+        if (!check(raw)) errors.push(...toFieldErrors(check, place))
+        return raw
+      }
+    },
+    json(schema) {
+      const check = bodies.compile(closeObjects(schema))
+      return (value, errors) => {
+        if (!check(value)) errors.push(...toFieldErrors(check, 'body'))
+      }
+    },
+  }
+}
+
+/** @throws AppError validation_error when there is any error */
+export function throwOnErrors(errors: readonly FieldError[]): void {
+  if (errors.length === 0) return
+  const names = errors.slice(0, 5).map(({ path }) => (path === '' ? 'body' : path))
+  const more = errors.length > names.length ? ', …' : ''
+  const details = { errors: errors.slice(0, MAX_ERRORS) }
+  throw new AppError('validation_error', `invalid: ${names.join(', ')}${more}`, { details })
+}
+
+function listNames(schema: TObject): ReadonlySet<string> {
+  const entries = Object.entries(schema.properties)
+  return new Set(entries.filter(([, { type }]) => type === 'array').map(([name]) => name))
+}
+
+interface GatherContext {
+  readonly values: TextSource
+  readonly place: FieldError['in']
+  readonly errors: FieldError[]
+}
+
+/** Only names the schema knows are looked at: a parameter nobody declared is ignored. */
+function gather(
+  schema: TObject,
+  lists: ReadonlySet<string>,
+  { values, place, errors }: GatherContext,
+): Record<string, unknown> {
+  const raw: Record<string, unknown> = {}
+  for (const name of Object.keys(schema.properties)) {
+    const given = values.getAll(name)
+    if (given.length === 0) continue
+    if (lists.has(name)) {
+      const items = given.flatMap((text) => text.split(',')).filter((text) => text !== '')
+      if (items.length > 0) raw[name] = items
+      continue
+    }
+    if (given.length > 1) errors.push({ in: place, path: name, message: 'given more than once' })
+    raw[name] = given[0]
+  }
+  return raw
+}
+
+/** Objects that do not say whether they take other fields take none. */
+function closeObjects<T>(schema: T): T {
+  if (Array.isArray(schema)) return schema.map(closeObjects) as T
+  if (typeof schema !== 'object' || schema === null) return schema
+  const copy: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(schema)) {
+    // parts of an intersection each see the whole object and must not refuse each other's fields
+    const isLeft = key === 'allOf' || key === 'const' || key === 'enum' || key === 'default'
+    copy[key] = isLeft ? value : closeObjects(value)
+  }
+  if (copy['type'] === 'object' && 'properties' in copy) copy['additionalProperties'] ??= false
+  return copy as T
+}
+
+function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldError[] {
+  const all = check.errors ?? []
+  const unions = all.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')
+  const isInUnion = ({ schemaPath }: ErrorObject): boolean =>
+    unions.some((union) => schemaPath.startsWith(`${union.schemaPath}/`))
+  return all
+    .filter((error) => !isInUnion(error))
+    .map((error) => ({ in: place, path: toPath(error), message: toMessage(error) }))
+}
+
+/** `/event_ids/3` → `event_ids.3`; a missing or surplus field is named itself. */
+function toPath({ instancePath, params }: ErrorObject): string {
+  const steps = instancePath.split('/').slice(1)
+  const named: unknown = params['missingProperty'] ?? params['additionalProperty']
+  if (typeof named === 'string') steps.push(named.slice(0, 128))
+  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~')).join('.')
+}
+
+function toMessage({ keyword, params, message, schema }: ErrorObject): string {
+  switch (keyword) {
+    case 'required':
+      return 'is required'
+    case 'additionalProperties':
+      return 'is not a known field'
+    case 'enum':
+      return `must be one of ${String(params['allowedValues'])}`
+    case 'anyOf':
+    case 'oneOf':
+      return describeUnion(schema)
+    default:
+      return message ?? 'is invalid'
+  }
+}
+
+function describeUnion(schema: unknown): string {
+  const constants = Array.isArray(schema) ? schema.map((one) => Object(one).const) : []
+  if (constants.length === 0 || constants.includes(undefined)) return 'has none of the known forms'
+  return `must be one of ${constants.join(',')}`
+}

@@ -1,0 +1,112 @@
+import { AppError } from '../model/errors.js'
+import type { Uws, UwsPart } from './uws.js'
+
+export interface MultipartFile {
+  /** the form field */
+  readonly name: string
+  /** as the client says; never a path to be trusted */
+  readonly filename: string
+  /** media type as the client says; '' when it says none */
+  readonly type: string
+  /** an ArrayBuffer of its own, of exactly its size */
+  readonly data: Uint8Array<ArrayBuffer>
+}
+
+export interface MultipartForm {
+  /** the last of equal names wins, as it does in a browser's FormData.set */
+  readonly fields: Readonly<Record<string, string>>
+  readonly files: readonly MultipartFile[]
+}
+
+export interface MultipartLimits {
+  /** largest file */
+  readonly fileBytes: number
+  /** largest text field */
+  readonly fieldBytes: number
+  /** parts of both kinds */
+  readonly parts: number
+}
+
+const TYPE = /^multipart\/form-data\s*;/i
+const BOUNDARY = /;\s*boundary=(?:"([\w'()+,\-./:=? ]{1,70})"|([\w'()+,\-./:=?]{1,70}))/i
+
+/**
+ * Takes a multipart/form-data body apart.
+ *
+ * @throws AppError unsupported_media_type for another content type, file_too_large, and
+ *   validation_error for a body that is broken, truncated or beyond a limit
+ */
+export function parseMultipart(
+  uws: Uws,
+  body: Uint8Array<ArrayBuffer>,
+  contentType: string,
+  limits: MultipartLimits,
+): MultipartForm {
+  const match = BOUNDARY.exec(contentType)
+  const boundary = match?.[1] ?? match?.[2]
+  if (!TYPE.test(contentType) || boundary === undefined) {
+    throw new AppError('unsupported_media_type', 'the body must be multipart/form-data')
+  }
+  // the library's parser knows neither quotes nor other parameters around the boundary
+  const parts = uws.addon.getParts(body, `multipart/form-data; boundary=${boundary}`) ?? []
+  if (parts.length > limits.parts) throw invalidForm(`the form has more than ${limits.parts} parts`)
+  checkComplete(body, boundary, parts.length)
+  return toForm(parts, limits)
+}
+
+/** The parser gives what it could read and is silent about the rest: delimiters are counted here. */
+function checkComplete(body: Uint8Array<ArrayBuffer>, boundary: string, parts: number): void {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const delimiter = `--${boundary}`
+  let count = bytes.subarray(0, delimiter.length).toString('latin1') === delimiter ? 1 : 0
+  let at = bytes.indexOf(`\r\n${delimiter}`)
+  let last = count === 1 ? 0 : -1
+  while (at !== -1 && count <= parts + 1) {
+    count++
+    last = at + 2
+    at = bytes.indexOf(`\r\n${delimiter}`, last)
+  }
+  const after = last + delimiter.length
+  const isClosed = last !== -1 && bytes.toString('latin1', after, after + 2) === '--'
+  if (parts === 0 || !isClosed || count !== parts + 1) {
+    throw invalidForm('the form is broken or incomplete')
+  }
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true })
+
+function toForm(parts: readonly UwsPart[], limits: MultipartLimits): MultipartForm {
+  const fields = new Map<string, string>()
+  const files: MultipartFile[] = []
+  for (const { name, filename, type = '', data } of parts) {
+    if (typeof name !== 'string' || name === '') throw invalidForm('a part of the form has no name')
+    if (filename === undefined) {
+      fields.set(name, toText(name, data, limits.fieldBytes))
+      continue
+    }
+    if (data.byteLength > limits.fileBytes) throw tooLarge(data.byteLength, limits.fileBytes)
+    files.push({ name, filename, type, data: new Uint8Array(data) })
+  }
+  return { fields: Object.fromEntries(fields), files }
+}
+
+function toText(name: string, data: ArrayBuffer, limitBytes: number): string {
+  if (data.byteLength > limitBytes) {
+    throw invalidForm(`field ${name.slice(0, 64)} is longer than ${limitBytes} bytes`)
+  }
+  try {
+    return UTF8.decode(data)
+  } catch {
+    throw invalidForm(`field ${name.slice(0, 64)} is not UTF-8 text`)
+  }
+}
+
+function tooLarge(bytes: number, limitBytes: number): AppError {
+  const details = { limit_bytes: limitBytes }
+  return new AppError('file_too_large', `file of ${bytes} bytes exceeds ${limitBytes}`, { details })
+}
+
+function invalidForm(message: string): AppError {
+  const details = { errors: [{ in: 'body', path: '', message }] }
+  return new AppError('validation_error', message, { details })
+}

@@ -1,0 +1,355 @@
+import { Type } from '@sinclair/typebox'
+import t from 'tap'
+import { createApi } from '../../../src/api/api.js'
+import type { ApiOptions } from '../../../src/api/api.js'
+import { RouteReply, multipart, routeFor } from '../../../src/api/route.js'
+import type { Principal } from '../../../src/api/route.js'
+import { AppError } from '../../../src/model/errors.js'
+import { startServer, uws } from '../../support/edge.js'
+
+interface Services {
+  readonly names: string[]
+}
+
+const route = routeFor<Services>()
+const none = Type.Object({})
+
+const listThings = route({
+  id: 'listThings',
+  method: 'GET',
+  path: '/api/things',
+  summary: 'things',
+  role: 'viewer',
+  limit: 'none',
+  bodyBytes: 0,
+  query: Type.Object({
+    limit: Type.Integer({ minimum: 1, maximum: 50, default: 10 }),
+    flag: Type.Optional(Type.Boolean()),
+    severity: Type.Optional(Type.Array(Type.String({ enum: ['ERROR', 'INFO'] }))),
+  }),
+  body: null,
+  reply: Type.Unknown(),
+  status: 200,
+  errors: [],
+  handle: ({ query, principal }, { names }) => ({ query, names, user: principal.userId }),
+})
+
+const createThing = route({
+  id: 'createThing',
+  method: 'POST',
+  path: '/api/things',
+  summary: 'thing',
+  role: 'admin',
+  limit: 'create_limit',
+  bodyBytes: 1024,
+  query: none,
+  body: Type.Object({
+    title: Type.String({ minLength: 1 }),
+    event_ids: Type.Array(Type.Integer()),
+    kind: Type.Optional(Type.Union([Type.Literal('a'), Type.Literal('b')])),
+  }),
+  reply: Type.Object({ title: Type.String() }),
+  status: 201,
+  errors: ['not_found'],
+  handle: ({ body }) =>
+    new RouteReply(
+      { title: body.title },
+      { cookies: [{ name: 'T', value: 'x y', httpOnly: true, sameSite: 'Strict' }] },
+    ),
+})
+
+const getThing = route({
+  id: 'getThing',
+  method: 'GET',
+  path: '/api/things/{id}',
+  summary: 'thing',
+  role: 'viewer',
+  limit: 'none',
+  bodyBytes: 0,
+  query: none,
+  params: Type.Object({ id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }) }),
+  body: null,
+  reply: Type.Object({ id: Type.Integer() }),
+  status: 200,
+  errors: ['not_found'],
+  handle({ params }) {
+    if (params.id === 404) throw new AppError('not_found', 'no', { details: { id: params.id } })
+    if (params.id === 500) throw new Error('a secret path /etc')
+    if (params.id === 503) {
+      throw new AppError('dependency_unavailable', 'down', {
+        details: { dependency: 'clickhouse' },
+      })
+    }
+    if (params.id === 7) return { id: 'seven' } as never
+    return { id: params.id }
+  },
+})
+
+const upload = route({
+  id: 'upload',
+  method: 'POST',
+  path: '/api/upload',
+  summary: 'upload',
+  role: 'public',
+  limit: 'upload_limit',
+  bodyBytes: 4096,
+  query: none,
+  body: multipart({
+    fields: Type.Object({
+      source_name: Type.String({ maxLength: 5 }),
+      n: Type.Optional(Type.Integer()),
+    }),
+    files: ['file'],
+    fileBytes: 1000,
+  }),
+  reply: Type.Unknown(),
+  status: 202,
+  errors: [],
+  handle: ({ body, principal }) => ({
+    name: body.fields.source_name,
+    n: body.fields.n ?? null,
+    bytes: body.files['file']?.data.byteLength,
+    principal,
+  }),
+})
+
+const logout = route({
+  id: 'logout',
+  method: 'POST',
+  path: '/api/logout',
+  summary: 'logout',
+  role: 'public',
+  limit: 'none',
+  bodyBytes: 512,
+  query: none,
+  body: Type.Optional(Type.Object({ token: Type.String() })),
+  reply: Type.Null(),
+  status: 204,
+  errors: [],
+  handle: ({ body }) => new RouteReply(null, { headers: { 'X-Token': body?.token ?? 'none' } }),
+})
+
+const PRINCIPALS: Readonly<Record<string, Principal>> = {
+  viewer: { userId: 'v', role: 'viewer', via: 'bearer' },
+  admin: { userId: 'a', role: 'admin', via: 'bearer' },
+}
+
+function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions<Services>> = {}) {
+  const routes = createApi<Services>({
+    uws,
+    routes: [listThings, createThing, getThing, upload, logout],
+    services: { names: ['x'] },
+    authenticate({ headers, cookies }) {
+      const cookie = cookies.get('ACCESS_TOKEN')
+      if (cookie !== undefined) return { userId: cookie, role: 'admin', via: 'cookie' }
+      const name = headers.first('authorization')?.slice('Bearer '.length) ?? ''
+      return PRINCIPALS[name] ?? new AppError('unauthorized', 'no valid access token')
+    },
+    consume: () => null,
+    checkReplies: true,
+    ...more,
+  })
+  return startServer(test, { routes })
+}
+
+const as = (name: string, more: RequestInit = {}): RequestInit => ({
+  ...more,
+  headers: { authorization: `Bearer ${name}`, 'content-type': 'application/json' },
+})
+const post = (value: unknown, name = 'admin'): RequestInit =>
+  as(name, { method: 'POST', body: typeof value === 'string' ? value : JSON.stringify(value) })
+
+async function detail(reply: Response) {
+  const body: { detail: { code: string; message: string; details: Record<string, unknown> } } =
+    JSON.parse(await reply.text())
+  return { status: reply.status, ...body.detail }
+}
+
+t.test(
+  'query parameters are typed, take defaults, and lists come repeated or by comma',
+  async (t) => {
+    const { url } = start(t)
+    const read = async (query: string) => {
+      const reply = await fetch(`${url}/api/things${query}`, as('viewer'))
+      return (JSON.parse(await reply.text()) as { query: unknown }).query
+    }
+    t.same(await read(''), { limit: 10 })
+    t.same(await read('?limit=7&flag=true&unknown=1'), { limit: 7, flag: true })
+    t.same(await read('?severity=ERROR&severity=INFO'), { limit: 10, severity: ['ERROR', 'INFO'] })
+    t.same(await read('?severity=ERROR,INFO'), { limit: 10, severity: ['ERROR', 'INFO'] })
+    t.same(await read('?severity='), { limit: 10 })
+  },
+)
+
+t.test('every wrong query parameter is named in one 422', async (t) => {
+  const { url } = start(t)
+  const bad = '/api/things?limit=51&flag=maybe&severity=ERROR,NOPE'
+  const error = await detail(await fetch(url + bad, as('viewer')))
+  t.equal(error.status, 422)
+  t.equal(error.code, 'validation_error')
+  t.match(error.details['errors'], [
+    { in: 'query', path: 'limit', message: /50/ },
+    { in: 'query', path: 'flag', message: /boolean/ },
+    { in: 'query', path: 'severity.1', message: 'must be one of ERROR,INFO' },
+  ])
+  const twice = await detail(await fetch(`${url}/api/things?limit=1&limit=2`, as('viewer')))
+  t.match(twice.details['errors'], [{ path: 'limit', message: 'given more than once' }])
+})
+
+t.test('every wrong body field is named, an unknown one too, and nothing is coerced', async (t) => {
+  const { url } = start(t)
+  const send = async (value: unknown) => detail(await fetch(`${url}/api/things`, post(value)))
+  const error = await send({ title: '', event_ids: [1, '2'], kind: 'c', surplus: 1 })
+  t.equal(error.status, 422)
+  t.same((error.details['errors'] as { path: string }[]).map(({ path }) => path).sort(), [
+    'event_ids.1',
+    'kind',
+    'surplus',
+    'title',
+  ])
+  t.match((await send({})).details['errors'], [
+    { path: 'title', message: 'is required' },
+    { path: 'event_ids', message: 'is required' },
+  ])
+  const broken = await send('{"title":')
+  t.match(broken, { status: 422, code: 'validation_error' })
+  t.match(broken.details['errors'], [{ path: '', message: 'body is not valid JSON' }])
+  t.match(await send('"text"'), { status: 422 })
+  t.match(await send(''), { status: 422, details: { errors: [{ message: /required/ }] } })
+})
+
+t.test('a JSON body needs a JSON content type', async (t) => {
+  const { url } = start(t)
+  const send = (type: string) =>
+    fetch(`${url}/api/things`, {
+      method: 'POST',
+      body: Buffer.from('{"title":"x","event_ids":[]}'),
+      headers: { authorization: 'Bearer admin', ...(type === '' ? {} : { 'content-type': type }) },
+    })
+  t.match(await detail(await send('text/plain')), { status: 415, code: 'unsupported_media_type' })
+  t.match(await detail(await send('')), { status: 415 })
+  t.equal((await send('application/json; charset=utf-8')).status, 201)
+  t.equal((await send('application/vnd.api+json')).status, 201)
+})
+
+t.test('a created object comes with its status and its cookies', async (t) => {
+  const { url } = start(t)
+  const reply = await fetch(`${url}/api/things`, post({ title: 'x', event_ids: [] }))
+  t.equal(reply.status, 201)
+  t.equal(reply.headers.get('set-cookie'), 'T=x%20y; Path=/; HttpOnly; SameSite=Strict')
+  t.same(await reply.json(), { title: 'x' })
+})
+
+t.test(
+  'without a token 401, with too small a role 403, before the body is looked at',
+  async (t) => {
+    const { url } = start(t)
+    const anonymous = await fetch(`${url}/api/things`, { method: 'POST', body: 'junk' })
+    t.match(await detail(anonymous), { status: 401, code: 'unauthorized' })
+    t.match(anonymous.headers.get('www-authenticate'), /Bearer/)
+    t.match(await detail(await fetch(`${url}/api/things`, post('junk', 'viewer'))), {
+      status: 403,
+      code: 'forbidden',
+    })
+  },
+)
+
+t.test('path parameters are checked and errors keep their details', async (t) => {
+  const { url, log } = start(t)
+  const get = async (id: string) => detail(await fetch(`${url}/api/things/${id}`, as('viewer')))
+  for (const id of ['abc', '0', '9007199254740993', '-1', '1.5']) {
+    t.match(await get(id), { status: 422, details: { errors: [{ in: 'path', path: 'id' }] } }, id)
+  }
+  t.match(await get('404'), { status: 404, code: 'not_found', details: { id: 404 } })
+  const unexpected = await get('500')
+  t.equal(unexpected.status, 500)
+  t.same(Object.keys(unexpected.details), ['request_id'])
+  t.notMatch(JSON.stringify(unexpected), /secret/)
+  t.equal(log.entries.filter(({ level }) => level === 'error').length, 1, 'logged once')
+  const down = await fetch(`${url}/api/things/503`, as('viewer'))
+  t.match(Number(down.headers.get('retry-after')), 1)
+  t.match(await detail(down), { status: 503, details: { dependency: 'clickhouse' } })
+})
+
+t.test('a reply that breaks its schema is found when replies are checked', async (t) => {
+  const { url } = start(t)
+  t.match(await detail(await fetch(`${url}/api/things/7`, as('viewer'))), { status: 500 })
+})
+
+t.test(
+  'an exceeded limit answers 429 with its name and Retry-After, keyed by user or address',
+  async (t) => {
+    const keys: string[] = []
+    const { url } = start(t, {
+      consume(limit, key) {
+        keys.push(`${limit} ${key}`)
+        return 42
+      },
+    })
+    const limited = await fetch(`${url}/api/things`, post({}))
+    t.equal(limited.headers.get('retry-after'), '42')
+    t.match(await detail(limited), {
+      status: 429,
+      code: 'rate_limited',
+      details: { limit: 'create_limit', retry_after_s: 42 },
+    })
+    t.match(await detail(await fetch(`${url}/api/upload`, { method: 'POST' })), { status: 429 })
+    t.equal((await fetch(`${url}/api/things`, as('viewer'))).status, 200)
+    t.same(keys, ['create_limit user:a', 'upload_limit ip:127.0.0.1'])
+  },
+)
+
+t.test('a form gives its checked fields and its files', async (t) => {
+  const { url } = start(t)
+  const send = (build: (form: FormData) => void) => {
+    const form = new FormData()
+    build(form)
+    return fetch(`${url}/api/upload`, { method: 'POST', body: form })
+  }
+  const file = (bytes: number) => new Blob([new Uint8Array(bytes)])
+  const good = await send((form) => {
+    form.set('source_name', 'abc')
+    form.set('n', '5')
+    form.set('file', file(1000), 'a.csv')
+  })
+  t.equal(good.status, 202)
+  t.same(await good.json(), { name: 'abc', n: 5, bytes: 1000, principal: null })
+  const bad = await detail(await send((form) => form.set('source_name', 'abcdef')))
+  t.equal(bad.status, 422)
+  t.same((bad.details['errors'] as { path: string }[]).map(({ path }) => path).sort(), [
+    'file',
+    'source_name',
+  ])
+  const large = (bytes: number) => async () =>
+    detail(
+      await send((form) => {
+        form.set('source_name', 'abc')
+        form.set('file', file(bytes), 'a.csv')
+      }),
+    )
+  t.match(await large(1001)(), { status: 413, code: 'file_too_large' })
+  t.match(await large(10_000)(), { status: 413, code: 'file_too_large' })
+  const json = await fetch(`${url}/api/upload`, post({}))
+  t.match(await detail(json), { status: 415 })
+})
+
+t.test('an optional body may be absent, and 204 has none', async (t) => {
+  const { url } = start(t)
+  const without = await fetch(`${url}/api/logout`, { method: 'POST' })
+  t.equal(without.status, 204)
+  t.equal(without.headers.get('x-token'), 'none')
+  t.equal(await without.text(), '')
+  const given = await fetch(`${url}/api/logout`, post({ token: 'abc' }))
+  t.equal(given.headers.get('x-token'), 'abc')
+})
+
+t.test('a change by cookie needs an allowed origin when the client names one', async (t) => {
+  const { url } = start(t, { allowOrigin: (origin) => origin === 'https://own.example' })
+  const send = (headers: Record<string, string>) =>
+    fetch(`${url}/api/logout`, { method: 'POST', headers })
+  const cookie = 'ACCESS_TOKEN=u'
+  t.equal((await send({ cookie, origin: 'https://evil.example' })).status, 403)
+  t.equal((await send({ cookie, origin: 'https://own.example' })).status, 204)
+  t.equal((await send({ cookie })).status, 204)
+  t.equal((await send({ origin: 'https://evil.example' })).status, 204, 'no cookie, no risk')
+})
