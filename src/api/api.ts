@@ -6,8 +6,11 @@ import type { EdgeRequest, RequestHead } from '../edge/request.js'
 import type { Admission, EdgeRoute } from '../edge/routes.js'
 import type { Uws } from '../edge/uws.js'
 import { AppError } from '../model/errors.js'
-import { ROLES, RouteReply, isMultipart, isOptional } from './route.js'
-import type { ApiRoute, CheckedInput, MultipartBody, Principal } from './route.js'
+import type { LimitName, LimitSubject } from './auth/limits.js'
+import { isAtLeast } from './auth/roles.js'
+import type { Role } from './auth/roles.js'
+import { RouteReply, isMultipart, isOptional } from './route.js'
+import type { ApiRoute, Caller, CheckedInput, MultipartBody } from './route.js'
 import { createValidator, throwOnErrors } from './validation.js'
 import type { FieldError, TextCheck, Validator } from './validation.js'
 
@@ -15,15 +18,14 @@ export interface ApiOptions<Services> {
   readonly uws: Uws
   readonly routes: readonly ApiRoute<Services>[]
   readonly services: Services
-  /** @returns the error to answer with when the request shows no valid access token */
-  readonly authenticate: (head: RequestHead) => Principal | AppError | Promise<Principal | AppError>
+  /** @throws AppError to answer with when the request shows no valid access token */
+  readonly authenticate: (head: RequestHead) => Caller | Promise<Caller>
   /**
-   * Counts one request against a limit.
+   * Counts one request: on a public route before anything else, otherwise once the user is known.
    *
-   * @param key `user:<id>` or, on public routes, `ip:<address>`
-   * @returns whole seconds to wait when the limit is exceeded, else null
+   * @throws AppError rate_limited
    */
-  readonly consume: (limit: string, key: string) => number | null | Promise<number | null>
+  readonly consume: (limit: LimitName, subject: LimitSubject) => Promise<void>
   /**
    * Asked for requests that change something and carry a cookie but no bearer token, when the
    * client names an origin; needed with SameSite=None. Absent allows all.
@@ -44,6 +46,14 @@ interface CompiledRoute<Services> {
 
 type BodyParser = (request: EdgeRequest, errors: FieldError[]) => unknown
 
+const METHODS = {
+  get: 'GET',
+  post: 'POST',
+  put: 'PUT',
+  patch: 'PATCH',
+  delete: 'DELETE',
+} as const
+
 /** @throws Error when a schema cannot be compiled: a fault of the program, found at start */
 export function createApi<Services>(options: ApiOptions<Services>): EdgeRoute[] {
   const validator = createValidator()
@@ -52,7 +62,7 @@ export function createApi<Services>(options: ApiOptions<Services>): EdgeRoute[] 
     const { id, method, path, bodyBytes, handlerTimeoutMs } = route
     return {
       id,
-      method,
+      method: METHODS[method],
       path,
       bodyBytes,
       oversizeCode: isMultipart(route.body) ? 'file_too_large' : 'body_too_large',
@@ -83,46 +93,47 @@ async function admit<Services>(
   head: RequestHead,
 ): Promise<Admission> {
   const { route } = compiled
-  if (route.role === 'public') await countRequest(route.limit, `ip:${head.ip}`, options)
-  const caller = await options.authenticate(head)
-  if (caller instanceof AppError && route.role !== 'public') throw caller
-  const principal = caller instanceof AppError ? null : caller
-  if (principal !== null) checkRole(route, principal)
-  checkOrigin(route, principal, options, head)
-  if (route.role !== 'public' && principal !== null) {
-    await countRequest(route.limit, `user:${principal.userId}`, options)
+  const { limit, role } = route
+  if (role === 'public' && limit !== 'none') await options.consume(limit, { address: head.ip })
+  const caller = await findCaller(role, options, head)
+  if (caller !== null && role !== 'public') checkRole(role, caller)
+  checkOrigin(route, caller, options, head)
+  if (caller !== null && role !== 'public' && limit !== 'none') {
+    await options.consume(limit, { address: head.ip, userId: caller.userId })
   }
   return {
     kind: 'admitted',
-    handle: (request) => answer(compiled, options.services, principal, request),
+    handle: (request) => answer(compiled, options.services, caller, request),
   }
 }
 
-async function countRequest<Services>(
-  limit: string,
-  key: string,
-  { consume }: ApiOptions<Services>,
-): Promise<void> {
-  if (limit === 'none') return
-  const retryAfterS = await consume(limit, key)
-  if (retryAfterS === null) return
-  const details = { limit, retry_after_s: retryAfterS }
-  throw new AppError('rate_limited', 'too many requests', { details, retryAfterS })
+/** @returns null on a public route that is called without a valid token */
+async function findCaller<Services>(
+  role: Role | 'public',
+  { authenticate }: ApiOptions<Services>,
+  head: RequestHead,
+): Promise<Caller | null> {
+  try {
+    return await authenticate(head)
+  } catch (error) {
+    if (role === 'public' && error instanceof AppError && error.status === 401) return null
+    throw error
+  }
 }
 
-function checkRole<Services>({ role }: ApiRoute<Services>, principal: Principal): void {
-  if (role === 'public' || ROLES.indexOf(principal.role) >= ROLES.indexOf(role)) return
-  const details = { required_role: role }
-  throw new AppError('forbidden', `this needs the role ${role}`, { details })
+function checkRole(needed: Role, { role }: Caller): void {
+  if (isAtLeast(role, needed)) return
+  const details = { required_role: needed }
+  throw new AppError('forbidden', `this needs the role ${needed}`, { details })
 }
 
 function checkOrigin<Services>(
   { method }: ApiRoute<Services>,
-  principal: Principal | null,
+  principal: Caller | null,
   { allowOrigin }: ApiOptions<Services>,
   { headers }: RequestHead,
 ): void {
-  if (allowOrigin === undefined || method === 'GET' || principal?.via === 'bearer') return
+  if (allowOrigin === undefined || method === 'get' || principal?.via === 'bearer') return
   const origin = headers.first('origin')
   if (origin === undefined || headers.first('cookie') === undefined) return
   if (allowOrigin(origin, headers.first('host') ?? '')) return
@@ -132,7 +143,7 @@ function checkOrigin<Services>(
 async function answer<Services>(
   { route, query, params, body, checkReply }: CompiledRoute<Services>,
   services: Services,
-  principal: Principal | null,
+  principal: Caller | null,
   request: EdgeRequest,
 ): Promise<Reply> {
   const errors: FieldError[] = []

@@ -5,16 +5,12 @@ import type { RequestHead } from '../edge/request.js'
 import type { RouteMethod } from '../edge/router.js'
 import type { MultipartFile } from '../edge/multipart.js'
 import type { ErrorCode } from '../model/errors.js'
+import type { LimitName } from './auth/limits.js'
+import type { Role } from './auth/roles.js'
+import type { Principal } from './auth/sessions.js'
 
-/** Each role may do what the roles before it may. */
-export const ROLES = ['viewer', 'manager', 'admin', 'superadmin'] as const
-export type Role = (typeof ROLES)[number]
-
-/** Who calls, after the token has been checked. */
-export interface Principal {
-  readonly userId: string
-  readonly role: Role
-  /** where the token came from; a cookie is sent by browsers on their own, so its origin matters */
+/** Who calls, and where the token came from: browsers send a cookie on their own. */
+export interface Caller extends Principal {
   readonly via: 'bearer' | 'cookie'
 }
 
@@ -61,7 +57,7 @@ export interface RouteInput<
   readonly params: Static<P>
   readonly body: BodyOf<B>
   /** on a public route null when the caller shows no valid token */
-  readonly principal: A extends 'public' ? Principal | null : Principal
+  readonly principal: A extends 'public' ? Caller | null : Caller
   readonly head: RequestHead
   /** aborted when the client leaves or the deadline passes */
   readonly signal: AbortSignal
@@ -92,14 +88,14 @@ interface ReplyExtras {
 interface RouteFacts {
   /** names the route in metrics, logs and OpenAPI; camelCase, unique */
   readonly id: string
-  readonly method: RouteMethod
+  readonly method: Lowercase<RouteMethod>
   readonly path: string
   readonly summary: string
   readonly description?: string
   /** heading in the docs; the first path segment below /api when absent */
   readonly tag?: string
-  /** the name of a rate limit; counted per user, on public routes per client address */
-  readonly limit: 'none' | (string & {})
+  /** counted when the caller is known: what the limit counts by must be known then */
+  readonly limit: 'none' | LimitName
   /** largest body; 0 when `body` is null */
   readonly bodyBytes: number
   readonly status: SuccessStatus
@@ -150,7 +146,7 @@ export interface CheckedInput {
   readonly query: unknown
   readonly params: unknown
   readonly body: unknown
-  readonly principal: Principal | null
+  readonly principal: Caller | null
   readonly head: RequestHead
   readonly signal: AbortSignal
 }

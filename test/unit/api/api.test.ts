@@ -3,7 +3,7 @@ import t from 'tap'
 import { createApi } from '../../../src/api/api.js'
 import type { ApiOptions } from '../../../src/api/api.js'
 import { RouteReply, multipart, routeFor } from '../../../src/api/route.js'
-import type { Principal } from '../../../src/api/route.js'
+import type { Caller } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
 import { startServer, uws } from '../../support/edge.js'
 
@@ -16,7 +16,7 @@ const none = Type.Object({})
 
 const listThings = route({
   id: 'listThings',
-  method: 'GET',
+  method: 'get',
   path: '/api/things',
   summary: 'things',
   role: 'viewer',
@@ -36,11 +36,11 @@ const listThings = route({
 
 const createThing = route({
   id: 'createThing',
-  method: 'POST',
+  method: 'post',
   path: '/api/things',
   summary: 'thing',
   role: 'admin',
-  limit: 'create_limit',
+  limit: 'source_create_limit',
   bodyBytes: 1024,
   query: none,
   body: Type.Object({
@@ -60,7 +60,7 @@ const createThing = route({
 
 const getThing = route({
   id: 'getThing',
-  method: 'GET',
+  method: 'get',
   path: '/api/things/{id}',
   summary: 'thing',
   role: 'viewer',
@@ -87,11 +87,11 @@ const getThing = route({
 
 const upload = route({
   id: 'upload',
-  method: 'POST',
+  method: 'post',
   path: '/api/upload',
   summary: 'upload',
   role: 'public',
-  limit: 'upload_limit',
+  limit: 'login_limit',
   bodyBytes: 4096,
   query: none,
   body: multipart({
@@ -115,7 +115,7 @@ const upload = route({
 
 const logout = route({
   id: 'logout',
-  method: 'POST',
+  method: 'post',
   path: '/api/logout',
   summary: 'logout',
   role: 'public',
@@ -129,9 +129,10 @@ const logout = route({
   handle: ({ body }) => new RouteReply(null, { headers: { 'X-Token': body?.token ?? 'none' } }),
 })
 
-const PRINCIPALS: Readonly<Record<string, Principal>> = {
-  viewer: { userId: 'v', role: 'viewer', via: 'bearer' },
-  admin: { userId: 'a', role: 'admin', via: 'bearer' },
+const token = { family: 'f', expiresAtMs: Number.MAX_SAFE_INTEGER }
+const CALLERS: Readonly<Record<string, Caller>> = {
+  viewer: { userId: 'v', role: 'viewer', via: 'bearer', ...token },
+  admin: { userId: 'a', role: 'admin', via: 'bearer', ...token },
 }
 
 function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions<Services>> = {}) {
@@ -141,11 +142,13 @@ function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions
     services: { names: ['x'] },
     authenticate({ headers, cookies }) {
       const cookie = cookies.get('ACCESS_TOKEN')
-      if (cookie !== undefined) return { userId: cookie, role: 'admin', via: 'cookie' }
+      if (cookie !== undefined) return { userId: cookie, role: 'admin', via: 'cookie', ...token }
       const name = headers.first('authorization')?.slice('Bearer '.length) ?? ''
-      return PRINCIPALS[name] ?? new AppError('unauthorized', 'no valid access token')
+      const caller = CALLERS[name]
+      if (caller === undefined) throw new AppError('unauthorized', 'no valid access token')
+      return caller
     },
-    consume: () => null,
+    consume: async () => {},
     checkReplies: true,
     ...more,
   })
@@ -222,7 +225,7 @@ t.test('a JSON body needs a JSON content type', async (t) => {
   const { url } = start(t)
   const send = (type: string) =>
     fetch(`${url}/api/things`, {
-      method: 'POST',
+      method: 'post',
       body: Buffer.from('{"title":"x","event_ids":[]}'),
       headers: { authorization: 'Bearer admin', ...(type === '' ? {} : { 'content-type': type }) },
     })
@@ -279,11 +282,12 @@ t.test('a reply that breaks its schema is found when replies are checked', async
 t.test(
   'an exceeded limit answers 429 with its name and Retry-After, keyed by user or address',
   async (t) => {
-    const keys: string[] = []
+    const counted: unknown[] = []
     const { url } = start(t, {
-      consume(limit, key) {
-        keys.push(`${limit} ${key}`)
-        return 42
+      async consume(limit, subject) {
+        counted.push([limit, subject])
+        const details = { limit, retry_after_s: 42 }
+        throw new AppError('rate_limited', 'too many', { details, retryAfterS: 42 })
       },
     })
     const limited = await fetch(`${url}/api/things`, post({}))
@@ -291,11 +295,14 @@ t.test(
     t.match(await detail(limited), {
       status: 429,
       code: 'rate_limited',
-      details: { limit: 'create_limit', retry_after_s: 42 },
+      details: { limit: 'source_create_limit', retry_after_s: 42 },
     })
     t.match(await detail(await fetch(`${url}/api/upload`, { method: 'POST' })), { status: 429 })
     t.equal((await fetch(`${url}/api/things`, as('viewer'))).status, 200)
-    t.same(keys, ['create_limit user:a', 'upload_limit ip:127.0.0.1'])
+    t.same(counted, [
+      ['source_create_limit', { address: '127.0.0.1', userId: 'a' }],
+      ['login_limit', { address: '127.0.0.1' }],
+    ])
   },
 )
 
