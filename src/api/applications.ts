@@ -12,18 +12,17 @@ export interface Application {
 }
 
 export interface ApplicationStorage {
-  get(id: string): Application | undefined
+  get(id: string): Application | null
   list(): readonly Application[]
   put(id: string, application: Application): Promise<unknown>
   update(
     id: string,
-    change: (current: Application | undefined) => Application | undefined,
-  ): Promise<Application | undefined>
+    change: (current: Application | null) => Application | null,
+  ): Promise<Application | null>
   remove(id: string): Promise<unknown>
 }
 
 export interface Applications {
-  get(id: string): Application | undefined
   /** Ordered by name. */
   list(): readonly Application[]
   byName(name: string): Application | undefined
@@ -46,12 +45,11 @@ export function createApplications(
   const byName = (name: string): Application | undefined =>
     storage.list().find((application) => application.name === name)
   return {
-    get: (id) => storage.get(id),
     list: () => storage.list().toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     byName,
     require: (id) => {
       const application = storage.get(id)
-      if (application === undefined) throw missing(id)
+      if (application === null) throw missing(id)
       return application
     },
     create: (fields) =>
@@ -66,11 +64,11 @@ export function createApplications(
       }),
     link: async (id, source) => {
       const linked = await storage.update(id, (current) =>
-        current === undefined || current.hosts.includes(source)
+        current === null || current.hosts.includes(source)
           ? current
           : { ...current, hosts: [...current.hosts, source] },
       )
-      if (linked === undefined) throw missing(id)
+      if (linked === null) throw missing(id)
     },
     remove: (id) => storage.remove(id),
   }

@@ -1,6 +1,6 @@
 import { TemplateMiner } from '../mining/miner.js'
 import type { MissBlock } from './block.js'
-import type { Template, TemplateChange } from './template-table.js'
+import type { Template } from './template-table.js'
 
 export interface MissTask {
   readonly misses: MissBlock
@@ -10,16 +10,25 @@ export interface MissTask {
 export interface MissAnswer {
   /** template number of each miss */
   readonly nos: Int32Array
-  readonly changes: readonly TemplateChange[]
+  readonly changes: readonly Template[]
 }
+
+export type StoredTemplate = Pick<Template, 'id' | 'source' | 'text' | 'redirectId'>
 
 /** null until `restore` was called: a thread that replaced a dead one knows nothing */
 let miner: TemplateMiner | null = null
 
-/** Begins with the templates the process knows. Runs in the one thread that owns all templates. */
-export function restore(templates: readonly Template[]): void {
-  miner = new TemplateMiner()
-  miner.restore(templates)
+/**
+ * Begins with the templates the process knows. Runs in the one thread that owns all templates.
+ *
+ * @returns the number of each, 0 for one beyond the limits; the same numbers for the same list
+ */
+export function restore(templates: readonly StoredTemplate[]): Int32Array {
+  const fresh = new TemplateMiner()
+  fresh.restore(templates)
+  fresh.takeChanges()
+  miner = fresh
+  return Int32Array.from(templates, ({ id }) => fresh.numberOf(id))
 }
 
 /** @returns null when this thread must be restored first */

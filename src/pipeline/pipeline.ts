@@ -18,7 +18,7 @@ import {
   type Statement,
   type TemplateRow,
 } from './spool-entry.js'
-import type { TemplateChange, TemplateTable } from './template-table.js'
+import type { Template, TemplateTable } from './template-table.js'
 import type { Writer } from './writer.js'
 
 /** bench/flow/ingest.ts: smaller tasks keep the threads even, larger ones save hand-overs */
@@ -64,7 +64,7 @@ export interface PipelineParts {
   readonly modelVersion: () => string
   /** a shape belongs to a template from here on, for every thread */
   readonly learnShape: (lo: number, hi: number, templateNo: number) => void
-  readonly onTemplate: (change: TemplateChange) => void
+  readonly onTemplate: (change: Template) => void
   readonly onAccepted: (submission: Submission, result: BodyResult) => void
 }
 
@@ -268,7 +268,7 @@ export class Pipeline {
     for (const change of answer.changes) {
       templates.apply(change)
       onTemplate(change)
-      this.#unsavedTemplates.push(toRow(change, templates))
+      this.#unsavedTemplates.push(toRow(change))
     }
     answer.nos.forEach((no, i) => {
       learnShape(misses.shapes[i * 2] ?? 0, misses.shapes[i * 2 + 1] ?? 0, no)
@@ -286,7 +286,7 @@ export class Pipeline {
     const registrations = this.#register(task, result)
     if (block !== null) {
       const again = this.#parts.templates.takeUnsaved(block.templateNos)
-      this.#unsavedTemplates.push(...again.map((t) => toRow(t, this.#parts.templates)))
+      this.#unsavedTemplates.push(...again.map(toRow))
       sequencer.sequence(block)
     }
     if (dead !== null) sequencer.number(dead)
@@ -364,11 +364,11 @@ const toBody = (submission: Submission): BodyTask => ({
   verdicts: {},
 })
 
-const toRow = (change: TemplateChange, templates: TemplateTable): TemplateRow => ({
+const toRow = (change: Template): TemplateRow => ({
   source: change.source,
   id: change.id,
   version: Date.now(),
-  redirectTo: change.redirectTo === 0 ? '' : (templates.get(change.redirectTo)?.id ?? ''),
+  redirectTo: change.redirectId,
   text: change.text,
 })
 

@@ -2,14 +2,16 @@ import { randomInt } from 'node:crypto'
 import { Piscina } from 'piscina'
 
 import type { BlockResult, BlockTask } from './block.js'
-import type { MissAnswer, MissTask } from './miner-thread.js'
+import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
 import type { Template } from './template-table.js'
 import type { WorkerSetup } from './worker.js'
 
 export interface Pool {
   readonly workers: number
   encode(task: BlockTask): Promise<BlockResult>
-  /** @param known every template of the process, for a thread that starts afresh */
+  /** Gives the template owner what is stored. @returns the number of each template, 0 = beyond its limits */
+  restore(templates: readonly StoredTemplate[]): Promise<Int32Array>
+  /** @param known every template of the process by number, for a thread that starts afresh */
   resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
   /** threads that answer */
   ping(): Promise<number>
@@ -36,8 +38,11 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
   })
   const askOwner = async (task: MissTask): Promise<MissAnswer | null> =>
     (await owner.run(task, { name: 'resolveMisses' })) as MissAnswer | null // the thread's own type
+  const restore = async (templates: readonly StoredTemplate[]): Promise<Int32Array> =>
+    (await owner.run(templates, { name: 'restore' })) as Int32Array // likewise
   return {
     workers,
+    restore,
     encode: async (task) => {
       const transferList = task.bodies.map((body) => body.bytes).filter((bytes) => bytes !== null)
       return (await encoders.run(task, { name: 'encodeBlock', transferList })) as BlockResult
@@ -45,7 +50,7 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     resolve: async (task, known) => {
       const answer = await askOwner(task)
       if (answer !== null) return answer
-      await owner.run(known(), { name: 'restore' })
+      await restore(known())
       return (await askOwner(task)) ?? Promise.reject(new Error('bug: template owner not restored'))
     },
     ping: async () => Number(await encoders.run(null, { name: 'ping' })),

@@ -1,5 +1,5 @@
 /** A template as the owner thread reports it; `no` is its number in this process. */
-export interface TemplateChange {
+export interface Template {
   readonly no: number
   /** 16 hex digits */
   readonly id: string
@@ -7,14 +7,8 @@ export interface TemplateChange {
   readonly text: string
   /** number of the template it was merged into, 0 = none */
   readonly redirectTo: number
-}
-
-export interface Template {
-  readonly no: number
-  readonly id: string
-  readonly source: string
-  readonly text: string
-  readonly redirectTo: number
+  /** its id, '' = none */
+  readonly redirectId: string
 }
 
 /** What the main thread knows of every template: ids for the rows, texts and redirects for the API. */
@@ -29,7 +23,7 @@ export class TemplateTable {
     return this.#noOfId.size
   }
 
-  apply(change: TemplateChange): void {
+  apply(change: Template): void {
     const { no } = change
     this.#byNo[no] = change
     this.#noOfId.set(change.id, no)

@@ -16,7 +16,7 @@ export interface Source {
 
 /** Where sources are kept; writes are durable when they resolve. */
 export interface SourceStorage {
-  get(id: string): Source | undefined
+  get(id: string): Source | null
   list(): readonly Source[]
   put(id: string, source: Source): Promise<unknown>
   remove(id: string): Promise<unknown>
@@ -54,7 +54,7 @@ export class Sources {
 
   /** Stores a source that its first message registered; harmless when it is stored already. */
   async store(registration: Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'>): Promise<void> {
-    if (this.#storage.get(registration.name) !== undefined) return
+    if (this.#storage.get(registration.name) !== null) return
     const fresh = { ...registration, enabled: true, createdAtMs: this.#nowMs() }
     await this.#storage.put(registration.name, this.#byName.get(registration.name) ?? fresh)
   }
@@ -115,12 +115,12 @@ export class Sources {
   /** Takes the stored rows away; a source registered again meanwhile is stored by its own entry. */
   async remove(names: readonly string[]): Promise<void> {
     for (const name of names)
-      if (this.#storage.get(name) !== undefined) await this.#storage.remove(name)
+      if (this.#storage.get(name) !== null) await this.#storage.remove(name)
   }
 
   /** Takes over what another instance changed. */
-  reload(name: string, source: Source | undefined): void {
-    if (source === undefined) this.#byName.delete(name)
+  reload(name: string, source: Source | null): void {
+    if (source === null) this.#byName.delete(name)
     else this.#byName.set(name, source)
   }
 }
