@@ -1,0 +1,109 @@
+/** What a byte is to the scanner; the word classes are the ones from `WORD` up. */
+export const SPACE = 0
+export const PUNCT = 1
+/** punctuation that may stand inside a word: `java.io`, `sshd-session`, `user@host`, `a/b`, `cpu#0` */
+export const JOINER = 2
+/** bit 2: part of a word; bit 1: not a hex digit; bit 0: a decimal digit */
+export const WORD = 4
+export const DIGIT_BIT = 1
+export const NOT_HEX_BIT = 2
+
+const JOINERS = '.-/@#\\'
+
+function classOf(code: number): number {
+  if (code <= 32 || code === 127) return SPACE
+  if (code >= 48 && code <= 57) return WORD | DIGIT_BIT
+  const lower = code | 32
+  if (lower >= 97 && lower <= 102) return WORD
+  if (lower >= 103 && lower <= 122) return WORD | NOT_HEX_BIT
+  if (code === 95 || code >= 128) return WORD | NOT_HEX_BIT
+  return JOINERS.includes(String.fromCharCode(code)) ? JOINER : PUNCT
+}
+
+/** class of every byte */
+export const CLASS = Uint8Array.from({ length: 256 }, (_, code) => classOf(code))
+
+/** 1 for a byte that ends a path or URL */
+const ENDS_PATH = Uint8Array.from({ length: 256 }, (_, code) =>
+  code <= 32 || code === 127 || '"\'`,;()[]{}<>|'.includes(String.fromCharCode(code)) ? 1 : 0,
+)
+
+/** 1 for punctuation that belongs to the sentence when it stands at the end of a path */
+const CLOSES_SENTENCE = Uint8Array.from({ length: 256 }, (_, code) =>
+  '.:!?='.includes(String.fromCharCode(code)) ? 1 : 0,
+)
+
+/** Index behind a path or URL that begins at or before `from`. */
+export function pathEnd(bytes: Uint8Array, from: number, end: number): number {
+  let i = from
+  while (i < end && ENDS_PATH[bytes[i] ?? 0] === 0) i++
+  while (i > from && CLOSES_SENTENCE[bytes[i - 1] ?? 0] === 1) i--
+  return i
+}
+
+/**
+ * Index behind `3` or more groups of up to 4 hex digits joined by colons (a MAC or IPv6 address)
+ * that begin at `from`, else 0.
+ */
+export function colonHexEnd(bytes: Uint8Array, from: number, end: number): number {
+  let colons = 0
+  let width = 0
+  let i = from
+  for (; i < end; i++) {
+    const c = bytes[i] ?? 0
+    const kind = CLASS[c] ?? 0
+    if (c === 58) {
+      colons++
+      width = 0
+      continue
+    }
+    if (kind < WORD) break
+    if ((kind & NOT_HEX_BIT) !== 0 || ++width > 4) return 0
+  }
+  if (bytes[i - 1] === 58) i--
+  return colons >= 3 ? i : 0
+}
+
+/** lower-case letters of a label as a number in base 32; exact up to 10 letters */
+function packLabel(label: string): number {
+  let packed = 0
+  for (const letter of label) packed = packed * 32 + (letter.charCodeAt(0) & 31)
+  return packed
+}
+
+const TOP_LEVEL = new Set(
+  ['com', 'net', 'org', 'edu', 'gov', 'mil', 'arpa', 'local', 'internal', 'lan', 'corp']
+    .concat(['intranet', 'home'])
+    .map(packLabel),
+)
+const SECOND_LEVEL = new Set(
+  ['com', 'net', 'org', 'edu', 'gov', 'co', 'ac', 'ne', 'or', 'go'].map(packLabel),
+)
+
+/**
+ * Whether a dotted name is a host by its last label: a generic top-level domain, or a country's
+ * behind `com`, `co`, `ac` and the like. `java.io.IOException` and `access.log` are not.
+ */
+export function isHostName(bytes: Uint8Array, from: number, to: number): boolean {
+  let i = to - 1
+  let last = 0
+  let scale = 1
+  while (i >= from && bytes[i] !== 46 && to - i <= 10) {
+    last += ((bytes[i] ?? 0) & 31) * scale
+    scale *= 32
+    i--
+  }
+  if (bytes[i] !== 46 || i <= from) return false
+  if (TOP_LEVEL.has(last)) return true
+  if (to - i !== 3) return false
+  const dot = i
+  let second = 0
+  scale = 1
+  i--
+  while (i >= from && bytes[i] !== 46 && dot - i <= 10) {
+    second += ((bytes[i] ?? 0) & 31) * scale
+    scale *= 32
+    i--
+  }
+  return bytes[i] === 46 && SECOND_LEVEL.has(second)
+}

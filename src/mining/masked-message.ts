@@ -1,0 +1,313 @@
+import { CLASS, SPACE } from './bytes.js'
+import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, TOKEN, TOKEN_STRIDE, tokenArray } from './scan.js'
+import { UNITS, VALUE } from './template-text.js'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+const FNV_PRIME = 0x01000193
+const FNV_SEED = 0x811c9dc5 | 0
+
+function hashText(text: string): number {
+  let h = FNV_SEED
+  for (const byte of encoder.encode(text)) h = Math.imul(h ^ byte, FNV_PRIME)
+  return h
+}
+
+const hashes = (words: readonly string[]): ReadonlySet<number> => new Set(words.map(hashText))
+const cases = (word: string): string[] => [
+  word,
+  word.toUpperCase(),
+  word.charAt(0).toUpperCase() + word.slice(1),
+]
+
+/** Words that are values wherever they stand: booleans, nothing, and the accounts every system has. */
+const VALUE_WORDS = hashes([
+  ...['true', 'false', 'null', 'root', 'admin'].flatMap(cases),
+  ...['nil', 'undefined', 'NaN', 'None'],
+])
+const MONTHS = hashes(
+  [
+    ...['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'],
+    ...['january', 'february', 'march', 'april', 'june', 'july', 'august', 'september'],
+    ...['october', 'november', 'december'],
+  ].flatMap(cases),
+)
+const WEEKDAYS = hashes(
+  [
+    ...['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun', 'monday', 'tuesday', 'wednesday'],
+    ...['thursday', 'friday', 'saturday', 'sunday'],
+  ].flatMap(cases),
+)
+const ZONES = hashes([
+  ...['UTC', 'GMT', 'Z', 'EST', 'EDT', 'CST', 'CDT', 'MST', 'MDT', 'PST', 'PDT', 'CET', 'CEST'],
+  ...['BST', 'IST', 'JST', 'AM', 'PM', 'am', 'pm'],
+])
+const UNIT_WORDS = hashes(UNITS)
+const HTTP = hashText('HTTP')
+
+const NONE = 0
+const MONTH = 1
+const WEEKDAY = 2
+const ZONE = 3
+
+/** What the words of a message say about being values; see `WordTraits`. */
+export const TRAIT = {
+  /** ends in -ed or -ing: a verb, seldom a value */
+  verb: 1,
+  /** capitals only: a state or a constant */
+  capitals: 2,
+  /** has `.`, `_`, `@`, `/`, `-` or capitals inside: a name */
+  name: 4,
+  /** stands behind `=` or alone in quotes or brackets */
+  enclosed: 8,
+} as const
+
+/**
+ * The masked form of one message: words and the gaps between them. Gap k stands before word k, the
+ * last one behind the last word; a gap holds values, soft words, punctuation and blanks.
+ * One instance is used again for every message.
+ */
+export class MaskedMessage {
+  /** number of words */
+  count = 0
+  readonly words = new Int32Array(MAX_TOKENS + 1)
+  readonly gapHashes = new Int32Array(MAX_TOKENS + 2)
+  /** values in each gap, soft words among them */
+  readonly gapValues = new Uint16Array(MAX_TOKENS + 2)
+  #bytes: Uint8Array = new Uint8Array(0)
+  #length = 0
+  readonly #raw = tokenArray()
+  #tokens = 0
+  readonly #kind = new Uint8Array(MAX_TOKENS + 2)
+  readonly #from = new Int32Array(MAX_TOKENS + 2)
+  readonly #to = new Int32Array(MAX_TOKENS + 2)
+  readonly #hash = new Int32Array(MAX_TOKENS + 2)
+  /** token index of each word; behind the last word, the number of tokens */
+  readonly #wordToken = new Int32Array(MAX_TOKENS + 2)
+
+  read(bytes: Uint8Array): void {
+    this.#bytes = bytes
+    scanTokens(bytes, this.#raw)
+    this.#length = bytes.length
+    this.#take()
+    this.#layOut()
+  }
+
+  wordText(k: number): string {
+    const t = this.#wordToken[k] ?? 0
+    return decoder.decode(this.#bytes.subarray(this.#from[t], this.#to[t]))
+  }
+
+  /** Gap `k` as text. */
+  gapText(k: number): string {
+    return this.gapTextOver(k, k)
+  }
+
+  /** The gap that is left when the words from `first` up to `last` (excluded) are values. */
+  gapTextOver(first: number, last: number): string {
+    const [from, to] = this.#gapTokens(first, last)
+    let text = ''
+    let at = from === 0 ? 0 : (this.#to[from - 1] ?? 0)
+    for (let t = from; t < to; t++) {
+      text += this.#literal(at, this.#from[t] ?? 0)
+      text += this.#kind[t] === TOKEN.soft ? this.#plain(t) : VALUE
+      at = this.#to[t] ?? 0
+    }
+    text += this.#literal(at, to < this.#tokens ? (this.#from[to] ?? 0) : this.#length)
+    if (first === 0) text = text.trimStart()
+    if (last === this.count) text = text.trimEnd()
+    return text.replaceAll(/(?:<\*>)+/g, VALUE)
+  }
+
+  /** The hash of that gap; equal for equal gap texts. */
+  gapHashOver(first: number, last: number): number {
+    const [from, to] = this.#gapTokens(first, last)
+    let h = FNV_SEED
+    let at = from === 0 ? 0 : (this.#to[from - 1] ?? 0)
+    for (let t = from; t < to; t++) {
+      h = this.#foldLiteral(h, at, this.#from[t] ?? 0)
+      const value = this.#kind[t] === TOKEN.soft ? (this.#hash[t] ?? 0) : 0x1234567
+      h = Math.imul(h ^ value, FNV_PRIME)
+      h ^= h >>> 15
+      at = this.#to[t] ?? 0
+    }
+    return this.#foldLiteral(h, at, to < this.#tokens ? (this.#from[to] ?? 0) : this.#length)
+  }
+
+  /** Whether value `index` of gap `k` is a soft word. */
+  isSoft(k: number, index: number): boolean {
+    return this.#kind[this.#gapTokens(k, k)[0] + index] === TOKEN.soft
+  }
+
+  /** The traits of word `k` as bits of `TRAIT`. */
+  traits(k: number): number {
+    const t = this.#wordToken[k] ?? 0
+    const from = this.#from[t] ?? 0
+    const to = this.#to[t] ?? 0
+    const before = from > 0 ? (this.#bytes[from - 1] ?? 0) : 0
+    const behind = to < this.#length ? (this.#bytes[to] ?? 0) : 0
+    const word = this.wordText(k)
+    let traits = 0
+    if (/(?:ed|ing)$/.test(word)) traits |= TRAIT.verb
+    if (/^[A-Z][A-Z_]+$/.test(word)) traits |= TRAIT.capitals
+    if (/[._@/\-\\]|[a-z][A-Z]/.test(word)) traits |= TRAIT.name
+    const pair = String.fromCharCode(before, behind)
+    if (before === 61 || ['""', "''", '[]', '()', '<>', '``'].includes(pair)) traits |= TRAIT.enclosed
+    return traits
+  }
+
+  /** Reads the scanner's tokens and joins those that are one value to a reader. */
+  #take(): void {
+    const found = this.#raw[0] ?? 0
+    let n = 0
+    for (let r = 0; r < found; r++) {
+      const at = (r + 1) * TOKEN_STRIDE
+      const kind = this.#raw[at] ?? 0
+      this.#from[n] = this.#raw[at + 1] ?? 0
+      this.#to[n] = this.#raw[at + 2] ?? 0
+      const hash = this.#raw[at + 3] ?? 0
+      this.#hash[n] = hash
+      this.#kind[n] = kind === TOKEN.word ? this.#wordKind(n, hash) : kind
+      if (this.#joinsBefore(n)) {
+        this.#to[n - 1] = this.#to[n] ?? 0
+        continue
+      }
+      n++
+    }
+    this.#tokens = n
+    this.#joinDates()
+  }
+
+  #wordKind(t: number, hash: number): number {
+    if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN.value
+    const unit = t > 0 && UNIT_WORDS.has(hash) && this.#isValue(t - 1) && this.#oneBlank(t)
+    return unit ? TOKEN.soft : TOKEN.word
+  }
+
+  #isValue(t: number): boolean {
+    return (this.#kind[t] ?? 0) >= TOKEN.value
+  }
+
+  #oneBlank(t: number): boolean {
+    const to = this.#to[t - 1] ?? 0
+    return this.#from[t] === to + 1 && this.#bytes[to] === 32
+  }
+
+  /** `HTTP/1.1` behind a request's target is part of it: `"GET <*>"`. */
+  #joinsBefore(t: number): boolean {
+    if (t < 2 || this.#kind[t] !== TOKEN.value || this.#hash[t - 1] !== HTTP) return false
+    const slash = this.#to[t - 1] ?? 0
+    if (this.#bytes[slash] !== 47 || this.#from[t] !== slash + 1) return false
+    if (!this.#isValue(t - 2) || !this.#oneBlank(t - 1)) return false
+    this.#kind[t - 1] = TOKEN.value
+    return true
+  }
+
+  #dateWord(t: number): number {
+    const hash = this.#hash[t] ?? 0
+    if (this.#kind[t] !== TOKEN.word) return NONE
+    if (MONTHS.has(hash)) return MONTH
+    if (WEEKDAYS.has(hash)) return WEEKDAY
+    return ZONES.has(hash) ? ZONE : NONE
+  }
+
+  /** Joins the parts of a date and time (`Fri Jul 01 08:16:53 PDT 2005`) to one value. */
+  #joinDates(): void {
+    let n = 0
+    for (let t = 0; t < this.#tokens; ) {
+      const stop = this.#dateEnd(t)
+      this.#kind[n] = stop > t + 1 ? TOKEN.value : (this.#kind[t] ?? 0)
+      this.#from[n] = this.#from[t] ?? 0
+      this.#to[n] = this.#to[Math.max(t, stop - 1)] ?? 0
+      this.#hash[n] = this.#hash[t] ?? 0
+      t = Math.max(t + 1, stop)
+      n++
+    }
+    this.#tokens = n
+  }
+
+  /** Index behind the date that begins at token `t`; t + 1 or less when none does. */
+  #dateEnd(t: number): number {
+    const first = this.#dateWord(t)
+    const opens =
+      first === MONTH ||
+      first === WEEKDAY ||
+      this.#kind[t] === TOKEN.date ||
+      (this.#kind[t] === TOKEN.value && this.#dateWord(t + 1) === MONTH && this.#blanksBefore(t + 1))
+    if (!opens) return t
+    let values = this.#isValue(t) ? 1 : 0
+    let end = t + 1
+    while (end < this.#tokens && this.#blanksBefore(end) && this.#continuesDate(end)) {
+      if (this.#isValue(end)) values++
+      end++
+    }
+    return values > 0 ? end : t
+  }
+
+  #continuesDate(t: number): boolean {
+    const kind = this.#kind[t]
+    if (kind === TOKEN.time || kind === TOKEN.date) return true
+    const word = this.#dateWord(t)
+    if (word !== NONE) return true
+    if (kind !== TOKEN.value) return false
+    const before = this.#dateWord(t - 1)
+    // a day behind its month, a year behind the time or the zone
+    return before !== NONE || this.#kind[t - 1] === TOKEN.time || this.#dateWord(t - 2) === MONTH
+  }
+
+  /** Whether only blanks and commas stand before token `t`. */
+  #blanksBefore(t: number): boolean {
+    if (t >= this.#tokens) return false
+    for (let i = this.#to[t - 1] ?? 0; i < (this.#from[t] ?? 0); i++) {
+      if (this.#bytes[i] !== 32 && this.#bytes[i] !== 44) return false
+    }
+    return true
+  }
+
+  #layOut(): void {
+    let n = 0
+    for (let t = 0; t < this.#tokens; t++) {
+      if (this.#kind[t] !== TOKEN.word) continue
+      this.words[n] = this.#hash[t] ?? 0
+      this.#wordToken[n++] = t
+    }
+    this.count = n
+    this.#wordToken[n] = this.#tokens
+    for (let k = 0; k <= n; k++) {
+      const [from, to] = this.#gapTokens(k, k)
+      this.gapValues[k] = to - from
+      this.gapHashes[k] = this.gapHashOver(k, k)
+    }
+  }
+
+  #gapTokens(first: number, last: number): [number, number] {
+    return [first === 0 ? 0 : (this.#wordToken[first - 1] ?? 0) + 1, this.#wordToken[last] ?? 0]
+  }
+
+  #plain(t: number): string {
+    return decoder.decode(this.#bytes.subarray(this.#from[t], this.#to[t]))
+  }
+
+  #literal(from: number, to: number): string {
+    if (to - from === 1 && this.#bytes[from] === 32) return ' '
+    if (to - from > MAX_SCAN_BYTES) return ' '
+    return decoder.decode(this.#bytes.subarray(from, to)).replaceAll(/\s+/g, ' ')
+  }
+
+  #foldLiteral(hash: number, from: number, to: number): number {
+    let h = hash
+    let blank = false
+    for (let i = from; i < to; i++) {
+      const c = this.#bytes[i] ?? 0
+      if (CLASS[c] === SPACE) {
+        blank = true
+        continue
+      }
+      if (blank && i > 0) h = Math.imul(h ^ 32, FNV_PRIME)
+      blank = false
+      h = Math.imul(h ^ c, FNV_PRIME)
+    }
+    return blank ? Math.imul(h ^ 32, FNV_PRIME) : h
+  }
+}

@@ -1,0 +1,217 @@
+import { MaskedMessage } from './masked-message.js'
+import { SourceTemplates, type Registry } from './source-templates.js'
+import { Template } from './template.js'
+import { VALUE } from './template-text.js'
+
+export interface MinerLimits {
+  readonly sources: number
+  readonly templates: number
+  readonly templatesPerSource: number
+  /** places whose words are compared, per source; the oldest are forgotten first */
+  readonly evidencePerSource: number
+}
+
+const DEFAULT_LIMITS: MinerLimits = {
+  sources: 20_000,
+  templates: 200_000,
+  templatesPerSource: 3000,
+  evidencePerSource: 20_000,
+}
+
+/** A template as it is to be stored; structured-clonable. */
+export interface TemplateChange {
+  /** number in this process, from 1 */
+  readonly no: number
+  /** 16 hex digits, stable */
+  readonly id: string
+  readonly source: string
+  readonly text: string
+  /** number of the older template that this one is, 0 for none */
+  readonly redirectTo: number
+  /** id of that template, '' for none */
+  readonly redirectId: string
+}
+
+export type TemplateRecord = Pick<TemplateChange, 'id' | 'source' | 'text' | 'redirectId'>
+
+/**
+ * Finds the template of every message; one set of templates a source.
+ *
+ * Ids are a hash of the source and of the text at birth: two instances that meet the same first
+ * message of a template give it the same id, and a restart keeps ids through `restore`. When
+ * templates turn out to be one, the oldest of this process stays and the others redirect to it.
+ * Everything is bounded: at a limit, messages fall into the source's catch-all template `<*>`, and
+ * above the limit of sources into the one of the source ''.
+ */
+export class TemplateMiner {
+  readonly #limits: MinerLimits
+  readonly #sources = new Map<string, SourceEntry>()
+  readonly #templates: Template[] = []
+  readonly #byId = new Map<string, number>()
+  readonly #changed = new Set<number>()
+  readonly #message = new MaskedMessage()
+  readonly #encoder = new TextEncoder()
+  readonly #registry: Registry = {
+    create: (source, message) => this.#create(source, message),
+    template: (no) => this.#template(no),
+    root: (no) => this.#template(this.rootOf(no)),
+    changed: (no) => this.#changed.add(no),
+  }
+
+  constructor(limits: Partial<MinerLimits> = {}) {
+    this.#limits = { ...DEFAULT_LIMITS, ...limits }
+  }
+
+  get size(): number {
+    return this.#templates.length
+  }
+
+  /** @returns the number of the message's template, 1 and up; never a redirected one */
+  resolve(source: string, message: Uint8Array): number {
+    const entry = this.#source(source)
+    if (entry === null) return this.#catchAll('')
+    this.#message.read(message)
+    const no = entry.templates.resolve(this.#message)
+    return no === 0 ? this.#catchAll(source) : no
+  }
+
+  /** The template that the producer named itself; its placeholders become values. */
+  resolveReadyMade(source: string, template: string): number {
+    const entry = this.#source(source)
+    if (entry === null) return this.#catchAll('')
+    const text = readyMadeText(template)
+    const known = this.#byId.get(templateId(source, text))
+    if (known !== undefined) return this.rootOf(known)
+    this.#message.read(this.#encoder.encode(text))
+    const no = this.#create(source, this.#message)
+    return no === 0 ? this.#catchAll(source) : no
+  }
+
+  /** Follows redirects. @throws RangeError for a number that was never given */
+  rootOf(no: number): number {
+    let root = no
+    for (let next = this.#template(root).redirect; next !== 0; next = this.#template(root).redirect) {
+      root = next
+    }
+    return root
+  }
+
+  /** Number of a stored id, 0 when it is unknown. */
+  numberOf(id: string): number {
+    return this.#byId.get(id) ?? 0
+  }
+
+  /** The current text; a redirected template keeps the text it had. */
+  textOf(no: number): string {
+    return this.#template(no).text
+  }
+
+  /** Takes in stored templates, before the first message. Known ids are skipped. */
+  restore(records: Iterable<TemplateRecord>): void {
+    const redirects: [number, string][] = []
+    for (const { id, source, text, redirectId } of records) {
+      if (this.#byId.has(id) || this.#templates.length >= this.#limits.templates) continue
+      const entry = this.#source(source)
+      if (entry === null) continue
+      this.#message.read(this.#encoder.encode(text))
+      const template = new Template(this.#templates.length + 1, id, source, this.#message)
+      this.#templates.push(template)
+      this.#byId.set(id, template.no)
+      entry.count++
+      if (redirectId !== '') redirects.push([template.no, redirectId])
+      else if (text !== VALUE) template.openAllGaps()
+      entry.templates.adopt(template)
+    }
+    for (const [no, id] of redirects) {
+      const target = this.#byId.get(id)
+      if (target !== undefined && this.rootOf(target) !== no) this.#template(no).retire(target)
+    }
+  }
+
+  /** Templates that are new, read differently, or were merged since the last call. */
+  takeChanges(): TemplateChange[] {
+    const changes = [...this.#changed].map((no) => this.#toChange(this.#template(no)))
+    this.#changed.clear()
+    return changes
+  }
+
+  #toChange(template: Template): TemplateChange {
+    const { no, id, source, text } = template
+    const redirectTo = template.redirect === 0 ? 0 : this.rootOf(no)
+    const redirectId = redirectTo === 0 ? '' : this.#template(redirectTo).id
+    return { no, id, source, text, redirectTo, redirectId }
+  }
+
+  #source(name: string): SourceEntry | null {
+    const known = this.#sources.get(name)
+    if (known !== undefined) return known
+    if (this.#sources.size >= this.#limits.sources) return null
+    const templates = new SourceTemplates(name, this.#registry, this.#limits.evidencePerSource)
+    const entry: SourceEntry = { templates, count: 0 }
+    this.#sources.set(name, entry)
+    return entry
+  }
+
+  #template(no: number): Template {
+    const template = this.#templates[no - 1]
+    if (template === undefined) throw new RangeError(`template number ${no} was never given`)
+    return template
+  }
+
+  #create(source: string, message: MaskedMessage): number {
+    const entry = this.#sources.get(source)
+    if (this.#templates.length >= this.#limits.templates) return 0
+    if (entry !== undefined && entry.count >= this.#limits.templatesPerSource) return 0
+    const template = new Template(this.#templates.length + 1, '', source, message)
+    const id = templateId(source, template.text)
+    const known = this.#byId.get(id)
+    if (known !== undefined) return known
+    if (entry !== undefined) entry.count++
+    return this.#register(new Template(template.no, id, source, message))
+  }
+
+  #register(template: Template): number {
+    this.#templates.push(template)
+    this.#byId.set(template.id, template.no)
+    this.#changed.add(template.no)
+    return template.no
+  }
+
+  /** One a source, outside the limits; there are no more of them than sources. */
+  #catchAll(source: string): number {
+    const id = templateId(source, VALUE)
+    const known = this.#byId.get(id)
+    if (known !== undefined) return this.rootOf(known)
+    this.#message.read(this.#encoder.encode(VALUE))
+    return this.#register(new Template(this.#templates.length + 1, id, source, this.#message))
+  }
+}
+
+interface SourceEntry {
+  readonly templates: SourceTemplates
+  count: number
+}
+
+/** `{name}`, `{}`, `${x}`, `%s`, `%(name)s`, `:name` of the common loggers become `<*>`. */
+const readyMadeText = (template: string): string =>
+  template
+    .slice(0, 8192)
+    .replaceAll(/\$?\{[^{}]{0,64}\}|%\([^()]{1,64}\)[a-z]|%[-+0-9.]{0,8}[sdifxjoO]\b/g, VALUE)
+    .trim()
+
+/** 64-bit hash of source and text as 16 hex digits. */
+function templateId(source: string, text: string): string {
+  const all = `${source}\0${text}`
+  let a = 0x811c9dc5 | 0
+  let b = 0x9747b28c | 0
+  for (let i = 0; i < all.length; i++) {
+    const code = all.charCodeAt(i)
+    a = Math.imul(a ^ code, 0x01000193)
+    a ^= a >>> 16
+    b = Math.imul(b ^ code, 0x5bd1e995)
+    b ^= b >>> 13
+  }
+  return hex(a ^ (b >>> 7)) + hex(b)
+}
+
+const hex = (n: number): string => (n >>> 0).toString(16).padStart(8, '0')

@@ -1,0 +1,94 @@
+/** What stands for a value in the text of a template. */
+export const VALUE = '<*>'
+
+const PIECE = /<\*>|[\w\u0080-\uffff]+|\s|[^\w\s\u0080-\uffff]/g
+/** Short units of size, time and rate; a word such as `bytes` says what is counted and stays text. */
+export const UNITS = [
+  ...['B', 'b', 'K', 'M', 'G', 'T', 'k', 'KB', 'MB', 'GB', 'TB', 'PB', 'kB', 'kb', 'mb', 'gb', 'tb'],
+  ...['KiB', 'MiB', 'GiB', 'TiB', 'kbit', 'Mbit', 'Kbps', 'Mbps', 'Gbps', 'Hz', 'kHz', 'MHz', 'GHz'],
+  ...['ns', 'us', 'ms', 's', 'sec', 'secs', 'min', 'mins', 'h', 'hr', 'hrs', 'msec', 'usec'],
+]
+const UNIT_SET = new Set(UNITS)
+
+const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
+/** A number and its unit are one value. */
+const joinUnits = (text: string): string => text.replaceAll(/(?:<\*>)+/g, VALUE)
+
+/**
+ * The text between two words that covers both given ones: what they share at both ends, and one
+ * value for what differs between.
+ */
+export function mergeGaps(a: string, b: string): string {
+  if (a === b) return a
+  const x = a.match(PIECE) ?? []
+  const y = b.match(PIECE) ?? []
+  return joinUnits(mergeInPlace(x, y) ?? mergeEnds(x, y))
+}
+
+/** Gaps of one layout that differ in words or values only keep that layout. */
+function mergeInPlace(x: readonly string[], y: readonly string[]): string | null {
+  if (x.length !== y.length) return null
+  let merged = ''
+  for (const [i, piece] of x.entries()) {
+    const other = y[i] ?? ''
+    if (piece === other) {
+      merged += piece
+      continue
+    }
+    const units = UNIT_SET.has(piece) && UNIT_SET.has(other) && merged.endsWith(`${VALUE} `)
+    if (units) {
+      merged = merged.slice(0, -1)
+      continue
+    }
+    if (!isValuePiece(piece) || !isValuePiece(other)) return null
+    merged += VALUE
+  }
+  return merged
+}
+
+const isValuePiece = (piece: string): boolean => piece === VALUE || isWordPiece(piece)
+
+function mergeEnds(x: readonly string[], y: readonly string[]): string {
+  const shorter = Math.min(x.length, y.length)
+  let head = 0
+  while (head < shorter && x[head] === y[head]) head++
+  let tail = 0
+  while (tail < shorter - head && x[x.length - 1 - tail] === y[y.length - 1 - tail]) tail++
+  return x.slice(0, head).join('') + VALUE + x.slice(x.length - tail).join('')
+}
+
+const squeeze = (text: string): string => ` ${text.trim().replaceAll(/\s+/g, ' ')} `
+
+/**
+ * The values of a message at each `<*>` of a template's text, in order; null when the message is
+ * not of the template. Runs of blanks are one blank; a value may be empty, or hold blanks.
+ */
+export function templateValues(text: string, message: string): string[] | null {
+  const literals = squeeze(text).split(VALUE)
+  const body = squeeze(message)
+  const first = literals[0] ?? ''
+  if (literals.length === 1) return first === body ? [] : null
+  if (!body.startsWith(first)) return null
+  const last = literals[literals.length - 1] ?? ''
+  const values: string[] = []
+  let at = first.length
+  let before = first
+  for (const literal of literals.slice(1, -1)) {
+    // an empty value lets the blanks on its two sides be one
+    const from = literal.startsWith(' ') && before.endsWith(' ') ? at - 1 : at
+    const found = body.indexOf(literal, from)
+    if (found < 0) return null
+    values.push(body.slice(at, Math.max(at, found)).trim())
+    at = found + literal.length
+    before = literal
+  }
+  const rest = body.length - last.length
+  const shared = last.startsWith(' ') && before.endsWith(' ') ? 1 : 0
+  if (rest < at - shared || !body.endsWith(last)) return null
+  values.push(body.slice(at, Math.max(at, rest)).trim())
+  return values
+}
+
+/** Whether a message is of the template with this text. */
+export const matches = (text: string, message: string): boolean =>
+  templateValues(text, message) !== null

@@ -1,0 +1,114 @@
+import type { MaskedMessage } from './masked-message.js'
+import { mergeGaps, VALUE } from './template-text.js'
+
+/** One template of one source: constant words, and the text of the gaps between them. */
+export class Template {
+  readonly no: number
+  readonly id: string
+  readonly source: string
+  /** the older template that this one turned out to be; 0 for none */
+  redirect = 0
+  words: Int32Array
+  /** hash of a layout that the gap is known to cover; one more than words */
+  gapHashes: Int32Array
+  /** words of a message that may stand in each gap as values */
+  room: Uint16Array
+  #wordTexts: string[]
+  #gaps: string[]
+  #text = ''
+
+  constructor(no: number, id: string, source: string, message: MaskedMessage) {
+    this.no = no
+    this.id = id
+    this.source = source
+    const n = message.count
+    this.words = message.words.slice(0, n)
+    this.gapHashes = message.gapHashes.slice(0, n + 1)
+    this.room = new Uint16Array(n + 1)
+    this.#wordTexts = Array.from({ length: n }, (_, k) => message.wordText(k))
+    this.#gaps = Array.from({ length: n + 1 }, (_, k) => message.gapText(k))
+    this.#roomForValues()
+  }
+
+  get text(): string {
+    if (this.#text === '') this.#text = this.#render()
+    return this.#text
+  }
+
+  /** Lets a word stand wherever a value does; for a template known by its text only. */
+  openAllGaps(): void {
+    for (const [k, gap] of this.#gaps.entries()) this.room[k] = countValues(gap)
+  }
+
+  gap(k: number): string {
+    return this.#gaps[k] ?? ''
+  }
+
+  /** Makes gap `k` cover `layout` too. @returns true when the text changed */
+  cover(k: number, layout: string, hash: number): boolean {
+    const gap = this.gap(k)
+    const merged = mergeGaps(gap, layout)
+    this.gapHashes[k] = hash
+    if (merged === gap) return false
+    this.#gaps[k] = merged
+    this.#roomForValues()
+    this.#text = ''
+    return true
+  }
+
+  /** Whether gap `k` covers `layout` as it is. */
+  covers(k: number, layout: string): boolean {
+    return mergeGaps(this.gap(k), layout) === this.gap(k)
+  }
+
+  /** Turns word `p` into a value. */
+  openWord(p: number): void {
+    this.words = Int32Array.from([...this.words.subarray(0, p), ...this.words.subarray(p + 1)])
+    const hashes = [...this.gapHashes]
+    hashes.splice(p, 2, 0)
+    this.gapHashes = Int32Array.from(hashes)
+    const room = [...this.room]
+    room.splice(p, 2, (room[p] ?? 0) + (room[p + 1] ?? 0) + 1)
+    this.room = Uint16Array.from(room)
+    const gap = `${this.gap(p)}${VALUE}${this.gap(p + 1)}`.replaceAll(/(?:<\*>)+/g, VALUE)
+    this.#gaps.splice(p, 2, gap)
+    this.#wordTexts.splice(p, 1)
+    this.#roomForValues()
+    this.#text = ''
+  }
+
+  /** Takes in a template of the same words. */
+  absorb(other: Template): void {
+    for (let k = 0; k < this.gapHashes.length; k++) {
+      if (this.gap(k) !== other.gap(k)) this.cover(k, other.gap(k), 0)
+      this.room[k] = Math.max(this.room[k] ?? 0, other.room[k] ?? 0)
+    }
+  }
+
+  /** Frees what only a living template needs; its text stays. */
+  retire(redirect: number): void {
+    this.#text = this.text
+    this.redirect = redirect
+    this.words = new Int32Array(0)
+    this.gapHashes = new Int32Array(0)
+    this.room = new Uint16Array(0)
+    this.#wordTexts = []
+    this.#gaps = []
+  }
+
+  /** With 3 fixed words and more, a word in the place of a value is one. */
+  #roomForValues(): void {
+    if (this.words.length < 3) return
+    for (const [k, gap] of this.#gaps.entries()) {
+      this.room[k] = Math.max(this.room[k] ?? 0, countValues(gap))
+    }
+  }
+
+  #render(): string {
+    let text = this.gap(0)
+    for (const [k, word] of this.#wordTexts.entries()) text += word + this.gap(k + 1)
+    return text.replaceAll(/(?:<\*>)+/g, VALUE)
+  }
+}
+
+const countValues = (gap: string): number => gap.split(VALUE).length - 1
