@@ -45,6 +45,9 @@ const ZONES = hashes([
 ])
 const UNIT_WORDS = hashes(UNITS)
 const HTTP = hashText('HTTP')
+const USER = hashText('user')
+/** What stands before `user` when a user's name follows it. */
+const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
 
 const NONE = 0
 const MONTH = 1
@@ -59,8 +62,10 @@ export const TRAIT = {
   capitals: 2,
   /** has `.`, `_`, `@`, `/`, `-` or capitals inside: a name */
   name: 4,
-  /** stands behind `=` or alone in quotes or brackets */
-  enclosed: 8,
+  /** stands alone in quotes */
+  quoted: 8,
+  /** stands behind `=` */
+  assigned: 16,
 } as const
 
 /**
@@ -140,6 +145,12 @@ export class MaskedMessage {
     return this.#kind[this.#gapTokens(k, k)[0] + index] === TOKEN.soft
   }
 
+  /** Whether word `k` stands before `=`: it names a value and is none. */
+  isKey(k: number): boolean {
+    const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
+    return this.#bytes[to] === 61 && to < this.#length && this.#bytes[to + 1] !== 61
+  }
+
   /** The traits of word `k` as bits of `TRAIT`. */
   traits(k: number): number {
     const t = this.#wordToken[k] ?? 0
@@ -153,7 +164,8 @@ export class MaskedMessage {
     if (/^[A-Z][A-Z_]+$/.test(word)) traits |= TRAIT.capitals
     if (/[._@/\-\\]|[a-z][A-Z]/.test(word)) traits |= TRAIT.name
     const pair = String.fromCharCode(before, behind)
-    if (before === 61 || ['""', "''", '[]', '()', '<>', '``'].includes(pair)) traits |= TRAIT.enclosed
+    if (before === 61) traits |= TRAIT.assigned
+    if (pair === '""' || pair === "''" || pair === '``') traits |= TRAIT.quoted
     return traits
   }
 
@@ -169,11 +181,10 @@ export class MaskedMessage {
       const hash = this.#raw[at + 3] ?? 0
       this.#hash[n] = hash
       this.#kind[n] = kind === TOKEN.word ? this.#wordKind(n, hash) : kind
-      if (this.#joinsBefore(n)) {
-        this.#to[n - 1] = this.#to[n] ?? 0
-        continue
-      }
-      n++
+      if (this.#endsRequest(n)) {
+        n--
+        this.#to[n - 1] = this.#to[n + 1] ?? 0
+      } else n++
     }
     this.#tokens = n
     this.#joinDates()
@@ -181,6 +192,9 @@ export class MaskedMessage {
 
   #wordKind(t: number, hash: number): number {
     if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN.value
+    if (t > 1 && this.#hash[t - 1] === USER && BEFORE_USER.has(this.#hash[t - 2] ?? 0)) {
+      if (this.#oneBlank(t) && this.#oneBlank(t - 1)) return TOKEN.value
+    }
     const unit = t > 0 && UNIT_WORDS.has(hash) && this.#isValue(t - 1) && this.#oneBlank(t)
     return unit ? TOKEN.soft : TOKEN.word
   }
@@ -195,13 +209,11 @@ export class MaskedMessage {
   }
 
   /** `HTTP/1.1` behind a request's target is part of it: `"GET <*>"`. */
-  #joinsBefore(t: number): boolean {
+  #endsRequest(t: number): boolean {
     if (t < 2 || this.#kind[t] !== TOKEN.value || this.#hash[t - 1] !== HTTP) return false
     const slash = this.#to[t - 1] ?? 0
     if (this.#bytes[slash] !== 47 || this.#from[t] !== slash + 1) return false
-    if (!this.#isValue(t - 2) || !this.#oneBlank(t - 1)) return false
-    this.#kind[t - 1] = TOKEN.value
-    return true
+    return this.#isValue(t - 2) && this.#oneBlank(t - 1)
   }
 
   #dateWord(t: number): number {

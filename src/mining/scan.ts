@@ -240,6 +240,7 @@ function scan(
       let slashes = 0
       let segment = i
       let segmentHash = h
+      let valueEnd = 0
       for (;;) {
         const partFrom = i
         const first = cls & DIGIT_BIT
@@ -270,8 +271,14 @@ function scan(
             hi = Math.imul(hi ^ segmentHash ^ space, MIX_HI)
             hi ^= hi >>> 13
           }
-          if (record) push(tokens, count, TOKEN.value, partFrom, i, 0)
-          count++
+          if (partFrom === valueEnd + 1 && valueEnd > 0 && bytes[valueEnd] === 46) {
+            // 1.2 inside a chain of words is one value
+            if (record) tokens[count * TOKEN_STRIDE + 2] = i
+          } else {
+            if (record) push(tokens, count, TOKEN.value, partFrom, i, 0)
+            count++
+          }
+          valueEnd = i
           lo = Math.imul(lo ^ VALUE_MARK, MIX_LO)
           lo ^= lo >>> 15
           hi = Math.imul(hi ^ VALUE_MARK ^ space, MIX_HI)

@@ -1,5 +1,7 @@
 import { TRAIT, type MaskedMessage } from './masked-message.js'
+import { MAX_TOKENS } from './scan.js'
 import type { Template } from './template.js'
+import { sameLayout } from './template-text.js'
 
 /** What a source asks of the registry that numbers all templates. */
 export interface Registry {
@@ -10,24 +12,25 @@ export interface Registry {
   changed(no: number): void
 }
 
-/** Words seen at one place between the same other words. */
+/** What was seen at one place between the same other words. */
+interface Seen {
+  /** hash of the word; 0 for a value */
+  readonly word: number
+  readonly traits: number
+  readonly no: number
+}
+
 interface Evidence {
   /** place of the hole among the words */
   readonly hole: number
-  /** hashes of the distinct words */
-  readonly words: number[]
-  /** the template of each word; behind them, those with a value in the place */
-  readonly members: number[]
-  /** a value (number, path, …) was seen in the place */
-  value: boolean
-  /** traits that all words share, and that any word has */
-  all: number
-  any: number
+  /** words that stand around it */
+  readonly fixed: number
+  readonly seen: Seen[]
 }
 
 /** Places of a message whose words are compared; words behind them stay text. */
 const MAX_HOLES = 40
-const MAX_EVIDENCE_WORDS = 64
+const MAX_SEEN = 64
 const HOLE = 0x3c6ef372
 
 /** The templates of one source: finds the one of a message, or makes it. */
@@ -40,6 +43,8 @@ export class SourceTemplates {
   /** by first word, those with room for a word in the place of a value */
   readonly #open = new Map<number, number[]>()
   readonly #evidence = new Map<number, Evidence>()
+  /** for each gap of a template, the message's word behind it */
+  readonly #ends = new Uint16Array(MAX_TOKENS + 2)
 
   constructor(name: string, registry: Registry, maxEvidence: number) {
     this.#name = name
@@ -51,7 +56,10 @@ export class SourceTemplates {
   resolve(message: MaskedMessage): number {
     const key = wordsKey(message)
     const known = this.#exact.get(key)
-    if (known !== undefined) return this.#fit(this.#registry.root(known), message)
+    if (known !== undefined) {
+      const root = this.#registry.root(known)
+      if (this.#cover(root, message)) return root.no
+    }
     const open = this.#findOpen(message)
     if (open !== 0) return open
     const no = this.#registry.create(this.#name, message)
@@ -63,7 +71,7 @@ export class SourceTemplates {
 
   /** Makes a template findable. */
   adopt(template: Template, key = keyOf(template.words, template.gapHashes)): void {
-    if (!this.#exact.has(key)) this.#exact.set(key, template.no)
+    this.#exact.set(key, template.no)
     this.#indexOpen(template)
   }
 
@@ -75,19 +83,28 @@ export class SourceTemplates {
     else if (!list.includes(template.no)) list.push(template.no)
   }
 
-  /** A message with the words of `template`: its gaps may look different. */
-  #fit(template: Template, message: MaskedMessage): number {
+  /**
+   * Makes a template cover a message of its words, whose gaps may look different.
+   * @returns false when the message has other words
+   */
+  #cover(template: Template, message: MaskedMessage): boolean {
+    const ends = this.#ends
+    if (!align(template, message, ends)) return false
     let changed = false
+    let from = 0
     for (let k = 0; k < template.gapHashes.length; k++) {
-      const hash = message.gapHashes[k] ?? 0
-      if (template.gapHashes[k] === hash) continue
-      if (template.cover(k, message.gapText(k), hash)) changed = true
+      const to = ends[k] ?? 0
+      const hash = from === to ? (message.gapHashes[to] ?? 0) : message.gapHashOver(from, to)
+      if (template.gapHashes[k] !== hash) {
+        changed = template.cover(k, message.gapTextOver(from, to), hash) || changed
+      }
+      from = to + 1
     }
     if (changed) {
       this.#indexOpen(template)
       this.#registry.changed(template.no)
     }
-    return template.no
+    return true
   }
 
   #findOpen(message: MaskedMessage): number {
@@ -103,42 +120,16 @@ export class SourceTemplates {
     return 0
   }
 
-  /** Whether the message has the words of `template` in order, and others only where values are. */
+  /** Whether the message is covered by `template` as it is, some words standing for values. */
   #fitsOpen(template: Template, message: MaskedMessage): boolean {
-    const { words, room } = template
-    if (words.length >= message.count) return false
-    let at = 0
-    for (let k = 0; k <= words.length; k++) {
-      const from = at
-      const most = Math.min(message.count, at + (room[k] ?? 0))
-      if (k === words.length) {
-        if (message.count > most) return false
-        at = message.count
-      } else {
-        while (at < most && message.words[at] !== words[k]) at++
-        if (message.words[at] !== words[k] || at >= message.count) return false
-      }
-      if (at > from && !gapFits(template, message, k, [from, at])) return false
-      at++
+    const ends = this.#ends
+    if (template.words.length >= message.count || !align(template, message, ends)) return false
+    let from = 0
+    for (let k = 0; k < template.gapHashes.length; k++) {
+      const to = ends[k] ?? 0
+      if (!gapFits(template, message, k, [from, to])) return false
+      from = to + 1
     }
-    return this.#coverFixedGaps(template, message)
-  }
-
-  #coverFixedGaps(template: Template, message: MaskedMessage): boolean {
-    let at = 0
-    let changed = false
-    for (let k = 0; k <= template.words.length; k++) {
-      const from = at
-      while (at < message.count && message.words[at] !== template.words[k]) at++
-      if (at === from) {
-        const hash = message.gapHashes[at] ?? 0
-        if (template.gapHashes[k] !== hash) {
-          changed = template.cover(k, message.gapText(at), hash) || changed
-        }
-      }
-      at++
-    }
-    if (changed) this.#registry.changed(template.no)
     return true
   }
 
@@ -146,30 +137,26 @@ export class SourceTemplates {
   #compare(born: Template, message: MaskedMessage): void {
     const holes = Math.min(message.count, MAX_HOLES)
     const due: Evidence[] = []
+    const note = (key: number, hole: number, fixed: number, seen: Seen): void => {
+      const entry = this.#entry(key, hole, fixed)
+      if (entry.seen.length >= MAX_SEEN) return
+      if (seen.word !== 0 && entry.seen.some(({ word }) => word === seen.word)) return
+      entry.seen.push(seen)
+      if (isEnough(entry.seen, entry)) due.push(entry)
+    }
     for (let p = 0; p < holes; p++) {
-      const entry = this.#entry(holeKey(born.words, p, 1), p)
-      this.#noteWord(entry, born.no, message.words[p] ?? 0, message.traits(p))
-      if (isEnough(entry, message.count - 1)) due.push(entry)
+      if (message.isKey(p)) continue
+      const seen = { word: message.words[p] ?? 0, traits: message.traits(p), no: born.no }
+      note(holeKey(born.words, p, 1), p, message.count - 1, seen)
     }
     for (let k = 0; k <= holes; k++) {
-      if ((message.gapValues[k] ?? 0) === 0) continue
-      const entry = this.#entry(holeKey(born.words, k, 0), k)
-      if (entry.members.length < MAX_EVIDENCE_WORDS) entry.members.push(born.no)
-      if (!message.isSoft(k, 0)) entry.value = true
-      if (isEnough(entry, message.count)) due.push(entry)
+      if ((message.gapValues[k] ?? 0) === 0 || message.isSoft(k, 0)) continue
+      note(holeKey(born.words, k, 0), k, message.count, { word: 0, traits: 0, no: born.no })
     }
     for (const entry of due) this.#generalise(entry)
   }
 
-  #noteWord(entry: Evidence, no: number, word: number, traits: number): void {
-    if (entry.words.length >= MAX_EVIDENCE_WORDS || entry.words.includes(word)) return
-    entry.words.push(word)
-    entry.members.push(no)
-    entry.all &= traits
-    entry.any |= traits
-  }
-
-  #entry(key: number, hole: number): Evidence {
+  #entry(key: number, hole: number, fixed: number): Evidence {
     const known = this.#evidence.get(key)
     if (known !== undefined) return known
     if (this.#evidence.size >= this.#maxEvidence) {
@@ -179,43 +166,58 @@ export class SourceTemplates {
         break
       }
     }
-    const entry: Evidence = { hole, words: [], members: [], value: false, all: 0xff, any: 0 }
+    const entry: Evidence = { hole, fixed, seen: [] }
     this.#evidence.set(key, entry)
     return entry
   }
 
-  /** Makes one template of those that differ in one word only; the oldest stays. */
+  /** Makes one template of those that differ in one word only and look alike; the oldest stays. */
   #generalise(entry: Evidence): void {
-    const roots = [...new Set(entry.members.map((no) => this.#registry.root(no)))]
-    roots.sort((a, b) => a.no - b.no)
-    const like = roots.find((root) => root.words.length > 0)
-    if (like === undefined) return
-    const most = Math.max(...roots.map((root) => root.words.length))
-    const want = this.#keyAfter(roots, entry.hole, most)
-    let target: Template | null = null
-    for (const root of roots) {
-      const opens = root.words.length === most
-      const key = opens ? holeKey(root.words, entry.hole, 1) : holeKey(root.words, entry.hole, 0)
-      if (key !== want) continue
-      if (opens) root.openWord(entry.hole)
-      else root.room[entry.hole] = Math.max(1, root.room[entry.hole] ?? 0)
-      target = this.#union(target, root)
+    const living = entry.seen.filter((seen) => this.#isCurrent(entry, seen))
+    const groups: Seen[][] = []
+    for (const seen of living) {
+      const gaps = this.#gapsOf(entry, seen)
+      const group = groups.find(([first]) =>
+        first === undefined ? false : alike(gaps, this.#gapsOf(entry, first)),
+      )
+      if (group === undefined) groups.push([seen])
+      else group.push(seen)
     }
-    if (target === null) return
+    entry.seen.length = 0
+    for (const group of groups) {
+      if (isEnough(group, entry)) entry.seen.push(this.#merge(entry, group))
+      else entry.seen.push(...group)
+    }
+  }
+
+  /** Whether the template is still one of those that the evidence is about. */
+  #isCurrent({ hole, fixed }: Evidence, { word, no }: Seen): boolean {
+    const { redirect, words } = this.#registry.template(no)
+    if (redirect !== 0) return false
+    return word === 0 ? words.length === fixed : words.length === fixed + 1 && words[hole] === word
+  }
+
+  #gapsOf({ hole }: Evidence, { word, no }: Seen): readonly string[] {
+    return this.#registry.template(no).gapsOver(word === 0 ? -1 : hole)
+  }
+
+  #merge({ hole }: Evidence, group: readonly Seen[]): Seen {
+    let target: Template | null = null
+    for (const { word, no } of [...group].sort((a, b) => a.no - b.no)) {
+      const template = this.#registry.template(no)
+      if (template.redirect !== 0) continue
+      if (word === 0) template.room[hole] = Math.max(1, template.room[hole] ?? 0)
+      else template.openWord(hole)
+      target = this.#union(target, template)
+    }
+    if (target === null) throw new Error('bug: a group of templates without a living one')
     this.#registry.changed(target.no)
     const key = keyOf(target.words, target.gapHashes)
     const same = this.#exact.get(key)
     if (same === undefined) this.#exact.set(key, target.no)
     else target = this.#union(target, this.#registry.root(same))
     this.#indexOpen(target)
-    entry.words.length = 0
-    entry.members.length = 0
-    entry.members.push(target.no)
-  }
-
-  #keyAfter(roots: readonly Template[], hole: number, most: number): number {
-    const longest = roots.find((root) => root.words.length === most)
-    return longest === undefined ? 0 : holeKey(longest.words, hole, 1)
+    return { word: 0, traits: 0, no: target.no }
   }
 
   #union(a: Template | null, b: Template): Template {
@@ -229,31 +231,60 @@ export class SourceTemplates {
   }
 }
 
+/**
+ * Lays the words of a message along those of a template; the others must stand where the template
+ * has room for words, and not before `=`.
+ */
+function align(template: Template, message: MaskedMessage, ends: Uint16Array): boolean {
+  const { words, room } = template
+  let at = 0
+  for (let k = 0; k <= words.length; k++) {
+    const most = Math.min(message.count, at + (room[k] ?? 0))
+    const last = k === words.length
+    const want = words[k]
+    while (at < most && (last || message.words[at] !== want) && !message.isKey(at)) at++
+    if (last ? at < message.count : at >= message.count || message.words[at] !== want) return false
+    ends[k] = at++
+  }
+  return true
+}
+
 function gapFits(
   template: Template,
   message: MaskedMessage,
   k: number,
   [from, to]: readonly [number, number],
 ): boolean {
-  const hash = message.gapHashOver(from, to)
+  const hash = from === to ? (message.gapHashes[to] ?? 0) : message.gapHashOver(from, to)
   if (template.gapHashes[k] === hash) return true
   if (!template.covers(k, message.gapTextOver(from, to))) return false
   template.gapHashes[k] = hash
   return true
 }
 
-/** How many distinct words at one place make it a value, `fixed` words standing around it. */
-function isEnough(entry: Evidence, fixed: number): boolean {
-  const seen = entry.words.length
-  if (seen === 0 || fixed === 0) return false
+/** Whether distinct words at one place are enough to call the place a value. */
+function isEnough(seen: readonly Seen[], { hole, fixed }: Evidence): boolean {
+  const words = seen.filter(({ word }) => word !== 0)
+  if (words.length === 0 || fixed === 0) return false
+  let all = -1
+  let any = 0
+  for (const { traits } of words) {
+    all &= traits
+    any |= traits
+  }
   let need = Math.max(3, 9 - fixed)
-  if (entry.value && fixed >= 3) need = 1
-  else if ((entry.all & TRAIT.enclosed) !== 0) need = 2
-  if ((entry.any & TRAIT.verb) !== 0) need *= 3
-  if ((entry.all & TRAIT.capitals) !== 0) need *= 2
-  if (entry.hole === 0) need = Math.max(16, need)
-  return seen >= need
+  if (words.length < seen.length && fixed >= 3) need = 1
+  else if ((all & TRAIT.assigned) !== 0) need = 2
+  else if ((all & TRAIT.quoted) !== 0) need = 3
+  if ((any & TRAIT.verb) !== 0) need *= 3
+  if ((all & TRAIT.capitals) !== 0) need *= 2
+  if (hole === 0) need = Math.max(16, need)
+  return words.length >= need
 }
+
+/** Whether gaps have one layout: they differ in words and values only. */
+const alike = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((gap, k) => sameLayout(gap, b[k] ?? ''))
 
 const wordsKey = (message: MaskedMessage): number =>
   message.count === 0

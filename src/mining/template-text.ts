@@ -9,6 +9,14 @@ export const UNITS = [
   ...['ns', 'us', 'ms', 's', 'sec', 'secs', 'min', 'mins', 'h', 'hr', 'hrs', 'msec', 'usec'],
 ]
 const UNIT_SET = new Set(UNITS)
+const NUMBER_AND_UNIT = new RegExp(`<\\*> (?:${UNITS.join('|')})(?![\\w-])`, 'g')
+
+/** Whether `merged` lost a unit that `gap` had: the amounts of this template change their unit. */
+export const lostUnit = (gap: string, merged: string): boolean =>
+  (gap.match(NUMBER_AND_UNIT)?.length ?? 0) > (merged.match(NUMBER_AND_UNIT)?.length ?? 0)
+
+/** Makes number and unit one value. */
+export const withoutUnits = (gap: string): string => gap.replaceAll(NUMBER_AND_UNIT, VALUE)
 
 const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
 /** A number and its unit are one value. */
@@ -24,6 +32,10 @@ export function mergeGaps(a: string, b: string): string {
   const y = b.match(PIECE) ?? []
   return joinUnits(mergeInPlace(x, y) ?? mergeEnds(x, y))
 }
+
+/** Whether two gaps have the same punctuation and blanks, and differ in words and values only. */
+export const sameLayout = (a: string, b: string): boolean =>
+  a === b || mergeInPlace(a.match(PIECE) ?? [], b.match(PIECE) ?? []) !== null
 
 /** Gaps of one layout that differ in words or values only keep that layout. */
 function mergeInPlace(x: readonly string[], y: readonly string[]): string | null {

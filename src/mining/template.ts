@@ -1,5 +1,5 @@
 import type { MaskedMessage } from './masked-message.js'
-import { mergeGaps, VALUE } from './template-text.js'
+import { lostUnit, mergeGaps, VALUE, withoutUnits } from './template-text.js'
 
 /** One template of one source: constant words, and the text of the gaps between them. */
 export class Template {
@@ -51,6 +51,8 @@ export class Template {
     this.gapHashes[k] = hash
     if (merged === gap) return false
     this.#gaps[k] = merged
+    // one amount is scaled to the size it has, so the others are too
+    if (lostUnit(gap, merged)) this.#gaps = this.#gaps.map(withoutUnits)
     this.#roomForValues()
     this.#text = ''
     return true
@@ -59,6 +61,13 @@ export class Template {
   /** Whether gap `k` covers `layout` as it is. */
   covers(k: number, layout: string): boolean {
     return mergeGaps(this.gap(k), layout) === this.gap(k)
+  }
+
+  /** The gaps as they are when word `p` is a value; -1 for the gaps as they are. */
+  gapsOver(p: number): readonly string[] {
+    if (p < 0) return this.#gaps
+    const gap = joinValues(`${this.gap(p)}${VALUE}${this.gap(p + 1)}`)
+    return [...this.#gaps.slice(0, p), gap, ...this.#gaps.slice(p + 2)]
   }
 
   /** Turns word `p` into a value. */
@@ -70,8 +79,7 @@ export class Template {
     const room = [...this.room]
     room.splice(p, 2, (room[p] ?? 0) + (room[p + 1] ?? 0) + 1)
     this.room = Uint16Array.from(room)
-    const gap = `${this.gap(p)}${VALUE}${this.gap(p + 1)}`.replaceAll(/(?:<\*>)+/g, VALUE)
-    this.#gaps.splice(p, 2, gap)
+    this.#gaps = [...this.gapsOver(p)]
     this.#wordTexts.splice(p, 1)
     this.#roomForValues()
     this.#text = ''
@@ -107,8 +115,10 @@ export class Template {
   #render(): string {
     let text = this.gap(0)
     for (const [k, word] of this.#wordTexts.entries()) text += word + this.gap(k + 1)
-    return text.replaceAll(/(?:<\*>)+/g, VALUE)
+    return joinValues(text)
   }
 }
+
+const joinValues = (text: string): string => text.replaceAll(/(?:<\*>)+/g, VALUE)
 
 const countValues = (gap: string): number => gap.split(VALUE).length - 1
