@@ -26,7 +26,9 @@ export function gradeFolder(folder: string): Grade[] {
     .map((name) => name.slice(0, -'.truth'.length))
   return sets.sort().map((set) => {
     const messages = lines(join(folder, `${set}.log`))
-    const truth = lines(join(folder, `${set}.truth`)).map((line) => line.slice(line.indexOf('\t') + 1))
+    const truth = lines(join(folder, `${set}.truth`)).map((line) =>
+      line.slice(line.indexOf('\t') + 1),
+    )
     return grade(set, messages, truth)
   })
 }
@@ -73,7 +75,8 @@ function compare(truth: readonly string[], texts: readonly string[]) {
   let groupedMessages = 0
   for (const members of want.values()) {
     const text = texts[members[0] ?? 0] ?? ''
-    const same = have.get(text)?.length === members.length && members.every((i) => texts[i] === text)
+    const same =
+      have.get(text)?.length === members.length && members.every((i) => texts[i] === text)
     if (!same) continue
     rightGroups++
     groupedMessages += members.length
@@ -103,8 +106,9 @@ export function gradeTable(grades: readonly Grade[]): string {
   const cell = (value: number) => value.toFixed(3)
   const row = (name: string, values: readonly string[]) => `| ${[name, ...values].join(' | ')} |`
   const measures = (of: (pick: (grade: Grade) => number) => number) => [
-    ...[(g: Grade) => g.GA, (g: Grade) => g.FGA, (g: Grade) => g.PA, (g: Grade) => g.FTA]
-      .map((pick) => cell(of(pick))),
+    ...[(g: Grade) => g.GA, (g: Grade) => g.FGA, (g: Grade) => g.PA, (g: Grade) => g.FTA].map(
+      (pick) => cell(of(pick)),
+    ),
     `${(100 * of((g) => g.redirected)).toFixed(2)} %`,
   ]
   return [

@@ -227,7 +227,7 @@ export class MaskedMessage {
   /** Joins the parts of a date and time (`Fri Jul 01 08:16:53 PDT 2005`) to one value. */
   #joinDates(): void {
     let n = 0
-    for (let t = 0; t < this.#tokens; ) {
+    for (let t = 0; t < this.#tokens;) {
       const stop = this.#dateEnd(t)
       this.#kind[n] = stop > t + 1 ? TOKEN.value : (this.#kind[t] ?? 0)
       this.#from[n] = this.#from[t] ?? 0
@@ -246,7 +246,9 @@ export class MaskedMessage {
       first === MONTH ||
       first === WEEKDAY ||
       this.#kind[t] === TOKEN.date ||
-      (this.#kind[t] === TOKEN.value && this.#dateWord(t + 1) === MONTH && this.#blanksBefore(t + 1))
+      (this.#kind[t] === TOKEN.value &&
+        this.#dateWord(t + 1) === MONTH &&
+        this.#blanksBefore(t + 1))
     if (!opens) return t
     let values = this.#isValue(t) ? 1 : 0
     let end = t + 1

@@ -90,7 +90,11 @@ export class TemplateMiner {
   /** Follows redirects. @throws RangeError for a number that was never given */
   rootOf(no: number): number {
     let root = no
-    for (let next = this.#template(root).redirect; next !== 0; next = this.#template(root).redirect) {
+    for (
+      let next = this.#template(root).redirect;
+      next !== 0;
+      next = this.#template(root).redirect
+    ) {
       root = next
     }
     return root

@@ -111,7 +111,8 @@ function valueAtPunct(bytes: Uint8Array, i: number, end: number): number {
     const starts = (CLASS[next] ?? 0) >= WORD || next === 46 || next === 45
     return starts ? pathEnd(bytes, i + 1, end) : 0
   }
-  if (c === 92) return next === 92 && (CLASS[bytes[i + 2] ?? 0] ?? 0) >= WORD ? pathEnd(bytes, i, end) : 0
+  if (c === 92)
+    return next === 92 && (CLASS[bytes[i + 2] ?? 0] ?? 0) >= WORD ? pathEnd(bytes, i, end) : 0
   const slash = next === 46 ? i + 2 : i + 1
   return bytes[slash] === 47 && slash + 1 < end && (CLASS[bytes[slash + 1] ?? 0] ?? 0) >= WORD
     ? pathEnd(bytes, slash, end)
@@ -367,7 +368,11 @@ function scan(
         while (bytes[i] === 58 && i + 1 < end && isDigit(bytes[i + 1] ?? 0)) {
           if (plainParts === 1 && parts === 1) kind = TOKEN.time
           i++
-          while (i < end && ((CLASS[bytes[i] ?? 0] ?? 0) >= WORD || (bytes[i] === 46 && isDigit(bytes[i + 1] ?? 0)))) i++
+          while (
+            i < end &&
+            ((CLASS[bytes[i] ?? 0] ?? 0) >= WORD || (bytes[i] === 46 && isDigit(bytes[i + 1] ?? 0)))
+          )
+            i++
         }
       }
     }

@@ -4,8 +4,40 @@ export const VALUE = '<*>'
 const PIECE = /<\*>|[\w\u0080-\uffff]+|\s|[^\w\s\u0080-\uffff]/g
 /** Short units of size, time and rate; a word such as `bytes` says what is counted and stays text. */
 export const UNITS = [
-  ...['B', 'b', 'K', 'M', 'G', 'T', 'k', 'KB', 'MB', 'GB', 'TB', 'PB', 'kB', 'kb', 'mb', 'gb', 'tb'],
-  ...['KiB', 'MiB', 'GiB', 'TiB', 'kbit', 'Mbit', 'Kbps', 'Mbps', 'Gbps', 'Hz', 'kHz', 'MHz', 'GHz'],
+  ...[
+    'B',
+    'b',
+    'K',
+    'M',
+    'G',
+    'T',
+    'k',
+    'KB',
+    'MB',
+    'GB',
+    'TB',
+    'PB',
+    'kB',
+    'kb',
+    'mb',
+    'gb',
+    'tb',
+  ],
+  ...[
+    'KiB',
+    'MiB',
+    'GiB',
+    'TiB',
+    'kbit',
+    'Mbit',
+    'Kbps',
+    'Mbps',
+    'Gbps',
+    'Hz',
+    'kHz',
+    'MHz',
+    'GHz',
+  ],
   ...['ns', 'us', 'ms', 's', 'sec', 'secs', 'min', 'mins', 'h', 'hr', 'hrs', 'msec', 'usec'],
 ]
 const UNIT_SET = new Set(UNITS)

@@ -1,0 +1,79 @@
+const WAYS = 4
+const ENTRY = 4
+const BUCKET = WAYS * ENTRY
+
+/**
+ * Shape hash → template number in shared memory: one writer thread, many readers, fixed size.
+ * A bucket of 4 entries is one cache line; when it is full, `put` overwrites one of them, so the
+ * cache never grows, and what falls out is only looked up again.
+ *
+ * An entry is lo, hi, number and a check over all three, written without a lock: a reader that
+ * meets a half-written entry sees a wrong check and reports a miss.
+ */
+export class ShapeCache {
+  readonly buffer: SharedArrayBuffer
+  readonly #entries: Int32Array
+  readonly #mask: number
+  #turn = 0
+
+  /** @param buffer from the `buffer` of a cache made by `create` */
+  constructor(buffer: SharedArrayBuffer) {
+    this.buffer = buffer
+    this.#entries = new Int32Array(buffer)
+    this.#mask = this.#entries.length / BUCKET - 1
+  }
+
+  /** @param capacity entries of 16 bytes; rounded up to a power of two, at least 4 */
+  static create(capacity: number): ShapeCache {
+    let entries = WAYS
+    while (entries < capacity) entries *= 2
+    return new ShapeCache(new SharedArrayBuffer(entries * ENTRY * Int32Array.BYTES_PER_ELEMENT))
+  }
+
+  /** @returns the template number, 0 when the shape is not known */
+  get(lo: number, hi: number): number {
+    const entries = this.#entries
+    const bucket = (lo & this.#mask) * BUCKET
+    for (let at = bucket; at < bucket + BUCKET; at += ENTRY) {
+      if (entries[at] !== lo || entries[at + 1] !== hi) continue
+      const no = entries[at + 2] ?? 0
+      if (entries[at + 3] === check(lo, hi, no)) return no
+    }
+    return 0
+  }
+
+  /** For the one writer only. @param no 1 to 2^31 - 1 */
+  put(lo: number, hi: number, no: number): void {
+    const entries = this.#entries
+    const at = this.#place(lo, hi)
+    // no reader accepts the entry until its check fits again
+    entries[at + 3] = 0
+    entries[at + 2] = no
+    entries[at + 1] = hi
+    entries[at] = lo
+    entries[at + 3] = check(lo, hi, no)
+  }
+
+  /** Forgets everything; for the one writer only. */
+  clear(): void {
+    this.#entries.fill(0)
+  }
+
+  /** The entry of the shape, else a free one, else the one whose turn it is. */
+  #place(lo: number, hi: number): number {
+    const entries = this.#entries
+    const bucket = (lo & this.#mask) * BUCKET
+    let free = -1
+    for (let at = bucket; at < bucket + BUCKET; at += ENTRY) {
+      if (entries[at] === lo && entries[at + 1] === hi) return at
+      if (free < 0 && entries[at + 2] === 0) free = at
+    }
+    if (free >= 0) return free
+    this.#turn = (this.#turn + 1) % WAYS
+    return bucket + this.#turn * ENTRY
+  }
+}
+
+/** Never 0, so that a free entry is no entry; depends on all bits of all three. */
+const check = (lo: number, hi: number, no: number): number =>
+  (Math.imul(no, 0x9e3779b1) ^ Math.imul(lo, 0x85ebca77) ^ hi) | 1
