@@ -24,24 +24,77 @@ const cases = (word: string): string[] => [
 /** Words that are values wherever they stand: booleans, nothing, and the accounts every system has. */
 const VALUE_WORDS = hashes([
   ...['true', 'false', 'null', 'root', 'admin'].flatMap(cases),
-  ...['nil', 'undefined', 'NaN', 'None'],
+  'nil',
+  'undefined',
+  'NaN',
+  'None',
 ])
 const MONTHS = hashes(
   [
-    ...['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'],
-    ...['january', 'february', 'march', 'april', 'june', 'july', 'august', 'september'],
-    ...['october', 'november', 'december'],
+    'jan',
+    'feb',
+    'mar',
+    'apr',
+    'may',
+    'jun',
+    'jul',
+    'aug',
+    'sep',
+    'oct',
+    'nov',
+    'dec',
+    'january',
+    'february',
+    'march',
+    'april',
+    'june',
+    'july',
+    'august',
+    'september',
+    'october',
+    'november',
+    'december',
   ].flatMap(cases),
 )
 const WEEKDAYS = hashes(
   [
-    ...['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun', 'monday', 'tuesday', 'wednesday'],
-    ...['thursday', 'friday', 'saturday', 'sunday'],
+    'mon',
+    'tue',
+    'wed',
+    'thu',
+    'fri',
+    'sat',
+    'sun',
+    'monday',
+    'tuesday',
+    'wednesday',
+    'thursday',
+    'friday',
+    'saturday',
+    'sunday',
   ].flatMap(cases),
 )
 const ZONES = hashes([
-  ...['UTC', 'GMT', 'Z', 'EST', 'EDT', 'CST', 'CDT', 'MST', 'MDT', 'PST', 'PDT', 'CET', 'CEST'],
-  ...['BST', 'IST', 'JST', 'AM', 'PM', 'am', 'pm'],
+  'UTC',
+  'GMT',
+  'Z',
+  'EST',
+  'EDT',
+  'CST',
+  'CDT',
+  'MST',
+  'MDT',
+  'PST',
+  'PDT',
+  'CET',
+  'CEST',
+  'BST',
+  'IST',
+  'JST',
+  'AM',
+  'PM',
+  'am',
+  'pm',
 ])
 const UNIT_WORDS = hashes(UNITS)
 const HTTP = hashText('HTTP')
@@ -67,6 +120,20 @@ export const TRAIT = {
   /** stands behind `=` */
   assigned: 16,
 } as const
+
+function wordTraits(word: string): number {
+  let traits = 0
+  if (/(?:ed|ing)$/.test(word)) traits |= TRAIT.verb
+  if (/^[A-Z][A-Z_]+$/.test(word)) traits |= TRAIT.capitals
+  if (/[._@/\-\\]|[a-z][A-Z]/.test(word)) traits |= TRAIT.name
+  return traits
+}
+
+/** @param around the characters before and behind a word */
+function placeTraits(around: string): number {
+  if (around.startsWith('=')) return TRAIT.assigned
+  return around === '""' || around === "''" || around === '``' ? TRAIT.quoted : 0
+}
 
 /**
  * The masked form of one message: words and the gaps between them. Gap k stands before word k, the
@@ -102,6 +169,13 @@ export class MaskedMessage {
   wordText(k: number): string {
     const t = this.#wordToken[k] ?? 0
     return decoder.decode(this.#bytes.subarray(this.#from[t], this.#to[t]))
+  }
+
+  /** The whole message with its values masked. */
+  text(): string {
+    let text = this.gapText(0)
+    for (let k = 0; k < this.count; k++) text += this.wordText(k) + this.gapText(k + 1)
+    return text.replaceAll(/(?:<\*>)+/g, VALUE)
   }
 
   /** Gap `k` as text. */
@@ -159,14 +233,7 @@ export class MaskedMessage {
     const before = from > 0 ? (this.#bytes[from - 1] ?? 0) : 0
     const behind = to < this.#length ? (this.#bytes[to] ?? 0) : 0
     const word = this.wordText(k)
-    let traits = 0
-    if (/(?:ed|ing)$/.test(word)) traits |= TRAIT.verb
-    if (/^[A-Z][A-Z_]+$/.test(word)) traits |= TRAIT.capitals
-    if (/[._@/\-\\]|[a-z][A-Z]/.test(word)) traits |= TRAIT.name
-    const pair = String.fromCharCode(before, behind)
-    if (before === 61) traits |= TRAIT.assigned
-    if (pair === '""' || pair === "''" || pair === '``') traits |= TRAIT.quoted
-    return traits
+    return wordTraits(word) | placeTraits(String.fromCharCode(before, behind))
   }
 
   /** Reads the scanner's tokens and joins those that are one value to a reader. */
@@ -192,11 +259,15 @@ export class MaskedMessage {
 
   #wordKind(t: number, hash: number): number {
     if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN.value
-    if (t > 1 && this.#hash[t - 1] === USER && BEFORE_USER.has(this.#hash[t - 2] ?? 0)) {
-      if (this.#oneBlank(t) && this.#oneBlank(t - 1)) return TOKEN.value
-    }
+    if (this.#isUserName(t)) return TOKEN.value
     const unit = t > 0 && UNIT_WORDS.has(hash) && this.#isValue(t - 1) && this.#oneBlank(t)
     return unit ? TOKEN.soft : TOKEN.word
+  }
+
+  /** `for user alice`, `invalid user bob` */
+  #isUserName(t: number): boolean {
+    if (t < 2 || this.#hash[t - 1] !== USER) return false
+    return BEFORE_USER.has(this.#hash[t - 2] ?? 0) && this.#oneBlank(t) && this.#oneBlank(t - 1)
   }
 
   #isValue(t: number): boolean {
@@ -241,15 +312,7 @@ export class MaskedMessage {
 
   /** Index behind the date that begins at token `t`; t + 1 or less when none does. */
   #dateEnd(t: number): number {
-    const first = this.#dateWord(t)
-    const opens =
-      first === MONTH ||
-      first === WEEKDAY ||
-      this.#kind[t] === TOKEN.date ||
-      (this.#kind[t] === TOKEN.value &&
-        this.#dateWord(t + 1) === MONTH &&
-        this.#blanksBefore(t + 1))
-    if (!opens) return t
+    if (!this.#opensDate(t)) return t
     let values = this.#isValue(t) ? 1 : 0
     let end = t + 1
     while (end < this.#tokens && this.#blanksBefore(end) && this.#continuesDate(end)) {
@@ -257,6 +320,15 @@ export class MaskedMessage {
       end++
     }
     return values > 0 ? end : t
+  }
+
+  #opensDate(t: number): boolean {
+    const word = this.#dateWord(t)
+    if (word === MONTH || word === WEEKDAY || this.#kind[t] === TOKEN.date) return true
+    // 8 Nov 2025
+    return (
+      this.#kind[t] === TOKEN.value && this.#dateWord(t + 1) === MONTH && this.#blanksBefore(t + 1)
+    )
   }
 
   #continuesDate(t: number): boolean {

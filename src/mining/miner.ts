@@ -28,11 +28,7 @@ export interface TemplateChange {
   readonly text: string
   /** number of the older template that this one is, 0 for none */
   readonly redirectTo: number
-  /** id of that template, '' for none */
-  readonly redirectId: string
 }
-
-export type TemplateRecord = Pick<TemplateChange, 'id' | 'source' | 'text' | 'redirectId'>
 
 /**
  * Finds the template of every message; one set of templates a source.
@@ -46,7 +42,8 @@ export type TemplateRecord = Pick<TemplateChange, 'id' | 'source' | 'text' | 're
 export class TemplateMiner {
   readonly #limits: MinerLimits
   readonly #sources = new Map<string, SourceEntry>()
-  readonly #templates: Template[] = []
+  /** template `no` stands at no - 1; numbers that were never stored are free */
+  readonly #templates: (Template | undefined)[] = []
   readonly #byId = new Map<string, number>()
   readonly #changed = new Set<number>()
   readonly #message = new MaskedMessage()
@@ -110,25 +107,29 @@ export class TemplateMiner {
     return this.#template(no).text
   }
 
-  /** Takes in stored templates, before the first message. Known ids are skipped. */
-  restore(records: Iterable<TemplateRecord>): void {
-    const redirects: [number, string][] = []
-    for (const { id, source, text, redirectId } of records) {
-      if (this.#byId.has(id) || this.#templates.length >= this.#limits.templates) continue
-      const entry = this.#source(source)
-      if (entry === null) continue
+  /**
+   * Takes in stored templates under their numbers, before the first message. The numbers are
+   * distinct and from 1 up; new templates get numbers above them.
+   */
+  restore(records: Iterable<TemplateChange>): void {
+    const redirects: TemplateChange[] = []
+    for (const record of records) {
+      const { no, id, source, text, redirectTo } = record
+      const entry = this.#source(source) ?? this.#source('')
       this.#message.read(this.#encoder.encode(text))
-      const template = new Template(this.#templates.length + 1, id, source, this.#message)
-      this.#templates.push(template)
-      this.#byId.set(id, template.no)
-      entry.count++
-      if (redirectId !== '') redirects.push([template.no, redirectId])
+      const template = new Template({ no, id, source }, this.#message)
+      while (this.#templates.length < no) this.#templates.push(undefined)
+      this.#templates[no - 1] = template
+      this.#byId.set(id, no)
+      if (redirectTo !== 0) redirects.push(record)
       else if (text !== VALUE) template.openAllGaps()
+      if (entry === null) continue
+      entry.count++
       entry.templates.adopt(template)
     }
-    for (const [no, id] of redirects) {
-      const target = this.#byId.get(id)
-      if (target !== undefined && this.rootOf(target) !== no) this.#template(no).retire(target)
+    for (const { no, redirectTo } of redirects) {
+      const known = this.#templates[redirectTo - 1] !== undefined
+      if (known && this.rootOf(redirectTo) !== no) this.#template(no).retire(redirectTo)
     }
   }
 
@@ -141,9 +142,7 @@ export class TemplateMiner {
 
   #toChange(template: Template): TemplateChange {
     const { no, id, source, text } = template
-    const redirectTo = template.redirect === 0 ? 0 : this.rootOf(no)
-    const redirectId = redirectTo === 0 ? '' : this.#template(redirectTo).id
-    return { no, id, source, text, redirectTo, redirectId }
+    return { no, id, source, text, redirectTo: template.redirect === 0 ? 0 : this.rootOf(no) }
   }
 
   #source(name: string): SourceEntry | null {
@@ -166,19 +165,19 @@ export class TemplateMiner {
     const entry = this.#sources.get(source)
     if (this.#templates.length >= this.#limits.templates) return 0
     if (entry !== undefined && entry.count >= this.#limits.templatesPerSource) return 0
-    const template = new Template(this.#templates.length + 1, '', source, message)
-    const id = templateId(source, template.text)
+    const id = templateId(source, message.text())
     const known = this.#byId.get(id)
     if (known !== undefined) return known
     if (entry !== undefined) entry.count++
-    return this.#register(new Template(template.no, id, source, message))
+    return this.#register(id, source, message)
   }
 
-  #register(template: Template): number {
-    this.#templates.push(template)
-    this.#byId.set(template.id, template.no)
-    this.#changed.add(template.no)
-    return template.no
+  #register(id: string, source: string, message: MaskedMessage): number {
+    const no = this.#templates.length + 1
+    this.#templates.push(new Template({ no, id, source }, message))
+    this.#byId.set(id, no)
+    this.#changed.add(no)
+    return no
   }
 
   /** One a source, outside the limits; there are no more of them than sources. */
@@ -187,7 +186,7 @@ export class TemplateMiner {
     const known = this.#byId.get(id)
     if (known !== undefined) return this.rootOf(known)
     this.#message.read(this.#encoder.encode(VALUE))
-    return this.#register(new Template(this.#templates.length + 1, id, source, this.#message))
+    return this.#register(id, source, this.#message)
   }
 }
 

@@ -38,7 +38,19 @@ export const UNITS = [
     'MHz',
     'GHz',
   ],
-  ...['ns', 'us', 'ms', 's', 'sec', 'secs', 'min', 'mins', 'h', 'hr', 'hrs', 'msec', 'usec'],
+  'ns',
+  'us',
+  'ms',
+  's',
+  'sec',
+  'secs',
+  'min',
+  'mins',
+  'h',
+  'hr',
+  'hrs',
+  'msec',
+  'usec',
 ]
 const UNIT_SET = new Set(UNITS)
 const NUMBER_AND_UNIT = new RegExp(`<\\*> (?:${UNITS.join('|')})(?![\\w-])`, 'g')

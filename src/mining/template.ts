@@ -1,6 +1,12 @@
 import type { MaskedMessage } from './masked-message.js'
 import { lostUnit, mergeGaps, VALUE, withoutUnits } from './template-text.js'
 
+interface TemplateName {
+  readonly no: number
+  readonly id: string
+  readonly source: string
+}
+
 /** One template of one source: constant words, and the text of the gaps between them. */
 export class Template {
   readonly no: number
@@ -17,10 +23,10 @@ export class Template {
   #gaps: string[]
   #text = ''
 
-  constructor(no: number, id: string, source: string, message: MaskedMessage) {
-    this.no = no
-    this.id = id
-    this.source = source
+  constructor(name: TemplateName, message: MaskedMessage) {
+    this.no = name.no
+    this.id = name.id
+    this.source = name.source
     const n = message.count
     this.words = message.words.slice(0, n)
     this.gapHashes = message.gapHashes.slice(0, n + 1)
