@@ -28,7 +28,12 @@ export interface TemplateChange {
   readonly text: string
   /** number of the older template that this one is, 0 for none */
   readonly redirectTo: number
+  /** id of that template, '' for none */
+  readonly redirectId: string
 }
+
+/** What is stored of a template. */
+type TemplateRecord = Pick<TemplateChange, 'id' | 'source' | 'text' | 'redirectId'>
 
 /**
  * Finds the template of every message; one set of templates a source.
@@ -42,8 +47,8 @@ export interface TemplateChange {
 export class TemplateMiner {
   readonly #limits: MinerLimits
   readonly #sources = new Map<string, SourceEntry>()
-  /** template `no` stands at no - 1; numbers that were never stored are free */
-  readonly #templates: (Template | undefined)[] = []
+  /** template `no` stands at no - 1 */
+  readonly #templates: Template[] = []
   readonly #byId = new Map<string, number>()
   readonly #changed = new Set<number>()
   readonly #message = new MaskedMessage()
@@ -108,28 +113,27 @@ export class TemplateMiner {
   }
 
   /**
-   * Takes in stored templates under their numbers, before the first message. The numbers are
-   * distinct and from 1 up; new templates get numbers above them.
+   * Takes in stored templates, before the first message. They are numbered in the order given, so
+   * the same list gets the same numbers; known ids and those above the limits are left out.
    */
-  restore(records: Iterable<TemplateChange>): void {
-    const redirects: TemplateChange[] = []
-    for (const record of records) {
-      const { no, id, source, text, redirectTo } = record
-      const entry = this.#source(source) ?? this.#source('')
+  restore(records: Iterable<TemplateRecord>): void {
+    const redirects: [number, string][] = []
+    for (const { id, source, text, redirectId } of records) {
+      const entry = this.#source(source)
+      const full = this.#templates.length >= this.#limits.templates
+      if (entry === null || full || this.#byId.has(id)) continue
       this.#message.read(this.#encoder.encode(text))
-      const template = new Template({ no, id, source }, this.#message)
-      while (this.#templates.length < no) this.#templates.push(undefined)
-      this.#templates[no - 1] = template
-      this.#byId.set(id, no)
-      if (redirectTo !== 0) redirects.push(record)
-      else if (text !== VALUE) template.openAllGaps()
-      if (entry === null) continue
+      const template = new Template({ no: this.#templates.length + 1, id, source }, this.#message)
+      this.#templates.push(template)
+      this.#byId.set(id, template.no)
       entry.count++
+      if (redirectId !== '') redirects.push([template.no, redirectId])
+      else if (text !== VALUE) template.openAllGaps()
       entry.templates.adopt(template)
     }
-    for (const { no, redirectTo } of redirects) {
-      const known = this.#templates[redirectTo - 1] !== undefined
-      if (known && this.rootOf(redirectTo) !== no) this.#template(no).retire(redirectTo)
+    for (const [no, id] of redirects) {
+      const target = this.#byId.get(id)
+      if (target !== undefined && this.rootOf(target) !== no) this.#template(no).retire(target)
     }
   }
 
@@ -142,7 +146,9 @@ export class TemplateMiner {
 
   #toChange(template: Template): TemplateChange {
     const { no, id, source, text } = template
-    return { no, id, source, text, redirectTo: template.redirect === 0 ? 0 : this.rootOf(no) }
+    const redirectTo = template.redirect === 0 ? 0 : this.rootOf(no)
+    const redirectId = redirectTo === 0 ? '' : this.#template(redirectTo).id
+    return { no, id, source, text, redirectTo, redirectId }
   }
 
   #source(name: string): SourceEntry | null {
