@@ -26,10 +26,9 @@ export function memoryEntities<T>(initial: Iterable<[string, T]> = []): MemoryEn
     put: (id, entity) => inTurn(id, () => void all.set(id, entity)),
     update: (id, change) =>
       inTurn(id, () => {
-        const current = all.get(id)
-        if (current === undefined) return null
-        const next = change(current)
-        all.set(id, next)
+        const next = change(all.get(id) ?? null)
+        if (next === null) all.delete(id)
+        else all.set(id, next)
         return next
       }),
     remove: (id) => inTurn(id, () => all.delete(id)),

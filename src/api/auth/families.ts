@@ -62,8 +62,8 @@ export function createDurableFamilies(
     rotate: async ({ id, from, to, expiresAtMs }) => {
       let rotated = false
       const family = await entities.update(id, (current) => {
-        rotated = current.jti === from && current.expiresAtMs > nowMs()
-        return rotated ? { ...current, jti: to, expiresAtMs } : current
+        rotated = current?.jti === from && current.expiresAtMs > nowMs()
+        return rotated && current !== null ? { ...current, jti: to, expiresAtMs } : current
       })
       if (family === null) return 'ended'
       if (rotated) return 'rotated'

@@ -79,7 +79,9 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
     const usedAtMs = nowMs()
     if (usedAtMs - (notedAtMs.get(id) ?? -Infinity) < USE_NOTED_EVERY_MS) return
     notedAtMs.set(id, usedAtMs)
-    entities.update(id, (key) => ({ ...key, lastUsedAtMs: usedAtMs })).catch(onError)
+    const note = (key: IngestKey | null): IngestKey | null =>
+      key === null ? null : { ...key, lastUsedAtMs: usedAtMs }
+    entities.update(id, note).catch(onError)
   }
 
   return {

@@ -68,7 +68,7 @@ export function checkPassword(password: string): void {
   if (length >= MIN_PASSWORD_CHARACTERS && length <= MAX_PASSWORD_CHARACTERS) return
   const range = `${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters`
   throw new AppError('validation_error', `the password needs ${range}`, {
-    details: { errors: [{ path: '/password', message: `must have ${range}` }] },
+    details: { errors: [{ in: 'body', path: 'password', message: `must have ${range}` }] },
   })
 }
 

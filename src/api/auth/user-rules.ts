@@ -43,7 +43,7 @@ export async function refuseWrongPassword(
 ): Promise<void> {
   if (currentPassword === undefined) {
     throw new AppError('validation_error', 'the current password is required', {
-      details: { errors: [{ path: '/current_password', message: 'is required' }] },
+      details: { errors: [{ in: 'body', path: 'current_password', message: 'is required' }] },
     })
   }
   if (await passwords.verify(user.passwordHash, currentPassword)) return
@@ -59,6 +59,6 @@ export function checkEmail(text: string): string {
   const email = normalizeEmail(text)
   if (email.length <= 254 && /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,190}$/u.test(email)) return email
   throw new AppError('validation_error', 'the e-mail is not valid', {
-    details: { errors: [{ path: '/email', message: 'must be an e-mail address' }] },
+    details: { errors: [{ in: 'body', path: 'email', message: 'must be an e-mail address' }] },
   })
 }

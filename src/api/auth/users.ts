@@ -50,6 +50,8 @@ interface UserDeps {
   readonly passwords: Passwords
   /** across all instances */
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  /** Takes over what other instances have stored; given when there are others. */
+  readonly refresh?: () => Promise<void>
   readonly nowMs?: () => number
 }
 
@@ -91,23 +93,32 @@ const LOCK_TTL_MS = 10_000
 export function createUsers(deps: UserDeps): Users {
   const { entities, passwords, nowMs = Date.now } = deps
   const roster = createRoster(entities, nowMs)
+  // unique e-mails and the last superadmin are facts about all users: one change at a time
+  const alone: Alone = (work) =>
+    deps.withLock(LOCK, LOCK_TTL_MS, async () => {
+      await deps.refresh?.()
+      return work()
+    })
   return {
     ...createReads(entities, roster),
-    ...createChanges(deps, roster),
+    ...createChanges(deps, roster, alone),
     noteLogin: async (id) => {
-      await entities.update(id, (user) => ({ ...user, lastLoginAtMs: nowMs() }))
+      const lastLoginAtMs = nowMs()
+      await entities.update(id, (user) => (user === null ? null : { ...user, lastLoginAtMs }))
     },
     ensureFirstAdmin: async ({ email, password }) => {
       if (entities.list().length > 0) return null
       const generated = password === null ? generatePassword() : null
       const passwordHash = await passwords.hash(password ?? generated ?? '')
-      return deps.withLock(LOCK, LOCK_TTL_MS, async () => {
+      return alone(async () => {
         if (entities.list().length > 0) return null
         return { user: await roster.insert(email, 'superadmin', passwordHash), generated }
       })
     },
   }
 }
+
+type Alone = <T>(work: () => Promise<T>) => Promise<T>
 
 interface Roster {
   readonly findByEmail: (email: string) => User | null
@@ -146,7 +157,10 @@ function createRoster(entities: Entities<User>, nowMs: () => number): Roster {
       await entities.put(user.id, user)
       return user
     },
-    change: async (id, how) => (await entities.update(id, how)) ?? refuseMissing(id),
+    change: async (id, how) => {
+      const changed = await entities.update(id, (user) => (user === null ? null : how(user)))
+      return changed ?? refuseMissing(id)
+    },
   }
 }
 
@@ -165,9 +179,7 @@ const createReads = (
 
 type Changes = Pick<Users, 'create' | 'patch' | 'setRole' | 'setPassword' | 'remove'>
 
-function createChanges({ entities, passwords, withLock }: UserDeps, roster: Roster): Changes {
-  // unique e-mails and the last superadmin are facts about all users: one change at a time
-  const alone = <T>(work: () => Promise<T>): Promise<T> => withLock(LOCK, LOCK_TTL_MS, work)
+function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone: Alone): Changes {
   const ruled = (actor: Actor, id: string): User => {
     const user = entities.get(id) ?? refuseMissing(id)
     refuseUnlessRules(actor, user.role)

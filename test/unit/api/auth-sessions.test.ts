@@ -86,7 +86,7 @@ void test('a password changed while it is being checked does not let the old one
   const { sessions, users, ann, email, userEntities } = await setUp(t)
   const passwordHash = await passwords.hash('new password')
   const login = sessions.login(email, 'right password')
-  await userEntities.update(ann.id, (user) => ({ ...user, passwordHash }))
+  await userEntities.update(ann.id, (user) => user && { ...user, passwordHash })
   await t.rejects(login, { code: 'invalid_credentials' })
   t.ok(users.get(ann.id))
 })
