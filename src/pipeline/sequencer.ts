@@ -67,6 +67,15 @@ export class Sequencer {
   override(templateId: string, priority: number | null): void {
     if (priority === null) this.#overrideOfId.delete(templateId)
     else this.#overrideOfId.set(templateId, priority)
+    for (const id of this.#parts.templates.aliasesOf(templateId)) {
+      const no = this.#parts.templates.numberOf(id)
+      if (no !== 0) this.noteTemplate(no)
+    }
+  }
+
+  /** The corrected priorities as they are stored; before the first block. */
+  restoreOverrides(overrides: Iterable<readonly [templateId: string, priority: number]>): void {
+    for (const [templateId, priority] of overrides) this.#overrideOfId.set(templateId, priority)
     for (const template of this.#parts.templates.all()) this.noteTemplate(template.no)
   }
 

@@ -1,3 +1,5 @@
+import type { Priority } from '../model/event.js'
+
 /** A change that takes effect between the rows before it and the rows after it. */
 export type Statement =
   | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
@@ -8,7 +10,7 @@ export type Statement =
 export interface EventCorrection {
   readonly id: number
   readonly tsMs: number
-  readonly priority: string
+  readonly priority: Priority
   readonly reason: string
 }
 

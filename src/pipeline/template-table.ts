@@ -55,6 +55,11 @@ export class TemplateTable {
     return this.#byNo[no]
   }
 
+  /** @returns 0 when the id is unknown */
+  numberOf(id: string): number {
+    return this.#noOfId.get(id) ?? 0
+  }
+
   /** The template that answers for `id` today. */
   byId(id: string): Template | undefined {
     const no = this.#noOfId.get(id)

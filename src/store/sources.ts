@@ -20,6 +20,7 @@ export interface SourceStorage {
   list(): readonly Source[]
   put(id: string, source: Source): Promise<unknown>
   remove(id: string): Promise<unknown>
+  clear(): Promise<number>
 }
 
 /**
@@ -116,6 +117,11 @@ export class Sources {
   async remove(names: readonly string[]): Promise<void> {
     for (const name of names)
       if (this.#storage.get(name) !== null) await this.#storage.remove(name)
+  }
+
+  /** @returns how many stored rows went */
+  async removeAll(): Promise<number> {
+    return await this.#storage.clear()
   }
 
   /** Takes over what another instance changed. */

@@ -1,0 +1,101 @@
+import { decompress, readContentCoding } from '../../edge/decompress.js'
+import type { EdgeRequest, HeaderBag, RequestHead } from '../../edge/request.js'
+import type { Reply } from '../../edge/reply.js'
+import type { EdgeRoute } from '../../edge/routes.js'
+import { AppError } from '../../model/errors.js'
+
+/** 16 MiB, before and after decompression. */
+export const INGEST_BYTES = 16 * 1024 * 1024
+
+interface IngestKey {
+  readonly sources: readonly string[] | null
+  readonly autoRegister: boolean
+}
+
+interface IngestResult {
+  readonly received: number
+  readonly accepted: number
+  readonly rejected: number
+  readonly dropped: number
+  readonly errors: readonly { readonly line: number; readonly code: string; readonly message: string }[]
+  readonly refusal: {
+    readonly code: 'source_not_allowed' | 'validation_error' | 'file_parse_error' | 'empty_file'
+    readonly message: string
+  } | null
+}
+
+export interface IngestServices {
+  /** @returns null for anything that is no key; synchronous */
+  readonly verifyKey: (key: string) => IngestKey | null
+  /** Whether a body of this size may come. */
+  readonly room: (bytes: number) => boolean
+  /** Resolves when what was accepted is durable. */
+  readonly ingest: (body: ArrayBuffer, key: IngestKey) => Promise<IngestResult>
+  readonly version: string
+  /** Whether events can be taken at all. */
+  readonly isReady: () => boolean
+}
+
+const keyOf = (headers: HeaderBag): string => {
+  const bearer = /^bearer +(\S+) *$/i.exec(headers.first('authorization') ?? '')?.[1]
+  return bearer ?? headers.first('x-api-key') ?? ''
+}
+
+const unauthorized = (): AppError =>
+  new AppError('unauthorized', 'an ingest key is required in Authorization: Bearer or X-Api-Key')
+
+const overloaded = (): AppError =>
+  new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
+
+function admit(head: RequestHead, services: IngestServices): IngestKey {
+  const key = services.verifyKey(keyOf(head.headers))
+  if (key === null) throw unauthorized()
+  readContentCoding(head.headers)
+  const length = Number(head.headers.first('content-length') ?? 0)
+  if (!services.room(Math.min(length, INGEST_BYTES))) throw overloaded()
+  return key
+}
+
+async function ingest(
+  request: EdgeRequest,
+  key: IngestKey,
+  services: IngestServices,
+): Promise<Reply> {
+  const coding = readContentCoding(request.headers)
+  const body =
+    coding === 'identity'
+      ? request.body
+      : await decompress(request.body, coding, INGEST_BYTES)
+  const { refusal, ...result } = await services.ingest(body.buffer, key)
+  if (refusal !== null) throw new AppError(refusal.code, refusal.message)
+  const { received, accepted, rejected, dropped, errors } = result
+  return { status: 202, json: { received, accepted, rejected, dropped, errors } }
+}
+
+/** The collector's own routes: events in, and whether it can take them. */
+export const ingestRoutes = (services: IngestServices): EdgeRoute[] => [
+  {
+    id: 'ingest',
+    method: 'POST',
+    path: '/ingest',
+    bodyBytes: INGEST_BYTES,
+    admit: (head) => {
+      const key = admit(head, services)
+      return { kind: 'admitted', handle: (request) => ingest(request, key, services) }
+    },
+  },
+  {
+    id: 'collectorHealth',
+    method: 'GET',
+    path: '/health',
+    bodyBytes: 0,
+    admit: () => ({
+      kind: 'admitted',
+      handle: () => {
+        const ready = services.isReady()
+        const status = ready ? 'ok' : 'down'
+        return { status: ready ? 200 : 503, json: { status, version: services.version } }
+      },
+    }),
+  },
+]

@@ -1,0 +1,259 @@
+import { join } from 'node:path'
+
+import type { Config } from '../config.js'
+import { PriorityModel } from '../mining/priority.js'
+import { ShapeCache } from '../mining/shape-cache.js'
+import { PRIORITIES, type Priority } from '../model/event.js'
+import { DedupWindow } from '../pipeline/dedup-window.js'
+import { Pipeline } from '../pipeline/pipeline.js'
+import { createPool, type Pool } from '../pipeline/pool.js'
+import { Sequencer } from '../pipeline/sequencer.js'
+import { Spool } from '../pipeline/spool.js'
+import { decodeEntry, type Statement } from '../pipeline/spool-entry.js'
+import { TemplateTable } from '../pipeline/template-table.js'
+import { Writer } from '../pipeline/writer.js'
+import { createBatchStore, type BatchStore } from '../store/batches.js'
+import type { Collection } from '../store/collection.js'
+import { createEvents, type Events } from '../store/events.js'
+import { Sources, type Source } from '../store/sources.js'
+import type { Log } from '../telemetry/log.js'
+import { parserOf, SourceDoc, TemplatePriorityDoc } from './documents.js'
+import type { Storage } from './storage.js'
+
+/** shapes known to every thread; 12 bytes each */
+const SHAPES = 1 << 18
+/** payloads of waiting spool entries kept in memory */
+const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
+
+interface TemplatePriority {
+  readonly templateId: string
+  readonly source: string
+  readonly priority: Priority
+}
+
+export interface Ingestion {
+  readonly pipeline: Pipeline
+  readonly pool: Pool
+  readonly spool: Spool
+  readonly writer: Writer
+  readonly window: DedupWindow
+  readonly templates: TemplateTable
+  readonly model: PriorityModel
+  readonly sequencer: Sequencer
+  readonly sources: Sources
+  readonly sourceRecords: Collection<Source>
+  readonly events: Events
+  readonly batches: BatchStore
+  /** Makes a template's corrected priority durable and known to the sequencer. */
+  setTemplatePriority(templateId: string, source: string, priority: Priority): Promise<void>
+  /** Their messages are of unregistered sources from here on; nothing joins what is being deleted. */
+  forget(sources: readonly string[]): void
+  forgetAll(): void
+  /** Stops taking messages and writes what is acknowledged, as far as the time allows. */
+  close(deadlineMs: number): Promise<void>
+}
+
+/** What happens outside the pipeline when a statement takes effect. */
+export interface StatementHooks {
+  removeAlerts(sources: readonly string[]): Promise<number>
+  clearEntities(): Promise<Readonly<Record<string, number>>>
+}
+
+export interface IngestionParts {
+  readonly config: Config
+  readonly storage: Storage
+  readonly spoolDir: string
+  readonly log: Log
+  readonly hooks: StatementHooks
+  readonly onWritten: (rows: number) => void
+  readonly onAccepted: ConstructorParameters<typeof Pipeline>[0]['onAccepted']
+}
+
+/** Joins workers, sequencer, spool and writer, and begins to write what an earlier run left in the spool. */
+export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
+  const { config, storage } = parts
+  const batches = createBatchStore(storage.store)
+  const records = storage.entities.collection('source', parserOf(SourceDoc))
+  const overrides = storage.entities.collection('template_priority', parserOf(TemplatePriorityDoc))
+  const sources = new Sources(records, config.maxSources, Date.now)
+  const shapes = ShapeCache.create(SHAPES)
+  const pool = createPool(config.workers, shapes.buffer)
+  const templates = new TemplateTable()
+  const model = new PriorityModel()
+  const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
+  const sequencer = new Sequencer({ ids: storage.ids, window, templates, scorer: model })
+  const spool = await openSpool(parts)
+  await adoptSpooled(spool, sources, batches)
+  await restoreTemplates(batches, pool, templates, model)
+  restoreOverrides(overrides, sequencer)
+  const events = createEvents(storage.store)
+  const run = { batches, events, sources, overrides, hooks: parts.hooks }
+  const writer = openWriter(parts, spool, run)
+  const pipeline = new Pipeline({
+    pool,
+    sequencer,
+    spool,
+    writer,
+    templates,
+    gate: sources,
+    environment: config.environment,
+    maxMessageBytes: config.maxMessageBytes,
+    maxBytes: config.pipelineMaxBytes,
+    modelVersion: () => model.modelVersion,
+    learnShape: (lo, hi, no) => shapes.put(lo, hi, no),
+    onTemplate: ({ no, text }) => {
+      model.register(no, text)
+      sequencer.noteTemplate(no)
+    },
+    onAccepted: parts.onAccepted,
+  })
+  writer.start()
+  return {
+    pipeline,
+    pool,
+    spool,
+    writer,
+    window,
+    templates,
+    model,
+    sequencer,
+    sources,
+    sourceRecords: records,
+    events,
+    batches,
+    setTemplatePriority: async (id, source, priority) => {
+      await overrides.put(id, { templateId: id, source, priority })
+      sequencer.override(id, PRIORITIES.indexOf(priority))
+    },
+    forget: (names) => {
+      sources.forget(names)
+      sequencer.forget(names)
+      const gone = new Set(names)
+      templates.markUnsaved((source) => gone.has(source))
+      for (const { id, source } of templates.all()) if (gone.has(source)) sequencer.override(id, null)
+    },
+    forgetAll: () => {
+      sources.forgetAll()
+      sequencer.forgetAll()
+      sequencer.clearOverrides()
+      templates.markUnsaved(() => true)
+    },
+    close: (deadlineMs) => close(deadlineMs, { pipeline, writer, pool, spool }),
+  }
+}
+
+const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Spool> =>
+  Spool.open({
+    dir: join(spoolDir),
+    maxBytes: config.spoolMaxBytes,
+    cacheBytes: SPOOL_CACHE_BYTES,
+    onDamage: (report) => log.error(report, 'the spool is damaged; what is readable is kept'),
+  })
+
+/** Sources and templates that an earlier run acknowledged and did not get to store are known at once. */
+async function adoptSpooled(
+  spool: Spool,
+  sources: Sources,
+  batches: BatchStore,
+): Promise<void> {
+  for (const entry of spool.waiting) {
+    const parts = decodeEntry(await spool.read(entry))
+    for (const registration of parts.registrations) sources.register(registration)
+    if (parts.statement?.kind === 'delete-sources') sources.forget(parts.statement.sources)
+    if (parts.statement?.kind === 'clear-all') sources.forgetAll()
+    if (parts.templates.length > 0) await batches.saveTemplates(parts.templates)
+  }
+}
+
+async function restoreTemplates(
+  batches: BatchStore,
+  pool: Pool,
+  templates: TemplateTable,
+  model: PriorityModel,
+): Promise<void> {
+  const stored = (await batches.templates()).map(({ redirectTo, ...template }) => ({
+    ...template,
+    redirectId: redirectTo,
+  }))
+  const nos = await pool.restore(stored)
+  const noOf = new Map(stored.map(({ id }, i) => [id, nos[i] ?? 0]))
+  stored.forEach((template, i) => {
+    const no = nos[i] ?? 0
+    if (no === 0) return
+    templates.apply({ ...template, no, redirectTo: noOf.get(template.redirectId) ?? 0 })
+    model.register(no, template.text)
+  })
+}
+
+function restoreOverrides(overrides: Collection<TemplatePriority>, sequencer: Sequencer): void {
+  sequencer.restoreOverrides(
+    overrides.list().map(({ templateId, priority }) => [templateId, PRIORITIES.indexOf(priority)]),
+  )
+}
+
+interface Run {
+  readonly batches: BatchStore
+  readonly events: Events
+  readonly sources: Sources
+  readonly overrides: Collection<TemplatePriority>
+  readonly hooks: StatementHooks
+}
+
+const openWriter = ({ onWritten, log }: IngestionParts, spool: Spool, run: Run): Writer =>
+  new Writer({
+    spool,
+    onWritten,
+    onFailure: (error, attempt) =>
+      log[attempt === 1 ? 'warn' : 'debug']({ err: error, attempt }, 'a batch waits for clickhouse'),
+    target: {
+      insert: run.batches.insert,
+      templates: (rows) => run.batches.saveTemplates(rows),
+      register: (registration) => run.sources.store(registration),
+      execute: (statement) => execute(statement, run),
+    },
+  })
+
+async function execute(statement: Statement, run: Run): Promise<unknown> {
+  switch (statement.kind) {
+    case 'delete-sources': {
+      const events = await run.batches.deleteSources(statement.sources)
+      const alerts = await run.hooks.removeAlerts(statement.sources)
+      await removeOverrides(run, (source) => statement.sources.includes(source))
+      await run.sources.remove(statement.sources)
+      return { events, alerts }
+    }
+    case 'clear-all': {
+      const cleared = await run.batches.clear()
+      const entities = await run.hooks.clearEntities()
+      await removeOverrides(run, () => true)
+      const sources = await run.sources.removeAll()
+      const { events, templates, deadLetters } = cleared
+      return { events, templates, dead_letters: deadLetters, sources, ...entities }
+    }
+    case 'correct-event':
+      await run.events.correct(statement.correction)
+      return null
+    case 'delete-dead-letters':
+      await run.batches.deleteDeadLetters(statement.ids)
+      return null
+  }
+}
+
+async function removeOverrides(run: Run, isGone: (source: string) => boolean): Promise<void> {
+  for (const { templateId, source } of run.overrides.list())
+    if (isGone(source)) await run.overrides.remove(templateId)
+}
+
+async function close(
+  deadlineMs: number,
+  { pipeline, writer, pool, spool }: Pick<Ingestion, 'pipeline' | 'writer' | 'pool' | 'spool'>,
+): Promise<void> {
+  await pipeline.close()
+  const last = spool.waiting.at(-1)
+  // what is not written in time stays in the spool, and the next start writes it
+  if (last !== undefined)
+    await writer.flush(last.seq, AbortSignal.timeout(deadlineMs)).catch(() => undefined)
+  await writer.stop()
+  await spool.close()
+  await pool.close()
+}

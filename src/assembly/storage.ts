@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Config } from '../config.js'
+import type { DataDir } from '../lib/data-dir.js'
+import { createInProcessState } from '../state/in-process.js'
+import { createRedisState } from '../state/redis.js'
+import type { State } from '../state/state.js'
+import { createStore, type Store } from '../store/client.js'
+import { startEmbedded, type Embedded } from '../store/embedded.js'
+import { createEntities, type Entities } from '../store/entities.js'
+import { reserveEventIds, type EventIds } from '../store/event-ids.js'
+import { migrate } from '../store/migrate.js'
+import type { Log } from '../telemetry/log.js'
+
+/** Everything that is kept: ClickHouse, the shared state, the entities, the event ids. */
+export interface Storage {
+  readonly store: Store
+  readonly state: State
+  readonly entities: Entities
+  readonly ids: EventIds
+  /** null with a remote ClickHouse */
+  readonly embedded: Embedded | null
+  close(): Promise<void>
+}
+
+/** a partition of the short rollups is dropped when its whole month is past retention */
+const MONTH_DAYS = 31
+/** how long a remote server may take to answer at the start */
+const REMOTE_WAIT_MS = 30_000
+
+/** @throws what stops the start: an engine that does not run, a server that does not answer, a newer database */
+export async function openStorage(config: Config, dataDir: DataDir, log: Log): Promise<Storage> {
+  const state = await openState(config, log)
+  const embedded = config.clickhouseUrl === null ? await startEngine(dataDir, log) : null
+  const store = connect(config, embedded)
+  try {
+    if (embedded === null) await waitForRemote(store, config)
+    await migrate(store, {
+      log,
+      numbers: {
+        retention_days: config.retentionDays,
+        rollup_days: config.retentionDays + MONTH_DAYS,
+      },
+    })
+    const shared = state.kind === 'redis'
+    const entities = await createEntities(store, {
+      log,
+      ...(shared
+        ? { exclusive: (key, work) => state.withLock(`lock:${key}`, 10_000, () => work()) }
+        : {}),
+    })
+    const ids = await reserveEventIds(store, {
+      log,
+      exclusive: (work) => state.withLock('lock:event-ids', 10_000, () => work()),
+    })
+    return { store, state, entities, ids, embedded, close: () => closeAll(store, state, ids, embedded) }
+  } catch (error) {
+    await store.close()
+    await embedded?.stop()
+    await state.close()
+    throw error
+  }
+}
+
+const openState = (config: Config, log: Log): Promise<State> | State => {
+  const onError = (error: unknown): void => log.warn({ err: error }, 'state')
+  if (config.redisUrl === null) return createInProcessState({ onError })
+  return createRedisState({ url: config.redisUrl, keyPrefix: config.redisPrefix, onError })
+}
+
+const startEngine = (dataDir: DataDir, log: Log): Promise<Embedded> =>
+  startEmbedded({
+    dataDir: join(dataDir.path, 'clickhouse'),
+    log,
+    onState: (state) => log.debug({ state }, 'embedded clickhouse'),
+  })
+
+function connect(config: Config, embedded: Embedded | null): Store {
+  const { clickhouseDatabase: database, clickhouseCaFile } = config
+  if (embedded !== null) {
+    const { url, username, password } = embedded
+    return createStore({ url, username, password, database })
+  }
+  return createStore({
+    url: config.clickhouseUrl ?? '',
+    username: config.clickhouseUser,
+    password: config.clickhousePassword ?? '',
+    database,
+    ...(clickhouseCaFile === '' ? {} : { tls: { caCert: readFileSync(clickhouseCaFile) } }),
+  })
+}
+
+/** A server that comes up beside this program is waited for; one that never answers stops the start. */
+async function waitForRemote(store: Store, config: Config): Promise<void> {
+  const { host } = new URL(config.clickhouseUrl ?? '')
+  const deadline = Date.now() + REMOTE_WAIT_MS
+  for (;;) {
+    try {
+      await store.createDatabase()
+      return
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      const retry = error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
+      if (!retry || Date.now() >= deadline)
+        throw new Error(
+          `ClickHouse at ${host} can't be used: ${reason}; check CLICKHOUSE_URL, CLICKHOUSE_USER and CLICKHOUSE_PASSWORD`,
+          { cause: error },
+        )
+    }
+    await sleep(500)
+  }
+}
+
+async function closeAll(
+  store: Store,
+  state: State,
+  ids: EventIds,
+  embedded: Embedded | null,
+): Promise<void> {
+  ids.close()
+  await store.close()
+  await state.close()
+  await embedded?.stop()
+}
