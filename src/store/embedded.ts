@@ -96,6 +96,7 @@ class Supervisor implements Embedded {
   #port: number
   #engine: Engine | null = null
   #failures = 0
+  #stopped: Promise<void> | null = null
 
   constructor(options: EmbeddedOptions, libraryPath: string) {
     this.#options = options
@@ -135,23 +136,27 @@ class Supervisor implements Embedded {
     }
   }
 
-  async stop(): Promise<void> {
-    if (this.#state === 'stopped') return
+  stop(): Promise<void> {
+    this.#stopped ??= this.#end()
+    return this.#stopped
+  }
+
+  async #end(): Promise<void> {
     this.#setState('stopped')
     this.#stopping.abort()
-    const engine = this.#engine
-    if (engine === null) return
-    await engine.endGently(this.#connect())
+    await this.#engine?.endGently(this.#connect())
   }
 
   /** @returns null when the engine answers; else why it does not, its process being gone */
   async #launch(): Promise<string | null> {
     const runDir = join(this.#dataDir, 'run', randomBytes(8).toString('hex'))
     try {
+      const configFile = await this.#writeConfig(runDir)
+      if (this.#stopping.signal.aborted) return 'stopped meanwhile'
       const engine = startEngine({
         libraryPath: this.#libraryPath,
         clickhouseDir: this.#clickhouseDir,
-        configFile: await this.#writeConfig(runDir),
+        configFile,
         tcp: this.#options.tcpPort !== undefined,
         log: this.#options.log,
       })

@@ -90,13 +90,15 @@ const DETAIL_CHARS = 300
 /**
  * @param action what was tried, without values
  * @param timedOutMs the time that was given, when it was used up; else null
- * @returns AppError('dependency_unavailable') when trying again may help, else StoreError
+ * @returns AppError('dependency_unavailable') when trying again may help, StoreError when ClickHouse
+ *   refuses; a fault of our own code as it is, for trying again would hide it for ever
  */
 export function toStoreFailure(
   action: string,
   error: unknown,
   timedOutMs: number | null,
-): AppError | StoreError {
+): Error {
+  if (error instanceof TypeError || error instanceof RangeError) return error
   if (timedOutMs !== null) return unavailable(`${action}: no answer within ${timedOutMs} ms`)
   if (!(error instanceof ClickHouseError)) return unavailable(`${action}: ${networkReason(error)}`)
   const code = Number(error.code)
