@@ -1,6 +1,13 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readdir } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import t from 'tap'
+import { createStore, type Store } from '../../../src/store/client.js'
 import { type EmbeddedState, startEmbedded } from '../../../src/store/embedded.js'
 import {
   createTestDatabase,
@@ -8,6 +15,8 @@ import {
   startTestServer,
   TEST_RESOURCES,
 } from '../../support/clickhouse.js'
+
+const run = promisify(execFile)
 
 const count = {
   name: 'count',
@@ -81,13 +90,20 @@ t.test('nobody gets in without the credentials', async (t) => {
 t.test('the password is neither on a command line nor left in a file', async (t) => {
   const server = await startTestServer({ password: 'a-password-for-this-test' })
   t.teardown(() => server.stop())
-  t.same(await readdir(`${server.dataDir}/run`), [], 'the configuration is removed once it is read')
+  t.same(
+    await readdir(join(server.dataDir, 'run')),
+    [],
+    'the configuration is gone once it is read',
+  )
+  const { stdout } = await run('ps', ['-ww', '-o', 'args=', '-p', `${server.engine.pid()}`])
+  t.match(stdout, 'embedded-child')
+  t.notMatch(stdout, 'a-password-for-this-test')
 })
 
 t.test('an engine that was stopped stays stopped and gives its directory free', async (t) => {
   const first = await startTestServer()
   const pid = first.engine.pid()
-  await first.engine.stop()
+  await Promise.all([first.engine.stop(), first.engine.stop()])
   t.equal(first.engine.state, 'stopped')
   t.throws(() => process.kill(pid ?? 0, 0), { code: 'ESRCH' })
 
@@ -95,3 +111,137 @@ t.test('an engine that was stopped stays stopped and gives its directory free', 
   t.equal(second.engine.state, 'ready')
   await second.stop()
 })
+
+t.test('signals for the whole service do not end the engine', async (t) => {
+  const server = await startTestServer()
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  const pid = server.engine.pid()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pid ?? 0, signal)
+  for (let i = 0; i < 20; i++) await store.ping()
+  t.equal(server.engine.pid(), pid)
+})
+
+t.test('the engine ends with the service that started it, however that ends', async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+  const support = new URL('../../support/clickhouse.js', import.meta.url).href
+  const program = `
+    const { startTestServer } = await import(${JSON.stringify(support)})
+    const { engine } = await startTestServer({ dataDir: ${JSON.stringify(dataDir)} })
+    process.stdout.write(String(engine.pid()))`
+  const service = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [chunk] = await once(service.stdout, 'data')
+  const pid = Number(String(chunk))
+  t.ok(isRunning(pid))
+  service.kill('SIGKILL')
+  await once(service, 'close')
+  while (isRunning(pid)) await sleep(10)
+
+  const next = await startTestServer({ dataDir })
+  t.equal(next.engine.state, 'ready', 'and the next start gets the directory')
+  await next.stop()
+})
+
+t.test('no acknowledged insert is lost when the engine is killed under load', async (t) => {
+  const server = await startTestServer()
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+  const acknowledged: number[] = []
+  let next = 0
+  const writer = async (): Promise<void> => {
+    while (next < 400) {
+      const a = next++
+      if (a % 200 === 100) process.kill(server.engine.pid() ?? process.pid, 'SIGKILL')
+      try {
+        await store.insertRows('t', [{ a }])
+        acknowledged.push(a)
+      } catch {
+        while (server.engine.state !== 'ready') await sleep(10)
+      }
+    }
+  }
+  await Promise.all([writer(), writer(), writer(), writer()])
+  const rows = await store.query<Record<string, never>, { readonly a: number }>(
+    { name: 'all', sql: 'SELECT a FROM t' },
+    {},
+  )
+  const stored = new Set(rows.map(({ a }) => a))
+  t.ok(acknowledged.length > 300)
+  t.same(
+    acknowledged.filter((a) => !stored.has(a)),
+    [],
+  )
+})
+
+t.test('a port that is taken is named', async (t) => {
+  const server = await startTestServer()
+  t.teardown(() => server.stop())
+  const port = new URL(server.engine.url).port
+  await t.rejects(startTestServer({ httpPort: Number(port) }), {
+    name: 'EmbeddedStartError',
+    message: `port ${port} of 127.0.0.1 is taken`,
+  })
+})
+
+t.test('a directory that cannot be written stops the start', async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+  await writeFile(join(dataDir, 'clickhouse'), 'a file where the directory belongs')
+  await t.rejects(startTestServer({ dataDir }), { message: dataDir })
+})
+
+t.test('two engines form a cluster over the native protocol', async (t) => {
+  const password = 'shared-by-the-cluster'
+  const [tcpOne, tcpTwo] = [await freePort(), await freePort()]
+  const replica = (port: number): string =>
+    `<shard><replica><host>127.0.0.1</host><port>${port}</port>` +
+    `<user>engine_client</user><password>${password}</password></replica></shard>`
+  const remoteServers = `<remote_servers><pair>${replica(tcpOne)}${replica(tcpTwo)}</pair></remote_servers>`
+  const one = await startTestServer({ password, remoteServers, tcpPort: tcpOne })
+  t.teardown(() => one.stop())
+  const two = await startTestServer({ password, remoteServers, tcpPort: tcpTwo })
+  t.teardown(() => two.stop())
+  const connect = ({ engine }: typeof one): Store =>
+    createStore({ url: engine.url, username: engine.username, password, database: 'default' })
+  const stores = [connect(one), connect(two)]
+  t.teardown(() => Promise.all(stores.map((store) => store.close())))
+  for (const store of stores) {
+    await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+    await store.command('CREATE TABLE d AS t ENGINE = Distributed(pair, default, t, a)')
+  }
+  await stores[0]?.command(
+    'INSERT INTO d SELECT number FROM numbers(1000)',
+    {},
+    {
+      settings: { distributed_foreground_insert: 1 },
+    },
+  )
+  const all = { name: 'all', sql: 'SELECT count() AS n FROM d' }
+  t.same(await stores[1]?.query(all, {}), [{ n: 1_000 }])
+  t.same(await stores[1]?.query(count, {}), [{ n: 500 }])
+})
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function freePort(): Promise<number> {
+  const listener = createServer()
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const address = listener.address()
+  listener.close()
+  await once(listener, 'close')
+  return typeof address === 'object' ? (address?.port ?? 0) : 0
+}
