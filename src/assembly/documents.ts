@@ -1,6 +1,7 @@
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 
+import { ROLES } from '../api/auth/roles.js'
 import { PRIORITIES } from '../model/event.js'
 import { SOURCE_TYPES } from '../store/sources.js'
 
@@ -40,3 +41,35 @@ export const parserOf =
     const first = Value.Errors(schema, doc).First()
     throw new Error(`stored record does not fit: ${first?.path ?? ''} ${first?.message ?? ''}`)
   }
+
+const NumberOrNull = Type.Union([Type.Number(), Type.Null()])
+
+export const UserDoc = Type.Object({
+  id: Type.String(),
+  email: Type.String(),
+  role: literals(ROLES),
+  isActive: Type.Boolean(),
+  passwordHash: Type.String(),
+  tokenEpoch: Type.Number(),
+  createdAtMs: Type.Number(),
+  lastLoginAtMs: NumberOrNull,
+})
+
+/** A login: its refresh tokens, of which one is current. */
+export const FamilyDoc = Type.Object({
+  id: Type.String(),
+  userId: Type.String(),
+  jti: Type.String(),
+  expiresAtMs: Type.Number(),
+})
+
+export const IngestKeyDoc = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  prefix: Type.String(),
+  hash: Type.String(),
+  sources: Type.Union([Type.Array(Type.String()), Type.Null()]),
+  autoRegister: Type.Boolean(),
+  createdAtMs: Type.Number(),
+  lastUsedAtMs: NumberOrNull,
+})

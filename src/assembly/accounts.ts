@@ -1,0 +1,66 @@
+import { createDurableFamilies, createSharedFamilies } from '../api/auth/families.js'
+import { createIngestKeys, type IngestKeys } from '../api/auth/ingest-keys.js'
+import { createPasswords } from '../api/auth/passwords.js'
+import { createSessions, type Sessions } from '../api/auth/sessions.js'
+import { createTokens, type Tokens } from '../api/auth/tokens.js'
+import { createUsers, type Users } from '../api/auth/users.js'
+import type { Config } from '../config.js'
+import type { Log } from '../telemetry/log.js'
+import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from './documents.js'
+import type { Storage } from './storage.js'
+
+export interface Accounts {
+  readonly users: Users
+  readonly sessions: Sessions
+  readonly tokens: Tokens
+  readonly ingestKeys: IngestKeys
+  /** what a person must be told once: they can't be read again */
+  readonly made: {
+    readonly admin: { readonly email: string; readonly password: string | null } | null
+    readonly ingestKey: string | null
+  }
+}
+
+/** Users, logins and ingest keys; makes the first of each. */
+export async function openAccounts(
+  config: Config,
+  { entities, state }: Storage,
+  jwtSecret: string,
+  log: Log,
+): Promise<Accounts> {
+  const passwords = await createPasswords()
+  const withLock: Parameters<typeof createUsers>[0]['withLock'] = (key, ttlMs, work) =>
+    state.withLock(key, ttlMs, () => work())
+  const users = createUsers({
+    entities: entities.collection('user', parserOf(UserDoc)),
+    passwords,
+    withLock,
+  })
+  const tokens = createTokens({
+    secret: jwtSecret,
+    accessSeconds: config.accessTokenExpireMinutes * 60,
+    refreshSeconds: config.refreshTokenExpireDays * 86_400,
+  })
+  // instances that share Redis share logins there; one alone keeps them where a restart finds them
+  const families =
+    state.kind === 'redis'
+      ? createSharedFamilies(state)
+      : createDurableFamilies(entities.collection('session', parserOf(FamilyDoc)))
+  const ingestKeys = createIngestKeys({
+    entities: entities.collection('ingest_key', parserOf(IngestKeyDoc)),
+    onError: (error) => log.warn({ err: error }, 'the last use of an ingest key is not noted'),
+  })
+  const { adminEmail: email, adminPassword: password } = config
+  const admin = await users.ensureFirstAdmin({ email, password })
+  const key = await ingestKeys.ensureFirst(config.ingestKey)
+  return {
+    users,
+    sessions: createSessions({ users, families, tokens, passwords }),
+    tokens,
+    ingestKeys,
+    made: {
+      admin: admin === null ? null : { email: admin.user.email, password: admin.generated },
+      ingestKey: key?.key ?? null,
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { createApi } from '../api/api.js'
+import { ACCESS_COOKIE, accessTokenOf } from '../api/auth/credentials.js'
+import { INGEST_BYTES, ingestRoutes } from '../api/collector/ingest.js'
+import type { Caller } from '../api/route.js'
+import { allRoutes } from '../api/routes.js'
+import type { Config } from '../config.js'
+import type { RequestHead } from '../edge/request.js'
+import { createServer, type EdgeServer } from '../edge/server.js'
+import type { Uws } from '../edge/uws.js'
+import type { Log } from '../telemetry/log.js'
+import type { Ingestion } from './ingestion.js'
+import type { Services } from './services.js'
+
+export interface HttpParts {
+  readonly config: Config
+  readonly uws: Uws
+  readonly log: Log
+  readonly services: Services
+  readonly ingestion: Ingestion
+  readonly version: string
+}
+
+export interface Servers {
+  readonly apiPort: number
+  readonly collectorPort: number
+  close(deadlineMs: number): Promise<void>
+}
+
+/** Opens both ports. @throws Error naming the setting of a port that is taken */
+export function openServers(parts: HttpParts): Servers {
+  const api = apiServer(parts)
+  const collector = collectorServer(parts)
+  const apiPort = api.listen()
+  const collectorPort = collector.listen()
+  return {
+    apiPort,
+    collectorPort,
+    close: async (deadlineMs) => {
+      await Promise.all([api.close({ deadlineMs }), collector.close({ deadlineMs })])
+    },
+  }
+}
+
+function apiServer({ config, uws, log, services }: HttpParts): EdgeServer {
+  const isAllowed = (origin: string): boolean => config.corsOrigins.includes(origin)
+  return createServer({
+    uws,
+    host: config.host,
+    port: config.apiPort,
+    portSetting: 'API_PORT',
+    log,
+    cors: { origins: config.corsOrigins },
+    trustedProxies: config.trustedProxies,
+    routes: createApi({
+      uws,
+      routes: allRoutes,
+      services,
+      authenticate: (head) => authenticate(head, services),
+      consume: (name, subject) => services.limiter.consume(name, subject),
+      ...(config.cookieSamesite === 'None'
+        ? { allowOrigin: (origin: string, host: string) => isAllowed(origin) || isSame(origin, host) }
+        : {}),
+    }),
+  })
+}
+
+const isSame = (origin: string, host: string): boolean =>
+  URL.canParse(origin) && new URL(origin).host === host
+
+function authenticate(head: RequestHead, services: Services): Caller {
+  const { token, via } = accessTokenOf({
+    authorization: head.headers.first('authorization') ?? '',
+    cookie: head.cookies.get(ACCESS_COOKIE) ?? '',
+  })
+  return { ...services.sessions.authenticate(token), via }
+}
+
+function collectorServer(parts: HttpParts): EdgeServer {
+  const { config, uws, log, services, ingestion, version } = parts
+  const { pipeline, spool } = ingestion
+  return createServer({
+    uws,
+    host: config.host,
+    port: config.collectorPort,
+    portSetting: 'COLLECTOR_PORT',
+    log,
+    trustedProxies: config.trustedProxies,
+    routes: ingestRoutes({
+      version,
+      verifyKey: (key) => services.ingestKeys.verify(key),
+      room: (bytes) => pipeline.room(bytes),
+      isReady: () => spool.fault === null && !spool.isFull(),
+      ingest: (bytes, key) =>
+        pipeline.submit({
+          format: 'ingest',
+          bytes,
+          events: null,
+          protocol: 'ingest',
+          source: null,
+          allowedSources: key.sources,
+          keepRaw: true,
+          // a record is at least two bytes long
+          maxRows: INGEST_BYTES,
+          register: key.autoRegister
+            ? { type: 'push', connector: 'custom', applicationId: null }
+            : null,
+        }),
+    }),
+  })
+}

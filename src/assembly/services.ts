@@ -1,0 +1,106 @@
+import { createApplications } from '../api/applications.js'
+import { cursorKey } from '../api/cursor.js'
+import { createCorrections } from '../api/corrections.js'
+import { createDeletions } from '../api/deletions.js'
+import { createLimiter, toRateLimits } from '../api/auth/limits.js'
+import type { CookieSettings } from '../api/auth/credentials.js'
+import type { Config } from '../config.js'
+import { encodeCorrection } from '../pipeline/correction-rows.js'
+import type { BodyResult } from '../pipeline/block.js'
+import type { Accounts } from './accounts.js'
+import { ApplicationDoc, parserOf } from './documents.js'
+import type { Ingestion } from './ingestion.js'
+import type { Storage } from './storage.js'
+
+/** rows of an uploaded file */
+const UPLOAD_ROWS = 200_000
+
+export interface ServiceParts {
+  readonly config: Config
+  readonly storage: Storage
+  readonly ingestion: Ingestion
+  readonly accounts: Accounts
+  readonly jwtSecret: string
+  /** counts changed other than by new events */
+  readonly onChanged: () => void
+}
+
+/** What the routes work with; each router names the part it needs. */
+export type Services = ReturnType<typeof createServices>
+
+export function createServices(parts: ServiceParts) {
+  const { config, storage, ingestion, accounts } = parts
+  const { sources, templates, pipeline, events } = ingestion
+  const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
+    storage.state.withLock(key, ttlMs, () => work())
+  const applications = createApplications(
+    storage.entities.collection('application', parserOf(ApplicationDoc)),
+    withLock,
+  )
+  const canonicalTemplate = (id: string): string => templates.byId(id)?.id ?? id
+  return {
+    ...accounts,
+    limiter: createLimiter(storage.state, toRateLimits(config)),
+    cookies: toCookies(config),
+    cursorKey: cursorKey(parts.jwtSecret),
+    events,
+    sources,
+    applications,
+    eventContext: {
+      canonicalTemplate,
+      templateAliases: (id: string) => templates.aliasesOf(id),
+      applicationOf: (source: string) => {
+        const id = sources.get(source)?.applicationId ?? null
+        return applications.list().find((application) => application.id === id)?.name ?? null
+      },
+      sourcesOfApplication: (name: string) => {
+        const id = applications.byName(name)?.id
+        const linked = sources.list().filter((s) => s.applicationId !== null && s.applicationId === id)
+        return linked.map((source) => source.name)
+      },
+    },
+    corrections: createCorrections({
+      events,
+      withLock,
+      canonicalTemplate,
+      setTemplatePriority: ingestion.setTemplatePriority,
+      correctRepeats: (id, priority) => ingestion.sequencer.correct(id, priority),
+      settle: () => pipeline.settle(),
+      encode: encodeCorrection,
+      execute: (statement, rows) => pipeline.execute(statement, rows),
+      onCorrected: parts.onChanged,
+    }),
+    deletions: createDeletions({
+      withLock,
+      forget: ingestion.forget,
+      forgetAll: ingestion.forgetAll,
+      execute: (statement) => pipeline.execute(statement),
+      onDeleted: parts.onChanged,
+    }),
+    announce: () => parts.onChanged(),
+    upload: (file: {
+      readonly format: 'csv' | 'json' | 'txt'
+      readonly bytes: ArrayBuffer
+      readonly source: string
+      readonly applicationId: string | null
+    }): Promise<BodyResult> =>
+      pipeline.submit({
+        format: file.format,
+        bytes: file.bytes,
+        events: null,
+        protocol: 'upload',
+        source: file.source,
+        allowedSources: null,
+        keepRaw: false,
+        maxRows: UPLOAD_ROWS,
+        register: { type: 'file', connector: 'custom', applicationId: file.applicationId },
+      }),
+  }
+}
+
+const toCookies = (config: Config): CookieSettings => ({
+  secure: config.cookieSecure,
+  sameSite: config.cookieSamesite,
+  accessSeconds: config.accessTokenExpireMinutes * 60,
+  refreshSeconds: config.refreshTokenExpireDays * 86_400,
+})

@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createServer as createNetServer } from 'node:net'
+
+import { openAccounts, type Accounts } from './assembly/accounts.js'
+import { openServers, type Servers } from './assembly/http.js'
+import { openIngestion, type Ingestion } from './assembly/ingestion.js'
+import { createServices } from './assembly/services.js'
+import { openStorage } from './assembly/storage.js'
+import { ConfigError, loadConfig, settingsHelp, type Config } from './config.js'
+import { loadUws } from './edge/uws.js'
+import { openDataDir } from './lib/data-dir.js'
+import { createLog, type Log } from './telemetry/log.js'
+
+/** a request in flight, the rows not written yet, the engine's own end: together below 10 s */
+const CLOSE_HTTP_MS = 3_000
+const CLOSE_INGESTION_MS = 3_000
+const CLOSE_ALL_MS = 9_000
+
+const packageJson = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as { readonly name: string; readonly version: string } // our own file
+
+interface Running {
+  readonly servers: Servers
+  readonly accounts: Accounts
+  readonly engine: string
+  close(): Promise<void>
+}
+
+async function start(config: Config, log: Log): Promise<Running> {
+  const uws = loadUws(process.env)
+  await checkPort(config.host, config.apiPort, 'API_PORT')
+  await checkPort(config.host, config.collectorPort, 'COLLECTOR_PORT')
+  const dataDir = openDataDir(config.dataDir)
+  const closers: (() => Promise<unknown> | void)[] = [() => dataDir.release()]
+  const close = async (): Promise<void> => {
+    for (const step of closers.splice(0).toReversed()) await step()
+  }
+  try {
+    const jwtSecret = config.jwtSecret ?? dataDir.secret('jwt-secret')
+    const storage = await openStorage(config, dataDir, log)
+    closers.push(() => storage.close())
+    const accounts = await openAccounts(config, storage, jwtSecret, log)
+    const ingestion: Ingestion = await openIngestion({
+      config,
+      storage,
+      spoolDir: join(dataDir.path, 'spool'),
+      log,
+      hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
+      onWritten: () => undefined,
+      onAccepted: () => undefined,
+    })
+    closers.push(() => ingestion.close(CLOSE_INGESTION_MS))
+    const onChanged = (): void => undefined
+    const services = createServices({ config, storage, ingestion, accounts, jwtSecret, onChanged })
+    const { version } = packageJson
+    const servers = openServers({ config, uws, log, services, ingestion, version })
+    closers.push(() => servers.close(CLOSE_HTTP_MS))
+    const engine = storage.embedded === null ? 'remote ClickHouse' : 'embedded ClickHouse'
+    return { servers, accounts, engine: `${engine}, ${uws.build}`, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Tells of a taken port before anything else is started. */
+const checkPort = (host: string, port: number, setting: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const probe = createNetServer()
+    probe.once('error', (cause: NodeJS.ErrnoException) => {
+      const reason = cause.code === 'EADDRINUSE' ? 'is in use' : `can't be used (${cause.code})`
+      reject(new Error(`port ${port} on ${host} ${reason}; choose another with ${setting}`))
+    })
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
+  })
+
+function announce(config: Config, { servers, accounts, engine }: Running): void {
+  const shown = config.host === '0.0.0.0' || config.host === '::' ? '127.0.0.1' : config.host
+  const api = `http://${shown}:${servers.apiPort}`
+  const collector = `http://${shown}:${servers.collectorPort}`
+  const lines = [
+    `${packageJson.name} ${packageJson.version} is ready (${engine})`,
+    '',
+    `  API        ${api}/api       docs  ${api}/docs`,
+    `  collector  ${collector}/ingest`,
+    `  data       ${config.dataDir}`,
+    '',
+  ]
+  const { admin, ingestKey } = accounts.made
+  if (admin !== null) {
+    const password = admin.password ?? '(as set in ADMIN_PASSWORD)'
+    lines.push('  shown once, on this first start:')
+    lines.push(`    admin       ${admin.email}   ${password}`)
+  }
+  if (ingestKey === null) lines.push('  try it:', `    curl -s ${api}/api/monitoring/health`)
+  else {
+    const shownKey = config.ingestKey === null ? ingestKey : '(as set in INGEST_KEY)'
+    lines.push(`    ingest key  ${shownKey}`, '', '  try it:')
+    const key = config.ingestKey === null ? ingestKey : '$INGEST_KEY'
+    lines.push(
+      `    curl -s ${collector}/ingest -H "Authorization: Bearer ${key}" ` +
+        `-d '{"source":"demo","severity":"ERROR","message":"disk sda1 is 93% full"}'`,
+    )
+  }
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+function help(): string {
+  const settings = settingsHelp().map(
+    ({ env, fallback, doc }) => `  ${env.padEnd(28)} ${doc}${fallback === '' ? '' : ` [${fallback}]`}`,
+  )
+  return [
+    `${packageJson.name} ${packageJson.version}`,
+    '',
+    'Usage: npm start',
+    '',
+    'Settings are environment variables:',
+    ...settings,
+    '',
+  ].join('\n')
+}
+
+/** Ends on the first SIGTERM or SIGINT in order, on a second one at once. */
+function endOnSignals(running: Running, log: Log): void {
+  let ending = false
+  const end = (signal: NodeJS.Signals): void => {
+    if (ending) process.exit(1)
+    ending = true
+    log.info({ signal }, 'stopping')
+    setTimeout(() => {
+      log.warn('not everything ended in time; what was acknowledged is in the spool')
+      process.exit(0)
+    }, CLOSE_ALL_MS).unref()
+    running.close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error({ err: error }, 'stopping failed')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', end)
+  process.on('SIGINT', end)
+}
+
+const fatal = (error: unknown): never => {
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`${packageJson.name}: ${message}\n`)
+  process.exit(1)
+}
+
+async function main(): Promise<void> {
+  if (process.argv.includes('--help')) {
+    process.stdout.write(help())
+    return
+  }
+  const config = loadConfig(process.env)
+  const log = createLog(config.logLevel)
+  process.on('unhandledRejection', (error) => {
+    log.fatal({ err: error }, 'unexpected error')
+    process.exit(1)
+  })
+  const running = await start(config, log)
+  endOnSignals(running, log)
+  announce(config, running)
+}
+
+await main().catch((error: unknown) => fatal(error instanceof ConfigError ? error.message : error))
