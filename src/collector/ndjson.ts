@@ -110,7 +110,7 @@ function decodeLine(text: string, line: number, { decoder, mend, whole }: LineTo
   return false
 }
 
-const BROKEN_LINE = {
+export const BROKEN_LINE = {
   reason: 'invalid_json',
   message: 'the line is not JSON',
   source: '',

@@ -1,3 +1,4 @@
+import { AppError } from '../model/errors.js'
 import type { DecodeContext, EventSink } from '../model/event.js'
 import {
   badType,
@@ -67,9 +68,14 @@ export class RecordDecoder {
     this.put(line, isRecord(record) ? this.#decodeRecord(record) : NO_OBJECT, rawOf)
   }
 
-  /** Counts and passes on what became of one record. */
+  /**
+   * Counts and passes on what became of one record.
+   *
+   * @throws AppError `file_parse_error` for the first row above the limit
+   */
   put(line: number, decoded: Decoded, rawOf: () => string): void {
     this.#received += 1
+    if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
     if (isProblem(decoded)) {
       const { reason, message, source } = decoded
       this.#sink.reject(line, { reason, message, raw: rawOf(), source })
@@ -77,6 +83,13 @@ export class RecordDecoder {
     }
     this.#accepted += 1
     this.#sink.event(line, decoded)
+  }
+
+  /** Reads a log line in JSON that something else carries; null when it is none. */
+  readWrapped(text: string): Draft | null {
+    const record = parseWrapped(text)
+    const draft = record === null ? null : this.#map(record, 1)
+    return draft === null || isProblem(draft) ? null : draft
   }
 
   #decodeRecord(record: JsonRecord): Decoded {
@@ -152,6 +165,9 @@ export class RecordDecoder {
     return isProblem(draft) ? outer : mergeDrafts(outer, draft)
   }
 }
+
+const tooManyRows = (maxRows: number): AppError =>
+  new AppError('file_parse_error', `the file has more than ${maxRows} rows`)
 
 /** Names under which transports put the line that a program wrote. */
 const WRAPPERS: ReadonlySet<string> = new Set('log raw rawstring line event textpayload'.split(' '))

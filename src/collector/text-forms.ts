@@ -1,0 +1,144 @@
+import type { Draft } from './draft.js'
+
+const CLOCK = String.raw`\d\d:\d\d:\d\d(?:[.,]\d{1,9})?`
+const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
+const ISO = String.raw`\d{4}-\d\d-\d\d[T ]${CLOCK}(?:Z| ?[+-]\d\d:?\d\d| (?:UTC|GMT)\b)?`
+const SYSLOG_TIME = String.raw`${MONTH} [ \d]\d(?: \d{4})? ${CLOCK}`
+/** Any time that begins a line of the layouts below. */
+const ANY_TIME = [
+  ISO,
+  String.raw`\[${ISO}\]`,
+  String.raw`\d{4}/\d\d/\d\d ${CLOCK}`,
+  String.raw`\d\d/\d\d/\d\d ${CLOCK}`,
+  String.raw`\d{1,2}[ -]${MONTH}[ -]\d{4} ${CLOCK}`,
+  String.raw`${MONTH} \d{1,2}, \d{4} ${CLOCK}(?: [AP]M)?`,
+  String.raw`\d{10}\.\d{3,6}(?=\s)`,
+].join('|')
+/**
+ * Levels as columns. Upper case, or any case in brackets: an `Error` in the course of a sentence
+ * belongs to the message.
+ */
+const UPPER =
+  'TRACE|VERBOSE|DEBUG|DEBUG[1-5]|INFO|INFORMATION|NOTICE|LOG(?=:)|WARN|WARNING|ERR|ERROR|' +
+  'SEVERE|FAILURE|CRIT|CRITICAL|FATAL|PANIC|ALERT|EMERG|EMERGENCY|FINE|FINER|FINEST|CONFIG'
+const ANY_CASE =
+  '[Tt]race|[Vv]erbose|[Dd]ebug|[Ii]nfo|[Ii]nformation|[Nn]otice|[Nn]ote|[Ww]arn|[Ww]arning|' +
+  `[Ee]rr|[Ee]rror|[Cc]rit|[Cc]ritical|[Ff]atal|[Pp]anic|[Aa]lert|[Ee]merg|${UPPER}`
+const LEVEL = String.raw`(?:\[ ?(?<boxed>${ANY_CASE}) ?\]|(?<level>${UPPER})(?![\w.]))`
+/** What syslog daemons write between host and message; `--` stands for a login without a name. */
+const PROGRAM = String.raw`(?:(?: ?-- )?(?<program>[^\s:[\]]{1,128})(?: [\d.]{1,16})?(?:\[(?<pid>[^\]\s]{1,32})\])?: ?)`
+const CLASS = String.raw`[\w$/-]{1,128}(?:\.[\w$/-]{1,128}){1,16}`
+
+/**
+ * The head of a line. Its named groups say what is what: `time`, `epoch`, `level`, `boxed` (a
+ * level in brackets), `pri` (syslog priority), `host`, `trace`, `cri` (full or partial line),
+ * `client` (goes back before the message); every other group becomes a tag.
+ * The message is what follows the head.
+ */
+export interface TextForm {
+  readonly pattern: RegExp
+  /** continuation lines are indented to the message, as journalctl does */
+  readonly isAligned?: boolean
+  /** reads what an expression cannot; the draft holds the rest of the line as message */
+  readonly refine?: 'structured-data' | 'access' | 'layout'
+}
+
+const form = (pattern: string, more: Omit<TextForm, 'pattern'> = {}): TextForm => ({
+  pattern: new RegExp(`^${pattern}`),
+  ...more,
+})
+
+/** The most telling first; each is tried at the beginning of a line only. */
+export const TEXT_FORMS: readonly TextForm[] = [
+  // <34>1 2026-11-21T09:28:19.000Z host app 123 ID47 [sd] message (RFC 5424)
+  form(
+    String.raw`<(?<pri>\d{1,3})>1 (?:(?<time>${ISO})|-) (?<host>\S{1,255}) (?<program>\S{1,64}) (?<pid>\S{1,128}) (?<msgid>\S{1,64}) `,
+    { refine: 'structured-data' },
+  ),
+  // <34>Nov 21 09:28:19 host app[123]: message (RFC 3164)
+  form(String.raw`<(?<pri>\d{1,3})>(?<time>${SYSLOG_TIME}|${ISO}) (?<host>\S{1,255}) ${PROGRAM}?`),
+  form(String.raw`<(?<pri>\d{1,3})>(?!\d)`),
+  // Nov 21 09:28:19 host app[123]: message (syslog files, journalctl)
+  form(String.raw`(?<time>${SYSLOG_TIME}) (?<host>\S{1,255}) ${PROGRAM}?`, { isAligned: true }),
+  // 2026-11-21T09:28:19.000000000Z stdout F message (CRI)
+  form(String.raw`(?<time>${ISO}) (?<stream>stdout|stderr) (?<cri>[FP])(?: |$)`),
+  // 2026-11-21T09:28:19+0000 host app[123]: message (journalctl -o short-iso, rsyslog)
+  form(
+    String.raw`(?<time>\d{4}-\d\d-\d\dT${CLOCK}(?:Z|[+-]\d\d:?\d\d)) (?!(?:${ANY_CASE})\b)(?<host>[\w.:-]{1,255}) (?!(?:${ANY_CASE}):)(?<program>[^\s:[\]]{1,128})(?:\[(?<pid>\d{1,10})\])?: `,
+    { isAligned: true },
+  ),
+  // 10.0.0.1 - user [21/Nov/2026:09:28:19 +0000] "GET / HTTP/1.1" 200 2 "referrer" "agent": all
+  // but the time stays in the message, where it can be searched
+  form(
+    String.raw`(?<client>\S{1,255} \S{1,255} \S{1,255}) \[(?<time>\d\d/${MONTH}/\d{4}:${CLOCK}(?: [+-]\d{4})?)\] (?=")`,
+    { refine: 'access' },
+  ),
+  // 2026/11/21 09:28:19 [notice] 17848#17848: message (nginx)
+  form(
+    String.raw`(?<time>\d{4}/\d\d/\d\d ${CLOCK}) \[(?<level>[a-z]{3,6})\] (?<pid>\d{1,10})#(?<tid>\d{1,20}): `,
+  ),
+  // [Sat Nov 21 09:28:19.123456 2026] [core:error] [pid 1:tid 2] message (Apache)
+  form(
+    String.raw`(?<time>\[\w{3} ${MONTH} [ \d]\d ${CLOCK} \d{4}\]) \[(?:(?<module>\w{0,32}):)?(?<level>[a-z]{3,6}\d?)\] (?:\[pid (?<pid>\d{1,10})(?::tid (?<tid>\d{1,20}))?\] )?`,
+  ),
+  // E1121 09:28:19.000000   123 file.go:12] message (klog, glog)
+  form(
+    String.raw`(?<level>[IWEFD])(?<time>\d{4} \d\d:\d\d:\d\d\.\d{1,9}) +(?<pid>\d{1,10}) (?<caller>[^\s:\]]{1,255}:\d{1,7})\] `,
+  ),
+  // - 1117838570 2005.06.03 node 2005-06-03-15.42.50.675872 node RAS KERNEL INFO message (BGL)
+  form(
+    String.raw`(?<alert>-|[A-Z]{1,16}) (?<epoch>\d{10}) \d{4}\.\d\d\.\d\d (?<host>\S{1,64}) \d{4}-\d\d-\d\d-\d\d\.\d\d\.\d\d(?<fraction>\.\d{1,9}) \S{1,64} (?<facility>\S{1,32}) (?<component>\S{1,32}) (?<level>[A-Z]{3,11}) `,
+  ),
+  // 17/06/09 20:10:40 INFO executor.Executor: message (Spark)
+  form(String.raw`(?<time>\d\d/\d\d/\d\d ${CLOCK}) (?<level>${UPPER}) (?<logger>[^\s:]{1,255}): `),
+  // 081109 203615 148 INFO dfs.DataNode$PacketResponder: message (HDFS)
+  form(
+    String.raw`(?<time>\d{6} \d{6}) (?<pid>\d{1,10}) (?<level>${UPPER}) (?<logger>[^\s:]{1,255}): `,
+  ),
+  // nova-api.log.1 2026-11-21 09:28:19.000 25746 INFO nova.x [req-… user project - - -] message
+  form(
+    String.raw`(?:(?<file>\S{1,128}\.log\S{0,64}) )?(?<time>${ISO}) (?<pid>\d{1,10}) (?<level>${UPPER}) (?<logger>[\w.]{1,128}) \[(?:(?<trace>req-[\w-]{1,64})(?: [^\]]{0,256})?|-)\] ?`,
+  ),
+  // … INFO [thread] logger - message, in the orders that the layouts of loggers have
+  form(
+    String.raw`(?<time>${ANY_TIME}) ?(?:[-|] )?(?:\[?(?<pid>\d{1,10})\]? )?${LEVEL}(?: ?[|:])? *`,
+    { refine: 'layout' },
+  ),
+  form(String.raw`(?<time>${ANY_TIME}) \[(?<thread>[^\]]{1,128})\] ${LEVEL}(?: ?[|:])? *`, {
+    refine: 'layout',
+  }),
+  form(String.raw`(?<time>${ANY_TIME}) - (?<logger>[\w.]{1,128}) - ${LEVEL} - `),
+  form(String.raw`(?<time>${ANY_TIME})(?:: | - |[ \t]+)(?=\S)`),
+  // 09:28:19.000 [main] INFO com.acme.Checkout - message (logback's default): a time without a day
+  form(String.raw`\d\d:\d\d:\d\d[.,]\d{3} \[(?<thread>[^\]]{1,128})\] ${LEVEL} *`, {
+    refine: 'layout',
+  }),
+  // ERROR:app.views:message (Python's default)
+  form(String.raw`(?<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?<logger>[\w.]{1,128}):`),
+]
+
+/** What may stand between level and message. */
+const LAYOUT_TAILS: readonly RegExp[] = [
+  // 123 --- [app] [main] com.acme.Checkout : (Spring Boot)
+  String.raw`(?<pid>\d{1,10}) --- (?:\[[^\]]{0,128}\] )?\[ *(?<thread>[^\]]{1,128})\] (?<logger>[^\s:]{1,255}) *: `,
+  // [main] com.acme.Checkout - or [QuorumPeer[myid=1]/…] -
+  String.raw`(?:- )?\[(?<thread>[^[\]]{1,256}(?:\[[^[\]]{0,64}\][^[\]]{0,256})?)\] (?:(?<logger>[\w$./:-]{1,255}) )?- `,
+  String.raw`\[(?<thread>[^[\]]{1,256})\] (?<logger>${CLASS}(?::\d{1,7})?)(?: -|:) `,
+  // com.acme.Checkout: or com.acme.Checkout -
+  String.raw`(?<logger>${CLASS}(?::\d{1,7})?)(?: \[-\])?(?: -|:) `,
+  String.raw`(?<logger>[\w$./:-]{1,255}) - `,
+  String.raw`- `,
+].map((tail) => new RegExp(`^${tail}`))
+
+/** Takes thread and logger off the message of a draft. */
+export function refineLayout(draft: Draft, addTag: (name: string, value: string) => void): void {
+  for (const tail of LAYOUT_TAILS) {
+    const match = tail.exec(draft.message)
+    if (match === null) continue
+    for (const [name, value] of Object.entries(match.groups ?? {})) {
+      if (value !== undefined) addTag(name, value.trim())
+    }
+    draft.message = draft.message.slice(match[0].length)
+    return
+  }
+}
