@@ -4,7 +4,7 @@ import type { Grant } from './sessions.js'
 export const ACCESS_COOKIE = 'ACCESS_TOKEN'
 export const REFRESH_COOKIE = 'REFRESH_TOKEN'
 
-interface CookieSettings {
+export interface CookieSettings {
   readonly secure: boolean
   readonly sameSite: 'Strict' | 'Lax' | 'None'
   readonly accessSeconds: number

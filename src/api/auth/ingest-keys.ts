@@ -39,7 +39,7 @@ interface IngestKeyDeps {
 
 export interface IngestKeys {
   readonly create: (input: IngestKeyInput) => Promise<NewIngestKey>
-  /** oldest first */
+  /** in no particular order */
   readonly list: () => readonly IngestKey[]
   /** @throws AppError not_found */
   readonly remove: (id: string) => Promise<void>
@@ -86,7 +86,7 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
 
   return {
     create: (input) => add(generateKey(), input),
-    list: () => entities.list().toSorted((a, b) => a.createdAtMs - b.createdAtMs),
+    list: () => entities.list(),
     remove: async (id) => {
       notedAtMs.delete(id)
       if (await entities.remove(id)) return

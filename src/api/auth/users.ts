@@ -59,8 +59,8 @@ interface UserDeps {
 export interface Users {
   readonly get: (id: string) => User | null
   readonly findByEmail: (email: string) => User | null
-  /** Oldest first. @param after the last user of the page before */
-  readonly page: (limit: number, after: UserPosition | null) => readonly User[]
+  /** in no particular order */
+  readonly list: () => readonly User[]
   /** @throws AppError forbidden, not_found: a viewer sees itself, an admin everyone */
   readonly read: (actor: Actor, id: string) => User
   /** @throws AppError forbidden, email_conflict, validation_error */
@@ -80,11 +80,6 @@ export interface Users {
   readonly ensureFirstAdmin: (
     admin: Pick<UserInput, 'email'> & { readonly password: string | null },
   ) => Promise<{ readonly user: User; readonly generated: string | null } | null>
-}
-
-export interface UserPosition {
-  readonly createdAtMs: number
-  readonly id: string
 }
 
 const LOCK = 'users'
@@ -167,10 +162,10 @@ function createRoster(entities: Entities<User>, nowMs: () => number): Roster {
 const createReads = (
   entities: Entities<User>,
   { findByEmail }: Roster,
-): Pick<Users, 'get' | 'findByEmail' | 'page' | 'read'> => ({
+): Pick<Users, 'get' | 'findByEmail' | 'list' | 'read'> => ({
   get: (id) => entities.get(id),
   findByEmail,
-  page: (limit, after) => pageOf(entities.list(), limit, after),
+  list: () => entities.list(),
   read: (actor, id) => {
     if (actor.userId !== id && !isAtLeast(actor.role, 'admin')) throw forbidden()
     return entities.get(id) ?? refuseMissing(id)
@@ -236,18 +231,3 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
 
 /** Refresh tokens of the epoch before are void. */
 const endSessions = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
-
-function pageOf(
-  users: readonly User[],
-  limit: number,
-  after: UserPosition | null,
-): readonly User[] {
-  const inOrder = users.toSorted(compare)
-  const rest = after === null ? inOrder : inOrder.filter((user) => compare(user, after) > 0)
-  return rest.slice(0, limit)
-}
-
-function compare(a: UserPosition, b: UserPosition): number {
-  if (a.createdAtMs !== b.createdAtMs) return a.createdAtMs - b.createdAtMs
-  return a.id < b.id ? -1 : Number(a.id > b.id)
-}

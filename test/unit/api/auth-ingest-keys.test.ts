@@ -83,18 +83,6 @@ void test('a last use that cannot be written is reported and does not refuse the
   t.match(errors, [{ message: 'disk' }])
 })
 
-void test('the list is oldest first', async (t) => {
-  const { keys, clock } = setUp(t)
-  for (const name of ['a', 'b', 'c']) {
-    await keys.create({ ...input, name })
-    clock.ms++
-  }
-  t.strictSame(
-    keys.list().map((k) => k.name),
-    ['a', 'b', 'c'],
-  )
-})
-
 void test('the first start makes a key that may do everything', async (t) => {
   const { keys } = setUp(t)
   const made = await keys.ensureFirst(null)

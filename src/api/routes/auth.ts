@@ -1,0 +1,145 @@
+import { Type } from '@sinclair/typebox'
+import type { RequestHead } from '../../edge/request.js'
+import { AppError } from '../../model/errors.js'
+import {
+  ACCESS_COOKIE,
+  REFRESH_COOKIE,
+  accessTokenOf,
+  authCookies,
+  type CookieSettings,
+} from '../auth/credentials.js'
+import type { Limiter } from '../auth/limits.js'
+import type { Grant, Sessions } from '../auth/sessions.js'
+import type { Users } from '../auth/users.js'
+import { RouteReply, routeFor } from '../route.js'
+import { GivenPassword, RoleSchema } from '../schemas/user.js'
+import { Uuid } from '../schemas/source.js'
+
+export interface AuthServices {
+  readonly sessions: Sessions
+  readonly users: Pick<Users, 'get'>
+  readonly limiter: Limiter
+  readonly cookies: CookieSettings
+}
+
+const route = routeFor<AuthServices>()
+
+const Tokens = Type.Object({
+  access_token: Type.String({ description: 'also set as the cookie ACCESS_TOKEN' }),
+  refresh_token: Type.String({ description: 'also set as the cookie REFRESH_TOKEN' }),
+})
+const MaybeRefreshToken = Type.Optional(
+  Type.Object({ refresh_token: Type.Optional(Type.String({ maxLength: 4_096 })) }),
+)
+
+const replyWith = (grant: Grant, { cookies }: AuthServices) =>
+  new RouteReply(
+    { access_token: grant.accessToken, refresh_token: grant.refreshToken },
+    { cookies: authCookies(grant, cookies), headers: { 'Cache-Control': 'no-store' } },
+  )
+
+/** Every token a request carries, whatever it is worth. */
+function tokensOf(head: RequestHead, refreshToken: string | undefined): readonly string[] {
+  const cookies = [REFRESH_COOKIE, ACCESS_COOKIE].map((name) => head.cookies.get(name) ?? '')
+  const authorization = head.headers.first('authorization') ?? ''
+  const all = [refreshToken ?? '', ...cookies]
+  if (authorization !== '') {
+    try {
+      all.push(accessTokenOf({ authorization, cookie: '' }).token)
+    } catch {
+      // no token in it
+    }
+  }
+  return all.filter((token) => token !== '')
+}
+
+export const authRoutes = [
+  route({
+    id: 'login',
+    method: 'post',
+    path: '/api/auth/login',
+    summary: 'Trades e-mail and password for an access and a refresh token',
+    role: 'public',
+    limit: 'login_limit',
+    bodyBytes: 16 * 1024,
+    query: Type.Object({}),
+    body: Type.Object({
+      email: Type.String({ minLength: 1, maxLength: 320 }),
+      password: GivenPassword,
+    }),
+    reply: Tokens,
+    status: 200,
+    errors: ['invalid_credentials', 'account_disabled', 'overloaded', 'dependency_unavailable'],
+    handle: async ({ body: { email, password }, head }, services) => {
+      await services.limiter.consume('login_account_limit', { address: head.ip, email })
+      return replyWith(await services.sessions.login(email, password), services)
+    },
+  }),
+  route({
+    id: 'refresh',
+    method: 'post',
+    path: '/api/auth/refresh',
+    summary: 'Trades a refresh token for new tokens',
+    description:
+      'The refresh token comes in the body or in the cookie REFRESH_TOKEN; the body wins. It is good ' +
+      'once: a token that is used again ends every token that descends from the same login.',
+    role: 'public',
+    limit: 'refresh_limit',
+    bodyBytes: 16 * 1024,
+    query: Type.Object({}),
+    body: MaybeRefreshToken,
+    reply: Tokens,
+    status: 200,
+    errors: ['invalid_refresh_token', 'invalid_user', 'dependency_unavailable'],
+    handle: async ({ body, head }, services) => {
+      const token = body?.refresh_token ?? head.cookies.get(REFRESH_COOKIE) ?? ''
+      return replyWith(await services.sessions.refresh(token), services)
+    },
+  }),
+  route({
+    id: 'logout',
+    method: 'post',
+    path: '/api/auth/logout',
+    summary: 'Ends the login and deletes both cookies',
+    description:
+      'Ends the refresh tokens of the login that any token of the request belongs to. Access tokens ' +
+      'that were copied elsewhere last until they expire.',
+    role: 'public',
+    limit: 'none',
+    bodyBytes: 16 * 1024,
+    query: Type.Object({}),
+    body: MaybeRefreshToken,
+    reply: Type.Null(),
+    status: 204,
+    errors: ['dependency_unavailable'],
+    handle: async ({ body, head }, { sessions, cookies }) => {
+      await sessions.logout(tokensOf(head, body?.refresh_token))
+      return new RouteReply(null, { cookies: authCookies(null, cookies) })
+    },
+  }),
+  route({
+    id: 'me',
+    method: 'get',
+    path: '/api/auth/me',
+    summary: 'The user who makes the request',
+    description: '`role` is the one the access token was issued with.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: Type.Object({
+      id: Uuid,
+      email: Type.String(),
+      role: RoleSchema,
+      is_active: Type.Boolean(),
+    }),
+    status: 200,
+    errors: [],
+    handle: ({ principal }, { users }) => {
+      const user = users.get(principal.userId)
+      if (user === null) throw new AppError('unauthorized', 'the user is missing or inactive')
+      return { id: user.id, email: user.email, role: principal.role, is_active: user.isActive }
+    },
+  }),
+]

@@ -1,0 +1,182 @@
+import { Type } from '@sinclair/typebox'
+import type { Limiter } from '../auth/limits.js'
+import type { UserInput, UserPatch, Users } from '../auth/users.js'
+import { PageParameters, PageSchema, keysetPage } from '../keyset.js'
+import { routeFor } from '../route.js'
+import { Uuid } from '../schemas/source.js'
+import {
+  Email,
+  GivenPassword,
+  NewPassword,
+  RoleSchema,
+  UserSchema,
+  toUserView,
+} from '../schemas/user.js'
+
+export interface UserServices {
+  readonly users: Users
+  readonly limiter: Limiter
+  readonly cursorKey: Buffer
+}
+
+const route = routeFor<UserServices>()
+
+const IdParams = Type.Object({ id: Uuid })
+const BODY_BYTES = 16 * 1024
+
+export const userRoutes = [
+  route({
+    id: 'listUsers',
+    method: 'get',
+    path: '/api/users',
+    summary: 'Users, oldest first',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object(PageParameters),
+    body: null,
+    reply: PageSchema(UserSchema),
+    status: 200,
+    errors: ['invalid_cursor'],
+    handle: ({ query: { limit, cursor } }, { users, cursorKey }) => {
+      const filters = { list: 'users' }
+      const request = { order: 'oldest', limit, cursor, filters, cursorKey } as const
+      const page = keysetPage(users.list(), request)
+      return { ...page, items: page.items.map(toUserView) }
+    },
+  }),
+  route({
+    id: 'createUser',
+    method: 'post',
+    path: '/api/users',
+    summary: 'Creates a user',
+    description: 'An admin creates viewers and managers, a superadmin any role. Default: viewer.',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: BODY_BYTES,
+    query: Type.Object({}),
+    body: Type.Object({ email: Email, password: NewPassword, role: Type.Optional(RoleSchema) }),
+    reply: UserSchema,
+    status: 201,
+    errors: ['email_conflict', 'overloaded', 'dependency_unavailable'],
+    handle: async ({ body, principal }, { users }) => {
+      const input: UserInput = body
+      return toUserView(await users.create(principal, input))
+    },
+  }),
+  route({
+    id: 'getUser',
+    method: 'get',
+    path: '/api/users/{id}',
+    summary: 'One user',
+    description: 'Everyone may read their own record, admins every one.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: UserSchema,
+    status: 200,
+    errors: ['not_found'],
+    handle: ({ params, principal }, { users }) => toUserView(users.read(principal, params.id)),
+  }),
+  route({
+    id: 'changeUser',
+    method: 'patch',
+    path: '/api/users/{id}',
+    summary: 'Changes the e-mail, enables or disables a user',
+    description: 'Disabling a user ends their access at once, and their refresh tokens for good.',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: BODY_BYTES,
+    query: Type.Object({}),
+    params: IdParams,
+    body: Type.Object({ email: Type.Optional(Email), is_active: Type.Optional(Type.Boolean()) }),
+    reply: UserSchema,
+    status: 200,
+    errors: ['not_found', 'email_conflict', 'last_superadmin', 'dependency_unavailable'],
+    handle: async ({ params, body, principal }, { users }) => {
+      const { email, is_active: isActive } = body
+      const patch: UserPatch = {
+        ...(email === undefined ? {} : { email }),
+        ...(isActive === undefined ? {} : { isActive }),
+      }
+      return toUserView(await users.patch(principal, params.id, patch))
+    },
+  }),
+  route({
+    id: 'deleteUser',
+    method: 'delete',
+    path: '/api/users/{id}',
+    summary: 'Deletes a user',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: Type.Null(),
+    status: 204,
+    errors: ['not_found', 'last_superadmin', 'dependency_unavailable'],
+    handle: async ({ params, principal }, { users }) => {
+      await users.remove(principal, params.id)
+      return null
+    },
+  }),
+  route({
+    id: 'setUserRole',
+    method: 'put',
+    path: '/api/users/{id}/role',
+    summary: 'Gives a user another role',
+    description:
+      'Takes effect with the next login: access tokens keep the role they were issued with until they ' +
+      'expire, refresh tokens end.',
+    role: 'superadmin',
+    limit: 'none',
+    bodyBytes: BODY_BYTES,
+    query: Type.Object({}),
+    params: IdParams,
+    body: Type.Object({ role: RoleSchema }),
+    reply: UserSchema,
+    status: 200,
+    errors: ['not_found', 'last_superadmin', 'dependency_unavailable'],
+    handle: async ({ params, body, principal }, { users }) =>
+      toUserView(await users.setRole(principal, params.id, body.role)),
+  }),
+  route({
+    id: 'setUserPassword',
+    method: 'put',
+    path: '/api/users/{id}/password',
+    summary: 'Sets a password and ends the refresh tokens of the user',
+    description:
+      'For one’s own password `current_password` is required; a wrong one counts as a login.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: BODY_BYTES,
+    query: Type.Object({}),
+    params: IdParams,
+    body: Type.Object({
+      password: NewPassword,
+      current_password: Type.Optional(GivenPassword),
+    }),
+    reply: UserSchema,
+    status: 200,
+    errors: [
+      'not_found',
+      'invalid_credentials',
+      'rate_limited',
+      'overloaded',
+      'dependency_unavailable',
+    ],
+    handle: async ({ params: { id }, body, principal, head }, { users, limiter }) => {
+      const { password, current_password: currentPassword } = body
+      const email = principal.userId === id ? users.get(id)?.email : undefined
+      if (email !== undefined) {
+        await limiter.consume('login_account_limit', { address: head.ip, email })
+      }
+      const change = currentPassword === undefined ? { password } : { password, currentPassword }
+      return toUserView(await users.setPassword(principal, id, change))
+    },
+  }),
+]

@@ -1,0 +1,34 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { MAX_PASSWORD_CHARACTERS, MIN_PASSWORD_CHARACTERS } from '../auth/passwords.js'
+import { ROLES } from '../auth/roles.js'
+import type { User } from '../auth/users.js'
+import { Timestamp } from './event.js'
+import { Uuid } from './source.js'
+
+export const RoleSchema = Type.Union(ROLES.map((role) => Type.Literal(role)))
+export const Email = Type.String({ minLength: 3, maxLength: 320, examples: ['ann@example.com'] })
+export const NewPassword = Type.String({
+  minLength: MIN_PASSWORD_CHARACTERS,
+  maxLength: MAX_PASSWORD_CHARACTERS,
+})
+
+/** What somebody types who claims to know a password. */
+export const GivenPassword = Type.String({ minLength: 1, maxLength: MAX_PASSWORD_CHARACTERS })
+
+export const UserSchema = Type.Object({
+  id: Uuid,
+  email: Type.String(),
+  role: RoleSchema,
+  is_active: Type.Boolean(),
+  created_at: Timestamp,
+  last_login_at: Type.Union([Timestamp, Type.Null()]),
+})
+
+export const toUserView = (user: User): Static<typeof UserSchema> => ({
+  id: user.id,
+  email: user.email,
+  role: user.role,
+  is_active: user.isActive,
+  created_at: new Date(user.createdAtMs).toISOString(),
+  last_login_at: user.lastLoginAtMs === null ? null : new Date(user.lastLoginAtMs).toISOString(),
+})

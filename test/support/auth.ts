@@ -1,0 +1,142 @@
+import { createApi } from '../../src/api/api.js'
+import { createAuthenticate } from '../../src/api/auth/authenticate.js'
+import { createDurableFamilies, type Family } from '../../src/api/auth/families.js'
+import { createIngestKeys, type IngestKey } from '../../src/api/auth/ingest-keys.js'
+import { createLimiter, toRateLimits } from '../../src/api/auth/limits.js'
+import { createPasswords } from '../../src/api/auth/passwords.js'
+import type { Role } from '../../src/api/auth/roles.js'
+import { createSessions } from '../../src/api/auth/sessions.js'
+import { createTokens } from '../../src/api/auth/tokens.js'
+import { createUsers, type User } from '../../src/api/auth/users.js'
+import { cursorKey } from '../../src/api/cursor.js'
+import { authRoutes } from '../../src/api/routes/auth.js'
+import { ingestKeyRoutes } from '../../src/api/routes/ingest-keys.js'
+import { userRoutes } from '../../src/api/routes/users.js'
+import { createInProcessState } from '../../src/state/in-process.js'
+import type { State } from '../../src/state/state.js'
+import { startServer, uws } from './edge.js'
+import { memoryEntities } from './entities.js'
+
+export const JWT_SECRET = 'a secret of more than thirty-two characters'
+export const PASSWORD = 'good password'
+
+interface Test {
+  teardown(end: () => Promise<void>): void
+}
+
+interface Parts {
+  readonly state?: State
+  readonly users?: ReturnType<typeof memoryEntities<User>>
+  readonly limit?: number
+}
+
+const throwIt = (error: unknown): never => {
+  throw error
+}
+const anyLimit = (count: number) => ({ count, seconds: 60 })
+
+/** The routes of auth, users and ingest keys on a server of their own; one user of each role. */
+export async function startAuthServer(t: Test, parts: Parts = {}) {
+  const state = parts.state ?? createInProcessState({ onError: throwIt })
+  const passwords = await createPasswords({ memoryKib: 64 })
+  const entities = parts.users ?? memoryEntities<User>()
+  const users = createUsers({ entities, passwords, withLock: state.withLock })
+  const families = createDurableFamilies(memoryEntities<Family>())
+  const lifetimes = { accessSeconds: 3_600, refreshSeconds: 604_800 }
+  const tokens = createTokens({ secret: JWT_SECRET, ...lifetimes })
+  const sessions = createSessions({ users, families, tokens, passwords })
+  const limits = anyLimit(parts.limit ?? 1_000)
+  const limiter = createLimiter(
+    state,
+    toRateLimits({
+      loginLimit: limits,
+      refreshLimit: limits,
+      sourceCreateLimit: limits,
+      clearAllLimit: limits,
+      wsLimiter: limits,
+    }),
+  )
+  const services = {
+    sessions,
+    users,
+    limiter,
+    cookies: { secure: true, sameSite: 'Strict', ...lifetimes } as const,
+    cursorKey: cursorKey(JWT_SECRET),
+    ingestKeys: createIngestKeys({ entities: memoryEntities<IngestKey>(), onError: throwIt }),
+  }
+  const routes = createApi({
+    uws,
+    routes: [...authRoutes, ...userRoutes, ...ingestKeyRoutes],
+    services,
+    authenticate: createAuthenticate(sessions),
+    consume: limiter.consume,
+    checkReplies: true,
+  })
+  const { url } = startServer(t, { routes })
+  const first = await users.ensureFirstAdmin({
+    email: 'superadmin@example.com',
+    password: PASSWORD,
+  })
+  const root = { userId: first?.user.id ?? '', role: 'superadmin' } as const
+  if (first !== null) {
+    for (const role of ['viewer', 'manager', 'admin'] as const)
+      await users.create(root, { email: `${role}@example.com`, password: PASSWORD, role })
+  }
+  return { url, services, tokens, root, call: createCall(url), as: asRole(url) }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Record<string, unknown>
+  /** by name, the value and its attributes */
+  readonly cookies: Readonly<Record<string, string>>
+}
+
+interface CallOptions {
+  readonly token?: string
+  readonly cookie?: string
+  readonly json?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type Call = (request: string, options?: CallOptions) => Promise<Answer>
+
+/** `call('POST /path', { json })` */
+function createCall(url: string): Call {
+  return async (request, { token, cookie, json, headers = {} } = {}) => {
+    const [method = '', path = ''] = request.split(' ')
+    const reply = await fetch(url + path, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(cookie === undefined ? {} : { cookie }),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    })
+    const text = await reply.text()
+    const cookies = reply.headers.getSetCookie().map((each): [string, string] => {
+      const at = each.indexOf('=')
+      return [each.slice(0, at), each.slice(at + 1)]
+    })
+    return {
+      status: reply.status,
+      headers: reply.headers,
+      body: text === '' ? {} : JSON.parse(text),
+      cookies: Object.fromEntries(cookies),
+    }
+  }
+}
+
+/** Logs in as the user of a role and gives a `call` with its access token. */
+function asRole(url: string) {
+  return async (role: Role): Promise<Call> => {
+    const call = createCall(url)
+    const json = { email: `${role}@example.com`, password: PASSWORD }
+    const { body } = await call('POST /api/auth/login', { json })
+    const token = String(body['access_token'])
+    return (request, options) => call(request, { token, ...options })
+  }
+}
