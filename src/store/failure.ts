@@ -93,11 +93,7 @@ const DETAIL_CHARS = 300
  * @returns AppError('dependency_unavailable') when trying again may help, StoreError when ClickHouse
  *   refuses; a fault of our own code as it is, for trying again would hide it for ever
  */
-export function toStoreFailure(
-  action: string,
-  error: unknown,
-  timedOutMs: number | null,
-): Error {
+export function toStoreFailure(action: string, error: unknown, timedOutMs: number | null): Error {
   if (error instanceof TypeError || error instanceof RangeError) return error
   if (timedOutMs !== null) return unavailable(`${action}: no answer within ${timedOutMs} ms`)
   if (!(error instanceof ClickHouseError)) return unavailable(`${action}: ${networkReason(error)}`)

@@ -189,6 +189,17 @@ t.test('a port that is taken is named', async (t) => {
   })
 })
 
+t.test('any path will do for the data directory', async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), `click house's & <é> "%20"-`))
+  const server = await startTestServer({ dataDir })
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+  await store.insertRows('t', [{ a: 1 }])
+  t.same(await store.query(count, {}), [{ n: 1 }])
+  await drop()
+})
+
 t.test('a directory that cannot be written stops the start', async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
   t.teardown(() => rm(dataDir, { recursive: true, force: true }))
