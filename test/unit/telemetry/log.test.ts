@@ -1,0 +1,52 @@
+import t from 'tap'
+import { createLog, type LogLevel } from '../../../src/telemetry/log.js'
+
+function record(level: LogLevel = 'debug') {
+  const lines: string[] = []
+  const log = createLog(level, { write: (line) => void lines.push(line) })
+  return { log, lines, last: (): Record<string, unknown> => JSON.parse(lines.at(-1) ?? '{}') }
+}
+
+t.test('a line is JSON with time, level by name, fields and text', async (t) => {
+  const { log, lines, last } = record()
+  log.warn({ batch: 7 }, 'a batch waits')
+  t.match(last(), { level: 'warn', batch: 7, msg: 'a batch waits' })
+  t.match(last()['time'], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  t.ok(lines[0]?.endsWith('\n'))
+})
+
+t.test('what is below the level is not written', async (t) => {
+  const { log, lines } = record('warn')
+  log.info('no')
+  log.error('yes')
+  t.equal(lines.length, 1)
+  const silent = record('silent')
+  silent.log.fatal('no')
+  t.equal(silent.lines.length, 0)
+})
+
+t.test('errors bring message, stack and cause', async (t) => {
+  const { log, last } = record()
+  log.error({ err: new Error('outer', { cause: new Error('inner') }) }, 'failed')
+  t.match(last(), { err: { type: 'Error', message: /outer.*inner/, stack: /log\.test/ } })
+})
+
+t.test('secrets are hidden wherever they stand', async (t) => {
+  const { log, lines } = record()
+  const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
+  const secret = 'hunter2hunter2'
+  const key = `ik_${'A'.repeat(40)}`
+  log.info({ password: secret }, 'top')
+  log.info({ body: { password: secret, refresh_token: secret } }, 'one deep')
+  log.info(
+    { req: { headers: { authorization: secret, cookie: secret, 'x-api-key': secret } } },
+    'two',
+  )
+  log.info({ err: new Error(`connect redis://user:${secret}@cache:6379/0 failed`) }, 'in an error')
+  log.info({ url: `https://${secret}@host/` }, 'in a URL')
+  log.info({ text: `Authorization: Bearer ${jwt}` }, `token ${jwt} of ${key}`)
+  const text = lines.join('')
+  for (const hidden of [secret, jwt, key]) t.notOk(text.includes(hidden), hidden)
+  t.ok(text.includes('@cache:6379/0 failed'), 'what is no secret stays')
+  for (const line of lines) t.doesNotThrow(() => JSON.parse(line))
+})
