@@ -1,5 +1,8 @@
--- Occurrences per template and hour. Sorted by template: the list reads all of it grouped, one template's
--- series is one range.
+-- Occurrences per template and hour. Sorted by template: one template's series is one range, and a window
+-- over all templates is narrowed by the months of arrival.
+-- events, routine (those below P1), unsure (those of them whose confidence is under a half) and
+-- confidence_sum are of new events, the other counters of occurrences. Events below P1 only, so that no
+-- flood of P1 can make the rest look better.
 CREATE TABLE IF NOT EXISTS template_stats
 (
     arrival Date CODEC(ZSTD(1)),
@@ -7,6 +10,10 @@ CREATE TABLE IF NOT EXISTS template_stats
     source LowCardinality(String) CODEC(ZSTD(1)),
     template_id UInt64 CODEC(ZSTD(1)),
     events SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1)),
+    routine SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1)),
+    unsure SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1)),
+    confidence_sum SimpleAggregateFunction(sum, Float64) CODEC(ZSTD(1)),
+    model_version SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
     debug SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1)),
     info SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1)),
     warning SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1)),

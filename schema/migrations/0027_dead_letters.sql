@@ -8,7 +8,8 @@ CREATE TABLE IF NOT EXISTS dead_letters
     reason LowCardinality(String),
     detail String CODEC(ZSTD(1)),
     line UInt32 CODEC(ZSTD(1)),
-    raw String CODEC(ZSTD(3))
+    raw String CODEC(ZSTD(3)),
+    INDEX by_id id TYPE minmax GRANULARITY 1
 )
 ENGINE = {{engine:MergeTree}}
 PARTITION BY toDate(received_at)

@@ -33,7 +33,7 @@ const OF_SOURCES = [
   'series_1h',
   'series_1d',
   'template_stats',
-  'source_stats',
+  'template_totals',
   'templates',
 ] as const
 const OF_ALL = [...OF_SOURCES, 'dead_letters'] as const

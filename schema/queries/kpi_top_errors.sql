@@ -1,0 +1,22 @@
+-- The templates with the most ERROR and CRITICAL occurrences in the hours that touch a window. An hour of a
+-- template counts when some of it lies within. What arrived in earlier months can not lie in the window:
+-- nothing is accepted that is more than a day ahead.
+-- params: from UInt32, to UInt32, merged Array(UInt64), into Array(UInt64), limit UInt32
+-- rows:   template String (16 hex digits), errors
+SELECT
+    leftPad(lower(hex(transform(template_id, {merged:Array(UInt64)}, {into:Array(UInt64)}, template_id))), 16, '0') AS template,
+    sum(hour_errors) AS errors
+FROM (
+    SELECT template_id, sum(error + critical) AS hour_errors
+    FROM template_stats
+    WHERE arrival >= toStartOfMonth(toDateTime({from:UInt32} - 86400, 'UTC'))
+        AND t >= toStartOfHour(toDateTime({from:UInt32}, 'UTC')) AND t <= toDateTime({to:UInt32}, 'UTC')
+        AND template_id != 0
+    GROUP BY template_id, t
+    HAVING hour_errors > 0
+        AND max(last_ts) >= toDateTime64({from:UInt32}, 3, 'UTC')
+        AND min(first_ts) < toDateTime64({to:UInt32} + 1, 3, 'UTC')
+)
+GROUP BY template
+ORDER BY errors DESC, template
+LIMIT {limit:UInt32}

@@ -1,0 +1,26 @@
+-- The templates with the most occurrences; those that were merged count for the one they were merged into.
+-- params: merged Array(UInt64), into Array(UInt64), limit UInt32
+-- rows:   template String (16 hex digits), events, confidence_sum, debug, info, warning, error, critical, p1,
+--         p2, p3, p4, model_version, first_ms, last_ms
+SELECT
+    leftPad(lower(hex(transform(template_id, {merged:Array(UInt64)}, {into:Array(UInt64)}, template_id))), 16, '0') AS template,
+    sum(template_totals.events) AS events,
+    sum(template_totals.confidence_sum) AS confidence_sum,
+    sum(template_totals.debug) AS debug,
+    sum(template_totals.info) AS info,
+    sum(template_totals.warning) AS warning,
+    sum(template_totals.error) AS error,
+    sum(template_totals.critical) AS critical,
+    sum(template_totals.p1) AS p1,
+    sum(template_totals.p2) AS p2,
+    sum(template_totals.p3) AS p3,
+    sum(template_totals.p4) AS p4,
+    max(template_totals.model_version) AS model_version,
+    toUnixTimestamp64Milli(min(first_ts)) AS first_ms,
+    toUnixTimestamp64Milli(max(last_ts)) AS last_ms
+FROM template_totals
+WHERE template_id != 0
+GROUP BY template
+HAVING sum(template_totals.p1 + template_totals.p2 + template_totals.p3 + template_totals.p4) > 0
+ORDER BY sum(template_totals.p1 + template_totals.p2 + template_totals.p3 + template_totals.p4) DESC, template
+LIMIT {limit:UInt32}
