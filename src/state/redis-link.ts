@@ -6,7 +6,7 @@ interface LinkOptions {
   /** redis:// or rediss:// */
   readonly url: string
   readonly commandTimeoutMs: number
-  /** told about refused connections and the like; may be called often while Redis is away */
+  /** told what went wrong with a connection, once per outage */
   readonly onError: (error: unknown) => void
   /** who gets what the subscriber hears */
   readonly listeners: Listeners
@@ -34,8 +34,9 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   const redis = connectLater(options)
   const subscriber = connectLater(options)
   const gauge = createGauge()
+  const report = oncePerOutage(options.onError, gauge)
   for (const connection of [redis, subscriber]) {
-    connection.on('error', options.onError)
+    connection.on('error', report)
     connection.on('close', () => gauge.set('down'))
   }
   const check = createCheck(redis, subscriber, options.listeners)
@@ -63,6 +64,18 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       redis.disconnect()
       subscriber.disconnect()
     },
+  }
+}
+
+/** Both connections try again every second or so: the same error would be told as often. */
+function oncePerOutage(onError: (error: unknown) => void, gauge: Gauge): (error: unknown) => void {
+  let isTold = false
+  gauge.onStatus((status) => {
+    if (status === 'ok') isTold = false
+  })
+  return (error) => {
+    if (!isTold) onError(error)
+    isTold = true
   }
 }
 

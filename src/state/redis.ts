@@ -19,7 +19,7 @@ interface RedisStateOptions {
   readonly url: string
   /** put before every key and channel */
   readonly keyPrefix: string
-  /** told about lost connections and subscribers that throw; may be called often */
+  /** told about a lost connection, once per outage, and about subscribers that throw */
   readonly onError: (error: unknown) => void
   /** how long Redis may take for one command; default 1 s */
   readonly commandTimeoutMs?: number

@@ -1,5 +1,5 @@
 import { createApi } from '../../src/api/api.js'
-import { createAuthenticate } from '../../src/api/auth/authenticate.js'
+import { ACCESS_COOKIE, accessTokenOf } from '../../src/api/auth/credentials.js'
 import { createDurableFamilies, type Family } from '../../src/api/auth/families.js'
 import { createIngestKeys, type IngestKey } from '../../src/api/auth/ingest-keys.js'
 import { createLimiter, toRateLimits } from '../../src/api/auth/limits.js'
@@ -68,7 +68,13 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     uws,
     routes: [...authRoutes, ...userRoutes, ...ingestKeyRoutes],
     services,
-    authenticate: createAuthenticate(sessions),
+    authenticate: ({ headers, cookies }) => {
+      const { token, via } = accessTokenOf({
+        authorization: headers.first('authorization') ?? '',
+        cookie: cookies.get(ACCESS_COOKIE) ?? '',
+      })
+      return { ...sessions.authenticate(token), via }
+    },
     consume: limiter.consume,
     checkReplies: true,
   })

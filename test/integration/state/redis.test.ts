@@ -146,6 +146,25 @@ for (const how of ['killed', 'standing still'] as const) {
   })
 }
 
+void test('an outage is reported once', async (t) => {
+  const errors: unknown[] = []
+  const state = await createRedisState({
+    url,
+    keyPrefix: 'test:',
+    onError: (error) => errors.push(error),
+  })
+  open.push(state)
+  for (let outage = 1; outage <= 2; outage++) {
+    await server.kill()
+    await until(() => statusOf(state) === 'down' && errors.length >= outage)
+    // several attempts to connect
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    t.equal(errors.length, outage)
+    await server.start()
+    await until(() => statusOf(state) === 'ok')
+  }
+})
+
 void test('without Redis at the start the state is down, and comes up with it', async (t) => {
   await server.kill()
   const state = await connect()
