@@ -5,6 +5,8 @@ import { chooseColumns, isBlankRow, rowToRecord } from './csv-columns.js'
 import type { Problem } from './draft.js'
 import type { RecordDecoder } from './record.js'
 
+/** More columns are no table of log records. */
+const MAX_COLUMNS = 1000
 const DELIMITERS = [',', ';', '\t', '|'] as const
 
 /**
@@ -12,7 +14,7 @@ const DELIMITERS = [',', ';', '\t', '|'] as const
  * columns, quoted line breaks, a header or none. A row of another width than the header is
  * rejected, the others go on.
  *
- * @throws AppError `file_parse_error` when the quotes do not close or there are too many rows
+ * @throws AppError `file_parse_error` when the quotes do not close, or for too many rows or columns
  */
 export async function decodeCsv(
   text: string,
@@ -35,6 +37,9 @@ export async function decodeCsv(
   }
 }
 
+const unreadable = (): AppError =>
+  new AppError('file_parse_error', 'the file is not readable as CSV')
+
 const raggedRow = (columns: number): Problem => ({
   reason: 'invalid_event',
   message: `the row has not the ${columns} columns of the header`,
@@ -56,11 +61,13 @@ function parseRows(text: string, delimiter: string, maxRows: number): Promise<re
   const parser = parse({ delimiter, headers: false, maxRows: limit })
   return new Promise((resolve, reject) => {
     const rows: Cells[] = []
-    parser.on('data', (row: unknown) => rows.push(Array.isArray(row) ? row.map(String) : []))
-    // The parser's own words quote the file.
-    parser.on('error', () => {
-      reject(new AppError('file_parse_error', 'the file is not readable as CSV'))
+    parser.on('data', (row: unknown) => {
+      const cells = Array.isArray(row) && row.length <= MAX_COLUMNS ? row.map(String) : null
+      if (cells === null) parser.destroy(unreadable())
+      else rows.push(cells)
     })
+    // The parser's own words quote the file.
+    parser.on('error', () => reject(unreadable()))
     parser.on('end', () => resolve(rows))
     parser.end(text)
   })

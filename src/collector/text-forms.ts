@@ -101,10 +101,10 @@ export const TEXT_FORMS: readonly TextForm[] = [
   ),
   // … INFO [thread] logger - message, in the orders that the layouts of loggers have
   form(
-    String.raw`(?<time>${ANY_TIME}) ?(?:[-|] )?(?:\[?(?<pid>\d{1,10})\]? )?${LEVEL}(?: ?[|:])? *`,
+    String.raw`(?<time>${ANY_TIME}) {0,8}(?:[-|] )?(?:\[?(?<pid>\d{1,10})\]? )?${LEVEL}(?: ?[|:])? *`,
     { refine: 'layout' },
   ),
-  form(String.raw`(?<time>${ANY_TIME}) \[(?<thread>[^\]]{1,128})\] ${LEVEL}(?: ?[|:])? *`, {
+  form(String.raw`(?<time>${ANY_TIME}) {1,8}\[(?<thread>[^\]]{1,128})\] ${LEVEL}(?: ?[|:])? *`, {
     refine: 'layout',
   }),
   form(String.raw`(?<time>${ANY_TIME}) - (?<logger>[\w.]{1,128}) - ${LEVEL} - `),
