@@ -109,7 +109,8 @@ function announce(config: Config, { servers, accounts, engine }: Running): void 
 
 function help(): string {
   const settings = settingsHelp().map(
-    ({ env, fallback, doc }) => `  ${env.padEnd(28)} ${doc}${fallback === '' ? '' : ` [${fallback}]`}`,
+    ({ env, fallback, doc }) =>
+      `  ${env.padEnd(28)} ${doc}${fallback === '' ? '' : ` [${fallback}]`}`,
   )
   return [
     `${packageJson.name} ${packageJson.version}`,

@@ -28,7 +28,11 @@ export interface CorrectionParts {
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
   readonly canonicalTemplate: (id: string) => string
   /** Makes the template's priority durable and known to the sequencer. */
-  readonly setTemplatePriority: (templateId: string, source: string, priority: Priority) => Promise<void>
+  readonly setTemplatePriority: (
+    templateId: string,
+    source: string,
+    priority: Priority,
+  ) => Promise<void>
   /** Repeats of the event count under this priority from here on. */
   readonly correctRepeats: (id: number, priority: number) => void
   /** Resolves when everything acknowledged so far is stored. */
@@ -103,4 +107,4 @@ export function createCorrections(parts: CorrectionParts): Corrections {
 }
 
 /** By code point, so that no character is cut in half. */
-const cut = (reason: string): string => [...reason].slice(0, REASON_CHARACTERS).join('')
+const cut = (reason: string): string => Array.from(reason).slice(0, REASON_CHARACTERS).join('')

@@ -58,7 +58,10 @@ function apiServer({ config, uws, log, services }: HttpParts): EdgeServer {
       authenticate: (head) => authenticate(head, services),
       consume: (name, subject) => services.limiter.consume(name, subject),
       ...(config.cookieSamesite === 'None'
-        ? { allowOrigin: (origin: string, host: string) => isAllowed(origin) || isSame(origin, host) }
+        ? {
+            allowOrigin: (origin: string, host: string) =>
+              isAllowed(origin) || isSame(origin, host),
+          }
         : {}),
     }),
   })

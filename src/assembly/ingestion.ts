@@ -9,7 +9,7 @@ import { Pipeline } from '../pipeline/pipeline.js'
 import { createPool, type Pool } from '../pipeline/pool.js'
 import { Sequencer } from '../pipeline/sequencer.js'
 import { Spool } from '../pipeline/spool.js'
-import { decodeEntry, type Statement } from '../pipeline/spool-entry.js'
+import { decodeEntry } from '../pipeline/spool-entry.js'
 import { TemplateTable } from '../pipeline/template-table.js'
 import { Writer } from '../pipeline/writer.js'
 import { createBatchStore, type BatchStore } from '../store/batches.js'
@@ -18,18 +18,18 @@ import { createEvents, type Events } from '../store/events.js'
 import { Sources, type Source } from '../store/sources.js'
 import type { Log } from '../telemetry/log.js'
 import { parserOf, SourceDoc, TemplatePriorityDoc } from './documents.js'
+import {
+  executeStatement,
+  type Run,
+  type StatementHooks,
+  type TemplatePriority,
+} from './statements.js'
 import type { Storage } from './storage.js'
 
 /** shapes known to every thread; 12 bytes each */
 const SHAPES = 1 << 18
 /** payloads of waiting spool entries kept in memory */
 const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
-
-interface TemplatePriority {
-  readonly templateId: string
-  readonly source: string
-  readonly priority: Priority
-}
 
 export interface Ingestion {
   readonly pipeline: Pipeline
@@ -51,12 +51,6 @@ export interface Ingestion {
   forgetAll(): void
   /** Stops taking messages and writes what is acknowledged, as far as the time allows. */
   close(deadlineMs: number): Promise<void>
-}
-
-/** What happens outside the pipeline when a statement takes effect. */
-export interface StatementHooks {
-  removeAlerts(sources: readonly string[]): Promise<number>
-  clearEntities(): Promise<Readonly<Record<string, number>>>
 }
 
 export interface IngestionParts {
@@ -89,35 +83,13 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const events = createEvents(storage.store)
   const run = { batches, events, sources, overrides, hooks: parts.hooks }
   const writer = openWriter(parts, spool, run)
-  const pipeline = new Pipeline({
-    pool,
-    sequencer,
-    spool,
-    writer,
-    templates,
-    gate: sources,
-    environment: config.environment,
-    maxMessageBytes: config.maxMessageBytes,
-    maxBytes: config.pipelineMaxBytes,
-    modelVersion: () => model.modelVersion,
-    learnShape: (lo, hi, no) => shapes.put(lo, hi, no),
-    onTemplate: ({ no, text }) => {
-      model.register(no, text)
-      sequencer.noteTemplate(no)
-    },
-    onAccepted: parts.onAccepted,
-  })
+  const stages = { pool, sequencer, spool, writer, templates, model, sources }
+  const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   writer.start()
   return {
+    ...stages,
     pipeline,
-    pool,
-    spool,
-    writer,
     window,
-    templates,
-    model,
-    sequencer,
-    sources,
     sourceRecords: records,
     events,
     batches,
@@ -125,22 +97,56 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
       await overrides.put(id, { templateId: id, source, priority })
       sequencer.override(id, PRIORITIES.indexOf(priority))
     },
-    forget: (names) => {
-      sources.forget(names)
-      sequencer.forget(names)
-      const gone = new Set(names)
-      templates.markUnsaved((source) => gone.has(source))
-      for (const { id, source } of templates.all()) if (gone.has(source)) sequencer.override(id, null)
-    },
-    forgetAll: () => {
-      sources.forgetAll()
-      sequencer.forgetAll()
-      sequencer.clearOverrides()
-      templates.markUnsaved(() => true)
-    },
+    ...forgetting(stages),
     close: (deadlineMs) => close(deadlineMs, { pipeline, writer, pool, spool }),
   }
 }
+
+type Stages = Pick<
+  Ingestion,
+  'pool' | 'sequencer' | 'spool' | 'writer' | 'templates' | 'model' | 'sources'
+>
+
+const joinPipeline = (
+  { config, onAccepted }: IngestionParts,
+  stages: Stages,
+  learnShape: (lo: number, hi: number, templateNo: number) => void,
+): Pipeline =>
+  new Pipeline({
+    ...stages,
+    gate: stages.sources,
+    environment: config.environment,
+    maxMessageBytes: config.maxMessageBytes,
+    maxBytes: config.pipelineMaxBytes,
+    modelVersion: () => stages.model.modelVersion,
+    learnShape,
+    onTemplate: ({ no, text }) => {
+      stages.model.register(no, text)
+      stages.sequencer.noteTemplate(no)
+    },
+    onAccepted,
+  })
+
+const forgetting = ({
+  sources,
+  sequencer,
+  templates,
+}: Stages): Pick<Ingestion, 'forget' | 'forgetAll'> => ({
+  forget: (names) => {
+    const gone = new Set(names)
+    sources.forget(names)
+    sequencer.forget(names)
+    templates.markUnsaved((source) => gone.has(source))
+    for (const { id, source } of templates.all())
+      if (gone.has(source) && sequencer.overrideOf(id) !== null) sequencer.override(id, null)
+  },
+  forgetAll: () => {
+    sources.forgetAll()
+    sequencer.forgetAll()
+    sequencer.clearOverrides()
+    templates.markUnsaved(() => true)
+  },
+})
 
 const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Spool> =>
   Spool.open({
@@ -151,11 +157,7 @@ const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Spool> =>
   })
 
 /** Sources and templates that an earlier run acknowledged and did not get to store are known at once. */
-async function adoptSpooled(
-  spool: Spool,
-  sources: Sources,
-  batches: BatchStore,
-): Promise<void> {
+async function adoptSpooled(spool: Spool, sources: Sources, batches: BatchStore): Promise<void> {
   for (const entry of spool.waiting) {
     const parts = decodeEntry(await spool.read(entry))
     for (const registration of parts.registrations) sources.register(registration)
@@ -191,58 +193,22 @@ function restoreOverrides(overrides: Collection<TemplatePriority>, sequencer: Se
   )
 }
 
-interface Run {
-  readonly batches: BatchStore
-  readonly events: Events
-  readonly sources: Sources
-  readonly overrides: Collection<TemplatePriority>
-  readonly hooks: StatementHooks
-}
-
 const openWriter = ({ onWritten, log }: IngestionParts, spool: Spool, run: Run): Writer =>
   new Writer({
     spool,
     onWritten,
     onFailure: (error, attempt) =>
-      log[attempt === 1 ? 'warn' : 'debug']({ err: error, attempt }, 'a batch waits for clickhouse'),
+      log[attempt === 1 ? 'warn' : 'debug'](
+        { err: error, attempt },
+        'a batch waits for clickhouse',
+      ),
     target: {
       insert: run.batches.insert,
       templates: (rows) => run.batches.saveTemplates(rows),
       register: (registration) => run.sources.store(registration),
-      execute: (statement) => execute(statement, run),
+      execute: (statement) => executeStatement(statement, run),
     },
   })
-
-async function execute(statement: Statement, run: Run): Promise<unknown> {
-  switch (statement.kind) {
-    case 'delete-sources': {
-      const events = await run.batches.deleteSources(statement.sources)
-      const alerts = await run.hooks.removeAlerts(statement.sources)
-      await removeOverrides(run, (source) => statement.sources.includes(source))
-      await run.sources.remove(statement.sources)
-      return { events, alerts }
-    }
-    case 'clear-all': {
-      const cleared = await run.batches.clear()
-      const entities = await run.hooks.clearEntities()
-      await removeOverrides(run, () => true)
-      const sources = await run.sources.removeAll()
-      const { events, templates, deadLetters } = cleared
-      return { events, templates, dead_letters: deadLetters, sources, ...entities }
-    }
-    case 'correct-event':
-      await run.events.correct(statement.correction)
-      return null
-    case 'delete-dead-letters':
-      await run.batches.deleteDeadLetters(statement.ids)
-      return null
-  }
-}
-
-async function removeOverrides(run: Run, isGone: (source: string) => boolean): Promise<void> {
-  for (const { templateId, source } of run.overrides.list())
-    if (isGone(source)) await run.overrides.remove(templateId)
-}
 
 async function close(
   deadlineMs: number,

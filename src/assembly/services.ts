@@ -1,4 +1,4 @@
-import { createApplications } from '../api/applications.js'
+import { createApplications, type Applications } from '../api/applications.js'
 import { cursorKey } from '../api/cursor.js'
 import { createCorrections } from '../api/corrections.js'
 import { createDeletions } from '../api/deletions.js'
@@ -7,6 +7,9 @@ import type { CookieSettings } from '../api/auth/credentials.js'
 import type { Config } from '../config.js'
 import { encodeCorrection } from '../pipeline/correction-rows.js'
 import type { BodyResult } from '../pipeline/block.js'
+import type { Submission } from '../pipeline/pipeline.js'
+import { createSourceStats } from '../store/source-stats.js'
+import type { Sources } from '../store/sources.js'
 import type { Accounts } from './accounts.js'
 import { ApplicationDoc, parserOf } from './documents.js'
 import type { Ingestion } from './ingestion.js'
@@ -37,7 +40,11 @@ export function createServices(parts: ServiceParts) {
     storage.entities.collection('application', parserOf(ApplicationDoc)),
     withLock,
   )
-  const canonicalTemplate = (id: string): string => templates.byId(id)?.id ?? id
+  const sourceStats = createSourceStats(storage.store)
+  const onChanged = (): void => {
+    sourceStats.invalidate()
+    parts.onChanged()
+  }
   return {
     ...accounts,
     limiter: createLimiter(storage.state, toRateLimits(config)),
@@ -46,57 +53,69 @@ export function createServices(parts: ServiceParts) {
     events,
     sources,
     applications,
+    sourceStats,
+    sourceTotals: (signal?: AbortSignal) => sourceStats.all(signal),
     eventContext: {
-      canonicalTemplate,
+      canonicalTemplate: (id: string) => templates.byId(id)?.id ?? id,
       templateAliases: (id: string) => templates.aliasesOf(id),
-      applicationOf: (source: string) => {
-        const id = sources.get(source)?.applicationId ?? null
-        return applications.list().find((application) => application.id === id)?.name ?? null
-      },
-      sourcesOfApplication: (name: string) => {
-        const id = applications.byName(name)?.id
-        const linked = sources.list().filter((s) => s.applicationId !== null && s.applicationId === id)
-        return linked.map((source) => source.name)
-      },
+      ...applicationLinks(sources, applications),
     },
     corrections: createCorrections({
       events,
       withLock,
-      canonicalTemplate,
+      canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
       setTemplatePriority: ingestion.setTemplatePriority,
       correctRepeats: (id, priority) => ingestion.sequencer.correct(id, priority),
       settle: () => pipeline.settle(),
       encode: encodeCorrection,
       execute: (statement, rows) => pipeline.execute(statement, rows),
-      onCorrected: parts.onChanged,
+      onCorrected: onChanged,
     }),
     deletions: createDeletions({
       withLock,
       forget: ingestion.forget,
       forgetAll: ingestion.forgetAll,
       execute: (statement) => pipeline.execute(statement),
-      onDeleted: parts.onChanged,
+      onDeleted: onChanged,
     }),
-    announce: () => parts.onChanged(),
-    upload: (file: {
-      readonly format: 'csv' | 'json' | 'txt'
-      readonly bytes: ArrayBuffer
-      readonly source: string
-      readonly applicationId: string | null
-    }): Promise<BodyResult> =>
-      pipeline.submit({
-        format: file.format,
-        bytes: file.bytes,
-        events: null,
-        protocol: 'upload',
-        source: file.source,
-        allowedSources: null,
-        keepRaw: false,
-        maxRows: UPLOAD_ROWS,
-        register: { type: 'file', connector: 'custom', applicationId: file.applicationId },
-      }),
+    announce: onChanged,
+    upload: (file: Upload): Promise<BodyResult> => pipeline.submit(toSubmission(file)),
   }
 }
+
+const applicationLinks = (sources: Sources, applications: Applications) => ({
+  applicationOf: (source: string): string | null => {
+    const id = sources.get(source)?.applicationId ?? null
+    return applications.list().find((application) => application.id === id)?.name ?? null
+  },
+  sourcesOfApplication: (name: string): readonly string[] => {
+    const id = applications.byName(name)?.id
+    if (id === undefined) return []
+    return sources
+      .list()
+      .filter((source) => source.applicationId === id)
+      .map((source) => source.name)
+  },
+})
+
+interface Upload {
+  readonly format: 'csv' | 'json' | 'txt'
+  readonly bytes: ArrayBuffer
+  readonly source: string
+  readonly applicationId: string | null
+}
+
+const toSubmission = ({ format, bytes, source, applicationId }: Upload): Submission => ({
+  format,
+  bytes,
+  events: null,
+  protocol: 'upload',
+  source,
+  allowedSources: null,
+  keepRaw: false,
+  maxRows: UPLOAD_ROWS,
+  register: { type: 'file', connector: 'custom', applicationId },
+})
 
 const toCookies = (config: Config): CookieSettings => ({
   secure: config.cookieSecure,

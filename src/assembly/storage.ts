@@ -55,7 +55,14 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
       log,
       exclusive: (work) => state.withLock('lock:event-ids', 10_000, () => work()),
     })
-    return { store, state, entities, ids, embedded, close: () => closeAll(store, state, ids, embedded) }
+    return {
+      store,
+      state,
+      entities,
+      ids,
+      embedded,
+      close: () => closeAll(store, state, ids, embedded),
+    }
   } catch (error) {
     await store.close()
     await embedded?.stop()
@@ -102,7 +109,8 @@ async function waitForRemote(store: Store, config: Config): Promise<void> {
       return
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      const retry = error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
+      const retry =
+        error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
       if (!retry || Date.now() >= deadline)
         throw new Error(
           `ClickHouse at ${host} can't be used: ${reason}; check CLICKHOUSE_URL, CLICKHOUSE_USER and CLICKHOUSE_PASSWORD`,

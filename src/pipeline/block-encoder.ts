@@ -20,8 +20,7 @@ export interface ShapeLookup {
 }
 
 const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
-const ENUM_SEVERITY =
-  "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
+const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
 const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
 const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
 
@@ -30,8 +29,21 @@ const MINED_BYTES = 16_384
 const READY_MADE = 0x5bd1e995
 
 interface SourceHashes {
+  readonly index: number
   readonly shapeSeed: Int32Array
   readonly dedup: Int32Array
+}
+
+/** An event on its way into the columns. */
+interface Incoming {
+  readonly event: CanonicalEvent
+  readonly tags: string
+  /** index into SEVERITIES */
+  readonly severity: number
+  readonly source: SourceHashes
+  /** where the message's bytes are in its column */
+  readonly start: number
+  readonly end: number
 }
 
 /**
@@ -119,23 +131,23 @@ export class BlockEncoder {
 
   /** @param severity index into SEVERITIES */
   add(event: CanonicalEvent, severity: number): void {
-    const sourceIndex = this.#source.index(event.source)
-    const hashes = this.#hashesOf(sourceIndex, event.source)
+    const source = this.#hashesOf(event.source)
     const tags = event.tags === null ? '' : JSON.stringify(event.tags)
-    const messageRow = this.#message.data.length
+    const { data } = this.#message
+    const before = data.length
     const start = this.#message.push(event.message)
-    const end = this.#message.data.length
-    this.#hashEvent(event, tags, severity, hashes.dedup, start, end)
+    const incoming = { event, tags, severity, source, start, end: data.length }
+    this.#hashEvent(incoming)
     const known = this.#fold.find(this.#hash, event.timestampMs)
     if (known >= 0) {
-      this.#message.data.length = messageRow
+      data.length = before
       this.#message.rows--
       this.#fold.count(known)
       return
     }
     this.#fold.add(this.#hash, event.timestampMs)
-    this.#pushFields(event, tags, severity, sourceIndex, end - start)
-    this.#templateNos.push(this.#template(event, sourceIndex, hashes.shapeSeed, start, end))
+    this.#pushFields(incoming)
+    this.#templateNos.push(this.#template(incoming))
   }
 
   /** The block, in arrays of its own; null when nothing was added. */
@@ -181,14 +193,15 @@ export class BlockEncoder {
     }
   }
 
-  #hashesOf(index: number, source: string): SourceHashes {
+  #hashesOf(source: string): SourceHashes {
+    const index = this.#source.index(source)
     const known = this.#sourceHashes[index]
     if (known !== undefined) return known
     const shapeSeed = new Int32Array(2)
     this.#lookup.sourceSeed(source, shapeSeed)
     const dedup = Int32Array.from(this.#seed)
     this.#hashText(source, dedup)
-    const hashes = { shapeSeed, dedup }
+    const hashes = { index, shapeSeed, dedup }
     this.#sourceHashes[index] = hashes
     return hashes
   }
@@ -200,17 +213,10 @@ export class BlockEncoder {
   }
 
   /** What makes two messages the same event; see the decisions on counting in the README. */
-  #hashEvent(
-    event: CanonicalEvent,
-    tags: string,
-    severity: number,
-    source: Int32Array,
-    start: number,
-    end: number,
-  ): void {
+  #hashEvent({ event, tags, severity, source, start, end }: Incoming): void {
     const hash = this.#hash
-    hash[0] = source[0] ?? 0
-    hash[1] = source[1] ?? 0
+    hash[0] = source.dedup[0] ?? 0
+    hash[1] = source.dedup[1] ?? 0
     if (event.dedupKey !== '') {
       this.#hashText(event.dedupKey, hash)
       mixInto(hash, 1, 1)
@@ -224,57 +230,47 @@ export class BlockEncoder {
     mixInto(hash, severity + 2, EVENT_TYPES.indexOf(event.type) + 2)
   }
 
-  #pushFields(
-    event: CanonicalEvent,
-    tags: string,
-    severity: number,
-    sourceIndex: number,
-    messageBytes: number,
-  ): void {
+  #pushFields({ event, tags, severity, source, start, end }: Incoming): void {
     this.#ts.data.u64(event.timestampMs)
-    this.#source.pushIndex(sourceIndex)
+    this.#source.pushIndex(source.index)
     this.#type.data.u8(EVENT_TYPES.indexOf(event.type))
     this.#severity.data.u8(severity)
     this.#host.push(event.host)
     this.#environment.push(event.environment)
     this.#traceId.push(event.traceId)
     this.#spanId.push(event.spanId)
-    this.#searchWords.push(searchWords(event, messageBytes))
+    this.#searchWords.push(searchWords(event, end - start))
     this.#summary.push(event.summary)
     this.#tags.push(tags)
     this.#dedupKey.push(event.dedupKey)
   }
 
-  #template(
-    event: CanonicalEvent,
-    sourceIndex: number,
-    seed: Int32Array,
-    start: number,
-    end: number,
-  ): number {
-    if (event.template !== '') return this.#readyMade(event.template, sourceIndex, seed)
+  #template({ event, source, start, end }: Incoming): number {
+    if (event.template !== '') return this.#readyMade(event.template, source)
     const { bytes } = this.#message.data
     const minedEnd = Math.min(end, start + MINED_BYTES)
-    this.#lookup.scanShape(bytes, { start, end: minedEnd }, seed, this.#shape)
+    this.#lookup.scanShape(bytes, { start, end: minedEnd }, source.shapeSeed, this.#shape)
     const no = this.#lookup.templateNo(this.#shape[0] ?? 0, this.#shape[1] ?? 0)
     if (no === 0) {
-      const miss = { sourceIndex, readyMade: false, row: this.#templateNos.length }
+      const miss = { sourceIndex: source.index, readyMade: false, row: this.#templateNos.length }
       this.#misses.add(this.#shape, bytes.subarray(start, minedEnd), miss)
     }
     return no
   }
 
-  #readyMade(template: string, sourceIndex: number, seed: Int32Array): number {
+  #readyMade(template: string, source: SourceHashes): number {
     const shape = this.#shape
-    shape[0] = (seed[0] ?? 0) ^ READY_MADE
-    shape[1] = seed[1] ?? 0
+    shape[0] = (source.shapeSeed[0] ?? 0) ^ READY_MADE
+    shape[1] = source.shapeSeed[1] ?? 0
     this.#scratch.clear()
     const start = this.#scratch.string(template)
     const text = this.#scratch.bytes.subarray(start, this.#scratch.length)
     hashBytes(text, 0, text.length, shape)
     const no = this.#lookup.templateNo(shape[0], shape[1])
-    if (no === 0)
-      this.#misses.add(shape, text, { sourceIndex, readyMade: true, row: this.#templateNos.length })
+    if (no === 0) {
+      const miss = { sourceIndex: source.index, readyMade: true, row: this.#templateNos.length }
+      this.#misses.add(shape, text, miss)
+    }
     return no
   }
 }
@@ -282,13 +278,13 @@ export class BlockEncoder {
 /** Words of a record with letters beyond ASCII, for the word index; '' when the texts themselves will do. */
 function searchWords(event: CanonicalEvent, messageBytes: number): string {
   // UTF-8 longer than UTF-16 means that some character is not ASCII
-  const ascii = messageBytes === event.message.length && isAscii(event.host) && isAscii(event.traceId)
+  const ascii =
+    messageBytes === event.message.length && isAscii(event.host) && isAscii(event.traceId)
   if (ascii) return ''
   return toSearchWords(`${event.message} ${event.host} ${event.traceId}`).join(' ')
 }
 
-// eslint-disable-next-line no-control-regex
-const isAscii = (text: string): boolean => /^[\x00-\x7f]*$/.test(text)
+const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
 /** Runs of letters and digits, lower case: what a search compares. */
 export const toSearchWords = (text: string): string[] =>

@@ -101,7 +101,9 @@ export class Pipeline {
 
   /** Whether another body of this size may come; asked before it is read. */
   room(bytes: number): boolean {
-    return !this.#closed && this.#bytes + bytes <= this.#parts.maxBytes && !this.#parts.spool.isFull()
+    return (
+      !this.#closed && this.#bytes + bytes <= this.#parts.maxBytes && !this.#parts.spool.isFull()
+    )
   }
 
   /** Bytes of the bodies in work. */
@@ -134,7 +136,12 @@ export class Pipeline {
    * @returns the change's result, once it took effect
    */
   async execute(statement: Statement, rows: LandingRows | null = null): Promise<unknown> {
-    const entry = { ...EMPTY, landing: rows?.bytes ?? null, landingRows: rows?.rows ?? 0, statement }
+    const entry = {
+      ...EMPTY,
+      landing: rows?.bytes ?? null,
+      landingRows: rows?.rows ?? 0,
+      statement,
+    }
     const { seq, durable } = this.#append(entry)
     const result = this.#parts.writer.resultOf(seq)
     await durable
@@ -165,7 +172,10 @@ export class Pipeline {
     while (this.#active < this.#parts.pool.workers && this.#queue.length > 0) {
       const jobs = this.#takeJobs()
       this.#active++
-      const run: Promise<void> = this.#run({ jobs, bodies: jobs.map((job) => toBody(job.submission)) })
+      const run: Promise<void> = this.#run({
+        jobs,
+        bodies: jobs.map((job) => toBody(job.submission)),
+      })
         .catch((cause) => {
           for (const job of jobs) job.reject(cause)
         })
@@ -251,7 +261,8 @@ export class Pipeline {
       const admission = this.#parts.gate.admit(source)
       if (admission === 'disabled') found.push([source, 'drop'])
       else if (admission === 'unregistered' && !mayRegister) found.push([source, 'unknown_source'])
-      else if (admission === 'full') found.push([source, mayRegister ? 'source_limit' : 'unknown_source'])
+      else if (admission === 'full')
+        found.push([source, mayRegister ? 'source_limit' : 'unknown_source'])
     }
     return found
   }
@@ -304,7 +315,8 @@ export class Pipeline {
     const registrations: Registration[] = []
     task.jobs.forEach(({ submission }, i) => {
       for (const name of result.bodies[i]?.sources ?? []) {
-        if (submission.register === null || this.#parts.gate.admit(name) !== 'unregistered') continue
+        if (submission.register === null || this.#parts.gate.admit(name) !== 'unregistered')
+          continue
         const registration = { name, ...submission.register }
         this.#parts.gate.register(registration)
         registrations.push(registration)

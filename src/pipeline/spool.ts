@@ -1,7 +1,13 @@
 import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { encodeFrame, FRAME_HEADER, scanSegment, type Frame, type FrameKind } from './spool-format.js'
+import {
+  encodeFrame,
+  FRAME_HEADER,
+  scanSegment,
+  type Frame,
+  type FrameKind,
+} from './spool-format.js'
 
 /** bench/micro/spool.ts: larger segments free disk later, smaller ones cost a file per second */
 const SEGMENT_BYTES = 64 * 1024 * 1024
@@ -11,7 +17,10 @@ export interface SpoolOptions {
   readonly maxBytes: number
   /** payload bytes of waiting entries kept in memory; others are read back */
   readonly cacheBytes: number
-  readonly onDamage: (report: { readonly segment: string; readonly ranges: readonly string[] }) => void
+  readonly onDamage: (report: {
+    readonly segment: string
+    readonly ranges: readonly string[]
+  }) => void
 }
 
 /** The composition of a batch and the deduplication token it is sent under. */
@@ -110,7 +119,10 @@ export class Spool {
    *
    * @returns its sequence, and a promise that resolves when it is on disk
    */
-  append(payload: readonly Uint8Array[]): { readonly seq: number; readonly durable: Promise<void> } {
+  append(payload: readonly Uint8Array[]): {
+    readonly seq: number
+    readonly durable: Promise<void>
+  } {
     const seq = this.#nextSeq++
     return { seq, durable: this.#write('entry', seq, payload) }
   }
@@ -237,8 +249,7 @@ export class Spool {
     const file = await open(path, 'wx+', 0o600)
     const segment = { path, file, size: 0, waiting: 0 }
     this.#segments.push(segment)
-    const dir = await open(this.#options.dir, 'r')
-    await dir.sync().finally(() => dir.close())
+    await syncDir(this.#options.dir)
     await this.#dropDoneSegments()
     return segment
   }
@@ -274,13 +285,27 @@ export class Spool {
   }
 }
 
+/** A new file is only there after a power cut when its directory is on disk too. */
+async function syncDir(path: string): Promise<void> {
+  const dir = await open(path, 'r')
+  try {
+    await dir.sync()
+  } finally {
+    await dir.close()
+  }
+}
+
 const toCut = (from: number, payload: Buffer): BatchCut => ({
   from,
   to: Number(payload.readBigUInt64LE()),
   token: payload.toString('latin1', 8),
 })
 
-async function writeAll(file: FileHandle, buffers: readonly Uint8Array[], at: number): Promise<void> {
+async function writeAll(
+  file: FileHandle,
+  buffers: readonly Uint8Array[],
+  at: number,
+): Promise<void> {
   let position = at
   // IOV_MAX is 1024 on Linux
   for (let first = 0; first < buffers.length; first += 1000) {

@@ -84,7 +84,8 @@ export class TemplateTable {
    * numbers stay good, and are stored again when a message of theirs comes.
    */
   markUnsaved(isDeleted: (source: string) => boolean): void {
-    for (const template of this.all()) if (isDeleted(template.source)) this.#unsaved.add(template.no)
+    for (const template of this.all())
+      if (isDeleted(template.source)) this.#unsaved.add(template.no)
   }
 
   /** Templates among `nos` that must be stored again; each is told once. */

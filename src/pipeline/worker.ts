@@ -182,10 +182,7 @@ const UNSTORABLE = {
   source_limit: 'no more sources can be registered (MAX_SOURCES)',
 }
 
-function unstorable(
-  event: CanonicalEvent,
-  reason: 'unknown_source' | 'source_limit',
-): Rejection {
+function unstorable(event: CanonicalEvent, reason: 'unknown_source' | 'source_limit'): Rejection {
   return {
     reason,
     message: UNSTORABLE[reason],
@@ -205,7 +202,9 @@ function toIngestRecord(event: CanonicalEvent): Record<string, unknown> {
     dedup_key: dedupKey,
     'log.record.template': template,
   }
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== '' && value !== null))
+  return Object.fromEntries(
+    Object.entries(record).filter(([, value]) => value !== '' && value !== null),
+  )
 }
 
 /** Hands the result's buffers over instead of copying them. */

@@ -180,24 +180,22 @@ export class Writer {
     return { cut, parts: batch.parts }
   }
 
-  async #gather(
-    entries: readonly SpoolEntry[],
-    whole: boolean,
-  ): Promise<{ first: number; last: number | null; parts: readonly EntryParts[] }> {
+  /** @param whole the entries are a batch already, and all of them are taken */
+  async #gather(entries: readonly SpoolEntry[], whole: boolean): Promise<Gathered> {
     const parts: EntryParts[] = []
-    let [bytes, rows, last] = [0, 0, null as number | null]
+    const taken = { bytes: 0, rows: 0, last: null as number | null }
     for (const entry of entries.slice(0, BATCH_ENTRIES)) {
-      const full = bytes + entry.bytes > BATCH_BYTES * 2 || bytes >= BATCH_BYTES || rows >= BATCH_ROWS
-      if (!whole && parts.length > 0 && full) break
+      if (!whole && parts.length > 0 && isFull(taken, entry)) break
       const part = decodeEntry(await this.#options.spool.read(entry))
-      if (!whole && part.statement !== null && parts.length > 0) break
+      const alone = !whole && part.statement !== null
+      if (alone && parts.length > 0) break
       parts.push(part)
-      bytes += entry.bytes
-      rows += part.landingRows
-      last = entry.seq
-      if (!whole && part.statement !== null) break
+      taken.bytes += entry.bytes
+      taken.rows += part.landingRows
+      taken.last = entry.seq
+      if (alone) break
     }
-    return { first: entries[0]?.seq ?? 0, last, parts }
+    return { first: entries[0]?.seq ?? 0, last: taken.last, parts }
   }
 
   async #send({ cut, parts }: Batch): Promise<true> {
@@ -229,6 +227,20 @@ export class Writer {
     return true
   }
 }
+
+interface Gathered {
+  readonly first: number
+  readonly last: number | null
+  readonly parts: readonly EntryParts[]
+}
+
+const isFull = (
+  taken: { readonly bytes: number; readonly rows: number },
+  next: SpoolEntry,
+): boolean =>
+  taken.bytes >= BATCH_BYTES ||
+  taken.bytes + next.bytes > BATCH_BYTES * 2 ||
+  taken.rows >= BATCH_ROWS
 
 const within = (entries: readonly SpoolEntry[], cut: BatchCut): readonly SpoolEntry[] =>
   entries.filter((entry) => entry.seq >= cut.from && entry.seq <= cut.to)

@@ -21,7 +21,12 @@ const templateCountSql = statement<
 >('template_count')
 const templatesSql = statement<
   Record<string, never>,
-  { readonly source: string; readonly id: string; readonly redirect_to: string; readonly text: string }
+  {
+    readonly source: string
+    readonly id: string
+    readonly redirect_to: string
+    readonly text: string
+  }
 >('templates_all')
 
 /** every table with rows of a source */
@@ -58,7 +63,10 @@ export interface BatchStore {
 
 export function createBatchStore(store: Store): BatchStore {
   const countEvents = async (sources: readonly string[] | null): Promise<number> => {
-    const rows = await store.query(countSql, { all: sources === null ? 1 : 0, sources: sources ?? [] })
+    const rows = await store.query(countSql, {
+      all: sources === null ? 1 : 0,
+      sources: sources ?? [],
+    })
     return rows[0]?.counted ?? 0
   }
   return {
@@ -84,7 +92,9 @@ export function createBatchStore(store: Store): BatchStore {
       const events = await countEvents(sources)
       await Promise.all(
         OF_SOURCES.map((table) =>
-          store.command(`DELETE FROM ${table} WHERE source IN {sources:Array(String)}`, { sources }),
+          store.command(`DELETE FROM ${table} WHERE source IN {sources:Array(String)}`, {
+            sources,
+          }),
         ),
       )
       return events

@@ -17,7 +17,8 @@ export interface Condition {
 }
 
 /** The text words are looked up in; must be the expression of the index `by_word`. */
-const WORDS = "lower(concat(if(search_words = '', message, search_words), ' ', host, ' ', trace_id))"
+const WORDS =
+  "lower(concat(if(search_words = '', message, search_words), ' ', host, ' ', trace_id))"
 
 type Term =
   | { readonly kind: 'word'; readonly text: string }

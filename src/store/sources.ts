@@ -54,7 +54,9 @@ export class Sources {
   }
 
   /** Stores a source that its first message registered; harmless when it is stored already. */
-  async store(registration: Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'>): Promise<void> {
+  async store(
+    registration: Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'>,
+  ): Promise<void> {
     if (this.#storage.get(registration.name) !== null) return
     const fresh = { ...registration, enabled: true, createdAtMs: this.#nowMs() }
     await this.#storage.put(registration.name, this.#byName.get(registration.name) ?? fresh)
@@ -115,8 +117,7 @@ export class Sources {
 
   /** Takes the stored rows away; a source registered again meanwhile is stored by its own entry. */
   async remove(names: readonly string[]): Promise<void> {
-    for (const name of names)
-      if (this.#storage.get(name) !== null) await this.#storage.remove(name)
+    for (const name of names) if (this.#storage.get(name) !== null) await this.#storage.remove(name)
   }
 
   /** @returns how many stored rows went */

@@ -17,7 +17,11 @@ interface IngestResult {
   readonly accepted: number
   readonly rejected: number
   readonly dropped: number
-  readonly errors: readonly { readonly line: number; readonly code: string; readonly message: string }[]
+  readonly errors: readonly {
+    readonly line: number
+    readonly code: string
+    readonly message: string
+  }[]
   readonly refusal: {
     readonly code: 'source_not_allowed' | 'validation_error' | 'file_parse_error' | 'empty_file'
     readonly message: string
@@ -63,9 +67,7 @@ async function ingest(
 ): Promise<Reply> {
   const coding = readContentCoding(request.headers)
   const body =
-    coding === 'identity'
-      ? request.body
-      : await decompress(request.body, coding, INGEST_BYTES)
+    coding === 'identity' ? request.body : await decompress(request.body, coding, INGEST_BYTES)
   const { refusal, ...result } = await services.ingest(body.buffer, key)
   if (refusal !== null) throw new AppError(refusal.code, refusal.message)
   const { received, accepted, rejected, dropped, errors } = result

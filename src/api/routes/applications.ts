@@ -37,7 +37,14 @@ async function views(
   return applications.map(({ id, name, environment, hosts }) => {
     const sources = sourcesOf(id, services)
     const unique = sources.reduce((sum, source) => sum + (totals.get(source)?.events ?? 0), 0)
-    return { id, name, environment, hosts: [...hosts], sources: [...sources], unique_events: unique }
+    return {
+      id,
+      name,
+      environment,
+      hosts: [...hosts],
+      sources: [...sources],
+      unique_events: unique,
+    }
   })
 }
 

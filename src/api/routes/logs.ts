@@ -78,9 +78,7 @@ const ListQuery = Type.Object({
   template_id: Type.Optional(
     Type.Array(Type.String({ pattern: '^[0-9a-f]{16}$' }), { maxItems: 100 }),
   ),
-  is_error_or_worse: Type.Optional(
-    Type.Boolean({ description: 'true: only ERROR and CRITICAL' }),
-  ),
+  is_error_or_worse: Type.Optional(Type.Boolean({ description: 'true: only ERROR and CRITICAL' })),
   search: Type.Optional(
     Type.String({
       maxLength: MAX_SEARCH,
@@ -119,16 +117,10 @@ const isPosition = (value: unknown): value is Position =>
   Number.isSafeInteger(value.id)
 
 /** @returns null when nothing can match */
-function toFilter(
-  query: Static<typeof ListQuery>,
-  { eventContext }: LogServices,
-): Filter | null {
+function toFilter(query: Static<typeof ListQuery>, { eventContext }: LogServices): Filter | null {
   const wanted = query.severity ?? []
   const severities = query.is_error_or_worse === true ? worse(wanted) : wanted
-  const named = query.source ?? null
-  const linked =
-    query.application === undefined ? null : eventContext.sourcesOfApplication(query.application)
-  const sources = linked === null ? named : linked.filter((s) => named === null || named.includes(s))
+  const sources = toSources(query, eventContext)
   if (sources?.length === 0 || severities === null) return null
   return {
     severities,
@@ -139,6 +131,16 @@ function toFilter(
     templateIds: (query.template_id ?? []).flatMap((id) => eventContext.templateAliases(id)),
     search: query.search ?? '',
   }
+}
+
+function toSources(
+  query: Static<typeof ListQuery>,
+  context: LogServices['eventContext'],
+): readonly string[] | null {
+  const named = query.source ?? null
+  if (query.application === undefined) return named
+  const linked = context.sourcesOfApplication(query.application)
+  return linked.filter((source) => named === null || named.includes(source))
 }
 
 const worse = (wanted: readonly string[]): readonly string[] | null => {
@@ -163,7 +165,10 @@ async function listEvents(
       : parseQueryTime(query.start_time, 'start_time')
   const toMs = query.end_time === undefined ? null : parseQueryTime(query.end_time, 'end_time') + 1
   if (filter === null) return { items: [], next_cursor: null, has_more: false }
-  const found = await services.events.page({ filter, fromMs, toMs, after, limit: limit + 1 }, signal)
+  const found = await services.events.page(
+    { filter, fromMs, toMs, after, limit: limit + 1 },
+    signal,
+  )
   const items = found.slice(0, limit)
   const last = items.at(-1)
   const hasMore = found.length > limit && last !== undefined

@@ -55,16 +55,16 @@ const DAY_MS = 86_400_000
 const FILE_BYTES = 10 * 1024 * 1024
 const NameParams = Type.Object({ name: SourceName })
 
-function statusOf(source: Source, totals: SourceTotals | undefined): Static<typeof SourceSchema>['status'] {
+function statusOf(
+  source: Source,
+  totals: SourceTotals | undefined,
+): Static<typeof SourceSchema>['status'] {
   if (!source.enabled) return 'disabled'
   if (totals === undefined || totals.events === 0) return 'pending'
   return totals.lastEventAtMs > Date.now() - DAY_MS ? 'active' : 'stale'
 }
 
-function toSource(
-  source: Source,
-  totals: SourceTotals | undefined,
-): Static<typeof SourceSchema> {
+function toSource(source: Source, totals: SourceTotals | undefined): Static<typeof SourceSchema> {
   const seen = totals !== undefined && totals.events > 0
   return {
     name: source.name,
@@ -77,7 +77,10 @@ function toSource(
   }
 }
 
-const view = async (source: Source, services: SourceServices): Promise<Static<typeof SourceSchema>> =>
+const view = async (
+  source: Source,
+  services: SourceServices,
+): Promise<Static<typeof SourceSchema>> =>
   toSource(source, (await services.sourceTotals()).get(source.name))
 
 async function create(

@@ -19,7 +19,9 @@ const LIST_FIELDS = {
   severity: SeveritySchema,
   priority: PrioritySchema,
   message: Type.String(),
-  template_id: Type.String({ description: '16 hex digits; of a merged template the one it became' }),
+  template_id: Type.String({
+    description: '16 hex digits; of a merged template the one it became',
+  }),
   host: Type.String(),
   tags: Type.Record(Type.String(), Type.Unknown()),
   occurrence_count: Type.Integer({ minimum: 1 }),

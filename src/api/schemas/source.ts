@@ -2,7 +2,6 @@ import { Type } from '@sinclair/typebox'
 
 import { Timestamp } from './event.js'
 
-// eslint-disable-next-line no-control-regex
 const NO_CONTROL = '^[^\\u0000-\\u001f\\u007f]*$'
 
 export const SourceName = Type.String({ minLength: 1, maxLength: 120, pattern: NO_CONTROL })

@@ -1,0 +1,13 @@
+// Prints the counts of a TAP file as the last line: assertions that passed, failed, were skipped.
+import { readFileSync } from 'node:fs'
+
+const counts = { ok: 0, failed: 0, skipped: 0 }
+for (const line of readFileSync(process.argv[2], 'utf8').split('\n')) {
+  const match = /^\s*(not )?ok\b(.*)$/.exec(line)
+  // a subtest's own line repeats what its assertions said
+  if (match === null || / \{\s*$/.test(line) || /# time=/.test(line)) continue
+  if (/# (SKIP|TODO)/i.test(match[2])) counts.skipped++
+  else if (match[1] === undefined) counts.ok++
+  else counts.failed++
+}
+console.log(`${counts.ok} passed, ${counts.failed} failed, ${counts.skipped} skipped`)

@@ -1,0 +1,64 @@
+import type { Statement } from '../pipeline/spool-entry.js'
+import type { BatchStore } from '../store/batches.js'
+import type { Collection } from '../store/collection.js'
+import type { Events } from '../store/events.js'
+import type { Sources } from '../store/sources.js'
+import type { Priority } from '../model/event.js'
+
+/** A person's priority for a template, as it is stored. */
+export interface TemplatePriority {
+  readonly templateId: string
+  readonly source: string
+  readonly priority: Priority
+}
+
+/** What happens outside the pipeline when a statement takes effect. */
+export interface StatementHooks {
+  removeAlerts(sources: readonly string[]): Promise<number>
+  clearEntities(): Promise<Readonly<Record<string, number>>>
+}
+
+/** What statements act on. */
+export interface Run {
+  readonly batches: BatchStore
+  readonly events: Events
+  readonly sources: Sources
+  readonly overrides: Collection<TemplatePriority>
+  readonly hooks: StatementHooks
+}
+
+/**
+ * Carries out a statement of the spool; repeating it is harmless.
+ *
+ * @returns what the one who asked is told
+ */
+export async function executeStatement(statement: Statement, run: Run): Promise<unknown> {
+  switch (statement.kind) {
+    case 'delete-sources': {
+      const events = await run.batches.deleteSources(statement.sources)
+      const alerts = await run.hooks.removeAlerts(statement.sources)
+      await removeOverrides(run, (source) => statement.sources.includes(source))
+      await run.sources.remove(statement.sources)
+      return { events, alerts }
+    }
+    case 'clear-all': {
+      const cleared = await run.batches.clear()
+      const entities = await run.hooks.clearEntities()
+      await removeOverrides(run, () => true)
+      const sources = await run.sources.removeAll()
+      const { events, templates, deadLetters } = cleared
+      return { events, templates, dead_letters: deadLetters, sources, ...entities }
+    }
+    case 'correct-event':
+      await run.events.correct(statement.correction)
+      return null
+    case 'delete-dead-letters':
+      await run.batches.deleteDeadLetters(statement.ids)
+      return null
+  }
+}
+
+async function removeOverrides(run: Run, isGone: (source: string) => boolean): Promise<void> {
+  for (const { templateId, source } of run.overrides.list())
+    if (isGone(source)) await run.overrides.remove(templateId)
+}
