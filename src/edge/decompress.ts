@@ -1,0 +1,166 @@
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
+import { Decompress } from 'fzstd'
+import { AppError } from '../model/errors.js'
+import type { HeaderBag } from './request.js'
+import { readZstdFrames } from './zstd-frames.js'
+
+/** Content codings a body may come in. */
+export type ContentCoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
+
+type Body = Uint8Array<ArrayBuffer>
+
+const CODINGS: Readonly<Record<string, ContentCoding>> = {
+  '': 'identity',
+  identity: 'identity',
+  gzip: 'gzip',
+  'x-gzip': 'gzip',
+  deflate: 'deflate',
+  br: 'br',
+  zstd: 'zstd',
+}
+
+/** @throws AppError unsupported_media_type for another coding, or several on top of each other */
+export function readContentCoding(headers: HeaderBag): ContentCoding {
+  const text = headers.all('content-encoding').join(',').trim().toLowerCase()
+  const coding = Object.hasOwn(CODINGS, text) ? CODINGS[text] : undefined
+  if (coding !== undefined) return coding
+  throw new AppError('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
+}
+
+/**
+ * Decompresses a whole body without holding up the event loop.
+ *
+ * @param limitBytes for the result; the work stops there
+ * @returns an ArrayBuffer of its own, of exactly the result's size; the body itself when `identity`
+ * @throws AppError body_too_large above the limit, bad_request for data that is not in that coding
+ */
+export async function decompress(
+  body: Body,
+  coding: ContentCoding,
+  limitBytes: number,
+): Promise<Body> {
+  if (coding === 'identity') {
+    if (body.byteLength > limitBytes) throw tooLarge(limitBytes)
+    return body
+  }
+  try {
+    return toOwn(await DECODERS[coding](body, limitBytes))
+  } catch (error) {
+    if (error instanceof AppError) throw error
+    if (isOverLimit(error)) throw tooLarge(limitBytes)
+    throw new AppError('bad_request', `the body is not valid ${coding}`, { cause: error })
+  }
+}
+
+type Decoder = (body: Body, limitBytes: number) => Promise<Uint8Array>
+
+const gunzip = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.gunzip)
+const inflate = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.inflate)
+const inflateRaw = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.inflateRaw)
+const brotli = promisify<Body, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)
+
+const DECODERS: Readonly<Record<Exclude<ContentCoding, 'identity'>, Decoder>> = {
+  gzip: (body, maxOutputLength) => gunzip(body, { maxOutputLength }),
+  // the standard means zlib's format, but some clients send the bare stream
+  deflate: (body, maxOutputLength) =>
+    (hasZlibHeader(body) ? inflate : inflateRaw)(body, { maxOutputLength }),
+  br: (body, maxOutputLength) => brotli(body, { maxOutputLength }),
+  zstd: nativeZstd() ?? portableZstd,
+}
+
+function hasZlibHeader([first = 0, second = 0]: Body): boolean {
+  return (first & 15) === 8 && ((first << 8) | second) % 31 === 0
+}
+
+type NativeZstd = (
+  body: Uint8Array,
+  options: { readonly maxOutputLength: number },
+  done: (error: Error | null, result: Buffer) => void,
+) => void
+
+/** Node has it from 22.15; there it runs in the thread pool. */
+function nativeZstd(): Decoder | null {
+  const native: unknown = Object(zlib)['zstdDecompress']
+  if (typeof native !== 'function') return null
+  const run = promisify(native as NativeZstd) // the shape documented since it exists
+  return (body, maxOutputLength) => run(body, { maxOutputLength })
+}
+
+/** Pieces of input so small that one holds few blocks of up to 128 KiB of output. */
+const SLICE_BYTES = 1024
+/** After so much output others may use the event loop: about 5 ms of work. */
+const TURN_BYTES = 524_288
+/** Frames of the usual compression levels ask for at most this, whatever their content. */
+const COMMON_WINDOW_BYTES = 8_388_608
+
+async function portableZstd(body: Body, limitBytes: number): Promise<Uint8Array> {
+  const frames = readZstdFrames(body)
+  if (frames === null) throw new Error('not whole Zstandard frames')
+  const output = new BoundedOutput(limitBytes)
+  for (const { bytes, windowBytes } of frames) {
+    if (windowBytes > Math.max(limitBytes, COMMON_WINDOW_BYTES)) throw tooLarge(limitBytes)
+    await decodeFrame(bytes, output)
+  }
+  return output.join()
+}
+
+async function decodeFrame(frame: Uint8Array, output: BoundedOutput): Promise<void> {
+  const decoder = new Decompress((chunk) => output.add(chunk))
+  let turnEnd = output.bytes + TURN_BYTES
+  for (let at = 0; at < frame.byteLength; at += SLICE_BYTES) {
+    const end = at + SLICE_BYTES
+    decoder.push(frame.subarray(at, end), end >= frame.byteLength)
+    if (output.bytes < turnEnd) continue
+    await new Promise(setImmediate)
+    turnEnd = output.bytes + TURN_BYTES
+  }
+}
+
+class BoundedOutput {
+  readonly #limitBytes: number
+  readonly #chunks: Uint8Array[] = []
+  #bytes = 0
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** @throws AppError body_too_large, which stops the decoder that calls */
+  add(chunk: Uint8Array): void {
+    this.#bytes += chunk.byteLength
+    if (this.#bytes > this.#limitBytes) throw tooLarge(this.#limitBytes)
+    this.#chunks.push(chunk.slice())
+  }
+
+  join(): Uint8Array {
+    const joined = new Uint8Array(this.#bytes)
+    let offset = 0
+    for (const chunk of this.#chunks) {
+      joined.set(chunk, offset)
+      offset += chunk.byteLength
+    }
+    return joined
+  }
+}
+
+/** Small Buffers lie in a pool that others share: a transfer would take theirs along. */
+function toOwn(bytes: Uint8Array): Body {
+  const { buffer, byteLength } = bytes
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength)
+    return new Uint8Array(buffer)
+  return new Uint8Array(bytes)
+}
+
+const isOverLimit = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE'
+
+function tooLarge(limitBytes: number): AppError {
+  const details = { limit_bytes: limitBytes }
+  const message = `the decompressed body exceeds ${limitBytes} bytes`
+  return new AppError('body_too_large', message, { details })
+}
