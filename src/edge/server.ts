@@ -150,8 +150,10 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
 
 function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
   const { app, limits, exchanges, clientAddress } = server
-  app.filter((res, count) => {
-    if (count > limits.connections) res.close()
+  let connections = 0
+  app.filter((res, change) => {
+    connections += change
+    if (change > 0 && connections > limits.connections) res.close()
   })
   const begin = (res: UwsResponse): Exchange => new Exchange(res, exchanges, server.nextRequestId())
   const shared: WebSocketServer = {

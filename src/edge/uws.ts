@@ -73,8 +73,8 @@ export interface UwsWebSocketBehavior<User> {
 export interface UwsApp {
   any(pattern: string, handler: (res: UwsResponse, req: UwsRequest) => void): UwsApp
   ws<User>(pattern: string, behavior: UwsWebSocketBehavior<User>): UwsApp
-  /** `count` is positive when a connection opens, negative when it ends */
-  filter(handler: (res: UwsResponse, count: number) => void): UwsApp
+  /** `change` is 1 when a connection opens, -1 when it ends */
+  filter(handler: (res: UwsResponse, change: number) => void): UwsApp
   listen(
     host: string,
     port: number,
