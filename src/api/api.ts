@@ -153,7 +153,10 @@ async function answer<Services>(
     body: body(request, errors),
     principal,
     head: request,
-    signal: request.signal,
+    // made when asked for: most handlers are done too soon for it to matter
+    get signal() {
+      return request.signal
+    },
   }
   throwOnErrors(errors)
   const result = await route.handle(input, services)
