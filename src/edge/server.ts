@@ -30,7 +30,10 @@ export interface ServerLimits {
   readonly bodyTimeoutMs: number
   /** for the handler to answer; then 503 */
   readonly handlerTimeoutMs: number
-  /** a client that reads nothing of its reply for so long is cut off */
+  /**
+   * A client that reads nothing of a large reply for so long is cut off. The system says that it
+   * reads only after about a third of the socket's buffer, a megabyte or two: leave room for that.
+   */
   readonly stallTimeoutMs: number
 }
 
@@ -40,7 +43,7 @@ const DEFAULT_LIMITS: ServerLimits = {
   heldBodyBytes: 268_435_456,
   bodyTimeoutMs: 120_000,
   handlerTimeoutMs: 30_000,
-  stallTimeoutMs: 30_000,
+  stallTimeoutMs: 60_000,
 }
 
 export interface ServerOptions {
