@@ -1,4 +1,4 @@
-export type Listener = (message: string) => void
+type Listener = (message: string) => void
 
 /** Who listens to which channel within this process. */
 export interface Listeners {

@@ -18,13 +18,13 @@ export interface IngestKey {
   readonly lastUsedAtMs: number | null
 }
 
-export interface IngestKeyInput {
+interface IngestKeyInput {
   readonly name: string
   readonly sources: readonly string[] | null
   readonly autoRegister: boolean
 }
 
-export interface NewIngestKey {
+interface NewIngestKey {
   readonly stored: IngestKey
   /** shown once */
   readonly key: string

@@ -6,7 +6,7 @@ import type { Role } from './roles.js'
 import type { RefreshClaims, Tokens } from './tokens.js'
 
 /** What sessions need to know of a user. */
-export interface SessionUser {
+interface SessionUser {
   readonly id: string
   readonly role: Role
   readonly isActive: boolean
@@ -16,7 +16,7 @@ export interface SessionUser {
 }
 
 /** Looked up in memory. */
-export interface SessionUsers {
+interface SessionUsers {
   readonly get: (id: string) => SessionUser | null
   readonly findByEmail: (email: string) => SessionUser | null
   readonly noteLogin: (id: string) => Promise<void>

@@ -16,7 +16,7 @@ interface Claims {
   readonly exp: number
 }
 
-export interface AccessClaims extends Claims {
+interface AccessClaims extends Claims {
   readonly type: 'access'
 }
 
