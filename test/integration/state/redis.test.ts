@@ -88,14 +88,22 @@ void test('a lock of a holder that died is free after its time', async (t) => {
 })
 
 void test('a holder learns that its lock was lost, and does not release another one', async (t) => {
-  const [a, b] = [await connect(), await connect()]
+  const [a, b, c] = [await connect(), await connect(), await connect({ lockWaitMs: 100 })]
+  let finish = (): void => undefined
+  let next: Promise<void> = Promise.resolve()
   await a.withLock('stolen', 150, async (lease) => {
     await a.delete('lock:stolen')
-    await b.withLock('stolen', 5_000, async () => {
-      await until(() => lease.signal.aborted)
-    })
+    next = b.withLock('stolen', 5_000, () => new Promise((resolve) => (finish = resolve)))
+    await until(() => lease.signal.aborted)
   })
-  t.pass('aborted')
+  await t.rejects(
+    c.withLock('stolen', 1_000, async () => 1),
+    { code: 'dependency_unavailable' },
+    'the second holder still has it',
+  )
+  finish()
+  await next
+  t.equal(await c.withLock('stolen', 1_000, async () => 'free'), 'free')
 })
 
 void test('a lock that stays taken is refused after the wait', async (t) => {
@@ -119,6 +127,7 @@ for (const how of ['killed', 'standing still'] as const) {
     if (how === 'killed') await server.kill()
     else server.pause()
     await t.rejects(state.get('k'), { code: 'dependency_unavailable' })
+    if (how === 'standing still') t.equal(statusOf(state), 'down', 'from the first timeout on')
     await until(() => statusOf(state) === 'down')
     const refused = await Promise.allSettled([
       state.get('k'),

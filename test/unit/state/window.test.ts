@@ -1,11 +1,13 @@
 import { test } from 'tap'
-import { array, assert, integer, property, record } from 'fast-check'
+import { array, assert, integer, oneof, property, record } from 'fast-check'
 import { spend, type WindowLog } from '../../../src/state/window.js'
 
-const anySteps = array(
-  record({ afterMs: integer({ min: 0, max: 3_000 }), cost: integer({ min: 1, max: 40 }) }),
-  { maxLength: 200 },
-)
+// gaps short enough to share an entry, and gaps that let entries expire
+const gaps = oneof(integer({ min: 0, max: 60 }), integer({ min: 0, max: 3_000 }))
+const anySteps = array(record({ afterMs: gaps, cost: integer({ min: 1, max: 40 }) }), {
+  maxLength: 300,
+  size: 'max',
+})
 
 void test('no span of the window ever holds more than the limit', async () => {
   assert(
@@ -60,4 +62,16 @@ void test('after retry-after seconds the same cost fits', async () => {
       return true
     }),
   )
+})
+
+void test('units that share an entry leave the window with the last of them', async (t) => {
+  const log: WindowLog = []
+  const at = (nowMs: number, cost: number) =>
+    spend(log, { nowMs, limit: 300, windowMs: 10_000, cost }).allowed
+  t.equal(at(1_000, 1), true)
+  t.equal(at(1_030, 299), true)
+  t.equal(log.length, 3, 'one entry')
+  t.equal(at(11_000, 2), false)
+  t.equal(at(11_029, 2), false)
+  t.equal(at(11_030, 300), true)
 })
