@@ -19,7 +19,7 @@ interface PageRequest {
   readonly cursorKey: Buffer
 }
 
-interface Page<T> {
+export interface Page<T> {
   readonly items: readonly T[]
   readonly next_cursor: string | null
   readonly has_more: boolean

@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto'
+import { Type, type Static } from '@sinclair/typebox'
+import { AppError } from '../model/errors.js'
+import type { Priority } from '../model/event.js'
+import type { Page } from './keyset.js'
+import { NewestFirst, type PageQuery } from './newest-first.js'
+import { removeRecords, type Records } from './records.js'
+import { PrioritySchema } from './schemas/event.js'
+
+/** An alert as it is stored. */
+export const AlertDoc = Type.Object({
+  id: Type.String(),
+  seq: Type.Integer(),
+  createdAtMs: Type.Integer(),
+  title: Type.String(),
+  severity: PrioritySchema,
+  /** read on its own; one at or below the mark of read-all is read as well */
+  read: Type.Boolean(),
+  eventIds: Type.Array(Type.Integer()),
+  relatedSource: Type.Union([Type.String(), Type.Null()]),
+})
+export type Alert = Readonly<Static<typeof AlertDoc>>
+
+/** Up to where read-all has read; one record with the id `MARK_ID`. */
+export const AlertMarkDoc = Type.Object({ seq: Type.Integer() })
+export type AlertMark = Readonly<Static<typeof AlertMarkDoc>>
+
+export interface NewAlert {
+  readonly title: string
+  readonly severity: Priority
+  readonly eventIds: readonly number[]
+  /** null = the common source of the events, if they have one */
+  readonly relatedSource: string | null
+}
+
+interface AlertFilter {
+  /** null = both */
+  readonly read: boolean | null
+  /** empty = any */
+  readonly severities: readonly string[]
+}
+
+export interface AlertParts {
+  readonly records: Records<Alert>
+  readonly marks: Pick<Records<AlertMark>, 'get' | 'update' | 'onChange'>
+  /** distinct sources of the events of these ids that exist */
+  readonly sourcesOfEvents: (ids: readonly number[]) => Promise<readonly string[]>
+  /** whether a source is registered; false from the moment its deletion begins */
+  readonly hasSource: (name: string) => boolean
+  readonly nowMs?: () => number
+  /** when there are so many, the oldest hundredth goes, read ones first */
+  readonly maxAlerts?: number
+}
+
+/** Alerts in memory, written through. Every change may reject with dependency_unavailable. */
+export interface Alerts {
+  page(query: PageQuery, filter: AlertFilter): Page<Alert>
+  create(alert: NewAlert): Promise<Alert>
+  /** @throws AppError not_found */
+  read(id: string): Promise<Alert>
+  /** @returns how many were unread */
+  readAll(): Promise<number>
+  /** For the deletion of sources. @returns how many went */
+  removeForSources(names: readonly string[]): Promise<number>
+  /** unread ones */
+  openCount(): number
+  /** the newest */
+  recent(count: number): readonly Alert[]
+  clear(): Promise<number>
+}
+
+const MARK_ID = 'read'
+const MAX_ALERTS = 200_000
+
+export function createAlerts(parts: AlertParts): Alerts {
+  const index = new NewestFirst(parts.records)
+  const counter = createCounter(parts, index)
+  return { ...createReads(index, counter), ...createChanges(parts, index, counter) }
+}
+
+type Reads = Pick<Alerts, 'page' | 'openCount' | 'recent'>
+
+const createReads = (index: NewestFirst<Alert>, counter: Counter): Reads => ({
+  page(query, { read, severities }) {
+    const page = index.page(
+      query,
+      (alert) =>
+        (read === null || counter.isRead(alert) === read) &&
+        (severities.length === 0 || severities.includes(alert.severity)),
+    )
+    return { ...page, items: page.items.map(counter.view) }
+  },
+  openCount: () => counter.open(),
+  recent(count) {
+    const newest: Alert[] = []
+    for (const alert of index.values()) {
+      if (newest.length >= count) break
+      newest.push(counter.view(alert))
+    }
+    return newest
+  },
+})
+
+function createChanges(
+  parts: AlertParts,
+  index: NewestFirst<Alert>,
+  counter: Counter,
+): Omit<Alerts, keyof Reads> {
+  const { records, marks, nowMs = Date.now, maxAlerts = MAX_ALERTS } = parts
+  /** alerts being written: not among the records yet, but before whatever is asked for next */
+  const pending = new Set<Promise<unknown>>()
+  const makeRoom = createEviction(records, index, maxAlerts)
+  return {
+    async create({ title, severity, eventIds, relatedSource: given }) {
+      await makeRoom()
+      const relatedSource = given ?? (await commonSource(parts, eventIds))
+      const createdAtMs = nowMs()
+      const seq = index.nextSeq(createdAtMs, marks.get(MARK_ID)?.seq)
+      const facts = { id: randomUUID(), seq, createdAtMs, title, severity, relatedSource }
+      const alert: Alert = { ...facts, eventIds: [...eventIds], read: false }
+      const write = records.update(alert.id, () => alert)
+      pending.add(write)
+      await write.finally(() => pending.delete(write))
+      return alert
+    },
+    async read(id) {
+      const alert = await records.update(id, (current) =>
+        current === null || counter.isRead(current) ? current : { ...current, read: true },
+      )
+      if (alert === null) throw missing(id)
+      return counter.view(alert)
+    },
+    async readAll() {
+      await Promise.allSettled(pending)
+      const updated = counter.open()
+      const newest = index.values().next().value
+      if (updated === 0 || newest === undefined) return 0
+      const { seq } = newest
+      await marks.update(MARK_ID, (mark) => (mark !== null && mark.seq >= seq ? mark : { seq }))
+      return updated
+    },
+    async removeForSources(names) {
+      await Promise.allSettled(pending)
+      const gone = new Set(names)
+      const ids: string[] = []
+      for (const { id, relatedSource } of index.values()) {
+        if (relatedSource !== null && gone.has(relatedSource)) ids.push(id)
+      }
+      return removeRecords(records, ids)
+    },
+    clear: () => records.clear(),
+  }
+}
+
+type Counter = ReturnType<typeof createCounter>
+
+/** Who is read, and how many are not; counted when asked for after a change. */
+function createCounter({ records, marks }: AlertParts, index: NewestFirst<Alert>) {
+  let open: number | null = null
+  const forget = (): void => {
+    open = null
+  }
+  records.onChange(forget)
+  marks.onChange(forget)
+  const isRead = ({ read, seq }: Alert): boolean => read || seq <= (marks.get(MARK_ID)?.seq ?? 0)
+  const count = (): number => {
+    let unread = 0
+    for (const alert of index.values()) if (!isRead(alert)) unread++
+    return unread
+  }
+  return {
+    isRead,
+    view: (alert: Alert): Alert =>
+      alert.read === isRead(alert) ? alert : { ...alert, read: true },
+    open: (): number => (open ??= count()),
+  }
+}
+
+/** Removes the oldest hundredth, read ones first, whenever there are `maxAlerts`. */
+function createEviction(
+  records: Records<Alert>,
+  index: NewestFirst<Alert>,
+  maxAlerts: number,
+): () => Promise<unknown> {
+  let running: Promise<unknown> | null = null
+  const evict = async (): Promise<void> => {
+    const count = records.size - maxAlerts + Math.ceil(maxAlerts / 100)
+    const read = index.oldest(count, (alert) => alert.read)
+    const others = index.oldest(count - read.length, (alert) => !alert.read)
+    await removeRecords(
+      records,
+      [...read, ...others].map(({ id }) => id),
+    )
+  }
+  return async () => {
+    if (records.size < maxAlerts) return
+    running ??= evict().finally(() => {
+      running = null
+    })
+    await running
+  }
+}
+
+async function commonSource(
+  { sourcesOfEvents, hasSource }: AlertParts,
+  ids: readonly number[],
+): Promise<string | null> {
+  if (ids.length === 0) return null
+  const [first, ...others] = await sourcesOfEvents(ids)
+  return first !== undefined && others.length === 0 && hasSource(first) ? first : null
+}
+
+const missing = (id: string): AppError =>
+  new AppError('not_found', 'there is no such alert', { details: { alert_id: id } })

@@ -1,0 +1,121 @@
+import { Type, type Static } from '@sinclair/typebox'
+import type { Alert, Alerts } from '../alerts.js'
+import { PageParameters, PageSchema } from '../keyset.js'
+import { routeFor } from '../route.js'
+import { PrioritySchema, Timestamp } from '../schemas/event.js'
+import { EventIds, RECORD_BYTES, Title, toIso } from '../schemas/record.js'
+import { SourceName, Uuid } from '../schemas/source.js'
+
+export interface AlertServices {
+  readonly alerts: Pick<Alerts, 'page' | 'create' | 'read' | 'readAll'>
+  readonly cursorKey: Buffer
+}
+
+const route = routeFor<AlertServices>()
+
+const AlertSchema = Type.Object({
+  id: Uuid,
+  title: Type.String(),
+  severity: PrioritySchema,
+  read: Type.Boolean(),
+  created_at: Timestamp,
+  event_ids: Type.Array(Type.Integer()),
+  related_source: Type.Union([Type.String(), Type.Null()]),
+})
+
+const toView = (alert: Alert): Static<typeof AlertSchema> => ({
+  id: alert.id,
+  title: alert.title,
+  severity: alert.severity,
+  read: alert.read,
+  created_at: toIso(alert.createdAtMs),
+  event_ids: alert.eventIds,
+  related_source: alert.relatedSource,
+})
+
+export const alertRoutes = [
+  route({
+    id: 'listAlerts',
+    method: 'get',
+    path: '/api/alerts',
+    summary: 'Alerts, newest first',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      read: Type.Optional(Type.Boolean({ description: 'true: read ones, false: unread ones' })),
+      severity: Type.Optional(Type.Array(PrioritySchema)),
+      ...PageParameters,
+    }),
+    body: null,
+    reply: PageSchema(AlertSchema),
+    status: 200,
+    errors: ['invalid_cursor'],
+    handle: ({ query }, { alerts, cursorKey }) => {
+      const { limit, cursor, read = null, severity: severities = [] } = query
+      const filters = { list: 'alerts', read, severities }
+      const page = alerts.page({ limit, cursor, filters, cursorKey }, { read, severities })
+      return { ...page, items: page.items.map(toView) }
+    },
+  }),
+  route({
+    id: 'createAlert',
+    method: 'post',
+    path: '/api/alerts',
+    summary: 'Creates an alert',
+    description:
+      'Without `related_source` the source that all events of `event_ids` share is taken, if there is ' +
+      'one. An alert goes with its related source. At most 200,000 alerts are kept: beyond, the oldest ' +
+      'go, read ones first.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: RECORD_BYTES,
+    query: Type.Object({}),
+    body: Type.Object({
+      title: Title,
+      severity: PrioritySchema,
+      event_ids: Type.Optional(EventIds),
+      related_source: Type.Optional(Type.Union([SourceName, Type.Null()])),
+    }),
+    reply: AlertSchema,
+    status: 201,
+    errors: ['dependency_unavailable'],
+    handle: async ({ body }, { alerts }) => {
+      const { title, severity, event_ids: eventIds = [], related_source: source = null } = body
+      return toView(await alerts.create({ title, severity, eventIds, relatedSource: source }))
+    },
+  }),
+  route({
+    id: 'readAlert',
+    method: 'post',
+    path: '/api/alerts/{alert_id}/read',
+    summary: 'Marks an alert as read',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: Type.Object({ alert_id: Uuid }),
+    body: null,
+    reply: AlertSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params }, { alerts }) => toView(await alerts.read(params.alert_id)),
+  }),
+  route({
+    id: 'readAllAlerts',
+    method: 'post',
+    path: '/api/alerts/read-all',
+    summary: 'Marks every alert as read',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: Type.Object({
+      updated: Type.Integer({ minimum: 0, description: 'how many were unread' }),
+    }),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async (_, { alerts }) => ({ updated: await alerts.readAll() }),
+  }),
+]

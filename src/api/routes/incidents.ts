@@ -1,0 +1,276 @@
+import { Type, type Static } from '@sinclair/typebox'
+import type { Incident, IncidentFields, Incidents } from '../incidents.js'
+import { INCIDENT_STATUSES } from '../incident-states.js'
+import { PageParameters, PageSchema } from '../keyset.js'
+import { routeFor } from '../route.js'
+import { PrioritySchema, Timestamp } from '../schemas/event.js'
+import {
+  Description,
+  EventIds,
+  RECORD_BYTES,
+  Title,
+  toIso,
+  toIsoOrNull,
+} from '../schemas/record.js'
+import { SourceName, Uuid } from '../schemas/source.js'
+import { MAX_TIMELINE_ENTRIES, TIMELINE_KINDS } from '../timeline.js'
+
+export interface IncidentServices {
+  readonly incidents: Omit<Incidents, 'has' | 'clear'>
+  readonly cursorKey: Buffer
+}
+
+const route = routeFor<IncidentServices>()
+
+const StatusSchema = Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status)))
+const NoteText = Type.String({ minLength: 1, maxLength: 10_000, pattern: '\\S' })
+const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
+const IdParams = Type.Object({ id: Uuid })
+
+const IncidentSchema = Type.Object({
+  id: Uuid,
+  title: Type.String(),
+  description: Type.String(),
+  severity: PrioritySchema,
+  status: StatusSchema,
+  application_id: Type.Union([Type.String(), Type.Null()]),
+  source: Type.Union([Type.String(), Type.Null()]),
+  assignee_id: Type.Union([Type.String(), Type.Null()]),
+  alert_ids: Type.Array(Type.String()),
+  event_ids: Type.Array(Type.Integer()),
+  created_by: Type.String({ description: 'id of a user' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  acknowledged_at: Type.Union([Timestamp, Type.Null()], {
+    description: 'when it last left `open`, by whichever way',
+  }),
+  resolved_at: OptionalTimestamp,
+  closed_at: OptionalTimestamp,
+  timeline: Type.Array(
+    Type.Object({
+      at: Timestamp,
+      actor_id: Type.String(),
+      kind: Type.Union(TIMELINE_KINDS.map((kind) => Type.Literal(kind))),
+      text: Type.String({
+        description: 'the note; of a transition `from → to` and its note; of a change its fields',
+      }),
+    }),
+    {
+      description:
+        `Oldest first. At most ${MAX_TIMELINE_ENTRIES} entries and 400,000 characters: beyond, ` +
+        'the oldest after the first go.',
+    },
+  ),
+})
+
+const OPTIONAL_FIELDS = {
+  description: Type.Optional(Description),
+  application_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
+  source: Type.Optional(Type.Union([SourceName, Type.Null()])),
+  assignee_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
+  alert_ids: Type.Optional(Type.Array(Uuid, { maxItems: 1_000 })),
+  event_ids: Type.Optional(EventIds),
+}
+const NewIncident = Type.Object({ title: Title, severity: PrioritySchema, ...OPTIONAL_FIELDS })
+const IncidentPatch = Type.Partial(NewIncident)
+
+const toView = (incident: Incident): Static<typeof IncidentSchema> => ({
+  id: incident.id,
+  title: incident.title,
+  description: incident.description,
+  severity: incident.severity,
+  status: incident.status,
+  application_id: incident.applicationId,
+  source: incident.source,
+  assignee_id: incident.assigneeId,
+  alert_ids: incident.alertIds,
+  event_ids: incident.eventIds,
+  created_by: incident.createdBy,
+  created_at: toIso(incident.createdAtMs),
+  updated_at: toIso(incident.updatedAtMs),
+  acknowledged_at: toIsoOrNull(incident.acknowledgedAtMs),
+  resolved_at: toIsoOrNull(incident.resolvedAtMs),
+  closed_at: toIsoOrNull(incident.closedAtMs),
+  timeline: incident.timeline.map(({ atMs, actorId, kind, text }) => {
+    return { at: toIso(atMs), actor_id: actorId, kind, text }
+  }),
+})
+
+const toFields = (body: Static<typeof NewIncident>): IncidentFields => ({
+  title: body.title,
+  description: body.description ?? '',
+  severity: body.severity,
+  applicationId: body.application_id ?? null,
+  source: body.source ?? null,
+  assigneeId: body.assignee_id ?? null,
+  alertIds: body.alert_ids ?? [],
+  eventIds: body.event_ids ?? [],
+})
+
+/** The fields that a body names, and no others. */
+const toPatch = (body: Static<typeof IncidentPatch>): Partial<IncidentFields> => ({
+  ...(body.title !== undefined && { title: body.title }),
+  ...(body.description !== undefined && { description: body.description }),
+  ...(body.severity !== undefined && { severity: body.severity }),
+  ...(body.application_id !== undefined && { applicationId: body.application_id }),
+  ...(body.source !== undefined && { source: body.source }),
+  ...(body.assignee_id !== undefined && { assigneeId: body.assignee_id }),
+  ...(body.alert_ids !== undefined && { alertIds: body.alert_ids }),
+  ...(body.event_ids !== undefined && { eventIds: body.event_ids }),
+})
+
+const reads = [
+  route({
+    id: 'listIncidents',
+    method: 'get',
+    path: '/api/incidents',
+    summary: 'Incidents, newest first',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      status: Type.Optional(Type.Array(StatusSchema)),
+      severity: Type.Optional(Type.Array(PrioritySchema)),
+      assignee_id: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
+      application_id: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
+      source: Type.Optional(Type.Array(SourceName, { maxItems: 100 })),
+      ...PageParameters,
+    }),
+    body: null,
+    reply: PageSchema(IncidentSchema),
+    status: 200,
+    errors: ['invalid_cursor'],
+    handle: ({ query }, { incidents, cursorKey }) => {
+      const { limit, cursor } = query
+      const filter = {
+        statuses: query.status ?? [],
+        severities: query.severity ?? [],
+        assigneeIds: query.assignee_id ?? [],
+        applicationIds: query.application_id ?? [],
+        sources: query.source ?? [],
+      }
+      const filters = { list: 'incidents', ...filter }
+      const page = incidents.page({ limit, cursor, filters, cursorKey }, filter)
+      return { ...page, items: page.items.map(toView) }
+    },
+  }),
+  route({
+    id: 'getIncident',
+    method: 'get',
+    path: '/api/incidents/{id}',
+    summary: 'One incident',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: IncidentSchema,
+    status: 200,
+    errors: ['not_found'],
+    handle: ({ params }, { incidents }) => toView(incidents.get(params.id)),
+  }),
+]
+
+const edits = [
+  route({
+    id: 'createIncident',
+    method: 'post',
+    path: '/api/incidents',
+    summary: 'Opens an incident',
+    description: '`assignee_id` and `application_id` must exist. At most 100,000 incidents.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: RECORD_BYTES,
+    query: Type.Object({}),
+    body: NewIncident,
+    reply: IncidentSchema,
+    status: 201,
+    errors: ['overloaded', 'dependency_unavailable'],
+    handle: async ({ body, principal }, { incidents }) =>
+      toView(await incidents.create(principal.userId, toFields(body))),
+  }),
+  route({
+    id: 'changeIncident',
+    method: 'patch',
+    path: '/api/incidents/{id}',
+    summary: 'Changes the fields of an incident that the body names',
+    description: 'The status moves by transitions only.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: RECORD_BYTES,
+    query: Type.Object({}),
+    params: IdParams,
+    body: IncidentPatch,
+    reply: IncidentSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, body, principal }, { incidents }) =>
+      toView(await incidents.change(principal.userId, params.id, toPatch(body))),
+  }),
+  route({
+    id: 'deleteIncident',
+    method: 'delete',
+    path: '/api/incidents/{id}',
+    summary: 'Deletes an incident',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: Type.Null(),
+    status: 204,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params }, { incidents }) => {
+      await incidents.remove(params.id)
+      return null
+    },
+  }),
+]
+
+const moves = [
+  route({
+    id: 'transitionIncident',
+    method: 'post',
+    path: '/api/incidents/{id}/transition',
+    summary: 'Moves an incident to another status',
+    description:
+      'open → acknowledged → investigating → resolved → closed; steps up to resolved may be skipped, ' +
+      'and resolved or closed → open is a reopen, which clears `resolved_at` and `closed_at`. ' +
+      'Anything else is `invalid_transition`, whose details name what is allowed.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: RECORD_BYTES,
+    query: Type.Object({}),
+    params: IdParams,
+    body: Type.Object({ to: StatusSchema, note: Type.Optional(NoteText) }),
+    reply: IncidentSchema,
+    status: 200,
+    errors: ['not_found', 'invalid_transition', 'dependency_unavailable'],
+    handle: async ({ params, body, principal }, { incidents }) => {
+      const { to, note = '' } = body
+      return toView(await incidents.transition(principal.userId, params.id, { to, note }))
+    },
+  }),
+  route({
+    id: 'addIncidentNote',
+    method: 'post',
+    path: '/api/incidents/{id}/notes',
+    summary: 'Adds a note to the timeline',
+    description: 'Answers with the incident; the note is the last entry of its timeline.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: RECORD_BYTES,
+    query: Type.Object({}),
+    params: IdParams,
+    body: Type.Object({ text: NoteText }),
+    reply: IncidentSchema,
+    status: 201,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, body, principal }, { incidents }) =>
+      toView(await incidents.addNote(principal.userId, params.id, body.text)),
+  }),
+]
+
+export const incidentRoutes = [...reads, ...edits, ...moves]
