@@ -1,0 +1,90 @@
+import { createApi } from '../../src/api/api.js'
+import { ROLES, isRole, type Role } from '../../src/api/auth/roles.js'
+import type { LimitName } from '../../src/api/auth/limits.js'
+import type { ApiRoute, Caller } from '../../src/api/route.js'
+import { AppError } from '../../src/model/errors.js'
+import { startServer, uws } from './edge.js'
+
+/** A user of each role; `other` is a second viewer. */
+export const USERS = {
+  viewer: '00000000-0000-4000-8000-000000000001',
+  manager: '00000000-0000-4000-8000-000000000002',
+  admin: '00000000-0000-4000-8000-000000000003',
+  superadmin: '00000000-0000-4000-8000-000000000004',
+} as const satisfies Record<Role, string>
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** the reply as JSON; fields may be asked for without a check, as a client does */
+  // oxlint-disable-next-line typescript/no-explicit-any -- what a reply holds is what is tested
+  readonly body: any
+}
+
+interface Test {
+  teardown(end: () => Promise<void>): void
+}
+
+/** Routes on a server of their own; a token is the name of a role. */
+export function startApi<S>(t: Test, routes: readonly ApiRoute<S>[], services: S) {
+  const consumed: LimitName[] = []
+  const { url, log } = startServer(t, {
+    routes: createApi({
+      uws,
+      routes,
+      services,
+      authenticate: (head): Caller => {
+        const role = head.headers.first('authorization')?.replace('Bearer ', '')
+        if (!isRole(role)) throw new AppError('unauthorized', 'who?')
+        const family = 'family'
+        return { userId: USERS[role], role, family, expiresAtMs: Date.now() + 1e6, via: 'bearer' }
+      },
+      consume: async (name) => void consumed.push(name),
+      checkReplies: true,
+    }),
+  })
+  /** `call('admin', 'POST /api/things', { title: 'x' })`; null calls without a token */
+  const call = async (
+    role: Role | null | { readonly token: string },
+    request: string,
+    json?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> => {
+    const [method = '', path = ''] = request.split(' ')
+    const token = typeof role === 'object' ? role?.token : role
+    const reply = await fetch(url + path, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    })
+    const text = await reply.text()
+    const isJson = reply.headers.get('content-type')?.includes('json') ?? false
+    return {
+      status: reply.status,
+      headers: reply.headers,
+      text,
+      body: isJson ? JSON.parse(text) : null,
+    }
+  }
+  /** Which roles a request is open to, by the status each of them gets. */
+  const statuses = async (
+    request: string | (() => Promise<string>),
+    json?: unknown,
+  ): Promise<Record<string, number>> => {
+    const found: Record<string, number> = {}
+    for (const role of ROLES) {
+      const text = typeof request === 'string' ? request : await request()
+      found[role] = (await call(role, text, json)).status
+    }
+    found['nobody'] = (
+      await call(null, typeof request === 'string' ? request : await request(), json)
+    ).status
+    return found
+  }
+  return { url, log, call, statuses, consumed }
+}
