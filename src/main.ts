@@ -55,7 +55,8 @@ async function start(config: Config, log: Log): Promise<Running> {
     const onChanged = (): void => undefined
     const services = createServices({ config, storage, ingestion, accounts, jwtSecret, onChanged })
     const { version } = packageJson
-    const servers = openServers({ config, uws, log, services, ingestion, version })
+    const { state } = storage
+    const servers = openServers({ config, uws, log, services, ingestion, state, version })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
     const engine = storage.embedded === null ? 'remote ClickHouse' : 'embedded ClickHouse'
     return { servers, accounts, engine: `${engine}, ${uws.build}`, close }

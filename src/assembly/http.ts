@@ -1,12 +1,18 @@
 import { createApi } from '../api/api.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../api/auth/credentials.js'
-import { INGEST_BYTES, ingestRoutes } from '../api/collector/ingest.js'
+import { INGEST_BYTES, ingestRoutes, type IngestServices } from '../api/collector/ingest.js'
+import { webhookRoute } from '../api/collector/webhook.js'
 import type { Caller } from '../api/route.js'
 import { allRoutes } from '../api/routes.js'
+import { parseScmWebhook } from '../collector/scm-webhook.js'
+import { verifySignature } from '../collector/scm/signature.js'
 import type { Config } from '../config.js'
 import type { RequestHead } from '../edge/request.js'
 import { createServer, type EdgeServer } from '../edge/server.js'
+import type { EdgeRoute } from '../edge/routes.js'
 import type { Uws } from '../edge/uws.js'
+import { createInProcessState } from '../state/in-process.js'
+import type { State } from '../state/state.js'
 import type { Log } from '../telemetry/log.js'
 import type { Ingestion } from './ingestion.js'
 import type { Services } from './services.js'
@@ -17,6 +23,7 @@ export interface HttpParts {
   readonly log: Log
   readonly services: Services
   readonly ingestion: Ingestion
+  readonly state: State
   readonly version: string
 }
 
@@ -79,8 +86,7 @@ function authenticate(head: RequestHead, services: Services): Caller {
 }
 
 function collectorServer(parts: HttpParts): EdgeServer {
-  const { config, uws, log, services, ingestion, version } = parts
-  const { pipeline, spool } = ingestion
+  const { config, uws, log } = parts
   return createServer({
     uws,
     host: config.host,
@@ -88,26 +94,61 @@ function collectorServer(parts: HttpParts): EdgeServer {
     portSetting: 'COLLECTOR_PORT',
     log,
     trustedProxies: config.trustedProxies,
-    routes: ingestRoutes({
-      version,
-      verifyKey: (key) => services.ingestKeys.verify(key),
-      room: (bytes) => pipeline.room(bytes),
-      isReady: () => spool.fault === null && !spool.isFull(),
-      ingest: (bytes, key) =>
-        pipeline.submit({
-          format: 'ingest',
-          bytes,
-          events: null,
-          protocol: 'ingest',
-          source: null,
-          allowedSources: key.sources,
-          keepRaw: true,
-          // a record is at least two bytes long
-          maxRows: INGEST_BYTES,
-          register: key.autoRegister
-            ? { type: 'push', connector: 'custom', applicationId: null }
-            : null,
-        }),
-    }),
+    routes: [...ingestRoutes(toIngestServices(parts)), ...webhookRoutes(parts)],
   })
+}
+
+function toIngestServices({ services, ingestion, version }: HttpParts): IngestServices {
+  const { pipeline, spool } = ingestion
+  return {
+    version,
+    verifyKey: (key) => services.ingestKeys.verify(key),
+    room: (bytes) => pipeline.room(bytes),
+    isReady: () => spool.fault === null && !spool.isFull(),
+    ingest: (bytes, key) =>
+      pipeline.submit({
+        format: 'ingest',
+        bytes,
+        events: null,
+        protocol: 'ingest',
+        source: null,
+        allowedSources: key.sources,
+        keepRaw: true,
+        // a record is at least two bytes long
+        maxRows: INGEST_BYTES,
+        register: key.autoRegister
+          ? { type: 'push', connector: 'custom', applicationId: null }
+          : null,
+      }),
+  }
+}
+
+function webhookRoutes({ config, ingestion, state, log }: HttpParts): EdgeRoute[] {
+  if (!config.webhookEnabled) return []
+  const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
+  const { pipeline } = ingestion
+  const { environment, maxMessageBytes } = config
+  const onError = (error: unknown): void => log.warn({ err: error }, 'state')
+  const route = webhookRoute({
+    verify: (signature, body) => verifySignature(signature, body, secrets),
+    parse: (body) => parseScmWebhook(body, { nowMs: Date.now(), environment, maxMessageBytes }),
+    room: (bytes) => pipeline.room(bytes),
+    seen: state,
+    seenHere: createInProcessState({ onError }),
+    store: async (events, { connector }) => {
+      const result = await pipeline.submit({
+        format: 'events',
+        bytes: null,
+        events,
+        protocol: 'webhook',
+        source: null,
+        allowedSources: null,
+        keepRaw: true,
+        maxRows: events.length,
+        register: { type: 'webhook', connector, applicationId: null },
+      })
+      return result.accepted
+    },
+  })
+  return [route]
 }

@@ -40,7 +40,7 @@ const CONNECTOR = 'gitlab'
  */
 export function parseScmWebhook(body: Uint8Array, context: ScmContext): ScmDelivery {
   const payload = parseBody(body)
-  const objectKind = wordAt(payload, 'object_kind')
+  const objectKind = wordAt(payload, 'object_kind') || systemHookOf(payload)
   if (objectKind === '') throw missingField('object_kind')
   const toDrafts = Object.hasOwn(KINDS, objectKind) ? KINDS[objectKind] : undefined
   if (toDrafts === undefined) return { kind: 'ignored', objectKind }
@@ -50,6 +50,12 @@ export function parseScmWebhook(body: Uint8Array, context: ScmContext): ScmDeliv
   const origin = { path, source: sourceOf(path), objectKind, tags: commonTags(payload, objectKind) }
   const events = toDrafts(payload).map((draft) => toEvent(draft, origin, context))
   return { kind: 'events', source: origin.source, connector: CONNECTOR, events }
+}
+
+/** Hooks about the platform itself (a group was made, a key was added) name an event and no object. */
+function systemHookOf(payload: Fields): string {
+  const event = wordAt(payload, 'event_name')
+  return Object.hasOwn(KINDS, event) || Object.hasOwn(payload, 'object_kind') ? '' : event
 }
 
 interface Origin {
