@@ -94,8 +94,9 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (user?.passwordHash !== found.passwordHash) throw invalidCredentials()
       if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
       const [id, jti] = [randomUUID(), randomUUID()]
-      await families.begin({ id, userId: user.id, jti, expiresAtMs: expiry() })
-      await users.noteLogin(user.id)
+      const family = { id, userId: user.id, jti, expiresAtMs: expiry() }
+      // at once, so that the store can write both in one go
+      await Promise.all([families.begin(family), users.noteLogin(user.id)])
       return grant(user, id, jti)
     },
     refresh: async (refreshToken) => {
