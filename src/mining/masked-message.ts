@@ -119,6 +119,8 @@ export const TRAIT = {
   quoted: 8,
   /** stands behind `=` */
   assigned: 16,
+  /** stands before `=` */
+  key: 32,
 } as const
 
 function wordTraits(word: string): number {
@@ -232,8 +234,8 @@ export class MaskedMessage {
     const to = this.#to[t] ?? 0
     const before = from > 0 ? (this.#bytes[from - 1] ?? 0) : 0
     const behind = to < this.#length ? (this.#bytes[to] ?? 0) : 0
-    const word = this.wordText(k)
-    return wordTraits(word) | placeTraits(String.fromCharCode(before, behind))
+    const around = wordTraits(this.wordText(k)) | placeTraits(String.fromCharCode(before, behind))
+    return this.isKey(k) ? around | TRAIT.key : around
   }
 
   /** Reads the scanner's tokens and joins those that are one value to a reader. */

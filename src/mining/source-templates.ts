@@ -64,14 +64,16 @@ export class SourceTemplates {
     if (open !== 0) return open
     const no = this.#registry.create(this.#name, message)
     if (no === 0) return 0
-    this.adopt(this.#registry.root(no), key)
-    this.#compare(this.#registry.root(no), message)
+    this.#exact.set(key, no)
+    this.#indexOpen(this.#registry.root(no))
+    this.#compare(this.#registry.root(no))
     return this.#registry.root(no).no
   }
 
-  /** Makes a template findable. */
-  adopt(template: Template, key = keyOf(template.words, template.gapHashes)): void {
-    this.#exact.set(key, template.no)
+  /** Makes a stored template findable; of two with the same words, the one that came first. */
+  adopt(template: Template): void {
+    const key = keyOf(template.words, template.gapHashes)
+    if (!this.#exact.has(key)) this.#exact.set(key, template.no)
     this.#indexOpen(template)
   }
 
@@ -133,25 +135,25 @@ export class SourceTemplates {
     return true
   }
 
-  /** Notes the words of a new template beside those of its like, and generalises on evidence. */
-  #compare(born: Template, message: MaskedMessage): void {
-    const holes = Math.min(message.count, MAX_HOLES)
+  /** Notes the words of a template beside those of its like, and generalises on evidence. */
+  #compare(template: Template): void {
+    const { no, words, traits } = template
     const due: Evidence[] = []
-    const note = (key: number, hole: number, fixed: number, seen: Seen): void => {
-      const entry = this.#entry(key, hole, fixed)
+    const note = (key: number, hole: number, seen: Seen): void => {
+      const entry = this.#entry(key, hole, seen.word === 0 ? words.length : words.length - 1)
       if (entry.seen.length >= MAX_SEEN) return
       if (seen.word !== 0 && entry.seen.some(({ word }) => word === seen.word)) return
       entry.seen.push(seen)
       if (isEnough(entry.seen, entry)) due.push(entry)
     }
+    const holes = Math.min(words.length, MAX_HOLES)
     for (let p = 0; p < holes; p++) {
-      if (message.isKey(p)) continue
-      const seen = { word: message.words[p] ?? 0, traits: message.traits(p), no: born.no }
-      note(holeKey(born.words, p, 1), p, message.count - 1, seen)
+      const trait = traits[p] ?? 0
+      if ((trait & TRAIT.key) !== 0) continue
+      note(holeKey(words, p, 1), p, { word: words[p] ?? 0, traits: trait, no })
     }
     for (let k = 0; k <= holes; k++) {
-      if ((message.gapValues[k] ?? 0) === 0 || message.isSoft(k, 0)) continue
-      note(holeKey(born.words, k, 0), k, message.count, { word: 0, traits: 0, no: born.no })
+      if (template.hasValue(k)) note(holeKey(words, k, 0), k, { word: 0, traits: 0, no })
     }
     for (const entry of due) this.#generalise(entry)
   }
@@ -174,6 +176,7 @@ export class SourceTemplates {
   /** Makes one template of those that differ in one word only and look alike; the oldest stays. */
   #generalise(entry: Evidence): void {
     const living = entry.seen.filter((seen) => this.#isCurrent(entry, seen))
+    entry.seen.length = 0
     const groups: Seen[][] = []
     for (const seen of living) {
       const gaps = this.#gapsOf(entry, seen)
@@ -183,7 +186,6 @@ export class SourceTemplates {
       if (group === undefined) groups.push([seen])
       else group.push(seen)
     }
-    entry.seen.length = 0
     for (const group of groups) {
       if (isEnough(group, entry)) entry.seen.push(this.#merge(entry, group))
       else entry.seen.push(...group)
@@ -217,6 +219,7 @@ export class SourceTemplates {
     if (same === undefined) this.#exact.set(key, target.no)
     else target = this.#union(target, this.#registry.root(same))
     this.#indexOpen(target)
+    this.#compare(target)
     return { word: 0, traits: 0, no: target.no }
   }
 

@@ -19,6 +19,8 @@ export class Template {
   gapHashes: Int32Array
   /** words of a message that may stand in each gap as values */
   room: Uint16Array
+  /** bits of `TRAIT` of each word */
+  traits: Uint8Array
   #wordTexts: string[]
   #gaps: string[]
   #text = ''
@@ -31,6 +33,7 @@ export class Template {
     this.words = message.words.slice(0, n)
     this.gapHashes = message.gapHashes.slice(0, n + 1)
     this.room = new Uint16Array(n + 1)
+    this.traits = Uint8Array.from({ length: n }, (_, k) => message.traits(k))
     this.#wordTexts = Array.from({ length: n }, (_, k) => message.wordText(k))
     this.#gaps = Array.from({ length: n + 1 }, (_, k) => message.gapText(k))
     this.#roomForValues()
@@ -39,6 +42,11 @@ export class Template {
   get text(): string {
     if (this.#text === '') this.#text = this.#render()
     return this.#text
+  }
+
+  /** Whether gap `k` holds a value that is no soft word. */
+  hasValue(k: number): boolean {
+    return this.gap(k).includes(VALUE)
   }
 
   /** Lets a word stand wherever a value does; for a template known by its text only. */
@@ -78,7 +86,8 @@ export class Template {
 
   /** Turns word `p` into a value. */
   openWord(p: number): void {
-    this.words = Int32Array.from([...this.words.subarray(0, p), ...this.words.subarray(p + 1)])
+    this.words = this.words.filter((_, k) => k !== p)
+    this.traits = this.traits.filter((_, k) => k !== p)
     const hashes = [...this.gapHashes]
     hashes.splice(p, 2, 0)
     this.gapHashes = Int32Array.from(hashes)
@@ -104,6 +113,7 @@ export class Template {
     this.#text = this.text
     this.redirect = redirect
     this.words = new Int32Array(0)
+    this.traits = new Uint8Array(0)
     this.gapHashes = new Int32Array(0)
     this.room = new Uint16Array(0)
     this.#wordTexts = []
