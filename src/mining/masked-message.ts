@@ -227,6 +227,14 @@ export class MaskedMessage {
     return this.#bytes[to] === 61 && to < this.#length && this.#bytes[to + 1] !== 61
   }
 
+  /** Whether word `k` ends in -ed or -ing. */
+  isVerb(k: number): boolean {
+    const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
+    const last = this.#bytes[to - 1]
+    if (last === 100) return this.#bytes[to - 2] === 101
+    return last === 103 && this.#bytes[to - 2] === 110 && this.#bytes[to - 3] === 105
+  }
+
   /** The traits of word `k` as bits of `TRAIT`. */
   traits(k: number): number {
     const t = this.#wordToken[k] ?? 0

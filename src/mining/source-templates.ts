@@ -28,6 +28,14 @@ interface Evidence {
   readonly seen: Seen[]
 }
 
+/** Words in order, of a message or of a template. */
+interface Sequence {
+  readonly count: number
+  readonly words: Int32Array
+  isKey(k: number): boolean
+  isVerb(k: number): boolean
+}
+
 /** Places of a message whose words are compared; words behind them stay text. */
 const MAX_HOLES = 40
 const MAX_SEEN = 64
@@ -43,6 +51,8 @@ export class SourceTemplates {
   /** by first word, those with room for a word in the place of a value */
   readonly #open = new Map<number, number[]>()
   readonly #evidence = new Map<number, Evidence>()
+  /** all templates of the source */
+  readonly #own: number[] = []
   /** for each gap of a template, the message's word behind it */
   readonly #ends = new Uint16Array(MAX_TOKENS + 2)
 
@@ -65,6 +75,7 @@ export class SourceTemplates {
     const no = this.#registry.create(this.#name, message)
     if (no === 0) return 0
     this.#exact.set(key, no)
+    this.#own.push(no)
     this.#indexOpen(this.#registry.root(no))
     this.#compare(this.#registry.root(no))
     return this.#registry.root(no).no
@@ -72,6 +83,7 @@ export class SourceTemplates {
 
   /** Makes a stored template findable; of two with the same words, the one that came first. */
   adopt(template: Template): void {
+    this.#own.push(template.no)
     const key = keyOf(template.words, template.gapHashes)
     if (!this.#exact.has(key)) this.#exact.set(key, template.no)
     this.#indexOpen(template)
@@ -91,7 +103,7 @@ export class SourceTemplates {
    */
   #cover(template: Template, message: MaskedMessage): boolean {
     const ends = this.#ends
-    if (!align(template, message, ends)) return false
+    if (!align(template, message, ends, true)) return false
     let changed = false
     let from = 0
     for (let k = 0; k < template.gapHashes.length; k++) {
@@ -125,7 +137,9 @@ export class SourceTemplates {
   /** Whether the message is covered by `template` as it is, some words standing for values. */
   #fitsOpen(template: Template, message: MaskedMessage): boolean {
     const ends = this.#ends
-    if (template.words.length >= message.count || !align(template, message, ends)) return false
+    if (template.words.length >= message.count || !align(template, message, ends, false)) {
+      return false
+    }
     let from = 0
     for (let k = 0; k < template.gapHashes.length; k++) {
       const to = ends[k] ?? 0
@@ -208,7 +222,7 @@ export class SourceTemplates {
     for (const { word, no } of [...group].sort((a, b) => a.no - b.no)) {
       const template = this.#registry.template(no)
       if (template.redirect !== 0) continue
-      if (word === 0) template.room[hole] = Math.max(1, template.room[hole] ?? 0)
+      if (word === 0) template.openGap(hole)
       else template.openWord(hole)
       target = this.#union(target, template)
     }
@@ -219,8 +233,32 @@ export class SourceTemplates {
     if (same === undefined) this.#exact.set(key, target.no)
     else target = this.#union(target, this.#registry.root(same))
     this.#indexOpen(target)
+    this.#takeCovered(target)
     this.#compare(target)
     return { word: 0, traits: 0, no: target.no }
+  }
+
+  /** Redirects templates that a more general one covers, as if their messages came after it. */
+  #takeCovered(target: Template): void {
+    for (const no of this.#own) {
+      const other = this.#registry.template(no)
+      if (other.redirect !== 0 || other === target || other.count <= target.count) continue
+      if (!this.#covers(target, other)) continue
+      other.retire(target.no)
+      this.#registry.changed(no)
+    }
+  }
+
+  #covers(target: Template, other: Template): boolean {
+    const ends = this.#ends
+    if (!align(target, other, ends, false)) return false
+    let from = 0
+    for (let k = 0; k < target.gapHashes.length; k++) {
+      const to = ends[k] ?? 0
+      if (!target.covers(k, other.gapTextOver(from, to))) return false
+      from = to + 1
+    }
+    return true
   }
 
   #union(a: Template | null, b: Template): Template {
@@ -237,15 +275,26 @@ export class SourceTemplates {
 /**
  * Lays the words of a message along those of a template; the others must stand where the template
  * has room for words, and not before `=`.
+ * @param known the message was of this template before
  */
-function align(template: Template, message: MaskedMessage, ends: Uint16Array): boolean {
-  const { words, room } = template
+// oxlint-disable-next-line max-params -- on the path of every miss
+function align(
+  template: Template,
+  message: Sequence,
+  ends: Uint16Array,
+  known: boolean,
+): boolean {
+  const { words, room, holes } = template
   let at = 0
   for (let k = 0; k <= words.length; k++) {
     const most = Math.min(message.count, at + (room[k] ?? 0))
     const last = k === words.length
     const want = words[k]
-    while (at < most && (last || message.words[at] !== want) && !message.isKey(at)) at++
+    const any = at + (holes[k] ?? 0)
+    while (at < most && (last || message.words[at] !== want) && !message.isKey(at)) {
+      if (at >= any && !known && message.isVerb(at)) return false
+      at++
+    }
     if (last ? at < message.count : at >= message.count || message.words[at] !== want) return false
     ends[k] = at++
   }
