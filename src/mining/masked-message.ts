@@ -125,7 +125,7 @@ export const TRAIT = {
 
 function wordTraits(word: string): number {
   let traits = 0
-  if (/(?:ed|ing)$/.test(word)) traits |= TRAIT.verb
+  if (/^(?=\w{6})\w+(?:ed|ing)$/.test(word)) traits |= TRAIT.verb
   if (/^[A-Z][A-Z_]+$/.test(word)) traits |= TRAIT.capitals
   if (/[._@/\-\\]|[a-z][A-Z]/.test(word)) traits |= TRAIT.name
   return traits
@@ -227,9 +227,10 @@ export class MaskedMessage {
     return this.#bytes[to] === 61 && to < this.#length && this.#bytes[to + 1] !== 61
   }
 
-  /** Whether word `k` ends in -ed or -ing. */
+  /** Whether word `k` has 6 letters and more and ends in -ed or -ing. */
   isVerb(k: number): boolean {
     const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
+    if (to - (this.#from[this.#wordToken[k] ?? 0] ?? 0) < 6) return false
     const last = this.#bytes[to - 1]
     if (last === 100) return this.#bytes[to - 2] === 101
     return last === 103 && this.#bytes[to - 2] === 110 && this.#bytes[to - 3] === 105

@@ -57,7 +57,6 @@ export class Template {
 
   /** Lets words stand for values in a template that is known by its text only. */
   openAllGaps(): void {
-    if (this.words.length >= FIXED_FOR_ROOM) return
     for (const [k, gap] of this.#gaps.entries()) this.holes[k] = countValues(gap)
     this.#makeRoom()
   }
