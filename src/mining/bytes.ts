@@ -16,7 +16,7 @@ function classOf(code: number): number {
   const lower = code | 32
   if (lower >= 97 && lower <= 102) return WORD
   if (lower >= 103 && lower <= 122) return WORD | NOT_HEX_BIT
-  if (code === 95 || code >= 128) return WORD | NOT_HEX_BIT
+  if (code === 95 || code === 126 || code >= 128) return WORD | NOT_HEX_BIT
   return JOINERS.includes(String.fromCharCode(code)) ? JOINER : PUNCT
 }
 
@@ -62,6 +62,21 @@ export function colonHexEnd(bytes: Uint8Array, from: number, end: number): numbe
   }
   if (bytes[i - 1] === 58) i--
   return colons >= 3 ? i : 0
+}
+
+/** Index behind a short IPv6 address (`::1`, `::ffff:10.0.0.1`) that begins at `from`, else 0. */
+export function shortIpEnd(bytes: Uint8Array, from: number, end: number): number {
+  let digits = 0
+  let i = from + 2
+  for (; i < end; i++) {
+    const kind = CLASS[bytes[i] ?? 0] ?? 0
+    if (bytes[i] === 58 || bytes[i] === 46) continue
+    if (kind < WORD) break
+    if ((kind & NOT_HEX_BIT) !== 0) return 0
+    digits += kind & DIGIT_BIT
+  }
+  while (bytes[i - 1] === 58 || bytes[i - 1] === 46) i--
+  return digits > 0 ? i : 0
 }
 
 /** lower-case letters of a label as a number in base 32; exact up to 10 letters */

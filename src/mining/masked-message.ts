@@ -121,6 +121,8 @@ export const TRAIT = {
   assigned: 16,
   /** stands before `=` */
   key: 32,
+  /** a short unit behind a number */
+  unit: 64,
 } as const
 
 function wordTraits(word: string): number {
@@ -244,7 +246,9 @@ export class MaskedMessage {
     const before = from > 0 ? (this.#bytes[from - 1] ?? 0) : 0
     const behind = to < this.#length ? (this.#bytes[to] ?? 0) : 0
     const around = wordTraits(this.wordText(k)) | placeTraits(String.fromCharCode(before, behind))
-    return this.isKey(k) ? around | TRAIT.key : around
+    if (this.isKey(k)) return around | TRAIT.key
+    const unit = UNIT_WORDS.has(this.words[k] ?? 0) && t > 0 && this.#isValue(t - 1) && this.#oneBlank(t)
+    return unit ? around | TRAIT.unit : around
   }
 
   /** Reads the scanner's tokens and joins those that are one value to a reader. */
@@ -270,9 +274,7 @@ export class MaskedMessage {
 
   #wordKind(t: number, hash: number): number {
     if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN.value
-    if (this.#isUserName(t)) return TOKEN.value
-    const unit = t > 0 && UNIT_WORDS.has(hash) && this.#isValue(t - 1) && this.#oneBlank(t)
-    return unit ? TOKEN.soft : TOKEN.word
+    return this.#isUserName(t) ? TOKEN.value : TOKEN.word
   }
 
   /** `for user alice`, `invalid user bob` */
@@ -347,6 +349,8 @@ export class MaskedMessage {
     if (kind === TOKEN.time || kind === TOKEN.date) return true
     const word = this.#dateWord(t)
     if (word !== NONE) return true
+    // an offset from UTC
+    if (kind === TOKEN.signed) return (this.#kind[t - 1] ?? 0) >= TOKEN.time
     if (kind !== TOKEN.value) return false
     const before = this.#dateWord(t - 1)
     // a day behind its month, a year behind the time or the zone

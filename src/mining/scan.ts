@@ -6,6 +6,7 @@ import {
   JOINER,
   NOT_HEX_BIT,
   pathEnd,
+  shortIpEnd,
   SPACE,
   WORD,
 } from './bytes.js'
@@ -18,8 +19,10 @@ export const TOKEN = {
   value: 3,
   /** `15:42:50` and what else a colon joins to a plain number */
   time: 4,
-  /** three plain numbers joined: `2005-06-03` */
+  /** `2005-06-03`, `03/Jun/2005` */
   date: 5,
+  /** a number with a sign */
+  signed: 6,
 } as const
 
 /** Numbers of a token in a token array: kind, start, end, hash. Entry 0 of the array is the count. */
@@ -98,7 +101,7 @@ function hashBytes(bytes: Uint8Array, from: number, to: number): number {
 const isDigit = (c: number): boolean => c >= 48 && c <= 57
 
 /**
- * A value that begins with punctuation: a path (`/var`, `./a`, `~/b`, `\\host`), `<*>`, or the sign
+ * A value that begins with punctuation: a path (`/var`, `./a`, `\\host`), `<*>`, `::1`, or the sign
  * of a number.
  * @returns the index behind it, -1 for a sign, 0 when it is punctuation
  */
@@ -106,22 +109,31 @@ function valueAtPunct(bytes: Uint8Array, i: number, end: number): number {
   const c = bytes[i]
   const next = i + 1 < end ? (bytes[i + 1] ?? 0) : 0
   if (c === 45 || c === 43) return isDigit(next) ? -1 : 0
-  if (c === 60) return next === 42 && bytes[i + 2] === 62 && i + 3 <= end ? i + 3 : 0
+  if (c === 58) {
+    const alone = i === 0 || (CLASS[bytes[i - 1] ?? 0] ?? 0) < WORD
+    return next === 58 && alone ? shortIpEnd(bytes, i, end) : 0
+  }
+  if (c === 60) {
+    // `<*>`, `<1 sec`
+    if (next === 42) return bytes[i + 2] === 62 && i + 3 <= end ? i + 3 : 0
+    return isDigit(next) && (i === 0 || bytes[i - 1] === 32) ? -1 : 0
+  }
   if (c === 47) {
     const starts = (CLASS[next] ?? 0) >= WORD || next === 46 || next === 45
     return starts ? pathEnd(bytes, i + 1, end) : 0
   }
   if (c === 92)
     return next === 92 && (CLASS[bytes[i + 2] ?? 0] ?? 0) >= WORD ? pathEnd(bytes, i, end) : 0
+  // ./a and ../a
   const slash = next === 46 ? i + 2 : i + 1
   return bytes[slash] === 47 && slash + 1 < end && (CLASS[bytes[slash + 1] ?? 0] ?? 0) >= WORD
     ? pathEnd(bytes, slash, end)
     : 0
 }
 
-/** Whether punctuation may begin a value: - + < / \ . ~ */
+/** Whether punctuation may begin a value. */
 const MAY_BEGIN_VALUE = Uint8Array.from({ length: 128 }, (_, c) =>
-  '-+</\\.~'.includes(String.fromCharCode(c)) ? 1 : 0,
+  '-+</\\.:'.includes(String.fromCharCode(c)) ? 1 : 0,
 )
 
 /** What the parts of a joined word said together; `joined` has a bit for each kind of joiner. */
@@ -155,6 +167,9 @@ function judgeChain(bytes: Uint8Array, chain: Chain): number {
   if (chain.to - chain.from > MAX_WORD_BYTES) return TOKEN.value
   if ((joined & DOT) !== 0 && ((joined & AT) !== 0 || isHostName(bytes, chain.from, chain.to))) {
     return TOKEN.value
+  }
+  if (chain.mixedParts === 1 && parts === 3 && plainParts === 2 && (joined === SLASH || joined === DASH)) {
+    return TOKEN.date
   }
   if (slashes >= 2 && chain.mixedParts > 0) return TOKEN.value
   if (valueParts === 0) return 0
@@ -205,6 +220,7 @@ function scan(
       break
     }
     const from = i
+    let chainStart = from
     let kind = 0
     let hash = VALUE_MARK
     if (cls < WORD) {
@@ -231,6 +247,7 @@ function scan(
       const hi0 = hi
       const count0 = count
       const chainFrom = i
+      chainStart = i
       let h = FNV_SEED
       let total = 0
       let parts = 0
@@ -299,7 +316,11 @@ function scan(
         c = next
         cls = CLASS[c] ?? 0
       }
-      if (c === 58 && i + 2 < end) {
+      let named = false
+      if (c === 47 && parts === 1 && i - chainFrom === 1 && bytes[chainFrom] === 126) {
+        kind = TOKEN.value
+        i = pathEnd(bytes, i, end)
+      } else if (c === 58 && i + 2 < end) {
         const slash = bytes[i + 1] ?? 0
         if (slash === 47 && bytes[i + 2] === 47) {
           kind = TOKEN.value
@@ -307,6 +328,9 @@ function scan(
         } else if (slash === 92 && i - chainFrom === 1) {
           kind = TOKEN.value
           i = pathEnd(bytes, i, end)
+        } else if (slash === 58 && total > 0) {
+          // a name space: Brcm43xx::start
+          named = ((CLASS[bytes[i + 2] ?? 0] ?? 0) & NOT_HEX_BIT) !== 0
         } else if (parts === 1 && i - chainFrom <= 4) {
           const stop = colonHexEnd(bytes, chainFrom, end)
           if (stop > i) {
@@ -315,7 +339,8 @@ function scan(
           }
         }
       }
-      const key = c === 61 && total > 0 && !isDigit(bytes[chainFrom] ?? 0) && bytes[i + 1] !== 61
+      const key =
+        (named || (c === 61 && total > 0 && bytes[i + 1] !== 61)) && !isDigit(bytes[chainFrom] ?? 0)
       if (kind === 0) {
         if (key) {
           kind = TOKEN.word
@@ -376,6 +401,7 @@ function scan(
         }
       }
     }
+    if (kind === TOKEN.value && chainStart > from) kind = TOKEN.signed
     if (kind < TOKEN.value) words++
     else hash = VALUE_MARK + kind
     if (record) push(tokens, count, kind, from, i, hash)

@@ -326,7 +326,7 @@ function isEnough(seen: readonly Seen[], { hole, fixed }: Evidence): boolean {
   }
   let need = Math.max(3, 9 - fixed)
   if (words.length < seen.length && fixed >= 3) need = 1
-  else if ((all & TRAIT.assigned) !== 0) need = 2
+  else if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) need = 2
   else if ((all & TRAIT.quoted) !== 0) need = 3
   if ((any & TRAIT.verb) !== 0) need *= 3
   if ((all & TRAIT.capitals) !== 0) need *= 2

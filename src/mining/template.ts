@@ -1,5 +1,5 @@
 import { TRAIT, type MaskedMessage } from './masked-message.js'
-import { lostUnit, mergeGaps, VALUE, withoutUnits } from './template-text.js'
+import { joinValues, mergeGaps, VALUE } from './template-text.js'
 
 /** Fewer fixed words are too few to tell that a word stands in the place of a value. */
 const FIXED_FOR_ROOM = 3
@@ -78,8 +78,6 @@ export class Template {
     this.gapHashes[k] = hash
     if (merged === gap) return false
     this.#gaps[k] = merged
-    // one amount is scaled to the size it has, so the others are too
-    if (lostUnit(gap, merged)) this.#gaps = this.#gaps.map(withoutUnits)
     this.#makeRoom()
     this.#text = ''
     return true
@@ -112,12 +110,17 @@ export class Template {
   /** The gaps as they are when word `p` is a value; -1 for the gaps as they are. */
   gapsOver(p: number): readonly string[] {
     if (p < 0) return this.#gaps
-    const gap = joinValues(`${this.gap(p)}${VALUE}${this.gap(p + 1)}`)
+    // a number and its unit are one value
+    const before = this.isUnit(p) ? this.gap(p).trimEnd() : this.gap(p)
+    const gap = joinValues(`${before}${VALUE}${this.gap(p + 1)}`)
     return [...this.#gaps.slice(0, p), gap, ...this.#gaps.slice(p + 2)]
   }
 
-  /** Turns word `p` into a value. */
+  /** Turns word `p` into a value; of amounts that change their unit, all units. */
   openWord(p: number): void {
+    const unit = this.isUnit(p)
+    this.#gaps = [...this.gapsOver(p)]
+    this.#wordTexts.splice(p, 1)
     this.words = this.words.filter((_, k) => k !== p)
     this.traits = this.traits.filter((_, k) => k !== p)
     const hashes = [...this.gapHashes]
@@ -127,10 +130,14 @@ export class Template {
     holes.splice(p, 2, (holes[p] ?? 0) + (holes[p + 1] ?? 0) + 1)
     this.holes = Uint16Array.from(holes)
     this.room = Uint16Array.from(holes)
-    this.#gaps = [...this.gapsOver(p)]
-    this.#wordTexts.splice(p, 1)
     this.#makeRoom()
     this.#text = ''
+    const next = unit ? this.traits.findIndex((_, k) => this.isUnit(k)) : -1
+    if (next >= 0) this.openWord(next)
+  }
+
+  isUnit(k: number): boolean {
+    return ((this.traits[k] ?? 0) & TRAIT.unit) !== 0
   }
 
   /** Takes in a template of the same words. */
@@ -169,7 +176,5 @@ export class Template {
     return joinValues(text)
   }
 }
-
-const joinValues = (text: string): string => text.replaceAll(/(?:<\*>)+/g, VALUE)
 
 const countValues = (gap: string): number => gap.split(VALUE).length - 1
