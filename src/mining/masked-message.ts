@@ -98,6 +98,7 @@ const ZONES = hashes([
 ])
 const UNIT_WORDS = hashes(UNITS)
 const HTTP = hashText('HTTP')
+const MOZILLA = hashText('Mozilla')
 const USER = hashText('user')
 /** What stands before `user` when a user's name follows it. */
 const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
@@ -123,6 +124,8 @@ export const TRAIT = {
   key: 32,
   /** a short unit behind a number */
   unit: 64,
+  /** the message begins with it */
+  first: 128,
 } as const
 
 function wordTraits(word: string): number {
@@ -245,7 +248,8 @@ export class MaskedMessage {
     const to = this.#to[t] ?? 0
     const before = from > 0 ? (this.#bytes[from - 1] ?? 0) : 0
     const behind = to < this.#length ? (this.#bytes[to] ?? 0) : 0
-    const around = wordTraits(this.wordText(k)) | placeTraits(String.fromCharCode(before, behind))
+    let around = k === 0 && t === 0 ? TRAIT.first : 0
+    around |= wordTraits(this.wordText(k)) | placeTraits(String.fromCharCode(before, behind))
     if (this.isKey(k)) return around | TRAIT.key
     const unit = UNIT_WORDS.has(this.words[k] ?? 0) && t > 0 && this.#isValue(t - 1) && this.#oneBlank(t)
     return unit ? around | TRAIT.unit : around
@@ -266,7 +270,9 @@ export class MaskedMessage {
       if (this.#endsRequest(n)) {
         n--
         this.#to[n - 1] = this.#to[n + 1] ?? 0
-      } else n++
+      } else if (this.#continuesValue(n)) this.#to[n - 1] = this.#to[n] ?? 0
+      else if (this.#endsBrowser(n)) r = this.#skipQuote(n++, r)
+      else n++
     }
     this.#tokens = n
     this.#joinDates()
@@ -298,6 +304,28 @@ export class MaskedMessage {
     const slash = this.#to[t - 1] ?? 0
     if (this.#bytes[slash] !== 47 || this.#from[t] !== slash + 1) return false
     return this.#isValue(t - 2) && this.#oneBlank(t - 1)
+  }
+
+  /** `<*>:<*>` is one value */
+  #continuesValue(t: number): boolean {
+    if (t === 0 || !this.#isValue(t) || !this.#isValue(t - 1)) return false
+    const colon = this.#to[t - 1] ?? 0
+    return this.#from[t] === colon + 1 && this.#bytes[colon] === 58
+  }
+
+  /** `Mozilla/5.0`, the begin of a browser's name that goes on to the end of the quote */
+  #endsBrowser(t: number): boolean {
+    return t > 0 && this.#isValue(t) && this.#hash[t - 1] === MOZILLA && this.#kind[t - 1] === TOKEN.word
+  }
+
+  /** Makes value `t` reach to the closing quote. @returns the last raw token in it */
+  #skipQuote(t: number, raw: number): number {
+    const close = this.#bytes.indexOf(34, this.#to[t])
+    const end = close < 0 ? this.#length : close
+    let r = raw
+    while (r + 1 < (this.#raw[0] ?? 0) && (this.#raw[(r + 2) * TOKEN_STRIDE + 1] ?? 0) < end) r++
+    this.#to[t] = Math.max(end, this.#raw[(r + 1) * TOKEN_STRIDE + 2] ?? 0)
+    return r
   }
 
   #dateWord(t: number): number {

@@ -2,10 +2,12 @@ import {
   CLASS,
   colonHexEnd,
   DIGIT_BIT,
+  HIGH_BIT,
   isHostName,
   JOINER,
   NOT_HEX_BIT,
   pathEnd,
+  scriptChange,
   shortIpEnd,
   SPACE,
   WORD,
@@ -195,7 +197,7 @@ function scan(
   tokens: Int32Array,
 ): void {
   const record = tokens.length > 0
-  const end = limit - start > MAX_SCAN_BYTES ? start + MAX_SCAN_BYTES : limit
+  const end = limit - start > MAX_SCAN_BYTES ? wholeCharacters(bytes, start + MAX_SCAN_BYTES) : limit
   let lo = out[0] ?? 0
   let hi = out[1] ?? 0
   let space = 0
@@ -272,6 +274,16 @@ function scan(
           c = i < end ? (bytes[i] ?? 0) : 0
           cls = CLASS[c] ?? 0
         } while (cls >= WORD)
+        if ((bits & HIGH_BIT) !== 0 && digits > 0) {
+          const change = scriptChange(bytes, partFrom, i)
+          if (change < i) {
+            h = hashBytes(bytes, partFrom, change)
+            digits = first === 0 ? 0 : change - partFrom
+            i = change
+            c = 0
+            cls = SPACE
+          }
+        }
         parts++
         total += digits
         const length = i - partFrom
@@ -317,7 +329,11 @@ function scan(
         cls = CLASS[c] ?? 0
       }
       let named = false
-      if (c === 47 && parts === 1 && i - chainFrom === 1 && bytes[chainFrom] === 126) {
+      if (c === 47 && bytes[i + 1] === 46 && i + 2 < end && parts > 1) {
+        // com.app/.Activity
+        kind = TOKEN.value
+        i = pathEnd(bytes, i, end)
+      } else if (c === 47 && parts === 1 && i - chainFrom === 1 && bytes[chainFrom] === 126) {
         kind = TOKEN.value
         i = pathEnd(bytes, i, end)
       } else if (c === 58 && i + 2 < end) {
@@ -421,6 +437,13 @@ function scan(
   lo = avalanche(lo)
   out[0] = lo === 0 ? 1 : lo
   out[1] = avalanche(hi ^ count)
+}
+
+/** `end`, or what is left of it when it cuts through a UTF-8 character. */
+function wholeCharacters(bytes: Uint8Array, end: number): number {
+  let i = end
+  while (i > end - 4 && ((bytes[i] ?? 0) & 0xc0) === 0x80) i--
+  return i
 }
 
 /** Whether anything but blanks follows. */

@@ -315,7 +315,7 @@ function gapFits(
 }
 
 /** Whether distinct words at one place are enough to call the place a value. */
-function isEnough(seen: readonly Seen[], { hole, fixed }: Evidence): boolean {
+function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
   const words = seen.filter(({ word }) => word !== 0)
   if (words.length === 0 || fixed === 0) return false
   let all = -1
@@ -330,7 +330,7 @@ function isEnough(seen: readonly Seen[], { hole, fixed }: Evidence): boolean {
   else if ((all & TRAIT.quoted) !== 0) need = 3
   if ((any & TRAIT.verb) !== 0) need *= 3
   if ((all & TRAIT.capitals) !== 0) need *= 2
-  if (hole === 0) need = Math.max(16, need)
+  if ((any & TRAIT.first) !== 0) need = Math.max(16, need)
   return words.length >= need
 }
 
