@@ -1,6 +1,6 @@
 import { CLASS, SPACE } from './bytes.js'
 import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, TOKEN, TOKEN_STRIDE, tokenArray } from './scan.js'
-import { UNITS, VALUE } from './template-text.js'
+import { joinValues, UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -182,7 +182,7 @@ export class MaskedMessage {
   text(): string {
     let text = this.gapText(0)
     for (let k = 0; k < this.count; k++) text += this.wordText(k) + this.gapText(k + 1)
-    return text.replaceAll(/(?:<\*>)+/g, VALUE)
+    return joinValues(text)
   }
 
   /** Gap `k` as text. */
@@ -203,7 +203,7 @@ export class MaskedMessage {
     text += this.#literal(at, to < this.#tokens ? (this.#from[to] ?? 0) : this.#length)
     if (first === 0) text = text.trimStart()
     if (last === this.count) text = text.trimEnd()
-    return text.replaceAll(/(?:<\*>)+/g, VALUE)
+    return joinValues(text)
   }
 
   /** The hash of that gap; equal for equal gap texts. */

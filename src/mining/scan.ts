@@ -148,6 +148,8 @@ interface Chain {
   readonly mixedParts: number
   readonly joined: number
   readonly slashes: number
+  /** the first part is a value */
+  readonly opens: boolean
 }
 
 const DASH = 1
@@ -181,6 +183,8 @@ function judgeChain(bytes: Uint8Array, chain: Chain): number {
     const date = parts === 3 && plainParts === 3 && (joined === SLASH || joined === DASH)
     return date ? TOKEN.date : TOKEN.value
   }
+  // p1234.example.info
+  if (chain.opens && joined === DOT && chain.mixedParts >= 2) return TOKEN.value
   return (joined & DASH) !== 0 ? TOKEN.value : 0
 }
 
@@ -258,6 +262,7 @@ function scan(
       let mixedParts = 0
       let joined = 0
       let slashes = 0
+      let opens = false
       let segment = i
       let segmentHash = h
       let valueEnd = 0
@@ -291,6 +296,7 @@ function scan(
         if (digits === 0 && ((bits & NOT_HEX_BIT) !== 0 || length < 2 || parts === 1)) mixedParts++
         if (first !== 0 || digits >= 2 || (length >= 8 && (bits & NOT_HEX_BIT) === 0)) {
           valueParts++
+          opens ||= parts === 1
           if (partFrom > segment) {
             if (record) {
               push(tokens, count, TOKEN.word, segment, partFrom - 1, segmentHash)
@@ -380,6 +386,7 @@ function scan(
             mixedParts,
             joined,
             slashes,
+            opens,
           })
           if (kind === 0 && valueParts === 0) {
             kind = total > 0 ? TOKEN.soft : TOKEN.word

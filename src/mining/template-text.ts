@@ -53,8 +53,8 @@ export const UNITS = [
   'usec',
 ]
 const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
-/** Values that touch are one. */
-export const joinValues = (text: string): string => text.replaceAll(/(?:<\*>)+/g, VALUE)
+/** Values that touch or are joined by a dot are one. */
+export const joinValues = (text: string): string => text.replaceAll(/<\*>(?:\.?<\*>)+/g, VALUE)
 
 /**
  * The text between two words that covers both given ones: what they share at both ends, and one
