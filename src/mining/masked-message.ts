@@ -1,12 +1,10 @@
 import { CLASS, SPACE } from './bytes.js'
-import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, TOKEN, TOKEN_STRIDE, tokenArray } from './scan.js'
+import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, tokenArray } from './scan.js'
+import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-
-const FNV_PRIME = 0x01000193
-const FNV_SEED = 0x811c9dc5 | 0
 
 function hashText(text: string): number {
   let h = FNV_SEED
@@ -103,6 +101,8 @@ const USER = hashText('user')
 /** What stands before `user` when a user's name follows it. */
 const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
 
+/** room for the tokens of the last chain and the tail */
+const TOKENS = MAX_TOKENS + 40
 const NONE = 0
 const MONTH = 1
 const WEEKDAY = 2
@@ -150,24 +150,25 @@ function placeTraits(around: string): number {
 export class MaskedMessage {
   /** number of words */
   count = 0
-  readonly words = new Int32Array(MAX_TOKENS + 1)
-  readonly gapHashes = new Int32Array(MAX_TOKENS + 2)
+  readonly words = new Int32Array(TOKENS)
+  readonly gapHashes = new Int32Array(TOKENS)
   /** values in each gap, soft words among them */
-  readonly gapValues = new Uint16Array(MAX_TOKENS + 2)
+  readonly gapValues = new Uint16Array(TOKENS)
   #bytes: Uint8Array = new Uint8Array(0)
   #length = 0
   readonly #raw = tokenArray()
+  #rawCount = 0
   #tokens = 0
-  readonly #kind = new Uint8Array(MAX_TOKENS + 2)
-  readonly #from = new Int32Array(MAX_TOKENS + 2)
-  readonly #to = new Int32Array(MAX_TOKENS + 2)
-  readonly #hash = new Int32Array(MAX_TOKENS + 2)
+  readonly #kind = new Uint8Array(TOKENS)
+  readonly #from = new Int32Array(TOKENS)
+  readonly #to = new Int32Array(TOKENS)
+  readonly #hash = new Int32Array(TOKENS)
   /** token index of each word; behind the last word, the number of tokens */
-  readonly #wordToken = new Int32Array(MAX_TOKENS + 2)
+  readonly #wordToken = new Int32Array(TOKENS)
 
   read(bytes: Uint8Array): void {
     this.#bytes = bytes
-    scanTokens(bytes, this.#raw)
+    this.#rawCount = scanTokens(bytes, this.#raw)
     this.#length = bytes.length
     this.#take()
     this.#layOut()
@@ -257,10 +258,9 @@ export class MaskedMessage {
 
   /** Reads the scanner's tokens and joins those that are one value to a reader. */
   #take(): void {
-    const found = this.#raw[0] ?? 0
     let n = 0
-    for (let r = 0; r < found; r++) {
-      const at = (r + 1) * TOKEN_STRIDE
+    for (let r = 0; r < this.#rawCount; r++) {
+      const at = r * TOKEN_STRIDE
       const kind = this.#raw[at] ?? 0
       this.#from[n] = this.#raw[at + 1] ?? 0
       this.#to[n] = this.#raw[at + 2] ?? 0
@@ -323,8 +323,8 @@ export class MaskedMessage {
     const close = this.#bytes.indexOf(34, this.#to[t])
     const end = close < 0 ? this.#length : close
     let r = raw
-    while (r + 1 < (this.#raw[0] ?? 0) && (this.#raw[(r + 2) * TOKEN_STRIDE + 1] ?? 0) < end) r++
-    this.#to[t] = Math.max(end, this.#raw[(r + 1) * TOKEN_STRIDE + 2] ?? 0)
+    while (r + 1 < this.#rawCount && (this.#raw[(r + 1) * TOKEN_STRIDE + 1] ?? 0) < end) r++
+    this.#to[t] = Math.max(end, this.#raw[r * TOKEN_STRIDE + 2] ?? 0)
     return r
   }
 

@@ -54,7 +54,7 @@ export class SourceTemplates {
   /** all templates of the source */
   readonly #own: number[] = []
   /** for each gap of a template, the message's word behind it */
-  readonly #ends = new Uint16Array(MAX_TOKENS + 2)
+  readonly #ends = new Uint16Array(MAX_TOKENS + 40)
 
   constructor(name: string, registry: Registry, maxEvidence: number) {
     this.#name = name
