@@ -7,6 +7,8 @@ export const JOINER = 2
 export const WORD = 4
 export const DIGIT_BIT = 1
 export const NOT_HEX_BIT = 2
+/** bit 3: part of a character beyond ASCII */
+export const HIGH_BIT = 8
 
 const JOINERS = '.-/@#\\'
 
@@ -16,7 +18,8 @@ function classOf(code: number): number {
   const lower = code | 32
   if (lower >= 97 && lower <= 102) return WORD
   if (lower >= 103 && lower <= 122) return WORD | NOT_HEX_BIT
-  if (code === 95 || code >= 128) return WORD | NOT_HEX_BIT
+  if (code >= 128) return WORD | NOT_HEX_BIT | HIGH_BIT
+  if (code === 95 || code === 126) return WORD | NOT_HEX_BIT
   return JOINERS.includes(String.fromCharCode(code)) ? JOINER : PUNCT
 }
 
@@ -47,6 +50,8 @@ export function pathEnd(bytes: Uint8Array, from: number, end: number): number {
  */
 export function colonHexEnd(bytes: Uint8Array, from: number, end: number): number {
   let colons = 0
+  let digits = 0
+  let short = false
   let width = 0
   let i = from
   for (; i < end; i++) {
@@ -54,14 +59,44 @@ export function colonHexEnd(bytes: Uint8Array, from: number, end: number): numbe
     const kind = CLASS[c] ?? 0
     if (c === 58) {
       colons++
+      short ||= bytes[i - 1] === 58
       width = 0
       continue
     }
     if (kind < WORD) break
     if ((kind & NOT_HEX_BIT) !== 0 || ++width > 4) return 0
+    digits += kind & DIGIT_BIT
   }
   if (bytes[i - 1] === 58) i--
-  return colons >= 3 ? i : 0
+  return colons >= 3 || (short && digits > 0) ? i : 0
+}
+
+/**
+ * Where a run of letters and digits changes between digits and characters beyond ASCII, which
+ * scripts without blanks do inside a sentence; `to` when it does not.
+ */
+export function scriptChange(bytes: Uint8Array, from: number, to: number): number {
+  for (let i = from + 1; i < to; i++) {
+    const before = CLASS[bytes[i - 1] ?? 0] ?? 0
+    const here = CLASS[bytes[i] ?? 0] ?? 0
+    if (((before & DIGIT_BIT) !== 0 && (here & HIGH_BIT) !== 0) || ((before & HIGH_BIT) !== 0 && (here & DIGIT_BIT) !== 0)) return i
+  }
+  return to
+}
+
+/** Index behind a short IPv6 address (`::1`, `::ffff:10.0.0.1`) that begins at `from`, else 0. */
+export function shortIpEnd(bytes: Uint8Array, from: number, end: number): number {
+  let digits = 0
+  let i = from + 2
+  for (; i < end; i++) {
+    const kind = CLASS[bytes[i] ?? 0] ?? 0
+    if (bytes[i] === 58 || bytes[i] === 46) continue
+    if (kind < WORD) break
+    if ((kind & NOT_HEX_BIT) !== 0) return 0
+    digits += kind & DIGIT_BIT
+  }
+  while (bytes[i - 1] === 58 || bytes[i - 1] === 46) i--
+  return digits > 0 ? i : 0
 }
 
 /** lower-case letters of a label as a number in base 32; exact up to 10 letters */

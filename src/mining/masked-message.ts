@@ -1,12 +1,10 @@
 import { CLASS, SPACE } from './bytes.js'
-import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, TOKEN, TOKEN_STRIDE, tokenArray } from './scan.js'
-import { UNITS, VALUE } from './template-text.js'
+import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, tokenArray } from './scan.js'
+import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
+import { joinValues, UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-
-const FNV_PRIME = 0x01000193
-const FNV_SEED = 0x811c9dc5 | 0
 
 function hashText(text: string): number {
   let h = FNV_SEED
@@ -98,10 +96,13 @@ const ZONES = hashes([
 ])
 const UNIT_WORDS = hashes(UNITS)
 const HTTP = hashText('HTTP')
+const MOZILLA = hashText('Mozilla')
 const USER = hashText('user')
 /** What stands before `user` when a user's name follows it. */
 const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
 
+/** room for the tokens of the last chain and the tail */
+const TOKENS = MAX_TOKENS + 40
 const NONE = 0
 const MONTH = 1
 const WEEKDAY = 2
@@ -119,11 +120,17 @@ export const TRAIT = {
   quoted: 8,
   /** stands behind `=` */
   assigned: 16,
+  /** stands before `=` */
+  key: 32,
+  /** a short unit behind a number */
+  unit: 64,
+  /** the message begins with it */
+  first: 128,
 } as const
 
 function wordTraits(word: string): number {
   let traits = 0
-  if (/(?:ed|ing)$/.test(word)) traits |= TRAIT.verb
+  if (/^(?=\w{6})\w+(?:ed|ing)$/.test(word)) traits |= TRAIT.verb
   if (/^[A-Z][A-Z_]+$/.test(word)) traits |= TRAIT.capitals
   if (/[._@/\-\\]|[a-z][A-Z]/.test(word)) traits |= TRAIT.name
   return traits
@@ -143,24 +150,25 @@ function placeTraits(around: string): number {
 export class MaskedMessage {
   /** number of words */
   count = 0
-  readonly words = new Int32Array(MAX_TOKENS + 1)
-  readonly gapHashes = new Int32Array(MAX_TOKENS + 2)
+  readonly words = new Int32Array(TOKENS)
+  readonly gapHashes = new Int32Array(TOKENS)
   /** values in each gap, soft words among them */
-  readonly gapValues = new Uint16Array(MAX_TOKENS + 2)
+  readonly gapValues = new Uint16Array(TOKENS)
   #bytes: Uint8Array = new Uint8Array(0)
   #length = 0
   readonly #raw = tokenArray()
+  #rawCount = 0
   #tokens = 0
-  readonly #kind = new Uint8Array(MAX_TOKENS + 2)
-  readonly #from = new Int32Array(MAX_TOKENS + 2)
-  readonly #to = new Int32Array(MAX_TOKENS + 2)
-  readonly #hash = new Int32Array(MAX_TOKENS + 2)
+  readonly #kind = new Uint8Array(TOKENS)
+  readonly #from = new Int32Array(TOKENS)
+  readonly #to = new Int32Array(TOKENS)
+  readonly #hash = new Int32Array(TOKENS)
   /** token index of each word; behind the last word, the number of tokens */
-  readonly #wordToken = new Int32Array(MAX_TOKENS + 2)
+  readonly #wordToken = new Int32Array(TOKENS)
 
   read(bytes: Uint8Array): void {
     this.#bytes = bytes
-    scanTokens(bytes, this.#raw)
+    this.#rawCount = scanTokens(bytes, this.#raw)
     this.#length = bytes.length
     this.#take()
     this.#layOut()
@@ -175,7 +183,7 @@ export class MaskedMessage {
   text(): string {
     let text = this.gapText(0)
     for (let k = 0; k < this.count; k++) text += this.wordText(k) + this.gapText(k + 1)
-    return text.replaceAll(/(?:<\*>)+/g, VALUE)
+    return joinValues(text)
   }
 
   /** Gap `k` as text. */
@@ -196,7 +204,7 @@ export class MaskedMessage {
     text += this.#literal(at, to < this.#tokens ? (this.#from[to] ?? 0) : this.#length)
     if (first === 0) text = text.trimStart()
     if (last === this.count) text = text.trimEnd()
-    return text.replaceAll(/(?:<\*>)+/g, VALUE)
+    return joinValues(text)
   }
 
   /** The hash of that gap; equal for equal gap texts. */
@@ -225,6 +233,15 @@ export class MaskedMessage {
     return this.#bytes[to] === 61 && to < this.#length && this.#bytes[to + 1] !== 61
   }
 
+  /** Whether word `k` has 6 letters and more and ends in -ed or -ing. */
+  isVerb(k: number): boolean {
+    const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
+    if (to - (this.#from[this.#wordToken[k] ?? 0] ?? 0) < 6) return false
+    const last = this.#bytes[to - 1]
+    if (last === 100) return this.#bytes[to - 2] === 101
+    return last === 103 && this.#bytes[to - 2] === 110 && this.#bytes[to - 3] === 105
+  }
+
   /** The traits of word `k` as bits of `TRAIT`. */
   traits(k: number): number {
     const t = this.#wordToken[k] ?? 0
@@ -232,16 +249,18 @@ export class MaskedMessage {
     const to = this.#to[t] ?? 0
     const before = from > 0 ? (this.#bytes[from - 1] ?? 0) : 0
     const behind = to < this.#length ? (this.#bytes[to] ?? 0) : 0
-    const word = this.wordText(k)
-    return wordTraits(word) | placeTraits(String.fromCharCode(before, behind))
+    let around = k === 0 && t === 0 ? TRAIT.first : 0
+    around |= wordTraits(this.wordText(k)) | placeTraits(String.fromCharCode(before, behind))
+    if (this.isKey(k)) return around | TRAIT.key
+    const unit = UNIT_WORDS.has(this.words[k] ?? 0) && t > 0 && this.#isValue(t - 1) && this.#oneBlank(t)
+    return unit ? around | TRAIT.unit : around
   }
 
   /** Reads the scanner's tokens and joins those that are one value to a reader. */
   #take(): void {
-    const found = this.#raw[0] ?? 0
     let n = 0
-    for (let r = 0; r < found; r++) {
-      const at = (r + 1) * TOKEN_STRIDE
+    for (let r = 0; r < this.#rawCount; r++) {
+      const at = r * TOKEN_STRIDE
       const kind = this.#raw[at] ?? 0
       this.#from[n] = this.#raw[at + 1] ?? 0
       this.#to[n] = this.#raw[at + 2] ?? 0
@@ -251,7 +270,9 @@ export class MaskedMessage {
       if (this.#endsRequest(n)) {
         n--
         this.#to[n - 1] = this.#to[n + 1] ?? 0
-      } else n++
+      } else if (this.#continuesValue(n)) this.#to[n - 1] = this.#to[n] ?? 0
+      else if (this.#endsBrowser(n)) r = this.#skipQuote(n++, r)
+      else n++
     }
     this.#tokens = n
     this.#joinDates()
@@ -259,9 +280,7 @@ export class MaskedMessage {
 
   #wordKind(t: number, hash: number): number {
     if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN.value
-    if (this.#isUserName(t)) return TOKEN.value
-    const unit = t > 0 && UNIT_WORDS.has(hash) && this.#isValue(t - 1) && this.#oneBlank(t)
-    return unit ? TOKEN.soft : TOKEN.word
+    return this.#isUserName(t) ? TOKEN.value : TOKEN.word
   }
 
   /** `for user alice`, `invalid user bob` */
@@ -285,6 +304,28 @@ export class MaskedMessage {
     const slash = this.#to[t - 1] ?? 0
     if (this.#bytes[slash] !== 47 || this.#from[t] !== slash + 1) return false
     return this.#isValue(t - 2) && this.#oneBlank(t - 1)
+  }
+
+  /** `<*>:<*>` is one value */
+  #continuesValue(t: number): boolean {
+    if (t === 0 || !this.#isValue(t) || !this.#isValue(t - 1)) return false
+    const colon = this.#to[t - 1] ?? 0
+    return this.#from[t] === colon + 1 && this.#bytes[colon] === 58
+  }
+
+  /** `Mozilla/5.0`, the begin of a browser's name that goes on to the end of the quote */
+  #endsBrowser(t: number): boolean {
+    return t > 0 && this.#isValue(t) && this.#hash[t - 1] === MOZILLA && this.#kind[t - 1] === TOKEN.word
+  }
+
+  /** Makes value `t` reach to the closing quote. @returns the last raw token in it */
+  #skipQuote(t: number, raw: number): number {
+    const close = this.#bytes.indexOf(34, this.#to[t])
+    const end = close < 0 ? this.#length : close
+    let r = raw
+    while (r + 1 < this.#rawCount && (this.#raw[(r + 1) * TOKEN_STRIDE + 1] ?? 0) < end) r++
+    this.#to[t] = Math.max(end, this.#raw[r * TOKEN_STRIDE + 2] ?? 0)
+    return r
   }
 
   #dateWord(t: number): number {
@@ -336,6 +377,8 @@ export class MaskedMessage {
     if (kind === TOKEN.time || kind === TOKEN.date) return true
     const word = this.#dateWord(t)
     if (word !== NONE) return true
+    // an offset from UTC
+    if (kind === TOKEN.signed) return (this.#kind[t - 1] ?? 0) >= TOKEN.time
     if (kind !== TOKEN.value) return false
     const before = this.#dateWord(t - 1)
     // a day behind its month, a year behind the time or the zone

@@ -107,6 +107,11 @@ export class TemplateMiner {
     return this.#byId.get(id) ?? 0
   }
 
+  /** The stable id. */
+  idOf(no: number): string {
+    return this.#template(no).id
+  }
+
   /** The current text; a redirected template keeps the text it had. */
   textOf(no: number): string {
     return this.#template(no).text

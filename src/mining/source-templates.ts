@@ -28,6 +28,14 @@ interface Evidence {
   readonly seen: Seen[]
 }
 
+/** Words in order, of a message or of a template. */
+interface Sequence {
+  readonly count: number
+  readonly words: Int32Array
+  isKey(k: number): boolean
+  isVerb(k: number): boolean
+}
+
 /** Places of a message whose words are compared; words behind them stay text. */
 const MAX_HOLES = 40
 const MAX_SEEN = 64
@@ -43,8 +51,10 @@ export class SourceTemplates {
   /** by first word, those with room for a word in the place of a value */
   readonly #open = new Map<number, number[]>()
   readonly #evidence = new Map<number, Evidence>()
+  /** all templates of the source */
+  readonly #own: number[] = []
   /** for each gap of a template, the message's word behind it */
-  readonly #ends = new Uint16Array(MAX_TOKENS + 2)
+  readonly #ends = new Uint16Array(MAX_TOKENS + 40)
 
   constructor(name: string, registry: Registry, maxEvidence: number) {
     this.#name = name
@@ -64,14 +74,18 @@ export class SourceTemplates {
     if (open !== 0) return open
     const no = this.#registry.create(this.#name, message)
     if (no === 0) return 0
-    this.adopt(this.#registry.root(no), key)
-    this.#compare(this.#registry.root(no), message)
+    this.#exact.set(key, no)
+    this.#own.push(no)
+    this.#indexOpen(this.#registry.root(no))
+    this.#compare(this.#registry.root(no))
     return this.#registry.root(no).no
   }
 
-  /** Makes a template findable. */
-  adopt(template: Template, key = keyOf(template.words, template.gapHashes)): void {
-    this.#exact.set(key, template.no)
+  /** Makes a stored template findable; of two with the same words, the one that came first. */
+  adopt(template: Template): void {
+    this.#own.push(template.no)
+    const key = keyOf(template.words, template.gapHashes)
+    if (!this.#exact.has(key)) this.#exact.set(key, template.no)
     this.#indexOpen(template)
   }
 
@@ -89,7 +103,7 @@ export class SourceTemplates {
    */
   #cover(template: Template, message: MaskedMessage): boolean {
     const ends = this.#ends
-    if (!align(template, message, ends)) return false
+    if (!align(template, message, ends, true)) return false
     let changed = false
     let from = 0
     for (let k = 0; k < template.gapHashes.length; k++) {
@@ -123,7 +137,9 @@ export class SourceTemplates {
   /** Whether the message is covered by `template` as it is, some words standing for values. */
   #fitsOpen(template: Template, message: MaskedMessage): boolean {
     const ends = this.#ends
-    if (template.words.length >= message.count || !align(template, message, ends)) return false
+    if (template.words.length >= message.count || !align(template, message, ends, false)) {
+      return false
+    }
     let from = 0
     for (let k = 0; k < template.gapHashes.length; k++) {
       const to = ends[k] ?? 0
@@ -133,25 +149,25 @@ export class SourceTemplates {
     return true
   }
 
-  /** Notes the words of a new template beside those of its like, and generalises on evidence. */
-  #compare(born: Template, message: MaskedMessage): void {
-    const holes = Math.min(message.count, MAX_HOLES)
+  /** Notes the words of a template beside those of its like, and generalises on evidence. */
+  #compare(template: Template): void {
+    const { no, words, traits } = template
     const due: Evidence[] = []
-    const note = (key: number, hole: number, fixed: number, seen: Seen): void => {
-      const entry = this.#entry(key, hole, fixed)
+    const note = (key: number, hole: number, seen: Seen): void => {
+      const entry = this.#entry(key, hole, seen.word === 0 ? words.length : words.length - 1)
       if (entry.seen.length >= MAX_SEEN) return
       if (seen.word !== 0 && entry.seen.some(({ word }) => word === seen.word)) return
       entry.seen.push(seen)
       if (isEnough(entry.seen, entry)) due.push(entry)
     }
+    const holes = Math.min(words.length, MAX_HOLES)
     for (let p = 0; p < holes; p++) {
-      if (message.isKey(p)) continue
-      const seen = { word: message.words[p] ?? 0, traits: message.traits(p), no: born.no }
-      note(holeKey(born.words, p, 1), p, message.count - 1, seen)
+      const trait = traits[p] ?? 0
+      if ((trait & TRAIT.key) !== 0) continue
+      note(holeKey(words, p, 1), p, { word: words[p] ?? 0, traits: trait, no })
     }
     for (let k = 0; k <= holes; k++) {
-      if ((message.gapValues[k] ?? 0) === 0 || message.isSoft(k, 0)) continue
-      note(holeKey(born.words, k, 0), k, message.count, { word: 0, traits: 0, no: born.no })
+      if (template.hasValue(k)) note(holeKey(words, k, 0), k, { word: 0, traits: 0, no })
     }
     for (const entry of due) this.#generalise(entry)
   }
@@ -174,6 +190,7 @@ export class SourceTemplates {
   /** Makes one template of those that differ in one word only and look alike; the oldest stays. */
   #generalise(entry: Evidence): void {
     const living = entry.seen.filter((seen) => this.#isCurrent(entry, seen))
+    entry.seen.length = 0
     const groups: Seen[][] = []
     for (const seen of living) {
       const gaps = this.#gapsOf(entry, seen)
@@ -183,7 +200,6 @@ export class SourceTemplates {
       if (group === undefined) groups.push([seen])
       else group.push(seen)
     }
-    entry.seen.length = 0
     for (const group of groups) {
       if (isEnough(group, entry)) entry.seen.push(this.#merge(entry, group))
       else entry.seen.push(...group)
@@ -206,7 +222,7 @@ export class SourceTemplates {
     for (const { word, no } of [...group].sort((a, b) => a.no - b.no)) {
       const template = this.#registry.template(no)
       if (template.redirect !== 0) continue
-      if (word === 0) template.room[hole] = Math.max(1, template.room[hole] ?? 0)
+      if (word === 0) template.openGap(hole)
       else template.openWord(hole)
       target = this.#union(target, template)
     }
@@ -217,7 +233,32 @@ export class SourceTemplates {
     if (same === undefined) this.#exact.set(key, target.no)
     else target = this.#union(target, this.#registry.root(same))
     this.#indexOpen(target)
+    this.#takeCovered(target)
+    this.#compare(target)
     return { word: 0, traits: 0, no: target.no }
+  }
+
+  /** Redirects templates that a more general one covers, as if their messages came after it. */
+  #takeCovered(target: Template): void {
+    for (const no of this.#own) {
+      const other = this.#registry.template(no)
+      if (other.redirect !== 0 || other === target || other.count <= target.count) continue
+      if (!this.#covers(target, other)) continue
+      other.retire(target.no)
+      this.#registry.changed(no)
+    }
+  }
+
+  #covers(target: Template, other: Template): boolean {
+    const ends = this.#ends
+    if (!align(target, other, ends, false)) return false
+    let from = 0
+    for (let k = 0; k < target.gapHashes.length; k++) {
+      const to = ends[k] ?? 0
+      if (!target.covers(k, other.gapTextOver(from, to))) return false
+      from = to + 1
+    }
+    return true
   }
 
   #union(a: Template | null, b: Template): Template {
@@ -234,15 +275,26 @@ export class SourceTemplates {
 /**
  * Lays the words of a message along those of a template; the others must stand where the template
  * has room for words, and not before `=`.
+ * @param known the message was of this template before
  */
-function align(template: Template, message: MaskedMessage, ends: Uint16Array): boolean {
-  const { words, room } = template
+// oxlint-disable-next-line max-params -- on the path of every miss
+function align(
+  template: Template,
+  message: Sequence,
+  ends: Uint16Array,
+  known: boolean,
+): boolean {
+  const { words, room, holes } = template
   let at = 0
   for (let k = 0; k <= words.length; k++) {
     const most = Math.min(message.count, at + (room[k] ?? 0))
     const last = k === words.length
     const want = words[k]
-    while (at < most && (last || message.words[at] !== want) && !message.isKey(at)) at++
+    const any = at + (holes[k] ?? 0)
+    while (at < most && (last || message.words[at] !== want) && !message.isKey(at)) {
+      if (at >= any && !known && message.isVerb(at)) return false
+      at++
+    }
     if (last ? at < message.count : at >= message.count || message.words[at] !== want) return false
     ends[k] = at++
   }
@@ -263,7 +315,7 @@ function gapFits(
 }
 
 /** Whether distinct words at one place are enough to call the place a value. */
-function isEnough(seen: readonly Seen[], { hole, fixed }: Evidence): boolean {
+function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
   const words = seen.filter(({ word }) => word !== 0)
   if (words.length === 0 || fixed === 0) return false
   let all = -1
@@ -274,11 +326,11 @@ function isEnough(seen: readonly Seen[], { hole, fixed }: Evidence): boolean {
   }
   let need = Math.max(3, 9 - fixed)
   if (words.length < seen.length && fixed >= 3) need = 1
-  else if ((all & TRAIT.assigned) !== 0) need = 2
+  else if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) need = 2
   else if ((all & TRAIT.quoted) !== 0) need = 3
   if ((any & TRAIT.verb) !== 0) need *= 3
   if ((all & TRAIT.capitals) !== 0) need *= 2
-  if (hole === 0) need = Math.max(16, need)
+  if ((any & TRAIT.first) !== 0) need = Math.max(16, need)
   return words.length >= need
 }
 

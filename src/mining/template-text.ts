@@ -52,19 +52,9 @@ export const UNITS = [
   'msec',
   'usec',
 ]
-const UNIT_SET = new Set(UNITS)
-const NUMBER_AND_UNIT = new RegExp(`<\\*> (?:${UNITS.join('|')})(?![\\w-])`, 'g')
-
-/** Whether `merged` lost a unit that `gap` had: the amounts of this template change their unit. */
-export const lostUnit = (gap: string, merged: string): boolean =>
-  (gap.match(NUMBER_AND_UNIT)?.length ?? 0) > (merged.match(NUMBER_AND_UNIT)?.length ?? 0)
-
-/** Makes number and unit one value. */
-export const withoutUnits = (gap: string): string => gap.replaceAll(NUMBER_AND_UNIT, VALUE)
-
 const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
-/** A number and its unit are one value. */
-const joinUnits = (text: string): string => text.replaceAll(/(?:<\*>)+/g, VALUE)
+/** Values that touch or are joined by a dot are one. */
+export const joinValues = (text: string): string => text.replaceAll(/<\*>(?:\.?<\*>)+/g, VALUE)
 
 /**
  * The text between two words that covers both given ones: what they share at both ends, and one
@@ -74,7 +64,7 @@ export function mergeGaps(a: string, b: string): string {
   if (a === b) return a
   const x = a.match(PIECE) ?? []
   const y = b.match(PIECE) ?? []
-  return joinUnits(mergeInPlace(x, y) ?? mergeEnds(x, y))
+  return joinValues(mergeInPlace(x, y) ?? mergeEnds(x, y))
 }
 
 /** Whether two gaps have the same punctuation and blanks, and differ in words and values only. */
@@ -89,11 +79,6 @@ function mergeInPlace(x: readonly string[], y: readonly string[]): string | null
     const other = y[i] ?? ''
     if (piece === other) {
       merged += piece
-      continue
-    }
-    const units = UNIT_SET.has(piece) && UNIT_SET.has(other) && merged.endsWith(`${VALUE} `)
-    if (units) {
-      merged = merged.slice(0, -1)
       continue
     }
     if (!isValuePiece(piece) || !isValuePiece(other)) return null

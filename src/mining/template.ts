@@ -1,5 +1,8 @@
-import type { MaskedMessage } from './masked-message.js'
-import { lostUnit, mergeGaps, VALUE, withoutUnits } from './template-text.js'
+import { TRAIT, type MaskedMessage } from './masked-message.js'
+import { joinValues, mergeGaps, VALUE } from './template-text.js'
+
+/** Fewer fixed words are too few to tell that a word stands in the place of a value. */
+const FIXED_FOR_ROOM = 3
 
 interface TemplateName {
   readonly no: number
@@ -17,8 +20,12 @@ export class Template {
   words: Int32Array
   /** hash of a layout that the gap is known to cover; one more than words */
   gapHashes: Int32Array
-  /** words of a message that may stand in each gap as values */
+  /** words that evidence has shown to be values, by gap; any word may stand there */
+  holes: Uint16Array
+  /** words of a message that may stand in each gap as values, `holes` included */
   room: Uint16Array
+  /** bits of `TRAIT` of each word */
+  traits: Uint8Array
   #wordTexts: string[]
   #gaps: string[]
   #text = ''
@@ -30,10 +37,12 @@ export class Template {
     const n = message.count
     this.words = message.words.slice(0, n)
     this.gapHashes = message.gapHashes.slice(0, n + 1)
+    this.holes = new Uint16Array(n + 1)
     this.room = new Uint16Array(n + 1)
+    this.traits = Uint8Array.from({ length: n }, (_, k) => message.traits(k))
     this.#wordTexts = Array.from({ length: n }, (_, k) => message.wordText(k))
     this.#gaps = Array.from({ length: n + 1 }, (_, k) => message.gapText(k))
-    this.#roomForValues()
+    this.#makeRoom()
   }
 
   get text(): string {
@@ -41,9 +50,21 @@ export class Template {
     return this.#text
   }
 
-  /** Lets a word stand wherever a value does; for a template known by its text only. */
+  /** Whether gap `k` holds a value that is no soft word. */
+  hasValue(k: number): boolean {
+    return this.gap(k).includes(VALUE)
+  }
+
+  /** Lets words stand for values in a template that is known by its text only. */
   openAllGaps(): void {
-    for (const [k, gap] of this.#gaps.entries()) this.room[k] = countValues(gap)
+    for (const [k, gap] of this.#gaps.entries()) this.holes[k] = countValues(gap)
+    this.#makeRoom()
+  }
+
+  /** Notes that words in gap `k` are values. */
+  openGap(k: number): void {
+    this.holes[k] = Math.max(1, this.holes[k] ?? 0)
+    this.#makeRoom()
   }
 
   gap(k: number): string {
@@ -57,11 +78,28 @@ export class Template {
     this.gapHashes[k] = hash
     if (merged === gap) return false
     this.#gaps[k] = merged
-    // one amount is scaled to the size it has, so the others are too
-    if (lostUnit(gap, merged)) this.#gaps = this.#gaps.map(withoutUnits)
-    this.#roomForValues()
+    this.#makeRoom()
     this.#text = ''
     return true
+  }
+
+  get count(): number {
+    return this.words.length
+  }
+
+  isKey(k: number): boolean {
+    return ((this.traits[k] ?? 0) & TRAIT.key) !== 0
+  }
+
+  isVerb(k: number): boolean {
+    return ((this.traits[k] ?? 0) & TRAIT.verb) !== 0
+  }
+
+  /** The gap that is left when the words from `first` up to `last` (excluded) are values. */
+  gapTextOver(first: number, last: number): string {
+    let text = this.gap(first)
+    for (let k = first; k < last; k++) text += VALUE + this.gap(k + 1)
+    return joinValues(text)
   }
 
   /** Whether gap `k` covers `layout` as it is. */
@@ -72,31 +110,43 @@ export class Template {
   /** The gaps as they are when word `p` is a value; -1 for the gaps as they are. */
   gapsOver(p: number): readonly string[] {
     if (p < 0) return this.#gaps
-    const gap = joinValues(`${this.gap(p)}${VALUE}${this.gap(p + 1)}`)
+    // a number and its unit are one value
+    const before = this.isUnit(p) ? this.gap(p).trimEnd() : this.gap(p)
+    const gap = joinValues(`${before}${VALUE}${this.gap(p + 1)}`)
     return [...this.#gaps.slice(0, p), gap, ...this.#gaps.slice(p + 2)]
   }
 
-  /** Turns word `p` into a value. */
+  /** Turns word `p` into a value; of amounts that change their unit, all units. */
   openWord(p: number): void {
-    this.words = Int32Array.from([...this.words.subarray(0, p), ...this.words.subarray(p + 1)])
+    const unit = this.isUnit(p)
+    this.#gaps = [...this.gapsOver(p)]
+    this.#wordTexts.splice(p, 1)
+    this.words = this.words.filter((_, k) => k !== p)
+    this.traits = this.traits.filter((_, k) => k !== p)
     const hashes = [...this.gapHashes]
     hashes.splice(p, 2, 0)
     this.gapHashes = Int32Array.from(hashes)
-    const room = [...this.room]
-    room.splice(p, 2, (room[p] ?? 0) + (room[p + 1] ?? 0) + 1)
-    this.room = Uint16Array.from(room)
-    this.#gaps = [...this.gapsOver(p)]
-    this.#wordTexts.splice(p, 1)
-    this.#roomForValues()
+    const holes = [...this.holes]
+    holes.splice(p, 2, (holes[p] ?? 0) + (holes[p + 1] ?? 0) + 1)
+    this.holes = Uint16Array.from(holes)
+    this.room = Uint16Array.from(holes)
+    this.#makeRoom()
     this.#text = ''
+    const next = unit ? this.traits.findIndex((_, k) => this.isUnit(k)) : -1
+    if (next >= 0) this.openWord(next)
+  }
+
+  isUnit(k: number): boolean {
+    return ((this.traits[k] ?? 0) & TRAIT.unit) !== 0
   }
 
   /** Takes in a template of the same words. */
   absorb(other: Template): void {
     for (let k = 0; k < this.gapHashes.length; k++) {
       if (this.gap(k) !== other.gap(k)) this.cover(k, other.gap(k), 0)
-      this.room[k] = Math.max(this.room[k] ?? 0, other.room[k] ?? 0)
+      this.holes[k] = Math.max(this.holes[k] ?? 0, other.holes[k] ?? 0)
     }
+    this.#makeRoom()
   }
 
   /** Frees what only a living template needs; its text stays. */
@@ -104,17 +154,19 @@ export class Template {
     this.#text = this.text
     this.redirect = redirect
     this.words = new Int32Array(0)
+    this.traits = new Uint8Array(0)
     this.gapHashes = new Int32Array(0)
+    this.holes = new Uint16Array(0)
     this.room = new Uint16Array(0)
     this.#wordTexts = []
     this.#gaps = []
   }
 
-  /** With 3 fixed words and more, a word in the place of a value is one. */
-  #roomForValues(): void {
-    if (this.words.length < 3) return
+  /** With enough fixed words, a word in the place of a value is one; not as the first word. */
+  #makeRoom(): void {
+    const fixed = this.words.length >= FIXED_FOR_ROOM
     for (const [k, gap] of this.#gaps.entries()) {
-      this.room[k] = Math.max(this.room[k] ?? 0, countValues(gap))
+      this.room[k] = Math.max(this.holes[k] ?? 0, fixed && k > 0 ? countValues(gap) : 0)
     }
   }
 
@@ -124,7 +176,5 @@ export class Template {
     return joinValues(text)
   }
 }
-
-const joinValues = (text: string): string => text.replaceAll(/(?:<\*>)+/g, VALUE)
 
 const countValues = (gap: string): number => gap.split(VALUE).length - 1
