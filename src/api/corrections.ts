@@ -28,11 +28,12 @@ export interface CorrectionParts {
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
   readonly canonicalTemplate: (id: string) => string
   /** Makes the template's priority durable and known to the sequencer. */
-  readonly setTemplatePriority: (
-    templateId: string,
-    source: string,
-    priority: Priority,
-  ) => Promise<void>
+  readonly setTemplatePriority: (correction: {
+    readonly templateId: string
+    readonly source: string
+    readonly severity: Severity
+    readonly priority: Priority
+  }) => Promise<void>
   /** Repeats of the event count under this priority from here on. */
   readonly correctRepeats: (id: number, priority: number) => void
   /** Resolves when everything acknowledged so far is stored. */
@@ -88,8 +89,9 @@ export function createCorrections(parts: CorrectionParts): Corrections {
     reason: string,
   ): Promise<EventRecord> => {
     const event = await find(id)
-    const template = parts.canonicalTemplate(event.templateId)
-    await parts.setTemplatePriority(template, event.source, priority)
+    const templateId = parts.canonicalTemplate(event.templateId)
+    const { source, severity } = event
+    await parts.setTemplatePriority({ templateId, source, severity, priority })
     parts.correctRepeats(id, PRIORITIES.indexOf(priority))
     // what was sequenced under the old priority must be counted before it is moved
     await parts.settle()

@@ -73,3 +73,16 @@ export const IngestKeyDoc = Type.Object({
   createdAtMs: Type.Number(),
   lastUsedAtMs: NumberOrNull,
 })
+
+/** What the priority model has learned. */
+export const PriorityModelDoc = Type.Object({
+  format: Type.Literal(1),
+  learned: Type.Number(),
+  corrections: Type.Array(
+    Type.Object({
+      words: Type.Array(Type.String()),
+      severity: Type.Number(),
+      priority: Type.Number(),
+    }),
+  ),
+})

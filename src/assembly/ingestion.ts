@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 
 import type { Config } from '../config.js'
-import { PriorityModel } from '../mining/priority.js'
+import { PriorityModel, type PriorityState } from '../mining/priority.js'
 import { ShapeCache } from '../mining/shape-cache.js'
-import { PRIORITIES, type Priority } from '../model/event.js'
+import { PRIORITIES, type Priority, type Severity } from '../model/event.js'
 import { DedupWindow } from '../pipeline/dedup-window.js'
 import { Pipeline } from '../pipeline/pipeline.js'
 import { createPool, type Pool } from '../pipeline/pool.js'
@@ -17,7 +17,7 @@ import type { Collection } from '../store/collection.js'
 import { createEvents, type Events } from '../store/events.js'
 import { Sources, type Source } from '../store/sources.js'
 import type { Log } from '../telemetry/log.js'
-import { parserOf, SourceDoc, TemplatePriorityDoc } from './documents.js'
+import { parserOf, PriorityModelDoc, SourceDoc, TemplatePriorityDoc } from './documents.js'
 import {
   executeStatement,
   type Run,
@@ -28,6 +28,8 @@ import type { Storage } from './storage.js'
 
 /** shapes known to every thread; 12 bytes each */
 const SHAPES = 1 << 18
+/** there is one model */
+const MODEL_ID = 'current'
 /** payloads of waiting spool entries kept in memory */
 const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
 
@@ -44,13 +46,20 @@ export interface Ingestion {
   readonly sourceRecords: Collection<Source>
   readonly events: Events
   readonly batches: BatchStore
-  /** Makes a template's corrected priority durable and known to the sequencer. */
-  setTemplatePriority(templateId: string, source: string, priority: Priority): Promise<void>
+  /** Makes a person's priority for a template durable and known to the sequencer; the model learns from it. */
+  setTemplatePriority(correction: TemplateCorrection): Promise<void>
   /** Their messages are of unregistered sources from here on; nothing joins what is being deleted. */
   forget(sources: readonly string[]): void
   forgetAll(): void
   /** Stops taking messages and writes what is acknowledged, as far as the time allows. */
   close(deadlineMs: number): Promise<void>
+}
+
+export interface TemplateCorrection {
+  readonly templateId: string
+  readonly source: string
+  readonly severity: Severity
+  readonly priority: Priority
 }
 
 export interface IngestionParts {
@@ -69,6 +78,10 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const batches = createBatchStore(storage.store)
   const records = storage.entities.collection('source', parserOf(SourceDoc))
   const overrides = storage.entities.collection('template_priority', parserOf(TemplatePriorityDoc))
+  const learned = storage.entities.collection<PriorityState>(
+    'priority_model',
+    parserOf(PriorityModelDoc),
+  )
   const sources = new Sources(records, config.maxSources, Date.now)
   const shapes = ShapeCache.create(SHAPES)
   const pool = createPool(config.workers, shapes.buffer)
@@ -80,6 +93,8 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   await adoptSpooled(spool, sources, batches)
   await restoreTemplates(batches, pool, templates, model)
   restoreOverrides(overrides, sequencer)
+  const remembered = learned.get(MODEL_ID)
+  if (remembered !== null) model.restore(remembered)
   const events = createEvents(storage.store)
   const run = { batches, events, sources, overrides, hooks: parts.hooks }
   const writer = openWriter(parts, spool, run)
@@ -93,9 +108,13 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
     sourceRecords: records,
     events,
     batches,
-    setTemplatePriority: async (id, source, priority) => {
-      await overrides.put(id, { templateId: id, source, priority })
-      sequencer.override(id, PRIORITIES.indexOf(priority))
+    setTemplatePriority: async ({ templateId, source, severity, priority }) => {
+      await overrides.put(templateId, { templateId, source, priority })
+      sequencer.override(templateId, PRIORITIES.indexOf(priority))
+      const template = templates.byId(templateId)
+      if (template === undefined) return
+      model.learn(template.no, severity, priority, template.text)
+      await learned.put(MODEL_ID, model.toJSON())
     },
     ...forgetting(stages),
     close: (deadlineMs) => close(deadlineMs, { pipeline, writer, pool, spool }),

@@ -3,6 +3,9 @@ import { cursorKey } from '../api/cursor.js'
 import { createCorrections } from '../api/corrections.js'
 import { createDeletions } from '../api/deletions.js'
 import { createLimiter, toRateLimits } from '../api/auth/limits.js'
+import type { EventRecord } from '../api/event-views.js'
+import type { LogServices } from '../api/routes/logs.js'
+import { PRIORITIES } from '../model/event.js'
 import type { CookieSettings } from '../api/auth/credentials.js'
 import type { Config } from '../config.js'
 import { encodeCorrection } from '../pipeline/correction-rows.js'
@@ -64,7 +67,7 @@ export function createServices(parts: ServiceParts) {
       events,
       withLock,
       canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
-      setTemplatePriority: ingestion.setTemplatePriority,
+      setTemplatePriority: (correction) => ingestion.setTemplatePriority(correction),
       correctRepeats: (id, priority) => ingestion.sequencer.correct(id, priority),
       settle: () => pipeline.settle(),
       encode: encodeCorrection,
@@ -78,8 +81,21 @@ export function createServices(parts: ServiceParts) {
       execute: (statement) => pipeline.execute(statement),
       onDeleted: onChanged,
     }),
+    explain: (event: EventRecord) => explain(event, ingestion),
     announce: onChanged,
     upload: (file: Upload): Promise<BodyResult> => pipeline.submit(toSubmission(file)),
+  }
+}
+
+function explain(
+  event: EventRecord,
+  { templates, model, sequencer }: Ingestion,
+): ReturnType<LogServices['explain']> {
+  const template = templates.byId(event.templateId)
+  const override = sequencer.overrideOf(template?.id ?? event.templateId)
+  return {
+    ...model.explain(template?.no ?? 0, event.severity, template?.text ?? event.message),
+    override: override === null ? null : (PRIORITIES[override] ?? null),
   }
 }
 

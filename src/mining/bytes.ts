@@ -79,7 +79,11 @@ export function scriptChange(bytes: Uint8Array, from: number, to: number): numbe
   for (let i = from + 1; i < to; i++) {
     const before = CLASS[bytes[i - 1] ?? 0] ?? 0
     const here = CLASS[bytes[i] ?? 0] ?? 0
-    if (((before & DIGIT_BIT) !== 0 && (here & HIGH_BIT) !== 0) || ((before & HIGH_BIT) !== 0 && (here & DIGIT_BIT) !== 0)) return i
+    if (
+      ((before & DIGIT_BIT) !== 0 && (here & HIGH_BIT) !== 0) ||
+      ((before & HIGH_BIT) !== 0 && (here & DIGIT_BIT) !== 0)
+    )
+      return i
   }
   return to
 }

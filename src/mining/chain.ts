@@ -176,7 +176,8 @@ export class Chain {
     const next = end + 1 < this.#limit ? (bytes[end + 1] ?? 0) : 0
     if (c === 47) {
       // com.app/.Activity, ~/file
-      const path = (next === 46 && this.#parts > 1) || (end - this.#from === 1 && bytes[end - 1] === 126)
+      const path =
+        (next === 46 && this.#parts > 1) || (end - this.#from === 1 && bytes[end - 1] === 126)
       return path ? this.#takePath() : 0
     }
     const named = this.#digits > 0 && !isDigit(bytes[this.#from] ?? 0)

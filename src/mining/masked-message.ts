@@ -252,7 +252,8 @@ export class MaskedMessage {
     let around = k === 0 && t === 0 ? TRAIT.first : 0
     around |= wordTraits(this.wordText(k)) | placeTraits(String.fromCharCode(before, behind))
     if (this.isKey(k)) return around | TRAIT.key
-    const unit = UNIT_WORDS.has(this.words[k] ?? 0) && t > 0 && this.#isValue(t - 1) && this.#oneBlank(t)
+    const unit =
+      UNIT_WORDS.has(this.words[k] ?? 0) && t > 0 && this.#isValue(t - 1) && this.#oneBlank(t)
     return unit ? around | TRAIT.unit : around
   }
 
@@ -315,7 +316,9 @@ export class MaskedMessage {
 
   /** `Mozilla/5.0`, the begin of a browser's name that goes on to the end of the quote */
   #endsBrowser(t: number): boolean {
-    return t > 0 && this.#isValue(t) && this.#hash[t - 1] === MOZILLA && this.#kind[t - 1] === TOKEN.word
+    return (
+      t > 0 && this.#isValue(t) && this.#hash[t - 1] === MOZILLA && this.#kind[t - 1] === TOKEN.word
+    )
   }
 
   /** Makes value `t` reach to the closing quote. @returns the last raw token in it */

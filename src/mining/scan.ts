@@ -1,4 +1,14 @@
-import { CLASS, DIGIT_BIT, HIGH_BIT, JOINER, NOT_HEX_BIT, pathEnd, shortIpEnd, SPACE, WORD } from './bytes.js'
+import {
+  CLASS,
+  DIGIT_BIT,
+  HIGH_BIT,
+  JOINER,
+  NOT_HEX_BIT,
+  pathEnd,
+  shortIpEnd,
+  SPACE,
+  WORD,
+} from './bytes.js'
 import { Chain } from './chain.js'
 import { FNV_PRIME, FNV_SEED, isDigit, MAX_WORD_BYTES, TOKEN, TOKEN_STRIDE } from './token.js'
 
@@ -77,7 +87,8 @@ function scan(
   tokens: Int32Array,
 ): number {
   const record = tokens.length > 0
-  const end = limit - start > MAX_SCAN_BYTES ? wholeCharacters(bytes, start + MAX_SCAN_BYTES) : limit
+  const end =
+    limit - start > MAX_SCAN_BYTES ? wholeCharacters(bytes, start + MAX_SCAN_BYTES) : limit
   let lo = out[0] ?? 0
   let hi = out[1] ?? 0
   let space = 0

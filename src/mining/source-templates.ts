@@ -278,12 +278,7 @@ export class SourceTemplates {
  * @param known the message was of this template before
  */
 // oxlint-disable-next-line max-params -- on the path of every miss
-function align(
-  template: Template,
-  message: Sequence,
-  ends: Uint16Array,
-  known: boolean,
-): boolean {
+function align(template: Template, message: Sequence, ends: Uint16Array, known: boolean): boolean {
   const { words, room, holes } = template
   let at = 0
   for (let k = 0; k <= words.length; k++) {

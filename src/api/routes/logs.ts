@@ -55,6 +55,17 @@ export interface LogServices {
     /** @throws AppError not_found, dependency_unavailable */
     correct(id: number, priority: Priority, reason: string): Promise<EventRecord>
   }
+  /** How the automatic priority of such an event comes about now. */
+  readonly explain: (event: EventRecord) => {
+    readonly priority: Priority
+    readonly confidence: number
+    readonly score: number
+    readonly chances: Readonly<Record<Priority, number>>
+    readonly contributions: readonly { readonly feature: string; readonly points: number }[]
+    readonly modelVersion: string
+    /** a person's priority for the template; it wins */
+    readonly override: Priority | null
+  }
   readonly cursorKey: Buffer
 }
 
@@ -99,6 +110,21 @@ const EventPage = Type.Object({
   items: Type.Array(EventItem),
   next_cursor: Type.Union([Type.String(), Type.Null()]),
   has_more: Type.Boolean(),
+})
+
+const Explanation = Type.Object({
+  event_id: Type.Integer(),
+  priority: PrioritySchema,
+  priority_source: Type.String(),
+  template_priority: Type.Union([PrioritySchema, Type.Null()]),
+  model: Type.Object({
+    priority: PrioritySchema,
+    confidence: Type.Number(),
+    score: Type.Number(),
+    model_version: Type.String(),
+    chances: Type.Record(PrioritySchema, Type.Number()),
+    contributions: Type.Array(Type.Object({ feature: Type.String(), points: Type.Number() })),
+  }),
 })
 
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
@@ -220,6 +246,43 @@ export const logRoutes = [
       const event = await events.get(params.event_id, signal)
       if (event === null) throw missing(params.event_id)
       return toEventDetail(event, eventContext)
+    },
+  }),
+  route({
+    id: 'explainPriority',
+    method: 'get',
+    path: '/api/logs/{event_id}/explain',
+    tag: 'logs',
+    summary: 'How the priority of an event comes about',
+    description:
+      'The scored model as it stands: an ordinal logistic model whose score is the sum of the ' +
+      'contributions (severity, words of the template, rarity, burst, and what was learned from ' +
+      "corrections). `template_priority` is a person's priority for the template, which wins over it.",
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: EventIdParams,
+    body: null,
+    reply: Explanation,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, signal }, { events, explain }) => {
+      const event = await events.get(params.event_id, signal)
+      if (event === null) throw missing(params.event_id)
+      const { override, contributions, modelVersion, chances, ...model } = explain(event)
+      return {
+        event_id: event.id,
+        priority: event.priority,
+        priority_source: event.prioritySource,
+        template_priority: override,
+        model: {
+          ...model,
+          model_version: modelVersion,
+          chances: { ...chances },
+          contributions: contributions.map((contribution) => ({ ...contribution })),
+        },
+      }
     },
   }),
   route({
