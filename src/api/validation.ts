@@ -107,7 +107,7 @@ function gather(
 }
 
 /** Objects that do not say whether they take other fields take none. */
-function closeObjects<T>(schema: T): T {
+export function closeObjects<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(closeObjects) as T
   if (typeof schema !== 'object' || schema === null) return schema
   const copy: Record<string, unknown> = {}

@@ -1,0 +1,36 @@
+/**
+ * Makes an element. Text goes in as text nodes only, so nothing from the API is ever read as HTML.
+ *
+ * @param tag e.g. `div` or `div.note`
+ * @param attributes properties of the element; `data` and `aria` are set as attributes
+ */
+export function element(tag, attributes = {}, ...children) {
+  const [name, ...classes] = tag.split('.')
+  const node = document.createElement(name)
+  if (classes.length > 0) node.className = classes.join(' ')
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.includes('-') || key === 'for') node.setAttribute(key, value)
+    else node[key] = value
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined))
+  return node
+}
+
+/** Paragraphs of a description, with `code` between backticks. */
+export function prose(text) {
+  const paragraphs = String(text ?? '').split(/\n{2,}/)
+  return paragraphs.filter(Boolean).map((paragraph) => element('p', {}, ...inline(paragraph)))
+}
+
+function inline(text) {
+  return text.split('`').map((part, i) => (i % 2 === 1 ? element('code', {}, part) : part))
+}
+
+export function pretty(text, type) {
+  if (!/json/.test(type ?? '')) return text
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}

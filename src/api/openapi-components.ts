@@ -1,0 +1,59 @@
+type Json = Readonly<Record<string, unknown>>
+
+interface Collected {
+  readonly schemas: Json
+  /** the same tree with references in place of what was moved */
+  readonly value: unknown
+}
+
+/**
+ * Moves every schema with a `title` that is a name to the components, once. Two schemas of one
+ * title that differ stay where they are.
+ */
+export function collectComponents(tree: unknown): Collected {
+  const plain: unknown = JSON.parse(JSON.stringify(tree))
+  const byTitle = new Map<string, Set<string>>()
+  walk(plain, (node) => {
+    const title = titleOf(node)
+    if (title === null) return
+    const forms = byTitle.get(title) ?? new Set()
+    byTitle.set(title, forms.add(JSON.stringify(node)))
+  })
+  const shared = new Set([...byTitle].filter(([, forms]) => forms.size === 1).map(([name]) => name))
+  const schemas: Record<string, unknown> = {}
+  const value = replace(plain, shared, schemas)
+  return { schemas, value }
+}
+
+const NAME = /^[A-Z][A-Za-z0-9]*$/
+
+function titleOf(node: Json): string | null {
+  const { title } = node
+  const isSchema = 'type' in node || 'anyOf' in node || 'allOf' in node
+  return isSchema && typeof title === 'string' && NAME.test(title) ? title : null
+}
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null
+
+function walk(value: unknown, visit: (node: Json) => void): void {
+  if (!isObject(value)) return
+  if (!Array.isArray(value)) visit(value)
+  for (const child of Object.values(value)) walk(child, visit)
+}
+
+function replace(
+  value: unknown,
+  shared: ReadonlySet<string>,
+  schemas: Record<string, unknown>,
+): unknown {
+  if (!isObject(value)) return value
+  if (Array.isArray(value)) return value.map((child) => replace(child, shared, schemas))
+  const entries = Object.entries(value)
+  const copy = Object.fromEntries(
+    entries.map(([key, child]) => [key, replace(child, shared, schemas)]),
+  )
+  const title = titleOf(value)
+  if (title === null || !shared.has(title)) return copy
+  schemas[title] = copy
+  return { $ref: `#/components/schemas/${title}` }
+}

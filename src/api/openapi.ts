@@ -1,0 +1,252 @@
+import { OptionalKind } from '@sinclair/typebox'
+import type { TObject, TSchema } from '@sinclair/typebox'
+import { ERRORS } from '../model/errors.js'
+import type { ErrorCode } from '../model/errors.js'
+import { collectComponents } from './openapi-components.js'
+import { isMultipart } from './route.js'
+import type { ApiRoute, MultipartBody } from './route.js'
+import { closeObjects } from './validation.js'
+
+/** What the document says about paths that are not in the route table. */
+export interface ExtraOperation {
+  readonly path: string
+  readonly method: 'get' | 'post'
+  readonly operation: Readonly<Record<string, unknown>>
+}
+
+export interface OpenApiOptions {
+  readonly title: string
+  readonly version: string
+  readonly description: string
+  readonly routes: readonly DocumentedRoute[]
+  /** name → what the heading says; tags that routes use and nobody describes are added */
+  readonly tags?: Readonly<Record<string, string>>
+  /** e.g. the WebSocket, which OpenAPI has no form for */
+  readonly extra?: readonly ExtraOperation[]
+}
+
+/** Everything of a route but its handler. */
+type DocumentedRoute = Omit<ApiRoute<never>, 'handle'>
+
+type Json = Readonly<Record<string, unknown>>
+
+export type OpenApiDocument = Json
+
+/** A WebSocket, written as the GET it begins with; the docs page offers to connect to it. */
+export function webSocketOperation(
+  path: string,
+  about: { readonly summary: string; readonly description: string; readonly tag: string },
+): ExtraOperation {
+  const { summary, description, tag } = about
+  const responses = { 101: { description: 'The connection is open' } }
+  return {
+    path,
+    method: 'get',
+    operation: {
+      summary,
+      description,
+      tags: [tag],
+      'x-websocket': true,
+      'x-no-try': true,
+      security: [{ bearer: [] }, { cookie: [] }],
+      parameters: [],
+      responses,
+    },
+  }
+}
+
+/** Derives an OpenAPI 3.1 document from the route table: nothing in it is written twice. */
+export function createOpenApi(options: OpenApiOptions): OpenApiDocument {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const route of options.routes) {
+    const item = (paths[route.path] ??= {})
+    item[route.method] = toOperation(route)
+  }
+  for (const { path, method, operation } of options.extra ?? []) {
+    const item = (paths[path] ??= {})
+    item[method] = operation
+  }
+  const { schemas, value } = collectComponents(paths)
+  return {
+    openapi: '3.1.0',
+    info: { title: options.title, version: options.version, description: options.description },
+    servers: [{ url: '/' }],
+    tags: toTags(options),
+    paths: value,
+    components: {
+      schemas: { Error: ERROR_SCHEMA, ...schemas },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        cookie: { type: 'apiKey', in: 'cookie', name: 'ACCESS_TOKEN' },
+      },
+    },
+  }
+}
+
+const ERROR_SCHEMA = {
+  type: 'object',
+  description: 'The one form of every error',
+  required: ['detail'],
+  properties: {
+    detail: {
+      type: 'object',
+      required: ['message', 'code', 'details'],
+      properties: {
+        message: { type: 'string', description: 'for people' },
+        code: { type: 'string', enum: Object.keys(ERRORS) },
+        details: { type: 'object', description: 'the context, e.g. which fields are wrong' },
+      },
+    },
+  },
+}
+
+function toTags({ routes, extra = [], tags = {} }: OpenApiOptions): Json[] {
+  const used = routes.map(tagOf)
+  for (const { operation } of extra) {
+    const own: unknown = operation['tags']
+    if (Array.isArray(own)) used.push(...own.map(String))
+  }
+  const names = new Set([...Object.keys(tags), ...used])
+  return [...names].map((name) => {
+    const description = tags[name]
+    return description === undefined ? { name } : { name, description }
+  })
+}
+
+/** `/api/ai-insights/snapshot` → `ai-insights` */
+function tagOf({ tag, path }: DocumentedRoute): string {
+  return tag ?? path.split('/').filter((segment) => segment !== 'api')[1] ?? 'other'
+}
+
+function toOperation(route: DocumentedRoute): Json {
+  const { id, summary, role, limit, body } = route
+  return {
+    operationId: id,
+    summary,
+    description: describe(route),
+    tags: [tagOf(route)],
+    'x-role': role,
+    ...(limit === 'none' ? {} : { 'x-rate-limit': limit }),
+    security: role === 'public' ? [] : [{ bearer: [] }, { cookie: [] }],
+    parameters: [...toParameters('path', route.params), ...toParameters('query', route.query)],
+    ...(body === null ? {} : { requestBody: toRequestBody(route, body) }),
+    responses: { ...toSuccess(route), ...toFailures(route) },
+  }
+}
+
+function describe({ description, role, limit }: DocumentedRoute): string {
+  const access = role === 'public' ? 'Needs no token.' : `Needs the role ${role}.`
+  const limited = limit === 'none' ? '' : ` Limited by \`${limit}\`.`
+  return [description, access + limited].filter((text) => text !== undefined).join('\n\n')
+}
+
+function toParameters(place: 'path' | 'query', schema: TObject | null): Json[] {
+  return Object.entries(schema?.properties ?? {}).map(([name, property]) => {
+    const { description, ...rest } = property
+    const isList = property['type'] === 'array'
+    return {
+      name,
+      in: place,
+      required: place === 'path' || !(OptionalKind in property || 'default' in property),
+      ...(description === undefined ? {} : { description }),
+      // repeated or joined with commas: OpenAPI can name one of the two
+      ...(isList ? { style: 'form', explode: true } : {}),
+      schema: rest,
+    }
+  })
+}
+
+function toRequestBody(
+  { bodyBytes, examples }: DocumentedRoute,
+  body: TSchema | MultipartBody,
+): Json {
+  const description = `At most ${bodyBytes} bytes.`
+  if (isMultipart(body)) {
+    const content = { 'multipart/form-data': { schema: toFormSchema(body) } }
+    return { required: true, description, content }
+  }
+  const example = examples?.body === undefined ? {} : { example: examples.body }
+  const content = { 'application/json': { schema: closeObjects(body), ...example } }
+  return { required: !(OptionalKind in body), description, content }
+}
+
+function toFormSchema({ fields, files, fileBytes }: MultipartBody): Json {
+  const file = {
+    type: 'string',
+    contentMediaType: 'application/octet-stream',
+    description: `a file of at most ${fileBytes} bytes`,
+  }
+  return {
+    type: 'object',
+    required: [...(fields.required ?? []), ...files],
+    properties: { ...fields.properties, ...Object.fromEntries(files.map((name) => [name, file])) },
+  }
+}
+
+const SUCCESS: Readonly<Record<number, string>> = {
+  200: 'Done',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'Done; no body',
+  503: 'A dependency is down',
+}
+
+function toSuccess(route: DocumentedRoute): Json {
+  const { status, alsoStatuses = [], reply, produces = 'application/json', examples } = route
+  const example = examples?.reply === undefined ? {} : { example: examples.reply }
+  const entries = [status, ...alsoStatuses].map((code) => {
+    const description = SUCCESS[code] ?? 'Reply'
+    if (code === 204) return [code, { description }]
+    return [code, { description, content: { [produces]: { schema: reply, ...example } } }]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** One reply a status; which codes it may carry is in its description and examples. */
+function toFailures(route: DocumentedRoute): Json {
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of impliedErrors(route)) {
+    const { status } = ERRORS[code]
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  const own = [route.status, ...(route.alsoStatuses ?? [])]
+  const entries = [...byStatus]
+    .filter(([status]) => !own.some((code) => code === status))
+    .sort(([a], [b]) => a - b)
+    .map(([status, codes]) => [status, toFailure(codes)])
+  return Object.fromEntries(entries)
+}
+
+function impliedErrors({ role, limit, body, params, query, errors }: DocumentedRoute) {
+  const codes = new Set<ErrorCode>(errors)
+  if (role !== 'public') codes.add('unauthorized').add('token_expired')
+  if (role !== 'public' && role !== 'viewer') codes.add('forbidden')
+  if (limit !== 'none') codes.add('rate_limited')
+  if (params !== null) codes.add('bad_request')
+  if (params !== null || body !== null || Object.keys(query.properties).length > 0) {
+    codes.add('validation_error')
+  }
+  if (body !== null) {
+    codes.add(isMultipart(body) ? 'file_too_large' : 'body_too_large')
+    codes.add('unsupported_media_type').add('request_timeout').add('overloaded')
+  }
+  return codes.add('internal_error').add('dependency_unavailable')
+}
+
+const RETRY_AFTER = {
+  description: 'seconds until another try may succeed',
+  schema: { type: 'integer', minimum: 1 },
+}
+
+function toFailure(codes: readonly ErrorCode[]): Json {
+  const isRetry = codes.some((code) => ERRORS[code].retry && ERRORS[code].status !== 408)
+  const example = (code: ErrorCode) => ({ value: { detail: { message: code, code, details: {} } } })
+  const examples = Object.fromEntries(codes.map((code) => [code, example(code)]))
+  return {
+    description: codes.map((code) => `\`${code}\``).join(', '),
+    ...(isRetry ? { headers: { 'Retry-After': RETRY_AFTER } } : {}),
+    content: {
+      'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples },
+    },
+  }
+}
