@@ -88,15 +88,19 @@ type BareProblem = Omit<Problem, 'source'>
 
 /** Source names are 1 to 120 characters without control characters, and not blank. */
 export function sourceProblem(source: string): BareProblem | null {
-  if (source === '' || source.trim() === '') {
-    return { reason: 'missing_source', message: 'no source: send a field `source`' }
-  }
   if (source.length > MAX_CHARS.source && Array.from(source).length > MAX_CHARS.source) {
     return invalid(`source is longer than ${MAX_CHARS.source} characters`)
   }
-  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
-  return /[\u0000-\u001f\u007f-\u009f]/.test(source)
-    ? invalid('source holds control characters')
+  let isBlank = true
+  for (let i = 0; i < source.length; i += 1) {
+    const code = source.charCodeAt(i)
+    if (code < 32 || (code >= 127 && code < 160)) {
+      return invalid('source holds control characters')
+    }
+    if (code !== 32) isBlank = false
+  }
+  return isBlank || source.trim() === ''
+    ? { reason: 'missing_source', message: 'no source: send a field `source`' }
     : null
 }
 

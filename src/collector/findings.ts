@@ -86,6 +86,8 @@ export interface Finding {
   readonly value: unknown
 }
 
+/** Of one field; spellings of one name have no end, and each may be asked. */
+const MAX_FINDINGS = 16
 const NOTHING: readonly Finding[] = []
 
 /** All members of one record that may become fields, and which of them did. */
@@ -191,6 +193,7 @@ function insert(found: (Finding[] | undefined)[], finding: Finding): void {
     found[finding.alias.fieldIndex] = [finding]
     return
   }
+  if (list.length >= MAX_FINDINGS) return
   let at = list.length
   for (; at > 0; at -= 1) {
     const before = list[at - 1]

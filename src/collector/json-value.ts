@@ -43,14 +43,35 @@ interface KeyValue {
 const isKeyValue = (item: unknown): item is KeyValue =>
   isRecord(item) && typeof item['key'] === 'string' && Object.hasOwn(item, 'value')
 
-/** Lone surrogates cannot be written as UTF-8; each becomes U+FFFD, in names and values alike. */
-export function toWellFormed(value: unknown, depth = 0): unknown {
-  if (typeof value === 'string') return Buffer.from(value, 'utf8').toString('utf8')
-  if (typeof value !== 'object' || value === null || depth > 64) return value
-  if (Array.isArray(value)) return value.map((item) => toWellFormed(item, depth + 1))
+const MAX_DEPTH = 64
+
+/**
+ * Lone surrogates cannot be written as UTF-8; each becomes U+FFFD, in names and values alike.
+ *
+ * @returns the value itself when it holds none
+ */
+export const toWellFormed = (value: unknown): unknown =>
+  isWellFormed(value, 0) ? value : mend(value, 0)
+
+/** With the `u` flag a pair is one letter and only a lone half is a surrogate. */
+const LONE = /\p{Surrogate}/u
+
+function isWellFormed(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return !LONE.test(value)
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return true
+  if (Array.isArray(value)) return value.every((item) => isWellFormed(item, depth + 1))
+  return Object.entries(value).every(
+    ([key, item]) => !LONE.test(key) && isWellFormed(item, depth + 1),
+  )
+}
+
+function mend(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return mendText(value)
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value
+  if (Array.isArray(value)) return value.map((item) => mend(item, depth + 1))
   const copy = Object.create(null) as JsonRecord
-  for (const [key, item] of Object.entries(value)) {
-    copy[Buffer.from(key, 'utf8').toString('utf8')] = toWellFormed(item, depth + 1)
-  }
+  for (const [key, item] of Object.entries(value)) copy[mendText(key)] = mend(item, depth + 1)
   return copy
 }
+
+const mendText = (text: string): string => Buffer.from(text, 'utf8').toString('utf8')

@@ -31,7 +31,10 @@ export function findTime(findings: Findings, nowMs: number): TimeFinding {
 function isNoTime({ alias, value }: Finding): boolean {
   if (alias.unit === 'ns' && Number(value) === 0) return true
   const guessed = alias.unit === 'auto' && alias.name !== 'timestamp'
-  return guessed && typeof value === 'number' && Math.abs(value) < LEAST_EPOCH
+  if (!guessed) return false
+  // Eight digits may be a day: 20261121.
+  const isBare = typeof value === 'string' && /^-?\d{1,7}(?:\.\d{1,12})?$/.test(value)
+  return isBare || (typeof value === 'number' && Math.abs(value) < LEAST_EPOCH)
 }
 
 function readTime({ alias, value }: Finding, nowMs: number, day: unknown): number | null {

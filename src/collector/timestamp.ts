@@ -51,7 +51,8 @@ function digitsToMs(text: string, unit: TimeUnit): number | null {
   const match = /^-?0*(\d{1,30})(\.\d{1,12})?$/.exec(text)
   const digits = match?.[1]
   if (digits === undefined) return null
-  const compact = unit === 'auto' && text.length === 14 ? parseCompact(text) : null
+  const isCompact = unit === 'auto' && (text.length === 14 || text.length === 8)
+  const compact = isCompact ? parseCompact(text) : null
   if (compact !== null) return compact
   const chosen = unit === 'auto' ? unitBySize(Number(digits)) : unit
   const cut = digits === text ? SUB_MS_DIGITS[chosen] : 0
@@ -61,11 +62,12 @@ function digitsToMs(text: string, unit: TimeUnit): number | null {
 /** Digits to cut off instead of dividing: 19 of them are more than a double holds. */
 const SUB_MS_DIGITS = { s: 0, ms: 0, us: 3, ns: 6 } as const
 
-/** `20261121092819`; as an epoch number it would lie centuries ahead. */
+/** `20261121` or `20261121092819`; as epoch numbers they lie in 1970 and centuries ahead. */
 function parseCompact(digits: string): number | null {
   const part = (from: number, to: number) => Number(digits.slice(from, to))
-  const time = (part(8, 10) * 60 + part(10, 12)) * 60 + part(12, 14)
+  if (!/^(?:19|20)/.test(digits)) return null
   if (part(8, 10) > 23 || part(10, 12) > 59 || part(12, 14) > 59) return null
+  const time = (part(8, 10) * 60 + part(10, 12)) * 60 + part(12, 14)
   return toUtcMs(part(0, 4), part(4, 6), part(6, 8), time * 1000)
 }
 

@@ -372,6 +372,15 @@ void test('numbers that are no times and words that are no levels stay tags', as
   t.same(tags, { time: 12.5, status: 'shipped', when: 'later', t: 1 })
 })
 
+void test('thousands of spellings of one name cost no more than a few', async (t) => {
+  const spellings = Array.from(
+    { length: 30_000 },
+    (_, i) => `level${'_-. @'[i % 5]}${'_'.repeat(i % 200)}${'-'.repeat(i / 200)}`,
+  )
+  const record = Object.fromEntries(spellings.map((name) => [name, 999]))
+  t.match(read({ source: 'a', message: 'm', ...record }).event, { severity: 'INFO' })
+})
+
 void test('traceparent gives both ids, zeroes give none', async (t) => {
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
   t.match(read({ source: 'a', message: 'm', traceparent }).event, {

@@ -73,6 +73,8 @@ void test('an epoch number is seconds, milli-, micro- or nanoseconds by its size
   reads(-1, -1000)
   reads('-1', -1000)
   reads('20261121092819', AT)
+  reads('20261121', Date.UTC(2026, 10, 21))
+  reads('20261399', 20_261_399_000)
 })
 
 void test('a unit that the field fixes wins over the size', async (t) => {
