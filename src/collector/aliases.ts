@@ -36,6 +36,7 @@ const NAMES = {
   environment: 'environment env deploymentenvironment deploymentenvironmentname serviceenvironment',
   summary: 'summary fullmessage',
   dedupKey: 'dedupkey',
+  template: 'logrecordtemplate',
   httpStatus: 'status statuscode httpstatus httpstatuscode httpresponsestatuscode responsestatus',
 } as const satisfies Record<string, string>
 

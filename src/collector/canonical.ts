@@ -22,12 +22,25 @@ import { isRecord, type JsonRecord } from './json-value.js'
 import { areSmallTags, TagCollector } from './tags.js'
 import { isAcceptedTime, parseTimestamp } from './timestamp.js'
 
-const NAMES: ReadonlySet<string> = new Set(
-  (
-    'timestamp source type severity message host environment trace_id span_id summary ' +
-    'dedup_key tags template schema_version'
-  ).split(' '),
-)
+export const CANONICAL_NAMES = [
+  'timestamp',
+  'source',
+  'type',
+  'severity',
+  'message',
+  'host',
+  'environment',
+  'trace_id',
+  'span_id',
+  'summary',
+  'dedup_key',
+  'tags',
+  'schema_version',
+] as const
+
+export type CanonicalName = (typeof CANONICAL_NAMES)[number]
+
+const NAMES: ReadonlySet<string> = new Set(CANONICAL_NAMES)
 
 /** True when every member has a canonical name, so that no other name needs to be looked for. */
 export function isCanonical(record: JsonRecord): boolean {
@@ -71,7 +84,7 @@ export function decodeCanonical(record: JsonRecord, context: DecodeContext): Dec
     summary: texts.summary,
     tags: withSeverityText(tags, record['severity']),
     dedupKey: texts.dedupKey,
-    template: texts.template,
+    template: '',
   }
 }
 
@@ -95,7 +108,7 @@ export const badType = (): Omit<Problem, 'source'> =>
 
 type Texts = Pick<
   CanonicalEvent,
-  'host' | 'environment' | 'traceId' | 'spanId' | 'summary' | 'dedupKey' | 'template'
+  'host' | 'environment' | 'traceId' | 'spanId' | 'summary' | 'dedupKey'
 >
 
 /** Each name on its own line: one shape of record, one inline cache a name. */
@@ -106,19 +119,17 @@ function textsOf(record: JsonRecord, source: string): Texts | Problem {
   const spanId = textOf(record['span_id'], MAX_CHARS.span_id)
   const summary = textOf(record['summary'], MAX_CHARS.summary)
   const dedupKey = textOf(record['dedup_key'], MAX_CHARS.dedup_key)
-  const template = textOf(record['template'], MAX_CHARS.template)
   if (
     host === null ||
     environment === null ||
     traceId === null ||
     spanId === null ||
     summary === null ||
-    dedupKey === null ||
-    template === null
+    dedupKey === null
   ) {
     return { ...textProblem(record), source }
   }
-  return { host, environment, traceId, spanId, summary, dedupKey, template }
+  return { host, environment, traceId, spanId, summary, dedupKey }
 }
 
 function textOf(value: unknown, maxChars: number): string | null {
@@ -126,15 +137,7 @@ function textOf(value: unknown, maxChars: number): string | null {
   return typeof value === 'string' && value.length <= maxChars ? value : null
 }
 
-const LIMITED = [
-  'host',
-  'environment',
-  'trace_id',
-  'span_id',
-  'summary',
-  'dedup_key',
-  'template',
-] as const
+const LIMITED = ['host', 'environment', 'trace_id', 'span_id', 'summary', 'dedup_key'] as const
 
 /** Says which text field of a record is not a text or too long. */
 export function textProblem(record: JsonRecord): Omit<Problem, 'source'> {

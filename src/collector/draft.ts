@@ -42,6 +42,7 @@ export interface Draft {
   spanId: string
   summary: string
   dedupKey: string
+  template: string
   tags: Record<string, unknown> | null
 }
 
@@ -57,6 +58,7 @@ export const emptyDraft = (): Draft => ({
   spanId: '',
   summary: '',
   dedupKey: '',
+  template: '',
   tags: null,
 })
 
@@ -80,7 +82,7 @@ export function finishDraft(draft: Draft, context: DecodeContext): Decoded {
     summary: draft.summary,
     tags: draft.tags,
     dedupKey: draft.dedupKey,
-    template: '',
+    template: draft.template,
   }
 }
 

@@ -1,10 +1,13 @@
 import { isAscii } from 'node:buffer'
 import { AppError } from '../model/errors.js'
 import type { DecodeContext, EventSink } from '../model/event.js'
+import { isCanonical } from './canonical.js'
 import { isRecord, toWellFormed } from './json-value.js'
+import { hasControls, LineShape } from './line-shape.js'
 import { RecordDecoder } from './record.js'
 
 const NEWLINE = 10
+const CARRIAGE_RETURN = 13
 const BRACKET = 0x5b
 
 /**
@@ -63,18 +66,18 @@ function decodeArray(text: string, decoder: RecordDecoder, mend: Mend): void {
 const PIECE_BYTES = 65_536
 
 function decodeLines(bytes: Buffer, start: number, decoder: RecordDecoder, mend: Mend): void {
-  let line = 0
+  const shape = new LineShape()
+  const tools: LineTools = { decoder, mend, shape: null, whole: bytes.subarray(start), line: 0 }
   for (let from = start; from < bytes.length;) {
     const newline = bytes.indexOf(NEWLINE, Math.min(from + PIECE_BYTES, bytes.length))
     const end = newline === -1 ? bytes.length : newline + 1
     const piece = bytes.subarray(from, end)
     const text = piece.toString(isAscii(piece) ? 'latin1' : 'utf8')
+    tools.shape = hasControls(piece) || text.includes('\\') ? null : shape
     for (let at = 0; at < text.length;) {
       const stop = lineEnd(text, at)
-      line += 1
-      // An object on several lines can only be the whole body.
-      const first = decoder.received === 0 ? bytes.subarray(start) : null
-      if (!decodeLine(text.slice(at, stop), line, { decoder, mend, whole: first })) return
+      tools.line += 1
+      if (!decodeLine(text, at, stop, tools)) return
       at = stop + 1
     }
     from = end
@@ -89,25 +92,41 @@ function lineEnd(text: string, from: number): number {
 interface LineTools {
   readonly decoder: RecordDecoder
   readonly mend: Mend
-  /** everything from here, while no record has been seen */
-  readonly whole: Buffer | null
+  /** null where lines may hold what only a parser understands */
+  shape: LineShape | null
+  readonly whole: Buffer
+  line: number
 }
 
 /** @returns false when the line began an object that took the whole body */
-function decodeLine(text: string, line: number, { decoder, mend, whole }: LineTools): boolean {
-  const record = parseJson(text)
+function decodeLine(text: string, at: number, stop: number, tools: LineTools): boolean {
+  const { decoder, shape, line } = tools
+  const end = text.charCodeAt(stop - 1) === CARRIAGE_RETURN ? stop - 1 : stop
+  const known = shape === null ? null : shape.read(text, at, end)
+  if (known !== null) {
+    decoder.decodeCanonical(line, known, () => text.slice(at, stop))
+    return true
+  }
+  const raw = text.slice(at, stop)
+  const record = parseJson(raw)
   if (record !== undefined) {
-    decoder.decode(line, mend(record), () => text)
+    if (isRecord(record) && isCanonical(record)) shape?.learn(text.slice(at, end), record)
+    decoder.decode(line, tools.mend(record), () => raw)
     return true
   }
-  if (text.trim() === '') return true
-  const object = whole === null ? undefined : parseJson(whole.toString('utf8'))
-  if (!isRecord(object)) {
-    decoder.put(line, BROKEN_LINE, () => text)
-    return true
+  if (raw.trim() === '') return true
+  return decodeBroken(raw, tools)
+}
+
+/** An object on several lines can only be the whole body. */
+function decodeBroken(raw: string, { decoder, mend, whole, line }: LineTools): boolean {
+  const object = decoder.received === 0 ? parseJson(whole.toString('utf8')) : undefined
+  if (isRecord(object)) {
+    decoder.decode(line, mend(object), () => rawText(object))
+    return false
   }
-  decoder.decode(line, mend(object), () => rawText(object))
-  return false
+  decoder.put(line, BROKEN_LINE, () => raw)
+  return true
 }
 
 export const BROKEN_LINE = {

@@ -135,7 +135,7 @@ export function severityOfHttpStatus(value: unknown): Severity | null {
 /** The first text of 1 to `maxChars` characters; a longer one stays a tag. */
 export function findText(
   findings: Findings,
-  field: 'host' | 'environment' | 'summary' | 'dedupKey',
+  field: 'host' | 'environment' | 'summary' | 'dedupKey' | 'template',
 ): string {
   const maxChars = MAX_CHARS[field === 'dedupKey' ? 'dedup_key' : field]
   const fits = ({ value }: Finding) =>

@@ -68,6 +68,12 @@ export class RecordDecoder {
     this.put(line, isRecord(record) ? this.#decodeRecord(record) : NO_OBJECT, rawOf)
   }
 
+  /** @param record has canonical names only */
+  decodeCanonical(line: number, record: JsonRecord, rawOf: () => string): void {
+    if (this.#context.source !== null) this.decode(line, record, rawOf)
+    else this.put(line, decodeCanonical(record, this.#context), rawOf)
+  }
+
   /**
    * Counts and passes on what became of one record.
    *
@@ -134,6 +140,7 @@ export class RecordDecoder {
       spanId: findId(findings, 'spanId'),
       summary: findText(findings, 'summary'),
       dedupKey: findText(findings, 'dedupKey'),
+      template: findText(findings, 'template'),
     }
     draft.tags = withSeverityText(leftTags(findings, found?.finding ?? null), level.text)
     return found === null || depth >= MAX_WRAPPED
@@ -195,6 +202,7 @@ export function mergeDrafts(outer: Draft, inner: Draft): Draft {
     spanId: outer.spanId === '' ? inner.spanId : outer.spanId,
     summary: outer.summary === '' ? inner.summary : outer.summary,
     dedupKey: outer.dedupKey,
+    template: inner.template,
     tags: tags.finish(),
   }
 }

@@ -1,4 +1,17 @@
-import { anything, array, assert, json, oneof, property, string, uint8Array } from 'fast-check'
+import {
+  anything,
+  array,
+  assert,
+  constantFrom,
+  dictionary,
+  integer,
+  json,
+  oneof,
+  property,
+  record as recordOf,
+  string,
+  uint8Array,
+} from 'fast-check'
 import { test } from 'tap'
 import { decodeIngest } from '../../../src/collector/ndjson.js'
 import { AppError } from '../../../src/model/errors.js'
@@ -34,7 +47,6 @@ void test('a canonical event comes through field by field', async (t) => {
       summary: 'sum',
       dedup_key: 'sha256:00',
       tags: { a: 1 },
-      template: 'kept <*>',
       schema_version: '1.0',
     }),
   )
@@ -52,7 +64,7 @@ void test('a canonical event comes through field by field', async (t) => {
       summary: 'sum',
       dedupKey: 'sha256:00',
       tags: { a: 1 },
-      template: 'kept <*>',
+      template: '',
     },
   ])
 })
@@ -293,4 +305,68 @@ void test('each record of a body arrives once and in order', async (t) => {
     }),
   )
   t.pass('held')
+})
+
+void test('lines of one shape and lines by themselves give the same', async (t) => {
+  const text = oneof(
+    string(),
+    constantFrom('', 'INFO', '{', '}', '"', ',', 'a\tb', 'ü', '2026-11-21T09:28:19Z'),
+  )
+  const canonical = recordOf(
+    {
+      timestamp: oneof(constantFrom('2026-11-21T09:28:19Z', '', 0), integer()),
+      source: text,
+      severity: oneof(text, integer({ min: 0, max: 70 })),
+      message: text,
+      tags: dictionary(text, oneof(text, integer(), dictionary(text, text)), { maxKeys: 3 }),
+      host: oneof(text, constantFrom(null, true)),
+    },
+    { requiredKeys: ['source', 'severity', 'message'] },
+  )
+  const spaced = constantFrom(0, 1)
+  const line = property(
+    array(canonical),
+    spaced,
+    constantFrom('\n', '\r\n'),
+    (records, spaces, end) => {
+      const lines = records.map((r) => JSON.stringify(r, null, spaces).replace(/\n */g, ''))
+      const together = decode(lines.join(end))
+      const single = lines.map((each) => decode(each))
+      const same = (list: readonly unknown[]) => JSON.stringify(list)
+      return (
+        same(together.events) === same(single.flatMap(({ events }) => events)) &&
+        same(together.rejects.map(({ reason }) => reason)) ===
+          same(single.flatMap(({ rejects }) => rejects.map(({ reason }) => reason)))
+      )
+    },
+  )
+  assert(line, { numRuns: 2000 })
+  t.pass('held')
+})
+
+void test('a line that only resembles the one before it is still checked as JSON', async (t) => {
+  const good = '{"source":"a","message":"b","timestamp":1795253350042,"tags":{"k":"v"}}'
+  const reasonOf = (line: string) => decode(`${good}\n${good}\n${line}\n${good}`).rejects[0]?.reason
+  t.equal(reasonOf('{"source":"a","message":"b","timestamp":01,"tags":{"k":"v"}}'), 'invalid_json')
+  t.equal(reasonOf('{"source":"a","message":"b","timestamp":,"tags":{"k":"v"}}'), 'invalid_json')
+  t.equal(reasonOf('{"source":"a","message":"b","timestamp":1,"tags":{"k":"v"}}}'), 'invalid_json')
+  t.equal(reasonOf('{"source":"a","message":"b","timestamp":1,"tags":{"k":"v"}'), 'invalid_json')
+  t.equal(reasonOf('{"source":"a","message":"b","timestamp":1,"tags":{"k":v}}'), 'invalid_json')
+  t.equal(
+    reasonOf('{"source":"a","message":"b\tc","timestamp":1,"tags":{"k":"v"}}'),
+    'invalid_json',
+  )
+  t.equal(reasonOf('{"source":"a","message":"b'), 'invalid_json')
+  const odd = decode(
+    `${good}\n{"source":"a","message":"b","timestamp":1795253350043,"tags":{"k":"}"}}\n${good}`,
+  )
+  t.same(
+    odd.events.map((event) => event.tags),
+    [{ k: 'v' }, { k: '}' }, { k: 'v' }],
+  )
+  const twice = '{"source":"a","message":"b","message":"c"}'
+  t.same(
+    decode(`${twice}\n${twice}`).events.map((event) => event.message),
+    ['c', 'c'],
+  )
 })
