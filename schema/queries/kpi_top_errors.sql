@@ -1,6 +1,6 @@
--- The templates with the most ERROR and CRITICAL occurrences in the hours that touch a window. An hour of a
--- template counts when some of it lies within. What arrived in earlier months can not lie in the window:
--- nothing is accepted that is more than a day ahead.
+-- The templates with the most ERROR and CRITICAL occurrences in the hours that a window touches.
+-- An hour of a template counts when some of it lies within. What arrived in earlier months can not lie in
+-- the window: nothing is accepted that is more than a day ahead.
 -- params: from UInt32, to UInt32, merged Array(UInt64), into Array(UInt64), limit UInt32
 -- rows:   template String (16 hex digits), errors
 SELECT

@@ -1,5 +1,6 @@
--- The greatest second with occurrences up to a moment, found from days through hours and minutes: no level
--- reads more than the days that exist, one day, one hour and one minute.
+-- The greatest second with occurrences up to a moment.
+-- It is found from days through hours and minutes, so that no more is read than the days that exist and then
+-- a day, an hour and a minute or two.
 -- params: upto UInt32 (seconds since 1970), sources Array(String) (empty = any)
 -- rows:   found UInt64 (0 = none), latest UInt32 (seconds since 1970)
 WITH

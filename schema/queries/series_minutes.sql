@@ -1,4 +1,5 @@
--- Newest minutes. A page of them lies within as many of the newest hours that hold anything: only these
+-- The newest minutes.
+-- A page of them lies within as many of the newest hours that hold anything: only these
 -- are read, however sparse the source is.
 -- params: from UInt32, until UInt32, sources Array(String), limit UInt32, offset UInt32
 -- rows:   bucket UInt32, debug, info, warning, error, critical, p1, p2, p3, p4

@@ -1,4 +1,5 @@
--- Newest buckets of five seconds. A page of buckets lies within as many of the newest minutes that hold
+-- The newest buckets of five seconds.
+-- A page of buckets lies within as many of the newest minutes that hold
 -- anything, and those within as many hours: only these are read, however sparse the source is.
 -- params: from UInt32, until UInt32, sources Array(String), limit UInt32, offset UInt32
 -- rows:   bucket UInt32, debug, info, warning, error, critical, p1, p2, p3, p4

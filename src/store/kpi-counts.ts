@@ -1,46 +1,7 @@
+import type { KpiCounts, SourceDay } from '../model/kpi.js'
 import type { Store } from './client.js'
 import { statement } from './statement.js'
 import { mergedIds, type TemplateDirectory } from './template-stats.js'
-
-/** Everything the KPI snapshot counts in the store. Windows end with the running second. */
-export interface KpiCounts {
-  readonly stored: {
-    readonly events: number
-    readonly occurrences: number
-    /** ERROR and CRITICAL */
-    readonly errors: number
-    /** events below P1, and those of them whose priority has a confidence under a half */
-    readonly routine: number
-    readonly unsure: number
-    /** occurrences below P1 */
-    readonly routineOccurrences: number
-  }
-  readonly deadLetters: { readonly total: number; readonly lastDay: number }
-  readonly lastMinute: { readonly events: number; readonly errors: number }
-  readonly last5Minutes: number
-  readonly hour: Period
-  readonly day: Period & { readonly criticals: number; readonly p1: number }
-  /** seven calendar minutes, the running one last */
-  readonly sparkline: readonly number[]
-  /** the last 24 h of the sources that were asked for; those without events are left out */
-  readonly sources: ReadonlyMap<string, SourceDay>
-  /** templates with ERROR and CRITICAL in the hours of the last 24 h, most first */
-  readonly topErrors: readonly { readonly templateId: string; readonly count: number }[]
-}
-
-/** A span and the equal span before it. */
-export interface Period {
-  readonly events: number
-  readonly eventsBefore: number
-  readonly errors: number
-  readonly errorsBefore: number
-}
-
-export interface SourceDay {
-  readonly occurrences: number
-  readonly errors: number
-  readonly p1: number
-}
 
 type SeriesRow = {
   readonly minute: number
@@ -82,8 +43,8 @@ const topErrorsSql = statement<
   {
     readonly from: number
     readonly to: number
-    readonly merged: readonly string[]
-    readonly into: readonly string[]
+    readonly merged: readonly bigint[]
+    readonly into: readonly bigint[]
     readonly limit: number
   },
   { readonly template: string; readonly errors: number }

@@ -52,16 +52,16 @@ interface TotalsRow extends CounterRow {
 
 const topSql = statement<
   {
-    readonly merged: readonly string[]
-    readonly into: readonly string[]
+    readonly merged: readonly bigint[]
+    readonly into: readonly bigint[]
     readonly limit: number
   },
   TotalsRow
 >('template_top')
-const oneSql = statement<{ readonly id: string; readonly ids: readonly string[] }, TotalsRow>(
+const oneSql = statement<{ readonly id: bigint; readonly ids: readonly bigint[] }, TotalsRow>(
   'template_one',
 )
-const hoursSql = statement<{ readonly ids: readonly string[]; readonly limit: number }, BucketRow>(
+const hoursSql = statement<{ readonly ids: readonly bigint[]; readonly limit: number }, BucketRow>(
   'template_hours',
 )
 
@@ -93,7 +93,7 @@ export function createTemplateStats(store: Store, directory: TemplateDirectory):
     async one(id, signal) {
       const template = directory.describe(id)
       if (template === null) return null
-      const params = { id: toDecimal(template.id), ids: aliases(template.id, directory) }
+      const params = { id: toNumber(template.id), ids: aliases(template.id, directory) }
       const [row] = await store.query(oneSql, params, options(signal))
       return row === undefined ? null : toView(row, template)
     },
@@ -107,25 +107,26 @@ export function createTemplateStats(store: Store, directory: TemplateDirectory):
 
 /** Merged ids and their targets as two lists for SQL's `transform`. */
 export function mergedIds(directory: Pick<TemplateDirectory, 'redirects'>): {
-  readonly merged: readonly string[]
-  readonly into: readonly string[]
+  readonly merged: readonly bigint[]
+  readonly into: readonly bigint[]
 } {
   const redirects = directory.redirects()
   return {
-    merged: redirects.map(({ from }) => toDecimal(from)),
-    into: redirects.map(({ into }) => toDecimal(into)),
+    merged: redirects.map(({ from }) => toNumber(from)),
+    into: redirects.map(({ into }) => toNumber(into)),
   }
 }
 
-const aliases = (id: string, directory: TemplateDirectory): readonly string[] => [
-  toDecimal(id),
+const aliases = (id: string, directory: TemplateDirectory): readonly bigint[] => [
+  toNumber(id),
   ...directory
     .redirects()
     .filter(({ into }) => into === id)
-    .map(({ from }) => toDecimal(from)),
+    .map(({ from }) => toNumber(from)),
 ]
 
-const toDecimal = (hex: string): string => BigInt(`0x${hex}`).toString()
+/** Text would be quoted in an array. */
+const toNumber = (hex: string): bigint => BigInt(`0x${hex}`)
 
 function toView(row: TotalsRow, template: DescribedTemplate | null): TemplateView | null {
   if (template === null) return null

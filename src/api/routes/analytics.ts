@@ -1,0 +1,158 @@
+import { Type } from '@sinclair/typebox'
+
+import type { Severity } from '../../model/event.js'
+import type { Window } from '../../model/window.js'
+import { routeFor } from '../route.js'
+import { SeveritySchema, Timestamp } from '../schemas/event.js'
+import { Count, Percent, SourceFilter, WindowSchema } from '../schemas/series.js'
+
+/** What the analytics router asks of the store. */
+export interface AnalyticsServices {
+  readonly analytics: {
+    severities(
+      window: Window,
+      sources: readonly string[],
+      signal?: AbortSignal,
+    ): Promise<readonly { readonly severity: Severity; readonly count: number }[]>
+    topSources(
+      window: Window,
+      limit: number,
+      signal?: AbortSignal,
+    ): Promise<
+      readonly {
+        readonly source: string
+        readonly count: number
+        readonly errors: number
+        readonly lastEventAtMs: number
+      }[]
+    >
+    deadVsStored(
+      window: Window,
+      signal?: AbortSignal,
+    ): Promise<readonly { readonly t: string; readonly stored: number; readonly dlq: number }[]>
+  }
+}
+
+const route = routeFor<AnalyticsServices>()
+
+const WindowQuery = Type.Union(WindowSchema.anyOf, { default: '24h' })
+const WINDOW_TEXT =
+  'The window ends now and begins at a whole second (`5s`), minute (up to `24h`) or hour. '
+
+/** Two decimals; `empty` when there is nothing to take a part of. */
+const percent = (part: number, whole: number, empty = 0): number =>
+  whole === 0 ? empty : Math.round((part / whole) * 10_000) / 100
+
+export const analyticsRoutes = [
+  route({
+    id: 'severityBreakdown',
+    method: 'get',
+    path: '/api/analytics/severity-breakdown',
+    summary: 'Occurrences by severity in a window',
+    description: WINDOW_TEXT.trim(),
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({ window: WindowQuery, source: SourceFilter }),
+    body: null,
+    reply: Type.Object({
+      window: WindowSchema,
+      total: Count,
+      items: Type.Array(Type.Object({ severity: SeveritySchema, count: Count, pct: Percent }), {
+        description: 'all five severities, the mildest first',
+      }),
+    }),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async ({ query, signal }, { analytics }) => {
+      const { window, source = [] } = query
+      const counts = await analytics.severities(window, source, signal)
+      const total = counts.reduce((sum, { count }) => sum + count, 0)
+      const items = counts.map(({ severity, count }) => ({
+        severity,
+        count,
+        pct: percent(count, total),
+      }))
+      return { window, total, items }
+    },
+  }),
+  route({
+    id: 'topSources',
+    method: 'get',
+    path: '/api/analytics/top-sources',
+    summary: 'Sources with the most occurrences in a window',
+    description: `${WINDOW_TEXT}\`error_count\` counts ERROR and CRITICAL.`,
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      window: WindowQuery,
+      limit: Type.Integer({ minimum: 1, maximum: 50, default: 10 }),
+    }),
+    body: null,
+    reply: Type.Object({
+      window: WindowSchema,
+      items: Type.Array(
+        Type.Object({
+          source: Type.String(),
+          count: Count,
+          error_count: Count,
+          error_rate_pct: Percent,
+          last_event_at: Timestamp,
+        }),
+      ),
+    }),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async ({ query, signal }, { analytics }) => {
+      const top = await analytics.topSources(query.window, query.limit, signal)
+      const items = top.map(({ source, count, errors, lastEventAtMs }) => ({
+        source,
+        count,
+        error_count: errors,
+        error_rate_pct: percent(errors, count),
+        last_event_at: new Date(lastEventAtMs).toISOString(),
+      }))
+      return { window: query.window, items }
+    },
+  }),
+  route({
+    id: 'deadVsStored',
+    method: 'get',
+    path: '/api/analytics/dlq-vs-stored',
+    summary: 'Stored occurrences and dead letters in a window',
+    description:
+      `${WINDOW_TEXT}\`stored\` counts occurrences by event time, \`dlq\` dead letters by arrival, ` +
+      '`received` both. Buckets have the step of the time series of the window; those with neither are ' +
+      'left out. `success_rate_pct` is 100 when nothing was received.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({ window: WindowQuery }),
+    body: null,
+    reply: Type.Object({
+      window: WindowSchema,
+      received: Count,
+      stored: Count,
+      dlq: Count,
+      success_rate_pct: Percent,
+      buckets: Type.Array(Type.Object({ t: Timestamp, stored: Count, dlq: Count })),
+    }),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async ({ query, signal }, { analytics }) => {
+      const buckets = await analytics.deadVsStored(query.window, signal)
+      const stored = buckets.reduce((sum, bucket) => sum + bucket.stored, 0)
+      const dlq = buckets.reduce((sum, bucket) => sum + bucket.dlq, 0)
+      const received = stored + dlq
+      return {
+        window: query.window,
+        received,
+        stored,
+        dlq,
+        success_rate_pct: percent(stored, received, 100),
+        buckets: [...buckets],
+      }
+    },
+  }),
+]

@@ -1,0 +1,133 @@
+import { Type } from '@sinclair/typebox'
+
+import {
+  createWebSocketHub,
+  type Authentication,
+  type UpgradeHead,
+  type WebSocketHub,
+} from '../../edge/websocket.js'
+import { AppError } from '../../model/errors.js'
+import type { KpiSnapshot } from '../../model/kpi.js'
+import { ACCESS_COOKIE, accessTokenOf } from '../auth/credentials.js'
+import { routeFor } from '../route.js'
+import { KpiSnapshotSchema } from '../schemas/kpi.js'
+
+/** What the KPI router asks for. */
+export interface KpiServices {
+  readonly kpis: {
+    /** the snapshot as JSON, at most 30 s old */
+    get(): Promise<string>
+  }
+}
+
+const route = routeFor<KpiServices>()
+
+export const kpiRoutes = [
+  route({
+    id: 'kpis',
+    method: 'get',
+    path: '/api/kpis',
+    summary: 'The KPI snapshot',
+    description:
+      'Cached for 30 seconds; a correction or a deletion shows at once. The totals cover everything that ' +
+      'is stored, the spans of time end now and are exact to the second.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: KpiSnapshotSchema,
+    status: 200,
+    errors: ['dependency_unavailable'],
+    // the cache holds what was made from a KpiSnapshot
+    handle: async (_, { kpis }) => JSON.parse(await kpis.get()) as KpiSnapshot,
+  }),
+]
+
+interface KpiUser {
+  readonly userId: string
+}
+
+/** What `/ws/kpis` asks for. */
+export interface KpiSocketParts {
+  /** @throws AppError when the token is not a valid access token of an active user */
+  readonly authenticate: (token: string) => KpiUser & { readonly expiresAtMs: number }
+  /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
+  readonly consume: (address: string) => Promise<void>
+  /** whether a page of this origin may connect with the cookie */
+  readonly allowOrigin: (origin: string, host: string) => boolean
+  /** Sends the first snapshot. */
+  readonly greet: (client: { send(text: string): boolean }) => Promise<void>
+  readonly maxOpenPerAddress: number
+}
+
+const POLICY_VIOLATION = 1008
+
+/** The sockets of `/ws/kpis`; `closeUser` ends those of a user who may no longer see it. */
+export function createKpiSockets(parts: KpiSocketParts): WebSocketHub<KpiUser> {
+  return createWebSocketHub<KpiUser>({
+    path: '/ws/kpis',
+    authenticate: (head) => authenticate(head, parts),
+    userId: (user) => user.userId,
+    limits: { connectionsPerIp: parts.maxOpenPerAddress },
+    async onOpen(connection) {
+      const refusal = await parts.consume(connection.ip).then(
+        () => null,
+        (error: unknown) => refusalOf(error),
+      )
+      if (refusal !== null) {
+        connection.close(POLICY_VIOLATION, refusal)
+        return
+      }
+      await parts.greet(connection)
+    },
+  })
+}
+
+function authenticate(head: UpgradeHead, parts: KpiSocketParts): Authentication<KpiUser> {
+  try {
+    const { token, via } = tokenOf(head)
+    const origin = head.headers.first('origin')
+    const host = head.headers.first('host') ?? ''
+    // any page can open a socket, and the browser adds the cookie by itself
+    if (via === 'cookie' && origin !== undefined && !parts.allowOrigin(origin, host))
+      return { kind: 'refused', reason: 'origin not allowed' }
+    const { userId, expiresAtMs } = parts.authenticate(token)
+    return { kind: 'accepted', user: { userId }, expiresAtMs }
+  } catch (error) {
+    // guessing counts too; the connection is closed whatever the limit says
+    void parts.consume(head.ip).catch(() => undefined)
+    return { kind: 'refused', reason: refusalOf(error) }
+  }
+}
+
+/** @throws the error when it is not for the client */
+function refusalOf(error: unknown): string {
+  if (error instanceof AppError) return error.message
+  throw error
+}
+
+interface SocketToken {
+  readonly token: string
+  readonly via: 'bearer' | 'protocol' | 'cookie' | 'query'
+}
+
+const PROTOCOL_PREFIX = 'jwt.'
+
+/**
+ * The first place that holds a token counts: Authorization, Sec-WebSocket-Protocol, cookie, query.
+ *
+ * @throws AppError unauthorized without any, or on a malformed bearer header
+ */
+function tokenOf({ headers, protocols, cookies, query }: UpgradeHead): SocketToken {
+  const authorization = headers.first('authorization') ?? ''
+  const cookie = cookies.get(ACCESS_COOKIE) ?? ''
+  const protocol = protocols.find((offer) => offer.startsWith(PROTOCOL_PREFIX))
+  if (/^bearer(?:\s|$)/i.test(authorization)) return accessTokenOf({ authorization, cookie: '' })
+  if (protocol !== undefined)
+    return { token: protocol.slice(PROTOCOL_PREFIX.length), via: 'protocol' }
+  if (cookie !== '') return { token: cookie, via: 'cookie' }
+  const token = query.get('token') ?? ''
+  if (token !== '') return { token, via: 'query' }
+  throw new AppError('unauthorized', 'an access token is required')
+}

@@ -1,0 +1,251 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+import { AppError } from '../../model/errors.js'
+import type { Priority, Severity } from '../../model/event.js'
+import type { Granularity, Window } from '../../model/window.js'
+import { toEventItem, type EventContext, type EventRecord } from '../event-views.js'
+import { routeFor } from '../route.js'
+import { EventItem, PrioritySchema } from '../schemas/event.js'
+import {
+  Count,
+  GranularitySchema,
+  SourceFilter,
+  TEMPLATE_FIELDS,
+  TemplateSchema,
+  TimeBucket,
+  WindowSchema,
+} from '../schemas/series.js'
+
+type Bucket = Readonly<Static<typeof TimeBucket>>
+
+interface TemplateView {
+  readonly id: string
+  readonly text: string
+  readonly firstSeenMs: number
+  readonly lastSeenMs: number
+  readonly occurrences: number
+  readonly severity: Severity
+  readonly priority: Priority
+  readonly confidence: number
+  readonly modelVersion: string
+}
+
+interface SeriesQuery {
+  readonly window: Window
+  readonly granularity: Granularity | 'auto'
+  readonly sources: readonly string[]
+  readonly limit: number
+  readonly offset: number
+}
+
+/** The most frequent texts in one place of a template. */
+interface VariableValues {
+  /** 0-based, from the left */
+  readonly index: number
+  readonly values: readonly { readonly value: string; readonly count: number }[]
+}
+
+/** What the counts of the logs router ask for. */
+export interface LogMetaServices {
+  readonly series: {
+    page(
+      query: SeriesQuery,
+      signal?: AbortSignal,
+    ): Promise<{
+      readonly granularity: Granularity
+      readonly buckets: readonly Bucket[]
+      readonly hasMore: boolean
+    }>
+  }
+  readonly calendar: {
+    days(
+      priorities: readonly Priority[],
+      days: number,
+      signal?: AbortSignal,
+    ): Promise<readonly { readonly day: string; readonly value: number }[]>
+  }
+  readonly templateStats: {
+    top(limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]>
+    one(id: string, signal?: AbortSignal): Promise<TemplateView | null>
+    hours(id: string, limit: number, signal?: AbortSignal): Promise<readonly Bucket[]>
+  }
+  /** The newest events of a template and of those merged into it. */
+  readonly templateSamples: (
+    id: string,
+    limit: number,
+    signal?: AbortSignal,
+  ) => Promise<readonly EventRecord[]>
+  /** The most frequent values of each variable of a template. */
+  readonly templateVariables: (
+    template: { readonly id: string; readonly text: string },
+    signal?: AbortSignal,
+  ) => Promise<readonly VariableValues[]>
+  readonly eventContext: EventContext
+}
+
+const route = routeFor<LogMetaServices>()
+
+const SAMPLES = 5
+
+const SeriesReply = Type.Object({
+  window: WindowSchema,
+  granularity: GranularitySchema,
+  offset: Count,
+  has_more: Type.Boolean({ description: 'there are older buckets within the month' }),
+  buckets: Type.Array(TimeBucket, { description: 'ascending; empty ones are left out' }),
+})
+
+const TemplateDetail = Type.Object({
+  ...TEMPLATE_FIELDS,
+  series: Type.Array(TimeBucket, { description: 'the newest hours with occurrences, ascending' }),
+  sample_events: Type.Array(EventItem, { description: 'the newest' }),
+  variables: Type.Array(
+    Type.Object({
+      index: Type.Integer({ minimum: 0, description: 'place among the variables, from the left' }),
+      values: Type.Array(Type.Object({ value: Type.String(), count: Count })),
+    }),
+    { description: 'the most frequent values of each variable, in recent events' },
+  ),
+})
+
+const toTemplate = (view: TemplateView): Static<typeof TemplateSchema> => ({
+  template_id: view.id,
+  template_text: view.text,
+  template: view.text,
+  first_seen: new Date(view.firstSeenMs).toISOString(),
+  last_seen: new Date(view.lastSeenMs).toISOString(),
+  occurrence_count: view.occurrences,
+  severity: view.severity,
+  priority: view.priority,
+  confidence: view.confidence,
+  model_version: view.modelVersion,
+})
+
+async function templateDetail(
+  id: string,
+  hours: number,
+  services: LogMetaServices,
+  signal: AbortSignal,
+): Promise<Static<typeof TemplateDetail>> {
+  const view = await services.templateStats.one(id, signal)
+  if (view === null)
+    throw new AppError('not_found', 'there is no such template', { details: { template_id: id } })
+  const [series, samples, variables] = await Promise.all([
+    services.templateStats.hours(view.id, hours, signal),
+    services.templateSamples(view.id, SAMPLES, signal),
+    services.templateVariables({ id: view.id, text: view.text }, signal),
+  ])
+  return {
+    ...toTemplate(view),
+    series: [...series],
+    sample_events: samples.map((event) => toEventItem(event, services.eventContext)),
+    variables: variables.map(({ index, values }) => ({ index, values: [...values] })),
+  }
+}
+
+export const logMetaRoutes = [
+  route({
+    id: 'topTemplates',
+    method: 'get',
+    path: '/api/logs/meta/templates',
+    tag: 'logs',
+    summary: 'Templates with the most occurrences',
+    description:
+      'Ordered by `occurrence_count`, descending. Templates that were merged are counted in the one they ' +
+      'became. `severity` is the most frequent of the occurrences (the worse of two), `priority` the one ' +
+      'a person gave the template, else the most frequent.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({ limit: Type.Integer({ minimum: 1, maximum: 200, default: 20 }) }),
+    body: null,
+    reply: Type.Array(TemplateSchema),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async ({ query, signal }, { templateStats }) =>
+      (await templateStats.top(query.limit, signal)).map(toTemplate),
+  }),
+  route({
+    id: 'getTemplate',
+    method: 'get',
+    path: '/api/logs/meta/templates/{template_id}',
+    tag: 'logs',
+    summary: 'One template with its hours, its newest events and the values of its variables',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      hours: Type.Integer({
+        minimum: 1,
+        maximum: 744,
+        default: 168,
+        description: 'how many of the newest hours that have occurrences',
+      }),
+    }),
+    params: Type.Object({ template_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
+    body: null,
+    reply: TemplateDetail,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: ({ params, query, signal }, services) =>
+      templateDetail(params.template_id, query.hours, services, signal),
+  }),
+  route({
+    id: 'timeSeries',
+    method: 'get',
+    path: '/api/logs/meta/timeseries',
+    tag: 'logs',
+    summary: 'Occurrences per bucket of time, by severity and priority',
+    description:
+      'Buckets are whole steps of UTC (5 s, 1 min, 1 h, 1 day), those without occurrences are left out. ' +
+      'They go back from the latest event (at most 5 minutes ahead of now) for at most a calendar month; ' +
+      '`offset` counts from the newest. With `granularity=auto` the window chooses the step; when it holds ' +
+      'no data, the next coarser one whose largest window (15m, 24h, 30d) does, else day. `granularity` ' +
+      'in the reply is the one that was used.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      window: Type.Union(WindowSchema.anyOf, { default: '24h' }),
+      granularity: Type.Union([Type.Literal('auto'), ...GranularitySchema.anyOf], {
+        default: 'auto',
+      }),
+      source: SourceFilter,
+      limit: Type.Integer({ minimum: 1, maximum: 50, default: 10 }),
+      offset: Type.Integer({ minimum: 0, default: 0 }),
+    }),
+    body: null,
+    reply: SeriesReply,
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async ({ query, signal }, { series }) => {
+      const { window, offset, limit, granularity, source: sources = [] } = query
+      const page = await series.page({ window, granularity, sources, limit, offset }, signal)
+      const { granularity: used, hasMore, buckets } = page
+      return { window, granularity: used, offset, has_more: hasMore, buckets: [...buckets] }
+    },
+  }),
+  route({
+    id: 'calendar',
+    method: 'get',
+    path: '/api/logs/meta/calendar',
+    tag: 'logs',
+    summary: 'Occurrences per day',
+    description:
+      'The last `days` days (UTC), today included; days without occurrences are left out.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      priority: Type.Optional(Type.Array(PrioritySchema)),
+      days: Type.Integer({ minimum: 1, maximum: 730, default: 365 }),
+    }),
+    body: null,
+    reply: Type.Array(Type.Object({ day: Type.String({ format: 'date' }), value: Count })),
+    status: 200,
+    errors: ['dependency_unavailable'],
+    handle: async ({ query, signal }, { calendar }) => [
+      ...(await calendar.days(query.priority ?? [], query.days, signal)),
+    ],
+  }),
+]

@@ -1,0 +1,160 @@
+import type { KpiCache } from './kpi-cache.js'
+
+/** The connected clients. */
+export interface KpiSockets {
+  readonly size: number
+  /** Sends a text to all of them. */
+  publish(text: string): void
+}
+
+/** Signals between instances. */
+export interface KpiSignals {
+  publish(channel: string, message: string): Promise<void>
+  subscribe(channel: string, listener: (message: string) => void): Promise<() => void>
+  onStatus(listener: (status: 'ok' | 'down') => void): () => void
+}
+
+export interface KpiPushParts {
+  readonly cache: KpiCache
+  readonly sockets: KpiSockets
+  readonly signals: KpiSignals
+  /** least time between two snapshots, ms; default 1000 */
+  readonly intervalMs?: number
+  /** a snapshot could not be computed or a signal not be sent; trying goes on */
+  readonly onError: (error: unknown) => void
+}
+
+export interface KpiPush {
+  /** A batch was written: clients of every instance get a fresh snapshot within about a second. */
+  onWritten(): void
+  /**
+   * Something was corrected or deleted.
+   *
+   * @returns once nobody is served a snapshot from before
+   */
+  onChanged(): Promise<void>
+  /** Sends a new client its first snapshot. */
+  greet(client: { send(text: string): unknown }): Promise<void>
+  close(): void
+}
+
+const CHANNEL = 'kpi:changed'
+/** After a failure the store is left alone for so many intervals. */
+const RETRY_INTERVALS = 5
+
+export async function createKpiPush(parts: KpiPushParts): Promise<KpiPush> {
+  const push = new Push(parts)
+  await push.listen()
+  return push
+}
+
+/** idle ─signal, with clients─▶ due ─timer─▶ computing ─▶ idle, or due when signalled meanwhile */
+class Push implements KpiPush {
+  readonly #parts: KpiPushParts
+  readonly #intervalMs: number
+  readonly #ends: (() => void)[] = []
+  /** something happened since the last computation began */
+  #isDirty = false
+  #isComputing = false
+  #isClosed = false
+  #timer: NodeJS.Timeout | null = null
+  #notBeforeMs = 0
+  /** what every client has seen */
+  #lastText = ''
+  #publications = 0
+
+  constructor(parts: KpiPushParts) {
+    this.#parts = parts
+    this.#intervalMs = parts.intervalMs ?? 1000
+  }
+
+  async listen(): Promise<void> {
+    const { signals } = this.#parts
+    this.#ends.push(await signals.subscribe(CHANNEL, () => this.#signal()))
+    // signals may have been lost while the connection was down
+    const end = signals.onStatus((status) => {
+      if (status === 'ok') this.#signal()
+    })
+    this.#ends.push(end)
+  }
+
+  onWritten(): void {
+    void this.#announce(() => this.#parts.cache.noteWritten())
+  }
+
+  onChanged(): Promise<void> {
+    return this.#announce(() => this.#parts.cache.invalidate())
+  }
+
+  async greet(client: { send(text: string): unknown }): Promise<void> {
+    const publications = this.#publications
+    const text = toMessage(await this.#parts.cache.current())
+    if (this.#parts.sockets.size <= 1) this.#lastText = text
+    client.send(text)
+    if (publications !== this.#publications) this.#sendAgain()
+    // what happened while nobody listened
+    this.#schedule()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    for (const end of this.#ends) end()
+  }
+
+  /** Never rejects: while the state does not answer it serves no older snapshot either. */
+  async #announce(mark: () => Promise<void>): Promise<void> {
+    try {
+      await mark()
+      await this.#parts.signals.publish(CHANNEL, '')
+    } catch (error) {
+      this.#parts.onError(error)
+    }
+    this.#signal()
+  }
+
+  /** A client may have missed a snapshot that was newer than its first. */
+  #sendAgain(): void {
+    this.#lastText = ''
+    this.#isDirty = true
+  }
+
+  #signal(): void {
+    this.#isDirty = true
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    const isBusy = this.#isClosed || this.#isComputing || this.#timer !== null
+    if (isBusy || !this.#isDirty || this.#parts.sockets.size === 0) return
+    const waitMs = Math.max(0, this.#notBeforeMs - performance.now())
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#push()
+    }, waitMs).unref()
+  }
+
+  async #push(): Promise<void> {
+    this.#isDirty = false
+    this.#isComputing = true
+    this.#notBeforeMs = performance.now() + this.#intervalMs
+    try {
+      this.#publish(toMessage(await this.#parts.cache.current()))
+    } catch (error) {
+      this.#isDirty = true
+      this.#notBeforeMs = performance.now() + this.#intervalMs * RETRY_INTERVALS
+      this.#parts.onError(error)
+    }
+    this.#isComputing = false
+    this.#schedule()
+  }
+
+  #publish(text: string): void {
+    if (this.#isClosed || text === this.#lastText) return
+    this.#lastText = text
+    this.#publications++
+    this.#parts.sockets.publish(text)
+  }
+}
+
+const toMessage = (payload: string): string => `{"type":"kpi:snapshot","payload":${payload}}`
