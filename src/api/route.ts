@@ -47,12 +47,7 @@ type BodyOf<B extends BodySchema> =
         : null
 
 /** What a handler works on: checked, and nothing of the socket. */
-export interface RouteInput<
-  Q extends TObject,
-  P extends TObject,
-  B extends BodySchema,
-  A extends Access,
-> {
+interface RouteInput<Q extends TObject, P extends TObject, B extends BodySchema, A extends Access> {
   readonly query: Static<Q>
   readonly params: Static<P>
   readonly body: BodyOf<B>

@@ -25,7 +25,7 @@ export type TextCheck = (values: TextSource, errors: FieldError[]) => unknown
 type JsonCheck = (value: unknown, errors: FieldError[]) => void
 
 /** Where named texts come from: a query string, path parameters, form fields. */
-export interface TextSource {
+interface TextSource {
   getAll(name: string): readonly string[]
 }
 

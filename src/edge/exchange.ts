@@ -141,8 +141,10 @@ export class Exchange {
   }
 
   #send(wire: WireReply, status: number): void {
-    const close = wire.close || this.#host.isDraining || this.reader?.mustClose === true
-    const large = wire.body.length > SINGLE_WRITE_BYTES && !close && this.method !== 'HEAD'
+    const mustClose = wire.close || this.reader?.mustClose === true
+    // while stopping, a large reply still goes out in pieces: what is merely buffered would be lost
+    const large = wire.body.length > SINGLE_WRITE_BYTES && !mustClose && this.method !== 'HEAD'
+    const close = mustClose || this.#host.isDraining
     this.#phase = 'sending'
     this.#dueMs = performance.now() + this.#host.stallTimeoutMs
     this.#res.cork(() => {

@@ -9,7 +9,7 @@ export interface Routable {
   readonly path: string
 }
 
-export type Match<R> =
+type Match<R> =
   | { readonly kind: 'route'; readonly route: R; readonly params: Readonly<Record<string, string>> }
   | { readonly kind: 'method_not_allowed'; readonly allow: string }
   | { readonly kind: 'not_found' }

@@ -19,7 +19,7 @@ import type { Uws, UwsApp, UwsListenSocket, UwsRequest, UwsResponse } from './uw
 import type { MountedWebSocket, WebSocketRoute, WebSocketServer } from './websocket.js'
 
 /** Bounds that hold for a whole server; each has a default. */
-export interface ServerLimits {
+interface ServerLimits {
   /** request line and headers; above it 431. At most 128 KiB, where the library refuses by itself */
   readonly headBytes: number
   /** open connections; a further one is closed at once */
@@ -218,7 +218,9 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
   if (found === null) return
   exchange.routeId = found.route.id
   exchange.handlerTimeoutMs = found.route.handlerTimeoutMs ?? exchange.handlerTimeoutMs
-  if (framing.kind !== 'none') {
+  if (framing.kind === 'none') {
+    exchange.startHandling()
+  } else {
     exchange.reader = new BodyReader(res, framing, found.route.bodyBytes, server.budget)
   }
   admit(exchange, found.route, toRequest(server, exchange, { ...head, ...found, res }))

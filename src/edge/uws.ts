@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** What uWebSockets.js takes as text or bytes. */
-export type Bytes = string | ArrayBuffer | Uint8Array
+type Bytes = string | ArrayBuffer | Uint8Array
 
 /** Valid until answered or aborted; any call after that throws. */
 export interface UwsResponse {

@@ -30,7 +30,7 @@ export type Authentication<User> =
   /** the upgrade completes, then the connection is closed with 1008 and this text */
   | { readonly kind: 'refused'; readonly reason: string }
 
-export interface WebSocketLimits {
+interface WebSocketLimits {
   /** a connection silent both ways for so long gets the text `ping` */
   readonly keepaliveMs: number
   /** a peer that answers no protocol ping is gone after this; 0 or 8..960 seconds */

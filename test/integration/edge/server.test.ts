@@ -55,6 +55,14 @@ function recorder() {
       handle: () => new Promise(() => {}),
     }),
     edgeRoute({
+      id: 'undecided',
+      method: 'GET',
+      path: '/undecided',
+      bodyBytes: 0,
+      beforeBody: () => new Promise(() => {}),
+      handle: () => ({ status: 200 }),
+    }),
+    edgeRoute({
       id: 'large',
       method: 'GET',
       path: '/large',
@@ -74,6 +82,15 @@ function recorder() {
     }),
   ]
   return { seen, routes }
+}
+
+/** A promise that the test settles. */
+function deferred<T>() {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((done) => {
+    resolve = done
+  })
+  return { promise, resolve: (value: T) => resolve(value) }
 }
 
 function code(text: string): string | undefined {
@@ -306,7 +323,8 @@ t.test('a slow body is answered 408, a slow handler 503, and both in the envelop
   t.equal(never.status, 503)
   t.ok(never.headers.get('retry-after'))
   t.match(await never.json(), { detail: { code: 'dependency_unavailable' } })
-  t.equal(log.entries.length, 1)
+  t.equal((await fetch(`${url}/undecided`)).status, 503, 'nor may the check of the head hang')
+  t.equal(log.entries.length, 2)
 })
 
 t.test('a client that leaves aborts the signal, in mid-body and in mid-handler', async (t) => {
@@ -460,24 +478,24 @@ t.test('connections above the cap are closed at once', async (t) => {
 })
 
 t.test('stopping lets the request in flight end and refuses new connections', async (t) => {
-  let finish: (() => void) | null = null
+  const arrived = deferred<void>()
+  const reply = deferred<{ status: number; body: string }>()
   const route = edgeRoute({
     id: 'waits',
     method: 'GET',
     path: '/waits',
     bodyBytes: 0,
-    handle: () =>
-      new Promise((resolve) => {
-        finish = () => resolve({ status: 200, body: 'done' })
-      }),
+    handle() {
+      arrived.resolve()
+      return reply.promise
+    },
   })
   const { url, server } = startServer(t, { routes: [route] })
   const pending = fetch(`${url}/waits`)
-  while (finish === null) await sleep(5)
+  await arrived.promise
   const closed = server.close({ deadlineMs: 5000 })
   await t.rejects(fetch(`${url}/waits`))
-  const end: () => void = finish
-  end()
+  reply.resolve({ status: 200, body: 'done' })
   t.equal(await (await pending).text(), 'done')
   await closed
 })

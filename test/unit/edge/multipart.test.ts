@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import t from 'tap'
 import { parseMultipart } from '../../../src/edge/multipart.js'
 import { uws } from '../../support/edge.js'

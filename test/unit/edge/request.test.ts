@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import t from 'tap'
 import { createClientAddress, formatAddress } from '../../../src/edge/address.js'
 import { formatCookie, parseCookies } from '../../../src/edge/cookies.js'
