@@ -1,0 +1,102 @@
+import { Type } from '@sinclair/typebox'
+import type { AuditRecord } from '../audit.js'
+import { decodeCursor, encodeCursor } from '../cursor.js'
+import { PageParameters, PageSchema } from '../keyset.js'
+import { routeFor } from '../route.js'
+import { Timestamp } from '../schemas/event.js'
+
+interface Position {
+  readonly seq: number
+  readonly id: string
+}
+
+export interface AuditServices {
+  readonly auditTrail: {
+    /** Newest first. */
+    page(
+      query: {
+        readonly actions: readonly string[]
+        readonly actors: readonly string[]
+        readonly after: Position | null
+        readonly limit: number
+      },
+      signal?: AbortSignal,
+    ): Promise<readonly AuditRecord[]>
+  }
+  readonly cursorKey: Buffer
+}
+
+const route = routeFor<AuditServices>()
+
+const Names = Type.Array(Type.String({ maxLength: 120 }), { maxItems: 100 })
+
+const isPosition = (value: unknown): value is Position =>
+  typeof value === 'object' &&
+  value !== null &&
+  'seq' in value &&
+  'id' in value &&
+  Number.isSafeInteger(value.seq) &&
+  typeof value.id === 'string'
+
+const toView = (record: AuditRecord) => ({
+  id: record.id,
+  at: new Date(record.atMs).toISOString(),
+  actor_id: record.actorId === '' ? null : record.actorId,
+  action: record.action,
+  target: record.target,
+  outcome: record.outcome,
+  ip: record.ip,
+  detail: record.detail,
+})
+
+export const auditRoutes = [
+  route({
+    id: 'listAudit',
+    method: 'get',
+    path: '/api/monitoring/audit',
+    summary: 'Who changed what, newest first',
+    description:
+      'Logins and every change made over the API, whether it succeeded or not. Kept for 400 days; ' +
+      'clear-all leaves it.',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      action: Type.Optional(Names),
+      actor_id: Type.Optional(Names),
+      ...PageParameters,
+    }),
+    body: null,
+    reply: PageSchema(
+      Type.Object({
+        id: Type.String(),
+        at: Timestamp,
+        actor_id: Type.Union([Type.String(), Type.Null()], {
+          description: 'null when nobody was logged in',
+        }),
+        action: Type.String({ description: 'id of the operation', examples: ['deleteSource'] }),
+        target: Type.String({ description: 'what it was done to' }),
+        outcome: Type.String({ description: '`ok`, or the code of the error' }),
+        ip: Type.String(),
+        detail: Type.Record(Type.String(), Type.Unknown()),
+      }),
+    ),
+    status: 200,
+    errors: ['invalid_cursor', 'dependency_unavailable'],
+    handle: async ({ query, signal }, { auditTrail, cursorKey }) => {
+      const { limit, cursor, action: actions = [], actor_id: actors = [] } = query
+      const filters = { list: 'audit', actions, actors }
+      const after =
+        cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isPosition)
+      const rows = await auditTrail.page({ actions, actors, after, limit: limit + 1 }, signal)
+      const items = rows.slice(0, limit)
+      const last = rows.length > limit ? items.at(-1) : undefined
+      const position = last && { seq: last.seq, id: last.id }
+      return {
+        items: items.map(toView),
+        next_cursor: position === undefined ? null : encodeCursor(cursorKey, filters, position),
+        has_more: position !== undefined,
+      }
+    },
+  }),
+]

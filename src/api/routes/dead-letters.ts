@@ -1,0 +1,142 @@
+import { Type } from '@sinclair/typebox'
+import { decodeCursor, encodeCursor } from '../cursor.js'
+import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../dead-letters.js'
+import { PageParameters, PageSchema } from '../keyset.js'
+import { MAX_REPLAYED, type Replay } from '../replay.js'
+import { routeFor } from '../route.js'
+import { Timestamp } from '../schemas/event.js'
+
+export interface DeadLetterServices {
+  readonly deadLetters: {
+    /** Newest first. */
+    page(query: DeadLetterQuery, signal?: AbortSignal): Promise<readonly DeadLetter[]>
+  }
+  readonly replay: Replay
+  readonly cursorKey: Buffer
+}
+
+const route = routeFor<DeadLetterServices>()
+
+const LetterId = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+const Names = Type.Array(Type.String({ maxLength: 120 }), { maxItems: 100 })
+const Cursor = Type.Union([Type.String(), Type.Null()])
+
+const LetterSchema = Type.Object({
+  id: LetterId,
+  received_at: Timestamp,
+  protocol: Type.String({ examples: ['ingest', 'upload', 'webhook', 'replay'] }),
+  source: Type.String({ description: 'empty when the record names none' }),
+  reason: Type.String({ examples: ['invalid_event', 'unknown_source'] }),
+  detail: Type.String(),
+  line: Type.Integer({ description: 'position in the body it came in, from 1' }),
+  raw: Type.Union([Type.String(), Type.Null()], {
+    description: 'the record, cut at 64 KiB; null for rows of uploaded files',
+  }),
+})
+
+const toView = ({ id, receivedAtMs, raw, ...letter }: DeadLetter) => ({
+  id,
+  received_at: new Date(receivedAtMs).toISOString(),
+  protocol: letter.protocol,
+  source: letter.source,
+  reason: letter.reason,
+  detail: letter.detail,
+  line: letter.line,
+  raw: raw === '' ? null : raw,
+})
+
+const isPosition = (value: unknown): value is DeadLetterPosition =>
+  typeof value === 'object' &&
+  value !== null &&
+  'receivedAtMs' in value &&
+  'id' in value &&
+  Number.isSafeInteger(value.receivedAtMs) &&
+  Number.isSafeInteger(value.id)
+
+export const deadLetterRoutes = [
+  route({
+    id: 'listDeadLetters',
+    method: 'get',
+    path: '/api/monitoring/dead-letters',
+    summary: 'Messages that could not be stored, newest first',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      reason: Type.Optional(Names),
+      source: Type.Optional(Names),
+      ...PageParameters,
+    }),
+    body: null,
+    reply: PageSchema(LetterSchema),
+    status: 200,
+    errors: ['invalid_cursor', 'dependency_unavailable'],
+    handle: async ({ query, signal }, { deadLetters, cursorKey }) => {
+      const { limit, cursor, reason: reasons = [], source: sources = [] } = query
+      const filters = { list: 'dead-letters', reasons, sources }
+      const after =
+        cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isPosition)
+      const letters = await deadLetters.page({ reasons, sources, after, limit: limit + 1 }, signal)
+      const items = letters.slice(0, limit)
+      const last = letters.length > limit ? items.at(-1) : undefined
+      const position = last && { receivedAtMs: last.receivedAtMs, id: last.id }
+      return {
+        items: items.map(toView),
+        next_cursor: position === undefined ? null : encodeCursor(cursorKey, filters, position),
+        has_more: position !== undefined,
+      }
+    },
+  }),
+  route({
+    id: 'replayDeadLetters',
+    method: 'post',
+    path: '/api/monitoring/dead-letters/replay',
+    summary: 'Sends dead letters through ingestion again',
+    description:
+      'Those of `ids`, else all (or those of the given reasons and sources) from the newest on, at most ' +
+      `${MAX_REPLAYED.toLocaleString('en')} a call; then \`next_cursor\` continues. \`replayed\` letters ` +
+      'are events and no dead letters any more. `failed` ones were refused again and are listed anew, ' +
+      'with the reason of today. `skipped` ones are left as they are: without a whole raw record, of a ' +
+      'disabled source, or not there. Sources are not registered by a replay. Safe to repeat after a ' +
+      'failure: nothing is lost or counted twice.',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 512 * 1024,
+    query: Type.Object({}),
+    body: Type.Optional(
+      Type.Object({
+        ids: Type.Optional(Type.Array(LetterId, { maxItems: MAX_REPLAYED })),
+        reason: Type.Optional(Names),
+        source: Type.Optional(Names),
+        cursor: Type.Optional(Type.String({ maxLength: 2_048 })),
+      }),
+    ),
+    reply: Type.Object({
+      replayed: Type.Integer({ minimum: 0 }),
+      failed: Type.Integer({ minimum: 0 }),
+      skipped: Type.Integer({ minimum: 0 }),
+      has_more: Type.Boolean({ description: 'letters are left that were not looked at' }),
+      next_cursor: Cursor,
+    }),
+    status: 200,
+    errors: ['invalid_cursor', 'overloaded', 'dependency_unavailable'],
+    handlerTimeoutMs: 120_000,
+    handle: async ({ body, signal }, { replay, cursorKey }) => {
+      const { ids, reason: reasons = [], source: sources = [], cursor } = body ?? {}
+      const filters = { list: 'dead-letter-replay', reasons, sources }
+      const after =
+        cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isPosition)
+      const { position, ...counts } = await replay.run(
+        ids === undefined
+          ? { kind: 'all', query: { reasons, sources, after } }
+          : { kind: 'ids', ids },
+        signal,
+      )
+      return {
+        ...counts,
+        has_more: position !== null,
+        next_cursor: position === null ? null : encodeCursor(cursorKey, filters, position),
+      }
+    },
+  }),
+]

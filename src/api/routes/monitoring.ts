@@ -1,0 +1,210 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import type { RequestHead } from '../../edge/request.js'
+import { AppError } from '../../model/errors.js'
+import { METRICS_TYPE } from '../../telemetry/metrics.js'
+import type { Deletions } from '../deletions.js'
+import type { Health, HealthReport } from '../health.js'
+import { RouteReply, routeFor, type Caller } from '../route.js'
+
+/** What was collected from one protocol and source. */
+interface CollectorFigures {
+  readonly protocol: string
+  readonly source: string | null
+  readonly received: number
+  readonly stored: number
+  readonly rejected: number
+  readonly bytes: number
+  readonly ratePerSecond: number
+  readonly lastEventAtMs: number | null
+}
+
+export interface MonitoringServices {
+  readonly health: Health
+  readonly version: string
+  readonly collectorStats: { list(): readonly CollectorFigures[] }
+  readonly deletions: Pick<Deletions, 'clearAll'>
+  readonly metrics: { render(): Promise<string> }
+  /** null: only loopback clients read the metrics */
+  readonly metricsToken: string | null
+}
+
+const route = routeFor<MonitoringServices>()
+
+const StatusSchema = Type.Union([
+  Type.Literal('ok'),
+  Type.Literal('degraded'),
+  Type.Literal('down'),
+])
+const CheckSchema = Type.Object({
+  status: StatusSchema,
+  latency_ms: Type.Optional(Type.Number({ minimum: 0 })),
+  detail: Type.Optional(Type.String()),
+})
+const HealthSchema = Type.Object({
+  status: StatusSchema,
+  version: Type.String(),
+  uptime_s: Type.Integer({ minimum: 0 }),
+  checks: Type.Object({
+    clickhouse: CheckSchema,
+    state: CheckSchema,
+    spool: CheckSchema,
+    workers: CheckSchema,
+  }),
+})
+const Count = Type.Integer({ minimum: 0 })
+
+/** Latencies and details are for those who may look inside. */
+function toHealth({ status, checks }: HealthReport, version: string, caller: Caller | null) {
+  const show = (check: HealthReport['checks']['state']) => ({
+    status: check.status,
+    ...(caller === null ? {} : { latency_ms: check.latencyMs }),
+    ...(caller === null || check.detail === undefined ? {} : { detail: check.detail }),
+  })
+  const { clickhouse, state, spool, workers } = checks
+  return {
+    status,
+    version,
+    uptime_s: Math.floor(process.uptime()),
+    checks: {
+      clickhouse: show(clickhouse),
+      state: show(state),
+      spool: show(spool),
+      workers: show(workers),
+    },
+  }
+}
+
+const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/
+
+/**
+ * A proxy on this machine that is not among the trusted ones would make the whole world loopback:
+ * what it forwards does not count as local.
+ */
+const isLocal = ({ ip, headers }: RequestHead): boolean =>
+  LOOPBACK.test(ip) &&
+  headers.first('x-forwarded-for') === undefined &&
+  headers.first('forwarded') === undefined
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+function refuseStrangers(head: RequestHead, token: string | null): void {
+  if (isLocal(head)) return
+  const given = /^bearer +(\S+) *$/i.exec(head.headers.first('authorization') ?? '')?.[1]
+  if (token !== null && given !== undefined && timingSafeEqual(digest(given), digest(token))) return
+  throw new AppError('unauthorized', 'the metrics need Authorization: Bearer METRICS_TOKEN')
+}
+
+const views = [
+  route({
+    id: 'health',
+    method: 'get',
+    path: '/api/monitoring/health',
+    summary: 'Whether the service and what it depends on work',
+    description:
+      'Without ClickHouse, spool or workers the service is down (503), without the state degraded. ' +
+      'Latencies and details are shown to authenticated callers. Answers within two seconds.',
+    role: 'public',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: HealthSchema,
+    status: 200,
+    alsoStatuses: [503],
+    errors: [],
+    handle: async ({ principal }, { health, version }) => {
+      const report = await health.report()
+      const status = report.status === 'down' ? 503 : 200
+      return new RouteReply(toHealth(report, version, principal), { status })
+    },
+  }),
+  route({
+    id: 'collectors',
+    method: 'get',
+    path: '/api/monitoring/collectors',
+    summary: 'What this instance has collected since its start, by protocol and source',
+    description:
+      'The most received first. `source` is null for bodies of several sources or of none, and for ' +
+      'sources beyond the 2,000 that were heard of last.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: Type.Array(
+      Type.Object({
+        protocol: Type.String({ examples: ['ingest', 'upload', 'webhook', 'replay'] }),
+        source: Type.Union([Type.String(), Type.Null()]),
+        received: Count,
+        stored: Count,
+        rejected: Count,
+        bytes: Count,
+        rate: Type.Number({ description: 'messages received per second over the last minute' }),
+        last_event_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+      }),
+    ),
+    status: 200,
+    errors: [],
+    handle: (_, { collectorStats }) =>
+      collectorStats.list().map(({ ratePerSecond: rate, lastEventAtMs: lastMs, ...figures }) => {
+        const lastEventAt = lastMs === null ? null : new Date(lastMs).toISOString()
+        return { ...figures, rate, last_event_at: lastEventAt }
+      }),
+  }),
+  route({
+    id: 'metrics',
+    method: 'get',
+    path: '/metrics',
+    summary: 'Metrics in the text format of Prometheus',
+    description:
+      'Open to clients on this machine; others send `Authorization: Bearer METRICS_TOKEN`.',
+    tag: 'monitoring',
+    role: 'public',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    body: null,
+    reply: Type.String(),
+    produces: METRICS_TYPE,
+    status: 200,
+    errors: ['unauthorized'],
+    handle: ({ head }, { metrics, metricsToken }) => {
+      refuseStrangers(head, metricsToken)
+      return metrics.render()
+    },
+  }),
+]
+
+const clearAll = route({
+  id: 'clearAll',
+  method: 'delete',
+  path: '/api/monitoring/clear-all',
+  summary: 'Wipes all application data',
+  description:
+    'Events, templates, alerts, incidents, tasks, sources, applications and dead letters go; users, ' +
+    'ingest keys and the audit trail stay.',
+  role: 'admin',
+  limit: 'clear_all_limit',
+  bodyBytes: 0,
+  query: Type.Object({}),
+  body: null,
+  reply: Type.Object({
+    cleared: Type.Object({
+      events: Count,
+      templates: Count,
+      alerts: Count,
+      incidents: Count,
+      tasks: Count,
+      sources: Count,
+      applications: Count,
+      dead_letters: Count,
+    }),
+  }),
+  status: 200,
+  errors: ['dependency_unavailable'],
+  handlerTimeoutMs: 60_000,
+  handle: async (_, { deletions }) => ({ cleared: await deletions.clearAll() }),
+})
+
+export const monitoringRoutes = [...views, clearAll]
