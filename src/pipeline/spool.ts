@@ -163,9 +163,7 @@ export class Spool {
     const written = new Promise<void>((resolve, reject) => {
       this.#queue.push({ kind, seq, payload, resolve, reject })
     })
-    this.#committing ??= this.#commitAll().finally(() => {
-      this.#committing = null
-    })
+    this.#committing ??= this.#commitAll()
     return written
   }
 
@@ -183,6 +181,8 @@ export class Spool {
         await this.#fail([...group, ...this.#queue], cause)
       }
     }
+    // in the same turn as the last look at the queue: a write between the two would wait for ever
+    this.#committing = null
   }
 
   async #commit(group: readonly Write[]): Promise<void> {
