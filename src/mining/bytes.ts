@@ -26,6 +26,11 @@ function classOf(code: number): number {
 /** class of every byte */
 export const CLASS = Uint8Array.from({ length: 256 }, (_, code) => classOf(code))
 
+/** the byte at `i`, 0 outside */
+export const byteAt = (bytes: Uint8Array, i: number): number => bytes[i] ?? 0
+/** the class of the byte at `i`, `SPACE` outside */
+export const classAt = (bytes: Uint8Array, i: number): number => CLASS[bytes[i] ?? 0] ?? SPACE
+
 /** 1 for a byte that ends a path or URL */
 const ENDS_PATH = Uint8Array.from({ length: 256 }, (_, code) =>
   code <= 32 || code === 127 || '"\'`,;()[]{}<>|'.includes(String.fromCharCode(code)) ? 1 : 0,
@@ -38,8 +43,9 @@ const CLOSES_SENTENCE = Uint8Array.from({ length: 256 }, (_, code) =>
 
 /** Index behind a path or URL that begins at or before `from`. */
 export function pathEnd(bytes: Uint8Array, from: number, end: number): number {
+  const ends = ENDS_PATH
   let i = from
-  while (i < end && ENDS_PATH[bytes[i] ?? 0] === 0) i++
+  while (i < end && ends[bytes[i] ?? 0] === 0) i++
   while (i > from && CLOSES_SENTENCE[bytes[i - 1] ?? 0] === 1) i--
   return i
 }
@@ -55,9 +61,8 @@ export function colonHexEnd(bytes: Uint8Array, from: number, end: number): numbe
   let width = 0
   let i = from
   for (; i < end; i++) {
-    const c = bytes[i] ?? 0
-    const kind = CLASS[c] ?? 0
-    if (c === 58) {
+    const kind = classAt(bytes, i)
+    if (bytes[i] === 58) {
       colons++
       short ||= bytes[i - 1] === 58
       width = 0
@@ -77,8 +82,8 @@ export function colonHexEnd(bytes: Uint8Array, from: number, end: number): numbe
  */
 export function scriptChange(bytes: Uint8Array, from: number, to: number): number {
   for (let i = from + 1; i < to; i++) {
-    const before = CLASS[bytes[i - 1] ?? 0] ?? 0
-    const here = CLASS[bytes[i] ?? 0] ?? 0
+    const before = classAt(bytes, i - 1)
+    const here = classAt(bytes, i)
     if (
       ((before & DIGIT_BIT) !== 0 && (here & HIGH_BIT) !== 0) ||
       ((before & HIGH_BIT) !== 0 && (here & DIGIT_BIT) !== 0)
@@ -93,7 +98,7 @@ export function shortIpEnd(bytes: Uint8Array, from: number, end: number): number
   let digits = 0
   let i = from + 2
   for (; i < end; i++) {
-    const kind = CLASS[bytes[i] ?? 0] ?? 0
+    const kind = classAt(bytes, i)
     if (bytes[i] === 58 || bytes[i] === 46) continue
     if (kind < WORD) break
     if ((kind & NOT_HEX_BIT) !== 0) return 0
@@ -124,25 +129,24 @@ const SECOND_LEVEL = new Set(
  * behind `com`, `co`, `ac` and the like. `java.io.IOException` and `access.log` are not.
  */
 export function isHostName(bytes: Uint8Array, from: number, to: number): boolean {
-  let i = to - 1
-  let last = 0
-  let scale = 1
-  while (i >= from && bytes[i] !== 46 && to - i <= 10) {
-    last += ((bytes[i] ?? 0) & 31) * scale
-    scale *= 32
-    i--
-  }
-  if (bytes[i] !== 46 || i <= from) return false
-  if (TOP_LEVEL.has(last)) return true
-  if (to - i !== 3) return false
-  const dot = i
-  let second = 0
-  scale = 1
-  i--
-  while (i >= from && bytes[i] !== 46 && dot - i <= 10) {
-    second += ((bytes[i] ?? 0) & 31) * scale
-    scale *= 32
-    i--
-  }
-  return bytes[i] === 46 && SECOND_LEVEL.has(second)
+  const dot = labelStart(bytes, from, to) - 1
+  if (dot <= from) return false
+  if (TOP_LEVEL.has(packBytes(bytes, dot + 1, to))) return true
+  if (to - dot !== 3) return false
+  const second = labelStart(bytes, from, dot)
+  return second > from && SECOND_LEVEL.has(packBytes(bytes, second, dot))
+}
+
+function labelStart(bytes: Uint8Array, from: number, to: number): number {
+  let i = to
+  while (i > from && bytes[i - 1] !== 46) i--
+  return i
+}
+
+/** As `packLabel`; 0 for a label too long to be one of ours. */
+function packBytes(bytes: Uint8Array, from: number, to: number): number {
+  if (to - from > 10) return 0
+  let packed = 0
+  for (let i = from; i < to; i++) packed = packed * 32 + (byteAt(bytes, i) & 31)
+  return packed
 }

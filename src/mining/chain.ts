@@ -89,26 +89,35 @@ export class Chain {
   #readParts(): number {
     const bytes = this.#bytes
     const limit = this.#limit
+    // module bindings are looked up at each use
+    const classes = CLASS
+    const prime = FNV_PRIME
+    const seed = FNV_SEED
+    const digitBit = DIGIT_BIT
+    const notHexBit = NOT_HEX_BIT
+    const highBit = HIGH_BIT
+    const wordClass = WORD
+    const joinerClass = JOINER
     let i = this.#from
     let c = bytes[i] ?? 0
-    let cls = CLASS[c] ?? 0
-    let h = FNV_SEED
+    let cls = classes[c] ?? 0
+    let h = seed
     let segment = i
     let segmentHash = h
     for (;;) {
       const from = i
-      const first = cls & DIGIT_BIT
+      const first = cls & digitBit
       let digits = 0
       let bits = 0
       do {
-        h = Math.imul(h ^ c, FNV_PRIME)
-        digits += cls & DIGIT_BIT
+        h = Math.imul(h ^ c, prime)
+        digits += cls & digitBit
         bits |= cls
         i++
         c = i < limit ? (bytes[i] ?? 0) : 0
-        cls = CLASS[c] ?? 0
-      } while (cls >= WORD)
-      if ((bits & HIGH_BIT) !== 0 && digits > 0) {
+        cls = classes[c] ?? 0
+      } while (cls >= wordClass)
+      if ((bits & highBit) !== 0 && digits > 0) {
         const change = scriptChange(bytes, from, i)
         if (change < i) {
           h = hashBytes(bytes, from, change)
@@ -117,24 +126,24 @@ export class Chain {
           cls = SPACE
         }
       }
-      this.#countPart(digits, i - from, (bits & NOT_HEX_BIT) !== 0)
-      if (first !== 0 || digits >= 2 || (i - from >= 8 && (bits & NOT_HEX_BIT) === 0)) {
+      this.#countPart(digits, i - from, (bits & notHexBit) !== 0)
+      if (first !== 0 || digits >= 2 || (i - from >= 8 && (bits & notHexBit) === 0)) {
         this.#opens ||= this.#parts === 1
         if (from > segment) this.#push(TOKEN.word, segment, from - 1, segmentHash)
         this.#pushValue(from, i)
         segment = i + 1
-        h = FNV_SEED
+        h = seed
       }
-      if (cls !== JOINER || i + 1 >= limit || this.#parts >= MAX_PARTS) break
+      if (cls !== joinerClass || i + 1 >= limit || this.#parts >= MAX_PARTS) break
       const next = bytes[i + 1] ?? 0
-      if ((CLASS[next] ?? 0) < WORD) break
+      if ((classes[next] ?? 0) < wordClass) break
       this.#joined |= joinBit(c)
       if (c === 47 || c === 92) this.#slashes++
       segmentHash = h
-      if (h !== FNV_SEED) h = Math.imul(h ^ c, FNV_PRIME)
+      if (h !== seed) h = Math.imul(h ^ c, prime)
       i++
       c = next
-      cls = CLASS[c] ?? 0
+      cls = classes[c] ?? 0
     }
     if (i > segment) this.#push(TOKEN.word, segment, i, h)
     this.end = i
