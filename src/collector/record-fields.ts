@@ -1,3 +1,4 @@
+import { comparedName } from './aliases.js'
 import { isEventType, MAX_CHARS } from './draft.js'
 import type { Finding, Findings } from './findings.js'
 import { isRecord, type JsonRecord, plainValue } from './json-value.js'
@@ -17,10 +18,9 @@ export type TimeFinding =
 /** The first readable time; one under a name that means nothing else must be readable. */
 export function findTime(findings: Findings, nowMs: number): TimeFinding {
   let unreadable = false
-  const day = findings.of('timestamp').find(({ alias }) => alias.name === 'date')?.value
   const timestampMs = findings.first('timestamp', (finding) => {
     if (isNoTime(finding)) return null
-    const ms = readTime(finding, nowMs, day)
+    const ms = readTime(finding, nowMs)
     if (ms === null && !finding.alias.weak) unreadable = true
     return ms
   })
@@ -32,19 +32,39 @@ function isNoTime({ alias, value }: Finding): boolean {
   if (alias.unit === 'ns' && Number(value) === 0) return true
   const guessed = alias.unit === 'auto' && alias.name !== 'timestamp'
   if (!guessed) return false
-  // Eight digits may be a day: 20261121.
-  const isBare = typeof value === 'string' && /^-?\d{1,7}(?:\.\d{1,12})?$/.test(value)
+  // Six digits may be an hour and eight a day: 092819, 20261121.
+  const isBare = typeof value === 'string' && /^-?(?:\d{1,5}|\d{7}|\d{1,7}\.\d{1,12})$/.test(value)
   return isBare || (typeof value === 'number' && Math.abs(value) < LEAST_EPOCH)
 }
 
-function readTime({ alias, value }: Finding, nowMs: number, day: unknown): number | null {
+function readTime({ alias, owner, value }: Finding, nowMs: number): number | null {
   if (typeof value === 'string') {
-    const isHour = typeof day === 'string' && /^\d{1,2}:\d\d/.test(value)
-    return parseTimestamp(isHour ? `${day} ${value}` : value, nowMs, alias.unit)
+    return isHour(value) ? readHour(value, owner, nowMs) : parseTimestamp(value, nowMs, alias.unit)
   }
   if (typeof value === 'number') return parseTimestamp(value, nowMs, alias.unit)
   return isRecord(value) ? readTimeObject(value, nowMs) : null
 }
+
+const isHour = (text: string): boolean => /^(?:\d{1,2}:\d\d|\d{6}$)/.test(text)
+
+/** Tables often have the day in columns of its own: date, or month and day in any naming. */
+function readHour(hour: string, owner: JsonRecord, nowMs: number): number | null {
+  const parts = new Map<string, string>()
+  for (const [key, value] of Object.entries(owner)) {
+    const name = comparedName(key)
+    if (!DAY_NAMES.has(name) || parts.has(name)) continue
+    if (typeof value === 'string' || typeof value === 'number') parts.set(name, String(value))
+  }
+  const [month, date, day] = ['month', 'date', 'day'].map((name) => parts.get(name))
+  for (const words of [[date], [month, date], [month, day], [date, day]]) {
+    const text = [...words, hour].join(' ')
+    const ms = words.includes(undefined) || text.length > 64 ? null : parseTimestamp(text, nowMs)
+    if (ms !== null) return ms
+  }
+  return null
+}
+
+const DAY_NAMES: ReadonlySet<string> = new Set(['month', 'date', 'day'])
 
 /** `{epochSecond, nanoOfSecond}` of log4j, `{seconds, nanos}` of protobuf, `{$date}` of MongoDB. */
 function readTimeObject(value: JsonRecord, nowMs: number): number | null {

@@ -3,7 +3,7 @@ import type { Draft } from './draft.js'
 const CLOCK = String.raw`\d\d:\d\d:\d\d(?:[.,]\d{1,9})?`
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
 const ISO = String.raw`\d{4}-\d\d-\d\d[T ]${CLOCK}(?:Z| ?[+-]\d\d:?\d\d| (?:UTC|GMT)\b)?`
-const SYSLOG_TIME = String.raw`${MONTH} [ \d]\d(?: \d{4})? ${CLOCK}`
+const SYSLOG_TIME = String.raw`${MONTH} {1,2}\d{1,2}(?: \d{4})? ${CLOCK}`
 /** Any time that begins a line of the layouts below. */
 const ANY_TIME = [
   ISO,
@@ -25,8 +25,11 @@ const ANY_CASE =
   '[Tt]race|[Vv]erbose|[Dd]ebug|[Ii]nfo|[Ii]nformation|[Nn]otice|[Nn]ote|[Ww]arn|[Ww]arning|' +
   `[Ee]rr|[Ee]rror|[Cc]rit|[Cc]ritical|[Ff]atal|[Pp]anic|[Aa]lert|[Ee]merg|${UPPER}`
 const LEVEL = String.raw`(?:\[ ?(?<boxed>${ANY_CASE}) ?\]|(?<level>${UPPER})(?![\w.]))`
-/** What syslog daemons write between host and message; `--` stands for a login without a name. */
-const PROGRAM = String.raw`(?:(?: ?-- )?(?<program>[^\s:[\]]{1,128})(?: [\d.]{1,16})?(?:\[(?<pid>[^\]\s]{1,32})\])?: ?)`
+/**
+ * What syslog daemons write between host and message: a name, a version or a second word, a
+ * process, on a Mac a sender in parentheses. `--` stands for a login without a name.
+ */
+const PROGRAM = String.raw`(?:(?: ?-- )?(?<program>[^\s:[\]]{1,128}(?: [\w.]{1,32}(?=\[\d))?)(?: [\d.]{1,16})?(?:\[(?<pid>[^\]\s]{1,32})\](?: \([^)]{1,128}\))?)?: ?)`
 const CLASS = String.raw`[\w$/-]{1,128}(?:\.[\w$/-]{1,128}){1,16}`
 
 /**
@@ -89,6 +92,26 @@ export const TEXT_FORMS: readonly TextForm[] = [
   form(
     String.raw`(?<alert>-|[A-Z]{1,16}) (?<epoch>\d{10}) \d{4}\.\d\d\.\d\d (?<host>\S{1,64}) \d{4}-\d\d-\d\d-\d\d\.\d\d\.\d\d(?<fraction>\.\d{1,9}) \S{1,64} (?<facility>\S{1,32}) (?<component>\S{1,32}) (?<level>[A-Z]{3,11}) `,
   ),
+  // - 1131566461 2005.11.09 dn228 Nov 9 12:01:01 dn228/dn228 crond[2915]: message (Thunderbird)
+  form(
+    String.raw`(?<alert>-|[A-Z_]{1,16}) (?<epoch>\d{10}) \d{4}\.\d\d\.\d\d (?<host>\S{1,64}) ${SYSLOG_TIME} \S{1,128} ${PROGRAM}?`,
+  ),
+  // 11-21 09:28:19.000  1702  2395 D WindowManager: message (Android)
+  form(
+    String.raw`(?<time>\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) +(?<pid>\d{1,10}) +(?<tid>\d{1,10}) (?<level>[VDIWEFA]) (?<logger>[^\s:]{1,128}) *: `,
+  ),
+  // 134681 node-246 unix.hw state_change.unavailable 1077804742 1 message (HPC)
+  form(
+    String.raw`\d{1,10} (?<host>\S{1,64}) (?<component>\S{1,64}) (?<state>\S{1,64}) (?<epoch>\d{9,10}) (?<flag>\d) `,
+  ),
+  // 20171223-22:15:29:606|Step_LSC|30002312|message (HealthApp)
+  form(
+    String.raw`(?<time>\d{8}-\d{1,2}:\d{1,2}:\d{1,2}:\d{1,3})\|(?<component>[^|]{1,128})\|(?<pid>\d{1,20})\|`,
+  ),
+  // [10.30 16:49:06] chrome.exe - message (Proxifier)
+  form(String.raw`\[(?<time>\d\d\.\d\d \d\d:\d\d:\d\d)\] (?<program>\S{1,128}(?: \*\d\d)?) - `),
+  // 2016-09-28 04:30:30, Info                  CBS    message (Windows)
+  form(String.raw`(?<time>${ISO}), (?<boxed>${ANY_CASE}) +(?<component>[A-Z]{2,16}) +`),
   // 17/06/09 20:10:40 INFO executor.Executor: message (Spark)
   form(String.raw`(?<time>\d\d/\d\d/\d\d ${CLOCK}) (?<level>${UPPER}) (?<logger>[^\s:]{1,255}): `),
   // 081109 203615 148 INFO dfs.DataNode$PacketResponder: message (HDFS)

@@ -29,8 +29,10 @@ const FORMS = [
   String.raw`(?<yy>\d\d)/(?<m>\d\d)/(?<d>\d\d) ${TIME}`,
   // 081109 203518 (HDFS)
   String.raw`(?<yy>\d\d)(?<m>\d\d)(?<d>\d\d) (?<h>\d\d)(?<min>\d\d)(?<s>\d\d)`,
-  // E1121 09:28:19.000000 (glog, klog)
-  String.raw`[A-Z]?(?<m>\d\d)(?<d>\d\d) ${TIME}`,
+  // E1121 09:28:19.000000 (glog, klog), 11-21 09:28:19.000 (Android), 11.21 09:28:19 (Proxifier)
+  String.raw`[A-Z]?(?<m>\d\d)[-.]?(?<d>\d\d) ${TIME}`,
+  // 20261121-9:28:19:7 (HealthApp: the last part counts milliseconds)
+  String.raw`(?<y>\d{4})(?<m>\d\d)(?<d>\d\d)-(?<h>\d{1,2}):(?<min>\d{1,2}):(?<s>\d{1,2}):(?<ms>\d{1,3})`,
   // 21.11.2026 09:28:19
   String.raw`(?<d>\d{1,2})\.(?<m>\d{1,2})\.(?<y>\d{4}),? ${TIME}`,
   // 11/21/2026 9:28:19 AM; day first only where the first number cannot be a month
@@ -77,16 +79,19 @@ function yearOf(parts: Parts): number | null {
 }
 
 function timeOfDay(parts: Parts): number | null {
-  let hours = Number(parts['h'] ?? 0)
+  const hours = hourOf(Number(parts['h'] ?? 0), parts['half'])
   const minutes = Number(parts['min'] ?? 0)
   const seconds = Number(parts['s'] ?? 0)
-  if (parts['half'] !== undefined) {
-    if (hours < 1 || hours > 12) return null
-    hours = (hours % 12) + (parts['half'].toLowerCase() === 'p' ? 12 : 0)
-  }
-  if (hours > 23 || minutes > 59 || seconds > 60) return null
-  const ms = Number((parts['f'] ?? '').padEnd(3, '0').slice(0, 3))
+  if (hours === null || hours > 23 || minutes > 59 || seconds > 60) return null
+  const ms = Number(parts['ms'] ?? (parts['f'] ?? '').padEnd(3, '0').slice(0, 3))
   return ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
+}
+
+/** @param half `a` or `p` of a clock of twelve hours */
+function hourOf(hour: number, half: string | undefined): number | null {
+  if (half === undefined) return hour
+  if (hour < 1 || hour > 12) return null
+  return (hour % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
 }
 
 /** Walks back over leap years, so that 29 February is found too. */

@@ -355,8 +355,15 @@ void test('a name at the top wins over one in a container, and the field over it
   t.same(tags, { message: 'inner', level: 'error', service: 'svc' })
 })
 
-void test('a date and a time column make one moment', async (t) => {
-  t.equal(read({ date: '2026-11-21', time: '09:28:19', msg: 'm', app: 'a' }).event.timestampMs, AT)
+void test('day and hour in columns of their own make one moment', async (t) => {
+  const reads = (record: object) =>
+    t.equal(read({ msg: 'm', app: 'a', ...record }).event.timestampMs, AT, JSON.stringify(record))
+  reads({ date: '2026-11-21', time: '09:28:19' })
+  reads({ Date: '26/11/21', Time: '09:28:19' })
+  reads({ Date: '261121', Time: '092819' })
+  reads({ Month: 'Nov', Date: '21', Time: '09:28:19' })
+  reads({ Date: 'Nov', Day: 21, Time: '09:28:19' })
+  t.equal(read({ msg: 'm', app: 'a', time: '09:28:19' }).reason, 'invalid_timestamp')
 })
 
 void test('numbers that are no times and words that are no levels stay tags', async (t) => {

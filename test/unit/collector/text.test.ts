@@ -196,6 +196,50 @@ const FORMS: readonly (readonly [line: string, want: Want])[] = [
     '{"time":"2026-11-21T09:28:19Z","level":"error","msg":"m"}',
     { message: 'm', severity: 'ERROR' },
   ],
+  [
+    '- 1795253299 2026.11.21 dn228 Nov 21 01:28:19 dn228/dn228 crond(pam_unix)[2915]: session closed',
+    { message: 'session closed', host: 'dn228', tags: { program: 'crond(pam_unix)' } },
+  ],
+  [
+    '11-21 09:28:19.000  1702  2395 D WindowManager: it froze',
+    { message: 'it froze', severity: 'DEBUG', tags: { pid: '1702', logger: 'WindowManager' } },
+  ],
+  [
+    '134681 node-246 unix.hw state_change.unavailable 1795253299 1 Component State Change',
+    { message: 'Component State Change', host: 'node-246' },
+  ],
+  [
+    '20261121-9:28:19:7|Step_LSC|30002312|onStandStepChanged 3579',
+    { message: 'onStandStepChanged 3579', at: AT + 7 },
+  ],
+  [
+    '[11.21 09:28:19] chrome.exe - proxy.example:5070 open',
+    { message: 'proxy.example:5070 open', tags: { program: 'chrome.exe' } },
+  ],
+  [
+    '2026-11-21 09:28:19, Info                  CBS    Loaded Stack',
+    { message: 'Loaded Stack', severity: 'INFO', tags: { component: 'CBS' } },
+  ],
+  [
+    'Nov  1 09:28:19 mac Microsoft Word[14463]: hello',
+    {
+      message: 'hello',
+      at: Date.UTC(2026, 10, 1, 9, 28, 19),
+      tags: { program: 'Microsoft Word', pid: '14463' },
+    },
+  ],
+  [
+    'Nov 21 09:28:19 mac com.apple.xpc.launchd[1] (com.apple.x): died',
+    { message: 'died', tags: { program: 'com.apple.xpc.launchd' } },
+  ],
+  [
+    '2026-11-21 09:28:19,000 INFO [main] org.apache.hadoop.MRAppMaster: Created',
+    {
+      message: 'Created',
+      severity: 'INFO',
+      tags: { thread: 'main', logger: 'org.apache.hadoop.MRAppMaster' },
+    },
+  ],
 ]
 
 void test('each form of a line gives time, level, host and message', async (t) => {

@@ -343,3 +343,27 @@ void test(
     }
   },
 )
+
+const loghubDir = process.env['LOGHUB_DIR']
+
+void test(
+  'each line of a raw loghub file gives the content that its authors took from it',
+  { skip: loghubDir === undefined && 'LOGHUB_DIR names no folder of .raw and .log files' },
+  async (t) => {
+    const dir = loghubDir ?? '.'
+    const raws = readdirSync(dir).filter((name) => name.endsWith('.raw'))
+    t.ok(raws.length > 0, 'there are files')
+    for (const name of raws) {
+      const contents = readFileSync(join(dir, name.replace('.raw', '.log')), 'utf8').split('\n')
+      const { events, messages, rejects } = await decode('txt', readFileSync(join(dir, name)))
+      t.equal(events.length, contents.length - 1, name)
+      t.same(rejects, [], `${name}: nothing is rejected`)
+      t.notOk(
+        events.some((event) => event.timestampMs === NOW),
+        `${name}: each line has its time`,
+      )
+      const odd = messages.filter((message, i) => message.trim() !== contents[i]?.trim())
+      t.same(odd, [], `${name}: contents`)
+    }
+  },
+)
