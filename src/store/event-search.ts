@@ -87,7 +87,7 @@ export function toConditions(filter: EventFilter): readonly Condition[] {
   if (filter.templateIds.length > 0)
     conditions.push({
       sql: 'template_id IN {template_ids:Array(UInt64)}',
-      params: { template_ids: filter.templateIds.map((id) => BigInt(`0x${id}`).toString()) },
+      params: { template_ids: filter.templateIds.map((id) => BigInt(`0x${id}`)) },
     })
   if (filter.search.trim() === '') return conditions
   const terms = parseSearch(filter.search)

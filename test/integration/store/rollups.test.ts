@@ -1,4 +1,4 @@
-import t, { type Test } from 'tap'
+import { t as suite, test, type Test } from 'tap'
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../../../src/model/event.js'
 import { WINDOWS, alignDown, startOfWindow, type Window } from '../../../src/model/window.js'
 import { createAnalytics } from '../../../src/store/analytics.js'
@@ -26,11 +26,11 @@ const SOURCES = ['web', 'db', 'rare']
 const TEMPLATES = ['aaaaaaaaaaaaaaaa', 'bb00000000000001', '00000000000000cc', '000000000000dddd']
 
 const server = await startTestServer()
-t.teardown(() => server.stop())
+suite.teardown(() => server.stop())
 
-async function stored(test: Test, rows: readonly LandingRow[]): Promise<Store> {
+async function stored(t: Test, rows: readonly LandingRow[]): Promise<Store> {
   const { store, drop } = await createTestDatabase(server)
-  test.teardown(drop)
+  t.teardown(drop)
   await applySchema(store)
   await insertLanding(store, rows)
   return store
@@ -119,7 +119,7 @@ function bothByBucket(
     .map(([start, bucket]) => ({ t: new Date(start * 1000).toISOString(), ...bucket }))
 }
 
-t.test('analytics equal a count over the rows in every window', async (t) => {
+void test('analytics equal a count over the rows in every window', async (t) => {
   const [base = 0] = NOWS
   t.comment(`seed ${base}`)
   const rows = rowsAround(base, base)
@@ -232,7 +232,7 @@ function expectedCounts(rows: readonly LandingRow[], nowMs: number): object {
   }
 }
 
-t.test('KPI counts equal a count over the rows, to the second', async (t) => {
+void test('KPI counts equal a count over the rows, to the second', async (t) => {
   const [base = 0] = NOWS
   t.comment(`seed ${base}`)
   const rows = rowsAround(base + 7, base)
@@ -249,7 +249,7 @@ t.test('KPI counts equal a count over the rows, to the second', async (t) => {
   }
 })
 
-t.test('KPI counts of an empty store are zeros', async (t) => {
+void test('KPI counts of an empty store are zeros', async (t) => {
   const store = await stored(t, [])
   const nowMs = Date.now()
   const counts = await readKpiCounts(store, { redirects: () => [] }, { nowMs, sources: ['web'] })
@@ -274,7 +274,7 @@ t.test('KPI counts of an empty store are zeros', async (t) => {
   })
 })
 
-t.test('dead letters count for a day', async (t) => {
+void test('dead letters count for a day', async (t) => {
   const store = await stored(t, [])
   const nowMs = Date.now()
   await insertDead(
@@ -290,7 +290,7 @@ t.test('dead letters count for a day', async (t) => {
   t.same(counts.deadLetters, { total: 6, lastDay: 3 })
 })
 
-t.test('the templates with the most errors of the last 24 h come first', async (t) => {
+void test('the templates with the most errors of the last 24 h come first', async (t) => {
   const nowMs = alignDown(Date.now(), 3_600_000) + 30 * MINUTE_MS
   const row = (
     templateId: string,
@@ -339,7 +339,7 @@ function mostFrequent<T extends string>(
   return names.toSorted((a, b) => count(b) - count(a))[0]
 }
 
-t.test('templates equal a count over the rows, merged ones included', async (t) => {
+void test('templates equal a count over the rows, merged ones included', async (t) => {
   const seed = 11
   t.comment(`seed ${seed}`)
   const rows = rowsAround(seed, Date.now()).concat({
@@ -408,7 +408,7 @@ t.test('templates equal a count over the rows, merged ones included', async (t) 
   t.same(await stats.hours(TEMPLATES[0] ?? '', 3), hours.slice(-3))
 })
 
-t.test('a template that nobody knows or that has no rows is none', async (t) => {
+void test('a template that nobody knows or that has no rows is none', async (t) => {
   const store = await stored(t, [])
   const unknown = createTemplateStats(store, { describe: () => null, redirects: () => [] })
   t.same(await unknown.top(20), [])
@@ -420,7 +420,7 @@ t.test('a template that nobody knows or that has no rows is none', async (t) => 
   t.equal(await known.one('00000000000000aa'), null)
 })
 
-t.test('totals of the sources are read once a second, and anew after a batch', async (t) => {
+void test('totals of the sources are read once a second, and anew after a batch', async (t) => {
   const rows = rowsAround(5, Date.now())
   const store = await stored(t, rows)
   const clock = { ms: 0 }
@@ -451,7 +451,7 @@ t.test('totals of the sources are read once a second, and anew after a batch', a
   t.same(await stats.all(), expected([...rows, ...more, ...later]), 'after a second')
 })
 
-t.test('dead letters are walked page by page, each once, newest first', async (t) => {
+void test('dead letters are walked page by page, each once, newest first', async (t) => {
   const store = await stored(t, [])
   const nowMs = Date.now()
   const all = Array.from({ length: 50 }, (_, i) => ({

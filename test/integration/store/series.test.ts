@@ -1,4 +1,4 @@
-import t, { type Test } from 'tap'
+import { t as suite, test, type Test } from 'tap'
 import { PRIORITIES, SEVERITIES } from '../../../src/model/event.js'
 import {
   STEP_S,
@@ -27,12 +27,12 @@ const isWindow = (name: string): name is Window => name in WINDOWS
 const WINDOW_NAMES = Object.keys(WINDOWS).filter(isWindow)
 
 const server = await startTestServer()
-t.teardown(() => server.stop())
+suite.teardown(() => server.stop())
 
 /** A database of its own with the rows in it. */
-async function stored(test: Test, rows: readonly LandingRow[]): Promise<Store> {
+async function stored(t: Test, rows: readonly LandingRow[]): Promise<Store> {
   const { store, drop } = await createTestDatabase(server)
-  test.teardown(drop)
+  t.teardown(drop)
   await applySchema(store)
   await insertLanding(store, rows)
   return store
@@ -102,7 +102,7 @@ function expected(
   }
 }
 
-t.test('every window, granularity and page equals a count over the rows', async (t) => {
+void test('every window, granularity and page equals a count over the rows', async (t) => {
   const seed = 20_240_331
   t.comment(`seed ${seed}`)
   const end = at('2024-03-31T23:58:17.350Z')
@@ -155,7 +155,7 @@ t.test('every window, granularity and page equals a count over the rows', async 
   }
 })
 
-t.test('an empty store has no buckets, whatever is asked for', async (t) => {
+void test('an empty store has no buckets, whatever is asked for', async (t) => {
   const series = createSeries(await stored(t, []))
   t.same(await series.page(QUERY), { granularity: 'day', buckets: [], hasMore: false })
   t.same(await series.page({ ...QUERY, granularity: 'second', offset: 4 }), {
@@ -165,7 +165,7 @@ t.test('an empty store has no buckets, whatever is asked for', async (t) => {
   })
 })
 
-t.test('the anchor is at most five minutes ahead of the clock', async (t) => {
+void test('the anchor is at most five minutes ahead of the clock', async (t) => {
   const nowMs = at('2024-03-31T12:00:30.500Z')
   const latest = async (...times: string[]): Promise<string | undefined> => {
     const store = await stored(
@@ -189,7 +189,7 @@ t.test('the anchor is at most five minutes ahead of the clock', async (t) => {
   )
 })
 
-t.test('the history goes back one calendar month from the latest event', async (t) => {
+void test('the history goes back one calendar month from the latest event', async (t) => {
   const days = async (...times: string[]): Promise<readonly string[]> => {
     const store = await stored(
       t,
@@ -212,7 +212,7 @@ t.test('the history goes back one calendar month from the latest event', async (
   )
 })
 
-t.test('what a correction or a deletion leaves without counts is no bucket', async (t) => {
+void test('what a correction or a deletion leaves without counts is no bucket', async (t) => {
   const store = await stored(t, [
     event('2024-03-31T10:00:00Z', { n: 2 }),
     event('2024-03-31T11:00:00Z'),
@@ -233,7 +233,7 @@ t.test('what a correction or a deletion leaves without counts is no bucket', asy
   }
 })
 
-t.test('the calendar counts occurrences per day and priority', async (t) => {
+void test('the calendar counts occurrences per day and priority', async (t) => {
   const seed = 7
   t.comment(`seed ${seed}`)
   const nowMs = at('2024-03-01T00:00:05Z')
