@@ -112,11 +112,8 @@ function createChanges(
   const makeRoom = createEviction(records, index, maxAlerts)
   return {
     async create({ title, severity, eventIds, relatedSource: given }) {
-      if (records.size >= maxAlerts) await makeRoom()
-      const asks = given === null && eventIds.length > 0
-      const sources = asks ? await parts.sourcesOfEvents(eventIds) : []
-      // nothing is awaited from here on to the write: a deletion sees either the alert or no source
-      const relatedSource = given ?? soleSource(sources, parts.hasSource)
+      await makeRoom()
+      const relatedSource = given ?? (await commonSource(parts, eventIds))
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs, marks.get(MARK_ID)?.seq)
       const facts = { id: randomUUID(), seq, createdAtMs, title, severity, relatedSource }
@@ -196,6 +193,7 @@ function createEviction(
     )
   }
   return async () => {
+    if (records.size < maxAlerts) return
     running ??= evict().finally(() => {
       running = null
     })
@@ -203,10 +201,12 @@ function createEviction(
   }
 }
 
-function soleSource(
-  [first, ...others]: readonly string[],
-  hasSource: (name: string) => boolean,
-): string | null {
+async function commonSource(
+  { sourcesOfEvents, hasSource }: AlertParts,
+  ids: readonly number[],
+): Promise<string | null> {
+  if (ids.length === 0) return null
+  const [first, ...others] = await sourcesOfEvents(ids)
   return first !== undefined && others.length === 0 && hasSource(first) ? first : null
 }
 

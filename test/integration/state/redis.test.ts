@@ -21,18 +21,12 @@ tap.teardown(async () => {
   await server.kill()
 })
 
-interface Options {
-  readonly keyPrefix?: string
-  readonly lockWaitMs?: number
-  readonly commandTimeoutMs?: number
-}
-
-const connect = async (options: Options = {}) => {
+const connect = async (options: { keyPrefix?: string; lockWaitMs?: number } = {}) => {
   const state = await createRedisState({
     url,
     onError: () => undefined,
     keyPrefix: 'test:',
-    commandTimeoutMs: 5_000,
+    commandTimeoutMs: 300,
     ...options,
   })
   open.push(state)
@@ -124,7 +118,7 @@ void test('a lock that stays taken is refused after the wait', async (t) => {
 
 for (const how of ['killed', 'standing still'] as const) {
   void test(`Redis ${how}: commands are refused, then it recovers by itself`, async (t) => {
-    const state = await connect({ commandTimeoutMs: 500 })
+    const state = await connect()
     const seen: string[] = []
     state.onStatus((status) => seen.push(status))
     const heard: string[] = []

@@ -1,0 +1,137 @@
+/**
+ * The process that sends: started by sender-client.ts, so that what generating and sending costs is not
+ * counted as the service's.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { Corpus, type Block } from '../data/corpus.js'
+import { Tally } from '../data/tally.js'
+import { Connection } from '../lib/connection.js'
+import { Latencies } from '../lib/latency.js'
+import type { Order, Sent } from './sender-client.js'
+
+/** bodies made ahead of sending; more events than fit are made while sending */
+const AHEAD_BYTES = 1024 * 1024 * 1024
+
+interface Course {
+  readonly order: Order
+  readonly tally: Tally
+  readonly latencies: Latencies
+  readonly next: () => Block | null
+  /** when the next body is due, in ms of performance.now() */
+  dueMs: number
+  /** ms between two events of the whole stream; 0: as fast as possible */
+  readonly stepMs: number
+  bodies: number
+  bytes: number
+  acknowledged: number
+  rejected: number
+  busy: number
+}
+
+process.on('message', (order: Order) => {
+  send(order).then(
+    (sent) => process.send?.(sent),
+    (error: unknown) => {
+      process.stderr.write(`sender: ${String(error)}\n`)
+      process.exit(1)
+    },
+  )
+})
+process.on('disconnect', () => process.exit(0))
+
+async function send(order: Order): Promise<Sent> {
+  const corpus = new Corpus(order.corpus)
+  const tally = new Tally(order.stepS)
+  const make = (): Block | null => {
+    const block = corpus.block(order.bodyBytes, (event) => tally.add(event))
+    return block === null || !order.gzip
+      ? block
+      : { ...block, bytes: gzipSync(block.bytes, { level: 3 }) }
+  }
+  const ready: Block[] = []
+  for (let bytes = 0; bytes < AHEAD_BYTES;) {
+    const block = make()
+    if (block === null) break
+    ready.push(block)
+    bytes += block.bytes.length
+  }
+  let taken = 0
+  const next = (): Block | null => ready[taken++] ?? make()
+  const cpuBefore = process.cpuUsage()
+  const startedAtMs = Date.now()
+  const course: Course = {
+    order,
+    tally,
+    latencies: new Latencies(),
+    next,
+    dueMs: performance.now(),
+    stepMs: order.eventsPerS === 0 ? 0 : 1000 / order.eventsPerS,
+    bodies: 0,
+    bytes: 0,
+    acknowledged: 0,
+    rejected: 0,
+    busy: 0,
+  }
+  await Promise.all(Array.from({ length: order.connections }, () => lane(course)))
+  const { user, system } = process.cpuUsage(cpuBefore)
+  return {
+    startedAtMs,
+    endedAtMs: Date.now(),
+    counts: tally.counts(),
+    latencies: course.latencies.encoded(),
+    bodies: course.bodies,
+    bytes: course.bytes,
+    acknowledged: course.acknowledged,
+    rejected: course.rejected,
+    busy: course.busy,
+    cpuS: (user + system) / 1e6,
+  }
+}
+
+/** One connection: sends a body, waits for its acknowledgement, takes the next. */
+async function lane(course: Course): Promise<void> {
+  const { order } = course
+  const connection = new Connection(order.collector)
+  const head =
+    `POST /ingest HTTP/1.1\r\nAuthorization: Bearer ${order.ingestKey}\r\n` +
+    `Content-Type: application/x-ndjson\r\n${order.gzip ? 'Content-Encoding: gzip\r\n' : ''}`
+  for (let block = course.next(); block !== null; block = course.next()) {
+    const dueMs = course.dueMs
+    course.dueMs += block.events * course.stepMs
+    const waitMs = dueMs - performance.now()
+    if (course.stepMs > 0 && waitMs > 0) await sleep(waitMs)
+    // At a given rate a body that could not be sent in time has been waiting since it was due.
+    const sinceMs = course.stepMs > 0 ? dueMs : performance.now()
+    await deliver(course, connection, head, block)
+    course.latencies.record(performance.now() - sinceMs)
+    course.bodies++
+    course.bytes += block.bytes.length
+  }
+  connection.close()
+}
+
+async function deliver(
+  course: Course,
+  connection: Connection,
+  head: string,
+  block: Block,
+): Promise<void> {
+  for (;;) {
+    const reply = await connection.request(head, block.bytes)
+    if (reply.status === 202) {
+      const { accepted, rejected } = parseAck(reply.body)
+      course.acknowledged += accepted
+      course.rejected += rejected
+      return
+    }
+    if (reply.status !== 429) throw new Error(`ingest answered ${reply.status} ${reply.body}`)
+    course.busy++
+    await sleep(reply.retryAfterS * 1000)
+  }
+}
+
+function parseAck(body: string): { accepted: number; rejected: number } {
+  const { accepted, rejected } = Object(JSON.parse(body))
+  return { accepted: Number(accepted), rejected: Number(rejected) }
+}

@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readThreads, readUsage, type Usage } from './processes.js'
+import type { Service } from './service.js'
+
+/** CPU seconds and memory of the service and its ClickHouse at one moment. */
+export interface Reading {
+  readonly service: Usage
+  /** the service's main thread alone */
+  readonly mainThreadS: number
+  readonly engine: Usage
+}
+
+const NOTHING: Usage = { cpuS: 0, peakRssBytes: 0, anonBytes: 0 }
+const SETTLE_STEP_MS = 500
+/** so many quiet steps in a row mean that merges have ended */
+const QUIET_STEPS = 4
+/** CPU share of one core above the idle share that still counts as quiet */
+const QUIET_SHARE = 0.03
+const SETTLE_MAX_MS = 120_000
+
+/** Reads a service that runs on this machine. */
+export class Meter {
+  readonly #service: Service
+  #idleShare = 0
+
+  private constructor(service: Service) {
+    this.#service = service
+  }
+
+  /** Measures for two seconds what the engine needs when nothing is asked of it. */
+  static async open(service: Service): Promise<Meter> {
+    const meter = new Meter(service)
+    await meter.settle()
+    const before = meter.read().engine.cpuS
+    await sleep(2000)
+    meter.#idleShare = (meter.read().engine.cpuS - before) / 2
+    return meter
+  }
+
+  /** CPU share of one core that the idle engine takes. */
+  get idleShare(): number {
+    return this.#idleShare
+  }
+
+  read(): Reading {
+    const { pid } = this.#service
+    const enginePid = this.#service.enginePid()
+    return {
+      service: readUsage(pid) ?? NOTHING,
+      mainThreadS: readThreads(pid).get(pid) ?? 0,
+      engine: enginePid === null ? NOTHING : (readUsage(enginePid) ?? NOTHING),
+    }
+  }
+
+  /** Waits until the engine has nothing left to merge. @returns ms it took, without the quiet time that proved it */
+  async settle(): Promise<number> {
+    const startedAtMs = performance.now()
+    let last = this.read().engine.cpuS
+    let quiet = 0
+    while (quiet < QUIET_STEPS && performance.now() - startedAtMs < SETTLE_MAX_MS) {
+      await sleep(SETTLE_STEP_MS)
+      const cpuS = this.read().engine.cpuS
+      const share = (cpuS - last) / (SETTLE_STEP_MS / 1000)
+      quiet = share <= this.#idleShare + QUIET_SHARE ? quiet + 1 : 0
+      last = cpuS
+    }
+    return performance.now() - startedAtMs - quiet * SETTLE_STEP_MS
+  }
+}

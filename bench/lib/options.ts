@@ -1,0 +1,163 @@
+import { parseArgs } from 'node:util'
+
+/** What the command line asks for; the same for all scenarios, each takes what concerns it. */
+export interface BenchOptions {
+  readonly events: number
+  readonly connections: number
+  readonly bodyBytes: number
+  readonly seed: number
+  readonly sources: number
+  readonly spanS: number
+  /** events/s; 0: as fast as acknowledged */
+  readonly rate: number
+  readonly gzip: boolean
+  /** bodies of one event */
+  readonly small: boolean
+  /** part of the full speed at which latencies are taken, 0 to leave that out */
+  readonly loadShare: number
+  readonly loadS: number
+  readonly workers: number | null
+  readonly repeats: number
+  readonly durationS: number
+  readonly clients: number
+  readonly grow: number
+  readonly sockets: number
+  readonly cpuProf: string | null
+  readonly target: RunningTarget | null
+  readonly logs: string | null
+}
+
+/** A deployment that runs already. */
+export interface RunningTarget {
+  readonly api: string
+  readonly collector: string
+  readonly ingestKey: string
+  readonly email: string
+  readonly password: string
+}
+
+export interface CommandLine {
+  readonly words: readonly string[]
+  readonly options: BenchOptions
+  readonly json: string | null
+  readonly html: string | null
+}
+
+const FLAGS = {
+  events: { type: 'string', doc: 'events to send [1000000]' },
+  connections: { type: 'string', doc: 'keep-alive connections [4; 64 with --small]' },
+  body: { type: 'string', doc: 'bytes of a body [1048576]' },
+  seed: { type: 'string', doc: 'of the generated events [1]' },
+  sources: { type: 'string', doc: 'distinct sources [16; query: 100]' },
+  span: { type: 'string', doc: 'seconds the event times cover [3600; query: 60 days]' },
+  rate: { type: 'string', doc: 'events/s, 0 = as fast as acknowledged [0]' },
+  gzip: { type: 'boolean', doc: 'compress bodies' },
+  small: { type: 'boolean', doc: 'ingest: one event a body' },
+  load: {
+    type: 'string',
+    doc: 'ingest: share of full speed for the latencies, 0 = leave out [0.8]',
+  },
+  'load-seconds': { type: 'string', doc: 'ingest: how long that lasts [5]' },
+  workers: { type: 'string', doc: 'WORKERS of the service [its default]' },
+  repeats: { type: 'string', doc: 'runs of each scenario; medians are shown [3]' },
+  duration: { type: 'string', doc: 'query, http: seconds per measurement [2]' },
+  clients: {
+    type: 'string',
+    doc: 'query: also measure with so many clients and ingest at half load [0]',
+  },
+  grow: {
+    type: 'string',
+    doc: 'query: multiply the events by SQL, so that there are about so many [events]',
+  },
+  sockets: { type: 'string', doc: 'ws: WebSockets [10000]' },
+  'cpu-prof': {
+    type: 'string',
+    doc: 'folder for CPU profiles of the service; the top functions are printed',
+  },
+  logs: { type: 'string', doc: 'mining: folder of NAME.log and NAME.truth' },
+  target: { type: 'string', doc: 'API URL of a running deployment; the next four belong to it' },
+  collector: { type: 'string', doc: 'its collector URL' },
+  key: { type: 'string', doc: 'its ingest key' },
+  email: { type: 'string', doc: 'a user of it' },
+  password: { type: 'string', doc: 'its password' },
+  json: { type: 'string', doc: 'write the results to this file' },
+  html: { type: 'string', doc: 'write a report with plots to this file' },
+} as const satisfies Record<string, { readonly type: 'string' | 'boolean'; readonly doc: string }>
+
+export const usage = (): string =>
+  [
+    'npm run bench [-- ingest | query | mining | ws | http] [options]',
+    'npm run bench -- compare A.json B.json',
+    '',
+    ...Object.entries(FLAGS).map(([name, { doc }]) => `  --${name.padEnd(13)} ${doc}`),
+    '',
+  ].join('\n')
+
+/** @throws Error naming the option that is wrong */
+export function parseCommandLine(argv: readonly string[]): CommandLine {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    options: FLAGS,
+    allowPositionals: true,
+  })
+  const integer = (name: keyof typeof values, fallback: number, min: number): number => {
+    const text = values[name]
+    const value = text === undefined ? fallback : Number(text)
+    if (Number.isInteger(value) && value >= min) return value
+    throw new Error(`--${name} ${String(text)} is not an integer of at least ${min}`)
+  }
+  const small = values.small === true
+  const isQuery = positionals[0] === 'query'
+  const events = integer('events', small ? 100_000 : 1_000_000, 1)
+  const loadShare = Number(values.load ?? 0.8)
+  if (!(loadShare >= 0 && loadShare <= 1)) throw new Error(`--load ${values.load} is not in 0..1`)
+  return {
+    words: positionals,
+    json: values.json ?? null,
+    html: values.html ?? null,
+    options: {
+      events,
+      connections: integer('connections', small ? 64 : 4, 1),
+      bodyBytes: small ? 1 : integer('body', 1024 * 1024, 1),
+      seed: integer('seed', 1, 0),
+      sources: integer('sources', isQuery ? 100 : 16, 1),
+      spanS: integer('span', isQuery ? 28 * 86_400 : 3600, 1),
+      rate: integer('rate', 0, 0),
+      gzip: values.gzip === true,
+      small,
+      loadShare,
+      loadS: integer('load-seconds', 5, 1),
+      workers: values.workers === undefined ? null : integer('workers', 1, 1),
+      repeats: integer('repeats', 3, 1),
+      durationS: integer('duration', 2, 1),
+      clients: integer('clients', 0, 0),
+      grow: integer('grow', events, 1),
+      sockets: integer('sockets', 10_000, 1),
+      cpuProf: values['cpu-prof'] ?? null,
+      target: toTarget(values),
+      logs: values.logs ?? null,
+    },
+  }
+}
+
+function toTarget(
+  values: Readonly<Record<string, string | boolean | undefined>>,
+): RunningTarget | null {
+  if (values['target'] === undefined) return null
+  const need = (name: string): string => {
+    const value = values[name]
+    if (typeof value === 'string') return value
+    throw new Error(`--target needs --${name}`)
+  }
+  return {
+    api: need('target'),
+    collector: need('collector'),
+    ingestKey: need('key'),
+    email: need('email'),
+    password: need('password'),
+  }
+}
+
+/** Settings of the service that follow from the options. */
+export const settingsOf = ({ workers }: BenchOptions): Record<string, string> =>
+  workers === null ? {} : { WORKERS: String(workers) }

@@ -1,0 +1,59 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { runIngest } from './flow/ingest.js'
+import { type BenchOptions, parseCommandLine, usage } from './lib/options.js'
+import { printProfiles } from './lib/profile.js'
+import { joinRuns, machine, renderText, type Report, type ScenarioResult } from './lib/report.js'
+
+type Scenario = (options: BenchOptions, seed: number) => Promise<ScenarioResult>
+
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  ingest: runIngest,
+}
+
+async function runScenarios(
+  names: readonly string[],
+  options: BenchOptions,
+): Promise<ScenarioResult[]> {
+  const results: ScenarioResult[] = []
+  for (const name of names) {
+    const scenario = SCENARIOS[name]
+    if (scenario === undefined) throw new Error(`${name} is no scenario; --help lists them`)
+    const runs: ScenarioResult[] = []
+    for (let i = 0; i < options.repeats; i++) {
+      process.stderr.write(`${name}: run ${i + 1} of ${options.repeats}\n`)
+      runs.push(await scenario(options, options.seed + i))
+    }
+    results.push(joinRuns(runs))
+  }
+  return results
+}
+
+async function main(): Promise<void> {
+  const argv = process.argv.slice(2)
+  if (argv.includes('--help')) {
+    process.stdout.write(usage())
+    return
+  }
+  const { words, options, json } = parseCommandLine(argv)
+  if (options.cpuProf !== null) mkdirSync(options.cpuProf, { recursive: true })
+  const startedAt = new Date().toISOString()
+  const machineName = machine()
+  const scenarios = await runScenarios(words.length === 0 ? Object.keys(SCENARIOS) : words, options)
+  const report: Report = {
+    version: 1,
+    startedAt,
+    command: `npm run bench -- ${argv.join(' ')}`,
+    machine: machineName,
+    node: process.version,
+    scenarios,
+  }
+  process.stdout.write(renderText(report))
+  if (json !== null) writeFileSync(json, `${JSON.stringify(report, null, 1)}\n`)
+  if (options.cpuProf !== null) printProfiles(options.cpuProf)
+  if (scenarios.some(({ checks }) => checks.some(({ ok }) => !ok))) process.exitCode = 1
+}
+
+await main().catch((error: unknown) => {
+  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 1
+})
