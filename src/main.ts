@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { createServer as createNetServer } from 'node:net'
 
 import { openAccounts, type Accounts } from './assembly/accounts.js'
 import { openServers, type Servers } from './assembly/http.js'
-import { openIngestion, type Ingestion } from './assembly/ingestion.js'
-import { createServices } from './assembly/services.js'
 import { openStorage } from './assembly/storage.js'
+import { openSystem } from './assembly/system.js'
 import { ConfigError, loadConfig, settingsHelp, type Config } from './config.js'
 import { loadUws } from './edge/uws.js'
 import { openDataDir } from './lib/data-dir.js'
@@ -14,12 +12,15 @@ import { createLog, type Log } from './telemetry/log.js'
 
 /** a request in flight, the rows not written yet, the engine's own end: together below 10 s */
 const CLOSE_HTTP_MS = 3_000
-const CLOSE_INGESTION_MS = 3_000
 const CLOSE_ALL_MS = 9_000
 
 const packageJson = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { readonly name: string; readonly version: string } // our own file
+
+type Closer = () => Promise<unknown> | void
+
+const { version } = packageJson
 
 interface Running {
   readonly servers: Servers
@@ -33,7 +34,7 @@ async function start(config: Config, log: Log): Promise<Running> {
   await checkPort(config.host, config.apiPort, 'API_PORT')
   await checkPort(config.host, config.collectorPort, 'COLLECTOR_PORT')
   const dataDir = openDataDir(config.dataDir)
-  const closers: (() => Promise<unknown> | void)[] = [() => dataDir.release()]
+  const closers: Closer[] = [() => dataDir.release()]
   const close = async (): Promise<void> => {
     for (const step of closers.splice(0).toReversed()) await step()
   }
@@ -42,21 +43,9 @@ async function start(config: Config, log: Log): Promise<Running> {
     const storage = await openStorage(config, dataDir, log)
     closers.push(() => storage.close())
     const accounts = await openAccounts(config, storage, jwtSecret, log)
-    const ingestion: Ingestion = await openIngestion({
-      config,
-      storage,
-      spoolDir: join(dataDir.path, 'spool'),
-      log,
-      hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
-      onWritten: () => undefined,
-      onAccepted: () => undefined,
-    })
-    closers.push(() => ingestion.close(CLOSE_INGESTION_MS))
-    const onChanged = (): void => undefined
-    const services = createServices({ config, storage, ingestion, accounts, jwtSecret, onChanged })
-    const { version } = packageJson
-    const { state } = storage
-    const servers = openServers({ config, uws, log, services, ingestion, state, version })
+    const system = await openSystem({ config, log, storage, accounts, jwtSecret, dataDir, version })
+    closers.push(() => system.close())
+    const servers = openServers({ ...system, config, uws, log, state: storage.state, version })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
     const engine = storage.embedded === null ? 'remote ClickHouse' : 'embedded ClickHouse'
     return { servers, accounts, engine: `${engine}, ${uws.build}`, close }

@@ -20,9 +20,11 @@ export interface ApplicationStorage {
     change: (current: Application | null) => Application | null,
   ): Promise<Application | null>
   remove(id: string): Promise<unknown>
+  clear(): Promise<number>
 }
 
 export interface Applications {
+  has(id: string): boolean
   /** Ordered by name. */
   list(): readonly Application[]
   byName(name: string): Application | undefined
@@ -33,6 +35,8 @@ export interface Applications {
   /** Appends a source's name to the hosts. @throws AppError not_found */
   link(id: string, source: string): Promise<unknown>
   remove(id: string): Promise<unknown>
+  /** @returns how many went */
+  clear(): Promise<number>
 }
 
 const missing = (id: string): AppError =>
@@ -70,6 +74,8 @@ export function createApplications(
       )
       if (linked === null) throw missing(id)
     },
+    has: (id) => storage.get(id) !== null,
     remove: (id) => storage.remove(id),
+    clear: () => storage.clear(),
   }
 }

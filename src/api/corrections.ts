@@ -62,8 +62,8 @@ export interface CorrectionParts {
     },
     rows: LandingRows | null,
   ) => Promise<unknown>
-  /** Tells those who learn from corrections or cache counts. */
-  readonly onCorrected: (event: EventRecord, priority: Priority) => void
+  /** Resolves when nobody is shown counts from before. */
+  readonly onCorrected: () => Promise<void>
 }
 
 export interface Corrections {
@@ -98,7 +98,7 @@ export function createCorrections(parts: CorrectionParts): Corrections {
     const rows = parts.encode({ ...event, counted: await parts.events.counted(id) }, priority)
     const correction = { id, tsMs: event.timestampMs, priority, reason: cut(reason) }
     await parts.execute({ kind: 'correct-event', correction }, rows)
-    parts.onCorrected(event, priority)
+    await parts.onCorrected()
     return await find(id)
   }
 

@@ -10,7 +10,8 @@ export interface DeletionParts {
       | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
       | { readonly kind: 'clear-all' },
   ) => Promise<unknown>
-  readonly onDeleted: () => void
+  /** Resolves when nobody is shown what was deleted. */
+  readonly onDeleted: () => Promise<void>
 }
 
 export interface DeletedSources {
@@ -46,7 +47,7 @@ export function createDeletions(parts: DeletionParts): Deletions {
         parts.forget(sources)
         const deleted = parts.execute({ kind: 'delete-sources', sources })
         const result = (await deleted) as DeletedSources // what `execute` of main.ts gives for this kind
-        parts.onDeleted()
+        await parts.onDeleted()
         return result
       }),
     clearAll: () =>
@@ -54,7 +55,7 @@ export function createDeletions(parts: DeletionParts): Deletions {
         parts.forgetAll()
         const cleared = parts.execute({ kind: 'clear-all' })
         const result = (await cleared) as ClearedAll // likewise
-        parts.onDeleted()
+        await parts.onDeleted()
         return result
       }),
   }

@@ -1,16 +1,34 @@
+import { alertRoutes } from './routes/alerts.js'
+import { analyticsRoutes } from './routes/analytics.js'
 import { applicationRoutes } from './routes/applications.js'
+import { auditRoutes } from './routes/audit.js'
 import { authRoutes } from './routes/auth.js'
+import { deadLetterRoutes } from './routes/dead-letters.js'
+import { incidentRoutes } from './routes/incidents.js'
 import { ingestKeyRoutes } from './routes/ingest-keys.js'
+import { kpiRoutes } from './routes/kpis.js'
+import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
+import { monitoringRoutes } from './routes/monitoring.js'
 import { sourceRoutes } from './routes/sources.js'
+import { taskRoutes } from './routes/tasks.js'
 import { userRoutes } from './routes/users.js'
 
 /** Every route of the API. */
 export const allRoutes = [
   ...authRoutes,
   ...logRoutes,
+  ...logMetaRoutes,
+  ...analyticsRoutes,
+  ...kpiRoutes,
+  ...incidentRoutes,
+  ...alertRoutes,
   ...sourceRoutes,
   ...applicationRoutes,
+  ...monitoringRoutes,
+  ...deadLetterRoutes,
+  ...auditRoutes,
+  ...taskRoutes,
   ...userRoutes,
   ...ingestKeyRoutes,
 ]

@@ -3,7 +3,7 @@ import { createIngestKeys, type IngestKeys } from '../api/auth/ingest-keys.js'
 import { createPasswords } from '../api/auth/passwords.js'
 import { createSessions, type Sessions } from '../api/auth/sessions.js'
 import { createTokens, type Tokens } from '../api/auth/tokens.js'
-import { createUsers, type Users } from '../api/auth/users.js'
+import { createUsers, type User, type Users } from '../api/auth/users.js'
 import type { Config } from '../config.js'
 import type { Log } from '../telemetry/log.js'
 import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from './documents.js'
@@ -14,6 +14,8 @@ export interface Accounts {
   readonly sessions: Sessions
   readonly tokens: Tokens
   readonly ingestKeys: IngestKeys
+  /** Calls `listener` with each user who is disabled or deleted. */
+  onUserChanged(listener: (userId: string) => void): void
   /** what a person must be told once: they can't be read again */
   readonly made: {
     readonly admin: { readonly email: string; readonly password: string | null } | null
@@ -29,12 +31,13 @@ export async function openAccounts(
   log: Log,
 ): Promise<Accounts> {
   const passwords = await createPasswords()
-  const withLock: Parameters<typeof createUsers>[0]['withLock'] = (key, ttlMs, work) =>
-    state.withLock(key, ttlMs, () => work())
+  const records = entities.collection<User>('user', parserOf(UserDoc))
   const users = createUsers({
-    entities: entities.collection('user', parserOf(UserDoc)),
+    entities: records,
     passwords,
-    withLock,
+    withLock: state.withLock,
+    // another instance may have changed a user a moment ago
+    ...(state.kind === 'redis' ? { refresh: () => records.reloadAll() } : {}),
   })
   const tokens = createTokens({
     secret: jwtSecret,
@@ -58,6 +61,11 @@ export async function openAccounts(
     sessions: createSessions({ users, families, tokens, passwords }),
     tokens,
     ingestKeys,
+    onUserChanged: (listener) => {
+      records.onChange(({ id, value }) => {
+        if (value === null || !value.isActive) listener(id)
+      })
+    },
     made: {
       admin: admin === null ? null : { email: admin.user.email, password: admin.generated },
       ingestKey: key?.key ?? null,

@@ -1,4 +1,7 @@
 import { createApi } from '../api/api.js'
+import { audited } from '../api/audited.js'
+import { createDocsRoutes } from '../api/docs.js'
+import { describeApi } from '../api/description.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../api/auth/credentials.js'
 import { INGEST_BYTES, ingestRoutes, type IngestServices } from '../api/collector/ingest.js'
 import { webhookRoute } from '../api/collector/webhook.js'
@@ -15,6 +18,7 @@ import { createInProcessState } from '../state/in-process.js'
 import type { State } from '../state/state.js'
 import type { Log } from '../telemetry/log.js'
 import type { Ingestion } from './ingestion.js'
+import type { Live } from './live.js'
 import type { Services } from './services.js'
 
 export interface HttpParts {
@@ -23,6 +27,7 @@ export interface HttpParts {
   readonly log: Log
   readonly services: Services
   readonly ingestion: Ingestion
+  readonly live: Live
   readonly state: State
   readonly version: string
 }
@@ -48,7 +53,7 @@ export function openServers(parts: HttpParts): Servers {
   }
 }
 
-function apiServer({ config, uws, log, services }: HttpParts): EdgeServer {
+function apiServer({ config, uws, log, services, live, version }: HttpParts): EdgeServer {
   const isAllowed = (origin: string): boolean => config.corsOrigins.includes(origin)
   return createServer({
     uws,
@@ -58,19 +63,24 @@ function apiServer({ config, uws, log, services }: HttpParts): EdgeServer {
     log,
     cors: { origins: config.corsOrigins },
     trustedProxies: config.trustedProxies,
-    routes: createApi({
-      uws,
-      routes: allRoutes,
-      services,
-      authenticate: (head) => authenticate(head, services),
-      consume: (name, subject) => services.limiter.consume(name, subject),
-      ...(config.cookieSamesite === 'None'
-        ? {
-            allowOrigin: (origin: string, host: string) =>
-              isAllowed(origin) || isSame(origin, host),
-          }
-        : {}),
-    }),
+    webSockets: [live.sockets.route],
+    observe: (outcome) => services.metrics.request('api', outcome),
+    routes: [
+      ...createDocsRoutes(describeApi(version)),
+      ...createApi({
+        uws,
+        routes: audited<Services>(allRoutes, services.audit),
+        services,
+        authenticate: (head) => authenticate(head, services),
+        consume: (name, subject) => services.limiter.consume(name, subject),
+        ...(config.cookieSamesite === 'None'
+          ? {
+              allowOrigin: (origin: string, host: string) =>
+                isAllowed(origin) || isSame(origin, host),
+            }
+          : {}),
+      }),
+    ],
   })
 }
 
@@ -86,7 +96,7 @@ function authenticate(head: RequestHead, services: Services): Caller {
 }
 
 function collectorServer(parts: HttpParts): EdgeServer {
-  const { config, uws, log } = parts
+  const { config, uws, log, services } = parts
   return createServer({
     uws,
     host: config.host,
@@ -94,6 +104,7 @@ function collectorServer(parts: HttpParts): EdgeServer {
     portSetting: 'COLLECTOR_PORT',
     log,
     trustedProxies: config.trustedProxies,
+    observe: (outcome) => services.metrics.request('collector', outcome),
     routes: [...ingestRoutes(toIngestServices(parts)), ...webhookRoutes(parts)],
   })
 }
@@ -116,6 +127,7 @@ function toIngestServices({ services, ingestion, version }: HttpParts): IngestSe
         keepRaw: true,
         // a record is at least two bytes long
         maxRows: INGEST_BYTES,
+        replays: null,
         register: key.autoRegister
           ? { type: 'push', connector: 'custom', applicationId: null }
           : null,
@@ -145,6 +157,7 @@ function webhookRoutes({ config, ingestion, state, log }: HttpParts): EdgeRoute[
         allowedSources: null,
         keepRaw: true,
         maxRows: events.length,
+        replays: null,
         register: { type: 'webhook', connector, applicationId: null },
       })
       return result.accepted

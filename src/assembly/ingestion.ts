@@ -51,6 +51,8 @@ export interface Ingestion {
   /** Their messages are of unregistered sources from here on; nothing joins what is being deleted. */
   forget(sources: readonly string[]): void
   forgetAll(): void
+  /** Begins to write, what an earlier run left behind first. */
+  begin(): void
   /** Stops taking messages and writes what is acknowledged, as far as the time allows. */
   close(deadlineMs: number): Promise<void>
 }
@@ -69,6 +71,8 @@ export interface IngestionParts {
   readonly log: Log
   readonly hooks: StatementHooks
   readonly onWritten: (rows: number) => void
+  /** an attempt to write a batch failed; it is tried again */
+  readonly onFailure: () => void
   readonly onAccepted: ConstructorParameters<typeof Pipeline>[0]['onAccepted']
 }
 
@@ -100,8 +104,8 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const writer = openWriter(parts, spool, run)
   const stages = { pool, sequencer, spool, writer, templates, model, sources }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
-  writer.start()
   return {
+    begin: () => writer.start(),
     ...stages,
     pipeline,
     window,
@@ -212,15 +216,19 @@ function restoreOverrides(overrides: Collection<TemplatePriority>, sequencer: Se
   )
 }
 
-const openWriter = ({ onWritten, log }: IngestionParts, spool: Spool, run: Run): Writer =>
+const openWriter = (
+  { onWritten, onFailure, log }: IngestionParts,
+  spool: Spool,
+  run: Run,
+): Writer =>
   new Writer({
     spool,
     onWritten,
-    onFailure: (error, attempt) =>
-      log[attempt === 1 ? 'warn' : 'debug'](
-        { err: error, attempt },
-        'a batch waits for clickhouse',
-      ),
+    onFailure: (error, attempt) => {
+      onFailure()
+      const level = attempt === 1 ? 'warn' : 'debug'
+      log[level]({ err: error, attempt }, 'a batch waits for clickhouse')
+    },
     target: {
       insert: run.batches.insert,
       templates: (rows) => run.batches.saveTemplates(rows),

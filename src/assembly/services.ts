@@ -1,74 +1,128 @@
-import { createApplications, type Applications } from '../api/applications.js'
-import { cursorKey } from '../api/cursor.js'
-import { createCorrections } from '../api/corrections.js'
-import { createDeletions } from '../api/deletions.js'
-import { createLimiter, toRateLimits } from '../api/auth/limits.js'
-import type { EventRecord } from '../api/event-views.js'
-import type { LogServices } from '../api/routes/logs.js'
-import { PRIORITIES } from '../model/event.js'
+import type { Applications } from '../api/applications.js'
+import type { Audit } from '../api/audit.js'
 import type { CookieSettings } from '../api/auth/credentials.js'
+import type { Limiter } from '../api/auth/limits.js'
+import { createCorrections } from '../api/corrections.js'
+import { cursorKey } from '../api/cursor.js'
+import { createDeletions } from '../api/deletions.js'
+import type { EventRecord } from '../api/event-views.js'
+import { createHealth } from '../api/health.js'
+import { createReplay, type ReplayLetter, type ReplayOutcome } from '../api/replay.js'
+import type { LogServices } from '../api/routes/logs.js'
 import type { Config } from '../config.js'
-import { encodeCorrection } from '../pipeline/correction-rows.js'
+import { PRIORITIES } from '../model/event.js'
 import type { BodyResult } from '../pipeline/block.js'
-import type { Submission } from '../pipeline/pipeline.js'
-import { createSourceStats } from '../store/source-stats.js'
+import { encodeCorrection } from '../pipeline/correction-rows.js'
+import type { Pipeline, Submission } from '../pipeline/pipeline.js'
+import { createAnalytics } from '../store/analytics.js'
+import type { AuditTable } from '../store/audit.js'
+import { createCalendar } from '../store/calendar.js'
+import type { Store } from '../store/client.js'
+import { createDeadLetters } from '../store/dead-letters.js'
+import { createSeries } from '../store/series.js'
+import type { SourceStats } from '../store/source-stats.js'
 import type { Sources } from '../store/sources.js'
+import { createTemplateStats } from '../store/template-stats.js'
+import type { CollectorStats } from '../telemetry/collector-stats.js'
+import type { Metrics } from '../telemetry/metrics.js'
 import type { Accounts } from './accounts.js'
-import { ApplicationDoc, parserOf } from './documents.js'
+import type { Desk } from './desk.js'
 import type { Ingestion } from './ingestion.js'
+import type { Live } from './live.js'
 import type { Storage } from './storage.js'
+import { samplesOf, toDirectory, variablesOf } from './templates.js'
 
 /** rows of an uploaded file */
 const UPLOAD_ROWS = 200_000
+const REPLAY_LOCK_MS = 60_000
 
 export interface ServiceParts {
   readonly config: Config
   readonly storage: Storage
   readonly ingestion: Ingestion
   readonly accounts: Accounts
+  readonly applications: Applications
+  readonly limiter: Limiter
+  readonly desk: Desk
+  readonly live: Live
+  readonly sourceStats: SourceStats
+  readonly audit: Audit
+  readonly auditTrail: AuditTable
+  readonly metrics: Metrics
+  readonly collectorStats: CollectorStats
   readonly jwtSecret: string
-  /** counts changed other than by new events */
-  readonly onChanged: () => void
+  readonly version: string
 }
 
 /** What the routes work with; each router names the part it needs. */
 export type Services = ReturnType<typeof createServices>
 
 export function createServices(parts: ServiceParts) {
-  const { config, storage, ingestion, accounts } = parts
-  const { sources, templates, pipeline, events } = ingestion
-  const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
-    storage.state.withLock(key, ttlMs, () => work())
-  const applications = createApplications(
-    storage.entities.collection('application', parserOf(ApplicationDoc)),
-    withLock,
-  )
-  const sourceStats = createSourceStats(storage.store)
-  const onChanged = (): void => {
+  const { config, storage, ingestion, accounts, applications, live, sourceStats } = parts
+  const { sources, templates, events } = ingestion
+  const onChanged = async (): Promise<void> => {
     sourceStats.invalidate()
-    parts.onChanged()
+    await live.push.onChanged()
   }
   return {
     ...accounts,
-    limiter: createLimiter(storage.state, toRateLimits(config)),
+    ...parts.desk,
+    ...createCounts(storage.store, ingestion),
+    ...createChanges(parts, onChanged),
+    limiter: parts.limiter,
     cookies: toCookies(config),
     cursorKey: cursorKey(parts.jwtSecret),
+    metricsToken: config.metricsToken,
+    version: parts.version,
+    audit: parts.audit,
+    auditTrail: parts.auditTrail,
+    metrics: parts.metrics,
+    collectorStats: parts.collectorStats,
+    kpis: live.kpis,
     events,
     sources,
     applications,
-    sourceStats,
+    health: createHealth(probesOf(parts)),
     sourceTotals: (signal?: AbortSignal) => sourceStats.all(signal),
     eventContext: {
       canonicalTemplate: (id: string) => templates.byId(id)?.id ?? id,
       templateAliases: (id: string) => templates.aliasesOf(id),
       ...applicationLinks(sources, applications),
     },
+    explain: (event: EventRecord) => explain(event, ingestion),
+    announce: () => {
+      void onChanged()
+    },
+  }
+}
+
+/** What is counted, read from the rollups. */
+const createCounts = (store: Store, ingestion: Ingestion) => ({
+  series: createSeries(store),
+  calendar: createCalendar(store),
+  analytics: createAnalytics(store),
+  templateStats: createTemplateStats(store, toDirectory(ingestion)),
+  templateSamples: samplesOf(ingestion),
+  templateVariables: variablesOf(ingestion),
+  deadLetters: createDeadLetters(store),
+})
+
+/** What goes through the pipeline: uploads, corrections, deletions, replays. */
+function createChanges(
+  { storage, ingestion, config }: ServiceParts,
+  onChanged: () => Promise<void>,
+) {
+  const { pipeline, events, templates, sequencer } = ingestion
+  const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
+    storage.state.withLock(key, ttlMs, () => work())
+  return {
+    upload: (file: Upload): Promise<BodyResult> => pipeline.submit(toSubmission(file)),
     corrections: createCorrections({
       events,
       withLock,
       canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
       setTemplatePriority: (correction) => ingestion.setTemplatePriority(correction),
-      correctRepeats: (id, priority) => ingestion.sequencer.correct(id, priority),
+      correctRepeats: (id, priority) => sequencer.correct(id, priority),
       settle: () => pipeline.settle(),
       encode: encodeCorrection,
       execute: (statement, rows) => pipeline.execute(statement, rows),
@@ -81,9 +135,60 @@ export function createServices(parts: ServiceParts) {
       execute: (statement) => pipeline.execute(statement),
       onDeleted: onChanged,
     }),
-    explain: (event: EventRecord) => explain(event, ingestion),
-    announce: onChanged,
-    upload: (file: Upload): Promise<BodyResult> => pipeline.submit(toSubmission(file)),
+    replay: createReplay({
+      letters: createDeadLetters(storage.store),
+      resubmit: (letters) =>
+        Promise.all(letters.map((letter) => resubmit(letter, pipeline, config.maxMessageBytes))),
+      settle: () => pipeline.settle(),
+      exclusive: (work) => withLock('delete', REPLAY_LOCK_MS, work),
+    }),
+  }
+}
+
+/** One dead letter as a body of its own; the source is registered, as by a key that may. */
+async function resubmit(
+  letter: ReplayLetter,
+  pipeline: Pipeline,
+  maxRows: number,
+): Promise<ReplayOutcome> {
+  const line = new TextEncoder().encode(letter.line)
+  const result = await pipeline.submit({
+    format: 'ingest',
+    bytes: line.buffer,
+    events: null,
+    protocol: 'replay',
+    source: null,
+    allowedSources: null,
+    keepRaw: true,
+    maxRows,
+    replays: letter.id,
+    register: { type: 'push', connector: 'custom', applicationId: null },
+  })
+  if (result.accepted > 0) return 'stored'
+  return result.rejected > 0 ? 'rejected' : 'kept'
+}
+
+function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof createHealth>[0] {
+  const { spool, pool } = ingestion
+  return {
+    clickhouse: async (signal) => {
+      await storage.store.ping({ signal })
+      return { status: 'ok' }
+    },
+    state: async () => {
+      await storage.state.ping()
+      return { status: 'ok', detail: storage.state.kind }
+    },
+    spool: () => {
+      if (spool.fault !== null) return { status: 'down', detail: 'the spool cannot be written' }
+      return spool.isFull()
+        ? { status: 'down', detail: 'the spool is full' }
+        : { status: 'ok', detail: `${spool.bytes} bytes wait` }
+    },
+    workers: async () => {
+      await pool.ping()
+      return { status: 'ok', detail: `${pool.workers} threads` }
+    },
   }
 }
 
@@ -130,6 +235,7 @@ const toSubmission = ({ format, bytes, source, applicationId }: Upload): Submiss
   allowedSources: null,
   keepRaw: false,
   maxRows: UPLOAD_ROWS,
+  replays: null,
   register: { type: 'file', connector: 'custom', applicationId },
 })
 

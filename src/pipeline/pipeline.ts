@@ -39,6 +39,8 @@ export interface Submission {
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
+  /** id of the dead letter this is; in the same durable step it goes, unless the message is dropped */
+  readonly replays: number | null
   /** null = an unregistered source's messages are dead-lettered */
   readonly register: Omit<Registration, 'name'> | null
 }
@@ -65,7 +67,8 @@ export interface PipelineParts {
   /** a shape belongs to a template from here on, for every thread */
   readonly learnShape: (lo: number, hi: number, templateNo: number) => void
   readonly onTemplate: (change: Template) => void
-  readonly onAccepted: (submission: Submission, result: BodyResult) => void
+  /** @param bytes of the body */
+  readonly onAccepted: (submission: Submission, result: BodyResult, bytes: number) => void
 }
 
 interface Job {
@@ -205,7 +208,7 @@ export class Pipeline {
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return
-      this.#parts.onAccepted(job.submission, body)
+      this.#parts.onAccepted(job.submission, body, job.bytes - BODY_OVERHEAD)
       job.resolve(body)
     })
   }
@@ -307,7 +310,7 @@ export class Pipeline {
       dead: dead?.bytes ?? null,
       templates: [],
       registrations,
-      statement: null,
+      statement: replayed(task, result),
     })
   }
 
@@ -345,6 +348,16 @@ export class Pipeline {
   async #makeDurable(entry: { readonly durable: Promise<void> }): Promise<void> {
     await entry.durable
   }
+}
+
+/** The deletion of the dead letters that this block stores or rejects anew. */
+function replayed(task: Task, result: BlockResult): Statement | null {
+  const ids = task.jobs.flatMap(({ submission }, i) => {
+    const body = result.bodies[i]
+    const settled = body !== undefined && body.accepted + body.rejected > 0
+    return submission.replays !== null && settled ? [submission.replays] : []
+  })
+  return ids.length === 0 ? null : { kind: 'delete-dead-letters', ids }
 }
 
 /** rows made by the main thread itself, as Native bytes */

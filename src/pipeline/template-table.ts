@@ -16,6 +16,8 @@ export class TemplateTable {
   readonly #byNo: (Template | undefined)[] = []
   readonly #noOfId = new Map<string, number>()
   readonly #unsaved = new Set<number>()
+  /** made when asked for, until a template is merged */
+  #redirects: readonly { readonly from: string; readonly into: string }[] | null = null
   #idLo = new Uint32Array(1024)
   #idHi = new Uint32Array(1024)
 
@@ -25,6 +27,7 @@ export class TemplateTable {
 
   apply(change: Template): void {
     const { no } = change
+    if (change.redirectTo !== (this.#byNo[no]?.redirectTo ?? 0)) this.#redirects = null
     this.#byNo[no] = change
     this.#noOfId.set(change.id, no)
     if (no >= this.#idLo.length) this.#grow(no)
@@ -73,6 +76,15 @@ export class TemplateTable {
     const canonical = this.canonical(target)
     const aliases = this.all().filter((template) => this.canonical(template.no) === canonical)
     return aliases.map((template) => template.id)
+  }
+
+  /** Every id that was merged away, with the one that answers for it today. */
+  redirects(): readonly { readonly from: string; readonly into: string }[] {
+    if (this.#redirects !== null) return this.#redirects
+    this.#redirects = this.all()
+      .filter((template) => template.redirectTo !== 0)
+      .map(({ no, id }) => ({ from: id, into: this.#byNo[this.canonical(no)]?.id ?? id }))
+    return this.#redirects
   }
 
   all(): readonly Template[] {

@@ -95,6 +95,9 @@ const spanSql = statement<
   Record<string, never>,
   { readonly first_ms: number; readonly last_ms: number; readonly hours: number }
 >('event_span')
+const sourcesSql = statement<{ readonly ids: readonly number[] }, { readonly source: string }>(
+  'event_sources',
+)
 const correctSql = statement<
   {
     readonly id: number
@@ -116,6 +119,8 @@ export interface Events {
   page(query: EventQuery, signal?: AbortSignal): Promise<readonly StoredEvent[]>
   /** @returns null when there is no such event */
   get(id: number, signal?: AbortSignal): Promise<StoredEvent | null>
+  /** Distinct sources of those of these events that exist. */
+  sourcesOf(ids: readonly number[]): Promise<readonly string[]>
   /** What the event's occurrences are counted under, the first row's included. */
   counted(id: number): Promise<readonly CountedUnder[]>
   correct(correction: {
@@ -166,6 +171,8 @@ export function createEvents(store: Store): Events {
       const row = await rowOf(id, signal)
       return row === undefined ? null : ((await withRepeats([row], signal))[0] ?? null)
     },
+    sourcesOf: async (ids) =>
+      ids.length === 0 ? [] : (await store.query(sourcesSql, { ids })).map(({ source }) => source),
     counted: async (id) => {
       const [row, repeats] = await Promise.all([rowOf(id), store.query(countedSql, { id })])
       if (row === undefined)

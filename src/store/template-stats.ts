@@ -33,6 +33,8 @@ export interface TemplateView {
 }
 
 export interface TemplateStats {
+  /** How many templates have occurrences; merged ones are one. */
+  known(signal?: AbortSignal): Promise<number>
   /** The templates with the most occurrences, merged ones summed into the one that answers for them. */
   top(limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]>
   /** @returns null when the template is not known or nothing of it is stored */
@@ -73,6 +75,7 @@ const SEVERITY_COLUMNS = [
   ['INFO', 'info'],
   ['DEBUG', 'debug'],
 ] as const
+const knownSql = statement<Record<string, never>, { readonly template: string }>('template_known')
 const PRIORITY_COLUMNS = [
   ['P1', 'p1'],
   ['P2', 'p2'],
@@ -83,6 +86,10 @@ const PRIORITY_COLUMNS = [
 export function createTemplateStats(store: Store, directory: TemplateDirectory): TemplateStats {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
   return {
+    async known(signal) {
+      const rows = await store.query(knownSql, {}, options(signal))
+      return new Set(rows.map(({ template }) => directory.describe(template)?.id ?? template)).size
+    },
     async top(limit, signal) {
       const params = { ...mergedIds(directory), limit }
       const rows = await store.query(topSql, params, options(signal))

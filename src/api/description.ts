@@ -1,0 +1,42 @@
+import { createOpenApi, webSocketOperation, type OpenApiDocument } from './openapi.js'
+import { allRoutes } from './routes.js'
+
+const ABOUT = `Log analytics on ClickHouse: ingest, template mining, deduplication, priorities, queries.
+
+**Errors** have one form, \`{"detail": {"message", "code", "details"}}\`. **Times** are ISO 8601 in UTC with
+milliseconds. **Lists** of unbounded length are paged by keyset: pass \`next_cursor\` back as \`cursor\`; a cursor
+belongs to the filters it came with. **Repeated parameters** may be written \`severity=ERROR&severity=CRITICAL\` or
+\`severity=ERROR,CRITICAL\`.
+
+**Counting.** An *occurrence* is one received message, an *event* the deduplicated record. Time buckets, calendar,
+severity counts and per-minute figures count occurrences; \`unique_events\` counts events.
+
+**The collector** listens on a port of its own: \`POST /ingest\` takes canonical events as NDJSON, a JSON array or one
+object (at most 16 MiB, also gzip or zstd) with an ingest key, and answers 202 when the accepted events are durable;
+\`POST /webhooks/scm\` takes source-control webhooks signed in \`X-Scm-Token\`.`
+
+/** The machine-readable description of the API, derived from its routes. */
+export const describeApi = (version: string): OpenApiDocument =>
+  createOpenApi({
+    title: 'Log analytics engine',
+    version,
+    description: ABOUT,
+    routes: allRoutes,
+    tags: {
+      auth: 'Login, refresh, logout, current user',
+      logs: 'Events, templates, time series, calendar',
+      analytics: 'Severities, top sources, dead letters against stored',
+      kpis: 'Global figures',
+    },
+    extra: [
+      webSocketOperation('/ws/kpis', {
+        tag: 'kpis',
+        summary: 'Figures as they change',
+        description:
+          'Sends `{"type": "kpi:snapshot", "payload": …}` on connect and when new events were written, at most ' +
+          'once a second. `ping` is answered with `pong`; a silent connection gets `ping` every 30 s. The token is ' +
+          'looked for in Authorization, `Sec-WebSocket-Protocol: jwt.<token>`, the cookie, and the query `token`. ' +
+          'Closed with 1008 without a valid token or above the limit.',
+      }),
+    ],
+  })

@@ -1,0 +1,161 @@
+import { join } from 'node:path'
+
+import { createApplications } from '../api/applications.js'
+import { createAudit } from '../api/audit.js'
+import { createLimiter, toRateLimits } from '../api/auth/limits.js'
+import type { Config } from '../config.js'
+import type { DataDir } from '../lib/data-dir.js'
+import type { BodyResult } from '../pipeline/block.js'
+import { createAuditTable } from '../store/audit.js'
+import { createSourceStats } from '../store/source-stats.js'
+import { createCollectorStats } from '../telemetry/collector-stats.js'
+import type { Log } from '../telemetry/log.js'
+import { createMetrics, type Metrics } from '../telemetry/metrics.js'
+import type { Accounts } from './accounts.js'
+import { clearDesk, createDesk } from './desk.js'
+import { ApplicationDoc, parserOf } from './documents.js'
+import { openIngestion, type Ingestion } from './ingestion.js'
+import { openLive, type Live } from './live.js'
+import { createServices, type Services } from './services.js'
+import type { StatementHooks } from './statements.js'
+import type { Storage } from './storage.js'
+
+export interface SystemParts {
+  readonly config: Config
+  readonly log: Log
+  readonly storage: Storage
+  readonly accounts: Accounts
+  readonly jwtSecret: string
+  readonly dataDir: DataDir
+  readonly version: string
+}
+
+/** Everything between storage and servers. */
+export interface System {
+  readonly ingestion: Ingestion
+  readonly services: Services
+  readonly live: Live
+  close(): Promise<void>
+}
+
+const CLOSE_INGESTION_MS = 3_000
+const CLOSE_AUDIT_MS = 1_000
+
+export async function openSystem(parts: SystemParts): Promise<System> {
+  const { config, log, storage, accounts, jwtSecret, version } = parts
+  const metrics = createMetrics({ version })
+  const collectorStats = createCollectorStats()
+  const sourceStats = createSourceStats(storage.store)
+  const late: LateParts = { hooks: null, live: null }
+  const ingestion = await openIngestion({
+    config,
+    storage,
+    spoolDir: join(parts.dataDir.path, 'spool'),
+    log,
+    hooks: hooksOf(late),
+    onWritten: (rows) => {
+      metrics.batchWritten(rows)
+      sourceStats.invalidate()
+      late.live?.push.onWritten()
+    },
+    onFailure: () => metrics.batchFailed(),
+    onAccepted: (submission, result, bytes) => {
+      metrics.ingested(submission.protocol, result)
+      collectorStats.note(toCollected(submission.protocol, result, bytes))
+    },
+  })
+  const applications = createApplications(
+    storage.entities.collection('application', parserOf(ApplicationDoc)),
+    storage.state.withLock,
+  )
+  const desk = createDesk({
+    entities: storage.entities,
+    sourcesOfEvents: (ids) => ingestion.events.sourcesOf(ids),
+    hasSource: (name) => ingestion.sources.get(name) !== undefined,
+    hasUser: (id) => accounts.users.get(id) !== null,
+    hasApplication: (id) => applications.has(id),
+  })
+  late.hooks = {
+    removeAlerts: (sources) => desk.alerts.removeForSources(sources),
+    clearEntities: () => clearDesk(desk, applications),
+  }
+  const limiter = createLimiter(storage.state, toRateLimits(config))
+  const { sessions } = accounts
+  const shared = { config, storage, ingestion, applications, limiter, log }
+  const live = await openLive({ ...shared, sessions, alerts: desk.alerts })
+  late.live = live
+  accounts.onUserChanged((id) => live.sockets.closeUser(id, POLICY_VIOLATION, 'the user is gone'))
+  const auditTrail = createAuditTable(storage.store)
+  const audit = createAudit({ append: auditTrail.append, log })
+  const services = createServices({
+    ...shared,
+    accounts,
+    desk,
+    live,
+    sourceStats,
+    audit,
+    auditTrail,
+    metrics,
+    collectorStats,
+    jwtSecret,
+    version,
+  })
+  watch(metrics, { ingestion, storage, live })
+  ingestion.begin()
+  const close = async (): Promise<void> => {
+    live.push.close()
+    await ingestion.close(CLOSE_INGESTION_MS)
+    await audit.close(CLOSE_AUDIT_MS)
+  }
+  return { ingestion, services, live, close }
+}
+
+const POLICY_VIOLATION = 1008
+
+/** What statements and batches reach that is made after the ingestion. */
+interface LateParts {
+  hooks: StatementHooks | null
+  live: Live | null
+}
+
+const hooksOf = (late: LateParts): StatementHooks => {
+  const ready = (): StatementHooks => {
+    if (late.hooks === null) throw new Error('bug: a statement before the writer began')
+    return late.hooks
+  }
+  return {
+    removeAlerts: (sources) => ready().removeAlerts(sources),
+    clearEntities: () => ready().clearEntities(),
+  }
+}
+
+const toCollected = (protocol: string, result: BodyResult, bytes: number) => ({
+  protocol,
+  sources: result.sources,
+  received: result.received,
+  accepted: result.accepted,
+  rejected: result.rejected,
+  bytes,
+})
+
+function watch(
+  metrics: Metrics,
+  { ingestion, storage, live }: Pick<System, 'ingestion' | 'live'> & Pick<SystemParts, 'storage'>,
+): void {
+  let isStateUp = true
+  storage.state.onStatus((status) => {
+    isStateUp = status === 'ok'
+  })
+  metrics.watch({
+    spoolBytes: () => ingestion.spool.bytes,
+    spoolEntries: () => ingestion.spool.waiting.length,
+    pipelineBytes: () => ingestion.pipeline.bytes,
+    dedupEntries: () => ingestion.window.size,
+    templates: () => ingestion.templates.size,
+    sources: () => ingestion.sources.size,
+    webSockets: () => live.sockets.size,
+    workers: () => ingestion.pool.workers,
+    isStateUp: () => isStateUp,
+    isClickhouseUp: () => ingestion.writer.failingSinceMs === null,
+  })
+}
