@@ -97,7 +97,10 @@ class Trail implements Audit {
 
   async close(deadlineMs: number): Promise<void> {
     this.#isClosing = true
-    await Promise.race([this.#running, sleep(deadlineMs, undefined, { ref: false })])
+    const timer = new AbortController()
+    const deadline = sleep(deadlineMs, undefined, { signal: timer.signal }).catch(() => undefined)
+    await Promise.race([this.#running, deadline])
+    timer.abort()
   }
 
   #enqueue(waiting: Waiting): void {

@@ -46,10 +46,10 @@ export interface ReplayResult {
 
 export interface Replay {
   /**
-   * Replays the letters of some ids, or all from the newest on, up to `MAX_REPLAYED` and as far as
-   * `signal` allows. After a failure midway it is safe to repeat: what was replayed is gone.
+   * Replays the letters of some ids, or all from the newest on, up to `MAX_REPLAYED`. After a
+   * failure midway it is safe to repeat: what was replayed is gone.
    *
-   * @throws AppError overloaded, dependency_unavailable
+   * @throws AppError overloaded, dependency_unavailable; the reason of `signal`
    */
   run(request: ReplayRequest, signal: AbortSignal): Promise<ReplayResult>
 }
@@ -118,7 +118,8 @@ async function replayAll(
 ): Promise<DeadLetterPosition | null> {
   let { after } = query
   // the keyset moves towards older letters: those that fail again are newer and are not met
-  while (!tally.isFull && !signal.aborted) {
+  while (!tally.isFull) {
+    signal.throwIfAborted()
     const letters = await parts.letters.page({ ...query, after, limit: CHUNK })
     await replayChunk(parts, letters, tally)
     const last = letters.at(-1)

@@ -1,4 +1,4 @@
-import t from 'tap'
+import { test } from 'tap'
 import { createLog, type LogLevel } from '../../../src/telemetry/log.js'
 
 function record(level: LogLevel = 'debug') {
@@ -7,7 +7,7 @@ function record(level: LogLevel = 'debug') {
   return { log, lines, last: (): Record<string, unknown> => JSON.parse(lines.at(-1) ?? '{}') }
 }
 
-t.test('a line is JSON with time, level by name, fields and text', async (t) => {
+void test('a line is JSON with time, level by name, fields and text', async (t) => {
   const { log, lines, last } = record()
   log.warn({ batch: 7 }, 'a batch waits')
   t.match(last(), { level: 'warn', batch: 7, msg: 'a batch waits' })
@@ -15,7 +15,7 @@ t.test('a line is JSON with time, level by name, fields and text', async (t) => 
   t.ok(lines[0]?.endsWith('\n'))
 })
 
-t.test('what is below the level is not written', async (t) => {
+void test('what is below the level is not written', async (t) => {
   const { log, lines } = record('warn')
   log.info('no')
   log.error('yes')
@@ -25,13 +25,13 @@ t.test('what is below the level is not written', async (t) => {
   t.equal(silent.lines.length, 0)
 })
 
-t.test('errors bring message, stack and cause', async (t) => {
+void test('errors bring message, stack and cause', async (t) => {
   const { log, last } = record()
   log.error({ err: new Error('outer', { cause: new Error('inner') }) }, 'failed')
   t.match(last(), { err: { type: 'Error', message: /outer.*inner/, stack: /log\.test/ } })
 })
 
-t.test('secrets are hidden wherever they stand', async (t) => {
+void test('secrets are hidden wherever they stand', async (t) => {
   const { log, lines } = record()
   const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
   const secret = 'hunter2hunter2'
