@@ -7,8 +7,8 @@ import type { Config } from '../config.js'
 import type { DataDir } from '../lib/data-dir.js'
 import type { BodyResult } from '../pipeline/block.js'
 import { createAuditTable } from '../store/audit.js'
-import { createSourceStats } from '../store/source-stats.js'
-import { createCollectorStats } from '../telemetry/collector-stats.js'
+import { createSourceStats, type SourceStats } from '../store/source-stats.js'
+import { createCollectorStats, type CollectorStats } from '../telemetry/collector-stats.js'
 import type { Log } from '../telemetry/log.js'
 import { createMetrics, type Metrics } from '../telemetry/metrics.js'
 import type { Accounts } from './accounts.js'
@@ -42,28 +42,14 @@ const CLOSE_INGESTION_MS = 3_000
 const CLOSE_AUDIT_MS = 1_000
 
 export async function openSystem(parts: SystemParts): Promise<System> {
-  const { config, log, storage, accounts, jwtSecret, version } = parts
-  const metrics = createMetrics({ version })
-  const collectorStats = createCollectorStats()
-  const sourceStats = createSourceStats(storage.store)
+  const { config, log, storage, accounts, version } = parts
+  const counters = {
+    metrics: createMetrics({ version }),
+    collectorStats: createCollectorStats(),
+    sourceStats: createSourceStats(storage.store),
+  }
   const late: LateParts = { hooks: null, live: null }
-  const ingestion = await openIngestion({
-    config,
-    storage,
-    spoolDir: join(parts.dataDir.path, 'spool'),
-    log,
-    hooks: hooksOf(late),
-    onWritten: (rows) => {
-      metrics.batchWritten(rows)
-      sourceStats.invalidate()
-      late.live?.push.onWritten()
-    },
-    onFailure: () => metrics.batchFailed(),
-    onAccepted: (submission, result, bytes) => {
-      metrics.ingested(submission.protocol, result)
-      collectorStats.note(toCollected(submission.protocol, result, bytes))
-    },
-  })
+  const ingestion = await joinIngestion(parts, counters, late)
   const applications = createApplications(
     storage.entities.collection('application', parserOf(ApplicationDoc)),
     storage.state.withLock,
@@ -80,27 +66,22 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     clearEntities: () => clearDesk(desk, applications),
   }
   const limiter = createLimiter(storage.state, toRateLimits(config))
-  const { sessions } = accounts
   const shared = { config, storage, ingestion, applications, limiter, log }
-  const live = await openLive({ ...shared, sessions, alerts: desk.alerts })
+  const live = await openLive({ ...shared, sessions: accounts.sessions, alerts: desk.alerts })
   late.live = live
   accounts.onUserChanged((id) => live.sockets.closeUser(id, POLICY_VIOLATION, 'the user is gone'))
   const auditTrail = createAuditTable(storage.store)
   const audit = createAudit({ append: auditTrail.append, log })
   const services = createServices({
+    ...parts,
     ...shared,
-    accounts,
+    ...counters,
     desk,
     live,
-    sourceStats,
     audit,
     auditTrail,
-    metrics,
-    collectorStats,
-    jwtSecret,
-    version,
   })
-  watch(metrics, { ingestion, storage, live })
+  watch(counters.metrics, { ingestion, storage, live })
   ingestion.begin()
   const close = async (): Promise<void> => {
     live.push.close()
@@ -109,6 +90,35 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   }
   return { ingestion, services, live, close }
 }
+
+interface Counters {
+  readonly metrics: Metrics
+  readonly collectorStats: CollectorStats
+  readonly sourceStats: SourceStats
+}
+
+const joinIngestion = (
+  { config, storage, log, dataDir }: SystemParts,
+  { metrics, collectorStats, sourceStats }: Counters,
+  late: LateParts,
+): Promise<Ingestion> =>
+  openIngestion({
+    config,
+    storage,
+    spoolDir: join(dataDir.path, 'spool'),
+    log,
+    hooks: hooksOf(late),
+    onWritten: (rows) => {
+      metrics.batchWritten(rows)
+      sourceStats.invalidate()
+      late.live?.push.onWritten()
+    },
+    onFailure: () => metrics.batchFailed(),
+    onAccepted: (submission, result, bytes) => {
+      metrics.ingested(submission.protocol, result)
+      collectorStats.note(toCollected(submission.protocol, result, bytes))
+    },
+  })
 
 const POLICY_VIOLATION = 1008
 

@@ -3,7 +3,7 @@ import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path'
 
 /** The data directory can't be used; the message says why and what would help. */
-export class DataDirError extends Error {
+class DataDirError extends Error {
   override readonly name = 'DataDirError'
 }
 

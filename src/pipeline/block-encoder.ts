@@ -287,7 +287,7 @@ function searchWords(event: CanonicalEvent, messageBytes: number): string {
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
 /** Runs of letters and digits, lower case: what a search compares. */
-export const toSearchWords = (text: string): string[] =>
+const toSearchWords = (text: string): string[] =>
   text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 
 class MissList {

@@ -43,7 +43,7 @@ export interface Embedded {
 }
 
 /** The embedded engine cannot start; the message says what would help. */
-export class EmbeddedStartError extends Error {
+class EmbeddedStartError extends Error {
   override readonly name = 'EmbeddedStartError'
 }
 

@@ -24,7 +24,7 @@ export interface Migration {
 }
 
 /** The database and this program do not fit; the message says what would help. */
-export class MigrationError extends Error {
+class MigrationError extends Error {
   override readonly name = 'MigrationError'
 }
 
