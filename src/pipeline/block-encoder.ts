@@ -1,7 +1,7 @@
 import { ByteBuffer } from '../lib/byte-buffer.js'
 import { hashBytes, mixInto } from '../lib/hash.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
-import { DictColumn, FixedColumn, StringColumn, toNativeBlock } from '../store/native-columns.js'
+import { DictColumn, FixedColumn, StringColumn, toNativeBlock } from '../lib/native-columns.js'
 import type { MissBlock, RowBlock } from './block.js'
 import { FoldTable } from './fold-table.js'
 

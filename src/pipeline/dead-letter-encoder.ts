@@ -1,5 +1,5 @@
 import { ByteBuffer } from '../lib/byte-buffer.js'
-import { DictColumn, FixedColumn, StringColumn, toNativeBlock } from '../store/native-columns.js'
+import { DictColumn, FixedColumn, StringColumn, toNativeBlock } from '../lib/native-columns.js'
 import type { Rejection } from '../model/event.js'
 import type { DeadBlock } from './block.js'
 

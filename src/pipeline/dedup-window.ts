@@ -12,11 +12,13 @@ const FORGOTTEN = -1
 export class DedupWindow {
   readonly #windowMs: number
   readonly #maxEntries: number
-  #capacity = 4096
+  #capacity: number
   #count = 0
   #next = 0
   #heads: Int32Array
   #links: Int32Array
+  /** the entry before this one in its chain, -1 = it is the first */
+  #backs: Int32Array
   #hashes: Int32Array
   #firsts: Float64Array
   #ids: Float64Array
@@ -26,8 +28,10 @@ export class DedupWindow {
   constructor(windowMs: number, maxEntries: number) {
     this.#windowMs = windowMs
     this.#maxEntries = maxEntries
-    this.#heads = new Int32Array(this.#capacity * 2).fill(-1)
+    this.#capacity = Math.min(4096, maxEntries)
+    this.#heads = emptyHeads(this.#capacity)
     this.#links = new Int32Array(this.#capacity)
+    this.#backs = new Int32Array(this.#capacity)
     this.#hashes = new Int32Array(this.#capacity * 2)
     this.#firsts = new Float64Array(this.#capacity)
     this.#ids = new Float64Array(this.#capacity)
@@ -128,7 +132,10 @@ export class DedupWindow {
 
   #link(entry: number): void {
     const bucket = this.#bucketOf(entry)
-    this.#links[entry] = this.#heads[bucket] ?? -1
+    const next = this.#heads[bucket] ?? -1
+    if (next >= 0) this.#backs[next] = entry
+    this.#links[entry] = next
+    this.#backs[entry] = -1
     this.#heads[bucket] = entry
   }
 
@@ -139,14 +146,11 @@ export class DedupWindow {
 
   #dropOldest(): void {
     const oldest = this.#next
-    const bucket = this.#bucketOf(oldest)
-    let entry = this.#heads[bucket] ?? -1
-    if (entry === oldest) this.#heads[bucket] = this.#links[oldest] ?? -1
-    while (entry >= 0 && entry !== oldest) {
-      const next = this.#links[entry] ?? -1
-      if (next === oldest) this.#links[entry] = this.#links[oldest] ?? -1
-      entry = next
-    }
+    const next = this.#links[oldest] ?? -1
+    const back = this.#backs[oldest] ?? -1
+    if (back >= 0) this.#links[back] = next
+    else this.#heads[this.#bucketOf(oldest)] = next
+    if (next >= 0) this.#backs[next] = back
     this.#count--
   }
 
@@ -158,12 +162,16 @@ export class DedupWindow {
     this.#owners = widen(this.#owners, new Int32Array(capacity))
     this.#priorities = widen(this.#priorities, new Uint8Array(capacity))
     this.#links = new Int32Array(capacity)
-    this.#heads = new Int32Array(2 ** Math.ceil(Math.log2(capacity * 2))).fill(-1)
+    this.#backs = new Int32Array(capacity)
+    this.#heads = emptyHeads(capacity)
     this.#next = this.#count
     this.#capacity = capacity
     for (let entry = 0; entry < this.#count; entry++) this.#link(entry)
   }
 }
+
+const emptyHeads = (capacity: number): Int32Array =>
+  new Int32Array(2 ** Math.ceil(Math.log2(capacity * 2))).fill(-1)
 
 function widen<T extends { set(source: ArrayLike<number>): void }>(
   from: ArrayLike<number>,

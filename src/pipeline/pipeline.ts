@@ -5,6 +5,8 @@ import type {
   BodyFormat,
   BodyResult,
   BodyTask,
+  DeadBlock,
+  MissBlock,
   RowBlock,
   SourceVerdict,
 } from './block.js'
@@ -94,7 +96,9 @@ export class Pipeline {
   #active = 0
   #bytes = 0
   #unsavedTemplates: TemplateRow[] = []
-  #lastSeq = 0
+  #unsavedRegistrations: Registration[] = []
+  #last: { readonly seq: number; readonly durable: Promise<void> } = NOTHING
+  #seenFailures = 0
   #closed = false
   readonly #inFlight = new Set<Promise<void>>()
 
@@ -157,7 +161,10 @@ export class Pipeline {
   /** Resolves when everything sequenced so far is in ClickHouse. */
   async settle(): Promise<void> {
     const wait = AbortSignal.timeout(STATEMENT_WAIT_MS)
-    await this.#parts.writer.flush(this.#lastSeq, wait).catch((cause) => {
+    const { seq, durable } = this.#last
+    // the spool is written in order; what could not be written will never be counted
+    await durable.catch(() => undefined)
+    await this.#parts.writer.flush(seq, wait).catch((cause) => {
       throw unavailable('clickhouse', cause)
     })
   }
@@ -201,10 +208,18 @@ export class Pipeline {
   }
 
   async #run(task: Task): Promise<void> {
-    const result = await this.#encode(task)
-    const { bodies } = result
-    const parts = this.#sequence(task, result)
-    if (parts !== null) await this.#makeDurable(parts)
+    for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+      const result = await this.#encode(task, attempt === 0)
+      // synchronous from this check of the sources to the place in the spool's order
+      if (!this.#admitted(task, result)) continue
+      await this.#sequence(result, replayed(task, result))
+      this.#answer(task, result)
+      return
+    }
+    throw unavailable('pipeline', null)
+  }
+
+  #answer(task: Task, { bodies }: BlockResult): void {
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return
@@ -213,17 +228,13 @@ export class Pipeline {
     })
   }
 
-  /** The task as a block in which every source may be stored and every row has its template. */
-  async #encode(task: Task): Promise<BlockResult> {
-    for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
-      const result = await this.#encodeOnce(task, attempt === 0)
-      if (this.#judge(task, result)) continue
-      if (result.block === null || result.block.misses === null) return result
-      await this.#resolveMisses(result.block)
-      // the owner was waited for: a source may have been deleted or disabled meanwhile
-      if (!this.#judge(task, result)) return result
-    }
-    throw unavailable('pipeline', null)
+  /** The task as a block in which every row has its template. */
+  async #encode(task: Task, first: boolean): Promise<BlockResult> {
+    const result = await this.#encodeOnce(task, first)
+    const misses = result.block?.misses ?? null
+    if (misses === null || !this.#admitted(task, result)) return result
+    await this.#resolveMisses(result.block, misses)
+    return result
   }
 
   async #encodeOnce(task: Task, first: boolean): Promise<BlockResult> {
@@ -243,36 +254,48 @@ export class Pipeline {
     }
   }
 
-  /** @returns whether the task must be encoded again, with the verdicts that were missing */
-  #judge(task: Task, result: BlockResult): boolean {
-    let again = false
-    const bodies = task.bodies.map((body, i) => {
-      const register = task.jobs[i]?.submission.register !== null
+  /**
+   * Registers the new sources of a task and finds those that may not be stored.
+   *
+   * @returns false when the task must be encoded again, with the verdicts that were missing
+   */
+  #admitted(task: Task, result: BlockResult): boolean {
+    let complete = true
+    task.bodies = task.bodies.map((body, i) => {
+      const register = task.jobs[i]?.submission.register ?? null
       const found = this.#verdicts(result.bodies[i]?.sources ?? [], register)
+      if (found.length > 0) complete = false
       const bytes = result.returned[i] ?? null
-      if (found.length === 0) return { ...body, bytes }
-      again = true
       return { ...body, bytes, verdicts: { ...body.verdicts, ...Object.fromEntries(found) } }
     })
-    if (again) task.bodies = bodies
-    return again
+    return complete
   }
 
-  #verdicts(sources: readonly string[], mayRegister: boolean): [string, SourceVerdict][] {
+  #verdicts(
+    sources: readonly string[],
+    register: Submission['register'],
+  ): [string, SourceVerdict][] {
     const found: [string, SourceVerdict][] = []
-    for (const source of sources) {
-      const admission = this.#parts.gate.admit(source)
-      if (admission === 'disabled') found.push([source, 'drop'])
-      else if (admission === 'unregistered' && !mayRegister) found.push([source, 'unknown_source'])
-      else if (admission === 'full')
-        found.push([source, mayRegister ? 'source_limit' : 'unknown_source'])
+    for (const name of sources) {
+      const admission = this.#parts.gate.admit(name)
+      if (admission === 'ok') continue
+      if (admission === 'disabled') found.push([name, 'drop'])
+      else if (register === null) found.push([name, 'unknown_source'])
+      else if (admission === 'full') found.push([name, 'source_limit'])
+      else this.#register({ name, ...register })
     }
     return found
   }
 
-  async #resolveMisses(block: RowBlock): Promise<void> {
-    const { misses, sources, templateNos } = block
-    if (misses === null) return
+  /** Made durable with the next entry, which is this task's unless another one is faster. */
+  #register(registration: Registration): void {
+    this.#parts.gate.register(registration)
+    this.#unsavedRegistrations.push(registration)
+  }
+
+  async #resolveMisses(block: RowBlock | null, misses: MissBlock): Promise<void> {
+    if (block === null) return
+    const { sources, templateNos } = block
     const { pool, templates, learnShape, onTemplate } = this.#parts
     const answer = await pool
       .resolve({ misses, sources }, () => templates.all())
@@ -292,61 +315,62 @@ export class Pipeline {
     })
   }
 
-  /** Synchronous from the last check of the sources to the place in the spool's order. */
-  #sequence(task: Task, result: BlockResult): { seq: number; durable: Promise<void> } | null {
-    const { sequencer } = this.#parts
-    const { block, dead } = result
-    if (block === null && dead === null) return null
-    const registrations = this.#register(task, result)
+  /** @returns once the block is durable */
+  async #sequence({ block, dead }: BlockResult, statement: Statement | null): Promise<void> {
+    if (block === null && dead === null) return
+    this.#number(block, dead)
     if (block !== null) {
       const again = this.#parts.templates.takeUnsaved(block.templateNos)
       this.#unsavedTemplates.push(...again.map(toRow))
-      sequencer.sequence(block)
     }
-    if (dead !== null) sequencer.number(dead)
-    return this.#append({
+    const { durable } = this.#append({
+      ...EMPTY,
       landing: block?.bytes ?? null,
       landingRows: block?.rows ?? 0,
       dead: dead?.bytes ?? null,
-      templates: [],
-      registrations,
-      statement: replayed(task, result),
+      statement,
     })
+    await durable
   }
 
-  #register(task: Task, result: BlockResult): Registration[] {
-    const registrations: Registration[] = []
-    task.jobs.forEach(({ submission }, i) => {
-      for (const name of result.bodies[i]?.sources ?? []) {
-        if (submission.register === null || this.#parts.gate.admit(name) !== 'unregistered')
-          continue
-        const registration = { name, ...submission.register }
-        this.#parts.gate.register(registration)
-        registrations.push(registration)
-      }
-    })
-    return registrations
+  /** @throws AppError `dependency_unavailable` without ids */
+  #number(block: RowBlock | null, dead: DeadBlock | null): void {
+    const { sequencer, spool } = this.#parts
+    // events of a lost entry are known to nobody else: begin anew rather than refer to them
+    if (spool.failures !== this.#seenFailures) sequencer.forgetAll()
+    this.#seenFailures = spool.failures
+    try {
+      if (block !== null) sequencer.sequence(block)
+      if (dead !== null) sequencer.number(dead)
+    } catch (cause) {
+      sequencer.forgetAll()
+      throw cause
+    }
   }
 
-  #append(entry: EntryParts): { seq: number; durable: Promise<void> } {
+  #append(entry: Omit<EntryParts, 'templates' | 'registrations'>): {
+    seq: number
+    durable: Promise<void>
+  } {
     const templates = this.#unsavedTemplates
+    const registrations = this.#unsavedRegistrations.filter(
+      // one that was deleted meanwhile must not come back
+      ({ name }) => !['unregistered', 'full'].includes(this.#parts.gate.admit(name)),
+    )
     this.#unsavedTemplates = []
-    const { seq, durable } = this.#parts.spool.append(encodeEntry({ ...entry, templates }))
-    this.#lastSeq = seq
+    this.#unsavedRegistrations = []
+    const payload = encodeEntry({ ...entry, templates, registrations })
+    const { seq, durable } = this.#parts.spool.append(payload)
     const saved = durable.then(
       () => this.#parts.writer.notify(),
       (cause: unknown) => {
-        // ids and templates of this entry are known to nobody else: begin anew rather than refer to them
         this.#unsavedTemplates.unshift(...templates)
-        this.#parts.sequencer.forgetAll()
+        this.#unsavedRegistrations.unshift(...registrations)
         throw unavailable('spool', cause)
       },
     )
-    return { seq, durable: saved }
-  }
-
-  async #makeDurable(entry: { readonly durable: Promise<void> }): Promise<void> {
-    await entry.durable
+    this.#last = { seq, durable: saved }
+    return this.#last
   }
 }
 
@@ -367,15 +391,9 @@ export interface LandingRows {
 }
 
 const STATEMENT_WAIT_MS = 20_000
+const NOTHING = { seq: 0, durable: Promise.resolve() }
 
-const EMPTY: EntryParts = {
-  landing: null,
-  landingRows: 0,
-  dead: null,
-  templates: [],
-  registrations: [],
-  statement: null,
-}
+const EMPTY = { landing: null, landingRows: 0, dead: null, statement: null }
 
 const toBody = (submission: Submission): BodyTask => ({
   format: submission.format,

@@ -69,14 +69,14 @@ export class Sequencer {
     else this.#overrideOfId.set(templateId, priority)
     for (const id of this.#parts.templates.aliasesOf(templateId)) {
       const no = this.#parts.templates.numberOf(id)
-      if (no !== 0) this.noteTemplate(no)
+      if (no !== 0) this.#look(no)
     }
   }
 
   /** The corrected priorities as they are stored; before the first block. */
   restoreOverrides(overrides: Iterable<readonly [templateId: string, priority: number]>): void {
     for (const [templateId, priority] of overrides) this.#overrideOfId.set(templateId, priority)
-    for (const template of this.#parts.templates.all()) this.noteTemplate(template.no)
+    for (const template of this.#parts.templates.all()) this.#look(template.no)
   }
 
   overrideOf(templateId: string): number | null {
@@ -85,6 +85,15 @@ export class Sequencer {
 
   /** Looks the override of a template up that is new or was merged. */
   noteTemplate(no: number): void {
+    this.#look(no)
+    const { templates } = this.#parts
+    const own = templates.get(no)
+    if (own === undefined || own.redirectTo === 0) return
+    // templates that were merged into this one follow it
+    for (const id of templates.aliasesOf(own.id)) this.#look(templates.numberOf(id))
+  }
+
+  #look(no: number): void {
     const canonical = this.#parts.templates.get(this.#parts.templates.canonical(no))
     const own = this.#parts.templates.get(no)
     const override =

@@ -4,9 +4,12 @@ import { join } from 'node:path'
 import {
   encodeFrame,
   FRAME_HEADER,
+  parseSegmentName,
   scanSegment,
+  segmentName,
   type Frame,
   type FrameKind,
+  type SegmentName,
 } from './spool-format.js'
 
 /** bench/micro/spool.ts: larger segments free disk later, smaller ones cost a file per second */
@@ -43,6 +46,7 @@ interface Pending extends SpoolEntry {
 
 interface Segment {
   readonly path: string
+  readonly key: Buffer
   readonly file: FileHandle
   size: number
   /** entries not done yet */
@@ -74,6 +78,7 @@ export class Spool {
   #segmentNumber = 1
   #cut: BatchCut | null = null
   #fault: Error | null = null
+  #failures = 0
 
   private constructor(options: SpoolOptions) {
     this.#options = options
@@ -83,9 +88,10 @@ export class Spool {
   static async open(options: SpoolOptions): Promise<Spool> {
     await mkdir(options.dir, { recursive: true, mode: 0o700 })
     const spool = new Spool(options)
-    const names = (await readdir(options.dir)).filter((name) => /^\d{10}\.log$/.test(name)).sort()
+    const names = (await readdir(options.dir)).map(parseSegmentName).filter((name) => name !== null)
     let doneSeq = 0
-    for (const name of names) doneSeq = Math.max(doneSeq, await spool.#load(name))
+    for (const name of names.sort((a, b) => a.number - b.number))
+      doneSeq = Math.max(doneSeq, await spool.#load(name))
     spool.#settle(doneSeq)
     await spool.#roll()
     return spool
@@ -108,6 +114,14 @@ export class Spool {
   /** The error that keeps the log from being written, null when it works. */
   get fault(): Error | null {
     return this.#fault
+  }
+
+  /**
+   * Failed commits so far. It grows before the first append of one is rejected, and every append made until
+   * then is lost with it: who refers to earlier appends looks here before the next one.
+   */
+  get failures(): number {
+    return this.#failures
   }
 
   isFull(): boolean {
@@ -145,8 +159,8 @@ export class Spool {
 
   /** The payload as it was appended, in one part or several. */
   async read(entry: SpoolEntry): Promise<readonly Uint8Array[]> {
-    const pending = this.#pending.find((p) => p.seq === entry.seq)
-    if (pending === undefined) throw new Error(`bug: spool entry ${entry.seq} is not waiting`)
+    const pending = this.#pending[this.#indexAfter(entry.seq) - 1]
+    if (pending?.seq !== entry.seq) throw new Error(`bug: spool entry ${entry.seq} is not waiting`)
     if (pending.cached !== null) return pending.cached
     const bytes = Buffer.allocUnsafe(pending.bytes)
     await pending.segment.file.read(bytes, 0, bytes.length, pending.offset + FRAME_HEADER)
@@ -178,7 +192,7 @@ export class Spool {
         this.#fault = null
         for (const write of group) write.resolve()
       } catch (cause) {
-        await this.#fail([...group, ...this.#queue], cause)
+        await this.#fail(group, cause)
       }
     }
     // in the same turn as the last look at the queue: a write between the two would wait for ever
@@ -189,7 +203,8 @@ export class Spool {
     let segment = this.#segments.at(-1)
     if (segment === undefined || segment.size >= SEGMENT_BYTES) segment = await this.#roll()
     const start = segment.size
-    const buffers = group.flatMap((write) => encodeFrame(write.kind, write.seq, write.payload))
+    const { key } = segment
+    const buffers = group.flatMap((write) => encodeFrame(key, write))
     const total = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
     await writeAll(segment.file, buffers, start)
     await segment.file.datasync()
@@ -215,39 +230,59 @@ export class Spool {
 
   /** Nothing of a failed commit may stay behind: a later frame must not follow a torn one. */
   async #fail(group: readonly Write[], cause: unknown): Promise<void> {
-    this.#queue = []
     this.#fault = cause instanceof Error ? cause : new Error(String(cause))
     const segment = this.#segments.at(-1)
     await segment?.file.truncate(segment.size).catch(() => {
       // the torn tail is found by its checksum; appending goes on behind it in a new segment
       segment.size = SEGMENT_BYTES
     })
-    for (const write of group) write.reject(cause)
+    // what came while the tail was cut off may refer to what is lost: it goes with it
+    const lost = [...group, ...this.#queue]
+    this.#queue = []
+    this.#failures++
+    for (const write of lost) write.reject(cause)
   }
 
   #settle(doneSeq: number): void {
-    while ((this.#pending[0]?.seq ?? Number.POSITIVE_INFINITY) <= doneSeq) {
-      const entry = this.#pending.shift()
-      if (entry === undefined) return
+    for (const entry of this.#pending.splice(0, this.#indexAfter(doneSeq))) {
       this.#bytes -= entry.bytes
       if (entry.cached !== null) this.#cachedBytes -= entry.bytes
       entry.segment.waiting--
     }
   }
 
+  /** Where the entries later than `seq` begin; a million may wait while ClickHouse is away. */
+  #indexAfter(seq: number): number {
+    let [low, high] = [0, this.#pending.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#pending[middle]?.seq ?? 0) <= seq) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** From the oldest on: a segment holds the marks that say that those before it are done. */
   async #dropDoneSegments(): Promise<void> {
-    while (this.#segments.length > 1 && this.#segments[0]?.waiting === 0) {
-      const segment = this.#segments.shift()
-      await segment?.file.close()
-      if (segment !== undefined) await rm(segment.path, { force: true })
+    for (;;) {
+      const [segment] = this.#segments
+      if (this.#segments.length < 2 || segment === undefined || segment.waiting > 0) return
+      const isGone = await rm(segment.path, { force: true }).then(
+        () => true,
+        () => false,
+      )
+      // it is tried again with the next one that is done
+      if (!isGone) return
+      if (this.#segments[0] === segment) this.#segments.shift()
+      await segment.file.close().catch(() => undefined)
     }
   }
 
   async #roll(): Promise<Segment> {
-    const name = `${String(this.#segmentNumber++).padStart(10, '0')}.log`
-    const path = join(this.#options.dir, name)
+    const { text, key } = segmentName(this.#segmentNumber++)
+    const path = join(this.#options.dir, text)
     const file = await open(path, 'wx+', 0o600)
-    const segment = { path, file, size: 0, waiting: 0 }
+    const segment = { path, key, file, size: 0, waiting: 0 }
     this.#segments.push(segment)
     await syncDir(this.#options.dir)
     await this.#dropDoneSegments()
@@ -255,14 +290,14 @@ export class Spool {
   }
 
   /** @returns the highest sequence this segment says is done */
-  async #load(name: string): Promise<number> {
-    const path = join(this.#options.dir, name)
-    const { frames, damaged } = scanSegment(await readFile(path))
-    if (damaged.length > 0) this.#options.onDamage({ segment: name, ranges: damaged })
+  async #load({ text, number, key }: SegmentName): Promise<number> {
+    const path = join(this.#options.dir, text)
+    const { frames, damaged } = scanSegment(key, await readFile(path))
+    if (damaged.length > 0) this.#options.onDamage({ segment: text, ranges: damaged })
     const file = await open(path, 'r')
-    const segment: Segment = { path, file, size: SEGMENT_BYTES, waiting: 0 }
+    const segment: Segment = { path, key, file, size: SEGMENT_BYTES, waiting: 0 }
     this.#segments.push(segment)
-    this.#segmentNumber = Number.parseInt(name, 10) + 1
+    this.#segmentNumber = number + 1
     return frames.reduce((done, frame) => Math.max(done, this.#replay(frame, segment)), 0)
   }
 

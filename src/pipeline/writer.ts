@@ -55,6 +55,7 @@ export class Writer {
   readonly #results = new Map<number, (value: unknown) => void>()
   #waiters: Waiter[] = []
   #wake: (() => void) | null = null
+  #timer: NodeJS.Timeout | null = null
   #flushSeq = 0
   #stopping = false
   #running: Promise<void> = Promise.resolve()
@@ -74,16 +75,23 @@ export class Writer {
   notify(): void {
     if (this.#oldestAtMs === 0) this.#oldestAtMs = Date.now()
     if (this.#isDue()) this.#wake?.()
-    else if (this.#wake !== null) setTimeout(() => this.#wake?.(), BATCH_DELAY_MS).unref()
+    else if (this.#wake !== null) this.#timer ??= setTimeout(() => this.#wake?.(), BATCH_DELAY_MS)
   }
 
   /** Resolves when everything up to `seq` is in ClickHouse; does not wait for a batch to fill up. */
   async flush(seq: number, signal?: AbortSignal): Promise<void> {
-    if ((this.#options.spool.waiting[0]?.seq ?? Number.POSITIVE_INFINITY) > seq) return
-    this.#flushSeq = Math.max(this.#flushSeq, seq)
+    // an entry that could not be written leaves a gap, and nothing would ever reach its number
+    const last = this.#options.spool.waiting.findLast((entry) => entry.seq <= seq)
+    if (last === undefined) return
+    this.#flushSeq = Math.max(this.#flushSeq, last.seq)
     await new Promise<void>((resolve, reject) => {
-      this.#waiters.push({ seq, resolve, reject })
-      signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+      const waiter = { seq: last.seq, resolve, reject }
+      this.#waiters.push(waiter)
+      const giveUp = (): void => {
+        this.#waiters = this.#waiters.filter((other) => other !== waiter)
+        reject(signal?.reason)
+      }
+      signal?.addEventListener('abort', giveUp, { once: true })
       this.#wake?.()
     })
   }
@@ -124,12 +132,11 @@ export class Writer {
   async #sleep(): Promise<void> {
     const waits = this.#options.spool.waiting.length > 0
     await new Promise<void>((resolve) => {
-      const timer = waits ? setTimeout(resolve, BATCH_DELAY_MS) : null
-      this.#wake = () => {
-        if (timer !== null) clearTimeout(timer)
-        resolve()
-      }
+      this.#timer = waits ? setTimeout(resolve, BATCH_DELAY_MS) : null
+      this.#wake = resolve
     })
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
     this.#wake = null
   }
 

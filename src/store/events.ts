@@ -178,7 +178,12 @@ export function createEvents(store: Store): Events {
       if (row === undefined)
         throw new AppError('not_found', 'there is no such event', { details: { event_id: id } })
       const first = { tsMs: row.ts_ms, priority: row.auto_priority, n: row.n }
-      const others = repeats.map((r) => ({ tsMs: r.t_ms, priority: r.priority, n: r.counted }))
+      const others = repeats.map((r) => ({
+        // kept to the second; none is earlier than the first
+        tsMs: Math.max(r.t_ms, row.ts_ms),
+        priority: r.priority,
+        n: r.counted,
+      }))
       return [first, ...others]
     },
     correct: async ({ id, tsMs, priority, reason }) => {

@@ -115,9 +115,13 @@ export class Sources {
     this.#byName.clear()
   }
 
-  /** Takes the stored rows away; a source registered again meanwhile is stored by its own entry. */
+  /** Takes the stored rows away; a source of that name that was made meanwhile stays. */
   async remove(names: readonly string[]): Promise<void> {
-    for (const name of names) if (this.#storage.get(name) !== null) await this.#storage.remove(name)
+    for (const name of names) {
+      const again = this.#byName.get(name)
+      if (again !== undefined) await this.#storage.put(name, again)
+      else if (this.#storage.get(name) !== null) await this.#storage.remove(name)
+    }
   }
 
   /** @returns how many stored rows went */

@@ -1,4 +1,4 @@
-import { ByteBuffer } from '../lib/byte-buffer.js'
+import { ByteBuffer } from './byte-buffer.js'
 
 /**
  * Columns in ClickHouse's Native format, built in memory and reused from block to block.

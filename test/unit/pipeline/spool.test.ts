@@ -1,0 +1,450 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  array,
+  assert,
+  asyncProperty,
+  constantFrom,
+  integer,
+  nat,
+  oneof,
+  record,
+  uint8Array,
+} from 'fast-check'
+import { test, type Test } from 'tap'
+import { Spool, type SpoolOptions } from '../../../src/pipeline/spool.js'
+
+interface Report {
+  readonly segment: string
+  readonly ranges: readonly string[]
+}
+
+interface Opened {
+  readonly spool: Spool
+  readonly damage: readonly Report[]
+}
+
+async function openSpool(dir: string, options: Partial<SpoolOptions> = {}): Promise<Opened> {
+  const damage: Report[] = []
+  const spool = await Spool.open({
+    dir,
+    maxBytes: 1024 ** 3,
+    cacheBytes: 1024 ** 2,
+    onDamage: (report) => damage.push(report),
+    ...options,
+  })
+  return { spool, damage }
+}
+
+function tempDir(t: Test): string {
+  const dir = mkdtempSync(join(tmpdir(), 'spool-test-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+const bytesOf = (text: string): readonly Uint8Array[] => [Buffer.from(text)]
+
+async function contents(spool: Spool): Promise<readonly string[]> {
+  const texts: string[] = []
+  for (const entry of spool.waiting)
+    texts.push(`${entry.seq} ${Buffer.concat([...(await spool.read(entry))]).toString()}`)
+  return texts
+}
+
+const segmentsOf = (dir: string): readonly string[] =>
+  readdirSync(dir)
+    .filter((name) => name.endsWith('.log'))
+    .sort()
+
+/** the only segment with anything in it */
+function filledSegment(dir: string): string {
+  const [name] = segmentsOf(dir).filter((segment) => statSync(join(dir, segment)).size > 0)
+  if (name === undefined) throw new Error('no segment was written')
+  return join(dir, name)
+}
+
+void test('entries are kept in the order of their appends, whatever is in memory', async (t) => {
+  const { spool } = await openSpool(tempDir(t), { cacheBytes: 20 })
+  const appended = Array.from({ length: 50 }, (_, i) => spool.append(bytesOf(`entry ${i}`)))
+  t.same(
+    appended.map(({ seq }) => seq),
+    Array.from({ length: 50 }, (_, i) => i + 1),
+  )
+  t.same(spool.waiting, [], 'nothing is there before it is on disk')
+  await Promise.all(appended.map(({ durable }) => durable))
+  t.same(
+    await contents(spool),
+    appended.map(({ seq }, i) => `${seq} entry ${i}`),
+  )
+  t.equal(
+    spool.bytes,
+    appended.reduce((sum, _, i) => sum + `entry ${i}`.length, 0),
+  )
+  await spool.close()
+})
+
+void test('an entry of several parts is read back whole, in memory and from disk', async (t) => {
+  const dir = tempDir(t)
+  for (const cacheBytes of [0, 1000]) {
+    const { spool } = await openSpool(join(dir, `${cacheBytes}`), { cacheBytes })
+    await spool.append([Buffer.from('one '), Buffer.alloc(0), Buffer.from('two')]).durable
+    t.same(await contents(spool), ['1 one two'])
+    await spool.close()
+  }
+})
+
+void test('what is not done is there after a restart, and numbers go on', async (t) => {
+  const dir = tempDir(t)
+  const first = await openSpool(dir)
+  for (const text of ['a', 'b', 'c']) await first.spool.append(bytesOf(text)).durable
+  await first.spool.done(1)
+  // no close: a killed process does not close either
+  const second = await openSpool(dir)
+  t.same(await contents(second.spool), ['2 b', '3 c'])
+  t.same(second.damage, [])
+  t.equal(second.spool.append(bytesOf('d')).seq, 4)
+  await second.spool.close()
+  await first.spool.close()
+  const third = await openSpool(dir)
+  t.same(await contents(third.spool), ['2 b', '3 c', '4 d'])
+  await third.spool.close()
+})
+
+void test('a batch that was begun is offered again with its token until it is done', async (t) => {
+  const dir = tempDir(t)
+  const cut = { from: 1, to: 2, token: 'token-1' }
+  const first = await openSpool(dir)
+  for (const text of ['a', 'b', 'c']) await first.spool.append(bytesOf(text)).durable
+  await first.spool.cut(cut)
+  await first.spool.close()
+  const second = await openSpool(dir)
+  t.same(second.spool.openCut, cut)
+  await second.spool.append(bytesOf('d')).durable
+  await second.spool.close()
+  const third = await openSpool(dir)
+  t.same(third.spool.openCut, cut, 'also when more came')
+  await third.spool.done(2)
+  t.equal(third.spool.openCut, null)
+  await third.spool.close()
+  const fourth = await openSpool(dir)
+  t.equal(fourth.spool.openCut, null)
+  t.same(await contents(fourth.spool), ['3 c', '4 d'])
+  await fourth.spool.close()
+})
+
+void test('a torn tail takes nothing with it, wherever it tore', async (t) => {
+  const dir = tempDir(t)
+  const first = await openSpool(dir)
+  await first.spool.append(bytesOf('first')).durable
+  await first.spool.append(bytesOf('second')).durable
+  const whole = statSync(filledSegment(dir)).size
+  await first.spool.append(bytesOf('the last one')).durable
+  await first.spool.close()
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  for (let length = whole; length < bytes.length; length++) {
+    for (const name of segmentsOf(dir)) rmSync(join(dir, name))
+    writeFileSync(segment, bytes.subarray(0, length))
+    const { spool, damage } = await openSpool(dir)
+    t.same(await contents(spool), ['1 first', '2 second'], `torn at ${length}`)
+    t.equal(damage.length, length === whole ? 0 : 1)
+    const { seq, durable } = spool.append(bytesOf('after'))
+    await durable
+    await spool.close()
+    const again = await openSpool(dir)
+    t.same(await contents(again.spool), ['1 first', '2 second', `${seq} after`])
+    await again.spool.close()
+  }
+})
+
+void test('a flipped byte costs the entry it is in and no other, and is told', async (t) => {
+  const dir = tempDir(t)
+  const { spool: fresh } = await openSpool(dir)
+  const texts = ['alpha', 'beta', 'gamma', 'delta']
+  for (const text of texts) await fresh.append(bytesOf(text)).durable
+  await fresh.close()
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  const ends = texts.map((_, i) =>
+    texts.slice(0, i + 1).reduce((sum, text) => sum + 21 + text.length, 0),
+  )
+  for (let at = 0; at < bytes.length; at++) {
+    for (const name of segmentsOf(dir)) rmSync(join(dir, name))
+    const flipped = Buffer.from(bytes)
+    flipped[at] = (flipped[at] ?? 0) ^ 0x40
+    writeFileSync(segment, flipped)
+    const { spool, damage } = await openSpool(dir)
+    const lost = ends.findIndex((end) => at < end)
+    const expected = texts.map((text, i) => `${i + 1} ${text}`).filter((_, i) => i !== lost)
+    t.same(await contents(spool), expected, `byte ${at}`)
+    const start = lost === 0 ? 0 : (ends[lost - 1] ?? 0)
+    t.same(
+      damage.map((report) => report.ranges),
+      [[`${start}+${(ends[lost] ?? 0) - start}`]],
+    )
+    await spool.close()
+  }
+})
+
+void test('a text that looks like a frame is not taken for one behind damage', async (t) => {
+  const dir = tempDir(t)
+  const { spool: other } = await openSpool(join(dir, 'other'))
+  for (const text of ['x', 'y', 'z']) await other.append(bytesOf(text)).durable
+  await other.done(3)
+  await other.close()
+  // whoever knows the format can send whole frames as a message
+  const forged = readFileSync(filledSegment(join(dir, 'other')))
+  const own = join(dir, 'own')
+  const { spool: first } = await openSpool(own)
+  await first.append(bytesOf('kept')).durable
+  await first.append([forged]).durable
+  await first.close()
+  const segment = filledSegment(own)
+  const bytes = readFileSync(segment)
+  bytes[30] = (bytes[30] ?? 0) ^ 1
+  for (const name of segmentsOf(own)) rmSync(join(own, name))
+  writeFileSync(segment, bytes)
+  const { spool, damage } = await openSpool(own)
+  t.same(await contents(spool), ['1 kept'])
+  t.equal(damage.length, 1)
+  await spool.close()
+})
+
+void test('files of others in the directory are left alone', async (t) => {
+  const dir = tempDir(t)
+  for (const name of ['notes.txt', '0000000001.log', 'x.log'])
+    writeFileSync(join(dir, name), 'mine')
+  const { spool, damage } = await openSpool(dir)
+  t.same([await contents(spool), damage], [[], []])
+  t.equal(readFileSync(join(dir, '0000000001.log'), 'utf8'), 'mine')
+  await spool.close()
+})
+
+void test('segments go when everything in them is done, and only then', async (t) => {
+  const dir = tempDir(t)
+  const { spool } = await openSpool(dir, { cacheBytes: 0 })
+  const big = Buffer.alloc(40 * 1024 * 1024, 'x')
+  for (let i = 0; i < 4; i++) await spool.append([big]).durable
+  t.equal(segmentsOf(dir).length, 2, 'a new one is begun above 64 MiB')
+  await spool.done(1)
+  t.equal(segmentsOf(dir).length, 3, 'the mark itself needed another')
+  await spool.done(2)
+  t.equal(segmentsOf(dir).length, 2)
+  t.same(
+    spool.waiting.map(({ seq }) => seq),
+    [3, 4],
+  )
+  await spool.done(4)
+  t.equal(spool.bytes, 0)
+  await spool.close()
+  const again = await openSpool(dir)
+  t.same(again.spool.waiting, [])
+  t.equal(segmentsOf(dir).length, 1)
+  t.equal(statSync(join(dir, segmentsOf(dir)[0] ?? '')).size, 0)
+  await again.spool.close()
+})
+
+void test('numbers may begin anew when nothing is left, and everything works as before', async (t) => {
+  const dir = tempDir(t)
+  for (let round = 0; round < 3; round++) {
+    const { spool, damage } = await openSpool(dir)
+    t.same([spool.waiting, spool.openCut, damage], [[], null, []])
+    const { seq, durable } = spool.append(bytesOf(`round ${round}`))
+    await durable
+    await spool.cut({ from: seq, to: seq, token: `token ${round}` })
+    await spool.close()
+    const second = await openSpool(dir)
+    t.same(await contents(second.spool), [`${seq} round ${round}`])
+    t.equal(second.spool.openCut?.token, `token ${round}`)
+    await second.spool.done(seq)
+    await second.spool.close()
+    // an empty start in between: the segment with the last number is gone then
+    await (await openSpool(dir)).spool.close()
+  }
+})
+
+void test('it is full at its limit and has room again when entries are done', async (t) => {
+  const { spool } = await openSpool(tempDir(t), { maxBytes: 10 })
+  await spool.append(bytesOf('12345')).durable
+  t.equal(spool.isFull(), false)
+  await spool.append(bytesOf('67890')).durable
+  t.equal(spool.isFull(), true)
+  await spool.done(1)
+  t.equal(spool.isFull(), false)
+  await spool.close()
+})
+
+void test('many entries wait and go without a pause that grows with their number', async (t) => {
+  const { spool } = await openSpool(tempDir(t))
+  const last = Array.from({ length: 200_000 }, () => spool.append([])).at(-1)
+  await last?.durable
+  t.equal(spool.waiting.length, 200_000)
+  for (let seq = 1000; seq <= 200_000; seq += 1000) {
+    const first = spool.waiting[0]
+    if (first === undefined) return t.fail('entries are missing')
+    await spool.read(first)
+    await spool.done(seq)
+  }
+  t.same(spool.waiting, [])
+  return spool.close()
+})
+
+/** Lets the writes of every file fail after half of their first part, as on a full disk. */
+async function fillDisk(
+  t: Test,
+  how: 'for a while' | 'for good' = 'for a while',
+): Promise<{ free: () => void }> {
+  const probe = await open('/dev/null', 'r')
+  const handles = Object.getPrototypeOf(probe) as Pick<FileHandle, 'writev' | 'truncate'> // of node itself
+  await probe.close()
+  const { writev, truncate } = handles
+  const free = (): void => {
+    Object.assign(handles, { writev, truncate })
+  }
+  handles.writev = async function (this: FileHandle, buffers, position) {
+    const [first] = buffers
+    if (first !== undefined)
+      await this.write(Buffer.from(first.buffer, first.byteOffset, 11), 0, 11, position)
+    throw Object.assign(new Error('ENOSPC: no space left on device, writev'), { code: 'ENOSPC' })
+  }
+  if (how === 'for good') handles.truncate = () => Promise.reject(new Error('EIO'))
+  t.teardown(free)
+  return { free }
+}
+
+void test('a full disk refuses everything that waits, and it goes on when there is space', async (t) => {
+  const dir = tempDir(t)
+  const { spool } = await openSpool(dir)
+  await spool.append(bytesOf('before')).durable
+  t.equal(spool.failures, 0)
+  const disk = await fillDisk(t)
+  const refused = ['a', 'b'].map((text) => spool.append(bytesOf(text)))
+  // comes while the first two are being written
+  const later = new Promise((resolve) => setImmediate(resolve)).then(() =>
+    spool.append(bytesOf('c')),
+  )
+  for (const { durable } of refused) await t.rejects(durable, { code: 'ENOSPC' })
+  await t.rejects((await later).durable, { code: 'ENOSPC' })
+  await t.rejects(spool.cut({ from: 1, to: 1, token: 'x' }), { code: 'ENOSPC' })
+  t.equal(spool.openCut, null, 'a batch that is not recorded is not begun')
+  t.match(spool.fault, { message: /ENOSPC/ })
+  t.ok(spool.failures > 0)
+  disk.free()
+  const { seq, durable } = spool.append(bytesOf('after'))
+  await durable
+  t.equal(spool.fault, null)
+  const expected = ['1 before', `${seq} after`]
+  t.same(await contents(spool), expected)
+  await spool.close()
+  const again = await openSpool(dir)
+  t.same(await contents(again.spool), expected)
+  t.same(again.damage, [])
+  await again.spool.close()
+})
+
+void test('who is refused finds the failure counted already', async (t) => {
+  const { spool } = await openSpool(tempDir(t))
+  const disk = await fillDisk(t)
+  const seen = await spool.append(bytesOf('a')).durable.catch(() => spool.failures)
+  t.equal(seen, 1)
+  disk.free()
+  await spool.close()
+})
+
+void test('a torn write that can not be taken back is left behind in its file', async (t) => {
+  const dir = tempDir(t)
+  const { spool } = await openSpool(dir)
+  await spool.append(bytesOf('before')).durable
+  const disk = await fillDisk(t, 'for good')
+  await t.rejects(spool.append(bytesOf('lost')).durable, { code: 'ENOSPC' })
+  disk.free()
+  const { seq, durable } = spool.append(bytesOf('after'))
+  await durable
+  t.equal(segmentsOf(dir).length, 2)
+  await spool.close()
+  const again = await openSpool(dir)
+  t.same(await contents(again.spool), ['1 before', `${seq} after`])
+  t.equal(again.damage.length, 1)
+  await again.spool.close()
+})
+
+void test('a write that follows the answer of the one before is not forgotten', async (t) => {
+  const { spool } = await openSpool(tempDir(t))
+  for (let i = 1; i <= 50; i++) {
+    await spool.append(bytesOf('x')).durable
+    await spool.cut({ from: i, to: i, token: `${i}` })
+    await spool.done(i)
+  }
+  t.same(spool.waiting, [])
+  await spool.close()
+})
+
+type Step =
+  | { readonly kind: 'append'; readonly bytes: Uint8Array }
+  | { readonly kind: 'cut' | 'done' | 'reopen' | 'crash'; readonly share: number }
+
+void test('any run of appends, batches and restarts keeps exactly what is not done', async (t) => {
+  const steps = array(
+    oneof(
+      {
+        weight: 4,
+        arbitrary: record({
+          kind: constantFrom('append' as const),
+          bytes: uint8Array({ maxLength: 90 }),
+        }),
+      },
+      {
+        weight: 3,
+        arbitrary: record({
+          kind: constantFrom('cut' as const, 'done' as const, 'reopen' as const, 'crash' as const),
+          share: integer({ min: 0, max: 100 }),
+        }),
+      },
+    ),
+    { maxLength: 40 },
+  )
+  let runs = 0
+  const root = tempDir(t)
+  await assert(
+    asyncProperty(steps, nat(200), async (all: readonly Step[], cacheBytes) => {
+      const dir = join(root, `${runs++}`)
+      let { spool } = await openSpool(dir, { cacheBytes })
+      let model: { seq: number; hex: string }[] = []
+      let cut: { from: number; to: number; token: string } | null = null
+      for (const step of all) {
+        const first = model[0]
+        const pick = (share: number): number =>
+          model[Math.min(model.length - 1, Math.floor((share / 100) * model.length))]?.seq ?? 0
+        if (step.kind === 'append') {
+          const { seq, durable } = spool.append([step.bytes])
+          await durable
+          model.push({ seq, hex: Buffer.from(step.bytes).toString('hex') })
+        } else if (step.kind === 'cut' && first !== undefined && cut === null) {
+          cut = { from: first.seq, to: pick(step.share), token: `t${runs}-${first.seq}` }
+          await spool.cut(cut)
+        } else if (step.kind === 'done' && cut !== null) {
+          await spool.done(cut.to)
+          const { to } = cut
+          model = model.filter(({ seq }) => seq > to)
+          cut = null
+        } else if (step.kind === 'reopen' || step.kind === 'crash') {
+          const old = spool
+          if (step.kind === 'reopen') await old.close()
+          spool = (await openSpool(dir, { cacheBytes })).spool
+          if (step.kind === 'crash') await old.close()
+        }
+        const stored: { seq: number; hex: string }[] = []
+        for (const entry of spool.waiting) {
+          const read = Buffer.concat([...(await spool.read(entry))])
+          stored.push({ seq: entry.seq, hex: read.toString('hex') })
+        }
+        if (JSON.stringify(stored) !== JSON.stringify(model)) throw new Error('other entries')
+        if (JSON.stringify(spool.openCut) !== JSON.stringify(cut)) throw new Error('another batch')
+      }
+      await spool.close()
+    }),
+    { numRuns: 40 },
+  )
+})
