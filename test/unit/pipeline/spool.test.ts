@@ -1,5 +1,4 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { open, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -15,6 +14,7 @@ import {
 } from 'fast-check'
 import { test, type Test } from 'tap'
 import { Spool, type SpoolOptions } from '../../../src/pipeline/spool.js'
+import { fillDisk } from '../../support/disk.js'
 
 interface Report {
   readonly segment: string
@@ -290,29 +290,6 @@ void test('many entries wait and go without a pause that grows with their number
   t.same(spool.waiting, [])
   return spool.close()
 })
-
-/** Lets the writes of every file fail after half of their first part, as on a full disk. */
-async function fillDisk(
-  t: Test,
-  how: 'for a while' | 'for good' = 'for a while',
-): Promise<{ free: () => void }> {
-  const probe = await open('/dev/null', 'r')
-  const handles = Object.getPrototypeOf(probe) as Pick<FileHandle, 'writev' | 'truncate'> // of node itself
-  await probe.close()
-  const { writev, truncate } = handles
-  const free = (): void => {
-    Object.assign(handles, { writev, truncate })
-  }
-  handles.writev = async function (this: FileHandle, buffers, position) {
-    const [first] = buffers
-    if (first !== undefined)
-      await this.write(Buffer.from(first.buffer, first.byteOffset, 11), 0, 11, position)
-    throw Object.assign(new Error('ENOSPC: no space left on device, writev'), { code: 'ENOSPC' })
-  }
-  if (how === 'for good') handles.truncate = () => Promise.reject(new Error('EIO'))
-  t.teardown(free)
-  return { free }
-}
 
 void test('a full disk refuses everything that waits, and it goes on when there is space', async (t) => {
   const dir = tempDir(t)

@@ -1,0 +1,217 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { PriorityModel } from '../../src/mining/priority.js'
+import { ShapeCache } from '../../src/mining/shape-cache.js'
+import type { BodyResult } from '../../src/pipeline/block.js'
+import { DedupWindow } from '../../src/pipeline/dedup-window.js'
+import { Pipeline, type SourceGate, type Submission } from '../../src/pipeline/pipeline.js'
+import { createPool, type Pool } from '../../src/pipeline/pool.js'
+import { Sequencer } from '../../src/pipeline/sequencer.js'
+import type { EntryParts, Registration, Statement } from '../../src/pipeline/spool-entry.js'
+import { Spool } from '../../src/pipeline/spool.js'
+import { TemplateTable } from '../../src/pipeline/template-table.js'
+import { Writer, type BatchTarget } from '../../src/pipeline/writer.js'
+import { readNative } from './native.js'
+
+/** A spool in a directory of its own that is gone after the test. */
+export async function createTestSpool(t: Test, dir = tempDir(t)): Promise<Spool> {
+  return await Spool.open({
+    dir,
+    maxBytes: 1024 ** 3,
+    cacheBytes: 1024 ** 2,
+    onDamage: (report) => t.fail('the spool is damaged', { report }),
+  })
+}
+
+export function tempDir(t: Test): string {
+  const dir = mkdtempSync(join(tmpdir(), 'pipeline-test-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+export type Row = Readonly<Record<string, bigint | number | string>>
+
+/** The rows of a block, text decoded. */
+export function toRows(bytes: Uint8Array): readonly Row[] {
+  const { rows, columns } = readNative(bytes)
+  return Array.from({ length: rows }, (_, row) =>
+    Object.fromEntries(
+      columns.map(({ name, values }) => {
+        const value = values[row] ?? ''
+        return [name, Buffer.isBuffer(value) ? value.toString() : value]
+      }),
+    ),
+  )
+}
+
+/** What a writer sent, in order; a call fails as long as `fault` says so. */
+export class RecordingTarget implements BatchTarget {
+  readonly calls: string[] = []
+  readonly inserts: { readonly table: string; readonly token: string; readonly rows: Row[] }[] = []
+  readonly templateRows: EntryParts['templates'][number][] = []
+  readonly registered: Registration[] = []
+  readonly statements: Statement[] = []
+  fault: ((call: string) => Error | null) | null = null
+
+  async insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void> {
+    this.#call(`insert ${table} ${token}`)
+    this.inserts.push({ table, token, rows: parts.flatMap((part) => toRows(part)) })
+  }
+
+  async templates(rows: EntryParts['templates']): Promise<void> {
+    this.#call('templates')
+    this.templateRows.push(...rows)
+  }
+
+  async register(registration: Registration): Promise<void> {
+    this.#call(`register ${registration.name}`)
+    this.registered.push(registration)
+  }
+
+  async execute(statement: Statement): Promise<unknown> {
+    this.#call(`execute ${statement.kind}`)
+    this.statements.push(statement)
+    return { done: statement.kind }
+  }
+
+  /** Rows of one table as a deduplicating store would hold them. */
+  stored(table: string): readonly Row[] {
+    const seen = new Set<string>()
+    return this.inserts
+      .filter((insert) => {
+        const isFirst = !seen.has(insert.token)
+        seen.add(insert.token)
+        return insert.table === table && isFirst
+      })
+      .flatMap((insert) => insert.rows)
+  }
+
+  #call(call: string): void {
+    this.calls.push(call)
+    const fault = this.fault?.(call) ?? null
+    if (fault !== null) throw fault
+  }
+}
+
+/** Registered sources the plain way. */
+export class TestGate implements SourceGate {
+  readonly states = new Map<string, 'ok' | 'disabled'>()
+  max = 1000
+
+  admit(name: string): 'ok' | 'unregistered' | 'full' | 'disabled' {
+    return this.states.get(name) ?? (this.states.size >= this.max ? 'full' : 'unregistered')
+  }
+
+  register({ name }: Registration): void {
+    this.states.set(name, 'ok')
+  }
+}
+
+export interface TestPipeline {
+  readonly pipeline: Pipeline
+  readonly pool: Pool
+  readonly spool: Spool
+  readonly writer: Writer
+  readonly sequencer: Sequencer
+  readonly templates: TemplateTable
+  readonly target: RecordingTarget
+  readonly gate: TestGate
+  readonly send: (lines: readonly object[], options?: Partial<Submission>) => Promise<BodyResult>
+  /** The landing rows once everything sent is written. */
+  readonly landing: () => Promise<readonly Row[]>
+}
+
+export const SUBMISSION: Submission = {
+  format: 'ingest',
+  bytes: null,
+  events: null,
+  protocol: 'ingest',
+  source: null,
+  allowedSources: null,
+  keepRaw: true,
+  maxRows: Number.POSITIVE_INFINITY,
+  register: { type: 'push', connector: 'custom', applicationId: null },
+}
+
+/** Bytes in a buffer of their own, as a body arrives. */
+export function bodyOf(text: string): ArrayBuffer {
+  const bytes = Buffer.from(text)
+  const body = new ArrayBuffer(bytes.length)
+  new Uint8Array(body).set(bytes)
+  return body
+}
+
+interface Made {
+  readonly pool?: (pool: Pool) => Pool
+}
+
+/** The whole pipeline with real threads and a real spool; batches end in a recording target. */
+export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
+  const shapes = ShapeCache.create(4096)
+  const threads = createPool(1, shapes.buffer)
+  const pool = made.pool?.(threads) ?? threads
+  const templates = new TemplateTable()
+  const model = new PriorityModel()
+  let nextId = 1
+  const sequencer = new Sequencer({
+    ids: { take: () => nextId++ },
+    window: new DedupWindow(60_000, 100_000),
+    templates,
+    scorer: model,
+  })
+  const spool = await createTestSpool(t)
+  const target = new RecordingTarget()
+  const writer = new Writer({
+    spool,
+    target,
+    onWritten: () => undefined,
+    onFailure: () => undefined,
+  })
+  const gate = new TestGate()
+  await pool.restore([])
+  const pipeline = new Pipeline({
+    pool,
+    sequencer,
+    spool,
+    writer,
+    templates,
+    gate,
+    environment: 'production',
+    maxMessageBytes: 65_536,
+    maxBytes: 32 * 1024 * 1024,
+    modelVersion: () => model.modelVersion,
+    learnShape: (lo, hi, no) => shapes.put(lo, hi, no),
+    onTemplate: ({ no, text }) => {
+      model.register(no, text)
+      sequencer.noteTemplate(no)
+    },
+    onAccepted: () => undefined,
+  })
+  writer.start()
+  t.teardown(async () => {
+    await pipeline.close()
+    await writer.stop()
+    await spool.close()
+    await pool.close()
+  })
+  return {
+    pipeline,
+    pool,
+    spool,
+    writer,
+    sequencer,
+    templates,
+    target,
+    gate,
+    send: (lines, options = {}) => {
+      const bytes = bodyOf(lines.map((line) => JSON.stringify(line)).join('\n'))
+      return pipeline.submit({ ...SUBMISSION, bytes, ...options })
+    },
+    landing: async () => {
+      await pipeline.settle()
+      return target.stored('landing')
+    },
+  }
+}

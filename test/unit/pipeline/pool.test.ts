@@ -1,0 +1,68 @@
+import { createRequire } from 'node:module'
+import type { Worker } from 'node:worker_threads'
+import { test } from 'tap'
+import { createTestPipeline, type TestPipeline } from '../../support/pipeline.js'
+
+/** every thread the pool started, told apart by its file */
+const threads: { readonly worker: Worker; readonly isOwner: boolean }[] = []
+const workerThreads = createRequire(import.meta.url)('node:worker_threads') as {
+  Worker: typeof Worker
+} // the object that the pool's package takes its threads from
+workerThreads.Worker = class extends workerThreads.Worker {
+  constructor(...args: ConstructorParameters<typeof Worker>) {
+    super(...args)
+    const data = JSON.stringify(args[1]?.workerData ?? null)
+    threads.push({ worker: this, isOwner: !data.includes('hashSeed') })
+  }
+}
+
+/** Ends the thread of the newest pool. */
+async function kill(which: 'encoder' | 'owner'): Promise<void> {
+  const living = threads.filter(({ worker }) => worker.threadId > 0)
+  const found = living.findLast(({ isOwner }) => isOwner === (which === 'owner'))
+  if (found === undefined) throw new Error(`there is no ${which}`)
+  await found.worker.terminate()
+}
+
+const message = (text: string): object => ({ source: 'app', message: text })
+
+const templateIds = async ({ landing }: TestPipeline): Promise<readonly string[]> =>
+  (await landing()).map((row) => `${row['message']}: ${row['template_id']}`)
+
+void test('a thread that dies takes its task with it and is replaced', async (t) => {
+  const rig = await createTestPipeline(t)
+  await rig.send([message('before')])
+  const big = Array.from({ length: 60_000 }, (_, i) => message(`long way ${i} ${'x'.repeat(200)}`))
+  const lost = rig.send(big)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await kill('encoder')
+  await t.rejects(lost, { code: 'dependency_unavailable', details: { dependency: 'workers' } })
+  t.match(await rig.send([message('after')]), { accepted: 1 })
+  t.same(
+    (await rig.landing()).map((row) => row['message']),
+    ['before', 'after'],
+  )
+  t.equal(rig.pipeline.bytes, 0)
+})
+
+void test('a thread that dies without work is replaced as well', async (t) => {
+  const rig = await createTestPipeline(t)
+  await rig.send([message('before')])
+  await kill('encoder')
+  t.match(await rig.send([message('after')]), { accepted: 1 })
+})
+
+void test('the owner of the templates begins anew with the numbers and ids it had', async (t) => {
+  const rig = await createTestPipeline(t)
+  for (let i = 0; i < 10; i++) await rig.send([message(`session ${i} opened`), message('idle')])
+  const before = rig.templates.all().map(({ no, id }) => `${no} ${id}`)
+  await kill('owner')
+  await rig.send([message('a shape of its own'), message('session 77 opened')])
+  await rig.send([message('session x-y opened'), message('idle and more')])
+  const after = rig.templates.all().map(({ no, id }) => `${no} ${id}`)
+  t.same(after.slice(0, before.length), before)
+  t.equal(new Set(after.map((line) => line.split(' ')[1])).size, after.length)
+  const ids = await templateIds(rig)
+  const opened = ids.filter((line) => /session \d/.test(line)).map((line) => line.split(': ')[1])
+  t.equal(new Set(opened).size, 1)
+})
