@@ -132,6 +132,7 @@ export const SUBMISSION: Submission = {
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,
+  replays: null,
   register: { type: 'push', connector: 'custom', applicationId: null },
 }
 
