@@ -96,6 +96,8 @@ export class Findings {
   readonly names: NamePlace
   readonly #found: (Finding[] | undefined)[] = []
   readonly #taken: Finding[] = []
+  /** names at the top as compared; made when the first number is asked for its scale */
+  #members: ReadonlySet<string> | null = null
 
   constructor(record: JsonRecord, names: NamePlace) {
     this.record = record
@@ -111,7 +113,8 @@ export class Findings {
 
   /** @param name in compared form, at the top of the record */
   hasMember(name: string): boolean {
-    return Object.keys(this.record).some((key) => comparedName(key) === name)
+    this.#members ??= new Set(Object.keys(this.record).map(comparedName))
+    return this.#members.has(name)
   }
 
   /** A taken member does not become a tag. */

@@ -9,6 +9,8 @@ import { RecordDecoder } from './record.js'
 const NEWLINE = 10
 const CARRIAGE_RETURN = 13
 const BRACKET = 0x5b
+const BRACE = 0x7b
+const QUOTE = 0x22
 
 /**
  * Decodes the body of `/ingest`: NDJSON, one JSON array, or one object (on several lines too).
@@ -23,8 +25,15 @@ export function decodeIngest(body: Uint8Array, context: DecodeContext, sink: Eve
   const from = firstByte(bytes)
   const decoder = new RecordDecoder(context, sink)
   const mend = mayHoldLoneSurrogate(bytes) ? toWellFormed : asIs
-  if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder, mend)
-  else decodeLines(bytes, from, decoder, mend)
+  const depth = Error.stackTraceLimit
+  // Nobody looks at where JSON.parse failed, and the trace is most of what a broken line costs.
+  Error.stackTraceLimit = 0
+  try {
+    if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder, mend)
+    else decodeLines(bytes, from, decoder, mend)
+  } finally {
+    Error.stackTraceLimit = depth
+  }
   return decoder.received
 }
 
@@ -108,14 +117,32 @@ function decodeLine(text: string, at: number, stop: number, tools: LineTools): b
     return true
   }
   const raw = text.slice(at, stop)
+  const bare = raw.trim()
+  if (bare === '') return true
+  if (isSurelyBroken(bare)) return decodeBroken(raw, tools)
   const record = parseJson(raw)
-  if (record !== undefined) {
-    if (isRecord(record) && isCanonical(record)) shape?.learn(text.slice(at, end), record)
-    decoder.decode(line, tools.mend(record), () => raw)
-    return true
+  if (record === undefined) return decodeBroken(raw, tools)
+  if (isRecord(record) && isCanonical(record)) shape?.learn(text.slice(at, end), record)
+  decoder.decode(line, tools.mend(record), () => raw)
+  return true
+}
+
+/**
+ * Knows most broken lines by their ends: the parser's exception costs a hundred times as much,
+ * and a body may hold millions of such lines.
+ */
+function isSurelyBroken(bare: string): boolean {
+  const last = bare.charCodeAt(bare.length - 1)
+  switch (bare.charCodeAt(0)) {
+    case BRACE:
+      return last !== BRACE + 2 || bare.length < 2
+    case BRACKET:
+      return last !== BRACKET + 2 || bare.length < 2
+    case QUOTE:
+      return last !== QUOTE || bare.length < 2
+    default:
+      return bare.length <= 32 && !/^(?:-?\d[\d.eE+-]*|true|false|null)$/.test(bare)
   }
-  if (raw.trim() === '') return true
-  return decodeBroken(raw, tools)
 }
 
 /** An object on several lines can only be the whole body. */
