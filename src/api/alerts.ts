@@ -112,8 +112,11 @@ function createChanges(
   const makeRoom = createEviction(records, index, maxAlerts)
   return {
     async create({ title, severity, eventIds, relatedSource: given }) {
-      await makeRoom()
-      const relatedSource = given ?? (await commonSource(parts, eventIds))
+      if (records.size >= maxAlerts) await makeRoom()
+      const asks = given === null && eventIds.length > 0
+      const sources = asks ? await parts.sourcesOfEvents(eventIds) : []
+      // nothing is awaited from here on to the write: a deletion sees either the alert or no source
+      const relatedSource = given ?? soleSource(sources, parts.hasSource)
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs, marks.get(MARK_ID)?.seq)
       const facts = { id: randomUUID(), seq, createdAtMs, title, severity, relatedSource }
@@ -154,25 +157,27 @@ function createChanges(
 
 type Counter = ReturnType<typeof createCounter>
 
-/** Who is read, and how many are not; counted when asked for after a change. */
+/** Who is read, and how many are not. */
 function createCounter({ records, marks }: AlertParts, index: NewestFirst<Alert>) {
-  let open: number | null = null
-  const forget = (): void => {
-    open = null
+  const unread = new Set<string>()
+  let markSeq = 0
+  const isRead = ({ read, seq }: Alert): boolean => read || seq <= markSeq
+  const count = (): void => {
+    markSeq = marks.get(MARK_ID)?.seq ?? 0
+    unread.clear()
+    for (const alert of index.values()) if (!isRead(alert)) unread.add(alert.id)
   }
-  records.onChange(forget)
-  marks.onChange(forget)
-  const isRead = ({ read, seq }: Alert): boolean => read || seq <= (marks.get(MARK_ID)?.seq ?? 0)
-  const count = (): number => {
-    let unread = 0
-    for (const alert of index.values()) if (!isRead(alert)) unread++
-    return unread
-  }
+  count()
+  marks.onChange(count)
+  records.onChange(({ id, value }) => {
+    if (value === null || isRead(value)) unread.delete(id)
+    else unread.add(id)
+  })
   return {
     isRead,
     view: (alert: Alert): Alert =>
       alert.read === isRead(alert) ? alert : { ...alert, read: true },
-    open: (): number => (open ??= count()),
+    open: (): number => unread.size,
   }
 }
 
@@ -193,7 +198,6 @@ function createEviction(
     )
   }
   return async () => {
-    if (records.size < maxAlerts) return
     running ??= evict().finally(() => {
       running = null
     })
@@ -201,12 +205,10 @@ function createEviction(
   }
 }
 
-async function commonSource(
-  { sourcesOfEvents, hasSource }: AlertParts,
-  ids: readonly number[],
-): Promise<string | null> {
-  if (ids.length === 0) return null
-  const [first, ...others] = await sourcesOfEvents(ids)
+function soleSource(
+  [first, ...others]: readonly string[],
+  hasSource: (name: string) => boolean,
+): string | null {
   return first !== undefined && others.length === 0 && hasSource(first) ? first : null
 }
 

@@ -97,7 +97,7 @@ export const deadLetterRoutes = [
       `${MAX_REPLAYED.toLocaleString('en')} a call; then \`next_cursor\` continues. \`replayed\` letters ` +
       'are events and no dead letters any more. `failed` ones were refused again and are listed anew, ' +
       'with the reason of today. `skipped` ones are left as they are: without a whole raw record, of a ' +
-      'disabled source, or not there. Sources are not registered by a replay. Safe to repeat after a ' +
+      'disabled source, or not there. Sources that are not registered are. Safe to repeat after a ' +
       'failure: nothing is lost or counted twice.',
     role: 'admin',
     limit: 'none',
