@@ -279,22 +279,24 @@ export class SourceTemplates {
  */
 // oxlint-disable-next-line max-params -- on the path of every miss
 function align(template: Template, message: Sequence, ends: Uint16Array, known: boolean): boolean {
-  const { words, room, holes } = template
+  const { words } = template
   let at = 0
   for (let k = 0; k <= words.length; k++) {
-    const most = Math.min(message.count, at + (room[k] ?? 0))
-    const last = k === words.length
     const want = words[k]
-    const any = at + (holes[k] ?? 0)
-    while (at < most && (last || message.words[at] !== want) && !message.isKey(at)) {
-      if (at >= any && !known && message.isVerb(at)) return false
-      at++
-    }
-    if (last ? at < message.count : at >= message.count || message.words[at] !== want) return false
-    ends[k] = at++
+    const most = Math.min(message.count, at + (template.room[k] ?? 0))
+    const any = known ? most : at + (template.holes[k] ?? 0)
+    while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
+    ends[k] = at
+    if (want === undefined) break
+    if (at >= message.count || message.words[at] !== want) return false
+    at++
   }
-  return true
+  return at === message.count
 }
+
+/** A key is never a value, a verb only before place `any`. */
+const mayBeValue = (message: Sequence, at: number, any: number): boolean =>
+  !message.isKey(at) && (at < any || !message.isVerb(at))
 
 function gapFits(
   template: Template,
