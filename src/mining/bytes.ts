@@ -13,7 +13,7 @@ export const HIGH_BIT = 8
 const JOINERS = '.-/@#\\'
 
 function classOf(code: number): number {
-  if (code <= 32 || code === 127) return SPACE
+  if (code === 32 || (code >= 9 && code <= 13)) return SPACE
   if (code >= 128) return WORD | NOT_HEX_BIT | HIGH_BIT
   const text = String.fromCharCode(code)
   if (/\d/.test(text)) return WORD | DIGIT_BIT

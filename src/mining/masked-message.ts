@@ -1,4 +1,4 @@
-import { byteAt, CLASS, SPACE } from './bytes.js'
+import { byteAt, CLASS, classAt, SPACE } from './bytes.js'
 import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, tokenArray } from './scan.js'
 import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
@@ -53,6 +53,15 @@ const NONE = 0
 const MONTH = 1
 const WEEKDAY = 2
 const ZONE = 3
+
+/** The message without blanks at its ends. */
+function trimmed(bytes: Uint8Array): Uint8Array {
+  let from = 0
+  let to = bytes.length
+  while (to > from && classAt(bytes, to - 1) === SPACE) to--
+  while (from < to && classAt(bytes, from) === SPACE) from++
+  return to - from === bytes.length ? bytes : bytes.subarray(from, to)
+}
 
 /** What the words of a message say about being values; see `WordTraits`. */
 export const TRAIT = {
@@ -112,7 +121,8 @@ export class MaskedMessage {
   /** token index of each word; behind the last word, the number of tokens */
   readonly #wordToken = new Int32Array(TOKENS)
 
-  read(bytes: Uint8Array): void {
+  read(message: Uint8Array): void {
+    const bytes = trimmed(message)
     this.#bytes = bytes
     this.#rawCount = scanTokens(bytes, this.#raw)
     this.#length = bytes.length

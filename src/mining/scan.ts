@@ -142,7 +142,7 @@ function scan(
     let hash = valueMark
     if (cls < wordClass) {
       const mayBe = mayBegin[c] === 1 && (c !== 58 || bytes[i + 1] === 58)
-      const stop = mayBe ? valueAtPunct(bytes, i, end) : 0
+      const stop = mayBe ? valueAtPunct(bytes, i, end, i === start) : 0
       if (stop === 0) {
         lo = Math.imul(lo ^ (c | space), mixLo)
         lo ^= lo >>> 15
@@ -298,20 +298,21 @@ const MAY_BEGIN_VALUE = Uint8Array.from({ length: 256 }, (_, c) =>
  * of a number.
  * @returns the index behind it, -1 for a sign, 0 when it is punctuation
  */
-function valueAtPunct(bytes: Uint8Array, i: number, end: number): number {
+function valueAtPunct(bytes: Uint8Array, i: number, end: number, first: boolean): number {
   const c = bytes[i]
   const next = i + 1 < end ? byteAt(bytes, i + 1) : 0
   if (c === 45 || c === 43) return isDigit(next) ? -1 : 0
-  if (c === 58) return next === 58 && !isWord(bytes[i - 1]) ? shortIpEnd(bytes, i, end) : 0
-  if (c === 60) return valueAtAngle(bytes, i, end)
+  if (c === 58)
+    return next === 58 && (first || !isWord(bytes[i - 1])) ? shortIpEnd(bytes, i, end) : 0
+  if (c === 60) return valueAtAngle(bytes, i, end, first)
   return pathAtPunct(bytes, i, end)
 }
 
 /** `<*>`, and `<` as the sign of `<1 sec` */
-function valueAtAngle(bytes: Uint8Array, i: number, end: number): number {
+function valueAtAngle(bytes: Uint8Array, i: number, end: number, first: boolean): number {
   const next = i + 1 < end ? byteAt(bytes, i + 1) : 0
   if (next === 42) return bytes[i + 2] === 62 && i + 3 <= end ? i + 3 : 0
-  return isDigit(next) && (i === 0 || bytes[i - 1] === 32) ? -1 : 0
+  return isDigit(next) && (first || bytes[i - 1] === 32) ? -1 : 0
 }
 
 /** `/var`, `/.cache`, `\\\\host`, `./a`, `../a` */

@@ -49,10 +49,14 @@ function mergeEnds(x: readonly string[], y: readonly string[]): string {
   const shorter = Math.min(x.length, y.length)
   let head = 0
   while (head < shorter && x[head] === y[head]) head++
+  // the blanks on the two sides of an empty value are one
+  const free = shorter - head + (x[head - 1] === ' ' ? 1 : 0)
   let tail = 0
-  while (tail < shorter - head && x[x.length - 1 - tail] === y[y.length - 1 - tail]) tail++
+  while (tail < free && isSame(x.at(-1 - tail), y.at(-1 - tail))) tail++
   return x.slice(0, head).join('') + VALUE + x.slice(x.length - tail).join('')
 }
+
+const isSame = (a: string | undefined, b: string | undefined): boolean => a !== undefined && a === b
 
 const squeeze = (text: string): string => ` ${text.trim().replaceAll(/\s+/g, ' ')} `
 
