@@ -101,11 +101,11 @@ function lines(path: string): string[] {
 
 /** Markdown table of grades, with the averages last. */
 export function gradeTable(grades: readonly Grade[]): string {
-  const mean = (of: (grade: Grade) => number) =>
-    grades.reduce((sum, grade) => sum + of(grade), 0) / grades.length
+  const mean = (of: (one: Grade) => number) =>
+    grades.reduce((sum, one) => sum + of(one), 0) / grades.length
   const cell = (value: number) => value.toFixed(3)
   const row = (name: string, values: readonly string[]) => `| ${[name, ...values].join(' | ')} |`
-  const measures = (of: (pick: (grade: Grade) => number) => number) => [
+  const measures = (of: (pick: (one: Grade) => number) => number) => [
     ...[(g: Grade) => g.GA, (g: Grade) => g.FGA, (g: Grade) => g.PA, (g: Grade) => g.FTA].map(
       (pick) => cell(of(pick)),
     ),

@@ -1,5 +1,5 @@
--- Occurrences per template and hour. Sorted by template: one template's series is one range, and a window
--- over all templates is narrowed by the months of arrival.
+-- Occurrences per template and hour. Sorted by time: what all templates did in the last day is one range,
+-- and is asked for every second; the history of one template reads the column of ids.
 -- events, routine (those below P1), unsure (those of them whose confidence is under a half) and
 -- confidence_sum are of new events, the other counters of occurrences. Events below P1 only, so that no
 -- flood of P1 can make the rest look better.
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS template_stats
 )
 ENGINE = {{engine:AggregatingMergeTree}}
 PARTITION BY arrival
-ORDER BY (template_id, t, source, arrival)
+ORDER BY (t, template_id, source, arrival)
 TTL arrival + INTERVAL {{rollup_days}} DAY
 SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000,
     fsync_after_insert = 1, fsync_part_directory = 1

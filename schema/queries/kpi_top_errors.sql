@@ -1,6 +1,5 @@
 -- The templates with the most ERROR and CRITICAL occurrences in the hours that a window touches.
--- An hour of a template counts when some of it lies within. What arrived in earlier months can not lie in
--- the window: nothing is accepted that is more than a day ahead.
+-- An hour of a template counts when some of it lies within.
 -- params: from UInt32, to UInt32, merged Array(UInt64), into Array(UInt64), limit UInt32
 -- rows:   template String (16 hex digits), errors
 SELECT
@@ -9,8 +8,7 @@ SELECT
 FROM (
     SELECT template_id, sum(error + critical) AS hour_errors
     FROM template_stats
-    WHERE arrival >= toStartOfMonth(toDateTime({from:UInt32} - 86400, 'UTC'))
-        AND t >= toStartOfHour(toDateTime({from:UInt32}, 'UTC')) AND t <= toDateTime({to:UInt32}, 'UTC')
+    WHERE t >= toStartOfHour(toDateTime({from:UInt32}, 'UTC')) AND t <= toDateTime({to:UInt32}, 'UTC')
         AND template_id != 0
     GROUP BY template_id, t
     HAVING hour_errors > 0

@@ -13,14 +13,13 @@ export const HIGH_BIT = 8
 const JOINERS = '.-/@#\\'
 
 function classOf(code: number): number {
-  if (code <= 32 || code === 127) return SPACE
-  if (code >= 48 && code <= 57) return WORD | DIGIT_BIT
-  const lower = code | 32
-  if (lower >= 97 && lower <= 102) return WORD
-  if (lower >= 103 && lower <= 122) return WORD | NOT_HEX_BIT
+  if (code === 32 || (code >= 9 && code <= 13)) return SPACE
   if (code >= 128) return WORD | NOT_HEX_BIT | HIGH_BIT
-  if (code === 95 || code === 126) return WORD | NOT_HEX_BIT
-  return JOINERS.includes(String.fromCharCode(code)) ? JOINER : PUNCT
+  const text = String.fromCharCode(code)
+  if (/\d/.test(text)) return WORD | DIGIT_BIT
+  if (/[a-f]/i.test(text)) return WORD
+  if (/[g-z_~]/i.test(text)) return WORD | NOT_HEX_BIT
+  return JOINERS.includes(text) ? JOINER : PUNCT
 }
 
 /** class of every byte */
@@ -57,23 +56,23 @@ export function pathEnd(bytes: Uint8Array, from: number, end: number): number {
 export function colonHexEnd(bytes: Uint8Array, from: number, end: number): number {
   let colons = 0
   let digits = 0
-  let short = false
   let width = 0
+  let short = false
   let i = from
   for (; i < end; i++) {
     const kind = classAt(bytes, i)
     if (bytes[i] === 58) {
       colons++
-      short ||= bytes[i - 1] === 58
       width = 0
+      short ||= bytes[i - 1] === 58
       continue
     }
     if (kind < WORD) break
     if ((kind & NOT_HEX_BIT) !== 0 || ++width > 4) return 0
     digits += kind & DIGIT_BIT
   }
-  if (bytes[i - 1] === 58) i--
-  return colons >= 3 || (short && digits > 0) ? i : 0
+  const stop = bytes[i - 1] === 58 ? i - 1 : i
+  return colons >= 3 || (short && digits > 0) ? stop : 0
 }
 
 /**
@@ -81,14 +80,11 @@ export function colonHexEnd(bytes: Uint8Array, from: number, end: number): numbe
  * scripts without blanks do inside a sentence; `to` when it does not.
  */
 export function scriptChange(bytes: Uint8Array, from: number, to: number): number {
+  const both = DIGIT_BIT | HIGH_BIT
   for (let i = from + 1; i < to; i++) {
-    const before = classAt(bytes, i - 1)
-    const here = classAt(bytes, i)
-    if (
-      ((before & DIGIT_BIT) !== 0 && (here & HIGH_BIT) !== 0) ||
-      ((before & HIGH_BIT) !== 0 && (here & DIGIT_BIT) !== 0)
-    )
-      return i
+    const before = classAt(bytes, i - 1) & both
+    const here = classAt(bytes, i) & both
+    if ((before | here) === both && before !== here) return i
   }
   return to
 }
@@ -99,14 +95,16 @@ export function shortIpEnd(bytes: Uint8Array, from: number, end: number): number
   let i = from + 2
   for (; i < end; i++) {
     const kind = classAt(bytes, i)
-    if (bytes[i] === 58 || bytes[i] === 46) continue
+    if (isIpPoint(bytes[i])) continue
     if (kind < WORD) break
     if ((kind & NOT_HEX_BIT) !== 0) return 0
     digits += kind & DIGIT_BIT
   }
-  while (bytes[i - 1] === 58 || bytes[i - 1] === 46) i--
+  while (isIpPoint(bytes[i - 1])) i--
   return digits > 0 ? i : 0
 }
+
+const isIpPoint = (c: number | undefined): boolean => c === 58 || c === 46
 
 /** lower-case letters of a label as a number in base 32; exact up to 10 letters */
 function packLabel(label: string): number {

@@ -1,4 +1,5 @@
 import {
+  byteAt,
   CLASS,
   colonHexEnd,
   DIGIT_BIT,
@@ -85,7 +86,7 @@ export class Chain {
   }
 
   /** Splits the chain. @returns the hash of the words behind the last value */
-  // oxlint-disable-next-line max-lines-per-function -- hot path (bench/micro/mining.bench.ts)
+  // oxlint-disable-next-line max-lines-per-function, complexity -- hot path (bench/micro/mining.bench.ts)
   #readParts(): number {
     const bytes = this.#bytes
     const limit = this.#limit
@@ -179,27 +180,31 @@ export class Chain {
 
   /** What follows the chain makes it a value (URL, path, address) or a name (`x1=`, `a12::b`). */
   #valueByContext(): number {
-    const bytes = this.#bytes
-    const { end } = this
-    const c = end < this.#limit ? bytes[end] : 0
-    const next = end + 1 < this.#limit ? (bytes[end + 1] ?? 0) : 0
-    if (c === 47) {
-      // com.app/.Activity, ~/file
-      const path =
-        (next === 46 && this.#parts > 1) || (end - this.#from === 1 && bytes[end - 1] === 126)
-      return path ? this.#takePath() : 0
-    }
-    const named = this.#digits > 0 && !isDigit(bytes[this.#from] ?? 0)
-    if (c === 61) return named && next !== 61 ? TOKEN.word : 0
-    return c === 58 ? this.#valueByColon(next, named) : 0
+    const c = this.#byte(this.end)
+    if (c === 47) return this.#opensPath() ? this.#takePath() : 0
+    const named = this.#digits > 0 && !isDigit(this.#byte(this.#from))
+    if (c === 61) return named && this.#byte(this.end + 1) !== 61 ? TOKEN.word : 0
+    return c === 58 ? this.#valueByColon(named) : 0
   }
 
-  #valueByColon(next: number, named: boolean): number {
+  /** the byte at `i`, 0 behind the limit */
+  #byte(i: number): number {
+    return i < this.#limit ? byteAt(this.#bytes, i) : 0
+  }
+
+  /** com.app/.Activity, ~/file */
+  #opensPath(): boolean {
+    if (this.#byte(this.end + 1) === 46 && this.#parts > 1) return true
+    return this.end - this.#from === 1 && this.#byte(this.#from) === 126
+  }
+
+  #valueByColon(named: boolean): number {
     const { end } = this
-    const behind = end + 2 < this.#limit ? (this.#bytes[end + 2] ?? 0) : 0
+    const next = this.#byte(end + 1)
+    const behind = this.#byte(end + 2)
     if (next === 47 && behind === 47) return this.#takePath()
     if (next === 92 && end - this.#from === 1) return this.#takePath()
-    if (next === 58 && named) return ((CLASS[behind] ?? 0) & NOT_HEX_BIT) !== 0 ? TOKEN.word : 0
+    if (next === 58 && named) return ((CLASS[behind] ?? 0) & NOT_HEX_BIT) === 0 ? 0 : TOKEN.word
     if (this.#parts !== 1 || end - this.#from > 4) return 0
     const stop = colonHexEnd(this.#bytes, this.#from, this.#limit)
     if (stop <= end) return 0
@@ -215,16 +220,24 @@ export class Chain {
   /** Decides on the chain as a whole: a token kind, or 0 when its parts stand for themselves. */
   #judge(): number {
     if (this.end - this.#from > MAX_WORD_BYTES || this.#parts >= MAX_PARTS) return TOKEN.value
-    if (this.#parts === 1) {
-      if (this.#valueParts === 1) return TOKEN.value
-    } else if (this.#isAddress()) return TOKEN.value
-    else if (this.#isDate()) return TOKEN.date
-    else if (this.#slashes >= 2 && this.#mixedParts > 0) return TOKEN.value
+    if (this.#parts > 1) {
+      const whole = this.#judgeJoined()
+      if (whole !== 0) return whole
+    } else if (this.#valueParts === 1) return TOKEN.value
     if (this.#valueParts === 0) return this.#digits > 0 ? TOKEN.soft : TOKEN.word
     if (this.#mixedParts > 0) return (this.#joined & DASH) !== 0 ? TOKEN.value : 0
-    // 12/40 is a share of two numbers
-    const share = this.#joined === SLASH && this.#parts === 2 && this.#plainParts === 2
-    return share ? 0 : TOKEN.value
+    return this.#isShare() ? 0 : TOKEN.value
+  }
+
+  /** 12/40 */
+  #isShare(): boolean {
+    return this.#joined === SLASH && this.#parts === 2 && this.#plainParts === 2
+  }
+
+  #judgeJoined(): number {
+    if (this.#isAddress()) return TOKEN.value
+    if (this.#isDate()) return TOKEN.date
+    return this.#slashes >= 2 && this.#mixedParts > 0 ? TOKEN.value : 0
   }
 
   /** a@b.c, www.example.com, p1234.example.info */
@@ -256,7 +269,7 @@ export class Chain {
   }
 
   #isNumberByte(i: number): boolean {
-    const c = this.#bytes[i] ?? 0
-    return (CLASS[c] ?? 0) >= WORD || (c === 46 && isDigit(this.#bytes[i + 1] ?? 0))
+    const c = this.#byte(i)
+    return (CLASS[c] ?? 0) >= WORD || (c === 46 && isDigit(this.#byte(i + 1)))
   }
 }

@@ -1,6 +1,12 @@
 import type { Severity } from '../model/event.js'
 import { LEVEL_WORDS, parseSeverity } from '../model/severity.js'
 
+const DATE_WORDS =
+  'mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec utc gmt cst cdt est edt mst mdt pst pdt ist cet cest am pm'.split(
+    ' ',
+  )
+const DATE_WORD = new RegExp(`^(?:${DATE_WORDS.join('|')})$`, 'i')
+
 /** Characters of a message in which its level is looked for. */
 const HEAD_LENGTH = 240
 const MAX_TOKENS = 14
@@ -22,6 +28,15 @@ const SEVERITY_OF: ReadonlyMap<string, Severity> = new Map(
   ),
 )
 
+/** Words that a message with a level, or with a time before it, may begin with. */
+const MAY_OPEN: ReadonlySet<string> = new Set(
+  [...SEVERITY_OF.keys(), ...DATE_WORDS].flatMap((word) => [
+    word,
+    word.toUpperCase(),
+    word.charAt(0).toUpperCase() + word.slice(1),
+  ]),
+)
+
 const KLOG: Readonly<Record<string, Severity>> = {
   I: 'INFO',
   W: 'WARNING',
@@ -29,8 +44,6 @@ const KLOG: Readonly<Record<string, Severity>> = {
   F: 'CRITICAL',
 }
 
-const DATE_WORD =
-  /^(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|utc|gmt|[cempi][ds]t|cest|am|pm)$/i
 const TIME = /\d:\d\d|\d{4}[-/.]\d\d|\d\d[-/]\d\d|^\d{9,}/
 /** What may follow an unmarked `Error` that begins a report of one: `Error while reading …`. */
 const OPENS_REPORT =
@@ -45,14 +58,10 @@ const LEVEL_FIELD = /(?:^|,)[{("]*(?:level|lvl|severity|loglevel|log_level)"?[=:
  * @returns null when the head states none
  */
 export function levelAtHead(message: string | Uint8Array): Severity | null {
-  const head =
-    typeof message === 'string'
-      ? message.slice(0, HEAD_LENGTH)
-      : Buffer.from(
-          message.buffer,
-          message.byteOffset,
-          Math.min(message.length, HEAD_LENGTH),
-        ).toString('latin1')
+  const head = typeof message === 'string' ? message.slice(0, HEAD_LENGTH) : decodeHead(message)
+  const first = /^\s*([A-Za-z]+)\s/.exec(head)?.[1]
+  // most messages begin with a word that is no level
+  if (first !== undefined && !MAY_OPEN.has(first)) return null
   const klog = /^([IWEF])\d{4} \d\d:\d\d:\d\d/.exec(head)
   if (klog !== null) return KLOG[klog[1] ?? ''] ?? null
   const tokens = head.split(/[\s|]+/, MAX_TOKENS + 2)
@@ -60,8 +69,12 @@ export function levelAtHead(message: string | Uint8Array): Severity | null {
   return findLevel(tokens)
 }
 
+const decodeHead = ({ buffer, byteOffset, length }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, Math.min(length, HEAD_LENGTH)).toString('latin1')
+
 /** What the tokens read so far say about the place in the head. */
 interface Place {
+  index: number
   timed: boolean
   words: number
   /** behind `program:`, where the message begins */
@@ -69,18 +82,17 @@ interface Place {
 }
 
 function findLevel(tokens: readonly string[]): Severity | null {
-  const place: Place = { timed: false, words: 0, opened: false }
-  for (const [i, token] of tokens.entries()) {
-    if (i >= MAX_TOKENS) return null
-    const level = levelOf(token, tokens[i + 1] ?? '', i, place)
+  const place: Place = { index: 0, timed: false, words: 0, opened: false }
+  for (const token of tokens.slice(0, MAX_TOKENS)) {
+    const level = levelOf(token, tokens[place.index + 1] ?? '', place)
     if (level !== null) return level
     if (!passes(token, place)) return null
+    place.index++
   }
   return null
 }
 
-// oxlint-disable-next-line max-params -- a step of one loop
-function levelOf(token: string, next: string, index: number, place: Place): Severity | null {
+function levelOf(token: string, next: string, place: Place): Severity | null {
   const field = LEVEL_FIELD.exec(token)
   if (field !== null) return parseSeverity(field[1] ?? '')
   const parts = /^([[(<{"'*-]*)(?:[a-z_]+:)?([A-Za-z]+)([\])>}"'*:,!-]*)(.*)$/.exec(token)
@@ -90,22 +102,20 @@ function levelOf(token: string, next: string, index: number, place: Place): Seve
   const severity = SEVERITY_OF.get(lower)
   if (severity === undefined) return null
   // `ERROR:root:text` is a level, `error.log` and `error_count=0` are names
-  if (rest !== '' && !close.startsWith(':') && !close.startsWith(']')) return null
-  const marked =
-    close.startsWith(':') ||
-    (open !== '' && close !== '') ||
-    close === '!' ||
-    (close !== '' && place.timed)
-  if (marked && !COMMON_WORDS.has(lower)) {
-    return NOT_IN_TEXT.has(lower) && !WHEN_MARKED.has(lower) ? null : severity
-  }
-  if (NOT_IN_TEXT.has(lower)) return null
+  if (rest !== '' && !/^[:\]]/.test(close)) return null
+  const marked = /^[:!]/.test(close) || (close !== '' && (open !== '' || place.timed))
   const capitals = word === word.toUpperCase()
-  if (COMMON_WORDS.has(lower)) return capitals && (marked || place.timed) ? severity : null
-  if (capitals) return severity
-  if (place.timed && place.words === 0 && !place.opened) return severity
-  return index === 0 && OPENS_REPORT.test(next) ? severity : null
+  const isLevel = COMMON_WORDS.has(lower)
+    ? capitals && (marked || place.timed)
+    : marked
+      ? !NOT_IN_TEXT.has(lower) || WHEN_MARKED.has(lower)
+      : !NOT_IN_TEXT.has(lower) && (capitals || opensMessage(next, place))
+  return isLevel ? severity : null
 }
+
+/** An unmarked level in small letters right behind the time, or `Error while reading`. */
+const opensMessage = (next: string, { index, timed, words, opened }: Place): boolean =>
+  (timed && words === 0 && !opened) || (index === 0 && OPENS_REPORT.test(next))
 
 /** Whether a token may stand before a level: a time, host, process, thread or logger. */
 function passes(token: string, place: Place): boolean {

@@ -1,4 +1,4 @@
-import { CLASS, SPACE } from './bytes.js'
+import { byteAt, CLASS, classAt, SPACE } from './bytes.js'
 import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, tokenArray } from './scan.js'
 import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
@@ -19,81 +19,27 @@ const cases = (word: string): string[] => [
   word.charAt(0).toUpperCase() + word.slice(1),
 ]
 
+const split = (list: string): string[] => list.split(' ')
+
 /** Words that are values wherever they stand: booleans, nothing, and the accounts every system has. */
 const VALUE_WORDS = hashes([
-  ...['true', 'false', 'null', 'root', 'admin'].flatMap(cases),
-  'nil',
-  'undefined',
-  'NaN',
-  'None',
+  ...split('true false null root admin').flatMap(cases),
+  ...split('nil undefined NaN None'),
 ])
 const MONTHS = hashes(
-  [
-    'jan',
-    'feb',
-    'mar',
-    'apr',
-    'may',
-    'jun',
-    'jul',
-    'aug',
-    'sep',
-    'oct',
-    'nov',
-    'dec',
-    'january',
-    'february',
-    'march',
-    'april',
-    'june',
-    'july',
-    'august',
-    'september',
-    'october',
-    'november',
-    'december',
-  ].flatMap(cases),
+  split(
+    'jan feb mar apr may jun jul aug sep oct nov dec january february march april june july ' +
+      'august september october november december',
+  ).flatMap(cases),
 )
 const WEEKDAYS = hashes(
-  [
-    'mon',
-    'tue',
-    'wed',
-    'thu',
-    'fri',
-    'sat',
-    'sun',
-    'monday',
-    'tuesday',
-    'wednesday',
-    'thursday',
-    'friday',
-    'saturday',
-    'sunday',
-  ].flatMap(cases),
+  split(
+    'mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday',
+  ).flatMap(cases),
 )
-const ZONES = hashes([
-  'UTC',
-  'GMT',
-  'Z',
-  'EST',
-  'EDT',
-  'CST',
-  'CDT',
-  'MST',
-  'MDT',
-  'PST',
-  'PDT',
-  'CET',
-  'CEST',
-  'BST',
-  'IST',
-  'JST',
-  'AM',
-  'PM',
-  'am',
-  'pm',
-])
+const ZONES = hashes(
+  split('UTC GMT Z EST EDT CST CDT MST MDT PST PDT CET CEST BST IST JST AM PM am pm'),
+)
 const UNIT_WORDS = hashes(UNITS)
 const HTTP = hashText('HTTP')
 const MOZILLA = hashText('Mozilla')
@@ -107,6 +53,15 @@ const NONE = 0
 const MONTH = 1
 const WEEKDAY = 2
 const ZONE = 3
+
+/** The message without blanks at its ends. */
+function trimmed(bytes: Uint8Array): Uint8Array {
+  let from = 0
+  let to = bytes.length
+  while (to > from && classAt(bytes, to - 1) === SPACE) to--
+  while (from < to && classAt(bytes, from) === SPACE) from++
+  return to - from === bytes.length ? bytes : bytes.subarray(from, to)
+}
 
 /** What the words of a message say about being values; see `WordTraits`. */
 export const TRAIT = {
@@ -166,7 +121,8 @@ export class MaskedMessage {
   /** token index of each word; behind the last word, the number of tokens */
   readonly #wordToken = new Int32Array(TOKENS)
 
-  read(bytes: Uint8Array): void {
+  read(message: Uint8Array): void {
+    const bytes = trimmed(message)
     this.#bytes = bytes
     this.#rawCount = scanTokens(bytes, this.#raw)
     this.#length = bytes.length
@@ -247,14 +203,12 @@ export class MaskedMessage {
     const t = this.#wordToken[k] ?? 0
     const from = this.#from[t] ?? 0
     const to = this.#to[t] ?? 0
-    const before = from > 0 ? (this.#bytes[from - 1] ?? 0) : 0
-    const behind = to < this.#length ? (this.#bytes[to] ?? 0) : 0
-    let around = k === 0 && t === 0 ? TRAIT.first : 0
-    around |= wordTraits(this.wordText(k)) | placeTraits(String.fromCharCode(before, behind))
-    if (this.isKey(k)) return around | TRAIT.key
-    const unit =
-      UNIT_WORDS.has(this.words[k] ?? 0) && t > 0 && this.#isValue(t - 1) && this.#oneBlank(t)
-    return unit ? around | TRAIT.unit : around
+    const around = String.fromCharCode(byteAt(this.#bytes, from - 1), byteAt(this.#bytes, to))
+    let traits = wordTraits(this.wordText(k)) | placeTraits(around)
+    if (t === 0) traits |= TRAIT.first
+    if (this.isKey(k)) traits |= TRAIT.key
+    else if (this.#isUnit(t)) traits |= TRAIT.unit
+    return traits
   }
 
   /** Reads the scanner's tokens and joins those that are one value to a reader. */
@@ -288,6 +242,12 @@ export class MaskedMessage {
   #isUserName(t: number): boolean {
     if (t < 2 || this.#hash[t - 1] !== USER) return false
     return BEFORE_USER.has(this.#hash[t - 2] ?? 0) && this.#oneBlank(t) && this.#oneBlank(t - 1)
+  }
+
+  /** `KB` in `5 KB` */
+  #isUnit(t: number): boolean {
+    if (t === 0 || !UNIT_WORDS.has(this.#hash[t] ?? 0)) return false
+    return this.#isValue(t - 1) && this.#oneBlank(t)
   }
 
   #isValue(t: number): boolean {

@@ -1,5 +1,7 @@
 import {
+  byteAt,
   CLASS,
+  classAt,
   DIGIT_BIT,
   HIGH_BIT,
   JOINER,
@@ -81,7 +83,7 @@ export function scanTokens(bytes: Uint8Array, tokens: Int32Array): number {
  * The scanner: one pass that masks and hashes. Plain words and numbers are read in place, what
  * joiners hold together by `Chain`.
  */
-// oxlint-disable-next-line max-params, complexity, max-lines-per-function -- hot path: one loop over local numbers (bench/micro/mining.bench.ts)
+/* oxlint-disable max-params, complexity, max-lines-per-function, max-depth -- hot path: one loop over local numbers (bench/micro/mining.bench.ts) */
 function scan(
   bytes: Uint8Array,
   start: number,
@@ -140,7 +142,7 @@ function scan(
     let hash = valueMark
     if (cls < wordClass) {
       const mayBe = mayBegin[c] === 1 && (c !== 58 || bytes[i + 1] === 58)
-      const stop = mayBe ? valueAtPunct(bytes, i, end) : 0
+      const stop = mayBe ? valueAtPunct(bytes, i, end, i === start) : 0
       if (stop === 0) {
         lo = Math.imul(lo ^ (c | space), mixLo)
         lo ^= lo >>> 15
@@ -249,6 +251,8 @@ function scan(
   return count
 }
 
+/* oxlint-enable max-params, complexity, max-lines-per-function, max-depth */
+
 function countDigits(bytes: Uint8Array, from: number, to: number): number {
   let digits = 0
   for (let i = from; i < to; i++) digits += (CLASS[bytes[i] ?? 0] ?? 0) & DIGIT_BIT
@@ -261,15 +265,12 @@ function countDigits(bytes: Uint8Array, from: number, to: number): number {
  */
 function numberEnd(bytes: Uint8Array, from: number, end: number): number {
   let i = from + 1
-  let c = 0
   for (; i < end; i++) {
-    c = bytes[i] ?? 0
-    if (c >= 48 && c <= 57) continue
-    if (c !== 46 && c !== 58) break
-    const next = i + 1 < end ? (bytes[i + 1] ?? 0) : 0
-    if (next < 48 || next > 57) break
+    const c = byteAt(bytes, i)
+    if (isDigit(c)) continue
+    if ((c !== 46 && c !== 58) || i + 1 >= end || !isDigit(byteAt(bytes, i + 1))) break
   }
-  return i >= end || c <= 32 || standsAlone(bytes, i, end, 1) ? i : 0
+  return standsAlone(bytes, i, end, 1) ? i : 0
 }
 
 /**
@@ -278,13 +279,13 @@ function numberEnd(bytes: Uint8Array, from: number, end: number): number {
  */
 function standsAlone(bytes: Uint8Array, i: number, end: number, seen: number): boolean {
   if (i >= end) return true
-  const c = bytes[i] ?? 0
-  const kind = CLASS[c] ?? 0
+  const c = byteAt(bytes, i)
+  const kind = classAt(bytes, i)
   if (kind >= WORD) return false
-  const next = i + 1 < end ? (bytes[i + 1] ?? 0) : 0
+  const next = i + 1 < end ? byteAt(bytes, i + 1) : 0
   if (c === 58) return next <= 32 || (seen === 2 && next !== 47)
   if (c === 61) return (seen & 1) === 0
-  return kind !== JOINER || ((CLASS[next] ?? 0) < WORD && c !== 47)
+  return kind !== JOINER || (!isWord(next) && c !== 47)
 }
 
 /** Whether punctuation may begin a value. */
@@ -297,30 +298,30 @@ const MAY_BEGIN_VALUE = Uint8Array.from({ length: 256 }, (_, c) =>
  * of a number.
  * @returns the index behind it, -1 for a sign, 0 when it is punctuation
  */
-function valueAtPunct(bytes: Uint8Array, i: number, end: number): number {
+function valueAtPunct(bytes: Uint8Array, i: number, end: number, first: boolean): number {
   const c = bytes[i]
-  const next = i + 1 < end ? (bytes[i + 1] ?? 0) : 0
+  const next = i + 1 < end ? byteAt(bytes, i + 1) : 0
   if (c === 45 || c === 43) return isDigit(next) ? -1 : 0
-  if (c === 58) return next === 58 && !isWord(bytes[i - 1]) ? shortIpEnd(bytes, i, end) : 0
-  if (c === 60) return valueAtAngle(bytes, i, end)
+  if (c === 58)
+    return next === 58 && (first || !isWord(bytes[i - 1])) ? shortIpEnd(bytes, i, end) : 0
+  if (c === 60) return valueAtAngle(bytes, i, end, first)
   return pathAtPunct(bytes, i, end)
 }
 
 /** `<*>`, and `<` as the sign of `<1 sec` */
-function valueAtAngle(bytes: Uint8Array, i: number, end: number): number {
-  const next = i + 1 < end ? (bytes[i + 1] ?? 0) : 0
+function valueAtAngle(bytes: Uint8Array, i: number, end: number, first: boolean): number {
+  const next = i + 1 < end ? byteAt(bytes, i + 1) : 0
   if (next === 42) return bytes[i + 2] === 62 && i + 3 <= end ? i + 3 : 0
-  return isDigit(next) && (i === 0 || bytes[i - 1] === 32) ? -1 : 0
+  return isDigit(next) && (first || bytes[i - 1] === 32) ? -1 : 0
 }
 
-/** `/var`, `/.cache`, `\\host`, `./a`, `../a` */
+/** `/var`, `/.cache`, `\\\\host`, `./a`, `../a` */
 function pathAtPunct(bytes: Uint8Array, i: number, end: number): number {
-  const c = bytes[i]
-  const next = i + 1 < end ? (bytes[i + 1] ?? 0) : 0
-  if (c === 47) {
+  const next = i + 1 < end ? byteAt(bytes, i + 1) : 0
+  if (bytes[i] === 47) {
     return isWord(next) || next === 46 || next === 45 ? pathEnd(bytes, i + 1, end) : 0
   }
-  if (c === 92) return next === 92 && isWord(bytes[i + 2]) ? pathEnd(bytes, i, end) : 0
+  if (bytes[i] === 92) return next === 92 && isWord(bytes[i + 2]) ? pathEnd(bytes, i, end) : 0
   const slash = next === 46 ? i + 2 : i + 1
   const opens = slash + 1 < end && bytes[slash] === 47 && isWord(bytes[slash + 1])
   return opens ? pathEnd(bytes, slash, end) : 0

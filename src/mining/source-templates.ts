@@ -279,22 +279,24 @@ export class SourceTemplates {
  */
 // oxlint-disable-next-line max-params -- on the path of every miss
 function align(template: Template, message: Sequence, ends: Uint16Array, known: boolean): boolean {
-  const { words, room, holes } = template
+  const { words } = template
   let at = 0
   for (let k = 0; k <= words.length; k++) {
-    const most = Math.min(message.count, at + (room[k] ?? 0))
-    const last = k === words.length
     const want = words[k]
-    const any = at + (holes[k] ?? 0)
-    while (at < most && (last || message.words[at] !== want) && !message.isKey(at)) {
-      if (at >= any && !known && message.isVerb(at)) return false
-      at++
-    }
-    if (last ? at < message.count : at >= message.count || message.words[at] !== want) return false
-    ends[k] = at++
+    const most = Math.min(message.count, at + (template.room[k] ?? 0))
+    const any = known ? most : at + (template.holes[k] ?? 0)
+    while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
+    ends[k] = at
+    if (want === undefined) break
+    if (at >= message.count || message.words[at] !== want) return false
+    at++
   }
-  return true
+  return at === message.count
 }
+
+/** A key is never a value, a verb only before place `any`. */
+const mayBeValue = (message: Sequence, at: number, any: number): boolean =>
+  !message.isKey(at) && (at < any || !message.isVerb(at))
 
 function gapFits(
   template: Template,
@@ -319,14 +321,24 @@ function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
     all &= traits
     any |= traits
   }
+  const besideValue = words.length < seen.length && fixed >= 3
+  return words.length >= needed(fixed, all, any, besideValue)
+}
+
+/**
+ * Distinct words that make a place a value: 3 among many fixed words, up to 8 beside a single one.
+ * The factors are from the public loghub sets (bench/mining.ts).
+ */
+// oxlint-disable-next-line max-params -- all that is known of the place
+function needed(fixed: number, all: number, any: number, besideValue: boolean): number {
+  if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) return 2
   let need = Math.max(3, 9 - fixed)
-  if (words.length < seen.length && fixed >= 3) need = 1
-  else if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) need = 2
+  if (besideValue) need = 1
   else if ((all & TRAIT.quoted) !== 0) need = 3
+  else if ((all & TRAIT.name) !== 0) need = Math.max(3, Math.ceil(need / 2))
   if ((any & TRAIT.verb) !== 0) need *= 3
   if ((all & TRAIT.capitals) !== 0) need *= 2
-  if ((any & TRAIT.first) !== 0) need = Math.max(16, need)
-  return words.length >= need
+  return (any & TRAIT.first) !== 0 ? Math.max(16, need) : need
 }
 
 /** Whether gaps have one layout: they differ in words and values only. */

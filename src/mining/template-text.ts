@@ -3,55 +3,11 @@ export const VALUE = '<*>'
 
 const PIECE = /<\*>|[\w\u0080-\uffff]+|\s|[^\w\s\u0080-\uffff]/g
 /** Short units of size, time and rate; a word such as `bytes` says what is counted and stays text. */
-export const UNITS = [
-  ...[
-    'B',
-    'b',
-    'K',
-    'M',
-    'G',
-    'T',
-    'k',
-    'KB',
-    'MB',
-    'GB',
-    'TB',
-    'PB',
-    'kB',
-    'kb',
-    'mb',
-    'gb',
-    'tb',
-  ],
-  ...[
-    'KiB',
-    'MiB',
-    'GiB',
-    'TiB',
-    'kbit',
-    'Mbit',
-    'Kbps',
-    'Mbps',
-    'Gbps',
-    'Hz',
-    'kHz',
-    'MHz',
-    'GHz',
-  ],
-  'ns',
-  'us',
-  'ms',
-  's',
-  'sec',
-  'secs',
-  'min',
-  'mins',
-  'h',
-  'hr',
-  'hrs',
-  'msec',
-  'usec',
-]
+export const UNITS = (
+  'B b K M G T k KB MB GB TB PB kB kb mb gb tb KiB MiB GiB TiB kbit Mbit Kbps Mbps Gbps ' +
+  'Hz kHz MHz GHz ns us ms s sec secs min mins h hr hrs msec usec'
+).split(' ')
+
 const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
 /** Values that touch or are joined by a dot are one. */
 export const joinValues = (text: string): string => text.replaceAll(/<\*>(?:\.?<\*>)+/g, VALUE)
@@ -93,39 +49,43 @@ function mergeEnds(x: readonly string[], y: readonly string[]): string {
   const shorter = Math.min(x.length, y.length)
   let head = 0
   while (head < shorter && x[head] === y[head]) head++
+  // the blanks on the two sides of an empty value are one
+  const free = shorter - head + (x[head - 1] === ' ' ? 1 : 0)
   let tail = 0
-  while (tail < shorter - head && x[x.length - 1 - tail] === y[y.length - 1 - tail]) tail++
+  while (tail < free && isSame(x.at(-1 - tail), y.at(-1 - tail))) tail++
   return x.slice(0, head).join('') + VALUE + x.slice(x.length - tail).join('')
 }
 
+const isSame = (a: string | undefined, b: string | undefined): boolean => a !== undefined && a === b
+
 const squeeze = (text: string): string => ` ${text.trim().replaceAll(/\s+/g, ' ')} `
+
+/** An empty value lets the blanks on its two sides be one. */
+const sharedBlank = (before: string, behind: string): number =>
+  before.endsWith(' ') && behind.startsWith(' ') ? 1 : 0
 
 /**
  * The values of a message at each `<*>` of a template's text, in order; null when the message is
  * not of the template. Runs of blanks are one blank; a value may be empty, or hold blanks.
  */
 export function templateValues(text: string, message: string): string[] | null {
-  const literals = squeeze(text).split(VALUE)
+  const [first = '', ...literals] = squeeze(text).split(VALUE)
   const body = squeeze(message)
-  const first = literals[0] ?? ''
-  if (literals.length === 1) return first === body ? [] : null
-  if (!body.startsWith(first)) return null
-  const last = literals[literals.length - 1] ?? ''
+  const last = literals.pop()
+  if (last === undefined) return first === body ? [] : null
+  if (!body.startsWith(first) || !body.endsWith(last)) return null
   const values: string[] = []
   let at = first.length
   let before = first
-  for (const literal of literals.slice(1, -1)) {
-    // an empty value lets the blanks on its two sides be one
-    const from = literal.startsWith(' ') && before.endsWith(' ') ? at - 1 : at
-    const found = body.indexOf(literal, from)
+  for (const literal of literals) {
+    const found = body.indexOf(literal, at - sharedBlank(before, literal))
     if (found < 0) return null
     values.push(body.slice(at, Math.max(at, found)).trim())
     at = found + literal.length
     before = literal
   }
   const rest = body.length - last.length
-  const shared = last.startsWith(' ') && before.endsWith(' ') ? 1 : 0
-  if (rest < at - shared || !body.endsWith(last)) return null
+  if (rest < at - sharedBlank(before, last)) return null
   values.push(body.slice(at, Math.max(at, rest)).trim())
   return values
 }

@@ -1,23 +1,19 @@
-import type { KpiCounts, SourceDay } from '../model/kpi.js'
+import type { KpiCounts, KpiPeriod, SourceDay } from '../model/kpi.js'
+import { alignDown } from '../model/window.js'
 import type { Store } from './client.js'
 import { statement } from './statement.js'
 import { mergedIds, type TemplateDirectory } from './template-stats.js'
 
-type SeriesRow = {
-  readonly minute: number
-  readonly minute_errors: number
-  readonly five_minutes: number
-  readonly hour: number
-  readonly hour_before: number
-  readonly hour_errors: number
-  readonly hour_errors_before: number
-  readonly day: number
-  readonly day_before: number
-  readonly day_errors: number
-  readonly day_errors_before: number
-  readonly day_criticals: number
-  readonly day_p1: number
-  readonly sparkline: readonly number[]
+interface SeriesRow {
+  readonly by_source: 0 | 1
+  /** s since 1970, or one of SPANS */
+  readonly span: number
+  readonly is_before: 0 | 1
+  readonly named: string
+  readonly n: number
+  readonly errors: number
+  readonly criticals: number
+  readonly first: number
 }
 
 type TotalsRow = {
@@ -29,16 +25,15 @@ type TotalsRow = {
   readonly unsure: number
 }
 
-const seriesSql = statement<{ readonly now: number }, SeriesRow>('kpi_series')
+const seriesSql = statement<
+  { readonly now: number; readonly sources: readonly string[] },
+  SeriesRow
+>('kpi_series')
 const totalsSql = statement<Record<string, never>, TotalsRow>('kpi_totals')
 const deadSql = statement<
   { readonly since_ms: number },
   { readonly total: number; readonly recent: number }
 >('kpi_dead_letters')
-const sourcesSql = statement<
-  { readonly from: number; readonly until: number; readonly sources: readonly string[] },
-  SourceDay & { readonly source: string }
->('kpi_sources')
 const topErrorsSql = statement<
   {
     readonly from: number
@@ -50,10 +45,13 @@ const topErrorsSql = statement<
   { readonly template: string; readonly errors: number }
 >('kpi_top_errors')
 
+const HOUR_S = 3_600
 const DAY_S = 86_400
 /** More than are shown, so that ties can be ordered by text and unknown templates left out. */
 const TOP_ERRORS = 50
 const SPARKLINE_MINUTES = 7
+/** Spans are told from moments by their size. */
+const LONGEST_SPAN = 2 * DAY_S
 
 /**
  * Reads all counts in one round of parallel statements.
@@ -66,20 +64,18 @@ export async function readKpiCounts(
   { nowMs, sources }: { readonly nowMs: number; readonly sources: readonly string[] },
 ): Promise<KpiCounts> {
   const now = Math.floor(nowMs / 1000)
-  const day = { from: now + 1 - DAY_S, until: now + 1 }
   const merged = mergedIds(directory)
-  const [series, totals, dead, perSource, errors] = await Promise.all([
-    store.query(seriesSql, { now }),
+  const [series, totals, dead, errors] = await Promise.all([
+    store.query(seriesSql, { now, sources }),
     store.query(totalsSql, {}),
     store.query(deadSql, { since_ms: nowMs - DAY_S * 1000 }),
-    sources.length === 0 ? [] : store.query(sourcesSql, { ...day, sources }),
-    store.query(topErrorsSql, { from: day.from, to: now, ...merged, limit: TOP_ERRORS }),
+    store.query(topErrorsSql, { from: now + 1 - DAY_S, to: now, ...merged, limit: TOP_ERRORS }),
   ])
   return {
-    ...toWindows(one(series)),
+    ...toWindows(series, now),
     stored: toStored(one(totals)),
     deadLetters: { total: one(dead).total, lastDay: one(dead).recent },
-    sources: new Map(perSource.map(({ source, ...counts }) => [source, counts])),
+    sources: toSources(series),
     topErrors: errors.map(({ template, errors: count }) => ({ templateId: template, count })),
   }
 }
@@ -96,25 +92,54 @@ const toStored = ({ routine_occurrences, ...row }: TotalsRow): KpiCounts['stored
   routineOccurrences: routine_occurrences,
 })
 
-const toWindows = (
-  row: SeriesRow,
-): Pick<KpiCounts, 'lastMinute' | 'last5Minutes' | 'hour' | 'day' | 'sparkline'> => ({
-  lastMinute: { events: row.minute, errors: row.minute_errors },
-  last5Minutes: row.five_minutes,
-  hour: {
-    events: row.hour,
-    eventsBefore: row.hour_before,
-    errors: row.hour_errors,
-    errorsBefore: row.hour_errors_before,
-  },
-  day: {
-    events: row.day,
-    eventsBefore: row.day_before,
-    errors: row.day_errors,
-    errorsBefore: row.day_errors_before,
-    criticals: row.day_criticals,
-    p1: row.day_p1,
-  },
-  // without rows the array is empty
-  sparkline: Array.from({ length: SPARKLINE_MINUTES }, (_, i) => row.sparkline[i] ?? 0),
+type Windows = Pick<KpiCounts, 'lastMinute' | 'last5Minutes' | 'hour' | 'day' | 'sparkline'>
+
+function toWindows(rows: readonly SeriesRow[], now: number): Windows {
+  const spans = rows.filter((row) => row.by_source === 0)
+  const seconds = spans.filter((row) => row.span > LONGEST_SPAN)
+  const since = (second: number): Sums => sumOf(seconds.filter((row) => row.span >= second))
+  const span = (length: number): Sums => sumOf(spans.filter((row) => row.span === length))
+  // the seven minutes are not in the span of the hour
+  const hour = plus(sumOf(seconds), span(HOUR_S))
+  const hourBefore = span(2 * HOUR_S)
+  const day = plus(plus(hour, hourBefore), span(DAY_S))
+  const minute = since(now + 1 - 60)
+  const runningMinute = alignDown(now, 60)
+  return {
+    lastMinute: { events: minute.n, errors: minute.errors },
+    last5Minutes: since(now + 1 - 300).n,
+    hour: toPeriod(hour, hourBefore),
+    day: { ...toPeriod(day, span(2 * DAY_S)), criticals: day.criticals, p1: day.first },
+    sparkline: Array.from({ length: SPARKLINE_MINUTES }, (_, i) => {
+      const start = runningMinute - (SPARKLINE_MINUTES - 1 - i) * 60
+      return sumOf(seconds.filter((row) => alignDown(row.span, 60) === start)).n
+    }),
+  }
+}
+
+type Sums = Pick<SeriesRow, 'n' | 'errors' | 'criticals' | 'first'>
+
+const NOTHING: Sums = { n: 0, errors: 0, criticals: 0, first: 0 }
+
+const plus = (a: Sums, b: Sums): Sums => ({
+  n: a.n + b.n,
+  errors: a.errors + b.errors,
+  criticals: a.criticals + b.criticals,
+  first: a.first + b.first,
 })
+
+const sumOf = (rows: readonly Sums[]): Sums => rows.reduce<Sums>(plus, NOTHING)
+
+const toPeriod = (last: Sums, before: Sums): KpiPeriod => ({
+  events: last.n,
+  eventsBefore: before.n,
+  errors: last.errors,
+  errorsBefore: before.errors,
+})
+
+const toSources = (rows: readonly SeriesRow[]): ReadonlyMap<string, SourceDay> =>
+  new Map(
+    rows
+      .filter((row) => row.by_source === 1 && row.is_before === 0 && row.named !== '' && row.n > 0)
+      .map(({ named, n, errors, first }) => [named, { occurrences: n, errors, p1: first }]),
+  )
