@@ -3,7 +3,7 @@ import { audited } from '../api/audited.js'
 import { createDocsRoutes } from '../api/docs.js'
 import { describeApi } from '../api/description.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../api/auth/credentials.js'
-import { INGEST_BYTES, ingestRoutes, type IngestServices } from '../api/collector/ingest.js'
+import { INGEST_RECORDS, ingestRoutes, type IngestServices } from '../api/collector/ingest.js'
 import { webhookRoute } from '../api/collector/webhook.js'
 import type { Caller } from '../api/route.js'
 import { allRoutes } from '../api/routes.js'
@@ -125,8 +125,7 @@ function toIngestServices({ services, ingestion, version }: HttpParts): IngestSe
         source: null,
         allowedSources: key.sources,
         keepRaw: true,
-        // a record is at least two bytes long
-        maxRows: INGEST_BYTES,
+        maxRows: INGEST_RECORDS,
         replays: null,
         register: key.autoRegister
           ? { type: 'push', connector: 'custom', applicationId: null }

@@ -287,8 +287,7 @@ function searchWords(event: CanonicalEvent, messageBytes: number): string {
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
 /** Runs of letters and digits, lower case: what a search compares. */
-const toSearchWords = (text: string): string[] =>
-  text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 
 class MissList {
   readonly #byShape = new Map<number, Map<number, number>>()

@@ -5,7 +5,9 @@ import type { EdgeRoute } from '../../edge/routes.js'
 import { AppError } from '../../model/errors.js'
 
 /** 16 MiB, before and after decompression. */
-export const INGEST_BYTES = 16 * 1024 * 1024
+const INGEST_BYTES = 16 * 1024 * 1024
+/** Records of one body: a body of millions of broken one-character lines would be as many dead letters. */
+export const INGEST_RECORDS = 500_000
 
 interface IngestKey {
   readonly sources: readonly string[] | null
@@ -69,6 +71,8 @@ async function ingest(
   const body =
     coding === 'identity' ? request.body : await decompress(request.body, coding, INGEST_BYTES)
   const { refusal, ...result } = await services.ingest(body.buffer, key)
+  if (refusal?.code === 'file_parse_error')
+    throw new AppError('body_too_large', `the body has more than ${INGEST_RECORDS} records`)
   if (refusal !== null) throw new AppError(refusal.code, refusal.message)
   const { received, accepted, rejected, dropped, errors } = result
   return { status: 202, json: { received, accepted, rejected, dropped, errors } }
