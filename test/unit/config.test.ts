@@ -1,0 +1,358 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { test } from 'tap'
+import { ConfigError, loadConfig, settingsHelp, type Config } from '../../src/config.js'
+
+type Env = Readonly<Record<string, string>>
+
+const SECRETS = { JWT_SECRET: 'j'.repeat(32), WEBHOOK_SECRET: 'w'.repeat(16) }
+const PRODUCTION = { NODE_ENV: 'production', COOKIE_SECURE: 'true', ...SECRETS }
+
+/** name → env, what an unset one gives, texts with what they give, texts that stop the start */
+const CASES: readonly (readonly [
+  keyof Config,
+  string,
+  unknown,
+  readonly (readonly [string, unknown])[],
+  readonly string[],
+])[] = [
+  [
+    'nodeEnv',
+    'NODE_ENV',
+    'development',
+    [
+      ['test', 'test'],
+      ['TEST', 'test'],
+    ],
+    ['prod', 'x'],
+  ],
+  [
+    'host',
+    'HOST',
+    '127.0.0.1',
+    [
+      ['0.0.0.0', '0.0.0.0'],
+      [' ::1 ', '::1'],
+    ],
+    [],
+  ],
+  [
+    'apiPort',
+    'API_PORT',
+    8000,
+    [
+      ['0', 0],
+      ['65535', 65_535],
+    ],
+    ['65536', '-1', '80.5', 'http', '1e3'],
+  ],
+  [
+    'collectorPort',
+    'COLLECTOR_PORT',
+    8080,
+    [
+      ['0', 0],
+      ['9000', 9000],
+    ],
+    ['65536', '-1', '0x10'],
+  ],
+  ['dataDir', 'DATA_DIR', './data', [['/var/lib/logs', '/var/lib/logs']], []],
+  [
+    'logLevel',
+    'LOG_LEVEL',
+    'info',
+    [
+      ['debug', 'debug'],
+      ['SILENT', 'silent'],
+    ],
+    ['verbose'],
+  ],
+  ['environment', 'ENVIRONMENT', 'production', [['staging', 'staging']], []],
+  [
+    'clickhouseUrl',
+    'CLICKHOUSE_URL',
+    null,
+    [
+      ['http://ch:8123', 'http://ch:8123'],
+      ['https://u@ch', 'https://u@ch'],
+    ],
+    ['tcp://ch:9000', 'ch:8123', 'clickhouse'],
+  ],
+  ['clickhouseUser', 'CLICKHOUSE_USER', 'default', [['logs', 'logs']], []],
+  ['clickhousePassword', 'CLICKHOUSE_PASSWORD', null, [['x', 'x']], []],
+  ['clickhouseDatabase', 'CLICKHOUSE_DATABASE', 'logs', [['other', 'other']], []],
+  ['clickhouseCaFile', 'CLICKHOUSE_CA_FILE', '', [['/ca.pem', '/ca.pem']], []],
+  [
+    'redisUrl',
+    'REDIS_URL',
+    null,
+    [
+      ['redis://r:6379/1', 'redis://r:6379/1'],
+      ['rediss://r', 'rediss://r'],
+    ],
+    ['http://r', 'r:6379'],
+  ],
+  ['redisPrefix', 'REDIS_PREFIX', 'logs:', [['a:', 'a:']], []],
+  ['jwtSecret', 'JWT_SECRET', null, [['j'.repeat(32), 'j'.repeat(32)]], ['j'.repeat(31)]],
+  [
+    'accessTokenExpireMinutes',
+    'ACCESS_TOKEN_EXPIRE_MINUTES',
+    60,
+    [
+      ['1', 1],
+      ['1440', 1440],
+    ],
+    ['0', '1441'],
+  ],
+  [
+    'refreshTokenExpireDays',
+    'REFRESH_TOKEN_EXPIRE_DAYS',
+    7,
+    [
+      ['1', 1],
+      ['90', 90],
+    ],
+    ['0', '91'],
+  ],
+  [
+    'cookieSecure',
+    'COOKIE_SECURE',
+    false,
+    [
+      ['true', true],
+      ['1', true],
+      ['Yes', true],
+      ['off', false],
+      ['0', false],
+    ],
+    ['maybe', '2'],
+  ],
+  [
+    'cookieSamesite',
+    'COOKIE_SAMESITE',
+    'Strict',
+    [
+      ['lax', 'Lax'],
+      ['Strict', 'Strict'],
+    ],
+    ['loose'],
+  ],
+  [
+    'corsOrigins',
+    'CORS_ORIGINS',
+    [],
+    [
+      ['https://a.example, http://b:81', ['https://a.example', 'http://b:81']],
+      [',', []],
+    ],
+    ['*', 'https://a.example/', 'a.example', 'https://a.example,https://b.example/x'],
+  ],
+  ['trustedProxies', 'TRUSTED_PROXIES', [], [['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']]], []],
+  [
+    'adminEmail',
+    'ADMIN_EMAIL',
+    'admin@localhost',
+    [['Ops@Example.com', 'ops@example.com']],
+    ['ops', 'a b@c', '@x'],
+  ],
+  ['adminPassword', 'ADMIN_PASSWORD', null, [['12345678', '12345678']], ['1234567']],
+  [
+    'ingestKey',
+    'INGEST_KEY',
+    null,
+    [
+      ['k'.repeat(20), 'k'.repeat(20)],
+      ['k'.repeat(128), 'k'.repeat(128)],
+    ],
+    ['k'.repeat(19), 'k'.repeat(129), `${'k'.repeat(10)} ${'k'.repeat(10)}`, 'ä'.repeat(20)],
+  ],
+  ['metricsToken', 'METRICS_TOKEN', null, [['m'.repeat(16), 'm'.repeat(16)]], ['m'.repeat(15)]],
+  ['webhookEnabled', 'WEBHOOK_ENABLED', true, [['no', false]], ['nope']],
+  ['webhookSecret', 'WEBHOOK_SECRET', null, [['w'.repeat(16), 'w'.repeat(16)]], ['w'.repeat(15)]],
+  [
+    'webhookSecretPrevious',
+    'WEBHOOK_SECRET_PREVIOUS',
+    null,
+    [['p'.repeat(16), 'p'.repeat(16)]],
+    ['p'],
+  ],
+  [
+    'loginLimit',
+    'LOGIN_LIMIT',
+    { count: 10, seconds: 60 },
+    [['5/1', { count: 5, seconds: 1 }]],
+    ['5', '0/60', '5/0', '5/m', '-1/5'],
+  ],
+  [
+    'refreshLimit',
+    'REFRESH_LIMIT',
+    { count: 30, seconds: 60 },
+    [['1/9', { count: 1, seconds: 9 }]],
+    ['x'],
+  ],
+  [
+    'sourceCreateLimit',
+    'SOURCE_CREATE_LIMIT',
+    { count: 30, seconds: 60 },
+    [['1/9', { count: 1, seconds: 9 }]],
+    ['/'],
+  ],
+  [
+    'clearAllLimit',
+    'CLEAR_ALL_LIMIT',
+    { count: 3, seconds: 3600 },
+    [['1/9', { count: 1, seconds: 9 }]],
+    ['3600'],
+  ],
+  [
+    'wsLimiter',
+    'WS_LIMITER',
+    { count: 30, seconds: 60 },
+    [['1/9', { count: 1, seconds: 9 }]],
+    ['30/'],
+  ],
+  [
+    'wsMaxOpen',
+    'WS_MAX_OPEN',
+    50,
+    [
+      ['1', 1],
+      ['1000000', 1_000_000],
+    ],
+    ['0', '1000001'],
+  ],
+  [
+    'dedupWindowSeconds',
+    'DEDUP_WINDOW_SECONDS',
+    60,
+    [
+      ['1', 1],
+      ['86400', 86_400],
+    ],
+    ['0', '86401'],
+  ],
+  ['dedupMaxEntries', 'DEDUP_MAX_ENTRIES', 2_000_000, [['1000', 1000]], ['999', '100000001']],
+  [
+    'retentionDays',
+    'RETENTION_DAYS',
+    90,
+    [
+      ['1', 1],
+      ['3650', 3650],
+    ],
+    ['0', '3651'],
+  ],
+  [
+    'maxMessageBytes',
+    'MAX_MESSAGE_BYTES',
+    262_144,
+    [
+      ['1024', 1024],
+      ['16777216', 16_777_216],
+    ],
+    ['1023', '16777217'],
+  ],
+  ['maxSources', 'MAX_SOURCES', 100_000, [['1', 1]], ['0', '10000001']],
+  [
+    'workers',
+    'WORKERS',
+    undefined,
+    [
+      ['1', 1],
+      ['64', 64],
+    ],
+    ['0', '65'],
+  ],
+  [
+    'pipelineMaxBytes',
+    'PIPELINE_MAX_BYTES',
+    100_663_296,
+    [['20971520', 20_971_520]],
+    ['20971519', '4294967297'],
+  ],
+  [
+    'spoolMaxBytes',
+    'SPOOL_MAX_BYTES',
+    4_294_967_296,
+    [['67108864', 67_108_864]],
+    ['67108863', '1099511627777'],
+  ],
+]
+
+for (const [name, env, fallback, accepted, rejected] of CASES)
+  void test(env, async (t) => {
+    const base: Env = env === 'COOKIE_SAMESITE' ? { COOKIE_SECURE: 'true' } : {}
+    if (fallback !== undefined) t.same(loadConfig({})[name], fallback, 'unset')
+    t.same(loadConfig({ ...base, [env]: '' })[name], loadConfig({})[name], 'empty is unset')
+    for (const [text, value] of accepted)
+      t.same(loadConfig({ ...base, [env]: text })[name], value, text)
+    for (const text of rejected) {
+      const fault = t.throws(() => loadConfig({ ...base, [env]: text }), ConfigError, text)
+      t.ok(fault instanceof Error && fault.message.startsWith(env), 'it names the setting')
+      t.notOk(fault instanceof Error && fault.message.includes('\n'), 'in one line')
+    }
+  })
+
+void test('every setting is tested here and listed in the help', async (t) => {
+  const help = settingsHelp()
+  t.same(help.map(({ env }) => env).toSorted(), CASES.map(([, env]) => env).toSorted())
+  t.same(Object.keys(loadConfig({})).toSorted(), CASES.map(([name]) => name).toSorted())
+  for (const { env, doc } of help) t.ok(doc.length > 5 && !doc.includes('\n'), env)
+  for (const { env, fallback } of help)
+    t.doesNotThrow(() => loadConfig(fallback === '' ? {} : { [env]: fallback }), env)
+})
+
+void test('a secret that is wrong is not repeated', async (t) => {
+  for (const env of ['JWT_SECRET', 'ADMIN_PASSWORD', 'INGEST_KEY', 'WEBHOOK_SECRET']) {
+    const fault = t.throws(() => loadConfig({ [env]: 'hunter2' }), ConfigError)
+    t.notMatch(String(fault), /hunter2/)
+  }
+  for (const env of ['CLICKHOUSE_URL', 'REDIS_URL']) {
+    const fault = t.throws(() => loadConfig({ [env]: 'ftp://me:hunter2@host' }), ConfigError)
+    t.notMatch(String(fault), /hunter2/)
+  }
+})
+
+void test('combinations that can not work or are unsafe stop the start', async (t) => {
+  const refuses = (env: Env, setting: RegExp): void => {
+    const fault = t.throws(() => loadConfig(env), ConfigError)
+    t.match(String(fault), setting)
+  }
+  refuses({ API_PORT: '9000', COLLECTOR_PORT: '9000' }, /API_PORT and COLLECTOR_PORT/)
+  t.doesNotThrow(() => loadConfig({ API_PORT: '0', COLLECTOR_PORT: '0' }))
+  refuses({ COOKIE_SAMESITE: 'None' }, /COOKIE_SECURE=true/)
+  t.doesNotThrow(() => loadConfig(PRODUCTION))
+  refuses({ ...PRODUCTION, COOKIE_SECURE: 'false' }, /COOKIE_SECURE/)
+  refuses({ ...PRODUCTION, JWT_SECRET: '' }, /JWT_SECRET/)
+  refuses({ ...PRODUCTION, WEBHOOK_SECRET: '' }, /WEBHOOK_SECRET/)
+  t.doesNotThrow(() => loadConfig({ ...PRODUCTION, WEBHOOK_SECRET: '', WEBHOOK_ENABLED: 'false' }))
+})
+
+void test('the settings do not change after the start', async (t) => {
+  t.ok(Object.isFrozen(loadConfig({})))
+})
+
+const readme = new URL('../../../README.md', import.meta.url)
+
+/** Rows `| \`NAME\` | default | meaning |` of the section "Settings". */
+function settingsOfReadme(): readonly { env: string; fallback: string; doc: string }[] {
+  const [, section = ''] = readFileSync(readme, 'utf8').split(/^#+ Settings\s*$/m)
+  const [own = ''] = section.split(/^#+ /m)
+  return [...own.matchAll(/^\| `([A-Z_]+)` \| (.*?) \| (.*?) \|\s*$/gm)].map(
+    ([, env = '', fallback = '', doc = '']) => ({
+      env,
+      fallback: fallback.replaceAll('`', '').trim(),
+      doc: doc.replaceAll('\\|', '|').trim(),
+    }),
+  )
+}
+
+void test(
+  "the README's settings are those of the program",
+  { skip: existsSync(readme) ? false : 'there is no README.md yet' },
+  async (t) => {
+    const ofCpus = (env: string, fallback: string): string => (env === 'WORKERS' ? '' : fallback)
+    const plain = (rows: ReturnType<typeof settingsHelp>): string[] =>
+      rows.map(({ env, fallback, doc }) => `${env} | ${ofCpus(env, fallback)} | ${doc}`).toSorted()
+    t.same(plain(settingsOfReadme()), plain(settingsHelp()))
+  },
+)
