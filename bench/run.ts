@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { runIngest } from './flow/ingest.js'
+import { runQuery } from './flow/query.js'
 import { type BenchOptions, parseCommandLine, usage } from './lib/options.js'
 import { printProfiles } from './lib/profile.js'
 import { joinRuns, machine, renderText, type Report, type ScenarioResult } from './lib/report.js'
@@ -8,6 +9,7 @@ type Scenario = (options: BenchOptions, seed: number) => Promise<ScenarioResult>
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ingest: runIngest,
+  query: runQuery,
 }
 
 async function runScenarios(

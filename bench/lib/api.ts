@@ -36,6 +36,16 @@ export class Api {
     )
   }
 
+  /** @throws Error on any status from 400 on */
+  async change(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<unknown> {
+    const head =
+      `${method} ${path} HTTP/1.1\r\nAuthorization: Bearer ${this.#token}\r\n` +
+      'Content-Type: application/json\r\n'
+    const reply = await this.#connection.request(head, Buffer.from(JSON.stringify(body)))
+    if (reply.status >= 400) throw new Error(`${path} answered ${reply.status} ${reply.body}`)
+    return JSON.parse(reply.body)
+  }
+
   /**
    * @returns null when the service has no such route
    * @throws Error on any other status than 200

@@ -1,0 +1,83 @@
+import { sourceNames } from '../data/corpus.js'
+
+/** One kind of question, asked in several variants in turn so that no answer is simply the last one. */
+export interface Query {
+  readonly name: string
+  /** queries of a group are shown together under load */
+  readonly group: 'rollup' | 'list' | 'search' | 'point'
+  readonly paths: readonly string[]
+}
+
+/** Events of their own that the bench sends: seldom enough to be searched for. */
+export const RARE_SOURCE = 'bench-rare'
+export const RARE_WORD = 'quetzalcoatl'
+
+const WINDOWS = ['5s', '1m', '15m', '1h', '24h', '7d', '30d'] as const
+
+const hourAgo = (nowMs: number): string => new Date(nowMs - 3_600_000).toISOString()
+
+/** The questions of dashboards and of people who look for something. */
+export function standardQueries(sources: number, nowMs: number): Query[] {
+  const names = sourceNames(sources)
+  const some = names.slice(0, 20)
+  const list = (name: string, ...paths: readonly string[]): Query => ({
+    name,
+    group: 'list',
+    paths,
+  })
+  const search = (name: string, ...paths: readonly string[]): Query => ({
+    name,
+    group: 'search',
+    paths,
+  })
+  const rollup = (name: string, ...paths: readonly string[]): Query => ({
+    name,
+    group: 'rollup',
+    paths,
+  })
+  const logs = '/api/logs?limit=50'
+  const since = `&start_time=${hourAgo(nowMs)}`
+  return [
+    ...WINDOWS.map((window) =>
+      rollup(`time series ${window}`, `/api/logs/meta/timeseries?window=${window}`),
+    ),
+    rollup(
+      'time series 24h of a source',
+      ...some.map((name) => `/api/logs/meta/timeseries?window=24h&source=${name}`),
+    ),
+    rollup('time series 30d, 50 buckets', '/api/logs/meta/timeseries?window=30d&limit=50'),
+    rollup('calendar 365 days', '/api/logs/meta/calendar'),
+    rollup('calendar P1', '/api/logs/meta/calendar?priority=P1'),
+    rollup('severity breakdown 24h', '/api/analytics/severity-breakdown?window=24h'),
+    rollup('severity breakdown 30d', '/api/analytics/severity-breakdown?window=30d'),
+    rollup('top sources 24h', '/api/analytics/top-sources?window=24h'),
+    rollup('top sources 30d', '/api/analytics/top-sources?window=30d'),
+    rollup('top templates', '/api/logs/meta/templates'),
+    rollup('kpis cached', '/api/kpis'),
+    list('newest 50', logs),
+    list('newest 50 errors', `${logs}&severity=ERROR`),
+    list(
+      'newest 50 errors of a source',
+      ...some.map((name) => `${logs}&severity=ERROR&source=${name}`),
+    ),
+    list('newest 50 of P1 and P2', `${logs}&priority=P1&priority=P2`),
+    list('error or worse, last hour', `${logs}&is_error_or_worse=true${since}`),
+    list(
+      'source and severity, last hour',
+      ...some.map((name) => `${logs}&severity=INFO&source=${name}${since}`),
+    ),
+    list('rare source, 30 days', `${logs}&source=${RARE_SOURCE}`),
+    list('rare severity, 30 days', `${logs}&severity=CRITICAL`),
+    list(
+      'rare severity of a source',
+      ...some.map((name) => `${logs}&severity=CRITICAL&source=${name}`),
+    ),
+    search('rare word, 30 days', `${logs}&search=${RARE_WORD}`),
+    search('common word', `${logs}&search=failed`, `${logs}&search=connection`),
+    search('two words', `${logs}&search=failed%20password`, `${logs}&search=block%20terminating`),
+    search('prefix', `${logs}&search=${RARE_WORD.slice(0, 8)}*`),
+    search('phrase', `${logs}&search=%22sorry,%20too%20many%20clients%22`),
+    search('a host and a word', `${logs}&search=web-01%20error`, `${logs}&search=db-02%20session`),
+    search('a word that never occurs', `${logs}&search=nonexistentword`),
+  ]
+}
