@@ -1,6 +1,12 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { runIngest } from './flow/ingest.js'
+import { runHttp } from './flow/http.js'
+import { runMining } from './flow/mining.js'
 import { runQuery } from './flow/query.js'
+import { runWs } from './flow/ws.js'
+import { listField, numberField } from './lib/api.js'
+import { compareReports, renderComparison } from './lib/compare.js'
+import { renderHtml } from './lib/html.js'
 import { type BenchOptions, parseCommandLine, usage } from './lib/options.js'
 import { printProfiles } from './lib/profile.js'
 import { joinRuns, machine, renderText, type Report, type ScenarioResult } from './lib/report.js'
@@ -10,6 +16,9 @@ type Scenario = (options: BenchOptions, seed: number) => Promise<ScenarioResult>
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ingest: runIngest,
   query: runQuery,
+  mining: runMining,
+  http: runHttp,
+  ws: runWs,
 }
 
 async function runScenarios(
@@ -30,13 +39,29 @@ async function runScenarios(
   return results
 }
 
+function compare(files: readonly string[]): void {
+  const [before, after, ...more] = files
+  if (before === undefined || after === undefined || more.length > 0)
+    throw new Error('compare needs two files that --json wrote')
+  const [old, fresh] = [readReport(before), readReport(after)]
+  process.stdout.write(renderComparison(compareReports(old, fresh)))
+}
+
+function readReport(path: string): Report {
+  const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  if (numberField(value, 'version') !== 1 || listField(value, 'scenarios').length === 0)
+    throw new Error(`${path} is not a report that --json wrote`)
+  return value as Report
+}
+
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (argv.includes('--help')) {
     process.stdout.write(usage())
     return
   }
-  const { words, options, json } = parseCommandLine(argv)
+  const { words, options, json, html } = parseCommandLine(argv)
+  if (words[0] === 'compare') return compare(words.slice(1))
   if (options.cpuProf !== null) mkdirSync(options.cpuProf, { recursive: true })
   const startedAt = new Date().toISOString()
   const machineName = machine()
@@ -51,6 +76,7 @@ async function main(): Promise<void> {
   }
   process.stdout.write(renderText(report))
   if (json !== null) writeFileSync(json, `${JSON.stringify(report, null, 1)}\n`)
+  if (html !== null) writeFileSync(html, renderHtml(report))
   if (options.cpuProf !== null) printProfiles(options.cpuProf)
   if (scenarios.some(({ checks }) => checks.some(({ ok }) => !ok))) process.exitCode = 1
 }

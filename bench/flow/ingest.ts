@@ -2,13 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Corpus, type CorpusOptions } from '../data/corpus.js'
 import { addCounts, type Counts, countDistinct } from '../data/tally.js'
 import { Api } from '../lib/api.js'
-import { openEngine } from '../lib/engine.js'
+import { type Engine, openEngine } from '../lib/engine.js'
 import { Latencies } from '../lib/latency.js'
-import { Meter, type Reading } from '../lib/meter.js'
+import { Meter, type Reading, threadSeconds } from '../lib/meter.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
 import type { Check, Curve, Metric, ScenarioResult } from '../lib/report.js'
 import { type Service, startService, type Target } from '../lib/service.js'
 import { checkApi, checkTables, readTableBytes, visibleOccurrences } from './exactness.js'
+import { growEvents } from './growth.js'
 import { probe } from './probes.js'
 import { type Order, type Sent, type Sender, startSender } from './sender-client.js'
 
@@ -17,9 +18,11 @@ const DEDUP_WINDOW_MS = 60_000
 const VISIBLE_MAX_MS = 120_000
 const MIB = 1024 * 1024
 
+type IngestOptions = BenchOptions & { readonly sources: number; readonly spanS: number }
+
 /** What one run knows and collects. */
 interface Run {
-  readonly options: BenchOptions
+  readonly options: IngestOptions
   readonly target: Target
   readonly service: Service | null
   readonly meter: Meter | null
@@ -38,7 +41,8 @@ interface Run {
  * Sends generated events as fast as they are acknowledged, then at a share of that speed for the
  * latencies, and compares every count of the service with what was sent.
  */
-export async function runIngest(options: BenchOptions, seed: number): Promise<ScenarioResult> {
+export async function runIngest(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
+  const options = { ...asked, sources: asked.sources ?? 16, spanS: asked.spanS ?? 3600 }
   const parseS = measureJsonParse(options)
   const service =
     options.target === null
@@ -188,12 +192,15 @@ function reportUsage(
 ): void {
   const millions = run.options.events / 1e6
   const service = (after.service.cpuS - before.service.cpuS) / millions
-  const main = (after.mainThreadS - before.mainThreadS) / millions
+  const threads = threadSeconds(before, after)
   const engine = (after.engine.cpuS - before.engine.cpuS) / millions
   const late = (after.engine.cpuS - acked.engine.cpuS) / millions
   add(run, 'CPU service + ClickHouse', 'CPU s/M', service + engine, 'lower')
   add(run, 'CPU service', 'CPU s/M', service, 'lower')
-  add(run, '  of it main thread', 'CPU s/M', main, 'lower')
+  add(run, '  of it main thread', 'CPU s/M', threads.main / millions, 'lower')
+  threads.others.slice(0, 3).forEach((seconds, i) => {
+    add(run, `  of it thread ${i + 2}`, 'CPU s/M', seconds / millions, 'info')
+  })
   add(run, 'CPU ClickHouse', 'CPU s/M', engine, 'lower')
   add(run, '  of it after the last ack', 'CPU s/M', late, 'info')
   add(run, 'merges settled after', 's', settledMs / 1000, 'info')
@@ -236,9 +243,21 @@ async function inspect(run: Run, service: Service): Promise<void> {
       await engine.rows('SELECT count() FROM events FORMAT JSONCompactEachRow')
     )[0]?.[0]
     add(run, 'events per occurrence', '', perEvent(Number(distinct)), 'info')
+    await measureEngineAlone(run, engine, Number(distinct))
   } finally {
     await engine.stop()
   }
+}
+
+/**
+ * What ClickHouse takes when the stored events come from within, a million rows a block, into the same
+ * tables: no HTTP, no parsing, hardly a merge. The least that this schema costs.
+ */
+async function measureEngineAlone(run: Run, engine: Engine, events: number): Promise<void> {
+  const before = engine.cpuS()
+  await growEvents(engine, { factor: 2, startMs: 0, spanMs: Date.now() })
+  const cpuS = engine.cpuS() - before
+  add(run, 'limit: ClickHouse alone, no merges', 'CPU s/M', cpuS / (events / 1e6), 'info')
 }
 
 /**
@@ -270,7 +289,7 @@ const add = (
 }
 
 /** CPU seconds per million of nothing but JSON.parse of each line: what the service's decoding competes with. */
-function measureJsonParse({ seed, sources }: BenchOptions): number {
+function measureJsonParse({ seed, sources }: IngestOptions): number {
   const events = 50_000
   const corpus = new Corpus({ seed, events, startMs: 1_700_000_000_000, spanMs: 180_000, sources })
   const lines: string[] = []

@@ -24,8 +24,10 @@ const LOAD_MS = 10_000
 const BLIND_WAIT_MS = 5_000
 const PERCENTILES = [0, 10, 25, 50, 75, 90, 95, 99, 100]
 
+type QueryOptions = BenchOptions & { readonly sources: number; readonly spanS: number }
+
 interface Run {
-  readonly options: BenchOptions
+  readonly options: QueryOptions
   readonly target: Target
   readonly api: Api
   readonly owned: boolean
@@ -36,7 +38,8 @@ interface Run {
 }
 
 /** Loads events and measures answers at the API: warm, one client, one question after the other. */
-export async function runQuery(options: BenchOptions, seed: number): Promise<ScenarioResult> {
+export async function runQuery(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
+  const options = { ...asked, sources: asked.sources ?? 100, spanS: asked.spanS ?? 60 * 86_400 }
   const loaded = options.target === null ? await load(options, seed) : null
   const target = options.target ?? loaded?.service
   if (target === undefined) throw new Error('bug: neither a target nor a service')
@@ -69,7 +72,7 @@ export async function runQuery(options: BenchOptions, seed: number): Promise<Sce
 
 /** Starts a service and fills it, by ingest and, for more, by SQL. */
 async function load(
-  options: BenchOptions,
+  options: QueryOptions,
   seed: number,
 ): Promise<{ readonly service: Service; readonly eventsPerS: number }> {
   const factor = Math.max(1, Math.round(options.grow / options.events))
@@ -83,7 +86,8 @@ async function load(
       const { dataDir } = service
       await service.stop()
       const engine = await openEngine(dataDir)
-      await growEvents(engine, { factor, startMs, spanMs }).finally(() => engine.stop())
+      await growEvents(engine, { factor, startMs, spanMs })
+      await engine.stop()
       service = await startService({ settings, profileDir: options.cpuProf, dataDir })
     }
     const rare = await sendRare(service)
@@ -100,7 +104,7 @@ async function load(
 
 async function sendEvents(
   target: Target,
-  options: BenchOptions,
+  options: QueryOptions,
   stream: { readonly seed: number; readonly startMs: number; readonly spanMs: number },
   change: Partial<Order> & { readonly events?: number } = {},
 ): Promise<Sent> {

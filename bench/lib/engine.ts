@@ -1,8 +1,11 @@
 import { join } from 'node:path'
 import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
+import { readUsage } from './processes.js'
 
 /** The embedded ClickHouse of a service that has ended, for checking and loading by SQL. */
 export interface Engine {
+  /** CPU seconds of its process up to now */
+  cpuS(): number
   /** @returns one array per row, as strings or numbers */
   rows(sql: string): Promise<readonly (readonly unknown[])[]>
   stop(): Promise<void>
@@ -13,7 +16,11 @@ export async function openEngine(serviceDataDir: string): Promise<Engine> {
   const silent = (): undefined => undefined
   const log = { debug: silent, info: silent, warn: silent, error: silent }
   const embedded = await startEmbedded({ dataDir: join(serviceDataDir, 'clickhouse'), log })
-  return { rows: (sql) => query(embedded, sql), stop: () => embedded.stop() }
+  return {
+    cpuS: () => readUsage(embedded.pid() ?? 0)?.cpuS ?? 0,
+    rows: (sql) => query(embedded, sql),
+    stop: () => embedded.stop(),
+  }
 }
 
 async function query(embedded: Embedded, sql: string): Promise<readonly (readonly unknown[])[]> {

@@ -5,9 +5,17 @@ import type { Service } from './service.js'
 /** CPU seconds and memory of the service and its ClickHouse at one moment. */
 export interface Reading {
   readonly service: Usage
-  /** the service's main thread alone */
-  readonly mainThreadS: number
+  /** of each thread of the service that lives; the main thread's id is the process's */
+  readonly threads: ReadonlyMap<number, number>
+  readonly mainThreadId: number
   readonly engine: Usage
+}
+
+/** What the threads of the service took between two readings: the main one, then the others, busiest first. */
+export function threadSeconds(before: Reading, after: Reading): { main: number; others: number[] } {
+  const spent = (id: number): number => (after.threads.get(id) ?? 0) - (before.threads.get(id) ?? 0)
+  const others = [...after.threads.keys()].filter((id) => id !== after.mainThreadId).map(spent)
+  return { main: spent(after.mainThreadId), others: others.sort((a, b) => b - a) }
 }
 
 const NOTHING: Usage = { cpuS: 0, peakRssBytes: 0, anonBytes: 0 }
@@ -47,7 +55,8 @@ export class Meter {
     const enginePid = this.#service.enginePid()
     return {
       service: readUsage(pid) ?? NOTHING,
-      mainThreadS: readThreads(pid).get(pid) ?? 0,
+      threads: readThreads(pid),
+      mainThreadId: pid,
       engine: enginePid === null ? NOTHING : (readUsage(enginePid) ?? NOTHING),
     }
   }

@@ -6,8 +6,9 @@ export interface BenchOptions {
   readonly connections: number
   readonly bodyBytes: number
   readonly seed: number
-  readonly sources: number
-  readonly spanS: number
+  /** null: what the scenario is usually run with */
+  readonly sources: number | null
+  readonly spanS: number | null
   /** events/s; 0: as fast as acknowledged */
   readonly rate: number
   readonly gzip: boolean
@@ -107,7 +108,6 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     throw new Error(`--${name} ${String(text)} is not an integer of at least ${min}`)
   }
   const small = values.small === true
-  const isQuery = positionals[0] === 'query'
   const events = integer('events', small ? 100_000 : 1_000_000, 1)
   const loadShare = Number(values.load ?? 0.8)
   if (!(loadShare >= 0 && loadShare <= 1)) throw new Error(`--load ${values.load} is not in 0..1`)
@@ -120,8 +120,8 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       connections: integer('connections', small ? 64 : 4, 1),
       bodyBytes: small ? 1 : integer('body', 1024 * 1024, 1),
       seed: integer('seed', 1, 0),
-      sources: integer('sources', isQuery ? 100 : 16, 1),
-      spanS: integer('span', isQuery ? 28 * 86_400 : 3600, 1),
+      sources: values.sources === undefined ? null : integer('sources', 1, 1),
+      spanS: values.span === undefined ? null : integer('span', 1, 1),
       rate: integer('rate', 0, 0),
       gzip: values.gzip === true,
       small,

@@ -100,10 +100,19 @@ function renderScenario(result: ScenarioResult): string[] {
     ...rows.map(([name = '', value = '', unit = '', range = '']) =>
       `  ${name.padEnd(a)}  ${value.padStart(b)} ${unit.padEnd(c)}  ${range}`.trimEnd(),
     ),
-    ...result.checks.map(
-      ({ name, ok, detail }) => `  ${ok ? 'ok   ' : 'WRONG'} ${name}: ${detail}`,
-    ),
+    ...renderChecks(result.checks),
     ...result.skipped.map((reason) => `  skipped: ${reason}`),
+  ]
+}
+
+/** What is right by name only, what is wrong with its figures. */
+function renderChecks(checks: readonly Check[]): string[] {
+  const right = checks.filter(({ ok }) => ok)
+  const wrong = checks.filter(({ ok }) => !ok)
+  const names = [...new Set(right.map(({ name }) => name))]
+  return [
+    ...(names.length === 0 ? [] : [`  ${right.length} checks hold: ${names.join(', ')}`]),
+    ...wrong.map(({ name, detail }) => `  WRONG ${name}: ${detail}`),
   ]
 }
 

@@ -1,0 +1,133 @@
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { Api } from '../lib/api.js'
+import { Connection } from '../lib/connection.js'
+import { Latencies } from '../lib/latency.js'
+import { type BenchOptions, settingsOf } from '../lib/options.js'
+import { readUsage } from '../lib/processes.js'
+import type { Check, Metric, ScenarioResult } from '../lib/report.js'
+import { startService } from '../lib/service.js'
+
+const CONNECTIONS = 32
+const WARM_MS = 500
+
+interface Endpoint {
+  readonly name: string
+  /** URL without a path */
+  readonly base: string
+  readonly path: string
+  readonly token: string
+  /** of the process that answers; null when it cannot be seen */
+  readonly pid: number | null
+}
+
+interface Results {
+  readonly metrics: Metric[]
+  readonly checks: Check[]
+}
+
+/** Cheap endpoints at full speed beside a bare uWebSockets.js reply. The client shares the machine. */
+export async function runHttp(options: BenchOptions): Promise<ScenarioResult> {
+  const results: Results = { metrics: [], checks: [] }
+  await measureBare(options, results)
+  const service =
+    options.target === null
+      ? await startService({ settings: settingsOf(options), profileDir: options.cpuProf })
+      : null
+  try {
+    const target = options.target ?? service
+    if (target === null) throw new Error('bug: neither a target nor a service')
+    const api = await Api.login(target)
+    const { token } = api
+    api.close()
+    const pid = service?.pid ?? null
+    const own = (name: string, path: string): Endpoint => ({
+      name,
+      base: target.api,
+      path,
+      token,
+      pid,
+    })
+    const endpoints = [
+      { ...own('collector health', '/health'), base: target.collector },
+      own('own profile', '/api/auth/me'),
+      own('kpis cached', '/api/kpis'),
+      own('sources', '/api/sources'),
+      own('unknown route', '/api/nothing/here'),
+    ]
+    for (const endpoint of endpoints) await measure(endpoint, options, results)
+  } finally {
+    await service?.stop()
+    service?.discard()
+  }
+  const { durationS } = options
+  const facts = { durationS, connections: CONNECTIONS }
+  return { scenario: 'http', options: facts, ...results, skipped: [], curves: [] }
+}
+
+async function measureBare(options: BenchOptions, results: Results): Promise<void> {
+  const child = fork(fileURLToPath(new URL('./bare-server.js', import.meta.url)), { execArgv: [] })
+  try {
+    const port = await new Promise<unknown>((resolve, reject) => {
+      child.once('message', resolve)
+      child.once('exit', (code) => reject(new Error(`the bare server ended (${code})`)))
+    })
+    const base = `http://127.0.0.1:${Number(port)}`
+    const bare = { name: 'limit: bare reply', base, path: '/', token: 'x', pid: child.pid ?? null }
+    await measure(bare, options, results)
+  } finally {
+    child.disconnect()
+  }
+}
+
+async function measure(
+  endpoint: Endpoint,
+  { durationS }: BenchOptions,
+  results: Results,
+): Promise<void> {
+  await drive(endpoint, WARM_MS)
+  const cpuBefore = endpoint.pid === null ? null : readUsage(endpoint.pid)
+  const startMs = performance.now()
+  const { latencies, statuses } = await drive(endpoint, durationS * 1000)
+  const seconds = (performance.now() - startMs) / 1000
+  const cpuAfter = endpoint.pid === null ? null : readUsage(endpoint.pid)
+  const { name } = endpoint
+  const add = (what: string, unit: string, value: number, better: Metric['better']): void => {
+    results.metrics.push({ name: `${name}, ${what}`, unit, samples: [value], better })
+  }
+  add('requests', '1/s', latencies.count / seconds, 'higher')
+  if (cpuBefore !== null && cpuAfter !== null)
+    add(
+      'requests per CPU second',
+      '1/s',
+      latencies.count / (cpuAfter.cpuS - cpuBefore.cpuS),
+      'higher',
+    )
+  add('p50', 'ms', latencies.at(50), 'lower')
+  add('p99', 'ms', latencies.at(99), 'lower')
+  const detail = [...statuses].map(([status, n]) => `${n} × ${status}`).join(', ')
+  results.checks.push({ name: `${name} answers alike`, ok: statuses.size === 1, detail })
+}
+
+async function drive(
+  { base, path, token }: Endpoint,
+  durationMs: number,
+): Promise<{ readonly latencies: Latencies; readonly statuses: ReadonlyMap<number, number> }> {
+  const latencies = new Latencies()
+  const statuses = new Map<number, number>()
+  const head = `GET ${path} HTTP/1.1\r\nAuthorization: Bearer ${token}\r\n`
+  const untilMs = performance.now() + durationMs
+  const lane = async (): Promise<void> => {
+    const connection = new Connection(base)
+    for (let nowMs = performance.now(); nowMs < untilMs;) {
+      const { status } = await connection.request(head)
+      const doneMs = performance.now()
+      latencies.record(doneMs - nowMs)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      nowMs = doneMs
+    }
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, lane))
+  return { latencies, statuses }
+}
