@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 
 /** A setting that stops the start; the text names the setting, the value's fault and what would do. */
@@ -96,6 +97,27 @@ const origins = (env: string, doc: string): Setting<readonly string[]> => ({
       if (!URL.canParse(item) || new URL(item).origin !== item)
         fail(env, `: ${item} is not an origin such as https://dash.example.com`)
     }
+    return items
+  },
+})
+
+const isRange = (text: string): boolean => {
+  const [address = '', prefix, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  return (
+    prefix === undefined ||
+    (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128))
+  )
+}
+
+const ranges = (env: string, doc: string): Setting<readonly string[]> => ({
+  ...list(env, doc),
+  parse: (value) => {
+    const items = list(env, doc).parse(value)
+    for (const item of items)
+      if (!isRange(item))
+        fail(env, `: ${item} is neither an address nor a range such as 10.0.0.0/8`)
     return items
   },
 })
@@ -212,7 +234,10 @@ const SETTINGS = {
     'None needs COOKIE_SECURE=true and CORS_ORIGINS',
   ),
   corsOrigins: origins('CORS_ORIGINS', 'origins, comma-separated, that may call with cookies'),
-  trustedProxies: list('TRUSTED_PROXIES', 'peers (addresses or CIDR) whose X-Forwarded-For counts'),
+  trustedProxies: ranges(
+    'TRUSTED_PROXIES',
+    'peers (addresses or CIDR) whose X-Forwarded-For counts',
+  ),
   adminEmail: email,
   adminPassword: secret('ADMIN_PASSWORD', 8, 'its password; unset = generated, printed once'),
   ingestKey,

@@ -95,8 +95,17 @@ function connect(config: Config, embedded: Embedded | null): Store {
     username: config.clickhouseUser,
     password: config.clickhousePassword ?? '',
     database,
-    ...(clickhouseCaFile === '' ? {} : { tls: { caCert: readFileSync(clickhouseCaFile) } }),
+    ...(clickhouseCaFile === '' ? {} : { tls: { caCert: readCa(clickhouseCaFile) } }),
   })
+}
+
+function readCa(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`CLICKHOUSE_CA_FILE can't be read: ${reason}`, { cause: error })
+  }
 }
 
 /** A server that comes up beside this program is waited for; one that never answers stops the start. */

@@ -146,7 +146,13 @@ const CASES: readonly (readonly [
     ],
     ['*', 'https://a.example/', 'a.example', 'https://a.example,https://b.example/x'],
   ],
-  ['trustedProxies', 'TRUSTED_PROXIES', [], [['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']]], []],
+  [
+    'trustedProxies',
+    'TRUSTED_PROXIES',
+    [],
+    [['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']]],
+    ['nonsense', '10.0.0.0/33', '10.0.0.0/8/8', '::1/129', '1.2.3.4/x'],
+  ],
   [
     'adminEmail',
     'ADMIN_EMAIL',

@@ -1,0 +1,130 @@
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import {
+  countOf,
+  ingest,
+  KNOWN,
+  logIn,
+  runToEnd,
+  settledCount,
+  startService,
+  tempDataDir,
+} from '../support/service.js'
+
+const lines = (count: number, source: string): string =>
+  Array.from({ length: count }, (_, i) => JSON.stringify({ source, message: `line ${i}` })).join(
+    '\n',
+  )
+
+/** What a person is told, without the log's lines. */
+const told = (stderr: string): readonly string[] =>
+  stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+
+void test('the first start shows working credentials once; an orderly end takes everything along', async (t) => {
+  const dataDir = tempDataDir(t)
+  const first = await startService(t, { DATA_DIR: dataDir })
+  const [, email = '', password = ''] = /admin +(\S+@\S+) +(\S+)/.exec(first.banner) ?? []
+  const [, key = ''] = /ingest key +(\S+)/.exec(first.banner) ?? []
+  t.match(key, /^ik_[A-Za-z0-9_-]{40}$/)
+  const admin = await logIn(first, { email, password })
+  t.match(await admin.get('/api/auth/me'), { email, role: 'superadmin', is_active: true })
+  const sent = await ingest(first, lines(5000, 'app'), { authorization: `Bearer ${key}` })
+  t.equal(sent.status, 202)
+  t.match(await sent.json(), {
+    received: 5000,
+    accepted: 5000,
+    rejected: 0,
+    dropped: 0,
+    errors: [],
+  })
+  for (const name of readdirSync(dataDir)) {
+    const { mode } = statSync(join(dataDir, name))
+    t.equal(mode & 0o077, 0, `${name} is for its owner alone`)
+  }
+  const startedAt = Date.now()
+  t.match(await first.stop(), { code: 0, signal: null })
+  t.ok(Date.now() - startedAt < 10_000, 'it ends within 10 s')
+  const second = await startService(t, { DATA_DIR: dataDir })
+  t.notMatch(second.banner, new RegExp(`${password}|${key}|ik_`))
+  const again = await logIn(second, { email, password })
+  t.equal(await settledCount(() => countOf(again, 'app'), 5000), 5000)
+  const reply = await fetch(`${second.api}/api/auth/me`, {
+    headers: { authorization: `Bearer ${admin.token}` },
+  })
+  t.equal(reply.status, 200, 'a token of before is good after a restart')
+  t.match(await second.stop(), { code: 0 })
+})
+
+void test('given credentials are not shown', async (t) => {
+  const service = await startService(t, { DATA_DIR: tempDataDir(t), ...KNOWN })
+  t.notMatch(service.banner, new RegExp(`${KNOWN['ADMIN_PASSWORD']}|${KNOWN['INGEST_KEY']}`))
+  await logIn(service)
+  const busy = await runToEnd({ DATA_DIR: tempDataDir(t), API_PORT: new URL(service.api).port })
+  t.not(busy.code, 0)
+  t.match(told(busy.stderr), [/port \d+ on 127\.0\.0\.1 is in use.*API_PORT/])
+  const { code, signal, stdout } = await service.stop()
+  t.match({ code, signal }, { code: 0, signal: null })
+  t.notMatch(stdout, KNOWN['INGEST_KEY'])
+})
+
+void test('what stops the start is told in one line', async (t) => {
+  const dataDir = tempDataDir(t)
+  const refuses = async (env: Readonly<Record<string, string>>, line: RegExp): Promise<void> => {
+    const { code, signal, stdout, stderr } = await runToEnd({ DATA_DIR: dataDir, ...env })
+    t.ok(code !== 0 && signal === null, `exit code ${code}`)
+    t.equal(stdout, '')
+    t.equal(told(stderr).length, 1, 'one line')
+    t.match(told(stderr)[0], line)
+  }
+  await refuses({ API_PORT: '70000' }, /API_PORT=70000 is not an integer in 0\.\.65535/)
+  await refuses({ JWT_SECRET: 'short' }, /JWT_SECRET has 5 characters; at least 32/)
+  await refuses({ NODE_ENV: 'production' }, /COOKIE_SECURE/)
+  await refuses({ TRUSTED_PROXIES: 'nonsense' }, /TRUSTED_PROXIES/)
+  await refuses(
+    { HOST: '192.0.2.1', API_PORT: '18000' },
+    /port 18000 on 192\.0\.2\.1 can't be used.*API_PORT/,
+  )
+  await refuses(
+    { CLICKHOUSE_URL: 'http://127.0.0.1:1', CLICKHOUSE_CA_FILE: '/nowhere/ca.pem' },
+    /CLICKHOUSE_CA_FILE/,
+  )
+  const file = join(dataDir, 'file')
+  writeFileSync(file, '')
+  await refuses({ DATA_DIR: join(file, 'data') }, /DATA_DIR .* can't be used/)
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const address = other.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  await refuses({ COLLECTOR_PORT: `${port}` }, new RegExp(`port ${port} .*COLLECTOR_PORT`))
+  other.close()
+})
+
+void test('a data directory is for one process, and a dead one gives it up', async (t) => {
+  const dataDir = tempDataDir(t)
+  const service = await startService(t, { DATA_DIR: dataDir, ...KNOWN })
+  const second = await runToEnd({ DATA_DIR: dataDir })
+  t.not(second.code, 0)
+  t.match(told(second.stderr), [new RegExp(`DATA_DIR .* is in use by process ${service.pid}`)])
+  await service.kill()
+  const third = await startService(t, { DATA_DIR: dataDir })
+  t.match(await third.stop(), { code: 0 })
+})
+
+void test('a secret that can not be read stops the start', async (t) => {
+  const dataDir = tempDataDir(t)
+  mkdirSync(join(dataDir, 'jwt-secret'), { recursive: true })
+  const { code, stderr } = await runToEnd({ DATA_DIR: dataDir })
+  t.not(code, 0)
+  t.equal(told(stderr).length, 1)
+})
+
+void test('--help needs no settings and lists them', async (t) => {
+  const { execFileSync } = await import('node:child_process')
+  const main = new URL('../../src/main.js', import.meta.url).pathname
+  const help = execFileSync(process.execPath, [main, '--help'], { encoding: 'utf8' })
+  t.match(help, /^ {2}CLICKHOUSE_URL +/m)
+  t.match(help, /^ {2}API_PORT .*\[8000\]$/m)
+})

@@ -1,0 +1,262 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+export const INGEST_KEY = 'ik_for_the_flow_tests_0123456789'
+export const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
+
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+/** a start on a busy machine with two cores */
+const READY_MS = 60_000
+
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Service {
+  readonly pid: number
+  readonly api: string
+  readonly collector: string
+  /** what it printed until it was ready */
+  readonly banner: string
+  readonly ended: Promise<Ended>
+  /** Ends it in order. */
+  stop(): Promise<Ended>
+  /** Ends it at once, as a power cut would end the process. */
+  kill(): Promise<Ended>
+}
+
+/** Something that is ended after the test, as tap's tests have it. */
+interface Owner {
+  teardown(end: () => Promise<unknown> | void): void
+}
+
+export function tempDataDir(owner: Owner): string {
+  const dir = mkdtempSync(join(tmpdir(), 'service-test-'))
+  owner.teardown(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }))
+  return dir
+}
+
+interface Spawned {
+  readonly child: ChildProcess
+  readonly output: { stdout: string; stderr: string }
+  readonly ended: Promise<Ended>
+}
+
+type Env = Readonly<Record<string, string>>
+
+const COMMON: Env = {
+  NODE_ENV: 'test',
+  LOG_LEVEL: 'warn',
+  API_PORT: '0',
+  COLLECTOR_PORT: '0',
+  WORKERS: '1',
+  LOGIN_LIMIT: '1000/60',
+  SOURCE_CREATE_LIMIT: '1000/60',
+  CLEAR_ALL_LIMIT: '100/60',
+}
+
+/** Credentials that a test knows beforehand; without them the first start makes its own. */
+export const KNOWN: Env = {
+  INGEST_KEY,
+  ADMIN_EMAIL: ADMIN.email,
+  ADMIN_PASSWORD: ADMIN.password,
+}
+
+function run(env: Env): Spawned {
+  const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PATH, HOME, TMPDIR, ...COMMON, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+  const ended = new Promise<Ended>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, ...output }))
+  })
+  return { child, output, ended }
+}
+
+/** Starts the built program and waits for its end: for starts that fail. */
+export async function runToEnd(env: Env): Promise<Ended> {
+  const { child, ended } = run(env)
+  const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS)
+  return await ended.finally(() => clearTimeout(timer))
+}
+
+/**
+ * Starts the built program and waits until it is ready.
+ *
+ * @throws Error with what it printed when it ends instead
+ */
+export async function startService(owner: Owner, env: Env): Promise<Service> {
+  const { child, output, ended } = run(env)
+  owner.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  const isReady = (): boolean =>
+    /collector +http/.test(output.stdout) && output.stdout.includes('curl')
+  for (const until = Date.now() + READY_MS; !isReady(); await sleep(20)) {
+    if (child.exitCode !== null || Date.now() > until)
+      throw new Error(`it did not start: ${output.stdout}\n${output.stderr}`)
+  }
+  const url = (name: string): string =>
+    new RegExp(`${name} +(http://[^/]+)`).exec(output.stdout)?.[1] ?? ''
+  const end = (signal: NodeJS.Signals): Promise<Ended> => {
+    child.kill(signal)
+    return ended
+  }
+  return {
+    pid: child.pid ?? 0,
+    api: url('API'),
+    collector: url('collector'),
+    banner: output.stdout,
+    ended,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  }
+}
+
+/** The process of the embedded ClickHouse. @throws Error when there is none */
+export function enginePid(service: Service): number {
+  const task = `/proc/${service.pid}/task/${service.pid}/children`
+  const pid = Number.parseInt(readFileSync(task, 'utf8'), 10)
+  if (pid > 0) return pid
+  throw new Error('the service has no child')
+}
+
+export interface Counts {
+  readonly received: number
+  readonly accepted: number
+  readonly rejected: number
+  readonly dropped: number
+}
+
+/** Sends a body to `/ingest`. */
+export async function ingest(
+  service: Service,
+  body: string | Uint8Array<ArrayBuffer>,
+  headers: Env = {},
+): Promise<Response> {
+  return await fetch(`${service.collector}/ingest`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${INGEST_KEY}`, ...headers },
+    body,
+  })
+}
+
+export interface Caller {
+  readonly token: string
+  get<T>(path: string): Promise<T>
+  call(method: string, path: string, body?: unknown): Promise<Response>
+}
+
+/** Logs in as the first superadmin. */
+export async function logIn(service: Service, account: object = ADMIN): Promise<Caller> {
+  const response = await fetch(`${service.api}/api/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(account),
+  })
+  if (response.status !== 200) throw new Error(`login: ${await response.text()}`)
+  const { access_token: token } = (await response.json()) as { readonly access_token: string } // its contract
+  const call = (method: string, path: string, body?: unknown): Promise<Response> =>
+    fetch(`${service.api}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body === undefined
+        ? {}
+        : { body: body instanceof FormData ? body : JSON.stringify(body) }),
+    })
+  return {
+    token,
+    call,
+    get: async <T>(path: string): Promise<T> => {
+      const reply = await call('GET', path)
+      if (reply.status !== 200) throw new Error(`${path}: ${reply.status} ${await reply.text()}`)
+      return (await reply.json()) as T // the caller names the contract of the path
+    },
+  }
+}
+
+/** Uploads a file as a source of its own. */
+export async function upload(
+  service: Service,
+  caller: Caller,
+  file: { readonly type: 'csv' | 'json' | 'txt'; readonly source: string; readonly text: string },
+): Promise<Response> {
+  const form = new FormData()
+  form.set('file', new Blob([file.text]), `file.${file.type}`)
+  form.set('file_type', file.type)
+  form.set('source_name', file.source)
+  return await fetch(`${service.api}/api/sources/ephemeral`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${caller.token}` },
+    body: form,
+  })
+}
+
+export interface Item {
+  readonly id: number
+  readonly timestamp: string
+  readonly message: string
+  readonly source: string
+  readonly priority: string
+  readonly occurrence_count: number
+}
+
+interface Page {
+  readonly items: readonly Item[]
+  readonly next_cursor: string | null
+  readonly has_more: boolean
+}
+
+/** Every event of a query, page by page. */
+export async function allEvents(
+  caller: Caller,
+  query: Env,
+  betweenPages: () => Promise<unknown> = async () => undefined,
+): Promise<readonly Item[]> {
+  const items: Item[] = []
+  for (let cursor: string | null = ''; cursor !== null; await betweenPages()) {
+    const params = new URLSearchParams({
+      limit: '200',
+      ...query,
+      ...(cursor === '' ? {} : { cursor }),
+    })
+    const page: Page = await caller.get<Page>(`/api/logs?${params}`)
+    items.push(...page.items)
+    if (page.has_more === (page.next_cursor === null))
+      throw new Error('has_more and next_cursor differ')
+    cursor = page.next_cursor
+  }
+  return items
+}
+
+/** Messages counted for a source in the last 30 days. */
+export async function countOf(caller: Caller, source: string): Promise<number> {
+  const { items } = await caller.get<{ items: readonly { source: string; count: number }[] }>(
+    '/api/analytics/top-sources?window=30d&limit=50',
+  )
+  return items.find((item) => item.source === source)?.count ?? 0
+}
+
+/** Waits until a count is reached, and a little longer: it must not be exceeded either. */
+export async function settledCount(
+  count: () => Promise<number>,
+  expected: number,
+): Promise<number> {
+  let last = 0
+  for (const until = Date.now() + 20_000; last < expected && Date.now() < until; await sleep(100))
+    last = await count()
+  await sleep(700)
+  return await count()
+}
