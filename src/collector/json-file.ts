@@ -16,7 +16,8 @@ export function decodeJsonFile(text: string, decoder: RecordDecoder): void {
   const whole = parseJson(text)
   if (Array.isArray(whole)) decodeRecords(whole, decoder)
   else if (isRecord(whole)) decodeRecords(recordsInside(whole), decoder)
-  else decodeLines(text, decoder)
+  else if (whole === undefined && text.trim().includes('\n')) decodeLines(text, decoder)
+  else throw unreadable()
 }
 
 /** A text that is JSON as a whole, on several lines. */
@@ -44,8 +45,11 @@ function decodeLines(text: string, decoder: RecordDecoder): void {
     parsed += isRecord(record) ? 1 : 0
     decoder.decode(i + 1, toWellFormed(record), () => line)
   }
-  if (parsed === 0) throw new AppError('file_parse_error', 'the file is not readable as JSON')
+  if (parsed === 0) throw unreadable()
 }
+
+const unreadable = (): AppError =>
+  new AppError('file_parse_error', 'the file is not readable as JSON')
 
 function recordsInside(whole: JsonRecord): readonly unknown[] {
   if (isLogRecord(whole)) return [whole]

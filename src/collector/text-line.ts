@@ -24,6 +24,8 @@ export interface TextHead {
 
 /** @returns null for a line without a head that anyone knows */
 export function readHead(line: string, nowMs: number): TextHead | null {
+  // No form begins with a blank, and files of stack traces are mostly such lines.
+  if (line.startsWith(' ') || line.startsWith('\t')) return null
   const start = line.length > MAX_HEAD_CHARS ? line.slice(0, MAX_HEAD_CHARS) : line
   for (const form of TEXT_FORMS) {
     const match = form.pattern.exec(start)

@@ -104,6 +104,7 @@ export class Pipeline {
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
+    this.#lastSeq = parts.spool.waiting.at(-1)?.seq ?? 0
   }
 
   /** Whether another body of this size may come; asked before it is read. */

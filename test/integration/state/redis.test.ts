@@ -21,12 +21,18 @@ tap.teardown(async () => {
   await server.kill()
 })
 
-const connect = async (options: { keyPrefix?: string; lockWaitMs?: number } = {}) => {
+interface Options {
+  readonly keyPrefix?: string
+  readonly lockWaitMs?: number
+  readonly commandTimeoutMs?: number
+}
+
+const connect = async (options: Options = {}) => {
   const state = await createRedisState({
     url,
     onError: () => undefined,
     keyPrefix: 'test:',
-    commandTimeoutMs: 300,
+    commandTimeoutMs: 5_000,
     ...options,
   })
   open.push(state)
@@ -118,7 +124,7 @@ void test('a lock that stays taken is refused after the wait', async (t) => {
 
 for (const how of ['killed', 'standing still'] as const) {
   void test(`Redis ${how}: commands are refused, then it recovers by itself`, async (t) => {
-    const state = await connect()
+    const state = await connect({ commandTimeoutMs: 500 })
     const seen: string[] = []
     state.onStatus((status) => seen.push(status))
     const heard: string[] = []

@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { stateUnavailable } from '../../../src/state/state.js'
 import { createInProcessState } from '../../../src/state/in-process.js'
 import { JWT_SECRET, PASSWORD, startAuthServer, type Answer } from '../../support/auth.js'
+import { until } from '../../support/state-contract.js'
 
 const login = { email: 'viewer@example.com', password: PASSWORD }
 const code = ({ status, body }: Answer): string => {
@@ -311,7 +312,7 @@ void test('ingest keys: shown once, listed without, gone when deleted', async (t
   })
   const { key, ...shown } = made.body
   t.match(services.ingestKeys.verify(String(key)), { name: 'shipper' })
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  await until(() => services.ingestKeys.list()[0]?.lastUsedAtMs !== null)
   const { body } = await admin('GET /api/ingest-keys')
   t.match(body, { items: [{ ...shown, last_used_at: /Z$/ }], has_more: false })
   t.notOk(JSON.stringify(body).includes(String(key)))

@@ -340,7 +340,7 @@ void test('lines of one shape and lines by themselves give the same', async (t) 
       )
     },
   )
-  assert(line, { numRuns: 2000 })
+  assert(line, { numRuns: 500 })
   t.pass('held')
 })
 
