@@ -3,6 +3,8 @@ import {
   chances,
   fit,
   nothingLearned,
+  pointsFor,
+  scaleWord,
   SEVERITY_POINTS,
   type Learned,
   type Sample,
@@ -30,6 +32,11 @@ const MAX_CORRECTIONS = 1000
 /** Uncorrected templates that hold the model where it is, so that only what was corrected moves. */
 const MAX_ANCHORS = 400
 const ANCHOR_WEIGHT = 0.3
+/** of the weight of all corrections, so that some that agree always prevail */
+const ANCHOR_SHARE = 0.15
+/** Corrected templates that share a word before it takes its full part of the credit. */
+const FULL_SUPPORT = 6
+const LEVELS = SEVERITIES.length
 const P2 = 1
 const P3 = 2
 const DEBUG = 0
@@ -93,7 +100,7 @@ export class PriorityModel {
   #total = 0
   #base = new Float32Array(256)
   #words: (Uint16Array | undefined)[] = []
-  #wordPoints = new Float32Array(256)
+  #wordPoints = new Float32Array(256 * LEVELS)
   #stamp = new Int32Array(256).fill(-1)
   #window = new Int32Array(256)
   #inWindow = new Float64Array(256)
@@ -137,7 +144,7 @@ export class PriorityModel {
       const seen = (this.#count[templateNo] ?? 0) + n
       this.#count[templateNo] = seen
       this.#total += n
-      score += this.#wordPoints[templateNo] ?? 0
+      score += this.#wordPoints[templateNo * LEVELS + severityIndex] ?? 0
       score += rarityPoints(this.#total, seen) + this.#burst(templateNo, epochSecond, n)
     }
     this.#decide(score, severityIndex)
@@ -171,7 +178,7 @@ export class PriorityModel {
     for (const word of wordsOf(text)) {
       const bucket = bucketOf(word)
       contributions.push({ feature: `word:${word}`, points: pointsOf(word) })
-      const points = (this.#learned.words[bucket] ?? 0) * this.#telling(bucket)
+      const points = pointsFor(this.#learned, bucket, index) * this.#telling(bucket)
       contributions.push({ feature: `learned:${word}`, points })
     }
     const known = templateNo < this.#count.length
@@ -216,11 +223,15 @@ export class PriorityModel {
   }
 
   #scoreWords(templateNo: number): void {
-    let points = this.#base[templateNo] ?? 0
-    for (const bucket of this.#words[templateNo] ?? []) {
-      points += (this.#learned.words[bucket] ?? 0) * this.#telling(bucket)
+    const base = this.#base[templateNo] ?? 0
+    const words = this.#words[templateNo] ?? []
+    for (let severity = 0; severity < SEVERITIES.length; severity++) {
+      let points = base
+      for (const bucket of words) {
+        points += pointsFor(this.#learned, bucket, severity) * this.#telling(bucket)
+      }
+      this.#wordPoints[templateNo * LEVELS + severity] = points
     }
-    this.#wordPoints[templateNo] = points
     this.#stamp[templateNo] = this.#version
   }
 
@@ -254,24 +265,51 @@ export class PriorityModel {
   #telling(bucket: number): number {
     const spread = Math.max(1, this.#spread[bucket] ?? 0)
     const all = Math.max(8, this.#templates)
-    return Math.max(0.05, 1 - Math.log(spread) / Math.log(all + 1))
+    return Math.max(0.1, 1 - (0.5 * Math.log(spread)) / Math.log(all + 1))
   }
 
   #refit(): void {
     const corrected = new Set(this.#corrections.map(({ words }) => words.join(' ')))
-    const samples = this.#corrections.map((correction) => this.#toSample(correction, 1))
+    const support = this.#countSupport()
+    const samples = this.#corrections.map((correction) => this.#toSample(correction, 1, support))
+    const weight = Math.min(
+      ANCHOR_WEIGHT,
+      (ANCHOR_SHARE * this.#corrections.length) / Math.max(1, this.#anchors.length),
+    )
     for (const [i, words] of this.#anchors.entries()) {
       if (corrected.has(words.join(' '))) continue
       const severity = i % SEVERITIES.length
       const [best] = mostLikely(basePoints(words) + (SEVERITY_POINTS[severity] ?? 0))
-      samples.push(this.#toSample({ words, severity, priority: best }, ANCHOR_WEIGHT))
+      samples.push(this.#toSample({ words, severity, priority: best }, weight, support))
     }
     this.#learned = fit(samples)
+    // what a word has not the support for, it does not say of other templates either
+    for (const [bucket, count] of support) {
+      scaleWord(this.#learned, bucket, supportShare(count))
+    }
   }
 
-  #toSample({ words, severity, priority }: Correction, weight: number): Sample {
+  /** Corrections that have a word of each bucket. */
+  #countSupport(): Map<number, number> {
+    const support = new Map<number, number>()
+    for (const { words } of this.#corrections) {
+      for (const bucket of new Set(words.map(bucketOf))) {
+        support.set(bucket, (support.get(bucket) ?? 0) + 1)
+      }
+    }
+    return support
+  }
+
+  #toSample(
+    { words, severity, priority }: Correction,
+    weight: number,
+    support: ReadonlyMap<number, number>,
+  ): Sample {
     const buckets = Uint16Array.from(words, bucketOf)
-    const telling = Float32Array.from(buckets, (bucket) => this.#telling(bucket))
+    const telling = Float32Array.from(
+      buckets,
+      (bucket) => this.#telling(bucket) * supportShare(support.get(bucket) ?? 0),
+    )
     return { words: buckets, telling, severity, base: basePoints(words), priority, weight }
   }
 
@@ -291,7 +329,7 @@ export class PriorityModel {
     const size = Math.min(this.#maxTemplates + 1, Math.max(templateNo + 1, this.#count.length * 2))
     this.#count = grown(this.#count, new Float64Array(size))
     this.#base = grown(this.#base, new Float32Array(size))
-    this.#wordPoints = grown(this.#wordPoints, new Float32Array(size))
+    this.#wordPoints = grown(this.#wordPoints, new Float32Array(size * LEVELS))
     this.#stamp = grown(this.#stamp, new Int32Array(size).fill(-1))
     this.#window = grown(this.#window, new Int32Array(size))
     this.#inWindow = grown(this.#inWindow, new Float64Array(size))
@@ -308,6 +346,10 @@ const basePoints = (words: readonly string[]): number => {
   const sum = words.reduce((points, word) => points + pointsOf(word), 0)
   return Math.max(-1.5, Math.min(2.2, sum))
 }
+
+/** A word that one corrected template has may be chance. */
+const supportShare = (corrections: number): number =>
+  Math.min(1, (corrections * corrections) / (FULL_SUPPORT * FULL_SUPPORT))
 
 const keyOf = ({ words, severity }: Correction): string => `${severity} ${words.join(' ')}`
 
