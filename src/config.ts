@@ -25,7 +25,7 @@ const fail = (setting: string, problem: string): never => {
   throw new ConfigError(`${setting}${problem}`)
 }
 
-const text = (env: string, fallback: string, doc: string): Setting<string> => ({
+const textSetting = (env: string, fallback: string, doc: string): Setting<string> => ({
   env,
   fallback,
   doc,
@@ -172,7 +172,11 @@ const ingestKey: Setting<string | null> = {
 }
 
 const email: Setting<string> = {
-  ...text('ADMIN_EMAIL', 'admin@localhost', 'e-mail of the superadmin made on the first start'),
+  ...textSetting(
+    'ADMIN_EMAIL',
+    'admin@localhost',
+    'e-mail of the superadmin made on the first start',
+  ),
   parse: (value) => {
     if (/^[^\s@]{1,64}@[^\s@]{1,190}$/.test(value)) return value.toLowerCase()
     return fail('ADMIN_EMAIL', `=${value} is not an e-mail address`)
@@ -189,29 +193,37 @@ const SETTINGS = {
     ['development', 'production', 'test'],
     'production refuses unsafe combinations',
   ),
-  host: text('HOST', '127.0.0.1', 'address both ports listen on'),
+  host: textSetting('HOST', '127.0.0.1', 'address both ports listen on'),
   apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
   collectorPort: integer('COLLECTOR_PORT', 8080, [0, 65535], 'ingest and webhooks; 0 = any'),
-  dataDir: text('DATA_DIR', './data', 'spool, generated secrets and the embedded ClickHouse'),
+  dataDir: textSetting(
+    'DATA_DIR',
+    './data',
+    'spool, generated secrets and the embedded ClickHouse',
+  ),
   logLevel: choice(
     'LOG_LEVEL',
     'info',
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     'log lines are JSON on stderr',
   ),
-  environment: text('ENVIRONMENT', 'production', 'environment of events that name none'),
+  environment: textSetting('ENVIRONMENT', 'production', 'environment of events that name none'),
 
   clickhouseUrl: url('CLICKHOUSE_URL', ['http:', 'https:'], 'remote server; unset = embedded'),
-  clickhouseUser: text('CLICKHOUSE_USER', 'default', 'user on the remote server'),
+  clickhouseUser: textSetting('CLICKHOUSE_USER', 'default', 'user on the remote server'),
   clickhousePassword: secret('CLICKHOUSE_PASSWORD', 0, 'its password'),
-  clickhouseDatabase: text('CLICKHOUSE_DATABASE', 'logs', 'database, made when missing'),
-  clickhouseCaFile: text('CLICKHOUSE_CA_FILE', '', 'PEM file with the CA of the remote server'),
+  clickhouseDatabase: textSetting('CLICKHOUSE_DATABASE', 'logs', 'database, made when missing'),
+  clickhouseCaFile: textSetting(
+    'CLICKHOUSE_CA_FILE',
+    '',
+    'PEM file with the CA of the remote server',
+  ),
   redisUrl: url(
     'REDIS_URL',
     ['redis:', 'rediss:'],
     'state shared by instances; unset = in-process',
   ),
-  redisPrefix: text('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
+  redisPrefix: textSetting('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
   jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = made once and kept in DATA_DIR'),
   accessTokenExpireMinutes: integer(

@@ -97,14 +97,15 @@ export class Pipeline {
   #bytes = 0
   #unsavedTemplates: TemplateRow[] = []
   #unsavedRegistrations: Registration[] = []
-  #last: { readonly seq: number; readonly durable: Promise<void> } = NOTHING
+  /** the last entry in the spool's order, those of an earlier run included */
+  #last: { readonly seq: number; readonly durable: Promise<void> }
   #seenFailures = 0
   #closed = false
   readonly #inFlight = new Set<Promise<void>>()
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
-    this.#lastSeq = parts.spool.waiting.at(-1)?.seq ?? 0
+    this.#last = { seq: parts.spool.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }
 
   /** Whether another body of this size may come; asked before it is read. */
@@ -392,8 +393,6 @@ export interface LandingRows {
 }
 
 const STATEMENT_WAIT_MS = 20_000
-const NOTHING = { seq: 0, durable: Promise.resolve() }
-
 const EMPTY = { landing: null, landingRows: 0, dead: null, statement: null }
 
 const toBody = (submission: Submission): BodyTask => ({

@@ -26,7 +26,7 @@ type Term =
   | { readonly kind: 'phrase'; readonly text: string }
 
 /** Words, prefixes (`time*`) and quoted phrases of a search text. */
-export function parseSearch(text: string): readonly Term[] {
+function parseSearch(text: string): readonly Term[] {
   const terms: Term[] = []
   for (const match of text.matchAll(/"([^"]*)"|([^\s"]+)/g)) {
     const [, phrase, bare] = match
