@@ -59,14 +59,21 @@ const LEVEL_FIELD = /(?:^|,)[{("]*(?:level|lvl|severity|loglevel|log_level)"?[=:
  */
 export function levelAtHead(message: string | Uint8Array): Severity | null {
   const head = typeof message === 'string' ? message.slice(0, HEAD_LENGTH) : decodeHead(message)
-  const first = /^\s*([A-Za-z]+)\s/.exec(head)?.[1]
-  // most messages begin with a word that is no level
-  if (first !== undefined && !MAY_OPEN.has(first)) return null
+  if (beginsWithOtherWord(head)) return null
   const klog = /^([IWEF])\d{4} \d\d:\d\d:\d\d/.exec(head)
   if (klog !== null) return KLOG[klog[1] ?? ''] ?? null
   const tokens = head.split(/[\s|]+/, MAX_TOKENS + 2)
   if (tokens[0] === '') tokens.shift()
   return findLevel(tokens)
+}
+
+const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122
+
+/** Most messages begin with a word that is no level. */
+function beginsWithOtherWord(head: string): boolean {
+  let end = 0
+  while (end < head.length && isLetter(head.charCodeAt(end))) end++
+  return end > 0 && head.charCodeAt(end) === 32 && !MAY_OPEN.has(head.slice(0, end))
 }
 
 const decodeHead = ({ buffer, byteOffset, length }: Uint8Array): string =>

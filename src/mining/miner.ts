@@ -11,11 +11,12 @@ export interface MinerLimits {
   readonly evidencePerSource: number
 }
 
+// bench/micro/mining.bench.ts: hostile senders fill about 110 MiB with these, a usual source 0.25
 const DEFAULT_LIMITS: MinerLimits = {
-  sources: 20_000,
-  templates: 200_000,
+  sources: 10_000,
+  templates: 100_000,
   templatesPerSource: 3000,
-  evidencePerSource: 20_000,
+  evidencePerSource: 8000,
 }
 
 /** A template as it is to be stored; structured-clonable. */
