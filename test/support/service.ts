@@ -133,7 +133,7 @@ export function enginePid(service: Service): number {
   throw new Error('the service has no child')
 }
 
-export interface Counts {
+interface Counts {
   readonly received: number
   readonly accepted: number
   readonly rejected: number
@@ -232,7 +232,7 @@ export async function allEvents(
       ...query,
       ...(cursor === '' ? {} : { cursor }),
     })
-    const page: Page = await caller.get<Page>(`/api/logs?${params}`)
+    const page: Page = await caller.get<Page>(`/api/logs?${params.toString()}`)
     items.push(...page.items)
     if (page.has_more === (page.next_cursor === null))
       throw new Error('has_more and next_cursor differ')
@@ -259,4 +259,26 @@ export async function settledCount(
     last = await count()
   await sleep(700)
   return await count()
+}
+
+/** Sends bodies one after the other until told to stop. @returns what was acknowledged */
+export async function load(
+  service: Service,
+  sender: number,
+  isOver: () => boolean,
+): Promise<number> {
+  let acknowledged = 0
+  for (let body = 0; !isOver(); body++) {
+    const events = Array.from({ length: 50 }, (_, i) => ({
+      source: 'load',
+      // a third repeats what came before, the others are new
+      message: i % 3 === 0 ? 'heartbeat missed' : `job ${sender}-${body}-${i} finished`,
+    }))
+    const text = events.map((event) => JSON.stringify(event)).join('\n')
+    const response = await ingest(service, text).catch(() => null)
+    if (response?.status !== 202) continue
+    const counts = (await response.json().catch(() => null)) as Counts | null // of the collector
+    acknowledged += counts?.accepted ?? 0
+  }
+  return acknowledged
 }

@@ -1,0 +1,194 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { test, type Test } from 'tap'
+import {
+  allEvents,
+  countOf,
+  ingest,
+  KNOWN,
+  logIn,
+  settledCount,
+  startService,
+  tempDataDir,
+  upload,
+  type Caller,
+  type Service,
+} from '../support/service.js'
+
+const MIB = 1024 * 1024
+
+/** A Zstandard frame of raw blocks (RFC 8878), for the test alone. */
+function zstd(text: string): Uint8Array<ArrayBuffer> {
+  const data = Buffer.from(text)
+  const parts: Buffer[] = [Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0xa0]), Buffer.alloc(4)]
+  parts[1]?.writeUInt32LE(data.length)
+  const step = 100_000
+  for (let at = 0; at < data.length; at += step) {
+    const block = data.subarray(at, at + step)
+    const head = Buffer.alloc(3)
+    head.writeUIntLE((block.length << 3) | (at + step >= data.length ? 1 : 0), 0, 3)
+    parts.push(head, block)
+  }
+  return Uint8Array.from(Buffer.concat(parts))
+}
+
+const gzip = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(gzipSync(text))
+
+const ndjson = (count: number, source: string): string =>
+  Array.from({ length: count }, (_, i) =>
+    JSON.stringify({ source, message: `order ${i} placed` }),
+  ).join('\n')
+
+async function bodies(t: Test, service: Service, caller: Caller): Promise<void> {
+  const sent = async (body: string | Uint8Array<ArrayBuffer>, headers = {}): Promise<unknown> => {
+    const reply = await ingest(service, body, headers)
+    return { status: reply.status, ...((await reply.json()) as object) } // told in full by the assertion
+  }
+  const taken = (n: number): object => ({
+    status: 202,
+    received: n,
+    accepted: n,
+    rejected: 0,
+    dropped: 0,
+  })
+  t.match(await sent(gzip(ndjson(700, 'gzip')), { 'content-encoding': 'gzip' }), taken(700))
+  t.match(await sent(zstd(ndjson(9000, 'zstd')), { 'content-encoding': 'zstd' }), taken(9000))
+  t.match(await sent(`[${ndjson(3, 'array').replaceAll('\n', ',')}]`), taken(3))
+  const stack = 'TypeError: x is not a function\n    at run (app.js:1:2)\n    at main (app.js:9:1)'
+  t.match(await sent(JSON.stringify({ source: 'lines', message: stack }, null, 2)), taken(1))
+  t.match(await sent(`\n\n${ndjson(2, 'blank')}\r\n\n`), taken(2))
+  t.match(await sent('{"source":"broken","message":"a"}\n{"source":'), {
+    status: 202,
+    received: 2,
+    accepted: 1,
+    rejected: 1,
+    errors: [{ line: 2, code: 'invalid_json' }],
+  })
+  t.match(await sent('no gzip', { 'content-encoding': 'gzip' }), { status: 400 })
+  t.match(await sent('x', { 'content-encoding': 'lzma' }), { status: 415 })
+  t.match(await sent('x', { authorization: 'Bearer wrong' }), {
+    status: 401,
+    detail: { code: 'unauthorized' },
+  })
+  t.equal(await settledCount(() => countOf(caller, 'zstd'), 9000), 9000)
+  t.equal(await countOf(caller, 'gzip'), 700)
+  const [event] = await allEvents(caller, { source: 'lines' })
+  t.equal(event?.message, stack, 'a message of several lines is kept as it is')
+}
+
+async function tooLarge(t: Test, service: Service): Promise<void> {
+  const limit = 16 * MIB
+  for (const [body, headers] of [
+    ['x'.repeat(limit + 1), {}],
+    [gzip(' '.repeat(limit + 1)), { 'content-encoding': 'gzip' }],
+  ] as const) {
+    const reply = await ingest(service, body, headers).catch(() => null)
+    t.ok(reply === null || reply.status === 413, `${reply?.status}`)
+    if (reply !== null) t.match(await reply.json(), { detail: { code: 'body_too_large' } })
+  }
+  const lines = `{"source":"large","message":"${'x'.repeat(170)}"}\n`
+  const whole = lines.repeat(Math.floor(limit / lines.length))
+  t.equal((await ingest(service, whole.padEnd(limit))).status, 202)
+}
+
+/** 2,000 lines in the forms of a system log, with repeats among them. */
+const generated = (): string =>
+  Array.from({ length: 2000 }, (_, i) => {
+    const at = new Date(Date.now() - 3_600_000 + i * 500).toISOString()
+    const level = ['INFO', 'WARN', 'ERROR'][i % 3] ?? 'INFO'
+    return `${at} ${level} worker-${i % 7}: request ${i % 40} took ${i % 90} ms`
+  }).join('\n')
+
+interface File {
+  readonly source: string
+  readonly text: string
+}
+
+async function files(
+  t: Test,
+  service: Service,
+  caller: Caller,
+  all: readonly File[],
+): Promise<void> {
+  for (const { source, text } of all) {
+    const reply = await upload(service, caller, { type: 'txt', source, text })
+    t.equal(reply.status, 202)
+    t.match(
+      await reply.json(),
+      { events_processed: 2000, source_name: source, detail: { sent: 2000, errors: 0 } },
+      source,
+    )
+  }
+  const counts = async (): Promise<readonly number[]> =>
+    await Promise.all(
+      all.map(async ({ source }) => {
+        const events = await allEvents(caller, { source, start_time: '1970-01-01' })
+        return events.reduce((sum, event) => sum + event.occurrence_count, 0)
+      }),
+    )
+  const total = async (): Promise<number> => (await counts()).reduce((sum, n) => sum + n, 0)
+  await settledCount(total, all.length * 2000)
+  t.same(
+    await counts(),
+    all.map(() => 2000),
+  )
+}
+
+async function paging(t: Test, service: Service, caller: Caller): Promise<void> {
+  const start = Date.now() - 5_400_000
+  const events = Array.from({ length: 1500 }, (_, i) => ({
+    source: 'pages',
+    message: `step ${i}`,
+    // several of one moment, and pages that end between them
+    timestamp: new Date(start + Math.floor(i / 7) * 1000).toISOString(),
+  }))
+  const text = (all: readonly object[]): string =>
+    all.map((event) => JSON.stringify(event)).join('\n')
+  await ingest(service, text(events))
+  await settledCount(() => countOf(caller, 'pages'), 1500)
+  let more = 0
+  const walked = await allEvents(caller, { source: 'pages' }, async () => {
+    const late = [-1, 0.5, 1].map((share) => ({
+      source: 'pages',
+      message: `meanwhile ${more++}`,
+      timestamp: new Date(start + share * 214_000).toISOString(),
+    }))
+    await ingest(service, text(late))
+    await settledCount(() => countOf(caller, 'pages'), 1500 + more)
+  })
+  const earlier = walked.filter(({ message }) => message.startsWith('step'))
+  t.equal(earlier.length, 1500)
+  t.equal(new Set(earlier.map(({ id }) => id)).size, 1500, 'each once')
+  const keys = walked.map(({ timestamp, id }) => [Date.parse(timestamp), id] as const)
+  const isSorted = keys.every(([ts, id], i) => {
+    const [before, beforeId] = keys[i - 1] ?? [Number.POSITIVE_INFINITY, 0]
+    return ts < before || (ts === before && id < beforeId)
+  })
+  t.ok(isSorted, 'newest first, then by id')
+  t.ok(more > 10, 'events arrived in between')
+}
+
+void test('a running service', async (t) => {
+  const service = await startService(t, { DATA_DIR: tempDataDir(t), ...KNOWN })
+  const caller = await logIn(service)
+  await t.test('takes bodies in every form', (t) => bodies(t, service, caller))
+  await t.test('refuses bodies above 16 MiB, also when they grow to that', (t) =>
+    tooLarge(t, service),
+  )
+  await t.test('counts 2,000 uploaded lines as 2,000', (t) =>
+    files(t, service, caller, [{ source: 'generated', text: generated() }]),
+  )
+  await t.test('shows each event once while others arrive', (t) => paging(t, service, caller))
+  const dir = process.env['LOGHUB_DIR'] ?? ''
+  const names = existsSync(dir) ? readdirSync(dir, { recursive: true, encoding: 'utf8' }) : []
+  const real = names
+    .filter((name) => /(_2k\.log|\.raw)$/.test(name))
+    .map((name) => ({ source: basename(name), text: readFileSync(join(dir, name), 'utf8') }))
+  const skip = real.length === 0 ? 'LOGHUB_DIR names no folder with *_2k.log files' : false
+  await t.test('counts the 2,000 lines of real logs exactly', { skip }, (t) =>
+    files(t, service, caller, real),
+  )
+  const ended = await service.stop()
+  t.equal(ended.code, 0)
+})
