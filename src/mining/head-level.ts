@@ -139,5 +139,5 @@ function passes(token: string, place: Place): boolean {
   if (DATE_WORD.test(token)) return true
   place.words++
   // host and program stand between the time and the level
-  return place.timed && place.words <= 2 ? true : /^[DIWEFV],$/.test(token)
+  return place.timed && place.words <= 3 ? true : /^[DIWEFV],$/.test(token)
 }

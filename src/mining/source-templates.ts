@@ -283,7 +283,9 @@ function align(template: Template, message: Sequence, ends: Uint16Array, known: 
   let at = 0
   for (let k = 0; k <= words.length; k++) {
     const want = words[k]
-    const most = Math.min(message.count, at + (template.room[k] ?? 0))
+    const room = template.room[k] ?? 0
+    // a value of a known message may be of several words
+    const most = known && room > 0 ? message.count : Math.min(message.count, at + room)
     const any = known ? most : at + (template.holes[k] ?? 0)
     while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
     ends[k] = at
