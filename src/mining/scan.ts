@@ -319,12 +319,18 @@ function valueAtAngle(bytes: Uint8Array, i: number, end: number, first: boolean)
 function pathAtPunct(bytes: Uint8Array, i: number, end: number): number {
   const next = i + 1 < end ? byteAt(bytes, i + 1) : 0
   if (bytes[i] === 47) {
+    if (next === 32) return opensHttp(bytes, i + 2, end) ? i + 1 : 0
     return isWord(next) || next === 46 || next === 45 ? pathEnd(bytes, i + 1, end) : 0
   }
   if (bytes[i] === 92) return next === 92 && isWord(bytes[i + 2]) ? pathEnd(bytes, i, end) : 0
   const slash = next === 46 ? i + 2 : i + 1
   const opens = slash + 1 < end && bytes[slash] === 47 && isWord(bytes[slash + 1])
   return opens ? pathEnd(bytes, slash, end) : 0
+}
+
+/** `HTTP/` behind the root as a request's target: `GET / HTTP/1.1` */
+function opensHttp(bytes: Uint8Array, i: number, end: number): boolean {
+  return i + 4 < end && bytes[i] === 72 && bytes[i + 1] === 84 && bytes[i + 4] === 47
 }
 
 const isWord = (c: number | undefined): boolean => (CLASS[c ?? 0] ?? 0) >= WORD

@@ -40,6 +40,7 @@ t.test('texts read as the message does, values masked', async (t) => {
   reads('Took 19.05 seconds to spawn', 'Took <*> seconds to spawn')
   reads('[instance: b9000564-fe1a-409b-b8cc-1e88b294cd1d] VM Started', '[instance: <*>] VM Started')
   reads('10.0.0.1 "GET /v2/servers/detail HTTP/1.1" 200', '<*> "GET <*>" <*>')
+  reads('"GET / HTTP/1.1" 200', '"GET <*>" <*>')
   reads('at Fri Jun 17 07:07:00 2005 done', 'at <*> done')
   reads('- [21/Nov/2026:09:28:19 +0000] ok', '- [<*>] ok')
   reads('state <ok>, uid=0 name= tty=ssh', 'state <ok>, uid=<*> name= tty=ssh')
