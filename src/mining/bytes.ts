@@ -1,6 +1,6 @@
 /** What a byte is to the scanner; the word classes are the ones from `WORD` up. */
 export const SPACE = 0
-export const PUNCT = 1
+const PUNCT = 1
 /** punctuation that may stand inside a word: `java.io`, `sshd-session`, `user@host`, `a/b`, `cpu#0` */
 export const JOINER = 2
 /** bit 2: part of a word; bit 1: not a hex digit; bit 0: a decimal digit */
