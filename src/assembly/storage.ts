@@ -27,6 +27,11 @@ export interface Storage {
 
 /** a partition of the short rollups is dropped when its whole month is past retention */
 const MONTH_DAYS = 31
+/**
+ * The lock of the data directory is ours, so whoever holds the engine's is one that lost its parent and is
+ * about to end; on a busy machine that takes seconds.
+ */
+const ENGINE_LOCK_WAIT_MS = 20_000
 /** how long a remote server may take to answer at the start */
 const REMOTE_WAIT_MS = 30_000
 
@@ -81,6 +86,7 @@ const startEngine = (dataDir: DataDir, log: Log): Promise<Embedded> =>
   startEmbedded({
     dataDir: join(dataDir.path, 'clickhouse'),
     log,
+    lockWaitMs: ENGINE_LOCK_WAIT_MS,
     onState: (state) => log.debug({ state }, 'embedded clickhouse'),
   })
 

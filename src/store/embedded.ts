@@ -27,6 +27,8 @@ export interface EmbeddedOptions {
   readonly resources?: EmbeddedResources
   /** a `<remote_servers>` element, to make several engines one cluster */
   readonly remoteServers?: string
+  /** how long an engine that is about to end may hold the directory. Default 4 s */
+  readonly lockWaitMs?: number
   /** called at each change of state; must not throw */
   readonly onState?: (state: EmbeddedState) => void
 }
@@ -120,7 +122,7 @@ class Supervisor implements Embedded {
 
   async start(): Promise<void> {
     const fixedPort = this.#port !== 0
-    const lockedUntilMs = Date.now() + LOCK_WAIT_MS
+    const lockedUntilMs = Date.now() + (this.#options.lockWaitMs ?? LOCK_WAIT_MS)
     for (let tries = 1; ;) {
       if (!fixedPort) this.#port = await findFreePort()
       const failure = await this.#launch()
