@@ -124,9 +124,11 @@ export class Sources {
     }
   }
 
-  /** @returns how many stored rows went */
+  /** As `remove`, for all. @returns how many stored rows went */
   async removeAll(): Promise<number> {
-    return await this.#storage.clear()
+    const gone = await this.#storage.clear()
+    for (const again of this.#byName.values()) await this.#storage.put(again.name, again)
+    return gone
   }
 
   /** Takes over what another instance changed. */

@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { createCorrections } from '../../src/api/corrections.js'
+import { createDeletions } from '../../src/api/deletions.js'
+import { openIngestion, type Ingestion } from '../../src/assembly/ingestion.js'
+import { openStorage, type Storage } from '../../src/assembly/storage.js'
+import { loadConfig } from '../../src/config.js'
+import { openDataDir } from '../../src/lib/data-dir.js'
+import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../../src/model/event.js'
+import { encodeCorrection } from '../../src/pipeline/correction-rows.js'
+import { createLog } from '../../src/telemetry/log.js'
+import type { TestServer } from './clickhouse.js'
+import { seeded } from './landing.js'
+import { bodyOf, SUBMISSION } from './pipeline.js'
+
+const log = createLog('silent')
+
+export interface Rig {
+  readonly storage: Storage
+  readonly ingestion: Ingestion
+  readonly corrections: ReturnType<typeof createCorrections>
+  readonly deletions: ReturnType<typeof createDeletions>
+  send(messages: readonly object[]): Promise<void>
+  rows(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+}
+
+export async function openRig(t: Test, server: TestServer): Promise<Rig> {
+  const dir = mkdtempSync(join(tmpdir(), 'counts-test-'))
+  const { url, username, password } = server.engine
+  const config = loadConfig({
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_USER: username,
+    CLICKHOUSE_PASSWORD: password,
+    CLICKHOUSE_DATABASE: `test_${randomBytes(6).toString('hex')}`,
+    WORKERS: '1',
+  })
+  const dataDir = openDataDir(dir)
+  const storage = await openStorage(config, dataDir, log)
+  const ingestion = await openIngestion({
+    config,
+    storage,
+    spoolDir: join(dir, 'spool'),
+    log,
+    hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
+    onWritten: () => undefined,
+    onFailure: () => undefined,
+    onAccepted: () => undefined,
+  })
+  ingestion.begin()
+  t.teardown(async () => {
+    await ingestion.close(1000)
+    await storage.store.command(`DROP DATABASE ${config.clickhouseDatabase}`)
+    await storage.close()
+    dataDir.release()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  const { pipeline, events, templates } = ingestion
+  const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
+    storage.state.withLock(key, ttlMs, () => work())
+  return {
+    storage,
+    ingestion,
+    corrections: createCorrections({
+      events,
+      withLock,
+      canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
+      setTemplatePriority: ingestion.setTemplatePriority,
+      correctRepeats: (id, priority) => ingestion.sequencer.correct(id, priority),
+      settle: () => pipeline.settle(),
+      encode: encodeCorrection,
+      execute: (statement, rows) => pipeline.execute(statement, rows),
+      onCorrected: async () => undefined,
+    }),
+    deletions: createDeletions({
+      withLock,
+      forget: ingestion.forget,
+      forgetAll: ingestion.forgetAll,
+      execute: (statement) => pipeline.execute(statement),
+      onDeleted: async () => undefined,
+    }),
+    send: async (messages) => {
+      const bytes = bodyOf(messages.map((message) => JSON.stringify(message)).join('\n'))
+      const result = await pipeline.submit({ ...SUBMISSION, bytes })
+      if (result.accepted !== messages.length) throw new Error(`accepted ${result.accepted}`)
+    },
+    rows: (sql) => storage.store.query({ name: 'test', sql }, {}),
+  }
+}
+
+export interface Sent {
+  readonly source: string
+  readonly message: string
+  readonly severity: Severity
+  readonly timestamp: string
+}
+
+const keyOf = ({ source, message }: Pick<Sent, 'source' | 'message'>): string =>
+  `${source} ${message}`
+
+/** Events with repeats within their minute, over hours and days; each its own text. */
+export function messagesOf(seed: number, events: number): readonly Sent[] {
+  const random = seeded(seed)
+  const pick = <T>(values: readonly [T, ...T[]]): T =>
+    values[Math.floor(random() * values.length)] ?? values[0]
+  const start = Date.now() - 5 * 86_400_000
+  return Array.from({ length: events }, (_, i) => {
+    const first = start + Math.floor(random() * 5 * 86_000_000)
+    const one = {
+      source: pick(['a', 'b', 'c']),
+      message: `${pick(['login of', 'query', 'upload'])} number ${i} ${pick(['ok', 'late'])}`,
+      severity: pick<Severity>(['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']),
+    }
+    const times = Array.from(
+      { length: Math.floor(random() * 4) },
+      () => first + Math.floor(random() * 59_000),
+    )
+    return [first, ...times].map((ms) => ({ ...one, timestamp: new Date(ms).toISOString() }))
+  }).flat()
+}
+
+export const STEPS = { series_1s: 1, series_1m: 60, series_1h: 3600, series_1d: 86_400 } as const
+
+/** Compares every table with what was sent and with the priorities that events have. */
+export async function compare(t: Test, rig: Rig, sent: readonly Sent[]): Promise<void> {
+  await rig.ingestion.pipeline.settle()
+  const events = await rig.rows(`
+    SELECT id, source, message, toString(severity) AS severity, toString(priority) AS priority,
+      lower(hex(template_id)) AS template, toUnixTimestamp64Milli(ts) AS ts FROM events ORDER BY id`)
+  const byKey = new Map(
+    events.map((event) => [
+      keyOf({ source: String(event['source']), message: String(event['message']) }),
+      event,
+    ]),
+  )
+  t.equal(events.length, new Set(sent.map(keyOf)).size, 'an event each')
+  t.equal(byKey.size, events.length)
+  const perEvent = new Map<number, number>()
+  for (const [table, step] of Object.entries(STEPS)) {
+    const expected = new Map<string, number>()
+    const add = (key: string): unknown => expected.set(key, (expected.get(key) ?? 0) + 1)
+    for (const message of sent) {
+      const event = byKey.get(keyOf(message))
+      const bucket = Math.floor(Date.parse(message.timestamp) / 1000 / step) * step
+      add(`${bucket} ${message.source} ${message.severity}`)
+      add(`${bucket} ${message.source} ${String(event?.['priority'])}`)
+      if (step === 1)
+        perEvent.set(Number(event?.['id']), (perEvent.get(Number(event?.['id'])) ?? 0) + 1)
+    }
+    const counters = [...SEVERITIES, ...PRIORITIES]
+    const rows = await rig.rows(`
+      SELECT toUnixTimestamp(toDateTime(t, 'UTC')) AS bucket, source AS name,
+        ${counters.map((name) => `sum(${table}.${name.toLowerCase()}) AS ${name}`).join(', ')}
+      FROM ${table} GROUP BY bucket, name`)
+    const found = new Map<string, number>()
+    for (const row of rows)
+      for (const name of counters)
+        if (row[name] !== 0)
+          found.set(`${Number(row['bucket'])} ${String(row['name'])} ${name}`, Number(row[name]))
+    const different = [...new Set([...expected.keys(), ...found.keys()])].filter(
+      (key) => expected.get(key) !== found.get(key),
+    )
+    t.same(different.slice(0, 5), [], table)
+  }
+  const shown = await Promise.all(
+    events.slice(0, 40).map((event) => rig.ingestion.events.get(Number(event['id']))),
+  )
+  t.same(
+    shown.map((event) => event?.occurrenceCount),
+    events.slice(0, 40).map((event) => perEvent.get(Number(event['id']))),
+    'occurrences of single events',
+  )
+  for (const table of ['template_stats', 'template_totals']) {
+    const [totals] = await rig.rows(`
+      SELECT sum(${table}.events) AS events, sum(p1 + p2 + p3 + p4) AS counted,
+        sum(debug + info + warning + error + critical) AS again,
+        ${PRIORITIES.map((p) => `sum(${table}.${p.toLowerCase()}) AS ${p}`).join(', ')},
+        toUnixTimestamp64Milli(min(first_ts)) AS first, toUnixTimestamp64Milli(max(last_ts)) AS last FROM ${table}`)
+    const times = sent.map(({ timestamp }) => Date.parse(timestamp))
+    const under = (priority: Priority): number =>
+      sent.filter((message) => byKey.get(keyOf(message))?.['priority'] === priority).length
+    t.same(
+      totals,
+      {
+        events: events.length,
+        counted: sent.length,
+        again: sent.length,
+        P1: under('P1'),
+        P2: under('P2'),
+        P3: under('P3'),
+        P4: under('P4'),
+        first: times.reduce((a, b) => Math.min(a, b)),
+        last: times.reduce((a, b) => Math.max(a, b)),
+      },
+      table,
+    )
+  }
+}
