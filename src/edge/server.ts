@@ -267,20 +267,29 @@ function findRoute(server: Server, exchange: Exchange, head: Head): FoundRoute |
   }
   const match = server.router.match(method, path)
   if (match.kind === 'route') return match
-  if (match.kind === 'not_found') throw unknownPath(server, path)
+  if (match.kind === 'not_found') {
+    exchange.reply(toUnknown(server, path))
+    return null
+  }
   const error = new AppError('method_not_allowed', `${method} is not allowed here`)
   exchange.reply({ ...toErrorReply(error), headers: { Allow: match.allow } })
   return null
 }
 
-function unknownPath(server: Server, path: string): AppError {
-  if (!server.webSocketPaths.has(path)) return new AppError('route_not_found', 'no such path')
-  return new AppError('upgrade_required', 'this path speaks WebSocket only')
+function toUnknown(server: Server, path: string): Reply {
+  if (!server.webSocketPaths.has(path)) {
+    return toErrorReply(new AppError('route_not_found', 'no such path'))
+  }
+  const reply = toErrorReply(new AppError('upgrade_required', 'this path speaks WebSocket only'))
+  return { ...reply, headers: { ...reply.headers, Upgrade: 'websocket' } }
 }
 
 function replyOptions(server: Server, exchange: Exchange, { path, headers }: Head): void {
   const allow = server.router.allow(path)
-  if (allow === '') throw unknownPath(server, path)
+  if (allow === '') {
+    exchange.reply(toUnknown(server, path))
+    return
+  }
   const preflight = server.cors.preflightHeaders(headers, allow)
   exchange.extraHeaders = [...exchange.extraHeaders, ...preflight]
   exchange.reply({ status: 204, headers: { Allow: allow } })

@@ -88,11 +88,12 @@ class Push implements KpiPush {
 
   async greet(client: { send(text: string): unknown }): Promise<void> {
     const publications = this.#publications
-    const text = toMessage(await this.#parts.cache.current())
+    // what nobody was there to be told of is in this snapshot: the first client is told once
+    if (this.#parts.sockets.size <= 1) this.#isDirty = false
+    const text = toMessage(await this.#current())
     if (this.#parts.sockets.size <= 1) this.#lastText = text
     client.send(text)
     if (publications !== this.#publications) this.#sendAgain()
-    // what happened while nobody listened
     this.#schedule()
   }
 
@@ -139,14 +140,22 @@ class Push implements KpiPush {
     this.#isComputing = true
     this.#notBeforeMs = performance.now() + this.#intervalMs
     try {
-      this.#publish(toMessage(await this.#parts.cache.current()))
+      this.#publish(toMessage(await this.#current()))
     } catch (error) {
-      this.#isDirty = true
       this.#notBeforeMs = performance.now() + this.#intervalMs * RETRY_INTERVALS
       this.#parts.onError(error)
     }
     this.#isComputing = false
     this.#schedule()
+  }
+
+  async #current(): Promise<string> {
+    try {
+      return await this.#parts.cache.current()
+    } catch (error) {
+      this.#isDirty = true
+      throw error
+    }
   }
 
   #publish(text: string): void {

@@ -242,3 +242,11 @@ export async function eventually<T>(
     await sleep(50)
   }
 }
+
+/** Resolves when nothing that was taken waits for ClickHouse any more: it is in every count. */
+export async function settled(service: LiveService): Promise<void> {
+  await eventually(
+    async () => (await service.call('GET /metrics')).text,
+    (metrics) => /spool_entries 0$/m.test(metrics),
+  )
+}

@@ -105,6 +105,23 @@ void test('nothing is computed while nobody listens, and a new client gets it al
   t.same(sent, [], 'what it has is not sent again')
 })
 
+void test('the first client is told once what happened before, though another joins it', async (t) => {
+  const { push, figures, sent, sockets } = await setUp(t, 0)
+  figures.written = 5
+  push.onWritten()
+  await push.onChanged()
+  await sleep(INTERVAL_MS)
+  const texts: string[] = []
+  const greet = () => push.greet({ send: (text) => texts.push(text) })
+  sockets.size = 1
+  const first = greet()
+  sockets.size = 2
+  await Promise.all([first, greet()])
+  t.same(texts, [message(5), message(5)])
+  await sleep(INTERVAL_MS * 2)
+  t.same(sent, [], 'nothing changed since')
+})
+
 void test('other instances hear of a batch', async (t) => {
   const { push, make, figures, sent } = await setUp(t)
   const other = await make()
