@@ -30,7 +30,7 @@ export async function openKpiSocket(
   const socket = new WebSocket(url, protocols, options)
   const texts: string[] = []
   let closed: { code: number; reason: string } | null = null
-  socket.on('message', (data) => texts.push(String(data)))
+  socket.on('message', (data: Buffer) => texts.push(data.toString('utf8')))
   socket.on('close', (code, reason) => (closed = { code, reason: String(reason) }))
   socket.on('error', () => undefined)
   await Promise.race([once(socket, 'open'), once(socket, 'close')])

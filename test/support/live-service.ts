@@ -1,22 +1,13 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { ADMIN, KNOWN, INGEST_KEY, startService, tempDataDir, type Service } from './service.js'
 
-/** What the services of the tests are set up with. */
-export const ADMIN = { email: 'root@example.com', password: 'the-first-password' }
-export const INGEST_KEY = 'ik_0123456789abcdefghijABCDEFGHIJ0123456789'
+/** What the services of the contract's tests are set up with. */
 export const JWT_SECRET = 'a secret for tests, longer than 32 characters'
 export const WEBHOOK_SECRET = 'webhook secret for tests'
 
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
-const READY_MS = 60_000
-
+/** Something that is ended after the test, as tap's tests have it. */
 interface Test {
-  teardown(end: () => Promise<void>): void
+  teardown(end: () => Promise<unknown> | void): void
 }
 
 export interface Answer {
@@ -53,9 +44,8 @@ export interface LiveService {
   readonly newUser: (role: string) => Promise<NewUser>
   /** Sends events and insists on their being taken. */
   readonly ingest: (events: readonly object[]) => Promise<Answer>
-  /** Logs in again: the tokens of an earlier process are good, but a long test outlives them. */
-  readonly restart: (signal?: NodeJS.Signals) => Promise<void>
-  readonly stop: (signal?: NodeJS.Signals) => Promise<void>
+  /** Ends it in order and starts it again on other ports. */
+  readonly restart: () => Promise<void>
   /** what the process has logged */
   readonly log: () => string
 }
@@ -67,87 +57,36 @@ export interface NewUser extends Tokens {
 }
 
 /** Limits that the tests' own requests never meet. */
-const GENEROUS = {
-  LOGIN_LIMIT: '1000/60',
-  REFRESH_LIMIT: '1000/60',
-  SOURCE_CREATE_LIMIT: '1000/60',
-  CLEAR_ALL_LIMIT: '1000/60',
-  WS_LIMITER: '1000/60',
-}
+const GENEROUS = { REFRESH_LIMIT: '1000/60', CLEAR_ALL_LIMIT: '1000/60', WS_LIMITER: '1000/60' }
 
 /** Starts the built service in a directory of its own; it ends with the test. */
 export async function startLiveService(
   t: Test,
   env: Readonly<Record<string, string>> = {},
 ): Promise<LiveService> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'live-service-'))
   const settings = {
-    PATH: process.env['PATH'] ?? '',
-    HOME: process.env['HOME'] ?? '',
-    DATA_DIR: join(dataDir, 'data'),
-    API_PORT: '0',
-    COLLECTOR_PORT: '0',
+    DATA_DIR: tempDataDir(t),
     LOG_LEVEL: 'info',
-    WORKERS: '1',
-    ADMIN_EMAIL: ADMIN.email,
-    ADMIN_PASSWORD: ADMIN.password,
-    INGEST_KEY,
+    ...KNOWN,
     JWT_SECRET,
     WEBHOOK_SECRET,
     ...GENEROUS,
     ...env,
   }
-  const state: State = { run: await launch(settings), token: '' }
-  t.teardown(async () => {
-    await end(state.run.child, 'SIGTERM')
-    await rm(dataDir, { recursive: true, force: true })
-  })
-  const service = toService(state, settings)
+  const start = (): Promise<Service> => startService(t, settings)
+  const state: State = { run: await start(), token: '', start }
+  const service = toService(state)
   state.token = (await service.login(ADMIN.email, ADMIN.password)).access_token
   return service
 }
 
 interface State {
-  run: Run
+  run: Service
   token: string
+  readonly start: () => Promise<Service>
 }
 
-interface Run {
-  readonly child: ChildProcess
-  readonly api: string
-  readonly collector: string
-  readonly log: () => string
-}
-
-async function launch(env: Readonly<Record<string, string>>): Promise<Run> {
-  const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  let out = ''
-  let log = ''
-  child.stdout.on('data', (chunk) => (out += String(chunk)))
-  child.stderr.on('data', (chunk) => (log += String(chunk)))
-  process.once('exit', () => child.kill('SIGKILL'))
-  const untilMs = Date.now() + READY_MS
-  for (;;) {
-    const api = /API {8}(\S+)\/api/.exec(out)?.[1]
-    const collector = /collector {2}(\S+)\/ingest/.exec(out)?.[1]
-    if (api !== undefined && collector !== undefined)
-      return { child, api, collector, log: () => log }
-    if (child.exitCode !== null || Date.now() > untilMs) {
-      child.kill('SIGKILL')
-      throw new Error(`the service did not start: ${out}${log}`)
-    }
-    await sleep(20)
-  }
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill(signal)
-  await ended
-}
-
-function toService(state: State, settings: Readonly<Record<string, string>>): LiveService {
+function toService(state: State): LiveService {
   const call: LiveService['call'] = (request, options = {}) =>
     send(request.startsWith('http') ? '' : state.run.api, request, {
       token: state.token,
@@ -183,11 +122,10 @@ function toService(state: State, settings: Readonly<Record<string, string>>): Li
       if (reply.status !== 202) throw new Error(`ingest: ${reply.status} ${reply.text}`)
       return reply
     },
-    restart: async (signal = 'SIGTERM') => {
-      await end(state.run.child, signal)
-      state.run = await launch(settings)
+    restart: async () => {
+      await state.run.stop()
+      state.run = await state.start()
     },
-    stop: (signal = 'SIGTERM') => end(state.run.child, signal),
     log: () => state.run.log(),
   }
 }

@@ -25,6 +25,8 @@ export interface Service {
   readonly collector: string
   /** what it printed until it was ready */
   readonly banner: string
+  /** what it has logged so far */
+  log(): string
   readonly ended: Promise<Ended>
   /** Ends it in order. */
   stop(): Promise<Ended>
@@ -119,6 +121,7 @@ export async function startService(owner: Owner, env: Env): Promise<Service> {
     api: url('API'),
     collector: url('collector'),
     banner: output.stdout,
+    log: () => output.stderr,
     ended,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),

@@ -3,7 +3,6 @@ import t from 'tap'
 import { ERRORS, type ErrorCode } from '../../../src/model/errors.js'
 import { rawExchange } from '../../support/edge.js'
 import {
-  INGEST_KEY,
   JWT_SECRET,
   WEBHOOK_SECRET,
   collect,
@@ -11,6 +10,7 @@ import {
   startLiveService,
   type Answer,
 } from '../../support/live-service.js'
+import { ADMIN, INGEST_KEY } from '../../support/service.js'
 import { startUnrulyClickHouse } from '../../support/unruly-clickhouse.js'
 
 const clickhouse = await startUnrulyClickHouse(t)
@@ -443,8 +443,10 @@ t.test(
       const other = await open.call(request, { headers: { origin: 'https://evil.example.com' } })
       t.equal(other.headers.get('access-control-allow-origin'), null, request)
     }
-    const json = { email: 'root@example.com', password: 'the-first-password' }
-    const cookies = (await open.call('POST /api/auth/login', { json })).headers.getSetCookie()
+    const cookies = (
+      await open.call('POST /api/auth/login', { json: ADMIN })
+    ).headers.getSetCookie()
+    t.equal(cookies.length, 2)
     for (const cookie of cookies) {
       t.match(cookie, /; HttpOnly/i)
       t.match(cookie, /; Secure/i)
