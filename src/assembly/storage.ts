@@ -124,8 +124,10 @@ async function waitForRemote(store: Store, config: Config): Promise<void> {
       return
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      const retry =
+      const isAway =
         error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
+      // later on a refused password may be a server that still reads its users; at the start it is a mistake
+      const retry = isAway && !reason.includes('AUTHENTICATION_FAILED')
       if (!retry || Date.now() >= deadline)
         throw new Error(
           `ClickHouse at ${host} can't be used: ${reason}; check CLICKHOUSE_URL, CLICKHOUSE_USER and CLICKHOUSE_PASSWORD`,
