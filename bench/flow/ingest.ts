@@ -197,12 +197,12 @@ function reportUsage(
   const late = (after.engine.cpuS - acked.engine.cpuS) / millions
   add(run, 'CPU service + ClickHouse', 'CPU s/M', service + engine, 'lower')
   add(run, 'CPU service', 'CPU s/M', service, 'lower')
-  add(run, '  of it main thread', 'CPU s/M', threads.main / millions, 'lower')
+  add(run, 'CPU service, main thread', 'CPU s/M', threads.main / millions, 'lower')
   threads.others.slice(0, 3).forEach((seconds, i) => {
-    add(run, `  of it thread ${i + 2}`, 'CPU s/M', seconds / millions, 'info')
+    add(run, `CPU service, thread ${i + 2}`, 'CPU s/M', seconds / millions, 'info')
   })
   add(run, 'CPU ClickHouse', 'CPU s/M', engine, 'lower')
-  add(run, '  of it after the last ack', 'CPU s/M', late, 'info')
+  add(run, 'CPU ClickHouse after the last ack', 'CPU s/M', late, 'info')
   add(run, 'merges settled after', 's', settledMs / 1000, 'info')
   add(run, 'CPU idle ClickHouse', 'cores', run.meter?.idleShare ?? 0, 'info')
   add(run, 'peak RSS service', 'MiB', after.service.peakRssBytes / MIB, 'lower')
@@ -238,7 +238,7 @@ async function inspect(run: Run, service: Service): Promise<void> {
     const perEvent = (n: number): number => n / (run.counts?.events ?? 1)
     add(run, 'disk', 'B/event', perEvent([...bytes.values()].reduce((a, b) => a + b, 0)), 'lower')
     for (const [table, size] of [...bytes].slice(0, 6))
-      add(run, `  of it ${table}`, 'B/event', perEvent(size), 'info')
+      add(run, `disk, ${table}`, 'B/event', perEvent(size), 'info')
     const distinct = (
       await engine.rows('SELECT count() FROM events FORMAT JSONCompactEachRow')
     )[0]?.[0]
@@ -251,9 +251,10 @@ async function inspect(run: Run, service: Service): Promise<void> {
 
 /**
  * What ClickHouse takes when the stored events come from within, a million rows a block, into the same
- * tables: no HTTP, no parsing, hardly a merge. The least that this schema costs.
+ * tables: no HTTP, no parsing, no merges. The least that this schema costs.
  */
 async function measureEngineAlone(run: Run, engine: Engine, events: number): Promise<void> {
+  await engine.rows('SYSTEM STOP MERGES')
   const before = engine.cpuS()
   await growEvents(engine, { factor: 2, startMs: 0, spanMs: Date.now() })
   const cpuS = engine.cpuS() - before

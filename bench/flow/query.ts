@@ -19,6 +19,7 @@ const MAX_REQUESTS = 500
 const DEEP_FROM = 20
 const DEEP_TO = 60
 const RECOMPUTES = 10
+const ENGINE_REQUESTS = 103
 const LOAD_MS = 10_000
 /** how long to wait for events to be shown when there is no calendar to ask */
 const BLIND_WAIT_MS = 5_000
@@ -59,6 +60,9 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
     await measureAll(run, queries)
     if (options.clients > 0 && loaded !== null)
       await measureUnderLoad(run, queries, loaded.eventsPerS / 2)
+    api.close()
+    await loaded?.service.stop()
+    if (loaded !== null) await measureEngine(run, loaded.service)
   } finally {
     api.close()
     await loaded?.service.stop()
@@ -239,6 +243,27 @@ async function measureDeepPages(run: Run): Promise<void> {
     cursor = `&cursor=${encodeURIComponent(next)}`
   }
   if (deep.count > 0) report(run, `pages ${DEEP_FROM} to ${DEEP_TO}`, deep)
+}
+
+/** What ClickHouse takes for the least and for a small question, asked directly: each answer has at least one. */
+async function measureEngine(run: Run, { dataDir }: Service): Promise<void> {
+  const engine = await openEngine(dataDir)
+  try {
+    const ask = async (name: string, sql: string): Promise<void> => {
+      const latencies = new Latencies()
+      for (let i = 0; i < ENGINE_REQUESTS; i++) {
+        const startMs = performance.now()
+        await engine.rows(`${sql} FORMAT JSONCompactEachRow`)
+        if (i >= WARM_REQUESTS) latencies.record(performance.now() - startMs)
+      }
+      report(run, name, latencies)
+    }
+    await ask('limit: SELECT 1 at ClickHouse', 'SELECT 1')
+    const month = 'SELECT t, sum(info) FROM series_1d GROUP BY t ORDER BY t DESC LIMIT 31'
+    await ask('limit: a sum per day at ClickHouse', month)
+  } finally {
+    await engine.stop()
+  }
 }
 
 /** A correction makes the next snapshot a new one. */

@@ -24,7 +24,7 @@ const COLOURS = [
 const CURVES_SHOWN = COLOURS.length
 
 const STYLE = `body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#222;background:#fff}
-h1{font-size:1.4rem}h2{margin-top:2.5rem;font-size:1.15rem}table{border-collapse:collapse}
+h1{font-size:1.4rem}h2{margin-top:2.5rem;font-size:1.15rem}h3{font-size:1rem;margin:1.2rem 0 0}table{border-collapse:collapse}
 td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}
 .wrong{color:#b00020;font-weight:600}.quiet{color:#666}svg{display:block;margin:1rem 0;max-width:100%}svg text{font:11px system-ui,sans-serif;fill:#333}`
 
@@ -88,7 +88,7 @@ function barChart(group: readonly Metric[]): string {
 <text x="${(LABEL + (value / most) * room + 6).toFixed(1)}" y="${y + 12}">${formatNumber(value)}</text>`
   })
   const unit = group[0]?.unit ?? ''
-  return `<svg viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${escape(unit)}">${bars.join('')}</svg><p class="quiet">${escape(unit)}</p>`
+  return `<h3>${escape(unit)}</h3><svg viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${escape(unit)}">${bars.join('')}</svg>`
 }
 
 /** Latency over percentile, the former on a logarithmic scale; the slowest curves when there are many. */
@@ -119,7 +119,7 @@ function renderCurves(curves: readonly Curve[]): string {
   const ticks = [0, 25, 50, 75, 95].map(
     (at) => `<text x="${x(at).toFixed(1)}" y="${height - 8}" text-anchor="middle">p${at}</text>`,
   )
-  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" role="img" aria-label="latency by percentile">${grid.join('')}${ticks.join('')}${lines.join('')}</svg>`
+  return `<h3>latency by percentile</h3><svg viewBox="0 0 ${width} ${height}" width="${width}" role="img" aria-label="latency by percentile">${grid.join('')}${ticks.join('')}${lines.join('')}</svg>`
 }
 
 const ESCAPES: Readonly<Record<string, string>> = {
