@@ -114,6 +114,9 @@ const unavailable = (reason: string): AppError =>
 function networkReason(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault'
   if ('code' in error && typeof error.code === 'string') return error.code
+  // status 401 comes with these words alone
+  if (/^authentication required$/i.test(error.message.trim()))
+    return 'code 516 AUTHENTICATION_FAILED'
   return /hang up/.test(error.message) ? 'connection closed' : 'the answer cannot be read'
 }
 
