@@ -30,6 +30,7 @@ export const describeApi = (version: string): OpenApiDocument =>
     },
     extra: [
       webSocketOperation('/ws/kpis', {
+        id: 'kpiSocket',
         tag: 'kpis',
         summary: 'Figures as they change',
         description:

@@ -35,14 +35,20 @@ export type OpenApiDocument = Json
 /** A WebSocket, written as the GET it begins with; the docs page offers to connect to it. */
 export function webSocketOperation(
   path: string,
-  about: { readonly summary: string; readonly description: string; readonly tag: string },
+  about: {
+    readonly id: string
+    readonly summary: string
+    readonly description: string
+    readonly tag: string
+  },
 ): ExtraOperation {
-  const { summary, description, tag } = about
+  const { id, summary, description, tag } = about
   const responses = { 101: { description: 'The connection is open' } }
   return {
     path,
     method: 'get',
     operation: {
+      operationId: id,
       summary,
       description,
       tags: [tag],

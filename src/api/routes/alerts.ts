@@ -13,15 +13,18 @@ export interface AlertServices {
 
 const route = routeFor<AlertServices>()
 
-const AlertSchema = Type.Object({
-  id: Uuid,
-  title: Type.String(),
-  severity: PrioritySchema,
-  read: Type.Boolean(),
-  created_at: Timestamp,
-  event_ids: Type.Array(Type.Integer()),
-  related_source: Type.Union([Type.String(), Type.Null()]),
-})
+const AlertSchema = Type.Object(
+  {
+    id: Uuid,
+    title: Type.String(),
+    severity: PrioritySchema,
+    read: Type.Boolean(),
+    created_at: Timestamp,
+    event_ids: Type.Array(Type.Integer()),
+    related_source: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: 'Alert' },
+)
 
 const toView = (alert: Alert): Static<typeof AlertSchema> => ({
   id: alert.id,

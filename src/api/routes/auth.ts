@@ -24,10 +24,13 @@ export interface AuthServices {
 
 const route = routeFor<AuthServices>()
 
-const Tokens = Type.Object({
-  access_token: Type.String({ description: 'also set as the cookie ACCESS_TOKEN' }),
-  refresh_token: Type.String({ description: 'also set as the cookie REFRESH_TOKEN' }),
-})
+const Tokens = Type.Object(
+  {
+    access_token: Type.String({ description: 'also set as the cookie ACCESS_TOKEN' }),
+    refresh_token: Type.String({ description: 'also set as the cookie REFRESH_TOKEN' }),
+  },
+  { title: 'Tokens' },
+)
 const MaybeRefreshToken = Type.Optional(
   Type.Object({ refresh_token: Type.Optional(Type.String({ maxLength: 4_096 })) }),
 )

@@ -21,18 +21,21 @@ const LetterId = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const Names = Type.Array(Type.String({ maxLength: 120 }), { maxItems: 100 })
 const Cursor = Type.Union([Type.String(), Type.Null()])
 
-const LetterSchema = Type.Object({
-  id: LetterId,
-  received_at: Timestamp,
-  protocol: Type.String({ examples: ['ingest', 'upload', 'webhook', 'replay'] }),
-  source: Type.String({ description: 'empty when the record names none' }),
-  reason: Type.String({ examples: ['invalid_event', 'unknown_source'] }),
-  detail: Type.String(),
-  line: Type.Integer({ description: 'position in the body it came in, from 1' }),
-  raw: Type.Union([Type.String(), Type.Null()], {
-    description: 'the record, cut at 64 KiB; null for rows of uploaded files',
-  }),
-})
+const LetterSchema = Type.Object(
+  {
+    id: LetterId,
+    received_at: Timestamp,
+    protocol: Type.String({ examples: ['ingest', 'upload', 'webhook', 'replay'] }),
+    source: Type.String({ description: 'empty when the record names none' }),
+    reason: Type.String({ examples: ['invalid_event', 'unknown_source'] }),
+    detail: Type.String(),
+    line: Type.Integer({ description: 'position in the body it came in, from 1' }),
+    raw: Type.Union([Type.String(), Type.Null()], {
+      description: 'the record, cut at 64 KiB; null for rows of uploaded files',
+    }),
+  },
+  { title: 'DeadLetter' },
+)
 
 const toView = ({ id, receivedAtMs, raw, ...letter }: DeadLetter) => ({
   id,

@@ -27,41 +27,44 @@ const NoteText = Type.String({ minLength: 1, maxLength: 10_000, pattern: '\\S' }
 const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
 const IdParams = Type.Object({ id: Uuid })
 
-const IncidentSchema = Type.Object({
-  id: Uuid,
-  title: Type.String(),
-  description: Type.String(),
-  severity: PrioritySchema,
-  status: StatusSchema,
-  application_id: Type.Union([Type.String(), Type.Null()]),
-  source: Type.Union([Type.String(), Type.Null()]),
-  assignee_id: Type.Union([Type.String(), Type.Null()]),
-  alert_ids: Type.Array(Type.String()),
-  event_ids: Type.Array(Type.Integer()),
-  created_by: Type.String({ description: 'id of a user' }),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-  acknowledged_at: Type.Union([Timestamp, Type.Null()], {
-    description: 'when it last left `open`, by whichever way',
-  }),
-  resolved_at: OptionalTimestamp,
-  closed_at: OptionalTimestamp,
-  timeline: Type.Array(
-    Type.Object({
-      at: Timestamp,
-      actor_id: Type.String(),
-      kind: Type.Union(TIMELINE_KINDS.map((kind) => Type.Literal(kind))),
-      text: Type.String({
-        description: 'the note; of a transition `from → to` and its note; of a change its fields',
-      }),
+const IncidentSchema = Type.Object(
+  {
+    id: Uuid,
+    title: Type.String(),
+    description: Type.String(),
+    severity: PrioritySchema,
+    status: StatusSchema,
+    application_id: Type.Union([Type.String(), Type.Null()]),
+    source: Type.Union([Type.String(), Type.Null()]),
+    assignee_id: Type.Union([Type.String(), Type.Null()]),
+    alert_ids: Type.Array(Type.String()),
+    event_ids: Type.Array(Type.Integer()),
+    created_by: Type.String({ description: 'id of a user' }),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    acknowledged_at: Type.Union([Timestamp, Type.Null()], {
+      description: 'when it last left `open`, by whichever way',
     }),
-    {
-      description:
-        `Oldest first. At most ${MAX_TIMELINE_ENTRIES} entries and 400,000 characters: beyond, ` +
-        'the oldest after the first go.',
-    },
-  ),
-})
+    resolved_at: OptionalTimestamp,
+    closed_at: OptionalTimestamp,
+    timeline: Type.Array(
+      Type.Object({
+        at: Timestamp,
+        actor_id: Type.String(),
+        kind: Type.Union(TIMELINE_KINDS.map((kind) => Type.Literal(kind))),
+        text: Type.String({
+          description: 'the note; of a transition `from → to` and its note; of a change its fields',
+        }),
+      }),
+      {
+        description:
+          `Oldest first. At most ${MAX_TIMELINE_ENTRIES} entries and 400,000 characters: beyond, ` +
+          'the oldest after the first go.',
+      },
+    ),
+  },
+  { title: 'Incident' },
+)
 
 const OPTIONAL_FIELDS = {
   description: Type.Optional(Description),

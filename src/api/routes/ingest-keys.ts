@@ -21,7 +21,7 @@ const FIELDS = {
   created_at: Timestamp,
   last_used_at: Type.Union([Timestamp, Type.Null()], { description: 'to the minute' }),
 }
-const KeySchema = Type.Object(FIELDS)
+const KeySchema = Type.Object(FIELDS, { title: 'IngestKey' })
 
 const toView = (key: IngestKey): Static<typeof KeySchema> => ({
   id: key.id,

@@ -87,26 +87,35 @@ const route = routeFor<LogMetaServices>()
 
 const SAMPLES = 5
 
-const SeriesReply = Type.Object({
-  window: WindowSchema,
-  granularity: GranularitySchema,
-  offset: Count,
-  has_more: Type.Boolean({ description: 'there are older buckets within the month' }),
-  buckets: Type.Array(TimeBucket, { description: 'ascending; empty ones are left out' }),
-})
+const SeriesReply = Type.Object(
+  {
+    window: WindowSchema,
+    granularity: GranularitySchema,
+    offset: Count,
+    has_more: Type.Boolean({ description: 'there are older buckets within the month' }),
+    buckets: Type.Array(TimeBucket, { description: 'ascending; empty ones are left out' }),
+  },
+  { title: 'TimeSeries' },
+)
 
-const TemplateDetail = Type.Object({
-  ...TEMPLATE_FIELDS,
-  series: Type.Array(TimeBucket, { description: 'the newest hours with occurrences, ascending' }),
-  sample_events: Type.Array(EventItem, { description: 'the newest' }),
-  variables: Type.Array(
-    Type.Object({
-      index: Type.Integer({ minimum: 0, description: 'place among the variables, from the left' }),
-      values: Type.Array(Type.Object({ value: Type.String(), count: Count })),
-    }),
-    { description: 'the most frequent values of each variable, in recent events' },
-  ),
-})
+const TemplateDetail = Type.Object(
+  {
+    ...TEMPLATE_FIELDS,
+    series: Type.Array(TimeBucket, { description: 'the newest hours with occurrences, ascending' }),
+    sample_events: Type.Array(EventItem, { description: 'the newest' }),
+    variables: Type.Array(
+      Type.Object({
+        index: Type.Integer({
+          minimum: 0,
+          description: 'place among the variables, from the left',
+        }),
+        values: Type.Array(Type.Object({ value: Type.String(), count: Count })),
+      }),
+      { description: 'the most frequent values of each variable, in recent events' },
+    ),
+  },
+  { title: 'TemplateDetail' },
+)
 
 const toTemplate = (view: TemplateView): Static<typeof TemplateSchema> => ({
   template_id: view.id,

@@ -106,26 +106,32 @@ const ListQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
 })
 
-const EventPage = Type.Object({
-  items: Type.Array(EventItem),
-  next_cursor: Type.Union([Type.String(), Type.Null()]),
-  has_more: Type.Boolean(),
-})
+const EventPage = Type.Object(
+  {
+    items: Type.Array(EventItem),
+    next_cursor: Type.Union([Type.String(), Type.Null()]),
+    has_more: Type.Boolean(),
+  },
+  { title: 'EventPage' },
+)
 
-const Explanation = Type.Object({
-  event_id: Type.Integer(),
-  priority: PrioritySchema,
-  priority_source: Type.String(),
-  template_priority: Type.Union([PrioritySchema, Type.Null()]),
-  model: Type.Object({
+const Explanation = Type.Object(
+  {
+    event_id: Type.Integer(),
     priority: PrioritySchema,
-    confidence: Type.Number(),
-    score: Type.Number(),
-    model_version: Type.String(),
-    chances: Type.Record(PrioritySchema, Type.Number()),
-    contributions: Type.Array(Type.Object({ feature: Type.String(), points: Type.Number() })),
-  }),
-})
+    priority_source: Type.String(),
+    template_priority: Type.Union([PrioritySchema, Type.Null()]),
+    model: Type.Object({
+      priority: PrioritySchema,
+      confidence: Type.Number(),
+      score: Type.Number(),
+      model_version: Type.String(),
+      chances: Type.Record(PrioritySchema, Type.Number()),
+      contributions: Type.Array(Type.Object({ feature: Type.String(), points: Type.Number() })),
+    }),
+  },
+  { title: 'PriorityExplanation' },
+)
 
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
   prod: ['prod', 'production'],

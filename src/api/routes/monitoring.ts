@@ -41,17 +41,20 @@ const CheckSchema = Type.Object({
   latency_ms: Type.Optional(Type.Number({ minimum: 0 })),
   detail: Type.Optional(Type.String()),
 })
-const HealthSchema = Type.Object({
-  status: StatusSchema,
-  version: Type.String(),
-  uptime_s: Type.Integer({ minimum: 0 }),
-  checks: Type.Object({
-    clickhouse: CheckSchema,
-    state: CheckSchema,
-    spool: CheckSchema,
-    workers: CheckSchema,
-  }),
-})
+const HealthSchema = Type.Object(
+  {
+    status: StatusSchema,
+    version: Type.String(),
+    uptime_s: Type.Integer({ minimum: 0 }),
+    checks: Type.Object({
+      clickhouse: CheckSchema,
+      state: CheckSchema,
+      spool: CheckSchema,
+      workers: CheckSchema,
+    }),
+  },
+  { title: 'Health' },
+)
 const Count = Type.Integer({ minimum: 0 })
 
 /** Latencies and details are for those who may look inside. */

@@ -141,15 +141,18 @@ async function upload(
   }
 }
 
-const UploadReply = Type.Object({
-  status: Type.String({ examples: ['accepted'] }),
-  events_processed: Type.Integer({ minimum: 0 }),
-  source_name: Type.String(),
-  detail: Type.Object({
-    sent: Type.Integer({ minimum: 0, description: 'rows that became events' }),
-    errors: Type.Integer({ minimum: 0, description: 'rows that did not' }),
-  }),
-})
+const UploadReply = Type.Object(
+  {
+    status: Type.String({ examples: ['accepted'] }),
+    events_processed: Type.Integer({ minimum: 0 }),
+    source_name: Type.String(),
+    detail: Type.Object({
+      sent: Type.Integer({ minimum: 0, description: 'rows that became events' }),
+      errors: Type.Integer({ minimum: 0, description: 'rows that did not' }),
+    }),
+  },
+  { title: 'UploadResult' },
+)
 
 export const sourceRoutes = [
   route({

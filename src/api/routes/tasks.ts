@@ -25,22 +25,25 @@ const StatusSchema = Type.Union(TASK_STATUSES.map((status) => Type.Literal(statu
 const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
 const IdParams = Type.Object({ id: Uuid })
 
-const TaskSchema = Type.Object({
-  id: Uuid,
-  title: Type.String(),
-  description: Type.String(),
-  status: StatusSchema,
-  priority: PrioritySchema,
-  assignee_id: Type.Union([Type.String(), Type.Null()]),
-  incident_id: Type.Union([Type.String(), Type.Null()]),
-  due_at: OptionalTimestamp,
-  created_by: Type.String({ description: 'id of a user' }),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-  completed_at: Type.Union([Timestamp, Type.Null()], {
-    description: 'set while the status is `done`',
-  }),
-})
+const TaskSchema = Type.Object(
+  {
+    id: Uuid,
+    title: Type.String(),
+    description: Type.String(),
+    status: StatusSchema,
+    priority: PrioritySchema,
+    assignee_id: Type.Union([Type.String(), Type.Null()]),
+    incident_id: Type.Union([Type.String(), Type.Null()]),
+    due_at: OptionalTimestamp,
+    created_by: Type.String({ description: 'id of a user' }),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    completed_at: Type.Union([Timestamp, Type.Null()], {
+      description: 'set while the status is `done`',
+    }),
+  },
+  { title: 'Task' },
+)
 
 const NewTask = Type.Object({
   title: Title,

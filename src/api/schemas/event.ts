@@ -2,9 +2,18 @@ import { Type } from '@sinclair/typebox'
 
 import { EVENT_TYPES, PRIORITIES, PRIORITY_SOURCES, SEVERITIES } from '../../model/event.js'
 
-export const SeveritySchema = Type.Union(SEVERITIES.map((s) => Type.Literal(s)))
-export const PrioritySchema = Type.Union(PRIORITIES.map((p) => Type.Literal(p)))
-export const EventTypeSchema = Type.Union(EVENT_TYPES.map((t) => Type.Literal(t)))
+export const SeveritySchema = Type.Union(
+  SEVERITIES.map((s) => Type.Literal(s)),
+  { title: 'Severity' },
+)
+export const PrioritySchema = Type.Union(
+  PRIORITIES.map((p) => Type.Literal(p)),
+  { title: 'Priority' },
+)
+export const EventTypeSchema = Type.Union(
+  EVENT_TYPES.map((t) => Type.Literal(t)),
+  { title: 'EventType' },
+)
 export const Timestamp = Type.String({
   format: 'date-time',
   description: 'UTC with milliseconds',
@@ -31,21 +40,24 @@ const LIST_FIELDS = {
 }
 
 /** An event in a list. */
-export const EventItem = Type.Object(LIST_FIELDS)
+export const EventItem = Type.Object(LIST_FIELDS, { title: 'Event' })
 
 /** An event with all fields. */
-export const EventDetail = Type.Object({
-  ...LIST_FIELDS,
-  span_id: Type.String(),
-  summary: Type.String(),
-  priority_confidence: Type.Number({ minimum: 0, maximum: 1 }),
-  priority_source: Type.Union(PRIORITY_SOURCES.map((s) => Type.Literal(s))),
-  model_version: Type.String({ description: '`manual` after a correction' }),
-  dedup_key: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
-  application: Type.Union([Type.String(), Type.Null()], {
-    description: 'name of the application the source is linked to',
-  }),
-})
+export const EventDetail = Type.Object(
+  {
+    ...LIST_FIELDS,
+    span_id: Type.String(),
+    summary: Type.String(),
+    priority_confidence: Type.Number({ minimum: 0, maximum: 1 }),
+    priority_source: Type.Union(PRIORITY_SOURCES.map((s) => Type.Literal(s))),
+    model_version: Type.String({ description: '`manual` after a correction' }),
+    dedup_key: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
+    application: Type.Union([Type.String(), Type.Null()], {
+      description: 'name of the application the source is linked to',
+    }),
+  },
+  { title: 'EventDetail' },
+)
 
 export const EventIdParams = Type.Object({
   event_id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),

@@ -33,7 +33,7 @@ export const TimeBucket = Type.Object(
     P3: Count,
     P4: Count,
   },
-  { description: 'start of the bucket, and the occurrences in it' },
+  { title: 'TimeBucket', description: 'start of the bucket, and the occurrences in it' },
 )
 
 const TEMPLATE_FIELDS = {
@@ -49,5 +49,5 @@ const TEMPLATE_FIELDS = {
   model_version: Type.String({ description: '`manual` after a correction' }),
 }
 
-export const TemplateSchema = Type.Object(TEMPLATE_FIELDS)
+export const TemplateSchema = Type.Object(TEMPLATE_FIELDS, { title: 'Template' })
 export { TEMPLATE_FIELDS }

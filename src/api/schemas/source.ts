@@ -17,32 +17,38 @@ export const Connector = Type.String({
 })
 export const Uuid = Type.String({ format: 'uuid' })
 
-export const SourceSchema = Type.Object({
-  name: SourceName,
-  type: SourceTypeSchema,
-  connector: Connector,
-  status: Type.Union(
-    [
-      Type.Literal('disabled'),
-      Type.Literal('pending'),
-      Type.Literal('active'),
-      Type.Literal('stale'),
-    ],
-    {
-      description:
-        'disabled: ingestion is off; pending: no event yet; active: an event in the last 24 h; else stale',
-    },
-  ),
-  enabled: Type.Boolean(),
-  application_id: Type.Union([Uuid, Type.Null()]),
-  last_event_at: Type.Union([Timestamp, Type.Null()]),
-})
+export const SourceSchema = Type.Object(
+  {
+    name: SourceName,
+    type: SourceTypeSchema,
+    connector: Connector,
+    status: Type.Union(
+      [
+        Type.Literal('disabled'),
+        Type.Literal('pending'),
+        Type.Literal('active'),
+        Type.Literal('stale'),
+      ],
+      {
+        description:
+          'disabled: ingestion is off; pending: no event yet; active: an event in the last 24 h; else stale',
+      },
+    ),
+    enabled: Type.Boolean(),
+    application_id: Type.Union([Uuid, Type.Null()]),
+    last_event_at: Type.Union([Timestamp, Type.Null()]),
+  },
+  { title: 'Source' },
+)
 
-export const ApplicationSchema = Type.Object({
-  id: Uuid,
-  name: Type.String(),
-  environment: Type.String(),
-  hosts: Type.Array(Type.String()),
-  sources: Type.Array(Type.String(), { description: 'names of the linked sources' }),
-  unique_events: Type.Integer({ minimum: 0, description: 'over all linked sources' }),
-})
+export const ApplicationSchema = Type.Object(
+  {
+    id: Uuid,
+    name: Type.String(),
+    environment: Type.String(),
+    hosts: Type.Array(Type.String()),
+    sources: Type.Array(Type.String(), { description: 'names of the linked sources' }),
+    unique_events: Type.Integer({ minimum: 0, description: 'over all linked sources' }),
+  },
+  { title: 'Application' },
+)

@@ -5,7 +5,10 @@ import type { User } from '../auth/users.js'
 import { Timestamp } from './event.js'
 import { Uuid } from './source.js'
 
-export const RoleSchema = Type.Union(ROLES.map((role) => Type.Literal(role)))
+export const RoleSchema = Type.Union(
+  ROLES.map((role) => Type.Literal(role)),
+  { title: 'Role' },
+)
 export const Email = Type.String({ minLength: 3, maxLength: 320, examples: ['ann@example.com'] })
 export const NewPassword = Type.String({
   minLength: MIN_PASSWORD_CHARACTERS,
@@ -15,14 +18,17 @@ export const NewPassword = Type.String({
 /** What somebody types who claims to know a password. */
 export const GivenPassword = Type.String({ minLength: 1, maxLength: MAX_PASSWORD_CHARACTERS })
 
-export const UserSchema = Type.Object({
-  id: Uuid,
-  email: Type.String(),
-  role: RoleSchema,
-  is_active: Type.Boolean(),
-  created_at: Timestamp,
-  last_login_at: Type.Union([Timestamp, Type.Null()]),
-})
+export const UserSchema = Type.Object(
+  {
+    id: Uuid,
+    email: Type.String(),
+    role: RoleSchema,
+    is_active: Type.Boolean(),
+    created_at: Timestamp,
+    last_login_at: Type.Union([Timestamp, Type.Null()]),
+  },
+  { title: 'User' },
+)
 
 export const toUserView = (user: User): Static<typeof UserSchema> => ({
   id: user.id,

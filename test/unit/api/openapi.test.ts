@@ -91,7 +91,9 @@ const document = createOpenApi({
   description: 'About',
   routes,
   tags: { things: 'Things that are' },
-  extra: [webSocketOperation('/ws/x', { summary: 'Live', description: 'Live', tag: 'ws' })],
+  extra: [
+    webSocketOperation('/ws/x', { id: 'live', summary: 'Live', description: 'Live', tag: 'ws' }),
+  ],
 })
 
 /** Follows a path into the document; undefined where it ends. */

@@ -1,0 +1,250 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormatsModule from 'ajv-formats'
+import { generateApi } from 'swagger-typescript-api'
+import t from 'tap'
+import { allRoutes } from '../../../src/api/routes.js'
+import { ADMIN } from '../../support/service.js'
+import { collect, settled, startLiveService } from '../../support/live-service.js'
+
+// oxlint-disable typescript/no-explicit-any -- the document, the client and what it returns
+
+const service = await startLiveService(t)
+const document: any = (await service.call('GET /openapi.json', { token: null })).body
+const folder = mkdtempSync(join(tmpdir(), 'generated-client-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+
+t.test('the document is valid OpenAPI 3.1 and holds every route', async (t) => {
+  const validator = new Validator()
+  const { valid, errors } = await validator.validate(structuredClone(document))
+  t.equal(valid, true, JSON.stringify(errors))
+  t.equal(validator.version, '3.1')
+  const described = Object.entries<any>(document.paths).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => `${method} ${path}`),
+  )
+  const served = allRoutes.map(({ method, path }) => `${method} ${path}`)
+  t.same(described.toSorted(), [...served, 'get /ws/kpis'].toSorted())
+})
+
+t.test('every operation tells its role, its success and its errors', (t) => {
+  for (const { id, method, path, role, status } of allRoutes) {
+    const operation = document.paths[path][method]
+    t.equal(operation.operationId, id)
+    t.equal(operation['x-role'], role, id)
+    t.ok(operation.responses[status], id)
+    const failures = Object.entries<any>(operation.responses).filter(([code]) => code >= '400')
+    t.ok(failures.length > 0, id)
+    for (const [code, response] of failures) {
+      if (id === 'health') continue
+      const { schema, examples } = response.content['application/json']
+      t.equal(schema.$ref, '#/components/schemas/Error', `${id} ${code}`)
+      t.ok(Object.keys(examples).length > 0, `${id} ${code}`)
+    }
+  }
+  t.end()
+})
+
+interface Seen {
+  readonly id: string
+  readonly status: number
+}
+const seen: Seen[] = []
+
+const operations = Object.entries<any>(document.paths).flatMap(([path, item]) =>
+  Object.entries<any>(item).map(([method, operation]) => ({
+    method: method.toUpperCase(),
+    pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+    isFixed: !path.includes('{'),
+    operation,
+  })),
+)
+
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+addFormatsModule.default(ajv)
+ajv.addSchema({ $id: 'api', components: document.components })
+const compiled = new Map<string, ValidateFunction>()
+
+/** What a reply breaks of the schema that the document gives for its status; null = nothing. */
+function breach(operation: any, status: number, body: unknown): string | null {
+  const response = operation.responses[status]
+  if (response === undefined) return `status ${status} is not described`
+  const schema = response.content?.['application/json']?.schema
+  if (schema === undefined) return null
+  const key = `${operation.operationId} ${status}`
+  const text = JSON.stringify(schema).replaceAll('"#/components', '"api#/components')
+  const check = compiled.get(key) ?? ajv.compile(JSON.parse(text))
+  compiled.set(key, check)
+  return check(body) ? null : ajv.errorsText(check.errors)
+}
+
+/** Notes each call, and holds each reply to the document. */
+const checkedFetch =
+  (equal: (found: unknown, wanted: unknown, message: string) => boolean) =>
+  async (url: string, init: RequestInit): Promise<Response> => {
+    const { pathname } = new URL(url)
+    const method = init.method ?? 'GET'
+    const found = operations
+      .filter((each) => each.method === method && each.pattern.test(pathname))
+      .toSorted((a, b) => Number(b.isFixed) - Number(a.isFixed))[0]
+    const response = await fetch(url, init)
+    if (found === undefined) throw new Error(`${method} ${pathname} is not described`)
+    const { operation } = found
+    seen.push({ id: operation.operationId, status: response.status })
+    const text = await response.clone().text()
+    const isJson = response.headers.get('content-type')?.includes('json') ?? false
+    const body: unknown = isJson ? JSON.parse(text) : text
+    equal(breach(operation, response.status, body), null, `${method} ${pathname}`)
+    return response
+  }
+
+async function generateClient(): Promise<any> {
+  await generateApi({
+    fileName: 'client',
+    output: folder,
+    spec: structuredClone(document),
+    httpClientType: 'fetch',
+    toJS: true,
+    silent: true,
+  })
+  const { Api } = await import(pathToFileURL(join(folder, 'client.js')).href)
+  return Api
+}
+
+t.test('a generated client drives every route, and every reply is as described', async (t) => {
+  const Api = await generateClient()
+  const client = new Api({
+    baseUrl: service.api,
+    customFetch: checkedFetch((found, wanted, message) => t.equal(found, wanted, message)),
+    baseApiParams: { secure: true },
+    securityWorker: (token: string | null) =>
+      token === null ? {} : { headers: { authorization: `Bearer ${token}` } },
+  })
+  const { api, metrics } = client
+  const { data: tokens } = await api.login(ADMIN)
+  client.setSecurityData(tokens.access_token)
+  const { data: self } = await api.me()
+  t.equal(self.email, ADMIN.email)
+
+  const { data: app } = await api.createApplication({
+    name: 'shop',
+    environment: 'prod',
+    hosts: [],
+  })
+  await api.createSource({
+    name: 'till',
+    type: 'push',
+    connector: 'custom',
+    application_id: app.id,
+  })
+  await api.listSources()
+  await api.listApplications()
+  t.same((await api.getApplication(app.id)).data.sources, ['till'])
+  const file = new Blob(['severity,message\nERROR,paper jam in till 4\nINFO,till 5 opened\n'])
+  const { data: sent } = await api.uploadEphemeral({ file, file_type: 'csv', source_name: 'till' })
+  t.same(sent.detail, { sent: 2, errors: 0 })
+  await collect(service, 'POST /ingest', { token: 'no key', body: '{}' })
+  await service.ingest([{ source: 'till', message: 'receipt printed' }, { message: 'homeless' }])
+  await settled(service)
+
+  const { data: page } = await api.listEvents({
+    source: ['till'],
+    limit: 2,
+    severity: ['ERROR', 'INFO'],
+  })
+  t.equal(page.items.length, 2)
+  t.equal(page.has_more, true)
+  const next = { source: ['till'], limit: 2, severity: ['ERROR', 'INFO'], cursor: page.next_cursor }
+  t.equal((await api.listEvents(next)).data.items.length, 1)
+  const [event] = page.items
+  t.equal((await api.getEvent(event.id)).data.application, 'shop')
+  await api.explainPriority(event.id)
+  const reason = 'seen by a person'
+  const { data: corrected } = await api.correctPriority(event.id, { priority: 'P1', reason })
+  t.match(corrected, { priority: 'P1', tags: { correction_reason: reason } })
+  t.equal((await api.topTemplates({ limit: 5 })).data.length, 3)
+  await api.getTemplate(event.template_id, { hours: 24 })
+  t.equal((await api.timeSeries({ window: '1h', source: ['till'] })).data.granularity, 'hour')
+  t.equal((await api.calendar({ priority: ['P1'], days: 7 })).data[0].value, 1)
+  t.equal((await api.severityBreakdown({ window: '24h' })).data.total, 3)
+  t.equal((await api.topSources({ limit: 3 })).data.items[0].source, 'till')
+  t.equal((await api.deadVsStored({ window: '1h' })).data.dlq, 1)
+  t.equal((await api.kpis()).data.unique_events, 3)
+
+  const { data: alert } = await api.createAlert({
+    title: 'jam',
+    severity: 'P1',
+    event_ids: [event.id],
+  })
+  t.equal(alert.related_source, 'till')
+  await api.listAlerts({ read: false, severity: ['P1'], limit: 10 })
+  t.equal((await api.readAlert(alert.id)).data.read, true)
+  t.same((await api.readAllAlerts()).data, { updated: 0 })
+
+  const { data: incident } = await api.createIncident({ title: 'outage', severity: 'P2' })
+  await api.listIncidents({ status: ['open'] })
+  await api.changeIncident(incident.id, { title: 'a longer outage' })
+  await api.transitionIncident(incident.id, { to: 'acknowledged', note: 'on it' })
+  await api.addIncidentNote(incident.id, { text: 'turned it off and on' })
+  t.equal((await api.getIncident(incident.id)).data.status, 'acknowledged')
+
+  const { data: user } = await api.createUser({
+    email: 'ann@example.com',
+    password: 'a password of ann',
+    role: 'manager',
+  })
+  await api.listUsers({ limit: 5 })
+  await api.getUser(user.id)
+  await api.changeUser(user.id, { is_active: true })
+  await api.setUserRole(user.id, { role: 'viewer' })
+  await api.setUserPassword(user.id, { password: 'another password' })
+
+  const { data: task } = await api.createTask({
+    title: 'paper',
+    assignee_id: user.id,
+    due_at: '2030-01-01',
+  })
+  await api.listTasks({ status: ['todo'] })
+  t.equal((await api.changeTask(task.id, { status: 'done' })).data.status, 'done')
+  await api.getTask(task.id)
+
+  const { data: key } = await api.createIngestKey({ name: 'till keys', sources: ['till'] })
+  t.equal((await api.listIngestKeys({})).data.items.at(-1).prefix, key.prefix)
+  await api.deleteIngestKey(key.id)
+
+  t.equal((await api.listDeadLetters({})).data.items.length, 1)
+  await api.replayDeadLetters({})
+  await api.listAudit({ limit: 5 })
+  await api.collectors()
+  t.equal((await api.health()).data.status, 'ok')
+  t.match(await (await metrics.metrics()).text(), /^# HELP /)
+
+  await api.toggleSource('till', { enabled: false })
+  await api.deleteSource('till')
+  await api.deleteTask(task.id)
+  await api.deleteIncident(incident.id)
+  await api.deleteUser(user.id)
+  await api.deleteApplication(app.id)
+  await api.clearAll()
+  // errors are as described too
+  await api.getEvent(1).catch(() => undefined)
+  await api.getUser('not-an-id').catch(() => undefined)
+  await api.createSource({ name: '' }).catch(() => undefined)
+  await api.refresh({ refresh_token: tokens.refresh_token })
+  await api.logout({ refresh_token: tokens.refresh_token })
+  client.setSecurityData(null)
+  await api.listEvents({}).catch(() => undefined)
+
+  const driven = new Set(seen.filter(({ status }) => status < 400).map(({ id }) => id))
+  const others = allRoutes.filter(
+    ({ id, path }) => !driven.has(id) && !path.includes('/ai-insights/'),
+  )
+  t.same(
+    others.map(({ id }) => id),
+    [],
+    'routes that the client did not call with success',
+  )
+})
