@@ -16,14 +16,21 @@ export function element(tag, attributes = {}, ...children) {
   return node
 }
 
-/** Paragraphs of a description, with `code` between backticks. */
+/** Paragraphs of a description, with `code`, **strong** and *stressed* words. */
 export function prose(text) {
   const paragraphs = String(text ?? '').split(/\n{2,}/)
   return paragraphs.filter(Boolean).map((paragraph) => element('p', {}, ...inline(paragraph)))
 }
 
-function inline(text) {
-  return text.split('`').map((part, i) => (i % 2 === 1 ? element('code', {}, part) : part))
+/** The nodes of a text with `code`, **strong** and *stressed* words. */
+export function inline(text) {
+  return text.split(/(`[^`]+`|\*\*[^*]+\*\*|\*[^*\s](?:[^*]*[^*\s])?\*)/).map((part, i) => {
+    if (i % 2 === 0) return part
+    if (part.startsWith('`')) return element('code', {}, part.slice(1, -1))
+    return part.startsWith('**')
+      ? element('strong', {}, part.slice(2, -2))
+      : element('em', {}, part.slice(1, -1))
+  })
 }
 
 export function pretty(text, type) {

@@ -1,4 +1,4 @@
-import { element } from './dom.js'
+import { element, inline } from './dom.js'
 import { choicesOf, resolve, sampleOf } from './schema.js'
 
 /** The inputs of an operation, each with the row that shows it. */
@@ -20,8 +20,9 @@ function formFields(schema, document) {
   return Object.entries(schema.properties ?? {}).map(([name, property]) => {
     const required = (schema.required ?? []).includes(name)
     const isFile = property.contentMediaType !== undefined
-    const input = isFile ? element('input', { type: 'file' }) : inputFor(property, document)
-    return { place: 'form', name, input, row: row(name, input, note(property, required)) }
+    const resolved = resolve(property, document)
+    const input = isFile ? element('input', { type: 'file' }) : inputFor(resolved, document)
+    return { place: 'form', name, input, row: row(name, input, note(resolved, required)) }
   })
 }
 
@@ -38,7 +39,7 @@ function row(label, input, text) {
     {},
     element('span.name', {}, label),
     input,
-    element('small', {}, text),
+    element('small', {}, ...inline(text)),
   )
 }
 
