@@ -104,6 +104,16 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const writer = openWriter(parts, spool, run)
   const stages = { pool, sequencer, spool, writer, templates, model, sources }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
+  const forget = forgetting(stages)
+  records.onChange(({ id, value, origin }) => {
+    if (origin !== 'reload') return
+    if (value === null) forget.forget([id])
+    else sources.adopt(value)
+  })
+  overrides.onChange(({ id, value, origin }) => {
+    if (origin !== 'reload') return
+    sequencer.override(id, value === null ? null : PRIORITIES.indexOf(value.priority))
+  })
   return {
     begin: () => writer.start(),
     ...stages,
@@ -120,7 +130,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
       model.learn(template.no, severity, priority, template.text)
       await learned.put(MODEL_ID, model.toJSON())
     },
-    ...forgetting(stages),
+    ...forget,
     close: (deadlineMs) => close(deadlineMs, { pipeline, writer, pool, spool }),
   }
 }

@@ -13,6 +13,7 @@ import { createEntities, type Entities } from '../store/entities.js'
 import { reserveEventIds, type EventIds } from '../store/event-ids.js'
 import { migrate } from '../store/migrate.js'
 import type { Log } from '../telemetry/log.js'
+import { createExclusive, shareEntities } from './entity-sharing.js'
 
 /** Everything that is kept: ClickHouse, the shared state, the entities, the event ids. */
 export interface Storage {
@@ -50,12 +51,13 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
       },
     })
     const shared = state.kind === 'redis'
-    const entities = await createEntities(store, {
+    const own = await createEntities(store, {
       log,
-      ...(shared
-        ? { exclusive: (key, work) => state.withLock(`lock:${key}`, 10_000, () => work()) }
-        : {}),
+      ...(shared ? { exclusive: createExclusive(state) } : {}),
     })
+    const onError = (error: unknown): void =>
+      log.warn({ err: error }, 'a change of another instance or to another instance is late')
+    const entities = shared ? await shareEntities(own, state, onError) : own
     const ids = await reserveEventIds(store, {
       log,
       exclusive: (work) => state.withLock('lock:event-ids', 10_000, () => work()),

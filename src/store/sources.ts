@@ -106,6 +106,11 @@ export class Sources {
     return changed
   }
 
+  /** Takes over a source that another instance registered or changed. */
+  adopt(source: Source): void {
+    this.#byName.set(source.name, source)
+  }
+
   /** Messages of these names are of unregistered sources from here on. */
   forget(names: readonly string[]): void {
     for (const name of names) this.#byName.delete(name)

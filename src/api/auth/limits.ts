@@ -9,6 +9,7 @@ import { normalizeEmail } from './user-rules.js'
  */
 const LIMITS = {
   login_limit: { by: 'address', whenDown: 'closed' },
+  // the stricter half of `login_limit`, which is what clients know it by
   login_account_limit: { by: 'account', whenDown: 'closed' },
   refresh_limit: { by: 'address', whenDown: 'open' },
   source_create_limit: { by: 'user', whenDown: 'open' },
@@ -81,7 +82,10 @@ export function createLimiter(state: WindowState, limits: RateLimits): Limiter {
       if (verdict === null || verdict.allowed) return
       const { retryAfterS } = verdict
       throw new AppError('rate_limited', `more than ${count} requests in ${seconds} s`, {
-        details: { limit: name, retry_after_s: retryAfterS },
+        details: {
+          limit: name === 'login_account_limit' ? 'login_limit' : name,
+          retry_after_s: retryAfterS,
+        },
         retryAfterS,
       })
     },

@@ -157,7 +157,7 @@ void test('too many logins are refused with Retry-After', async (t) => {
   const retryAfterS = Number(refused.headers.get('retry-after'))
   t.ok(retryAfterS >= 1 && retryAfterS <= 60)
   t.match(refused.body, {
-    detail: { details: { limit: 'login_account_limit', retry_after_s: retryAfterS } },
+    detail: { details: { limit: 'login_limit', retry_after_s: retryAfterS } },
   })
   const other = { ...login, email: 'manager@example.com' }
   t.equal((await call('POST /api/auth/login', { json: other })).status, 200)
