@@ -289,6 +289,36 @@ const SETTINGS = {
     [1024, 16 * MIB],
     'longer messages are dead-lettered',
   ),
+  insightsIntervalSeconds: integer(
+    'INSIGHTS_INTERVAL_SECONDS',
+    300,
+    [0, 86_400],
+    'between two looks of the insight engine; 0 = only when asked for',
+  ),
+  insightsCpuPct: integer(
+    'INSIGHTS_CPU_PCT',
+    5,
+    [1, 100],
+    'share of one core it may take; it looks less often to stay below',
+  ),
+  insightsAlerts: boolean('INSIGHTS_ALERTS', true, 'whether grave anomalies raise alerts'),
+  insightsAlertScore: integer(
+    'INSIGHTS_ALERT_SCORE',
+    10,
+    [5, 50],
+    'score of an anomaly from which on it raises an alert',
+  ),
+  insightsHoldDownSeconds: integer(
+    'INSIGHTS_HOLD_DOWN_SECONDS',
+    21_600,
+    [0, 2_592_000],
+    'no second alert for the same source or template within this span',
+  ),
+  insightsIncidents: boolean(
+    'INSIGHTS_INCIDENTS',
+    false,
+    'whether a P1 alert of an anomaly opens an incident',
+  ),
   maxSources: integer('MAX_SOURCES', 100_000, [1, 10_000_000], 'sources; more are dead-lettered'),
   workers: integer(
     'WORKERS',

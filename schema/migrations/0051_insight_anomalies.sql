@@ -1,0 +1,27 @@
+-- Anomalies as last seen. Sorted by their beginning, which never moves, then id: the keyset of the list,
+-- newest first. alerted_at is 0 until an alert was raised.
+CREATE TABLE IF NOT EXISTS insight_anomalies
+(
+    started_at DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    id String,
+    version UInt64,
+    ended_at DateTime('UTC'),
+    detected_at DateTime('UTC'),
+    state LowCardinality(String),
+    scope LowCardinality(String),
+    kind LowCardinality(String),
+    source LowCardinality(String),
+    severity LowCardinality(String),
+    template_id String,
+    observed Float64,
+    expected Float64,
+    expected_least Float64,
+    expected_most Float64,
+    score Float64,
+    part_of String,
+    alerted_at DateTime64(3, 'UTC') DEFAULT 0
+)
+ENGINE = {{engine:ReplacingMergeTree(version)}}
+ORDER BY (started_at, id)
+TTL toDateTime(intDiv(version, 1000000)) + INTERVAL 400 DAY
+SETTINGS non_replicated_deduplication_window = 1000

@@ -1,0 +1,394 @@
+import type { Alerts } from '../api/alerts.js'
+import type { Incidents } from '../api/incidents.js'
+import type { Config } from '../config.js'
+import { alertsFor, type AnomalyAlert } from '../insights/alert-of.js'
+import { continued } from '../insights/continued.js'
+import { contributionsOf } from '../insights/contributions.js'
+import type { Contribution, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
+import { PRIORITIES } from '../model/event.js'
+import { createInsightSeries, type InsightSeries } from '../store/insight-series.js'
+import {
+  createInsightArchive,
+  type AnomalyQuery,
+  type InsightArchive,
+  type KeptAnomaly,
+} from '../store/insights.js'
+import type { Log } from '../telemetry/log.js'
+import type { Ingestion } from './ingestion.js'
+import { runInsights, type Moment, type RunResult } from './insight-run.js'
+import type { Storage } from './storage.js'
+import { toDirectory } from './templates.js'
+
+export interface InsightParts {
+  readonly config: Config
+  readonly storage: Storage
+  readonly ingestion: Ingestion
+  readonly alerts: Pick<Alerts, 'create'>
+  readonly incidents: Pick<Incidents, 'create'>
+  readonly log: Log
+  /** alerts were raised */
+  readonly onAlerts: () => void
+}
+
+/** A snapshot with the moment it was made. */
+export interface MadeSnapshot {
+  readonly generatedAtMs: number
+  readonly snapshot: InsightSnapshot
+}
+
+/** What the insight router and the KPIs ask. */
+export interface Insights {
+  /** The last one made for a moment or before it. @param atMs null = the newest */
+  snapshot(atMs: number | null, signal?: AbortSignal): Promise<MadeSnapshot | null>
+  /** Looks now, or back from a moment in the past. */
+  refresh(atMs: number | null): Promise<MadeSnapshot>
+  anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly KeptAnomaly[]>
+  /** What explains an anomaly; the hosts from a bounded read of its events. */
+  explain(
+    anomaly: InsightAnomaly,
+    signal?: AbortSignal,
+  ): Promise<Record<'templates' | 'hosts', readonly Contribution[]>>
+  textOf(templateId: string): string | null
+  /** 0..1; null without a recent snapshot */
+  mlHealth(): number | null
+  /** Something was written: the next look may find something. */
+  noteWritten(): void
+  /** For deletions: nothing of these sources is told any more. */
+  forget(sources: readonly string[]): Promise<void>
+  forgetAll(): Promise<void>
+  /** Begins to look from time to time. */
+  start(): void
+  close(): Promise<void>
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** an hour counts as whole when what was sent in it has had this long to be written */
+const SETTLE_MS = 90_000
+/** when nothing came for so long, the look is back from the last hour that has something */
+const ASLEEP_HOURS = 7 * 24
+const FIRST_LOOK_MS = 5_000
+const LOCK_MS = 60_000
+const LOCK = 'insights:look'
+const TURN = 'insights:turn'
+const LEAST_BEFORE_HOURS = 6
+/** how far back known anomalies may go on */
+const KNOWN_MS = 12 * DAY_MS
+const MAX_KNOWN = 20_000
+const ACTOR = 'insights'
+
+export function createInsights(parts: InsightParts): Insights {
+  return new Engine(parts)
+}
+
+class Engine implements Insights {
+  readonly #parts: InsightParts
+  readonly #series: InsightSeries
+  readonly #archive: InsightArchive
+  readonly #directory: ReturnType<typeof toDirectory>
+  #newest: MadeSnapshot | null = null
+  #timer: NodeJS.Timeout | null = null
+  #running: Promise<unknown> = Promise.resolve()
+  #isClosed = false
+  #wasWritten = true
+  #lastCostMs = 0
+
+  constructor(parts: InsightParts) {
+    this.#parts = parts
+    this.#directory = toDirectory(parts.ingestion)
+    this.#series = createInsightSeries(parts.storage.store, this.#directory)
+    this.#archive = createInsightArchive(parts.storage.store)
+  }
+
+  async snapshot(atMs: number | null, signal?: AbortSignal): Promise<MadeSnapshot | null> {
+    const kept = await this.#archive.snapshotAt(atMs ?? Number.MAX_SAFE_INTEGER, signal)
+    if (kept === null) return null
+    const snapshot = JSON.parse(kept.json) as InsightSnapshot // written by #save
+    return { generatedAtMs: kept.generatedAtMs, snapshot: this.#withoutDeleted(kept.generatedAtMs, snapshot) }
+  }
+
+  refresh(atMs: number | null): Promise<MadeSnapshot> {
+    return this.#look(atMs)
+  }
+
+  anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly KeptAnomaly[]> {
+    return this.#archive.anomalies(query, signal)
+  }
+
+  async explain(anomaly: InsightAnomaly, signal?: AbortSignal) {
+    const { scope, source, startedAtMs, endedAtMs, templateId } = anomaly
+    const hours = Math.max(LEAST_BEFORE_HOURS, (endedAtMs - startedAtMs) / HOUR_MS)
+    const beforeMs = startedAtMs - hours * HOUR_MS
+    const severity = scope === 'severity' ? (anomaly.severity ?? '') : ''
+    const { templates } = this.#parts.ingestion
+    const [counted, hosts] = await Promise.all([
+      this.#series.parts(
+        {
+          source,
+          severity,
+          before: beforeMs / HOUR_MS,
+          from: startedAtMs / HOUR_MS,
+          until: endedAtMs / HOUR_MS,
+        },
+        signal,
+      ),
+      this.#series.hosts(
+        {
+          source,
+          severity,
+          templateIds: templateId === null ? [] : templates.aliasesOf(templateId),
+          beforeMs,
+          fromMs: startedAtMs,
+          untilMs: endedAtMs,
+        },
+        signal,
+      ),
+    ])
+    const spans = { beforeHours: hours, duringHours: (endedAtMs - startedAtMs) / HOUR_MS }
+    return { templates: contributionsOf(counted, spans), hosts: contributionsOf(hosts, spans) }
+  }
+
+  textOf(templateId: string): string | null {
+    return this.#directory.describe(templateId)?.text ?? null
+  }
+
+  mlHealth(): number | null {
+    const newest = this.#newest
+    if (newest === null || newest.generatedAtMs < Date.now() - DAY_MS) return null
+    return newest.snapshot.health.score
+  }
+
+  noteWritten(): void {
+    this.#wasWritten = true
+  }
+
+  forget(sources: readonly string[]): Promise<void> {
+    return this.#exclusive(() => this.#archive.removeSources(sources))
+  }
+
+  async forgetAll(): Promise<void> {
+    await this.#exclusive(() => this.#archive.clear())
+    this.#newest = null
+  }
+
+  start(): void {
+    if (this.#parts.config.insightsIntervalSeconds > 0) this.#plan(FIRST_LOOK_MS)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#running.catch(() => undefined)
+  }
+
+  #plan(delayMs: number): void {
+    if (this.#isClosed) return
+    this.#timer = setTimeout(() => {
+      this.#running = this.#takeTurn().finally(() => this.#plan(this.#pauseMs()))
+    }, delayMs)
+    this.#timer.unref()
+  }
+
+  /** Longer than the setting when looks take more than their share of the processor. */
+  #pauseMs(): number {
+    const { insightsIntervalSeconds, insightsCpuPct } = this.#parts.config
+    return Math.max(insightsIntervalSeconds * 1000, (this.#lastCostMs * 100) / insightsCpuPct)
+  }
+
+  /** One of the instances looks, the others take over what it found. */
+  async #takeTurn(): Promise<void> {
+    const { storage, config, log } = this.#parts
+    try {
+      const lastMs = Math.max(1000, config.insightsIntervalSeconds * 900)
+      const isMine = await storage.state.setIfAbsent(TURN, ACTOR, lastMs)
+      if (isMine && this.#mayFindSomething()) await this.#look(null)
+      else this.#newest = await this.snapshot(null)
+    } catch (error) {
+      log.warn({ err: error }, 'the insight engine could not look; it tries again')
+    }
+  }
+
+  #mayFindSomething(): boolean {
+    const isShared = this.#parts.storage.state.kind === 'redis'
+    const asOfMs = this.#newest?.snapshot.asOfMs ?? 0
+    return isShared || this.#wasWritten || Date.now() - SETTLE_MS >= asOfMs + HOUR_MS
+  }
+
+  #look(atMs: number | null): Promise<MadeSnapshot> {
+    return this.#exclusive(async () => {
+      this.#wasWritten = false
+      const moment = await this.#momentOf(atMs)
+      const { ingestion } = this.#parts
+      const result = await runInsights(
+        {
+          series: this.#series,
+          isWatched: (source) => ingestion.sources.get(source)?.enabled ?? false,
+          canonical: (id) => ingestion.templates.byId(id)?.id ?? id,
+          agreement: () => agreementOf(ingestion),
+        },
+        moment,
+      )
+      this.#lastCostMs = result.costMs
+      const made = await this.#save(result, moment)
+      const isNewest = made.snapshot.asOfMs >= (this.#newest?.snapshot.asOfMs ?? 0)
+      if (isNewest) this.#newest = made
+      return made
+    })
+  }
+
+  async #momentOf(atMs: number | null): Promise<Moment & { readonly isPast: boolean }> {
+    const now = Math.floor((Date.now() - SETTLE_MS) / HOUR_MS)
+    const latest = (await this.#series.latestHour(now + 1)) ?? now
+    const isAsleep = latest < now - ASLEEP_HOURS
+    const current = isAsleep ? latest + 1 : now
+    if (atMs === null) return { endHour: current, withRunning: !isAsleep, isPast: false }
+    const endHour = Math.min(Math.floor(atMs / HOUR_MS), current)
+    return { endHour, withRunning: false, isPast: endHour < current }
+  }
+
+  async #save(
+    { snapshot, anomalies }: RunResult,
+    { isPast }: { readonly isPast: boolean },
+  ): Promise<MadeSnapshot> {
+    const generatedAtMs = Date.now()
+    const known = await this.#archive.anomalies(knownAround(snapshot.asOfMs))
+    const matched = continued(anomalies, known)
+    const kept = matched.map(({ anomaly, known: before }): KeptAnomaly => {
+      const alertedAtMs = before?.alertedAtMs ?? 0
+      return { ...anomaly, alertedAtMs, state: isPast ? 'over' : anomaly.state }
+    })
+    const found = new Set(kept.map(({ id }) => id))
+    const ended = known
+      .filter(({ id, state }) => !isPast && state === 'ongoing' && !found.has(id))
+      .map((each): KeptAnomaly => ({ ...each, state: 'over' }))
+    const alerts = isPast ? [] : this.#alertsAmong([...kept, ...known], generatedAtMs)
+    const alerted = new Set(alerts.map(({ anomaly }) => anomaly.id))
+    const isKnown = new Map(known.map((each) => [each.id, JSON.stringify(each)]))
+    const changed = [...kept, ...ended]
+      .map((each) => (alerted.has(each.id) ? { ...each, alertedAtMs: generatedAtMs } : each))
+      // what was told of a later moment is not told back
+      .filter((each) => (isPast ? !isKnown.has(each.id) : isKnown.get(each.id) !== JSON.stringify(each)))
+    await this.#archive.saveAnomalies(changed, generatedAtMs)
+    const ids = new Map(anomalies.map(({ id }, i) => [id, kept[i]?.id ?? id]))
+    const told = withKnownIds(snapshot, ids, kept)
+    const json = JSON.stringify(told)
+    await this.#archive.saveSnapshot(snapshot.asOfMs, { generatedAtMs, json })
+    await this.#raise(alerts)
+    return { generatedAtMs, snapshot: told }
+  }
+
+  #alertsAmong(all: readonly KeptAnomaly[], nowMs: number): readonly AnomalyAlert[] {
+    const { config } = this.#parts
+    if (!config.insightsAlerts) return []
+    const unique = [...new Map(all.toReversed().map((each) => [each.id, each])).values()]
+    const rules = {
+      leastScore: config.insightsAlertScore,
+      holdDownMs: config.insightsHoldDownSeconds * 1000,
+      nowMs,
+    }
+    return alertsFor(unique, rules, (id) => this.textOf(id))
+  }
+
+  async #raise(alerts: readonly AnomalyAlert[]): Promise<void> {
+    for (const { anomaly, severity, title } of alerts) {
+      const relatedSource = anomaly.source === '' ? null : anomaly.source
+      const alert = await this.#parts.alerts.create({
+        title: title.slice(0, 300),
+        severity,
+        eventIds: [],
+        relatedSource,
+      })
+      if (severity !== 'P1' || !this.#parts.config.insightsIncidents) continue
+      await this.#parts.incidents.create(ACTOR, {
+        title: alert.title,
+        description: `Opened by the insight engine for anomaly ${anomaly.id}.`,
+        severity,
+        applicationId: null,
+        source: relatedSource,
+        assigneeId: null,
+        alertIds: [alert.id],
+        eventIds: [],
+      })
+    }
+    if (alerts.length > 0) this.#parts.onAlerts()
+  }
+
+  /** Deleted sources are not told of; one that was made anew has nothing to do with what was before. */
+  #withoutDeleted(generatedAtMs: number, snapshot: InsightSnapshot): InsightSnapshot {
+    const { sources } = this.#parts.ingestion
+    const isThere = (source: string): boolean => {
+      const createdAtMs = sources.get(source)?.createdAtMs
+      return source === '' || (createdAtMs !== undefined && createdAtMs <= generatedAtMs)
+    }
+    const anomalies = snapshot.anomalies.filter(({ source }) => isThere(source))
+    const ids = new Set(anomalies.map(({ id }) => id))
+    return {
+      ...snapshot,
+      anomalies,
+      templates: snapshot.templates.filter(({ source }) => isThere(source)),
+      correlations: snapshot.correlations
+        .filter(({ anomalyId }) => ids.has(anomalyId))
+        .map((each) => ({
+          ...each,
+          sources: each.sources.filter(({ name }) => isThere(name)),
+          alsoAffected: each.alsoAffected.filter(({ source }) => isThere(source)),
+        })),
+    }
+  }
+
+  #exclusive<T>(work: () => Promise<T>): Promise<T> {
+    return this.#parts.storage.state.withLock(LOCK, LOCK_MS, () => work())
+  }
+}
+
+const knownAround = (asOfMs: number): AnomalyQuery => ({
+  atMs: Number.MAX_SAFE_INTEGER,
+  sinceMs: asOfMs - KNOWN_MS,
+  after: null,
+  states: [],
+  scopes: [],
+  kinds: [],
+  sources: [],
+  severities: [],
+  templates: [],
+  ids: [],
+  leastScore: 0,
+  wholeOnly: false,
+  limit: MAX_KNOWN,
+})
+
+/** The snapshot under the ids that the anomalies are kept under. */
+function withKnownIds(
+  snapshot: InsightSnapshot,
+  ids: ReadonlyMap<string, string>,
+  kept: readonly KeptAnomaly[],
+): InsightSnapshot {
+  const idOf = (id: string): string => ids.get(id) ?? id
+  return {
+    ...snapshot,
+    anomalies: kept.slice(0, snapshot.anomalies.length).map(({ alertedAtMs: _, ...each }) => each),
+    correlations: snapshot.correlations.map((each) => ({
+      ...each,
+      anomalyId: idOf(each.anomalyId),
+      alsoAffected: each.alsoAffected.map((other) => ({ ...other, anomalyId: idOf(other.anomalyId) })),
+    })),
+  }
+}
+
+/**
+ * How often the model, asked by severity and words alone, gives the priority a person gave. Its counters of rarity
+ * and bursts have no part in it: they grow with P1 too.
+ */
+function agreementOf({ overrides, templates, model }: Ingestion): {
+  readonly corrections: number
+  readonly agreeing: number
+} {
+  let [corrections, agreeing] = [0, 0]
+  for (const { templateId, severity, priority } of overrides()) {
+    const template = templates.byId(templateId)
+    if (template === undefined) continue
+    corrections++
+    if (model.explain(0, severity, template.text).priority === priority) agreeing++
+  }
+  return { corrections, agreeing }
+}

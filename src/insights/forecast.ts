@@ -1,0 +1,92 @@
+import type { Forecast } from '../model/insights.js'
+import { cellOf, fitBaseline, levelsOf, type Baseline, type Hours } from './baseline.js'
+import { expectedRange, surprise } from './negative-binomial.js'
+import { quantileOf } from './quantile.js'
+import { DAY_HOURS } from './series.js'
+
+const HOUR_MS = 3_600_000
+const AHEAD_HOURS = 24
+const TRAINING_DAYS = 28
+const LEAST_DAYS = 4
+/** days whose forecasts are made again, to learn how wide an interval must be */
+const TRIED_DAYS = 12
+/** share of hours that the intervals are to hold */
+export const FORECAST_LEVEL = 0.9
+/** half the width for that share under the model's own law, when nothing else is known */
+const NORMAL_WIDTH = 1.645
+const LEAST_WIDTH = 1
+
+/**
+ * The next 24 hours. The width of the intervals is what the forecasts of the last days would have needed
+ * (split conformal prediction), so they hold whatever the law of the counts is.
+ *
+ * @param hours index 0 is a midnight in UTC
+ * @param whole how many whole hours there are; the next one is the first that is told
+ */
+export function forecastNext(hours: Hours, whole: number): Forecast {
+  const begins = hours.counts.findIndex((count) => count > 0)
+  const firstDay = Math.ceil(begins / DAY_HOURS)
+  const today = Math.floor(whole / DAY_HOURS)
+  if (begins === -1 || today - firstDay < LEAST_DAYS) return { hours: [], coverage: null }
+  const tried = tryDays(hours, firstDay, today)
+  const width = widthFor(tried.flat())
+  const { baseline, level } = learnedUntil(hours, firstDay, today)
+  const told = Array.from({ length: AHEAD_HOURS }, (_, i) => {
+    const hour = hours.startHour + whole + i
+    const expected = level * (baseline.profile[cellOf(hour)] ?? 0)
+    const [low, high] = expectedRange(expected, baseline.dispersion, width)
+    return {
+      atMs: hour * HOUR_MS,
+      expected: Math.round(expected * 10) / 10,
+      low: Math.floor(low),
+      high: Math.ceil(high),
+    }
+  })
+  return { hours: told, coverage: coverageOf(tried) }
+}
+
+interface Learned {
+  readonly baseline: Baseline
+  readonly level: number
+}
+
+function learnedUntil(hours: Hours, firstDay: number, day: number): Learned {
+  const from = Math.max(firstDay, day - TRAINING_DAYS) * DAY_HOURS
+  const baseline = fitBaseline(hours, from, day * DAY_HOURS)
+  const level = levelsOf(hours, baseline.profile, from, day * DAY_HOURS).at(-1) ?? 1
+  return { baseline, level }
+}
+
+/** Surprises of the hours of the last days under the forecasts that the days before them gave. */
+function tryDays(hours: Hours, firstDay: number, today: number): readonly (readonly number[])[] {
+  const tried: number[][] = []
+  for (let day = Math.max(firstDay + LEAST_DAYS, today - TRIED_DAYS); day < today; day++) {
+    const { baseline, level } = learnedUntil(hours, firstDay, day)
+    const surprises: number[] = []
+    for (let i = day * DAY_HOURS; i < (day + 1) * DAY_HOURS; i++) {
+      const expected = level * (baseline.profile[cellOf(hours.startHour + i)] ?? 0)
+      surprises.push(Math.abs(surprise(hours.counts[i] ?? 0, expected, baseline.dispersion)))
+    }
+    tried.push(surprises)
+  }
+  return tried
+}
+
+function widthFor(surprises: readonly number[]): number {
+  if (surprises.length < DAY_HOURS) return NORMAL_WIDTH
+  const share = Math.min(1, (FORECAST_LEVEL * (surprises.length + 1)) / surprises.length)
+  const values = Float64Array.from(surprises)
+  return Math.max(LEAST_WIDTH, quantileOf(values, values.length, share))
+}
+
+/** Each day is judged by a width that the other days gave. */
+function coverageOf(tried: readonly (readonly number[])[]): number | null {
+  if (tried.length < 3) return null
+  let [held, all] = [0, 0]
+  for (const [i, day] of tried.entries()) {
+    const width = widthFor(tried.filter((_, other) => other !== i).flat())
+    held += day.filter((each) => each <= width).length
+    all += day.length
+  }
+  return Math.round((held / all) * 1000) / 1000
+}

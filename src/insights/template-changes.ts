@@ -1,0 +1,181 @@
+import type { Severity } from '../model/event.js'
+import type { TemplateChange, TemplateChangeKind } from '../model/insights.js'
+import { surprise, twoSidedChance } from './negative-binomial.js'
+import { quantileOf } from './quantile.js'
+import { DAY_HOURS, weekdayOf } from './series.js'
+
+export interface TemplateSeries {
+  readonly templateId: string
+  readonly source: string
+  /** the one most of its occurrences have */
+  readonly severity: Severity
+  readonly counts: Float64Array
+  /** over everything stored */
+  readonly firstSeenMs: number
+  readonly lastSeenMs: number
+}
+
+interface Context {
+  /** hours since 1970 of index 0 */
+  readonly startHour: number
+  /** whole hours */
+  readonly hours: number
+  /** index at which the template's source has its first event */
+  readonly sourceFrom: number
+}
+
+const HOUR_MS = 3_600_000
+const BASELINE_DAYS = 27
+/** fewer days before say nothing of growth */
+const LEAST_DAYS = 7
+const LEAST_ALIKE_DAYS = 6
+/** a template that was away so long has come back */
+const AWAY_HOURS = 7 * DAY_HOURS
+/** times its own longest pauses */
+const AWAY_FACTOR = 2
+const NOTABLE = 4
+const RATIO = 2
+const LEAST_DISPERSION = 0.15
+/** of those told as grown, shrunk or vanished, so many may be wrong: 1 of 100 */
+const FALSE_SHARE = 0.01
+const MAX_CHANGES = 100
+const MEDIAN_OF_SQUARE = 0.455
+const scratch = new Float64Array(BASELINE_DAYS)
+const squares = new Float64Array(BASELINE_DAYS)
+
+/**
+ * Compares a template's last 24 h with the days before, working days with working days where there are enough.
+ *
+ * @returns null when nothing is remarkable
+ */
+export function changeOf(template: TemplateSeries, context: Context): TemplateChange | null {
+  const { hours, sourceFrom } = context
+  const historyDays = Math.floor((hours - DAY_HOURS - sourceFrom) / DAY_HOURS)
+  if (historyDays < 1) return null
+  const count = sumOf(template.counts, hours - DAY_HOURS, hours)
+  const isNew = template.firstSeenMs >= (context.startHour + hours - DAY_HOURS) * HOUR_MS
+  if (isNew) return count === 0 ? null : described(template, 'new', count, 1 / historyDays)
+  if (count > 0 && hasReturned(template.counts, hours))
+    return described(template, 'reappeared', count, 1 / historyDays)
+  if (historyDays < LEAST_DAYS) return null
+  return growthOf(template, count, Math.min(historyDays, BASELINE_DAYS), context)
+}
+
+function growthOf(
+  template: TemplateSeries,
+  count: number,
+  days: number,
+  { startHour, hours }: Context,
+): TemplateChange | null {
+  const known = alikeDays(template.counts, startHour, hours, days)
+  const mean = Math.max(quantileOf(scratch, known, 0.5), middleMean(known))
+  for (let i = 0; i < known; i++)
+    squares[i] =
+      (((scratch[i] ?? 0) - mean) ** 2 / MEDIAN_OF_SQUARE - mean) / Math.max(mean, 1) ** 2
+  const dispersion = Math.sqrt(Math.max(0, quantileOf(squares, known, 0.5)))
+  const spread = Math.max(LEAST_DISPERSION, dispersion)
+  const score = surprise(count, mean, spread)
+  const isGrown = score >= NOTABLE && count >= RATIO * mean && !isUsual(count, known)
+  const isShrunk = score <= -NOTABLE && count <= mean / RATIO
+  if (!isGrown && !isShrunk) return null
+  const change = isGrown ? 'grown' : count === 0 ? 'vanished' : 'shrunk'
+  return { ...described(template, change, count, mean), chance: twoSidedChance(score) }
+}
+
+/** Puts the totals of the days before into `scratch`, ascending by age; days of 24 h that end at this hour. */
+function alikeDays(counts: Float64Array, startHour: number, hours: number, days: number): number {
+  const isWeekend = (day: number): boolean =>
+    weekdayOf(startHour + hours - day * DAY_HOURS - DAY_HOURS / 2) >= 5
+  const alike: number[] = []
+  for (let day = 1; day <= days; day++) if (isWeekend(day) === isWeekend(0)) alike.push(day)
+  const all = Array.from({ length: days }, (_, i) => i + 1)
+  const chosen = alike.length >= LEAST_ALIKE_DAYS ? alike : all
+  for (const [i, day] of chosen.entries()) {
+    const to = hours - day * DAY_HOURS
+    scratch[i] = sumOf(counts, to - DAY_HOURS, to)
+  }
+  return chosen.length
+}
+
+/** Mean of the middle half, for days of few occurrences have a coarse median. */
+function middleMean(known: number): number {
+  const sorted = scratch.slice(0, known).sort()
+  const [from, to] = [Math.floor(known / 4), Math.ceil((known * 3) / 4)]
+  return sumOf(sorted, from, to) / Math.max(1, to - from)
+}
+
+/** Two days before had as much. */
+const isUsual = (count: number, known: number): boolean => {
+  let as = 0
+  for (let i = 0; i < known; i++) if ((scratch[i] ?? 0) >= count * 0.8) as++
+  return as >= 2
+}
+
+/** Whether a pause far beyond its own ended in the last 24 h. */
+function hasReturned(counts: Float64Array, hours: number): boolean {
+  let [last, longest] = [-1, 0]
+  for (let i = 0; i < hours; i++) {
+    if (counts[i] === 0) continue
+    const pause = last === -1 ? 0 : i - last
+    if (i >= hours - DAY_HOURS)
+      return last === -1 || (pause >= AWAY_HOURS && pause >= AWAY_FACTOR * longest)
+    longest = Math.max(longest, pause)
+    last = i
+  }
+  return false
+}
+
+const described = (
+  { templateId, source, severity, firstSeenMs, lastSeenMs }: TemplateSeries,
+  change: TemplateChangeKind,
+  count: number,
+  expected: number,
+): TemplateChange => ({
+  change,
+  templateId,
+  source,
+  severity,
+  count,
+  expected: Math.round(expected * 100) / 100,
+  chance: twoSidedChance(surprise(count, expected, LEAST_DISPERSION)),
+  firstSeenMs,
+  lastSeenMs,
+})
+
+function sumOf(counts: Float64Array, from: number, to: number): number {
+  let sum = 0
+  for (let i = Math.max(0, from); i < to; i++) sum += counts[i] ?? 0
+  return sum
+}
+
+const RANK = { CRITICAL: 0, ERROR: 1, WARNING: 2, INFO: 3, DEBUG: 4 } as const
+
+/**
+ * The changes worth telling, the worst severities first. Of grown, shrunk and vanished ones those are left
+ * out that so many comparisons bring about by chance.
+ *
+ * @param compared how many templates were looked at
+ * Source: Benjamini and Hochberg 1995, false discovery rate.
+ */
+export function notableChanges(
+  changes: readonly TemplateChange[],
+  compared: number,
+): readonly TemplateChange[] {
+  const isTested = ({ change }: TemplateChange): boolean =>
+    change === 'grown' || change === 'shrunk' || change === 'vanished'
+  const chances = changes.filter(isTested).map(({ chance }) => chance)
+  chances.sort((a, b) => a - b)
+  let limit = 0
+  for (const [i, chance] of chances.entries())
+    if (chance <= (FALSE_SHARE * (i + 1)) / Math.max(1, compared)) limit = chance
+  return changes
+    .filter((each) => !isTested(each) || each.chance <= limit)
+    .toSorted(
+      (a, b) =>
+        RANK[a.severity] - RANK[b.severity] ||
+        a.chance - b.chance ||
+        b.count - a.count ||
+        (a.templateId < b.templateId ? -1 : 1),
+    )
+    .slice(0, MAX_CHANGES)
+}
