@@ -73,13 +73,76 @@ interface Shape {
 }
 
 const SHAPES: readonly Shape[] = [
-  { name: 'web', rate: [200, 50_000], daily: 0.8, weekend: 0.7, noise: 0.1, memory: 0.5, bursts: 0, job: 'none' },
-  { name: 'office', rate: [50, 5000], daily: 2.2, weekend: 0.12, noise: 0.15, memory: 0.4, bursts: 0, job: 'none' },
-  { name: 'machine', rate: [20, 20_000], daily: 0, weekend: 1, noise: 0.05, memory: 0.2, bursts: 0, job: 'daily' },
-  { name: 'weekly job', rate: [20, 2000], daily: 0.4, weekend: 0.9, noise: 0.15, memory: 0.3, bursts: 0, job: 'weekly' },
-  { name: 'bursty', rate: [5, 500], daily: 0.3, weekend: 1, noise: 0.4, memory: 0.5, bursts: 0.03, job: 'none' },
-  { name: 'errors', rate: [0.5, 20], daily: 0.5, weekend: 0.8, noise: 0.3, memory: 0.3, bursts: 0, job: 'none' },
-  { name: 'rare', rate: [0.02, 0.5], daily: 0, weekend: 1, noise: 0.2, memory: 0, bursts: 0, job: 'none' },
+  {
+    name: 'web',
+    rate: [200, 50_000],
+    daily: 0.8,
+    weekend: 0.7,
+    noise: 0.1,
+    memory: 0.5,
+    bursts: 0,
+    job: 'none',
+  },
+  {
+    name: 'office',
+    rate: [50, 5000],
+    daily: 2.2,
+    weekend: 0.12,
+    noise: 0.15,
+    memory: 0.4,
+    bursts: 0,
+    job: 'none',
+  },
+  {
+    name: 'machine',
+    rate: [20, 20_000],
+    daily: 0,
+    weekend: 1,
+    noise: 0.05,
+    memory: 0.2,
+    bursts: 0,
+    job: 'daily',
+  },
+  {
+    name: 'weekly job',
+    rate: [20, 2000],
+    daily: 0.4,
+    weekend: 0.9,
+    noise: 0.15,
+    memory: 0.3,
+    bursts: 0,
+    job: 'weekly',
+  },
+  {
+    name: 'bursty',
+    rate: [5, 500],
+    daily: 0.3,
+    weekend: 1,
+    noise: 0.4,
+    memory: 0.5,
+    bursts: 0.03,
+    job: 'none',
+  },
+  {
+    name: 'errors',
+    rate: [0.5, 20],
+    daily: 0.5,
+    weekend: 0.8,
+    noise: 0.3,
+    memory: 0.3,
+    bursts: 0,
+    job: 'none',
+  },
+  {
+    name: 'rare',
+    rate: [0.02, 0.5],
+    daily: 0,
+    weekend: 1,
+    noise: 0.2,
+    memory: 0,
+    bursts: 0,
+    job: 'none',
+  },
 ]
 
 /** Weeks of hourly counts as log sources make them, with what is not ordinary in them. */
@@ -110,7 +173,10 @@ function generateOne(shape: Shape, options: GenerateOptions, random: Random): La
     const wobble = Math.exp(shape.noise * wave - shape.noise ** 2 / 2)
     const spread = gamma(random, 4 / shape.noise ** 2) / (4 / shape.noise ** 2)
     const burst = random() < shape.bursts ? typical * (3 + 8 * random()) : 0
-    return poisson(random, (mean * wobble * spread + burst) * (effects[hour] ?? 1) + (added[hour] ?? 0))
+    return poisson(
+      random,
+      (mean * wobble * spread + burst) * (effects[hour] ?? 1) + (added[hour] ?? 0),
+    )
   })
   return { shape: shape.name, counts, labels: kept }
 }
@@ -120,7 +186,11 @@ function meansOf(shape: Shape, hours: number, random: Random): Float64Array {
   const rate = least * (most / least) ** random()
   const peak = 24 * random()
   const trend = (random() - 0.5) * 0.012
-  const job = { hour: Math.floor(24 * random()), day: Math.floor(7 * random()), size: 2 + 6 * random() }
+  const job = {
+    hour: Math.floor(24 * random()),
+    day: Math.floor(7 * random()),
+    size: 2 + 6 * random(),
+  }
   const means = new Float64Array(hours)
   for (let hour = 0; hour < hours; hour++) {
     const [day, weekday, clock] = [Math.floor(hour / 24), Math.floor(hour / 24) % 7, hour % 24]
@@ -138,7 +208,11 @@ function meansOf(shape: Shape, hours: number, random: Random): Float64Array {
 function placeLabels({ weeks, quietWeeks }: GenerateOptions, random: Random): Label[] {
   const kinds = ['burst', 'outage', 'drop', 'surge'] as const
   const labels: Label[] = []
-  for (let at = quietWeeks * 168 + 10 + 160 * random(); at < weeks * 168 - 30; at += 120 + 260 * random()) {
+  for (
+    let at = quietWeeks * 168 + 10 + 160 * random();
+    at < weeks * 168 - 30;
+    at += 120 + 260 * random()
+  ) {
     const kind = kinds[Math.floor(random() * kinds.length)] ?? 'burst'
     const length = kind === 'burst' ? 1 + Math.floor(3 * random()) : 4 + Math.floor(14 * random())
     labels.push({ kind, from: Math.floor(at), to: Math.floor(at) + length })

@@ -46,7 +46,9 @@ export function gradeDetector(
       if (hits.length === 0) missed++
       else {
         found++
-        delays.push(Math.min(...hits.map(({ noticedAt }) => Math.max(0, noticedAt - label.from) + 1)))
+        delays.push(
+          Math.min(...hits.map(({ noticedAt }) => Math.max(0, noticedAt - label.from) + 1)),
+        )
       }
     }
   }

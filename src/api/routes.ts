@@ -1,3 +1,4 @@
+import { aiInsightRoutes } from './routes/ai-insights.js'
 import { alertRoutes } from './routes/alerts.js'
 import { analyticsRoutes } from './routes/analytics.js'
 import { applicationRoutes } from './routes/applications.js'
@@ -21,6 +22,7 @@ export const allRoutes = [
   ...logMetaRoutes,
   ...analyticsRoutes,
   ...kpiRoutes,
+  ...aiInsightRoutes,
   ...incidentRoutes,
   ...alertRoutes,
   ...sourceRoutes,

@@ -11,6 +11,8 @@ export interface RunParts {
   readonly isWatched: (source: string) => boolean
   /** the template that answers for an id today */
   readonly canonical: (templateId: string) => string
+  /** the program ends: the run rejects with its reason */
+  readonly signal: AbortSignal
   readonly agreement: () => { readonly corrections: number; readonly agreeing: number }
 }
 
@@ -42,7 +44,7 @@ export async function runInsights(parts: RunParts, moment: Moment): Promise<RunR
   const frame = frameEndingAt(moment.endHour)
   const until = moment.endHour + (moment.withRunning ? 1 : 0)
   const span = { from: frame.startHour, until }
-  const clock = new SliceClock()
+  const clock = new SliceClock(parts.signal)
   const analysis = new Analysis(frame, until - frame.startHour)
   await addSources(parts, analysis, span, clock)
   await addTemplates(parts, analysis, span, clock)
@@ -70,6 +72,11 @@ class SliceClock {
   #startedAt = performance.now()
   #ownMs = 0
   #waitedMs = 0
+  readonly #signal: AbortSignal
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
 
   /** What is waited for is ClickHouse's time. */
   async wait<T>(work: Promise<T>): Promise<T> {
@@ -85,6 +92,7 @@ class SliceClock {
     if (performance.now() - this.#startedAt < SLICE_MS) return
     this.#stop()
     await new Promise((resolve) => setImmediate(resolve))
+    this.#signal.throwIfAborted()
     this.#startedAt = performance.now()
   }
 

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+
 import type { Alerts } from '../api/alerts.js'
 import type { Incidents } from '../api/incidents.js'
 import type { Config } from '../config.js'
@@ -5,7 +7,6 @@ import { alertsFor, type AnomalyAlert } from '../insights/alert-of.js'
 import { continued } from '../insights/continued.js'
 import { contributionsOf } from '../insights/contributions.js'
 import type { Contribution, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
-import { PRIORITIES } from '../model/event.js'
 import { createInsightSeries, type InsightSeries } from '../store/insight-series.js'
 import {
   createInsightArchive,
@@ -15,6 +16,7 @@ import {
 } from '../store/insights.js'
 import type { Log } from '../telemetry/log.js'
 import type { Ingestion } from './ingestion.js'
+import { agreementOf, knownAround, neverAlerted, withKnownIds } from './insight-records.js'
 import { runInsights, type Moment, type RunResult } from './insight-run.js'
 import type { Storage } from './storage.js'
 import { toDirectory } from './templates.js'
@@ -72,9 +74,6 @@ const LOCK_MS = 60_000
 const LOCK = 'insights:look'
 const TURN = 'insights:turn'
 const LEAST_BEFORE_HOURS = 6
-/** how far back known anomalies may go on */
-const KNOWN_MS = 12 * DAY_MS
-const MAX_KNOWN = 20_000
 const ACTOR = 'insights'
 
 export function createInsights(parts: InsightParts): Insights {
@@ -89,7 +88,7 @@ class Engine implements Insights {
   #newest: MadeSnapshot | null = null
   #timer: NodeJS.Timeout | null = null
   #running: Promise<unknown> = Promise.resolve()
-  #isClosed = false
+  readonly #closing = new AbortController()
   #wasWritten = true
   #lastCostMs = 0
 
@@ -104,7 +103,10 @@ class Engine implements Insights {
     const kept = await this.#archive.snapshotAt(atMs ?? Number.MAX_SAFE_INTEGER, signal)
     if (kept === null) return null
     const snapshot = JSON.parse(kept.json) as InsightSnapshot // written by #save
-    return { generatedAtMs: kept.generatedAtMs, snapshot: this.#withoutDeleted(kept.generatedAtMs, snapshot) }
+    return {
+      generatedAtMs: kept.generatedAtMs,
+      snapshot: this.#withoutDeleted(kept.generatedAtMs, snapshot),
+    }
   }
 
   refresh(atMs: number | null): Promise<MadeSnapshot> {
@@ -145,7 +147,9 @@ class Engine implements Insights {
       ),
     ])
     const spans = { beforeHours: hours, duringHours: (endedAtMs - startedAtMs) / HOUR_MS }
-    return { templates: contributionsOf(counted, spans), hosts: contributionsOf(hosts, spans) }
+    // events without a host are part of the whole, but nobody's name
+    const named = contributionsOf(hosts, spans).filter(({ name }) => name !== '')
+    return { templates: contributionsOf(counted, spans), hosts: named }
   }
 
   textOf(templateId: string): string | null {
@@ -163,11 +167,11 @@ class Engine implements Insights {
   }
 
   forget(sources: readonly string[]): Promise<void> {
-    return this.#exclusive(() => this.#archive.removeSources(sources))
+    return this.#afterLooks(() => this.#archive.removeSources(sources))
   }
 
   async forgetAll(): Promise<void> {
-    await this.#exclusive(() => this.#archive.clear())
+    await this.#afterLooks(() => this.#archive.clear())
     this.#newest = null
   }
 
@@ -176,13 +180,13 @@ class Engine implements Insights {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
+    this.#closing.abort()
     if (this.#timer !== null) clearTimeout(this.#timer)
     await this.#running.catch(() => undefined)
   }
 
   #plan(delayMs: number): void {
-    if (this.#isClosed) return
+    if (this.#closing.signal.aborted) return
     this.#timer = setTimeout(() => {
       this.#running = this.#takeTurn().finally(() => this.#plan(this.#pauseMs()))
     }, delayMs)
@@ -204,6 +208,7 @@ class Engine implements Insights {
       if (isMine && this.#mayFindSomething()) await this.#look(null)
       else this.#newest = await this.snapshot(null)
     } catch (error) {
+      if (this.#closing.signal.aborted) return
       log.warn({ err: error }, 'the insight engine could not look; it tries again')
     }
   }
@@ -225,6 +230,7 @@ class Engine implements Insights {
           isWatched: (source) => ingestion.sources.get(source)?.enabled ?? false,
           canonical: (id) => ingestion.templates.byId(id)?.id ?? id,
           agreement: () => agreementOf(ingestion),
+          signal: this.#closing.signal,
         },
         moment,
       )
@@ -253,40 +259,54 @@ class Engine implements Insights {
     const generatedAtMs = Date.now()
     const known = await this.#archive.anomalies(knownAround(snapshot.asOfMs))
     const matched = continued(anomalies, known)
-    const kept = matched.map(({ anomaly, known: before }): KeptAnomaly => {
-      const alertedAtMs = before?.alertedAtMs ?? 0
-      return { ...anomaly, alertedAtMs, state: isPast ? 'over' : anomaly.state }
-    })
-    const found = new Set(kept.map(({ id }) => id))
-    const ended = known
-      .filter(({ id, state }) => !isPast && state === 'ongoing' && !found.has(id))
-      .map((each): KeptAnomaly => ({ ...each, state: 'over' }))
-    const alerts = isPast ? [] : this.#alertsAmong([...kept, ...known], generatedAtMs)
-    const alerted = new Set(alerts.map(({ anomaly }) => anomaly.id))
-    const isKnown = new Map(known.map((each) => [each.id, JSON.stringify(each)]))
-    const changed = [...kept, ...ended]
-      .map((each) => (alerted.has(each.id) ? { ...each, alertedAtMs: generatedAtMs } : each))
-      // what was told of a later moment is not told back
-      .filter((each) => (isPast ? !isKnown.has(each.id) : isKnown.get(each.id) !== JSON.stringify(each)))
-    await this.#archive.saveAnomalies(changed, generatedAtMs)
-    const ids = new Map(anomalies.map(({ id }, i) => [id, kept[i]?.id ?? id]))
-    const told = withKnownIds(snapshot, ids, kept)
+    const ids = new Map(anomalies.map(({ id }, i) => [id, matched[i]?.anomaly.id ?? id]))
+    const current = matched.map(({ anomaly }) => anomaly)
+    const told = withKnownIds(snapshot, current, ids)
+    if (isPast) {
+      // what is known from a later look stays as it is
+      const unknown = matched.filter((each) => each.known === null)
+      const over = unknown.map(({ anomaly }) => ({ ...anomaly, state: 'over' as const }))
+      await this.#archive.saveAnomalies(over.map(neverAlerted), generatedAtMs)
+    } else await this.#keep(known, matched, generatedAtMs)
     const json = JSON.stringify(told)
     await this.#archive.saveSnapshot(snapshot.asOfMs, { generatedAtMs, json })
-    await this.#raise(alerts)
     return { generatedAtMs, snapshot: told }
+  }
+
+  /** Stores what is new of the anomalies, then raises alerts: one that fails is not raised twice. */
+  async #keep(
+    known: readonly KeptAnomaly[],
+    matched: ReturnType<typeof continued<KeptAnomaly>>,
+    nowMs: number,
+  ): Promise<void> {
+    const kept = matched.map(({ anomaly, known: before }) => ({
+      ...anomaly,
+      alertedAtMs: before?.alertedAtMs ?? 0,
+    }))
+    const found = new Set(kept.map(({ id }) => id))
+    const ended = known
+      .filter(({ id, state }) => state === 'ongoing' && !found.has(id))
+      .map((each): KeptAnomaly => ({ ...each, state: 'over' }))
+    const others = known.filter(({ id }) => !found.has(id))
+    const alerts = this.#alertsAmong([...kept, ...others], nowMs)
+    const alerted = new Set(alerts.map(({ anomaly }) => anomaly.id))
+    const before = new Map(known.map((each) => [each.id, each]))
+    const changed = [...kept, ...ended]
+      .map((each) => (alerted.has(each.id) ? { ...each, alertedAtMs: nowMs } : each))
+      .filter((each) => !isDeepStrictEqual(before.get(each.id), each))
+    await this.#archive.saveAnomalies(changed, nowMs)
+    await this.#raise(alerts)
   }
 
   #alertsAmong(all: readonly KeptAnomaly[], nowMs: number): readonly AnomalyAlert[] {
     const { config } = this.#parts
     if (!config.insightsAlerts) return []
-    const unique = [...new Map(all.toReversed().map((each) => [each.id, each])).values()]
     const rules = {
       leastScore: config.insightsAlertScore,
       holdDownMs: config.insightsHoldDownSeconds * 1000,
       nowMs,
     }
-    return alertsFor(unique, rules, (id) => this.textOf(id))
+    return alertsFor(all, rules, (id) => this.textOf(id))
   }
 
   async #raise(alerts: readonly AnomalyAlert[]): Promise<void> {
@@ -336,59 +356,12 @@ class Engine implements Insights {
     }
   }
 
+  /** A look under way must not bring back what goes. Without the shared state a deletion goes on all the same. */
+  async #afterLooks(work: () => Promise<void>): Promise<void> {
+    await this.#exclusive(work).catch(() => work())
+  }
+
   #exclusive<T>(work: () => Promise<T>): Promise<T> {
     return this.#parts.storage.state.withLock(LOCK, LOCK_MS, () => work())
   }
-}
-
-const knownAround = (asOfMs: number): AnomalyQuery => ({
-  atMs: Number.MAX_SAFE_INTEGER,
-  sinceMs: asOfMs - KNOWN_MS,
-  after: null,
-  states: [],
-  scopes: [],
-  kinds: [],
-  sources: [],
-  severities: [],
-  templates: [],
-  ids: [],
-  leastScore: 0,
-  wholeOnly: false,
-  limit: MAX_KNOWN,
-})
-
-/** The snapshot under the ids that the anomalies are kept under. */
-function withKnownIds(
-  snapshot: InsightSnapshot,
-  ids: ReadonlyMap<string, string>,
-  kept: readonly KeptAnomaly[],
-): InsightSnapshot {
-  const idOf = (id: string): string => ids.get(id) ?? id
-  return {
-    ...snapshot,
-    anomalies: kept.slice(0, snapshot.anomalies.length).map(({ alertedAtMs: _, ...each }) => each),
-    correlations: snapshot.correlations.map((each) => ({
-      ...each,
-      anomalyId: idOf(each.anomalyId),
-      alsoAffected: each.alsoAffected.map((other) => ({ ...other, anomalyId: idOf(other.anomalyId) })),
-    })),
-  }
-}
-
-/**
- * How often the model, asked by severity and words alone, gives the priority a person gave. Its counters of rarity
- * and bursts have no part in it: they grow with P1 too.
- */
-function agreementOf({ overrides, templates, model }: Ingestion): {
-  readonly corrections: number
-  readonly agreeing: number
-} {
-  let [corrections, agreeing] = [0, 0]
-  for (const { templateId, severity, priority } of overrides()) {
-    const template = templates.byId(templateId)
-    if (template === undefined) continue
-    corrections++
-    if (model.explain(0, severity, template.text).priority === priority) agreeing++
-  }
-  return { corrections, agreeing }
 }

@@ -30,6 +30,8 @@ export interface LiveParts {
   readonly limiter: Limiter
   readonly applications: Applications
   readonly alerts: Alerts
+  /** 0..1, null while the insight engine has nothing to say */
+  readonly mlHealth: () => number | null
   readonly log: Log
 }
 
@@ -64,6 +66,7 @@ async function compute({
   ingestion,
   applications,
   alerts,
+  mlHealth,
 }: LiveParts): Promise<KpiSnapshot> {
   const directory = toDirectory(ingestion)
   const groups = groupSources(applications, ingestion.sources)
@@ -85,7 +88,7 @@ async function compute({
     },
     templatesKnown,
     textOfTemplate: (id) => directory.describe(id)?.text ?? null,
-    mlHealth: null,
+    mlHealth: mlHealth(),
   })
 }
 

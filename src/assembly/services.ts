@@ -28,6 +28,7 @@ import type { Metrics } from '../telemetry/metrics.js'
 import type { Accounts } from './accounts.js'
 import type { Desk } from './desk.js'
 import type { Ingestion } from './ingestion.js'
+import type { Insights } from './insights.js'
 import type { Live } from './live.js'
 import type { Storage } from './storage.js'
 import { samplesOf, toDirectory, variablesOf } from './templates.js'
@@ -45,6 +46,7 @@ export interface ServiceParts {
   readonly limiter: Limiter
   readonly desk: Desk
   readonly live: Live
+  readonly insights: Insights
   readonly sourceStats: SourceStats
   readonly audit: Audit
   readonly auditTrail: AuditTable
@@ -79,6 +81,7 @@ export function createServices(parts: ServiceParts) {
     metrics: parts.metrics,
     collectorStats: parts.collectorStats,
     kpis: live.kpis,
+    insights: parts.insights,
     events,
     sources,
     applications,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import { createApplications } from '../api/applications.js'
+import { createApplications, type Applications } from '../api/applications.js'
 import { createAudit } from '../api/audit.js'
 import { createLimiter, toRateLimits } from '../api/auth/limits.js'
 import type { Config } from '../config.js'
@@ -12,8 +12,9 @@ import { createCollectorStats, type CollectorStats } from '../telemetry/collecto
 import type { Log } from '../telemetry/log.js'
 import { createMetrics, type Metrics } from '../telemetry/metrics.js'
 import type { Accounts } from './accounts.js'
-import { clearDesk, createDesk } from './desk.js'
+import { clearDesk, createDesk, type Desk } from './desk.js'
 import { ApplicationDoc, parserOf } from './documents.js'
+import { createInsights, type Insights } from './insights.js'
 import { openIngestion, type Ingestion } from './ingestion.js'
 import { openLive, type Live } from './live.js'
 import { createServices, type Services } from './services.js'
@@ -48,26 +49,31 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     collectorStats: createCollectorStats(),
     sourceStats: createSourceStats(storage.store),
   }
-  const late: LateParts = { hooks: null, live: null }
+  const late: LateParts = { hooks: null, live: null, insights: null }
   const ingestion = await joinIngestion(parts, counters, late)
   const applications = createApplications(
     storage.entities.collection('application', parserOf(ApplicationDoc)),
     storage.state.withLock,
   )
-  const desk = createDesk({
-    entities: storage.entities,
-    sourcesOfEvents: (ids) => ingestion.events.sourcesOf(ids),
-    hasSource: (name) => ingestion.sources.get(name) !== undefined,
-    hasUser: (id) => accounts.users.get(id) !== null,
-    hasApplication: (id) => applications.has(id),
+  const desk = joinDesk(parts, ingestion, applications)
+  const insights = createInsights({
+    config,
+    storage,
+    ingestion,
+    log,
+    ...desk,
+    onAlerts: () => void late.live?.push.onChanged(),
   })
-  late.hooks = {
-    removeAlerts: (sources) => desk.alerts.removeForSources(sources),
-    clearEntities: () => clearDesk(desk, applications),
-  }
+  late.insights = insights
+  late.hooks = hooksAmong(insights, desk, applications)
   const limiter = createLimiter(storage.state, toRateLimits(config))
   const shared = { config, storage, ingestion, applications, limiter, log }
-  const live = await openLive({ ...shared, sessions: accounts.sessions, alerts: desk.alerts })
+  const live = await openLive({
+    ...shared,
+    sessions: accounts.sessions,
+    alerts: desk.alerts,
+    mlHealth: () => insights.mlHealth(),
+  })
   late.live = live
   accounts.onUserChanged((id) => live.sockets.closeUser(id, POLICY_VIOLATION, 'the user is gone'))
   const auditTrail = createAuditTable(storage.store)
@@ -78,13 +84,16 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     ...counters,
     desk,
     live,
+    insights,
     audit,
     auditTrail,
   })
   watch(counters.metrics, { ingestion, storage, live })
   ingestion.begin()
+  insights.start()
   const close = async (): Promise<void> => {
     live.push.close()
+    await insights.close()
     await ingestion.close(CLOSE_INGESTION_MS)
     await audit.close(CLOSE_AUDIT_MS)
   }
@@ -112,6 +121,7 @@ const joinIngestion = (
       metrics.batchWritten(rows)
       sourceStats.invalidate()
       late.live?.push.onWritten()
+      late.insights?.noteWritten()
     },
     onFailure: () => metrics.batchFailed(),
     onAccepted: (submission, result, bytes) => {
@@ -122,10 +132,39 @@ const joinIngestion = (
 
 const POLICY_VIOLATION = 1008
 
+const joinDesk = (
+  { storage, accounts }: SystemParts,
+  ingestion: Ingestion,
+  applications: Applications,
+): Desk =>
+  createDesk({
+    entities: storage.entities,
+    sourcesOfEvents: (ids) => ingestion.events.sourcesOf(ids),
+    hasSource: (name) => ingestion.sources.get(name) !== undefined,
+    hasUser: (id) => accounts.users.get(id) !== null,
+    hasApplication: (id) => applications.has(id),
+  })
+
+const hooksAmong = (
+  insights: Insights,
+  desk: Desk,
+  applications: Applications,
+): StatementHooks => ({
+  removeAlerts: async (sources) => {
+    await insights.forget(sources)
+    return await desk.alerts.removeForSources(sources)
+  },
+  clearEntities: async () => {
+    await insights.forgetAll()
+    return await clearDesk(desk, applications)
+  },
+})
+
 /** What statements and batches reach that is made after the ingestion. */
 interface LateParts {
   hooks: StatementHooks | null
   live: Live | null
+  insights: Insights | null
 }
 
 const hooksOf = (late: LateParts): StatementHooks => {

@@ -54,6 +54,8 @@ const HOUR_MS = 3_600_000
 const MODEL_VERSION = 'insights-1'
 /** a severity that is nearly all of its source is not looked at twice */
 const NEARLY_ALL = 0.9
+/** share of a change over all sources that is one source's matter */
+const MOSTLY = 0.8
 const MAX_SHOWN = 200
 const MAX_CORRELATED = 10
 /** the span before an anomaly is as long as it, but at least this long */
@@ -75,6 +77,7 @@ export class Analysis {
   readonly #sourceFrom = new Map<string, number>()
   readonly #anomalies: InsightAnomaly[] = []
   readonly #changes: TemplateChange[] = []
+  #isTotalLooked = false
   #templates = 0
   #series = 0
   #lastRoutineAt = -1
@@ -126,10 +129,13 @@ export class Analysis {
 
   /** Anomalies of everything together are looked for last. @returns all, each part after its whole */
   anomalies(): readonly InsightAnomaly[] {
-    const hasAll = this.#anomalies.some(({ scope }) => scope === 'all')
-    if (!hasAll && this.#sources.size > 1)
+    if (!this.#isTotalLooked && this.#sources.size > 1)
       this.#look({ scope: 'all', source: '', severity: null, templateId: null }, this.#total)
-    return inOrder(withWholes(this.#anomalies))
+    this.#isTotalLooked = true
+    const told = this.#anomalies.filter(
+      (each) => each.scope !== 'all' || !this.#isOfOneSource(each),
+    )
+    return inOrder(withWholes(told))
   }
 
   /** The spans whose templates `finish` should be told, of the gravest anomalies. */
@@ -168,6 +174,24 @@ export class Analysis {
     }
   }
 
+  /** One source explains it: then its own anomaly says more, or it has only begun. */
+  #isOfOneSource(anomaly: InsightAnomaly): boolean {
+    const { beforeFrom, from, to } = this.#spanOf(anomaly)
+    const [first] = contributionsOf(this.#sourceParts(beforeFrom, from, to), {
+      beforeHours: Math.max(1, from - beforeFrom),
+      duringHours: to - from,
+    })
+    return first !== undefined && first.explains >= MOSTLY
+  }
+
+  #sourceParts(beforeFrom: number, from: number, to: number): readonly PartCounts[] {
+    return [...this.#sources].map(([name, counts]) => ({
+      name,
+      before: sumOf(counts, beforeFrom, from),
+      during: sumOf(counts, from, to),
+    }))
+  }
+
   #look(key: SeriesKey, counts: Float64Array): void {
     const { startHour, hours } = this.#frame
     this.#series++
@@ -192,18 +216,14 @@ export class Analysis {
     const { startHour } = this.#frame
     const { anomalyId, beforeFrom, from, to } = span
     const hours = { beforeHours: Math.max(1, from - beforeFrom), duringHours: to - from }
-    const sources = [...this.#sources].map(([name, counts]) => ({
-      name,
-      before: sumOf(counts, beforeFrom, from),
-      during: sumOf(counts, from, to),
-    }))
     return {
       anomalyId,
       fromMs: (startHour + from) * HOUR_MS,
       toMs: (startHour + to) * HOUR_MS,
       beforeFromMs: (startHour + beforeFrom) * HOUR_MS,
       templates: contributionsOf(parts.get(anomalyId) ?? [], hours),
-      sources: span.source === '' ? contributionsOf(sources, hours) : [],
+      sources:
+        span.source === '' ? contributionsOf(this.#sourceParts(beforeFrom, from, to), hours) : [],
       alsoAffected: affectedWith(span, anomalies, startHour),
     }
   }

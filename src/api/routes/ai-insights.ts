@@ -1,0 +1,236 @@
+import { Type } from '@sinclair/typebox'
+
+import { AppError } from '../../model/errors.js'
+import type { Contribution, InsightAnomaly, InsightSnapshot } from '../../model/insights.js'
+import { decodeCursor, encodeCursor } from '../cursor.js'
+import { PageParameters, PageSchema } from '../keyset.js'
+import { parseQueryTime } from '../query-time.js'
+import { routeFor } from '../route.js'
+import { SeveritySchema } from '../schemas/event.js'
+import {
+  AnomalySchema,
+  ContributionSchema,
+  KindSchema,
+  ScopeSchema,
+  SnapshotSchema,
+  StateSchema,
+  toAnomalyView,
+  toContributionView,
+  toSnapshotView,
+} from '../schemas/insight.js'
+
+interface Position {
+  readonly startedAtMs: number
+  readonly id: string
+}
+
+interface Made {
+  readonly generatedAtMs: number
+  readonly snapshot: InsightSnapshot
+}
+
+interface AnomalyQuery {
+  readonly atMs: number
+  readonly sinceMs: number
+  readonly after: Position | null
+  readonly states: readonly string[]
+  readonly scopes: readonly string[]
+  readonly kinds: readonly string[]
+  readonly sources: readonly string[]
+  readonly severities: readonly string[]
+  readonly templates: readonly string[]
+  readonly ids: readonly string[]
+  readonly leastScore: number
+  readonly wholeOnly: boolean
+  readonly limit: number
+}
+
+export interface AiInsightServices {
+  readonly insights: {
+    /** The last one made for a moment or before it. */
+    snapshot(atMs: number | null, signal?: AbortSignal): Promise<Made | null>
+    refresh(atMs: number | null): Promise<Made>
+    /** Newest beginning first. */
+    anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly InsightAnomaly[]>
+    explain(
+      anomaly: InsightAnomaly,
+      signal?: AbortSignal,
+    ): Promise<Record<'templates' | 'hosts', readonly Contribution[]>>
+    textOf(templateId: string): string | null
+  }
+  readonly cursorKey: Buffer
+}
+
+const route = routeFor<AiInsightServices>()
+
+const AtParameter = Type.Optional(
+  Type.String({ maxLength: 64, description: 'ISO 8601; as it was at this moment' }),
+)
+const Names = Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 }))
+
+const ANY: AnomalyQuery = {
+  atMs: Number.MAX_SAFE_INTEGER,
+  sinceMs: 0,
+  after: null,
+  states: [],
+  scopes: [],
+  kinds: [],
+  sources: [],
+  severities: [],
+  templates: [],
+  ids: [],
+  leastScore: 0,
+  wholeOnly: false,
+  limit: 1,
+}
+
+const toMs = (text: string | undefined, name: string): number | null =>
+  text === undefined ? null : parseQueryTime(text, name)
+
+const isPosition = (value: unknown): value is Position =>
+  typeof value === 'object' &&
+  value !== null &&
+  'startedAtMs' in value &&
+  'id' in value &&
+  Number.isSafeInteger(value.startedAtMs) &&
+  typeof value.id === 'string'
+
+const REFRESH_TIMEOUT_MS = 120_000
+
+export const aiInsightRoutes = [
+  route({
+    id: 'insightSnapshot',
+    method: 'get',
+    path: '/api/ai-insights/snapshot',
+    summary: 'What changed: anomalies, templates, forecast, correlations, health',
+    description:
+      'The last snapshot computed, at most `INSIGHTS_INTERVAL_SECONDS` old, or the last one for the moment ' +
+      '`at` or before it (one is kept for each hour). Everything comes from hourly rollups. When nothing ' +
+      'has arrived for a week it looks back from the last hour that has events.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({ at: AtParameter }),
+    body: null,
+    reply: SnapshotSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ query, signal }, { insights }) => {
+      const made = await insights.snapshot(toMs(query.at, 'at'), signal)
+      if (made === null) throw new AppError('not_found', 'there is no snapshot of that moment yet')
+      return toSnapshotView(made.generatedAtMs, made.snapshot, (id) => insights.textOf(id))
+    },
+  }),
+  route({
+    id: 'refreshInsights',
+    method: 'post',
+    path: '/api/ai-insights/snapshot/refresh',
+    summary: 'Computes a snapshot now',
+    description:
+      'With `at` one that looks back from that moment, for days whose events were uploaded later.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({ at: AtParameter }),
+    body: null,
+    reply: SnapshotSchema,
+    status: 200,
+    handlerTimeoutMs: REFRESH_TIMEOUT_MS,
+    errors: ['dependency_unavailable'],
+    handle: async ({ query }, { insights }) => {
+      const made = await insights.refresh(toMs(query.at, 'at'))
+      return toSnapshotView(made.generatedAtMs, made.snapshot, (id) => insights.textOf(id))
+    },
+  }),
+  route({
+    id: 'listAnomalies',
+    method: 'get',
+    path: '/api/ai-insights/anomalies',
+    summary: 'Anomalies, the latest beginning first',
+    description:
+      'With `at` those that had been detected by then, in the state they had; counts and scores are the ' +
+      'last ones known. `whole_only` leaves out what is part of a wider anomaly.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({
+      at: AtParameter,
+      state: Type.Optional(Type.Array(StateSchema)),
+      scope: Type.Optional(Type.Array(ScopeSchema)),
+      kind: Type.Optional(Type.Array(KindSchema)),
+      source: Names,
+      severity: Type.Optional(Type.Array(SeveritySchema)),
+      template_id: Names,
+      min_score: Type.Number({ minimum: 0, maximum: 50, default: 0 }),
+      whole_only: Type.Boolean({ default: false }),
+      ...PageParameters,
+    }),
+    body: null,
+    reply: PageSchema(AnomalySchema),
+    status: 200,
+    errors: ['invalid_cursor', 'dependency_unavailable'],
+    handle: async ({ query, signal }, { insights, cursorKey }) => {
+      const { limit, cursor, at, ...filters } = query
+      const bound = { list: 'anomalies', at, ...filters }
+      const after = cursor === undefined ? null : decodeCursor(cursorKey, bound, cursor, isPosition)
+      const asked: AnomalyQuery = {
+        ...ANY,
+        atMs: toMs(at, 'at') ?? ANY.atMs,
+        after,
+        states: filters.state ?? [],
+        scopes: filters.scope ?? [],
+        kinds: filters.kind ?? [],
+        sources: filters.source ?? [],
+        severities: filters.severity ?? [],
+        templates: filters.template_id ?? [],
+        leastScore: filters.min_score,
+        wholeOnly: filters.whole_only,
+        limit: limit + 1,
+      }
+      const rows = await insights.anomalies(asked, signal)
+      const items = rows.slice(0, limit)
+      const last = rows.length > limit ? items.at(-1) : undefined
+      const position = last && { startedAtMs: last.startedAtMs, id: last.id }
+      return {
+        items: items.map((each) => toAnomalyView(each, (id) => insights.textOf(id))),
+        next_cursor: position === undefined ? null : encodeCursor(cursorKey, bound, position),
+        has_more: position !== undefined,
+      }
+    },
+  }),
+  route({
+    id: 'explainAnomaly',
+    method: 'get',
+    path: '/api/ai-insights/anomalies/{anomaly_id}',
+    summary: 'An anomaly with the templates and hosts that explain it',
+    description:
+      'Its span is compared with the span before, as long, but at least six hours. Hosts are counted from ' +
+      'events, at most 2,000,000 rows in each span.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: Type.Object({ anomaly_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
+    body: null,
+    reply: Type.Object({
+      anomaly: AnomalySchema,
+      templates: Type.Array(ContributionSchema),
+      hosts: Type.Array(ContributionSchema),
+    }),
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, signal }, { insights }) => {
+      const [anomaly] = await insights.anomalies({ ...ANY, ids: [params.anomaly_id] }, signal)
+      if (anomaly === undefined) {
+        const details = { anomaly_id: params.anomaly_id }
+        throw new AppError('not_found', 'there is no such anomaly', { details })
+      }
+      const { templates, hosts } = await insights.explain(anomaly, signal)
+      return {
+        anomaly: toAnomalyView(anomaly, (id) => insights.textOf(id)),
+        templates: templates.map((part) => toContributionView(part, (id) => insights.textOf(id))),
+        hosts: hosts.map((part) => toContributionView(part, null)),
+      }
+    },
+  }),
+]

@@ -1,0 +1,104 @@
+import { test } from 'tap'
+import { generate, seeded } from '../../../bench/insights/generate.js'
+import { Analysis, type CountedTemplate } from '../../../src/insights/analysis.js'
+import { forecastNext } from '../../../src/insights/forecast.js'
+import { frameEndingAt } from '../../../src/insights/series.js'
+import type { InsightSnapshot } from '../../../src/model/insights.js'
+
+const FRAME = frameEndingAt(20_000 * 24 + 15)
+const { hours } = FRAME
+const HOUR_MS = 3_600_000
+const NONE = new Float64Array(hours)
+
+const wavering = (seed: number, meanAt: (hour: number) => number): Float64Array => {
+  const random = seeded(seed)
+  return Float64Array.from({ length: hours }, (_, hour) =>
+    Math.round(meanAt(hour) * (0.9 + 0.2 * random())),
+  )
+}
+
+const template = (templateId: string, counts: Float64Array): CountedTemplate => ({
+  templateId,
+  source: 'web',
+  severity: 'ERROR',
+  counts,
+  firstSeenMs: FRAME.startHour * HOUR_MS,
+  lastSeenMs: (FRAME.startHour + hours) * HOUR_MS,
+  routine: 10,
+  routineEvents: 10,
+  unsureEvents: 1,
+})
+
+/** A web server whose errors soar for the last four hours, by one template of two, and a quiet neighbour. */
+function example(): InsightSnapshot {
+  const analysis = new Analysis(FRAME, hours)
+  const soaring = wavering(2, (hour) => 20 + (hour >= hours - 4 ? 900 : 0))
+  const steady = wavering(3, () => 20)
+  const errors = soaring.map((count, i) => count + (steady[i] ?? 0))
+  const info = wavering(1, () => 1000)
+  const source = { source: 'web', severities: [NONE, info, NONE, errors, NONE] }
+  analysis.addSource({ ...source, lastRoutineAt: hours - 1 })
+  const quiet = [NONE, wavering(4, () => 500), NONE, NONE, NONE]
+  analysis.addSource({ source: 'db', severities: quiet, lastRoutineAt: hours - 1 })
+  analysis.addTemplate(template('00000000000000aa', soaring))
+  analysis.addTemplate(template('00000000000000bb', steady))
+  const anomalies = analysis.anomalies()
+  const parts = analysis.wanted(anomalies).map(({ anomalyId }) => {
+    const both = [
+      { name: '00000000000000aa', before: 120, during: 3680 },
+      { name: '00000000000000bb', before: 120, during: 80 },
+    ]
+    return [anomalyId, both] as const
+  })
+  return analysis.finish(anomalies, { parts: new Map(parts), corrections: 0, agreeing: 0 })
+}
+
+test('a soaring template is the cause on the screen, and part of the errors of its source', async (t) => {
+  const { anomalies, correlations, templates, health } = example()
+  const [first] = anomalies
+  t.match(first, { scope: 'severity', severity: 'ERROR', source: 'web', state: 'ongoing' })
+  t.match(
+    anomalies.find(({ scope }) => scope === 'template'),
+    {
+      templateId: '00000000000000aa',
+      partOf: first?.id,
+    },
+  )
+  t.equal(correlations[0]?.anomalyId, first?.id)
+  t.match(correlations[0]?.templates[0], { name: '00000000000000aa', explains: 1 })
+  t.match(templates, [{ change: 'grown', templateId: '00000000000000aa' }])
+  t.match(health, { lowConfidence: 0.1, drift: 0, dataAgeHours: 0 })
+})
+
+test('the same data give the same snapshot', async (t) => {
+  t.same(example(), example())
+})
+
+test('a snapshot of nothing is empty', async (t) => {
+  const analysis = new Analysis(FRAME, hours)
+  const facts = { parts: new Map(), corrections: 0, agreeing: 0 }
+  t.match(analysis.finish(analysis.anomalies(), facts), {
+    series: 0,
+    anomalies: [],
+    templates: [],
+    events: { hours: [], coverage: null },
+    asOfMs: (FRAME.startHour + hours) * HOUR_MS,
+  })
+})
+
+test('intervals of the forecast hold as often as they say', async (t) => {
+  const MONDAY = 4 * 24
+  let [held, all] = [0, 0]
+  for (const { counts } of generate({ seed: 3, series: 35, weeks: 7, quietWeeks: 8 })) {
+    for (const whole of [40 * 24 + 7, 44 * 24 + 13]) {
+      const known = { counts: counts.slice(0, whole), startHour: MONDAY }
+      for (const [i, { low, high }] of forecastNext(known, whole).hours.entries()) {
+        const count = counts[whole + i] ?? 0
+        all++
+        if (count >= low && count <= high) held++
+      }
+    }
+  }
+  t.equal(all, 35 * 2 * 24)
+  t.ok(held / all > 0.86 && held / all < 0.97, `${held / all}`)
+})
