@@ -1,6 +1,6 @@
 /** What was put into a series on purpose; hours are indexes into it. */
 export interface Label {
-  readonly kind: 'burst' | 'outage' | 'drop' | 'surge'
+  readonly kind: 'burst' | 'outage' | 'drop' | 'surge' | 'deploy'
   readonly from: number
   /** the one after the last */
   readonly to: number
@@ -21,6 +21,8 @@ export interface GenerateOptions {
 }
 
 type Random = () => number
+
+const DEPLOY_HOURS = 96
 
 /** Repeatable numbers in [0, 1): mulberry32. */
 export function seeded(seed: number): Random {
@@ -162,8 +164,14 @@ function generateOne(shape: Shape, options: GenerateOptions, random: Random): La
   const added = new Float64Array(hours)
   const typical = means.reduce((sum, mean) => sum + mean, 0) / hours
   const kept: Label[] = []
+  const deploy = deployIn(options, random)
+  if (deploy !== null) {
+    const factor = random() < 0.5 ? 0.35 + 0.2 * random() : 1.8 + random()
+    for (let hour = deploy.from; hour < hours; hour++) effects[hour] = factor
+    if (isVisible({ ...deploy, kind: 'drop' }, means)) kept.push(deploy)
+  }
   for (const label of labels) {
-    if (!isVisible(label, means)) continue
+    if (!isVisible(label, means) || isNear(label, deploy)) continue
     kept.push(label)
     apply(label, { effects, added, typical: shape.bursts > 0 ? 3 * typical : typical, random })
   }
@@ -204,6 +212,15 @@ function meansOf(shape: Shape, hours: number, random: Random): Float64Array {
   return means
 }
 
+/** In every third series one release changes the level for good; whatever is told of it within days is right. */
+function deployIn({ weeks, quietWeeks }: GenerateOptions, random: Random): Label | null {
+  const at = Math.floor((quietWeeks + 1 + (weeks - quietWeeks - 2) * random()) * 168)
+  return random() < 1 / 3 ? { kind: 'deploy', from: at, to: at + DEPLOY_HOURS } : null
+}
+
+const isNear = ({ from, to }: Label, deploy: Label | null): boolean =>
+  deploy !== null && from < deploy.to + 48 && to > deploy.from - 24
+
 /** One or two a fortnight, some days apart. */
 function placeLabels({ weeks, quietWeeks }: GenerateOptions, random: Random): Label[] {
   const kinds = ['burst', 'outage', 'drop', 'surge'] as const
@@ -239,7 +256,7 @@ function apply({ kind, from, to }: Label, { effects, added, typical, random }: E
   const size = random()
   for (let hour = from; hour < to; hour++) {
     if (kind === 'outage') effects[hour] = 0
-    if (kind === 'drop') effects[hour] = 0.1 + 0.25 * size
+    if (kind === 'drop') effects[hour] = (effects[hour] ?? 1) * (0.1 + 0.25 * size)
     if (kind === 'surge') added[hour] = typical * (1.5 + 2 * size) + 10
     if (kind === 'burst') added[hour] = typical * (4 + 12 * size) + 25
   }

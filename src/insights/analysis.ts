@@ -54,7 +54,7 @@ const HOUR_MS = 3_600_000
 const MODEL_VERSION = 'insights-1'
 /** a severity that is nearly all of its source is not looked at twice */
 const NEARLY_ALL = 0.9
-/** share of a change over all sources that is one source's matter */
+/** share of a change that makes it the matter of one of its parts */
 const MOSTLY = 0.8
 const MAX_SHOWN = 200
 const MAX_CORRELATED = 10
@@ -278,7 +278,10 @@ function idOf(name: string): string {
   return [...hash].map((part) => (part >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
-/** Names for each the anomaly of its source, or of its severity, that goes the same way at the same time. */
+/**
+ * Names for each the anomaly of its source, or of its severity, that goes the same way at the same time. Where one
+ * severity brings about most of what its source does, it is the other way round: errors that soar are told as such.
+ */
 function withWholes(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
   const wholes = new Map<string, InsightAnomaly[]>()
   for (const anomaly of anomalies) {
@@ -287,13 +290,22 @@ function withWholes(anomalies: readonly InsightAnomaly[]): readonly InsightAnoma
     if (known === undefined) wholes.set(anomaly.source, [anomaly])
     else known.push(anomaly)
   }
+  const leaders = new Map<string, string>()
+  for (const part of anomalies.filter(({ scope }) => scope === 'severity'))
+    for (const whole of wholes.get(part.source) ?? [])
+      if (isWholeOf(whole, part) && leads(part, whole)) leaders.set(whole.id, part.id)
   return anomalies.map((anomaly) => {
     const whole = (wholes.get(anomaly.source) ?? [])
       .filter((each) => isWholeOf(each, anomaly))
       .toSorted((a, b) => (a.scope === b.scope ? 0 : a.scope === 'source' ? -1 : 1))[0]
-    return whole === undefined ? anomaly : { ...anomaly, partOf: whole.id }
+    const id = whole?.id ?? anomaly.id
+    const partOf = leaders.get(id) ?? id
+    return partOf === anomaly.id ? anomaly : { ...anomaly, partOf }
   })
 }
+
+const leads = (part: InsightAnomaly, whole: InsightAnomaly): boolean =>
+  Math.abs(part.observed - part.expected) >= MOSTLY * Math.abs(whole.observed - whole.expected)
 
 function isWholeOf(whole: InsightAnomaly, part: InsightAnomaly): boolean {
   if (part.scope !== 'severity' && part.scope !== 'template') return false

@@ -1,0 +1,64 @@
+import type { Alarm, Detector } from './grade.js'
+
+const WEEK = 168
+
+/** More than so many times the mean of the last four weeks, or less than that part of it. */
+export const fixedThreshold =
+  (from: number) =>
+  (factor: number): Detector =>
+  ({ counts }) =>
+    runs(counts, from, (hour) => {
+      const { mean } = lastWeeks(counts, hour)
+      const count = counts[hour] ?? 0
+      if (count > mean * factor) return 1
+      return count < mean / (factor * 4) ? -1 : 0
+    })
+
+/** So many standard deviations from the mean of the last four weeks. */
+export const plainZScore =
+  (from: number) =>
+  (deviations: number): Detector =>
+  ({ counts }) =>
+    runs(counts, from, (hour) => {
+      const { mean, deviation } = lastWeeks(counts, hour)
+      const z = ((counts[hour] ?? 0) - mean) / Math.max(deviation, 0.5)
+      return Math.abs(z) < deviations ? 0 : Math.sign(z)
+    })
+
+interface Moments {
+  readonly mean: number
+  readonly deviation: number
+}
+
+/** Of the four weeks before the day of an hour. */
+function lastWeeks(counts: Float64Array, hour: number): Moments {
+  const to = hour - (hour % 24)
+  const from = Math.max(0, to - 4 * WEEK)
+  let [sum, squares] = [0, 0]
+  for (let i = from; i < to; i++) {
+    const count = counts[i] ?? 0
+    sum += count
+    squares += count * count
+  }
+  const mean = sum / (to - from)
+  return { mean, deviation: Math.sqrt(Math.max(0, squares / (to - from) - mean * mean)) }
+}
+
+/** Joins hours of one direction with at most three between them, as the engine does. */
+function runs(
+  counts: Float64Array,
+  from: number,
+  signAt: (hour: number) => number,
+): readonly Alarm[] {
+  const found: { from: number; to: number; noticedAt: number }[] = []
+  let last = { sign: 0, to: -10 }
+  for (let hour = from; hour < counts.length; hour++) {
+    const sign = signAt(hour)
+    if (sign === 0) continue
+    const run = found.at(-1)
+    if (run !== undefined && sign === last.sign && hour <= last.to + 3) run.to = hour + 1
+    else found.push({ from: hour, to: hour + 1, noticedAt: hour })
+    last = { sign, to: hour + 1 }
+  }
+  return found
+}
