@@ -11,7 +11,7 @@ const LEAST_DAYS = 4
 /** days whose forecasts are made again, to learn how wide an interval must be */
 const TRIED_DAYS = 12
 /** share of hours that the intervals are to hold */
-export const FORECAST_LEVEL = 0.9
+const FORECAST_LEVEL = 0.9
 /** half the width for that share under the model's own law, when nothing else is known */
 const NORMAL_WIDTH = 1.645
 const LEAST_WIDTH = 1
