@@ -34,7 +34,7 @@ export function tempDir(t: Test): string {
 export type Row = Readonly<Record<string, bigint | number | string>>
 
 /** The rows of a block, text decoded. */
-export function toRows(bytes: Uint8Array): readonly Row[] {
+function toRows(bytes: Uint8Array): readonly Row[] {
   const { rows, columns } = readNative(bytes)
   return Array.from({ length: rows }, (_, row) =>
     Object.fromEntries(
