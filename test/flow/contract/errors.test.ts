@@ -460,3 +460,27 @@ t.test(
     t.equal(code(await change('https://evil.example.com')), 'forbidden')
   },
 )
+
+t.test('the limits of refresh and clear-all are told with the time to wait', async (t) => {
+  const strict = await startLiveService(t, {
+    ...clickhouse.env,
+    CLICKHOUSE_DATABASE: 'strict',
+    REFRESH_LIMIT: '2/60',
+    CLEAR_ALL_LIMIT: '1/3600',
+  })
+  const requests: Record<string, readonly [request: string, count: number, seconds: number]> = {
+    refresh_limit: ['POST /api/auth/refresh', 2, 60],
+    clear_all_limit: ['DELETE /api/monitoring/clear-all', 1, 3600],
+  }
+  for (const [limit, [request, count, seconds]] of Object.entries(requests)) {
+    for (let i = 0; i < count; i++) t.not((await strict.call(request)).status, 429)
+    const reply = await strict.call(request)
+    t.equal(code(reply), 'rate_limited', request)
+    t.ok(isEnvelope(reply))
+    const { details } = reply.body.detail
+    t.same(Object.keys(details).toSorted(), ['limit', 'retry_after_s'])
+    t.equal(details.limit, limit)
+    t.ok(details.retry_after_s >= 1 && details.retry_after_s <= seconds)
+    t.equal(reply.headers.get('retry-after'), String(details.retry_after_s))
+  }
+})

@@ -126,6 +126,15 @@ t.test('list-events: search reads message, host and trace_id', async (t) => {
   t.same(await list('search=bana'), [])
 })
 
+t.test('list-events: template_id leaves the events of those templates', async (t) => {
+  const [banana] = (await get('/api/logs?search=banana')).items
+  const [damson] = (await get('/api/logs?search=damson')).items
+  t.same(await list(`template_id=${banana.template_id}`), ['banana'])
+  const both = `${banana.template_id},${damson.template_id}`
+  t.same(await list(`template_id=${both}`), ['banana', 'damson'])
+  t.equal(await status('/api/logs?template_id=x'), 422)
+})
+
 t.test('list-events: start_time is 30 days ago by default, end_time is open', async (t) => {
   t.same(await list(''), ['apple', 'banana', 'cherry', 'damson'])
   t.equal((await list('start_time=2000-01-01')).length, 6)
