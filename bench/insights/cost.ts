@@ -9,7 +9,7 @@ import { migrate } from '../../src/store/migrate.js'
 import { childrenOf, readUsage } from '../lib/processes.js'
 
 const TEMPLATES = 10_000
-const DAYS = 40
+const DAYS = 33
 const quiet = { debug() {}, info() {}, warn() {} }
 
 /** CPU of a snapshot over 1,000 sources and 10,000 templates of 40 days, the engine's included. */

@@ -3,7 +3,12 @@ import type { PartCounts } from '../insights/contributions.js'
 import { frameEndingAt } from '../insights/series.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
 import type { InsightAnomaly, InsightSnapshot } from '../model/insights.js'
-import type { HourSpan, InsightSeries, TemplateTotal } from '../store/insight-series.js'
+import {
+  SOURCE_PAGE,
+  type HourSpan,
+  type InsightSeries,
+  type TemplateTotal,
+} from '../store/insight-series.js'
 
 export interface RunParts {
   readonly series: InsightSeries
@@ -126,7 +131,7 @@ async function addSources(
       await clock.pause()
     }
     const last = page.at(-1)
-    if (last === undefined) return
+    if (last === undefined || page.length < SOURCE_PAGE) return
     after = last.source
   }
 }
@@ -217,8 +222,12 @@ function joined(known: CountedTemplate | undefined, more: CountedTemplate): Coun
   }
 }
 
+/** A correction moves counts to another priority: parts of an hour can be negative, not their sum. */
 function toCounts(length: number, at: readonly number[], n: readonly number[]): Float64Array {
   const counts = new Float64Array(length)
-  for (let i = 0; i < at.length; i++) counts[at[i] ?? 0] = Math.max(0, n[i] ?? 0)
+  for (let i = 0; i < at.length; i++) {
+    const index = at[i] ?? 0
+    counts[index] = (counts[index] ?? 0) + (n[i] ?? 0)
+  }
   return counts
 }

@@ -109,7 +109,8 @@ export class Analysis {
     for (const [i, severity] of SEVERITIES.entries()) {
       const counts = severities[i]
       if (severity === main || counts === undefined || (sums[i] ?? 0) === 0) continue
-      this.#look({ scope: 'severity', source, severity, templateId: null }, counts)
+      // errors are as old as their source: the first ever are errors where none were
+      this.#look({ scope: 'severity', source, severity, templateId: null }, counts, from)
     }
   }
 
@@ -192,10 +193,11 @@ export class Analysis {
     }))
   }
 
-  #look(key: SeriesKey, counts: Float64Array): void {
+  #look(key: SeriesKey, counts: Float64Array, begins?: number): void {
     const { startHour, hours } = this.#frame
     this.#series++
-    const options = { from: watchedFrom(this.#frame), hours }
+    const watched = { from: watchedFrom(this.#frame), hours }
+    const options = begins === undefined ? watched : { ...watched, begins }
     for (const finding of findAnomalies({ counts, startHour }, options))
       this.#anomalies.push(toAnomaly(key, finding, startHour))
   }
@@ -291,7 +293,7 @@ function withWholes(anomalies: readonly InsightAnomaly[]): readonly InsightAnoma
     else known.push(anomaly)
   }
   const leaders = new Map<string, string>()
-  for (const part of anomalies.filter(({ scope }) => scope === 'severity'))
+  for (const part of anomalies.filter(isOfTrouble))
     for (const whole of wholes.get(part.source) ?? [])
       if (isWholeOf(whole, part) && leads(part, whole)) leaders.set(whole.id, part.id)
   return anomalies.map((anomaly) => {
@@ -303,6 +305,9 @@ function withWholes(anomalies: readonly InsightAnomaly[]): readonly InsightAnoma
     return partOf === anomaly.id ? anomaly : { ...anomaly, partOf }
   })
 }
+
+const isOfTrouble = ({ scope, severity }: InsightAnomaly): boolean =>
+  scope === 'severity' && (severity === 'ERROR' || severity === 'CRITICAL')
 
 const leads = (part: InsightAnomaly, whole: InsightAnomaly): boolean =>
   Math.abs(part.observed - part.expected) >= MOSTLY * Math.abs(whole.observed - whole.expected)

@@ -29,6 +29,8 @@ export interface DetectOptions {
   readonly from: number
   /** whole hours; the count at this index, when there is one, is of the running hour */
   readonly hours: number
+  /** index from which on nothing means nothing, and not that it had not begun; else its first occurrence */
+  readonly begins?: number
 }
 
 /** Surprise from which on a span is an anomaly. bench/insights: .5 less costs precision, .5 more recall */
@@ -53,7 +55,7 @@ const LEAST_DIFFERENCE = 10
 const LEAST_RISE = 1.4
 const LEAST_FALL = 0.65
 const WEEKS_LOOKED_AT = 3
-const TRAINING_DAYS = 28
+const TRAINING_DAYS = 21
 const MATURE_DAYS = 14
 const SILENT_SHARE = 0.02
 const NINETY_NINE = 2.576
@@ -71,19 +73,28 @@ interface Expectation {
  * @param hours index 0 is a midnight in UTC; leading zeros are the time before the series began
  */
 export function findAnomalies(hours: Hours, options: DetectOptions): readonly Finding[] {
-  const begins = hours.counts.findIndex((count) => count > 0)
+  const begins = options.begins ?? hours.counts.findIndex((count) => count > 0)
   if (begins === -1) return []
   const firstDay = Math.ceil(begins / DAY_HOURS)
   const from = Math.max(options.from, (firstDay + 1) * DAY_HOURS)
-  if (from >= hours.counts.length) return []
+  if (from >= hours.counts.length || !isTelling(hours.counts)) return []
   const expectation = expect(hours, firstDay, from)
   const series: Series = { ...expectation, hours, options, from, firstIndex: firstDay * DAY_HOURS }
-  const { length } = hours.counts
-  const marks = { up: noMarks(length), down: noMarks(length) }
+  const marks = clearMarks(from, hours.counts.length)
   for (let i = from; i < hours.counts.length; i++) markSpanEndingAt(series, i, marks)
   return (['up', 'down'] as const)
     .flatMap((direction) => runsOf(series, marks, direction))
     .toSorted((a, b) => a.from - b.from)
+}
+
+/** Of a series that never has a handful in a day neither more nor less can be told. */
+function isTelling(counts: Float64Array): boolean {
+  let sum = 0
+  for (let i = 0; i < counts.length; i++) {
+    sum += (counts[i] ?? 0) - (counts[i - DAY_HOURS] ?? 0)
+    if (sum >= LEAST_DIFFERENCE) return true
+  }
+  return false
 }
 
 interface Series extends Expectation {
@@ -102,10 +113,20 @@ interface Marked {
 
 type Marks = Readonly<Record<Direction, Marked>>
 
-const noMarks = (length: number): Marked => ({
-  best: new Float64Array(length),
-  noticed: new Int32Array(length),
-})
+/** Reused from series to series: thousands are looked at in a row. */
+let pool = { up: noMarks(0), down: noMarks(0) }
+
+function noMarks(length: number): Marked {
+  return { best: new Float64Array(length), noticed: new Int32Array(length) }
+}
+
+/** Marks of no hour from `from` on; those before are not looked at. */
+function clearMarks(from: number, length: number): Marks {
+  if (pool.up.best.length < length) pool = { up: noMarks(length), down: noMarks(length) }
+  pool.up.best.fill(0, from, length)
+  pool.down.best.fill(0, from, length)
+  return pool
+}
 
 function expect(hours: Hours, firstDay: number, from: number): Expectation {
   const days = Math.ceil(hours.counts.length / DAY_HOURS)
@@ -257,7 +278,7 @@ function leans(series: Series, i: number, isUp: boolean): boolean {
 function runsOf(series: Series, marks: Marks, direction: Direction): readonly Finding[] {
   const marked = marks[direction]
   const found: Finding[] = []
-  for (let i = series.from; i < marked.best.length; i++) {
+  for (let i = series.from; i < series.hours.counts.length; i++) {
     if (marked.best[i] === 0) continue
     const to = endOfRun(series, marked, i, direction === 'up')
     const score = marked.best.subarray(i, to).reduce((most, each) => Math.max(most, each), 0)
@@ -273,7 +294,8 @@ function runsOf(series: Series, marks: Marks, direction: Direction): readonly Fi
 /** Goes on over marked hours, short gaps between them, and what directly follows and still leans. */
 function endOfRun(series: Series, { best }: Marked, from: number, isUp: boolean): number {
   let to = from + 1
-  for (let next = to; next < best.length && next <= to + MAX_GAP_HOURS; next++) {
+  const { length } = series.hours.counts
+  for (let next = to; next < length && next <= to + MAX_GAP_HOURS; next++) {
     if (best[next] !== 0 || belongs(series, to, next, isUp)) to = next + 1
   }
   return to

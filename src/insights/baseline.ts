@@ -35,6 +35,7 @@ const HOUR_CAP = 4
 /** median of the square of a standard normal deviate */
 const MEDIAN_OF_SQUARE = 0.455
 const USUAL_TIMES = 4
+const NEAR = 1.5
 const EPISODE_HOURS = 4
 /** expected counts from which on an hour tells of the spread */
 const TELLING_MEAN = 1
@@ -136,9 +137,15 @@ function spreadOf(hours: Hours, profile: Float64Array, from: number, to: number)
     means[i] = level * (profile[cellOf(hours.startHour + from + i)] ?? 0)
   }
   const dispersion = dispersionOf(n)
-  for (let i = 0; i < n; i++) values[i] = surprise(values[i] ?? 0, means[i] ?? 0, dispersion)
+  for (let i = 0; i < n; i++) values[i] = roughSurprise(values[i] ?? 0, means[i] ?? 0, dispersion)
   const correlation = correlationOf(n)
   return { dispersion, correlation, usualUp: usual(n, 1), usualDown: usual(n, -1) }
+}
+
+/** Exact where it is of interest; near the mean, where most hours are, without logarithms. */
+function roughSurprise(count: number, mean: number, dispersion: number): number {
+  const rough = (count - mean) / Math.sqrt(mean + (dispersion * mean) ** 2 + 0.05)
+  return Math.abs(rough) < NEAR ? rough : surprise(count, mean, dispersion)
 }
 
 /**

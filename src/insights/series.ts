@@ -25,7 +25,7 @@ export interface Frame {
 }
 
 /** Days before the first one that is looked at: the longest training and up to a week of its age. */
-const TRAINING_DAYS = 35
+const TRAINING_DAYS = 28
 /** Days whose hours are looked at, besides the running one. */
 const WATCHED_DAYS = 5
 
