@@ -11,7 +11,7 @@ interface Collected {
  * title that differ stay where they are.
  */
 export function collectComponents(tree: unknown): Collected {
-  const plain: unknown = JSON.parse(JSON.stringify(tree))
+  const plain: unknown = withPrefixItems(JSON.parse(JSON.stringify(tree)))
   const byTitle = new Map<string, Set<string>>()
   walk(plain, (node) => {
     const title = titleOf(node)
@@ -23,6 +23,18 @@ export function collectComponents(tree: unknown): Collected {
   const schemas: Record<string, unknown> = {}
   const value = replace(plain, shared, schemas)
   return { schemas, value }
+}
+
+/** Tuples as JSON Schema 2020-12 spells them, which OpenAPI 3.1 is on; the validator's draft has a list in `items`. */
+function withPrefixItems(value: unknown): unknown {
+  if (!isObject(value)) return value
+  if (Array.isArray(value)) return value.map(withPrefixItems)
+  const copy = Object.fromEntries(
+    Object.entries(value).map(([key, child]) => [key, withPrefixItems(child)]),
+  )
+  if (copy['type'] !== 'array' || !Array.isArray(copy['items'])) return copy
+  const { items, additionalItems: _, ...rest } = copy
+  return { ...rest, prefixItems: items, items: false }
 }
 
 const NAME = /^[A-Z][A-Za-z0-9]*$/

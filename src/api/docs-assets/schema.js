@@ -47,7 +47,7 @@ export function describeSchema(raw, document, indent = '') {
     return schema.anyOf.map((part) => describeSchema(part, document, indent)).join(' | ')
   }
   if (indent.length > MAX_DEPTH * 3) return schema.type ?? 'any'
-  if (schema.type === 'array') return `array of ${describeSchema(schema.items, document, indent)}`
+  if (schema.type === 'array') return `array of ${describeSchema(schema.items || schema.prefixItems?.[0], document, indent)}`
   if (schema.type !== 'object' || !schema.properties) return schema.type ?? 'any'
   return describeObject(schema, document, indent)
 }

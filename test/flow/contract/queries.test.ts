@@ -167,7 +167,7 @@ t.test('list-events: limit is 1 to 200 and 50 by default, cursors continue a pag
 
 t.test('top templates: limit is 20 by default and at most 200', async (t) => {
   await service.ingest(
-    [...'abcdefghijklmnopqrstuvwxy'].map((letter) => ({
+    Array.from('abcdefghijklmnopqrstuvwxy').map((letter) => ({
       source: 'words',
       message: `${letter}one ${letter}two ${letter}three ${letter}four`,
     })),

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
 import { createDocsRoutes } from '../../../src/api/docs.js'
+import { collectComponents } from '../../../src/api/openapi-components.js'
 import { createOpenApi, webSocketOperation } from '../../../src/api/openapi.js'
 import type { OpenApiDocument } from '../../../src/api/openapi.js'
 import { multipart, routeFor } from '../../../src/api/route.js'
@@ -187,6 +188,21 @@ t.test('a titled schema is written once and every reference leads somewhere', as
   })
   t.match(at(document, 'components', 'schemas', 'Thing'), { required: ['id', 'name'] })
   t.same(danglingReferences(document), [])
+})
+
+t.test('tuples are spelled as in JSON Schema 2020-12', (t) => {
+  const pair = Type.Tuple([Type.Number(), Type.String()])
+  const { value } = collectComponents({ schema: pair })
+  t.same(value, {
+    schema: {
+      type: 'array',
+      prefixItems: [{ type: 'number' }, { type: 'string' }],
+      items: false,
+      minItems: 2,
+      maxItems: 2,
+    },
+  })
+  t.end()
 })
 
 t.test('operation ids are unique and tags are listed', async (t) => {
