@@ -301,7 +301,11 @@ const SETTINGS = {
     [1, 100],
     'share of one core it may take; it looks less often to stay below',
   ),
-  insightsAlerts: boolean('INSIGHTS_ALERTS', true, 'whether grave anomalies raise alerts'),
+  insightsAlerts: boolean(
+    'INSIGHTS_ALERTS',
+    true,
+    'whether grave anomalies raise alerts, once their source is registered',
+  ),
   insightsAlertScore: integer(
     'INSIGHTS_ALERT_SCORE',
     10,

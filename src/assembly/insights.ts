@@ -306,7 +306,15 @@ class Engine implements Insights {
       holdDownMs: config.insightsHoldDownSeconds * 1000,
       nowMs,
     }
-    return alertsFor(all, rules, (id) => this.textOf(id))
+    const watched = all.filter((anomaly) => this.#isOnWatch(anomaly))
+    return alertsFor(watched, rules, (id) => this.textOf(id))
+  }
+
+  /** What began before its source was registered came with a file of the past: nobody is called for that. */
+  #isOnWatch({ source, startedAtMs }: KeptAnomaly): boolean {
+    const { sources } = this.#parts.ingestion
+    const known = source === '' ? sources.list() : [sources.get(source)]
+    return known.some((each) => each !== undefined && each.createdAtMs <= startedAtMs)
   }
 
   async #raise(alerts: readonly AnomalyAlert[]): Promise<void> {
