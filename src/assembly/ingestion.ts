@@ -73,6 +73,7 @@ export interface IngestionParts {
   readonly onWritten: (rows: number) => void
   /** an attempt to write a batch failed; it is tried again */
   readonly onFailure: () => void
+  readonly onInsert: (table: string, seconds: number, ok: boolean) => void
   readonly onAccepted: ConstructorParameters<typeof Pipeline>[0]['onAccepted']
 }
 
@@ -226,8 +227,22 @@ function restoreOverrides(overrides: Collection<TemplatePriority>, sequencer: Se
   )
 }
 
+/** The insert of a batch, which tells how long it took and whether it was taken. */
+const timed =
+  (batches: BatchStore, onInsert: IngestionParts['onInsert']): BatchStore['insert'] =>
+  async (table, parts, token) => {
+    const startedMs = performance.now()
+    let ok = false
+    try {
+      await batches.insert(table, parts, token)
+      ok = true
+    } finally {
+      onInsert(table, (performance.now() - startedMs) / 1000, ok)
+    }
+  }
+
 const openWriter = (
-  { onWritten, onFailure, log }: IngestionParts,
+  { onWritten, onFailure, onInsert, log }: IngestionParts,
   spool: Spool,
   run: Run,
 ): Writer =>
@@ -240,7 +255,7 @@ const openWriter = (
       log[level]({ err: error, attempt }, 'a batch waits for clickhouse')
     },
     target: {
-      insert: run.batches.insert,
+      insert: timed(run.batches, onInsert),
       templates: (rows) => run.batches.saveTemplates(rows),
       register: (registration) => run.sources.store(registration),
       execute: (statement) => executeStatement(statement, run),

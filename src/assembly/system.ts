@@ -124,6 +124,7 @@ const joinIngestion = (
       late.insights?.noteWritten()
     },
     onFailure: () => metrics.batchFailed(),
+    onInsert: (table, seconds, ok) => metrics.insertEnded(table, seconds, ok),
     onAccepted: (submission, result, bytes) => {
       metrics.ingested(submission.protocol, result)
       collectorStats.note(toCollected(submission.protocol, result, bytes))

@@ -47,6 +47,7 @@ export async function openRig(t: Test, server: TestServer): Promise<Rig> {
     hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
     onWritten: () => undefined,
     onFailure: () => undefined,
+    onInsert: () => undefined,
     onAccepted: () => undefined,
   })
   ingestion.begin()
