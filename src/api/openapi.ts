@@ -5,6 +5,7 @@ import type { ErrorCode } from '../model/errors.js'
 import { collectComponents } from './openapi-components.js'
 import { isMultipart } from './route.js'
 import type { ApiRoute, MultipartBody } from './route.js'
+import { exampleOf } from './openapi-example.js'
 import { closeObjects } from './validation.js'
 
 /** What the document says about paths that are not in the route table. */
@@ -171,8 +172,8 @@ function toRequestBody(
     const content = { 'multipart/form-data': { schema: toFormSchema(body) } }
     return { required: true, description, content }
   }
-  const example = examples?.body === undefined ? {} : { example: examples.body }
-  const content = { 'application/json': { schema: closeObjects(body), ...example } }
+  const example = examples?.body ?? exampleOf(body)
+  const content = { 'application/json': { schema: closeObjects(body), example } }
   return { required: !(OptionalKind in body), description, content }
 }
 
@@ -199,7 +200,8 @@ const SUCCESS: Readonly<Record<number, string>> = {
 
 function toSuccess(route: DocumentedRoute): Json {
   const { status, alsoStatuses = [], reply, produces = 'application/json', examples } = route
-  const example = examples?.reply === undefined ? {} : { example: examples.reply }
+  const isJson = produces === 'application/json'
+  const example = isJson ? { example: examples?.reply ?? exampleOf(reply) } : {}
   const entries = [status, ...alsoStatuses].map((code) => {
     const description = SUCCESS[code] ?? 'Reply'
     if (code === 204) return [code, { description }]

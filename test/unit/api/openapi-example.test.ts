@@ -1,0 +1,22 @@
+import { test } from 'tap'
+
+import { isMultipart } from '../../../src/api/route.js'
+import { allRoutes } from '../../../src/api/routes.js'
+import { exampleOf } from '../../../src/api/openapi-example.js'
+import { createValidator, type FieldError } from '../../../src/api/validation.js'
+
+void test('the example of every body and reply fits its schema', (t) => {
+  const validator = createValidator()
+  for (const { id, body, reply, status, produces, examples } of allRoutes) {
+    if (body !== null && !isMultipart(body)) {
+      const errors: FieldError[] = []
+      validator.json(body)(examples?.body ?? exampleOf(body), errors)
+      t.same(errors, [], `body of ${id}`)
+    }
+    if (status === 204 || produces !== undefined) continue
+    const errors: FieldError[] = []
+    validator.json(reply)(examples?.reply ?? exampleOf(reply), errors)
+    t.same(errors, [], `reply of ${id}`)
+  }
+  t.end()
+})
