@@ -26,26 +26,25 @@ export function exampleOf(schema: TSchema, depth = 0): unknown {
   if (given !== undefined) return given
   const choice = firstOf(node['anyOf']) ?? firstOf(node['allOf'])
   if (isSchema(choice)) return exampleOf(choice, depth)
-  switch (node['type']) {
-    case 'object':
-      return depth > MAX_DEPTH ? {} : objectExample(node, depth + 1)
-    case 'array':
-      return arrayExample(node, depth + 1)
-    case 'integer':
-    case 'number':
-      return typeof node['minimum'] === 'number' ? node['minimum'] : 1
-    case 'boolean':
-      return true
-    case 'string':
-      return textExample(node)
-    default:
-      return null
-  }
+  return EXAMPLES[String(node['type'])]?.(node, depth + 1) ?? null
 }
 
 const isSchema = (value: unknown): value is TSchema => typeof value === 'object' && value !== null
 
 const firstOf = (list: unknown): unknown => (Array.isArray(list) ? (list[0] as unknown) : undefined)
+
+const EXAMPLES: Readonly<Record<string, (node: Node, depth: number) => unknown>> = {
+  object: (node, depth) => (depth > MAX_DEPTH ? {} : objectExample(node, depth)),
+  array: arrayExample,
+  integer: numberExample,
+  number: numberExample,
+  boolean: () => true,
+  string: textExample,
+}
+
+function numberExample({ minimum }: Node): number {
+  return typeof minimum === 'number' ? minimum : 1
+}
 
 function objectExample(node: Node, depth: number): Node {
   const properties = isSchema(node['properties']) ? Object.entries<unknown>(node['properties']) : []
