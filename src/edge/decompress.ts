@@ -84,7 +84,15 @@ function nativeZstd(): Decoder | null {
   const native: unknown = Object(zlib)['zstdDecompress']
   if (typeof native !== 'function') return null
   const run = promisify(native as NativeZstd) // the shape documented since it exists
-  return (body, maxOutputLength) => run(body, { maxOutputLength })
+  return async (body, limitBytes) => {
+    const output = new BoundedOutput(limitBytes)
+    // frame by frame: the library takes one, and refuses a window that the limit allows for differently
+    for (const frame of wholeFrames(body, limitBytes)) {
+      const maxOutputLength = Math.max(1, limitBytes - output.bytes)
+      output.add(await run(frame, { maxOutputLength }))
+    }
+    return output.join()
+  }
 }
 
 /** Pieces of input so small that one holds few blocks of up to 128 KiB of output. */
@@ -95,14 +103,18 @@ const TURN_BYTES = 524_288
 const COMMON_WINDOW_BYTES = 8_388_608
 
 async function portableZstd(body: Body, limitBytes: number): Promise<Uint8Array> {
+  const output = new BoundedOutput(limitBytes)
+  for (const frame of wholeFrames(body, limitBytes)) await decodeFrame(frame, output)
+  return output.join()
+}
+
+/** @throws AppError body_too_large when a frame asks for a window the result could never fill */
+function wholeFrames(body: Body, limitBytes: number): readonly Uint8Array[] {
   const frames = readZstdFrames(body)
   if (frames === null) throw new Error('not whole Zstandard frames')
-  const output = new BoundedOutput(limitBytes)
-  for (const { bytes, windowBytes } of frames) {
+  for (const { windowBytes } of frames)
     if (windowBytes > Math.max(limitBytes, COMMON_WINDOW_BYTES)) throw tooLarge(limitBytes)
-    await decodeFrame(bytes, output)
-  }
-  return output.join()
+  return frames.map(({ bytes }) => bytes)
 }
 
 async function decodeFrame(frame: Uint8Array, output: BoundedOutput): Promise<void> {
