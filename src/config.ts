@@ -243,7 +243,7 @@ const SETTINGS = {
     'COOKIE_SAMESITE',
     'Strict',
     ['Strict', 'Lax', 'None'],
-    'None needs COOKIE_SECURE=true and CORS_ORIGINS',
+    'None needs COOKIE_SECURE=true',
   ),
   corsOrigins: origins('CORS_ORIGINS', 'origins, comma-separated, that may call with cookies'),
   trustedProxies: ranges(
