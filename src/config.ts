@@ -257,6 +257,12 @@ const SETTINGS = {
   webhookEnabled: boolean('WEBHOOK_ENABLED', true, 'whether /webhooks/scm takes deliveries'),
   webhookSecret: secret('WEBHOOK_SECRET', 16, 'key of X-Scm-Token; unset = every delivery is 401'),
   webhookSecretPrevious: secret('WEBHOOK_SECRET_PREVIOUS', 16, 'also accepted, for rotation'),
+  maxConnections: integer(
+    'MAX_CONNECTIONS',
+    18_000,
+    [100, 1_000_000],
+    'open connections, both ports together; lowered to what the open-file limit allows',
+  ),
 
   loginLimit: limit('LOGIN_LIMIT', '10/60', 'logins per address and e-mail; six times per address'),
   refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),

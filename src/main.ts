@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createNetServer } from 'node:net'
 
 import { openAccounts, type Accounts } from './assembly/accounts.js'
+import { planCapacity } from './assembly/connections.js'
 import { openServers, type Servers } from './assembly/http.js'
 import { openStorage } from './assembly/storage.js'
 import { openSystem } from './assembly/system.js'
@@ -43,9 +44,13 @@ async function start(config: Config, log: Log): Promise<Running> {
     const storage = await openStorage(config, dataDir, log)
     closers.push(() => storage.close())
     const accounts = await openAccounts(config, storage, jwtSecret, log)
-    const system = await openSystem({ config, log, storage, accounts, jwtSecret, dataDir, version })
+    const capacity = planCapacity(config.maxConnections, log)
+    const shared = { config, log, storage, accounts, version }
+    const maxWebSockets = capacity.webSockets
+    const system = await openSystem({ ...shared, jwtSecret, dataDir, maxWebSockets })
     closers.push(() => system.close())
-    const servers = openServers({ ...system, config, uws, log, state: storage.state, version })
+    const { state } = storage
+    const servers = openServers({ ...system, config, uws, log, state, version, capacity })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
     const engine = storage.embedded === null ? 'remote ClickHouse' : 'embedded ClickHouse'
     return { servers, accounts, engine: `${engine}, ${uws.build}`, close }

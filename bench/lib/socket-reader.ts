@@ -10,7 +10,7 @@ export interface ReaderOptions {
   readonly onText: (text: string) => void
 }
 
-/** A WebSocket client that only reads, and costs little: ten thousand fit in one process. */
+/** A WebSocket client that costs little: ten thousand fit in one process. */
 export class SocketReader {
   readonly #options: ReaderOptions
   readonly #socket: Socket
@@ -33,6 +33,12 @@ export class SocketReader {
 
   close(): void {
     this.#socket.destroy()
+  }
+
+  /** @param text at most 125 bytes; masked, as clients must, with zeros */
+  send(text: string): void {
+    const bytes = Buffer.from(text)
+    this.#socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | bytes.length, 0, 0, 0, 0]), bytes]))
   }
 
   #take(chunk: Buffer, ready: (error: Error | null) => void): void {

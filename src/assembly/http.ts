@@ -17,6 +17,7 @@ import type { Uws } from '../edge/uws.js'
 import { createInProcessState } from '../state/in-process.js'
 import type { State } from '../state/state.js'
 import type { Log } from '../telemetry/log.js'
+import type { Capacity } from './connections.js'
 import type { Ingestion } from './ingestion.js'
 import type { Live } from './live.js'
 import type { Services } from './services.js'
@@ -30,6 +31,7 @@ export interface HttpParts {
   readonly live: Live
   readonly state: State
   readonly version: string
+  readonly capacity: Capacity
 }
 
 export interface Servers {
@@ -53,7 +55,8 @@ export function openServers(parts: HttpParts): Servers {
   }
 }
 
-function apiServer({ config, uws, log, services, live, version }: HttpParts): EdgeServer {
+function apiServer(parts: HttpParts): EdgeServer {
+  const { config, uws, log, services, live, version } = parts
   const isAllowed = (origin: string): boolean => config.corsOrigins.includes(origin)
   return createServer({
     uws,
@@ -63,6 +66,7 @@ function apiServer({ config, uws, log, services, live, version }: HttpParts): Ed
     log,
     cors: { origins: config.corsOrigins },
     trustedProxies: config.trustedProxies,
+    ...toLimits(parts.capacity),
     webSockets: [live.sockets.route],
     observe: (outcome) => services.metrics.request('api', outcome),
     routes: [
@@ -84,6 +88,8 @@ function apiServer({ config, uws, log, services, live, version }: HttpParts): Ed
   })
 }
 
+const toLimits = ({ pool, perPort }: Capacity) => ({ pool, limits: { connections: perPort } })
+
 const isSame = (origin: string, host: string): boolean =>
   URL.canParse(origin) && new URL(origin).host === host
 
@@ -104,6 +110,7 @@ function collectorServer(parts: HttpParts): EdgeServer {
     portSetting: 'COLLECTOR_PORT',
     log,
     trustedProxies: config.trustedProxies,
+    ...toLimits(parts.capacity),
     observe: (outcome) => services.metrics.request('collector', outcome),
     routes: [...ingestRoutes(toIngestServices(parts)), ...webhookRoutes(parts)],
   })

@@ -33,6 +33,7 @@ export interface LiveParts {
   /** 0..1, null while the insight engine has nothing to say */
   readonly mlHealth: () => number | null
   readonly log: Log
+  readonly maxWebSockets: number
 }
 
 /** The KPI snapshot, its cache, and the sockets it is pushed to. */
@@ -47,6 +48,7 @@ export async function openLive(parts: LiveParts): Promise<Live> {
     greet: async (client) => {
       await push?.greet(client)
     },
+    maxOpen: parts.maxWebSockets,
     maxOpenPerAddress: config.wsMaxOpen,
   })
   push = await createKpiPush({

@@ -29,6 +29,7 @@ export interface SystemParts {
   readonly jwtSecret: string
   readonly dataDir: DataDir
   readonly version: string
+  readonly maxWebSockets: number
 }
 
 /** Everything between storage and servers. */
@@ -73,6 +74,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     sessions: accounts.sessions,
     alerts: desk.alerts,
     mlHealth: () => insights.mlHealth(),
+    maxWebSockets: parts.maxWebSockets,
   })
   late.live = live
   accounts.onUserChanged((id) => live.sockets.closeUser(id, POLICY_VIOLATION, 'the user is gone'))

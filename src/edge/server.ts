@@ -22,7 +22,7 @@ import type { MountedWebSocket, WebSocketRoute, WebSocketServer } from './websoc
 interface ServerLimits {
   /** request line and headers; above it 431. At most 128 KiB, where the library refuses by itself */
   readonly headBytes: number
-  /** open connections; a further one is closed at once */
+  /** open connections, WebSockets included; a further one is closed at once */
   readonly connections: number
   /** bodies of all requests in flight together; above it 429 `overloaded` */
   readonly heldBodyBytes: number
@@ -62,6 +62,14 @@ export interface ServerOptions {
   /** called once per finished request */
   readonly observe?: (outcome: RequestOutcome) => void
   readonly limits?: Partial<ServerLimits>
+  /** shared with other servers of the process; absent: `limits.connections` alone counts */
+  readonly pool?: ConnectionPool
+}
+
+/** Connections that all servers of the process may have open at one time. */
+export interface ConnectionPool {
+  readonly limit: number
+  open: number
 }
 
 export interface EdgeServer {
@@ -153,10 +161,9 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
 
 function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
   const { app, limits, exchanges, clientAddress } = server
-  let connections = 0
+  const count = countConnections(limits.connections, options.pool)
   app.filter((res, change) => {
-    connections += change
-    if (change > 0 && connections > limits.connections) res.close()
+    if (!count(change)) res.close()
   })
   const begin = (res: UwsResponse): Exchange => new Exchange(res, exchanges, server.nextRequestId())
   const shared: WebSocketServer = {
@@ -165,6 +172,8 @@ function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
     begin,
     isDraining: () => exchanges.isDraining,
     headBytes: limits.headBytes,
+    // the library reports the end of no connection that became a WebSocket
+    onClosed: () => count(-1),
   }
   const mounted = (options.webSockets ?? []).map((route) => route.mount(app, shared))
   app.any('/*', (res, req) => {
@@ -176,6 +185,16 @@ function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
     }
   })
   return mounted
+}
+
+/** @returns counts a connection that came (1) or went (-1), and tells whether there is room for it */
+function countConnections(limit: number, shared?: ConnectionPool): (change: number) => boolean {
+  const own: ConnectionPool = { limit, open: 0 }
+  const pools = shared === undefined ? [own] : [own, shared]
+  return (change) => {
+    for (const pool of pools) pool.open += change
+    return change < 0 || pools.every((pool) => pool.open <= pool.limit)
+  }
 }
 
 /** A prefix of its own for each process, so that ids of two instances differ. */

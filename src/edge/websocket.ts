@@ -76,6 +76,8 @@ export interface WebSocketServer {
   readonly begin: (res: UwsResponse) => Exchange
   readonly isDraining: () => boolean
   readonly headBytes: number
+  /** told of the end of every connection, the refused ones included */
+  readonly onClosed: () => void
 }
 
 /** The connections of one path. */
@@ -95,7 +97,7 @@ const DEFAULT_LIMITS: WebSocketLimits = {
   keepaliveMs: 30_000,
   idleTimeoutS: 60,
   messageBytes: 4096,
-  backpressureBytes: 1_048_576,
+  backpressureBytes: 262_144,
   connections: 10_000,
   connectionsPerIp: 50,
 }
@@ -230,6 +232,7 @@ function toBehavior<User>(
       guard(hub, server.log, connection, async () => options.onMessage?.(connection, text))
     },
     close(socket, code) {
+      server.onClosed()
       const upgraded = socket.getUserData()
       if (upgraded.kind === 'refused') return
       upgraded.connection.detach()

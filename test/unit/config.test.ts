@@ -217,6 +217,16 @@ const CASES: readonly (readonly [
     ['30/'],
   ],
   [
+    'maxConnections',
+    'MAX_CONNECTIONS',
+    18_000,
+    [
+      ['100', 100],
+      ['1000000', 1_000_000],
+    ],
+    ['99', '1000001'],
+  ],
+  [
     'wsMaxOpen',
     'WS_MAX_OPEN',
     50,

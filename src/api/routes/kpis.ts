@@ -58,6 +58,7 @@ export interface KpiSocketParts {
   readonly allowOrigin: (origin: string, host: string) => boolean
   /** Sends the first snapshot. */
   readonly greet: (client: { send(text: string): boolean }) => Promise<void>
+  readonly maxOpen: number
   readonly maxOpenPerAddress: number
 }
 
@@ -69,7 +70,7 @@ export function createKpiSockets(parts: KpiSocketParts): WebSocketHub<KpiUser> {
     path: '/ws/kpis',
     authenticate: (head) => authenticate(head, parts),
     userId: (user) => user.userId,
-    limits: { connectionsPerIp: parts.maxOpenPerAddress },
+    limits: { connections: parts.maxOpen, connectionsPerIp: parts.maxOpenPerAddress },
     async onOpen(connection) {
       const refusal = await parts.consume(connection.ip).then(
         () => null,

@@ -199,6 +199,57 @@ t.test('a foreign origin is refused when origins are checked', async (t) => {
   t.equal(await from(url.replace('ws:', 'http:').replace('/ws/kpis', '')).next(), 'hello a')
 })
 
+t.test('a connection that was a WebSocket gives its place back, exactly once', async (t) => {
+  const hub = createWebSocketHub<string>({
+    path: '/ws',
+    authenticate: ({ query }) =>
+      query.has('no') ? { kind: 'refused', reason: 'no' } : { kind: 'accepted', user: 'ann' },
+    userId: (user) => user,
+    onOpen: (connection) => {
+      connection.send('hello')
+    },
+  })
+  const pool = { limit: 5, open: 0 }
+  const limits = { connections: 4 }
+  const { port } = startServer(t, { webSockets: [hub.route], limits, pool })
+  const url = `ws://127.0.0.1:${port}/ws`
+  for (let round = 0; round < 4; round++) {
+    const open = ['', '', ''].map(() => client(t, url))
+    for (const { next } of open) await next()
+    t.equal(pool.open, 3)
+    t.equal((await client(t, `${url}?no`).closed).code, 1008)
+    const [first, second, third] = open
+    first?.socket.close()
+    second?.socket.terminate()
+    hub.closeUser('ann', 4000, 'bye')
+    await Promise.all([first?.closed, second?.closed, third?.closed])
+    for (let i = 0; i < 100 && pool.open > 0; i++) await sleep(20)
+    t.equal(pool.open, 0, `round ${round}`)
+  }
+  const full = ['', '', '', ''].map(() => client(t, url))
+  for (const { next } of full) await next()
+  t.equal((await client(t, url).closed).code, 1006, 'and no more than the limit')
+  pool.open += 2
+  full[0]?.socket.terminate()
+  await full[0]?.closed
+  await sleep(50)
+  t.equal((await client(t, url).closed).code, 1006, 'nor than all servers may have together')
+})
+
+t.test('a client that never reads is dropped although it is sent snapshots', async (t) => {
+  const { port, hub } = start(t, { limits: { idleTimeoutS: 8 } })
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(async () => socket.destroy())
+  socket.write(handshake('/ws/kpis?token=deaf'))
+  await once(socket, 'data')
+  socket.pause()
+  for (let i = 0; i < 300 && hub.size > 0; i++) {
+    hub.publish('x'.repeat(2000))
+    await sleep(100)
+  }
+  t.equal(hub.size, 0)
+})
+
 const KEY = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
 const handshake = (path: string, { connection = 'Upgrade', version = '13', more = '' } = {}) =>
   `GET ${path} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: ${connection}\r\n${KEY}Sec-WebSocket-Version: ${version}\r\n${more}\r\n`
