@@ -1,7 +1,11 @@
-/** The least a uWebSockets.js server can do: the limit that the service's cheap endpoints are held against. */
+/**
+ * The least a uWebSockets.js server can do: the limit that the service's cheap endpoints and its pushes are held
+ * against. A text from the parent goes to every open WebSocket.
+ */
 import { loadUws } from '../../src/edge/uws.js'
 
 const BODY = JSON.stringify({ id: '0'.repeat(36), email: 'bench@localhost', role: 'superadmin' })
+const TOPIC = 'all'
 
 const { addon } = loadUws(process.env)
 const app = addon.App()
@@ -10,8 +14,24 @@ app.any('/*', (res) => {
     res.writeStatus('200 OK').writeHeader('content-type', 'application/json').end(BODY),
   )
 })
+app.ws('/ws/kpis', {
+  compression: 0,
+  maxPayloadLength: 1024,
+  idleTimeout: 0,
+  maxBackpressure: 1024 ** 2,
+  closeOnBackpressureLimit: true,
+  sendPingsAutomatically: false,
+  upgrade: (res, req, context) =>
+    res.upgrade({}, req.getHeader('sec-websocket-key'), '', '', context),
+  open: (socket) => {
+    socket.subscribe(TOPIC)
+  },
+  message: () => undefined,
+  close: () => undefined,
+})
 app.listen('127.0.0.1', 0, addon.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
   if (socket === false) throw new Error('no port to listen on')
   process.send?.(addon.us_socket_local_port(socket))
 })
+process.on('message', (text) => app.publish(TOPIC, String(text)))
 process.on('disconnect', () => process.exit(0))

@@ -1,6 +1,5 @@
-import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { Api } from '../lib/api.js'
+import { startBareServer } from '../lib/bare-server.js'
 import { Connection } from '../lib/connection.js'
 import { Latencies } from '../lib/latency.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
@@ -53,6 +52,8 @@ export async function runHttp(options: BenchOptions): Promise<ScenarioResult> {
       own('own profile', '/api/auth/me'),
       own('kpis cached', '/api/kpis'),
       own('sources', '/api/sources'),
+      own('alerts', '/api/alerts'),
+      own('API health', '/api/monitoring/health'),
       own('unknown route', '/api/nothing/here'),
     ]
     for (const endpoint of endpoints) await measure(endpoint, options, results)
@@ -66,17 +67,12 @@ export async function runHttp(options: BenchOptions): Promise<ScenarioResult> {
 }
 
 async function measureBare(options: BenchOptions, results: Results): Promise<void> {
-  const child = fork(fileURLToPath(new URL('./bare-server.js', import.meta.url)), { execArgv: [] })
+  const { url, pid, close } = await startBareServer()
   try {
-    const port = await new Promise<unknown>((resolve, reject) => {
-      child.once('message', resolve)
-      child.once('exit', (code) => reject(new Error(`the bare server ended (${code})`)))
-    })
-    const base = `http://127.0.0.1:${Number(port)}`
-    const bare = { name: 'limit: bare reply', base, path: '/', token: 'x', pid: child.pid ?? null }
+    const bare = { name: 'limit: bare reply', base: url, path: '/', token: 'x', pid }
     await measure(bare, options, results)
   } finally {
-    child.disconnect()
+    close()
   }
 }
 

@@ -70,10 +70,7 @@ const FLAGS = {
     type: 'string',
     doc: 'query: multiply the events by SQL, so that there are about so many [events]',
   },
-  sockets: {
-    type: 'string',
-    doc: 'ws: WebSockets; the service takes 10,000 connections a port in all [9900]',
-  },
+  sockets: { type: 'string', doc: 'ws: WebSockets, of which one in 21 talks [10500]' },
   'cpu-prof': {
     type: 'string',
     doc: 'folder for CPU profiles of the service; the top functions are printed',
@@ -135,7 +132,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       durationS: integer('duration', 2, 1),
       clients: integer('clients', 0, 0),
       grow: integer('grow', events, 1),
-      sockets: integer('sockets', 9_900, 1),
+      sockets: integer('sockets', 10_500, 1),
       cpuProf: values['cpu-prof'] ?? null,
       target: toTarget(values),
       logs: values.logs ?? null,

@@ -9,7 +9,7 @@ import { AppError } from '../model/errors.js'
 import type { LimitName, LimitSubject } from './auth/limits.js'
 import { isAtLeast } from './auth/roles.js'
 import type { Role } from './auth/roles.js'
-import { RouteReply, isMultipart, isOptional } from './route.js'
+import { JsonText, RouteReply, isMultipart, isOptional } from './route.js'
 import type { ApiRoute, Caller, CheckedInput, MultipartBody } from './route.js'
 import { createValidator, throwOnErrors } from './validation.js'
 import type { FieldError, TextCheck, Validator } from './validation.js'
@@ -19,7 +19,7 @@ export interface ApiOptions<Services> {
   readonly routes: readonly ApiRoute<Services>[]
   readonly services: Services
   /** @throws AppError to answer with when the request shows no valid access token */
-  readonly authenticate: (head: RequestHead) => Caller | Promise<Caller>
+  readonly authenticate: (head: RequestHead) => Caller
   /**
    * Counts one request: on a public route before anything else, otherwise once the user is known.
    *
@@ -86,35 +86,60 @@ function compile<Services>(
   }
 }
 
-/** Limit by address, token, role, origin, limit by user; all before the body is looked at. */
-async function admit<Services>(
+/**
+ * Limit by address, token, role, origin, limit by user; all before the body is looked at. Without a
+ * limit it is decided at once.
+ */
+function admit<Services>(
+  compiled: CompiledRoute<Services>,
+  options: ApiOptions<Services>,
+  head: RequestHead,
+): Admission | Promise<Admission> {
+  if (compiled.route.limit !== 'none') return admitLimited(compiled, options, head)
+  return toAdmission(compiled, options, checkCaller(compiled.route, options, head))
+}
+
+async function admitLimited<Services>(
   compiled: CompiledRoute<Services>,
   options: ApiOptions<Services>,
   head: RequestHead,
 ): Promise<Admission> {
-  const { route } = compiled
-  const { limit, role } = route
-  if (role === 'public' && limit !== 'none') await options.consume(limit, { address: head.ip })
-  const caller = await findCaller(role, options, head)
-  if (caller !== null && role !== 'public') checkRole(role, caller)
-  checkOrigin(route, caller, options, head)
-  if (caller !== null && role !== 'public' && limit !== 'none') {
+  const { limit, role } = compiled.route
+  if (limit !== 'none' && role === 'public') await options.consume(limit, { address: head.ip })
+  const caller = checkCaller(compiled.route, options, head)
+  if (limit !== 'none' && role !== 'public' && caller !== null)
     await options.consume(limit, { address: head.ip, userId: caller.userId })
-  }
-  return {
-    kind: 'admitted',
-    handle: (request) => answer(compiled, options.services, caller, request),
-  }
+  return toAdmission(compiled, options, caller)
 }
 
+const toAdmission = <Services>(
+  compiled: CompiledRoute<Services>,
+  { services }: ApiOptions<Services>,
+  caller: Caller | null,
+): Admission => ({
+  kind: 'admitted',
+  handle: (request) => answer(compiled, services, caller, request),
+})
+
 /** @returns null on a public route that is called without a valid token */
-async function findCaller<Services>(
+function checkCaller<Services>(
+  route: ApiRoute<Services>,
+  options: ApiOptions<Services>,
+  head: RequestHead,
+): Caller | null {
+  const caller = findCaller(route.role, options, head)
+  if (caller !== null && route.role !== 'public') checkRole(route.role, caller)
+  checkOrigin(route, caller, options, head)
+  return caller
+}
+
+function findCaller<Services>(
   role: Role | 'public',
   { authenticate }: ApiOptions<Services>,
   head: RequestHead,
-): Promise<Caller | null> {
+): Caller | null {
   try {
-    return await authenticate(head)
+    return authenticate(head)
   } catch (error) {
     if (role === 'public' && error instanceof AppError && error.status === 401) return null
     throw error
@@ -140,30 +165,55 @@ function checkOrigin<Services>(
   throw new AppError('forbidden', 'the origin is not allowed')
 }
 
-async function answer<Services>(
+/** At once when the handler is: most of what is answered from memory is. */
+function answer<Services>(
   { route, query, params, body, checkReply }: CompiledRoute<Services>,
   services: Services,
   principal: Caller | null,
   request: EdgeRequest,
-): Promise<Reply> {
+): Reply | Promise<Reply> {
   const errors: FieldError[] = []
-  const input: CheckedInput = {
-    params: params?.(fromRecord(request.params), errors) ?? {},
-    query: query(request.query, errors),
+  const input = new Input(request, principal, {
+    params: params === null ? {} : params(fromRecord(request.params), errors),
+    query: query(request.queryText === '' ? NO_TEXTS : request.query, errors),
     body: body(request, errors),
-    principal,
-    head: request,
-    // made when asked for: most handlers are done too soon for it to matter
-    get signal() {
-      return request.signal
-    },
-  }
+  })
   throwOnErrors(errors)
-  const result = await route.handle(input, services)
-  const full = result instanceof RouteReply ? result : new RouteReply(result)
-  checkReply(full.body)
-  return toReply(route, full)
+  const finish = (result: unknown): Reply => {
+    const full = result instanceof RouteReply ? result : new RouteReply(result)
+    checkReply(full.body)
+    return toReply(route, full)
+  }
+  const result = route.handle(input, services)
+  return result instanceof Promise ? result.then(finish) : finish(result)
 }
+
+class Input implements CheckedInput {
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
+  readonly principal: Caller | null
+  readonly head: RequestHead
+
+  constructor(
+    head: RequestHead,
+    principal: Caller | null,
+    { params, query, body }: Pick<CheckedInput, 'params' | 'query' | 'body'>,
+  ) {
+    this.head = head
+    this.principal = principal
+    this.params = params
+    this.query = query
+    this.body = body
+  }
+
+  /** made when asked for: most handlers are done too soon for it to matter */
+  get signal(): AbortSignal {
+    return this.head.signal
+  }
+}
+
+const NO_TEXTS = { getAll: (): readonly string[] => [] }
 
 const fromRecord = (record: Readonly<Record<string, string>>) => ({
   getAll: (name: string): string[] => {
@@ -176,6 +226,7 @@ function toReply<Services>(route: ApiRoute<Services>, full: RouteReply<unknown>)
   const status = full.status ?? route.status
   const { headers, cookies, body } = full
   if (status === 204) return { status, headers, cookies }
+  if (body instanceof JsonText) return { status, headers, cookies, jsonText: body.text }
   if (route.produces === undefined) return { status, headers, cookies, json: body }
   const typed = { 'Content-Type': route.produces, ...headers }
   return { status, headers: typed, cookies, body: String(body) }
@@ -190,7 +241,7 @@ function toReplyCheck<Services>(
   return (value) => {
     const errors: FieldError[] = []
     // dates and undefined fields take their JSON form first
-    check(JSON.parse(JSON.stringify(value)), errors)
+    check(JSON.parse(value instanceof JsonText ? value.text : JSON.stringify(value)), errors)
     if (errors.length === 0) return
     throw new Error(`bug: reply of ${id} breaks its schema: ${JSON.stringify(errors)}`)
   }

@@ -73,6 +73,15 @@ export class RouteReply<T> {
   }
 }
 
+/** A body that is JSON already, of the route's schema. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
 interface ReplyExtras {
   /** instead of the route's own; must be among its `alsoStatuses` */
   readonly status?: number
@@ -124,7 +133,7 @@ interface RouteDefinition<
   ) => HandlerResult<Static<R>> | Promise<HandlerResult<Static<R>>>
 }
 
-type HandlerResult<T> = T | RouteReply<T>
+type HandlerResult<T> = T | RouteReply<T> | JsonText
 
 /** A route whose input types are behind it; what the API and the OpenAPI document work on. */
 export interface ApiRoute<Services> extends RouteFacts {

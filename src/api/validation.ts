@@ -33,6 +33,7 @@ interface TextSource {
 const MAX_ERRORS = 100
 
 const addFormats = addFormatsModule.default
+const NOTHING = Object.freeze({})
 
 export function createValidator(): Validator {
   const options = {
@@ -50,6 +51,7 @@ export function createValidator(): Validator {
     texts(place, schema) {
       const check = texts.compile(schema)
       const lists = listNames(schema)
+      if (Object.keys(schema.properties).length === 0) return () => NOTHING
       return (values, errors) => {
         const raw = gather(schema, lists, { values, place, errors })
         if (!check(raw)) errors.push(...toFieldErrors(check, place))

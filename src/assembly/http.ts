@@ -96,9 +96,10 @@ const isSame = (origin: string, host: string): boolean =>
 function authenticate(head: RequestHead, services: Services): Caller {
   const { token, via } = accessTokenOf({
     authorization: head.headers.first('authorization') ?? '',
-    cookie: head.cookies.get(ACCESS_COOKIE) ?? '',
+    cookie: () => head.cookies.get(ACCESS_COOKIE) ?? '',
   })
-  return { ...services.sessions.authenticate(token), via }
+  const { userId, role, family, expiresAtMs } = services.sessions.authenticate(token)
+  return { userId, role, family, expiresAtMs, via }
 }
 
 function collectorServer(parts: HttpParts): EdgeServer {

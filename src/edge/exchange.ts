@@ -1,5 +1,6 @@
 import { AppError } from '../model/errors.js'
 import type { BodyReader } from './body.js'
+import { writeDefaultHeaders } from './default-headers.js'
 import { toErrorReply, toWire } from './reply.js'
 import type { Reply, WireReply } from './reply.js'
 import type { EdgeLog } from './request.js'
@@ -19,8 +20,6 @@ export interface RequestOutcome {
 export interface ExchangeHost {
   readonly log: EdgeLog
   readonly inFlight: Set<Exchange>
-  /** written before every reply's own headers, unless the reply brings the same name */
-  readonly defaultHeaders: readonly (readonly [name: string, value: string])[]
   readonly bodyTimeoutMs: number
   readonly handlerTimeoutMs: number
   readonly stallTimeoutMs: number
@@ -83,7 +82,8 @@ export class Exchange {
   startHandling(): void {
     if (this.#phase !== 'reading') return
     this.#phase = 'handling'
-    this.#dueMs = performance.now() + this.handlerTimeoutMs
+    const nowMs = this.reader === null ? this.#startedMs : performance.now()
+    this.#dueMs = nowMs + this.handlerTimeoutMs
   }
 
   /** Sends the reply; ignored when the exchange is over. */
@@ -146,7 +146,6 @@ export class Exchange {
     const large = wire.body.length > SINGLE_WRITE_BYTES && !mustClose && this.method !== 'HEAD'
     const close = mustClose || this.#host.isDraining
     this.#phase = 'sending'
-    this.#dueMs = performance.now() + this.#host.stallTimeoutMs
     this.#res.cork(() => {
       this.#writeHead(wire)
       if (large) this.#sendLarge(Buffer.from(wire.body), status)
@@ -157,9 +156,7 @@ export class Exchange {
   #writeHead(wire: WireReply): void {
     const res = this.#res
     res.writeStatus(wire.status)
-    for (const [name, value] of this.#host.defaultHeaders) {
-      if (!hasHeader(wire.headers, name)) res.writeHeader(name, value)
-    }
+    writeDefaultHeaders(res, wire.headers)
     res.writeHeader('X-Request-Id', this.requestId)
     for (const [name, value] of this.extraHeaders) res.writeHeader(name, value)
     for (const [name, value] of wire.headers) res.writeHeader(name, value)
@@ -184,6 +181,7 @@ export class Exchange {
       this.#finish(status)
       return
     }
+    this.#dueMs = performance.now() + this.#host.stallTimeoutMs
     res.onWritable((offset) => {
       this.#dueMs = performance.now() + this.#host.stallTimeoutMs
       const [ok, ended] = res.tryEnd(body.subarray(offset), body.byteLength)
@@ -239,14 +237,4 @@ export class Exchange {
   #names(): object {
     return { request_id: this.requestId, route: this.routeId }
   }
-}
-
-function hasHeader(
-  headers: readonly (readonly [name: string, value: string])[],
-  name: string,
-): boolean {
-  for (const [own] of headers) {
-    if (own.length === name.length && own.toLowerCase() === name.toLowerCase()) return true
-  }
-  return false
 }

@@ -3,7 +3,7 @@ import type { AppError } from '../model/errors.js'
 import { formatCookie } from './cookies.js'
 import type { Cookie } from './cookies.js'
 
-/** What a handler answers with; nothing of the socket. At most one of `body` and `json`. */
+/** What a handler answers with; nothing of the socket. At most one of `body`, `json` and `jsonText`. */
 export interface Reply {
   /** 200..599 */
   readonly status: number
@@ -12,14 +12,18 @@ export interface Reply {
   readonly body?: string | Uint8Array
   /** sent as application/json */
   readonly json?: unknown
+  /** sent as application/json as it is */
+  readonly jsonText?: string
   /** ends the connection after the reply */
   readonly close?: boolean
 }
 
+type HeaderList = readonly (readonly [name: string, value: string])[]
+
 /** A reply in the form in which it goes out. */
 export interface WireReply {
   readonly status: string
-  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly headers: HeaderList
   readonly body: string | Uint8Array
   readonly close: boolean
 }
@@ -55,18 +59,35 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 // the library writes a value as it is: a line break in one would start a header of the attacker's
 const UNSAFE = /[^\t\x20-\x7e]/g
 
+const STATUS_LINES: ReadonlyMap<number, string> = new Map(
+  Object.entries(REASONS).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
+)
+/** The headers of most replies. */
+const JSON_ONLY: HeaderList = [['Content-Type', JSON_TYPE]]
+const NO_HEADERS: HeaderList = []
+
 /** @throws Error when a header name is not a token, or the JSON cannot be written */
 export function toWire(reply: Reply): WireReply {
-  const headers: [string, string][] = []
-  const body = reply.json === undefined ? (reply.body ?? '') : JSON.stringify(reply.json)
-  if (reply.json !== undefined) headers.push(['Content-Type', JSON_TYPE])
-  for (const name in reply.headers) {
-    if (!TOKEN.test(name)) throw new Error(`bug: header name ${JSON.stringify(name)}`)
-    headers.push([name, toHeaderValue(reply.headers[name] ?? '')])
+  const text = reply.json === undefined ? reply.jsonText : JSON.stringify(reply.json)
+  return {
+    status: STATUS_LINES.get(reply.status) ?? `${reply.status} Status`,
+    headers: toHeaders(reply, text === undefined ? NO_HEADERS : JSON_ONLY),
+    body: text ?? reply.body ?? '',
+    close: reply.close ?? false,
   }
-  for (const cookie of reply.cookies ?? []) headers.push(['Set-Cookie', formatCookie(cookie)])
-  const status = `${reply.status} ${REASONS[reply.status] ?? 'Status'}`
-  return { status, headers, body, close: reply.close ?? false }
+}
+
+function toHeaders({ headers, cookies }: Reply, first: HeaderList): HeaderList {
+  let all: [string, string][] | null = null
+  for (const name in headers) {
+    if (!TOKEN.test(name)) throw new Error(`bug: header name ${JSON.stringify(name)}`)
+    all ??= first.map(([known, value]) => [known, value])
+    all.push([name, toHeaderValue(headers[name] ?? '')])
+  }
+  if (cookies === undefined || cookies.length === 0) return all ?? first
+  all ??= first.map(([known, value]) => [known, value])
+  for (const cookie of cookies) all.push(['Set-Cookie', formatCookie(cookie)])
+  return all
 }
 
 /** Line breaks and other control characters, and what is not ASCII, are taken out. */

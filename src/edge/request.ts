@@ -87,24 +87,25 @@ interface HeadParts {
   readonly queryText: string
   readonly headers: HeaderBag
   readonly params: Readonly<Record<string, string>>
-  readonly ip: string
+  readonly ip: () => string
   readonly requestId: string
   readonly log: EdgeLog
   readonly signal: () => AbortSignal
 }
 
-/** Query, cookies and signal are made when asked for: most ingest requests need none of them. */
+/** Address, query, cookies and signal are made when asked for: most ingest requests need none of them. */
 export class Request implements EdgeRequest {
   readonly method: string
   readonly path: string
   readonly params: Readonly<Record<string, string>>
   readonly queryText: string
   readonly headers: HeaderBag
-  readonly ip: string
   readonly requestId: string
   readonly log: EdgeLog
   body: Uint8Array<ArrayBuffer>
+  readonly #findIp: () => string
   readonly #signal: () => AbortSignal
+  #ip: string | null = null
   #query: URLSearchParams | null = null
   #cookies: ReadonlyMap<string, string> | null = null
 
@@ -114,11 +115,15 @@ export class Request implements EdgeRequest {
     this.params = parts.params
     this.queryText = parts.queryText
     this.headers = parts.headers
-    this.ip = parts.ip
     this.requestId = parts.requestId
     this.log = parts.log
     this.body = NO_BODY
+    this.#findIp = parts.ip
     this.#signal = parts.signal
+  }
+
+  get ip(): string {
+    return (this.#ip ??= this.#findIp())
   }
 
   get query(): URLSearchParams {

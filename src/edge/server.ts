@@ -88,15 +88,6 @@ export interface EdgeServer {
   close(options: { readonly deadlineMs: number }): Promise<void>
 }
 
-/** Browsers are told to take replies as data: nothing is sniffed, framed, run or cached. */
-const DEFAULT_HEADERS = [
-  ['X-Content-Type-Options', 'nosniff'],
-  ['X-Frame-Options', 'DENY'],
-  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
-  ['Referrer-Policy', 'no-referrer'],
-  ['Cache-Control', 'no-store'],
-] as const
-
 interface Server {
   readonly app: UwsApp
   readonly router: Router<EdgeRoute>
@@ -149,7 +140,6 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     exchanges: {
       log: options.log,
       inFlight: new Set(),
-      defaultHeaders: DEFAULT_HEADERS,
       bodyTimeoutMs,
       handlerTimeoutMs,
       stallTimeoutMs,
@@ -256,14 +246,19 @@ function toRequest(
   parts: Head & FoundRoute & { readonly res: UwsResponse },
 ): Request {
   const { method, path, queryText, headers, params } = parts
-  const socketAddress = formatAddress(new Uint8Array(parts.res.getRemoteAddress()))
+  // asked for while the connection lives
+  const socketAddress = parts.res.getRemoteAddress()
   return new Request({
     method,
     path,
     queryText,
     headers,
     params,
-    ip: server.clientAddress(socketAddress, headers.all('x-forwarded-for')),
+    ip: () =>
+      server.clientAddress(
+        formatAddress(new Uint8Array(socketAddress)),
+        headers.all('x-forwarded-for'),
+      ),
     requestId: exchange.requestId,
     log: server.exchanges.log,
     signal: () => exchange.signal,

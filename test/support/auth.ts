@@ -71,7 +71,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     authenticate: ({ headers, cookies }) => {
       const { token, via } = accessTokenOf({
         authorization: headers.first('authorization') ?? '',
-        cookie: cookies.get(ACCESS_COOKIE) ?? '',
+        cookie: () => cookies.get(ACCESS_COOKIE) ?? '',
       })
       return { ...sessions.authenticate(token), via }
     },

@@ -48,8 +48,8 @@ export function authCookies(grant: Grant | null, settings: CookieSettings): read
 interface Credentials {
   /** the Authorization header, '' when there is none */
   readonly authorization: string
-  /** value of the ACCESS_TOKEN cookie, '' when there is none */
-  readonly cookie: string
+  /** value of the ACCESS_TOKEN cookie, '' when there is none; looked at only without a bearer token */
+  readonly cookie: () => string
 }
 
 interface AccessToken {
@@ -65,11 +65,13 @@ interface AccessToken {
  * @throws AppError unauthorized when there is none, or the bearer header is malformed
  */
 export function accessTokenOf({ authorization, cookie }: Credentials): AccessToken {
-  if (/^bearer(?:\s|$)/i.test(authorization)) {
-    const token = /^bearer +([\w.~+/=-]+) *$/i.exec(authorization)?.[1]
-    if (token !== undefined) return { token, via: 'bearer' }
+  const token = BEARER.exec(authorization)?.[1]
+  if (token !== undefined) return { token, via: 'bearer' }
+  if (/^bearer(?:\s|$)/i.test(authorization))
     throw new AppError('unauthorized', 'the Authorization header is not `Bearer <token>`')
-  }
-  if (cookie !== '') return { token: cookie, via: 'cookie' }
+  const sent = cookie()
+  if (sent !== '') return { token: sent, via: 'cookie' }
   throw new AppError('unauthorized', 'an access token is required')
 }
+
+const BEARER = /^bearer +([\w.~+/=-]+) *$/i

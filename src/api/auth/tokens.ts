@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createSigner, createVerifier } from 'fast-jwt'
+import { LRUCache } from 'lru-cache'
 import { AppError } from '../../model/errors.js'
 import { isRole, type Role } from './roles.js'
 
@@ -58,6 +59,8 @@ export interface Tokens {
 const COMPACT_JWT = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
 /** Ours have about 400 characters. */
 const MAX_TOKEN_CHARACTERS = 2_048
+/** Checking a signature costs as much as the rest of a cheap request; about 2 KB each. */
+const REMEMBERED_TOKENS = 4_096
 
 /**
  * Signs and checks HS256 tokens; synchronous, so that a WebSocket upgrade can be decided at once.
@@ -78,6 +81,14 @@ export function createTokens(options: TokenOptions): Tokens {
     return sign({ sub, role, family, jti: randomUUID(), ...own, iat, exp: iat + lifetimeS })
   }
   const isExpired = (claims: Claims): boolean => claims.exp * 1000 <= nowMs()
+  // only the signature is remembered: expiry and user are looked at each time
+  const remembered = new LRUCache<string, AccessClaims>({ max: REMEMBERED_TOKENS })
+  const decodeAccess = (token: string): AccessClaims => {
+    const claims = decode(token)
+    if (!isAccess(claims)) throw new AppError('unauthorized', 'the access token is not valid')
+    remembered.set(token, claims)
+    return claims
+  }
 
   return {
     accessSeconds,
@@ -88,8 +99,7 @@ export function createTokens(options: TokenOptions): Tokens {
       return issue(grantee, refreshSeconds, { type: 'refresh', epoch, jti })
     },
     verifyAccess: (token) => {
-      const claims = decode(token)
-      if (!isAccess(claims)) throw new AppError('unauthorized', 'the access token is not valid')
+      const claims = remembered.get(token) ?? decodeAccess(token)
       if (isExpired(claims)) throw new AppError('token_expired', 'the access token has expired')
       return claims
     },

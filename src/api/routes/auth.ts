@@ -48,7 +48,7 @@ function tokensOf(head: RequestHead, refreshToken: string | undefined): readonly
   const all = [refreshToken ?? '', ...cookies]
   if (authorization !== '') {
     try {
-      all.push(accessTokenOf({ authorization, cookie: '' }).token)
+      all.push(accessTokenOf({ authorization, cookie: () => '' }).token)
     } catch {
       // no token in it
     }

@@ -7,9 +7,8 @@ import {
   type WebSocketHub,
 } from '../../edge/websocket.js'
 import { AppError } from '../../model/errors.js'
-import type { KpiSnapshot } from '../../model/kpi.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../auth/credentials.js'
-import { routeFor } from '../route.js'
+import { JsonText, routeFor } from '../route.js'
 import { KpiSnapshotSchema } from '../schemas/kpi.js'
 
 /** What the KPI router asks for. */
@@ -39,8 +38,7 @@ export const kpiRoutes = [
     reply: KpiSnapshotSchema,
     status: 200,
     errors: ['dependency_unavailable'],
-    // the cache holds what was made from a KpiSnapshot
-    handle: async (_, { kpis }) => JSON.parse(await kpis.get()) as KpiSnapshot,
+    handle: async (_, { kpis }) => new JsonText(await kpis.get()),
   }),
 ]
 
@@ -124,7 +122,7 @@ function tokenOf({ headers, protocols, cookies, query }: UpgradeHead): SocketTok
   const authorization = headers.first('authorization') ?? ''
   const cookie = cookies.get(ACCESS_COOKIE) ?? ''
   const protocol = protocols.find((offer) => offer.startsWith(PROTOCOL_PREFIX))
-  if (/^bearer(?:\s|$)/i.test(authorization)) return accessTokenOf({ authorization, cookie: '' })
+  if (/^bearer(?:\s|$)/i.test(authorization)) return accessTokenOf({ authorization, cookie: () => '' })
   if (protocol !== undefined)
     return { token: protocol.slice(PROTOCOL_PREFIX.length), via: 'protocol' }
   if (cookie !== '') return { token: cookie, via: 'cookie' }

@@ -53,6 +53,19 @@ void test('each token is good for its own purpose only', async (t) => {
   t.throws(() => tokens.verifyRefresh(access), { code: 'invalid_refresh_token' })
 })
 
+void test('a token that was taken before opens nothing for one that differs from it', async (t) => {
+  t.ok(tokens.verifyAccess(access))
+  const [head = '', payload = '', signature = ''] = access.split('.')
+  const claims = { ...readPart(access, 1), role: 'superadmin' }
+  refused(t, `${head}.${toPart(claims)}.${signature}`)
+  refused(t, `${head}.${payload}.${signature.slice(1)}${signature.slice(0, 1)}`)
+  refused(t, `${access} `)
+  t.equal(tokens.verifyAccess(access), tokens.verifyAccess(access), 'and is remembered itself')
+  clock.ms += 3_600_000
+  refused(t, access, 'token_expired')
+  clock.ms -= 3_600_000
+})
+
 void test('a token ends with its lifetime, to the second', async (t) => {
   const short = createTokens({ ...options, accessSeconds: 10, refreshSeconds: 10 })
   const [a, r] = [

@@ -19,7 +19,7 @@ function toRequest(): Request {
     queryText: '',
     headers,
     params: {},
-    ip: '127.0.0.1',
+    ip: () => '127.0.0.1',
     requestId: 'r',
     log,
     signal: () => new AbortController().signal,
