@@ -122,7 +122,8 @@ function tokenOf({ headers, protocols, cookies, query }: UpgradeHead): SocketTok
   const authorization = headers.first('authorization') ?? ''
   const cookie = cookies.get(ACCESS_COOKIE) ?? ''
   const protocol = protocols.find((offer) => offer.startsWith(PROTOCOL_PREFIX))
-  if (/^bearer(?:\s|$)/i.test(authorization)) return accessTokenOf({ authorization, cookie: () => '' })
+  if (/^bearer(?:\s|$)/i.test(authorization))
+    return accessTokenOf({ authorization, cookie: () => '' })
   if (protocol !== undefined)
     return { token: protocol.slice(PROTOCOL_PREFIX.length), via: 'protocol' }
   if (cookie !== '') return { token: cookie, via: 'cookie' }

@@ -15,7 +15,9 @@ void test('a bearer token wins over the cookie', async (t) => {
 
 void test('a malformed bearer header is refused although there is a cookie', async (t) => {
   for (const authorization of ['Bearer', 'Bearer ', 'Bearer a b', 'Bearer a,b', 'BEARER\ta.b.c'])
-    t.throws(() => accessTokenOf({ authorization, cookie: () => 'x.y.z' }), { code: 'unauthorized' })
+    t.throws(() => accessTokenOf({ authorization, cookie: () => 'x.y.z' }), {
+      code: 'unauthorized',
+    })
 })
 
 void test('another scheme leaves it to the cookie', async (t) => {
