@@ -6,9 +6,10 @@ import { planCapacity } from './assembly/connections.js'
 import { openServers, type Servers } from './assembly/http.js'
 import { openStorage } from './assembly/storage.js'
 import { openSystem } from './assembly/system.js'
-import { ConfigError, loadConfig, settingsHelp, type Config } from './config.js'
+import { loadConfig, settingsHelp, type Config } from './config.js'
 import { loadUws } from './edge/uws.js'
 import { openDataDir } from './lib/data-dir.js'
+import { ConfigError } from './lib/setting.js'
 import { createLog, type Log } from './telemetry/log.js'
 
 /** a request in flight, the rows not written yet, the engine's own end: together below 10 s */

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { ConfigError, loadConfig, settingsHelp, type Config } from '../../src/config.js'
+import { loadConfig, settingsHelp, type Config } from '../../src/config.js'
+import { ConfigError } from '../../src/lib/setting.js'
 
 type Env = Readonly<Record<string, string>>
 
