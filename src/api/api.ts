@@ -279,11 +279,27 @@ function jsonParser(schema: TSchema, validator: Validator): BodyParser {
 /** @returns undefined, having said so in `errors`, when the body is not JSON */
 function parseJson(body: Uint8Array, errors: FieldError[]): unknown {
   try {
-    return JSON.parse(UTF8.decode(body))
-  } catch {
-    errors.push({ in: 'body', path: '', message: 'body is not valid JSON' })
+    const text = UTF8.decode(body)
+    return SURROGATE.test(text) ? JSON.parse(text, refuseLone) : JSON.parse(text)
+  } catch (error) {
+    const message = error instanceof LoneSurrogate ? error.message : 'body is not valid JSON'
+    errors.push({ in: 'body', path: '', message })
     return undefined
   }
+}
+
+const SURROGATE = /\\u[dD][89a-fA-F]/
+/** With the `u` flag a pair is one letter and only a lone half is a surrogate. */
+const LONE = /\p{Surrogate}/u
+
+/** Half a character can't be stored: it would read back as another text. */
+class LoneSurrogate extends Error {
+  override readonly message = 'a text holds half of a surrogate pair'
+}
+
+function refuseLone(key: string, value: unknown): unknown {
+  if (LONE.test(key) || (typeof value === 'string' && LONE.test(value))) throw new LoneSurrogate()
+  return value
 }
 
 /** Text fields of a form are short: names, types, ids. */

@@ -8,12 +8,14 @@ import { DedupWindow } from '../pipeline/dedup-window.js'
 import { Pipeline } from '../pipeline/pipeline.js'
 import { createPool, type Pool } from '../pipeline/pool.js'
 import { Sequencer } from '../pipeline/sequencer.js'
-import { Spool } from '../pipeline/spool.js'
+import { keepBeside, Spool } from '../pipeline/spool.js'
+import { createRefusals, type Refusals } from '../pipeline/refusals.js'
 import { decodeEntry } from '../pipeline/spool-entry.js'
 import { TemplateTable } from '../pipeline/template-table.js'
 import { Writer } from '../pipeline/writer.js'
 import { createBatchStore, type BatchStore } from '../store/batches.js'
 import type { Collection } from '../store/collection.js'
+import { isDataError } from '../store/failure.js'
 import { createEvents, type Events } from '../store/events.js'
 import { Sources, type Source } from '../store/sources.js'
 import type { Log } from '../telemetry/log.js'
@@ -73,6 +75,8 @@ export interface IngestionParts {
   readonly onWritten: (rows: number) => void
   /** an attempt to write a batch failed; it is tried again */
   readonly onFailure: () => void
+  /** ClickHouse refused rows, which are dead letters now */
+  readonly onRefused: (rows: number) => void
   readonly onInsert: (table: string, seconds: number, ok: boolean) => void
   readonly onAccepted: ConstructorParameters<typeof Pipeline>[0]['onAccepted']
 }
@@ -102,7 +106,8 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   if (remembered !== null) model.restore(remembered)
   const events = createEvents(storage.store)
   const run = { batches, events, sources, overrides, hooks: parts.hooks }
-  const writer = openWriter(parts, spool, run)
+  const refusals = openRefusals(parts, { spool, batches, sequencer })
+  const writer = openWriter(parts, { spool, refusals }, run)
   const stages = { pool, sequencer, spool, writer, templates, model, sources }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   const forget = forgetting(stages)
@@ -243,11 +248,12 @@ const timed =
 
 const openWriter = (
   { onWritten, onFailure, onInsert, log }: IngestionParts,
-  spool: Spool,
+  { spool, refusals }: { readonly spool: Spool; readonly refusals: Refusals },
   run: Run,
 ): Writer =>
   new Writer({
     spool,
+    refusals,
     onWritten,
     onFailure: (error, attempt) => {
       onFailure()
@@ -256,9 +262,35 @@ const openWriter = (
     },
     target: {
       insert: timed(run.batches, onInsert),
-      templates: (rows) => run.batches.saveTemplates(rows),
-      register: (registration) => run.sources.store(registration),
+      templates: async (rows) => {
+        const leftOut = await run.batches.saveTemplates(rows)
+        if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
+      },
+      register: async (registration) => {
+        await run.sources.store(registration).catch((error: unknown) => {
+          if (!isDataError(error)) throw error
+          log.error({ err: error }, 'clickhouse refused a source; it is left out')
+        })
+      },
       execute: (statement) => executeStatement(statement, run),
+    },
+  })
+
+const openRefusals = (
+  { storage, spoolDir, log, onRefused }: IngestionParts,
+  { spool, batches, sequencer }: Pick<Ingestion, 'spool' | 'batches' | 'sequencer'>,
+): Refusals =>
+  createRefusals({
+    spool,
+    wouldTake: batches.wouldTake,
+    holdsAny: batches.holdsAny,
+    takeId: () => storage.ids.take(),
+    keep: (name, bytes) => keepBeside(spoolDir, name, bytes),
+    onRefused: (rows) => {
+      log.error({ rows }, 'clickhouse refused rows of a batch; they are dead letters')
+      onRefused(rows)
+      // repeats of an event that is not stored begin a new one
+      sequencer.forgetAll()
     },
   })
 

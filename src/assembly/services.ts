@@ -36,6 +36,8 @@ import { samplesOf, toDirectory, variablesOf } from './templates.js'
 /** rows of an uploaded file */
 const UPLOAD_ROWS = 200_000
 const REPLAY_LOCK_MS = 60_000
+/** a batch that ClickHouse does not take for so long, though it answers, is worth a look */
+const HELD_BATCH_MS = 15_000
 
 export interface ServiceParts {
   readonly config: Config
@@ -172,11 +174,14 @@ async function resubmit(
 }
 
 function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof createHealth>[0] {
-  const { spool, pool } = ingestion
+  const { spool, pool, writer } = ingestion
   return {
     clickhouse: async (signal) => {
       await storage.store.ping({ signal })
-      return { status: 'ok' }
+      const sinceMs = writer.failingSinceMs
+      if (sinceMs === null || Date.now() - sinceMs < HELD_BATCH_MS) return { status: 'ok' }
+      const since = new Date(sinceMs).toISOString()
+      return { status: 'degraded', detail: `a batch is not taken since ${since}` }
     },
     state: async () => {
       await storage.state.ping()

@@ -126,6 +126,7 @@ const joinIngestion = (
       late.insights?.noteWritten()
     },
     onFailure: () => metrics.batchFailed(),
+    onRefused: (rows) => metrics.rowsRefused(rows),
     onInsert: (table, seconds, ok) => metrics.insertEnded(table, seconds, ok),
     onAccepted: (submission, result, bytes) => {
       metrics.ingested(submission.protocol, result)

@@ -5,6 +5,8 @@ import type { DeadBlock } from './block.js'
 
 /** raw text of a dead letter is cut here */
 const RAW_BYTES = 64 * 1024
+/** a raw text up to here is certainly not cut, and can be replayed */
+export const WHOLE_RAW_BYTES = RAW_BYTES - 4
 
 /** Dead letters of one block as ClickHouse Native bytes. */
 export class DeadLetterEncoder {

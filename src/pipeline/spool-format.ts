@@ -18,8 +18,8 @@ const MAX_PAYLOAD = 1024 * 1024 * 1024
 
 /**
  * entry  rows or a statement, in the order in which they take effect
- * cut    a batch: from entry `sequence` to payload[0..8] (u64) under the token payload[8..]; written before
- *        it is first sent
+ * cut    a batch: from entry `sequence` to payload[0..8] (u64) under the token payload[8..], a zero byte and
+ *        what it goes without behind it when ClickHouse refused some; written before it is first sent
  * done   every entry up to `sequence` is in ClickHouse
  */
 export const FRAME_KINDS = ['entry', 'cut', 'done'] as const

@@ -14,6 +14,8 @@ import {
 
 /** bench/micro/spool.ts: larger segments free disk later, smaller ones cost a file per second */
 const SEGMENT_BYTES = 64 * 1024 * 1024
+/** between the token of a batch and what it goes without */
+const TOKEN_END = 0
 
 export interface SpoolOptions {
   readonly dir: string
@@ -31,6 +33,8 @@ export interface BatchCut {
   readonly from: number
   readonly to: number
   readonly token: string
+  /** what the batch goes without, see `amendment.ts`; null for most */
+  readonly amendment: Uint8Array | null
 }
 
 export interface SpoolEntry {
@@ -145,7 +149,8 @@ export class Spool {
   async cut(batch: BatchCut): Promise<void> {
     const to = Buffer.alloc(8)
     to.writeBigUInt64LE(BigInt(batch.to))
-    await this.#write('cut', batch.from, [to, Buffer.from(batch.token)])
+    const amended = batch.amendment === null ? [] : [Buffer.of(TOKEN_END), batch.amendment]
+    await this.#write('cut', batch.from, [to, Buffer.from(batch.token), ...amended])
     this.#cut = batch
   }
 
@@ -320,6 +325,22 @@ export class Spool {
   }
 }
 
+/** Writes a file beside the log, which leaves it alone; it is on disk when this resolves. */
+export async function keepBeside(
+  dir: string,
+  name: string,
+  parts: readonly Uint8Array[],
+): Promise<void> {
+  const file = await open(join(dir, name), 'w', 0o600)
+  try {
+    await writeAll(file, parts, 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await syncDir(dir)
+}
+
 /** A new file is only there after a power cut when its directory is on disk too. */
 async function syncDir(path: string): Promise<void> {
   const dir = await open(path, 'r')
@@ -330,11 +351,15 @@ async function syncDir(path: string): Promise<void> {
   }
 }
 
-const toCut = (from: number, payload: Buffer): BatchCut => ({
-  from,
-  to: Number(payload.readBigUInt64LE()),
-  token: payload.toString('latin1', 8),
-})
+function toCut(from: number, payload: Buffer): BatchCut {
+  const end = payload.indexOf(TOKEN_END, 8)
+  return {
+    from,
+    to: Number(payload.readBigUInt64LE()),
+    token: payload.toString('latin1', 8, end < 0 ? payload.length : end),
+    amendment: end < 0 ? null : payload.subarray(end + 1),
+  }
+}
 
 async function writeAll(
   file: FileHandle,

@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto'
 
+import {
+  decodeAmendment,
+  piecesOf,
+  type NumberedParts,
+  type Piece,
+  type RowTable,
+} from './amendment.js'
+import { hasUnreadable, type Refusals } from './refusals.js'
 import type { Spool, BatchCut, SpoolEntry } from './spool.js'
 import { decodeEntry, type EntryParts, type Registration, type Statement } from './spool-entry.js'
 
@@ -12,14 +20,14 @@ const BATCH_ENTRIES = 20_000
 const BATCH_DELAY_MS = 500
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
+const LOOK_AFTER_MS = 60_000
 
-/** Where batches go; every call is repeated with the same arguments until it succeeds. */
+/**
+ * Where batches go; every call is repeated with the same arguments until it succeeds. An error of `insert`
+ * that has `isDataError` says that the rows themselves are refused.
+ */
 export interface BatchTarget {
-  insert(
-    table: 'landing' | 'dead_letters' | 'templates',
-    parts: readonly Uint8Array[],
-    token: string,
-  ): Promise<void>
+  insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: EntryParts['templates'], token: string): Promise<void>
   register(registration: Registration): Promise<void>
   /** @returns what the one who asked is told */
@@ -29,6 +37,7 @@ export interface BatchTarget {
 export interface WriterOptions {
   readonly spool: Spool
   readonly target: BatchTarget
+  readonly refusals: Refusals
   readonly onWritten: (rows: number) => void
   /** called for every failed attempt; the writer goes on trying */
   readonly onFailure: (error: unknown, attempt: number) => void
@@ -42,7 +51,7 @@ interface Waiter {
 
 interface Batch {
   readonly cut: BatchCut
-  readonly parts: readonly EntryParts[]
+  readonly parts: readonly NumberedParts[]
 }
 
 /**
@@ -60,6 +69,8 @@ export class Writer {
   #stopping = false
   #running: Promise<void> = Promise.resolve()
   #oldestAtMs = 0
+  /** token of the rows that were found sound */
+  #sound = ''
   /** time since which ClickHouse takes nothing, null when it does */
   failingSinceMs: number | null = null
 
@@ -180,23 +191,23 @@ export class Writer {
     if (batch.last === null) {
       // a cut whose entries were damaged or done has nothing left to send
       if (open !== null) await spool.done(open.to)
-      return { cut: { from: 0, to: 0, token: '' }, parts: [] }
+      return { cut: { from: 0, to: 0, token: '', amendment: null }, parts: [] }
     }
-    const cut = { from: batch.first, to: batch.last, token: randomUUID() }
+    const cut = { from: batch.first, to: batch.last, token: randomUUID(), amendment: null }
     await spool.cut(cut)
     return { cut, parts: batch.parts }
   }
 
   /** @param whole the entries are a batch already, and all of them are taken */
   async #gather(entries: readonly SpoolEntry[], whole: boolean): Promise<Gathered> {
-    const parts: EntryParts[] = []
+    const parts: NumberedParts[] = []
     const taken = { bytes: 0, rows: 0, last: null as number | null }
     for (const entry of entries.slice(0, BATCH_ENTRIES)) {
       if (!whole && parts.length > 0 && isFull(taken, entry)) break
       const part = decodeEntry(await this.#options.spool.read(entry))
       const alone = !whole && part.statement !== null
       if (alone && parts.length > 0) break
-      parts.push(part)
+      parts.push({ ...part, seq: entry.seq })
       taken.bytes += entry.bytes
       taken.rows += part.landingRows
       taken.last = entry.seq
@@ -205,16 +216,26 @@ export class Writer {
     return { first: entries[0]?.seq ?? 0, last: taken.last, parts }
   }
 
-  async #send({ cut, parts }: Batch): Promise<true> {
+  async #send(batch: Batch): Promise<true> {
+    // as it was last recorded: an earlier try may have set rows aside
+    const cut = this.#options.spool.openCut ?? batch.cut
+    try {
+      return await this.#sendAll({ ...batch, cut })
+    } catch (error) {
+      if (!(error instanceof RowsRefused)) throw error
+      const amended = await this.#options.refusals.amend({ ...batch, cut }, error.table)
+      if (!amended) throw error.cause
+      return await this.#send(batch)
+    }
+  }
+
+  async #sendAll({ cut, parts }: Batch): Promise<true> {
     const { target } = this.#options
     for (const part of parts)
       for (const registration of part.registrations) await target.register(registration)
     const templates = parts.flatMap((part) => part.templates)
     if (templates.length > 0) await target.templates(templates, `${cut.token}:templates`)
-    const landing = parts.map((part) => part.landing).filter((bytes) => bytes !== null)
-    if (landing.length > 0) await target.insert('landing', landing, cut.token)
-    const dead = parts.map((part) => part.dead).filter((bytes) => bytes !== null)
-    if (dead.length > 0) await target.insert('dead_letters', dead, `${cut.token}:dead`)
+    await this.#sendRows({ cut, parts })
     for (const part of parts) {
       if (part.statement === null) continue
       const result = await target.execute(part.statement)
@@ -222,6 +243,33 @@ export class Writer {
       this.#results.delete(cut.to)
     }
     return true
+  }
+
+  async #sendRows({ cut, parts }: Batch): Promise<void> {
+    const amendment = decodeAmendment(cut.amendment)
+    const insert = async (table: RowTable, token: string): Promise<void> => {
+      const pieces = piecesOf(table, parts, amendment)
+      if (pieces.length === 0) return
+      const rows = pieces.map(({ bytes }) => bytes)
+      await this.#options.target.insert(table, rows, token).catch((error: unknown) => {
+        throw isRefusal(error) || this.#isBroken(token, pieces)
+          ? new RowsRefused(table, error)
+          : error
+      })
+    }
+    if (!amendment.landed) await insert('landing', cut.token)
+    await insert('dead_letters', `${cut.token}:dead`)
+    if (amendment.dead.length > 0)
+      await this.#options.target.insert('dead_letters', amendment.dead, `${cut.token}:refused`)
+  }
+
+  /** Looked at once for rows that were not taken for long, whatever the reason. */
+  #isBroken(token: string, pieces: readonly Piece[]): boolean {
+    const isLong = Date.now() - (this.failingSinceMs ?? Date.now()) > LOOK_AFTER_MS
+    if (!isLong || this.#sound === token) return false
+    if (hasUnreadable(pieces)) return true
+    this.#sound = token
+    return false
   }
 
   async #finish({ cut, parts }: Batch): Promise<true> {
@@ -235,10 +283,23 @@ export class Writer {
   }
 }
 
+class RowsRefused extends Error {
+  override readonly name = 'RowsRefused'
+  readonly table: RowTable
+
+  constructor(table: RowTable, cause: unknown) {
+    super(`rows for ${table} are refused`, { cause })
+    this.table = table
+  }
+}
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Error && 'isDataError' in error && error.isDataError === true
+
 interface Gathered {
   readonly first: number
   readonly last: number | null
-  readonly parts: readonly EntryParts[]
+  readonly parts: readonly NumberedParts[]
 }
 
 const isFull = (

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import type { Store } from './client.js'
+import { isDataError } from './failure.js'
 import { statement } from './statement.js'
 
 /** A mined template as it is stored. */
@@ -15,6 +17,9 @@ const countSql = statement<
   { readonly all: 0 | 1; readonly sources: readonly string[] },
   { readonly counted: number }
 >('event_count')
+const heldSql = statement<{ readonly ids: readonly number[] }, { readonly held: number }>(
+  'events_held',
+)
 const templateCountSql = statement<
   Record<string, never>,
   { readonly templates: number; readonly dead_letters: number }
@@ -48,7 +53,12 @@ const toDecimal = (hex: string): string => (hex === '' ? '0' : BigInt(`0x${hex}`
 /** What is written besides the blocks themselves; each call may be repeated. */
 export interface BatchStore {
   insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void>
-  saveTemplates(rows: readonly (StoredTemplate & { readonly version: number })[]): Promise<void>
+  /** Whether rows could be read as rows of the table; nothing is stored. */
+  wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
+  /** Whether one of these events is stored. */
+  holdsAny(ids: readonly number[]): Promise<boolean>
+  /** @returns how many ClickHouse refuses, and were left out */
+  saveTemplates(rows: readonly (StoredTemplate & { readonly version: number })[]): Promise<number>
   /** In the order in which they were saved. */
   templates(): Promise<readonly StoredTemplate[]>
   /** @returns how many events went */
@@ -59,6 +69,36 @@ export interface BatchStore {
     readonly deadLetters: number
   }>
   deleteDeadLetters(ids: readonly number[]): Promise<void>
+}
+
+const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'holdsAny'> => ({
+  wouldTake: async (table, parts) => {
+    try {
+      await store.insertNative(`${table}_probe`, parts, randomUUID())
+      return true
+    } catch (error) {
+      if (isDataError(error)) return false
+      throw error
+    }
+  },
+  holdsAny: async (ids) => {
+    const [row] = await store.query(heldSql, { ids })
+    return (row?.held ?? 0) > 0
+  },
+})
+
+/** Rows one by one when they are refused together. */
+async function saveRows(store: Store, table: string, rows: readonly object[]): Promise<number> {
+  try {
+    await store.insertRows(table, rows)
+    return 0
+  } catch (error) {
+    if (!isDataError(error)) throw error
+  }
+  if (rows.length === 1) return 1
+  let refused = 0
+  for (const row of rows) refused += await saveRows(store, table, [row])
+  return refused
 }
 
 export function createBatchStore(store: Store): BatchStore {
@@ -73,6 +113,7 @@ export function createBatchStore(store: Store): BatchStore {
     insert: async (table, parts, token) => {
       await store.insertNative(table, parts, token)
     },
+    ...createTrials(store),
     saveTemplates: async (rows) => {
       const values = rows.map(({ source, id, version, redirectTo, text }) => ({
         source,
@@ -81,7 +122,7 @@ export function createBatchStore(store: Store): BatchStore {
         redirect_to: toDecimal(redirectTo),
         text,
       }))
-      await store.insertRows('templates', values)
+      return await saveRows(store, 'templates', values)
     },
     templates: async () =>
       (await store.query(templatesSql, {})).map(({ redirect_to, ...row }) => ({

@@ -11,13 +11,20 @@ class StoreError extends Error {
   /** the rows are at fault, not the statement, the table or the user */
   readonly isDataError: boolean
 
-  constructor(message: string, code: number, type: string) {
+  constructor(
+    message: string,
+    { code, type, isDataError }: Pick<StoreError, 'code' | 'type' | 'isDataError'>,
+  ) {
     super(message)
     this.code = code
     this.type = type
-    this.isDataError = DATA_CODES.has(code)
+    this.isDataError = isDataError
   }
 }
+
+/** The rows of an insert are at fault: the same rows will be refused again. */
+export const isDataError = (error: unknown): boolean =>
+  error instanceof StoreError && error.isDataError
 
 /**
  * Conditions of the server that pass or that an operator ends: the same request is to be tried
@@ -84,6 +91,9 @@ const DATA_CODES: ReadonlySet<number> = new Set([
   691, // UNKNOWN_ELEMENT_OF_ENUM
 ])
 
+/** Broken bytes are read as anything, and refused as anything: as a type nobody knows, as an odd size. */
+const READING_ROWS = /While executing \w*(?:Native|Format)/
+
 const RETRY_AFTER_S = 2
 const DETAIL_CHARS = 300
 
@@ -100,8 +110,11 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   const code = Number(error.code)
   const type = error.type ?? ''
   if (PASSING_CODES.has(code)) return unavailable(`${action}: code ${code} ${type}`)
-  const detail = DATA_CODES.has(code) ? '' : `: ${withoutValues(error.message)}`
-  return new StoreError(`clickhouse refused ${action}, code ${code} ${type}${detail}`, code, type)
+  const ofRows = DATA_CODES.has(code) || READING_ROWS.test(error.message)
+  // what ClickHouse says of rows it can't read quotes them
+  const detail = ofRows ? '' : `: ${withoutValues(error.message)}`
+  const message = `clickhouse refused ${action}, code ${code} ${type}${detail}`
+  return new StoreError(message, { code, type, isDataError: ofRows })
 }
 
 // The driver's error is not passed on as the cause: its text can hold rows and whole answers.

@@ -43,6 +43,8 @@ export interface Metrics {
   insertEnded(table: string, seconds: number, ok: boolean): void
   /** an attempt to write a batch has failed, for whatever reason */
   batchFailed(): void
+  /** ClickHouse has refused rows, which are dead letters now */
+  rowsRefused(rows: number): void
   /** Gives the gauges something to read; to be called once. Until then they are absent. */
   watch(readers: GaugeReaders): void
   /** Prometheus text format. */
@@ -125,12 +127,13 @@ function createIngest(registry: Registry): Metrics['ingested'] {
 
 function createBatches(
   registry: Registry,
-): Pick<Metrics, 'batchWritten' | 'insertEnded' | 'batchFailed'> {
+): Pick<Metrics, 'batchWritten' | 'insertEnded' | 'batchFailed' | 'rowsRefused'> {
   const counter = (name: string, help: string): Counter =>
     new Counter({ name: PREFIX + name, help, registers: [registry] })
   const batches = counter('batches_written_total', 'Batches that are in ClickHouse')
   const rows = counter('batch_rows_written_total', 'Rows of batches that are in ClickHouse')
   const failed = counter('batch_failures_total', 'Attempts to write a batch that failed')
+  const refused = counter('rows_refused_total', 'Rows that ClickHouse refused: dead letters')
   const durations = new Histogram({
     name: `${PREFIX}insert_duration_seconds`,
     help: 'Time of one INSERT into ClickHouse, views included',
@@ -150,6 +153,7 @@ function createBatches(
       rows.inc(count)
     },
     batchFailed: () => failed.inc(),
+    rowsRefused: (count) => refused.inc(count),
     insertEnded: (table, seconds, ok) => {
       if (ok) durations.observe({ table }, seconds)
       else failures.inc({ table })

@@ -19,6 +19,7 @@ import { bodyOf, SUBMISSION } from './pipeline.js'
 const log = createLog('silent')
 
 export interface Rig {
+  readonly spoolDir: string
   readonly storage: Storage
   readonly ingestion: Ingestion
   readonly corrections: ReturnType<typeof createCorrections>
@@ -47,6 +48,7 @@ export async function openRig(t: Test, server: TestServer): Promise<Rig> {
     hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
     onWritten: () => undefined,
     onFailure: () => undefined,
+    onRefused: () => undefined,
     onInsert: () => undefined,
     onAccepted: () => undefined,
   })
@@ -62,6 +64,7 @@ export async function openRig(t: Test, server: TestServer): Promise<Rig> {
   const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
     storage.state.withLock(key, ttlMs, () => work())
   return {
+    spoolDir: join(dir, 'spool'),
     storage,
     ingestion,
     corrections: createCorrections({

@@ -9,6 +9,7 @@ import { DedupWindow } from '../../src/pipeline/dedup-window.js'
 import { Pipeline, type SourceGate, type Submission } from '../../src/pipeline/pipeline.js'
 import { createPool, type Pool } from '../../src/pipeline/pool.js'
 import { Sequencer } from '../../src/pipeline/sequencer.js'
+import { createRefusals, type Refusals } from '../../src/pipeline/refusals.js'
 import type { EntryParts, Registration, Statement } from '../../src/pipeline/spool-entry.js'
 import { Spool } from '../../src/pipeline/spool.js'
 import { TemplateTable } from '../../src/pipeline/template-table.js'
@@ -54,10 +55,31 @@ export class RecordingTarget implements BatchTarget {
   readonly registered: Registration[] = []
   readonly statements: Statement[] = []
   fault: ((call: string) => Error | null) | null = null
+  /** rows that can't be stored */
+  refuses: (row: Row) => boolean = () => false
+  trials = 0
 
   async insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void> {
     this.#call(`insert ${table} ${token}`)
-    this.inserts.push({ table, token, rows: parts.flatMap((part) => toRows(part)) })
+    const rows = this.#taken(parts)
+    if (rows === null) throw Object.assign(new Error('refused'), { isDataError: true })
+    this.inserts.push({ table, token, rows: [...rows] })
+  }
+
+  async wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean> {
+    this.#call(`try ${table}`)
+    this.trials++
+    return this.#taken(parts) !== null
+  }
+
+  /** Null when the store refuses them. */
+  #taken(parts: readonly Uint8Array[]): readonly Row[] | null {
+    try {
+      const rows = parts.flatMap((part) => toRows(part))
+      return rows.some((row) => this.refuses(row)) ? null : rows
+    } catch {
+      return null
+    }
   }
 
   async templates(rows: EntryParts['templates']): Promise<void> {
@@ -93,6 +115,32 @@ export class RecordingTarget implements BatchTarget {
     const fault = this.fault?.(call) ?? null
     if (fault !== null) throw fault
   }
+}
+
+export interface TestRefusals {
+  readonly refusals: Refusals
+  /** files kept, by name */
+  readonly kept: Map<string, Buffer>
+  readonly refused: number[]
+}
+
+/** What looks for refused rows, asking a recording target. */
+export function refusalsOf(spool: Spool, target: RecordingTarget): TestRefusals {
+  const kept = new Map<string, Buffer>()
+  const refused: number[] = []
+  let letterId = 1_000_000
+  const refusals = createRefusals({
+    spool,
+    wouldTake: (table, parts) => target.wouldTake(table, parts),
+    holdsAny: async (ids) =>
+      target
+        .stored('landing')
+        .some((row) => ids.includes(Number(row['id'])) && row['is_new'] === 1),
+    takeId: () => letterId++,
+    keep: async (name, parts) => void kept.set(name, Buffer.concat(parts)),
+    onRefused: (rows) => refused.push(rows),
+  })
+  return { refusals, kept, refused }
 }
 
 /** Registered sources the plain way. */
@@ -167,6 +215,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   const writer = new Writer({
     spool,
     target,
+    refusals: refusalsOf(spool, target).refusals,
     onWritten: () => undefined,
     onFailure: () => undefined,
   })

@@ -93,6 +93,14 @@ export async function runToEnd(env: Env): Promise<Ended> {
   return await ended.finally(() => clearTimeout(timer))
 }
 
+/** Starts the built program and kills it at some moment, ready or not. */
+export async function runAndKill(env: Env, afterMs: number): Promise<void> {
+  const { child, ended } = run(env)
+  await sleep(afterMs)
+  child.kill('SIGKILL')
+  await ended
+}
+
 /**
  * Starts the built program and waits until it is ready.
  *

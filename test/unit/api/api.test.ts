@@ -217,6 +217,16 @@ t.test('every wrong body field is named, an unknown one too, and nothing is coer
   const broken = await send('{"title":')
   t.match(broken, { status: 422, code: 'validation_error' })
   t.match(broken.details['errors'], [{ path: '', message: 'body is not valid JSON' }])
+  for (const text of [
+    '{"title":"\\ud800x","event_ids":[]}',
+    '{"\\uDFFF":1,"title":"a","event_ids":[]}',
+  ]) {
+    const half = await send(text)
+    t.match(half, { status: 422 }, text)
+    t.match(half.details['errors'], [{ message: 'a text holds half of a surrogate pair' }])
+  }
+  const whole = await send('{"title":"\\ud83d\\ude00"}')
+  t.match(whole.details['errors'], [{ path: 'event_ids' }], 'a whole pair is a character')
   t.match(await send('"text"'), { status: 422 })
   t.match(await send(''), { status: 422, details: { errors: [{ message: /required/ }] } })
 })

@@ -13,7 +13,7 @@ import {
   uint8Array,
 } from 'fast-check'
 import { test, type Test } from 'tap'
-import { Spool, type SpoolOptions } from '../../../src/pipeline/spool.js'
+import { Spool, type BatchCut, type SpoolOptions } from '../../../src/pipeline/spool.js'
 import { fillDisk } from '../../support/disk.js'
 
 interface Report {
@@ -114,7 +114,7 @@ void test('what is not done is there after a restart, and numbers go on', async 
 
 void test('a batch that was begun is offered again with its token until it is done', async (t) => {
   const dir = tempDir(t)
-  const cut = { from: 1, to: 2, token: 'token-1' }
+  const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
   const first = await openSpool(dir)
   for (const text of ['a', 'b', 'c']) await first.spool.append(bytesOf(text)).durable
   await first.spool.cut(cut)
@@ -253,7 +253,7 @@ void test('numbers may begin anew when nothing is left, and everything works as 
     t.same([spool.waiting, spool.openCut, damage], [[], null, []])
     const { seq, durable } = spool.append(bytesOf(`round ${round}`))
     await durable
-    await spool.cut({ from: seq, to: seq, token: `token ${round}` })
+    await spool.cut({ from: seq, to: seq, token: `token ${round}`, amendment: null })
     await spool.close()
     const second = await openSpool(dir)
     t.same(await contents(second.spool), [`${seq} round ${round}`])
@@ -304,7 +304,7 @@ void test('a full disk refuses everything that waits, and it goes on when there 
   )
   for (const { durable } of refused) await t.rejects(durable, { code: 'ENOSPC' })
   await t.rejects((await later).durable, { code: 'ENOSPC' })
-  await t.rejects(spool.cut({ from: 1, to: 1, token: 'x' }), { code: 'ENOSPC' })
+  await t.rejects(spool.cut({ from: 1, to: 1, token: 'x', amendment: null }), { code: 'ENOSPC' })
   t.equal(spool.openCut, null, 'a batch that is not recorded is not begun')
   t.match(spool.fault, { message: /ENOSPC/ })
   t.ok(spool.failures > 0)
@@ -351,7 +351,7 @@ void test('a write that follows the answer of the one before is not forgotten', 
   const { spool } = await openSpool(tempDir(t))
   for (let i = 1; i <= 50; i++) {
     await spool.append(bytesOf('x')).durable
-    await spool.cut({ from: i, to: i, token: `${i}` })
+    await spool.cut({ from: i, to: i, token: `${i}`, amendment: null })
     await spool.done(i)
   }
   t.same(spool.waiting, [])
@@ -389,7 +389,7 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
       const dir = join(root, `${runs++}`)
       let { spool } = await openSpool(dir, { cacheBytes })
       let model: { seq: number; hex: string }[] = []
-      let cut: { from: number; to: number; token: string } | null = null
+      let cut: BatchCut | null = null
       for (const step of all) {
         const first = model[0]
         const pick = (share: number): number =>
@@ -399,7 +399,8 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
           await durable
           model.push({ seq, hex: Buffer.from(step.bytes).toString('hex') })
         } else if (step.kind === 'cut' && first !== undefined && cut === null) {
-          cut = { from: first.seq, to: pick(step.share), token: `t${runs}-${first.seq}` }
+          const amendment = step.share % 2 === 0 ? null : Buffer.from(`\0rest ${runs}\0`)
+          cut = { from: first.seq, to: pick(step.share), token: `t${runs}-${first.seq}`, amendment }
           await spool.cut(cut)
         } else if (step.kind === 'done' && cut !== null) {
           await spool.done(cut.to)

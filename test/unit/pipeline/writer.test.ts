@@ -4,7 +4,7 @@ import { FixedColumn, toNativeBlock } from '../../../src/lib/native-columns.js'
 import { encodeEntry, type EntryParts } from '../../../src/pipeline/spool-entry.js'
 import type { Spool } from '../../../src/pipeline/spool.js'
 import { Writer } from '../../../src/pipeline/writer.js'
-import { createTestSpool, RecordingTarget, tempDir } from '../../support/pipeline.js'
+import { createTestSpool, RecordingTarget, refusalsOf, tempDir } from '../../support/pipeline.js'
 
 const EMPTY: EntryParts = {
   landing: null,
@@ -45,6 +45,7 @@ async function start(t: Test, dir = tempDir(t), target = new RecordingTarget()):
   const writer = new Writer({
     spool,
     target,
+    refusals: refusalsOf(spool, target).refusals,
     onWritten: (rows) => written.push(rows),
     onFailure: (error) => failures.push(error),
   })
