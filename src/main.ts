@@ -50,8 +50,9 @@ async function start(config: Config, log: Log): Promise<Running> {
     const maxWebSockets = capacity.webSockets
     const system = await openSystem({ ...shared, jwtSecret, dataDir, maxWebSockets })
     closers.push(() => system.close())
-    const { state } = storage
-    const servers = openServers({ ...system, config, uws, log, state, version, capacity })
+    const { state, following } = storage
+    const edge = { config, uws, log, state, following, version, capacity }
+    const servers = openServers({ ...system, ...edge })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
     const engine = storage.embedded === null ? 'remote ClickHouse' : 'embedded ClickHouse'
     return { servers, accounts, engine: `${engine}, ${uws.build}`, close }

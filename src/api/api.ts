@@ -18,6 +18,8 @@ export interface ApiOptions<Services> {
   readonly uws: Uws
   readonly routes: readonly ApiRoute<Services>[]
   readonly services: Services
+  /** Given when there are other instances: resolves when what they answered for is known here; never rejects. */
+  readonly current?: () => Promise<void>
   /** @throws AppError to answer with when the request shows no valid access token */
   readonly authenticate: (head: RequestHead) => Caller
   /**
@@ -87,25 +89,27 @@ function compile<Services>(
 }
 
 /**
- * Limit by address, token, role, origin, limit by user; all before the body is looked at. Without a
- * limit it is decided at once.
+ * Limit by address, what others changed, token, role, origin, limit by user; all before the body is looked
+ * at. Without a limit and without others it is decided at once.
  */
 function admit<Services>(
   compiled: CompiledRoute<Services>,
   options: ApiOptions<Services>,
   head: RequestHead,
 ): Admission | Promise<Admission> {
-  if (compiled.route.limit !== 'none') return admitLimited(compiled, options, head)
+  if (compiled.route.limit !== 'none' || options.current !== undefined)
+    return admitInTime(compiled, options, head)
   return toAdmission(compiled, options, checkCaller(compiled.route, options, head))
 }
 
-async function admitLimited<Services>(
+async function admitInTime<Services>(
   compiled: CompiledRoute<Services>,
   options: ApiOptions<Services>,
   head: RequestHead,
 ): Promise<Admission> {
   const { limit, role } = compiled.route
   if (limit !== 'none' && role === 'public') await options.consume(limit, { address: head.ip })
+  await options.current?.()
   const caller = checkCaller(compiled.route, options, head)
   if (limit !== 'none' && role !== 'public' && caller !== null)
     await options.consume(limit, { address: head.ip, userId: caller.userId })

@@ -42,6 +42,7 @@ export interface Applications {
 const missing = (id: string): AppError =>
   new AppError('not_found', 'there is no such application', { details: { application_id: id } })
 
+/** @param withLock across all instances; `work` knows what the others have stored */
 export function createApplications(
   storage: ApplicationStorage,
   withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>,

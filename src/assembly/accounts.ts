@@ -26,7 +26,7 @@ export interface Accounts {
 /** Users, logins and ingest keys; makes the first of each. */
 export async function openAccounts(
   config: Config,
-  { entities, state }: Storage,
+  { entities, state, withLock }: Storage,
   jwtSecret: string,
   log: Log,
 ): Promise<Accounts> {
@@ -35,9 +35,7 @@ export async function openAccounts(
   const users = createUsers({
     entities: records,
     passwords,
-    withLock: state.withLock,
-    // another instance may have changed a user a moment ago
-    ...(state.kind === 'redis' ? { refresh: () => records.reloadAll() } : {}),
+    withLock,
   })
   const tokens = createTokens({
     secret: jwtSecret,
@@ -51,6 +49,7 @@ export async function openAccounts(
       : createDurableFamilies(entities.collection('session', parserOf(FamilyDoc)))
   const ingestKeys = createIngestKeys({
     entities: entities.collection('ingest_key', parserOf(IngestKeyDoc)),
+    withLock,
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key is not noted'),
   })
   const { adminEmail: email, adminPassword: password } = config

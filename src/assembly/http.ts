@@ -18,6 +18,7 @@ import { createInProcessState } from '../state/in-process.js'
 import type { State } from '../state/state.js'
 import type { Log } from '../telemetry/log.js'
 import type { Capacity } from './connections.js'
+import type { Following } from './following.js'
 import type { Ingestion } from './ingestion.js'
 import type { Live } from './live.js'
 import type { Services } from './services.js'
@@ -30,6 +31,7 @@ export interface HttpParts {
   readonly ingestion: Ingestion
   readonly live: Live
   readonly state: State
+  readonly following: Following
   readonly version: string
   readonly capacity: Capacity
 }
@@ -56,7 +58,7 @@ export function openServers(parts: HttpParts): Servers {
 }
 
 function apiServer(parts: HttpParts): EdgeServer {
-  const { config, uws, log, services, live, version } = parts
+  const { config, uws, log, services, live, state, following, version } = parts
   const isAllowed = (origin: string): boolean => config.corsOrigins.includes(origin)
   return createServer({
     uws,
@@ -75,6 +77,7 @@ function apiServer(parts: HttpParts): EdgeServer {
         uws,
         routes: audited<Services>(allRoutes, services.audit),
         services,
+        ...(state.kind === 'redis' ? { current: () => following.current() } : {}),
         authenticate: (head) => authenticate(head, services),
         consume: (name, subject) => services.limiter.consume(name, subject),
         ...(config.cookieSamesite === 'None'

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 
 import type { Config } from '../config.js'
-import { PriorityModel, type PriorityState } from '../mining/priority.js'
+import { PriorityModel } from '../mining/priority.js'
+import { NOTHING_LEARNED, withCorrection, type PriorityState } from '../mining/priority-state.js'
 import { ShapeCache } from '../mining/shape-cache.js'
 import { PRIORITIES, type Priority, type Severity } from '../model/event.js'
 import { DedupWindow } from '../pipeline/dedup-window.js'
@@ -112,14 +113,13 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   const forget = forgetting(stages)
   records.onChange(({ id, value, origin }) => {
-    if (origin !== 'reload') return
-    if (value === null) forget.forget([id])
-    else sources.adopt(value)
+    if (origin === 'reload') sources.follow(id, value)
   })
   overrides.onChange(({ id, value, origin }) => {
     if (origin !== 'reload') return
     sequencer.override(id, value === null ? null : PRIORITIES.indexOf(value.priority))
   })
+  learned.onChange(({ value }) => model.restore(value ?? NOTHING_LEARNED))
   return {
     begin: () => writer.start(),
     ...stages,
@@ -133,8 +133,10 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
       sequencer.override(templateId, PRIORITIES.indexOf(priority))
       const template = templates.byId(templateId)
       if (template === undefined) return
-      model.learn(template.no, severity, priority, template.text)
-      await learned.put(MODEL_ID, model.toJSON())
+      const { text } = template
+      await learned.update(MODEL_ID, (state) =>
+        withCorrection(state ?? NOTHING_LEARNED, { severity, priority, text }),
+      )
     },
     ...forget,
     close: (deadlineMs) => close(deadlineMs, { pipeline, writer, pool, spool }),

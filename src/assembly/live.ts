@@ -70,6 +70,8 @@ async function compute({
   alerts,
   mlHealth,
 }: LiveParts): Promise<KpiSnapshot> {
+  // the snapshot is for the clients of all instances
+  await storage.following.current()
   const directory = toDirectory(ingestion)
   const groups = groupSources(applications, ingestion.sources)
   const sources = groups.flatMap((group) => group.sources)

@@ -118,8 +118,7 @@ function createChanges(
   onChanged: () => Promise<void>,
 ) {
   const { pipeline, events, templates, sequencer } = ingestion
-  const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
-    storage.state.withLock(key, ttlMs, () => work())
+  const { withLock } = storage
   return {
     upload: (file: Upload): Promise<BodyResult> => pipeline.submit(toSubmission(file)),
     corrections: createCorrections({

@@ -13,7 +13,8 @@ import { createEntities, type Entities } from '../store/entities.js'
 import { reserveEventIds, type EventIds } from '../store/event-ids.js'
 import { migrate } from '../store/migrate.js'
 import type { Log } from '../telemetry/log.js'
-import { createExclusive, shareEntities } from './entity-sharing.js'
+import { createExclusive, inTurn, type Exclusive } from './exclusive.js'
+import { createFollowing, followingNobody, type Following } from './following.js'
 
 /** Everything that is kept: ClickHouse, the shared state, the entities, the event ids. */
 export interface Storage {
@@ -21,6 +22,9 @@ export interface Storage {
   readonly state: State
   readonly entities: Entities
   readonly ids: EventIds
+  readonly following: Following
+  /** Runs `work` while no other instance does the same, knowing what the others have stored. */
+  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
   /** null with a remote ClickHouse */
   readonly embedded: Embedded | null
   close(): Promise<void>
@@ -43,32 +47,36 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
   const store = connect(config, embedded)
   try {
     if (embedded === null) await waitForRemote(store, config)
-    await migrate(store, {
-      log,
-      numbers: {
-        retention_days: config.retentionDays,
-        rollup_days: config.retentionDays + MONTH_DAYS,
-      },
-    })
-    const shared = state.kind === 'redis'
-    const own = await createEntities(store, {
-      log,
-      ...(shared ? { exclusive: createExclusive(state) } : {}),
-    })
-    const onError = (error: unknown): void =>
-      log.warn({ err: error }, 'a change of another instance or to another instance is late')
-    const entities = shared ? await shareEntities(own, state, onError) : own
+    const numbers = {
+      retention_days: config.retentionDays,
+      rollup_days: config.retentionDays + MONTH_DAYS,
+    }
+    const exclusive = createExclusive(state)
+    await inTurn(exclusive, 'migrate', () => migrate(store, { log, numbers }))
+    const { entities, following } =
+      embedded === null
+        ? await openShared(store, state, { log, exclusive })
+        : { entities: await createEntities(store, { log }), following: followingNobody }
     const ids = await reserveEventIds(store, {
       log,
-      exclusive: (work) => state.withLock('lock:event-ids', 10_000, () => work()),
+      exclusive: (work) => exclusive('event-ids', work),
     })
     return {
       store,
       state,
       entities,
       ids,
+      following,
+      withLock: (key, ttlMs, work) =>
+        state.withLock(key, ttlMs, async () => {
+          await following.current()
+          return await work()
+        }),
       embedded,
-      close: () => closeAll(store, state, ids, embedded),
+      close: async () => {
+        await following.close()
+        await closeAll(store, state, ids, embedded)
+      },
     }
   } catch (error) {
     await store.close()
@@ -82,6 +90,26 @@ const openState = (config: Config, log: Log): Promise<State> | State => {
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')
   if (config.redisUrl === null) return createInProcessState({ onError })
   return createRedisState({ url: config.redisUrl, keyPrefix: config.redisPrefix, onError })
+}
+
+/** The entities of a database that other instances may change. */
+async function openShared(
+  store: Store,
+  state: State,
+  { log, exclusive }: { readonly log: Log; readonly exclusive: Exclusive },
+): Promise<Pick<Storage, 'entities' | 'following'>> {
+  let following = followingNobody
+  const entities = await createEntities(store, {
+    log,
+    exclusive,
+    onStored: () => following.changed(),
+  })
+  following = await createFollowing({
+    state,
+    read: () => entities.catchUp(),
+    onError: (error) => log.warn({ err: error }, 'changes of other instances are late'),
+  })
+  return { entities, following }
 }
 
 const startEngine = (dataDir: DataDir, log: Log): Promise<Embedded> =>

@@ -54,7 +54,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   const ingestion = await joinIngestion(parts, counters, late)
   const applications = createApplications(
     storage.entities.collection('application', parserOf(ApplicationDoc)),
-    storage.state.withLock,
+    storage.withLock,
   )
   const desk = joinDesk(parts, ingestion, applications)
   const insights = createInsights({
@@ -90,7 +90,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     audit,
     auditTrail,
   })
-  watch(counters.metrics, { ingestion, storage, live })
+  watch(counters, { ingestion, storage, live })
   ingestion.begin()
   insights.start()
   const close = async (): Promise<void> => {
@@ -192,9 +192,11 @@ const toCollected = (protocol: string, result: BodyResult, bytes: number) => ({
 })
 
 function watch(
-  metrics: Metrics,
+  { metrics, sourceStats }: Counters,
   { ingestion, storage, live }: Pick<System, 'ingestion' | 'live'> & Pick<SystemParts, 'storage'>,
 ): void {
+  // the other instances delete sources too
+  ingestion.sourceRecords.onChange(() => sourceStats.invalidate())
   let isStateUp = true
   storage.state.onStatus((status) => {
     isStateUp = status === 'ok'

@@ -9,6 +9,12 @@ import {
   type Learned,
   type Sample,
 } from './priority-fit.js'
+import {
+  MAX_CORRECTIONS,
+  withCorrection,
+  type Correction,
+  type PriorityState,
+} from './priority-state.js'
 import { BUCKETS, bucketOf, pointsOf, wordsOf } from './priority-words.js'
 
 /** A score is looked up in steps of 1/32 from -16 to 16. */
@@ -28,7 +34,6 @@ const BURST_FROM = 32
 const WINDOW_SECONDS = 10
 const USUAL_SHARE = 0.2
 
-const MAX_CORRECTIONS = 1000
 /** Uncorrected templates that hold the model where it is, so that only what was corrected moves. */
 const MAX_ANCHORS = 400
 const ANCHOR_WEIGHT = 0.3
@@ -59,20 +64,6 @@ export interface PriorityExplanation {
   readonly modelVersion: string
 }
 
-interface Correction {
-  readonly words: readonly string[]
-  readonly severity: number
-  readonly priority: number
-}
-
-/** What is stored of a model; JSON. */
-export interface PriorityState {
-  readonly format: 1
-  /** corrections learned from, all together */
-  readonly learned: number
-  readonly corrections: readonly Correction[]
-}
-
 /**
  * Scores messages for priority: a proportional-odds (ordinal logistic) model.
  *
@@ -90,11 +81,12 @@ export class PriorityModel {
   readonly #maxTemplates: number
   #learned: Learned = nothingLearned()
   #version = 0
-  #corrections: Correction[] = []
+  #corrections: readonly Correction[] = []
   /** how many templates have a word of the bucket */
   readonly #spread = new Uint32Array(BUCKETS)
   #templates = 0
-  readonly #anchors: string[][] = []
+  /** by key, lowest first */
+  readonly #anchors: Anchor[] = []
   readonly #table = priorityTable()
   #count = new Float64Array(256)
   #total = 0
@@ -155,17 +147,7 @@ export class PriorityModel {
     if (templateNo < this.#maxTemplates && this.#words[templateNo] === undefined) {
       this.register(templateNo, text)
     }
-    const correction: Correction = {
-      words: wordsOf(text),
-      severity: SEVERITIES.indexOf(severity),
-      priority: PRIORITIES.indexOf(priority),
-    }
-    const key = keyOf(correction)
-    this.#corrections = this.#corrections.filter((known) => keyOf(known) !== key)
-    this.#corrections.push(correction)
-    if (this.#corrections.length > MAX_CORRECTIONS) this.#corrections.shift()
-    this.#refit()
-    this.#version++
+    this.restore(withCorrection(this.toJSON(), { severity, priority, text }))
   }
 
   /** Why `assign` would decide as it does, without counting a message. */
@@ -210,7 +192,8 @@ export class PriorityModel {
   restore(state: PriorityState): void {
     this.#corrections = state.corrections.slice(-MAX_CORRECTIONS)
     this.#version = state.learned
-    if (this.#corrections.length > 0) this.#refit()
+    if (this.#corrections.length === 0) this.#learned = nothingLearned()
+    else this.#refit()
     this.#stamp.fill(-1)
   }
 
@@ -276,9 +259,9 @@ export class PriorityModel {
       ANCHOR_WEIGHT,
       (ANCHOR_SHARE * this.#corrections.length) / Math.max(1, this.#anchors.length),
     )
-    for (const [i, words] of this.#anchors.entries()) {
+    for (const { key, words } of this.#anchors) {
       if (corrected.has(words.join(' '))) continue
-      const severity = i % SEVERITIES.length
+      const severity = key % SEVERITIES.length
       const [best] = mostLikely(basePoints(words) + (SEVERITY_POINTS[severity] ?? 0))
       samples.push(this.#toSample({ words, severity, priority: best }, weight, support))
     }
@@ -313,15 +296,16 @@ export class PriorityModel {
     return { words: buckets, telling, severity, base: basePoints(words), priority, weight }
   }
 
-  /** Keeps an even sample of all templates (reservoir by a hash, so that runs repeat). */
-  #keepAnchor(words: string[]): void {
-    if (this.#anchors.length < MAX_ANCHORS) {
-      this.#anchors.push(words)
-      return
-    }
-    const at = Math.imul(this.#templates, 0x9e3779b1) >>> 0
-    const slot = at % this.#templates
-    if (slot < MAX_ANCHORS) this.#anchors[slot] = words
+  /** Keeps an even sample of all templates: those with the lowest keys, whatever order they come in. */
+  #keepAnchor(words: readonly string[]): void {
+    const key = anchorKey(words)
+    const last = this.#anchors.at(-1)?.key ?? 0
+    if (this.#anchors.length >= MAX_ANCHORS && key >= last) return
+    const found = this.#anchors.findIndex((anchor) => anchor.key >= key)
+    const at = found < 0 ? this.#anchors.length : found
+    if (this.#anchors[at]?.key === key) return
+    this.#anchors.splice(at, 0, { key, words })
+    if (this.#anchors.length > MAX_ANCHORS) this.#anchors.pop()
   }
 
   #reserve(templateNo: number): void {
@@ -342,6 +326,21 @@ function grown<T extends Float64Array | Float32Array | Int32Array>(from: T, to: 
   return to
 }
 
+interface Anchor {
+  readonly key: number
+  readonly words: readonly string[]
+}
+
+/** 32 bits that are as good as random. */
+function anchorKey(words: readonly string[]): number {
+  let h = 0x811c9dc5
+  for (const word of words)
+    for (let i = 0; i <= word.length; i++)
+      h = Math.imul(h ^ (i < word.length ? word.charCodeAt(i) : 32), 0x01000193)
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
+  return (h ^ (h >>> 13)) >>> 0
+}
+
 const basePoints = (words: readonly string[]): number => {
   const sum = words.reduce((points, word) => points + pointsOf(word), 0)
   return Math.max(-1.5, Math.min(2.2, sum))
@@ -350,8 +349,6 @@ const basePoints = (words: readonly string[]): number => {
 /** A word that one corrected template has may be chance. */
 const supportShare = (corrections: number): number =>
   Math.min(1, (corrections * corrections) / (FULL_SUPPORT * FULL_SUPPORT))
-
-const keyOf = ({ words, severity }: Correction): string => `${severity} ${words.join(' ')}`
 
 /** Number of bits of a count, the cheap logarithm. */
 const bitsOf = (count: number): number => 32 - Math.clz32(Math.min(count, 0xffffffff))

@@ -20,6 +20,13 @@ export interface LoadedRow {
   readonly doc: string
 }
 
+/** The newest version of a record, without its content. */
+export interface ChangedRow {
+  readonly id: string
+  readonly version: number
+  readonly is_deleted: number
+}
+
 export interface CollectionParts {
   readonly store: Store
   readonly writer: EntityWriter
@@ -27,6 +34,7 @@ export interface CollectionParts {
   /** @param above a version that is known to exist */
   readonly nextVersion: (above?: number) => number
   readonly exclusive: (<T>(key: string, work: () => Promise<T>) => Promise<T>) | null
+  readonly onStored: (() => Promise<void>) | null
 }
 
 interface CollectionSpec<T> {
@@ -41,6 +49,8 @@ interface Held<T> {
 }
 
 const PAGE_ROWS = 10_000
+/** more records than this are read all at once */
+const MAX_SINGLE_READS = 20
 const MAX_ID_CHARS = 1_000
 const MAX_DOC_CHARS = 4 * 1024 * 1024
 
@@ -73,6 +83,8 @@ export class Collection<T extends object> {
   /** changes begun after `clear` or a reload of everything wait for it */
   #gate: Promise<unknown> = Promise.resolve()
   readonly #uncertain = new Set<string>()
+  /** versions that were found unreadable, so that each is reported once */
+  readonly #unreadable = new Map<string, number>()
   readonly #listeners = new Set<(change: EntityChange<T>) => void>()
 
   constructor(parts: CollectionParts, spec: CollectionSpec<T>) {
@@ -142,6 +154,7 @@ export class Collection<T extends object> {
       this.#held = new Map()
       this.#uncertain.clear()
       for (const [id, { value }] of cleared) this.#announce(id, null, value, 'local')
+      await this.#parts.onStored?.()
       return cleared.size
     })
   }
@@ -149,6 +162,19 @@ export class Collection<T extends object> {
   /** Takes over what is stored, after another instance has changed a record. */
   async reload(id: string): Promise<void> {
     await this.#inTurn(id, () => this.#fetch(id))
+  }
+
+  /** Takes over those of the rows that are newer than what is known. */
+  async follow(rows: readonly ChangedRow[]): Promise<void> {
+    const news = rows.filter((row) => this.#isNews(row))
+    if (news.length > MAX_SINGLE_READS) await this.reloadAll()
+    else await Promise.all(news.map(({ id }) => this.reload(id)))
+  }
+
+  #isNews({ id, version, is_deleted: isDeleted }: ChangedRow): boolean {
+    const held = this.#held.get(id)
+    if (held !== undefined) return held.version < version
+    return isDeleted === 0 && this.#unreadable.get(id) !== version
   }
 
   /** Takes over everything that is stored. */
@@ -200,6 +226,7 @@ export class Collection<T extends object> {
     if (value === null) this.#held.delete(id)
     else this.#held.set(id, { version, value })
     this.#announce(id, value, current, 'local')
+    await this.#parts.onStored?.()
     return value
   }
 
@@ -251,7 +278,9 @@ export class Collection<T extends object> {
       // A parser of JSON quotes the text it fails on, and that may hold anything.
       const reason =
         error instanceof SyntaxError || !(error instanceof Error) ? 'not JSON' : error.message
-      this.#parts.log.warn({ kind: this.kind, id, reason }, 'unreadable record left out')
+      if (this.#unreadable.get(id) !== version)
+        this.#parts.log.warn({ kind: this.kind, id, reason }, 'unreadable record left out')
+      this.#unreadable.set(id, version)
       return null
     }
   }

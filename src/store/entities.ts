@@ -1,5 +1,5 @@
-import { Collection, type CollectionParts, type LoadedRow } from './collection.js'
 import type { Store } from './client.js'
+import { Collection, type ChangedRow, type CollectionParts, type LoadedRow } from './collection.js'
 import { EntityWriter } from './entity-writer.js'
 import type { StoreLog } from './log.js'
 import { statement } from './statement.js'
@@ -13,6 +13,8 @@ export interface EntitiesOptions {
    * database: each change then starts from what is stored instead of from memory.
    */
   readonly exclusive?: <T>(key: string, work: () => Promise<T>) => Promise<T>
+  /** Called when a change is stored; the change resolves after it. Must not reject. */
+  readonly onStored?: () => Promise<void>
 }
 
 /**
@@ -29,10 +31,23 @@ export interface Entities {
   collection<T extends object>(kind: string, parse: (doc: unknown) => T): Collection<T>
   /** Resolves when no write is under way. */
   idle(): Promise<void>
+  /**
+   * Takes over what other instances have stored since the last call, or since the start.
+   *
+   * @throws AppError('dependency_unavailable') when it cannot; the next call makes up for it
+   */
+  catchUp(): Promise<void>
 }
 
 const PAGE_ROWS = 10_000
+/** how far back a look begins before the last one: rows become visible after the time they bear */
+const OVERLAP_S = 60
+/** a look is repeated soon: better that one fails than that those who wait for it stand still */
+const CATCH_UP_MS = 5_000
 
+const changedSql = statement<{ readonly seconds: number }, ChangedRow & { readonly kind: string }>(
+  'entities_changed',
+)
 const pageSql = statement<
   { readonly after_kind: string; readonly after_id: string; readonly limit: number },
   LoadedRow & { readonly kind: string }
@@ -43,29 +58,56 @@ const newestVersionSql = statement<Record<string, never>, { readonly version: nu
 
 /** Reads every entity into memory. @throws AppError('dependency_unavailable') when it cannot */
 export async function createEntities(store: Store, options: EntitiesOptions): Promise<Entities> {
+  const loadedAtMs = performance.now()
   const [newest] = await store.query(newestVersionSql, {})
   const nextVersion = createVersions(newest?.version ?? 0, options.now ?? Date.now)
   const loaded = await loadAll(store)
   const writer = new EntityWriter(store)
-  const taken = new Set<string>()
+  const collections = new Map<string, Pick<Collection<object>, 'follow'>>()
   const parts: CollectionParts = {
     store,
     writer,
     nextVersion,
     log: options.log,
     exclusive: options.exclusive ?? null,
+    onStored: options.onStored ?? null,
   }
   return {
     collection(kind, parse) {
-      if (!/^[a-z][a-z_]{0,39}$/.test(kind) || taken.has(kind)) {
+      if (!/^[a-z][a-z_]{0,39}$/.test(kind) || collections.has(kind)) {
         throw new Error(`bug: entity kind ${kind} is not a word, or is used twice`)
       }
-      taken.add(kind)
       const rows = loaded.get(kind) ?? []
       loaded.delete(kind)
-      return new Collection(parts, { kind, parse, rows })
+      const collection = new Collection(parts, { kind, parse, rows })
+      collections.set(kind, collection)
+      return collection
     },
     idle: () => writer.idle(),
+    catchUp: createCatchUp(store, collections, loadedAtMs),
+  }
+}
+
+function createCatchUp(
+  store: Store,
+  collections: ReadonlyMap<string, Pick<Collection<object>, 'follow'>>,
+  loadedAtMs: number,
+): () => Promise<void> {
+  let lookedAtMs = loadedAtMs
+  return async () => {
+    const nowMs = performance.now()
+    const seconds = Math.ceil((nowMs - lookedAtMs) / 1000) + OVERLAP_S
+    const rows = await store.query(changedSql, { seconds }, { timeoutMs: CATCH_UP_MS })
+    const byKind = new Map<string, ChangedRow[]>()
+    for (const row of rows) {
+      const same = byKind.get(row.kind)
+      if (same === undefined) byKind.set(row.kind, [row])
+      else same.push(row)
+    }
+    await Promise.all(
+      [...byKind].map(async ([kind, changed]) => await collections.get(kind)?.follow(changed)),
+    )
+    lookedAtMs = nowMs
   }
 }
 

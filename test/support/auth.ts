@@ -62,7 +62,11 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     limiter,
     cookies: { secure: true, sameSite: 'Strict', ...lifetimes } as const,
     cursorKey: cursorKey(JWT_SECRET),
-    ingestKeys: createIngestKeys({ entities: memoryEntities<IngestKey>(), onError: throwIt }),
+    ingestKeys: createIngestKeys({
+      entities: memoryEntities<IngestKey>(),
+      withLock: (_key, _ttlMs, work) => work(),
+      onError: throwIt,
+    }),
   }
   const routes = createApi({
     uws,

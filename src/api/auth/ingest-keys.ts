@@ -32,6 +32,8 @@ interface NewIngestKey {
 
 interface IngestKeyDeps {
   readonly entities: Entities<IngestKey>
+  /** Across all instances; `work` knows what the others have stored. */
+  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
   /** told when a moment of last use could not be written; it is tried again a minute later */
   readonly onError: (error: unknown) => void
   readonly nowMs?: () => number
@@ -55,6 +57,7 @@ export interface IngestKeys {
 
 const USE_NOTED_EVERY_MS = 60_000
 const PREFIX_CHARACTERS = 8
+const LOCK_TTL_MS = 10_000
 const FIRST: IngestKeyInput = { name: 'first key', sources: null, autoRegister: true }
 
 export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
@@ -100,10 +103,12 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
       return stored
     },
     ensureFirst: async (given) => {
-      if (given !== null) {
-        return entities.get(idOf(digest(given))) === null ? add(given, FIRST) : null
-      }
-      return entities.list().length === 0 ? add(generateKey(), FIRST) : null
+      const isThere = (): boolean =>
+        given === null ? entities.list().length > 0 : entities.get(idOf(digest(given))) !== null
+      if (isThere()) return null
+      return await deps.withLock('first-ingest-key', LOCK_TTL_MS, async () =>
+        isThere() ? null : await add(given ?? generateKey(), FIRST),
+      )
     },
   }
 }

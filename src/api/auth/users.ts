@@ -48,10 +48,8 @@ interface PasswordChange {
 interface UserDeps {
   readonly entities: Entities<User>
   readonly passwords: Passwords
-  /** across all instances */
+  /** Across all instances; `work` knows what the others have stored. */
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
-  /** Takes over what other instances have stored; given when there are others. */
-  readonly refresh?: () => Promise<void>
   readonly nowMs?: () => number
 }
 
@@ -89,11 +87,7 @@ export function createUsers(deps: UserDeps): Users {
   const { entities, passwords, nowMs = Date.now } = deps
   const roster = createRoster(entities, nowMs)
   // unique e-mails and the last superadmin are facts about all users: one change at a time
-  const alone: Alone = (work) =>
-    deps.withLock(LOCK, LOCK_TTL_MS, async () => {
-      await deps.refresh?.()
-      return work()
-    })
+  const alone: Alone = (work) => deps.withLock(LOCK, LOCK_TTL_MS, work)
   return {
     ...createReads(entities, roster),
     ...createChanges(deps, roster, alone),

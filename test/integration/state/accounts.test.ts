@@ -48,11 +48,15 @@ async function start(store: Store, state: State) {
       : {}),
   })
   const records = entities.collection('user', parserOf(UserDoc))
+  const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
+    state.withLock(key, ttlMs, async () => {
+      if (isShared) await entities.catchUp()
+      return await work()
+    })
   const users = createUsers({
     entities: records,
     passwords,
-    withLock: state.withLock,
-    ...(isShared ? { refresh: () => records.reloadAll() } : {}),
+    withLock,
   })
   const families = isShared
     ? createSharedFamilies(state)
@@ -64,6 +68,7 @@ async function start(store: Store, state: State) {
   })
   const ingestKeys = createIngestKeys({
     entities: entities.collection('ingest_key', parserOf(IngestKeyDoc)),
+    withLock,
     onError: unexpected,
   })
   const sessions = createSessions({ users, families, tokens, passwords })

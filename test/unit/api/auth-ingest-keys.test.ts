@@ -5,6 +5,8 @@ import { until } from '../../support/state-contract.js'
 
 const input = { name: 'shipper', sources: ['web', 'db'], autoRegister: false }
 
+const withLock = <T>(_key: string, _ttlMs: number, work: () => Promise<T>): Promise<T> => work()
+
 function setUp(t: Test) {
   const clock = { ms: 1_700_000_000_000 }
   const stored = memoryEntities<IngestKey>()
@@ -17,7 +19,7 @@ function setUp(t: Test) {
     },
   }
   const onError = (error: unknown) => t.fail(String(error))
-  const keys = createIngestKeys({ entities, onError, nowMs: () => clock.ms })
+  const keys = createIngestKeys({ entities, withLock, onError, nowMs: () => clock.ms })
   return { clock, stored, keys, updates: () => updates }
 }
 
@@ -75,6 +77,7 @@ void test('a last use that cannot be written is reported and does not refuse the
   const errors: unknown[] = []
   const keys = createIngestKeys({
     entities: { ...stored, update: () => Promise.reject(new Error('disk')) },
+    withLock,
     onError: (error) => errors.push(error),
   })
   const { key } = await keys.create(input)
