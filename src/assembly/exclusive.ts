@@ -3,6 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { State } from '../state/state.js'
 
 const LOCK_MS = 10_000
+/** how long a state that has just gone may seem to be there */
+const RETRY_MS = 1_000
+const RETRY_PAUSE_MS = 50
 /** a migration of a large database may take minutes, and the others wait for it */
 const TURN_WAIT_MS = 600_000
 const TURN_PAUSE_MS = 200
@@ -21,15 +24,17 @@ export function createExclusive(state: Pick<State, 'withLock' | 'onStatus'>): Ex
     isUp = status === 'ok'
   })
   return async (key, work) => {
-    let hasBegun = false
-    try {
-      return await state.withLock(`lock:${key}`, LOCK_MS, () => {
-        hasBegun = true
-        return work()
-      })
-    } catch (error) {
-      if (hasBegun || isUp) throw error
-      return await work()
+    for (const until = performance.now() + RETRY_MS; ; await sleep(RETRY_PAUSE_MS)) {
+      let hasBegun = false
+      try {
+        return await state.withLock(`lock:${key}`, LOCK_MS, () => {
+          hasBegun = true
+          return work()
+        })
+      } catch (error) {
+        if (hasBegun || (isUp && performance.now() > until)) throw error
+        if (!isUp) return await work()
+      }
     }
   }
 }

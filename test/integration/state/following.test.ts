@@ -71,6 +71,12 @@ if (redis === null) {
     }
   }
 
+  const answers = async ({ state }: Instance): Promise<boolean> =>
+    await state.ping().then(
+      () => true,
+      () => false,
+    )
+
   void test('who is answered by one instance finds what it wrote at another', async (t) => {
     const store = await database()
     const first = await open(store, 'own-writes:', NEVER_MS)
@@ -126,23 +132,14 @@ if (redis === null) {
     const [one, two] = [await open(store, 'loss:', 200), await open(store, 'loss:', 200)]
     const { knownSinceMs } = two.following
     await redis.kill()
+    await until(async () => !(await answers(one)))
     await one.counters.put('a', { n: 1 })
     await until(() => two.counters.get('a')?.n === 1)
     t.ok(two.following.knownSinceMs > knownSinceMs)
     await redis.start()
-    await until(() =>
-      one.state.ping().then(
-        () => true,
-        () => false,
-      ),
-    )
+    await until(() => answers(one))
     await one.counters.put('b', { n: 2 })
-    await until(() =>
-      two.state.ping().then(
-        () => true,
-        () => false,
-      ),
-    )
+    await until(() => answers(two))
     await two.following.current()
     t.equal(two.counters.get('b')?.n, 2, 'an empty Redis is no reason to miss anything')
   })
