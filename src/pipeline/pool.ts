@@ -3,7 +3,6 @@ import { Piscina } from 'piscina'
 
 import type { BlockResult, BlockTask } from './block.js'
 import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
-import { packTask, type PackedResult } from './packed-task.js'
 import type { Template } from './template-table.js'
 import type { WorkerSetup } from './worker.js'
 
@@ -45,9 +44,8 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     workers,
     restore,
     encode: async (task) => {
-      const { packed, moved, unpack } = packTask(task)
-      const options = { name: 'encodeBlock', transferList: moved }
-      return unpack((await encoders.run(packed, options)) as PackedResult) // the thread's own type
+      const transferList = task.bodies.map((body) => body.bytes).filter((bytes) => bytes !== null)
+      return (await encoders.run(task, { name: 'encodeBlock', transferList })) as BlockResult
     },
     resolve: async (task, known) => {
       const answer = await askOwner(task)

@@ -10,8 +10,15 @@ import { AppError } from '../model/errors.js'
 import { SEVERITIES, type CanonicalEvent, type EventSink, type Rejection } from '../model/event.js'
 import { BlockEncoder } from './block-encoder.js'
 import { DeadLetterEncoder } from './dead-letter-encoder.js'
-import type { BlockTask, BodyRefusal, BodyResult, BodyTask, LineError, RowBlock } from './block.js'
-import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
+import type {
+  BlockResult,
+  BlockTask,
+  BodyRefusal,
+  BodyResult,
+  BodyTask,
+  LineError,
+  RowBlock,
+} from './block.js'
 
 /** What each thread is started with. */
 export interface WorkerSetup {
@@ -38,8 +45,7 @@ const encoder = new BlockEncoder(
 const deadLetters = new DeadLetterEncoder()
 
 /** Decodes, mines and hashes the bodies of one task into one block. Runs in a worker thread. */
-export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
-  const task = unpackTask(packed)
+export async function encodeBlock(task: BlockTask): Promise<BlockResult> {
   const nowMs = Date.now()
   const decoded: DecodedBody[] = []
   for (const body of task.bodies) decoded.push(await decode(body, task, nowMs))
@@ -47,8 +53,13 @@ export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
   encoder.begin(nowMs, task.modelVersion)
   deadLetters.begin(nowMs)
   const bodies = decoded.map((body, i) => encodeBody(body, task.bodies[i]))
-  const [block, dead] = [encoder.finish(), deadLetters.finish()]
-  return moved(packResult({ block, dead, bodies }, packed))
+  const result: BlockResult = {
+    block: encoder.finish(),
+    dead: deadLetters.finish(),
+    bodies,
+    returned: task.bodies.map((body) => body.bytes),
+  }
+  return moved(result)
 }
 
 interface DecodedBody {
@@ -197,7 +208,7 @@ function toIngestRecord(event: CanonicalEvent): Record<string, unknown> {
 }
 
 /** Hands the result's buffers over instead of copying them. */
-function moved(result: PackedResult): PackedResult {
+function moved(result: BlockResult): BlockResult {
   const buffers = [
     ...result.returned,
     ...(result.block === null ? [] : buffersOf(result.block)),
@@ -210,7 +221,7 @@ function moved(result: PackedResult): PackedResult {
     get [valueSymbol]() {
       return result
     },
-  }) as unknown as PackedResult // piscina unwraps the value on the other side
+  }) as unknown as BlockResult // piscina unwraps the value on the other side
 }
 
 function buffersOf(block: RowBlock): ArrayBuffer[] {
