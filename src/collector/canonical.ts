@@ -160,7 +160,7 @@ function timeOf(value: unknown, nowMs: number): number | null {
 }
 
 /** @returns null when the record names no level, undefined when the value cannot be one */
-function levelOf(value: unknown): Severity | null | undefined {
+export function levelOf(value: unknown): Severity | null | undefined {
   if (value === undefined || value === null || value === '') return null
   if (typeof value === 'string') {
     return parseSeverity(value) ?? (isUnstated(value) ? null : (numericLevel(value) ?? 'INFO'))
@@ -180,7 +180,7 @@ function numericLevel(text: string): Severity | null {
   return severityOfNumber(Number(text), guessScale(Number(text)))
 }
 
-function tagsOf(value: unknown): JsonRecord | null {
+export function tagsOf(value: unknown): JsonRecord | null {
   if (value === undefined || value === null) return null
   if (isRecord(value) && areSmallTags(value)) return Object.keys(value).length > 0 ? value : null
   const tags = new TagCollector()

@@ -68,20 +68,13 @@ export class RecordDecoder {
     this.put(line, isRecord(record) ? this.#decodeRecord(record) : NO_OBJECT, rawOf)
   }
 
-  /** @param record has canonical names only */
-  decodeCanonical(line: number, record: JsonRecord, rawOf: () => string): void {
-    if (this.#context.source !== null) this.decode(line, record, rawOf)
-    else this.put(line, decodeCanonical(record, this.#context), rawOf)
-  }
-
   /**
    * Counts and passes on what became of one record.
    *
    * @throws AppError `file_parse_error` for the first row above the limit
    */
   put(line: number, decoded: Decoded, rawOf: () => string): void {
-    this.#received += 1
-    if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
+    this.count()
     if (isProblem(decoded)) {
       const { reason, message, source } = decoded
       this.#sink.reject(line, { reason, message, raw: rawOf(), source })
@@ -89,6 +82,16 @@ export class RecordDecoder {
     }
     this.#accepted += 1
     this.#sink.event(line, decoded)
+  }
+
+  /**
+   * Counts a record that went another way.
+   *
+   * @throws AppError `file_parse_error` for the first row above the limit
+   */
+  count(): void {
+    this.#received += 1
+    if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
   }
 
   /** Reads a log line in JSON that something else carries; null when it is none. */
