@@ -1,7 +1,6 @@
 import { bench, do_not_optimize, run } from 'mitata'
-import { Interner } from '../../src/lib/interner.js'
-import { LineReader } from '../../src/collector/line-reader.js'
-import { scanShape, sourceSeed } from '../../src/mining/scan.js'
+import { maySourceBe, readLevelWord, typeIndex } from '../../src/collector/line-words.js'
+import { sourceSeed } from '../../src/mining/scan.js'
 import { BlockEncoder } from '../../src/pipeline/block-encoder.js'
 import { BodyEncoder } from '../../src/pipeline/body-encoder.js'
 import { DeadLetterEncoder } from '../../src/pipeline/dead-letter-encoder.js'
@@ -25,15 +24,18 @@ const bodies: Buffer[] = []
 for (let body = corpus.block(1024 * 1024); body !== null; body = corpus.block(1024 * 1024))
   bodies.push(Buffer.from(body.bytes))
 
-const reader = new LineReader(new Interner(65_536))
-const lookup = {
-  sourceSeed,
-  scanShape: (b: Uint8Array, start: number, end: number, seed: Int32Array, out: Int32Array) =>
-    scanShape(b, start, end, seed[0] ?? 0, seed[1] ?? 0, out),
-  templateNo: () => 1,
-}
-const block = new BlockEncoder(lookup, Int32Array.of(1, 2), reader.words)
-const encoder = new BodyEncoder({ reader, block, dead: new DeadLetterEncoder() })
+const block = new BlockEncoder(
+  {
+    maySourceBe,
+    typeIndex,
+    readLevelWord,
+    levelAtHead: () => 1,
+    sourceSeed,
+    templateNo: () => 1,
+  },
+  Int32Array.of(1, 2, 3, 4),
+)
+const encoder = new BodyEncoder({ block, dead: new DeadLetterEncoder() })
 
 const tasks = bodies.map((bytes): BlockTask => ({
   bodies: [
@@ -61,28 +63,6 @@ bench(`${EVENTS} events: bytes to block`, async () => {
     rows += result.bodies[0]?.accepted ?? 0
     do_not_optimize(result)
   }
-})
-
-const context = {
-  nowMs,
-  environment: 'production',
-  source: null,
-  maxMessageBytes: 262_144,
-  maxRows: 500_000,
-}
-bench(`${EVENTS} events: fields of the lines alone`, () => {
-  let parsed = 0
-  for (const bytes of bodies) {
-    reader.beginBody(bytes, context)
-    for (let at = 0; at < bytes.length;) {
-      const next = reader.read(bytes, at)
-      if (next < 0) {
-        parsed++
-        at = bytes.indexOf(10, at) + 1
-      } else at = next
-    }
-  }
-  do_not_optimize(parsed)
 })
 
 bench(`${EVENTS} events: JSON.parse alone`, () => {

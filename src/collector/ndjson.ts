@@ -1,8 +1,6 @@
 import { AppError } from '../model/errors.js'
 import type { DecodeContext, EventSink } from '../model/event.js'
-import type { LineFields } from '../model/line-fields.js'
 import { isRecord, toWellFormed } from './json-value.js'
-import type { LineReader } from './line-reader.js'
 import { RecordDecoder } from './record.js'
 
 const NEWLINE = 10
@@ -10,11 +8,16 @@ const BRACKET = 0x5b
 const BRACE = 0x7b
 const QUOTE = 0x22
 
-/** Takes the lines that a `LineReader` could read. */
-export interface LineSink {
-  readonly reader: LineReader
-  /** @param fields good during the call */
-  line(line: number, fields: LineFields): void
+/** Takes the lines that need no object: one of canonical members, each of the expected kind. */
+export interface LineTaker {
+  /** @returns false when every line of this body must be parsed */
+  begin(bytes: Uint8Array, context: DecodeContext): boolean
+  /**
+   * Takes lines from an offset on, up to the first that must be parsed.
+   *
+   * @returns the offset behind them, and how many they were
+   */
+  take(from: number, most: number): { readonly next: number; readonly taken: number }
 }
 
 /**
@@ -31,29 +34,25 @@ export function decodeIngest(
   body: Uint8Array,
   context: DecodeContext,
   sink: EventSink,
-  lines: LineSink | null = null,
+  lines: LineTaker | null = null,
 ): number {
   const bytes = asBuffer(body)
   const from = firstByte(bytes)
   const decoder = new RecordDecoder(context, sink)
-  const mend = mayHoldLoneSurrogate(bytes) ? toWellFormed : asIs
   const depth = Error.stackTraceLimit
   // Nobody looks at where JSON.parse failed, and the trace is most of what a broken line costs.
   Error.stackTraceLimit = 0
   try {
-    if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder, mend)
-    else decodeLines({ bytes, from, decoder, mend, lines: readable(bytes, context, lines) })
+    if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder)
+    else decodeLines({ bytes, from, decoder, lines: ready(bytes, context, lines) })
   } finally {
     Error.stackTraceLimit = depth
   }
   return decoder.received
 }
 
-const readable = (bytes: Buffer, context: DecodeContext, lines: LineSink | null): LineSink | null =>
-  lines !== null && lines.reader.beginBody(bytes, context) ? lines : null
-
-type Mend = (value: unknown) => unknown
-const asIs: Mend = (value) => value
+const ready = (bytes: Buffer, context: DecodeContext, lines: LineTaker | null): LineTaker | null =>
+  lines !== null && lines.begin(bytes, context) ? lines : null
 
 const asBuffer = (body: Uint8Array): Buffer =>
   Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -70,16 +69,18 @@ const isBlank = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === NEWLINE || byte === 13 || byte === 9
 
 /** Only the escapes `\ud8..` to `\udf..` can make one: decoded UTF-8 holds none. */
-const mayHoldLoneSurrogate = (bytes: Buffer): boolean =>
-  bytes.includes(String.raw`\ud`) || bytes.includes(String.raw`\uD`)
+const mayHoldLoneSurrogate = (text: string): boolean => /\\u[dD]/.test(text)
 
-function decodeArray(text: string, decoder: RecordDecoder, mend: Mend): void {
-  const records = parseJson(text)
+const mended = (value: unknown, text: string): unknown =>
+  mayHoldLoneSurrogate(text) ? toWellFormed(value) : value
+
+function decodeArray(text: string, decoder: RecordDecoder): void {
+  const records = mended(parseJson(text), text)
   if (!Array.isArray(records)) {
     throw new AppError('validation_error', 'the body begins as a JSON array and is none')
   }
   for (const [i, record] of records.entries()) {
-    decoder.decode(i + 1, mend(record), () => rawText(record))
+    decoder.decode(i + 1, record, () => rawText(record))
   }
 }
 
@@ -87,22 +88,21 @@ interface Body {
   readonly bytes: Buffer
   readonly from: number
   readonly decoder: RecordDecoder
-  readonly mend: Mend
-  readonly lines: LineSink | null
+  readonly lines: LineTaker | null
 }
 
 function decodeLines(body: Body): void {
   const { bytes, decoder, lines } = body
   let line = 0
   for (let at = body.from; at < bytes.length;) {
-    line += 1
-    const next = lines === null ? -1 : lines.reader.read(bytes, at)
-    if (next >= 0 && lines !== null) {
-      decoder.count()
-      lines.line(line, lines.reader.fields)
+    if (lines !== null) {
+      const { next, taken } = lines.take(at, decoder.left + 1)
+      decoder.count(taken)
+      line += taken
       at = next
-      continue
+      if (at >= bytes.length) return
     }
+    line += 1
     const newline = bytes.indexOf(NEWLINE, at)
     const stop = newline === -1 ? bytes.length : newline
     if (!decodeLine(bytes.toString('utf8', at, stop), line, body)) return
@@ -117,7 +117,7 @@ function decodeLine(raw: string, line: number, body: Body): boolean {
   if (isSurelyBroken(bare)) return decodeBroken(raw, line, body)
   const record = parseJson(raw)
   if (record === undefined) return decodeBroken(raw, line, body)
-  body.decoder.decode(line, body.mend(record), () => raw)
+  body.decoder.decode(line, mended(record, raw), () => raw)
   return true
 }
 
@@ -140,10 +140,11 @@ function isSurelyBroken(bare: string): boolean {
 }
 
 /** An object on several lines can only be the whole body. */
-function decodeBroken(raw: string, line: number, { bytes, from, decoder, mend }: Body): boolean {
-  const object = decoder.received === 0 ? parseJson(bytes.toString('utf8', from)) : undefined
+function decodeBroken(raw: string, line: number, { bytes, from, decoder }: Body): boolean {
+  const whole = decoder.received === 0 ? bytes.toString('utf8', from) : ''
+  const object = whole === '' ? undefined : parseJson(whole)
   if (isRecord(object)) {
-    decoder.decode(line, mend(object), () => rawText(object))
+    decoder.decode(line, mended(object, whole), () => rawText(object))
     return false
   }
   decoder.put(line, BROKEN_LINE, () => raw)

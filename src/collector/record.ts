@@ -56,6 +56,11 @@ export class RecordDecoder {
     return this.#received
   }
 
+  /** Records that may still come. */
+  get left(): number {
+    return this.#context.maxRows - this.#received
+  }
+
   get accepted(): number {
     return this.#accepted
   }
@@ -74,7 +79,7 @@ export class RecordDecoder {
    * @throws AppError `file_parse_error` for the first row above the limit
    */
   put(line: number, decoded: Decoded, rawOf: () => string): void {
-    this.count()
+    this.count(1)
     if (isProblem(decoded)) {
       const { reason, message, source } = decoded
       this.#sink.reject(line, { reason, message, raw: rawOf(), source })
@@ -85,12 +90,12 @@ export class RecordDecoder {
   }
 
   /**
-   * Counts a record that went another way.
+   * Counts records that went another way.
    *
    * @throws AppError `file_parse_error` for the first row above the limit
    */
-  count(): void {
-    this.#received += 1
+  count(records: number): void {
+    this.#received += records
     if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
   }
 

@@ -51,12 +51,6 @@ export class ByteBuffer {
     this.bytes[this.length++] = rest
   }
 
-  zeros(count: number): void {
-    this.reserve(count)
-    this.bytes.fill(0, this.length, this.length + count)
-    this.length += count
-  }
-
   append(source: Uint8Array): void {
     this.reserve(source.length)
     this.bytes.set(source, this.length)

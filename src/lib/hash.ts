@@ -43,53 +43,6 @@ export function hashBytes(bytes: Uint8Array, start: number, end: number, out: In
   out[1] = mix(b ^ (end - start) ^ D2)
 }
 
-/**
- * Copies a byte range and hashes it on the way, as `hashBytes` does: each byte is read once.
- *
- * @param at where the copy begins in `to`, which has room for it
- */
-// oxlint-disable-next-line max-params -- the hot path takes numbers, not an object per message
-export function copyAndHash(
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  to: Uint8Array,
-  at: number,
-  out: Int32Array,
-): void {
-  let a = out[0] ?? 0
-  let b = out[1] ?? 0
-  let i = start
-  let o = at
-  for (const last = end - 3; i < last; i += 4, o += 4) {
-    const b0 = bytes[i] ?? 0
-    const b1 = bytes[i + 1] ?? 0
-    const b2 = bytes[i + 2] ?? 0
-    const b3 = bytes[i + 3] ?? 0
-    to[o] = b0
-    to[o + 1] = b1
-    to[o + 2] = b2
-    to[o + 3] = b3
-    const k = b0 | (b1 << 8) | (b2 << 16) | (b3 << 24)
-    let x = Math.imul(k, C1)
-    a ^= Math.imul((x << 15) | (x >>> 17), C2)
-    a = (Math.imul((a << 13) | (a >>> 19), 5) + 0xe6546b64) | 0
-    x = Math.imul(k, D1)
-    b ^= Math.imul((x << 17) | (x >>> 15), D2)
-    b = (Math.imul((b << 15) | (b >>> 17), 5) + 0x561ccd1b) | 0
-  }
-  let tail = 0
-  for (let shift = 0; i < end; i++, o++, shift += 8) {
-    const byte = bytes[i] ?? 0
-    to[o] = byte
-    tail |= byte << shift
-  }
-  a ^= Math.imul(tail, C1)
-  b ^= Math.imul(tail, D1)
-  out[0] = mix(a ^ (end - start))
-  out[1] = mix(b ^ (end - start) ^ D2)
-}
-
 /** Folds two more numbers into a running pair of hashes. */
 export function mixInto(out: Int32Array, first: number, second: number): void {
   out[0] = mix(Math.imul(out[0] ?? 0, 0x9e3779b1) ^ first)

@@ -32,7 +32,10 @@ export class FixedColumn implements Column {
 
   /** Appends `rows` zero values, to be patched later. */
   zeros(rows: number): void {
-    this.data.zeros(rows * this.#width)
+    const extra = rows * this.#width
+    this.data.reserve(extra)
+    this.data.bytes.fill(0, this.data.length, this.data.length + extra)
+    this.data.length += extra
   }
 
   write(out: ByteBuffer): void {
@@ -41,29 +44,6 @@ export class FixedColumn implements Column {
 
   clear(): void {
     this.data.clear()
-  }
-}
-
-/** Values that somebody else keeps by row. */
-export class ViewColumn implements Column {
-  readonly name: string
-  readonly type: string
-  rows = 0
-  readonly #view: (rows: number) => Uint8Array
-
-  /** @param view gives the bytes of the first `rows` values, little-endian */
-  constructor(name: string, type: string, view: (rows: number) => Uint8Array) {
-    this.name = name
-    this.type = type
-    this.#view = view
-  }
-
-  write(out: ByteBuffer): void {
-    out.append(this.#view(this.rows))
-  }
-
-  clear(): void {
-    this.rows = 0
   }
 }
 
@@ -93,14 +73,6 @@ export class StringColumn implements Column {
     this.data.append(text)
   }
 
-  /** Adds empty values until there are `rows`: what most records lack is written once per block. */
-  fillTo(rows: number): void {
-    const missing = rows - this.rows
-    if (missing <= 0) return
-    this.data.zeros(missing)
-    this.rows = rows
-  }
-
   write(out: ByteBuffer): void {
     out.append(this.data.bytes.subarray(0, this.data.length))
   }
@@ -127,11 +99,6 @@ export class DictColumn implements Column {
     this.name = name
   }
 
-  /** The dictionary index of each row, for as long as the block is not cleared. */
-  get indexes(): Uint32Array {
-    return this.#indexes.subarray(0, this.rows)
-  }
-
   /** @returns the dictionary index of `value`, added when new */
   index(value: string): number {
     const known = this.#indexOf.get(value)
@@ -155,21 +122,8 @@ export class DictColumn implements Column {
     this.pushIndex(this.index(value))
   }
 
-  /** Appends `rows` times the same value. */
-  pushIndexes(index: number, rows: number): void {
-    const end = this.rows + rows
-    if (end > this.#indexes.length) {
-      const grown = new Uint32Array(end * 2)
-      grown.set(this.#indexes)
-      this.#indexes = grown
-    }
-    this.#indexes.fill(index, this.rows, end)
-    this.rows = end
-  }
-
-  /** Bytes that `write` takes at most. */
-  get maxBytes(): number {
-    return this.values.reduce((sum, value) => sum + value.length * 3 + 5, 32) + this.rows * 4
+  at(row: number): number {
+    return this.#indexes[row] ?? 0
   }
 
   write(out: ByteBuffer): void {
@@ -203,7 +157,7 @@ export interface NativeBlock {
   readonly offsets: readonly number[]
 }
 
-/** Writes one Native block into `out`, which it then takes up. @throws Error `bug:` when a column has another number of rows */
+/** Writes one Native block. @throws Error `bug:` when a column has another number of rows */
 export function toNativeBlock(
   columns: readonly Column[],
   rows: number,
@@ -221,5 +175,5 @@ export function toNativeBlock(
     offsets.push(out.length)
     column.write(out)
   }
-  return { bytes: out.bytes.subarray(0, out.length), offsets }
+  return { bytes: out.copy(), offsets }
 }

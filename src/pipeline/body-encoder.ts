@@ -1,5 +1,6 @@
-import { eventOf, type LineReader } from '../collector/line-reader.js'
-import { decodeIngest, type LineSink } from '../collector/ndjson.js'
+import { isUtf8 } from 'node:buffer'
+
+import { decodeIngest, type LineTaker } from '../collector/ndjson.js'
 import { decodeUpload } from '../collector/upload.js'
 import { levelAtHead } from '../mining/head-level.js'
 import { AppError } from '../model/errors.js'
@@ -10,8 +11,7 @@ import {
   type EventSink,
   type Rejection,
 } from '../model/event.js'
-import type { LineFields } from '../model/line-fields.js'
-import type { BlockEncoder } from './block-encoder.js'
+import type { Admission, BlockEncoder } from './block-encoder.js'
 import type {
   BlockResult,
   BlockTask,
@@ -27,7 +27,6 @@ const TOLD_ERRORS = 20
 const INFO = SEVERITIES.indexOf('INFO')
 
 export interface BodyEncoderParts {
-  readonly reader: LineReader
   readonly block: BlockEncoder
   readonly dead: DeadLetterEncoder
 }
@@ -74,10 +73,9 @@ export class BodyEncoder {
   }
 
   #encodeOnce(job: Job): BodyResult[] | null {
-    const { reader, block, dead } = this.#parts
+    const { block, dead } = this.#parts
     block.begin(job.nowMs, job.task.modelVersion)
     dead.begin(job.nowMs)
-    reader.beginTask()
     const results: BodyResult[] = []
     for (const body of job.task.bodies) {
       const sink = new BodySink(this.#parts, body)
@@ -115,15 +113,12 @@ export class BodyEncoder {
     const look = (source: string): void => {
       if (!allowed.includes(source)) denied ??= source
     }
-    const { reader } = this.#parts
-    const sink: EventSink & LineSink = {
-      reader,
+    const sink: EventSink = {
       event: (_line, event) => look(event.source),
-      line: (_line, fields) => look(reader.words.text(fields.source)),
       reject: () => undefined,
     }
     const refusal = refusalOf(() => {
-      decodeIngest(bytesOf(body), contextOf(body, task, nowMs), sink, sink)
+      decodeIngest(bytesOf(body), contextOf(body, task, nowMs), sink)
     })
     return refusal ?? (denied === null ? null : toDenial(denied))
   }
@@ -137,16 +132,11 @@ interface Job {
 }
 
 /** Puts what a decoder finds in one body into the block, or where it belongs, and counts it. */
-class BodySink implements EventSink, LineSink {
-  readonly reader: LineReader
+class BodySink implements EventSink, LineTaker {
   readonly #parts: BodyEncoderParts
   readonly #body: BodyTask
-  readonly #hasRules: boolean
   readonly #errors: LineError[] = []
   readonly #sources = new Set<string>()
-  /** words of sources that need no further look */
-  readonly #known = new Set<number>()
-  #lastSource = -1
   #accepted = 0
   #rejected = 0
   #dropped = 0
@@ -154,10 +144,8 @@ class BodySink implements EventSink, LineSink {
   denied: string | null = null
 
   constructor(parts: BodyEncoderParts, body: BodyTask) {
-    this.reader = parts.reader
     this.#parts = parts
     this.#body = body
-    this.#hasRules = body.allowedSources !== null || Object.keys(body.verdicts).length > 0
   }
 
   /** Whether the block or the dead letters hold something of the body. */
@@ -165,29 +153,32 @@ class BodySink implements EventSink, LineSink {
     return this.#accepted + this.#rejected > 0
   }
 
-  event(line: number, event: CanonicalEvent): void {
-    if (this.#hasRules && !this.#mayStore(line, event.source, () => event)) return
-    const severity = event.severity ?? levelAtHead(event.message)
-    this.#parts.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
-    this.#sources.add(event.source)
-    this.#accepted++
+  begin(bytes: Uint8Array, context: DecodeContext): boolean {
+    if (context.source !== null) return false
+    this.#parts.block.beginBody(bytes, { ...context, isUtf8: isUtf8(bytes) }, (source) =>
+      this.#admit(source),
+    )
+    return true
   }
 
-  line(line: number, fields: LineFields): void {
-    const { source } = fields
-    if (source !== this.#lastSource) {
-      if (this.#hasRules) {
-        const name = this.reader.words.text(source)
-        if (!this.#mayStore(line, name, () => eventOf(fields, this.reader.words))) return
-      }
-      this.#lastSource = source
-      if (!this.#known.has(source)) {
-        this.#known.add(source)
-        this.#sources.add(this.reader.words.text(source))
-      }
+  take(from: number, most: number): { readonly next: number; readonly taken: number } {
+    const { next, accepted, dropped } = this.#parts.block.readLines(from, most)
+    this.#accepted += accepted
+    this.#dropped += dropped
+    return { next, taken: accepted + dropped }
+  }
+
+  event(line: number, event: CanonicalEvent): void {
+    const verdict = this.#body.verdicts[event.source]
+    if (!this.#mayWrite(event.source)) return
+    if (verdict === 'drop') this.#dropped++
+    else if (verdict !== undefined) this.reject(line, unstorable(event, verdict))
+    else {
+      const severity = event.severity ?? levelAtHead(event.message)
+      this.#parts.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
+      this.#sources.add(event.source)
+      this.#accepted++
     }
-    this.#parts.block.addLine(fields, fields.severity < 0 ? headLevel(fields) : fields.severity)
-    this.#accepted++
   }
 
   reject(line: number, rejection: Rejection): void {
@@ -212,24 +203,23 @@ class BodySink implements EventSink, LineSink {
     }
   }
 
-  #mayStore(line: number, source: string, eventAt: () => CanonicalEvent): boolean {
+  /** Asked once for each source of the lines that are read as bytes. */
+  #admit(source: string): Admission {
     const { allowedSources, verdicts } = this.#body
-    if (this.denied !== null) return false
-    if (allowedSources !== null && !allowedSources.includes(source)) {
-      this.denied = source
-      return false
-    }
     const verdict = verdicts[source]
-    if (verdict === undefined) return true
-    if (verdict === 'drop') this.#dropped++
-    else this.reject(line, unstorable(eventAt(), verdict))
-    return false
+    const denied = allowedSources !== null && !allowedSources.includes(source)
+    if (denied || (verdict !== undefined && verdict !== 'drop')) return 'parse'
+    if (verdict === 'drop') return 'drop'
+    this.#sources.add(source)
+    return 'store'
   }
-}
 
-function headLevel({ text, textStart, textEnd }: LineFields): number {
-  const severity = levelAtHead(text.subarray(textStart, textEnd))
-  return severity === null ? INFO : SEVERITIES.indexOf(severity)
+  #mayWrite(source: string): boolean {
+    const { allowedSources } = this.#body
+    if (this.denied === null && allowedSources !== null && !allowedSources.includes(source))
+      this.denied = source
+    return this.denied === null
+  }
 }
 
 /** What a file held; it may be refused as a whole by its last row. */

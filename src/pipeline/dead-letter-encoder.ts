@@ -28,6 +28,7 @@ export class DeadLetterEncoder {
     this.#line,
     this.#raw,
   ]
+  readonly #out = new ByteBuffer()
   #receivedAtMs = 0
 
   begin(receivedAtMs: number): void {
@@ -49,7 +50,7 @@ export class DeadLetterEncoder {
   finish(): DeadBlock | null {
     const rows = this.#line.rows
     if (rows === 0) return null
-    const { bytes, offsets } = toNativeBlock(this.#columns, rows, new ByteBuffer())
+    const { bytes, offsets } = toNativeBlock(this.#columns, rows, this.#out)
     return { bytes, rows, idAt: offsets[0] ?? 0 }
   }
 }

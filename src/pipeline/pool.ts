@@ -21,7 +21,7 @@ export interface Pool {
 /** Starts the worker threads and the one thread that owns the templates. */
 export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
   const seed = (): number => randomInt(0, 2 ** 32) | 0
-  const workerData: WorkerSetup = { shapes, hashSeed: [seed(), seed()] }
+  const workerData: WorkerSetup = { shapes, hashSeed: [seed(), seed(), seed(), seed()] }
   const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
   const encoders = new Piscina({
     ...common,

@@ -1,10 +1,11 @@
 import { threadId, workerData } from 'node:worker_threads'
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 
-import { LineReader } from '../collector/line-reader.js'
-import { sourceSeed, scanShape } from '../mining/scan.js'
+import { maySourceBe, readLevelWord, typeIndex } from '../collector/line-words.js'
+import { levelAtHead } from '../mining/head-level.js'
+import { sourceSeed } from '../mining/scan.js'
 import { ShapeCache } from '../mining/shape-cache.js'
-import { Interner } from '../lib/interner.js'
+import { SEVERITIES } from '../model/event.js'
 import type { BlockResult, BlockTask, RowBlock } from './block.js'
 import { BlockEncoder } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
@@ -13,27 +14,24 @@ import { DeadLetterEncoder } from './dead-letter-encoder.js'
 /** What each thread is started with. */
 export interface WorkerSetup {
   readonly shapes: SharedArrayBuffer
-  /** random per process: senders can't aim for a collision */
-  readonly hashSeed: readonly [number, number]
+  /** four numbers, random per process: senders can't aim for a collision */
+  readonly hashSeed: readonly number[]
 }
-
-/** distinct sources, hosts, levels … that a thread remembers */
-const MAX_WORDS = 65_536
 
 const setup = workerData as WorkerSetup // given by pool.ts, which is typed
 const shapes = new ShapeCache(setup.shapes)
-const reader = new LineReader(new Interner(MAX_WORDS))
 const block = new BlockEncoder(
   {
+    maySourceBe,
+    typeIndex,
+    readLevelWord,
+    levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
     sourceSeed,
-    scanShape: (bytes, start, end, seed, out) =>
-      scanShape(bytes, start, end, seed[0] ?? 0, seed[1] ?? 0, out),
     templateNo: (lo, hi) => shapes.get(lo, hi),
   },
   Int32Array.from(setup.hashSeed),
-  reader.words,
 )
-const bodies = new BodyEncoder({ reader, block, dead: new DeadLetterEncoder() })
+const bodies = new BodyEncoder({ block, dead: new DeadLetterEncoder() })
 
 /** Decodes, mines and hashes the bodies of one task into one block. Runs in a worker thread. */
 export async function encodeBlock(task: BlockTask): Promise<BlockResult> {
