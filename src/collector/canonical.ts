@@ -22,7 +22,7 @@ import { isRecord, type JsonRecord } from './json-value.js'
 import { areSmallTags, TagCollector } from './tags.js'
 import { isAcceptedTime, parseTimestamp } from './timestamp.js'
 
-export const CANONICAL_NAMES = [
+const CANONICAL_NAMES = [
   'timestamp',
   'source',
   'type',
@@ -37,8 +37,6 @@ export const CANONICAL_NAMES = [
   'tags',
   'schema_version',
 ] as const
-
-export type CanonicalName = (typeof CANONICAL_NAMES)[number]
 
 const NAMES: ReadonlySet<string> = new Set(CANONICAL_NAMES)
 
@@ -180,7 +178,7 @@ function numericLevel(text: string): Severity | null {
   return severityOfNumber(Number(text), guessScale(Number(text)))
 }
 
-export function tagsOf(value: unknown): JsonRecord | null {
+function tagsOf(value: unknown): JsonRecord | null {
   if (value === undefined || value === null) return null
   if (isRecord(value) && areSmallTags(value)) return Object.keys(value).length > 0 ? value : null
   const tags = new TagCollector()

@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs'
 interface Exports {
   readonly memory: WasmMemory
   readonly wordCount: { readonly value: number }
+  /** of the message scanned last */
+  readonly shapeLo: { readonly value: number }
+  readonly shapeHi: { readonly value: number }
   secrets(a: bigint, b: bigint): void
   bodyAt(length: number): number
   scratchAt(length: number): number
@@ -35,7 +38,7 @@ interface Exports {
   wordLength(word: number): number
   scanTokens(at: number, length: number): number
   tokensAt(): number
-  shapeOf(at: number, length: number, seedLo: number, seedHi: number): bigint
+  shapeOf(at: number, length: number, seedLo: number, seedHi: number): void
   rowCount(): number
   addressOf(what: number): number
   lengthOf(what: number): number

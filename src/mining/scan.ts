@@ -31,24 +31,28 @@ export function sourceSeed(name: string, out: Int32Array): void {
   out[1] = avalanche(hi ^ lo)
 }
 
-/**
- * Writes the hash of a message's shape (its words and punctuation, values masked) to out[0..1].
- * Equal shapes belong to the same template. out[0] is never 0. Ingest has the same done without leaving
- * WebAssembly.
- */
-// oxlint-disable-next-line max-params -- numbers, not an object per message
-export function scanShape(
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  seedLo: number,
-  seedHi: number,
-  out: Int32Array,
-): void {
-  const at = place(bytes.subarray(start, end))
-  const shape = kernel.calls.shapeOf(at, end - start, seedLo, seedHi)
-  out[0] = Number(BigInt.asIntN(32, shape))
-  out[1] = Number(shape >> 32n)
+/** Bytes of messages that lie where they are scanned. */
+export class MessageBytes {
+  readonly #kernel = new Kernel(NO_QUESTIONS)
+  #at = 0
+
+  /** Replaces what was loaded before. */
+  load(bytes: Uint8Array): void {
+    this.#at = this.#kernel.calls.scratchAt(bytes.length)
+    this.#kernel.bytes.set(bytes, this.#at)
+  }
+
+  /**
+   * Writes the hash of a message's shape (its words and punctuation, values masked) to out[0..1].
+   * Equal shapes belong to the same template. out[0] is never 0.
+   */
+  // oxlint-disable-next-line max-params -- numbers, not an object per message
+  shape(start: number, end: number, seedLo: number, seedHi: number, out: Int32Array): void {
+    const { calls } = this.#kernel
+    calls.shapeOf(this.#at + start, end - start, seedLo, seedHi)
+    out[0] = calls.shapeLo.value
+    out[1] = calls.shapeHi.value
+  }
 }
 
 /**

@@ -19,6 +19,7 @@ import type {
   BodyResult,
   BodyTask,
   LineError,
+  SourceVerdict,
 } from './block.js'
 import type { DeadLetterEncoder } from './dead-letter-encoder.js'
 
@@ -169,7 +170,7 @@ class BodySink implements EventSink, LineTaker {
   }
 
   event(line: number, event: CanonicalEvent): void {
-    const verdict = this.#body.verdicts[event.source]
+    const verdict = verdictOf(this.#body, event.source)
     if (!this.#mayWrite(event.source)) return
     if (verdict === 'drop') this.#dropped++
     else if (verdict !== undefined) this.reject(line, unstorable(event, verdict))
@@ -205,8 +206,8 @@ class BodySink implements EventSink, LineTaker {
 
   /** Asked once for each source of the lines that are read as bytes. */
   #admit(source: string): Admission {
-    const { allowedSources, verdicts } = this.#body
-    const verdict = verdicts[source]
+    const { allowedSources } = this.#body
+    const verdict = verdictOf(this.#body, source)
     const denied = allowedSources !== null && !allowedSources.includes(source)
     if (denied || (verdict !== undefined && verdict !== 'drop')) return 'parse'
     if (verdict === 'drop') return 'drop'
@@ -221,6 +222,10 @@ class BodySink implements EventSink, LineTaker {
     return this.denied === null
   }
 }
+
+/** A source may be called like a property that every object has. */
+const verdictOf = ({ verdicts }: BodyTask, source: string): SourceVerdict | undefined =>
+  Object.hasOwn(verdicts, source) ? verdicts[source] : undefined
 
 /** What a file held; it may be refused as a whole by its last row. */
 interface DecodedFile {

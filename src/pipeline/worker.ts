@@ -20,7 +20,7 @@ export interface WorkerSetup {
 
 const setup = workerData as WorkerSetup // given by pool.ts, which is typed
 const shapes = new ShapeCache(setup.shapes)
-const block = new BlockEncoder(
+const encoder = new BlockEncoder(
   {
     maySourceBe,
     typeIndex,
@@ -31,7 +31,7 @@ const block = new BlockEncoder(
   },
   Int32Array.from(setup.hashSeed),
 )
-const bodies = new BodyEncoder({ block, dead: new DeadLetterEncoder() })
+const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() })
 
 /** Decodes, mines and hashes the bodies of one task into one block. Runs in a worker thread. */
 export async function encodeBlock(task: BlockTask): Promise<BlockResult> {

@@ -8,7 +8,7 @@ import { initBytes } from './bytes'
 import { setSecrets } from './hash'
 import * as line from './line'
 import { newBytes, reserve, zeroed } from './memory'
-import { initScan, scan, shapeHi, shapeLo } from './scan'
+import { initScan, scan } from './scan'
 import * as words from './words'
 
 /** Whether a word may be a source (1) or not (2); also sets the seed of its shapes. */
@@ -306,12 +306,12 @@ export function tokensAt(): usize {
   return TOKENS
 }
 
-/** The hash pair of a message's shape, as one number. */
-export function shapeOf(at: usize, length: usize, seedLo: u32, seedHi: u32): u64 {
+/** Leaves the hash pair of a message's shape in `shapeLo` and `shapeHi`. */
+export function shapeOf(at: usize, length: usize, seedLo: u32, seedHi: u32): void {
   scan(at, at + length, seedLo, seedHi, 0)
-  return (<u64>shapeHi << 32) | <u64>shapeLo
 }
 
+export { shapeHi, shapeLo } from './scan'
 export {
   setSource,
   setType,
