@@ -1,5 +1,4 @@
 -- Occurrences per minute and source; made from the seconds, so that the two always agree.
--- shard: view
 CREATE TABLE IF NOT EXISTS series_1m
 (
     arrival Date CODEC(ZSTD(1)),

@@ -1,5 +1,4 @@
 -- Occurrences per day and source: the calendar.
--- shard: view
 CREATE TABLE IF NOT EXISTS series_1d
 (
     arrival Date CODEC(ZSTD(1)),

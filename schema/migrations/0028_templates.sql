@@ -1,5 +1,4 @@
 -- Mined templates; read whole into memory at the start. redirect_to 0 = none.
--- shard: home by source
 CREATE TABLE IF NOT EXISTS templates
 (
     source LowCardinality(String),

@@ -263,7 +263,6 @@ const openWriter = (
       log[level]({ err: error, attempt }, 'a batch waits for clickhouse')
     },
     target: {
-      newToken: run.batches.newToken,
       insert: timed(run.batches, onInsert),
       templates: async (rows) => {
         const leftOut = await run.batches.saveTemplates(rows)
@@ -285,7 +284,6 @@ const openRefusals = (
 ): Refusals =>
   createRefusals({
     spool,
-    newToken: batches.newToken,
     wouldTake: batches.wouldTake,
     holdsAny: batches.holdsAny,
     takeId: () => storage.ids.take(),

@@ -92,7 +92,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   })
   watch(counters, { ingestion, storage, live })
   ingestion.begin()
-  insights.start()
+  if (config.role !== 'collector') insights.start()
   const close = async (): Promise<void> => {
     live.push.close()
     await insights.close()
@@ -203,6 +203,7 @@ function watch(
   })
   metrics.watch({
     spoolBytes: () => ingestion.spool.bytes,
+    spoolLimitBytes: () => ingestion.spool.maxBytes,
     spoolEntries: () => ingestion.spool.waiting.length,
     pipelineBytes: () => ingestion.pipeline.bytes,
     dedupEntries: () => ingestion.window.size,

@@ -76,7 +76,7 @@ export const boolean = (env: string, fallback: boolean, doc: string): Setting<bo
   },
 })
 
-export const list = (env: string, doc: string): Setting<readonly string[]> => ({
+const list = (env: string, doc: string): Setting<readonly string[]> => ({
   env,
   fallback: '',
   doc,

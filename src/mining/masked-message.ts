@@ -1,3 +1,4 @@
+import { byteAt, CLASS, classAt, SPACE } from './bytes.js'
 import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, tokenArray } from './scan.js'
 import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
@@ -53,15 +54,12 @@ const MONTH = 1
 const WEEKDAY = 2
 const ZONE = 3
 
-const isBlank = (byte: number | undefined): boolean =>
-  byte === 32 || (byte !== undefined && byte >= 9 && byte <= 13)
-
 /** The message without blanks at its ends. */
 function trimmed(bytes: Uint8Array): Uint8Array {
   let from = 0
   let to = bytes.length
-  while (to > from && isBlank(bytes[to - 1])) to--
-  while (from < to && isBlank(bytes[from])) from++
+  while (to > from && classAt(bytes, to - 1) === SPACE) to--
+  while (from < to && classAt(bytes, from) === SPACE) from++
   return to - from === bytes.length ? bytes : bytes.subarray(from, to)
 }
 
@@ -205,7 +203,7 @@ export class MaskedMessage {
     const t = this.#wordToken[k] ?? 0
     const from = this.#from[t] ?? 0
     const to = this.#to[t] ?? 0
-    const around = String.fromCharCode(this.#bytes[from - 1] ?? 0, this.#bytes[to] ?? 0)
+    const around = String.fromCharCode(byteAt(this.#bytes, from - 1), byteAt(this.#bytes, to))
     let traits = wordTraits(this.wordText(k)) | placeTraits(around)
     if (t === 0) traits |= TRAIT.first
     if (this.isKey(k)) traits |= TRAIT.key
@@ -394,7 +392,7 @@ export class MaskedMessage {
     let blank = false
     for (let i = from; i < to; i++) {
       const c = this.#bytes[i] ?? 0
-      if (isBlank(c)) {
+      if (CLASS[c] === SPACE) {
         blank = true
         continue
       }

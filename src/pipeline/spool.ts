@@ -106,6 +106,10 @@ export class Spool {
     return this.#bytes
   }
 
+  get maxBytes(): number {
+    return this.#options.maxBytes
+  }
+
   get waiting(): readonly SpoolEntry[] {
     return this.#pending
   }

@@ -21,6 +21,7 @@ interface IngestFacts {
 /** What is read when the metrics are; each is a cheap look at a number that exists anyway. */
 export interface GaugeReaders {
   readonly spoolBytes: () => number
+  readonly spoolLimitBytes: () => number
   readonly spoolEntries: () => number
   readonly pipelineBytes: () => number
   readonly dedupEntries: () => number
@@ -167,6 +168,7 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     const made = new Gauge({ name: PREFIX + name, help, registers: [registry], collect })
   }
   gauge('spool_bytes', 'Bytes on disk that wait for ClickHouse', readers.spoolBytes)
+  gauge('spool_limit_bytes', 'Bytes from which on no more is taken', readers.spoolLimitBytes)
   gauge('spool_entries', 'Entries of the spool that wait for ClickHouse', readers.spoolEntries)
   gauge('pipeline_bytes', 'Bytes of the bodies in work', readers.pipelineBytes)
   gauge('dedup_window_entries', 'Messages remembered for deduplication', readers.dedupEntries)

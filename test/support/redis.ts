@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { freePort } from './ports.js'
 
 export interface RedisServer {
   readonly url: string
@@ -80,13 +80,4 @@ async function answers(port: number, child: ChildProcess): Promise<void> {
     }
   }
   throw new Error(`redis-server did not come up on port ${port}`)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('bug: no port')
-  return address.port
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
-import { startBackend } from './cluster.js'
+import { startTestServer } from './clickhouse.js'
 
 /** What becomes of the requests for ClickHouse. */
 type Mood =
@@ -23,7 +23,7 @@ interface Test {
 
 /** A real engine behind a door that a test can shut. */
 export async function startUnrulyClickHouse(t: Test): Promise<UnrulyClickHouse> {
-  const server = await startBackend()
+  const server = await startTestServer()
   const { hostname, port } = new URL(server.engine.url)
   const door: { mood: Mood } = { mood: 'well' }
   const proxy = createServer((incoming, outgoing) => {
@@ -57,7 +57,6 @@ export async function startUnrulyClickHouse(t: Test): Promise<UnrulyClickHouse> 
   })
   return {
     env: {
-      ...server.env,
       CLICKHOUSE_URL: `http://127.0.0.1:${address.port}`,
       CLICKHOUSE_USER: server.engine.username,
       CLICKHOUSE_PASSWORD: server.engine.password,

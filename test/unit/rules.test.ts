@@ -16,12 +16,11 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   model: [],
   lib: [],
   collector: [],
-  mining: ['hot'],
+  mining: [],
   insights: [],
   telemetry: [],
   live: [],
-  hot: [],
-  pipeline: ['telemetry', 'hot'],
+  pipeline: ['telemetry'],
   store: ['telemetry'],
   state: ['telemetry'],
   edge: ['telemetry'],
@@ -32,7 +31,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
 const JOINERS = [
   /^src\/main\.ts$/,
   /^src\/assembly\//,
-  /^src\/pipeline\/(pipeline|worker|body-encoder|miner-thread)\.ts$/,
+  /^src\/pipeline\/(pipeline|worker|miner-thread)\.ts$/,
 ]
 
 /** The one user of each outside package; a package that is not listed may not be imported. */

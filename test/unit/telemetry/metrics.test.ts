@@ -50,6 +50,7 @@ void test('gauges are read when the metrics are', async (t) => {
   const seven = () => 7
   metrics.watch({
     spoolBytes: () => spool,
+    spoolLimitBytes: seven,
     spoolEntries: seven,
     pipelineBytes: seven,
     dedupEntries: seven,
@@ -66,7 +67,13 @@ void test('gauges are read when the metrics are', async (t) => {
   t.equal(values.get('log_engine_spool_bytes'), 6)
   t.equal(values.get('log_engine_state_up'), 1)
   t.equal(values.get('log_engine_clickhouse_up'), 0)
-  for (const name of ['spool_entries', 'pipeline_bytes', 'dedup_window_entries', 'templates']) {
+  for (const name of [
+    'spool_limit_bytes',
+    'spool_entries',
+    'pipeline_bytes',
+    'dedup_window_entries',
+    'templates',
+  ]) {
     t.equal(values.get(`log_engine_${name}`), 7, name)
   }
 })
