@@ -6,6 +6,7 @@ import {
   fail,
   integer,
   limit,
+  list,
   origins,
   ranges,
   secret,
@@ -38,6 +39,44 @@ const email: Setting<string> = {
   },
 }
 
+const clusterName: Setting<string> = {
+  ...textSetting(
+    'CLICKHOUSE_CLUSTER',
+    '',
+    'cluster of the remote server to spread the data over, as its remote_servers name it',
+  ),
+  parse: (value) =>
+    /^([a-zA-Z_][\w.-]{0,99})?$/.test(value)
+      ? value
+      : fail('CLICKHOUSE_CLUSTER', ` is not a name of letters, digits, _ . and -`),
+}
+
+const nodeUrls: Setting<readonly string[]> = {
+  ...list(
+    'CLICKHOUSE_NODES',
+    'HTTP addresses of all its servers, comma-separated, where neither ON CLUSTER nor their names serve',
+  ),
+  parse: (value) => {
+    const items = list('CLICKHOUSE_NODES', '').parse(value)
+    for (const item of items)
+      if (!URL.canParse(item) || !/^https?:$/.test(new URL(item).protocol))
+        fail('CLICKHOUSE_NODES', ' has an item that is not a URL starting with http:// or https://')
+    return items
+  },
+}
+
+const quorum: Setting<string> = {
+  ...textSetting(
+    'CLICKHOUSE_INSERT_QUORUM',
+    'auto',
+    'replicas that must have an insert before it counts as done; auto = the majority, 0 = the one that took it',
+  ),
+  parse: (value) =>
+    /^(auto|\d{1,2})$/.test(value)
+      ? value
+      : fail('CLICKHOUSE_INSERT_QUORUM', `=${value} is neither auto nor a number of replicas`),
+}
+
 const MIB = 1024 * 1024
 
 /** Every setting; the key is its name in the program, `env` its environment variable. */
@@ -47,12 +86,6 @@ const SETTINGS = {
     'development',
     ['development', 'production', 'test'],
     'production refuses unsafe combinations',
-  ),
-  role: choice(
-    'ROLE',
-    'all',
-    ['all', 'api', 'collector'],
-    'what this instance does: both, only the API port, or only the collector port',
   ),
   host: textSetting('HOST', '127.0.0.1', 'address both ports listen on'),
   apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
@@ -79,6 +112,15 @@ const SETTINGS = {
     '',
     'PEM file with the CA of the remote server',
   ),
+  clickhouseCluster: clusterName,
+  clickhouseNodes: nodeUrls,
+  clickhouseReplication: choice(
+    'CLICKHOUSE_REPLICATION',
+    'auto',
+    ['auto', 'on', 'off'],
+    'tables of a cluster are replicated; auto = when it has a coordination service',
+  ),
+  clickhouseInsertQuorum: quorum,
   redisUrl: url(
     'REDIS_URL',
     ['redis:', 'rediss:'],
@@ -235,45 +277,32 @@ const refuse = (wrong: boolean, problem: string): void => {
 
 function checkCombinations(config: Config): void {
   refuse(
-    config.role === 'all' && config.apiPort !== 0 && config.apiPort === config.collectorPort,
+    config.apiPort !== 0 && config.apiPort === config.collectorPort,
     `API_PORT and COLLECTOR_PORT are both ${config.apiPort}; they need different ports`,
   )
   refuse(
     config.cookieSamesite === 'None' && !config.cookieSecure,
     'COOKIE_SAMESITE=None needs COOKIE_SECURE=true: browsers drop such cookies otherwise',
   )
-  checkSharing(config)
-  if (config.nodeEnv === 'production') checkProduction(config)
-}
-
-function checkSharing({ role, clickhouseUrl, redisUrl, jwtSecret }: Config): void {
   refuse(
-    role !== 'all' && clickhouseUrl === null,
-    `ROLE=${role} needs CLICKHOUSE_URL: the embedded ClickHouse can't be shared with other instances`,
+    config.clickhouseCluster !== '' && config.clickhouseUrl === null,
+    'CLICKHOUSE_CLUSTER needs CLICKHOUSE_URL, the address of a server of the cluster',
   )
   refuse(
-    role !== 'all' && redisUrl === null,
-    `ROLE=${role} needs REDIS_URL: deletions, corrections and limits are shared through it`,
+    config.clickhouseNodes.length > 0 && config.clickhouseCluster === '',
+    'CLICKHOUSE_NODES needs CLICKHOUSE_CLUSTER, the name of the cluster they form',
   )
+  if (config.nodeEnv !== 'production') return
   refuse(
-    role !== 'collector' && clickhouseUrl !== null && redisUrl !== null && jwtSecret === null,
-    'JWT_SECRET (32+ characters, the same for all) is required with CLICKHOUSE_URL and REDIS_URL: ' +
-      "instances must accept each other's tokens",
-  )
-}
-
-function checkProduction(config: Config): void {
-  const hasApi = config.role !== 'collector'
-  refuse(
-    hasApi && !config.cookieSecure,
+    !config.cookieSecure,
     'COOKIE_SECURE=false is unsafe with NODE_ENV=production; set it to true',
   )
   refuse(
-    hasApi && config.jwtSecret === null,
+    config.jwtSecret === null,
     'JWT_SECRET is required with NODE_ENV=production (32+ characters)',
   )
   refuse(
-    config.role !== 'api' && config.webhookEnabled && config.webhookSecret === null,
+    config.webhookEnabled && config.webhookSecret === null,
     'WEBHOOK_SECRET is required with NODE_ENV=production (16+ characters), or set WEBHOOK_ENABLED=false',
   )
 }

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { levelAtHead } from '../../src/mining/head-level.js'
 import { TemplateMiner } from '../../src/mining/miner.js'
 import { PriorityModel } from '../../src/mining/priority.js'
-import { scanShape, sourceSeed } from '../../src/mining/scan.js'
+import { MessageBytes, sourceSeed } from '../../src/mining/scan.js'
 import { ShapeCache } from '../../src/mining/shape-cache.js'
 
 const PIECE = 400
@@ -99,7 +99,8 @@ for (const [i, name] of sources.entries()) {
   seedHi[i] = out[1] ?? 0
 }
 // as in a worker: all messages lie in one buffer
-const buffer = Uint8Array.from(messages.flatMap((message) => [...message]))
+const buffer = new MessageBytes()
+buffer.load(Buffer.concat(messages))
 const ends = new Int32Array(messages.length)
 let filled = 0
 for (const [i, message] of messages.entries()) ends[i] = filled += message.length
@@ -109,7 +110,7 @@ const cache = ShapeCache.create(1 << 18)
 let sink = 0
 const shapeOf = (i: number): number => {
   const start = i === 0 ? 0 : (ends[i - 1] ?? 0)
-  scanShape(buffer, start, ends[i] ?? 0, seedLo[i] ?? 0, seedHi[i] ?? 0, out)
+  buffer.shape(start, ends[i] ?? 0, seedLo[i] ?? 0, seedHi[i] ?? 0, out)
   return cache.get(out[0] ?? 0, out[1] ?? 0)
 }
 report(

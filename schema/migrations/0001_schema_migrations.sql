@@ -1,4 +1,5 @@
 -- Which migrations this database has had. Repeated rows (two instances starting at once) collapse.
+-- shard: none
 CREATE TABLE IF NOT EXISTS schema_migrations
 (
     version UInt32,

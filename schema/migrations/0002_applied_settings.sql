@@ -1,4 +1,5 @@
 -- Settings that are part of table definitions, as they were last applied. The newest row of a name counts.
+-- shard: none
 CREATE TABLE IF NOT EXISTS applied_settings
 (
     name String,

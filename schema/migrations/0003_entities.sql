@@ -1,6 +1,7 @@
 -- Small records that are read whole into memory: users, sources, applications, alerts, incidents, tasks,
 -- ingest keys, corrected priorities, settings. Sorted by kind and id: one record is one range of the key,
 -- and its newest version replaces the others. updated_at moves with each version.
+-- shard: home by kind
 CREATE TABLE IF NOT EXISTS entities
 (
     kind LowCardinality(String),

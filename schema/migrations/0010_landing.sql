@@ -1,5 +1,6 @@
 -- The one table that batches are inserted into. It stores nothing; the views below fan out.
 -- One row per distinct message and millisecond of a block; n may be negative (a correction moves counts).
+-- shard: cityHash64(source)
 CREATE TABLE IF NOT EXISTS landing
 (
     id UInt64,

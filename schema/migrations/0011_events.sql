@@ -2,6 +2,7 @@
 -- carries and retention drops whole partitions. Sorted by event time, then id: pages newest-first read in
 -- order and the keyset (ts, id) is a range of the sort key.
 -- auto_priority keeps what the event's first occurrences were counted under, for corrections.
+-- shard: view
 CREATE TABLE IF NOT EXISTS events
 (
     id UInt64 CODEC(Delta, ZSTD(1)),

@@ -1,5 +1,6 @@
 -- Repeats of an event beyond its first row, by second and by the priority they were counted under, so that
 -- a correction moves exactly what was counted. Sorted by id: read for the ids of one page.
+-- shard: view
 CREATE TABLE IF NOT EXISTS event_occurrences
 (
     arrival Date CODEC(ZSTD(1)),

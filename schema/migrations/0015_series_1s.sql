@@ -1,5 +1,6 @@
 -- Occurrences per second and source. Sorted by time: the anchor and the newest buckets are read from the end.
 -- Partitioned by month of arrival (a late file touches one partition) and kept as long as the events.
+-- shard: view
 CREATE TABLE IF NOT EXISTS series_1s
 (
     arrival Date CODEC(ZSTD(1)),

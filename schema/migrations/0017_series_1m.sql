@@ -1,4 +1,5 @@
 -- Occurrences per minute and source; made from the seconds, so that the two always agree.
+-- shard: view
 CREATE TABLE IF NOT EXISTS series_1m
 (
     arrival Date CODEC(ZSTD(1)),

@@ -1,4 +1,5 @@
 -- Occurrences per hour and source; 800 days after the month of arrival (the calendar asks for 730).
+-- shard: view
 CREATE TABLE IF NOT EXISTS series_1h
 (
     arrival Date CODEC(ZSTD(1)),

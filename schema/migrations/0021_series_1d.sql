@@ -1,4 +1,5 @@
 -- Occurrences per day and source: the calendar.
+-- shard: view
 CREATE TABLE IF NOT EXISTS series_1d
 (
     arrival Date CODEC(ZSTD(1)),

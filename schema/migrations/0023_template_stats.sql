@@ -3,6 +3,7 @@
 -- events, routine (those below P1), unsure (those of them whose confidence is under a half) and
 -- confidence_sum are of new events, the other counters of occurrences. Events below P1 only, so that no
 -- flood of P1 can make the rest look better.
+-- shard: view
 CREATE TABLE IF NOT EXISTS template_stats
 (
     arrival Date CODEC(ZSTD(1)),

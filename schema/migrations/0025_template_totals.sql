@@ -1,5 +1,6 @@
 -- Totals per template, made from its hours: the list of templates and, summed by source, the totals of the
 -- sources. A few thousand rows, read whole. Sorted by source for those who ask for a few sources.
+-- shard: view
 CREATE TABLE IF NOT EXISTS template_totals
 (
     arrival Date,

@@ -1,4 +1,5 @@
 -- Messages that could not be stored, with the reason. Sorted by arrival, then id: the keyset of the list.
+-- shard: id
 CREATE TABLE IF NOT EXISTS dead_letters
 (
     id UInt64,

@@ -1,4 +1,5 @@
 -- Mined templates; read whole into memory at the start. redirect_to 0 = none.
+-- shard: home by source
 CREATE TABLE IF NOT EXISTS templates
 (
     source LowCardinality(String),

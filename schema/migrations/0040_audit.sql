@@ -1,5 +1,6 @@
 -- Who changed what, by whom and from where. Sorted by moment: the keyset of the list, newest first.
 -- Rows are never changed; clear-all leaves them, and only time removes them.
+-- shard: home
 CREATE TABLE IF NOT EXISTS audit
 (
     seq UInt64 CODEC(Delta, ZSTD(1)),

@@ -1,5 +1,6 @@
 -- What the insight engine told, one snapshot for each hour it looked back from: the last one computed stays.
 -- Sorted by that hour: the one of a moment is the last at or before it.
+-- shard: home
 CREATE TABLE IF NOT EXISTS insight_snapshots
 (
     as_of DateTime('UTC') CODEC(Delta, ZSTD(1)),

@@ -1,5 +1,6 @@
 -- Anomalies as last seen. Sorted by their beginning, which never moves, then id: the keyset of the list,
 -- newest first. alerted_at is 0 until an alert was raised.
+-- shard: home
 CREATE TABLE IF NOT EXISTS insight_anomalies
 (
     started_at DateTime('UTC') CODEC(Delta, ZSTD(1)),

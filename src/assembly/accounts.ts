@@ -53,9 +53,7 @@ export async function openAccounts(
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key is not noted'),
   })
   const { adminEmail: email, adminPassword: password } = config
-  // who has no API port makes nobody who would log in
-  const admin =
-    config.role === 'collector' ? null : await users.ensureFirstAdmin({ email, password })
+  const admin = await users.ensureFirstAdmin({ email, password })
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,

@@ -263,6 +263,7 @@ const openWriter = (
       log[level]({ err: error, attempt }, 'a batch waits for clickhouse')
     },
     target: {
+      newToken: run.batches.newToken,
       insert: timed(run.batches, onInsert),
       templates: async (rows) => {
         const leftOut = await run.batches.saveTemplates(rows)
@@ -284,6 +285,7 @@ const openRefusals = (
 ): Refusals =>
   createRefusals({
     spool,
+    newToken: batches.newToken,
     wouldTake: batches.wouldTake,
     holdsAny: batches.holdsAny,
     takeId: () => storage.ids.take(),

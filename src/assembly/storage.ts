@@ -8,10 +8,11 @@ import { createInProcessState } from '../state/in-process.js'
 import { createRedisState } from '../state/redis.js'
 import type { State } from '../state/state.js'
 import { createStore, type Store } from '../store/client.js'
+import { createClusterStore } from '../store/cluster.js'
 import { startEmbedded, type Embedded } from '../store/embedded.js'
 import { createEntities, type Entities } from '../store/entities.js'
 import { reserveEventIds, type EventIds } from '../store/event-ids.js'
-import { migrate } from '../store/migrate.js'
+import { migrate, type MigrateOptions } from '../store/migrate.js'
 import type { Log } from '../telemetry/log.js'
 import { createExclusive, inTurn, type Exclusive } from './exclusive.js'
 import { createFollowing, followingNobody, type Following } from './following.js'
@@ -42,9 +43,9 @@ const REMOTE_WAIT_MS = 30_000
 
 /** @throws what stops the start: an engine that does not run, a server that does not answer, a newer database */
 export async function openStorage(config: Config, dataDir: DataDir, log: Log): Promise<Storage> {
-  const state = await openState(config, dataDir, log)
+  const state = await openState(config, log)
   const embedded = config.clickhouseUrl === null ? await startEngine(dataDir, log) : null
-  const store = connect(config, embedded)
+  const { store, prepare } = connect(config, embedded)
   try {
     if (embedded === null) await waitForRemote(store, config)
     const numbers = {
@@ -52,7 +53,7 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
       rollup_days: config.retentionDays + MONTH_DAYS,
     }
     const exclusive = createExclusive(state)
-    await inTurn(exclusive, 'migrate', () => migrate(store, { log, numbers }))
+    await inTurn(exclusive, 'migrate', () => prepare({ log, numbers }))
     const { entities, following } =
       embedded === null
         ? await openShared(store, state, { log, exclusive })
@@ -86,13 +87,10 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
   }
 }
 
-const openState = (config: Config, dataDir: DataDir, log: Log): Promise<State> | State => {
+const openState = (config: Config, log: Log): Promise<State> | State => {
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')
-  const { redisUrl, redisPrefix, clickhouseUrl } = config
-  if (redisUrl === null) return createInProcessState({ onError })
-  // what is cached of an embedded database is of no use to those who have another one
-  const keyPrefix = clickhouseUrl === null ? `${redisPrefix}${dataDir.instanceId}:` : redisPrefix
-  return createRedisState({ url: redisUrl, keyPrefix, onError })
+  if (config.redisUrl === null) return createInProcessState({ onError })
+  return createRedisState({ url: config.redisUrl, keyPrefix: config.redisPrefix, onError })
 }
 
 /** The entities of a database that other instances may change. */
@@ -123,19 +121,38 @@ const startEngine = (dataDir: DataDir, log: Log): Promise<Embedded> =>
     onState: (state) => log.debug({ state }, 'embedded clickhouse'),
   })
 
-function connect(config: Config, embedded: Embedded | null): Store {
+interface Connected {
+  readonly store: Store
+  /** Brings what is stored to this program's schema. */
+  readonly prepare: (options: MigrateOptions) => Promise<void>
+}
+
+function connect(config: Config, embedded: Embedded | null): Connected {
   const { clickhouseDatabase: database, clickhouseCaFile } = config
+  const single = (store: Store): Connected => ({
+    store,
+    prepare: (options) => migrate(store, options),
+  })
   if (embedded !== null) {
     const { url, username, password } = embedded
-    return createStore({ url, username, password, database })
+    return single(createStore({ url, username, password, database }))
   }
-  return createStore({
+  const remote = {
     url: config.clickhouseUrl ?? '',
     username: config.clickhouseUser,
     password: config.clickhousePassword ?? '',
     database,
     ...(clickhouseCaFile === '' ? {} : { tls: { caCert: readCa(clickhouseCaFile) } }),
+  }
+  if (config.clickhouseCluster === '') return single(createStore(remote))
+  const store = createClusterStore({
+    ...remote,
+    cluster: config.clickhouseCluster,
+    nodes: config.clickhouseNodes,
+    replication: config.clickhouseReplication,
+    insertQuorum: config.clickhouseInsertQuorum,
   })
+  return { store, prepare: (options) => store.prepare(options) }
 }
 
 function readCa(file: string): Buffer {

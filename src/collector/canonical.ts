@@ -22,7 +22,7 @@ import { isRecord, type JsonRecord } from './json-value.js'
 import { areSmallTags, TagCollector } from './tags.js'
 import { isAcceptedTime, parseTimestamp } from './timestamp.js'
 
-export const CANONICAL_NAMES = [
+const CANONICAL_NAMES = [
   'timestamp',
   'source',
   'type',
@@ -37,8 +37,6 @@ export const CANONICAL_NAMES = [
   'tags',
   'schema_version',
 ] as const
-
-export type CanonicalName = (typeof CANONICAL_NAMES)[number]
 
 const NAMES: ReadonlySet<string> = new Set(CANONICAL_NAMES)
 
@@ -160,7 +158,7 @@ function timeOf(value: unknown, nowMs: number): number | null {
 }
 
 /** @returns null when the record names no level, undefined when the value cannot be one */
-function levelOf(value: unknown): Severity | null | undefined {
+export function levelOf(value: unknown): Severity | null | undefined {
   if (value === undefined || value === null || value === '') return null
   if (typeof value === 'string') {
     return parseSeverity(value) ?? (isUnstated(value) ? null : (numericLevel(value) ?? 'INFO'))

@@ -1,44 +1,58 @@
-import { isAscii } from 'node:buffer'
 import { AppError } from '../model/errors.js'
 import type { DecodeContext, EventSink } from '../model/event.js'
-import { isCanonical } from './canonical.js'
 import { isRecord, toWellFormed } from './json-value.js'
-import { hasControls, LineShape } from './line-shape.js'
 import { RecordDecoder } from './record.js'
 
 const NEWLINE = 10
-const CARRIAGE_RETURN = 13
 const BRACKET = 0x5b
 const BRACE = 0x7b
 const QUOTE = 0x22
+
+/** Takes the lines that need no object: one of canonical members, each of the expected kind. */
+export interface LineTaker {
+  /** @returns false when every line of this body must be parsed */
+  begin(bytes: Uint8Array, context: DecodeContext): boolean
+  /**
+   * Takes lines from an offset on, up to the first that must be parsed.
+   *
+   * @returns the offset behind them, and how many they were
+   */
+  take(from: number, most: number): { readonly next: number; readonly taken: number }
+}
 
 /**
  * Decodes the body of `/ingest`: NDJSON, one JSON array, or one object (on several lines too).
  * Blank lines are skipped; a broken line is rejected and the others go on. UTF-8 that is not
  * valid is read with U+FFFD.
  *
- * @returns messages received: events and rejections together
+ * @param lines takes the messages that need no object; without it each one is an event
+ * @returns messages received: events, lines and rejections together
  * @throws AppError `validation_error` for an array that is not JSON
+ * @throws AppError `file_parse_error` for the first record above `context.maxRows`
  */
-export function decodeIngest(body: Uint8Array, context: DecodeContext, sink: EventSink): number {
+export function decodeIngest(
+  body: Uint8Array,
+  context: DecodeContext,
+  sink: EventSink,
+  lines: LineTaker | null = null,
+): number {
   const bytes = asBuffer(body)
   const from = firstByte(bytes)
   const decoder = new RecordDecoder(context, sink)
-  const mend = mayHoldLoneSurrogate(bytes) ? toWellFormed : asIs
   const depth = Error.stackTraceLimit
   // Nobody looks at where JSON.parse failed, and the trace is most of what a broken line costs.
   Error.stackTraceLimit = 0
   try {
-    if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder, mend)
-    else decodeLines(bytes, from, decoder, mend)
+    if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder)
+    else decodeLines({ bytes, from, decoder, lines: ready(bytes, context, lines) })
   } finally {
     Error.stackTraceLimit = depth
   }
   return decoder.received
 }
 
-type Mend = (value: unknown) => unknown
-const asIs: Mend = (value) => value
+const ready = (bytes: Buffer, context: DecodeContext, lines: LineTaker | null): LineTaker | null =>
+  lines !== null && lines.begin(bytes, context) ? lines : null
 
 const asBuffer = (body: Uint8Array): Buffer =>
   Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -55,75 +69,55 @@ const isBlank = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === NEWLINE || byte === 13 || byte === 9
 
 /** Only the escapes `\ud8..` to `\udf..` can make one: decoded UTF-8 holds none. */
-const mayHoldLoneSurrogate = (bytes: Buffer): boolean =>
-  bytes.includes(String.raw`\ud`) || bytes.includes(String.raw`\uD`)
+const mayHoldLoneSurrogate = (text: string): boolean => /\\u[dD]/.test(text)
 
-function decodeArray(text: string, decoder: RecordDecoder, mend: Mend): void {
-  const records = parseJson(text)
+const mended = (value: unknown, text: string): unknown =>
+  mayHoldLoneSurrogate(text) ? toWellFormed(value) : value
+
+function decodeArray(text: string, decoder: RecordDecoder): void {
+  const records = mended(parseJson(text), text)
   if (!Array.isArray(records)) {
     throw new AppError('validation_error', 'the body begins as a JSON array and is none')
   }
   for (const [i, record] of records.entries()) {
-    decoder.decode(i + 1, mend(record), () => rawText(record))
+    decoder.decode(i + 1, record, () => rawText(record))
   }
 }
 
-/**
- * Bodies are turned into text by pieces of whole lines: a piece without other than ASCII costs a
- * copy only, and a letter beyond Latin-1 makes the text of its own piece wide, not of the body.
- */
-const PIECE_BYTES = 65_536
-
-function decodeLines(bytes: Buffer, start: number, decoder: RecordDecoder, mend: Mend): void {
-  const shape = new LineShape()
-  const tools: LineTools = { decoder, mend, shape: null, whole: bytes.subarray(start), line: 0 }
-  for (let from = start; from < bytes.length;) {
-    const newline = bytes.indexOf(NEWLINE, Math.min(from + PIECE_BYTES, bytes.length))
-    const end = newline === -1 ? bytes.length : newline + 1
-    const piece = bytes.subarray(from, end)
-    const text = piece.toString(isAscii(piece) ? 'latin1' : 'utf8')
-    tools.shape = hasControls(piece) || text.includes('\\') ? null : shape
-    for (let at = 0; at < text.length;) {
-      const stop = lineEnd(text, at)
-      tools.line += 1
-      if (!decodeLine(text, at, stop, tools)) return
-      at = stop + 1
-    }
-    from = end
-  }
-}
-
-function lineEnd(text: string, from: number): number {
-  const newline = text.indexOf('\n', from)
-  return newline === -1 ? text.length : newline
-}
-
-interface LineTools {
+interface Body {
+  readonly bytes: Buffer
+  readonly from: number
   readonly decoder: RecordDecoder
-  readonly mend: Mend
-  /** null where lines may hold what only a parser understands */
-  shape: LineShape | null
-  readonly whole: Buffer
-  line: number
+  readonly lines: LineTaker | null
+}
+
+function decodeLines(body: Body): void {
+  const { bytes, decoder, lines } = body
+  let line = 0
+  for (let at = body.from; at < bytes.length;) {
+    if (lines !== null) {
+      const { next, taken } = lines.take(at, decoder.left + 1)
+      decoder.count(taken)
+      line += taken
+      at = next
+      if (at >= bytes.length) return
+    }
+    line += 1
+    const newline = bytes.indexOf(NEWLINE, at)
+    const stop = newline === -1 ? bytes.length : newline
+    if (!decodeLine(bytes.toString('utf8', at, stop), line, body)) return
+    at = stop + 1
+  }
 }
 
 /** @returns false when the line began an object that took the whole body */
-function decodeLine(text: string, at: number, stop: number, tools: LineTools): boolean {
-  const { decoder, shape, line } = tools
-  const end = text.charCodeAt(stop - 1) === CARRIAGE_RETURN ? stop - 1 : stop
-  const known = shape === null ? null : shape.read(text, at, end)
-  if (known !== null) {
-    decoder.decodeCanonical(line, known, () => text.slice(at, stop))
-    return true
-  }
-  const raw = text.slice(at, stop)
+function decodeLine(raw: string, line: number, body: Body): boolean {
   const bare = raw.trim()
   if (bare === '') return true
-  if (isSurelyBroken(bare)) return decodeBroken(raw, tools)
+  if (isSurelyBroken(bare)) return decodeBroken(raw, line, body)
   const record = parseJson(raw)
-  if (record === undefined) return decodeBroken(raw, tools)
-  if (isRecord(record) && isCanonical(record)) shape?.learn(text.slice(at, end), record)
-  decoder.decode(line, tools.mend(record), () => raw)
+  if (record === undefined) return decodeBroken(raw, line, body)
+  body.decoder.decode(line, mended(record, raw), () => raw)
   return true
 }
 
@@ -146,10 +140,11 @@ function isSurelyBroken(bare: string): boolean {
 }
 
 /** An object on several lines can only be the whole body. */
-function decodeBroken(raw: string, { decoder, mend, whole, line }: LineTools): boolean {
-  const object = decoder.received === 0 ? parseJson(whole.toString('utf8')) : undefined
+function decodeBroken(raw: string, line: number, { bytes, from, decoder }: Body): boolean {
+  const whole = decoder.received === 0 ? bytes.toString('utf8', from) : ''
+  const object = whole === '' ? undefined : parseJson(whole)
   if (isRecord(object)) {
-    decoder.decode(line, mend(object), () => rawText(object))
+    decoder.decode(line, mended(object, whole), () => rawText(object))
     return false
   }
   decoder.put(line, BROKEN_LINE, () => raw)

@@ -56,6 +56,11 @@ export class RecordDecoder {
     return this.#received
   }
 
+  /** Records that may still come. */
+  get left(): number {
+    return this.#context.maxRows - this.#received
+  }
+
   get accepted(): number {
     return this.#accepted
   }
@@ -68,20 +73,13 @@ export class RecordDecoder {
     this.put(line, isRecord(record) ? this.#decodeRecord(record) : NO_OBJECT, rawOf)
   }
 
-  /** @param record has canonical names only */
-  decodeCanonical(line: number, record: JsonRecord, rawOf: () => string): void {
-    if (this.#context.source !== null) this.decode(line, record, rawOf)
-    else this.put(line, decodeCanonical(record, this.#context), rawOf)
-  }
-
   /**
    * Counts and passes on what became of one record.
    *
    * @throws AppError `file_parse_error` for the first row above the limit
    */
   put(line: number, decoded: Decoded, rawOf: () => string): void {
-    this.#received += 1
-    if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
+    this.count(1)
     if (isProblem(decoded)) {
       const { reason, message, source } = decoded
       this.#sink.reject(line, { reason, message, raw: rawOf(), source })
@@ -89,6 +87,16 @@ export class RecordDecoder {
     }
     this.#accepted += 1
     this.#sink.event(line, decoded)
+  }
+
+  /**
+   * Counts records that went another way.
+   *
+   * @throws AppError `file_parse_error` for the first row above the limit
+   */
+  count(records: number): void {
+    this.#received += records
+    if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
   }
 
   /** Reads a log line in JSON that something else carries; null when it is none. */

@@ -76,7 +76,7 @@ export const boolean = (env: string, fallback: boolean, doc: string): Setting<bo
   },
 })
 
-const list = (env: string, doc: string): Setting<readonly string[]> => ({
+export const list = (env: string, doc: string): Setting<readonly string[]> => ({
   env,
   fallback: '',
   doc,

@@ -1,4 +1,3 @@
-import { byteAt, CLASS, classAt, SPACE } from './bytes.js'
 import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, tokenArray } from './scan.js'
 import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
@@ -54,12 +53,15 @@ const MONTH = 1
 const WEEKDAY = 2
 const ZONE = 3
 
+const isBlank = (byte: number | undefined): boolean =>
+  byte === 32 || (byte !== undefined && byte >= 9 && byte <= 13)
+
 /** The message without blanks at its ends. */
 function trimmed(bytes: Uint8Array): Uint8Array {
   let from = 0
   let to = bytes.length
-  while (to > from && classAt(bytes, to - 1) === SPACE) to--
-  while (from < to && classAt(bytes, from) === SPACE) from++
+  while (to > from && isBlank(bytes[to - 1])) to--
+  while (from < to && isBlank(bytes[from])) from++
   return to - from === bytes.length ? bytes : bytes.subarray(from, to)
 }
 
@@ -203,7 +205,7 @@ export class MaskedMessage {
     const t = this.#wordToken[k] ?? 0
     const from = this.#from[t] ?? 0
     const to = this.#to[t] ?? 0
-    const around = String.fromCharCode(byteAt(this.#bytes, from - 1), byteAt(this.#bytes, to))
+    const around = String.fromCharCode(this.#bytes[from - 1] ?? 0, this.#bytes[to] ?? 0)
     let traits = wordTraits(this.wordText(k)) | placeTraits(around)
     if (t === 0) traits |= TRAIT.first
     if (this.isKey(k)) traits |= TRAIT.key
@@ -392,7 +394,7 @@ export class MaskedMessage {
     let blank = false
     for (let i = from; i < to; i++) {
       const c = this.#bytes[i] ?? 0
-      if (CLASS[c] === SPACE) {
+      if (isBlank(c)) {
         blank = true
         continue
       }

@@ -17,8 +17,3 @@ export const TOKEN_STRIDE = 4
 
 export const FNV_SEED = 0x811c9dc5 | 0
 export const FNV_PRIME = 0x01000193
-
-/** A longer word is a value: no vocabulary has it. */
-export const MAX_WORD_BYTES = 96
-
-export const isDigit = (c: number): boolean => c >= 48 && c <= 57

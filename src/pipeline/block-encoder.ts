@@ -1,279 +1,272 @@
-import { ByteBuffer } from '../lib/byte-buffer.js'
-import { hashBytes, mixInto } from '../lib/hash.js'
+import { AT, Kernel } from '../hot/kernel.js'
+import { hashBytes } from '../lib/hash.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
-import { DictColumn, FixedColumn, StringColumn, toNativeBlock } from '../lib/native-columns.js'
-import type { MissBlock, RowBlock } from './block.js'
-import { FoldTable } from './fold-table.js'
+import type { RowBlock } from './block.js'
+import { MissList } from './miss-list.js'
+import { writeLanding } from './landing-block.js'
 
-/** What the encoder needs from mining: shape hashes and the templates known for them. */
-export interface ShapeLookup {
+/** What the encoder asks of decoding and mining. */
+export interface BlockQuestions {
+  maySourceBe(text: string): boolean
+  /** @returns index into EVENT_TYPES, -1 for none of them */
+  typeIndex(text: string): number
+  readLevelWord(text: string): { readonly severity: number | null; readonly tags: string }
+  /** @returns index into SEVERITIES */
+  levelAtHead(message: Uint8Array): number
   /** the hash pair every shape of a source starts from */
   sourceSeed(source: string, out: Int32Array): void
-  scanShape(
-    bytes: Uint8Array,
-    range: { readonly start: number; readonly end: number },
-    seed: Int32Array,
-    out: Int32Array,
-  ): void
   /** @returns 0 when unknown */
   templateNo(lo: number, hi: number): number
 }
 
-const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
-const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
-const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
-const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
+/** What happens to the messages of a source in one body. */
+export type Admission = 'store' | 'drop' | 'parse'
+const ADMISSION = { store: 1, drop: 2, parse: 3 } as const
 
-/** bytes of a message that its template is mined from */
-const MINED_BYTES = 16_384
-const READY_MADE = 0x5bd1e995
+/** distinct sources, hosts, levels … that a thread remembers from block to block */
+const MAX_WORDS = 65_536
 
-interface SourceHashes {
-  readonly index: number
-  readonly shapeSeed: Int32Array
-  readonly dedup: Int32Array
-}
-
-/** An event on its way into the columns. */
-interface Incoming {
-  readonly event: CanonicalEvent
-  readonly tags: string
-  /** index into SEVERITIES */
-  readonly severity: number
-  readonly source: SourceHashes
-  /** where the message's bytes are in its column */
-  readonly start: number
-  readonly end: number
+/** What one call of `readLines` did. */
+export interface LinesRead {
+  /** offset of the first line that must be parsed, the body's length when there is none */
+  readonly next: number
+  readonly accepted: number
+  readonly dropped: number
 }
 
 /**
- * Turns events into one block of landing rows. Equal messages of the same millisecond are one row with a
- * count; the side arrays carry what the sequencer decides on. Buffers are reused: one encoder per thread.
+ * Turns messages into one block of landing rows. Equal messages of the same millisecond are one row with a
+ * count; the side arrays carry what the sequencer decides on. The rows are kept by the hot path in
+ * WebAssembly; one encoder per thread. bench/micro/encode.bench.ts
  */
 export class BlockEncoder {
-  readonly #lookup: ShapeLookup
-  readonly #id = new FixedColumn('id', 'UInt64', 8)
-  readonly #isNew = new FixedColumn('is_new', 'UInt8', 1)
-  readonly #n = new FixedColumn('n', 'Int32', 4)
-  readonly #receivedAt = new FixedColumn('received_at', "DateTime64(3, 'UTC')", 8)
-  readonly #ts = new FixedColumn('ts', "DateTime64(3, 'UTC')", 8)
-  readonly #source = new DictColumn('source')
-  readonly #type = new FixedColumn('type', ENUM_TYPE, 1)
-  readonly #severity = new FixedColumn('severity', ENUM_SEVERITY, 1)
-  readonly #priority = new FixedColumn('priority', ENUM_PRIORITY, 1)
-  readonly #prioritySource = new FixedColumn('priority_source', ENUM_PRIORITY_SOURCE, 1)
-  readonly #confidence = new FixedColumn('confidence', 'Float32', 4)
-  readonly #modelVersion = new DictColumn('model_version')
-  readonly #templateId = new FixedColumn('template_id', 'UInt64', 8)
-  readonly #host = new DictColumn('host')
-  readonly #environment = new DictColumn('environment')
-  readonly #traceId = new StringColumn('trace_id')
-  readonly #spanId = new StringColumn('span_id')
-  readonly #message = new StringColumn('message')
-  readonly #searchWords = new StringColumn('search_words')
-  readonly #summary = new StringColumn('summary')
-  readonly #tags = new StringColumn('tags')
-  readonly #dedupKey = new StringColumn('dedup_key')
-  readonly #columns = [
-    this.#id,
-    this.#isNew,
-    this.#n,
-    this.#receivedAt,
-    this.#ts,
-    this.#source,
-    this.#type,
-    this.#severity,
-    this.#priority,
-    this.#prioritySource,
-    this.#confidence,
-    this.#modelVersion,
-    this.#templateId,
-    this.#host,
-    this.#environment,
-    this.#traceId,
-    this.#spanId,
-    this.#message,
-    this.#searchWords,
-    this.#summary,
-    this.#tags,
-    this.#dedupKey,
-  ]
-  readonly #out = new ByteBuffer(65_536)
-  readonly #scratch = new ByteBuffer(4096)
-  readonly #fold = new FoldTable()
-  readonly #hash = new Int32Array(2)
-  readonly #shape = new Int32Array(2)
-  readonly #sourceHashes: SourceHashes[] = []
-  readonly #seed: Int32Array
-  #templateNos: number[] = []
+  readonly #kernel: Kernel
+  readonly #questions: BlockQuestions
   readonly #misses = new MissList()
+  /** search words of decoded messages with letters beyond ASCII */
+  #wide: WideRow[] = []
+  readonly #wordOf = new Map<string, number>()
+  readonly #seed = new Int32Array(2)
+  #admit: (source: string) => Admission = () => 'parse'
   #receivedAtMs = 0
-  #modelVersionIndex = 0
+  #modelVersion = ''
+  #bodyBytes = 0
 
-  constructor(lookup: ShapeLookup, seed: Int32Array) {
-    this.#lookup = lookup
-    this.#seed = seed
-  }
-
-  get rows(): number {
-    return this.#fold.rows
+  /** @param seed four random numbers, the same for all threads */
+  constructor(questions: BlockQuestions, seed: Int32Array) {
+    const kernel: Kernel = new Kernel({
+      judgeSource: (word) => this.#judgeSource(questions, word),
+      admitSource: (word) => {
+        const admission: number = ADMISSION[this.#admit(kernel.word(word))]
+        kernel.calls.setAdmission(word, admission)
+        return admission
+      },
+      judgeType: (word) => {
+        const state = questions.typeIndex(kernel.word(word)) + 2
+        kernel.calls.setType(word, state)
+        return state
+      },
+      judgeLevel: (word) => this.#judgeLevel(questions, word),
+      levelAtHead: (at, length) => questions.levelAtHead(kernel.view(at, length)),
+      templateOf: (lo, hi) => questions.templateNo(lo | 0, hi | 0),
+    })
+    this.#kernel = kernel
+    this.#questions = questions
+    const [a, b] = new BigUint64Array(seed.slice(0, 4).buffer)
+    kernel.calls.secrets(a ?? 0n, b ?? 0n)
   }
 
   begin(receivedAtMs: number, modelVersion: string): void {
-    for (const column of this.#columns) column.clear()
-    this.#fold.clear()
+    const kernel = this.#kernel
+    this.#wordOf.clear()
+    if (kernel.wordCount > MAX_WORDS) kernel.forgetWords()
+    else kernel.calls.beginBlock(0)
     this.#misses.clear()
-    this.#sourceHashes.length = 0
-    this.#templateNos = []
+    this.#wide = []
     this.#receivedAtMs = receivedAtMs
-    this.#modelVersionIndex = this.#modelVersion.index(modelVersion)
+    this.#modelVersion = modelVersion
   }
 
-  /** @param severity index into SEVERITIES */
+  /**
+   * Takes the bytes of a body whose lines `readLines` will be asked for.
+   *
+   * @param admit is asked once for each source that a readable line names
+   */
+  beginBody(
+    bytes: Uint8Array,
+    context: {
+      readonly nowMs: number
+      readonly environment: string
+      readonly maxMessageBytes: number
+      readonly isUtf8: boolean
+    },
+    admit: (source: string) => Admission,
+  ): void {
+    const kernel = this.#kernel
+    this.#admit = admit
+    this.#bodyBytes = bytes.length
+    const environment = kernel.intern(context.environment)
+    const empty = kernel.intern('')
+    const at = kernel.calls.bodyAt(bytes.length)
+    kernel.bytes.set(bytes, at)
+    const { nowMs, maxMessageBytes, isUtf8 } = context
+    kernel.calls.beginBody(nowMs, maxMessageBytes, environment, empty, isUtf8 ? 1 : 0)
+  }
+
+  /** Adds the lines of the body from an offset on, up to the first that must be parsed. */
+  readLines(from: number, most: number): LinesRead {
+    const { calls } = this.#kernel
+    const next = calls.readLines(from, this.#bodyBytes, Math.min(most, 0x7fff_ffff))
+    return { next, accepted: calls.acceptedLines(), dropped: calls.droppedLines() }
+  }
+
+  /** Adds a message that was decoded to an object. @param severity index into SEVERITIES */
   add(event: CanonicalEvent, severity: number): void {
-    const source = this.#hashesOf(event.source)
+    const kernel = this.#kernel
+    const source = this.#word(event.source)
+    const host = this.#word(event.host)
+    const environment = this.#word(event.environment)
+    this.#judgeSource(this.#questions, source)
     const tags = event.tags === null ? '' : JSON.stringify(event.tags)
-    const { data } = this.#message
-    const before = data.length
-    const start = this.#message.push(event.message)
-    const incoming = { event, tags, severity, source, start, end: data.length }
-    this.#hashEvent(incoming)
-    const known = this.#fold.find(this.#hash, event.timestampMs)
-    if (known >= 0) {
-      data.length = before
-      this.#message.rows--
-      this.#fold.count(known)
-      return
-    }
-    this.#fold.add(this.#hash, event.timestampMs)
-    this.#pushFields(incoming)
-    this.#templateNos.push(this.#template(incoming))
+    const texts = [event.message, event.traceId, event.spanId, event.summary, event.dedupKey, tags]
+    const { at, sizes, messageBytes } = this.#placeTexts(texts)
+    const row = kernel.calls.addEvent(
+      event.timestampMs,
+      source,
+      host,
+      environment,
+      EVENT_TYPES.indexOf(event.type),
+      severity,
+      at,
+      sizes,
+      event.template === '' ? 1 : 0,
+    )
+    if (row < 0) return
+    const words = searchWords(event, messageBytes)
+    if (words !== '') this.#wide.push({ row, words })
+    if (event.template !== '') this.#readyMade(event.template, source, row)
   }
 
   /** The block, in arrays of its own; null when nothing was added. */
   finish(): RowBlock | null {
-    const rows = this.#fold.rows
+    const kernel = this.#kernel
+    const rows = kernel.calls.rowCount()
     if (rows === 0) return null
-    this.#fillConstants(rows)
-    const { bytes, offsets } = toNativeBlock(this.#columns, rows, this.#out)
-    const at = (column: FixedColumn): number => offsets[this.#columns.indexOf(column)] ?? 0
-    return {
-      bytes,
+    const wide = [...this.#wide, ...this.#wideLines()].toSorted((a, b) => a.row - b.row)
+    this.#takeMisses()
+    return writeLanding(kernel, {
       rows,
-      at: {
-        id: at(this.#id),
-        isNew: at(this.#isNew),
-        priority: at(this.#priority),
-        prioritySource: at(this.#prioritySource),
-        confidence: at(this.#confidence),
-        templateId: at(this.#templateId),
-      },
-      hashes: this.#fold.hashes.slice(0, rows * 2),
-      tsMs: this.#fold.times.slice(0, rows),
-      counts: this.#fold.counts.slice(0, rows),
-      severities: this.#severity.data.copy(),
-      sourceIndexes: Uint32Array.from({ length: rows }, (_, row) => this.#source.at(row)),
-      templateNos: Int32Array.from(this.#templateNos),
-      sources: [...this.#source.values],
+      receivedAtMs: this.#receivedAtMs,
+      modelVersion: this.#modelVersion,
+      wide,
       misses: this.#misses.finish(),
-    }
+    })
   }
 
-  #fillConstants(rows: number): void {
-    this.#id.zeros(rows)
-    this.#isNew.zeros(rows)
-    this.#priority.zeros(rows)
-    this.#prioritySource.zeros(rows)
-    this.#confidence.zeros(rows)
-    this.#templateId.zeros(rows)
-    for (let row = 0; row < rows; row++) {
-      this.#n.data.u32(this.#fold.counts[row] ?? 0)
-      this.#receivedAt.data.u64(this.#receivedAtMs)
-      this.#modelVersion.pushIndex(this.#modelVersionIndex)
-    }
-  }
-
-  #hashesOf(source: string): SourceHashes {
-    const index = this.#source.index(source)
-    const known = this.#sourceHashes[index]
+  #word(text: string): number {
+    const known = this.#wordOf.get(text)
     if (known !== undefined) return known
-    const shapeSeed = new Int32Array(2)
-    this.#lookup.sourceSeed(source, shapeSeed)
-    const dedup = Int32Array.from(this.#seed)
-    this.#hashText(source, dedup)
-    const hashes = { index, shapeSeed, dedup }
-    this.#sourceHashes[index] = hashes
-    return hashes
+    const word = this.#kernel.intern(text)
+    this.#wordOf.set(text, word)
+    return word
   }
 
-  #hashText(text: string, out: Int32Array): void {
-    this.#scratch.clear()
-    const start = this.#scratch.string(text)
-    hashBytes(this.#scratch.bytes, start, this.#scratch.length, out)
+  #judgeSource(questions: BlockQuestions, word: number): number {
+    const name = this.#kernel.word(word)
+    const state = questions.maySourceBe(name) ? 1 : 2
+    questions.sourceSeed(name, this.#seed)
+    this.#kernel.calls.setSource(word, state, this.#seed[0] ?? 0, this.#seed[1] ?? 0)
+    return state
   }
 
-  /** What makes two messages the same event; see the decisions on counting in the README. */
-  #hashEvent({ event, tags, severity, source, start, end }: Incoming): void {
-    const hash = this.#hash
-    hash[0] = source.dedup[0] ?? 0
-    hash[1] = source.dedup[1] ?? 0
-    if (event.dedupKey !== '') {
-      this.#hashText(event.dedupKey, hash)
-      mixInto(hash, 1, 1)
-      return
-    }
-    hashBytes(this.#message.data.bytes, start, end, hash)
-    this.#hashText(event.host, hash)
-    this.#hashText(event.environment, hash)
-    if (event.traceId !== '') this.#hashText(event.traceId, hash)
-    if (event.type !== 'log') this.#hashText(tags, hash)
-    mixInto(hash, severity + 2, EVENT_TYPES.indexOf(event.type) + 2)
+  #judgeLevel(questions: BlockQuestions, word: number): number {
+    const { severity, tags } = questions.readLevelWord(this.#kernel.word(word))
+    const state = severity === null ? 2 : 3 + severity
+    const kept = tags === '' ? 0 : 1 + this.#kernel.intern(tags)
+    this.#kernel.calls.setLevel(word, state, kept)
+    return state
   }
 
-  #pushFields({ event, tags, severity, source, start, end }: Incoming): void {
-    this.#ts.data.u64(event.timestampMs)
-    this.#source.pushIndex(source.index)
-    this.#type.data.u8(EVENT_TYPES.indexOf(event.type))
-    this.#severity.data.u8(severity)
-    this.#host.push(event.host)
-    this.#environment.push(event.environment)
-    this.#traceId.push(event.traceId)
-    this.#spanId.push(event.spanId)
-    this.#searchWords.push(searchWords(event, end - start))
-    this.#summary.push(event.summary)
-    this.#tags.push(tags)
-    this.#dedupKey.push(event.dedupKey)
+  /** Writes texts one after the other to where `addEvent` expects them. */
+  #placeTexts(texts: readonly string[]): {
+    readonly at: number
+    readonly sizes: number
+    readonly messageBytes: number
+  } {
+    const kernel = this.#kernel
+    const room = texts.reduce((sum, text) => sum + text.length * 3, SIZES_BYTES)
+    const sizes = kernel.calls.scratchAt(room)
+    const lengths = kernel.words32(sizes, texts.length)
+    let end = sizes + SIZES_BYTES
+    texts.forEach((text, i) => {
+      const length = text === '' ? 0 : encoder.encodeInto(text, kernel.bytes.subarray(end)).written
+      lengths[i] = length
+      end += length
+    })
+    return { at: sizes + SIZES_BYTES, sizes, messageBytes: lengths[0] ?? 0 }
   }
 
-  #template({ event, source, start, end }: Incoming): number {
-    if (event.template !== '') return this.#readyMade(event.template, source)
-    const { bytes } = this.#message.data
-    const minedEnd = Math.min(end, start + MINED_BYTES)
-    this.#lookup.scanShape(bytes, { start, end: minedEnd }, source.shapeSeed, this.#shape)
-    const no = this.#lookup.templateNo(this.#shape[0] ?? 0, this.#shape[1] ?? 0)
-    if (no === 0) {
-      const miss = { sourceIndex: source.index, readyMade: false, row: this.#templateNos.length }
-      this.#misses.add(this.#shape, bytes.subarray(start, minedEnd), miss)
-    }
-    return no
-  }
-
-  #readyMade(template: string, source: SourceHashes): number {
-    const shape = this.#shape
-    shape[0] = (source.shapeSeed[0] ?? 0) ^ READY_MADE
-    shape[1] = source.shapeSeed[1] ?? 0
-    this.#scratch.clear()
-    const start = this.#scratch.string(template)
-    const text = this.#scratch.bytes.subarray(start, this.#scratch.length)
+  #readyMade(template: string, source: number, row: number): void {
+    const { sourceSeed, templateNo } = this.#questions
+    const shape = this.#seed
+    sourceSeed(this.#kernel.word(source), shape)
+    shape[0] = (shape[0] ?? 0) ^ READY_MADE
+    const text = encoder.encode(template)
     hashBytes(text, 0, text.length, shape)
-    const no = this.#lookup.templateNo(shape[0], shape[1])
-    if (no === 0) {
-      const miss = { sourceIndex: source.index, readyMade: true, row: this.#templateNos.length }
-      this.#misses.add(shape, text, miss)
+    const [lo = 0, hi = 0] = shape
+    const no = templateNo(lo, hi)
+    if (no !== 0) this.#kernel.calls.setTemplate(row, no)
+    else {
+      const sources = this.#kernel.words32(this.#kernel.calls.indexesAt(0), row + 1)
+      this.#misses.add(lo, hi, text, { sourceIndex: sources[row] ?? 0, readyMade: true, row })
     }
-    return no
+  }
+
+  /** Search words of the lines that were read as bytes. */
+  #wideLines(): WideRow[] {
+    const kernel = this.#kernel
+    const { calls } = kernel
+    const records = kernel.words32(calls.addressOf(AT.wides), calls.lengthOf(AT.wides) / 4)
+    const messages = calls.addressOf(AT.messages)
+    const traces = calls.textsAt(0)
+    const found: WideRow[] = []
+    for (let i = 0; i < records.length; i += 6) {
+      const [row = 0, offset = 0, length = 0, traceAt = 0, traceLength = 0, host = 0] =
+        records.subarray(i, i + 6)
+      const message = kernel.text(messages + offset, length)
+      const trace = kernel.text(traces + traceAt, traceLength)
+      found.push({
+        row,
+        words: toSearchWords(`${message} ${kernel.word(host)} ${trace}`).join(' '),
+      })
+    }
+    return found
+  }
+
+  #takeMisses(): void {
+    const kernel = this.#kernel
+    const { calls } = kernel
+    const records = kernel.words32(calls.addressOf(AT.misses), calls.lengthOf(AT.misses) / 4)
+    const messages = calls.addressOf(AT.messages)
+    const sources = kernel.words32(calls.indexesAt(0), calls.rowCount())
+    for (let i = 0; i < records.length; i += 5) {
+      const [row = 0, lo = 0, hi = 0, offset = 0, length = 0] = records.subarray(i, i + 5)
+      const at = { sourceIndex: sources[row] ?? 0, readyMade: false, row }
+      this.#misses.add(lo | 0, hi | 0, kernel.view(messages + offset, length), at)
+    }
   }
 }
+
+export interface WideRow {
+  readonly row: number
+  /** what a search finds the row by */
+  readonly words: string
+}
+
+const encoder = new TextEncoder()
+/** lengths of message, trace, span, summary, dedup key and tags */
+const SIZES_BYTES = 24
+const READY_MADE = 0x5bd1e995
 
 /** Words of a record with letters beyond ASCII, for the word index; '' when the texts themselves will do. */
 function searchWords(event: CanonicalEvent, messageBytes: number): string {
@@ -288,61 +281,3 @@ const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
 /** Runs of letters and digits, lower case: what a search compares. */
 const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
-
-class MissList {
-  readonly #byShape = new Map<number, Map<number, number>>()
-  #shapes: number[] = []
-  readonly #bytes = new ByteBuffer(4096)
-  #ends: number[] = []
-  #sources: number[] = []
-  #readyMade: number[] = []
-  #rows: number[] = []
-  #missOfRow: number[] = []
-
-  add(
-    shape: Int32Array,
-    text: Uint8Array,
-    at: { readonly sourceIndex: number; readonly readyMade: boolean; readonly row: number },
-  ): void {
-    const lo = shape[0] ?? 0
-    const hi = shape[1] ?? 0
-    const byHi = this.#byShape.get(lo) ?? new Map<number, number>()
-    this.#byShape.set(lo, byHi)
-    let miss = byHi.get(hi)
-    if (miss === undefined) {
-      miss = this.#ends.length
-      byHi.set(hi, miss)
-      this.#shapes.push(lo, hi)
-      this.#bytes.append(text)
-      this.#ends.push(this.#bytes.length)
-      this.#sources.push(at.sourceIndex)
-      this.#readyMade.push(at.readyMade ? 1 : 0)
-    }
-    this.#rows.push(at.row)
-    this.#missOfRow.push(miss)
-  }
-
-  finish(): MissBlock | null {
-    if (this.#ends.length === 0) return null
-    return {
-      shapes: Int32Array.from(this.#shapes),
-      bytes: this.#bytes.copy(),
-      ends: Uint32Array.from(this.#ends),
-      sourceIndexes: Uint32Array.from(this.#sources),
-      readyMade: Uint8Array.from(this.#readyMade),
-      rows: Uint32Array.from(this.#rows),
-      missOfRow: Uint32Array.from(this.#missOfRow),
-    }
-  }
-
-  clear(): void {
-    this.#byShape.clear()
-    this.#shapes = []
-    this.#bytes.clear()
-    this.#ends = []
-    this.#sources = []
-    this.#readyMade = []
-    this.#rows = []
-    this.#missOfRow = []
-  }
-}

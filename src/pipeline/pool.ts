@@ -3,7 +3,6 @@ import { Piscina } from 'piscina'
 
 import type { BlockResult, BlockTask } from './block.js'
 import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
-import { packTask, type PackedResult } from './packed-task.js'
 import type { Template } from './template-table.js'
 import type { WorkerSetup } from './worker.js'
 
@@ -22,7 +21,7 @@ export interface Pool {
 /** Starts the worker threads and the one thread that owns the templates. */
 export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
   const seed = (): number => randomInt(0, 2 ** 32) | 0
-  const workerData: WorkerSetup = { shapes, hashSeed: [seed(), seed()] }
+  const workerData: WorkerSetup = { shapes, hashSeed: [seed(), seed(), seed(), seed()] }
   const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
   const encoders = new Piscina({
     ...common,
@@ -45,9 +44,8 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     workers,
     restore,
     encode: async (task) => {
-      const { packed, moved, unpack } = packTask(task)
-      const options = { name: 'encodeBlock', transferList: moved }
-      return unpack((await encoders.run(packed, options)) as PackedResult) // the thread's own type
+      const transferList = task.bodies.map((body) => body.bytes).filter((bytes) => bytes !== null)
+      return (await encoders.run(task, { name: 'encodeBlock', transferList })) as BlockResult
     },
     resolve: async (task, known) => {
       const answer = await askOwner(task)

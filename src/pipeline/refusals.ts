@@ -26,6 +26,8 @@ export interface RefusalParts {
   readonly wouldTake: (table: RowTable, parts: readonly Uint8Array[]) => Promise<boolean>
   /** whether one of these events is stored */
   readonly holdsAny: (ids: readonly number[]) => Promise<boolean>
+  /** a token for a new batch; absent: a random one */
+  readonly newToken?: () => string
   /** an id for a dead letter */
   readonly takeId: () => number
   /** Keeps bytes that a dead letter can't hold; on disk when it resolves. */
@@ -68,7 +70,7 @@ export function createRefusals(parts: RefusalParts): Refusals {
         async (some) => !hasUnreadable(some) && (await parts.wouldTake(table, bytesOf(some))),
       )
       if (found.length === 0 || (await holdsAny(pieces))) return false
-      const token = randomUUID()
+      const token = parts.newToken?.() ?? randomUUID()
       const letters = writeLetters(found, entries, {
         takeId: parts.takeId,
         fileName: `refused-${token}.native`,

@@ -30,6 +30,8 @@ export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: EntryParts['templates'], token: string): Promise<void>
   register(registration: Registration): Promise<void>
+  /** A token for a new batch; absent: a random one. */
+  newToken?(): string
   /** @returns what the one who asked is told */
   execute(statement: Statement): Promise<unknown>
 }
@@ -193,7 +195,8 @@ export class Writer {
       if (open !== null) await spool.done(open.to)
       return { cut: { from: 0, to: 0, token: '', amendment: null }, parts: [] }
     }
-    const cut = { from: batch.first, to: batch.last, token: randomUUID(), amendment: null }
+    const token = this.#options.target.newToken?.() ?? randomUUID()
+    const cut = { from: batch.first, to: batch.last, token, amendment: null }
     await spool.cut(cut)
     return { cut, parts: batch.parts }
   }

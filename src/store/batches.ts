@@ -52,6 +52,7 @@ const toDecimal = (hex: string): string => (hex === '' ? '0' : BigInt(`0x${hex}`
 
 /** What is written besides the blocks themselves; each call may be repeated. */
 export interface BatchStore {
+  newToken(): string
   insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void>
   /** Whether rows could be read as rows of the table; nothing is stored. */
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
@@ -110,6 +111,7 @@ export function createBatchStore(store: Store): BatchStore {
     return rows[0]?.counted ?? 0
   }
   return {
+    newToken: () => store.newToken(),
     insert: async (table, parts, token) => {
       await store.insertNative(table, parts, token)
     },
@@ -133,7 +135,7 @@ export function createBatchStore(store: Store): BatchStore {
       const events = await countEvents(sources)
       await Promise.all(
         OF_SOURCES.map((table) =>
-          store.command(`DELETE FROM ${table} WHERE source IN {sources:Array(String)}`, {
+          store.change(`DELETE FROM ${table} WHERE source IN {sources:Array(String)}`, {
             sources,
           }),
         ),
@@ -143,7 +145,7 @@ export function createBatchStore(store: Store): BatchStore {
     clear: async () => {
       const events = await countEvents(null)
       const [counts] = await store.query(templateCountSql, {})
-      await Promise.all(OF_ALL.map((table) => store.command(`TRUNCATE TABLE ${table}`)))
+      await Promise.all(OF_ALL.map((table) => store.change(`TRUNCATE TABLE ${table}`)))
       return {
         events,
         templates: counts?.templates ?? 0,
@@ -151,7 +153,7 @@ export function createBatchStore(store: Store): BatchStore {
       }
     },
     deleteDeadLetters: async (ids) => {
-      await store.command('DELETE FROM dead_letters WHERE id IN {ids:Array(UInt64)}', { ids })
+      await store.change('DELETE FROM dead_letters WHERE id IN {ids:Array(UInt64)}', { ids })
     },
   }
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import {
@@ -18,6 +19,8 @@ export interface StoreOptions {
   readonly tls?: { readonly caCert: Buffer }
   /** sockets, and so requests at a time; more wait in the process. Default 20 */
   readonly maxConnections?: number
+  /** for every request */
+  readonly settings?: ClickHouseSettings
 }
 
 export interface RequestOptions {
@@ -51,6 +54,13 @@ export interface Store {
   ): Promise<Row[]>
   /** Runs a statement that returns nothing. Default timeout 120 s */
   command(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
+  /**
+   * Runs a statement on the tables that hold the rows (UPDATE, DELETE, TRUNCATE): in a cluster on those of every
+   * shard. It may have been run on some when it fails, so it must bear repetition. Default timeout 120 s
+   */
+  change(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
+  /** A token for a new batch. Where its rows go is part of it. */
+  newToken(): string
   /**
    * Inserts a batch in the Native format; resolves when it is stored, views included.
    * The same token makes a repetition harmless, and the bytes should then be the same too.
@@ -98,10 +108,13 @@ const INSERT_SETTINGS: ClickHouseSettings = {
 
 export function createStore(options: StoreOptions): Store {
   const client = connect(options, options.database)
+  const reads = createReads(client)
   return {
     database: options.database,
-    ...createReads(client),
+    ...reads,
     ...createInserts(client),
+    change: reads.command,
+    newToken: randomUUID,
     createDatabase: () => createDatabase(options),
     close: () => client.close(),
   }
@@ -123,7 +136,7 @@ function connect(options: StoreOptions, database: string): ClickHouseClient {
     log: { level: ClickHouseLogLevel.OFF },
     // Long lists of ids would exceed the length of a URL.
     use_multipart_params_auto: true,
-    clickhouse_settings: COMMON_SETTINGS,
+    clickhouse_settings: { ...COMMON_SETTINGS, ...options.settings },
     ...(options.tls === undefined ? {} : { tls: { ca_cert: options.tls.caCert } }),
   })
 }

@@ -187,7 +187,7 @@ export function createEvents(store: Store): Events {
       return [first, ...others]
     },
     correct: async ({ id, tsMs, priority, reason }) => {
-      await store.command(correctSql.sql, { id, ts_ms: tsMs, priority, reason })
+      await store.change(correctSql.sql, { id, ts_ms: tsMs, priority, reason })
     },
   }
 }

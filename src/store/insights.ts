@@ -104,11 +104,11 @@ export function createInsightArchive(store: Store): InsightArchive {
     },
     async removeSources(sources) {
       const sql = 'DELETE FROM insight_anomalies WHERE source IN {sources:Array(String)}'
-      await store.command(sql, { sources })
+      await store.change(sql, { sources })
     },
     async clear() {
-      await store.command('TRUNCATE TABLE insight_anomalies')
-      await store.command('TRUNCATE TABLE insight_snapshots')
+      await store.change('TRUNCATE TABLE insight_anomalies')
+      await store.change('TRUNCATE TABLE insight_snapshots')
     },
   }
 }

@@ -17,6 +17,17 @@ export interface MigrateOptions {
   readonly migrations?: readonly Migration[]
 }
 
+/** What is to be migrated: one server, or all servers of a cluster at once. */
+export interface MigrationTarget {
+  readonly database: string
+  createDatabase(): Promise<void>
+  command(sql: string): Promise<void>
+  /** where it is written what was applied; asked only after its tables were made */
+  readonly books: Pick<Store, 'query' | 'insertRows'>
+  /** names of the tables and views that are there, on every server */
+  tables(): Promise<readonly string[]>
+}
+
 export interface Migration {
   readonly version: number
   readonly name: string
@@ -31,6 +42,7 @@ class MigrationError extends Error {
 const appliedSql = statement<Record<string, never>, { readonly version: number }>(
   'applied_migrations',
 )
+const tablesSql = statement<{ readonly database: string }, { readonly name: string }>('tables_of')
 const settingsSql = statement<
   Record<string, never>,
   { readonly name: string; readonly value: string }
@@ -41,35 +53,81 @@ const settingsSql = statement<
  * has not had in the order of their numbers, and renews the retention of tables when it has changed.
  *
  * Safe to repeat after a failure at any point, and to run from several instances at once: every
- * statement is idempotent, and is recorded after it has succeeded.
+ * statement is idempotent, and is recorded after it has succeeded. Where a table is missing all the
+ * same (a server came back with an empty disk), all are applied again.
  *
  * @throws MigrationError when the database has had a migration this program does not know
  */
-export async function migrate(store: Store, options: MigrateOptions): Promise<void> {
+export const migrate = (store: Store, options: MigrateOptions): Promise<void> =>
+  migrateTarget(
+    {
+      database: store.database,
+      createDatabase: () => store.createDatabase(),
+      command: (sql) => store.command(sql),
+      books: store,
+      tables: async () => {
+        const rows = await store.query(tablesSql, { database: store.database })
+        return rows.map(({ name }) => name)
+      },
+    },
+    options,
+  )
+
+/** As `migrate`, for a target of any kind. */
+export async function migrateTarget(
+  target: MigrationTarget,
+  options: MigrateOptions,
+): Promise<void> {
   const migrations = options.migrations ?? readMigrations()
-  const { numbers, log } = options
-  await store.createDatabase()
+  const { log } = options
+  const render = (text: string): string => renderMigration(text, options.numbers)
+  await target.createDatabase()
   for (const { version, text } of migrations.filter(isBookkeeping)) {
-    await store.command(renderMigration(text, numbers))
+    await target.command(render(text))
     log.debug({ version }, 'bookkeeping table is there')
   }
-  const rows = await store.query(appliedSql, {})
-  const applied = new Set(rows.map((row) => row.version))
-  refuseNewer(store.database, migrations, applied)
+  const rows = await target.books.query(appliedSql, {})
+  const recorded = new Set(rows.map((row) => row.version))
+  refuseNewer(target.database, migrations, recorded)
+  const applied = (await isComplete(target, migrations, recorded)) ? recorded : new Set<number>()
   for (const migration of migrations) {
     const { version, name, text } = migration
     if (applied.has(version)) continue
-    if (!isBookkeeping(migration)) await store.command(renderMigration(text, numbers))
-    await store.insertRows('schema_migrations', [{ version, name }])
+    if (!isBookkeeping(migration)) await target.command(render(text))
+    if (!recorded.has(version))
+      await target.books.insertRows('schema_migrations', [{ version, name }])
     log.debug({ version, name }, 'migration applied')
   }
   const added = migrations.filter(({ version }) => !applied.has(version)).length
-  if (added > 0) log.info({ added, database: store.database }, 'schema is up to date')
-  await renewTtls(store, migrations, { numbers, log, isNew: applied.size === 0 })
+  if (added > 0) log.info({ added, database: target.database }, 'schema is up to date')
+  await renewTtls(target, migrations, { render, log, isNew: recorded.size === 0 })
 }
 
 /** These are made at every start: whether they were applied is written in them. */
 const isBookkeeping = (migration: Migration): boolean => migration.version <= 2
+
+/** Whether everything is there that the recorded migrations made. */
+async function isComplete(
+  target: MigrationTarget,
+  migrations: readonly Migration[],
+  recorded: ReadonlySet<number>,
+): Promise<boolean> {
+  const there = new Set(await target.tables())
+  const had = migrations.filter(({ version }) => recorded.has(version))
+  return tablesMadeBy(had).every((name) => there.has(name))
+}
+
+/** Names of the tables and views that migrations make, without those that later ones drop. */
+function tablesMadeBy(migrations: readonly Migration[]): readonly string[] {
+  const made = new Set<string>()
+  for (const { text } of migrations) {
+    const created = /^CREATE (?:TABLE|MATERIALIZED VIEW) IF NOT EXISTS (\w+)/m.exec(text)?.[1]
+    const dropped = /^DROP (?:TABLE|VIEW) IF EXISTS (\w+)/m.exec(text)?.[1]
+    if (created !== undefined) made.add(created)
+    if (dropped !== undefined) made.delete(dropped)
+  }
+  return [...made]
+}
 
 /** @throws Error when two files have one number or a name is not `NNNN_words.sql` */
 export function readMigrations(): readonly Migration[] {
@@ -102,8 +160,7 @@ function refuseNewer(
 }
 
 /**
- * Fills in the tokens of a migration. The only place that knows how tables are made, so that a
- * cluster's `ON CLUSTER`, `Replicated…` and `Distributed` can come from the same text.
+ * Fills in the tokens of a migration. What a cluster needs on top of it is in `cluster-sql.ts`.
  *
  * @throws Error on a token that is neither a number of `numbers` nor an engine of MergeTree's family
  */
@@ -122,7 +179,7 @@ function wholeNumber(value: number): string {
 }
 
 interface RenewOptions {
-  readonly numbers: SchemaNumbers
+  readonly render: (text: string) => string
   readonly log: StoreLog
   /** the tables were made a moment ago, with these numbers */
   readonly isNew: boolean
@@ -130,24 +187,24 @@ interface RenewOptions {
 
 /** Tables made under other numbers get the TTL that they would be made with today. */
 async function renewTtls(
-  store: Store,
+  target: MigrationTarget,
   migrations: readonly Migration[],
-  { numbers, log, isNew }: RenewOptions,
+  { render, log, isNew }: RenewOptions,
 ): Promise<void> {
-  const rows = await store.query(settingsSql, {})
+  const rows = await target.books.query(settingsSql, {})
   const current = new Map(rows.map((row) => [row.name, row.value]))
   const changed: { readonly name: string; readonly value: string }[] = []
   for (const [table, ttl] of findTtls(migrations)) {
     const name = `ttl:${table}`
-    const value = renderMigration(ttl, numbers)
+    const value = render(ttl)
     if (current.get(name) === value) continue
     if (!isNew) {
-      await store.command(`ALTER TABLE ${table} MODIFY TTL ${value}`)
+      await target.command(`ALTER TABLE ${table} MODIFY TTL ${value}`)
       log.info({ table, ttl: value }, 'retention applied')
     }
     changed.push({ name, value })
   }
-  await store.insertRows('applied_settings', changed)
+  await target.books.insertRows('applied_settings', changed)
 }
 
 /** The TTL of each table whose migration makes it depend on a number; the last migration counts. */

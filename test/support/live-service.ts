@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startCluster } from './cluster.js'
 import { ADMIN, KNOWN, INGEST_KEY, startService, tempDataDir, type Service } from './service.js'
 
 /** What the services of the contract's tests are set up with. */
@@ -65,6 +66,7 @@ export async function startLiveService(
   env: Readonly<Record<string, string>> = {},
 ): Promise<LiveService> {
   const settings = {
+    ...(env['CLICKHOUSE_URL'] === undefined ? await clusterSettings(t) : {}),
     DATA_DIR: tempDataDir(t),
     LOG_LEVEL: 'info',
     // no alert is raised but by the test
@@ -80,6 +82,15 @@ export async function startLiveService(
   const service = toService(state)
   state.token = (await service.login(ADMIN.email, ADMIN.password)).access_token
   return service
+}
+
+/** With `TEST_SHARDS=2` the service stores on a cluster of so many shards instead of an engine of its own. */
+async function clusterSettings(t: Test): Promise<Readonly<Record<string, string>>> {
+  const shards = Number(process.env['TEST_SHARDS'] ?? 0)
+  if (shards === 0) return {}
+  const cluster = await startCluster(shards)
+  t.teardown(() => cluster.stop())
+  return cluster.env
 }
 
 interface State {

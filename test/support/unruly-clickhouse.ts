@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
-import { startTestServer } from './clickhouse.js'
+import { startBackend } from './cluster.js'
 
 /** What becomes of the requests for ClickHouse. */
 type Mood =
@@ -23,7 +23,7 @@ interface Test {
 
 /** A real engine behind a door that a test can shut. */
 export async function startUnrulyClickHouse(t: Test): Promise<UnrulyClickHouse> {
-  const server = await startTestServer()
+  const server = await startBackend()
   const { hostname, port } = new URL(server.engine.url)
   const door: { mood: Mood } = { mood: 'well' }
   const proxy = createServer((incoming, outgoing) => {
@@ -57,6 +57,7 @@ export async function startUnrulyClickHouse(t: Test): Promise<UnrulyClickHouse> 
   })
   return {
     env: {
+      ...server.env,
       CLICKHOUSE_URL: `http://127.0.0.1:${address.port}`,
       CLICKHOUSE_USER: server.engine.username,
       CLICKHOUSE_PASSWORD: server.engine.password,

@@ -67,7 +67,6 @@ const CASES: readonly (readonly [
     ],
     ['verbose'],
   ],
-  ['role', 'ROLE', 'all', [['ALL', 'all']], ['worker', 'api,collector']],
   ['environment', 'ENVIRONMENT', 'production', [['staging', 'staging']], []],
   [
     'clickhouseUrl',
@@ -82,6 +81,40 @@ const CASES: readonly (readonly [
   ['clickhouseUser', 'CLICKHOUSE_USER', 'default', [['logs', 'logs']], []],
   ['clickhousePassword', 'CLICKHOUSE_PASSWORD', null, [['x', 'x']], []],
   ['clickhouseDatabase', 'CLICKHOUSE_DATABASE', 'logs', [['other', 'other']], []],
+  [
+    'clickhouseCluster',
+    'CLICKHOUSE_CLUSTER',
+    '',
+    [['logs_2', 'logs_2']],
+    ["a'b", '1st', 'a b', 'x'.repeat(102)],
+  ],
+  [
+    'clickhouseNodes',
+    'CLICKHOUSE_NODES',
+    [],
+    [['http://a:8123, https://b', ['http://a:8123', 'https://b']]],
+    ['a:8123', 'tcp://a:9000', 'http://a,b'],
+  ],
+  [
+    'clickhouseReplication',
+    'CLICKHOUSE_REPLICATION',
+    'auto',
+    [
+      ['on', 'on'],
+      ['OFF', 'off'],
+    ],
+    ['yes'],
+  ],
+  [
+    'clickhouseInsertQuorum',
+    'CLICKHOUSE_INSERT_QUORUM',
+    'auto',
+    [
+      ['0', '0'],
+      ['3', '3'],
+    ],
+    ['-1', 'all', '1.5'],
+  ],
   ['clickhouseCaFile', 'CLICKHOUSE_CA_FILE', '', [['/ca.pem', '/ca.pem']], []],
   [
     'redisUrl',
@@ -302,9 +335,16 @@ const CASES: readonly (readonly [
   ],
 ]
 
+/** Settings that others need beside them. */
+const BASES: Readonly<Record<string, Env>> = {
+  COOKIE_SAMESITE: { COOKIE_SECURE: 'true' },
+  CLICKHOUSE_CLUSTER: { CLICKHOUSE_URL: 'http://ch:8123' },
+  CLICKHOUSE_NODES: { CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_CLUSTER: 'logs' },
+}
+
 for (const [name, env, fallback, accepted, rejected] of CASES)
   void test(env, async (t) => {
-    const base: Env = env === 'COOKIE_SAMESITE' ? { COOKIE_SECURE: 'true' } : {}
+    const base: Env = BASES[env] ?? {}
     if (fallback !== undefined) t.same(loadConfig({})[name], fallback, 'unset')
     t.same(loadConfig({ ...base, [env]: '' })[name], loadConfig({})[name], 'empty is unset')
     for (const [text, value] of accepted)
@@ -345,26 +385,11 @@ void test('combinations that can not work or are unsafe stop the start', async (
   t.doesNotThrow(() => loadConfig({ API_PORT: '0', COLLECTOR_PORT: '0' }))
   refuses({ COOKIE_SAMESITE: 'None' }, /COOKIE_SECURE=true/)
   t.doesNotThrow(() => loadConfig(PRODUCTION))
+  refuses({ CLICKHOUSE_CLUSTER: 'logs' }, /CLICKHOUSE_URL/)
+  refuses({ CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_NODES: 'http://a' }, /CLICKHOUSE_CLUSTER/)
   refuses({ ...PRODUCTION, COOKIE_SECURE: 'false' }, /COOKIE_SECURE/)
   refuses({ ...PRODUCTION, JWT_SECRET: '' }, /JWT_SECRET/)
   refuses({ ...PRODUCTION, WEBHOOK_SECRET: '' }, /WEBHOOK_SECRET/)
-  const shared = { CLICKHOUSE_URL: 'http://db:8123', REDIS_URL: 'redis://state' }
-  const JWT_SECRET = 'x'.repeat(32)
-  refuses(shared, /JWT_SECRET .* CLICKHOUSE_URL and REDIS_URL/)
-  t.doesNotThrow(() => loadConfig({ ...shared, JWT_SECRET }))
-  t.doesNotThrow(() => loadConfig({ ...shared, ROLE: 'collector' }))
-  for (const ROLE of ['api', 'collector']) {
-    refuses({ ROLE }, /ROLE=\w+ needs CLICKHOUSE_URL/)
-    refuses({ ROLE, CLICKHOUSE_URL: shared.CLICKHOUSE_URL, JWT_SECRET }, /ROLE=\w+ needs REDIS_URL/)
-    const ports = { API_PORT: '9000', COLLECTOR_PORT: '9000' }
-    t.doesNotThrow(() => loadConfig({ ...shared, ROLE, JWT_SECRET, ...ports }), 'one is not opened')
-  }
-  const NODE_ENV = 'production'
-  refuses({ ...shared, NODE_ENV, JWT_SECRET, ROLE: 'api' }, /COOKIE_SECURE/)
-  refuses({ ...shared, NODE_ENV, ROLE: 'collector' }, /WEBHOOK_SECRET/)
-  t.doesNotThrow(() => loadConfig({ ...shared, ...PRODUCTION, WEBHOOK_SECRET: '', ROLE: 'api' }))
-  const WEBHOOK_SECRET = 'y'.repeat(16)
-  t.doesNotThrow(() => loadConfig({ ...shared, NODE_ENV, ROLE: 'collector', WEBHOOK_SECRET }))
   t.doesNotThrow(() => loadConfig({ ...PRODUCTION, WEBHOOK_SECRET: '', WEBHOOK_ENABLED: 'false' }))
 })
 

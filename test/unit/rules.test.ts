@@ -16,11 +16,12 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   model: [],
   lib: [],
   collector: [],
-  mining: [],
+  mining: ['hot'],
   insights: [],
   telemetry: [],
   live: [],
-  pipeline: ['telemetry'],
+  hot: [],
+  pipeline: ['telemetry', 'hot'],
   store: ['telemetry'],
   state: ['telemetry'],
   edge: ['telemetry'],
@@ -31,7 +32,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
 const JOINERS = [
   /^src\/main\.ts$/,
   /^src\/assembly\//,
-  /^src\/pipeline\/(pipeline|worker|miner-thread)\.ts$/,
+  /^src\/pipeline\/(pipeline|worker|body-encoder|miner-thread)\.ts$/,
 ]
 
 /** The one user of each outside package; a package that is not listed may not be imported. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import { TemplateMiner, type TemplateChange } from '../../../src/mining/miner.js'
-import { scanShape } from '../../../src/mining/scan.js'
+import { MessageBytes } from '../../../src/mining/scan.js'
 import { matches, templateValues } from '../../../src/mining/template-text.js'
 
 const encoder = new TextEncoder()
@@ -111,10 +111,12 @@ t.test(
 )
 
 t.test('messages of one shape have one template', async (t) => {
+  const scanned = new MessageBytes()
   const shapeOf = (text: string) => {
     const out = new Int32Array(2)
     const bytes = encoder.encode(text)
-    scanShape(bytes, 0, bytes.length, 1, 2, out)
+    scanned.load(bytes)
+    scanned.shape(0, bytes.length, 1, 2, out)
     return `${out[0]}/${out[1]}`
   }
   t.doesNotThrow(() =>

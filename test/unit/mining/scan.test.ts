@@ -1,15 +1,17 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { scanShape, sourceSeed } from '../../../src/mining/scan.js'
+import { MessageBytes, sourceSeed } from '../../../src/mining/scan.js'
 
 const encoder = new TextEncoder()
+const messages = new MessageBytes()
 
 function shape(message: string, source = 'app'): string {
   const seed = new Int32Array(2)
   const out = new Int32Array(2)
   sourceSeed(source, seed)
   const bytes = encoder.encode(message)
-  scanShape(bytes, 0, bytes.length, seed[0] ?? 0, seed[1] ?? 0, out)
+  messages.load(bytes)
+  messages.shape(0, bytes.length, seed[0] ?? 0, seed[1] ?? 0, out)
   return `${out[0]}/${out[1]}`
 }
 
@@ -53,8 +55,10 @@ t.test('a shape is the same wherever the message stands in a buffer', async (t) 
           const alone = new Int32Array(2)
           const within = new Int32Array(2)
           // the byte before a message may not be a word's: a record begins at a boundary
-          scanShape(m, 0, m.length, 1, 2, alone)
-          scanShape(all, a.length, a.length + m.length, 1, 2, within)
+          messages.load(m)
+          messages.shape(0, m.length, 1, 2, alone)
+          messages.load(all)
+          messages.shape(a.length, a.length + m.length, 1, 2, within)
           return alone[0] === within[0] && alone[1] === within[1]
         },
       ),
@@ -67,7 +71,8 @@ t.test('any bytes can be scanned, and the first hash is never 0', async (t) => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
         const out = new Int32Array(2)
-        scanShape(bytes, 0, bytes.length, 0, 0, out)
+        messages.load(bytes)
+        messages.shape(0, bytes.length, 0, 0, out)
         return out[0] !== 0
       }),
     ),

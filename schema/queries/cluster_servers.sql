@@ -1,0 +1,7 @@
+-- The servers of a cluster as the one that is asked knows them.
+-- params: cluster String
+-- rows:   shard, replica (from 1), host String, is_local UInt8 (the one that is asked)
+SELECT shard_num AS shard, replica_num AS replica, host_name AS host, is_local
+FROM system.clusters
+WHERE cluster = {cluster:String}
+ORDER BY shard, replica

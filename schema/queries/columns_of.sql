@@ -1,0 +1,7 @@
+-- What the columns of the tables of a database are, as a number that changes with them.
+-- params: database String
+-- rows:   name String, columns String
+SELECT table AS name, lower(hex(sipHash64(arraySort(groupArray((position, name, type, default_kind, default_expression)))))) AS columns
+FROM system.columns
+WHERE database = {database:String}
+GROUP BY table

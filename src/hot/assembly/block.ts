@@ -1,0 +1,366 @@
+import { finish, hashRange, mix, startHash } from './hash'
+import { Bytes, newBytes, putVarint, reserve, widened, zeroed } from './memory'
+import { scan, shapeHi, shapeLo } from './scan'
+import { seedHi, seedLo, wordHash } from './words'
+
+/** @returns the template's number, 0 when no thread has seen the shape */
+// @ts-ignore: decorator
+@external('env', 'templateOf')
+declare function templateOf(lo: u32, hi: u32): u32
+
+/** bytes of a message that its template is mined from */
+const MINED_BYTES: usize = 16_384
+
+let rowCapacity: u32 = 4096
+export let rows: u32 = 0
+export let hashes = zeroed(4096 * 8)
+/** ms since 1970, as integers */
+export let times = zeroed(4096 * 8)
+export let counts = zeroed(4096 * 4)
+export let severities = zeroed(4096)
+export let types = zeroed(4096)
+export let templateNos = zeroed(4096 * 4)
+let slotCount: u32 = 16_384
+let slots = zeroed(16_384 * 4)
+
+export const messages = newBytes(1 << 20)
+/** A column of texts that most rows lack: what is missing is filled in when a later row has one. */
+@unmanaged
+class Texts {
+  data: Bytes = changetype<Bytes>(0)
+  rows: u32 = 0
+}
+
+function newTexts(): Texts {
+  const texts = changetype<Texts>(heap.alloc(offsetof<Texts>()))
+  texts.data = newBytes(1024)
+  texts.rows = 0
+  return texts
+}
+
+/** A column of few different values: a dictionary of words and an index per row. */
+@unmanaged
+class Places {
+  indexes: usize = 0
+  /** words of the dictionary, in order */
+  words: usize = 0
+  wordCapacity: u32 = 0
+  count: u32 = 0
+  /** place of a word + 1 in this block, by word; 0 elsewhere */
+  placeOf: usize = 0
+  placeCapacity: u32 = 0
+}
+
+function newPlaces(): Places {
+  const places = changetype<Places>(heap.alloc(offsetof<Places>()))
+  places.indexes = zeroed(4096 * 4)
+  places.words = zeroed(256 * 4)
+  places.wordCapacity = 256
+  places.count = 0
+  places.placeOf = zeroed(1024 * 4)
+  places.placeCapacity = 1024
+  return places
+}
+
+const trace = newTexts()
+const span = newTexts()
+const summary = newTexts()
+const dedupKey = newTexts()
+const tags = newTexts()
+const source = newPlaces()
+const host = newPlaces()
+const environment = newPlaces()
+
+/** rows whose shape is unknown: row, shape (2), message offset in its column, length */
+export const misses = newBytes(4096)
+/** rows with letters beyond ASCII: row, message offset, length, trace offset, length, host */
+export const wides = newBytes(4096)
+
+/** The record that `addRow` takes; ranges are addresses. */
+export let timeMs: i64 = 0
+export let sourceWord: u32 = 0
+export let hostWord: u32 = 0
+export let environmentWord: u32 = 0
+export let eventType: u32 = 0
+export let severity: u32 = 0
+let isAscii = true
+/** start and end of trace, span, summary, dedup key and tags */
+const TEXTS: u32 = 5
+const ranges: usize = memory.data(5 * 8)
+let hasTexts = false
+
+export function setRecord(ms: i64, words: usize, type: u32, level: u32, ascii: bool): void {
+  timeMs = ms
+  sourceWord = load<u32>(words)
+  hostWord = load<u32>(words, 4)
+  environmentWord = load<u32>(words, 8)
+  eventType = type
+  severity = level
+  isAscii = ascii
+  if (hasTexts) memory.fill(ranges, 0, TEXTS * 8)
+  hasTexts = false
+}
+
+/** @param slot 0 trace, 1 span, 2 summary, 3 dedup key, 4 tags */
+export function setText(slot: u32, start: usize, end: usize): void {
+  if (start == end) return
+  store<u32>(ranges + slot * 8, <u32>start)
+  store<u32>(ranges + slot * 8, <u32>end, 4)
+  hasTexts = true
+}
+
+@inline
+function rangeStart(slot: u32): usize {
+  return load<u32>(ranges + slot * 8)
+}
+
+@inline
+function rangeEnd(slot: u32): usize {
+  return load<u32>(ranges + slot * 8, 4)
+}
+
+export function clearBlock(): void {
+  if (rows * 4 > slotCount / 4) memory.fill(slots, 0, slotCount * 4)
+  else for (let row: u32 = 0; row < rows; row++) store<u32>(slots + load<u32>(slotOf + row * 4) * 4, 0)
+  rows = 0
+  messages.length = 0
+  misses.length = 0
+  wides.length = 0
+  clearTexts(trace)
+  clearTexts(span)
+  clearTexts(summary)
+  clearTexts(dedupKey)
+  clearTexts(tags)
+  clearPlaces(source)
+  clearPlaces(host)
+  clearPlaces(environment)
+}
+
+/** slot of each row in the fold table */
+let slotOf = zeroed(4096 * 4)
+
+function clearTexts(texts: Texts): void {
+  texts.data.length = 0
+  texts.rows = 0
+}
+
+function clearPlaces(places: Places): void {
+  for (let i: u32 = 0; i < places.count; i++)
+    store<u32>(places.placeOf + load<u32>(places.words + i * 4) * 4, 0)
+  places.count = 0
+}
+
+function place(places: Places, word: u32, row: u32): void {
+  let at: u32 = word < places.placeCapacity ? load<u32>(places.placeOf + word * 4) : 0
+  if (at == 0) at = addPlace(places, word)
+  store<u32>(places.indexes + row * 4, at - 1)
+}
+
+function addPlace(places: Places, word: u32): u32 {
+  if (word >= places.placeCapacity) {
+    const capacity = max(word + 1, places.placeCapacity * 2)
+    places.placeOf = widened(places.placeOf, places.placeCapacity * 4, capacity * 4)
+    places.placeCapacity = capacity
+  }
+  if (places.count == places.wordCapacity) {
+    places.words = widened(places.words, places.wordCapacity * 4, places.wordCapacity * 8)
+    places.wordCapacity *= 2
+  }
+  store<u32>(places.words + places.count * 4, word)
+  places.count++
+  store<u32>(places.placeOf + word * 4, places.count)
+  return places.count
+}
+
+/**
+ * Adds the record as a row, or counts it on the row that it repeats: equal messages of one millisecond are
+ * one row.
+ *
+ * @param mines false when the caller knows the template
+ * @returns the row, -1 when it repeats an earlier one
+ */
+export function addRow(from: usize, length: usize, mines: bool): i32 {
+  const before = messages.length
+  reserve(messages, length + 5)
+  putVarint(messages, <u32>length)
+  const offset = messages.length
+  const at = messages.ptr + offset
+  memory.copy(at, from, length)
+  messages.length += length
+  const h = recordHash(at, length)
+  let slot = <u32>(h ^ (<u64>timeMs * 0x9e3779b97f4a7c15)) & (slotCount - 1)
+  for (;;) {
+    const entry = load<u32>(slots + slot * 4)
+    if (entry == 0) break
+    const row = entry - 1
+    if (load<u64>(hashes + row * 8) == h && load<i64>(times + row * 8) == timeMs) {
+      messages.length = before
+      store<u32>(counts + row * 4, load<u32>(counts + row * 4) + 1)
+      return -1
+    }
+    slot = (slot + 1) & (slotCount - 1)
+  }
+  const row = rows
+  if (row == rowCapacity) {
+    widenRows()
+    slot = freeSlot(h, timeMs)
+  }
+  rows++
+  store<u32>(slots + slot * 4, row + 1)
+  store<u32>(slotOf + row * 4, slot)
+  store<u64>(hashes + row * 8, h)
+  store<i64>(times + row * 8, timeMs)
+  store<u32>(counts + row * 4, 1)
+  store<u8>(severities + row, severity)
+  store<u8>(types + row, eventType)
+  place(source, sourceWord, row)
+  place(host, hostWord, row)
+  place(environment, environmentWord, row)
+  if (hasTexts) addTexts(row)
+  if (!isAscii) addWide(row, offset, length)
+  if (mines) mine(row, offset, min(length, MINED_BYTES))
+  else store<u32>(templateNos + row * 4, 0)
+  return row
+}
+
+/** What makes two messages the same event: see the README on counting. */
+function recordHash(at: usize, length: usize): u64 {
+  let h = mix(startHash(), wordHash(sourceWord))
+  if (rangeEnd(3) != 0) {
+    h = hashRange(h, rangeStart(3), rangeEnd(3) - rangeStart(3))
+    return finish(mix(h, 1))
+  }
+  h = hashRange(h, at, length)
+  h = mix(h, wordHash(hostWord))
+  h = mix(h, wordHash(environmentWord) + ((<u64>severity << 8) | <u64>eventType))
+  if (hasTexts) {
+    if (rangeEnd(0) != 0) h = hashRange(h, rangeStart(0), rangeEnd(0) - rangeStart(0))
+    // a log is the same event whatever its tags are
+    if (eventType != 0 && rangeEnd(4) != 0)
+      h = hashRange(h, rangeStart(4), rangeEnd(4) - rangeStart(4))
+  }
+  return finish(h)
+}
+
+function addTexts(row: u32): void {
+  pushText(trace, row, rangeStart(0), rangeEnd(0))
+  pushText(span, row, rangeStart(1), rangeEnd(1))
+  pushText(summary, row, rangeStart(2), rangeEnd(2))
+  pushText(dedupKey, row, rangeStart(3), rangeEnd(3))
+  pushText(tags, row, rangeStart(4), rangeEnd(4))
+}
+
+function pushText(texts: Texts, row: u32, start: usize, end: usize): void {
+  if (start == end) return
+  fillTo(texts, row)
+  const length = end - start
+  reserve(texts.data, length + 5)
+  putVarint(texts.data, <u32>length)
+  memory.copy(texts.data.ptr + texts.data.length, start, length)
+  texts.data.length += length
+  texts.rows = row + 1
+}
+
+function fillTo(texts: Texts, count: u32): void {
+  const missing = count - texts.rows
+  reserve(texts.data, missing)
+  memory.fill(texts.data.ptr + texts.data.length, 0, missing)
+  texts.data.length += missing
+  texts.rows = count
+}
+
+function addWide(row: u32, offset: usize, length: usize): void {
+  reserve(wides, 24)
+  const at = wides.ptr + wides.length
+  const traceBytes = rangeEnd(0) - rangeStart(0)
+  store<u32>(at, row)
+  store<u32>(at, <u32>offset, 4)
+  store<u32>(at, <u32>length, 8)
+  store<u32>(at, <u32>(trace.data.length - traceBytes), 12)
+  store<u32>(at, <u32>traceBytes, 16)
+  store<u32>(at, hostWord, 20)
+  wides.length += 24
+}
+
+/** Shapes seen by this thread: buckets of four entries of lo, hi, number. */
+const SHAPE_BUCKETS: u32 = 16_384
+const shapes = zeroed(16_384 * 48)
+let shapeTurn: u32 = 0
+
+function mine(row: u32, offset: usize, length: usize): void {
+  const at = messages.ptr + offset
+  scan(at, at + length, seedLo(sourceWord), seedHi(sourceWord), 0)
+  const lo = shapeLo
+  const hi = shapeHi
+  const bucket = shapes + (lo & (SHAPE_BUCKETS - 1)) * 48
+  for (let entry = bucket; entry < bucket + 48; entry += 12) {
+    if (load<u32>(entry) != lo || load<u32>(entry, 4) != hi) continue
+    store<u32>(templateNos + row * 4, load<u32>(entry, 8))
+    return
+  }
+  const no = templateOf(lo, hi)
+  store<u32>(templateNos + row * 4, no)
+  if (no == 0) {
+    reserve(misses, 20)
+    const miss = misses.ptr + misses.length
+    store<u32>(miss, row)
+    store<u32>(miss, lo, 4)
+    store<u32>(miss, hi, 8)
+    store<u32>(miss, <u32>offset, 12)
+    store<u32>(miss, <u32>length, 16)
+    misses.length += 20
+    return
+  }
+  let entry = bucket
+  while (entry < bucket + 48 && load<u32>(entry, 8) != 0) entry += 12
+  if (entry == bucket + 48) entry = bucket + (shapeTurn++ & 3) * 12
+  store<u32>(entry, lo)
+  store<u32>(entry, hi, 4)
+  store<u32>(entry, no, 8)
+}
+
+export function setTemplate(row: u32, no: u32): void {
+  store<u32>(templateNos + row * 4, no)
+}
+
+function widenRows(): void {
+  const from = rowCapacity
+  rowCapacity *= 2
+  hashes = widened(hashes, from * 8, rowCapacity * 8)
+  times = widened(times, from * 8, rowCapacity * 8)
+  counts = widened(counts, from * 4, rowCapacity * 4)
+  severities = widened(severities, from, rowCapacity)
+  types = widened(types, from, rowCapacity)
+  templateNos = widened(templateNos, from * 4, rowCapacity * 4)
+  slotOf = widened(slotOf, from * 4, rowCapacity * 4)
+  source.indexes = widened(source.indexes, from * 4, rowCapacity * 4)
+  host.indexes = widened(host.indexes, from * 4, rowCapacity * 4)
+  environment.indexes = widened(environment.indexes, from * 4, rowCapacity * 4)
+  slotCount = rowCapacity * 4
+  slots = heap.realloc(slots, slotCount * 4)
+  memory.fill(slots, 0, slotCount * 4)
+  for (let row: u32 = 0; row < rows; row++) {
+    const slot = freeSlot(load<u64>(hashes + row * 8), load<i64>(times + row * 8))
+    store<u32>(slots + slot * 4, row + 1)
+    store<u32>(slotOf + row * 4, slot)
+  }
+}
+
+function freeSlot(h: u64, ms: i64): u32 {
+  let slot = <u32>(h ^ (<u64>ms * 0x9e3779b97f4a7c15)) & (slotCount - 1)
+  while (load<u32>(slots + slot * 4) != 0) slot = (slot + 1) & (slotCount - 1)
+  return slot
+}
+
+/** @param column 0 trace, 1 span, 2 summary, 3 dedup key, 4 tags; completes it with empty values */
+export function finishTexts(column: u32): Bytes {
+  const texts =
+    column == 0 ? trace : column == 1 ? span : column == 2 ? summary : column == 3 ? dedupKey : tags
+  fillTo(texts, rows)
+  return texts.data
+}
+
+/** @param column 0 source, 1 host, 2 environment */
+export function placesOf(column: u32): Places {
+  return column == 0 ? source : column == 1 ? host : environment
+}

@@ -1,0 +1,273 @@
+import {
+  classByte,
+  colonHexEnd,
+  DIGIT_BIT,
+  HIGH_BIT,
+  isDigit,
+  isHostName,
+  JOINER,
+  NOT_HEX_BIT,
+  pathEnd,
+  scriptChange,
+  SPACE,
+  WORD,
+} from './bytes'
+import {
+  DATE,
+  FNV_PRIME,
+  FNV_SEED,
+  MAX_WORD_BYTES,
+  SOFT,
+  TIME,
+  TOKEN_BYTES,
+  VALUE,
+  WORD_TOKEN,
+} from './token'
+
+/** A chain of more parts is a value. */
+const MAX_PARTS: u32 = 24
+
+const DASH: u32 = 1
+const DOT: u32 = 2
+const SLASH: u32 = 4
+const AT: u32 = 8
+
+/**
+ * A word or a chain of words and numbers joined by `.`, `-`, `/`, `@`, `#` or `\` (`10.0.0.1:80`, `node-7`,
+ * `java.io.IOException`, `core.2275`) is read, and decided what it is: one token, or words and values that
+ * stand for themselves. The tokens of the chain read last; positions are addresses.
+ */
+export const CHAIN_TOKENS: usize = memory.data((24 + 2) * 16)
+export let chainCount: u32 = 0
+/** behind the chain */
+export let chainEnd: usize = 0
+
+let start: usize = 0
+let limit: usize = 0
+let parts: u32 = 0
+let valueParts: u32 = 0
+/** parts of digits only */
+let plainParts: u32 = 0
+/** parts without digits that are not hexadecimal either */
+let mixedParts: u32 = 0
+let allDigits: u32 = 0
+let joined: u32 = 0
+let slashes: u32 = 0
+/** the first part is a value */
+let opens = false
+
+@inline
+function joinBit(c: u32): u32 {
+  if (c == 46) return DOT
+  if (c == 45) return DASH
+  if (c == 47) return SLASH
+  return c == 64 ? AT : 16
+}
+
+function hashRange(from: usize, to: usize): u32 {
+  let h = FNV_SEED
+  for (let i = from; i < to; i++) h = (h ^ load<u8>(i)) * FNV_PRIME
+  return h
+}
+
+/** Reads the chain whose first byte, of a word, is at `from`. */
+export function readChain(from: usize, end: usize): void {
+  start = from
+  limit = end
+  parts = 0
+  valueParts = 0
+  plainParts = 0
+  mixedParts = 0
+  allDigits = 0
+  joined = 0
+  slashes = 0
+  opens = false
+  chainCount = 0
+  const hash = readParts()
+  let kind = valueByContext()
+  if (kind == 0) kind = judge()
+  if (kind == 0) return
+  if (kind >= VALUE) kind = takeColons(kind)
+  chainCount = 0
+  const whole = valueParts > 0 ? hashRange(from, chainEnd) : hash
+  push(kind, from, chainEnd, kind < VALUE ? whole : 0)
+}
+
+/** Splits the chain. @returns the hash of the words behind the last value */
+function readParts(): u32 {
+  const end = limit
+  let i = start
+  let c: u32 = load<u8>(i)
+  let cls = classByte(c)
+  let h = FNV_SEED
+  let segment = i
+  let segmentHash = h
+  for (;;) {
+    const from = i
+    const first = cls & DIGIT_BIT
+    let digits: u32 = 0
+    let bits: u32 = 0
+    do {
+      h = (h ^ c) * FNV_PRIME
+      digits += cls & DIGIT_BIT
+      bits |= cls
+      i++
+      c = i < end ? <u32>load<u8>(i) : 0
+      cls = classByte(c)
+    } while (cls >= WORD)
+    if ((bits & HIGH_BIT) != 0 && digits > 0) {
+      const change = scriptChange(from, i)
+      if (change < i) {
+        h = hashRange(from, change)
+        digits = first == 0 ? 0 : <u32>(change - from)
+        i = change
+        cls = SPACE
+      }
+    }
+    const length = <u32>(i - from)
+    countPart(digits, length, (bits & NOT_HEX_BIT) != 0)
+    if (first != 0 || digits >= 2 || (length >= 8 && (bits & NOT_HEX_BIT) == 0)) {
+      if (parts == 1) opens = true
+      if (from > segment) push(WORD_TOKEN, segment, from - 1, segmentHash)
+      pushValue(from, i)
+      segment = i + 1
+      h = FNV_SEED
+    }
+    if (cls != JOINER || i + 1 >= end || parts >= MAX_PARTS) break
+    const next: u32 = load<u8>(i + 1)
+    if (classByte(next) < WORD) break
+    joined |= joinBit(c)
+    if (c == 47 || c == 92) slashes++
+    segmentHash = h
+    if (h != FNV_SEED) h = (h ^ c) * FNV_PRIME
+    i++
+    c = next
+    cls = classByte(c)
+  }
+  if (i > segment) push(WORD_TOKEN, segment, i, h)
+  chainEnd = i
+  return h
+}
+
+function countPart(digits: u32, length: u32, notHex: bool): void {
+  parts++
+  allDigits += digits
+  if (digits == length) plainParts++
+  if (digits == 0 && (notHex || length < 2 || parts == 1)) mixedParts++
+}
+
+function pushValue(from: usize, to: usize): void {
+  valueParts++
+  if (chainCount > 0) {
+    const last = CHAIN_TOKENS + (chainCount - 1) * TOKEN_BYTES
+    // 1.2 among words is one value
+    if (load<u32>(last) == VALUE && <usize>load<u32>(last, 8) == from - 1 && load<u8>(from - 1) == 46) {
+      store<u32>(last, <u32>to, 8)
+      return
+    }
+  }
+  push(VALUE, from, to, 0)
+}
+
+function push(kind: u32, from: usize, to: usize, hash: u32): void {
+  const at = CHAIN_TOKENS + chainCount * TOKEN_BYTES
+  store<u32>(at, kind)
+  store<u32>(at, <u32>from, 4)
+  store<u32>(at, <u32>to, 8)
+  store<u32>(at, hash, 12)
+  chainCount++
+}
+
+/** What follows the chain makes it a value (URL, path, address) or a name (`x1=`, `a12::b`). */
+function valueByContext(): u32 {
+  const c = byteAt(chainEnd)
+  if (c == 47) return opensPath() ? takePath() : 0
+  const named = allDigits > 0 && !isDigit(byteAt(start))
+  if (c == 61) return named && byteAt(chainEnd + 1) != 61 ? WORD_TOKEN : 0
+  return c == 58 ? valueByColon(named) : 0
+}
+
+/** 0 behind the limit */
+@inline
+function byteAt(i: usize): u32 {
+  return i < limit ? <u32>load<u8>(i) : 0
+}
+
+/** com.app/.Activity, ~/file */
+function opensPath(): bool {
+  if (byteAt(chainEnd + 1) == 46 && parts > 1) return true
+  return chainEnd - start == 1 && byteAt(start) == 126
+}
+
+function valueByColon(named: bool): u32 {
+  const next = byteAt(chainEnd + 1)
+  const behind = byteAt(chainEnd + 2)
+  if (next == 47 && behind == 47) return takePath()
+  if (next == 92 && chainEnd - start == 1) return takePath()
+  if (next == 58 && named) return (classByte(behind) & NOT_HEX_BIT) == 0 ? 0 : WORD_TOKEN
+  if (parts != 1 || chainEnd - start > 4) return 0
+  const stop = colonHexEnd(start, limit)
+  if (stop <= chainEnd) return 0
+  chainEnd = stop
+  return VALUE
+}
+
+function takePath(): u32 {
+  chainEnd = pathEnd(chainEnd, limit)
+  return VALUE
+}
+
+/** Decides on the chain as a whole: a token kind, or 0 when its parts stand for themselves. */
+function judge(): u32 {
+  if (chainEnd - start > MAX_WORD_BYTES || parts >= MAX_PARTS) return VALUE
+  if (parts > 1) {
+    const whole = judgeJoined()
+    if (whole != 0) return whole
+  } else if (valueParts == 1) return VALUE
+  if (valueParts == 0) return allDigits > 0 ? SOFT : WORD_TOKEN
+  if (mixedParts > 0) return (joined & DASH) != 0 ? VALUE : 0
+  return isShare() ? 0 : VALUE
+}
+
+/** 12/40 */
+function isShare(): bool {
+  return joined == SLASH && parts == 2 && plainParts == 2
+}
+
+function judgeJoined(): u32 {
+  if (isAddress()) return VALUE
+  if (isDate()) return DATE
+  return slashes >= 2 && mixedParts > 0 ? VALUE : 0
+}
+
+/** a@b.c, www.example.com, p1234.example.info */
+function isAddress(): bool {
+  if ((joined & DOT) == 0) return false
+  if ((joined & AT) != 0 || isHostName(start, chainEnd)) return true
+  return opens && joined == DOT && mixedParts >= 2
+}
+
+/** 2025-11-12, 12/11/2025, 12/Nov/2025 */
+function isDate(): bool {
+  if (parts != 3 || (joined != SLASH && joined != DASH)) return false
+  return plainParts == 3 || (plainParts == 2 && mixedParts == 1)
+}
+
+/** host:port, 15:42:50, path:line */
+function takeColons(kind: u32): u32 {
+  const number = plainParts == 1 && parts == 1
+  let i = chainEnd
+  let found = kind
+  while (i + 1 < limit && load<u8>(i) == 58 && isDigit(load<u8>(i + 1))) {
+    if (number) found = TIME
+    i++
+    while (i < limit && isNumberByte(i)) i++
+  }
+  chainEnd = i
+  return found
+}
+
+function isNumberByte(i: usize): bool {
+  const c = byteAt(i)
+  return classByte(c) >= WORD || (c == 46 && isDigit(byteAt(i + 1)))
+}

@@ -1,0 +1,381 @@
+/**
+ * The hot path of ingest in WebAssembly: the bytes of a body's lines become rows of column blocks, with no
+ * object and no string in between. What it is not sure about it leaves to the decoder in TypeScript.
+ * `kernel.ts` is its only caller.
+ */
+import * as block from './block'
+import { initBytes } from './bytes'
+import { setSecrets } from './hash'
+import * as line from './line'
+import { newBytes, reserve, zeroed } from './memory'
+import { initScan, scan } from './scan'
+import * as words from './words'
+
+/** Whether a word may be a source (1) or not (2); also sets the seed of its shapes. */
+// @ts-ignore: decorator
+@external('env', 'judgeSource')
+declare function judgeSource(word: u32): u32
+/** What may be done with a source's messages in this body: 1 store, 2 drop, 3 leave to the decoder. */
+// @ts-ignore: decorator
+@external('env', 'admitSource')
+declare function admitSource(word: u32): u32
+/** See `setType`. */
+// @ts-ignore: decorator
+@external('env', 'judgeType')
+declare function judgeType(word: u32): u32
+/** See `setLevel`. */
+// @ts-ignore: decorator
+@external('env', 'judgeLevel')
+declare function judgeLevel(word: u32): u32
+/** The level at the head of a message: index into SEVERITIES. */
+// @ts-ignore: decorator
+@external('env', 'levelAtHead')
+declare function levelAtHead(at: usize, length: u32): u32
+
+initBytes()
+initScan()
+line.initLine()
+
+/** What a caller writes bytes into before it names them. */
+const input = newBytes(2 * 1024 * 1024)
+const scratch = newBytes(65_536)
+const TOKENS = zeroed((256 + 32) * 16)
+const recordWords = zeroed(12)
+
+let nowMs: i64 = 0
+let maxMessageBytes: u32 = 0
+let noWord: u32 = 0
+let defaultEnvironment: u32 = 0
+let mayBeHigh = false
+/** number of the body whose lines are read */
+let body: u32 = 0
+
+const DAY_MS: i64 = 86_400_000
+const MAX_SOURCE: usize = 120
+const MAX_HOST: usize = 255
+const MAX_ENVIRONMENT: usize = 64
+const MAX_LEVEL: usize = 64
+const MAX_ID: usize = 256
+const MAX_SUMMARY: usize = 16_384
+
+export function secrets(a: u64, b: u64): void {
+  setSecrets(a, b)
+  // words are found by hashes under the secrets
+  words.clearWords()
+}
+
+/** @returns where a body of `length` bytes is to be written */
+export function bodyAt(length: usize): usize {
+  input.length = 0
+  reserve(input, length)
+  return input.ptr
+}
+
+/** @returns where `length` bytes for `intern`, `addEvent` or `scanTokens` are to be written */
+export function scratchAt(length: usize): usize {
+  scratch.length = 0
+  reserve(scratch, length)
+  return scratch.ptr
+}
+
+/** Begins a block: no rows. @param forget whether words are given new numbers */
+export function beginBlock(forget: bool): void {
+  block.clearBlock()
+  if (forget) words.clearWords()
+}
+
+export function beginBody(now: f64, maxMessage: u32, environment: u32, empty: u32, high: bool): void {
+  nowMs = <i64>now
+  maxMessageBytes = maxMessage
+  defaultEnvironment = environment
+  noWord = empty
+  mayBeHigh = high
+  body++
+}
+
+let accepted: u32 = 0
+let dropped: u32 = 0
+let lines: u32 = 0
+
+/** since the last call of `readLines` */
+export function acceptedLines(): u32 {
+  return accepted
+}
+export function droppedLines(): u32 {
+  return dropped
+}
+/** lines read, accepted and dropped */
+export function linesRead(): u32 {
+  return accepted + dropped
+}
+
+/**
+ * Reads the lines of the body from offset `from`, at most `most` of them.
+ *
+ * @returns the offset of the first line that must be parsed, `length` when all were read
+ */
+export function readLines(from: usize, length: usize, most: u32): usize {
+  const base = input.ptr
+  const end = base + length
+  let at = base + from
+  accepted = 0
+  dropped = 0
+  while (at < end && accepted + dropped < most) {
+    const verdict = readLine(at, end)
+    if (verdict == 0) break
+    if (verdict == 1) accepted++
+    else dropped++
+    at = line.lineEnd
+  }
+  return at - base
+}
+
+/** @returns 1 stored, 2 dropped, 0 for a line that must be parsed */
+function readLine(at: usize, end: usize): u32 {
+  const seen = line.readMembers(at, end)
+  const required: u32 = (1 << line.SOURCE) | (1 << line.MESSAGE)
+  if ((seen & required) != required) return 0
+  const time = timeOf(seen)
+  if (time < 0 || time > nowMs + DAY_MS) return 0
+  const source = wordOf(line.SOURCE, MAX_SOURCE)
+  if (source == NO_WORD) return 0
+  const state = words.sourceState(source)
+  if ((state == 0 ? judgeSource(source) : state) != 1) return 0
+  const host = (seen & (1 << line.HOST)) == 0 ? noWord : wordOf(line.HOST, MAX_HOST)
+  let environment = defaultEnvironment
+  if ((seen & (1 << line.ENVIRONMENT)) != 0) {
+    const named = wordOf(line.ENVIRONMENT, MAX_ENVIRONMENT)
+    if (named != noWord) environment = named
+  }
+  const type = (seen & (1 << line.TYPE)) == 0 ? 0 : typeOf()
+  const level = (seen & (1 << line.SEVERITY)) == 0 ? NO_LEVEL : levelOf()
+  if (host == NO_WORD || environment == NO_WORD || type == NO_WORD || level == UNFIT) return 0
+  store<u32>(recordWords, source)
+  store<u32>(recordWords, host, 4)
+  store<u32>(recordWords, environment, 8)
+  return addLine(seen, time, type, level)
+}
+
+const NO_WORD: u32 = 0xffffffff
+const NO_LEVEL: u32 = 254
+const UNFIT: u32 = 255
+
+/** @returns 1 stored, 2 dropped, 0 for a line that must be parsed */
+function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
+  const kinds = line.messageKinds
+  const isHigh = (kinds & line.HIGH) != 0
+  if (isHigh && !mayBeHigh) return 0
+  let start = line.startOf(line.MESSAGE)
+  let length = line.endOf(line.MESSAGE) - start
+  if ((kinds & line.ESCAPE) != 0) {
+    const left = line.unescape(start, start + length)
+    if (left < 0) return 0
+    start = line.textStart
+    length = left
+  }
+  if (length == 0 || length > <usize>maxMessageBytes) return 0
+  let severity = level
+  if (level == NO_LEVEL) {
+    // the head of a text with other letters is read as letters, which bytes are not
+    if (isHigh) return 0
+    severity = levelAtHead(start, <u32>length)
+  }
+  block.setRecord(time, recordWords, type, severity, !isHigh)
+  if ((seen & OTHERS) != 0 && !setTexts(seen)) return 0
+  // asked last: a source that only refused lines name is not the body's
+  const source = load<u32>(recordWords)
+  const known = words.bodyState(source, body)
+  const may = known == 0 ? admitSource(source) : known
+  if (may == 3) return 0
+  if (may == 2) return 2
+  block.addRow(start, length, true)
+  return 1
+}
+
+/** members that most lines lack, and the level, which may leave tags */
+const OTHERS: u32 =
+  (1 << line.TRACE) |
+  (1 << line.SPAN) |
+  (1 << line.SUMMARY) |
+  (1 << line.DEDUP) |
+  (1 << line.TAGS) |
+  (1 << line.SEVERITY)
+
+function setTexts(seen: u32): bool {
+  const tagsOfLevel =
+    (seen & (1 << line.SEVERITY)) == 0 ? 0 : words.levelTagsOf(wordOf(line.SEVERITY, MAX_LEVEL))
+  if (tagsOfLevel != 0) {
+    if ((seen & (1 << line.TAGS)) != 0) return false
+    const start = words.wordStart(tagsOfLevel - 1)
+    block.setText(4, start, start + words.wordLength(tagsOfLevel - 1))
+  }
+  if ((seen & (1 << line.TAGS)) != 0) block.setText(4, line.startOf(line.TAGS), line.endOf(line.TAGS))
+  return (
+    setText(seen, line.TRACE, 0, MAX_ID) &&
+    setText(seen, line.SPAN, 1, MAX_ID) &&
+    setText(seen, line.SUMMARY, 2, MAX_SUMMARY) &&
+    setText(seen, line.DEDUP, 3, MAX_ID)
+  )
+}
+
+function setText(seen: u32, member: u32, slot: u32, limit: usize): bool {
+  if ((seen & (1 << member)) == 0) return true
+  const start = line.startOf(member)
+  const end = line.endOf(member)
+  if (end - start > limit) return false
+  block.setText(slot, start, end)
+  return true
+}
+
+/** @returns ms since 1970, -1 when a parser must look */
+function timeOf(seen: u32): i64 {
+  const start = line.startOf(line.TIMESTAMP)
+  const end = line.endOf(line.TIMESTAMP)
+  if ((seen & line.NUMERIC_TIME) != 0) return line.epochTime(start, end)
+  if ((seen & (1 << line.TIMESTAMP)) == 0 || start == end) return nowMs
+  return line.isoTime(start, end)
+}
+
+function wordOf(member: u32, limit: usize): u32 {
+  const start = line.startOf(member)
+  const length = line.endOf(member) - start
+  return length > limit ? NO_WORD : words.intern(start, length)
+}
+
+function typeOf(): u32 {
+  const word = wordOf(line.TYPE, MAX_LEVEL)
+  if (word == NO_WORD) return NO_WORD
+  const known = words.typeState(word)
+  const state = known == 0 ? judgeType(word) : known
+  return state == 1 ? NO_WORD : state - 2
+}
+
+function levelOf(): u32 {
+  const word = wordOf(line.SEVERITY, MAX_LEVEL)
+  if (word == NO_WORD) return UNFIT
+  const known = words.levelState(word)
+  const state = known == 0 ? judgeLevel(word) : known
+  return state == 1 ? UNFIT : state == 2 ? NO_LEVEL : state - 3
+}
+
+/** Numbers the word of `length` bytes at the scratch. */
+export function internAt(at: usize, length: usize): u32 {
+  return words.intern(at, length)
+}
+
+/**
+ * Adds a message that was decoded elsewhere.
+ *
+ * @param at scratch that holds message, trace, span, summary, dedup key and tags, one after the other
+ * @param sizes address of their six lengths
+ * @param mines false when the template is ready-made
+ * @returns the row, -1 when it repeats an earlier one
+ */
+export function addEvent(
+  ms: f64,
+  source: u32,
+  host: u32,
+  environment: u32,
+  type: u32,
+  severity: u32,
+  at: usize,
+  sizes: usize,
+  mines: bool,
+): i32 {
+  store<u32>(recordWords, source)
+  store<u32>(recordWords, host, 4)
+  store<u32>(recordWords, environment, 8)
+  // what a search finds in it is told by the caller
+  block.setRecord(<i64>ms, recordWords, type, severity, true)
+  const length = <usize>load<u32>(sizes)
+  let start = at + length
+  for (let slot: u32 = 0; slot < 5; slot++) {
+    const end = start + load<u32>(sizes + (slot + 1) * 4)
+    block.setText(slot, start, end)
+    start = end
+  }
+  return block.addRow(at, length, mines)
+}
+
+/** Lists the tokens of the message at `at`. @returns their number; they are at `tokensAt()` */
+export function scanTokens(at: usize, length: usize): u32 {
+  return scan(at, at + length, 0, 0, TOKENS)
+}
+
+export function tokensAt(): usize {
+  return TOKENS
+}
+
+/** Leaves the hash pair of a message's shape in `shapeLo` and `shapeHi`. */
+export function shapeOf(at: usize, length: usize, seedLo: u32, seedHi: u32): void {
+  scan(at, at + length, seedLo, seedHi, 0)
+}
+
+export { shapeHi, shapeLo } from './scan'
+export {
+  setSource,
+  setType,
+  setLevel,
+  wordStart,
+  wordLength,
+  wordCount,
+} from './words'
+export { setTemplate } from './block'
+
+export function setAdmission(word: u32, state: u32): void {
+  words.setBodyState(word, body, state)
+}
+
+export function rowCount(): u32 {
+  return block.rows
+}
+
+/** @param what see `kernel.ts`: where the block's arrays are */
+export function addressOf(what: u32): usize {
+  switch (what) {
+    case 0:
+      return block.hashes
+    case 1:
+      return block.times
+    case 2:
+      return block.counts
+    case 3:
+      return block.severities
+    case 4:
+      return block.types
+    case 5:
+      return block.templateNos
+    case 6:
+      return block.messages.ptr
+    case 7:
+      return block.misses.ptr
+    case 8:
+      return block.wides.ptr
+    default:
+      return 0
+  }
+}
+
+/** Bytes of the messages (6), misses (7) or wide rows (8). */
+export function lengthOf(what: u32): usize {
+  return what == 6 ? block.messages.length : what == 7 ? block.misses.length : block.wides.length
+}
+
+/** Completes a column of texts. @param column 0 trace, 1 span, 2 summary, 3 dedup key, 4 tags */
+export function textsAt(column: u32): usize {
+  return block.finishTexts(column).ptr
+}
+export function textsLength(column: u32): usize {
+  return block.finishTexts(column).length
+}
+
+/** @param column 0 source, 1 host, 2 environment */
+export function indexesAt(column: u32): usize {
+  return block.placesOf(column).indexes
+}
+export function dictionaryAt(column: u32): usize {
+  return block.placesOf(column).words
+}
+export function dictionarySize(column: u32): u32 {
+  return block.placesOf(column).count
+}

@@ -1,0 +1,173 @@
+import { finish, hashRange, startHash } from './hash'
+import { newBytes, reserve, widened, zeroed } from './memory'
+
+/**
+ * Gives each distinct byte string a small number, so that a value that comes again costs a hash and a
+ * comparison instead of a string. What is known of a word is kept in arrays by number.
+ */
+const arena = newBytes(65_536)
+let capacity: u32 = 1024
+let slotCount: u32 = 4096
+let slots = zeroed(4096 * 4)
+let hashes = zeroed(1024 * 8)
+let starts = zeroed(1024 * 4)
+let lengths = zeroed(1024 * 4)
+export let wordCount: u32 = 0
+
+/** What `source` asked of a word once; see `index.ts`. 0 = not asked yet. */
+let sourceStates = zeroed(1024)
+let seedsLo = zeroed(1024 * 4)
+let seedsHi = zeroed(1024 * 4)
+let typeStates = zeroed(1024)
+let levelStates = zeroed(1024)
+let levelTags = zeroed(1024 * 4)
+/** the body in which the source was last asked about, and the answer */
+let bodyStamps = zeroed(1024 * 4)
+let bodyStates = zeroed(1024)
+
+/** Forgets every word. */
+export function clearWords(): void {
+  memory.fill(slots, 0, slotCount * 4)
+  memory.fill(sourceStates, 0, capacity)
+  memory.fill(typeStates, 0, capacity)
+  memory.fill(levelStates, 0, capacity)
+  memory.fill(levelTags, 0, capacity * 4)
+  memory.fill(bodyStamps, 0, capacity * 4)
+  wordCount = 0
+  arena.length = 0
+}
+
+/** @returns the word's number */
+export function intern(at: usize, length: usize): u32 {
+  const h = finish(hashRange(startHash(), at, length))
+  const mask = slotCount - 1
+  let slot = <u32>h & mask
+  for (;;) {
+    const entry = load<u32>(slots + slot * 4)
+    if (entry == 0) break
+    const no = entry - 1
+    if (load<u64>(hashes + no * 8) == h && equals(no, at, length)) return no
+    slot = (slot + 1) & mask
+  }
+  return add(at, length, h)
+}
+
+function equals(no: u32, at: usize, length: usize): bool {
+  if (<usize>load<u32>(lengths + no * 4) != length) return false
+  return memory.compare(arena.ptr + load<u32>(starts + no * 4), at, length) == 0
+}
+
+function add(at: usize, length: usize, h: u64): u32 {
+  if (wordCount == capacity) widen()
+  const no = wordCount++
+  reserve(arena, length)
+  memory.copy(arena.ptr + arena.length, at, length)
+  store<u32>(starts + no * 4, <u32>arena.length)
+  store<u32>(lengths + no * 4, <u32>length)
+  store<u64>(hashes + no * 8, h)
+  arena.length += length
+  place(no, h)
+  return no
+}
+
+function place(no: u32, h: u64): void {
+  const mask = slotCount - 1
+  let slot = <u32>h & mask
+  while (load<u32>(slots + slot * 4) != 0) slot = (slot + 1) & mask
+  store<u32>(slots + slot * 4, no + 1)
+}
+
+function widen(): void {
+  const from = capacity
+  capacity *= 2
+  hashes = widened(hashes, from * 8, capacity * 8)
+  starts = widened(starts, from * 4, capacity * 4)
+  lengths = widened(lengths, from * 4, capacity * 4)
+  sourceStates = widened(sourceStates, from, capacity)
+  seedsLo = widened(seedsLo, from * 4, capacity * 4)
+  seedsHi = widened(seedsHi, from * 4, capacity * 4)
+  typeStates = widened(typeStates, from, capacity)
+  levelStates = widened(levelStates, from, capacity)
+  levelTags = widened(levelTags, from * 4, capacity * 4)
+  bodyStamps = widened(bodyStamps, from * 4, capacity * 4)
+  bodyStates = widened(bodyStates, from, capacity)
+  slots = heap.realloc(slots, capacity * 16)
+  slotCount = capacity * 4
+  memory.fill(slots, 0, slotCount * 4)
+  for (let no: u32 = 0; no < wordCount; no++) place(no, load<u64>(hashes + no * 8))
+}
+
+export function wordStart(no: u32): usize {
+  return arena.ptr + load<u32>(starts + no * 4)
+}
+
+export function wordLength(no: u32): u32 {
+  return load<u32>(lengths + no * 4)
+}
+
+@inline
+export function wordHash(no: u32): u64 {
+  return load<u64>(hashes + no * 8)
+}
+
+@inline
+export function sourceState(no: u32): u32 {
+  return load<u8>(sourceStates + no)
+}
+
+/** @param state 1 = may be a source, 2 = may not; and the seed of its shapes */
+export function setSource(no: u32, state: u32, lo: u32, hi: u32): void {
+  store<u8>(sourceStates + no, state)
+  store<u32>(seedsLo + no * 4, lo)
+  store<u32>(seedsHi + no * 4, hi)
+}
+
+@inline
+export function seedLo(no: u32): u32 {
+  return load<u32>(seedsLo + no * 4)
+}
+
+@inline
+export function seedHi(no: u32): u32 {
+  return load<u32>(seedsHi + no * 4)
+}
+
+@inline
+export function typeState(no: u32): u32 {
+  return load<u8>(typeStates + no)
+}
+
+/** @param state 1 = no type of event, else 2 + index into EVENT_TYPES */
+export function setType(no: u32, state: u32): void {
+  store<u8>(typeStates + no, state)
+}
+
+@inline
+export function levelState(no: u32): u32 {
+  return load<u8>(levelStates + no)
+}
+
+@inline
+export function levelTagsOf(no: u32): u32 {
+  return load<u32>(levelTags + no * 4)
+}
+
+/**
+ * @param state 1 = for the parser, 2 = names no level, else 3 + index into SEVERITIES
+ * @param tags 1 + number of the word that holds the tags which keep the producer's own word, 0 = none
+ */
+export function setLevel(no: u32, state: u32, tags: u32): void {
+  store<u8>(levelStates + no, state)
+  store<u32>(levelTags + no * 4, tags)
+}
+
+/** @returns the answer for this body, 0 = not asked yet */
+@inline
+export function bodyState(no: u32, body: u32): u32 {
+  return load<u32>(bodyStamps + no * 4) == body ? <u32>load<u8>(bodyStates + no) : 0
+}
+
+export function setBodyState(no: u32, body: u32, state: u32): void {
+  store<u32>(bodyStamps + no * 4, body)
+  store<u8>(bodyStates + no, state)
+}

@@ -1,0 +1,194 @@
+import { AT, type Kernel } from '../hot/kernel.js'
+import { ByteBuffer } from '../lib/byte-buffer.js'
+import type { MissBlock, RowBlock } from './block.js'
+import type { WideRow } from './block-encoder.js'
+
+const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
+const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
+const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
+const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
+const TIME = "DateTime64(3, 'UTC')"
+const WORDS = 'LowCardinality(String)'
+
+export interface LandingParts {
+  readonly rows: number
+  readonly receivedAtMs: number
+  readonly modelVersion: string
+  /** by row, ascending */
+  readonly wide: readonly WideRow[]
+  readonly misses: MissBlock | null
+}
+
+/** Columns of few different values, and of texts, by their numbers in the kernel. */
+const [SOURCE, HOST, ENVIRONMENT] = [0, 1, 2]
+const [TRACE, SPAN, SUMMARY, DEDUP, TAGS] = [0, 1, 2, 3, 4]
+
+/**
+ * Writes the kernel's rows as one block in ClickHouse's Native format; what the sequencer gives each row is
+ * zero and told by its place.
+ */
+export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
+  const { calls } = kernel
+  const { rows } = parts
+  const sources = dictionary(kernel, SOURCE)
+  const out = new NativeWriter(rows, sizeOf(kernel, parts))
+  const id = out.zeros('id', 'UInt64', 8)
+  const isNew = out.zeros('is_new', 'UInt8', 1)
+  const counts = kernel.view(calls.addressOf(AT.counts), rows * 4)
+  out.values('n', 'Int32', counts)
+  out.values('received_at', TIME, repeated(parts.receivedAtMs, rows))
+  const times = kernel.view(calls.addressOf(AT.times), rows * 8)
+  out.values('ts', TIME, times)
+  out.words('source', sources, kernel.words32(calls.indexesAt(SOURCE), rows))
+  out.values('type', ENUM_TYPE, kernel.view(calls.addressOf(AT.types), rows))
+  const severities = kernel.view(calls.addressOf(AT.severities), rows)
+  out.values('severity', ENUM_SEVERITY, severities)
+  const priority = out.zeros('priority', ENUM_PRIORITY, 1)
+  const prioritySource = out.zeros('priority_source', ENUM_PRIORITY_SOURCE, 1)
+  const confidence = out.zeros('confidence', 'Float32', 4)
+  out.words('model_version', [parts.modelVersion], new Uint32Array(rows))
+  const templateId = out.zeros('template_id', 'UInt64', 8)
+  for (const [name, column] of [
+    ['host', HOST],
+    ['environment', ENVIRONMENT],
+  ] as const)
+    out.words(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
+  out.texts('trace_id', textsOf(kernel, TRACE))
+  out.texts('span_id', textsOf(kernel, SPAN))
+  out.texts('message', kernel.view(calls.addressOf(AT.messages), calls.lengthOf(AT.messages)))
+  out.texts('search_words', searchWordsOf(parts))
+  out.texts('summary', textsOf(kernel, SUMMARY))
+  out.texts('tags', textsOf(kernel, TAGS))
+  out.texts('dedup_key', textsOf(kernel, DEDUP))
+  return {
+    bytes: out.finish(),
+    rows,
+    at: { id, isNew, priority, prioritySource, confidence, templateId },
+    hashes: new Int32Array(copied(kernel, calls.addressOf(AT.hashes), rows * 8)),
+    tsMs: toFloats(kernel.words32(calls.addressOf(AT.times), rows * 2)),
+    counts: new Int32Array(copied(kernel, calls.addressOf(AT.counts), rows * 4)),
+    severities: new Uint8Array(copied(kernel, calls.addressOf(AT.severities), rows)),
+    sourceIndexes: new Uint32Array(copied(kernel, calls.indexesAt(SOURCE), rows * 4)),
+    templateNos: new Int32Array(copied(kernel, calls.addressOf(AT.templateNos), rows * 4)),
+    sources,
+    misses: parts.misses,
+  }
+}
+
+function dictionary(kernel: Kernel, column: number): string[] {
+  const { calls } = kernel
+  const size = calls.dictionarySize(column)
+  return Array.from(kernel.words32(calls.dictionaryAt(column), size), (word) => kernel.word(word))
+}
+
+const textsOf = (kernel: Kernel, column: number): Uint8Array => {
+  const length = kernel.calls.textsLength(column)
+  return kernel.view(kernel.calls.textsAt(column), length)
+}
+
+const copied = (kernel: Kernel, at: number, bytes: number): ArrayBuffer =>
+  kernel.bytes.buffer.slice(at, at + bytes) as ArrayBuffer // the memory is not shared
+
+/** Times as two words each. */
+function toFloats(words: Uint32Array): Float64Array<ArrayBuffer> {
+  const floats = new Float64Array(words.length / 2)
+  for (let i = 0; i < floats.length; i++)
+    floats[i] = (words[i * 2] ?? 0) + (words[i * 2 + 1] ?? 0) * 0x1_0000_0000
+  return floats
+}
+
+const repeated = (ms: number, rows: number): Uint8Array =>
+  new Uint8Array(new BigUint64Array(rows).fill(BigInt(ms)).buffer)
+
+function searchWordsOf({ rows, wide }: LandingParts): Uint8Array {
+  const out = new ByteBuffer(rows)
+  let row = 0
+  for (const { row: at, words } of wide) {
+    out.append(new Uint8Array(at - row))
+    out.string(words)
+    row = at + 1
+  }
+  out.append(new Uint8Array(rows - row))
+  return out.bytes.subarray(0, out.length)
+}
+
+/** Bytes that the block takes at most. */
+function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingParts): number {
+  const { calls } = kernel
+  let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 4 * 4 + 1)
+  for (const column of [SOURCE, HOST, ENVIRONMENT]) {
+    for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column)))
+      bytes += calls.wordLength(word) + 5
+  }
+  for (const column of [TRACE, SPAN, SUMMARY, DEDUP, TAGS]) bytes += calls.textsLength(column)
+  for (const { words } of wide) bytes += words.length * 3 + 5
+  return bytes + calls.lengthOf(AT.messages)
+}
+
+/** of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template */
+const FIXED_BYTES = 8 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
+
+const ADDITIONAL_KEYS = 1 << 9
+const NEED_UPDATE = 1 << 10
+
+/**
+ * Writes a block of the Native format into an array of its own; see `lib/native-columns.ts` for its source.
+ */
+class NativeWriter {
+  readonly #out: ByteBuffer
+  readonly #rows: number
+  #columns = 0
+
+  constructor(rows: number, maxBytes: number) {
+    this.#out = new ByteBuffer(maxBytes)
+    this.#rows = rows
+    this.#out.varint(COLUMNS)
+    this.#out.varint(rows)
+  }
+
+  /** @returns where the values begin, all of them zero */
+  zeros(name: string, type: string, width: number): number {
+    this.#head(name, type)
+    const at = this.#out.length
+    // the array is new and larger than the block
+    this.#out.length += this.#rows * width
+    return at
+  }
+
+  values(name: string, type: string, bytes: Uint8Array): void {
+    this.#head(name, type)
+    this.#out.append(bytes)
+  }
+
+  texts(name: string, bytes: Uint8Array): void {
+    this.values(name, 'String', bytes)
+  }
+
+  words(name: string, values: readonly string[], indexes: Uint32Array): void {
+    const out = this.#out
+    const keyType = values.length <= 0x100 ? 0 : values.length <= 0x1_0000 ? 1 : 2
+    this.#head(name, WORDS)
+    out.u64(1)
+    out.u64(ADDITIONAL_KEYS | NEED_UPDATE | keyType)
+    out.u64(values.length)
+    for (const value of values) out.string(value)
+    out.u64(indexes.length)
+    if (keyType === 2)
+      out.append(new Uint8Array(indexes.buffer, indexes.byteOffset, indexes.length * 4))
+    else if (keyType === 1) out.append(new Uint8Array(Uint16Array.from(indexes).buffer))
+    else out.append(Uint8Array.from(indexes))
+  }
+
+  finish(): Uint8Array<ArrayBuffer> {
+    if (this.#columns !== COLUMNS) throw new Error(`bug: ${this.#columns} columns of ${COLUMNS}`)
+    return this.#out.bytes.subarray(0, this.#out.length)
+  }
+
+  #head(name: string, type: string): void {
+    this.#columns++
+    this.#out.string(name)
+    this.#out.string(type)
+  }
+}
+
+const COLUMNS = 22

@@ -1,0 +1,60 @@
+import { ByteBuffer } from '../lib/byte-buffer.js'
+import type { MissBlock } from './block.js'
+
+/** The shapes of a block that no thread has seen, each once, and the rows that wait for them. */
+export class MissList {
+  readonly #byShape = new Map<number, Map<number, number>>()
+  #shapes: number[] = []
+  readonly #bytes = new ByteBuffer(4096)
+  #ends: number[] = []
+  #sources: number[] = []
+  #readyMade: number[] = []
+  #rows: number[] = []
+  #missOfRow: number[] = []
+
+  add(
+    lo: number,
+    hi: number,
+    text: Uint8Array,
+    at: { readonly sourceIndex: number; readonly readyMade: boolean; readonly row: number },
+  ): void {
+    const byHi = this.#byShape.get(lo) ?? new Map<number, number>()
+    this.#byShape.set(lo, byHi)
+    let miss = byHi.get(hi)
+    if (miss === undefined) {
+      miss = this.#ends.length
+      byHi.set(hi, miss)
+      this.#shapes.push(lo, hi)
+      this.#bytes.append(text)
+      this.#ends.push(this.#bytes.length)
+      this.#sources.push(at.sourceIndex)
+      this.#readyMade.push(at.readyMade ? 1 : 0)
+    }
+    this.#rows.push(at.row)
+    this.#missOfRow.push(miss)
+  }
+
+  finish(): MissBlock | null {
+    if (this.#ends.length === 0) return null
+    return {
+      shapes: Int32Array.from(this.#shapes),
+      bytes: this.#bytes.copy(),
+      ends: Uint32Array.from(this.#ends),
+      sourceIndexes: Uint32Array.from(this.#sources),
+      readyMade: Uint8Array.from(this.#readyMade),
+      rows: Uint32Array.from(this.#rows),
+      missOfRow: Uint32Array.from(this.#missOfRow),
+    }
+  }
+
+  clear(): void {
+    this.#byShape.clear()
+    this.#shapes = []
+    this.#bytes.clear()
+    this.#ends = []
+    this.#sources = []
+    this.#readyMade = []
+    this.#rows = []
+    this.#missOfRow = []
+  }
+}

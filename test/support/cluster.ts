@@ -1,0 +1,140 @@
+import { createServer } from 'node:net'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createStore, type Store } from '../../src/store/client.js'
+import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
+import { quietLog, startTestServer } from './clickhouse.js'
+
+/** The name that the servers know it by. */
+const CLUSTER = 'test_cluster'
+const USERNAME = 'engine_client'
+const PASSWORD = 'password of the shards'
+/** Enough for tests, and little enough for three engines at once. */
+const RESOURCES = { memoryBytes: 1536 * 1024 ** 2, mergeThreads: 2 }
+
+export interface Shard {
+  readonly url: string
+  /** ends the process at once; it is not started again until `up` */
+  down(): Promise<void>
+  up(): Promise<void>
+  /** kill -9; it is started again at once */
+  kill(): void
+  /** a connection to the tables of this server alone */
+  connect(database: string): Store
+}
+
+export interface TestCluster {
+  readonly shards: readonly Shard[]
+  /** settings of a service on it */
+  readonly env: Readonly<Record<string, string>>
+  stop(): Promise<void>
+}
+
+interface Ports {
+  readonly http: number
+  readonly tcp: number
+}
+
+/** Embedded engines that form one cluster over TCP, each a shard; none replicated. */
+export async function startCluster(count: number): Promise<TestCluster> {
+  const all = await Promise.all(Array.from({ length: count }, findPorts))
+  const shards = await Promise.all(all.map((ports) => startShard(ports, all)))
+  return {
+    shards,
+    env: clusterEnv(shards),
+    stop: async () => {
+      await Promise.all(shards.map((shard) => shard.end()))
+    },
+  }
+}
+
+/** What a service stores in. */
+export interface Backend {
+  readonly engine: Pick<Embedded, 'url' | 'username' | 'password'>
+  /** what a service needs to know beyond where it is */
+  readonly env: Readonly<Record<string, string>>
+  stop(): Promise<void>
+}
+
+/** An engine; with `TEST_SHARDS=2` a cluster of so many shards. */
+export async function startBackend(): Promise<Backend> {
+  const count = Number(process.env['TEST_SHARDS'] ?? 0)
+  if (count === 0) return { env: {}, ...(await startTestServer()) }
+  const { env, shards, stop } = await startCluster(count)
+  const engine = { url: shards[0]?.url ?? '', username: USERNAME, password: PASSWORD }
+  return { engine, env, stop }
+}
+
+const clusterEnv = (shards: readonly Shard[]): Readonly<Record<string, string>> => ({
+  CLICKHOUSE_URL: shards[0]?.url ?? '',
+  CLICKHOUSE_USER: USERNAME,
+  CLICKHOUSE_PASSWORD: PASSWORD,
+  CLICKHOUSE_CLUSTER: CLUSTER,
+  CLICKHOUSE_NODES: shards.map(({ url }) => url).join(','),
+})
+
+const remoteServers = (all: readonly Ports[]): string => {
+  const shards = all.map(
+    ({ tcp }) => `<shard><internal_replication>true</internal_replication><replica>
+      <host>127.0.0.1</host><port>${tcp}</port>
+      <user>${USERNAME}</user><password>${PASSWORD}</password>
+    </replica></shard>`,
+  )
+  return `<remote_servers><${CLUSTER}>${shards.join('')}</${CLUSTER}></remote_servers>`
+}
+
+async function startShard(
+  ports: Ports,
+  all: readonly Ports[],
+): Promise<Shard & { end(): Promise<void> }> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'shard-test-'))
+  const start = (): Promise<Embedded> =>
+    startEmbedded({
+      dataDir,
+      log: quietLog,
+      resources: RESOURCES,
+      httpPort: ports.http,
+      tcpPort: ports.tcp,
+      password: PASSWORD,
+      remoteServers: remoteServers(all),
+    })
+  let engine: Embedded | null = await start()
+  const { url, username, password } = engine
+  const kill = (): void => {
+    const pid = engine?.pid() ?? null
+    if (pid !== null) process.kill(pid, 'SIGKILL')
+  }
+  const down = async (): Promise<void> => {
+    kill()
+    await engine?.stop()
+    engine = null
+  }
+  return {
+    url,
+    kill,
+    down,
+    up: async () => {
+      engine ??= await start()
+    },
+    connect: (database) => createStore({ url, username, password, database }),
+    end: async () => {
+      await down()
+      rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+async function findPorts(): Promise<Ports> {
+  return { http: await freePort(), tcp: await freePort() }
+}
+
+/** Ports given out are kept busy for a moment, so that no two are the same. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const address = server.address()
+  await new Promise((done) => server.close(done))
+  if (address === null || typeof address === 'string') throw new Error('bug: no port')
+  return address.port
+}
