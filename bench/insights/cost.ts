@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createMemory } from '../../src/assembly/insight-counts.js'
 import { runInsights } from '../../src/assembly/insight-run.js'
+import { SliceClock } from '../../src/assembly/slice-clock.js'
 import { createStore, type Store } from '../../src/store/client.js'
 import { startEmbedded } from '../../src/store/embedded.js'
 import { createInsightSeries } from '../../src/store/insight-series.js'
@@ -32,24 +34,32 @@ export async function measureCost(seed: number): Promise<string> {
 }
 
 async function measure(store: Store, endHour: number): Promise<string> {
-  const parts = {
-    series: createInsightSeries(store, { redirects: () => [] }),
-    isWatched: () => true,
-    canonical: (id: string) => id,
-    agreement: () => ({ corrections: 0, agreeing: 0 }),
-    signal: new AbortController().signal,
-  }
+  const memory = createMemory()
   const lines: string[] = []
-  for (let run = 1; run <= 3; run++) {
+  for (const [name, hour] of [
+    ['first', endHour - 1],
+    ['again', endHour - 1],
+    ['the hour turned', endHour],
+  ] as const) {
     const child = childrenOf(process.pid)[0] ?? 0
     const [before, beforeEngine] = [process.cpuUsage(), readUsage(child)?.cpuS ?? 0]
     const startedAt = performance.now()
-    const { snapshot } = await runInsights(parts, { endHour, withRunning: false })
+    const parts = {
+      series: createInsightSeries(store, { redirects: () => [] }),
+      isWatched: () => true,
+      canonical: (id: string) => id,
+      isCorrected: () => false,
+      agreement: () => ({ corrections: 0, agreeing: 0 }),
+      memory,
+      clock: new SliceClock([]),
+    }
+    const moment = { endHour: hour, withRunning: true, nowHour: hour }
+    const { snapshot } = await runInsights(parts, moment)
     const wall = (performance.now() - startedAt) / 1000
     const { user, system } = process.cpuUsage(before)
     const [own, inEngine] = [(user + system) / 1e6, (readUsage(child)?.cpuS ?? 0) - beforeEngine]
     lines.push(
-      `${snapshot.series} series, ${snapshot.ongoing + snapshot.over} anomalies: ` +
+      `${name}: ${snapshot.series} series, ${snapshot.ongoing + snapshot.over} anomalies: ` +
         `${(own + inEngine).toFixed(2)} CPU s (${own.toFixed(2)} here, ${inEngine.toFixed(2)} in ` +
         `ClickHouse), ${wall.toFixed(2)} s`,
     )

@@ -1,20 +1,16 @@
--- The hours of some sources, in the order of their names, from after the one named.
--- params: from UInt32, until UInt32, after String, limit UInt32
--- rows:   source, at Array (hours after from), debug, info, warning, error, critical Arrays, routine_at
--- Moments are seconds since 1970, from and until whole hours. An hour may come several times: its counts add up.
--- routine_at is the last hour below P1, -1 without.
+-- The hours of a range of sources, as columns of numbers.
+-- params: from UInt32, until UInt32, first String, last String
+-- rows:   source, at Array(UInt16) (hours after from), debug, info, warning, error, critical Array(Int32)
+-- Moments are seconds since 1970, whole hours. An hour may come several times: its counts add up.
 SELECT
-    source,
+    CAST(source, 'String') AS source,
     groupArray(toUInt16(intDiv(toUnixTimestamp(t) - {from:UInt32}, 3600))) AS at,
-    groupArray(series_1h.debug) AS debug,
-    groupArray(series_1h.info) AS info,
-    groupArray(series_1h.warning) AS warning,
-    groupArray(series_1h.error) AS error,
-    groupArray(series_1h.critical) AS critical,
-    max(if(p2 + p3 + p4 > 0, toInt32(intDiv(toUnixTimestamp(t) - {from:UInt32}, 3600)), -1)) AS routine_at
+    groupArray(toInt32(series_1h.debug)) AS debug,
+    groupArray(toInt32(series_1h.info)) AS info,
+    groupArray(toInt32(series_1h.warning)) AS warning,
+    groupArray(toInt32(series_1h.error)) AS error,
+    groupArray(toInt32(series_1h.critical)) AS critical
 FROM series_1h
 WHERE t >= toDateTime({from:UInt32}, 'UTC') AND t < toDateTime({until:UInt32}, 'UTC')
-    AND source > {after:String}
-GROUP BY source
-ORDER BY source
-LIMIT {limit:UInt32}
+    AND series_1h.source >= {first:String} AND series_1h.source <= {last:String}
+GROUP BY series_1h.source

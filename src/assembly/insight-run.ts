@@ -1,14 +1,23 @@
-import { Analysis, type CountedTemplate } from '../insights/analysis.js'
+import {
+  Analysis,
+  type CountedTemplate,
+  type PartsByAnomaly,
+  type WantedSpan,
+} from '../insights/analysis.js'
 import type { PartCounts } from '../insights/contributions.js'
-import { frameEndingAt } from '../insights/series.js'
+import { frameEndingAt, type Frame } from '../insights/series.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
 import type { InsightAnomaly, InsightSnapshot } from '../model/insights.js'
-import {
-  SOURCE_PAGE,
-  type HourSpan,
-  type InsightSeries,
-  type TemplateTotal,
+import { sourceKey, type TemplateDay } from '../store/insight-rows.js'
+import type {
+  HourSpan,
+  InsightSeries,
+  KeyRange,
+  SourceName,
+  TemplateTotal,
 } from '../store/insight-series.js'
+import { CountTable, type InsightMemory } from './insight-counts.js'
+import type { SliceClock } from './slice-clock.js'
 
 export interface RunParts {
   readonly series: InsightSeries
@@ -16,9 +25,11 @@ export interface RunParts {
   readonly isWatched: (source: string) => boolean
   /** the template that answers for an id today */
   readonly canonical: (templateId: string) => string
-  /** the program ends: the run rejects with its reason */
-  readonly signal: AbortSignal
+  /** a person has given the template its priority */
+  readonly isCorrected: (templateId: string) => boolean
   readonly agreement: () => { readonly corrections: number; readonly agreeing: number }
+  readonly memory: InsightMemory
+  readonly clock: SliceClock
 }
 
 export interface Moment {
@@ -26,6 +37,8 @@ export interface Moment {
   readonly endHour: number
   /** whether the hour that begins there is looked at too, as far as it has come */
   readonly withRunning: boolean
+  /** the hour that the look is made in, or is made for */
+  readonly nowHour: number
 }
 
 export interface RunResult {
@@ -36,150 +49,156 @@ export interface RunResult {
   readonly costMs: number
 }
 
-/** templates a query: some megabytes of JSON at most */
-const TEMPLATE_PAGE = 500
 /** templates that are looked at; bounded by what mining keeps, this bounds a lookup over many sources */
 const MAX_TEMPLATES = 200_000
-/** this thread also takes messages: it is given back this often */
-const SLICE_MS = 8
+const DAY_HOURS = 24
 const SEVERITY_COLUMNS = ['debug', 'info', 'warning', 'error', 'critical'] as const
+const ALL_IDS: KeyRange = { first: '0'.repeat(16), last: 'f'.repeat(16) }
+const NEVER = Number.MAX_SAFE_INTEGER
+const NO_DAY: TemplateDay = { routine: 0, routineEvents: 0, unsureEvents: 0 }
 
-/** Reads the rollups in pages, looks at every series and gives the thread back in between. */
+interface Run extends RunParts {
+  readonly frame: Frame
+  readonly span: HourSpan
+  readonly marks: ReadonlyMap<number, string>
+  readonly analysis: Analysis
+}
+
+/**
+ * Reads the hours of the rollups that changed since the last look with the same memory, looks at every series and
+ * gives the thread back in between. The result is the same whatever the memory holds.
+ */
 export async function runInsights(parts: RunParts, moment: Moment): Promise<RunResult> {
+  const { series, memory, clock } = parts
   const frame = frameEndingAt(moment.endHour)
-  const until = moment.endHour + (moment.withRunning ? 1 : 0)
-  const span = { from: frame.startHour, until }
-  const clock = new SliceClock(parts.signal)
-  const analysis = new Analysis(frame, until - frame.startHour)
-  await addSources(parts, analysis, span, clock)
-  await addTemplates(parts, analysis, span, clock)
-  const anomalies = analysis.anomalies()
-  const found = new Map<string, readonly PartCounts[]>()
-  for (const wanted of analysis.wanted(anomalies)) {
-    const { source, severity, beforeFrom, from, to } = wanted
-    const query = {
-      source,
-      severity: severity ?? ('' as const),
-      before: frame.startHour + beforeFrom,
-      from: frame.startHour + from,
-      until: frame.startHour + to,
-    }
-    const rows = await clock.wait(parts.series.parts(query))
-    found.set(wanted.anomalyId, rows)
+  const span = { from: frame.startHour, until: moment.endHour + (moment.withRunning ? 1 : 0) }
+  const marks = await clock.wait(series.marks(span))
+  const run: Run = {
+    ...parts,
+    frame,
+    span,
+    marks: new Map(marks.map(({ hour, mark }) => [hour, mark])),
+    analysis: new Analysis(frame, span.until - span.from, memory.memos),
   }
+  const names = await clock.wait(series.sourceNames(span))
+  const watched = names.filter(({ source }) => parts.isWatched(source))
+  await addSources(run, names)
+  await addTemplates(run)
+  const sources = await sourceParts(run)
+  const anomalies = run.analysis.anomalies(sources)
+  const templates = await templateParts(run, run.analysis.wanted(anomalies))
   await clock.pause()
-  const snapshot = analysis.finish(anomalies, { parts: found, ...parts.agreement() })
+  const routineAt = watched.reduce((last, { routine_at: hour }) => Math.max(last, hour), 0)
+  const snapshot = run.analysis.finish(anomalies, {
+    templates,
+    sources,
+    dataAgeHours: routineAt === 0 ? 0 : Math.max(0, moment.nowHour - 1 - routineAt),
+    ...parts.agreement(),
+  })
+  memory.sources.forgetChanges()
+  memory.templates.forgetChanges()
   return { snapshot, anomalies, costMs: clock.totalMs() }
 }
 
-/** Counts what a run takes, and gives the thread back when a slice is used up. */
-class SliceClock {
-  #startedAt = performance.now()
-  #ownMs = 0
-  #waitedMs = 0
-  readonly #signal: AbortSignal
+const pagesOf = <T>(all: readonly T[], size: number): readonly (readonly T[])[] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, i) =>
+    all.slice(i * size, (i + 1) * size),
+  )
 
-  constructor(signal: AbortSignal) {
-    this.#signal = signal
-  }
-
-  /** What is waited for is ClickHouse's time. */
-  async wait<T>(work: Promise<T>): Promise<T> {
-    this.#stop()
-    const from = performance.now()
-    const result = await work
-    this.#waitedMs += performance.now() - from
-    this.#startedAt = performance.now()
-    return result
-  }
-
-  async pause(): Promise<void> {
-    if (performance.now() - this.#startedAt < SLICE_MS) return
-    this.#stop()
-    await new Promise((resolve) => setImmediate(resolve))
-    this.#signal.throwIfAborted()
-    this.#startedAt = performance.now()
-  }
-
-  totalMs(): number {
-    this.#stop()
-    return this.#ownMs + this.#waitedMs
-  }
-
-  #stop(): void {
-    this.#ownMs += performance.now() - this.#startedAt
-    this.#startedAt = performance.now()
-  }
+/** The table that is kept, when everything fits into it; else one for a page. */
+function tableFor(kept: CountTable, pages: number): CountTable {
+  if (pages <= 1) return kept
+  kept.clear()
+  return new CountTable()
 }
 
-async function addSources(
-  { series, isWatched }: RunParts,
-  analysis: Analysis,
-  span: HourSpan,
-  clock: SliceClock,
-): Promise<void> {
-  const length = span.until - span.from
-  for (let after = ''; ;) {
-    const page = await clock.wait(series.sources(span, after))
-    for (const row of page) {
-      if (!isWatched(row.source)) continue
-      analysis.addSource({
-        source: row.source,
-        severities: SEVERITY_COLUMNS.map((column) => toCounts(length, row.at, row[column])),
-        lastRoutineAt: row.routine_at,
-      })
+async function addSources(run: Run, names: readonly SourceName[]): Promise<void> {
+  const { series, memory, clock, analysis, frame, span, marks } = run
+  const scratch = SEVERITIES.map(() => new Float64Array(span.until - span.from))
+  const pages = pagesOf(names, memory.limits.sources)
+  for (const page of pages) {
+    const table = tableFor(memory.sources, pages.length)
+    const range = { first: page[0]?.source ?? '', last: page.at(-1)?.source ?? '' }
+    const read = (part: HourSpan) => series.sources(part, range)
+    await table.refresh({ span, marks, read, series: page.length * SEVERITIES.length }, clock)
+    for (const { source } of page) {
+      if (!run.isWatched(source)) continue
+      let changedAt = NEVER
+      for (const [i, counts] of scratch.entries())
+        changedAt = Math.min(
+          changedAt,
+          table.read(sourceKey(source, i), counts.fill(0), frame.startHour),
+        )
+      const kept = pages.length === 1 ? changedAt : null
+      analysis.addSource({ source, severities: scratch, changedAt: kept })
       await clock.pause()
     }
-    const last = page.at(-1)
-    if (last === undefined || page.length < SOURCE_PAGE) return
-    after = last.source
   }
 }
 
-async function addTemplates(
-  parts: RunParts,
-  analysis: Analysis,
-  span: HourSpan,
-  clock: SliceClock,
-): Promise<void> {
-  const { series, isWatched } = parts
-  const all = await clock.wait(series.templateTotals(span.from))
-  const watched = all.filter(({ source }) => isWatched(source)).slice(0, MAX_TEMPLATES)
-  const groups = groupTotals(watched, parts.canonical)
-  const length = span.until - span.from
-  const merged = new Map<string, CountedTemplate>()
-  for (let i = 0; i < watched.length; i += TEMPLATE_PAGE) {
-    const page = watched.slice(i, i + TEMPLATE_PAGE)
-    const [first, last] = [page[0]?.template ?? '', page.at(-1)?.template ?? '']
-    for (const row of await clock.wait(series.templates(span, first, last))) {
-      const id = parts.canonical(row.template)
+/** A template that others were merged into: its series are summed over all pages. */
+interface Joined {
+  readonly counts: Float64Array
+  changedAt: number
+}
+
+async function addTemplates(run: Run): Promise<void> {
+  const { series, memory, clock, analysis, frame, span, marks } = run
+  const all = (await clock.wait(series.templateTotals(span.from))).slice(0, MAX_TEMPLATES)
+  const lastDay = { from: span.until - DAY_HOURS, until: span.until }
+  const days = await clock.wait(series.templateDay(lastDay))
+  const groups = groupTotals(run, all)
+  const joined = new Map<string, Joined>()
+  const tell = (id: string, { counts, changedAt }: Joined): void =>
+    analysis.addTemplate({
+      ...describe(run, id, groups.get(id) ?? [], days),
+      counts,
+      changedAt: pages.length === 1 ? changedAt : null,
+    })
+  const scratch = new Float64Array(span.until - span.from)
+  const pages = pagesOf(all, memory.limits.templates)
+  for (const page of pages) {
+    const table = tableFor(memory.templates, pages.length)
+    const range = pages.length === 1 ? ALL_IDS : rangeOf(page)
+    const read = (part: HourSpan) => series.templates(part, range)
+    await table.refresh({ span, marks, read, series: page.length }, clock)
+    for (const { template } of page) {
+      const id = run.canonical(template)
       const group = groups.get(id)
       if (group === undefined) continue
-      const counted = {
-        ...describe(id, group),
-        counts: toCounts(length, row.at, row.n),
-        routine: row.routine,
-        routineEvents: row.routine_events,
-        unsureEvents: row.unsure_events,
-      }
-      if (group.length === 1) analysis.addTemplate(counted)
-      else merged.set(id, joined(merged.get(id), counted))
+      const target =
+        group.length === 1 ? { counts: scratch.fill(0), changedAt: NEVER } : joinedOf(id)
+      const changedAt = table.read(template, target.counts, frame.startHour)
+      target.changedAt = Math.min(target.changedAt, changedAt)
+      if (group.length === 1) tell(id, target)
       await clock.pause()
     }
   }
-  for (const [, template] of [...merged].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-    analysis.addTemplate(template)
-    await clock.pause()
+  for (const [id, target] of [...joined].toSorted(([a], [b]) => (a < b ? -1 : 1))) tell(id, target)
+  if (pages.length === 1) settle(run)
+
+  function joinedOf(id: string): Joined {
+    const known = joined.get(id)
+    if (known !== undefined) return known
+    const made = { counts: new Float64Array(scratch.length), changedAt: NEVER }
+    joined.set(id, made)
+    return made
   }
 }
 
-/** Templates that were merged are one. */
+const rangeOf = (page: readonly TemplateTotal[]): KeyRange => ({
+  first: page[0]?.template ?? '',
+  last: page.at(-1)?.template ?? '',
+})
+
+/** Templates of watched sources; those that were merged are one. */
 function groupTotals(
+  { isWatched, canonical }: RunParts,
   totals: readonly TemplateTotal[],
-  canonical: (id: string) => string,
 ): ReadonlyMap<string, readonly TemplateTotal[]> {
   const groups = new Map<string, TemplateTotal[]>()
   for (const total of totals) {
+    if (!isWatched(total.source)) continue
     const id = canonical(total.template)
     const group = groups.get(id)
     if (group === undefined) groups.set(id, [total])
@@ -188,16 +207,26 @@ function groupTotals(
   return groups
 }
 
+/** What a person has settled is not unsure, whatever it was when its events came. */
 function describe(
+  { isCorrected }: RunParts,
   id: string,
   group: readonly TemplateTotal[],
-): Pick<CountedTemplate, 'templateId' | 'source' | 'severity' | 'firstSeenMs' | 'lastSeenMs'> {
+  days: ReadonlyMap<string, TemplateDay>,
+): Omit<CountedTemplate, 'counts' | 'changedAt'> {
+  const own = group.map(({ template }) => days.get(template) ?? NO_DAY)
+  const sum = (of: (day: TemplateDay) => number): number =>
+    own.reduce((all, day) => all + of(day), 0)
   return {
     templateId: id,
+    members: group.length === 1 ? '' : group.map(({ template }) => template).join(' '),
     source: group[0]?.source ?? '',
     severity: mainSeverity(group),
     firstSeenMs: Math.min(...group.map(({ first_ms: ms }) => ms)),
     lastSeenMs: Math.max(...group.map(({ last_ms: ms }) => ms)),
+    routine: sum(({ routine }) => routine),
+    routineEvents: sum(({ routineEvents }) => routineEvents),
+    unsureEvents: isCorrected(id) ? 0 : sum(({ unsureEvents }) => unsureEvents),
   }
 }
 
@@ -211,23 +240,55 @@ function mainSeverity(group: readonly TemplateTotal[]): Severity {
   return best
 }
 
-function joined(known: CountedTemplate | undefined, more: CountedTemplate): CountedTemplate {
-  if (known === undefined) return more
-  return {
-    ...known,
-    counts: known.counts.map((count, i) => count + (more.counts[i] ?? 0)),
-    routine: known.routine + more.routine,
-    routineEvents: known.routineEvents + more.routineEvents,
-    unsureEvents: known.unsureEvents + more.unsureEvents,
+/**
+ * The two rollups are written one after the other, so they can be read half way. Hours whose sums differ are read
+ * again at the next look, and kept as they are when that brings nothing else.
+ */
+function settle({ span, marks, memory: { sources, templates, unequal } }: Run): void {
+  for (let hour = span.from; hour < span.until; hour++) {
+    const state = `${marks.get(hour) ?? ''} ${sources.sumOf(hour)} ${templates.sumOf(hour)}`
+    const isEqual = sources.sumOf(hour) === templates.sumOf(hour)
+    if (isEqual || unequal.get(hour) === state) continue
+    unequal.set(hour, state)
+    sources.forget(hour)
+    templates.forget(hour)
   }
+  for (const hour of unequal.keys()) if (hour < span.from) unequal.delete(hour)
 }
 
-/** A correction moves counts to another priority: parts of an hour can be negative, not their sum. */
-function toCounts(length: number, at: readonly number[], n: readonly number[]): Float64Array {
-  const counts = new Float64Array(length)
-  for (let i = 0; i < at.length; i++) {
-    const index = at[i] ?? 0
-    counts[index] = (counts[index] ?? 0) + (n[i] ?? 0)
+/** What sources counted in the spans of anomalies of all together. */
+async function sourceParts({
+  series,
+  analysis,
+  clock,
+  frame,
+  isWatched,
+}: Run): Promise<PartsByAnomaly> {
+  const found = new Map<string, readonly PartCounts[]>()
+  for (const wanted of analysis.wholes()) {
+    const rows = await clock.wait(series.sourceParts(toQuery(wanted, frame)))
+    found.set(
+      wanted.anomalyId,
+      rows.filter(({ name }) => isWatched(name)),
+    )
   }
-  return counts
+  return found
 }
+
+async function templateParts(
+  { series, clock, frame }: Run,
+  all: readonly WantedSpan[],
+): Promise<PartsByAnomaly> {
+  const found = new Map<string, readonly PartCounts[]>()
+  for (const wanted of all)
+    found.set(wanted.anomalyId, await clock.wait(series.parts(toQuery(wanted, frame))))
+  return found
+}
+
+const toQuery = ({ source, severity, beforeFrom, from, to }: WantedSpan, frame: Frame) => ({
+  source,
+  severity: severity ?? ('' as const),
+  before: frame.startHour + beforeFrom,
+  from: frame.startHour + from,
+  until: frame.startHour + to,
+})

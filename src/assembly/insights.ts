@@ -7,6 +7,7 @@ import { alertsFor, type AnomalyAlert } from '../insights/alert-of.js'
 import { continued } from '../insights/continued.js'
 import { contributionsOf } from '../insights/contributions.js'
 import type { Contribution, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
+import type { Lease } from '../state/state.js'
 import { createInsightSeries, type InsightSeries } from '../store/insight-series.js'
 import {
   createInsightArchive,
@@ -17,7 +18,9 @@ import {
 import type { Log } from '../telemetry/log.js'
 import type { Ingestion } from './ingestion.js'
 import { agreementOf, knownAround, neverAlerted, withKnownIds } from './insight-records.js'
+import { createMemory } from './insight-counts.js'
 import { runInsights, type Moment, type RunResult } from './insight-run.js'
+import { SliceClock } from './slice-clock.js'
 import type { Storage } from './storage.js'
 import { toDirectory } from './templates.js'
 
@@ -89,6 +92,7 @@ class Engine implements Insights {
   #timer: NodeJS.Timeout | null = null
   #running: Promise<unknown> = Promise.resolve()
   readonly #closing = new AbortController()
+  readonly #memory = createMemory()
   #wasWritten = true
   #lastCostMs = 0
 
@@ -220,7 +224,7 @@ class Engine implements Insights {
   }
 
   #look(atMs: number | null): Promise<MadeSnapshot> {
-    return this.#exclusive(async () => {
+    return this.#exclusive(async (lease) => {
       this.#wasWritten = false
       const moment = await this.#momentOf(atMs)
       const { ingestion } = this.#parts
@@ -229,8 +233,10 @@ class Engine implements Insights {
           series: this.#series,
           isWatched: (source) => ingestion.sources.get(source)?.enabled ?? false,
           canonical: (id) => ingestion.templates.byId(id)?.id ?? id,
+          isCorrected: (id) => ingestion.sequencer.overrideOf(id) !== null,
           agreement: () => agreementOf(ingestion),
-          signal: this.#closing.signal,
+          memory: moment.isPast ? createMemory() : this.#memory,
+          clock: new SliceClock([this.#closing.signal, lease.signal]),
         },
         moment,
       )
@@ -247,9 +253,11 @@ class Engine implements Insights {
     const latest = (await this.#series.latestHour(now + 1)) ?? now
     const isAsleep = latest < now - ASLEEP_HOURS
     const current = isAsleep ? latest + 1 : now
-    if (atMs === null) return { endHour: current, withRunning: !isAsleep, isPast: false }
-    const endHour = Math.min(Math.floor(atMs / HOUR_MS), current)
-    return { endHour, withRunning: false, isPast: endHour < current }
+    if (atMs === null)
+      return { endHour: current, withRunning: !isAsleep, nowHour: now, isPast: false }
+    const nowHour = Math.min(Math.floor(atMs / HOUR_MS), now)
+    const endHour = Math.min(nowHour, current)
+    return { endHour, withRunning: false, nowHour, isPast: endHour < current }
   }
 
   async #save(
@@ -369,7 +377,7 @@ class Engine implements Insights {
     await this.#exclusive(work).catch(() => work())
   }
 
-  #exclusive<T>(work: () => Promise<T>): Promise<T> {
-    return this.#parts.storage.state.withLock(LOCK, LOCK_MS, () => work())
+  #exclusive<T>(work: (lease: Lease) => Promise<T>): Promise<T> {
+    return this.#parts.storage.state.withLock(LOCK, LOCK_MS, work)
   }
 }

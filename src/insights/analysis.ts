@@ -7,10 +7,11 @@ import type {
   TemplateChange,
 } from '../model/insights.js'
 import { findAnomalies, type Finding } from './anomalies.js'
-import { contributionsOf, type PartCounts } from './contributions.js'
+import { contributionsOf, type PartCounts, type Spans } from './contributions.js'
 import { forecastNext } from './forecast.js'
+import { LookMemos, noMemo } from './look-memos.js'
 import { mlHealthOf } from './ml-health.js'
-import { watchedFrom, type Frame, type SeriesKey } from './series.js'
+import { DAY_HOURS, watchedFrom, type Frame, type SeriesKey } from './series.js'
 import { changeOf, notableChanges, type TemplateSeries } from './template-changes.js'
 
 /** What a source counted, by hour of the frame. */
@@ -18,12 +19,15 @@ export interface SourceSeries {
   readonly source: string
   /** in the order of SEVERITIES */
   readonly severities: readonly Float64Array[]
-  /** index of its last hour with occurrences below P1, -1 without */
-  readonly lastRoutineAt: number
+  /** index of the first hour that is not as it was at the last look; null: no memo is to be kept */
+  readonly changedAt: number | null
 }
 
 /** What a template counted, with what the last 24 h say of its priorities. */
 export interface CountedTemplate extends TemplateSeries {
+  /** as of a source; and what else than the id tells series apart whose memos are kept */
+  readonly changedAt: number | null
+  readonly members: string
   /** occurrences below P1 */
   readonly routine: number
   /** events below P1, and those with a confidence under a half */
@@ -43,9 +47,16 @@ export interface WantedSpan {
   readonly to: number
 }
 
+/** What parts counted in the span of an anomaly and before, by the anomaly's id. */
+export type PartsByAnomaly = ReadonlyMap<string, readonly PartCounts[]>
+
 export interface ClosingFacts {
-  /** templates by their counts in the spans, by anomaly */
-  readonly parts: ReadonlyMap<string, readonly PartCounts[]>
+  /** from the last occurrence below P1 to the moment of the look */
+  readonly dataAgeHours: number
+  /** counts in the spans of `wanted` */
+  readonly templates: PartsByAnomaly
+  /** those that `anomalies` was told */
+  readonly sources: PartsByAnomaly
   readonly corrections: number
   readonly agreeing: number
 }
@@ -63,6 +74,12 @@ const LEAST_BEFORE_HOURS = 6
 const NEAR_HOURS = 2
 const ERROR_AT = SEVERITIES.indexOf('ERROR')
 
+interface LookOptions {
+  readonly changedAt: number | null
+  readonly begins?: number
+  readonly members?: string
+}
+
 /**
  * Looks at every series of a frame, one at a time: the caller pauses between them as it likes. All sources come
  * before the templates. The result depends on nothing but what was added.
@@ -70,54 +87,63 @@ const ERROR_AT = SEVERITIES.indexOf('ERROR')
 export class Analysis {
   readonly #frame: Frame
   readonly #length: number
+  readonly #memos: LookMemos
   readonly #total: Float64Array
-  readonly #errors: Float64Array
-  /** totals by source */
-  readonly #sources = new Map<string, Float64Array>()
+  readonly #severities: readonly Float64Array[]
+  #sources = 0
   readonly #sourceFrom = new Map<string, number>()
   readonly #anomalies: InsightAnomaly[] = []
   readonly #changes: TemplateChange[] = []
-  #isTotalLooked = false
   #templates = 0
   #series = 0
-  #lastRoutineAt = -1
   #routine = 0
   #novel = 0
   #routineEvents = 0
   #unsureEvents = 0
 
-  /** @param length counts of each series: the whole hours of the frame, and one more for a running hour */
-  constructor(frame: Frame, length: number) {
+  /**
+   * @param length counts of each series: the whole hours of the frame, and one more for a running hour
+   * @param memos of the looks before; the result is the same without them
+   */
+  constructor(frame: Frame, length: number, memos = new LookMemos()) {
     this.#frame = frame
     this.#length = length
+    this.#memos = memos
+    memos.begin(frame.startHour, `${frame.hours} ${length}`)
     this.#total = new Float64Array(length)
-    this.#errors = new Float64Array(length)
+    this.#severities = SEVERITIES.map(() => new Float64Array(length))
   }
 
-  addSource({ source, severities, lastRoutineAt }: SourceSeries): void {
+  addSource({ source, severities, changedAt }: SourceSeries): void {
     const total = new Float64Array(this.#length)
     const sums = severities.map((counts) => addInto(total, counts))
     const all = sums.reduce((sum, each) => sum + each, 0)
     addInto(this.#total, total)
-    for (const counts of severities.slice(ERROR_AT)) addInto(this.#errors, counts)
-    this.#sources.set(source, total)
+    for (const [i, counts] of severities.entries()) {
+      const sum = this.#severities[i]
+      if (sum !== undefined) addInto(sum, counts)
+    }
+    this.#sources++
     const from = total.findIndex((count) => count > 0)
     this.#sourceFrom.set(source, from === -1 ? this.#length : from)
-    this.#lastRoutineAt = Math.max(this.#lastRoutineAt, lastRoutineAt)
     const main = SEVERITIES[sums.findIndex((sum) => sum >= NEARLY_ALL * all)] ?? null
-    this.#look({ scope: 'source', source, severity: main, templateId: null }, total)
+    this.#look({ scope: 'source', source, severity: main, templateId: null }, total, { changedAt })
     for (const [i, severity] of SEVERITIES.entries()) {
       const counts = severities[i]
       if (severity === main || counts === undefined || (sums[i] ?? 0) === 0) continue
       // errors are as old as their source: the first ever are errors where none were
-      this.#look({ scope: 'severity', source, severity, templateId: null }, counts, from)
+      this.#look({ scope: 'severity', source, severity, templateId: null }, counts, {
+        changedAt,
+        begins: from,
+      })
     }
   }
 
   addTemplate(template: CountedTemplate): void {
-    const { source, severity, templateId, counts } = template
+    const { source, severity, templateId, counts, changedAt, members } = template
     this.#templates++
-    this.#look({ scope: 'template', source, severity, templateId }, counts)
+    const key = { scope: 'template', source, severity, templateId } as const
+    this.#look(key, counts, { changedAt, members })
     const sourceFrom = this.#sourceFrom.get(source) ?? this.#length
     const { startHour, hours } = this.#frame
     const change = changeOf(template, { startHour, hours, sourceFrom })
@@ -128,13 +154,28 @@ export class Analysis {
     if (change?.change === 'new') this.#novel += template.routine
   }
 
-  /** Anomalies of everything together are looked for last. @returns all, each part after its whole */
-  anomalies(): readonly InsightAnomaly[] {
-    if (!this.#isTotalLooked && this.#sources.size > 1)
-      this.#look({ scope: 'all', source: '', severity: null, templateId: null }, this.#total)
-    this.#isTotalLooked = true
+  /** Looks at everything together, once and last. @returns the spans whose sources `anomalies` should be told */
+  wholes(): readonly WantedSpan[] {
+    if (this.#sources < 2) return []
+    const anew = { changedAt: null }
+    const all = { source: '', templateId: null } as const
+    this.#look({ ...all, scope: 'all', severity: null }, this.#total, anew)
+    const begins = this.#total.findIndex((count) => count > 0)
+    for (const [i, severity] of SEVERITIES.entries()) {
+      const counts = this.#severities[i]
+      if (counts?.some((count) => count > 0) === true)
+        this.#look({ ...all, scope: 'severity', severity }, counts, { ...anew, begins })
+    }
+    return this.#anomalies.filter(isOfAll).map((each) => this.#spanOf(each))
+  }
+
+  /**
+   * @param sources by their counts in the spans of `wholes`, by anomaly
+   * @returns all, each part after its whole
+   */
+  anomalies(sources: PartsByAnomaly): readonly InsightAnomaly[] {
     const told = this.#anomalies.filter(
-      (each) => each.scope !== 'all' || !this.#isOfOneSource(each),
+      (each) => !isOfAll(each) || !this.#isOfOneSource(each, sources.get(each.id) ?? []),
     )
     return inOrder(withWholes(told))
   }
@@ -151,7 +192,9 @@ export class Analysis {
     const { startHour, hours } = this.#frame
     const ongoing = anomalies.filter(({ state }) => state === 'ongoing').length
     const whole = { counts: this.#total.subarray(0, hours), startHour }
-    const errors = { counts: this.#errors.subarray(0, hours), startHour }
+    const failed = new Float64Array(this.#length)
+    for (const counts of this.#severities.slice(ERROR_AT)) addInto(failed, counts)
+    const errors = { counts: failed.subarray(0, hours), startHour }
     return {
       modelVersion: MODEL_VERSION,
       asOfMs: (startHour + hours) * HOUR_MS,
@@ -164,7 +207,7 @@ export class Analysis {
       errors: forecastNext(errors, hours),
       correlations: this.wanted(anomalies).map((span) => this.#correlate(span, anomalies, facts)),
       health: mlHealthOf({
-        dataAgeHours: this.#lastRoutineAt < 0 ? 0 : Math.max(0, hours - 1 - this.#lastRoutineAt),
+        dataAgeHours: facts.dataAgeHours,
         routine: this.#routine,
         novel: this.#novel,
         routineEvents: this.#routineEvents,
@@ -176,30 +219,29 @@ export class Analysis {
   }
 
   /** One source explains it: then its own anomaly says more, or it has only begun. */
-  #isOfOneSource(anomaly: InsightAnomaly): boolean {
-    const { beforeFrom, from, to } = this.#spanOf(anomaly)
-    const [first] = contributionsOf(this.#sourceParts(beforeFrom, from, to), {
-      beforeHours: Math.max(1, from - beforeFrom),
-      duringHours: to - from,
-    })
+  #isOfOneSource(anomaly: InsightAnomaly, sources: readonly PartCounts[]): boolean {
+    const [first] = contributionsOf(sources, spansOf(this.#spanOf(anomaly)))
     return first !== undefined && first.explains >= MOSTLY
   }
 
-  #sourceParts(beforeFrom: number, from: number, to: number): readonly PartCounts[] {
-    return [...this.#sources].map(([name, counts]) => ({
-      name,
-      before: sumOf(counts, beforeFrom, from),
-      during: sumOf(counts, from, to),
-    }))
-  }
-
-  #look(key: SeriesKey, counts: Float64Array, begins?: number): void {
+  #look(
+    key: SeriesKey,
+    counts: Float64Array,
+    { changedAt, begins, members = '' }: LookOptions,
+  ): void {
     const { startHour, hours } = this.#frame
     this.#series++
     const watched = { from: watchedFrom(this.#frame), hours }
     const options = begins === undefined ? watched : { ...watched, begins }
-    for (const finding of findAnomalies({ counts, startHour }, options))
-      this.#anomalies.push(toAnomaly(key, finding, startHour))
+    const { scope, source, severity, templateId } = key
+    const own = scope === 'severity' ? severity : templateId
+    const name = `${scope}\0${source}\0${own ?? ''}\0${members}`
+    const memo = changedAt === null ? noMemo() : this.#memos.of(name)
+    const last = this.#length - 1
+    if ((changedAt ?? 0) <= last) memo.findings = null
+    if ((changedAt ?? 0) < last - (last % DAY_HOURS)) memo.training = null
+    memo.findings ??= findAnomalies({ counts, startHour }, options, memo)
+    for (const finding of memo.findings) this.#anomalies.push(toAnomaly(key, finding, startHour))
   }
 
   #spanOf({ id, source, severity, scope, startedAtMs, endedAtMs }: InsightAnomaly): WantedSpan {
@@ -213,23 +255,26 @@ export class Analysis {
   #correlate(
     span: WantedSpan,
     anomalies: readonly InsightAnomaly[],
-    { parts }: ClosingFacts,
+    { templates, sources }: ClosingFacts,
   ): Correlation {
     const { startHour } = this.#frame
     const { anomalyId, beforeFrom, from, to } = span
-    const hours = { beforeHours: Math.max(1, from - beforeFrom), duringHours: to - from }
     return {
       anomalyId,
       fromMs: (startHour + from) * HOUR_MS,
       toMs: (startHour + to) * HOUR_MS,
       beforeFromMs: (startHour + beforeFrom) * HOUR_MS,
-      templates: contributionsOf(parts.get(anomalyId) ?? [], hours),
-      sources:
-        span.source === '' ? contributionsOf(this.#sourceParts(beforeFrom, from, to), hours) : [],
+      templates: contributionsOf(templates.get(anomalyId) ?? [], spansOf(span)),
+      sources: contributionsOf(sources.get(anomalyId) ?? [], spansOf(span)),
       alsoAffected: affectedWith(span, anomalies, startHour),
     }
   }
 }
+
+const spansOf = ({ beforeFrom, from, to }: WantedSpan): Spans => ({
+  beforeHours: Math.max(1, from - beforeFrom),
+  duringHours: to - from,
+})
 
 function affectedWith(
   { source, from }: WantedSpan,
@@ -247,6 +292,9 @@ function affectedWith(
     .slice(0, MAX_CORRELATED)
     .map((other) => ({ source: other.source, anomalyId: other.id }))
 }
+
+/** Over all sources. */
+const isOfAll = ({ source }: InsightAnomaly): boolean => source === ''
 
 function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): InsightAnomaly {
   const moment = (index: number): number => (startHour + index) * HOUR_MS
@@ -287,7 +335,7 @@ function idOf(name: string): string {
 function withWholes(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
   const wholes = new Map<string, InsightAnomaly[]>()
   for (const anomaly of anomalies) {
-    if (anomaly.scope !== 'source' && anomaly.scope !== 'severity') continue
+    if (anomaly.scope === 'template') continue
     const known = wholes.get(anomaly.source)
     if (known === undefined) wholes.set(anomaly.source, [anomaly])
     else known.push(anomaly)
@@ -299,7 +347,7 @@ function withWholes(anomalies: readonly InsightAnomaly[]): readonly InsightAnoma
   return anomalies.map((anomaly) => {
     const whole = (wholes.get(anomaly.source) ?? [])
       .filter((each) => isWholeOf(each, anomaly))
-      .toSorted((a, b) => (a.scope === b.scope ? 0 : a.scope === 'source' ? -1 : 1))[0]
+      .toSorted((a, b) => (a.scope === b.scope ? 0 : a.scope === 'severity' ? 1 : -1))[0]
     const id = whole?.id ?? anomaly.id
     const partOf = leaders.get(id) ?? id
     return partOf === anomaly.id ? anomaly : { ...anomaly, partOf }
@@ -339,11 +387,5 @@ function addInto(target: Float64Array, counts: Float64Array): number {
     target[i] = (target[i] ?? 0) + count
     sum += count
   }
-  return sum
-}
-
-function sumOf(counts: Float64Array, from: number, to: number): number {
-  let sum = 0
-  for (let i = from; i < to; i++) sum += counts[i] ?? 0
   return sum
 }

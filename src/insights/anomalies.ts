@@ -1,6 +1,7 @@
-import { fitBaseline, levelsOf, cellOf, type Baseline, type Hours } from './baseline.js'
+import type { Baseline, Hours } from './baseline.js'
 import { expectedRange, surprise } from './negative-binomial.js'
 import { DAY_HOURS, WEEK_HOURS } from './series.js'
+import { excessOf, meansOf, train, type SeriesMemo, type Training } from './training.js'
 
 export type Direction = 'up' | 'down'
 export type AnomalyKind = 'spike' | 'drop' | 'silence'
@@ -55,36 +56,45 @@ const LEAST_DIFFERENCE = 10
 const LEAST_RISE = 1.4
 const LEAST_FALL = 0.65
 const WEEKS_LOOKED_AT = 3
-const TRAINING_DAYS = 21
-const MATURE_DAYS = 14
 const SILENT_SHARE = 0.02
 const NINETY_NINE = 2.576
-
-/** Expected counts and how sure they are, hour by hour. */
-interface Expectation {
-  readonly means: Float64Array
-  readonly baselines: readonly (Baseline | null)[]
-}
 
 /**
  * Finds the anomalies of a series. Each hour is judged by the days before it only, so what was found does not
  * change as more hours come, and is the same for the same counts.
  *
  * @param hours index 0 is a midnight in UTC; leading zeros are the time before the series began
+ * @param memo of this series and frame; its training is to be forgotten when counts before the last day change
  */
-export function findAnomalies(hours: Hours, options: DetectOptions): readonly Finding[] {
-  const begins = options.begins ?? hours.counts.findIndex((count) => count > 0)
+export function findAnomalies(
+  hours: Hours,
+  options: DetectOptions,
+  memo: SeriesMemo = { training: null },
+): readonly Finding[] {
+  const begins = options.begins ?? firstOf(hours.counts)
   if (begins === -1) return []
   const firstDay = Math.ceil(begins / DAY_HOURS)
   const from = Math.max(options.from, (firstDay + 1) * DAY_HOURS)
   if (from >= hours.counts.length || !isTelling(hours.counts)) return []
-  const expectation = expect(hours, firstDay, from)
-  const series: Series = { ...expectation, hours, options, from, firstIndex: firstDay * DAY_HOURS }
+  const lastDay = Math.floor((hours.counts.length - 1) / DAY_HOURS)
+  if (memo.training?.begins !== begins || memo.training.lastDay !== lastDay)
+    memo.training = train(hours, { begins, from, lastDay })
+  const { baselines, levels } = memo.training
+  const means = meansOf(hours, memo.training)
+  const excess = excessOf(hours.counts, means, from)
+  const firstIndex = firstDay * DAY_HOURS
+  const series: Series = { means, excess, baselines, levels, hours, options, from, firstIndex }
   const marks = clearMarks(from, hours.counts.length)
   for (let i = from; i < hours.counts.length; i++) markSpanEndingAt(series, i, marks)
   return (['up', 'down'] as const)
     .flatMap((direction) => runsOf(series, marks, direction))
     .toSorted((a, b) => a.from - b.from)
+}
+
+/** @returns -1 for nothing at all */
+function firstOf(counts: Float64Array): number {
+  for (let i = 0; i < counts.length; i++) if (counts[i] !== 0) return i
+  return -1
 }
 
 /** Of a series that never has a handful in a day neither more nor less can be told. */
@@ -97,7 +107,11 @@ function isTelling(counts: Float64Array): boolean {
   return false
 }
 
-interface Series extends Expectation {
+interface Series extends Pick<Training, 'baselines' | 'levels'> {
+  /** expected counts of the hours that are looked at */
+  readonly means: Float64Array
+  /** the sum of what was more than they, up to each hour */
+  readonly excess: Float64Array
   readonly hours: Hours
   readonly options: DetectOptions
   readonly from: number
@@ -128,40 +142,8 @@ function clearMarks(from: number, length: number): Marks {
   return pool
 }
 
-function expect(hours: Hours, firstDay: number, from: number): Expectation {
-  const days = Math.ceil(hours.counts.length / DAY_HOURS)
-  const means = new Float64Array(hours.counts.length)
-  const baselines: (Baseline | null)[] = []
-  let fitted = -1
-  let baseline: Baseline | null = null
-  let levels = new Float64Array(0)
-  let trainedFrom = 0
-  for (let day = Math.floor(from / DAY_HOURS); day < days; day++) {
-    const until = trainingEnd(hours, firstDay, day)
-    if (until !== fitted) {
-      fitted = until
-      trainedFrom = Math.max(firstDay, until - TRAINING_DAYS)
-      baseline = fitBaseline(hours, trainedFrom * DAY_HOURS, until * DAY_HOURS)
-      const end = hours.counts.length
-      levels = levelsOf(hours, baseline.profile, trainedFrom * DAY_HOURS, end).slice()
-    }
-    baselines[day] = baseline
-    for (let i = day * DAY_HOURS; i < Math.min((day + 1) * DAY_HOURS, means.length); i++)
-      means[i] =
-        (levels[day - trainedFrom] ?? 1) * (baseline?.profile[cellOf(hours.startHour + i)] ?? 0)
-  }
-  return { means, baselines }
-}
-
-/** A profile is learned anew every Monday, in the first two weeks of a series every day. */
-function trainingEnd({ startHour }: Hours, firstDay: number, day: number): number {
-  const weekday = (startHour / DAY_HOURS + day + 3) % 7
-  const monday = day - weekday
-  return monday - firstDay >= MATURE_DAYS ? monday : day
-}
-
-const baselineAt = ({ baselines }: Series, i: number): Baseline | null =>
-  baselines[Math.floor(i / DAY_HOURS)] ?? null
+const baselineAt = ({ baselines, from }: Series, i: number): Baseline | null =>
+  baselines[Math.floor((i - from) / DAY_HOURS)] ?? null
 
 /** The shortest span that ends here and is an anomaly, if there is one, is marked. */
 function markSpanEndingAt(series: Series, end: number, marks: Marks): void {
@@ -171,9 +153,11 @@ function markSpanEndingAt(series: Series, end: number, marks: Marks): void {
   if (baseline === null || !leans(series, end, isUp)) return
   const marked = isUp ? marks.up : marks.down
   const longest = longestSpan(series, end, isUp)
+  if (!mayDiffer(series, end, longest, isUp)) return
   const sum = { observed: 0, expected: 0 }
   let done = 0
-  for (const span of SPANS.filter((each) => each <= longest)) {
+  for (const span of SPANS) {
+    if (span > longest) return
     for (; done < span; done++) addUnmarked(series, marked, end - done, sum)
     const score = scoreOf(sum, baseline, span, isUp)
     if (score === 0 || resemblesWeeksBefore(series, end, span, isUp)) continue
@@ -182,19 +166,30 @@ function markSpanEndingAt(series: Series, end: number, marks: Marks): void {
   }
 }
 
+/** Whether any span that ends here differs by enough; what is marked only makes the difference smaller. */
+function mayDiffer({ excess }: Series, end: number, longest: number, isUp: boolean): boolean {
+  const until = excess[end + 1] ?? 0
+  for (const span of SPANS) {
+    if (span > longest) return false
+    const more = until - (excess[end + 1 - span] ?? 0)
+    if ((isUp ? more : -more) > LEAST_DIFFERENCE - 0.5) return true
+  }
+  return false
+}
+
 /** The running hour can only grow: alone, and only when it is too much already, it tells something. */
 function longestSpan({ from, options }: Series, end: number, isUp: boolean): number {
   if (end < options.hours) return end - from + 1
   return isUp ? 1 : 0
 }
 
+interface Sum {
+  observed: number
+  expected: number
+}
+
 /** What belongs to an anomaly already says nothing of the hours after it. */
-function addUnmarked(
-  { hours, means }: Series,
-  { best }: Marked,
-  i: number,
-  sum: { observed: number; expected: number },
-): void {
+function addUnmarked({ hours, means }: Series, { best }: Marked, i: number, sum: Sum): void {
   if (best[i] !== 0) return
   sum.observed += hours.counts[i] ?? 0
   sum.expected += means[i] ?? 0
@@ -202,7 +197,7 @@ function addUnmarked(
 
 /** @returns 0 for what is no anomaly */
 function scoreOf(
-  { observed, expected }: { readonly observed: number; readonly expected: number },
+  { observed, expected }: Readonly<Sum>,
   baseline: Baseline,
   span: number,
   isUp: boolean,

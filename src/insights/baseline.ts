@@ -5,7 +5,7 @@ import { DAY_HOURS, weekdayOf } from './series.js'
 /** What a series does when nothing is wrong. */
 export interface Baseline {
   /** expected count at level 1: working days' 24 hours, then those of Saturday and Sunday */
-  readonly profile: Float64Array
+  readonly profile: readonly number[]
   /** φ of one hour: spread beyond Poisson's as a share of the mean */
   readonly dispersion: number
   /** 0..1: how much of an hour's deviation the next one shares */
@@ -13,6 +13,12 @@ export interface Baseline {
   /** what the surprise of single hours reaches time and again; at least 0 */
   readonly usualUp: number
   readonly usualDown: number
+}
+
+/** What was learned up to a day, with the level of each day from the first one of the training on. */
+export interface Fitted {
+  readonly baseline: Baseline
+  readonly levels: readonly number[]
 }
 
 /** Counts by hour; index 0 is `startHour`, a midnight. */
@@ -35,6 +41,7 @@ const HOUR_CAP = 4
 /** median of the square of a standard normal deviate */
 const MEDIAN_OF_SQUARE = 0.455
 const USUAL_TIMES = 4
+const INSERTION_MOST = 64
 const NEAR = 1.5
 const EPISODE_HOURS = 4
 /** expected counts from which on an hour tells of the spread */
@@ -45,53 +52,100 @@ const MAX_DISPERSION = 4
 const values = new Float64Array(DAY_HOURS * MAX_DAYS)
 const means = new Float64Array(DAY_HOURS * MAX_DAYS)
 const scratch = new Float64Array(DAY_HOURS * MAX_DAYS)
+/** a profile to be: numbers that are no integers, so that the copy holds them side by side */
+const flat = new Float64Array(2 * DAY_HOURS).fill(0.5)
+const mostExtreme = new Float64Array(USUAL_TIMES)
+const lastRatios = new Float64Array(LEVEL_DAYS)
 
 /** Index into `profile` of an hour since 1970. */
 export const cellOf = (hour: number): number =>
-  (weekdayOf(hour) >= 5 ? DAY_HOURS : 0) + (hour % DAY_HOURS)
+  firstCellOf(hour) + hour - DAY_HOURS * Math.floor(hour / DAY_HOURS)
+
+/** That of the midnight of its day; the day's other hours follow. */
+export const firstCellOf = (hour: number): number => (weekdayOf(hour) >= 5 ? DAY_HOURS : 0)
 
 /**
  * Learns a profile from whole days, robustly: single bursts and outages hardly move it.
  *
  * @param from first index, a midnight
  * @param to the one after the last; at most 60 days later
+ * @param until levels are told up to the day that holds it
  */
-export function fitBaseline(hours: Hours, from: number, to: number): Baseline {
+export function fitBaseline(hours: Hours, from: number, to: number, until = to): Fitted {
   const days = Math.floor((to - from) / DAY_HOURS)
-  const profile = new Float64Array(2 * DAY_HOURS)
+  const profile = Array.from(flat)
   for (let i = from; i < to; i++) values[i - from] = hours.counts[i] ?? 0
   const overall = cappedMean(to - from, null)
   const isDaily = days >= DAILY_FROM_DAYS
   const isWeekly = days >= WEEKLY_FROM_DAYS
-  for (let cell = 0; cell < profile.length; cell++) {
+  for (let cell = 0; cell < 2 * DAY_HOURS; cell++) {
     if (!isDaily) profile[cell] = overall
     else if (!isWeekly && cell >= DAY_HOURS) profile[cell] = profile[cell - DAY_HOURS] ?? 0
     else profile[cell] = cappedMean(gather(hours, from, to, isWeekly ? cell : -cell - 1), overall)
   }
-  return { profile, ...spreadOf(hours, profile, from, to) }
+  const levels = levelsOf(hours, profile, from, until)
+  return { baseline: { profile, ...spreadOf(hours, { profile, levels, from, to }) }, levels }
 }
 
 /** Copies the counts of a cell into `values`. @param cell of any day when negative: -1 is midnight */
 function gather({ counts, startHour }: Hours, from: number, to: number, cell: number): number {
   const hourOfDay = cell < 0 ? -cell - 1 : cell % DAY_HOURS
   let n = 0
-  for (let i = from + hourOfDay; i < to; i += DAY_HOURS) {
-    if (cell >= 0 && cellOf(startHour + i) !== cell) continue
-    values[n++] = counts[i] ?? 0
+  for (let midnight = from; midnight < to; midnight += DAY_HOURS) {
+    if (cell >= 0 && firstCellOf(startHour + midnight) + hourOfDay !== cell) continue
+    values[n++] = counts[midnight + hourOfDay] ?? 0
   }
   return n
 }
 
-/** Mean of `values`, those far above the median counted as just above it. */
+/** Mean of `values`, those far above the median counted as just above it; may reorder them. */
 function cappedMean(n: number, prior: number | null): number {
-  for (let i = 0; i < n; i++) scratch[i] = values[i] ?? 0
-  const median = quantileOf(scratch, n, 0.5)
-  for (let i = 0; i < n; i++) scratch[i] = Math.abs((values[i] ?? 0) - median)
-  const spread = 1.4826 * quantileOf(scratch, n, 0.5) + Math.sqrt(median) + 1
+  const [median, distance] = n > INSERTION_MOST ? middleOfMany(n) : middleOfFew(n)
+  const spread = 1.4826 * distance + Math.sqrt(median) + 1
   const [floor, cap] = [median - 3 * spread, median + 3 * spread]
   let sum = prior === null ? 0 : prior * SHRINK_HOURS
   for (let i = 0; i < n; i++) sum += Math.min(cap, Math.max(floor, values[i] ?? 0))
   return sum / Math.max(1, n + (prior === null ? 0 : SHRINK_HOURS))
+}
+
+type Middle = readonly [median: number, medianDistance: number]
+
+function middleOfMany(n: number): Middle {
+  for (let i = 0; i < n; i++) scratch[i] = values[i] ?? 0
+  const median = quantileOf(scratch, n, 0.5)
+  for (let i = 0; i < n; i++) scratch[i] = Math.abs((values[i] ?? 0) - median)
+  return [median, quantileOf(scratch, n, 0.5)]
+}
+
+/** Cells have a dozen values: insertion beats everything else. */
+function middleOfFew(n: number): Middle {
+  for (let i = 1; i < n; i++) {
+    const value = values[i] ?? 0
+    let at = i
+    for (; at > 0 && (values[at - 1] ?? 0) > value; at--) values[at] = values[at - 1] ?? 0
+    values[at] = value
+  }
+  const median = values[middleIndex(n)] ?? 0
+  return [median, medianDistance(n, median)]
+}
+
+/** -1 of none */
+const middleIndex = (n: number): number => (n === 0 ? -1 : Math.round((n - 1) / 2))
+
+/** Median of the distances from the median, of sorted `values`: counted off from it to both sides. */
+function medianDistance(n: number, median: number): number {
+  let below = middleIndex(n)
+  let above = below + 1
+  const middle = middleIndex(n)
+  let distance = 0
+  for (let taken = 0; taken <= middle; taken++) {
+    const down = below >= 0 ? median - (values[below] ?? 0) : Number.POSITIVE_INFINITY
+    const up = above < n ? (values[above] ?? 0) - median : Number.POSITIVE_INFINITY
+    distance = Math.min(down, up)
+    if (down <= up) below--
+    else above++
+  }
+  return distance
 }
 
 /**
@@ -100,24 +154,25 @@ function cappedMean(n: number, prior: number | null): number {
  *
  * @returns one level for each day from the midnight `from` on, up to the day that holds `to`
  */
-export function levelsOf(
+function levelsOf(
   { counts, startHour }: Hours,
-  profile: Float64Array,
+  profile: readonly number[],
   from: number,
   to: number,
-): Float64Array {
+): readonly number[] {
   const days = Math.floor((to - from) / DAY_HOURS) + 1
-  const levels = new Float64Array(days).fill(1)
-  const ratios = new Float64Array(days)
-  const last = new Float64Array(LEVEL_DAYS)
+  const levels: number[] = []
+  const ratios = scratch
   for (let day = 0; day < days; day++) {
     const known = Math.min(day, LEVEL_DAYS)
-    for (let i = 0; i < known; i++) last[i] = ratios[day - 1 - i] ?? 1
-    const level = known === 0 ? 1 : quantileOf(last, known, 0.5)
-    levels[day] = level
+    for (let i = 0; i < known; i++) lastRatios[i] = ratios[day - 1 - i] ?? 1
+    const level = known === 0 ? 1 : quantileOf(lastRatios, known, 0.5)
+    levels.push(level)
     let [had, wanted] = [LEVEL_WEIGHT, LEVEL_WEIGHT]
-    for (let i = from + day * DAY_HOURS; i < from + (day + 1) * DAY_HOURS && i < to; i++) {
-      const mean = profile[cellOf(startHour + i)] ?? 0
+    const midnight = from + day * DAY_HOURS
+    const cell = firstCellOf(startHour + midnight)
+    for (let i = midnight; i < midnight + DAY_HOURS && i < to; i++) {
+      const mean = profile[cell + i - midnight] ?? 0
       had += Math.min(counts[i] ?? 0, HOUR_CAP * mean * Math.max(1, level) + 10)
       wanted += mean
     }
@@ -128,13 +183,22 @@ export function levelsOf(
 
 type Spread = Omit<Baseline, 'profile'>
 
-function spreadOf(hours: Hours, profile: Float64Array, from: number, to: number): Spread {
-  const levels = levelsOf(hours, profile, from, to)
+interface SpreadOptions {
+  readonly profile: readonly number[]
+  readonly levels: readonly number[]
+  readonly from: number
+  readonly to: number
+}
+
+function spreadOf(hours: Hours, { profile, levels, from, to }: SpreadOptions): Spread {
   const n = to - from
-  for (let i = 0; i < n; i++) {
-    values[i] = hours.counts[from + i] ?? 0
-    const level = levels[Math.floor(i / DAY_HOURS)] ?? 1
-    means[i] = level * (profile[cellOf(hours.startHour + from + i)] ?? 0)
+  for (let midnight = 0, day = 0; midnight < n; midnight += DAY_HOURS, day++) {
+    const cell = firstCellOf(hours.startHour + from + midnight)
+    const level = levels[day] ?? 1
+    for (let hour = 0; hour < DAY_HOURS; hour++) {
+      values[midnight + hour] = hours.counts[from + midnight + hour] ?? 0
+      means[midnight + hour] = level * (profile[cell + hour] ?? 0)
+    }
   }
   const dispersion = dispersionOf(n)
   for (let i = 0; i < n; i++) values[i] = roughSurprise(values[i] ?? 0, means[i] ?? 0, dispersion)
@@ -153,7 +217,7 @@ function roughSurprise(count: number, mean: number, dispersion: number): number 
  * which those within a few hours count once, so that one long outage does not hide the next one.
  */
 function usual(n: number, sign: 1 | -1): number {
-  const most = new Float64Array(USUAL_TIMES)
+  const most = mostExtreme.fill(0)
   let [peak, peakAt] = [0, -EPISODE_HOURS]
   for (let i = 0; i <= n; i++) {
     const value = i === n ? 0 : sign * (values[i] ?? 0)
@@ -164,7 +228,7 @@ function usual(n: number, sign: 1 | -1): number {
     insertDescending(most, peak)
     ;[peak, peakAt] = [value, i]
   }
-  return Math.max(0, most.at(-1) ?? 0)
+  return Math.max(0, most[USUAL_TIMES - 1] ?? 0)
 }
 
 function insertDescending(most: Float64Array, value: number): void {

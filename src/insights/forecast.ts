@@ -1,5 +1,5 @@
 import type { Forecast } from '../model/insights.js'
-import { cellOf, fitBaseline, levelsOf, type Baseline, type Hours } from './baseline.js'
+import { cellOf, fitBaseline, type Baseline, type Hours } from './baseline.js'
 import { expectedRange, surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
 import { DAY_HOURS } from './series.js'
@@ -52,9 +52,8 @@ interface Learned {
 
 function learnedUntil(hours: Hours, firstDay: number, day: number): Learned {
   const from = Math.max(firstDay, day - TRAINING_DAYS) * DAY_HOURS
-  const baseline = fitBaseline(hours, from, day * DAY_HOURS)
-  const level = levelsOf(hours, baseline.profile, from, day * DAY_HOURS).at(-1) ?? 1
-  return { baseline, level }
+  const { baseline, levels } = fitBaseline(hours, from, day * DAY_HOURS)
+  return { baseline, level: levels.at(-1) ?? 1 }
 }
 
 /** Surprises of the hours of the last days under the forecasts that the days before them gave. */

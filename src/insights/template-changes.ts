@@ -113,16 +113,24 @@ const isUsual = (count: number, known: number): boolean => {
 
 /** Whether a pause far beyond its own ended in the last 24 h. */
 function hasReturned(counts: Float64Array, hours: number): boolean {
+  let back = hours - DAY_HOURS
+  while (back < hours && counts[back] === 0) back++
+  if (back >= hours) return false
+  let last = back - 1
+  while (last >= 0 && counts[last] === 0) last--
+  if (last === -1) return true
+  const pause = back - last
+  return pause >= AWAY_HOURS && pause >= AWAY_FACTOR * longestPause(counts, last)
+}
+
+function longestPause(counts: Float64Array, until: number): number {
   let [last, longest] = [-1, 0]
-  for (let i = 0; i < hours; i++) {
+  for (let i = 0; i <= until; i++) {
     if (counts[i] === 0) continue
-    const pause = last === -1 ? 0 : i - last
-    if (i >= hours - DAY_HOURS)
-      return last === -1 || (pause >= AWAY_HOURS && pause >= AWAY_FACTOR * longest)
-    longest = Math.max(longest, pause)
+    if (last !== -1) longest = Math.max(longest, i - last)
     last = i
   }
-  return false
+  return longest
 }
 
 const described = (

@@ -1,5 +1,12 @@
 import type { Severity } from '../model/event.js'
 import type { Store } from './client.js'
+import {
+  sourceRows,
+  templateDays,
+  templateRows,
+  type HourRow,
+  type TemplateDay,
+} from './insight-rows.js'
 import { statement } from './statement.js'
 import { mergedIds, type TemplateDirectory } from './template-stats.js'
 
@@ -9,16 +16,16 @@ export interface HourSpan {
   readonly until: number
 }
 
-/** Counts of hours; `at` are hours after the first of the span. */
-export interface SourceHours {
+/** What tells whether an hour is as it was. */
+export interface HourMark {
+  /** since 1970 */
+  readonly hour: number
+  readonly mark: string
+}
+
+export interface SourceName {
   readonly source: string
-  readonly at: readonly number[]
-  readonly debug: readonly number[]
-  readonly info: readonly number[]
-  readonly warning: readonly number[]
-  readonly error: readonly number[]
-  readonly critical: readonly number[]
-  /** the last hour with occurrences below P1, -1 without */
+  /** the last hour with occurrences below P1, since 1970; 0 without */
   readonly routine_at: number
 }
 
@@ -35,14 +42,10 @@ export interface TemplateTotal {
   readonly critical: number
 }
 
-export interface TemplateHours {
-  readonly template: string
-  readonly at: readonly number[]
-  readonly n: readonly number[]
-  /** of the last 24 h: occurrences below P1, events below P1, and unsure ones of these */
-  readonly routine: number
-  readonly routine_events: number
-  readonly unsure_events: number
+/** A range of names or ids, both included. */
+export interface KeyRange {
+  readonly first: string
+  readonly last: string
 }
 
 /** What templates counted in a span and before it; hours since 1970. */
@@ -71,48 +74,56 @@ export interface HostsQuery {
   readonly untilMs: number
 }
 
-/** The rollups as the insight engine reads them: in pages, so that no reply is large. */
+/** The rollups as the insight engine reads them. */
 export interface InsightSeries {
   /** @returns hours since 1970; null without any data before `untilHour` */
   latestHour(untilHour: number): Promise<number | null>
-  /** A page of sources in the order of their names. @param after '' = from the first on */
-  sources(span: HourSpan, after: string): Promise<readonly SourceHours[]>
-  /** Templates that occurred since an hour. */
+  marks(span: HourSpan): Promise<readonly HourMark[]>
+  /** In the order of their names. */
+  sourceNames(span: HourSpan): Promise<readonly SourceName[]>
+  /** The counts of a range of sources by severity, under `sourceKey`. */
+  sources(span: HourSpan, range: KeyRange): Promise<Iterable<HourRow>>
+  /** Templates that occurred since an hour, in the order of their ids. */
   templateTotals(sinceHour: number): Promise<readonly TemplateTotal[]>
-  /** @param first and `last`: ids, both included */
-  templates(span: HourSpan, first: string, last: string): Promise<readonly TemplateHours[]>
+  /** The counts of a range of templates, by their ids. */
+  templates(span: HourSpan, range: KeyRange): Promise<Iterable<HourRow>>
+  /** By template. */
+  templateDay(span: HourSpan): Promise<ReadonlyMap<string, TemplateDay>>
+  sourceParts(query: Omit<PartsQuery, 'source'>): Promise<readonly Part[]>
   parts(query: PartsQuery, signal?: AbortSignal): Promise<readonly Part[]>
   /** Events by host. Reads the events table, up to a bound in each span: shares are exact below it. */
   hosts(query: HostsQuery, signal?: AbortSignal): Promise<readonly Part[]>
 }
 
 type Moments = { readonly from: number; readonly until: number }
+type Rows = Readonly<Record<string, unknown>>
 
 const latestSql = statement<{ readonly until: number }, { readonly hour: number }>('insight_latest')
-const sourcesSql = statement<
-  Moments & { readonly after: string; readonly limit: number },
-  SourceHours
->('insight_sources')
+const marksSql = statement<Moments, HourMark>('insight_marks')
+const namesSql = statement<Moments, SourceName>('insight_source_names')
+const sourcesSql = statement<Rows, Rows>('insight_sources')
 const totalsSql = statement<{ readonly since: number }, TemplateTotal>('insight_template_totals')
-const templatesSql = statement<
-  Moments & { readonly day: number; readonly first: bigint; readonly last: bigint },
-  TemplateHours
->('insight_templates')
+const templatesSql = statement<Rows, Rows>('insight_templates')
+const daySql = statement<Moments, Rows>('insight_template_day')
+const sourcePartsSql = statement<Rows, Part>('insight_source_parts')
 const partsSql = statement<
-  Readonly<Record<string, unknown>>,
+  Rows,
   { readonly template: string; readonly before: number; readonly during: number }
 >('insight_parts')
-const hostsSql = statement<Readonly<Record<string, unknown>>, HostRow>('insight_hosts')
+const hostsSql = statement<Rows, HostRow>('insight_hosts')
 
-/** sources a query: one that is not full is the last */
-export const SOURCE_PAGE = 1000
 const HOUR_S = 3600
-const DAY_HOURS = 24
 const MAX_HOSTS = 1000
 /** rows of the events table that are read for one span of one anomaly */
 const HOST_ROWS = '2000000'
 const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
 const toNumber = (hex: string): bigint => BigInt(`0x${hex}`)
+/** The first weeks of 1970 have frames that begin before it. */
+const toSeconds = (hour: number): number => Math.max(0, hour) * HOUR_S
+const toMoments = ({ from, until }: HourSpan): Moments => ({
+  from: toSeconds(from),
+  until: toSeconds(until),
+})
 
 export function createInsightSeries(
   store: Store,
@@ -133,32 +144,28 @@ export function createInsightSeries(
   }
   return {
     async latestHour(untilHour) {
-      const [row] = await store.query(latestSql, { until: untilHour * HOUR_S })
-      return row === undefined || row.hour === 0 ? null : row.hour
+      const [row] = await store.query(latestSql, { until: toSeconds(untilHour) })
+      return row?.hour ?? null
     },
-    sources: ({ from, until }, after) =>
-      store.query(sourcesSql, {
-        from: from * HOUR_S,
-        until: until * HOUR_S,
-        after,
-        limit: SOURCE_PAGE,
-      }),
-    templateTotals: (sinceHour) => store.query(totalsSql, { since: sinceHour * HOUR_S }),
-    templates: ({ from, until }, first, last) =>
-      store.query(
-        templatesSql,
-        {
-          from: from * HOUR_S,
-          until: until * HOUR_S,
-          day: (until - DAY_HOURS) * HOUR_S,
-          first: toNumber(first),
-          last: toNumber(last),
-        },
-        // the table is in the order of its templates: no hash table is needed
-        { settings: { optimize_aggregation_in_order: 1, max_threads: 1 } },
-      ),
-    async parts({ source, severity, before, from, until }, signal) {
-      const moments = { before: before * HOUR_S, from: from * HOUR_S, until: until * HOUR_S }
+    marks: (span) => store.query(marksSql, toMoments(span)),
+    sourceNames: (span) => store.query(namesSql, toMoments(span)),
+    async sources(span, range) {
+      const blocks = await store.queryColumns(sourcesSql, { ...toMoments(span), ...range })
+      return sourceRows(blocks, Math.max(0, span.from))
+    },
+    templateTotals: (sinceHour) => store.query(totalsSql, { since: toSeconds(sinceHour) }),
+    async templates(span, { first, last }) {
+      const ids = { first: toNumber(first), last: toNumber(last) }
+      const blocks = await store.queryColumns(templatesSql, { ...toMoments(span), ...ids })
+      return templateRows(blocks, Math.max(0, span.from))
+    },
+    async templateDay(span) {
+      return templateDays(await store.queryColumns(daySql, toMoments(span)))
+    },
+    sourceParts: ({ severity, before, ...span }) =>
+      store.query(sourcePartsSql, { severity, before: toSeconds(before), ...toMoments(span) }),
+    async parts({ source, severity, before, ...span }, signal) {
+      const moments = { before: toSeconds(before), ...toMoments(span) }
       const params = { source, severity, ...moments, ...mergedIds(directory) }
       const rows = await store.query(partsSql, params, options(signal))
       return rows.map(({ template, ...counts }) => ({ name: template, ...counts }))

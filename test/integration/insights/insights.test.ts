@@ -1,5 +1,7 @@
 import { t as suite, test } from 'tap'
-import { runInsights } from '../../../src/assembly/insight-run.js'
+import { createMemory } from '../../../src/assembly/insight-counts.js'
+import { runInsights, type RunParts } from '../../../src/assembly/insight-run.js'
+import { SliceClock } from '../../../src/assembly/slice-clock.js'
 import { createInsightSeries } from '../../../src/store/insight-series.js'
 import { createInsightArchive, type AnomalyQuery } from '../../../src/store/insights.js'
 import type { KeptAnomaly } from '../../../src/store/insights.js'
@@ -49,20 +51,25 @@ function rows(): LandingRow[] {
   return all
 }
 
-const partsOf = (store: Awaited<ReturnType<typeof database>>) => ({
+const partsOf = (
+  store: Awaited<ReturnType<typeof database>>,
+  memory = createMemory(),
+): RunParts => ({
   series: createInsightSeries(store, {
     redirects: () => [{ from: MERGED, into: STEADY }],
   }),
   isWatched: (source: string) => source === 'web',
   canonical: (id: string) => (id === MERGED ? STEADY : id),
+  isCorrected: () => false,
   agreement: () => ({ corrections: 0, agreeing: 0 }),
-  signal: new AbortController().signal,
+  memory,
+  clock: new SliceClock([]),
 })
 
 test('a failure never seen before is found, with its template as the cause', async (t) => {
   const store = await database(t)
   await insertLanding(store, rows())
-  const moment = { endHour: END, withRunning: true }
+  const moment = { endHour: END, withRunning: true, nowHour: END }
   const { snapshot, anomalies } = await runInsights(partsOf(store), moment)
   const errors = anomalies.find(({ scope }) => scope === 'severity')
   t.match(errors, { severity: 'ERROR', kind: 'spike', state: 'ongoing', observed: 210 })

@@ -24,10 +24,19 @@ const template = (templateId: string, counts: Float64Array): CountedTemplate => 
   counts,
   firstSeenMs: FRAME.startHour * HOUR_MS,
   lastSeenMs: (FRAME.startHour + hours) * HOUR_MS,
+  changedAt: 0,
+  members: '',
   routine: 10,
   routineEvents: 10,
   unsureEvents: 1,
 })
+
+const FACTS = { dataAgeHours: 0, corrections: 0, agreeing: 0 }
+/** nearly all of the change is of one source */
+const SOURCES = [
+  { name: 'web', before: 6240, during: 7760 },
+  { name: 'db', before: 3000, during: 2000 },
+]
 
 /** A web server whose errors soar for the last four hours, by one template of two, and a quiet neighbour. */
 function example(): InsightSnapshot {
@@ -37,12 +46,13 @@ function example(): InsightSnapshot {
   const errors = soaring.map((count, i) => count + (steady[i] ?? 0))
   const info = wavering(1, () => 1000)
   const source = { source: 'web', severities: [NONE, info, NONE, errors, NONE] }
-  analysis.addSource({ ...source, lastRoutineAt: hours - 1 })
+  analysis.addSource({ ...source, changedAt: 0 })
   const quiet = [NONE, wavering(4, () => 500), NONE, NONE, NONE]
-  analysis.addSource({ source: 'db', severities: quiet, lastRoutineAt: hours - 1 })
+  analysis.addSource({ source: 'db', severities: quiet, changedAt: 0 })
   analysis.addTemplate(template('00000000000000aa', soaring))
   analysis.addTemplate(template('00000000000000bb', steady))
-  const anomalies = analysis.anomalies()
+  const sources = new Map(analysis.wholes().map(({ anomalyId }) => [anomalyId, SOURCES]))
+  const anomalies = analysis.anomalies(sources)
   const parts = analysis.wanted(anomalies).map(({ anomalyId }) => {
     const both = [
       { name: '00000000000000aa', before: 120, during: 3680 },
@@ -50,7 +60,7 @@ function example(): InsightSnapshot {
     ]
     return [anomalyId, both] as const
   })
-  return analysis.finish(anomalies, { parts: new Map(parts), corrections: 0, agreeing: 0 })
+  return analysis.finish(anomalies, { ...FACTS, templates: new Map(parts), sources })
 }
 
 test('a soaring template is the cause on the screen, and part of the errors of its source', async (t) => {
@@ -76,8 +86,8 @@ test('the same data give the same snapshot', async (t) => {
 
 test('a snapshot of nothing is empty', async (t) => {
   const analysis = new Analysis(FRAME, hours)
-  const facts = { parts: new Map(), corrections: 0, agreeing: 0 }
-  t.match(analysis.finish(analysis.anomalies(), facts), {
+  const anomalies = analysis.anomalies(new Map())
+  t.match(analysis.finish(anomalies, { ...FACTS, templates: new Map(), sources: new Map() }), {
     series: 0,
     anomalies: [],
     templates: [],
