@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ClickHouseSettings } from '@clickhouse/client'
+import type { NativeRows } from '../lib/native-reader.js'
 import { AppError } from '../model/errors.js'
 import {
   createStore,
@@ -115,6 +116,14 @@ class Cluster implements ClusterStore {
     request?: RequestOptions,
   ): Promise<Row[]> {
     return this.#front.query(sql, params, request)
+  }
+
+  queryColumns<Params extends QueryParams, Columns>(
+    sql: Statement<Params, Columns>,
+    params: Params,
+    request?: RequestOptions,
+  ): Promise<readonly NativeRows[]> {
+    return this.#front.queryColumns(sql, params, request)
   }
 
   command(sql: string, params?: QueryParams, request?: RequestOptions): Promise<void> {
