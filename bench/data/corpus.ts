@@ -24,6 +24,8 @@ export interface CorpusEvent {
   severity: number
   /** as it stands between the quotes of a JSON string */
   message: string
+  /** which of the patterns of all kinds, counted through, it is of */
+  pattern: number
 }
 
 export interface Block {
@@ -67,7 +69,7 @@ export class Corpus {
   readonly #kinds: readonly CompiledKind[]
   readonly #recent = new Ring(RECENT)
   readonly #echoes = new Ring(ECHOES)
-  readonly #current: CorpusEvent = { timestampMs: 0, source: '', host: '', severity: 0, message: '' }
+  readonly #current: CorpusEvent = { timestampMs: 0, source: '', host: '', severity: 0, message: '', pattern: 0 }
   #made = 0
   #runLeft = 0
   #prefixSecond = -1
@@ -144,10 +146,11 @@ export class Corpus {
     current.host = HOSTS[(source.firstHost + random.below(12)) % HOSTS.length] ?? ''
     current.severity = pattern.severity
     current.message = message
+    current.pattern = pattern.no
   }
 
-  #copy({ source, host, severity, message }: CorpusEvent): void {
-    Object.assign(this.#current, { source, host, severity, message })
+  #copy({ source, host, severity, message, pattern }: CorpusEvent): void {
+    Object.assign(this.#current, { source, host, severity, message, pattern })
   }
 
   #remember(): void {
@@ -186,6 +189,7 @@ interface Weighted {
 }
 
 interface CompiledPattern extends Weighted {
+  readonly no: number
   readonly severity: number
   /** one more than values, escaped for JSON */
   readonly texts: readonly string[]
@@ -216,22 +220,31 @@ function compileKinds(sources: number): CompiledKind[] {
   const named = sourceNames(sources).map((name, i) => ({ name, firstHost: i * 7 }))
   const used = KINDS.slice(0, sources).map((kind, i) => ({
     weight: kind.weight,
-    patterns: compilePatterns(kind),
+    patterns: compilePatterns(kind, firstPattern(i)),
     sources: named.filter((_, at) => at % KINDS.length === i),
   }))
   return withUntil(used, (kind) => kind.weight)
 }
 
-const compilePatterns = (kind: Kind): CompiledPattern[] =>
+/** The number of a kind's first pattern. */
+export const firstPattern = (kind: number): number =>
+  KINDS.slice(0, kind).reduce((sum, { patterns }) => sum + patterns.length, 0)
+
+const compilePatterns = (kind: Kind, first: number): CompiledPattern[] =>
   withUntil(
-    kind.patterns.map(([weight, severity, text]) => {
+    kind.patterns.map(([weight, severity, text], i) => {
       const parts = text.split(/<([a-z0-9]+)>/)
       const values = parts.filter((_, i) => i % 2 === 1).map(valueNamed)
       const texts = parts.filter((_, i) => i % 2 === 0).map(escaped)
-      return { weight, severity: SEVERITIES.indexOf(severity), texts, values }
+      return { no: first + i, weight, severity: SEVERITIES.indexOf(severity), texts, values }
     }),
     (pattern) => pattern.weight,
   )
+
+/** A message of a pattern with values of its own, as a source sends it. */
+export function writeMessage(pattern: string, random: Random): string {
+  return pattern.replaceAll(/<([a-z0-9]+)>/g, (_, name: string) => valueNamed(name)(random))
+}
 
 const isValueName = (name: string): name is keyof typeof VALUES => name in VALUES
 

@@ -37,7 +37,7 @@ export class Tally {
     this.#stepS = stepS
   }
 
-  add({ timestampMs, source, severity }: Readonly<CorpusEvent>): void {
+  add({ timestampMs, source, severity }: Pick<CorpusEvent, 'timestampMs' | 'source' | 'severity'>): void {
     this.#events++
     bump(this.#severities, severity)
     this.#latestMs = Math.max(this.#latestMs, timestampMs)

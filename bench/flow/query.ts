@@ -1,3 +1,6 @@
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SEVERITIES } from '../../src/model/event.js'
 import { Api, field, listField, numberField } from '../lib/api.js'
@@ -8,8 +11,8 @@ import { Meter } from '../lib/meter.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
 import { type Check, type Curve, median, type Metric, type ScenarioResult } from '../lib/report.js'
 import { type Service, startService, type Target } from '../lib/service.js'
+import { buildDatabase } from './database.js'
 import { visibleOccurrences } from './exactness.js'
-import { growEvents } from './growth.js'
 import { type Query, RARE_SOURCE, RARE_WORD, standardQueries } from './queries.js'
 import { type Order, type Sent, startSender } from './sender-client.js'
 
@@ -21,6 +24,8 @@ const DEEP_TO = 60
 const RECOMPUTES = 10
 const ENGINE_REQUESTS = 103
 const LOAD_MS = 10_000
+const SPEED_EVENTS = 100_000
+const RARE_FILE = 'bench-rare'
 /** how long to wait for events to be shown when there is no calendar to ask */
 const BLIND_WAIT_MS = 5_000
 const PERCENTILES = [0, 10, 25, 50, 75, 90, 95, 99, 100]
@@ -38,7 +43,7 @@ interface Run {
   readonly curves: Curve[]
 }
 
-/** Loads events and measures answers at the API: warm, one client, one question after the other. */
+/** Makes a database and measures answers at the API: warm, one client, one question after the other. */
 export async function runQuery(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
   const options = { ...asked, sources: asked.sources ?? 100, spanS: asked.spanS ?? 60 * 86_400 }
   const loaded = options.target === null ? await load(options, seed) : null
@@ -66,44 +71,58 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
   } finally {
     api.close()
     await loaded?.service.stop()
-    loaded?.service.discard()
+    if (options.data === null) loaded?.service.discard()
   }
-  const { events, grow, sources, spanS, clients } = options
+  const { events, sources, spanS, clients } = options
   const { metrics, checks, skipped, curves } = run
-  const facts = { events: Math.max(events, grow), sources, spanS, seed: options.seed, clients }
+  const facts = { events: loaded?.events ?? events, sources, spanS, seed: options.seed, clients }
   return { scenario: 'query', options: facts, metrics, checks, skipped, curves }
 }
 
-/** Starts a service and fills it, by ingest and, for more, by SQL. */
-async function load(
-  options: QueryOptions,
-  seed: number,
-): Promise<{ readonly service: Service; readonly eventsPerS: number }> {
-  const factor = Math.max(1, Math.round(options.grow / options.events))
-  const [settings, spanMs] = [settingsOf(options), options.spanS * 1000]
-  let service = await startService({ settings, profileDir: null })
+interface Loaded {
+  readonly service: Service
+  /** at which it takes events; 0 when nobody asks */
+  readonly eventsPerS: number
+  readonly events: number
+}
+
+/** A service on a database of so many events, with rare ones among them. */
+async function load(options: QueryOptions, seed: number): Promise<Loaded> {
+  const { events, sources, data } = options
+  const dataDir = data ?? mkdtempSync(join(tmpdir(), 'bench-data-'))
+  mkdirSync(dataDir, { recursive: true })
+  const own = data === null ? seed : options.seed
+  await buildDatabase(dataDir, { seed: own, events, sources, spanMs: options.spanS * 1000 })
+  const settings = settingsOf(options)
+  const service = await startService({ settings, profileDir: options.cpuProf, dataDir })
   try {
-    const startMs = Date.now() - spanMs
-    const sent = await sendEvents(service, options, { seed, startMs, spanMs })
-    if (factor > 1) {
-      await waitVisible(service, options.events)
-      const { dataDir } = service
-      await service.stop()
-      const engine = await openEngine(dataDir)
-      await growEvents(engine, { factor, startMs, spanMs })
-      await engine.stop()
-      service = await startService({ settings, profileDir: options.cpuProf, dataDir })
-    }
-    const rare = await sendRare(service)
-    await waitVisible(service, options.events + (factor > 1 ? 0 : rare))
+    const before = (await visibleOccurrences(await Api.login(service))) ?? 0
+    const rare = rareIsMissing(dataDir) ? await sendRare(service) : 0
+    await waitVisible(service, before + rare)
+    noteRare(dataDir)
+    const eventsPerS = options.clients === 0 ? 0 : await ingestSpeed(service, options)
     const meter = await Meter.open(service)
     await meter.settle()
-    return { service, eventsPerS: options.events / ((sent.endedAtMs - sent.startedAtMs) / 1000) }
+    return { service, eventsPerS, events: before + rare }
   } catch (error) {
     await service.stop()
-    service.discard()
+    if (data === null) service.discard()
     throw error
   }
+}
+
+/** The rare events are sent once to a directory that is kept. */
+const rareIsMissing = (dataDir: string): boolean => !existsSync(join(dataDir, RARE_FILE))
+const noteRare = (dataDir: string): void =>
+  writeFileSync(join(dataDir, RARE_FILE), new Date().toISOString())
+
+/** Sends some events of the last minutes as fast as they are acknowledged. */
+async function ingestSpeed(service: Service, options: QueryOptions): Promise<number> {
+  const stream = { seed: options.seed + 5, startMs: Date.now() - 600_000, spanMs: 600_000 }
+  const before = (await visibleOccurrences(await Api.login(service))) ?? 0
+  const sent = await sendEvents(service, options, stream, { events: SPEED_EVENTS })
+  await waitVisible(service, before + SPEED_EVENTS)
+  return SPEED_EVENTS / ((sent.endedAtMs - sent.startedAtMs) / 1000)
 }
 
 async function sendEvents(

@@ -8,6 +8,8 @@ export interface Engine {
   cpuS(): number
   /** @returns one array per row, as strings or numbers */
   rows(sql: string): Promise<readonly (readonly unknown[])[]>
+  /** Inserts a block in the Native format, once whatever is repeated under the same token. */
+  insert(table: string, columns: readonly string[], block: Uint8Array, token: string): Promise<void>
   stop(): Promise<void>
 }
 
@@ -18,23 +20,42 @@ export async function openEngine(serviceDataDir: string): Promise<Engine> {
   const embedded = await startEmbedded({ dataDir: join(serviceDataDir, 'clickhouse'), log })
   return {
     cpuS: () => readUsage(embedded.pid() ?? 0)?.cpuS ?? 0,
-    rows: (sql) => query(embedded, sql),
+    rows: async (sql) => toRows(await post(embedded, { sql, body: null, settings: '' })),
+    insert: async (table, columns, block, token) => {
+      const sql = `INSERT INTO ${table} (${columns.join(', ')}) FORMAT Native`
+      const settings =
+        `&insert_deduplicate=1&insert_deduplication_token=${encodeURIComponent(token)}` +
+        '&deduplicate_blocks_in_dependent_materialized_views=1&max_insert_threads=1' +
+        '&min_insert_block_size_rows=10000000&min_insert_block_size_bytes=1073741824'
+      await post(embedded, { sql, body: block, settings })
+    },
     stop: () => embedded.stop(),
   }
 }
 
-async function query(embedded: Embedded, sql: string): Promise<readonly (readonly unknown[])[]> {
+interface Post {
+  readonly sql: string
+  /** sent behind the statement, null for none */
+  readonly body: Uint8Array | null
+  readonly settings: string
+}
+
+async function post(embedded: Embedded, { sql, body, settings }: Post): Promise<string> {
   const credentials = Buffer.from(`${embedded.username}:${embedded.password}`).toString('base64')
-  const url = `${embedded.url}/?database=logs&output_format_json_quote_64bit_integers=0`
+  const statement = body === null ? '' : `&query=${encodeURIComponent(sql)}`
+  const url = `${embedded.url}/?database=logs&output_format_json_quote_64bit_integers=0${settings}${statement}`
   const headers = { authorization: `Basic ${credentials}` }
-  const reply = await fetch(url, { method: 'POST', body: sql, headers })
+  const reply = await fetch(url, { method: 'POST', body: body ?? sql, headers })
   const text = await reply.text()
   if (!reply.ok) throw new Error(`the engine refused a query: ${text.slice(0, 500)}`)
   return text
+}
+
+const toRows = (text: string): (readonly unknown[])[] =>
+  text
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => toRow(JSON.parse(line)))
-}
 
 const toRow = (value: unknown): readonly unknown[] => {
   if (!Array.isArray(value)) throw new Error('bug: rows need FORMAT JSONCompactEachRow')

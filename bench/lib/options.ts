@@ -21,7 +21,8 @@ export interface BenchOptions {
   readonly repeats: number
   readonly durationS: number
   readonly clients: number
-  readonly grow: number
+  /** a directory that is kept and used again; null: a temporary one */
+  readonly data: string | null
   readonly sockets: number
   readonly cpuProf: string | null
   readonly target: RunningTarget | null
@@ -66,9 +67,9 @@ const FLAGS = {
     type: 'string',
     doc: 'query: also measure with so many clients and ingest at half load [0]',
   },
-  grow: {
+  data: {
     type: 'string',
-    doc: 'query: multiply the events by SQL, so that there are about so many [events]',
+    doc: 'query: folder for the database; kept, and made complete or used again [a temporary one]',
   },
   sockets: { type: 'string', doc: 'ws: WebSockets, of which one in 21 talks [10500]' },
   'cpu-prof': {
@@ -131,7 +132,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       repeats: integer('repeats', 3, 1),
       durationS: integer('duration', 2, 1),
       clients: integer('clients', 0, 0),
-      grow: integer('grow', events, 1),
+      data: values.data ?? null,
       sockets: integer('sockets', 10_500, 1),
       cpuProf: values['cpu-prof'] ?? null,
       target: toTarget(values),

@@ -78,9 +78,9 @@ t.test('the counts are those of the lines', async (t) => {
 
 t.test('wider steps hold what the seconds in them hold', async (t) => {
   const tally = new Tally(1)
-  tally.add({ timestampMs: 59_999, source: 'a', host: '', severity: 0, message: '' })
-  tally.add({ timestampMs: 60_000, source: 'a', host: '', severity: 4, message: '' })
-  tally.add({ timestampMs: 119_000, source: 'a', host: '', severity: 4, message: '' })
+  tally.add({ timestampMs: 59_999, source: 'a', severity: 0 })
+  tally.add({ timestampMs: 60_000, source: 'a', severity: 4 })
+  tally.add({ timestampMs: 119_000, source: 'a', severity: 4 })
   t.same(
     [...widenSteps(tally.counts(), 60)],
     [
@@ -126,7 +126,7 @@ t.test('an event lasts one window from its first occurrence', async (t) => {
       const timestampMs = times[i++]
       return timestampMs === undefined
         ? null
-        : { timestampMs, source: 's', host: 'h', severity: 1, message: 'm' }
+        : { timestampMs, source: 's', host: 'h', severity: 1, message: 'm', pattern: 0 }
     }
     return corpus
   }
