@@ -146,7 +146,7 @@ const SETTINGS = {
     'COOKIE_SAMESITE',
     'Strict',
     ['Strict', 'Lax', 'None'],
-    'None needs COOKIE_SECURE=true',
+    'None needs COOKIE_SECURE=true and CORS_ORIGINS',
   ),
   corsOrigins: origins('CORS_ORIGINS', 'origins, comma-separated, that may call with cookies'),
   trustedProxies: ranges(
@@ -291,6 +291,10 @@ function checkCombinations(config: Config): void {
   refuse(
     config.clickhouseNodes.length > 0 && config.clickhouseCluster === '',
     'CLICKHOUSE_NODES needs CLICKHOUSE_CLUSTER, the name of the cluster they form',
+  )
+  refuse(
+    config.cookieSamesite === 'None' && config.corsOrigins.length === 0,
+    'COOKIE_SAMESITE=None is of no use without CORS_ORIGINS: name the origins whose pages call with cookies',
   )
   if (config.nodeEnv !== 'production') return
   refuse(

@@ -154,6 +154,8 @@ async function main(): Promise<void> {
     process.stdout.write(help())
     return
   }
+  // what this program and its children write is nobody else's
+  process.umask(0o077)
   const config = loadConfig(process.env)
   const log = createLog(config.logLevel)
   process.on('unhandledRejection', (error) => {

@@ -7,6 +7,7 @@ import type { Admission, EdgeRoute } from '../edge/routes.js'
 import type { Uws } from '../edge/uws.js'
 import { AppError } from '../model/errors.js'
 import type { LimitName, LimitSubject } from './auth/limits.js'
+import type { MayUseCookies } from './auth/origin.js'
 import { isAtLeast } from './auth/roles.js'
 import type { Role } from './auth/roles.js'
 import { JsonText, RouteReply, isMultipart, isOptional } from './route.js'
@@ -28,11 +29,8 @@ export interface ApiOptions<Services> {
    * @throws AppError rate_limited
    */
   readonly consume: (limit: LimitName, subject: LimitSubject) => Promise<void>
-  /**
-   * Asked for requests that change something and carry a cookie but no bearer token, when the
-   * client names an origin; needed with SameSite=None. Absent allows all.
-   */
-  readonly allowOrigin?: (origin: string, host: string) => boolean
+  /** Asked for requests that change something and carry a cookie but no bearer token. */
+  readonly mayUseCookies: MayUseCookies
   /** holds every reply to its schema, for tests: a mismatch is answered with internal_error */
   readonly checkReplies?: boolean
 }
@@ -159,13 +157,11 @@ function checkRole(needed: Role, { role }: Caller): void {
 function checkOrigin<Services>(
   { method }: ApiRoute<Services>,
   principal: Caller | null,
-  { allowOrigin }: ApiOptions<Services>,
+  { mayUseCookies }: ApiOptions<Services>,
   { headers }: RequestHead,
 ): void {
-  if (allowOrigin === undefined || method === 'get' || principal?.via === 'bearer') return
-  const origin = headers.first('origin')
-  if (origin === undefined || headers.first('cookie') === undefined) return
-  if (allowOrigin(origin, headers.first('host') ?? '')) return
+  if (method === 'get' || principal?.via === 'bearer') return
+  if (headers.first('cookie') === undefined || mayUseCookies(headers)) return
   throw new AppError('forbidden', 'the origin is not allowed')
 }
 

@@ -3,6 +3,7 @@ import { audited } from '../api/audited.js'
 import { createDocsRoutes } from '../api/docs.js'
 import { describeApi } from '../api/description.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../api/auth/credentials.js'
+import { createOriginCheck } from '../api/auth/origin.js'
 import { INGEST_RECORDS, ingestRoutes, type IngestServices } from '../api/collector/ingest.js'
 import { webhookRoute } from '../api/collector/webhook.js'
 import type { Caller } from '../api/route.js'
@@ -59,7 +60,6 @@ export function openServers(parts: HttpParts): Servers {
 
 function apiServer(parts: HttpParts): EdgeServer {
   const { config, uws, log, services, live, state, following, version } = parts
-  const isAllowed = (origin: string): boolean => config.corsOrigins.includes(origin)
   return createServer({
     uws,
     host: config.host,
@@ -80,21 +80,13 @@ function apiServer(parts: HttpParts): EdgeServer {
         ...(state.kind === 'redis' ? { current: () => following.current() } : {}),
         authenticate: (head) => authenticate(head, services),
         consume: (name, subject) => services.limiter.consume(name, subject),
-        ...(config.cookieSamesite === 'None'
-          ? {
-              allowOrigin: (origin: string, host: string) =>
-                isAllowed(origin) || isSame(origin, host),
-            }
-          : {}),
+        mayUseCookies: createOriginCheck(config.corsOrigins),
       }),
     ],
   })
 }
 
 const toLimits = ({ pool, perPort }: Capacity) => ({ pool, limits: { connections: perPort } })
-
-const isSame = (origin: string, host: string): boolean =>
-  URL.canParse(origin) && new URL(origin).host === host
 
 function authenticate(head: RequestHead, services: Services): Caller {
   const { token, via } = accessTokenOf({

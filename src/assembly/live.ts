@@ -1,6 +1,7 @@
 import type { Alerts } from '../api/alerts.js'
 import type { Applications } from '../api/applications.js'
 import type { Limiter } from '../api/auth/limits.js'
+import { createOriginCheck } from '../api/auth/origin.js'
 import type { Sessions } from '../api/auth/sessions.js'
 import { createKpiSockets } from '../api/routes/kpis.js'
 import type { Config } from '../config.js'
@@ -44,7 +45,7 @@ export async function openLive(parts: LiveParts): Promise<Live> {
   const sockets = createKpiSockets({
     authenticate: (token) => sessions.authenticate(token),
     consume: (address) => limiter.consume('ws_limiter', { address }),
-    allowOrigin: (origin, host) => isOwn(origin, host) || config.corsOrigins.includes(origin),
+    mayUseCookies: createOriginCheck(config.corsOrigins),
     greet: async (client) => {
       await push?.greet(client)
     },
@@ -59,9 +60,6 @@ export async function openLive(parts: LiveParts): Promise<Live> {
   })
   return { kpis, sockets, push }
 }
-
-const isOwn = (origin: string, host: string): boolean =>
-  URL.canParse(origin) && new URL(origin).host === host
 
 async function compute({
   storage,

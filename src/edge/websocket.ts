@@ -48,8 +48,6 @@ export interface WebSocketOptions<User> {
   /** synchronous: an upgrade that waits can lose the fresh connection inside the library */
   readonly authenticate: (head: UpgradeHead) => Authentication<User>
   readonly userId: (user: User) => string
-  /** asked only when the client sends an Origin, which browsers always do; absent allows all */
-  readonly allowOrigin?: (origin: string, host: string) => boolean
   /** may be asynchronous; publications reach the connection once it is done */
   readonly onOpen?: (connection: Connection<User>) => void | Promise<void>
   /** texts other than ping and pong */
@@ -314,12 +312,7 @@ function decide<User>(hub: Hub<User>, server: WebSocketServer, head: UpgradeHead
     reason: cutReason(reason),
   })
   if (server.isDraining()) return refuse(GOING_AWAY, 'server is stopping')
-  const origin = head.headers.first('origin')
-  const host = head.headers.first('host') ?? ''
   try {
-    if (origin !== undefined && options.allowOrigin?.(origin, host) === false) {
-      return refuse(POLICY_VIOLATION, 'origin not allowed')
-    }
     const verdict = options.authenticate(head)
     if (verdict.kind === 'refused') return refuse(POLICY_VIOLATION, verdict.reason)
     const isFull =

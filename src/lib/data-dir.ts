@@ -107,6 +107,8 @@ function readOrMakeSecret(file: string): string {
     writeFileSync(file, randomBytes(36).toString('base64url'), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    // it may come from a copy that was made with other rights
+    chmodSync(file, 0o600)
   }
   return readFileSync(file, 'utf8').trim()
 }

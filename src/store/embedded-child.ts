@@ -6,6 +6,8 @@
  */
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
+const PR_SET_DUMPABLE = 4
+
 interface EngineStart {
   readonly libraryPath: string
   readonly argv: readonly string[]
@@ -46,6 +48,7 @@ function parseStart(value: unknown): EngineStart {
 async function runEngine(start: EngineStart): Promise<void> {
   // Loaded here only: the main thread does without native code.
   const ffi = await import('ffi-rs')
+  if (process.platform === 'linux') forbidCoreDump(ffi)
   const library = 'libchdb'
   ffi.open({ library, path: start.libraryPath })
   // Else the engine takes SIGINT and SIGTERM for itself and stops answering.
@@ -65,4 +68,17 @@ async function runEngine(start: EngineStart): Promise<void> {
   })
   // The thread ends here, and its end is the message. The reason, when there is one, is on stderr;
   // reading it from the result can crash.
+}
+
+/** The memory of the engine holds its password and what was logged: a crash writes none of it to a disk. */
+function forbidCoreDump(ffi: typeof import('ffi-rs')): void {
+  const { I32, I64 } = ffi.DataType
+  ffi.open({ library: 'libc', path: 'libc.so.6' })
+  ffi.load({
+    library: 'libc',
+    funcName: 'prctl',
+    retType: I32,
+    paramsType: [I32, I64, I64, I64, I64],
+    paramsValue: [PR_SET_DUMPABLE, 0, 0, 0, 0],
+  })
 }

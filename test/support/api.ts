@@ -41,6 +41,7 @@ export function startApi<S>(t: Test, routes: readonly ApiRoute<S>[], services: S
         return { userId: USERS[role], role, family, expiresAtMs: Date.now() + 1e6, via: 'bearer' }
       },
       consume: async (name) => void consumed.push(name),
+      mayUseCookies: () => true,
       checkReplies: true,
     }),
   })

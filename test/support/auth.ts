@@ -80,6 +80,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       return { ...sessions.authenticate(token), via }
     },
     consume: limiter.consume,
+    mayUseCookies: () => true,
     checkReplies: true,
   })
   const { url } = startServer(t, { routes })

@@ -337,7 +337,7 @@ const CASES: readonly (readonly [
 
 /** Settings that others need beside them. */
 const BASES: Readonly<Record<string, Env>> = {
-  COOKIE_SAMESITE: { COOKIE_SECURE: 'true' },
+  COOKIE_SAMESITE: { COOKIE_SECURE: 'true', CORS_ORIGINS: 'https://a.example' },
   CLICKHOUSE_CLUSTER: { CLICKHOUSE_URL: 'http://ch:8123' },
   CLICKHOUSE_NODES: { CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_CLUSTER: 'logs' },
 }
@@ -384,6 +384,7 @@ void test('combinations that can not work or are unsafe stop the start', async (
   refuses({ API_PORT: '9000', COLLECTOR_PORT: '9000' }, /API_PORT and COLLECTOR_PORT/)
   t.doesNotThrow(() => loadConfig({ API_PORT: '0', COLLECTOR_PORT: '0' }))
   refuses({ COOKIE_SAMESITE: 'None' }, /COOKIE_SECURE=true/)
+  refuses({ COOKIE_SAMESITE: 'None', COOKIE_SECURE: 'true' }, /CORS_ORIGINS/)
   t.doesNotThrow(() => loadConfig(PRODUCTION))
   refuses({ CLICKHOUSE_CLUSTER: 'logs' }, /CLICKHOUSE_URL/)
   refuses({ CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_NODES: 'http://a' }, /CLICKHOUSE_CLUSTER/)

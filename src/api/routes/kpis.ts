@@ -8,6 +8,7 @@ import {
 } from '../../edge/websocket.js'
 import { AppError } from '../../model/errors.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../auth/credentials.js'
+import type { MayUseCookies } from '../auth/origin.js'
 import { JsonText, routeFor } from '../route.js'
 import { KpiSnapshotSchema } from '../schemas/kpi.js'
 
@@ -52,8 +53,8 @@ export interface KpiSocketParts {
   readonly authenticate: (token: string) => KpiUser & { readonly expiresAtMs: number }
   /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
   readonly consume: (address: string) => Promise<void>
-  /** whether a page of this origin may connect with the cookie */
-  readonly allowOrigin: (origin: string, host: string) => boolean
+  /** asked when the token is in the cookie: any page can open a socket, and the browser adds it */
+  readonly mayUseCookies: MayUseCookies
   /** Sends the first snapshot. */
   readonly greet: (client: { send(text: string): boolean }) => Promise<void>
   readonly maxOpen: number
@@ -86,10 +87,7 @@ export function createKpiSockets(parts: KpiSocketParts): WebSocketHub<KpiUser> {
 function authenticate(head: UpgradeHead, parts: KpiSocketParts): Authentication<KpiUser> {
   try {
     const { token, via } = tokenOf(head)
-    const origin = head.headers.first('origin')
-    const host = head.headers.first('host') ?? ''
-    // any page can open a socket, and the browser adds the cookie by itself
-    if (via === 'cookie' && origin !== undefined && !parts.allowOrigin(origin, host))
+    if (via === 'cookie' && !parts.mayUseCookies(head.headers))
       return { kind: 'refused', reason: 'origin not allowed' }
     const { userId, expiresAtMs } = parts.authenticate(token)
     return { kind: 'accepted', user: { userId }, expiresAtMs }

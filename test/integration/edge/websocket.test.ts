@@ -192,13 +192,6 @@ t.test('connections per address are limited', async (t) => {
   t.equal(await client(t, `${url}?token=d`).next(), 'hello d')
 })
 
-t.test('a foreign origin is refused when origins are checked', async (t) => {
-  const { url } = start(t, { allowOrigin: (origin, host) => origin === `http://${host}` })
-  const from = (origin: string) => client(t, `${url}?token=a`, [], { origin })
-  t.same(await from('http://evil.example').closed, { code: 1008, reason: 'origin not allowed' })
-  t.equal(await from(url.replace('ws:', 'http:').replace('/ws/kpis', '')).next(), 'hello a')
-})
-
 t.test('a connection that was a WebSocket gives its place back, exactly once', async (t) => {
   const hub = createWebSocketHub<string>({
     path: '/ws',

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -99,6 +99,38 @@ t.test('the password is neither on a command line nor left in a file', async (t)
   t.match(stdout, 'embedded-child')
   t.notMatch(stdout, 'a-password-for-this-test')
 })
+
+t.test(
+  'no core dump of the engine is written, and its memory is not for others of its user',
+  { skip: process.platform === 'linux' ? false : 'Linux only' },
+  async (t) => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+    t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+    const support = new URL('../../support/clickhouse.js', import.meta.url).href
+    // root may read everything, so as somebody else
+    const uid = process.getuid?.() === 0 ? 65_534 : (process.getuid?.() ?? 0)
+    await chmod(dataDir, 0o777)
+    const program = `
+      const { readFileSync, statSync } = await import('node:fs')
+      const { startTestServer } = await import(${JSON.stringify(support)})
+      const { engine, stop } = await startTestServer({ dataDir: ${JSON.stringify(join(dataDir, 'e'))} })
+      const seen = ['environ', 'maps', 'auxv'].map((name) => {
+        const file = \`/proc/\${engine.pid()}/\${name}\`
+        try { return readFileSync(file).length } catch (error) { return error.code }
+      })
+      const own = readFileSync('/proc/self/auxv').length
+      process.stdout.write(JSON.stringify({ seen, own: own > 0, uid: statSync(\`/proc/\${engine.pid()}/environ\`).uid }))
+      await stop()`
+    const args = ['--input-type=module', '-e', program]
+    const { stdout } = await run(process.execPath, args, { uid, cwd: '/', env: {} })
+    const refused = ['EACCES', 'EACCES', 'EACCES']
+    t.same(
+      JSON.parse(stdout),
+      { seen: refused, own: true, uid: 0 },
+      'as of a process that is not dumpable',
+    )
+  },
+)
 
 t.test('an engine that was stopped stays stopped and gives its directory free', async (t) => {
   const first = await startTestServer()

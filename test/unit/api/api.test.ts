@@ -2,9 +2,11 @@ import { Type } from '@sinclair/typebox'
 import t from 'tap'
 import { createApi } from '../../../src/api/api.js'
 import type { ApiOptions } from '../../../src/api/api.js'
+import { createOriginCheck } from '../../../src/api/auth/origin.js'
 import { RouteReply, multipart, routeFor } from '../../../src/api/route.js'
 import type { Caller } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
+import { HeaderBag } from '../../../src/edge/request.js'
 import { startServer, uws } from '../../support/edge.js'
 
 interface Services {
@@ -149,6 +151,7 @@ function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions
       return caller
     },
     consume: async () => {},
+    mayUseCookies: () => true,
     checkReplies: true,
     ...more,
   })
@@ -360,13 +363,33 @@ t.test('an optional body may be absent, and 204 has none', async (t) => {
   t.equal(given.headers.get('x-token'), 'abc')
 })
 
-t.test('a change by cookie needs an allowed origin when the client names one', async (t) => {
-  const { url } = start(t, { allowOrigin: (origin) => origin === 'https://own.example' })
-  const send = (headers: Record<string, string>) =>
-    fetch(`${url}/api/logout`, { method: 'POST', headers })
+t.test('a change by cookie comes from a page of ours, or from no browser', async (t) => {
+  const { url } = start(t, { mayUseCookies: createOriginCheck(['https://own.example']) })
+  const send = async (headers: Record<string, string>) =>
+    (await fetch(`${url}/api/logout`, { method: 'POST', headers })).status
   const cookie = 'ACCESS_TOKEN=u'
-  t.equal((await send({ cookie, origin: 'https://evil.example' })).status, 403)
-  t.equal((await send({ cookie, origin: 'https://own.example' })).status, 204)
-  t.equal((await send({ cookie })).status, 204)
-  t.equal((await send({ origin: 'https://evil.example' })).status, 204, 'no cookie, no risk')
+  t.equal(await send({ cookie, origin: 'https://own.example' }), 204)
+  t.equal(await send({ cookie, origin: url }), 204, 'the docs page')
+  t.equal(await send({ cookie }), 204, 'no browser')
+  t.equal(await send({ origin: 'https://evil.example' }), 204, 'no cookie, no risk')
+  t.equal(await send({ cookie, origin: 'https://evil.example' }), 403)
+  t.equal(await send({ cookie, origin: 'null' }), 403)
+  t.equal(await send({ cookie, origin: `${url}1` }), 403, 'another port is of the same site')
+  t.equal(await send({ cookie, origin: `${url}.evil.example` }), 403)
+})
+
+t.test('what a browser says of the site is enough where a proxy changes the host', async (t) => {
+  const mayUseCookies = createOriginCheck([])
+  const headers = (origin: string | null, site: string | null): HeaderBag => {
+    const bag = new HeaderBag()
+    bag.add('host', 'backend:8000')
+    if (origin !== null) bag.add('origin', origin)
+    if (site !== null) bag.add('sec-fetch-site', site)
+    return bag
+  }
+  t.equal(mayUseCookies(headers('https://logs.example', 'same-origin')), true)
+  t.equal(mayUseCookies(headers('https://logs.example', 'same-site')), false)
+  t.equal(mayUseCookies(headers('https://logs.example', 'cross-site')), false)
+  t.equal(mayUseCookies(headers(null, 'cross-site')), false)
+  t.equal(mayUseCookies(headers('http://BACKEND:8000', null)), true)
 })
