@@ -87,6 +87,12 @@ const SETTINGS = {
     ['development', 'production', 'test'],
     'production refuses unsafe combinations',
   ),
+  role: choice(
+    'ROLE',
+    'all',
+    ['all', 'api', 'collector'],
+    'what this instance does: both, only the API port, or only the collector port',
+  ),
   host: textSetting('HOST', '127.0.0.1', 'address both ports listen on'),
   apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
   collectorPort: integer('COLLECTOR_PORT', 8080, [0, 65535], 'ingest and webhooks; 0 = any'),
@@ -277,7 +283,7 @@ const refuse = (wrong: boolean, problem: string): void => {
 
 function checkCombinations(config: Config): void {
   refuse(
-    config.apiPort !== 0 && config.apiPort === config.collectorPort,
+    config.role === 'all' && config.apiPort !== 0 && config.apiPort === config.collectorPort,
     `API_PORT and COLLECTOR_PORT are both ${config.apiPort}; they need different ports`,
   )
   refuse(
@@ -296,17 +302,38 @@ function checkCombinations(config: Config): void {
     config.cookieSamesite === 'None' && config.corsOrigins.length === 0,
     'COOKIE_SAMESITE=None is of no use without CORS_ORIGINS: name the origins whose pages call with cookies',
   )
-  if (config.nodeEnv !== 'production') return
+  checkSharing(config)
+  if (config.nodeEnv === 'production') checkProduction(config)
+}
+
+function checkSharing({ role, clickhouseUrl, redisUrl, jwtSecret }: Config): void {
   refuse(
-    !config.cookieSecure,
+    role !== 'all' && clickhouseUrl === null,
+    `ROLE=${role} needs CLICKHOUSE_URL: the embedded ClickHouse can't be shared with other instances`,
+  )
+  refuse(
+    role !== 'all' && redisUrl === null,
+    `ROLE=${role} needs REDIS_URL: deletions, corrections and limits are shared through it`,
+  )
+  refuse(
+    role !== 'collector' && clickhouseUrl !== null && redisUrl !== null && jwtSecret === null,
+    'JWT_SECRET (32+ characters, the same for all) is required with CLICKHOUSE_URL and REDIS_URL: ' +
+      "instances must accept each other's tokens",
+  )
+}
+
+function checkProduction(config: Config): void {
+  const hasApi = config.role !== 'collector'
+  refuse(
+    hasApi && !config.cookieSecure,
     'COOKIE_SECURE=false is unsafe with NODE_ENV=production; set it to true',
   )
   refuse(
-    config.jwtSecret === null,
+    hasApi && config.jwtSecret === null,
     'JWT_SECRET is required with NODE_ENV=production (32+ characters)',
   )
   refuse(
-    config.webhookEnabled && config.webhookSecret === null,
+    config.role !== 'api' && config.webhookEnabled && config.webhookSecret === null,
     'WEBHOOK_SECRET is required with NODE_ENV=production (16+ characters), or set WEBHOOK_ENABLED=false',
   )
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createNetServer } from 'node:net'
 
+import { announcement } from './assembly/announcement.js'
 import { openAccounts, type Accounts } from './assembly/accounts.js'
 import { planCapacity } from './assembly/connections.js'
 import { openServers, type Servers } from './assembly/http.js'
@@ -33,8 +34,9 @@ interface Running {
 
 async function start(config: Config, log: Log): Promise<Running> {
   const uws = loadUws(process.env)
-  await checkPort(config.host, config.apiPort, 'API_PORT')
-  await checkPort(config.host, config.collectorPort, 'COLLECTOR_PORT')
+  const { role, host, apiPort, collectorPort } = config
+  if (role !== 'collector') await checkPort(host, apiPort, 'API_PORT')
+  if (role !== 'api') await checkPort(host, collectorPort, 'COLLECTOR_PORT')
   const dataDir = openDataDir(config.dataDir)
   const closers: Closer[] = [() => dataDir.release()]
   const close = async (): Promise<void> => {
@@ -72,37 +74,6 @@ const checkPort = (host: string, port: number, setting: string): Promise<void> =
     })
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
   })
-
-function announce(config: Config, { servers, accounts, engine }: Running): void {
-  const shown = config.host === '0.0.0.0' || config.host === '::' ? '127.0.0.1' : config.host
-  const api = `http://${shown}:${servers.apiPort}`
-  const collector = `http://${shown}:${servers.collectorPort}`
-  const lines = [
-    `${packageJson.name} ${packageJson.version} is ready (${engine})`,
-    '',
-    `  API        ${api}/api       docs  ${api}/docs`,
-    `  collector  ${collector}/ingest`,
-    `  data       ${config.dataDir}`,
-    '',
-  ]
-  const { admin, ingestKey } = accounts.made
-  if (admin !== null) {
-    const password = admin.password ?? '(as set in ADMIN_PASSWORD)'
-    lines.push('  shown once, on this first start:')
-    lines.push(`    admin       ${admin.email}   ${password}`)
-  }
-  if (ingestKey === null) lines.push('  try it:', `    curl -s ${api}/api/monitoring/health`)
-  else {
-    const shownKey = config.ingestKey === null ? ingestKey : '(as set in INGEST_KEY)'
-    lines.push(`    ingest key  ${shownKey}`, '', '  try it:')
-    const key = config.ingestKey === null ? ingestKey : '$INGEST_KEY'
-    lines.push(
-      `    curl -s ${collector}/ingest -H "Authorization: Bearer ${key}" ` +
-        `-d '{"source":"demo","severity":"ERROR","message":"disk sda1 is 93% full"}'`,
-    )
-  }
-  process.stdout.write(`${lines.join('\n')}\n`)
-}
 
 function help(): string {
   const settings = settingsHelp().map(
@@ -164,7 +135,9 @@ async function main(): Promise<void> {
   })
   const running = await start(config, log)
   endOnSignals(running, log)
-  announce(config, running)
+  const { servers, accounts, engine } = running
+  const title = `${packageJson.name} ${packageJson.version} is ready (${engine})`
+  process.stdout.write(announcement({ config, servers, made: accounts.made, title }))
 }
 
 await main().catch((error: unknown) => fatal(error instanceof ConfigError ? error.message : error))

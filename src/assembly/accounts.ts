@@ -53,7 +53,9 @@ export async function openAccounts(
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key is not noted'),
   })
   const { adminEmail: email, adminPassword: password } = config
-  const admin = await users.ensureFirstAdmin({ email, password })
+  // who has no API port makes nobody who would log in
+  const admin =
+    config.role === 'collector' ? null : await users.ensureFirstAdmin({ email, password })
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,

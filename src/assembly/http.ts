@@ -15,6 +15,7 @@ import type { RequestHead } from '../edge/request.js'
 import { createServer, type EdgeServer } from '../edge/server.js'
 import type { EdgeRoute } from '../edge/routes.js'
 import type { Uws } from '../edge/uws.js'
+import { AppError } from '../model/errors.js'
 import { createInProcessState } from '../state/in-process.js'
 import type { State } from '../state/state.js'
 import type { Log } from '../telemetry/log.js'
@@ -38,22 +39,24 @@ export interface HttpParts {
 }
 
 export interface Servers {
-  readonly apiPort: number
-  readonly collectorPort: number
+  /** null when the role has none */
+  readonly apiPort: number | null
+  readonly collectorPort: number | null
   close(deadlineMs: number): Promise<void>
 }
 
-/** Opens both ports. @throws Error naming the setting of a port that is taken */
+/** Opens the ports of the role. @throws Error naming the setting of a port that is taken */
 export function openServers(parts: HttpParts): Servers {
-  const api = apiServer(parts)
-  const collector = collectorServer(parts)
-  const apiPort = api.listen()
-  const collectorPort = collector.listen()
+  const { role } = parts.config
+  const api = role === 'collector' ? null : apiServer(parts)
+  const collector = role === 'api' ? null : collectorServer(parts)
+  const apiPort = api?.listen() ?? null
+  const collectorPort = collector?.listen() ?? null
   return {
     apiPort,
     collectorPort,
     close: async (deadlineMs) => {
-      await Promise.all([api.close({ deadlineMs }), collector.close({ deadlineMs })])
+      await Promise.all([api?.close({ deadlineMs }), collector?.close({ deadlineMs })])
     },
   }
 }
@@ -108,9 +111,25 @@ function collectorServer(parts: HttpParts): EdgeServer {
     trustedProxies: config.trustedProxies,
     ...toLimits(parts.capacity),
     observe: (outcome) => services.metrics.request('collector', outcome),
-    routes: [...ingestRoutes(toIngestServices(parts)), ...webhookRoutes(parts)],
+    routes: [
+      ...ingestRoutes(toIngestServices(parts)),
+      ...webhookRoutes(parts),
+      ...(config.role === 'collector' ? metricsRoute(parts) : []),
+    ],
   })
 }
+
+/** Without an API port the metrics are read here. */
+const metricsRoute = ({ uws, services }: HttpParts): EdgeRoute[] =>
+  createApi({
+    uws,
+    routes: allRoutes.filter(({ id }) => id === 'metrics'),
+    services,
+    authenticate: () => {
+      throw new AppError('unauthorized', 'this port knows no users')
+    },
+    consume: (name, subject) => services.limiter.consume(name, subject),
+  })
 
 function toIngestServices({ services, ingestion, version }: HttpParts): IngestServices {
   const { pipeline, spool } = ingestion

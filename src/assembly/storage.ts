@@ -43,7 +43,7 @@ const REMOTE_WAIT_MS = 30_000
 
 /** @throws what stops the start: an engine that does not run, a server that does not answer, a newer database */
 export async function openStorage(config: Config, dataDir: DataDir, log: Log): Promise<Storage> {
-  const state = await openState(config, log)
+  const state = await openState(config, dataDir, log)
   const embedded = config.clickhouseUrl === null ? await startEngine(dataDir, log) : null
   const { store, prepare } = connect(config, embedded)
   try {
@@ -87,10 +87,13 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
   }
 }
 
-const openState = (config: Config, log: Log): Promise<State> | State => {
+const openState = (config: Config, dataDir: DataDir, log: Log): Promise<State> | State => {
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')
-  if (config.redisUrl === null) return createInProcessState({ onError })
-  return createRedisState({ url: config.redisUrl, keyPrefix: config.redisPrefix, onError })
+  const { redisUrl, redisPrefix, clickhouseUrl } = config
+  if (redisUrl === null) return createInProcessState({ onError })
+  // what is cached of an embedded database is of no use to those who have another one
+  const keyPrefix = clickhouseUrl === null ? `${redisPrefix}${dataDir.instanceId}:` : redisPrefix
+  return createRedisState({ url: redisUrl, keyPrefix, onError })
 }
 
 /** The entities of a database that other instances may change. */

@@ -92,7 +92,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   })
   watch(counters, { ingestion, storage, live })
   ingestion.begin()
-  insights.start()
+  if (config.role !== 'collector') insights.start()
   const close = async (): Promise<void> => {
     live.push.close()
     await insights.close()

@@ -1,5 +1,13 @@
-import { randomBytes } from 'node:crypto'
-import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes, randomUUID } from 'node:crypto'
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 /** The data directory can't be used; the message says why and what would help. */
@@ -9,6 +17,8 @@ class DataDirError extends Error {
 
 export interface DataDir {
   readonly path: string
+  /** who works on this directory, the same from start to start */
+  readonly instanceId: string
   /** A secret made on the first call and kept in a file only its owner can read. */
   secret(name: string): string
   /** Gives the directory up. */
@@ -26,14 +36,19 @@ export function openDataDir(path: string): DataDir {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     chmodSync(path, 0o700)
     takeLock(path, lock)
+    return toDataDir(path, lock)
   } catch (error) {
     if (error instanceof DataDirError) throw error
     const reason = error instanceof Error ? error.message : String(error)
     throw new DataDirError(`DATA_DIR ${path} can't be used: ${reason}`)
   }
+}
+
+function toDataDir(path: string, lock: string): DataDir {
   return {
     path,
-    secret: (name) => readOrMakeSecret(join(path, name)),
+    instanceId: readOrMake(join(path, 'instance-id'), randomUUID),
+    secret: (name) => readOrMake(join(path, name), () => randomBytes(36).toString('base64url')),
     release: () => rmSync(lock, { force: true }),
   }
 }
@@ -102,13 +117,26 @@ function identityOf(pid: number): string {
   }
 }
 
-function readOrMakeSecret(file: string): string {
-  try {
-    writeFileSync(file, randomBytes(36).toString('base64url'), { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+/** On disk before it is used: a power cut must not leave an empty file. */
+function readOrMake(file: string, make: () => string): string {
+  const known = readIfThere(file)
+  if (known !== '') {
     // it may come from a copy that was made with other rights
     chmodSync(file, 0o600)
+    return known
   }
-  return readFileSync(file, 'utf8').trim()
+  const made = make()
+  const fresh = `${file}.new`
+  writeFileSync(fresh, made, { mode: 0o600, flush: true })
+  renameSync(fresh, file)
+  return made
+}
+
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    throw error
+  }
 }

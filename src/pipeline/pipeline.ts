@@ -75,7 +75,10 @@ export interface PipelineParts {
 
 interface Job {
   readonly submission: Submission
+  /** what it counts towards the bound */
   readonly bytes: number
+  /** that, until it is answered */
+  held: number
   readonly resolve: (result: BodyResult) => void
   readonly reject: (cause: unknown) => void
 }
@@ -95,6 +98,7 @@ export class Pipeline {
   #queue: Job[] = []
   #active = 0
   #bytes = 0
+  #isWoken = false
   #unsavedTemplates: TemplateRow[] = []
   #unsavedRegistrations: Registration[] = []
   /** the last entry in the spool's order, those of an earlier run included */
@@ -131,11 +135,18 @@ export class Pipeline {
     if (!this.room(bytes)) return Promise.reject(overloaded())
     this.#bytes += bytes
     return new Promise<BodyResult>((resolve, reject) => {
-      this.#queue.push({ submission, bytes, resolve, reject })
-      // requests of one turn of the loop share a task
-      setImmediate(() => this.#dispatch())
-    }).finally(() => {
-      this.#bytes -= bytes
+      this.#queue.push({ submission, bytes, held: bytes, resolve, reject })
+      this.#wake()
+    })
+  }
+
+  /** Requests of one turn of the loop share a task. */
+  #wake(): void {
+    if (this.#isWoken) return
+    this.#isWoken = true
+    setImmediate(() => {
+      this.#isWoken = false
+      this.#dispatch()
     })
   }
 
@@ -189,7 +200,10 @@ export class Pipeline {
         bodies: jobs.map((job) => toBody(job.submission)),
       })
         .catch((cause) => {
-          for (const job of jobs) job.reject(cause)
+          for (const job of jobs) {
+            this.#release(job)
+            job.reject(cause)
+          }
         })
         .finally(() => {
           this.#inFlight.delete(run)
@@ -226,8 +240,14 @@ export class Pipeline {
       const body = bodies[i]
       if (body === undefined) return
       this.#parts.onAccepted(job.submission, body, job.bytes - BODY_OVERHEAD)
+      this.#release(job)
       job.resolve(body)
     })
+  }
+
+  #release(job: Job): void {
+    this.#bytes -= job.held
+    job.held = 0
   }
 
   /** The task as a block in which every row has its template. */
@@ -262,25 +282,27 @@ export class Pipeline {
    * @returns false when the task must be encoded again, with the verdicts that were missing
    */
   #admitted(task: Task, result: BlockResult): boolean {
-    let complete = true
-    task.bodies = task.bodies.map((body, i) => {
-      const register = task.jobs[i]?.submission.register ?? null
-      const found = this.#verdicts(result.bodies[i]?.sources ?? [], register)
-      if (found.length > 0) complete = false
-      const bytes = result.returned[i] ?? null
-      return { ...body, bytes, verdicts: { ...body.verdicts, ...Object.fromEntries(found) } }
-    })
-    return complete
+    const found = task.jobs.map(({ submission }, i) =>
+      this.#verdicts(result.bodies[i]?.sources ?? [], submission.register),
+    )
+    if (found.every((verdicts) => verdicts.length === 0)) return true
+    task.bodies = task.bodies.map((body, i) => ({
+      ...body,
+      bytes: result.returned[i] ?? null,
+      verdicts: { ...body.verdicts, ...Object.fromEntries(found[i] ?? []) },
+    }))
+    return false
   }
 
   #verdicts(
     sources: readonly string[],
     register: Submission['register'],
   ): [string, SourceVerdict][] {
-    const found: [string, SourceVerdict][] = []
+    let found: [string, SourceVerdict][] = NO_FINDINGS
     for (const name of sources) {
       const admission = this.#parts.gate.admit(name)
       if (admission === 'ok') continue
+      if (found === NO_FINDINGS) found = []
       if (admission === 'disabled') found.push([name, 'drop'])
       else if (register === null) found.push([name, 'unknown_source'])
       else if (admission === 'full') found.push([name, 'source_limit'])
@@ -395,6 +417,10 @@ export interface LandingRows {
 const STATEMENT_WAIT_MS = 20_000
 const EMPTY = { landing: null, landingRows: 0, dead: null, statement: null }
 
+const NO_FINDINGS: [string, SourceVerdict][] = []
+/** one for all: bodies without verdicts travel together */
+const NO_VERDICTS = Object.freeze({})
+
 const toBody = (submission: Submission): BodyTask => ({
   format: submission.format,
   bytes: submission.bytes,
@@ -404,7 +430,7 @@ const toBody = (submission: Submission): BodyTask => ({
   allowedSources: submission.allowedSources,
   keepRaw: submission.keepRaw,
   maxRows: submission.maxRows,
-  verdicts: {},
+  verdicts: NO_VERDICTS,
 })
 
 const toRow = (change: Template): TemplateRow => ({

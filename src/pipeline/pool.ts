@@ -3,6 +3,7 @@ import { Piscina } from 'piscina'
 
 import type { BlockResult, BlockTask } from './block.js'
 import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
+import { packTask, type PackedResult } from './packed-task.js'
 import type { Template } from './template-table.js'
 import type { WorkerSetup } from './worker.js'
 
@@ -44,8 +45,9 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     workers,
     restore,
     encode: async (task) => {
-      const transferList = task.bodies.map((body) => body.bytes).filter((bytes) => bytes !== null)
-      return (await encoders.run(task, { name: 'encodeBlock', transferList })) as BlockResult
+      const { packed, moved, unpack } = packTask(task)
+      const options = { name: 'encodeBlock', transferList: moved }
+      return unpack((await encoders.run(packed, options)) as PackedResult) // the thread's own type
     },
     resolve: async (task, known) => {
       const answer = await askOwner(task)

@@ -6,10 +6,11 @@ import { levelAtHead } from '../mining/head-level.js'
 import { sourceSeed } from '../mining/scan.js'
 import { ShapeCache } from '../mining/shape-cache.js'
 import { SEVERITIES } from '../model/event.js'
-import type { BlockResult, BlockTask, RowBlock } from './block.js'
+import type { RowBlock } from './block.js'
 import { BlockEncoder } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
 import { DeadLetterEncoder } from './dead-letter-encoder.js'
+import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
 
 /** What each thread is started with. */
 export interface WorkerSetup {
@@ -34,12 +35,13 @@ const encoder = new BlockEncoder(
 const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() })
 
 /** Decodes, mines and hashes the bodies of one task into one block. Runs in a worker thread. */
-export async function encodeBlock(task: BlockTask): Promise<BlockResult> {
-  return moved(await bodies.encode(task, Date.now()))
+export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
+  const result = await bodies.encode(unpackTask(packed), Date.now())
+  return moved(packResult(result, packed))
 }
 
 /** Hands the result's buffers over instead of copying them. */
-function moved(result: BlockResult): BlockResult {
+function moved(result: PackedResult): PackedResult {
   const buffers = [
     ...result.returned,
     ...(result.block === null ? [] : buffersOf(result.block)),
@@ -52,7 +54,7 @@ function moved(result: BlockResult): BlockResult {
     get [valueSymbol]() {
       return result
     },
-  }) as unknown as BlockResult // piscina unwraps the value on the other side
+  }) as unknown as PackedResult // piscina unwraps the value on the other side
 }
 
 function buffersOf(block: RowBlock): ArrayBuffer[] {

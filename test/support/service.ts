@@ -112,8 +112,7 @@ export async function startService(owner: Owner, env: Env): Promise<Service> {
     child.kill('SIGKILL')
     await ended
   })
-  const isReady = (): boolean =>
-    /collector +http/.test(output.stdout) && output.stdout.includes('curl')
+  const isReady = (): boolean => /curl .*\n/.test(output.stdout)
   for (const until = Date.now() + READY_MS; !isReady(); await sleep(20)) {
     if (child.exitCode !== null || Date.now() > until)
       throw new Error(`it did not start: ${output.stdout}\n${output.stderr}`)

@@ -67,6 +67,7 @@ const CASES: readonly (readonly [
     ],
     ['verbose'],
   ],
+  ['role', 'ROLE', 'all', [['ALL', 'all']], ['worker', 'api,collector']],
   ['environment', 'ENVIRONMENT', 'production', [['staging', 'staging']], []],
   [
     'clickhouseUrl',
@@ -391,6 +392,23 @@ void test('combinations that can not work or are unsafe stop the start', async (
   refuses({ ...PRODUCTION, COOKIE_SECURE: 'false' }, /COOKIE_SECURE/)
   refuses({ ...PRODUCTION, JWT_SECRET: '' }, /JWT_SECRET/)
   refuses({ ...PRODUCTION, WEBHOOK_SECRET: '' }, /WEBHOOK_SECRET/)
+  const shared = { CLICKHOUSE_URL: 'http://db:8123', REDIS_URL: 'redis://state' }
+  const JWT_SECRET = 'x'.repeat(32)
+  refuses(shared, /JWT_SECRET .* CLICKHOUSE_URL and REDIS_URL/)
+  t.doesNotThrow(() => loadConfig({ ...shared, JWT_SECRET }))
+  t.doesNotThrow(() => loadConfig({ ...shared, ROLE: 'collector' }))
+  for (const ROLE of ['api', 'collector']) {
+    refuses({ ROLE }, /ROLE=\w+ needs CLICKHOUSE_URL/)
+    refuses({ ROLE, CLICKHOUSE_URL: shared.CLICKHOUSE_URL, JWT_SECRET }, /ROLE=\w+ needs REDIS_URL/)
+    const ports = { API_PORT: '9000', COLLECTOR_PORT: '9000' }
+    t.doesNotThrow(() => loadConfig({ ...shared, ROLE, JWT_SECRET, ...ports }), 'one is not opened')
+  }
+  const NODE_ENV = 'production'
+  refuses({ ...shared, NODE_ENV, JWT_SECRET, ROLE: 'api' }, /COOKIE_SECURE/)
+  refuses({ ...shared, NODE_ENV, ROLE: 'collector' }, /WEBHOOK_SECRET/)
+  t.doesNotThrow(() => loadConfig({ ...shared, ...PRODUCTION, WEBHOOK_SECRET: '', ROLE: 'api' }))
+  const WEBHOOK_SECRET = 'y'.repeat(16)
+  t.doesNotThrow(() => loadConfig({ ...shared, NODE_ENV, ROLE: 'collector', WEBHOOK_SECRET }))
   t.doesNotThrow(() => loadConfig({ ...PRODUCTION, WEBHOOK_SECRET: '', WEBHOOK_ENABLED: 'false' }))
 })
 

@@ -52,6 +52,7 @@ void test('a key is found by its text, and by no other', async (t) => {
 void test('a deleted key is refused at once, and cannot be deleted twice', async (t) => {
   const { keys } = setUp(t)
   const { key, stored } = await keys.create(input)
+  t.ok(keys.verify(key))
   await keys.remove(stored.id)
   t.equal(keys.verify(key), null)
   t.strictSame(keys.list(), [])

@@ -1,0 +1,181 @@
+import type {
+  BlockResult,
+  BlockTask,
+  BodyResult,
+  BodyTask,
+  DeadBlock,
+  LineError,
+  RowBlock,
+} from './block.js'
+
+/** A task on its way to a worker: bodies that differ in their bytes only are one. */
+export interface PackedTask extends Omit<BlockTask, 'bodies'> {
+  readonly runs: readonly Run[]
+}
+
+/** Bodies one after another, in the order of the task. */
+interface Run {
+  /** what they have in common; its `bytes` are a single body's own buffer, which moves */
+  readonly body: BodyTask
+  /** null: one body */
+  readonly small: { readonly bytes: ArrayBuffer; readonly ends: Uint32Array<ArrayBuffer> } | null
+}
+
+/** A result on its way back. */
+export interface PackedResult {
+  readonly block: RowBlock | null
+  readonly dead: DeadBlock | null
+  /** of each body: received, accepted, rejected, dropped */
+  readonly counts: Uint32Array<ArrayBuffer>
+  /** of each body: 1 + the index of its source, 0 without one */
+  readonly sourceOf: Uint32Array<ArrayBuffer>
+  readonly sources: readonly string[]
+  /** bodies of which there is more to tell */
+  readonly others: readonly (readonly [index: number, result: BodyResult])[]
+  /** the buffers of single bodies, in their order */
+  readonly returned: readonly ArrayBuffer[]
+}
+
+/** A buffer of its own costs as much as copying so many bytes. bench/flow/ingest.ts --small */
+const SMALL_BYTES = 16_384
+
+export interface Parcel {
+  readonly packed: PackedTask
+  /** the buffers that move with it */
+  readonly moved: ArrayBuffer[]
+  /** The result as if the task had gone as it was. */
+  readonly unpack: (result: PackedResult) => BlockResult
+}
+
+export function packTask(task: BlockTask): Parcel {
+  const { bodies, ...rest } = task
+  const runs: Run[] = []
+  const moved: ArrayBuffer[] = []
+  for (let from = 0, to = 0; from < bodies.length; from = to) {
+    to = endOfRun(bodies, from)
+    const run = toRun(bodies.slice(from, to))
+    const buffer = run.small?.bytes ?? run.body.bytes
+    if (buffer !== null) moved.push(buffer)
+    runs.push(run)
+  }
+  // a small body is copied and never goes away; of one that moved the size is not known any more
+  const kept = bodies.map((body) => (isSmall(body) ? body.bytes : null))
+  const hasMoved = bodies.map((body) => body.bytes !== null && !isSmall(body))
+  return { packed: { ...rest, runs }, moved, unpack: (result) => unpackResult(result) }
+
+  function unpackResult(result: PackedResult): BlockResult {
+    const returned = [...result.returned]
+    return {
+      block: result.block,
+      dead: result.dead,
+      bodies: toBodyResults(result),
+      returned: kept.map((bytes, i) => (hasMoved[i] === true ? (returned.shift() ?? null) : bytes)),
+    }
+  }
+}
+
+/** @returns where the bodies end that can be one with the body at `from` */
+function endOfRun(bodies: readonly BodyTask[], from: number): number {
+  const first = bodies[from]
+  let to = from + 1
+  if (first === undefined || !isSmall(first)) return to
+  for (let next = bodies[to]; next !== undefined && isSmall(next); next = bodies[++to])
+    if (!isAlike(first, next)) break
+  return to
+}
+
+const isSmall = ({ bytes }: BodyTask): boolean => bytes !== null && bytes.byteLength <= SMALL_BYTES
+
+const isAlike = (a: BodyTask, b: BodyTask): boolean =>
+  a.format === b.format &&
+  a.protocol === b.protocol &&
+  a.source === b.source &&
+  a.allowedSources === b.allowedSources &&
+  a.keepRaw === b.keepRaw &&
+  a.maxRows === b.maxRows &&
+  a.verdicts === b.verdicts
+
+function toRun(bodies: readonly BodyTask[]): Run {
+  const [body] = bodies
+  if (body === undefined) throw new Error('bug: a run of no body')
+  if (!isSmall(body)) return { body, small: null }
+  const ends = new Uint32Array(bodies.length)
+  let length = 0
+  bodies.forEach(({ bytes }, i) => {
+    length += bytes?.byteLength ?? 0
+    ends[i] = length
+  })
+  const joined = new Uint8Array(length)
+  bodies.forEach(({ bytes }, i) => {
+    if (bytes !== null) joined.set(new Uint8Array(bytes), i === 0 ? 0 : ends[i - 1])
+  })
+  return { body: { ...body, bytes: null }, small: { bytes: joined.buffer, ends } }
+}
+
+/** The task as it was packed; each small body in a buffer of its own again. */
+export function unpackTask({ runs, ...rest }: PackedTask): BlockTask {
+  const bodies: BodyTask[] = []
+  for (const { body, small } of runs) {
+    if (small === null) {
+      bodies.push(body)
+      continue
+    }
+    let start = 0
+    for (const end of small.ends) {
+      bodies.push({ ...body, bytes: small.bytes.slice(start, end) })
+      start = end
+    }
+  }
+  return { ...rest, bodies }
+}
+
+export function packResult(
+  { block, dead, bodies }: Omit<BlockResult, 'returned'>,
+  { runs }: PackedTask,
+): PackedResult {
+  const counts = new Uint32Array(bodies.length * 4)
+  const sourceOf = new Uint32Array(bodies.length)
+  const indexOf = new Map<string, number>()
+  const others: [number, BodyResult][] = []
+  bodies.forEach((body, i) => {
+    const { received, accepted, rejected, dropped, sources, errors, refusal } = body
+    if (refusal !== null || errors.length > 0 || sources.length > 1) {
+      others.push([i, body])
+      return
+    }
+    counts.set([received, accepted, rejected, dropped], i * 4)
+    const [source] = sources
+    if (source !== undefined) sourceOf[i] = 1 + indexIn(indexOf, source)
+  })
+  const returned = runs.flatMap(({ body: { bytes } }) => (bytes === null ? [] : [bytes]))
+  return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, returned }
+}
+
+function indexIn(indexOf: Map<string, number>, text: string): number {
+  const known = indexOf.get(text)
+  if (known !== undefined) return known
+  indexOf.set(text, indexOf.size)
+  return indexOf.size - 1
+}
+
+function toBodyResults(packed: PackedResult): BodyResult[] {
+  const { counts, sourceOf } = packed
+  const others = new Map(packed.others)
+  const lists = packed.sources.map((source) => [source])
+  return Array.from(sourceOf, (source, i) => {
+    const other = others.get(i)
+    if (other !== undefined) return other
+    return {
+      received: counts[i * 4] ?? 0,
+      accepted: counts[i * 4 + 1] ?? 0,
+      rejected: counts[i * 4 + 2] ?? 0,
+      dropped: counts[i * 4 + 3] ?? 0,
+      errors: NO_ERRORS,
+      sources: lists[source - 1] ?? NO_SOURCES,
+      refusal: null,
+    }
+  })
+}
+
+const NO_ERRORS: readonly LineError[] = []
+const NO_SOURCES: readonly string[] = []
