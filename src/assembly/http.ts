@@ -129,6 +129,7 @@ const metricsRoute = ({ uws, services }: HttpParts): EdgeRoute[] =>
       throw new AppError('unauthorized', 'this port knows no users')
     },
     consume: (name, subject) => services.limiter.consume(name, subject),
+    mayUseCookies: () => false,
   })
 
 function toIngestServices({ services, ingestion, version }: HttpParts): IngestServices {
