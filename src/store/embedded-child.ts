@@ -4,6 +4,7 @@
  * The main thread only waits: for the engine's call to return, or for the parent to be gone. The
  * call itself blocks a worker thread for as long as the server lives.
  */
+import type * as Ffi from 'ffi-rs'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
 const PR_SET_DUMPABLE = 4
@@ -71,7 +72,7 @@ async function runEngine(start: EngineStart): Promise<void> {
 }
 
 /** The memory of the engine holds its password and what was logged: a crash writes none of it to a disk. */
-function forbidCoreDump(ffi: typeof import('ffi-rs')): void {
+function forbidCoreDump(ffi: typeof Ffi): void {
   const { I32, I64 } = ffi.DataType
   ffi.open({ library: 'libc', path: 'libc.so.6' })
   ffi.load({

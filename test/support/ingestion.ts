@@ -12,7 +12,7 @@ import { openDataDir } from '../../src/lib/data-dir.js'
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../../src/model/event.js'
 import { encodeCorrection } from '../../src/pipeline/correction-rows.js'
 import { createLog } from '../../src/telemetry/log.js'
-import type { TestServer } from './clickhouse.js'
+import type { Backend } from './cluster.js'
 import { seeded } from './landing.js'
 import { bodyOf, SUBMISSION } from './pipeline.js'
 
@@ -28,7 +28,10 @@ export interface Rig {
   rows(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
 
-export async function openRig(t: Test, server: TestServer): Promise<Rig> {
+export async function openRig(
+  t: Test,
+  server: Pick<Backend, 'engine'> & Partial<Backend>,
+): Promise<Rig> {
   const dir = mkdtempSync(join(tmpdir(), 'counts-test-'))
   const { url, username, password } = server.engine
   const config = loadConfig({
@@ -37,6 +40,7 @@ export async function openRig(t: Test, server: TestServer): Promise<Rig> {
     CLICKHOUSE_PASSWORD: password,
     CLICKHOUSE_DATABASE: `test_${randomBytes(6).toString('hex')}`,
     WORKERS: '1',
+    ...server.env,
   })
   const dataDir = openDataDir(dir)
   const storage = await openStorage(config, dataDir, log)
