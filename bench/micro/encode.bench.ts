@@ -41,7 +41,7 @@ const tasks = bodies.map((bytes): BlockTask => ({
   bodies: [
     {
       format: 'ingest',
-      bytes: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+      bytes: Uint8Array.from(bytes),
       events: null,
       protocol: 'ingest',
       source: null,

@@ -1,3 +1,4 @@
+import { BufferPool } from '../lib/buffer-pool.js'
 import { join } from 'node:path'
 
 import type { Config } from '../config.js'
@@ -29,6 +30,8 @@ import {
 } from './statements.js'
 import type { Storage } from './storage.js'
 
+/** body buffers that wait for use: bodies of 1 MiB on a few connections need a few of them */
+const BODY_BUFFER_BYTES = 16 * 1024 * 1024
 /** shapes known to every thread; 12 bytes each */
 const SHAPES = 1 << 18
 /** there is one model */
@@ -38,6 +41,8 @@ const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
 
 export interface Ingestion {
   readonly pipeline: Pipeline
+  /** where bodies of messages are put */
+  readonly bodyBuffers: BufferPool
   readonly pool: Pool
   readonly spool: Spool
   readonly writer: Writer
@@ -109,7 +114,8 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const run = { batches, events, sources, overrides, hooks: parts.hooks }
   const refusals = openRefusals(parts, { spool, batches, sequencer })
   const writer = openWriter(parts, { spool, refusals }, run)
-  const stages = { pool, sequencer, spool, writer, templates, model, sources }
+  const bodyBuffers = new BufferPool(BODY_BUFFER_BYTES)
+  const stages = { bodyBuffers, pool, sequencer, spool, writer, templates, model, sources }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   const forget = forgetting(stages)
   records.onChange(({ id, value, origin }) => {
@@ -145,7 +151,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
 
 type Stages = Pick<
   Ingestion,
-  'pool' | 'sequencer' | 'spool' | 'writer' | 'templates' | 'model' | 'sources'
+  'bodyBuffers' | 'pool' | 'sequencer' | 'spool' | 'writer' | 'templates' | 'model' | 'sources'
 >
 
 const joinPipeline = (
@@ -166,6 +172,7 @@ const joinPipeline = (
       stages.sequencer.noteTemplate(no)
     },
     onAccepted,
+    reuse: (buffer) => stages.bodyBuffers.give(buffer),
   })
 
 const forgetting = ({

@@ -158,7 +158,7 @@ async function resubmit(
   const line = new TextEncoder().encode(letter.line)
   const result = await pipeline.submit({
     format: 'ingest',
-    bytes: line.buffer,
+    bytes: line,
     events: null,
     protocol: 'replay',
     source: null,
@@ -228,7 +228,7 @@ const applicationLinks = (sources: Sources, applications: Applications) => ({
 
 interface Upload {
   readonly format: 'csv' | 'json' | 'txt'
-  readonly bytes: ArrayBuffer
+  readonly bytes: Uint8Array<ArrayBuffer>
   readonly source: string
   readonly applicationId: string | null
 }

@@ -7,13 +7,23 @@ export interface ByteBudget {
   heldBytes: number
 }
 
+/** Where bodies are put; who keeps one takes it out of the pool for good. */
+export interface BodyBuffers {
+  /** @returns a buffer of at least so many bytes */
+  take(bytes: number): ArrayBuffer
+  give(buffer: ArrayBuffer): void
+}
+
 export type BodyOutcome =
   | { readonly kind: 'complete'; readonly body: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   | { readonly kind: 'over_budget' }
 
+const NO_BUFFER = new ArrayBuffer(0)
 /** A body that no route asked for is read and thrown away up to this size. */
 const DISCARD_BYTES = 65_536
+/** A body is given room ahead of what came of it, but no more than this many times as much. */
+const ROOM_AHEAD = 4
 /** Rather than cut a client off in mid-sentence, so much of a refused body is let run out. */
 const RUN_OUT_BYTES = 67_108_864
 
@@ -28,7 +38,10 @@ export class BodyReader {
   readonly #limitBytes: number
   readonly #isDiscarding: boolean
   readonly #budget: ByteBudget
-  #chunks: Uint8Array<ArrayBuffer>[] = []
+  readonly #buffers: BodyBuffers
+  #buffer = NO_BUFFER
+  #length = 0
+  /** of the budget */
   #heldBytes = 0
   #receivedBytes = 0
   #isComplete = false
@@ -37,7 +50,14 @@ export class BodyReader {
   #onSettled: ((outcome: BodyOutcome) => void) | null = null
 
   /** @param limitBytes 0: the route takes no body, and a small one is ignored */
-  constructor(res: UwsResponse, framing: Framing, limitBytes: number, budget: ByteBudget) {
+  constructor(
+    res: UwsResponse,
+    framing: Framing,
+    limitBytes: number,
+    memory: { readonly budget: ByteBudget; readonly buffers: BodyBuffers },
+  ) {
+    const { budget, buffers } = memory
+    this.#buffers = buffers
     this.#framing = framing
     this.#isDiscarding = limitBytes === 0
     this.#limitBytes = this.#isDiscarding ? DISCARD_BYTES : limitBytes
@@ -72,7 +92,12 @@ export class BodyReader {
   #drop(): void {
     this.#budget.heldBytes -= this.#heldBytes
     this.#heldBytes = 0
-    this.#chunks = []
+    if (this.#outcome?.kind !== 'complete') this.#giveBack()
+    this.#buffer = NO_BUFFER
+  }
+
+  #giveBack(): void {
+    if (this.#buffer !== NO_BUFFER) this.#buffers.give(this.#buffer)
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
@@ -83,12 +108,12 @@ export class BodyReader {
       this.#settle({ kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : this.#limitBytes })
       return
     }
-    if (!this.#isDiscarding && !this.#hold(chunk, isLast)) return
-    if (isLast) this.#settle({ kind: 'complete', body: this.#join() })
+    if (!this.#isDiscarding && !this.#hold(chunk)) return
+    if (isLast) this.#settle({ kind: 'complete', body: this.#body() })
   }
 
-  /** @returns false when the budget is spent */
-  #hold(chunk: ArrayBuffer, isLast: boolean): boolean {
+  /** Copies the chunk, which the library takes back. @returns false when the budget is spent */
+  #hold(chunk: ArrayBuffer): boolean {
     const { byteLength } = chunk
     if (byteLength === 0) return true
     if (this.#budget.heldBytes + byteLength > this.#budget.limitBytes) {
@@ -98,24 +123,24 @@ export class BodyReader {
     }
     this.#budget.heldBytes += byteLength
     this.#heldBytes += byteLength
-    // the library takes the chunk back when this call returns
-    const isLoan = !isLast || this.#chunks.length === 0
-    this.#chunks.push(new Uint8Array(isLoan ? chunk.slice(0) : chunk))
+    if (this.#length + byteLength > this.#buffer.byteLength) this.#grow(this.#length + byteLength)
+    new Uint8Array(this.#buffer).set(new Uint8Array(chunk), this.#length)
+    this.#length += byteLength
     return true
   }
 
-  /** One buffer of exactly the body's size, shared with nobody. */
-  #join(): Uint8Array<ArrayBuffer> {
-    const [first] = this.#chunks
-    if (first !== undefined && this.#chunks.length === 1) return first
-    const body = new Uint8Array(this.#heldBytes)
-    let offset = 0
-    for (const chunk of this.#chunks) {
-      body.set(chunk, offset)
-      offset += chunk.byteLength
-    }
-    this.#chunks = []
-    return body
+  /** Room for what is announced, as far as what came makes it likely that it comes. */
+  #grow(needed: number): void {
+    const announced = this.#framing.kind === 'length' ? this.#framing.bytes : needed * 2
+    const buffer = this.#buffers.take(Math.max(needed, Math.min(announced, needed * ROOM_AHEAD)))
+    new Uint8Array(buffer).set(new Uint8Array(this.#buffer, 0, this.#length))
+    this.#giveBack()
+    this.#buffer = buffer
+  }
+
+  /** The body alone in its buffer, which may be larger. */
+  #body(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#buffer, 0, this.#length)
   }
 
   #settle(outcome: BodyOutcome): void {

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { AppError } from '../model/errors.js'
 import { createClientAddress, formatAddress } from './address.js'
 import type { ClientAddress } from './address.js'
+import { BufferPool } from '../lib/buffer-pool.js'
 import { BodyReader } from './body.js'
-import type { BodyOutcome, ByteBudget } from './body.js'
+import type { BodyBuffers, BodyOutcome, ByteBudget } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
 import { Exchange } from './exchange.js'
@@ -64,6 +65,8 @@ export interface ServerOptions {
   readonly limits?: Partial<ServerLimits>
   /** shared with other servers of the process; absent: `limits.connections` alone counts */
   readonly pool?: ConnectionPool
+  /** where bodies are put; absent: each in new memory */
+  readonly buffers?: BodyBuffers
 }
 
 /** Connections that all servers of the process may have open at one time. */
@@ -95,7 +98,8 @@ interface Server {
   readonly exchanges: ExchangeHost
   readonly cors: Cors
   readonly clientAddress: ClientAddress
-  readonly budget: ByteBudget
+  /** what bodies may take, and where they are put */
+  readonly bodies: { readonly budget: ByteBudget; readonly buffers: BodyBuffers }
   readonly limits: ServerLimits
   readonly nextRequestId: () => string
 }
@@ -134,7 +138,10 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     webSocketPaths: new Set(options.webSockets?.map(({ path }) => path)),
     cors: createCors(options.cors ?? { origins: [] }),
     clientAddress: createClientAddress(options.trustedProxies ?? []),
-    budget: { limitBytes: limits.heldBodyBytes, heldBytes: 0 },
+    bodies: {
+      budget: { limitBytes: limits.heldBodyBytes, heldBytes: 0 },
+      buffers: options.buffers ?? new BufferPool(0),
+    },
     limits,
     nextRequestId: createRequestIds(),
     exchanges: {
@@ -230,7 +237,7 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
   if (framing.kind === 'none') {
     exchange.startHandling()
   } else {
-    exchange.reader = new BodyReader(res, framing, found.route.bodyBytes, server.budget)
+    exchange.reader = new BodyReader(res, framing, found.route.bodyBytes, server.bodies)
   }
   admit(exchange, found.route, toRequest(server, exchange, { ...head, ...found, res }))
 }

@@ -9,7 +9,7 @@ export type SourceVerdict = 'drop' | Extract<RejectReason, 'unknown_source' | 's
 /** One request's messages. Its buffer moves to the worker and comes back with the result. */
 export interface BodyTask {
   readonly format: BodyFormat
-  readonly bytes: ArrayBuffer | null
+  readonly bytes: Uint8Array<ArrayBuffer> | null
   readonly events: readonly CanonicalEvent[] | null
   /** `ingest`, `upload`, `webhook`, `replay`: the protocol a dead letter is listed under */
   readonly protocol: string
@@ -108,5 +108,5 @@ export interface BlockResult {
   readonly dead: DeadBlock | null
   readonly bodies: readonly BodyResult[]
   /** the bodies' buffers, handed back so that the task can be run again */
-  readonly returned: readonly (ArrayBuffer | null)[]
+  readonly returned: readonly (Uint8Array<ArrayBuffer> | null)[]
 }

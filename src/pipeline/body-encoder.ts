@@ -257,7 +257,7 @@ async function decodeFile(body: BodyTask, context: DecodeContext): Promise<Decod
   }
 }
 
-const bytesOf = (body: BodyTask): Uint8Array => new Uint8Array(body.bytes ?? new ArrayBuffer(0))
+const bytesOf = (body: BodyTask): Uint8Array => body.bytes ?? new Uint8Array(0)
 
 const contextOf = (body: BodyTask, task: BlockTask, nowMs: number): DecodeContext => ({
   nowMs,

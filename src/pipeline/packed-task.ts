@@ -18,7 +18,7 @@ interface Run {
   /** what they have in common; its `bytes` are a single body's own buffer, which moves */
   readonly body: BodyTask
   /** null: one body */
-  readonly small: { readonly bytes: ArrayBuffer; readonly ends: Uint32Array<ArrayBuffer> } | null
+  readonly small: { readonly bytes: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } | null
 }
 
 /** A result on its way back. */
@@ -33,7 +33,7 @@ export interface PackedResult {
   /** bodies of which there is more to tell */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
   /** the buffers of single bodies, in their order */
-  readonly returned: readonly ArrayBuffer[]
+  readonly returned: readonly Uint8Array<ArrayBuffer>[]
 }
 
 /** A buffer of its own costs as much as copying so many bytes. bench/flow/ingest.ts --small */
@@ -55,7 +55,7 @@ export function packTask(task: BlockTask): Parcel {
     to = endOfRun(bodies, from)
     const run = toRun(bodies.slice(from, to))
     const buffer = run.small?.bytes ?? run.body.bytes
-    if (buffer !== null) moved.push(buffer)
+    if (buffer !== null) moved.push(buffer.buffer)
     runs.push(run)
   }
   // a small body is copied and never goes away; of one that moved the size is not known any more
@@ -107,12 +107,12 @@ function toRun(bodies: readonly BodyTask[]): Run {
   })
   const joined = new Uint8Array(length)
   bodies.forEach(({ bytes }, i) => {
-    if (bytes !== null) joined.set(new Uint8Array(bytes), i === 0 ? 0 : ends[i - 1])
+    if (bytes !== null) joined.set(bytes, i === 0 ? 0 : ends[i - 1])
   })
-  return { body: { ...body, bytes: null }, small: { bytes: joined.buffer, ends } }
+  return { body: { ...body, bytes: null }, small: { bytes: joined, ends } }
 }
 
-/** The task as it was packed; each small body in a buffer of its own again. */
+/** The task as it was packed; small bodies are parts of one buffer. */
 export function unpackTask({ runs, ...rest }: PackedTask): BlockTask {
   const bodies: BodyTask[] = []
   for (const { body, small } of runs) {
@@ -122,7 +122,7 @@ export function unpackTask({ runs, ...rest }: PackedTask): BlockTask {
     }
     let start = 0
     for (const end of small.ends) {
-      bodies.push({ ...body, bytes: small.bytes.slice(start, end) })
+      bodies.push({ ...body, bytes: small.bytes.subarray(start, end) })
       start = end
     }
   }

@@ -34,7 +34,7 @@ const MAX_TRIES = 4
 /** One request's messages, with what its sender may do. */
 export interface Submission {
   readonly format: BodyFormat
-  readonly bytes: ArrayBuffer | null
+  readonly bytes: Uint8Array<ArrayBuffer> | null
   readonly events: readonly CanonicalEvent[] | null
   readonly protocol: string
   readonly source: string | null
@@ -71,6 +71,8 @@ export interface PipelineParts {
   readonly onTemplate: (change: Template) => void
   /** @param bytes of the body */
   readonly onAccepted: (submission: Submission, result: BodyResult, bytes: number) => void
+  /** nobody uses this body's buffer any more */
+  readonly reuse: (buffer: ArrayBuffer) => void
 }
 
 interface Job {
@@ -235,7 +237,8 @@ export class Pipeline {
     throw unavailable('pipeline', null)
   }
 
-  #answer(task: Task, { bodies }: BlockResult): void {
+  #answer(task: Task, { bodies, returned }: BlockResult): void {
+    for (const bytes of returned) if (bytes !== null) this.#parts.reuse(bytes.buffer)
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return

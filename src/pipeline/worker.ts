@@ -43,7 +43,7 @@ export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
 /** Hands the result's buffers over instead of copying them. */
 function moved(result: PackedResult): PackedResult {
   const buffers = [
-    ...result.returned,
+    ...result.returned.map((bytes) => bytes?.buffer ?? null),
     ...(result.block === null ? [] : buffersOf(result.block)),
     result.dead?.bytes.buffer ?? null,
   ].filter((buffer) => buffer !== null)

@@ -185,12 +185,7 @@ export const SUBMISSION: Submission = {
 }
 
 /** Bytes in a buffer of their own, as a body arrives. */
-export function bodyOf(text: string): ArrayBuffer {
-  const bytes = Buffer.from(text)
-  const body = new ArrayBuffer(bytes.length)
-  new Uint8Array(body).set(bytes)
-  return body
-}
+export const bodyOf = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(text))
 
 interface Made {
   readonly pool?: (pool: Pool) => Pool
@@ -238,6 +233,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
       sequencer.noteTemplate(no)
     },
     onAccepted: () => undefined,
+    reuse: () => undefined,
   })
   writer.start()
   t.teardown(async () => {

@@ -36,7 +36,7 @@ export interface IngestServices {
   /** Whether a body of this size may come. */
   readonly room: (bytes: number) => boolean
   /** Resolves when what was accepted is durable. */
-  readonly ingest: (body: ArrayBuffer, key: IngestKey) => Promise<IngestResult>
+  readonly ingest: (body: Uint8Array<ArrayBuffer>, key: IngestKey) => Promise<IngestResult>
   readonly version: string
   /** Whether events can be taken at all. */
   readonly isReady: () => boolean
@@ -70,7 +70,7 @@ async function ingest(
   const coding = readContentCoding(request.headers)
   const body =
     coding === 'identity' ? request.body : await decompress(request.body, coding, INGEST_BYTES)
-  const { refusal, ...result } = await services.ingest(body.buffer, key)
+  const { refusal, ...result } = await services.ingest(body, key)
   if (refusal?.code === 'file_parse_error')
     throw new AppError('body_too_large', `the body has more than ${INGEST_RECORDS} records`)
   if (refusal !== null) throw new AppError(refusal.code, refusal.message)

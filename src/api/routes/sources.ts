@@ -43,7 +43,7 @@ export interface SourceServices {
   readonly announce: (name: string) => void
   readonly upload: (file: {
     readonly format: 'csv' | 'json' | 'txt'
-    readonly bytes: ArrayBuffer
+    readonly bytes: Uint8Array<ArrayBuffer>
     readonly source: string
     readonly applicationId: string | null
   }) => Promise<UploadResult>
@@ -125,7 +125,7 @@ async function upload(
   if (known?.enabled === false) throw disabled(name)
   if (data === undefined || data.length === 0)
     throw new AppError('empty_file', 'the file holds no rows')
-  const result = await services.upload({ format, bytes: data.buffer, source: name, applicationId })
+  const result = await services.upload({ format, bytes: data, source: name, applicationId })
   if (result.refusal !== null) {
     const code = UPLOAD_ERRORS.find((c) => c === result.refusal?.code) ?? 'file_parse_error'
     throw new AppError(code, result.refusal.message)

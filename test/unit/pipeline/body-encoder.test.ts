@@ -69,22 +69,22 @@ const encode = (encoder: BodyEncoder, bodies: readonly Partial<BodyTask>[]): Pro
     NOW,
   )
 
-function bytesOf(body: string | Uint8Array): ArrayBuffer {
+function bytesOf(body: string | Uint8Array): Uint8Array<ArrayBuffer> {
   const bytes = Buffer.from(body)
-  const own = new ArrayBuffer(bytes.length)
-  new Uint8Array(own).set(bytes)
+  const own = new Uint8Array(bytes.length)
+  own.set(bytes)
   return own
 }
 
 /** What the parser makes of a body, line by line as objects. */
-function parsed(body: ArrayBuffer): {
+function parsed(body: Uint8Array): {
   readonly events: CanonicalEvent[]
   readonly rejected: number
 } {
   const events: CanonicalEvent[] = []
   let rejected = 0
   decodeIngest(
-    new Uint8Array(body),
+    body,
     {
       nowMs: NOW,
       environment: 'production',

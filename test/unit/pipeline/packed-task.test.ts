@@ -8,7 +8,7 @@ const NO_VERDICTS = {}
 
 const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask => ({
   format: kind === 3 ? 'csv' : 'ingest',
-  bytes: size === null ? null : Uint8Array.from({ length: size }, (_, i) => i + kind).buffer,
+  bytes: size === null ? null : Uint8Array.from({ length: size }, (_, i) => i + kind),
   events: null,
   protocol: kind === 4 ? 'replay' : 'ingest',
   source: null,
@@ -60,7 +60,7 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
       t.strictSame(unpacked, task(before))
       const results = sent.map((_, i) => result(kinds[i] ?? 0))
       const packed = packResult({ block: null, dead: null, bodies: results }, there)
-      const back = structuredClone(packed, { transfer: [...packed.returned] })
+      const back = structuredClone(packed, { transfer: packed.returned.map(({ buffer }) => buffer) })
       const { bodies: got, returned } = parcel.unpack(back)
       t.strictSame(got, results)
       t.strictSame(
