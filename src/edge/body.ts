@@ -138,8 +138,9 @@ export class BodyReader {
     this.#buffer = buffer
   }
 
-  /** The body alone in its buffer, which may be larger. */
+  /** The body alone in its buffer, which may be larger; the handler's to keep or to give away. */
   #body(): Uint8Array<ArrayBuffer> {
+    if (this.#length === 0) return new Uint8Array(0)
     return new Uint8Array(this.#buffer, 0, this.#length)
   }
 
