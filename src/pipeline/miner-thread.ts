@@ -48,3 +48,6 @@ export function resolveMisses({ misses, sources }: MissTask): MissAnswer | null 
   }
   return { nos, changes: miner.takeChanges() }
 }
+
+/** For a readiness check: this thread answers. */
+export const ping = (): true => true

@@ -14,9 +14,26 @@ export interface Pool {
   restore(templates: readonly StoredTemplate[]): Promise<Int32Array>
   /** @param known every template of the process by number, for a thread that starts afresh */
   resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
-  /** threads that answer */
-  ping(): Promise<number>
+  /** Resolves when an encoder and the template owner have answered. */
+  ping(): Promise<void>
   close(): Promise<void>
+}
+
+/** between two tries to replace a thread that died while it started */
+const REPLACE_AFTER_MS = 100
+
+/**
+ * A thread that dies is replaced by the package, unless it died while it started: then the package waits for
+ * the next task, and tasks that wait already would wait for ever.
+ */
+function keepFilled(threads: Piscina, wanted: number): void {
+  // a thread that fails without a task; whoever has one is told by its own promise
+  threads.on('error', () => undefined)
+  threads.on('workerDestroy', () => {
+    setTimeout(() => {
+      if (threads.threads.length < wanted) threads.run(null, { name: 'ping' }).catch(() => undefined)
+    }, REPLACE_AFTER_MS).unref()
+  })
 }
 
 /** Starts the worker threads and the one thread that owns the templates. */
@@ -31,12 +48,14 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     maxThreads: workers,
     workerData,
   })
+  keepFilled(encoders, workers)
   const owner = new Piscina({
     ...common,
     filename: new URL('./miner-thread.js', import.meta.url).href,
     minThreads: 1,
     maxThreads: 1,
   })
+  keepFilled(owner, 1)
   const askOwner = async (task: MissTask): Promise<MissAnswer | null> =>
     (await owner.run(task, { name: 'resolveMisses' })) as MissAnswer | null // the thread's own type
   const restore = async (templates: readonly StoredTemplate[]): Promise<Int32Array> =>
@@ -55,7 +74,9 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
       await restore(known())
       return (await askOwner(task)) ?? Promise.reject(new Error('bug: template owner not restored'))
     },
-    ping: async () => Number(await encoders.run(null, { name: 'ping' })),
+    ping: async () => {
+      await Promise.all([encoders, owner].map((threads) => threads.run(null, { name: 'ping' })))
+    },
     close: async () => {
       await Promise.all([encoders.close({ force: true }), owner.close({ force: true })])
     },

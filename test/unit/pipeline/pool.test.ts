@@ -16,12 +16,16 @@ workerThreads.Worker = class extends workerThreads.Worker {
   }
 }
 
-/** Ends the thread of the newest pool. */
-async function kill(which: 'encoder' | 'owner'): Promise<void> {
+/** The thread of the newest pool. */
+function threadOf(which: 'encoder' | 'owner'): Worker {
   const living = threads.filter(({ worker }) => worker.threadId > 0)
   const found = living.findLast(({ isOwner }) => isOwner === (which === 'owner'))
   if (found === undefined) throw new Error(`there is no ${which}`)
-  await found.worker.terminate()
+  return found.worker
+}
+
+const kill = async (which: 'encoder' | 'owner'): Promise<void> => {
+  await threadOf(which).terminate()
 }
 
 const message = (text: string): object => ({ source: 'app', message: text })
@@ -50,6 +54,29 @@ void test('a thread that dies without work is replaced as well', async (t) => {
   await rig.send([message('before')])
   await kill('encoder')
   t.match(await rig.send([message('after')]), { accepted: 1 })
+})
+
+void test('an error in a thread that has nothing to do is nobody else\'s end', async (t) => {
+  const rig = await createTestPipeline(t)
+  await rig.send([message('before')])
+  for (const which of ['encoder', 'owner'] as const)
+    threadOf(which).emit('error', new Error('out of memory'))
+  t.match(await rig.send([message('after')]), { accepted: 1 })
+  t.match(await rig.send([message('a shape of its own')]), { accepted: 1 })
+})
+
+void test('a thread that dies while it starts is replaced until one lives', async (t) => {
+  const rig = await createTestPipeline(t)
+  await rig.send([message('before')])
+  for (const which of ['encoder', 'owner'] as const) {
+    await kill(which)
+    const sent = rig.send([message(`a shape for the ${which}`)])
+    // its successor has not said yet that it is ready; the task waits for it, or dies with it
+    await kill(which)
+    const told = await sent.catch((error: unknown) => error)
+    t.match(told, told instanceof Error ? { code: 'dependency_unavailable' } : { accepted: 1 })
+    t.match(await rig.send([message(`a second shape for the ${which}`)]), { accepted: 1 })
+  }
 })
 
 void test('the owner of the templates begins anew with the numbers and ids it had', async (t) => {
