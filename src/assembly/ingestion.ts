@@ -12,7 +12,7 @@ import { createPool, type Pool } from '../pipeline/pool.js'
 import { Sequencer } from '../pipeline/sequencer.js'
 import { keepBeside, Spool } from '../pipeline/spool.js'
 import { createRefusals, type Refusals } from '../pipeline/refusals.js'
-import { decodeEntry } from '../pipeline/spool-entry.js'
+import { decodeEntry, type TemplateRow } from '../pipeline/spool-entry.js'
 import { TemplateTable } from '../pipeline/template-table.js'
 import { Writer } from '../pipeline/writer.js'
 import { createBatchStore, type BatchStore } from '../store/batches.js'
@@ -38,6 +38,8 @@ const SHAPES = 1 << 18
 const MODEL_ID = 'current'
 /** payloads of waiting spool entries kept in memory */
 const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
+/** templates of waiting entries that are saved in one insert at the start */
+const ADOPTED_TOGETHER = 10_000
 
 export interface Ingestion {
   readonly pipeline: Pipeline
@@ -204,15 +206,26 @@ const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Spool> =>
     onDamage: (report) => log.error(report, 'the spool is damaged; what is readable is kept'),
   })
 
-/** Sources and templates that an earlier run acknowledged and did not get to store are known at once. */
+/**
+ * Sources and templates that an earlier run acknowledged and did not get to store are known at once. Many
+ * thousand entries may wait, so their templates are saved together.
+ */
 async function adoptSpooled(spool: Spool, sources: Sources, batches: BatchStore): Promise<void> {
+  const templates = new Map<string, TemplateRow>()
+  const save = async (): Promise<void> => {
+    if (templates.size > 0) await batches.saveTemplates([...templates.values()])
+    templates.clear()
+  }
   for (const entry of spool.waiting) {
     const parts = decodeEntry(await spool.read(entry))
     for (const registration of parts.registrations) sources.register(registration)
     if (parts.statement?.kind === 'delete-sources') sources.forget(parts.statement.sources)
     if (parts.statement?.kind === 'clear-all') sources.forgetAll()
-    if (parts.templates.length > 0) await batches.saveTemplates(parts.templates)
+    // in the order of their changes: the later row of a template replaces the earlier one
+    for (const row of parts.templates) templates.set(`${row.source} ${row.id}`, row)
+    if (templates.size >= ADOPTED_TOGETHER) await save()
   }
+  await save()
 }
 
 async function restoreTemplates(

@@ -70,10 +70,11 @@ export class Writer {
   #flushSeq = 0
   #stopping = false
   #running: Promise<void> = Promise.resolve()
+  /** not of the clock, which may be set: rows would wait for as long as it was set back */
   #oldestAtMs = 0
   /** token of the rows that were found sound */
   #sound = ''
-  /** time since which ClickHouse takes nothing, null when it does */
+  /** moment (of `performance.now`) since which ClickHouse takes nothing, null when it does */
   failingSinceMs: number | null = null
 
   constructor(options: WriterOptions) {
@@ -86,7 +87,7 @@ export class Writer {
 
   /** Says that the spool has more. */
   notify(): void {
-    if (this.#oldestAtMs === 0) this.#oldestAtMs = Date.now()
+    if (this.#oldestAtMs === 0) this.#oldestAtMs = performance.now()
     if (this.#isDue()) this.#wake?.()
     else if (this.#wake !== null) this.#timer ??= setTimeout(() => this.#wake?.(), BATCH_DELAY_MS)
   }
@@ -139,7 +140,7 @@ export class Writer {
     const first = waiting[0]
     if (first === undefined) return false
     if (bytes >= BATCH_BYTES || waiting.length >= BATCH_ENTRIES) return true
-    return first.seq <= this.#flushSeq || Date.now() - this.#oldestAtMs >= BATCH_DELAY_MS
+    return first.seq <= this.#flushSeq || performance.now() - this.#oldestAtMs >= BATCH_DELAY_MS
   }
 
   async #sleep(): Promise<void> {
@@ -158,11 +159,8 @@ export class Writer {
     let waitMs = RETRY_MIN_MS
     for (let attempt = 1; ; attempt++) {
       try {
-        const result = await step()
-        this.failingSinceMs = null
-        return result
+        return await step()
       } catch (error) {
-        this.failingSinceMs ??= Date.now()
         this.#options.onFailure(error, attempt)
       }
       if (this.#stopping) return undefined
@@ -185,7 +183,7 @@ export class Writer {
 
   async #nextBatch(): Promise<Batch> {
     const { spool } = this.#options
-    this.#oldestAtMs = Date.now()
+    this.#oldestAtMs = performance.now()
     const open = spool.openCut
     const entries = open === null ? null : within(spool.waiting, open)
     const batch = await this.#gather(entries ?? spool.waiting, entries !== null)
@@ -220,19 +218,30 @@ export class Writer {
   }
 
   async #send(batch: Batch): Promise<true> {
+    try {
+      await this.#sendAmended(batch)
+      this.failingSinceMs = null
+      return true
+    } catch (error) {
+      this.failingSinceMs ??= performance.now()
+      throw error
+    }
+  }
+
+  async #sendAmended(batch: Batch): Promise<void> {
     // as it was last recorded: an earlier try may have set rows aside
     const cut = this.#options.spool.openCut ?? batch.cut
     try {
-      return await this.#sendAll({ ...batch, cut })
+      await this.#sendAll({ ...batch, cut })
     } catch (error) {
       if (!(error instanceof RowsRefused)) throw error
       const amended = await this.#options.refusals.amend({ ...batch, cut }, error.table)
       if (!amended) throw error.cause
-      return await this.#send(batch)
+      await this.#sendAmended(batch)
     }
   }
 
-  async #sendAll({ cut, parts }: Batch): Promise<true> {
+  async #sendAll({ cut, parts }: Batch): Promise<void> {
     const { target } = this.#options
     for (const part of parts)
       for (const registration of part.registrations) await target.register(registration)
@@ -245,7 +254,6 @@ export class Writer {
       this.#results.get(cut.to)?.(result)
       this.#results.delete(cut.to)
     }
-    return true
   }
 
   async #sendRows({ cut, parts }: Batch): Promise<void> {
@@ -268,7 +276,8 @@ export class Writer {
 
   /** Looked at once for rows that were not taken for long, whatever the reason. */
   #isBroken(token: string, pieces: readonly Piece[]): boolean {
-    const isLong = Date.now() - (this.failingSinceMs ?? Date.now()) > LOOK_AFTER_MS
+    const nowMs = performance.now()
+    const isLong = nowMs - (this.failingSinceMs ?? nowMs) > LOOK_AFTER_MS
     if (!isLong || this.#sound === token) return false
     if (hasUnreadable(pieces)) return true
     this.#sound = token
