@@ -31,7 +31,8 @@ function keepFilled(threads: Piscina, wanted: number): void {
   threads.on('error', () => undefined)
   threads.on('workerDestroy', () => {
     setTimeout(() => {
-      if (threads.threads.length < wanted) threads.run(null, { name: 'ping' }).catch(() => undefined)
+      if (threads.threads.length < wanted)
+        threads.run(null, { name: 'ping' }).catch(() => undefined)
     }, REPLACE_AFTER_MS).unref()
   })
 }

@@ -17,6 +17,7 @@ export interface EngineOptions {
 /** One life of the engine's process. */
 export interface Engine {
   readonly pid: number | null
+  /** of `performance.now`: the clock may be set meanwhile */
   readonly startedAtMs: number
   readonly hasExited: boolean
   /** resolves with the reason when the process is gone; never rejects */
@@ -84,7 +85,7 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
   }
   return {
     pid: child.pid ?? null,
-    startedAtMs: Date.now(),
+    startedAtMs: performance.now(),
     get hasExited() {
       return hasExited
     },
@@ -111,8 +112,8 @@ function readTail(child: ChildProcess, log: StoreLog): readonly string[] {
     if (line === '') return
     tail.push(line)
     if (tail.length > TAIL_LINES) tail.shift()
-    if (Date.now() - intervalStartMs > LOG_INTERVAL_MS) {
-      intervalStartMs = Date.now()
+    if (performance.now() - intervalStartMs > LOG_INTERVAL_MS) {
+      intervalStartMs = performance.now()
       lines = 0
     }
     lines += 1

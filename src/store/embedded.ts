@@ -8,9 +8,10 @@ import { backoffMs } from '../lib/backoff.js'
 import { createStore, type Store } from './client.js'
 import { configXml, type EmbeddedResources, machineResources, usersXml } from './embedded-config.js'
 import { startEngine, type Engine } from './embedded-process.js'
+import { isHung, PATIENCE, type WatchOptions } from './embedded-watch.js'
 import type { StoreLog } from './log.js'
 
-/** starting ─answers─▶ ready ─exits─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped */
+/** starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped */
 export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
 
 export interface EmbeddedOptions {
@@ -29,6 +30,8 @@ export interface EmbeddedOptions {
   readonly remoteServers?: string
   /** how long an engine that is about to end may hold the directory. Default 4 s */
   readonly lockWaitMs?: number
+  /** how long an engine may be silent before it is killed and started again. Default half a minute */
+  readonly patience?: Pick<WatchOptions, 'everyMs' | 'answerMs' | 'misses'>
   /** called at each change of state; must not throw */
   readonly onState?: (state: EmbeddedState) => void
 }
@@ -122,12 +125,12 @@ class Supervisor implements Embedded {
 
   async start(): Promise<void> {
     const fixedPort = this.#port !== 0
-    const lockedUntilMs = Date.now() + (this.#options.lockWaitMs ?? LOCK_WAIT_MS)
+    const lockedUntilMs = performance.now() + (this.#options.lockWaitMs ?? LOCK_WAIT_MS)
     for (let tries = 1; ;) {
       if (!fixedPort) this.#port = await findFreePort()
       const failure = await this.#launch()
       if (failure === null) return
-      if (/Cannot lock file/.test(failure) && Date.now() < lockedUntilMs) {
+      if (/Cannot lock file/.test(failure) && performance.now() < lockedUntilMs) {
         await sleep(200)
         continue
       }
@@ -170,6 +173,7 @@ class Supervisor implements Embedded {
         return failure
       }
       void engine.exited.then((reason) => this.#onExit(engine, reason))
+      void this.#watch(engine)
     } finally {
       // The engine has read it; nobody else needs to.
       await rm(runDir, { recursive: true, force: true })
@@ -216,6 +220,18 @@ class Supervisor implements Embedded {
     return createStore({ url, username, password, database: 'default' })
   }
 
+  async #watch(engine: Engine): Promise<void> {
+    const { url, username, password } = this
+    const patience = this.#options.patience ?? PATIENCE
+    if (!(await isHung(engine, { url, username, password, ...patience }))) return
+    if (this.#state === 'stopped') return
+    this.#options.log.warn(
+      { pid: engine.pid },
+      'the embedded clickhouse does not answer, and is killed',
+    )
+    await engine.kill()
+  }
+
   #onExit(engine: Engine, reason: string): void {
     this.#engine = null
     if (this.#state === 'stopped') return
@@ -223,7 +239,7 @@ class Supervisor implements Embedded {
       { pid: engine.pid, reason },
       'the embedded clickhouse ended unexpectedly',
     )
-    if (Date.now() - engine.startedAtMs > HEALTHY_AFTER_MS) this.#failures = 0
+    if (performance.now() - engine.startedAtMs > HEALTHY_AFTER_MS) this.#failures = 0
     this.#setState('down')
     void this.#restart()
   }
@@ -278,7 +294,7 @@ class Supervisor implements Embedded {
 
 /** @returns null when the engine answers, else why it was given up */
 async function untilAnswers(store: Store, engine: Engine): Promise<string | null> {
-  while (Date.now() - engine.startedAtMs < START_TIMEOUT_MS && !engine.hasExited) {
+  while (performance.now() - engine.startedAtMs < START_TIMEOUT_MS && !engine.hasExited) {
     try {
       await store.ping()
       return null

@@ -45,6 +45,27 @@ t.test('an engine that is killed comes back at the same address with its data', 
   t.same(states, ['ready', 'down', 'starting', 'ready'])
 })
 
+t.test('an engine that stands still is killed and comes back with its data', async (t) => {
+  const states: EmbeddedState[] = []
+  const server = await startTestServer({
+    onState: (state) => states.push(state),
+    patience: { everyMs: 20, answerMs: 500, misses: 3 },
+  })
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+  await store.insertRows('t', [{ a: 1 }, { a: 2 }])
+  const pid = server.engine.pid()
+  if (pid === null) throw new Error('no process')
+  process.kill(pid, 'SIGSTOP')
+  while (states.at(-1) !== 'down') await sleep(5)
+  while (states.at(-1) !== 'ready') await sleep(20)
+  t.not(server.engine.pid(), pid)
+  t.throws(() => process.kill(pid, 0), { code: 'ESRCH' }, 'it is gone')
+  t.same(await store.query(count, {}), [{ n: 2 }])
+})
+
 t.test(
   'a directory that is in use is refused by name, and its owner is not disturbed',
   async (t) => {

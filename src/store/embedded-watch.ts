@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Engine } from './embedded-process.js'
+
+export interface WatchOptions {
+  /** of the engine's HTTP interface */
+  readonly url: string
+  readonly username: string
+  readonly password: string
+  /** between two questions */
+  readonly everyMs: number
+  /** for one answer */
+  readonly answerMs: number
+  /** questions in a row without an answer, after which the engine counts as hung */
+  readonly misses: number
+}
+
+/**
+ * Half a minute of silence: a busy engine answers within a second, and one that is ended needs no longer to
+ * come back than one that was killed.
+ */
+export const PATIENCE = { everyMs: 1_000, answerMs: 5_000, misses: 5 } as const
+
+/**
+ * Asks an engine for as long as it runs whether it answers; whatever it says will do.
+ *
+ * @returns true when it runs and does not answer any more, false when it has ended
+ */
+export async function isHung(engine: Engine, options: WatchOptions): Promise<boolean> {
+  // in a row: after a time in which this process stood still too, the next answer counts
+  for (let missed = 0; missed < options.misses;) {
+    await Promise.race([sleep(options.everyMs, undefined, { ref: false }), engine.exited])
+    if (engine.hasExited) return false
+    missed = (await answers(options)) ? 0 : missed + 1
+  }
+  return !engine.hasExited
+}
+
+async function answers({ url, username, password, answerMs }: WatchOptions): Promise<boolean> {
+  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+  try {
+    const reply = await fetch(`${url}/?query=SELECT%201`, {
+      headers: { authorization },
+      signal: AbortSignal.timeout(answerMs),
+    })
+    await reply.arrayBuffer()
+    return true
+  } catch {
+    return false
+  }
+}
