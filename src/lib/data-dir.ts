@@ -3,12 +3,13 @@ import {
   chmodSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 /** The data directory can't be used; the message says why and what would help. */
 class DataDirError extends Error {
@@ -53,22 +54,55 @@ function toDataDir(path: string, lock: string): DataDir {
   }
 }
 
+/** those who start at the same moment may each find that the other was first */
+const TRIES = 20
+
 function takeLock(path: string, lock: string): void {
   const mine = `${lock}.${process.pid}`
   writeFileSync(mine, identityOf(process.pid), { mode: 0o600 })
   try {
-    for (let attempt = 0; attempt < 3; attempt++) {
-      if (tryLink(mine, lock)) return
-      const holder = readHolder(lock)
-      if (holder !== null && isAlive(holder))
-        throw new DataDirError(
-          `DATA_DIR ${path} is in use by process ${holder.pid}; stop it or choose another DATA_DIR`,
-        )
-      rmSync(lock, { force: true })
-    }
+    for (let attempt = 0; attempt < TRIES; attempt++)
+      if (tryLink(mine, lock) || takeOver(path, lock, mine)) return
     throw new DataDirError(`DATA_DIR ${path} is being taken by another process; try again`)
   } finally {
     rmSync(mine, { force: true })
+  }
+}
+
+/**
+ * Takes the lock of a dead process. Nobody removes it: two who did could each remove the other's. Instead
+ * each claims to come after the dead one, under a name that only one can get; a claim of one who died as
+ * well is followed the same way. The claim then takes the place of the lock in one step, and counts only
+ * if the lock is still the one that was found dead.
+ *
+ * @returns false when somebody else was faster
+ */
+function takeOver(path: string, lock: string, mine: string): boolean {
+  const dead = readHolder(lock)
+  let claim = ''
+  for (let last = dead; ; last = readHolder(claim)) {
+    if (last === null) return false
+    if (isAlive(last))
+      throw new DataDirError(
+        `DATA_DIR ${path} is in use by process ${last.pid}; stop it or choose another DATA_DIR`,
+      )
+    claim = `${lock}.after-${last.identity.replaceAll(/[^\w-]+/g, '-')}`
+    if (tryLink(mine, claim)) break
+  }
+  if (readHolder(lock)?.identity !== dead?.identity) {
+    rmSync(claim, { force: true })
+    return false
+  }
+  renameSync(claim, lock)
+  removeDeadClaims(path, lock)
+  return true
+}
+
+/** What those left behind who died while they took the lock. */
+function removeDeadClaims(path: string, lock: string): void {
+  for (const name of readdirSync(path).filter((one) => one.startsWith(`${basename(lock)}.`))) {
+    const holder = readHolder(join(path, name))
+    if (holder !== null && !isAlive(holder)) rmSync(join(path, name), { force: true })
   }
 }
 
@@ -91,7 +125,8 @@ interface Holder {
 function readHolder(lock: string): Holder | null {
   try {
     const identity = readFileSync(lock, 'utf8')
-    return { pid: Number.parseInt(identity, 10), identity }
+    const pid = Number.parseInt(identity, 10)
+    return pid > 0 ? { pid, identity } : null
   } catch {
     return null
   }
@@ -106,12 +141,13 @@ const isAlive = (holder: Holder): boolean => {
   return identityOf(holder.pid) === holder.identity
 }
 
-/** The process id with its start time where the system tells it: ids are used again. */
+/** The process id with its start time and the machine's where the system tells them: ids are used again. */
 function identityOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const startTime = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
-    return `${pid} ${startTime}`
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    return `${pid} ${startTime} ${boot}`
   } catch {
     return `${pid}`
   }
