@@ -121,6 +121,7 @@ const startEngine = (dataDir: DataDir, log: Log): Promise<Embedded> =>
     dataDir: join(dataDir.path, 'clickhouse'),
     log,
     lockWaitMs: ENGINE_LOCK_WAIT_MS,
+    isOurs: true,
     onState: (state) => log.debug({ state }, 'embedded clickhouse'),
   })
 

@@ -6,7 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveLibchdb } from 'chdb/libchdb'
 import { backoffMs } from '../lib/backoff.js'
 import { createStore, type Store } from './client.js'
+import { repairDeduplicationLogs } from './deduplication-logs.js'
 import { configXml, type EmbeddedResources, machineResources, usersXml } from './embedded-config.js'
+import { endLeftover } from './embedded-leftover.js'
 import { startEngine, type Engine } from './embedded-process.js'
 import { isHung, PATIENCE, type WatchOptions } from './embedded-watch.js'
 import type { StoreLog } from './log.js'
@@ -30,6 +32,8 @@ export interface EmbeddedOptions {
   readonly remoteServers?: string
   /** how long an engine that is about to end may hold the directory. Default 4 s */
   readonly lockWaitMs?: number
+  /** the caller holds a lock of its own on the directory: an engine that is still there is killed */
+  readonly isOurs?: boolean
   /** how long an engine may be silent before it is killed and started again. Default half a minute */
   readonly patience?: Pick<WatchOptions, 'everyMs' | 'answerMs' | 'misses'>
   /** called at each change of state; must not throw */
@@ -56,6 +60,8 @@ const USERNAME = 'engine_client'
 /** An engine whose parent was killed ends within milliseconds; its lock goes with it. */
 const LOCK_WAIT_MS = 4_000
 const PORT_TRIES = 5
+/** what an engine says on a directory that another one has */
+const LOCKED = 'Cannot lock file'
 /** Loading parts is what takes time; 0.3 s with none, and a process that has ended is noticed at once. */
 const START_TIMEOUT_MS = 180_000
 const RESTART_BACKOFF = { baseMs: 100, maxMs: 10_000 }
@@ -125,12 +131,15 @@ class Supervisor implements Embedded {
 
   async start(): Promise<void> {
     const fixedPort = this.#port !== 0
-    const lockedUntilMs = performance.now() + (this.#options.lockWaitMs ?? LOCK_WAIT_MS)
+    const { lockWaitMs = LOCK_WAIT_MS, isOurs = false } = this.#options
+    const lockedUntilMs = performance.now() + lockWaitMs
+    const leftover = { clickhouseDir: this.#clickhouseDir, isOurs, waitMs: lockWaitMs }
+    if (!(await endLeftover(leftover))) throw new EmbeddedStartError(this.#explain(LOCKED))
     for (let tries = 1; ;) {
       if (!fixedPort) this.#port = await findFreePort()
       const failure = await this.#launch()
       if (failure === null) return
-      if (/Cannot lock file/.test(failure) && performance.now() < lockedUntilMs) {
+      if (failure.includes(LOCKED) && performance.now() < lockedUntilMs) {
         await sleep(200)
         continue
       }
@@ -157,6 +166,7 @@ class Supervisor implements Embedded {
     const runDir = join(this.#dataDir, 'run', randomBytes(8).toString('hex'))
     try {
       const configFile = await this.#writeConfig(runDir)
+      await this.#repair()
       if (this.#stopping.signal.aborted) return 'stopped meanwhile'
       const engine = startEngine({
         libraryPath: this.#libraryPath,
@@ -180,6 +190,16 @@ class Supervisor implements Embedded {
     }
     this.#setState('ready')
     return null
+  }
+
+  /** No engine runs here: the last one was waited for. */
+  async #repair(): Promise<void> {
+    const parts = await repairDeduplicationLogs(this.#clickhouseDir)
+    if (parts.length > 0)
+      this.#options.log.warn(
+        { parts },
+        'the last insert was cut off; what is missing is taken again',
+      )
   }
 
   get #clickhouseDir(): string {
@@ -276,7 +296,7 @@ class Supervisor implements Embedded {
   }
 
   #explain(failure: string): string {
-    if (/Cannot lock file/.test(failure)) {
+    if (failure.includes(LOCKED)) {
       return (
         `the data directory ${this.#dataDir} is in use by another instance: ` +
         'stop that one, or set DATA_DIR to another directory'
