@@ -182,7 +182,10 @@ function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof creat
       if (heldMs < HELD_BATCH_MS) return { status: 'ok' }
       // it answers and takes no rows: too many parts, no memory, read-only, rows it refuses
       const seconds = Math.round(heldMs / 1000)
-      return { status: 'degraded', detail: `a batch is not taken for ${seconds} s; it waits in the spool` }
+      return {
+        status: 'degraded',
+        detail: `a batch is not taken for ${seconds} s; it waits in the spool`,
+      }
     },
     state: async () => {
       await storage.state.ping()

@@ -71,9 +71,9 @@ export const KNOWN: Env = {
   ADMIN_PASSWORD: ADMIN.password,
 }
 
-function run(env: Env): Spawned {
+function run(env: Env, main = MAIN): Spawned {
   const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
-  const child = spawn(process.execPath, [MAIN], {
+  const child = spawn(process.execPath, [main], {
     env: { PATH, HOME, TMPDIR, ...COMMON, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -101,39 +101,62 @@ export async function runAndKill(env: Env, afterMs: number): Promise<void> {
   await ended
 }
 
+/** A program that was started and may not be ready yet. */
+export interface Launched {
+  readonly pid: number
+  readonly ended: Promise<Ended>
+  kill(): Promise<Ended>
+  /** @throws Error with what it printed when it ends instead */
+  ready(): Promise<Service>
+}
+
+/** Starts the built program, or another build of it. */
+export function launchService(owner: Owner, env: Env, main?: string): Launched {
+  const { child, output, ended } = run(env, main)
+  owner.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  const end = (signal: NodeJS.Signals): Promise<Ended> => {
+    child.kill(signal)
+    return ended
+  }
+  const isReady = (): boolean => /curl .*\n/.test(output.stdout)
+  const url = (name: string): string =>
+    new RegExp(`${name} +(http://[^/]+)`).exec(output.stdout)?.[1] ?? ''
+  const pid = child.pid ?? 0
+  const kill = (): Promise<Ended> => end('SIGKILL')
+  return {
+    pid,
+    ended,
+    kill,
+    async ready() {
+      for (const until = Date.now() + READY_MS; !isReady(); await sleep(20)) {
+        const isOver = child.exitCode !== null || child.signalCode !== null
+        if (isOver || Date.now() > until)
+          throw new Error(`it did not start: ${output.stdout}\n${output.stderr}`)
+      }
+      return {
+        pid,
+        api: url('API'),
+        collector: url('collector'),
+        banner: output.stdout,
+        log: () => output.stderr,
+        ended,
+        stop: () => end('SIGTERM'),
+        kill,
+      }
+    },
+  }
+}
+
 /**
  * Starts the built program and waits until it is ready.
  *
  * @throws Error with what it printed when it ends instead
  */
-export async function startService(owner: Owner, env: Env): Promise<Service> {
-  const { child, output, ended } = run(env)
-  owner.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
-  const isReady = (): boolean => /curl .*\n/.test(output.stdout)
-  for (const until = Date.now() + READY_MS; !isReady(); await sleep(20)) {
-    if (child.exitCode !== null || Date.now() > until)
-      throw new Error(`it did not start: ${output.stdout}\n${output.stderr}`)
-  }
-  const url = (name: string): string =>
-    new RegExp(`${name} +(http://[^/]+)`).exec(output.stdout)?.[1] ?? ''
-  const end = (signal: NodeJS.Signals): Promise<Ended> => {
-    child.kill(signal)
-    return ended
-  }
-  return {
-    pid: child.pid ?? 0,
-    api: url('API'),
-    collector: url('collector'),
-    banner: output.stdout,
-    log: () => output.stderr,
-    ended,
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
-  }
-}
+export const startService = (owner: Owner, env: Env): Promise<Service> =>
+  launchService(owner, env).ready()
 
 /** The process of the embedded ClickHouse. @throws Error when there is none */
 export function enginePid(service: Service): number {

@@ -1,50 +1,157 @@
 import { once } from 'node:events'
-import { createServer, request as httpRequest } from 'node:http'
-import { startBackend } from './cluster.js'
+import {
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  request as httpRequest,
+  type ServerResponse,
+} from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startBackend, type Backend } from './cluster.js'
 
-/** What becomes of the requests for ClickHouse. */
+/** What becomes of the requests for ClickHouse; the last five happen to most inserts and to nothing else. */
 type Mood =
   /** passed on */
   | 'well'
   /** the connection is cut */
   | 'gone'
+  /** taken, and never answered */
+  | 'silent'
+  /** passed on and answered later */
+  | 'slow'
   /** refused as by a server that lost a table, which no retry mends */
   | 'broken'
+  /** the insert happens, and its reply is lost */
+  | 'reply lost'
+  /** the client is cut off, and the insert happens after it has given up */
+  | 'late'
+  /** the server gets half of the insert */
+  | 'cut'
+  /** the insert waits for its reply for as long as the mood lasts */
+  | 'reply held'
+  /** the server is given too little memory for the insert, and refuses it */
+  | 'starved'
 
 export interface UnrulyClickHouse {
   /** settings of a service that works with it */
   readonly env: Readonly<Record<string, string>>
+  readonly server: Backend
   mood: Mood
+  /** inserts to which something was done */
+  readonly harmed: number
 }
 
 interface Test {
   teardown(end: () => Promise<void>): void
 }
 
+const SLOW_MS = 1500
+/** so that some inserts come through in every mood */
+const HARMED_SHARE = 0.7
+
+interface Exchange {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+}
+
 /** A real engine behind a door that a test can shut. */
-export async function startUnrulyClickHouse(t: Test): Promise<UnrulyClickHouse> {
+export async function startUnrulyClickHouse(
+  t: Test,
+  random: () => number = Math.random,
+): Promise<UnrulyClickHouse> {
   const server = await startBackend()
-  const { hostname, port } = new URL(server.engine.url)
-  const door: { mood: Mood } = { mood: 'well' }
-  const proxy = createServer((incoming, outgoing) => {
-    if (door.mood === 'gone') {
-      incoming.socket.destroy()
-      return
-    }
-    if (door.mood === 'broken') {
-      incoming.resume()
-      outgoing.writeHead(404, { 'x-clickhouse-exception-code': '60' })
-      outgoing.end("Code: 60. DB::Exception: Table logs.events doesn't exist. (UNKNOWN_TABLE)")
-      return
-    }
-    const { method, url: path, headers } = incoming
-    const onward = httpRequest({ hostname, port, method, path, headers }, (reply) => {
-      outgoing.writeHead(reply.statusCode ?? 500, reply.headers)
-      reply.pipe(outgoing)
+  const door = { mood: 'well' as Mood, harmed: 0 }
+  /** connections that hang until the mood changes */
+  const held = new Set<() => void>()
+  const hold = (letGo: () => void): unknown => held.add(letGo)
+
+  /** The same request to the engine. */
+  const forward = (incoming: IncomingMessage, path = incoming.url ?? '/'): ClientRequest => {
+    const { hostname, port } = new URL(server.engine.url)
+    const { method, headers } = incoming
+    return httpRequest({ hostname, port, method, path, headers, agent: false })
+  }
+  const pass = ({ incoming, outgoing }: Exchange, path?: string, answerAfterMs = 0): void => {
+    const onward = forward(incoming, path)
+    onward.on('response', (reply) => {
+      setTimeout(() => {
+        outgoing.writeHead(reply.statusCode ?? 500, reply.headers)
+        reply.pipe(outgoing)
+      }, answerAfterMs)
     })
     onward.on('error', () => outgoing.destroy())
     incoming.on('error', () => onward.destroy())
     incoming.pipe(onward)
+  }
+  /** Has the engine do it all; what it answers is for nobody. */
+  const passUnheard = async (incoming: IncomingMessage, body: Buffer): Promise<void> => {
+    const onward = forward(incoming)
+    onward.on('error', () => undefined)
+    onward.end(body)
+    const [reply] = (await once(onward, 'response').catch(() => [])) as IncomingMessage[] // of node itself
+    if (reply === undefined) return
+    reply.on('error', () => undefined).resume()
+    await once(reply, 'close')
+  }
+  const harm = async (exchange: Exchange, mood: Mood): Promise<void> => {
+    const { incoming } = exchange
+    door.harmed++
+    if (mood === 'starved') {
+      pass(exchange, `${incoming.url}&max_memory_usage=100000`)
+      return
+    }
+    const body = Buffer.concat(await incoming.toArray().catch(() => []))
+    if (mood === 'reply lost') await passUnheard(incoming, body)
+    if (mood === 'reply held') {
+      await passUnheard(incoming, body)
+      if (door.mood === mood) {
+        hold(() => incoming.socket.destroy())
+        return
+      }
+    }
+    incoming.socket.destroy()
+    if (mood === 'late') {
+      await sleep(random() * SLOW_MS)
+      await passUnheard(incoming, body)
+    }
+    if (mood === 'cut') {
+      const onward = forward(incoming)
+      onward.on('error', () => undefined)
+      onward.write(body.subarray(0, Math.floor(body.length * random())), () => onward.destroy())
+    }
+  }
+
+  const proxy = createServer((incoming, outgoing) => {
+    const { mood } = door
+    const exchange = { incoming, outgoing }
+    incoming.on('error', () => undefined)
+    outgoing.on('error', () => undefined)
+    switch (mood) {
+      case 'well':
+        return pass(exchange)
+      case 'gone':
+        incoming.socket.destroy()
+        return undefined
+      case 'silent':
+        incoming.resume()
+        return void hold(() => incoming.socket.destroy())
+      case 'slow':
+        return void sleep(random() * SLOW_MS).then(() =>
+          pass(exchange, undefined, random() * SLOW_MS),
+        )
+      case 'broken':
+        incoming.resume()
+        outgoing.writeHead(404, { 'x-clickhouse-exception-code': '60' })
+        outgoing.end("Code: 60. DB::Exception: Table logs.events doesn't exist. (UNKNOWN_TABLE)")
+        return undefined
+      case 'reply lost':
+      case 'late':
+      case 'cut':
+      case 'reply held':
+      case 'starved':
+        if (!isInsert(incoming) || random() > HARMED_SHARE) return pass(exchange)
+        return void harm(exchange, mood)
+    }
   })
   proxy.listen(0, '127.0.0.1')
   await once(proxy, 'listening')
@@ -62,11 +169,20 @@ export async function startUnrulyClickHouse(t: Test): Promise<UnrulyClickHouse> 
       CLICKHOUSE_USER: server.engine.username,
       CLICKHOUSE_PASSWORD: server.engine.password,
     },
+    server,
     get mood() {
       return door.mood
     },
     set mood(mood) {
       door.mood = mood
+      for (const letGo of held) letGo()
+      held.clear()
+    },
+    get harmed() {
+      return door.harmed
     },
   }
 }
+
+const isInsert = ({ url = '' }: IncomingMessage): boolean =>
+  (new URL(url, 'http://engine').searchParams.get('query') ?? '').startsWith('INSERT INTO')

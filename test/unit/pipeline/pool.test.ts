@@ -56,7 +56,7 @@ void test('a thread that dies without work is replaced as well', async (t) => {
   t.match(await rig.send([message('after')]), { accepted: 1 })
 })
 
-void test('an error in a thread that has nothing to do is nobody else\'s end', async (t) => {
+void test("an error in a thread that has nothing to do is nobody else's end", async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
   for (const which of ['encoder', 'owner'] as const)

@@ -1,0 +1,136 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { tablesOf } from '../installation.js'
+import type { Fault, Scene } from '../trial.js'
+import { whileTold } from '../watch.js'
+import type { UnrulyClickHouse } from '../../support/unruly-clickhouse.js'
+
+const wayOf = ({ clickhouse }: Scene): UnrulyClickHouse => {
+  if (clickhouse === null) throw new Error('bug: a fault of the way to ClickHouse has no such way')
+  return clickhouse
+}
+
+/** A mood for a while, and health tells of it all along. */
+async function told(scene: Scene, mood: UnrulyClickHouse['mood']): Promise<void> {
+  const way = wayOf(scene)
+  way.mood = mood
+  try {
+    await whileTold(
+      () => scene.installation.api,
+      'clickhouse',
+      () => scene.pause(800, 2500),
+    )
+  } finally {
+    way.mood = 'well'
+  }
+}
+
+/** A mood until it has harmed a few inserts. */
+async function harmed(scene: Scene, mood: UnrulyClickHouse['mood'], times: number): Promise<void> {
+  const way = wayOf(scene)
+  const before = way.harmed
+  way.mood = mood
+  try {
+    while (way.harmed - before < times) await sleep(20)
+  } finally {
+    way.mood = 'well'
+  }
+}
+
+/** targets of the views, the first and the last of the chain among them */
+const TARGETS = [
+  'events',
+  'event_occurrences',
+  'series_1s',
+  'series_1m',
+  'series_1d',
+  'template_totals',
+]
+
+export const clickhouseFaults: readonly Fault[] = [
+  {
+    id: 'clickhouse-gone',
+    title: 'ClickHouse unreachable (connections cut, or never answered)',
+    rounds: 2,
+    clickhouse: 'server',
+    strike: (scene, round) => told(scene, round % 2 === 0 ? 'gone' : 'silent'),
+  },
+  {
+    id: 'clickhouse-slow',
+    title: 'ClickHouse slow: up to 3 s for every answer',
+    rounds: 2,
+    clickhouse: 'server',
+    async strike(scene) {
+      wayOf(scene).mood = 'slow'
+      await scene.pause(1000, 4000)
+      wayOf(scene).mood = 'well'
+    },
+  },
+  {
+    id: 'reply-lost',
+    title: 'the insert happens and its reply is lost',
+    rounds: 3,
+    clickhouse: 'server',
+    strike: (scene) => harmed(scene, 'reply lost', 2),
+  },
+  {
+    id: 'insert-late',
+    title: 'the insert happens after the client gave up, beside its retry',
+    rounds: 3,
+    clickhouse: 'server',
+    strike: (scene) => harmed(scene, 'late', 2),
+  },
+  {
+    id: 'insert-cut',
+    title: 'the connection is cut in the middle of an insert',
+    rounds: 3,
+    clickhouse: 'server',
+    strike: (scene) => harmed(scene, 'cut', 3),
+  },
+  {
+    id: 'reply-held',
+    title: '`kill -9` of the service between an insert and its reply',
+    rounds: 3,
+    clickhouse: 'server',
+    async strike(scene) {
+      await harmed(scene, 'reply held', 1)
+      const { installation } = scene
+      wayOf(scene).mood = 'reply held'
+      const before = wayOf(scene).harmed
+      while (wayOf(scene).harmed === before) await sleep(10)
+      // what comes meanwhile may not join the batch
+      await sleep(300)
+      await installation.kill()
+      wayOf(scene).mood = 'well'
+      await installation.start()
+    },
+  },
+  {
+    id: 'clickhouse-memory',
+    title: 'ClickHouse refuses for memory',
+    rounds: 2,
+    clickhouse: 'server',
+    strike: (scene) => told(scene, 'starved'),
+  },
+  {
+    id: 'clickhouse-parts',
+    title: 'one of the tables refuses for too many parts, after others took the batch',
+    rounds: 3,
+    clickhouse: 'server',
+    async strike(scene) {
+      const table = TARGETS[Math.floor(scene.random() * TARGETS.length)] ?? 'events'
+      scene.note(`too many parts in ${table}`)
+      const tables = tablesOf(wayOf(scene).server.engine)
+      try {
+        await tables.command(`ALTER TABLE ${table} MODIFY SETTING parts_to_throw_insert = 1`)
+        await whileTold(
+          () => scene.installation.api,
+          'clickhouse',
+          () => scene.pause(500, 1500),
+        )
+        await tables.command(`ALTER TABLE ${table} RESET SETTING parts_to_throw_insert`)
+      } finally {
+        await tables.close()
+      }
+    },
+  },
+]

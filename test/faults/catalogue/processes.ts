@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isWell, untilHealth, whileTold } from '../watch.js'
+import type { Fault, Scene } from '../trial.js'
+import { breakWorker, withWorkersExposed } from '../worker-breaker.js'
+
+const killEngine = ({ installation }: Scene): void => {
+  const pid = installation.enginePid()
+  // one that just ended by itself is started again like any other
+  if (pid !== null) process.kill(pid, 'SIGKILL')
+}
+
+export const processFaults: readonly Fault[] = [
+  {
+    id: 'kill-service',
+    title: '`kill -9` of the service',
+    rounds: 4,
+    clickhouse: 'embedded',
+    async strike({ installation, random }) {
+      await installation.kill()
+      await sleep(random() * 300)
+      await installation.start()
+    },
+  },
+  {
+    id: 'kill-starting',
+    title: '`kill -9` of the service while it starts',
+    rounds: 3,
+    clickhouse: 'embedded',
+    async strike({ installation, random }) {
+      await installation.kill()
+      for (let i = 0; i < 2; i++) {
+        const launched = installation.launch()
+        await sleep(random() * 2500)
+        await launched.kill()
+      }
+      await installation.start()
+    },
+  },
+  {
+    id: 'kill-clickhouse',
+    title: '`kill -9` of ClickHouse',
+    rounds: 6,
+    clickhouse: 'embedded',
+    async strike(scene) {
+      killEngine(scene)
+      // a second time while it starts
+      if (scene.random() < 0.3) {
+        await sleep(scene.random() * 800)
+        killEngine(scene)
+      }
+    },
+  },
+  {
+    id: 'kill-both',
+    title: '`kill -9` of both',
+    rounds: 4,
+    clickhouse: 'embedded',
+    async strike(scene) {
+      const { installation, random } = scene
+      const isEngineFirst = random() < 0.5
+      if (isEngineFirst) killEngine(scene)
+      await sleep(random() * 200)
+      const engine = installation.enginePid()
+      const killed = installation.kill()
+      if (!isEngineFirst && engine !== null) process.kill(engine, 'SIGKILL')
+      await killed
+      await installation.start()
+    },
+  },
+  {
+    id: 'kill-worker',
+    title: 'a worker thread ends, throws, or is terminated in the middle of its work',
+    rounds: 6,
+    clickhouse: 'embedded',
+    prepare: (setting) => ({ ...withWorkersExposed(setting), WORKERS: '2' }),
+    strike: (scene) => breakWorker(scene),
+  },
+  {
+    id: 'sigterm',
+    title: 'SIGTERM in the middle',
+    rounds: 3,
+    clickhouse: 'embedded',
+    async strike({ installation, problem }) {
+      const { code, signal } = await installation.stop()
+      if (code !== 0) problem(`SIGTERM: it ended with ${code ?? signal}`)
+      await installation.start()
+    },
+  },
+  {
+    id: 'hung-clickhouse',
+    title: 'ClickHouse stands still (SIGSTOP)',
+    rounds: 1,
+    clickhouse: 'embedded',
+    async strike({ installation, problem }) {
+      const pid = installation.enginePid()
+      if (pid === null) return problem('there is no engine')
+      process.kill(pid, 'SIGSTOP')
+      try {
+        // nobody wakes it: the service has to notice, end it, and start another
+        await whileTold(
+          () => installation.api,
+          'clickhouse',
+          async () => sleep(2000),
+        )
+        await untilHealth(() => installation.api, isWell, 120_000)
+        if (installation.enginePid() === pid) problem('the engine that stood still is still there')
+      } finally {
+        wake(pid)
+      }
+    },
+  },
+]
+
+function wake(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT')
+  } catch {
+    // it is gone, as it should be
+  }
+}

@@ -1,0 +1,216 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { seeded } from '../support/landing.js'
+import { countAll, countByApi, type Query } from './count.js'
+import {
+  Installation,
+  openTables,
+  removeAll,
+  tablesOf,
+  type Env,
+  type Owner,
+} from './installation.js'
+import { Ledger } from './ledger.js'
+import { Load } from './load.js'
+import { isWell, untilHealth } from './watch.js'
+import { startUnrulyClickHouse, type UnrulyClickHouse } from '../support/unruly-clickhouse.js'
+
+/** What a fault finds when it strikes: a service under load, and what stands around it. */
+export interface Scene {
+  readonly random: () => number
+  readonly installation: Installation
+  /** a second one on the same database; only where the fault asked for it */
+  readonly second: Installation | null
+  readonly load: Load
+  readonly ledger: Ledger
+  /** a directory of the fault's own */
+  readonly dir: string
+  readonly owner: Owner
+  /** the way to a ClickHouse of its own; null with the embedded one */
+  readonly clickhouse: UnrulyClickHouse | null
+  /** told on the way, for whoever reads the output */
+  note(text: string): void
+  /** the fault was not survived as it must be */
+  problem(text: string): void
+  /** lasts between the two at random; longer where the command line asks for it */
+  pause(fromMs: number, toMs: number): Promise<void>
+}
+
+export interface Fault {
+  readonly id: string
+  /** row of the README's table */
+  readonly title: string
+  /** rounds of a short run */
+  readonly rounds: number
+  /** where ClickHouse runs: as a child of the service, or as a server that a proxy stands before */
+  readonly clickhouse: 'embedded' | 'server'
+  /** a second service on the same database and the same Redis */
+  readonly twoInstances?: boolean
+  /** @returns why it can't be tried here, null when it can */
+  readonly missing?: () => Promise<string | null> | string | null
+  /** Makes what stands around the service. @returns settings of the service */
+  readonly prepare?: (setting: Setting) => Promise<Env> | Env
+  /** Breaks something and mends what does not mend itself. */
+  readonly strike: (scene: Scene, round: number) => Promise<void>
+  /** Looked at when everything is over and the service has ended. */
+  readonly after?: (scene: Scene) => Promise<void>
+  /** messages it destroys on purpose and the service reports; counted apart from what is lost */
+  readonly mayLose?: () => number
+}
+
+export interface Setting {
+  readonly dir: string
+  readonly dataDir: string
+  readonly owner: Owner
+  readonly random: () => number
+}
+
+export interface Result {
+  readonly fault: Fault
+  readonly seed: number
+  readonly rounds: number
+  readonly acknowledged: number
+  readonly lost: number
+  readonly doubled: number
+  readonly problems: readonly string[]
+  readonly skipped: string | null
+  readonly seconds: number
+}
+
+export interface TrialOptions {
+  readonly seed: number
+  readonly rounds: number
+  /** how much longer than in a short run a fault may last */
+  readonly stretch: number
+  readonly main?: string | undefined
+  readonly note: (text: string) => void
+}
+
+const SENDERS = 3
+const PAUSE_MS = 25
+const TAKEN_MS = 90_000
+
+/** Tries one fault again and again under load, then counts. Never rejects. */
+export async function tryFault(fault: Fault, options: TrialOptions): Promise<Result> {
+  const startedMs = performance.now()
+  const problems: string[] = []
+  const ends: (() => Promise<unknown> | void)[] = []
+  const owner: Owner = { teardown: (end) => void ends.push(end) }
+  const done = (counted: Partial<Result>): Result => ({
+    fault,
+    seed: options.seed,
+    rounds: options.rounds,
+    acknowledged: 0,
+    lost: 0,
+    doubled: 0,
+    problems,
+    skipped: null,
+    seconds: Math.round((performance.now() - startedMs) / 1000),
+    ...counted,
+  })
+  const missing = (await fault.missing?.()) ?? null
+  if (missing !== null) return done({ skipped: missing, rounds: 0 })
+  try {
+    return done(await strikeAndCount(fault, options, { owner, problems }))
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message.slice(0, 2000) : String(error))
+    return done({})
+  } finally {
+    for (const end of ends.toReversed()) await end()
+  }
+}
+
+interface Keeping {
+  readonly owner: Owner
+  readonly problems: string[]
+}
+
+async function strikeAndCount(
+  fault: Fault,
+  options: TrialOptions,
+  { owner, problems }: Keeping,
+): Promise<Partial<Result>> {
+  const dir = mkdtempSync(join(tmpdir(), `fault-${fault.id}-`))
+  owner.teardown(() => removeAll(dir))
+  const random = seeded(options.seed)
+  const dataDir = join(dir, 'data')
+  const clickhouse =
+    fault.clickhouse === 'server' ? await startUnrulyClickHouse(owner, random) : null
+  const prepared = await fault.prepare?.({ dir, dataDir, owner, random })
+  const env = { ...clickhouse?.env, ...prepared }
+  const installation = new Installation(owner, { dataDir, env, main: options.main })
+  await installation.start()
+  const second = fault.twoInstances
+    ? new Installation(owner, { dataDir: join(dir, 'second'), env, main: options.main })
+    : null
+  await second?.start()
+  const all = second === null ? [installation] : [installation, second]
+  const ledger = new Ledger(options.seed, Date.now())
+  const load = new Load({
+    ledger,
+    random,
+    collectors: () => all.map(({ collector }) => collector),
+    senders: SENDERS,
+    pauseMs: PAUSE_MS,
+  })
+  owner.teardown(() => load.stop())
+  const scene: Scene = {
+    random,
+    installation,
+    second,
+    load,
+    ledger,
+    dir,
+    owner,
+    clickhouse,
+    note: options.note,
+    problem: (text) => void problems.push(text),
+    pause: (fromMs, toMs) => sleep((fromMs + random() * (toMs - fromMs)) * options.stretch),
+  }
+  for (let round = 0; round < options.rounds; round++) {
+    await sleep(150 + random() * 800)
+    await fault.strike(scene, round)
+    // it must come back by itself, say so, and take messages again
+    for (const each of all) await untilHealth(() => each.api, isWell)
+    if (!(await load.untilTaken(TAKEN_MS)))
+      throw new Error(`round ${round}: takes nothing any more`)
+  }
+  await load.stop()
+  problems.push(...load.problems.slice(0, 10))
+  for (const each of all) await each.settle()
+  await compareApi(scene)
+  for (const each of all) {
+    const { code, signal } = await each.stop()
+    if (code !== 0) problems.push(`ended with ${code ?? signal}`)
+  }
+  await fault.after?.(scene)
+  options.note(told(scene))
+  const { acknowledged, lost, doubled, ...found } = await countTables(scene)
+  problems.push(...found.problems)
+  return { acknowledged, lost, doubled }
+}
+
+const told = ({ ledger, load }: Scene): string =>
+  `${ledger.size} bodies: ${ledger.count('acknowledged')} acknowledged, ${ledger.count('refused')} refused, ` +
+  `${ledger.count('unknown')} unknown (${[...load.statuses].map(([status, n]) => `${status} × ${n}`).join(', ')})`
+
+async function compareApi({ installation, problem }: Scene): Promise<void> {
+  const { get } = await installation.logIn()
+  const counted = await countByApi(get)
+  if (new Set(Object.values(counted)).size !== 1)
+    problem(`the API contradicts itself: ${JSON.stringify(counted)}`)
+}
+
+async function countTables({ installation, clickhouse, ledger }: Scene) {
+  const tables: { readonly query: Query; readonly close: () => Promise<void> } =
+    clickhouse === null
+      ? await openTables(installation.dataDir)
+      : tablesOf(clickhouse.server.engine)
+  try {
+    return await countAll(tables.query, ledger)
+  } finally {
+    await tables.close()
+  }
+}

@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export const CHECKS = ['clickhouse', 'state', 'spool', 'workers'] as const
+export type CheckName = (typeof CHECKS)[number]
+type Status = 'ok' | 'degraded' | 'down'
+
+export interface Health {
+  readonly status: Status
+  readonly checks: Readonly<Record<CheckName, { readonly status: Status }>>
+}
+
+const STEP_MS = 60
+/** it promises an answer within two seconds; a busy machine may take a few times that */
+const ANSWER_MS = 20_000
+const LIMIT_MS = 90_000
+
+/**
+ * Asks a service for its health.
+ *
+ * @returns null when nobody listens or the connection ends
+ * @throws Error when it does not answer, or answers what is no health
+ */
+async function askHealth(api: string): Promise<Health | null> {
+  try {
+    const reply = await fetch(`${api}/api/monitoring/health`, {
+      signal: AbortSignal.timeout(ANSWER_MS),
+    })
+    const health = (await reply.json()) as Health // its contract, looked at next
+    if (health.checks?.spool === undefined || (reply.status === 503) !== (health.status === 'down'))
+      throw new Error(`health answered ${reply.status} ${JSON.stringify(health)}`)
+    return health
+  } catch (error) {
+    if (error instanceof TypeError) return null
+    throw error
+  }
+}
+
+/** Waits for a health of a kind. @throws Error with the last one when it does not come */
+export async function untilHealth(
+  api: () => string,
+  isMeant: (health: Health) => boolean,
+  limitMs = LIMIT_MS,
+): Promise<void> {
+  let last: Health | null = null
+  for (const until = Date.now() + limitMs; Date.now() < until; await sleep(STEP_MS)) {
+    last = await askHealth(api())
+    if (last !== null && isMeant(last)) return
+  }
+  throw new Error(`health stays ${JSON.stringify(last)}`)
+}
+
+export const isWell = (health: Health): boolean => health.status === 'ok'
+
+/**
+ * Watches that a fault is told for as long as it lasts: once it was seen, no answer may call the thing
+ * well before it is healed.
+ *
+ * @throws Error when the fault is never told, or is denied
+ */
+export async function whileTold(
+  api: () => string,
+  check: CheckName,
+  work: () => Promise<void>,
+): Promise<void> {
+  await untilHealth(api, (health) => health.checks[check].status !== 'ok')
+  const over = new AbortController()
+  const watching = (async () => {
+    for (; !over.signal.aborted; await sleep(STEP_MS)) {
+      const health = await askHealth(api())
+      if (
+        !over.signal.aborted &&
+        health !== null &&
+        (isWell(health) || health.checks[check].status === 'ok')
+      )
+        throw new Error(`health calls ${check} well while it is not: ${JSON.stringify(health)}`)
+    }
+  })()
+  try {
+    await work()
+  } finally {
+    over.abort()
+    await watching
+  }
+}
