@@ -1,5 +1,5 @@
 import { comparedName, isTagHolder } from './aliases.js'
-import { isRecord, type JsonRecord } from './json-value.js'
+import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 
 /** Of the tags of one event as JSON, roughly; more is left out and counted in `omitted_tags`. */
 const MAX_TAG_CHARS = 65_536
@@ -82,7 +82,7 @@ export function areSmallTags(tags: JsonRecord): boolean {
 function parseRecord(text: string): JsonRecord | null {
   try {
     const value: unknown = JSON.parse(text)
-    return isRecord(value) ? value : null
+    return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null // what it changes stays an object
   } catch {
     return null
   }

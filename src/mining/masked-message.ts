@@ -3,7 +3,8 @@ import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder()
+// pieces of a message are decoded: one may begin with what would be a mark at the beginning of a text
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 function hashText(text: string): number {
   let h = FNV_SEED

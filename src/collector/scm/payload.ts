@@ -1,4 +1,5 @@
 import { AppError } from '../../model/errors.js'
+import { toWellFormed } from '../json-value.js'
 
 /** A parsed JSON object; nothing is known about its fields. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -13,11 +14,11 @@ const encoder = new TextEncoder()
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @throws AppError invalid_payload when the body is no JSON object */
+/** Lone surrogates become U+FFFD. @throws AppError invalid_payload when the body is no JSON object */
 export function parseBody(body: Uint8Array): Fields {
   let value: unknown
   try {
-    value = JSON.parse(decoder.decode(body))
+    value = toWellFormed(JSON.parse(decoder.decode(body)))
   } catch {
     throw invalidPayload('body', 'the body is not valid JSON')
   }
