@@ -1,39 +1,25 @@
 -- The sources with the most occurrences from one second up to another (not included).
--- Seconds and minutes are read only at the ends that no whole minute and hour covers, so that the counts
--- are exact to the second.
--- params: from UInt32, until UInt32, limit UInt32
--- rows:   source String, occurrences, errors, last_ms Int64 (its latest event of all)
-WITH
-    toDateTime({from:UInt32}, 'UTC') AS start,
-    toDateTime({until:UInt32}, 'UTC') AS stop,
-    toDateTime(intDiv({from:UInt32} + 59, 60) * 60, 'UTC') AS first_minute,
-    toDateTime(intDiv({until:UInt32}, 60) * 60, 'UTC') AS last_minute,
-    toDateTime(intDiv({from:UInt32} + 3599, 3600) * 3600, 'UTC') AS first_hour,
-    toDateTime(intDiv({until:UInt32}, 3600) * 3600, 'UTC') AS last_hour
-SELECT source, occurrences, errors, last_ms
+-- Whole hours are read as such, minutes only at the ends that no hour covers, and seconds only in the last
+-- minute, so that the counts are exact to the second.
+-- params: last_minute UInt32, until UInt32, from UInt32, first_hour UInt32, last_hour UInt32, limit UInt32
+-- rows:   source String, occurrences, errors
+-- In the order of time: from, first_hour, last_hour, last_minute, until.
+SELECT
+    source,
+    sum(debug + info + warning + spans.error + critical) AS occurrences,
+    sum(spans.error + critical) AS errors
 FROM (
-    SELECT
-        source,
-        sum(debug + info + warning + error + critical) AS occurrences,
-        sum(error + critical) AS errors
-    FROM (
-        SELECT source, debug, info, warning, error, critical FROM series_1s
-        WHERE t >= start AND t < stop AND (t < first_minute OR t >= last_minute)
-        UNION ALL
-        SELECT source, debug, info, warning, error, critical FROM series_1m
-        WHERE t >= first_minute AND t < last_minute AND (t < first_hour OR t >= last_hour)
-        UNION ALL
-        SELECT source, debug, info, warning, error, critical FROM series_1h
-        WHERE t >= first_hour AND t < last_hour
-    )
-    GROUP BY source
-    HAVING occurrences > 0
-    ORDER BY occurrences DESC, source
-    LIMIT {limit:UInt32}
-) AS top
-LEFT JOIN (
-    SELECT source, toUnixTimestamp64Milli(max(last_ts)) AS last_ms
-    FROM template_totals
-    GROUP BY source
-) AS totals USING (source)
+    SELECT source, debug, info, warning, error, critical FROM series_1s
+    WHERE t >= toDateTime({last_minute:UInt32}, 'UTC') AND t < toDateTime({until:UInt32}, 'UTC')
+    UNION ALL
+    SELECT source, debug, info, warning, error, critical FROM series_1m
+    WHERE (t >= toDateTime({from:UInt32}, 'UTC') AND t < toDateTime({first_hour:UInt32}, 'UTC'))
+        OR (t >= toDateTime({last_hour:UInt32}, 'UTC') AND t < toDateTime({last_minute:UInt32}, 'UTC'))
+    UNION ALL
+    SELECT source, debug, info, warning, error, critical FROM series_1h
+    WHERE t >= toDateTime({first_hour:UInt32}, 'UTC') AND t < toDateTime({last_hour:UInt32}, 'UTC')
+) AS spans
+GROUP BY source
+HAVING occurrences > 0
 ORDER BY occurrences DESC, source
+LIMIT {limit:UInt32}

@@ -15,9 +15,9 @@ import type { BodyResult } from '../pipeline/block.js'
 import { encodeCorrection } from '../pipeline/correction-rows.js'
 import type { Pipeline, Submission } from '../pipeline/pipeline.js'
 import { createAnalytics } from '../store/analytics.js'
+import type { Answers } from '../store/answers.js'
 import type { AuditTable } from '../store/audit.js'
 import { createCalendar } from '../store/calendar.js'
-import type { Store } from '../store/client.js'
 import { createDeadLetters } from '../store/dead-letters.js'
 import { createSeries } from '../store/series.js'
 import type { SourceStats } from '../store/source-stats.js'
@@ -50,6 +50,7 @@ export interface ServiceParts {
   readonly live: Live
   readonly insights: Insights
   readonly sourceStats: SourceStats
+  readonly answers: Answers
   readonly audit: Audit
   readonly auditTrail: AuditTable
   readonly metrics: Metrics
@@ -62,16 +63,16 @@ export interface ServiceParts {
 export type Services = ReturnType<typeof createServices>
 
 export function createServices(parts: ServiceParts) {
-  const { config, storage, ingestion, accounts, applications, live, sourceStats } = parts
+  const { config, ingestion, accounts, applications, live, sourceStats } = parts
   const { sources, templates, events } = ingestion
   const onChanged = async (): Promise<void> => {
-    sourceStats.invalidate()
+    parts.answers.renew()
     await live.push.onChanged()
   }
   return {
     ...accounts,
     ...parts.desk,
-    ...createCounts(storage.store, ingestion),
+    ...createCounts(parts),
     ...createChanges(parts, onChanged),
     limiter: parts.limiter,
     cookies: toCookies(config),
@@ -102,14 +103,14 @@ export function createServices(parts: ServiceParts) {
 }
 
 /** What is counted, read from the rollups. */
-const createCounts = (store: Store, ingestion: Ingestion) => ({
-  series: createSeries(store),
-  calendar: createCalendar(store),
-  analytics: createAnalytics(store),
-  templateStats: createTemplateStats(store, toDirectory(ingestion)),
+const createCounts = ({ answers, sourceStats, storage, ingestion }: ServiceParts) => ({
+  series: createSeries(answers),
+  calendar: createCalendar(answers),
+  analytics: createAnalytics({ store: answers, sourceStats }),
+  templateStats: createTemplateStats(answers, toDirectory(ingestion)),
   templateSamples: samplesOf(ingestion),
   templateVariables: variablesOf(ingestion),
-  deadLetters: createDeadLetters(store),
+  deadLetters: createDeadLetters(storage.store),
 })
 
 /** What goes through the pipeline: uploads, corrections, deletions, replays. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 
 import { createApplications, type Applications } from '../api/applications.js'
@@ -6,6 +7,7 @@ import { createLimiter, toRateLimits } from '../api/auth/limits.js'
 import type { Config } from '../config.js'
 import type { DataDir } from '../lib/data-dir.js'
 import type { BodyResult } from '../pipeline/block.js'
+import { createAnswers, type Answers } from '../store/answers.js'
 import { createAuditTable } from '../store/audit.js'
 import { createSourceStats, type SourceStats } from '../store/source-stats.js'
 import { createCollectorStats, type CollectorStats } from '../telemetry/collector-stats.js'
@@ -45,10 +47,12 @@ const CLOSE_AUDIT_MS = 1_000
 
 export async function openSystem(parts: SystemParts): Promise<System> {
   const { config, log, storage, accounts, version } = parts
+  const answers = openAnswers(storage, log)
   const counters = {
     metrics: createMetrics({ version }),
     collectorStats: createCollectorStats(),
-    sourceStats: createSourceStats(storage.store),
+    sourceStats: createSourceStats(answers),
+    answers,
   }
   const late: LateParts = { hooks: null, live: null, insights: null }
   const ingestion = await joinIngestion(parts, counters, late)
@@ -106,11 +110,28 @@ interface Counters {
   readonly metrics: Metrics
   readonly collectorStats: CollectorStats
   readonly sourceStats: SourceStats
+  readonly answers: Answers
+}
+
+const ANSWERS_MARK = 'answers:mark'
+const MARK_TTL_MS = 86_400_000
+
+/** What one instance writes makes the answers of all instances old. */
+function openAnswers({ state, store }: Storage, log: Log): Answers {
+  const shared = {
+    read: async () => (await state.get(ANSWERS_MARK)) ?? '',
+    renew: () => state.set(ANSWERS_MARK, randomUUID(), MARK_TTL_MS),
+  }
+  const alone = { read: () => Promise.resolve(''), renew: () => Promise.resolve() }
+  return createAnswers(store, {
+    mark: state.kind === 'redis' ? shared : alone,
+    onError: (error) => log.warn({ err: error }, 'other instances may answer two seconds late'),
+  })
 }
 
 const joinIngestion = (
   { config, storage, log, dataDir }: SystemParts,
-  { metrics, collectorStats, sourceStats }: Counters,
+  { metrics, collectorStats, answers }: Counters,
   late: LateParts,
 ): Promise<Ingestion> =>
   openIngestion({
@@ -121,7 +142,7 @@ const joinIngestion = (
     hooks: hooksOf(late),
     onWritten: (rows) => {
       metrics.batchWritten(rows)
-      sourceStats.invalidate()
+      answers.renew()
       late.live?.push.onWritten()
       late.insights?.noteWritten()
     },
@@ -192,11 +213,9 @@ const toCollected = (protocol: string, result: BodyResult, bytes: number) => ({
 })
 
 function watch(
-  { metrics, sourceStats }: Counters,
+  { metrics }: Counters,
   { ingestion, storage, live }: Pick<System, 'ingestion' | 'live'> & Pick<SystemParts, 'storage'>,
 ): void {
-  // the other instances delete sources too
-  ingestion.sourceRecords.onChange(() => sourceStats.invalidate())
   let isStateUp = true
   storage.state.onStatus((status) => {
     isStateUp = status === 'ok'

@@ -1,6 +1,7 @@
 import { SEVERITIES, type Severity } from '../model/event.js'
 import { STEP_S, WINDOWS, alignDown, startOfWindow, type Window } from '../model/window.js'
 import type { Store } from './client.js'
+import type { SourceStats } from './source-stats.js'
 import { statement } from './statement.js'
 
 export interface SeverityCount {
@@ -43,6 +44,9 @@ export interface Analytics {
 
 type Span = { readonly from: number; readonly until: number }
 
+/** One span in the rollup that holds it whole. */
+type Piece = Span & { readonly rollup: 'series_1s' | 'series_1m' | 'series_1h' }
+
 type SeverityRow = {
   readonly debug: number
   readonly info: number
@@ -51,20 +55,15 @@ type SeverityRow = {
   readonly critical: number
 }
 
-const severitiesSql = statement<Span & { readonly sources: readonly string[] }, SeverityRow>(
+const severitiesSql = statement<Piece & { readonly sources: readonly string[] }, SeverityRow>(
   'analytics_severities',
 )
 const sourcesSql = statement<
-  Span & { readonly limit: number },
-  {
-    readonly source: string
-    readonly occurrences: number
-    readonly errors: number
-    readonly last_ms: number
-  }
+  Edges & { readonly limit: number },
+  { readonly source: string; readonly occurrences: number; readonly errors: number }
 >('analytics_sources')
 const storedSql = statement<
-  Span & { readonly step: number },
+  Piece & { readonly step: number },
   { readonly bucket: number; readonly stored: number }
 >('analytics_stored')
 const deadSql = statement<
@@ -72,49 +71,95 @@ const deadSql = statement<
   { readonly bucket: number; readonly dead: number }
 >('analytics_dead')
 
-export function createAnalytics(store: Store, nowMs: () => number = Date.now): Analytics {
+const HOUR_S = STEP_S.hour
+
+export interface AnalyticsParts {
+  readonly store: Pick<Store, 'query'>
+  readonly sourceStats: Pick<SourceStats, 'all'>
+  readonly nowMs?: () => number
+}
+
+export function createAnalytics({
+  store,
+  sourceStats,
+  nowMs = Date.now,
+}: AnalyticsParts): Analytics {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
   return {
     async severities(window, sources, signal) {
-      const params = { ...spanOf(window, nowMs()), sources }
-      const [row] = await store.query(severitiesSql, params, options(signal))
-      return SEVERITIES.map((severity) => ({ severity, count: severityCount(row, severity) }))
+      const rows = await Promise.all(
+        piecesOf(edgesOf(window, nowMs())).map(async (piece) => {
+          const [row] = await store.query(severitiesSql, { ...piece, sources }, options(signal))
+          return row
+        }),
+      )
+      return SEVERITIES.map((severity) => ({
+        severity,
+        count: rows.reduce((sum, row) => sum + severityCount(row, severity), 0),
+      }))
     },
     async topSources(window, limit, signal) {
-      const params = { ...spanOf(window, nowMs()), limit }
-      const rows = await store.query(sourcesSql, params, options(signal))
-      return rows.map(({ source, occurrences, errors, last_ms }) => ({
+      const params = { ...edgesOf(window, nowMs()), limit }
+      const [rows, totals] = await Promise.all([
+        store.query(sourcesSql, params, options(signal)),
+        sourceStats.all(signal),
+      ])
+      return rows.map(({ source, occurrences, errors }) => ({
         source,
         count: occurrences,
         errors,
-        lastEventAtMs: last_ms,
+        lastEventAtMs: totals.get(source)?.lastEventAtMs ?? 0,
       }))
     },
     async deadVsStored(window, signal) {
       const now = nowMs()
-      const span = spanOf(window, now)
+      const edges = edgesOf(window, now)
       const step = STEP_S[WINDOWS[window].granularity]
-      const dead = { from_ms: span.from * 1000, to_ms: now, step }
-      const [stored, dlq] = await Promise.all([
-        store.query(storedSql, { ...span, step }, options(signal)),
+      const dead = { from_ms: edges.from * 1000, to_ms: now, step }
+      const [dlq, ...stored] = await Promise.all([
         store.query(deadSql, dead, options(signal)),
+        ...piecesOf(edges).map((piece) =>
+          store.query(storedSql, { ...piece, step }, options(signal)),
+        ),
       ])
-      return mergeBuckets(stored, dlq)
+      return mergeBuckets(stored.flat(), dlq)
     },
   }
 }
 
-/** The window up to and including the running second. */
-function spanOf(window: Window, nowMs: number): Span {
-  const nowS = Math.floor(nowMs / 1000)
-  return { from: alignDown(startOfWindow(window, nowS), startStepS(window)), until: nowS + 1 }
+/** Where the rollups of a window meet, s since 1970: minutes up to the first hour and behind the last one. */
+interface Edges {
+  readonly [name: string]: number
+  readonly from: number
+  readonly first_hour: number
+  readonly last_hour: number
+  readonly last_minute: number
+  readonly until: number
 }
 
-/** The step of the rollup that serves the far end of a window. */
-function startStepS(window: Window): number {
+/** The window up to and including the running second. */
+function edgesOf(window: Window, nowMs: number): Edges {
+  const nowS = Math.floor(nowMs / 1000)
   const { granularity } = WINDOWS[window]
-  if (granularity === 'second') return 1
-  return granularity === 'day' ? 3_600 : 60
+  const until = nowS + 1
+  const step = granularity === 'second' ? 1 : granularity === 'day' ? HOUR_S : STEP_S.minute
+  const from = alignDown(startOfWindow(window, nowS), step)
+  if (granularity === 'second')
+    return { from, first_hour: from, last_hour: from, last_minute: from, until }
+  const last_minute = alignDown(until, STEP_S.minute)
+  const [first, last] = [alignDown(from + HOUR_S - 1, HOUR_S), alignDown(until, HOUR_S)]
+  const [first_hour, last_hour] = first < last ? [first, last] : [from, from]
+  return { from, first_hour, last_hour, last_minute, until }
+}
+
+function piecesOf({ from, first_hour, last_hour, last_minute, until }: Edges): readonly Piece[] {
+  const pieces: readonly Piece[] = [
+    { rollup: 'series_1m', from, until: first_hour },
+    { rollup: 'series_1h', from: first_hour, until: last_hour },
+    { rollup: 'series_1m', from: last_hour, until: last_minute },
+    { rollup: 'series_1s', from: last_minute, until },
+  ]
+  return pieces.filter((piece) => piece.from < piece.until)
 }
 
 function severityCount(row: SeverityRow | undefined, severity: Severity): number {
@@ -133,7 +178,9 @@ function mergeBuckets(
   stored: readonly { readonly bucket: number; readonly stored: number }[],
   dead: readonly { readonly bucket: number; readonly dead: number }[],
 ): readonly StoredBucket[] {
-  const storedAt = new Map(stored.map((row) => [row.bucket, row.stored]))
+  const storedAt = new Map<number, number>()
+  // two rollups may meet within a bucket
+  for (const row of stored) storedAt.set(row.bucket, (storedAt.get(row.bucket) ?? 0) + row.stored)
   const deadAt = new Map(dead.map((row) => [row.bucket, row.dead]))
   const buckets = [...new Set([...storedAt.keys(), ...deadAt.keys()])].toSorted((a, b) => a - b)
   return buckets.map((bucket) => ({

@@ -29,7 +29,10 @@ const calendarSql = statement<
 
 const DAY_MS = 86_400_000
 
-export function createCalendar(store: Store, nowMs: () => number = Date.now): Calendar {
+export function createCalendar(
+  store: Pick<Store, 'query'>,
+  nowMs: () => number = Date.now,
+): Calendar {
   return {
     async days(priorities, days, signal) {
       const now = nowMs()

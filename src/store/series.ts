@@ -67,69 +67,198 @@ interface PageParams {
   readonly offset: number
 }
 
+interface QuickParams {
+  readonly [name: string]: unknown
+  readonly from: number
+  readonly until: number
+  readonly sources: readonly string[]
+  readonly limit: number
+}
+
+/** Seconds tell exactly where they end. */
+interface QuickRow extends BucketRow {
+  readonly latest?: number
+  /** 0 = none */
+  readonly latest_past?: number
+}
+
 const latestSql = statement<
   { readonly upto: number; readonly sources: readonly string[] },
   { readonly found: number; readonly latest: number }
 >('series_latest')
-const recentSql = statement<
-  { readonly from: number; readonly upto: number; readonly sources: readonly string[] },
-  { readonly found: number; readonly latest: number }
->('series_recent')
+const aheadSql = statement<{ readonly from: number }, { readonly ahead: number }>('series_ahead')
 const PAGE_SQL = {
   second: statement<PageParams, BucketRow>('series_seconds'),
   minute: statement<PageParams, BucketRow>('series_minutes'),
   hour: statement<PageParams, BucketRow>('series_hours'),
   day: statement<PageParams, BucketRow>('series_days'),
 } as const satisfies Record<Granularity, unknown>
+const NEWEST_SQL = {
+  second: statement<QuickParams & { readonly now: number }, QuickRow>('series_newest_seconds'),
+  minute: statement<QuickParams, QuickRow>('series_newest_minutes'),
+  hour: statement<QuickParams, QuickRow>('series_newest_hours'),
+  day: statement<QuickParams, QuickRow>('series_newest_days'),
+} as const satisfies Record<Granularity, unknown>
 
 /** Clocks of producers run ahead a little: what is up to so far in the future is the latest event, s. */
 const CLOCK_SKEW_S = 300
-const RECENT_S = 60
 /** More than the buckets of a month. */
 const MAX_OFFSET = 1_000_000
 /** Without data in the window, a coarser granularity serves when this much time back from now has some. */
 const WIDENED_S = { minute: 900, hour: 86_400, day: 2_592_000 } as const
+/** Buckets that are looked at first for one that is wanted: a few may be empty. */
+const LOOKED_AT = 3
+/** A page further down than this is not looked for among the newest. */
+const QUICK_BUCKETS = 200
 
-export function createSeries(store: Store, nowMs: () => number = Date.now): Series {
-  const latestUpTo = async (
-    upto: number,
-    nowS: number,
-    sources: readonly string[],
-    options: RequestOptions,
-  ): Promise<number | null> => {
-    // as long as messages come in, the latest is right here, and finding it costs half
-    const near = { from: nowS - RECENT_S, upto, sources }
-    const [recent] = await store.query(recentSql, near, options)
-    if (recent !== undefined && recent.found > 0) return recent.latest
-    const [row] = await store.query(latestSql, { upto, sources }, options)
-    return row === undefined || row.found === 0 ? null : row.latest
-  }
-
+export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = Date.now): Series {
   return {
     async page(query, signal) {
-      const { sources, limit } = query
       const options = signal === undefined ? {} : { signal }
-      const nowS = Math.floor(nowMs() / 1000)
-      const latest = await latestUpTo(nowS + CLOCK_SKEW_S, nowS, sources, options)
-      const isAhead = query.granularity === 'auto' && latest !== null && latest > nowS
-      const latestPast = isAhead ? await latestUpTo(nowS, nowS, sources, options) : latest
-      const granularity =
-        query.granularity === 'auto' ? widen(query.window, latestPast, nowS) : query.granularity
-      if (latest === null) return { granularity, buckets: [], hasMore: false }
-      const step = STEP_S[granularity]
-      const params = {
-        from: Math.max(0, alignDown(monthBefore(latest), step)),
-        until: alignDown(latest, step) + step,
-        sources,
-        limit: limit + 1,
-        offset: Math.min(query.offset, MAX_OFFSET),
-      }
-      const rows = await store.query(PAGE_SQL[granularity], params, options)
-      const buckets = rows.slice(0, limit).map(toBucket).toReversed()
-      return { granularity, buckets, hasMore: rows.length > limit }
+      const reader = new PageReader(store, query, Math.floor(nowMs() / 1000), options)
+      return await reader.read()
     },
   }
 }
+
+/** The newest buckets of a granularity, and how far back they were looked for. */
+interface Newest {
+  readonly granularity: Granularity
+  readonly rows: readonly QuickRow[]
+  readonly from: number
+  /** what lies in the latest bucket is known to be within what counts as up to now */
+  readonly isCertain: boolean
+}
+
+/**
+ * One page. It is nearly always among the newest buckets up to now, which one small query finds; when that
+ * leaves a doubt, the latest event is looked for first and then the page that ends with it.
+ */
+class PageReader {
+  readonly #store: Pick<Store, 'query'>
+  readonly #query: SeriesQuery
+  readonly #nowS: number
+  readonly #options: RequestOptions
+
+  constructor(
+    store: Pick<Store, 'query'>,
+    query: SeriesQuery,
+    nowS: number,
+    options: RequestOptions,
+  ) {
+    this.#store = store
+    this.#query = { ...query, offset: Math.min(query.offset, MAX_OFFSET) }
+    this.#nowS = nowS
+    this.#options = options
+  }
+
+  async read(): Promise<SeriesPage> {
+    const { granularity: asked, window } = this.#query
+    const own = asked === 'auto' ? WINDOWS[window].granularity : asked
+    const newest = await this.#newest(own)
+    const granularity = asked === 'auto' ? this.#granularityBy(newest) : own
+    if (granularity === null) return await this.#exact()
+    const found = granularity === own ? newest : await this.#newest(granularity)
+    return this.#pageOf(found) ?? (await this.#exact())
+  }
+
+  async #newest(granularity: Granularity): Promise<Newest> {
+    const { limit, offset, sources } = this.#query
+    const now = this.#nowS
+    const step = STEP_S[granularity]
+    const wanted = limit + offset + 1
+    if (wanted > QUICK_BUCKETS) return { granularity, rows: [], from: now, isCertain: false }
+    const from = Math.max(0, alignDown(now, step) - wanted * LOOKED_AT * step)
+    const until = alignDown(now + CLOCK_SKEW_S, step) + step
+    const params = { from, until, sources, limit: wanted }
+    if (granularity === 'second') {
+      const timed = { ...params, now }
+      const rows = await this.#store.query(NEWEST_SQL.second, timed, this.#options)
+      const isCertain = (rows[0]?.latest ?? 0) <= now + CLOCK_SKEW_S
+      return { granularity, rows, from, isCertain }
+    }
+    const soon = alignDown(now + CLOCK_SKEW_S, STEP_S.minute)
+    const [rows, ahead] = await Promise.all([
+      this.#store.query(NEWEST_SQL[granularity], params, this.#options),
+      this.#store.query(aheadSql, { from: soon }, this.#options),
+    ])
+    return { granularity, rows, from, isCertain: ahead[0]?.ahead === 0 }
+  }
+
+  /** The granularity that the latest event up to now asks for; null when the buckets don't say. */
+  #granularityBy({ granularity, rows, isCertain }: Newest): Granularity | null {
+    const span = isCertain ? boundsOfLatest(rows, STEP_S[granularity], this.#nowS) : null
+    if (span === null) return null
+    const [first, last] = span.map((second) => widen(this.#query.window, second, this.#nowS))
+    return first === last ? (first ?? null) : null
+  }
+
+  /** @returns null when older buckets may belong to the page */
+  #pageOf({ granularity, rows, from, isCertain }: Newest): SeriesPage | null {
+    const { limit, offset } = this.#query
+    const [latest] = rows
+    if (latest === undefined || !isCertain) return null
+    const oldest = alignDown(monthBefore(latest.bucket), STEP_S[granularity])
+    const isWhole = rows.length === limit + offset + 1 || from <= oldest
+    if (!isWhole) return null
+    const month = rows.filter(({ bucket }) => bucket >= oldest)
+    return toPage(granularity, month.slice(offset), limit)
+  }
+
+  async #exact(): Promise<SeriesPage> {
+    const { sources, limit, offset, window, granularity: asked } = this.#query
+    const now = this.#nowS
+    const latest = await this.#latestUpTo(now + CLOCK_SKEW_S)
+    const isAhead = asked === 'auto' && latest !== null && latest > now
+    const latestPast = isAhead ? await this.#latestUpTo(now) : latest
+    const granularity = asked === 'auto' ? widen(window, latestPast, now) : asked
+    if (latest === null) return { granularity, buckets: [], hasMore: false }
+    const step = STEP_S[granularity]
+    const params = {
+      from: Math.max(0, alignDown(monthBefore(latest), step)),
+      until: alignDown(latest, step) + step,
+      sources,
+      limit: limit + 1,
+      offset,
+    }
+    const rows = await this.#store.query(PAGE_SQL[granularity], params, this.#options)
+    return toPage(granularity, rows, limit)
+  }
+
+  async #latestUpTo(upto: number): Promise<number | null> {
+    const params = { upto, sources: this.#query.sources }
+    const [row] = await this.#store.query(latestSql, params, this.#options)
+    return row === undefined || row.found === 0 ? null : row.latest
+  }
+}
+
+/** Two seconds between which the latest event up to now lies; null when it may be older than all rows. */
+function boundsOfLatest(
+  rows: readonly QuickRow[],
+  step: number,
+  nowS: number,
+): readonly [number, number] | null {
+  let high: number | null = null
+  for (const { bucket, latest_past: exact } of rows) {
+    if (bucket > nowS || exact === 0) continue
+    if (exact !== undefined) return [exact, exact]
+    // what is in the running bucket may all be ahead
+    if (bucket + step - 1 <= nowS) return [bucket, high ?? bucket + step - 1]
+    high = nowS
+  }
+  return null
+}
+
+/** @param rows from the newest on, one more than `limit` when there are more */
+const toPage = (
+  granularity: Granularity,
+  rows: readonly BucketRow[],
+  limit: number,
+): SeriesPage => ({
+  granularity,
+  buckets: rows.slice(0, limit).map(toBucket).toReversed(),
+  hasMore: rows.length > limit,
+})
 
 /**
  * The granularity of the window when it holds data up to now, else the next coarser one whose largest

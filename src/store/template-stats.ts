@@ -83,7 +83,10 @@ const PRIORITY_COLUMNS = [
   ['P4', 'p4'],
 ] as const
 
-export function createTemplateStats(store: Store, directory: TemplateDirectory): TemplateStats {
+export function createTemplateStats(
+  store: Pick<Store, 'query'>,
+  directory: TemplateDirectory,
+): TemplateStats {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
   return {
     async known(signal) {

@@ -126,15 +126,13 @@ void test('every window, granularity and page equals a count over the rows', asy
   ]
   for (const nowMs of nows) {
     const series = createSeries(store, () => nowMs)
-    for (const window of WINDOW_NAMES) {
-      for (const sources of [[], ['db'], ['web', 'rare one, with "signs" \\ and é'], ['none']]) {
-        const query = { ...QUERY, window, sources }
-        t.same(
-          await series.page(query),
-          expected(rows, query, nowMs),
-          `${window} of ${sources.join()} at ${nowMs}`,
-        )
-      }
+    for (const sources of [[], ['db'], ['web', 'rare one, with "signs" \\ and é'], ['none']]) {
+      const queries = WINDOW_NAMES.map((window) => ({ ...QUERY, window, sources }))
+      const pages = await Promise.all(queries.map((query) => series.page(query)))
+      queries.forEach((query, i) => {
+        const name = `${query.window} of ${sources.join()} at ${nowMs}`
+        t.same(pages[i], expected(rows, query, nowMs), name)
+      })
     }
     for (const granularity of ['second', 'minute', 'hour', 'day'] as const) {
       for (const [limit, offset] of [
@@ -152,6 +150,37 @@ void test('every window, granularity and page equals a count over the rows', asy
         )
       }
     }
+  }
+})
+
+void test('what flows in up to now, and what is a little ahead, equals a count over the rows', async (t) => {
+  const seed = 17
+  t.comment(`seed ${seed}`)
+  const end = at('2024-03-31T00:07:31.350Z')
+  const rows = randomRows({
+    seed,
+    rows: 2000,
+    startMs: end - 70 * 60_000,
+    endMs: end,
+    sources: ['web', 'db'],
+    templates: ['00000000000000aa'],
+  })
+  const store = await stored(t, [...rows, event('2024-02-29T00:00:00Z', { source: 'db' })])
+  const all = [...rows, event('2024-02-29T00:00:00Z', { source: 'db' })]
+  const asked = (['5s', '1m', '15m', '24h', '7d'] as const).flatMap((window) => [
+    { ...QUERY, window },
+    { ...QUERY, window, limit: 50 },
+    { ...QUERY, window, sources: ['db'], limit: 1 },
+  ])
+  // behind the latest, before it by less and by more than clocks may run ahead, and long after it
+  for (const nowMs of [end + 3_000, end - 4_000, end - 400_000, end + 901_000]) {
+    const series = createSeries(store, () => nowMs)
+    const pages = await Promise.all(asked.map((query) => series.page(query)))
+    pages.forEach((page, i) => {
+      const query = asked[i] ?? QUERY
+      const name = `${query.window} ${query.limit} of ${query.sources.join()} at ${nowMs - end}`
+      t.same(page, expected(all, query, nowMs), name)
+    })
   }
 })
 

@@ -1,0 +1,23 @@
+-- The newest minutes within a span that is short.
+-- params: from UInt32, until UInt32, sources Array(String), limit UInt32
+-- rows:   bucket UInt32, debug, info, warning, error, critical, p1, p2, p3, p4
+-- Moments are seconds since 1970, from and until whole steps; no source = any.
+SELECT
+    toUnixTimestamp(t) AS bucket,
+    sum(series_1m.debug) AS debug,
+    sum(series_1m.info) AS info,
+    sum(series_1m.warning) AS warning,
+    sum(series_1m.error) AS error,
+    sum(series_1m.critical) AS critical,
+    sum(series_1m.p1) AS p1,
+    sum(series_1m.p2) AS p2,
+    sum(series_1m.p3) AS p3,
+    sum(series_1m.p4) AS p4
+FROM series_1m
+WHERE t >= toDateTime({from:UInt32}, 'UTC') AND t < toDateTime({until:UInt32}, 'UTC')
+    AND (empty({sources:Array(String)}) OR source IN {sources:Array(String)})
+GROUP BY bucket
+HAVING p1 + p2 + p3 + p4 > 0
+ORDER BY bucket DESC
+LIMIT {limit:UInt32}
+SETTINGS max_threads = 1
