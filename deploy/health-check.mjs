@@ -1,6 +1,6 @@
 // Whether the process answers on its ports. Dependencies are not asked for: a restart does not bring them back,
 // and without ClickHouse the collector goes on into its spool.
-const { API_PORT = '8000', COLLECTOR_PORT = '8080' } = process.env
+const { ROLE = 'all', API_PORT = '8000', COLLECTOR_PORT = '8080' } = process.env
 
 const answers = async (port, path) => {
   const reply = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(4000) })
@@ -8,4 +8,5 @@ const answers = async (port, path) => {
   if (status === undefined) throw new Error(`port ${port} answers ${reply.status} without a status`)
 }
 
-await Promise.all([answers(API_PORT, '/api/monitoring/health'), answers(COLLECTOR_PORT, '/health')])
+if (ROLE !== 'collector') await answers(API_PORT, '/api/monitoring/health')
+if (ROLE !== 'api') await answers(COLLECTOR_PORT, '/health')

@@ -1,12 +1,23 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
+/** Below the ports that systems give to outgoing connections: one of those may take a port between two listeners. */
+const [LOWEST, HIGHEST] = [12_000, 30_000]
+
 /** A port of the loopback address that nobody listened on a moment ago. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('bug: no port')
-  return address.port
+  for (;;) {
+    const port = randomInt(LOWEST, HIGHEST)
+    const server = createServer()
+    server.listen({ host: '127.0.0.1', port, exclusive: true })
+    const isFree = await Promise.race([
+      once(server, 'listening').then(() => true),
+      once(server, 'error').then(() => false),
+    ])
+    if (!isFree) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
