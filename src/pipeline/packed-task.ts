@@ -18,7 +18,10 @@ interface Run {
   /** what they have in common; its `bytes` are a single body's own buffer, which moves */
   readonly body: BodyTask
   /** null: one body */
-  readonly small: { readonly bytes: Uint8Array<ArrayBuffer>; readonly ends: Uint32Array<ArrayBuffer> } | null
+  readonly small: {
+    readonly bytes: Uint8Array<ArrayBuffer>
+    readonly ends: Uint32Array<ArrayBuffer>
+  } | null
 }
 
 /** A result on its way back. */
