@@ -1,0 +1,138 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { resolveLibchdb } from 'chdb/libchdb'
+import { test } from 'tap'
+import { createStore, type Store } from '../../src/store/client.js'
+import { configXml, usersXml } from '../../src/store/embedded-config.js'
+import { startEngine } from '../../src/store/embedded-process.js'
+import { quietLog, TEST_RESOURCES } from '../support/clickhouse.js'
+import { readDeploy } from '../support/deploy.js'
+import { freePort } from '../support/ports.js'
+import {
+  countOf,
+  ingest,
+  KNOWN,
+  logIn,
+  settledCount,
+  startService,
+  tempDataDir,
+  type Item,
+} from '../support/service.js'
+
+const PASSWORD = 'password-of-log-engine'
+
+interface Owner {
+  teardown(end: () => Promise<unknown>): void
+}
+
+interface Server {
+  readonly url: string
+  connect(username: string, password: string, database: string): Store
+}
+
+/** The engine with the shipped files merged into its configuration, as a server merges them. */
+async function startServer(t: Owner): Promise<Server> {
+  const dir = mkdtempSync(join(tmpdir(), 'deploy-clickhouse-'))
+  const write = (path: string, text: string): void => writeFileSync(join(dir, path), text)
+  for (const folder of ['config.d', 'users.d', 'data']) mkdirSync(join(dir, folder))
+  const config = {
+    clickhouseDir: join(dir, 'data'),
+    usersFile: join(dir, 'users.xml'),
+    httpPort: await freePort(),
+    tcpPort: null,
+    username: 'test_admin',
+    password: 'password-of-test-admin',
+    resources: TEST_RESOURCES,
+    remoteServers: '',
+  }
+  // its handlers know one user only
+  write('config.xml', configXml(config).replace(/<http_handlers>[^]*<\/http_handlers>/, ''))
+  write('users.xml', usersXml(config))
+  write('config.d/log-engine.xml', readDeploy('clickhouse/config.d/log-engine.xml'))
+  const users = readDeploy('clickhouse/users.d/log-engine.xml')
+  // the engine is given no environment, and its own first queries run as the user `default`
+  const own = users
+    .replace(/<password from_env="\w+"\/>/, `<password>${PASSWORD}</password>`)
+    .replace('<default remove="1"/>', '')
+  write('users.d/log-engine.xml', own)
+  const engine = startEngine({
+    libraryPath: resolveLibchdb().path,
+    clickhouseDir: config.clickhouseDir,
+    configFile: join(dir, 'config.xml'),
+    tcp: false,
+    log: quietLog,
+  })
+  t.teardown(async () => {
+    await engine.kill()
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
+  })
+  const url = `http://127.0.0.1:${config.httpPort}`
+  const connect = (username: string, password: string, database: string): Store =>
+    createStore({ url, username, password, database })
+  const admin = connect(config.username, config.password, 'default')
+  t.teardown(() => admin.close())
+  for (const until = Date.now() + 30_000; ; await sleep(50)) {
+    const isUp = await admin.ping().then(
+      () => true,
+      () => false,
+    )
+    if (isUp) return { url, connect }
+    if (engine.hasExited || Date.now() > until) throw new Error(await engine.exited)
+  }
+}
+
+test('the service does everything as the user it is given on a server, and no more', async (t) => {
+  const server = await startServer(t)
+  const settings = {
+    ...KNOWN,
+    DATA_DIR: tempDataDir(t),
+    CLICKHOUSE_URL: server.url,
+    CLICKHOUSE_USER: 'log_engine',
+    CLICKHOUSE_PASSWORD: PASSWORD,
+  }
+  const first = await startService(t, settings)
+  const body = [1, 2, 3].map((n) => JSON.stringify({ source: 'shop', message: `order ${n}` }))
+  t.equal((await ingest(first, [...body, 'not json'].join('\n'))).status, 202)
+  const caller = await logIn(first)
+  t.equal(await settledCount(() => countOf(caller, 'shop'), 3), 3)
+
+  await t.test('questions, correction, replay, deletion, clear-all', async (t) => {
+    const { items } = await caller.get<{ items: readonly Item[] }>('/api/logs')
+    const change = { priority: 'P1', reason: 'test' }
+    t.equal((await caller.call('PATCH', `/api/logs/${items[0]?.id}/priority`, change)).status, 200)
+    const dead = await caller.get<{ items: readonly { id: number }[] }>(
+      '/api/monitoring/dead-letters',
+    )
+    const ids = dead.items.map(({ id }) => id)
+    t.equal(ids.length, 1)
+    const replay = await caller.call('POST', '/api/monitoring/dead-letters/replay', { ids })
+    t.ok(replay.status < 300, `replay ${replay.status}`)
+    const look = await caller.call('POST', '/api/ai-insights/snapshot/refresh')
+    t.ok(look.status < 300, `insights ${look.status}`)
+    t.ok((await caller.call('DELETE', '/api/sources/shop')).status < 300, 'deletion')
+    t.ok((await caller.call('DELETE', '/api/monitoring/clear-all')).status < 300, 'clear-all')
+  })
+
+  await t.test('another retention at the next start', async (t) => {
+    await first.stop()
+    const second = await startService(t, { ...settings, RETENTION_DAYS: '30' })
+    t.match(await second.stop(), { code: 0 })
+  })
+
+  await t.test('nothing outside its database, and nothing of it dropped', async (t) => {
+    const store = server.connect('log_engine', PASSWORD, 'logs')
+    t.teardown(() => store.close())
+    const denied = async (sql: string): Promise<void> => {
+      await t.rejects(store.command(sql), { message: /ACCESS_DENIED|privileges/ }, sql)
+    }
+    await denied('CREATE DATABASE other')
+    await denied('DROP TABLE logs.events')
+    await denied('DROP DATABASE logs')
+    await denied("SELECT * FROM file('/etc/passwd', 'LineAsString')")
+    await denied("SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')")
+    await denied('CREATE USER somebody')
+    await denied('SYSTEM SHUTDOWN')
+  })
+})
