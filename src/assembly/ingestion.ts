@@ -10,7 +10,8 @@ import { DedupWindow } from '../pipeline/dedup-window.js'
 import { Pipeline } from '../pipeline/pipeline.js'
 import { createPool, type Pool } from '../pipeline/pool.js'
 import { Sequencer } from '../pipeline/sequencer.js'
-import { keepBeside, Spool } from '../pipeline/spool.js'
+import { Spool } from '../pipeline/spool.js'
+import { keepBeside } from '../pipeline/spool-file.js'
 import { createRefusals, type Refusals } from '../pipeline/refusals.js'
 import { decodeEntry, type TemplateRow } from '../pipeline/spool-entry.js'
 import { TemplateTable } from '../pipeline/template-table.js'
@@ -216,8 +217,11 @@ async function adoptSpooled(spool: Spool, sources: Sources, batches: BatchStore)
     if (templates.size > 0) await batches.saveTemplates([...templates.values()])
     templates.clear()
   }
-  for (const entry of spool.waiting) {
-    const parts = decodeEntry(await spool.read(entry))
+  // a copy: what can't be read leaves the list
+  for (const entry of spool.waiting.slice()) {
+    const payload = await spool.read(entry)
+    if (payload === null) continue
+    const parts = decodeEntry(payload)
     for (const registration of parts.registrations) sources.register(registration)
     if (parts.statement?.kind === 'delete-sources') sources.forget(parts.statement.sources)
     if (parts.statement?.kind === 'clear-all') sources.forgetAll()

@@ -165,9 +165,13 @@ export class Pipeline {
       statement,
     }
     const { seq, durable } = this.#append(entry)
-    const result = this.#parts.writer.resultOf(seq)
-    await durable
-    await this.#parts.writer.flush(seq, AbortSignal.timeout(STATEMENT_WAIT_MS)).catch((cause) => {
+    const { writer } = this.#parts
+    const result = writer.resultOf(seq)
+    await durable.catch((cause: unknown) => {
+      writer.forget(seq)
+      throw cause
+    })
+    await writer.flush(seq, AbortSignal.timeout(STATEMENT_WAIT_MS)).catch((cause) => {
       throw unavailable('clickhouse', cause)
     })
     return await result

@@ -70,14 +70,20 @@ export function encodeFrame(
 
 interface SegmentScan {
   readonly frames: readonly Frame[]
-  /** byte ranges that hold no whole frame, as `offset+length` */
-  readonly damaged: readonly string[]
+  /** what holds no whole frame */
+  readonly damaged: readonly DamagedRange[]
+}
+
+/** in bytes */
+export interface DamagedRange {
+  readonly offset: number
+  readonly length: number
 }
 
 /** Reads every whole frame; damage is stepped over to the next frame that checks out. */
 export function scanSegment(key: Buffer, bytes: Buffer): SegmentScan {
   const frames: Frame[] = []
-  const damaged: string[] = []
+  const damaged: DamagedRange[] = []
   for (let offset = 0; offset < bytes.length;) {
     const frame = frameAt(key, bytes, offset)
     if (frame !== null) {
@@ -86,13 +92,14 @@ export function scanSegment(key: Buffer, bytes: Buffer): SegmentScan {
       continue
     }
     const next = nextFrame(key, bytes, offset + 1)
-    damaged.push(`${offset}+${next - offset}`)
+    damaged.push({ offset, length: next - offset })
     offset = next
   }
   return { frames, damaged }
 }
 
-function frameAt(key: Buffer, bytes: Buffer, offset: number): Frame | null {
+/** @returns null when no whole frame begins there */
+export function frameAt(key: Buffer, bytes: Buffer, offset: number): Frame | null {
   if (offset + FRAME_HEADER > bytes.length) return null
   if (bytes.compare(key, 0, MARK_BYTES, offset, offset + MARK_BYTES) !== 0) return null
   const length = bytes.readUInt32LE(offset + 4)

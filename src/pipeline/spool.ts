@@ -1,12 +1,16 @@
 import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
+import { SpoolDisk } from './spool-disk.js'
+import { syncDir, writeAll } from './spool-file.js'
 import {
   encodeFrame,
+  frameAt,
   FRAME_HEADER,
   parseSegmentName,
   scanSegment,
   segmentName,
+  type DamagedRange,
   type Frame,
   type FrameKind,
   type SegmentName,
@@ -16,6 +20,10 @@ import {
 const SEGMENT_BYTES = 64 * 1024 * 1024
 /** between the token of a batch and what it goes without */
 const TOKEN_END = 0
+/** between two looks at the disk, and at whether it can be written again */
+const TEND_MS = 1_000
+/** what says that there is no space; the second is a quota's */
+const FULL_DISK = ['ENOSPC', 'EDQUOT']
 
 export interface SpoolOptions {
   readonly dir: string
@@ -72,6 +80,8 @@ interface Write {
  */
 export class Spool {
   readonly #options: SpoolOptions
+  readonly #disk: SpoolDisk
+  readonly #timer: NodeJS.Timeout
   readonly #segments: Segment[] = []
   #pending: Pending[] = []
   #queue: Write[] = []
@@ -81,24 +91,38 @@ export class Spool {
   #cachedBytes = 0
   #segmentNumber = 1
   #cut: BatchCut | null = null
+  #doneSeq = 0
   #fault: Error | null = null
   #failures = 0
+  #damagedBytes = 0
+  #tending: Promise<void> | null = null
+  #isClosed = false
 
-  private constructor(options: SpoolOptions) {
+  private constructor(options: SpoolOptions, disk: SpoolDisk) {
     this.#options = options
+    this.#disk = disk
+    this.#timer = setInterval(() => {
+      this.#tending ??= this.#tend().finally(() => {
+        this.#tending = null
+      })
+    }, TEND_MS).unref()
   }
 
   /** Opens the log and finds what was not done; reports damage and keeps what is readable. */
   static async open(options: SpoolOptions): Promise<Spool> {
     await mkdir(options.dir, { recursive: true, mode: 0o700 })
-    const spool = new Spool(options)
-    const names = (await readdir(options.dir)).map(parseSegmentName).filter((name) => name !== null)
-    let doneSeq = 0
-    for (const name of names.sort((a, b) => a.number - b.number))
-      doneSeq = Math.max(doneSeq, await spool.#load(name))
-    spool.#settle(doneSeq)
-    await spool.#roll()
-    return spool
+    const spool = new Spool(options, await SpoolDisk.open(options.dir))
+    try {
+      const names = (await readdir(options.dir)).map(parseSegmentName)
+      const segments = names.filter((name) => name !== null)
+      for (const name of segments.sort((a, b) => a.number - b.number)) await spool.#load(name)
+      spool.#settle(spool.#doneSeq)
+      await spool.#roll()
+      return spool
+    } catch (error) {
+      await spool.close()
+      throw error
+    }
   }
 
   /** Bytes on disk that wait for ClickHouse. */
@@ -132,8 +156,13 @@ export class Spool {
     return this.#failures
   }
 
+  /** Bytes of entries and marks that were found damaged, and are lost. */
+  get damagedBytes(): number {
+    return this.#damagedBytes
+  }
+
   isFull(): boolean {
-    return this.#bytes >= this.#options.maxBytes
+    return this.#bytes >= this.#options.maxBytes || this.#disk.isNearlyFull
   }
 
   /**
@@ -149,12 +178,16 @@ export class Spool {
     return { seq, durable: this.#write('entry', seq, payload) }
   }
 
-  /** Records what one batch is made of, before it is first sent. */
+  /**
+   * Records what one batch is made of, before it is first sent. Twice: without this mark its entries would
+   * go out again under another token, and be counted twice.
+   */
   async cut(batch: BatchCut): Promise<void> {
     const to = Buffer.alloc(8)
     to.writeBigUInt64LE(BigInt(batch.to))
     const amended = batch.amendment === null ? [] : [Buffer.of(TOKEN_END), batch.amendment]
-    await this.#write('cut', batch.from, [to, Buffer.from(batch.token), ...amended])
+    const payload = [to, Buffer.from(batch.token), ...amended]
+    await Promise.all([1, 2].map(() => this.#write('cut', batch.from, payload)))
     this.#cut = batch
   }
 
@@ -166,17 +199,29 @@ export class Spool {
     await this.#dropDoneSegments()
   }
 
-  /** The payload as it was appended, in one part or several. */
-  async read(entry: SpoolEntry): Promise<readonly Uint8Array[]> {
+  /**
+   * The payload as it was appended, in one part or several.
+   *
+   * @returns null when the disk does not hold it any more: that is reported, and the entry is gone
+   */
+  async read(entry: SpoolEntry): Promise<readonly Uint8Array[] | null> {
     const pending = this.#pending[this.#indexAfter(entry.seq) - 1]
     if (pending?.seq !== entry.seq) throw new Error(`bug: spool entry ${entry.seq} is not waiting`)
     if (pending.cached !== null) return pending.cached
-    const bytes = Buffer.allocUnsafe(pending.bytes)
-    await pending.segment.file.read(bytes, 0, bytes.length, pending.offset + FRAME_HEADER)
-    return [bytes]
+    // what can't be read now may be readable a moment later
+    const payload = (await readBack(pending)) ?? (await readBack(pending))
+    if (payload !== null) return [payload]
+    const { segment, offset, seq } = pending
+    const length = FRAME_HEADER + pending.bytes
+    this.#reportDamage(basename(segment.path), [{ offset, length }])
+    this.#settleOne(this.#pending.splice(this.#indexAfter(seq) - 1, 1)[0])
+    return null
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    await this.#tending
     await this.#committing
     for (const segment of this.#segments) await segment.file.close()
     this.#segments.length = 0
@@ -194,11 +239,10 @@ export class Spool {
     // one turn of the loop: writes of the same moment share a commit
     await Promise.resolve()
     while (this.#queue.length > 0) {
-      const group = this.#queue
-      this.#queue = []
+      const group = await this.#takeGroup()
       try {
         await this.#commit(group)
-        this.#fault = null
+        if (this.#disk.hasReserve) this.#fault = null
         for (const write of group) write.resolve()
       } catch (cause) {
         await this.#fail(group, cause)
@@ -208,9 +252,19 @@ export class Spool {
     this.#committing = null
   }
 
+  /** What is written next. What is left of a full disk is for the marks that make room. */
+  async #takeGroup(): Promise<readonly Write[]> {
+    if (this.#fault !== null && !this.#disk.hasReserve) {
+      await this.#disk.tend()
+      if (!this.#disk.hasReserve) this.#lose(this.#fault, ({ kind }) => kind === 'entry')
+    }
+    return this.#queue.splice(0)
+  }
+
   async #commit(group: readonly Write[]): Promise<void> {
+    if (group.length === 0) return
     let segment = this.#segments.at(-1)
-    if (segment === undefined || segment.size >= SEGMENT_BYTES) segment = await this.#roll()
+    if (segment === undefined || this.#isOver(segment)) segment = await this.#roll()
     const start = segment.size
     const { key } = segment
     const buffers = group.flatMap((write) => encodeFrame(key, write))
@@ -224,6 +278,11 @@ export class Spool {
       if (write.kind === 'entry') this.#addPending(write, { segment, offset, bytes })
       offset += FRAME_HEADER + bytes
     }
+  }
+
+  /** Whether the next write begins a new segment; on a full disk one does when that makes room. */
+  #isOver({ size, waiting }: Segment): boolean {
+    return size >= SEGMENT_BYTES || (!this.#disk.hasReserve && size > 0 && waiting === 0)
   }
 
   #addPending(
@@ -241,23 +300,50 @@ export class Spool {
   async #fail(group: readonly Write[], cause: unknown): Promise<void> {
     this.#fault = cause instanceof Error ? cause : new Error(String(cause))
     const segment = this.#segments.at(-1)
-    await segment?.file.truncate(segment.size).catch(() => {
+    await cutOff(segment).catch(() => {
       // the torn tail is found by its checksum; appending goes on behind it in a new segment
-      segment.size = SEGMENT_BYTES
+      if (segment !== undefined) segment.size = SEGMENT_BYTES
     })
+    if ('code' in this.#fault && FULL_DISK.includes(String(this.#fault.code)))
+      await this.#disk.spendReserve()
     // what came while the tail was cut off may refer to what is lost: it goes with it
-    const lost = [...group, ...this.#queue]
-    this.#queue = []
-    this.#failures++
+    this.#queue.unshift(...group)
+    this.#lose(cause, () => true)
+  }
+
+  /** Refuses what waits to be written. */
+  #lose(cause: unknown, isLost: (write: Write) => boolean): void {
+    const lost = this.#queue.filter(isLost)
+    this.#queue = this.#queue.filter((write) => !isLost(write))
+    if (lost.length > 0) this.#failures++
     for (const write of lost) write.reject(cause)
   }
 
+  /** Looks after the disk, and tries whether it can be written again: nobody sends to a spool that can't. */
+  async #tend(): Promise<void> {
+    await this.#disk.tend()
+    if (this.#isClosed || (this.#fault === null && this.#disk.hasReserve)) return
+    await this.#write('done', this.#doneSeq, []).catch(() => undefined)
+  }
+
   #settle(doneSeq: number): void {
-    for (const entry of this.#pending.splice(0, this.#indexAfter(doneSeq))) {
-      this.#bytes -= entry.bytes
-      if (entry.cached !== null) this.#cachedBytes -= entry.bytes
-      entry.segment.waiting--
-    }
+    this.#doneSeq = Math.max(this.#doneSeq, doneSeq)
+    for (const entry of this.#pending.splice(0, this.#indexAfter(doneSeq))) this.#settleOne(entry)
+  }
+
+  #settleOne(entry: Pending | undefined): void {
+    if (entry === undefined) return
+    this.#bytes -= entry.bytes
+    if (entry.cached !== null) this.#cachedBytes -= entry.bytes
+    entry.segment.waiting--
+  }
+
+  #reportDamage(segment: string, ranges: readonly DamagedRange[]): void {
+    this.#damagedBytes += ranges.reduce((sum, { length }) => sum + length, 0)
+    this.#options.onDamage({
+      segment,
+      ranges: ranges.map(({ offset, length }) => `${offset}+${length}`),
+    })
   }
 
   /** Where the entries later than `seq` begin; a million may wait while ClickHouse is away. */
@@ -298,19 +384,18 @@ export class Spool {
     return segment
   }
 
-  /** @returns the highest sequence this segment says is done */
-  async #load({ text, number, key }: SegmentName): Promise<number> {
+  async #load({ text, number, key }: SegmentName): Promise<void> {
     const path = join(this.#options.dir, text)
     const { frames, damaged } = scanSegment(key, await readFile(path))
-    if (damaged.length > 0) this.#options.onDamage({ segment: text, ranges: damaged })
+    if (damaged.length > 0) this.#reportDamage(text, damaged)
     const file = await open(path, 'r')
     const segment: Segment = { path, key, file, size: SEGMENT_BYTES, waiting: 0 }
     this.#segments.push(segment)
     this.#segmentNumber = number + 1
-    return frames.reduce((done, frame) => Math.max(done, this.#replay(frame, segment)), 0)
+    for (const frame of frames) this.#replay(frame, segment)
   }
 
-  #replay(frame: Frame, segment: Segment): number {
+  #replay(frame: Frame, segment: Segment): void {
     const { kind, seq, payload, offset } = frame
     this.#nextSeq = Math.max(this.#nextSeq, seq + 1)
     switch (kind) {
@@ -318,41 +403,38 @@ export class Spool {
         this.#pending.push({ seq, segment, offset, bytes: payload.length, cached: null })
         this.#bytes += payload.length
         segment.waiting++
-        return 0
+        return
       case 'cut':
         this.#cut = toCut(seq, Buffer.from(payload))
-        return 0
+        // its last entry may be damaged: another one of that number would go out with this batch
+        this.#nextSeq = Math.max(this.#nextSeq, this.#cut.to + 1)
+        return
       case 'done':
         if (this.#cut !== null && this.#cut.to <= seq) this.#cut = null
-        return seq
+        this.#doneSeq = Math.max(this.#doneSeq, seq)
     }
   }
 }
 
-/** Writes a file beside the log, which leaves it alone; it is on disk when this resolves. */
-export async function keepBeside(
-  dir: string,
-  name: string,
-  parts: readonly Uint8Array[],
-): Promise<void> {
-  const file = await open(join(dir, name), 'w', 0o600)
-  try {
-    await writeAll(file, parts, 0)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await syncDir(dir)
+/** The payload of an entry as the disk has it; null when it is not what was written. */
+async function readBack({ segment, offset, bytes, seq }: Pending): Promise<Uint8Array | null> {
+  const buffer = Buffer.allocUnsafe(FRAME_HEADER + bytes)
+  const { bytesRead } = await segment.file
+    .read(buffer, 0, buffer.length, offset)
+    .catch((error: unknown) => {
+      // the disk can't read the place; whatever else is wrong passes
+      if (error instanceof Error && 'code' in error && error.code === 'EIO') return { bytesRead: 0 }
+      throw error
+    })
+  const frame = frameAt(segment.key, buffer.subarray(0, bytesRead), 0)
+  return frame?.kind === 'entry' && frame.seq === seq ? frame.payload : null
 }
 
-/** A new file is only there after a power cut when its directory is on disk too. */
-async function syncDir(path: string): Promise<void> {
-  const dir = await open(path, 'r')
-  try {
-    await dir.sync()
-  } finally {
-    await dir.close()
-  }
+/** Takes back what was written behind the last whole frame. */
+async function cutOff(segment: Segment | undefined): Promise<void> {
+  await segment?.file.truncate(segment.size)
+  // else a power cut could bring it back beside what is written there next
+  await segment?.file.datasync()
 }
 
 function toCut(from: number, payload: Buffer): BatchCut {
@@ -363,32 +445,4 @@ function toCut(from: number, payload: Buffer): BatchCut {
     token: payload.toString('latin1', 8, end < 0 ? payload.length : end),
     amendment: end < 0 ? null : payload.subarray(end + 1),
   }
-}
-
-async function writeAll(
-  file: FileHandle,
-  buffers: readonly Uint8Array[],
-  at: number,
-): Promise<void> {
-  let position = at
-  // IOV_MAX is 1024 on Linux
-  for (let first = 0; first < buffers.length; first += 1000) {
-    let group = buffers.slice(first, first + 1000)
-    while (group.length > 0) {
-      const { bytesWritten } = await file.writev(group, position)
-      position += bytesWritten
-      group = afterBytes(group, bytesWritten)
-    }
-  }
-}
-
-/** What a short write left over. */
-function afterBytes(buffers: readonly Uint8Array[], written: number): Uint8Array[] {
-  let skip = written
-  const rest: Uint8Array[] = []
-  for (const buffer of buffers) {
-    if (skip < buffer.length) rest.push(buffer.subarray(skip))
-    skip = Math.max(0, skip - buffer.length)
-  }
-  return rest
 }

@@ -115,6 +115,11 @@ export class Writer {
     return new Promise((resolve) => this.#results.set(seq, resolve))
   }
 
+  /** Nobody waits for the result of entry `seq` any more. */
+  forget(seq: number): void {
+    this.#results.delete(seq)
+  }
+
   /** Ends after the batch in hand; what waits stays in the spool. */
   async stop(): Promise<void> {
     this.#stopping = true
@@ -205,7 +210,12 @@ export class Writer {
     const taken = { bytes: 0, rows: 0, last: null as number | null }
     for (const entry of entries.slice(0, BATCH_ENTRIES)) {
       if (!whole && parts.length > 0 && isFull(taken, entry)) break
-      const part = decodeEntry(await this.#options.spool.read(entry))
+      const payload = await this.#options.spool.read(entry)
+      if (payload === null) {
+        this.forget(entry.seq)
+        continue
+      }
+      const part = decodeEntry(payload)
       const alone = !whole && part.statement !== null
       if (alone && parts.length > 0) break
       parts.push({ ...part, seq: entry.seq })

@@ -12,6 +12,10 @@ export interface Options {
   readonly lanes: number
   /** times the length of what lasts */
   readonly stretch: number
+  /** the tables go into the README */
+  readonly readme: boolean
+  /** only what is broken on purpose */
+  readonly sabotageOnly: boolean
 }
 
 /** @returns null when help is asked for */
@@ -24,6 +28,8 @@ export function readOptions(argv: readonly string[]): Options | null {
       rounds: { type: 'string', default: '1' },
       lanes: { type: 'string', default: '3' },
       stretch: { type: 'string', default: '1' },
+      readme: { type: 'boolean', default: false },
+      sabotage: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
@@ -34,6 +40,8 @@ export function readOptions(argv: readonly string[]): Options | null {
     rounds: Number(values.rounds),
     lanes: Number(values.lanes),
     stretch: Number(values.stretch),
+    readme: values.readme,
+    sabotageOnly: values.sabotage,
   }
 }
 
@@ -47,6 +55,14 @@ export function seedOf(seed: number, id: string): number {
 export const usage = (faults: readonly Fault[]): string =>
   [
     'Usage: npm run test:faults -- [options]',
+    '',
+    '  --seed N       the same moments again',
+    '  --only A,B     only these faults, and nothing broken on purpose',
+    '  --rounds X     times as many rounds, e.g. 20',
+    '  --stretch X    outages that last so many times longer',
+    '  --lanes N      faults that are tried at the same time (3)',
+    '  --sabotage     only what is broken on purpose',
+    '  --readme       writes the tables into README.md',
     '',
     ...faults.map(({ id, title }) => `  ${id.padEnd(20)} ${title}`),
     '',

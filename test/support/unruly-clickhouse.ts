@@ -39,6 +39,8 @@ export interface UnrulyClickHouse {
   mood: Mood
   /** inserts to which something was done */
   readonly harmed: number
+  /** requests that hang */
+  readonly holding: number
 }
 
 interface Test {
@@ -177,6 +179,9 @@ export async function startUnrulyClickHouse(
       door.mood = mood
       for (const letGo of held) letGo()
       held.clear()
+    },
+    get holding() {
+      return held.size
     },
     get harmed() {
       return door.harmed

@@ -92,16 +92,14 @@ export const clickhouseFaults: readonly Fault[] = [
     rounds: 3,
     clickhouse: 'server',
     async strike(scene) {
-      await harmed(scene, 'reply held', 1)
-      const { installation } = scene
-      wayOf(scene).mood = 'reply held'
-      const before = wayOf(scene).harmed
-      while (wayOf(scene).harmed === before) await sleep(10)
+      const way = wayOf(scene)
+      way.mood = 'reply held'
+      while (way.holding === 0) await sleep(10)
       // what comes meanwhile may not join the batch
       await sleep(300)
-      await installation.kill()
-      wayOf(scene).mood = 'well'
-      await installation.start()
+      await scene.installation.kill()
+      way.mood = 'well'
+      await scene.installation.start()
     },
   },
   {

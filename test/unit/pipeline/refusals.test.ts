@@ -9,7 +9,8 @@ import {
   toNativeBlock,
 } from '../../../src/lib/native-columns.js'
 import { encodeEntry, type EntryParts } from '../../../src/pipeline/spool-entry.js'
-import { keepBeside, type Spool } from '../../../src/pipeline/spool.js'
+import type { Spool } from '../../../src/pipeline/spool.js'
+import { keepBeside } from '../../../src/pipeline/spool-file.js'
 import { Writer } from '../../../src/pipeline/writer.js'
 import { seeded } from '../../support/landing.js'
 import { createTestSpool, RecordingTarget, refusalsOf, tempDir } from '../../support/pipeline.js'

@@ -1,6 +1,6 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import {
   array,
   assert,
@@ -49,7 +49,7 @@ const bytesOf = (text: string): readonly Uint8Array[] => [Buffer.from(text)]
 async function contents(spool: Spool): Promise<readonly string[]> {
   const texts: string[] = []
   for (const entry of spool.waiting)
-    texts.push(`${entry.seq} ${Buffer.concat([...(await spool.read(entry))]).toString()}`)
+    texts.push(`${entry.seq} ${Buffer.concat([...((await spool.read(entry)) ?? [])]).toString()}`)
   return texts
 }
 
@@ -184,6 +184,51 @@ void test('a flipped byte costs the entry it is in and no other, and is told', a
       damage.map((report) => report.ranges),
       [[`${start}+${(ends[lost] ?? 0) - start}`]],
     )
+    await spool.close()
+  }
+})
+
+void test('a byte that flips after the start is found when the entry is read, and costs that entry alone', async (t) => {
+  const dir = tempDir(t)
+  const { spool, damage } = await openSpool(dir, { cacheBytes: 0 })
+  for (const text of ['alpha', 'beta', 'gamma']) await spool.append(bytesOf(text)).durable
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  const at = bytes.indexOf('beta')
+  bytes[at] = (bytes[at] ?? 0) ^ 1
+  writeFileSync(segment, bytes)
+  const [, second] = spool.waiting
+  if (second === undefined) return t.fail('no second entry')
+  t.equal(await spool.read(second), null)
+  t.same(await contents(spool), ['1 alpha', '3 gamma'])
+  t.equal(spool.bytes, 'alphagamma'.length)
+  t.same(damage, [{ segment: basename(segment), ranges: [`26+${21 + 4}`] }])
+  t.equal(spool.damagedBytes, 25)
+  return spool.close()
+})
+
+void test('either of the two marks of a batch is enough, and no number of its entries is given again', async (t) => {
+  const dir = tempDir(t)
+  const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
+  const { spool: fresh } = await openSpool(dir)
+  for (const text of ['a', 'b']) await fresh.append(bytesOf(text)).durable
+  await fresh.cut(cut)
+  await fresh.close()
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  const marks = [bytes.indexOf('token-1'), bytes.lastIndexOf('token-1')]
+  t.not(marks[0], marks[1])
+  for (const mark of marks) {
+    for (const name of segmentsOf(dir)) rmSync(join(dir, name))
+    const flipped = Buffer.from(bytes)
+    flipped[mark] = (flipped[mark] ?? 0) ^ 1
+    // the last entry of the batch as well
+    flipped[43] = (flipped[43] ?? 0) ^ 1
+    writeFileSync(segment, flipped)
+    const { spool } = await openSpool(dir)
+    t.same(await contents(spool), ['1 a'])
+    t.same(spool.openCut, cut)
+    t.equal(spool.append(bytesOf('new')).seq, 3)
     await spool.close()
   }
 })
@@ -415,7 +460,7 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
         }
         const stored: { seq: number; hex: string }[] = []
         for (const entry of spool.waiting) {
-          const read = Buffer.concat([...(await spool.read(entry))])
+          const read = Buffer.concat([...((await spool.read(entry)) ?? [])])
           stored.push({ seq: entry.seq, hex: read.toString('hex') })
         }
         if (JSON.stringify(stored) !== JSON.stringify(model)) throw new Error('other entries')

@@ -1,0 +1,201 @@
+import { execFileSync } from 'node:child_process'
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Env } from '../installation.js'
+import type { Fault, Scene, Setting } from '../trial.js'
+import { whileTold } from '../watch.js'
+
+const SMALL_DISK = '24m'
+const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
+
+/** Mounts a small disk of its own where the spool will be. */
+function withSmallDisk({ dataDir, owner }: Setting): Env {
+  const spool = join(dataDir, 'spool')
+  mkdirSync(spool, { recursive: true, mode: 0o700 })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_DISK},mode=0700`, 'tmpfs', spool])
+  owner.teardown(() => void execFileSync('umount', ['-l', spool]))
+  return {}
+}
+
+function missingMount(): string | null {
+  if (process.getuid?.() !== 0) return 'mounting needs root'
+  try {
+    execFileSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'], { stdio: 'ignore' })
+    return null
+  } catch {
+    return 'nothing can be mounted here'
+  }
+}
+
+/** Writes until nothing more fits. @returns ends it */
+function fill(path: string): () => void {
+  const file = openSync(path, 'w')
+  try {
+    for (let bytes = 1024 * 1024; bytes >= 1; bytes = Math.floor(bytes / 4))
+      for (let isFull = false; !isFull;) {
+        try {
+          writeSync(file, Buffer.alloc(bytes))
+        } catch {
+          isFull = true
+        }
+      }
+  } finally {
+    closeSync(file)
+  }
+  return () => rmSync(path, { force: true })
+}
+
+const segmentsOf = ({ installation }: Scene): readonly string[] => {
+  const dir = join(installation.dataDir, 'spool')
+  return readdirSync(dir)
+    .filter((name) => name.endsWith('.log'))
+    .toSorted()
+    .map((name) => join(dir, name))
+    .filter((path) => statSync(path).size > 0)
+}
+
+/** Ends the service with acknowledged entries that wait, and hands over the segment that holds them. */
+async function killWithWaiting(scene: Scene, change: (segment: string) => void): Promise<void> {
+  const { installation, clickhouse, problem } = scene
+  if (clickhouse === null) throw new Error('bug: the spool is emptied at once')
+  clickhouse.mood = 'gone'
+  await sleep(600)
+  await installation.kill()
+  const segment = segmentsOf(scene).at(-1)
+  if (segment === undefined) problem('nothing waits in the spool')
+  else change(segment)
+  clickhouse.mood = 'well'
+  await installation.start()
+}
+
+function told({ installation, problem }: Scene, isExpected: boolean): void {
+  const isTold = /the spool is damaged/.test(installation.service.log())
+  if (isTold !== isExpected)
+    problem(isTold ? 'damage is told of a sound spool' : 'damage is not told')
+}
+
+export const diskFaults: readonly Fault[] = [
+  {
+    id: 'disk-full',
+    title: 'disk of the spool full (a small tmpfs)',
+    rounds: 2,
+    clickhouse: 'server',
+    missing: missingMount,
+    prepare: withSmallDisk,
+    async strike({ installation, load, pause }) {
+      const free = fill(join(installation.dataDir, 'spool', 'filler'))
+      await whileTold(
+        () => installation.api,
+        'spool',
+        () => pause(300, 1200),
+      )
+      // nobody sends: it must find out by itself that there is space again
+      load.pause(true)
+      free()
+      await sleep(100)
+      load.pause(false)
+    },
+  },
+  {
+    id: 'disk-filled',
+    title: 'the spool fills its own disk while ClickHouse is away',
+    rounds: 1,
+    clickhouse: 'server',
+    missing: missingMount,
+    prepare: withSmallDisk,
+    async strike({ installation, clickhouse, random, owner, dir }) {
+      if (clickhouse === null) return
+      clickhouse.mood = 'gone'
+      // most of it is taken by somebody else, so that little is left to fill
+      const other = join(installation.dataDir, 'spool', 'other')
+      writeFileSync(other, Buffer.alloc(19 * 1024 * 1024, Math.floor(random() * 256)))
+      owner.teardown(() => rmSync(join(dir, 'other'), { force: true }))
+      await whileTold(
+        () => installation.api,
+        'spool',
+        () => sleep(300),
+      )
+      clickhouse.mood = 'well'
+      await installation.settle()
+      rmSync(other)
+    },
+  },
+  {
+    id: 'torn-write',
+    title: 'last write of the spool torn, as by a power cut before its sync',
+    rounds: 2,
+    clickhouse: 'server',
+    async strike(scene) {
+      await killWithWaiting(scene, (segment) => {
+        // what a commit in the air leaves behind: a part of a frame that nobody was told of
+        const bytes = readFileSync(segment)
+        const torn = bytes.subarray(0, 21 + Math.floor(scene.random() * 300))
+        writeFileSync(segment, Buffer.concat([bytes, torn.subarray(0, torn.length - 1)]))
+      })
+      told(scene, true)
+    },
+  },
+  {
+    id: 'flipped-mark',
+    title: 'a flipped byte in the newest mark of the spool',
+    rounds: 2,
+    clickhouse: 'server',
+    async strike(scene) {
+      await killWithWaiting(scene, (segment) => {
+        const bytes = readFileSync(segment)
+        const kind = (at: number): number => bytes.readUInt8(at + 12)
+        let mark = -1
+        for (let at = 0; at + 21 <= bytes.length; at += 21 + bytes.readUInt32LE(at + 4))
+          if (kind(at) === 1) mark = at
+        if (mark < 0) return
+        bytes.writeUInt8(bytes.readUInt8(mark + 30) ^ 0x40, mark + 30)
+        writeFileSync(segment, bytes)
+      })
+    },
+  },
+  {
+    id: 'clock',
+    title: 'clock stepped back and forward by hours',
+    rounds: 3,
+    clickhouse: 'embedded',
+    missing: () => {
+      try {
+        statSync(FAKETIME)
+        return null
+      } catch {
+        return 'libfaketime is not installed'
+      }
+    },
+    prepare: ({ dir }) => {
+      writeFileSync(join(dir, 'clock'), '+0')
+      return {
+        LD_PRELOAD: FAKETIME,
+        FAKETIME_TIMESTAMP_FILE: join(dir, 'clock'),
+        FAKETIME_CACHE_DURATION: '1',
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+        DONT_FAKE_MONOTONIC: '1',
+      }
+    },
+    async strike({ dir, installation, random, note, pause }, round) {
+      const hours = (round % 2 === 0 ? -1 : 1) * (1 + Math.floor(random() * 18))
+      note(`clock ${hours} h`)
+      writeFileSync(join(dir, 'clock'), `${hours < 0 ? '' : '+'}${hours * 3600}`)
+      await pause(1200, 2500)
+      // what is acknowledged while the clock is wrong becomes visible without waiting for it
+      await installation.settle(60_000)
+      writeFileSync(join(dir, 'clock'), '+0')
+      await pause(1200, 1500)
+    },
+  },
+]

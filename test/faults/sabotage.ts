@@ -1,0 +1,58 @@
+import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** An invariant that is broken on purpose in a copy of the built program, and the faults that must notice. */
+export interface Sabotage {
+  readonly id: string
+  readonly title: string
+  readonly file: string
+  readonly from: string
+  readonly to: string
+  readonly caughtBy: readonly string[]
+}
+
+export const SABOTAGES: readonly Sabotage[] = [
+  {
+    id: 'ack-first',
+    title: 'acknowledged before it is written and synced',
+    file: 'pipeline/spool.js',
+    from: 'await this.#commit(group);',
+    to:
+      'for (const write of group) if (write.kind === "entry") write.resolve(); ' +
+      'await new Promise((done) => setTimeout(done, 150)); await this.#commit(group);',
+    caughtBy: ['kill-service', 'kill-both'],
+  },
+  {
+    id: 'no-token',
+    title: 'no deduplication token',
+    file: 'store/client.js',
+    from: 'insert_deduplication_token: token,',
+    to: 'insert_deduplication_token: String(Math.random()),',
+    caughtBy: ['reply-lost'],
+  },
+  {
+    id: 're-mixed',
+    title: 'a batch is mixed with other rows when it is sent again',
+    file: 'pipeline/writer.js',
+    from: 'entries ?? spool.waiting, entries !== null',
+    to: 'spool.waiting, false',
+    caughtBy: ['reply-held'],
+  },
+]
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+
+/** @returns the main file of a copy of the built program in which the invariant does not hold */
+export function sabotagedMain({ id, file, from, to }: Sabotage): { main: string; dir: string } {
+  const dir = mkdtempSync(join(tmpdir(), `sabotage-${id}-`))
+  cpSync(join(ROOT, 'build', 'src'), join(dir, 'build', 'src'), { recursive: true })
+  for (const name of ['package.json', 'schema', 'src', 'node_modules'])
+    symlinkSync(join(ROOT, name), join(dir, name))
+  const path = join(dir, 'build', 'src', file)
+  const text = readFileSync(path, 'utf8')
+  if (text.split(from).length !== 2) throw new Error(`${file} has no single place for ${id}`)
+  writeFileSync(path, text.replace(from, to))
+  return { main: join(dir, 'build', 'src', 'main.js'), dir }
+}
