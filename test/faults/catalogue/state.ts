@@ -13,7 +13,7 @@ async function withRedis({ dir, owner }: Setting): Promise<Env> {
   if (redis === null) throw new Error('redis-server is not installed')
   servers.set(dir, redis)
   owner.teardown(() => redis.kill())
-  return { REDIS_URL: redis.url }
+  return { REDIS_URL: redis.url, JWT_SECRET: 'the same for all instances of the fault suite' }
 }
 
 const redisOf = (dir: string): RedisServer => {
