@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { runIngest } from './flow/ingest.js'
 import { runHttp } from './flow/http.js'
+import { runInsightsBench } from './flow/insights.js'
 import { runMining } from './flow/mining.js'
 import { runQuery } from './flow/query.js'
 import { runWs } from './flow/ws.js'
@@ -17,6 +18,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ingest: runIngest,
   query: runQuery,
   mining: runMining,
+  insights: runInsightsBench,
   http: runHttp,
   ws: runWs,
 }

@@ -1,27 +1,30 @@
-import type { Alarm, Detector } from './grade.js'
+import type { Alarm, Detector, Graded } from './grade.js'
 
 const WEEK = 168
 
+/** The first hour of a series that is looked at. */
+type From<S> = (series: S) => number
+
 /** More than so many times the mean of the last four weeks, or less than that part of it. */
 export const fixedThreshold =
-  (from: number) =>
-  (factor: number): Detector =>
-  ({ counts }) =>
-    runs(counts, from, (hour) => {
-      const { mean } = lastWeeks(counts, hour)
-      const count = counts[hour] ?? 0
+  <S extends Graded>(from: From<S>) =>
+  (factor: number): Detector<S> =>
+  (series) =>
+    runs(series.counts, from(series), (hour) => {
+      const { mean } = lastWeeks(series.counts, hour)
+      const count = series.counts[hour] ?? 0
       if (count > mean * factor) return 1
       return count < mean / (factor * 4) ? -1 : 0
     })
 
 /** So many standard deviations from the mean of the last four weeks. */
 export const plainZScore =
-  (from: number) =>
-  (deviations: number): Detector =>
-  ({ counts }) =>
-    runs(counts, from, (hour) => {
-      const { mean, deviation } = lastWeeks(counts, hour)
-      const z = ((counts[hour] ?? 0) - mean) / Math.max(deviation, 0.5)
+  <S extends Graded>(from: From<S>) =>
+  (deviations: number): Detector<S> =>
+  (series) =>
+    runs(series.counts, from(series), (hour) => {
+      const { mean, deviation } = lastWeeks(series.counts, hour)
+      const z = ((series.counts[hour] ?? 0) - mean) / Math.max(deviation, 0.5)
       return Math.abs(z) < deviations ? 0 : Math.sign(z)
     })
 
@@ -50,14 +53,15 @@ function runs(
   from: number,
   signAt: (hour: number) => number,
 ): readonly Alarm[] {
-  const found: { from: number; to: number; noticedAt: number }[] = []
+  const found: { kind: Alarm['kind']; from: number; to: number; noticedAt: number }[] = []
   let last = { sign: 0, to: -10 }
   for (let hour = from; hour < counts.length; hour++) {
     const sign = signAt(hour)
     if (sign === 0) continue
     const run = found.at(-1)
+    const kind = sign > 0 ? 'spike' : 'drop'
     if (run !== undefined && sign === last.sign && hour <= last.to + 3) run.to = hour + 1
-    else found.push({ from: hour, to: hour + 1, noticedAt: hour })
+    else found.push({ kind, from: hour, to: hour + 1, noticedAt: hour })
     last = { sign, to: hour + 1 }
   }
   return found

@@ -6,8 +6,12 @@ export interface Label {
   readonly to: number
 }
 
+/** What a series is the counts of: the smaller the part, the fewer there are. */
+export const SCOPES = ['source', 'severity', 'template'] as const
+
 export interface LabelledSeries {
   readonly shape: string
+  readonly scope: (typeof SCOPES)[number]
   readonly counts: Float64Array
   readonly labels: readonly Label[]
 }
@@ -23,6 +27,10 @@ export interface GenerateOptions {
 type Random = () => number
 
 const DEPLOY_HOURS = 96
+/** share of a source's occurrences that a severity or a template has */
+const PARTS = { source: [1, 1], severity: [0.02, 0.3], template: [0.002, 0.1] } as const
+/** occurrences an hour */
+const LEAST_RATE = 0.02
 
 /** Repeatable numbers in [0, 1): mulberry32. */
 export function seeded(seed: number): Random {
@@ -61,7 +69,7 @@ function poisson(random: Random, mean: number): number {
 interface Shape {
   readonly name: string
   /** occurrences an hour on average, drawn on a logarithmic scale */
-  readonly rate: readonly [number, number]
+  readonly rate: readonly number[]
   readonly daily: number
   readonly weekend: number
   /** spread of an hour beyond Poisson's */
@@ -151,12 +159,21 @@ const SHAPES: readonly Shape[] = [
 export function generate(options: GenerateOptions): readonly LabelledSeries[] {
   return Array.from({ length: options.series }, (_, i) => {
     const shape = SHAPES[i % SHAPES.length]
-    if (shape === undefined) throw new Error('bug: no shape')
-    return generateOne(shape, options, seeded(options.seed * 1_000_003 + i))
+    const scope = SCOPES[Math.floor(i / SHAPES.length) % SCOPES.length]
+    if (shape === undefined || scope === undefined) throw new Error('bug: no shape')
+    const random = seeded(options.seed * 1_000_003 + i)
+    const [least, most] = PARTS[scope]
+    const part = least * (most / least) ** random()
+    const rate = shape.rate.map((each) => Math.max(LEAST_RATE, each * part))
+    return { ...generateOne({ ...shape, rate }, options, random), scope }
   })
 }
 
-function generateOne(shape: Shape, options: GenerateOptions, random: Random): LabelledSeries {
+function generateOne(
+  shape: Shape,
+  options: GenerateOptions,
+  random: Random,
+): Omit<LabelledSeries, 'scope'> {
   const hours = options.weeks * 168
   const means = meansOf(shape, hours, random)
   const labels = placeLabels(options, random)
@@ -190,7 +207,7 @@ function generateOne(shape: Shape, options: GenerateOptions, random: Random): La
 }
 
 function meansOf(shape: Shape, hours: number, random: Random): Float64Array {
-  const [least, most] = shape.rate
+  const [least = LEAST_RATE, most = LEAST_RATE] = shape.rate
   const rate = least * (most / least) ** random()
   const peak = 24 * random()
   const trend = (random() - 0.5) * 0.012

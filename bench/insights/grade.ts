@@ -1,63 +1,95 @@
-import type { LabelledSeries } from './generate.js'
+import type { Label } from './generate.js'
 
 /** A span that a detector reports; hours are indexes. */
 export interface Alarm {
+  readonly kind: 'spike' | 'drop' | 'silence'
   readonly from: number
   readonly to: number
   /** the hour at whose end it is reported */
   readonly noticedAt: number
 }
 
-export interface Grade {
-  readonly name: string
-  /** alarms that overlap a label, among all */
-  readonly precision: number
-  /** labels that overlap an alarm, among all */
-  readonly recall: number
-  /** from the beginning of a label to the end of the hour of its alarm, hours, median */
-  readonly delayHours: number
-  /** a series and year */
-  readonly falseAlarms: number
+/** What was tallied of a detector; tallies of several sets add up. */
+export interface Tally {
+  /** alarms that overlap a label, and the others */
+  readonly right: number
+  readonly wrong: number
+  /** from the beginning of each label that an alarm overlaps to the end of that alarm's hour, hours */
+  readonly delays: readonly number[]
+  readonly missed: number
+  readonly seriesHours: number
 }
 
-export type Detector = (series: LabelledSeries) => readonly Alarm[]
+export interface Graded {
+  readonly counts: Float64Array
+  readonly labels: readonly Pick<Label, 'from' | 'to'>[]
+}
+
+export type Detector<S extends Graded> = (series: S) => readonly Alarm[]
+
+/** Which of the labels and alarms are of interest; an alarm is right when it overlaps any label. */
+export interface Interest<L> {
+  readonly label: (label: L) => boolean
+  readonly alarm: (alarm: Alarm) => boolean
+}
+
+export const NOTHING: Tally = { right: 0, wrong: 0, delays: [], missed: 0, seriesHours: 0 }
+
+export const add = (a: Tally, b: Tally): Tally => ({
+  right: a.right + b.right,
+  wrong: a.wrong + b.wrong,
+  delays: [...a.delays, ...b.delays],
+  missed: a.missed + b.missed,
+  seriesHours: a.seriesHours + b.seriesHours,
+})
+
+export const precisionOf = ({ right, wrong }: Tally): number =>
+  right + wrong === 0 ? 1 : right / (right + wrong)
+
+export const recallOf = ({ delays, missed }: Tally): number =>
+  delays.length + missed === 0 ? 1 : delays.length / (delays.length + missed)
+
+export const f1Of = (tally: Tally): number => {
+  const [precision, recall] = [precisionOf(tally), recallOf(tally)]
+  return (2 * precision * recall) / Math.max(1e-9, precision + recall)
+}
+
+export const delayOf = ({ delays }: Tally): number =>
+  delays.toSorted((a, b) => a - b)[Math.floor(delays.length / 2)] ?? 0
+
+/** a series and year */
+export const falseAlarmsOf = ({ wrong, seriesHours }: Tally): number =>
+  (wrong / Math.max(1, seriesHours)) * 24 * 365
 
 /** An alarm an hour before or after a label is still of it. */
 const SLACK = 1
 
-export function gradeDetector(
-  name: string,
-  all: readonly LabelledSeries[],
-  detect: Detector,
-  hours: number,
-): Grade {
-  let [right, wrong, found, missed] = [0, 0, 0, 0]
+/** @param from first index that the detector looks at */
+export function tally<S extends Graded>(
+  all: readonly S[],
+  detect: Detector<S>,
+  from: (series: S) => number,
+  { label: isMeant, alarm: isOfInterest }: Interest<S['labels'][number]> = EVERYTHING,
+): Tally {
+  let [right, wrong, missed, seriesHours] = [0, 0, 0, 0]
   const delays: number[] = []
   for (const series of all) {
     const alarms = detect(series)
-    const overlaps = (alarm: Alarm, label: { from: number; to: number }): boolean =>
-      alarm.from < label.to + SLACK && alarm.to > label.from - SLACK
-    for (const alarm of alarms) {
+    seriesHours += series.counts.length - from(series)
+    for (const alarm of alarms.filter(isOfInterest)) {
       if (series.labels.some((label) => overlaps(alarm, label))) right++
       else wrong++
     }
-    for (const label of series.labels) {
+    for (const label of series.labels.filter(isMeant)) {
       const hits = alarms.filter((alarm) => overlaps(alarm, label))
       if (hits.length === 0) missed++
-      else {
-        found++
-        delays.push(
-          Math.min(...hits.map(({ noticedAt }) => Math.max(0, noticedAt - label.from) + 1)),
-        )
-      }
+      else delays.push(Math.min(...hits.map((hit) => Math.max(0, hit.noticedAt - label.from) + 1)))
     }
   }
-  delays.sort((a, b) => a - b)
-  return {
-    name,
-    precision: right + wrong === 0 ? 1 : right / (right + wrong),
-    recall: found + missed === 0 ? 1 : found / (found + missed),
-    delayHours: delays[Math.floor(delays.length / 2)] ?? 0,
-    falseAlarms: (wrong / all.length / hours) * 24 * 365,
-  }
+  return { right, wrong, delays, missed, seriesHours }
 }
+
+const EVERYTHING: Interest<unknown> = { label: () => true, alarm: () => true }
+
+const overlaps = (alarm: Alarm, label: Pick<Label, 'from' | 'to'>): boolean =>
+  alarm.from < label.to + SLACK && alarm.to > label.from - SLACK

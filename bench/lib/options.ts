@@ -88,7 +88,7 @@ const FLAGS = {
 
 export const usage = (): string =>
   [
-    'npm run bench [-- ingest | query | mining | ws | http] [options]',
+    'npm run bench [-- ingest | query | mining | insights | ws | http] [options]',
     'npm run bench -- compare A.json B.json',
     '',
     ...Object.entries(FLAGS).map(([name, { doc }]) => `  --${name.padEnd(13)} ${doc}`),

@@ -36,9 +36,11 @@ export interface DetectOptions {
 
 /** Surprise from which on a span is an anomaly. bench/insights: .5 less costs precision, .5 more recall */
 const NOTABLE_RISE = 6
-const NOTABLE_FALL = 5.2
+const NOTABLE_FALL = 4.8
 /** how far beyond the usual it must be */
-const BEYOND_USUAL = 1.65
+const BEYOND_USUAL = 1.8
+/** how many times the excess of an ordinary burst it must have */
+const BEYOND_BURSTS = 1.5
 /** an hour next to an anomaly belongs to it from here on */
 const BELONGS = 2.2
 /** the same hours of the weeks before must be less than this much like it */
@@ -154,7 +156,7 @@ function markSpanEndingAt(series: Series, end: number, marks: Marks): void {
   const marked = isUp ? marks.up : marks.down
   const longest = longestSpan(series, end, isUp)
   if (!mayDiffer(series, end, longest, isUp)) return
-  const sum = { observed: 0, expected: 0 }
+  const sum = { observed: 0, expected: 0, squares: 0 }
   let done = 0
   for (const span of SPANS) {
     if (span > longest) return
@@ -186,24 +188,25 @@ function longestSpan({ from, options }: Series, end: number, isUp: boolean): num
 interface Sum {
   observed: number
   expected: number
+  /** of what is expected of each hour */
+  squares: number
 }
 
 /** What belongs to an anomaly already says nothing of the hours after it. */
 function addUnmarked({ hours, means }: Series, { best }: Marked, i: number, sum: Sum): void {
   if (best[i] !== 0) return
+  const mean = means[i] ?? 0
   sum.observed += hours.counts[i] ?? 0
-  sum.expected += means[i] ?? 0
+  sum.expected += mean
+  sum.squares += mean * mean
 }
 
 /** @returns 0 for what is no anomaly */
-function scoreOf(
-  { observed, expected }: Readonly<Sum>,
-  baseline: Baseline,
-  span: number,
-  isUp: boolean,
-): number {
+function scoreOf(sum: Readonly<Sum>, baseline: Baseline, span: number, isUp: boolean): number {
+  const { observed, expected } = sum
   if (!isWorthwhile(observed, expected, isUp)) return 0
-  const score = Math.abs(surprise(observed, expected, spreadOver(baseline, span)))
+  if (isUp && observed - expected < BEYOND_BURSTS * baseline.usualBurst) return 0
+  const score = Math.abs(surprise(observed, expected, spreadOver(baseline, span, sum)))
   return score < thresholdOf(baseline, span, isUp) ? 0 : score
 }
 
@@ -213,12 +216,19 @@ function isWorthwhile(observed: number, expected: number, isUp: boolean): boolea
   return isUp ? observed >= LEAST_RISE * expected : observed <= LEAST_FALL * expected
 }
 
-/** φ of the sum of so many hours, whose deviations fade into one another. */
-function spreadOver({ dispersion, correlation }: Baseline, span: number): number {
-  if (span === 1) return Math.hypot(dispersion, LEVEL_ERROR)
+/**
+ * φ of the sum of so many hours, whose deviations fade into one another. Hours of which much is expected weigh more:
+ * where one has nearly all, nothing averages out.
+ */
+function spreadOver(
+  { dispersion, correlation }: Baseline,
+  span: number,
+  { expected, squares }: Pick<Sum, 'expected' | 'squares'>,
+): number {
   let shared = 1
   for (let lag = 1; lag < span; lag++) shared += 2 * (1 - lag / span) * correlation ** lag
-  return Math.hypot(dispersion * Math.sqrt(shared / span), LEVEL_ERROR)
+  const hours = squares === 0 ? span : (expected * expected) / squares
+  return Math.hypot(dispersion * Math.sqrt(Math.min(1, shared / hours)), LEVEL_ERROR)
 }
 
 function thresholdOf({ usualUp, usualDown }: Baseline, span: number, isUp: boolean): number {
@@ -229,24 +239,31 @@ function thresholdOf({ usualUp, usualDown }: Baseline, span: number, isUp: boole
 
 /** Weekly jobs: of the same hours of the last weeks, all but the most alike one must differ from these. */
 function resemblesWeeksBefore(series: Series, end: number, span: number, isUp: boolean): boolean {
-  const observed = sumOf(series, end, span)
-  const sums: number[] = []
+  const baseline = baselineAt(series, end)
+  const sums: Pick<Sum, 'expected' | 'squares'>[] = []
   for (let week = 1; week <= WEEKS_LOOKED_AT; week++) {
     const last = end - week * WEEK_HOURS
     if (last - span + 1 >= series.firstIndex) sums.push(sumOf(series, last, span))
   }
-  if (sums.length < 2) return false
-  sums.sort((a, b) => a - b)
-  const baseline = baselineAt(series, end)
-  const spread = baseline === null ? 1 : spreadOver(baseline, span)
-  const score = surprise(observed, (isUp ? sums.at(-2) : sums[1]) ?? 0, spread)
+  if (baseline === null || sums.length < 2) return false
+  sums.sort((a, b) => a.expected - b.expected)
+  const alike = (isUp ? sums.at(-2) : sums[1]) ?? NO_SUM
+  const spread = spreadOver(baseline, span, alike)
+  const score = surprise(sumOf(series, end, span).expected, alike.expected, spread)
   return Math.abs(score) < UNLIKE_WEEKS || isUp !== score > 0
 }
 
-function sumOf({ hours }: Series, end: number, span: number): number {
-  let sum = 0
-  for (let i = end; i > end - span; i--) sum += hours.counts[i] ?? 0
-  return sum
+const NO_SUM = { expected: 0, squares: 0 }
+
+/** Counts of other weeks as what is expected of these. */
+function sumOf({ hours }: Series, end: number, span: number): Pick<Sum, 'expected' | 'squares'> {
+  let [expected, squares] = [0, 0]
+  for (let i = end; i > end - span; i--) {
+    const count = hours.counts[i] ?? 0
+    expected += count
+    squares += count * count
+  }
+  return { expected, squares }
 }
 
 interface Span {
@@ -300,11 +317,21 @@ function endOfRun(series: Series, { best }: Marked, from: number, isUp: boolean)
 function belongs(series: Series, from: number, end: number, isUp: boolean): boolean {
   const baseline = baselineAt(series, end)
   if (baseline === null || end >= series.options.hours || !leans(series, end, isUp)) return false
-  const span = end - from + 1
-  let expected = 0
-  for (let i = from; i <= end; i++) expected += series.means[i] ?? 0
-  const score = surprise(sumOf(series, end, span), expected, spreadOver(baseline, span))
+  const sum = totalOf(series, from, end + 1)
+  const spread = spreadOver(baseline, end - from + 1, sum)
+  const score = surprise(sum.observed, sum.expected, spread)
   return isUp ? score >= BELONGS : score <= -BELONGS
+}
+
+function totalOf({ hours, means }: Series, from: number, to: number): Readonly<Sum> {
+  let [observed, expected, squares] = [0, 0, 0]
+  for (let i = from; i < to; i++) {
+    const mean = means[i] ?? 0
+    observed += hours.counts[i] ?? 0
+    expected += mean
+    squares += mean * mean
+  }
+  return { observed, expected, squares }
 }
 
 interface Run {
@@ -316,14 +343,11 @@ interface Run {
 }
 
 function toFinding(series: Series, { direction, from, to, score, noticedAt }: Run): Finding {
-  const { hours, options, means } = series
-  let [observed, expected] = [0, 0]
-  for (let i = from; i < to; i++) {
-    observed += hours.counts[i] ?? 0
-    expected += means[i] ?? 0
-  }
+  const { options } = series
+  const sum = totalOf(series, from, to)
+  const { observed, expected } = sum
   const baseline = baselineAt(series, from)
-  const spread = baseline === null ? 1 : spreadOver(baseline, to - from)
+  const spread = baseline === null ? 1 : spreadOver(baseline, to - from, sum)
   const [least, most] = expectedRange(expected, spread, NINETY_NINE)
   const isSilent = observed <= SILENT_SHARE * expected
   return {

@@ -13,6 +13,8 @@ export interface Baseline {
   /** what the surprise of single hours reaches time and again; at least 0 */
   readonly usualUp: number
   readonly usualDown: number
+  /** occurrences that ordinary bursts add, time and again; 0 without bursts */
+  readonly usualBurst: number
 }
 
 /** What was learned up to a day, with the level of each day from the first one of the training on. */
@@ -31,8 +33,8 @@ export interface Hours {
 const WEEKLY_FROM_DAYS = 14
 const DAILY_FROM_DAYS = 3
 const MAX_DAYS = 60
-/** the mean of a cell is drawn to that of the whole as if by so many hours more */
-const SHRINK_HOURS = 1
+/** the mean of a cell is drawn to that of the whole as if by an hour more, but by no more occurrences than this */
+const SHRINK_MOST = 1
 /** a day's level is drawn to 1 as if by so many occurrences more */
 const LEVEL_WEIGHT = 4
 const LEVEL_DAYS = 5
@@ -41,6 +43,8 @@ const HOUR_CAP = 4
 /** median of the square of a standard normal deviate */
 const MEDIAN_OF_SQUARE = 0.455
 const USUAL_TIMES = 4
+/** surprise from which on an hour stands out; less is never compared with */
+const OUTSTANDING = 2.5
 const INSERTION_MOST = 64
 const NEAR = 1.5
 const EPISODE_HOURS = 4
@@ -54,7 +58,7 @@ const means = new Float64Array(DAY_HOURS * MAX_DAYS)
 const scratch = new Float64Array(DAY_HOURS * MAX_DAYS)
 /** a profile to be: numbers that are no integers, so that the copy holds them side by side */
 const flat = new Float64Array(2 * DAY_HOURS).fill(0.5)
-const mostExtreme = new Float64Array(USUAL_TIMES)
+const greatest = new Float64Array(USUAL_TIMES)
 const lastRatios = new Float64Array(LEVEL_DAYS)
 
 /** Index into `profile` of an hour since 1970. */
@@ -103,9 +107,10 @@ function cappedMean(n: number, prior: number | null): number {
   const [median, distance] = n > INSERTION_MOST ? middleOfMany(n) : middleOfFew(n)
   const spread = 1.4826 * distance + Math.sqrt(median) + 1
   const [floor, cap] = [median - 3 * spread, median + 3 * spread]
-  let sum = prior === null ? 0 : prior * SHRINK_HOURS
+  const weight = prior === null ? 0 : Math.min(1, SHRINK_MOST / Math.max(prior, SHRINK_MOST))
+  let sum = weight * (prior ?? 0)
   for (let i = 0; i < n; i++) sum += Math.min(cap, Math.max(floor, values[i] ?? 0))
-  return sum / Math.max(1, n + (prior === null ? 0 : SHRINK_HOURS))
+  return sum / Math.max(1, n + weight)
 }
 
 type Middle = readonly [median: number, medianDistance: number]
@@ -201,9 +206,18 @@ function spreadOf(hours: Hours, { profile, levels, from, to }: SpreadOptions): S
     }
   }
   const dispersion = dispersionOf(n)
-  for (let i = 0; i < n; i++) values[i] = roughSurprise(values[i] ?? 0, means[i] ?? 0, dispersion)
-  const correlation = correlationOf(n)
-  return { dispersion, correlation, usualUp: usual(n, 1), usualDown: usual(n, -1) }
+  for (let i = 0; i < n; i++) {
+    const [count, mean] = [values[i] ?? 0, means[i] ?? 0]
+    values[i] = roughSurprise(count, mean, dispersion)
+    means[i] = count - mean
+  }
+  return {
+    dispersion,
+    correlation: correlationOf(n),
+    usualUp: usual(n, 1, values),
+    usualDown: usual(n, -1, values),
+    usualBurst: usual(n, 1, means),
+  }
 }
 
 /** Exact where it is of interest; near the mean, where most hours are, without logarithms. */
@@ -213,22 +227,23 @@ function roughSurprise(count: number, mean: number, dispersion: number): number 
 }
 
 /**
- * What happened four times in the training is usual: the fourth most extreme of the surprises in `values`, of
- * which those within a few hours count once, so that one long outage does not hide the next one.
+ * What happened four times in the training is usual: the fourth greatest `size` of the hours that stand out by their
+ * surprise in `values`. Those with few hours between them count once, so that one long outage does not hide the next.
  */
-function usual(n: number, sign: 1 | -1): number {
-  const most = mostExtreme.fill(0)
-  let [peak, peakAt] = [0, -EPISODE_HOURS]
-  for (let i = 0; i <= n; i++) {
-    const value = i === n ? 0 : sign * (values[i] ?? 0)
-    if (i < n && i - peakAt < EPISODE_HOURS) {
-      if (value > peak) [peak, peakAt] = [value, i]
-      continue
+function usual(n: number, sign: 1 | -1, sizes: Float64Array): number {
+  const most = greatest.fill(0)
+  let [peak, lastAt] = [0, -EPISODE_HOURS]
+  for (let i = 0; i < n; i++) {
+    if (sign * (values[i] ?? 0) < OUTSTANDING) continue
+    if (i - lastAt >= EPISODE_HOURS) {
+      insertDescending(most, peak)
+      peak = 0
     }
-    insertDescending(most, peak)
-    ;[peak, peakAt] = [value, i]
+    peak = Math.max(peak, sign * (sizes[i] ?? 0))
+    lastAt = i
   }
-  return Math.max(0, most[USUAL_TIMES - 1] ?? 0)
+  insertDescending(most, peak)
+  return most[USUAL_TIMES - 1] ?? 0
 }
 
 function insertDescending(most: Float64Array, value: number): void {

@@ -1,0 +1,40 @@
+import { measureCost } from '../insights/cost.js'
+import { gradeForecast, gradeSeeds } from '../insights/quality.js'
+import { add, falseAlarmsOf, NOTHING, precisionOf, recallOf } from '../insights/grade.js'
+import type { BenchOptions } from '../lib/options.js'
+import type { Metric, ScenarioResult } from '../lib/report.js'
+
+const SERIES = 210
+/** CPU seconds that a look may take, ClickHouse included */
+const MOST_S = 5
+
+/** What a look of the insight engine costs, and how well it finds what was put into generated weeks. */
+export async function runInsightsBench(
+  _options: BenchOptions,
+  seed: number,
+): Promise<ScenarioResult> {
+  const metrics: Metric[] = []
+  const note = (name: string, unit: string, value: number, better: Metric['better']): void => {
+    metrics.push({ name, unit, samples: [value], better })
+  }
+  const costs = await measureCost(seed)
+  for (const { name, nodeS, engineS } of costs) {
+    note(`${name}, service`, 'CPU s', nodeS, 'lower')
+    note(`${name}, ClickHouse`, 'CPU s', engineS, 'lower')
+  }
+  note('anomalies at the first look', '', costs[0]?.anomalies ?? 0, 'info')
+  for (const { name, sets } of gradeSeeds([seed], SERIES).slice(0, 3)) {
+    const all = sets.reduce(add, NOTHING)
+    note(`precision, ${name}`, '', precisionOf(all), 'higher')
+    note(`recall, ${name}`, '', recallOf(all), 'higher')
+    note(`false alarms a series and year, ${name}`, '', falseAlarmsOf(all), 'lower')
+  }
+  note('forecast, share of hours in 90 % intervals', '', gradeForecast(seed), 'info')
+  const checks = costs.map(({ name, nodeS, engineS }) => ({
+    name: `under ${MOST_S} CPU s`,
+    ok: nodeS + engineS < MOST_S,
+    detail: `${name} took ${(nodeS + engineS).toFixed(2)}`,
+  }))
+  const facts = { sources: 1000, templates: 10_000, days: 33, series: SERIES, seed }
+  return { scenario: 'insights', options: facts, metrics, checks, skipped: [], curves: [] }
+}
