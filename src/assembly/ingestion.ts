@@ -17,6 +17,7 @@ import { decodeEntry, type TemplateRow } from '../pipeline/spool-entry.js'
 import { TemplateTable } from '../pipeline/template-table.js'
 import { Writer } from '../pipeline/writer.js'
 import { createBatchStore, type BatchStore } from '../store/batches.js'
+import type { Answers } from '../store/answers.js'
 import type { Collection } from '../store/collection.js'
 import { isDataError } from '../store/failure.js'
 import { createEvents, type Events } from '../store/events.js'
@@ -78,6 +79,7 @@ export interface TemplateCorrection {
 export interface IngestionParts {
   readonly config: Config
   readonly storage: Storage
+  readonly answers: Pick<Answers, 'query'>
   readonly spoolDir: string
   readonly log: Log
   readonly hooks: StatementHooks
@@ -113,7 +115,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   restoreOverrides(overrides, sequencer)
   const remembered = learned.get(MODEL_ID)
   if (remembered !== null) model.restore(remembered)
-  const events = createEvents(storage.store)
+  const events = createEvents(storage.store, parts.answers)
   const run = { batches, events, sources, overrides, hooks: parts.hooks }
   const refusals = openRefusals(parts, { spool, batches, sequencer })
   const writer = openWriter(parts, { spool, refusals }, run)

@@ -137,6 +137,7 @@ const joinIngestion = (
   openIngestion({
     config,
     storage,
+    answers,
     spoolDir: join(dataDir.path, 'spool'),
     log,
     hooks: hooksOf(late),

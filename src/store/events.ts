@@ -1,5 +1,12 @@
 import { AppError } from '../model/errors.js'
-import type { EventType, Priority, PrioritySource, Severity } from '../model/event.js'
+import {
+  PRIORITIES,
+  SEVERITIES,
+  type EventType,
+  type Priority,
+  type PrioritySource,
+  type Severity,
+} from '../model/event.js'
 import type { Store } from './client.js'
 import { toConditions, type Condition, type EventFilter } from './event-search.js'
 import { statement, type Statement } from './statement.js'
@@ -108,14 +115,28 @@ const correctSql = statement<
   never
 >('event_correct')
 
+const hoursSql = statement<HoursParams, { readonly hour: number; readonly most: number }>(
+  'event_hours',
+)
+
+interface HoursParams extends Readonly<Record<string, unknown>> {
+  readonly from: number
+  readonly until: number
+  readonly sources: readonly string[]
+  readonly limit: number
+}
+
 const HOUR_MS = 3_600_000
+const HOUR_S = 3_600
+/** hours that one question names; more are asked for in further ones */
+const MAX_HOURS = 1000
 const EMPTY_SPAN = { first_ms: 0, last_ms: 0, hours: 0 }
 /** bench/flow/query.ts: most pages are full within the first hour that holds data */
 const FIRST_RANGE_MS = HOUR_MS
 const RANGE_GROWTH = 6
 
 export interface Events {
-  /** Newest first; walks growing time ranges from the newest data backwards until the page is full. */
+  /** Newest first; walks time ranges from the newest data backwards until the page is full. */
   page(query: EventQuery, signal?: AbortSignal): Promise<readonly StoredEvent[]>
   /** @returns null when there is no such event */
   get(id: number, signal?: AbortSignal): Promise<StoredEvent | null>
@@ -131,8 +152,11 @@ export interface Events {
   }): Promise<void>
 }
 
-/** The events table: the only reader of it. */
-export function createEvents(store: Store): Events {
+/**
+ * The events table: the only reader of it.
+ * @param answers what the rollups say, asked once until something is written
+ */
+export function createEvents(store: Store, answers: Pick<Store, 'query'> = store): Events {
   const withRepeats = async (
     rows: readonly EventRow[],
     signal: AbortSignal | undefined,
@@ -146,17 +170,22 @@ export function createEvents(store: Store): Events {
 
   const page = async (query: EventQuery, signal?: AbortSignal): Promise<StoredEvent[]> => {
     const options = signal === undefined ? {} : { signal }
-    const [span] = await store.query(spanSql, {}, options)
+    const [span] = await answers.query(spanSql, {}, options)
     const conditions = [...toConditions(query.filter), ...toPosition(query.after)]
     const rows: EventRow[] = []
-    for (const range of ranges(query, span ?? EMPTY_SPAN)) {
+    for await (const range of ranges(
+      query,
+      span ?? EMPTY_SPAN,
+      hoursByRollup(answers, query, signal),
+    )) {
+      const narrowed = range.hours === null ? conditions : [...conditions, withinHours(range.hours)]
       const params = {
         from_ms: range.fromMs,
         to_ms: range.toMs,
         limit: query.limit - rows.length,
-        ...Object.assign({}, ...conditions.map((condition) => condition.params)),
+        ...Object.assign({}, ...narrowed.map((condition) => condition.params)),
       }
-      rows.push(...(await store.query(withConditions(pageSql, conditions), params, options)))
+      rows.push(...(await store.query(withConditions(pageSql, narrowed), params, options)))
       if (rows.length >= query.limit) break
     }
     return await withRepeats(rows, signal)
@@ -214,21 +243,84 @@ const toPosition = (after: EventPosition | null): readonly Condition[] =>
         },
       ]
 
-/** Time ranges from the newest backwards, each longer than the one before, without gaps. */
-function* ranges(
+interface TimeRange {
+  /** inclusive */
+  readonly fromMs: number
+  /** exclusive */
+  readonly toMs: number
+  /** the only hours in it that can hold matches, s since 1970; null = any */
+  readonly hours: readonly number[] | null
+}
+
+/** Reads which hours before a moment can hold matches, the newest first; null when no rollup knows. */
+type Planned = ((fromMs: number, toMs: number) => AsyncGenerator<readonly number[]>) | null
+
+/**
+ * Time ranges from the newest backwards, without gaps but those that hold no match: the newest hour, then
+ * the hours that the rollups name, or else ranges of which each is longer than the one before.
+ */
+async function* ranges(
   query: EventQuery,
   span: typeof EMPTY_SPAN,
-): Generator<{ readonly fromMs: number; readonly toMs: number }> {
+  planned: Planned,
+): AsyncGenerator<TimeRange> {
   if (span.hours === 0) return
   const first = Math.max(query.fromMs, span.first_ms)
   let toMs = Math.min(query.toMs ?? Number.MAX_SAFE_INTEGER, span.last_ms + HOUR_MS)
   if (query.after !== null) toMs = Math.min(toMs, query.after.tsMs + 1)
   for (let lengthMs = FIRST_RANGE_MS; toMs > first; lengthMs *= RANGE_GROWTH) {
     const fromMs = Math.max(first, toMs - lengthMs)
-    yield { fromMs, toMs }
+    yield { fromMs, toMs, hours: null }
     toMs = fromMs
+    if (planned === null || toMs <= first) continue
+    for await (const hours of planned(first, toMs)) {
+      const oldest = Math.min(...hours) * 1000
+      yield { fromMs: Math.max(first, oldest), toMs, hours }
+      toMs = Math.max(first, oldest)
+    }
+    return
   }
 }
+
+/** What the hourly rollup can tell of a filter: it counts by source, severity and priority. */
+function hoursByRollup(
+  answers: Pick<Store, 'query'>,
+  { filter, limit }: EventQuery,
+  signal: AbortSignal | undefined,
+): Planned {
+  const { severities, priorities, sources } = filter
+  if (severities.length === 0 && priorities.length === 0 && sources === null) return null
+  const isWanted = (wanted: readonly string[], one: string): 0 | 1 =>
+    wanted.length === 0 || wanted.includes(one) ? 1 : 0
+  const counters = Object.fromEntries([
+    ...SEVERITIES.map((one) => [one.toLowerCase(), isWanted(severities, one)]),
+    ...PRIORITIES.map((one) => [one.toLowerCase(), isWanted(priorities, one)]),
+  ])
+  const options = signal === undefined ? {} : { signal }
+  return async function* (fromMs, toMs) {
+    const from = Math.floor(fromMs / HOUR_MS) * HOUR_S
+    for (let until = Math.ceil(toMs / HOUR_MS) * HOUR_S, wanted = limit; until > from;) {
+      const params = { ...counters, from, until, sources: sources ?? [], limit: MAX_HOURS }
+      const found = await answers.query(hoursSql, params, options)
+      for (let at = 0; at < found.length; wanted *= RANGE_GROWTH) {
+        const hours: number[] = []
+        for (let most = 0; most < wanted && at < found.length; at++) {
+          hours.push(found[at]?.hour ?? 0)
+          most += found[at]?.most ?? 0
+        }
+        yield hours
+      }
+      const oldest = found.at(-1)
+      if (oldest === undefined || found.length < MAX_HOURS) return
+      until = oldest.hour
+    }
+  }
+}
+
+const withinHours = (hours: readonly number[]): Condition => ({
+  sql: "toStartOfHour(ts) IN (SELECT toDateTime(arrayJoin({hours:Array(UInt32)}), 'UTC'))",
+  params: { hours },
+})
 
 function toEvent(
   row: EventRow,

@@ -47,6 +47,7 @@ export async function openRig(
   const ingestion = await openIngestion({
     config,
     storage,
+    answers: storage.store,
     spoolDir: join(dir, 'spool'),
     log,
     hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },

@@ -1,0 +1,84 @@
+import { t as suite, test } from 'tap'
+import { createEvents, type EventQuery } from '../../../src/store/events.js'
+import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
+import { applySchema, insertLanding, randomRows, type LandingRow } from '../../support/landing.js'
+
+const server = await startTestServer()
+suite.teardown(() => server.stop())
+
+const FILTER: EventQuery['filter'] = {
+  severities: [],
+  priorities: [],
+  types: [],
+  sources: null,
+  environments: [],
+  templateIds: [],
+  search: '',
+}
+
+void test('pages of any filter hold every event once, newest first, however rare it is', async (t) => {
+  const seed = 41
+  t.comment(`seed ${seed}`)
+  const end = Date.parse('2024-03-31T23:58:17.350Z')
+  const rows: readonly LandingRow[] = randomRows({
+    seed,
+    rows: 1500,
+    startMs: end - 60 * 86_400_000,
+    endMs: end,
+    sources: ['web', 'db'],
+    templates: ['00000000000000aa', '00000000000000bb'],
+  }).filter((row) => row.isNew)
+  const [one] = rows
+  if (one === undefined) throw new Error('no rows')
+  const rare = [0, 3, 30].map((days, i) => {
+    const tsMs = end - 5_000 - days * 86_400_000
+    return { ...one, id: 9_000 + i, tsMs, source: 'rare', severity: 'CRITICAL' as const }
+  })
+  const all = [...rows, ...rare]
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  await insertLanding(store, all)
+  const events = createEvents(store)
+  const filters: readonly Partial<EventQuery['filter']>[] = [
+    {},
+    { sources: ['rare'] },
+    { sources: ['none'] },
+    { sources: [] },
+    { sources: ['web', 'rare'], severities: ['CRITICAL'] },
+    { severities: ['ERROR'], priorities: ['P1', 'P2'] },
+    { priorities: ['P4'], templateIds: ['00000000000000bb'] },
+    { severities: ['DEBUG'], search: 'message' },
+  ]
+  for (const part of filters) {
+    const filter = { ...FILTER, ...part }
+    const fits = (wanted: readonly string[] | null, value: string): boolean =>
+      wanted === null || wanted.includes(value)
+    const any = (wanted: readonly string[]): readonly string[] | null =>
+      wanted.length === 0 ? null : wanted
+    const [fromMs, toMs] = [end - 50 * 86_400_000 + 1_234, end - 777]
+    const expected = all
+      .filter(
+        (row) =>
+          row.tsMs >= fromMs &&
+          row.tsMs < toMs &&
+          fits(filter.sources, row.source) &&
+          fits(any(filter.severities), row.severity) &&
+          fits(any(filter.priorities), row.priority) &&
+          fits(any(filter.templateIds), row.templateId),
+      )
+      .toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
+      .map(({ id }) => id)
+    const limit = Math.max(2, Math.ceil(expected.length / 4))
+    const got: number[] = []
+    let after: EventQuery['after'] = null
+    for (;;) {
+      const page = await events.page({ filter, fromMs, toMs, after, limit })
+      got.push(...page.map(({ id }) => id))
+      const last = page.at(-1)
+      if (page.length < limit || last === undefined) break
+      after = { tsMs: last.timestampMs, id: last.id }
+    }
+    t.same(got, expected, JSON.stringify(part))
+  }
+})
