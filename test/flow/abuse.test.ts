@@ -1,0 +1,152 @@
+/** Senders that are hostile or broken, against the built service: it refuses or stores, and goes on. */
+import { connect, type Socket } from 'node:net'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import t from 'tap'
+import { rawExchange, statuses } from '../support/edge.js'
+import { settled, startLiveService, collect } from '../support/live-service.js'
+import { currentKpis } from '../support/kpi-socket.js'
+import { INGEST_KEY } from '../support/service.js'
+
+const service = await startLiveService(t, { LOG_LEVEL: 'warn' })
+const port = Number(new URL(service.collector).port)
+const send = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+  collect(service, 'POST /ingest', { token: INGEST_KEY, body, headers })
+const head = (headers: string): string =>
+  `POST /ingest HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${INGEST_KEY}\r\n${headers}\r\n`
+const own = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(bytes)
+
+const closed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    if (socket.destroyed) resolve()
+    else socket.once('close', () => resolve())
+  })
+
+const drained = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    socket.once('drain', () => resolve())
+  })
+
+/** messages that were taken, over all tests */
+let accepted = 0
+
+t.test('a gigabyte, declared or sent, is refused', async (t) => {
+  const declared = await rawExchange(port, [head('Content-Length: 1073741824\r\n')], {
+    waitMs: 20_000,
+  })
+  t.same(statuses(declared.text), [413])
+  t.ok(declared.isClosed, 'nobody waits for it')
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  let text = ''
+  socket.on('data', (chunk) => (text += chunk.toString('latin1')))
+  const end = closed(socket)
+  socket.write(head('Transfer-Encoding: chunked\r\n'))
+  const chunk = Buffer.concat([
+    Buffer.from('100000\r\n'),
+    Buffer.alloc(1_048_576, 'x'),
+    Buffer.from('\r\n'),
+  ])
+  for (let i = 0; i < 1024 && !socket.destroyed; i++)
+    if (!socket.write(chunk)) await Promise.race([drained(socket), end])
+  await end
+  t.same(
+    statuses(text).filter((status) => status !== 413),
+    [],
+    'never a success',
+  )
+})
+
+t.test('what swells when it is unpacked is refused', async (t) => {
+  const zeros = Buffer.alloc(64 * 1024 * 1024)
+  const bombs: [string, Buffer][] = [
+    ['gzip', gzipSync(zeros)],
+    ['br', brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } })],
+    // asks for a window of two gigabytes in six bytes
+    ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00])],
+  ]
+  for (const [coding, bytes] of bombs) {
+    const { status, body } = await send(own(bytes), { 'content-encoding': coding })
+    t.equal(status, 413, coding)
+    t.equal(body.detail.code, 'body_too_large', coding)
+  }
+})
+
+const record = (fields: string): string => `{"source":"abuse","message":"m",${fields}}`
+const BODIES: readonly (readonly [string, string | Buffer, number])[] = [
+  ['nested a million deep', '['.repeat(1_000_000), 422],
+  ['nested in tags', record(`"tags":${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`), 202],
+  [
+    'a million tags',
+    record(`"tags":{${Array.from({ length: 1_000_000 }, (_, i) => `"k${i}":1`).join()}}`),
+    202,
+  ],
+  [
+    'keys of the prototype',
+    record('"__proto__":{"a":1},"constructor":{"prototype":{"a":1}},"tags":{"__proto__":{"a":1}}'),
+    202,
+  ],
+  ['NUL', record('"host":"a\\u0000b"'), 202],
+  ['invalid UTF-8', Buffer.from('{"source":"abuse","message":"a\xff\xc0\x80b"}', 'latin1'), 202],
+  ['lone surrogates', record('"summary":"\\ud800 \\udc00","tags":{"\\ud800":"\\udfff"}'), 202],
+  [
+    'numbers past 2^53',
+    record('"tags":{"n":9007199254740993,"m":1e400,"o":-18446744073709551616}'),
+    202,
+  ],
+  ['the year 0', record('"timestamp":"0000-01-01T00:00:00Z"'), 202],
+  ['the year 9999', record('"timestamp":"9999-12-31T23:59:59Z"'), 202],
+  ['a line of 10 MB', `{"source":"abuse","message":"${'x'.repeat(10_000_000)}"}`, 202],
+  ['a million empty lines', '\n'.repeat(1_000_000), 202],
+]
+
+for (const [what, body, status] of BODIES) {
+  t.test(`${what}: answered with every record accounted for`, async (t) => {
+    const reply = await send(typeof body === 'string' ? body : own(body))
+    t.equal(reply.status, status, reply.text.slice(0, 300))
+    if (status !== 202) return
+    const { received, rejected, dropped } = reply.body
+    t.equal(received, reply.body.accepted + rejected + dropped)
+    accepted += reply.body.accepted
+  })
+}
+
+t.test('connections that send nothing, or a byte now and then, hold nobody up', async (t) => {
+  const sockets = Array.from({ length: 300 }, () => connect(port, '127.0.0.1'))
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  sockets.forEach((socket, i) => {
+    socket.on('error', () => undefined)
+    if (i % 3 === 1) socket.write('POST /ing')
+    if (i % 3 === 2) socket.write(`${head('Content-Length: 1000\r\n')}{"sou`)
+  })
+  const reply = await send('{"source":"abuse","message":"beside them"}')
+  t.equal(reply.status, 202)
+  accepted += reply.body.accepted
+  // the library ends what is idle, slow in its head, or slow in its body
+  await Promise.all(sockets.map((socket) => closed(socket.resume())))
+  t.ok(sockets.every(({ destroyed }) => destroyed))
+})
+
+t.test('a line break in what is reflected starts no header', async (t) => {
+  const text = await rawExchange(
+    port,
+    [
+      `GET /health HTTP/1.1\r\nHost: a\r\nX-Request-Id: a%0d%0aX-Evil: 1\r\nOrigin: a%0d%0aX-Evil: 1\r\n\r\n`,
+    ],
+    { until: (got) => got.includes('}') },
+  )
+  t.notMatch(text.text, /^X-Evil/im)
+})
+
+t.test('after all of it what was taken is counted, and nothing is held', async (t) => {
+  await settled(service)
+  t.equal((await currentKpis(service)).total_occurrences, accepted)
+  const metrics = (await service.call('GET /metrics')).text
+  t.match(metrics, /^log_engine_pipeline_bytes 0$/m)
+  const grave = service
+    .log()
+    .split('\n')
+    .filter((line) => line !== '' && Number(JSON.parse(line).level) >= 50)
+  t.same(grave, [])
+})
