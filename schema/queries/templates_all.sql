@@ -1,10 +1,12 @@
 -- Every mined template, for the start.
 -- params: none
--- rows:   source, id, redirect_to ('' none), text
+-- rows:   source, id, version, redirect_to ('' none), text, born
 SELECT
     source,
     leftPad(lower(hex(template_id)), 16, '0') AS id,
+    version,
     if(redirect_to = 0, '', leftPad(lower(hex(redirect_to)), 16, '0')) AS redirect_to,
-    text
+    text,
+    born
 FROM templates FINAL
 ORDER BY version, id

@@ -31,7 +31,10 @@ export const TemplatePriorityDoc = Type.Object({
   templateId: Type.String({ pattern: '^[0-9a-f]{16}$' }),
   source: Type.String(),
   priority: literals(PRIORITIES),
+  /** when it was said, ms since 1970 */
+  atMs: Type.Optional(Type.Number()),
 })
+export type TemplatePriority = Readonly<Static<typeof TemplatePriorityDoc>>
 
 /** Gives the parser of a collection; its error names what does not fit, never a value. */
 export const parserOf =

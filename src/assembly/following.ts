@@ -13,6 +13,8 @@ export interface Following {
   changed(): Promise<void>
   /** Resolves when what was stored anywhere before the call is known here. @throws what kept it from being read */
   look(): Promise<void>
+  /** Has a look take over something else too. */
+  add(read: () => Promise<void>): void
   /** when the last look that succeeded began, ms of the steady clock */
   readonly knownSinceMs: number
   close(): Promise<void>
@@ -23,8 +25,6 @@ export interface FollowingParts {
     State,
     'get' | 'set' | 'setIfAbsent' | 'compareAndSet' | 'publish' | 'subscribe' | 'onStatus'
   >
-  /** Takes over what was stored since the last time. */
-  readonly read: () => Promise<void>
   readonly onError: (error: unknown) => void
   /** ms between two looks that nobody asked for; signals may be lost. Default 3000 */
   readonly everyMs?: number
@@ -49,6 +49,7 @@ export const followingNobody: Following = {
   current: () => Promise.resolve(),
   changed: () => Promise.resolve(),
   look: () => Promise.resolve(),
+  add: () => undefined,
   get knownSinceMs() {
     return performance.now()
   },
@@ -60,6 +61,7 @@ class Follower implements Following {
   readonly #parts: FollowingParts
   readonly #self = randomUUID()
   readonly #ends: (() => void)[] = []
+  readonly #reads: (() => Promise<void>)[] = []
   /** the mark under which everything is known here, null when there was none */
   #known: string | null = ''
   /** of the last look, while none has succeeded since */
@@ -85,6 +87,12 @@ class Follower implements Following {
     })
     const timer = setInterval(() => void this.look().catch(() => undefined), everyMs).unref()
     this.#ends.push(end, endStatus, () => clearInterval(timer))
+  }
+
+  add(read: () => Promise<void>): void {
+    this.#reads.push(read)
+    this.#known = ''
+    this.knownSinceMs = Number.NEGATIVE_INFINITY
   }
 
   current(): Promise<void> {
@@ -132,7 +140,7 @@ class Follower implements Following {
   async #read(): Promise<void> {
     const startedMs = performance.now()
     try {
-      await this.#parts.read()
+      await Promise.all(this.#reads.map((read) => read()))
     } catch (error) {
       // once an outage
       if (this.#failedAtMs === Number.NEGATIVE_INFINITY) this.#parts.onError(error)

@@ -126,7 +126,7 @@ function createChanges(
       events,
       withLock,
       canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
-      setTemplatePriority: (correction) => ingestion.setTemplatePriority(correction),
+      setTemplatePriority: (correction) => ingestion.priorities.set(correction),
       correctRepeats: (id, priority) => sequencer.correct(id, priority),
       settle: () => pipeline.settle(),
       encode: encodeCorrection,

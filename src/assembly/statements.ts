@@ -3,14 +3,7 @@ import type { BatchStore } from '../store/batches.js'
 import type { Collection } from '../store/collection.js'
 import type { Events } from '../store/events.js'
 import type { Sources } from '../store/sources.js'
-import type { Priority } from '../model/event.js'
-
-/** A person's priority for a template, as it is stored. */
-export interface TemplatePriority {
-  readonly templateId: string
-  readonly source: string
-  readonly priority: Priority
-}
+import type { TemplatePriority } from './documents.js'
 
 /** What happens outside the pipeline when a statement takes effect. */
 export interface StatementHooks {

@@ -110,9 +110,9 @@ async function openShared(
   })
   following = await createFollowing({
     state,
-    read: () => entities.catchUp(),
     onError: (error) => log.warn({ err: error }, 'changes of other instances are late'),
   })
+  following.add(() => entities.catchUp())
   return { entities, following }
 }
 

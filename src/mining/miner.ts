@@ -19,6 +19,9 @@ const DEFAULT_LIMITS: MinerLimits = {
   evidencePerSource: 8000,
 }
 
+/** so often two instances may differ about a template; more would be a fault, and would never end */
+const MAX_DISPUTES = 30
+
 /** A template as it is to be stored; structured-clonable. */
 export interface TemplateChange {
   /** number in this process, from 1 */
@@ -31,17 +34,23 @@ export interface TemplateChange {
   readonly redirectTo: number
   /** id of that template, '' for none */
   readonly redirectId: string
+  /** when the first message of it came, microseconds since 1970 */
+  readonly born: number
+  /** whether what is stored of it must be brought up to date */
+  readonly isNews: boolean
 }
 
 /** What is stored of a template. */
-type TemplateRecord = Pick<TemplateChange, 'id' | 'source' | 'text' | 'redirectId'>
+export type TemplateRecord = Pick<TemplateChange, 'id' | 'source' | 'text' | 'redirectId' | 'born'>
 
 /**
  * Finds the template of every message; one set of templates a source.
  *
  * Ids are a hash of the source and of the text at birth: two instances that meet the same first
  * message of a template give it the same id, and a restart keeps ids through `restore`. When
- * templates turn out to be one, the oldest of this process stays and the others redirect to it.
+ * templates turn out to be one, the oldest stays and the others redirect to it. Instances tell each
+ * other what they found and `adopt` it: whatever order that happens in, in the end all have the same
+ * templates, for what is done with two templates depends on them alone, and texts only get more general.
  * Everything is bounded: at a limit, messages fall into the source's catch-all template `<*>`, and
  * above the limit of sources into the one of the source ''.
  */
@@ -52,17 +61,23 @@ export class TemplateMiner {
   readonly #templates: Template[] = []
   readonly #byId = new Map<string, number>()
   readonly #changed = new Set<number>()
+  /** changed to what is stored already */
+  readonly #stored = new Set<number>()
+  readonly #nowMs: () => number
+  #lastBorn = 0
   readonly #message = new MaskedMessage()
   readonly #encoder = new TextEncoder()
   readonly #registry: Registry = {
     create: (source, message) => this.#create(source, message),
+    find: (source, message) => this.#byId.get(templateId(source, message.text())) ?? 0,
     template: (no) => this.#template(no),
     root: (no) => this.#template(this.rootOf(no)),
     changed: (no) => this.#changed.add(no),
   }
 
-  constructor(limits: Partial<MinerLimits> = {}) {
+  constructor(limits: Partial<MinerLimits> = {}, nowMs: () => number = Date.now) {
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
+    this.#nowMs = nowMs
   }
 
   get size(): number {
@@ -124,18 +139,11 @@ export class TemplateMiner {
    */
   restore(records: Iterable<TemplateRecord>): void {
     const redirects: [number, string][] = []
-    for (const { id, source, text, redirectId } of records) {
-      const entry = this.#source(source)
-      const full = this.#templates.length >= this.#limits.templates
-      if (entry === null || full || this.#byId.has(id)) continue
-      this.#message.read(this.#encoder.encode(text))
-      const template = new Template({ no: this.#templates.length + 1, id, source }, this.#message)
-      this.#templates.push(template)
-      this.#byId.set(id, template.no)
-      entry.count++
-      if (redirectId !== '') redirects.push([template.no, redirectId])
-      else if (text !== VALUE) template.openAllGaps()
-      entry.templates.adopt(template)
+    for (const record of records) {
+      const template = this.#take(record)
+      if (template === null) continue
+      if (record.redirectId !== '') redirects.push([template.no, record.redirectId])
+      this.#sources.get(record.source)?.templates.adopt(template)
     }
     for (const [no, id] of redirects) {
       const target = this.#byId.get(id)
@@ -143,18 +151,99 @@ export class TemplateMiner {
     }
   }
 
+  /**
+   * Takes over what other instances have stored, at any time. Those above the limits are left out.
+   * `takeChanges` tells what became of it.
+   */
+  adopt(records: readonly TemplateRecord[]): void {
+    const fresh = new Set<string>()
+    for (const record of records) {
+      const no = this.#byId.get(record.id)
+      if (no !== undefined) this.#lowerBirth(this.#template(no), record.born)
+      else if (this.#admit(record)) fresh.add(record.id)
+    }
+    for (const { id, source, redirectId } of records) {
+      const [from, into] = [this.#byId.get(id), this.#byId.get(redirectId)]
+      if (from !== undefined && into !== undefined)
+        this.#sources.get(source)?.templates.join(this.#template(from), this.#template(into))
+    }
+    for (const record of records) if (!fresh.has(record.id)) this.#reread(record)
+    for (const record of records) this.#compareWith(record)
+  }
+
+  #admit(record: TemplateRecord): boolean {
+    const entry = this.#source(record.source)
+    if (entry === null || entry.count >= this.#limits.templatesPerSource) return false
+    const template = this.#take(record)
+    if (template === null) return false
+    if (record.redirectId === '') entry.templates.admit(template)
+    else entry.templates.adopt(template)
+    this.#changed.add(template.no)
+    return true
+  }
+
+  /** Makes a template of what is stored of it; null when it is known, or there is no room. */
+  #take({ id, source, text, redirectId, born }: TemplateRecord): Template | null {
+    const entry = this.#source(source)
+    const full = this.#templates.length >= this.#limits.templates
+    if (entry === null || full || this.#byId.has(id)) return null
+    this.#message.read(this.#encoder.encode(text))
+    const name = { no: this.#templates.length + 1, id, source, born }
+    const template = new Template(name, this.#message)
+    this.#templates.push(template)
+    this.#byId.set(id, template.no)
+    entry.count++
+    if (redirectId === '' && text !== VALUE) template.openAllGaps()
+    return template
+  }
+
+  #lowerBirth(template: Template, born: number): void {
+    if (born >= template.born) return
+    template.born = born
+    this.#changed.add(template.no)
+    if (template.redirect !== 0)
+      this.#sources.get(template.source)?.templates.putOldestFirst(template)
+  }
+
+  #reread({ id, source, text, redirectId }: TemplateRecord): void {
+    const no = this.#byId.get(id)
+    if (no === undefined || redirectId !== '') return
+    const template = this.#template(no)
+    if (template.redirect !== 0 || template.text === text) return
+    this.#message.read(this.#encoder.encode(text))
+    const other = new Template({ no: 0, id, source, born: template.born }, this.#message)
+    other.openAllGaps()
+    this.#sources.get(source)?.templates.reread(template, other)
+  }
+
+  /** Notes whether what is stored of a template is what is known of it here. */
+  #compareWith({ id, text, redirectId, born }: TemplateRecord): void {
+    const no = this.#byId.get(id)
+    if (no === undefined) return
+    const template = this.#template(no)
+    const isRoot = template.redirect === 0
+    const isSame =
+      template.born === born &&
+      // whether that template answers for itself is its own matter
+      (isRoot ? redirectId === '' && template.text === text : redirectId !== '')
+    const isUndecided = isRoot && redirectId !== '' && !this.#byId.has(redirectId)
+    if (isSame || isUndecided || ++template.disputes > MAX_DISPUTES) this.#stored.add(no)
+    else this.#changed.add(no)
+  }
+
   /** Templates that are new, read differently, or were merged since the last call. */
   takeChanges(): TemplateChange[] {
     const changes = [...this.#changed].map((no) => this.#toChange(this.#template(no)))
     this.#changed.clear()
+    this.#stored.clear()
     return changes
   }
 
   #toChange(template: Template): TemplateChange {
-    const { no, id, source, text } = template
+    const { no, id, source, text, born } = template
     const redirectTo = template.redirect === 0 ? 0 : this.rootOf(no)
     const redirectId = redirectTo === 0 ? '' : this.#template(redirectTo).id
-    return { no, id, source, text, redirectTo, redirectId }
+    return { no, id, source, text, redirectTo, redirectId, born, isNews: !this.#stored.has(no) }
   }
 
   #source(name: string): SourceEntry | null {
@@ -186,7 +275,9 @@ export class TemplateMiner {
 
   #register(id: string, source: string, message: MaskedMessage): number {
     const no = this.#templates.length + 1
-    this.#templates.push(new Template({ no, id, source }, message))
+    // two of one moment have an order too
+    this.#lastBorn = Math.max(this.#lastBorn + 1, this.#nowMs() * 1000)
+    this.#templates.push(new Template({ no, id, source, born: this.#lastBorn }, message))
     this.#byId.set(id, no)
     this.#changed.add(no)
     return no

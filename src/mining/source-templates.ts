@@ -1,39 +1,19 @@
+import { align } from './align.js'
+import { isEnough, type Evidence, type Seen } from './evidence.js'
 import { TRAIT, type MaskedMessage } from './masked-message.js'
 import { MAX_TOKENS } from './scan.js'
 import type { Template } from './template.js'
-import { sameLayout } from './template-text.js'
+import { sameLayout, VALUE } from './template-text.js'
 
 /** What a source asks of the registry that numbers all templates. */
 export interface Registry {
   /** @returns 0 when there is no room for another template */
   create(source: string, message: MaskedMessage): number
+  /** @returns the template that was born with this text, 0 for none */
+  find(source: string, message: MaskedMessage): number
   template(no: number): Template
   root(no: number): Template
   changed(no: number): void
-}
-
-/** What was seen at one place between the same other words. */
-interface Seen {
-  /** hash of the word; 0 for a value */
-  readonly word: number
-  readonly traits: number
-  readonly no: number
-}
-
-interface Evidence {
-  /** place of the hole among the words */
-  readonly hole: number
-  /** words that stand around it */
-  readonly fixed: number
-  readonly seen: Seen[]
-}
-
-/** Words in order, of a message or of a template. */
-interface Sequence {
-  readonly count: number
-  readonly words: Int32Array
-  isKey(k: number): boolean
-  isVerb(k: number): boolean
 }
 
 /** Places of a message whose words are compared; words behind them stay text. */
@@ -71,7 +51,7 @@ export class SourceTemplates {
       if (this.#cover(root, message)) return root.no
     }
     const open = this.#findOpen(message)
-    if (open !== 0) return open
+    if (open !== 0) return this.#bornAs(message)?.no ?? open
     const no = this.#registry.create(this.#name, message)
     if (no === 0) return 0
     this.#exact.set(key, no)
@@ -89,12 +69,69 @@ export class SourceTemplates {
     this.#indexOpen(template)
   }
 
+  /** Takes in a template that another instance has made. */
+  admit(template: Template): void {
+    this.#own.push(template.no)
+    const key = keyOf(template.words, template.gapHashes)
+    const same = this.#exact.get(key)
+    if (same === undefined) this.#exact.set(key, template.no)
+    this.#indexOpen(template)
+    if (template.text === VALUE) return
+    const known = same === undefined ? this.#findCovering(template) : this.#registry.root(same)
+    if (known !== null && (known.hasWordsOf(template) || this.#covers(known, template)))
+      this.#union(known, template)
+    else this.#compare(this.#takeCovered(template))
+  }
+
+  /** Another instance found that two templates are one. */
+  join(from: Template, into: Template): void {
+    this.#union(this.#registry.root(into.no), this.#registry.root(from.no))
+  }
+
+  /** A template that was merged away turns out to be the oldest: it answers for all of them. */
+  putOldestFirst(template: Template): void {
+    const root = this.#registry.root(template.no)
+    if (!template.isOlderThan(root)) return
+    template.become(root)
+    root.retire(template.no)
+    this.#registry.changed(root.no)
+    this.#registry.changed(template.no)
+    this.#indexOpen(template)
+  }
+
+  /** Another instance reads a living template as `other` does: it covers both from here on. */
+  reread(template: Template, other: Template): void {
+    if (template.text === other.text) return
+    if (template.hasWordsOf(other)) template.absorb(other)
+    else if (this.#covers(template, other)) return
+    else if (this.#covers(other, template)) template.become(other)
+    else template.generalise(other)
+    this.#place(template)
+  }
+
+  /** A living template that covers another one as it is. */
+  #findCovering(other: Template): Template | null {
+    for (const word of other.words.subarray(0, 3)) {
+      for (const no of this.#open.get(word) ?? []) {
+        const template = this.#registry.template(no)
+        const mayCover = template.redirect === 0 && template !== other
+        if (mayCover && template.count < other.count && this.#covers(template, other))
+          return template
+      }
+    }
+    return null
+  }
+
   #indexOpen(template: Template): void {
     if (!template.room.some((room) => room > 0) || template.words.length === 0) return
     const first = template.words[0] ?? 0
     const list = this.#open.get(first)
     if (list === undefined) this.#open.set(first, [template.no])
-    else if (!list.includes(template.no)) list.push(template.no)
+    else if (!list.includes(template.no)) {
+      // of several that fit, all instances take the oldest
+      const younger = list.findLastIndex((no) => !template.isOlderThan(this.#registry.template(no)))
+      list.splice(younger + 1, 0, template.no)
+    }
   }
 
   /**
@@ -119,6 +156,14 @@ export class SourceTemplates {
       this.#registry.changed(template.no)
     }
     return true
+  }
+
+  /** The template that began with a message of these words, wherever that was, if it still covers it. */
+  #bornAs(message: MaskedMessage): Template | null {
+    const no = this.#registry.find(this.#name, message)
+    if (no === 0) return null
+    const root = this.#registry.root(no)
+    return this.#cover(root, message) ? root : null
   }
 
   #findOpen(message: MaskedMessage): number {
@@ -182,14 +227,14 @@ export class SourceTemplates {
         break
       }
     }
-    const entry: Evidence = { hole, fixed, seen: [] }
+    const entry: Evidence = { key, hole, fixed, seen: [] }
     this.#evidence.set(key, entry)
     return entry
   }
 
   /** Makes one template of those that differ in one word only and look alike; the oldest stays. */
   #generalise(entry: Evidence): void {
-    const living = entry.seen.filter((seen) => this.#isCurrent(entry, seen))
+    const living = this.#current(entry)
     entry.seen.length = 0
     const groups: Seen[][] = []
     for (const seen of living) {
@@ -206,11 +251,17 @@ export class SourceTemplates {
     }
   }
 
-  /** Whether the template is still one of those that the evidence is about. */
-  #isCurrent({ hole, fixed }: Evidence, { word, no }: Seen): boolean {
-    const { redirect, words } = this.#registry.template(no)
-    if (redirect !== 0) return false
-    return word === 0 ? words.length === fixed : words.length === fixed + 1 && words[hole] === word
+  /** What of the evidence is about templates as they are, each once. */
+  #current({ key, hole, seen }: Evidence): readonly Seen[] {
+    const living = new Map<string, Seen>()
+    for (const { word, traits, no } of seen) {
+      const root = this.#registry.root(no)
+      const replaced = word === 0 ? 0 : 1
+      if (replaced === 1 && root.words[hole] !== word) continue
+      if (holeKey(root.words, hole, replaced) !== key) continue
+      living.set(`${root.no} ${replaced}`, { word, traits, no: root.no })
+    }
+    return [...living.values()]
   }
 
   #gapsOf({ hole }: Evidence, { word, no }: Seen): readonly string[] {
@@ -219,34 +270,40 @@ export class SourceTemplates {
 
   #merge({ hole }: Evidence, group: readonly Seen[]): Seen {
     let target: Template | null = null
-    for (const { word, no } of [...group].sort((a, b) => a.no - b.no)) {
-      const template = this.#registry.template(no)
-      if (template.redirect !== 0) continue
+    const members = group.map(({ word, no }) => ({ word, template: this.#registry.template(no) }))
+    members.sort((a, b) => (a.template.isOlderThan(b.template) ? -1 : 1))
+    for (const { word, template } of members) {
       if (word === 0) template.openGap(hole)
       else template.openWord(hole)
-      target = this.#union(target, template)
+      target = target === null ? template : this.#union(target, template)
     }
     if (target === null) throw new Error('bug: a group of templates without a living one')
-    this.#registry.changed(target.no)
-    const key = keyOf(target.words, target.gapHashes)
-    const same = this.#exact.get(key)
-    if (same === undefined) this.#exact.set(key, target.no)
-    else target = this.#union(target, this.#registry.root(same))
-    this.#indexOpen(target)
-    this.#takeCovered(target)
-    this.#compare(target)
-    return { word: 0, traits: 0, no: target.no }
+    return { word: 0, traits: 0, no: this.#place(target).no }
   }
 
-  /** Redirects templates that a more general one covers, as if their messages came after it. */
-  #takeCovered(target: Template): void {
+  /** Finds the place of a template that reads differently from before, among the others. */
+  #place(template: Template): Template {
+    this.#registry.changed(template.no)
+    const key = keyOf(template.words, template.gapHashes)
+    const same = this.#exact.get(key)
+    let root = template
+    if (same === undefined) this.#exact.set(key, template.no)
+    else root = this.#union(template, this.#registry.root(same))
+    this.#indexOpen(root)
+    root = this.#takeCovered(root)
+    this.#compare(root)
+    return root
+  }
+
+  /** Joins templates that a more general one covers, as if their messages came after it. */
+  #takeCovered(target: Template): Template {
+    let root = target
     for (const no of this.#own) {
       const other = this.#registry.template(no)
-      if (other.redirect !== 0 || other === target || other.count <= target.count) continue
-      if (!this.#covers(target, other)) continue
-      other.retire(target.no)
-      this.#registry.changed(no)
+      if (other.redirect !== 0 || other === root || other.count <= root.count) continue
+      if (this.#covers(root, other)) root = this.#union(root, other)
     }
+    return root
   }
 
   #covers(target: Template, other: Template): boolean {
@@ -261,44 +318,22 @@ export class SourceTemplates {
     return true
   }
 
-  #union(a: Template | null, b: Template): Template {
-    if (a === null || a === b) return b
-    const [older, younger] = a.no < b.no ? [a, b] : [b, a]
-    if (older.words.length === younger.words.length) older.absorb(younger)
+  /**
+   * Makes one of two templates that have the same words, or of which one covers the other: the older one
+   * stays, whatever instance asks, and reads as the more general one.
+   */
+  #union(first: Template, second: Template): Template {
+    if (first === second) return first
+    const [older, younger] = first.isOlderThan(second) ? [first, second] : [second, first]
+    if (older.hasWordsOf(younger)) older.absorb(younger)
+    else if (younger === (this.#covers(second, first) ? second : first)) older.become(younger)
     younger.retire(older.no)
     this.#registry.changed(younger.no)
     this.#registry.changed(older.no)
+    this.#indexOpen(older)
     return older
   }
 }
-
-/**
- * Lays the words of a message along those of a template; the others must stand where the template
- * has room for words, and not before `=`.
- * @param known the message was of this template before
- */
-// oxlint-disable-next-line max-params -- on the path of every miss
-function align(template: Template, message: Sequence, ends: Uint16Array, known: boolean): boolean {
-  const { words } = template
-  let at = 0
-  for (let k = 0; k <= words.length; k++) {
-    const want = words[k]
-    const room = template.room[k] ?? 0
-    // a value of a known message may be of several words
-    const most = known && room > 0 ? message.count : Math.min(message.count, at + room)
-    const any = known ? most : at + (template.holes[k] ?? 0)
-    while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
-    ends[k] = at
-    if (want === undefined) break
-    if (at >= message.count || message.words[at] !== want) return false
-    at++
-  }
-  return at === message.count
-}
-
-/** A key is never a value, a verb only before place `any`. */
-const mayBeValue = (message: Sequence, at: number, any: number): boolean =>
-  !message.isKey(at) && (at < any || !message.isVerb(at))
 
 function gapFits(
   template: Template,
@@ -311,36 +346,6 @@ function gapFits(
   if (!template.covers(k, message.gapTextOver(from, to))) return false
   template.gapHashes[k] = hash
   return true
-}
-
-/** Whether distinct words at one place are enough to call the place a value. */
-function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
-  const words = seen.filter(({ word }) => word !== 0)
-  if (words.length === 0 || fixed === 0) return false
-  let all = -1
-  let any = 0
-  for (const { traits } of words) {
-    all &= traits
-    any |= traits
-  }
-  const besideValue = words.length < seen.length && fixed >= 3
-  return words.length >= needed(fixed, all, any, besideValue)
-}
-
-/**
- * Distinct words that make a place a value: 3 among many fixed words, up to 8 beside a single one.
- * The factors are from the public loghub sets (bench/mining.ts).
- */
-// oxlint-disable-next-line max-params -- all that is known of the place
-function needed(fixed: number, all: number, any: number, besideValue: boolean): number {
-  if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) return 2
-  let need = Math.max(3, 9 - fixed)
-  if (besideValue) need = 1
-  else if ((all & TRAIT.quoted) !== 0) need = 3
-  else if ((all & TRAIT.name) !== 0) need = Math.max(3, Math.ceil(need / 2))
-  if ((any & TRAIT.verb) !== 0) need *= 3
-  if ((all & TRAIT.capitals) !== 0) need *= 2
-  return (any & TRAIT.first) !== 0 ? Math.max(16, need) : need
 }
 
 /** Whether gaps have one layout: they differ in words and values only. */

@@ -8,6 +8,8 @@ interface TemplateName {
   readonly no: number
   readonly id: string
   readonly source: string
+  /** when the first message of it came, microseconds since 1970 */
+  readonly born: number
 }
 
 /** One template of one source: constant words, and the text of the gaps between them. */
@@ -15,6 +17,10 @@ export class Template {
   readonly no: number
   readonly id: string
   readonly source: string
+  /** the earliest that any instance knows of */
+  born: number
+  /** how often another instance was found to know something else of it */
+  disputes = 0
   /** the older template that this one turned out to be; 0 for none */
   redirect = 0
   words: Int32Array
@@ -34,6 +40,7 @@ export class Template {
     this.no = name.no
     this.id = name.id
     this.source = name.source
+    this.born = name.born
     const n = message.count
     this.words = message.words.slice(0, n)
     this.gapHashes = message.gapHashes.slice(0, n + 1)
@@ -48,6 +55,16 @@ export class Template {
   get text(): string {
     if (this.#text === '') this.#text = this.#render()
     return this.#text
+  }
+
+  /** In the order that all instances agree on. */
+  isOlderThan(other: Template): boolean {
+    return this.born < other.born || (this.born === other.born && this.id < other.id)
+  }
+
+  hasWordsOf(other: Template): boolean {
+    const { words } = this
+    return words.length === other.words.length && words.every((word, k) => word === other.words[k])
   }
 
   /** Whether gap `k` holds a value that is no soft word. */
@@ -119,6 +136,12 @@ export class Template {
   /** Turns word `p` into a value; of amounts that change their unit, all units. */
   openWord(p: number): void {
     const unit = this.isUnit(p)
+    this.#open(p)
+    const next = unit ? this.traits.findIndex((_, k) => this.isUnit(k)) : -1
+    if (next >= 0) this.openWord(next)
+  }
+
+  #open(p: number): void {
     this.#gaps = [...this.gapsOver(p)]
     this.#wordTexts.splice(p, 1)
     this.words = this.words.filter((_, k) => k !== p)
@@ -132,8 +155,25 @@ export class Template {
     this.room = Uint16Array.from(holes)
     this.#makeRoom()
     this.#text = ''
-    const next = unit ? this.traits.findIndex((_, k) => this.isUnit(k)) : -1
-    if (next >= 0) this.openWord(next)
+  }
+
+  /** Makes a value of every word that another one lacks, and covers what it has between the others. */
+  generalise(other: Template): void {
+    const isFirst = this.text < other.text
+    const pairs = commonWords(
+      isFirst ? this.words : other.words,
+      isFirst ? other.words : this.words,
+    )
+    const kept = new Set(pairs.map(([a, b]) => (isFirst ? a : b)))
+    for (let p = this.words.length - 1; p >= 0; p--) if (!kept.has(p)) this.#open(p)
+    let from = 0
+    for (let k = 0; k <= pairs.length; k++) {
+      const to = pairs[k]?.[isFirst ? 1 : 0] ?? other.words.length
+      this.cover(k, other.gapTextOver(from, to), 0)
+      this.holes[k] = Math.max(this.holes[k] ?? 0, to - from)
+      from = to + 1
+    }
+    this.#makeRoom()
   }
 
   isUnit(k: number): boolean {
@@ -147,6 +187,19 @@ export class Template {
       this.holes[k] = Math.max(this.holes[k] ?? 0, other.holes[k] ?? 0)
     }
     this.#makeRoom()
+  }
+
+  /** Is what another one is. */
+  become(other: Template): void {
+    this.words = other.words.slice()
+    this.traits = other.traits.slice()
+    this.gapHashes = other.gapHashes.slice()
+    this.holes = other.holes.slice()
+    this.room = other.room.slice()
+    this.#wordTexts = [...other.#wordTexts]
+    this.#gaps = [...other.#gaps]
+    this.#text = ''
+    this.redirect = 0
   }
 
   /** Frees what only a living template needs; its text stays. */
@@ -175,6 +228,25 @@ export class Template {
     for (const [k, word] of this.#wordTexts.entries()) text += word + this.gap(k + 1)
     return joinValues(text)
   }
+}
+
+/** The longest row of words that both have in the same order, as places in the one and in the other. */
+function commonWords(a: Int32Array, b: Int32Array): readonly (readonly [number, number])[] {
+  const width = b.length + 1
+  const best = new Uint16Array((a.length + 1) * width)
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      const skipped = Math.max(best[(i + 1) * width + j] ?? 0, best[i * width + j + 1] ?? 0)
+      best[i * width + j] = a[i] === b[j] ? (best[(i + 1) * width + j + 1] ?? 0) + 1 : skipped
+    }
+  }
+  const pairs: [number, number][] = []
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
+    if (a[i] === b[j]) pairs.push([i++, j++])
+    else if ((best[(i + 1) * width + j] ?? 0) >= (best[i * width + j + 1] ?? 0)) i++
+    else j++
+  }
+  return pairs
 }
 
 const countValues = (gap: string): number => gap.split(VALUE).length - 1

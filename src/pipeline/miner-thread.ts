@@ -1,6 +1,6 @@
 import { TemplateMiner } from '../mining/miner.js'
 import type { MissBlock } from './block.js'
-import type { Template } from './template-table.js'
+import type { FoundTemplate, Template } from './template-table.js'
 
 export interface MissTask {
   readonly misses: MissBlock
@@ -10,10 +10,10 @@ export interface MissTask {
 export interface MissAnswer {
   /** template number of each miss */
   readonly nos: Int32Array
-  readonly changes: readonly Template[]
+  readonly changes: readonly FoundTemplate[]
 }
 
-export type StoredTemplate = Pick<Template, 'id' | 'source' | 'text' | 'redirectId'>
+export type StoredTemplate = Pick<Template, 'id' | 'source' | 'text' | 'redirectId' | 'born'>
 
 /** null until `restore` was called: a thread that replaced a dead one knows nothing */
 let miner: TemplateMiner | null = null
@@ -51,3 +51,14 @@ export function resolveMisses({ misses, sources }: MissTask): MissAnswer | null 
 
 /** For a readiness check: this thread answers. */
 export const ping = (): true => true
+
+/**
+ * Takes over what other instances have stored.
+ *
+ * @returns what became of it; null when this thread must be restored first
+ */
+export function adopt(templates: readonly StoredTemplate[]): readonly FoundTemplate[] | null {
+  if (miner === null) return null
+  miner.adopt(templates)
+  return miner.takeChanges()
+}

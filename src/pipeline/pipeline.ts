@@ -10,6 +10,7 @@ import type {
   RowBlock,
   SourceVerdict,
 } from './block.js'
+import type { StoredTemplate } from './miner-thread.js'
 import type { Pool } from './pool.js'
 import type { Sequencer } from './sequencer.js'
 import type { Spool } from './spool.js'
@@ -20,7 +21,7 @@ import {
   type Statement,
   type TemplateRow,
 } from './spool-entry.js'
-import type { Template, TemplateTable } from './template-table.js'
+import type { FoundTemplate, Template, TemplateTable } from './template-table.js'
 import type { Writer } from './writer.js'
 
 /** bench/flow/ingest.ts: smaller tasks keep the threads even, larger ones save hand-overs */
@@ -68,7 +69,8 @@ export interface PipelineParts {
   readonly modelVersion: () => string
   /** a shape belongs to a template from here on, for every thread */
   readonly learnShape: (lo: number, hi: number, templateNo: number) => void
-  readonly onTemplate: (change: Template) => void
+  /** Templates are new, read differently, or were merged. */
+  readonly onTemplates: (changes: readonly Template[]) => void
   /** @param bytes of the body */
   readonly onAccepted: (submission: Submission, result: BodyResult, bytes: number) => void
   /** nobody uses this body's buffer any more */
@@ -186,6 +188,18 @@ export class Pipeline {
     await this.#parts.writer.flush(seq, wait).catch((cause) => {
       throw unavailable('clickhouse', cause)
     })
+  }
+
+  /** Takes over templates that other instances have stored; what that brings up is stored in turn. */
+  async adopt(records: readonly StoredTemplate[]): Promise<void> {
+    const { pool, templates, onTemplates } = this.#parts
+    const changes = await pool.adopt(records, () => templates.numbered())
+    this.#learn(changes)
+    // those the owner has no room for are shown all the same
+    const unknown = records.filter(({ id }) => (templates.find(id)?.no ?? 0) === 0)
+    onTemplates(unknown.map((record) => ({ ...record, no: 0 })))
+    // what can't be written now goes with the next entry
+    if (changes.some(({ isNews }) => isNews)) this.#append(EMPTY).durable.catch(() => undefined)
   }
 
   /** Takes nothing more and finishes what was begun. */
@@ -327,23 +341,24 @@ export class Pipeline {
   async #resolveMisses(block: RowBlock | null, misses: MissBlock): Promise<void> {
     if (block === null) return
     const { sources, templateNos } = block
-    const { pool, templates, learnShape, onTemplate } = this.#parts
+    const { pool, templates, learnShape } = this.#parts
     const answer = await pool
-      .resolve({ misses, sources }, () => templates.all())
+      .resolve({ misses, sources }, () => templates.numbered())
       .catch((cause) => {
         throw unavailable('workers', cause)
       })
-    for (const change of answer.changes) {
-      templates.apply(change)
-      onTemplate(change)
-      this.#unsavedTemplates.push(toRow(change))
-    }
+    this.#learn(answer.changes)
     answer.nos.forEach((no, i) => {
       learnShape(misses.shapes[i * 2] ?? 0, misses.shapes[i * 2 + 1] ?? 0, no)
     })
     misses.rows.forEach((row, i) => {
       templateNos[row] = answer.nos[misses.missOfRow[i] ?? 0] ?? 0
     })
+  }
+
+  #learn(changes: readonly FoundTemplate[]): void {
+    this.#parts.onTemplates(changes)
+    this.#unsavedTemplates.push(...changes.filter(({ isNews }) => isNews).map(toRow))
   }
 
   /** @returns once the block is durable */
@@ -440,12 +455,12 @@ const toBody = (submission: Submission): BodyTask => ({
   verdicts: NO_VERDICTS,
 })
 
-const toRow = (change: Template): TemplateRow => ({
-  source: change.source,
-  id: change.id,
-  version: Date.now(),
-  redirectTo: change.redirectId,
-  text: change.text,
+const toRow = ({ source, id, redirectId, text, born }: Template): TemplateRow => ({
+  source,
+  id,
+  redirectTo: redirectId,
+  text,
+  born,
 })
 
 const overloaded = (): AppError =>

@@ -4,7 +4,7 @@ import { Piscina } from 'piscina'
 import type { BlockResult, BlockTask } from './block.js'
 import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
 import { packTask, type PackedResult } from './packed-task.js'
-import type { Template } from './template-table.js'
+import type { FoundTemplate, Template } from './template-table.js'
 import type { WorkerSetup } from './worker.js'
 
 export interface Pool {
@@ -14,6 +14,11 @@ export interface Pool {
   restore(templates: readonly StoredTemplate[]): Promise<Int32Array>
   /** @param known every template of the process by number, for a thread that starts afresh */
   resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
+  /** Tells the template owner what other instances have stored. @returns what changed by that */
+  adopt(
+    templates: readonly StoredTemplate[],
+    known: () => readonly Template[],
+  ): Promise<readonly FoundTemplate[]>
   /** Resolves when an encoder and the template owner have answered. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -57,10 +62,20 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     maxThreads: 1,
   })
   keepFilled(owner, 1)
-  const askOwner = async (task: MissTask): Promise<MissAnswer | null> =>
-    (await owner.run(task, { name: 'resolveMisses' })) as MissAnswer | null // the thread's own type
   const restore = async (templates: readonly StoredTemplate[]): Promise<Int32Array> =>
-    (await owner.run(templates, { name: 'restore' })) as Int32Array // likewise
+    (await owner.run(templates, { name: 'restore' })) as Int32Array // the thread's own type
+  /** A thread that replaced a dead one is told first what is known. */
+  const askOwner = async <T>(
+    name: 'resolveMisses' | 'adopt',
+    task: unknown,
+    known: () => readonly Template[],
+  ): Promise<T> => {
+    const ask = async (): Promise<T | null> => (await owner.run(task, { name })) as T | null // likewise
+    const answer = await ask()
+    if (answer !== null) return answer
+    await restore(known())
+    return (await ask()) ?? Promise.reject(new Error('bug: template owner not restored'))
+  }
   return {
     workers,
     restore,
@@ -69,12 +84,8 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
       const options = { name: 'encodeBlock', transferList: moved }
       return unpack((await encoders.run(packed, options)) as PackedResult) // the thread's own type
     },
-    resolve: async (task, known) => {
-      const answer = await askOwner(task)
-      if (answer !== null) return answer
-      await restore(known())
-      return (await askOwner(task)) ?? Promise.reject(new Error('bug: template owner not restored'))
-    },
+    resolve: (task, known) => askOwner('resolveMisses', task, known),
+    adopt: (templates, known) => askOwner('adopt', templates, known),
     ping: async () => {
       await Promise.all([encoders, owner].map((threads) => threads.run(null, { name: 'ping' })))
     },

@@ -1,6 +1,6 @@
 import type { DeadBlock, RowBlock } from './block.js'
 import type { DedupWindow } from './dedup-window.js'
-import type { TemplateTable } from './template-table.js'
+import type { Template, TemplateTable } from './template-table.js'
 
 /** Gives out event ids; `take` is synchronous because blocks of ids are reserved ahead. */
 export interface IdSource {
@@ -21,6 +21,13 @@ export interface SequencerParts {
   readonly scorer: PriorityScorer
 }
 
+/** A person's priority for a template. */
+interface Corrected {
+  /** index into PRIORITIES */
+  readonly priority: number
+  readonly atMs: number
+}
+
 const AUTO = 0
 const TEMPLATE = 1
 const NO_OVERRIDE = 255
@@ -32,7 +39,10 @@ const NO_OVERRIDE = 255
 export class Sequencer {
   readonly #parts: SequencerParts
   #overrides = new Uint8Array(1024).fill(NO_OVERRIDE)
-  readonly #overrideOfId = new Map<string, number>()
+  /** by the template that was corrected, which may have been merged since */
+  readonly #correctedOf = new Map<string, Corrected>()
+  /** by the template that answers for it */
+  #correctedRoots = new Map<string, Corrected>()
   readonly #ownerOf = new Map<string, number>()
   #owners = 0
 
@@ -63,43 +73,45 @@ export class Sequencer {
       setId(view, dead.idAt + row * 8, this.#parts.ids.take())
   }
 
-  /** Later events of the template take this priority. @param priority index into PRIORITIES, null = none */
-  override(templateId: string, priority: number | null): void {
-    if (priority === null) this.#overrideOfId.delete(templateId)
-    else this.#overrideOfId.set(templateId, priority)
-    for (const id of this.#parts.templates.aliasesOf(templateId)) {
-      const no = this.#parts.templates.numberOf(id)
-      if (no !== 0) this.#look(no)
+  /** Later events of these templates take the priority that a person gave them; null = none. */
+  override(changes: Iterable<readonly [templateId: string, corrected: Corrected | null]>): void {
+    for (const [templateId, corrected] of changes) {
+      if (corrected === null) this.#correctedOf.delete(templateId)
+      else this.#correctedOf.set(templateId, corrected)
     }
+    this.#lookAll()
   }
 
-  /** The corrected priorities as they are stored; before the first block. */
-  restoreOverrides(overrides: Iterable<readonly [templateId: string, priority: number]>): void {
-    for (const [templateId, priority] of overrides) this.#overrideOfId.set(templateId, priority)
-    for (const template of this.#parts.templates.all()) this.#look(template.no)
-  }
-
+  /** What a person said of a template, or last of those that it is one with. */
   overrideOf(templateId: string): number | null {
-    return this.#overrideOfId.get(templateId) ?? null
+    const root = this.#parts.templates.byId(templateId)?.id ?? templateId
+    return this.#correctedRoots.get(root)?.priority ?? null
   }
 
-  /** Looks the override of a template up that is new or was merged. */
-  noteTemplate(no: number): void {
-    this.#look(no)
+  /** Templates are new, or were merged. */
+  noteTemplates(changes: readonly Template[]): void {
+    if (this.#correctedOf.size === 0) return
+    if (changes.some(({ redirectId }) => redirectId !== '')) this.#lookAll()
+    else for (const { no, id } of changes) this.#look(no, id)
+  }
+
+  #lookAll(): void {
     const { templates } = this.#parts
-    const own = templates.get(no)
-    if (own === undefined || own.redirectTo === 0) return
-    // templates that were merged into this one follow it
-    for (const id of templates.aliasesOf(own.id)) this.#look(templates.numberOf(id))
+    this.#correctedRoots = new Map()
+    for (const [templateId, corrected] of this.#correctedOf) {
+      const root = templates.byId(templateId)?.id ?? templateId
+      const other = this.#correctedRoots.get(root)
+      if (other === undefined || other.atMs <= corrected.atMs)
+        this.#correctedRoots.set(root, corrected)
+    }
+    this.#overrides.fill(NO_OVERRIDE)
+    if (this.#correctedRoots.size === 0) return
+    for (const { no, id } of templates.numbered()) this.#look(no, templates.byId(id)?.id ?? id)
   }
 
-  #look(no: number): void {
-    const canonical = this.#parts.templates.get(this.#parts.templates.canonical(no))
-    const own = this.#parts.templates.get(no)
-    const override =
-      this.#overrideOfId.get(canonical?.id ?? '') ?? this.#overrideOfId.get(own?.id ?? '')
+  #look(no: number, root: string): void {
     if (no >= this.#overrides.length) this.#grow(no)
-    this.#overrides[no] = override ?? NO_OVERRIDE
+    this.#overrides[no] = this.#correctedRoots.get(root)?.priority ?? NO_OVERRIDE
   }
 
   /** Repeats of event `id` count under this priority from here on. */
@@ -123,8 +135,8 @@ export class Sequencer {
   }
 
   clearOverrides(): void {
-    this.#overrideOfId.clear()
-    this.#overrides.fill(NO_OVERRIDE)
+    this.#correctedOf.clear()
+    this.#lookAll()
   }
 
   #repeats(block: RowBlock, row: number, view: DataView): boolean {

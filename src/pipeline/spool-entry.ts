@@ -18,10 +18,11 @@ export interface TemplateRow {
   readonly source: string
   /** 16 hex digits */
   readonly id: string
-  readonly version: number
   /** 16 hex digits, '' when none */
   readonly redirectTo: string
   readonly text: string
+  /** microseconds since 1970 */
+  readonly born: number
 }
 
 export interface Registration {

@@ -1,20 +1,27 @@
-/** A template as the owner thread reports it; `no` is its number in this process. */
+/** A template as it is known to the whole process. */
 export interface Template {
+  /** its number with the template owner, 0 = beyond the owner's limits */
   readonly no: number
   /** 16 hex digits */
   readonly id: string
   readonly source: string
   readonly text: string
-  /** number of the template it was merged into, 0 = none */
-  readonly redirectTo: number
-  /** its id, '' = none */
+  /** id of the template it was merged into, '' = none */
   readonly redirectId: string
+  /** when the first message of it came, microseconds since 1970 */
+  readonly born: number
+}
+
+/** A template as the owner reports it. */
+export interface FoundTemplate extends Template {
+  /** whether it must be stored */
+  readonly isNews: boolean
 }
 
 /** What the main thread knows of every template: ids for the rows, texts and redirects for the API. */
 export class TemplateTable {
   readonly #byNo: (Template | undefined)[] = []
-  readonly #noOfId = new Map<string, number>()
+  readonly #byId = new Map<string, Template>()
   readonly #unsaved = new Set<number>()
   /** made when asked for, until a template is merged */
   #redirects: readonly { readonly from: string; readonly into: string }[] | null = null
@@ -22,17 +29,16 @@ export class TemplateTable {
   #idHi = new Uint32Array(1024)
 
   get size(): number {
-    return this.#noOfId.size
+    return this.#byId.size
   }
 
   apply(change: Template): void {
-    const { no } = change
-    if (change.redirectTo !== (this.#byNo[no]?.redirectTo ?? 0)) this.#redirects = null
-    this.#byNo[no] = change
-    this.#noOfId.set(change.id, no)
-    if (no >= this.#idLo.length) this.#grow(no)
-    this.#idHi[no] = Number.parseInt(change.id.slice(0, 8), 16)
-    this.#idLo[no] = Number.parseInt(change.id.slice(8), 16)
+    const { no, id, source, text, redirectId, born } = change
+    const known = this.#byId.get(id)
+    if (redirectId !== (known?.redirectId ?? '')) this.#redirects = null
+    const template = { no: no === 0 ? (known?.no ?? 0) : no, id, source, text, redirectId, born }
+    this.#byId.set(id, template)
+    if (template.no !== 0) this.#number(template)
   }
 
   idLo(no: number): number {
@@ -43,51 +49,46 @@ export class TemplateTable {
     return this.#idHi[no] ?? 0
   }
 
-  /** Follows redirects to the template that answers for this one. */
-  canonical(no: number): number {
-    let current = no
-    for (let hops = 0; hops < 64; hops++) {
-      const next = this.#byNo[current]?.redirectTo ?? 0
-      if (next === 0) return current
-      current = next
-    }
-    return current
-  }
-
   get(no: number): Template | undefined {
     return this.#byNo[no]
   }
 
-  /** @returns 0 when the id is unknown */
-  numberOf(id: string): number {
-    return this.#noOfId.get(id) ?? 0
+  /** The template of this id, merged or not. */
+  find(id: string): Template | undefined {
+    return this.#byId.get(id)
   }
 
   /** The template that answers for `id` today. */
   byId(id: string): Template | undefined {
-    const no = this.#noOfId.get(id)
-    return no === undefined ? undefined : this.#byNo[this.canonical(no)]
+    const template = this.#byId.get(id)
+    return template === undefined || template.redirectId === '' ? template : this.#root(template)
   }
 
   /** The id itself and every id that was merged into it. */
   aliasesOf(id: string): readonly string[] {
-    const target = this.#noOfId.get(id)
-    if (target === undefined) return [id]
-    const canonical = this.canonical(target)
-    const aliases = this.all().filter((template) => this.canonical(template.no) === canonical)
-    return aliases.map((template) => template.id)
+    const root = this.byId(id)
+    if (root === undefined) return [id]
+    return this.all()
+      .filter((template) => this.byId(template.id) === root)
+      .map((template) => template.id)
   }
 
   /** Every id that was merged away, with the one that answers for it today. */
   redirects(): readonly { readonly from: string; readonly into: string }[] {
     if (this.#redirects !== null) return this.#redirects
-    this.#redirects = this.all()
-      .filter((template) => template.redirectTo !== 0)
-      .map(({ no, id }) => ({ from: id, into: this.#byNo[this.canonical(no)]?.id ?? id }))
+    this.#redirects = this.all().flatMap(({ id: from }) => {
+      const into = this.byId(from)?.id ?? from
+      return into === from ? [] : [{ from, into }]
+    })
     return this.#redirects
   }
 
   all(): readonly Template[] {
+    return [...this.#byId.values()]
+  }
+
+  /** Those that the owner knows, by their numbers. */
+  numbered(): readonly Template[] {
     return this.#byNo.filter((template) => template !== undefined)
   }
 
@@ -96,7 +97,7 @@ export class TemplateTable {
    * numbers stay good, and are stored again when a message of theirs comes.
    */
   markUnsaved(isDeleted: (source: string) => boolean): void {
-    for (const template of this.all())
+    for (const template of this.numbered())
       if (isDeleted(template.source)) this.#unsaved.add(template.no)
   }
 
@@ -111,6 +112,29 @@ export class TemplateTable {
     return found
   }
 
+  /** Follows redirects. What two instances stored at the same moment may be a circle: its oldest answers. */
+  #root(from: Template): Template {
+    const path: Template[] = []
+    let at = from
+    while (at.redirectId !== '' && !path.includes(at)) {
+      path.push(at)
+      const next = this.#byId.get(at.redirectId)
+      if (next === undefined) return at
+      at = next
+    }
+    if (at.redirectId === '') return at
+    const circle = path.slice(path.indexOf(at))
+    return circle.reduce((oldest, each) => (isOlder(each, oldest) ? each : oldest))
+  }
+
+  #number(template: Template): void {
+    const { no, id } = template
+    this.#byNo[no] = template
+    if (no >= this.#idLo.length) this.#grow(no)
+    this.#idHi[no] = Number.parseInt(id.slice(0, 8), 16)
+    this.#idLo[no] = Number.parseInt(id.slice(8), 16)
+  }
+
   #grow(no: number): void {
     const size = Math.max(no + 1, this.#idLo.length * 2)
     const [lo, hi] = [this.#idLo, this.#idHi]
@@ -120,3 +144,6 @@ export class TemplateTable {
     this.#idHi.set(hi)
   }
 }
+
+const isOlder = (a: Template, b: Template): boolean =>
+  a.born < b.born || (a.born === b.born && a.id < b.id)

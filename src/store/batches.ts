@@ -3,16 +3,6 @@ import type { Store } from './client.js'
 import { isDataError } from './failure.js'
 import { statement } from './statement.js'
 
-/** A mined template as it is stored. */
-export interface StoredTemplate {
-  readonly source: string
-  /** 16 hex digits */
-  readonly id: string
-  /** '' = none */
-  readonly redirectTo: string
-  readonly text: string
-}
-
 const countSql = statement<
   { readonly all: 0 | 1; readonly sources: readonly string[] },
   { readonly counted: number }
@@ -24,16 +14,6 @@ const templateCountSql = statement<
   Record<string, never>,
   { readonly templates: number; readonly dead_letters: number }
 >('template_count')
-const templatesSql = statement<
-  Record<string, never>,
-  {
-    readonly source: string
-    readonly id: string
-    readonly redirect_to: string
-    readonly text: string
-  }
->('templates_all')
-
 /** every table with rows of a source */
 const OF_SOURCES = [
   'events',
@@ -48,8 +28,6 @@ const OF_SOURCES = [
 ] as const
 const OF_ALL = [...OF_SOURCES, 'dead_letters'] as const
 
-const toDecimal = (hex: string): string => (hex === '' ? '0' : BigInt(`0x${hex}`).toString())
-
 /** What is written besides the blocks themselves; each call may be repeated. */
 export interface BatchStore {
   newToken(): string
@@ -58,10 +36,6 @@ export interface BatchStore {
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
   /** Whether one of these events is stored. */
   holdsAny(ids: readonly number[]): Promise<boolean>
-  /** @returns how many ClickHouse refuses, and were left out */
-  saveTemplates(rows: readonly (StoredTemplate & { readonly version: number })[]): Promise<number>
-  /** In the order in which they were saved. */
-  templates(): Promise<readonly StoredTemplate[]>
   /** @returns how many events went */
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
@@ -88,20 +62,6 @@ const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'holdsAny'> 
   },
 })
 
-/** Rows one by one when they are refused together. */
-async function saveRows(store: Store, table: string, rows: readonly object[]): Promise<number> {
-  try {
-    await store.insertRows(table, rows)
-    return 0
-  } catch (error) {
-    if (!isDataError(error)) throw error
-  }
-  if (rows.length === 1) return 1
-  let refused = 0
-  for (const row of rows) refused += await saveRows(store, table, [row])
-  return refused
-}
-
 export function createBatchStore(store: Store): BatchStore {
   const countEvents = async (sources: readonly string[] | null): Promise<number> => {
     const rows = await store.query(countSql, {
@@ -116,21 +76,6 @@ export function createBatchStore(store: Store): BatchStore {
       await store.insertNative(table, parts, token)
     },
     ...createTrials(store),
-    saveTemplates: async (rows) => {
-      const values = rows.map(({ source, id, version, redirectTo, text }) => ({
-        source,
-        template_id: toDecimal(id),
-        version,
-        redirect_to: toDecimal(redirectTo),
-        text,
-      }))
-      return await saveRows(store, 'templates', values)
-    },
-    templates: async () =>
-      (await store.query(templatesSql, {})).map(({ redirect_to, ...row }) => ({
-        ...row,
-        redirectTo: redirect_to,
-      })),
     deleteSources: async (sources) => {
       const events = await countEvents(sources)
       await Promise.all(

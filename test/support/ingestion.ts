@@ -76,7 +76,7 @@ export async function openRig(
       events,
       withLock,
       canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
-      setTemplatePriority: ingestion.setTemplatePriority,
+      setTemplatePriority: ingestion.priorities.set,
       correctRepeats: (id, priority) => ingestion.sequencer.correct(id, priority),
       settle: () => pipeline.settle(),
       encode: encodeCorrection,

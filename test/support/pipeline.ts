@@ -228,9 +228,12 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     maxBytes: 32 * 1024 * 1024,
     modelVersion: () => model.modelVersion,
     learnShape: (lo, hi, no) => shapes.put(lo, hi, no),
-    onTemplate: ({ no, text }) => {
-      model.register(no, text)
-      sequencer.noteTemplate(no)
+    onTemplates: (changes) => {
+      for (const change of changes) {
+        templates.apply(change)
+        model.register(change.no, change.text)
+      }
+      sequencer.noteTemplates(changes)
     },
     onAccepted: () => undefined,
     reuse: () => undefined,

@@ -55,7 +55,8 @@ if (redis === null) {
       await entities.catchUp()
     }
     const onError = (): void => undefined
-    const following = await createFollowing({ state, read, onError, everyMs })
+    const following = await createFollowing({ state, onError, everyMs })
+    following.add(read)
     told.by = following
     tap.teardown(async () => {
       await following.close()

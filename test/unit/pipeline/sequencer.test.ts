@@ -60,9 +60,11 @@ const template = (no: number, redirectTo = 0): Template => ({
   id: idOf(no),
   source: 'a',
   text: `template ${no}`,
-  redirectTo,
   redirectId: redirectTo === 0 ? '' : idOf(redirectTo),
+  born: no,
 })
+const corrected = (no: number, priority: number, atMs = 1) =>
+  [idOf(no), { priority, atMs }] as const
 
 const SCORE = { priority: 2, confidence: 0.5 }
 
@@ -122,7 +124,7 @@ void test('ids are unique and rise, and repeats have that of their event', async
 void test("a person's priority wins over the model, for later events of the template", async (t) => {
   const { sequencer, sequence } = createRig()
   const before = sequence({ hash: 1 }).rows[0]
-  sequencer.override(idOf(1), 0)
+  sequencer.override([corrected(1, 0)])
   const { rows } = sequence({ hash: 1, timeMs: 5 }, { hash: 2 }, { hash: 3, template: 2 })
   t.match(rows[0], { id: before?.id, isNew: false, priority: 2 }, 'a repeat counts as its event')
   t.match(rows[1], { isNew: true, priority: 0, prioritySource: 1, confidence: 1 })
@@ -145,9 +147,9 @@ void test('the priority of a template holds for those merged into it, over sever
   const { sequencer, templates, sequence } = createRig()
   const merge = (no: number, into: number): void => {
     templates.apply(template(no, into))
-    sequencer.noteTemplate(no)
+    sequencer.noteTemplates([template(no, into)])
   }
-  sequencer.override(idOf(3), 0)
+  sequencer.override([corrected(3, 0)])
   merge(1, 2)
   t.match(sequence({ hash: 1, template: 1 }).rows, [{ priority: 2 }])
   merge(2, 3)
@@ -155,17 +157,41 @@ void test('the priority of a template holds for those merged into it, over sever
     { priority: 0, prioritySource: 1, templateId: idOf(1) },
     { priority: 0 },
   ])
-  sequencer.override(idOf(3), 1)
+  sequencer.override([corrected(3, 1)])
   t.match(sequence({ hash: 4, template: 1 }, { hash: 5, template: 4 }).rows, [
     { priority: 1 },
     { priority: 2 },
   ])
 })
 
+void test('what was said last holds when two corrected templates turn out to be one', async (t) => {
+  const { sequencer, templates, sequence } = createRig()
+  sequencer.override([corrected(1, 3, 20), corrected(2, 0, 10)])
+  templates.apply(template(1, 2))
+  sequencer.noteTemplates([template(1, 2)])
+  for (const no of [1, 2]) {
+    t.match(sequence({ hash: no, template: no }).rows, [{ priority: 3, prioritySource: 1 }])
+    t.equal(sequencer.overrideOf(idOf(no)), 3)
+  }
+  sequencer.override([[idOf(1), null]])
+  t.match(sequence({ hash: 9, template: 1 }).rows, [{ priority: 0 }])
+})
+
+void test('two merged into each other at the same moment are answered for by the older', async (t) => {
+  const { sequencer, templates } = createRig()
+  templates.apply(template(1, 2))
+  templates.apply(template(2, 1))
+  templates.apply(template(3, 2))
+  for (const no of [1, 2, 3]) t.equal(templates.byId(idOf(no))?.id, idOf(1))
+  t.same(templates.aliasesOf(idOf(3)).toSorted(), [idOf(1), idOf(2), idOf(3)])
+  sequencer.override([corrected(3, 0)])
+  t.equal(sequencer.overrideOf(idOf(1)), 0)
+})
+
 void test('stored priorities hold from the first message on', async (t) => {
   const { sequencer, templates, sequence } = createRig()
   templates.apply(template(1, 2))
-  sequencer.restoreOverrides([[idOf(2), 3]])
+  sequencer.override([corrected(2, 3)])
   t.match(sequence({ hash: 1, template: 1 }, { hash: 2, template: 2 }).rows, [
     { priority: 3 },
     { priority: 3 },

@@ -46,7 +46,7 @@ const entry = record({
     record({
       source: name,
       id: hex,
-      version: maxSafeNat(),
+      born: maxSafeNat(),
       redirectTo: oneof(hex, constant('')),
       text: name,
     }),

@@ -1,0 +1,126 @@
+import { createRefusals, type Refusals } from '../pipeline/refusals.js'
+import type { Sequencer } from '../pipeline/sequencer.js'
+import { Spool } from '../pipeline/spool.js'
+import { keepBeside } from '../pipeline/spool-file.js'
+import { decodeEntry, type TemplateRow } from '../pipeline/spool-entry.js'
+import { Writer } from '../pipeline/writer.js'
+import type { BatchStore } from '../store/batches.js'
+import { isDataError } from '../store/failure.js'
+import type { Sources } from '../store/sources.js'
+import type { TemplateStore } from '../store/templates.js'
+import type { IngestionParts } from './ingestion.js'
+import { executeStatement, type Run } from './statements.js'
+
+/** payloads of waiting spool entries kept in memory */
+const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
+/** templates of waiting entries that are saved in one insert at the start */
+const ADOPTED_TOGETHER = 10_000
+
+export const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Spool> =>
+  Spool.open({
+    dir: spoolDir,
+    maxBytes: config.spoolMaxBytes,
+    cacheBytes: SPOOL_CACHE_BYTES,
+    onDamage: (report) => log.error(report, 'the spool is damaged; what is readable is kept'),
+  })
+
+/**
+ * Sources and templates that an earlier run acknowledged and did not get to store are known at once. Many
+ * thousand entries may wait, so their templates are saved together.
+ */
+export async function adoptSpooled(
+  spool: Spool,
+  sources: Sources,
+  store: Pick<TemplateStore, 'save'>,
+): Promise<void> {
+  const templates = new Map<string, TemplateRow>()
+  const save = async (): Promise<void> => {
+    if (templates.size > 0) await store.save([...templates.values()])
+    templates.clear()
+  }
+  // a copy: what can't be read leaves the list
+  for (const entry of spool.waiting.slice()) {
+    const payload = await spool.read(entry)
+    if (payload === null) continue
+    const parts = decodeEntry(payload)
+    for (const registration of parts.registrations) sources.register(registration)
+    if (parts.statement?.kind === 'delete-sources') sources.forget(parts.statement.sources)
+    if (parts.statement?.kind === 'clear-all') sources.forgetAll()
+    // in the order of their changes: the later row of a template replaces the earlier one
+    for (const row of parts.templates) templates.set(`${row.source} ${row.id}`, row)
+    if (templates.size >= ADOPTED_TOGETHER) await save()
+  }
+  await save()
+}
+
+/** The insert of a batch, which tells how long it took and whether it was taken. */
+const timed =
+  (batches: BatchStore, onInsert: IngestionParts['onInsert']): BatchStore['insert'] =>
+  async (table, parts, token) => {
+    const startedMs = performance.now()
+    let ok = false
+    try {
+      await batches.insert(table, parts, token)
+      ok = true
+    } finally {
+      onInsert(table, (performance.now() - startedMs) / 1000, ok)
+    }
+  }
+
+export interface WriterParts {
+  readonly spool: Spool
+  readonly sequencer: Sequencer
+  readonly templates: TemplateStore
+  readonly run: Run
+}
+
+export const openWriter = (parts: IngestionParts, joined: WriterParts): Writer => {
+  const { storage, onWritten, onFailure, onInsert, log } = parts
+  const { spool, templates, run } = joined
+  return new Writer({
+    spool,
+    refusals: openRefusals(parts, joined),
+    onWritten,
+    onFailure: (error, attempt) => {
+      onFailure()
+      const level = attempt === 1 ? 'warn' : 'debug'
+      log[level]({ err: error, attempt }, 'a batch waits for clickhouse')
+    },
+    target: {
+      newToken: run.batches.newToken,
+      insert: timed(run.batches, onInsert),
+      templates: async (rows) => {
+        const leftOut = await templates.save(rows)
+        if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
+        // before the batch counts as written: who sees its events knows their templates
+        await storage.following.changed()
+      },
+      register: async (registration) => {
+        await run.sources.store(registration).catch((error: unknown) => {
+          if (!isDataError(error)) throw error
+          log.error({ err: error }, 'clickhouse refused a source; it is left out')
+        })
+      },
+      execute: (statement) => executeStatement(statement, run),
+    },
+  })
+}
+
+const openRefusals = (
+  { storage, spoolDir, log, onRefused }: IngestionParts,
+  { spool, sequencer, run: { batches } }: WriterParts,
+): Refusals =>
+  createRefusals({
+    spool,
+    newToken: batches.newToken,
+    wouldTake: batches.wouldTake,
+    holdsAny: batches.holdsAny,
+    takeId: () => storage.ids.take(),
+    keep: (name, bytes) => keepBeside(spoolDir, name, bytes),
+    onRefused: (rows) => {
+      log.error({ rows }, 'clickhouse refused rows of a batch; they are dead letters')
+      onRefused(rows)
+      // repeats of an event that is not stored begin a new one
+      sequencer.forgetAll()
+    },
+  })

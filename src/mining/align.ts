@@ -1,0 +1,42 @@
+import type { Template } from './template.js'
+
+/** Words in order, of a message or of a template. */
+export interface Sequence {
+  readonly count: number
+  readonly words: Int32Array
+  isKey(k: number): boolean
+  isVerb(k: number): boolean
+}
+
+/**
+ * Lays the words of a message along those of a template; the others must stand where the template
+ * has room for words, and not before `=`.
+ * @param known the message was of this template before
+ */
+// oxlint-disable-next-line max-params -- on the path of every miss
+export function align(
+  template: Template,
+  message: Sequence,
+  ends: Uint16Array,
+  known: boolean,
+): boolean {
+  const { words } = template
+  let at = 0
+  for (let k = 0; k <= words.length; k++) {
+    const want = words[k]
+    const room = template.room[k] ?? 0
+    // a value of a known message may be of several words
+    const most = known && room > 0 ? message.count : Math.min(message.count, at + room)
+    const any = known ? most : at + (template.holes[k] ?? 0)
+    while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
+    ends[k] = at
+    if (want === undefined) break
+    if (at >= message.count || message.words[at] !== want) return false
+    at++
+  }
+  return at === message.count
+}
+
+/** A key is never a value, a verb only before place `any`. */
+const mayBeValue = (message: Sequence, at: number, any: number): boolean =>
+  !message.isKey(at) && (at < any || !message.isVerb(at))

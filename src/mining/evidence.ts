@@ -1,0 +1,49 @@
+import { TRAIT } from './masked-message.js'
+
+/** What was seen at one place between the same other words. */
+export interface Seen {
+  /** hash of the word; 0 for a value */
+  readonly word: number
+  readonly traits: number
+  readonly no: number
+}
+
+export interface Evidence {
+  /** hash of the words around the hole */
+  readonly key: number
+  /** place of the hole among the words */
+  readonly hole: number
+  /** words that stand around it */
+  readonly fixed: number
+  readonly seen: Seen[]
+}
+
+/** Whether distinct words at one place are enough to call the place a value. */
+export function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
+  const words = seen.filter(({ word }) => word !== 0)
+  if (words.length === 0 || fixed === 0) return false
+  let all = -1
+  let any = 0
+  for (const { traits } of words) {
+    all &= traits
+    any |= traits
+  }
+  const besideValue = words.length < seen.length && fixed >= 3
+  return words.length >= needed(fixed, all, any, besideValue)
+}
+
+/**
+ * Distinct words that make a place a value: 3 among many fixed words, up to 8 beside a single one.
+ * The factors are from the public loghub sets (bench/mining.ts).
+ */
+// oxlint-disable-next-line max-params -- all that is known of the place
+function needed(fixed: number, all: number, any: number, besideValue: boolean): number {
+  if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) return 2
+  let need = Math.max(3, 9 - fixed)
+  if (besideValue) need = 1
+  else if ((all & TRAIT.quoted) !== 0) need = 3
+  else if ((all & TRAIT.name) !== 0) need = Math.max(3, Math.ceil(need / 2))
+  if ((any & TRAIT.verb) !== 0) need *= 3
+  if ((all & TRAIT.capitals) !== 0) need *= 2
+  return (any & TRAIT.first) !== 0 ? Math.max(16, need) : need
+}
