@@ -121,7 +121,12 @@ function createChanges(
   const { pipeline, events, templates, sequencer } = ingestion
   const { withLock } = storage
   return {
-    upload: (file: Upload): Promise<BodyResult> => pipeline.submit(toSubmission(file)),
+    upload: async (file: Upload): Promise<BodyResult> => {
+      const result = await pipeline.submit(toSubmission(file))
+      // an instance that takes no events may have a disk that goes with it
+      if (config.role === 'api') await pipeline.settle()
+      return result
+    },
     corrections: createCorrections({
       events,
       withLock,
