@@ -39,6 +39,18 @@ const email: Setting<string> = {
   },
 }
 
+const backupDisk: Setting<string> = {
+  ...textSetting(
+    'CLICKHOUSE_BACKUP_DISK',
+    '',
+    'disk of the remote server that `npm run backup` has it write to (its backups.allowed_disk)',
+  ),
+  parse: (value) =>
+    value === '' || /^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$/.test(value)
+      ? value
+      : fail('CLICKHOUSE_BACKUP_DISK', ` is not a name of letters, digits, _ and -`),
+}
+
 const clusterName: Setting<string> = {
   ...textSetting(
     'CLICKHOUSE_CLUSTER',
@@ -127,6 +139,7 @@ const SETTINGS = {
     'tables of a cluster are replicated; auto = when it has a coordination service',
   ),
   clickhouseInsertQuorum: quorum,
+  clickhouseBackupDisk: backupDisk,
   redisUrl: url(
     'REDIS_URL',
     ['redis:', 'rediss:'],

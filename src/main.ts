@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createNetServer } from 'node:net'
+import { resolve as resolvePath } from 'node:path'
 
+import { backup, restore } from './assembly/backup-commands.js'
+import { openControl } from './assembly/control.js'
+import { createSnapshots } from './assembly/snapshots.js'
 import { announcement } from './assembly/announcement.js'
 import { openAccounts, type Accounts } from './assembly/accounts.js'
 import { planCapacity } from './assembly/connections.js'
@@ -56,6 +60,9 @@ async function start(config: Config, log: Log): Promise<Running> {
     const edge = { config, uws, log, state, following, version, capacity }
     const servers = openServers({ ...system, ...edge })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
+    const { ingestion } = system
+    const snapshot = createSnapshots({ config, storage, ingestion, dataDir: dataDir.path })
+    closers.push(await openControl(dataDir.path, { snapshot }))
     const engine = storage.embedded === null ? 'remote ClickHouse' : 'embedded ClickHouse'
     return { servers, accounts, engine: `${engine}, ${uws.build}`, close }
   } catch (error) {
@@ -84,6 +91,8 @@ function help(): string {
     `${packageJson.name} ${packageJson.version}`,
     '',
     'Usage: npm start',
+    '       npm run backup -- DIR     a backup of the running service into an empty directory',
+    '       npm run restore -- DIR    an empty DATA_DIR from such a backup',
     '',
     'Settings are environment variables:',
     ...settings,
@@ -120,6 +129,19 @@ const fatal = (error: unknown): never => {
   process.exit(1)
 }
 
+/** @returns whether there was a command, which is then done */
+async function runCommand(config: Config, log: Log): Promise<boolean> {
+  const [command, given] = process.argv.slice(2)
+  if (command === undefined) return false
+  const run = command === 'backup' ? backup : command === 'restore' ? restore : null
+  if (run === null || given === undefined) throw new Error(`unknown command ${command}; see --help`)
+  const tell = (text: string): void => void process.stdout.write(`${text}\n`)
+  // npm changes to the program's directory, and says from where
+  const dir = resolvePath(process.env['INIT_CWD'] ?? '.', given)
+  await run({ config, dir, program: packageJson.name, version, log, tell })
+  return true
+}
+
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
     process.stdout.write(help())
@@ -133,6 +155,7 @@ async function main(): Promise<void> {
     log.fatal({ err: error }, 'unexpected error')
     process.exit(1)
   })
+  if (await runCommand(config, log)) return
   const running = await start(config, log)
   endOnSignals(running, log)
   const { servers, accounts, engine } = running

@@ -44,14 +44,11 @@ const REMOTE_WAIT_MS = 30_000
 /** @throws what stops the start: an engine that does not run, a server that does not answer, a newer database */
 export async function openStorage(config: Config, dataDir: DataDir, log: Log): Promise<Storage> {
   const state = await openState(config, dataDir, log)
-  const embedded = config.clickhouseUrl === null ? await startEngine(dataDir, log) : null
+  const embedded = config.clickhouseUrl === null ? await startEngine(dataDir.path, { log }) : null
   const { store, prepare } = connect(config, embedded)
   try {
     if (embedded === null) await waitForRemote(store, config)
-    const numbers = {
-      retention_days: config.retentionDays,
-      rollup_days: config.retentionDays + MONTH_DAYS,
-    }
+    const numbers = numbersOf(config)
     const exclusive = createExclusive(state)
     await inTurn(exclusive, 'migrate', () => prepare({ log, numbers }))
     const { entities, following } =
@@ -116,13 +113,52 @@ async function openShared(
   return { entities, following }
 }
 
-const startEngine = (dataDir: DataDir, log: Log): Promise<Embedded> =>
+const numbersOf = ({ retentionDays }: Config): MigrateOptions['numbers'] => ({
+  retention_days: retentionDays,
+  rollup_days: retentionDays + MONTH_DAYS,
+})
+
+/** The database alone, which may not be there yet. */
+export async function openDatabase(
+  config: Config,
+  options: { readonly log: Log; readonly backupsDir: string },
+): Promise<Database> {
+  const { log } = options
+  const embedded = config.clickhouseUrl === null ? await startEngine(config.dataDir, options) : null
+  const { store, prepare } = connect(config, embedded)
+  const server = connect({ ...config, clickhouseDatabase: 'default' }, embedded).store
+  return {
+    store,
+    server,
+    prepare: () => prepare({ log, numbers: numbersOf(config) }),
+    close: async () => {
+      await server.close()
+      await store.close()
+      await embedded?.stop()
+    },
+  }
+}
+
+/** ClickHouse without the service around it. */
+export interface Database {
+  readonly store: Store
+  /** works before the database is there */
+  readonly server: Store
+  /** Brings what is stored to this program's schema and retention. */
+  prepare(): Promise<void>
+  close(): Promise<void>
+}
+
+const startEngine = (
+  dataDir: string,
+  options: { readonly log: Log; readonly backupsDir?: string },
+): Promise<Embedded> =>
   startEmbedded({
-    dataDir: join(dataDir.path, 'clickhouse'),
-    log,
+    ...options,
+    dataDir: join(dataDir, 'clickhouse'),
     lockWaitMs: ENGINE_LOCK_WAIT_MS,
     isOurs: true,
-    onState: (state) => log.debug({ state }, 'embedded clickhouse'),
+    onState: (state) => options.log.debug({ state }, 'embedded clickhouse'),
   })
 
 interface Connected {

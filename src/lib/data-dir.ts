@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import {
   chmodSync,
+  existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
@@ -26,16 +27,26 @@ export interface DataDir {
   release(): void
 }
 
+/** The file that says that a restoration has begun and not ended. */
+export const RESTORE_MARK = 'restore-unfinished'
+
 /**
  * Takes a data directory for this process.
  *
- * @throws DataDirError when another process holds it or it can't be written
+ * @throws DataDirError when another process holds it, it can't be written, or a backup was not restored
+ *   to its end there
  */
-export function openDataDir(path: string): DataDir {
+export function openDataDir(path: string, { isRestoring = false } = {}): DataDir {
   const lock = join(path, 'lock')
+  const mark = join(path, RESTORE_MARK)
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     chmodSync(path, 0o700)
+    if (isRestoring) writeFileSync(mark, '', { mode: 0o600, flush: true })
+    else if (existsSync(mark))
+      throw new DataDirError(
+        `DATA_DIR ${path} holds a backup that was not restored to its end: empty it and restore again`,
+      )
     takeLock(path, lock)
     return toDataDir(path, lock)
   } catch (error) {

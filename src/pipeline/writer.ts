@@ -67,6 +67,7 @@ export class Writer {
   #waiters: Waiter[] = []
   #wake: (() => void) | null = null
   #timer: NodeJS.Timeout | null = null
+  readonly #between: (() => Promise<void>)[] = []
   #flushSeq = 0
   #stopping = false
   #running: Promise<void> = Promise.resolve()
@@ -120,6 +121,21 @@ export class Writer {
     this.#results.delete(seq)
   }
 
+  /**
+   * Runs `work` between two batches: nothing is written meanwhile.
+   *
+   * @param signal aborted before it was begun, it is not begun
+   */
+  between<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#between.push(async () => {
+        if (!signal.aborted) await work().then(resolve, reject)
+      })
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      this.#wake?.()
+    })
+  }
+
   /** Ends after the batch in hand; what waits stays in the spool. */
   async stop(): Promise<void> {
     this.#stopping = true
@@ -129,8 +145,11 @@ export class Writer {
 
   async #run(): Promise<void> {
     while (!this.#stopping) {
-      if (!this.#isDue() && this.#options.spool.openCut === null) {
-        await this.#sleep()
+      // a batch that was begun is whole only when it is done
+      const isBetween = this.#options.spool.openCut === null
+      const work = isBetween ? this.#between.shift() : undefined
+      if (work !== undefined || (isBetween && !this.#isDue())) {
+        await (work === undefined ? this.#sleep() : work())
         continue
       }
       const batch = await this.#attempt(() => this.#nextBatch())

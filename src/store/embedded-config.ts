@@ -7,6 +7,8 @@ export interface EmbeddedConfig {
   /** ClickHouse's own files: tables, metadata, its lock */
   readonly clickhouseDir: string
   readonly usersFile: string
+  /** the only place where backups are written to and read from */
+  readonly backupsDir: string
   readonly httpPort: number
   /** null: the native protocol is not listened for */
   readonly tcpPort: number | null
@@ -48,6 +50,7 @@ export function configXml(config: EmbeddedConfig): string {
   <tmp_path>${text(config.clickhouseDir)}/tmp/</tmp_path>
   <user_files_path>${text(config.clickhouseDir)}/user_files/</user_files_path>
   <users_config>${text(config.usersFile)}</users_config>
+  <backups><allowed_path>${text(config.backupsDir)}/</allowed_path></backups>
   <!-- Days and hours are those of UTC whatever the machine is set to. -->
   <timezone>UTC</timezone>
   <!-- No <logger>: with one, the engine writes its trace to stderr. Its system tables of logs

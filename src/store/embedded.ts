@@ -30,6 +30,8 @@ export interface EmbeddedOptions {
   readonly resources?: EmbeddedResources
   /** a `<remote_servers>` element, to make several engines one cluster */
   readonly remoteServers?: string
+  /** absent: `backups` in the data directory */
+  readonly backupsDir?: string
   /** how long an engine that is about to end may hold the directory. Default 4 s */
   readonly lockWaitMs?: number
   /** the caller holds a lock of its own on the directory: an engine that is still there is killed */
@@ -214,6 +216,7 @@ class Supervisor implements Embedded {
     const config = {
       clickhouseDir: this.#clickhouseDir,
       usersFile,
+      backupsDir: this.#options.backupsDir ?? join(this.#dataDir, 'backups'),
       httpPort: this.#port,
       tcpPort: this.#options.tcpPort ?? null,
       username: this.username,

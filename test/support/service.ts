@@ -71,9 +71,9 @@ export const KNOWN: Env = {
   ADMIN_PASSWORD: ADMIN.password,
 }
 
-function run(env: Env, main = MAIN): Spawned {
+function run(env: Env, args: readonly string[] = [], main = MAIN): Spawned {
   const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
-  const child = spawn(process.execPath, [main], {
+  const child = spawn(process.execPath, [main, ...args], {
     env: { PATH, HOME, TMPDIR, ...COMMON, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -86,9 +86,9 @@ function run(env: Env, main = MAIN): Spawned {
   return { child, output, ended }
 }
 
-/** Starts the built program and waits for its end: for starts that fail. */
-export async function runToEnd(env: Env): Promise<Ended> {
-  const { child, ended } = run(env)
+/** Starts the built program and waits for its end: for starts that fail, and for commands. */
+export async function runToEnd(env: Env, args: readonly string[] = []): Promise<Ended> {
+  const { child, ended } = run(env, args)
   const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS)
   return await ended.finally(() => clearTimeout(timer))
 }
@@ -99,6 +99,18 @@ export async function runAndKill(env: Env, afterMs: number): Promise<void> {
   await sleep(afterMs)
   child.kill('SIGKILL')
   await ended
+}
+
+/** Starts a command and kills it as soon as something is the case. */
+export async function killWhen(
+  env: Env,
+  args: readonly string[],
+  isReached: () => boolean,
+): Promise<Ended> {
+  const { child, ended } = run(env, args)
+  while (child.exitCode === null && !isReached()) await sleep(2)
+  child.kill('SIGKILL')
+  return await ended
 }
 
 /** A program that was started and may not be ready yet. */
@@ -112,7 +124,7 @@ export interface Launched {
 
 /** Starts the built program, or another build of it. */
 export function launchService(owner: Owner, env: Env, main?: string): Launched {
-  const { child, output, ended } = run(env, main)
+  const { child, output, ended } = run(env, [], main)
   owner.teardown(async () => {
     child.kill('SIGKILL')
     await ended
@@ -299,6 +311,7 @@ export async function load(
   service: Service,
   sender: number,
   isOver: () => boolean,
+  tell: (acknowledged: number) => void = () => undefined,
 ): Promise<number> {
   let acknowledged = 0
   for (let body = 0; !isOver(); body++) {
@@ -312,6 +325,7 @@ export async function load(
     if (response?.status !== 202) continue
     const counts = (await response.json().catch(() => null)) as Counts | null // of the collector
     acknowledged += counts?.accepted ?? 0
+    tell(acknowledged)
   }
   return acknowledged
 }

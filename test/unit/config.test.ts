@@ -116,6 +116,13 @@ const CASES: readonly (readonly [
     ],
     ['-1', 'all', '1.5'],
   ],
+  [
+    'clickhouseBackupDisk',
+    'CLICKHOUSE_BACKUP_DISK',
+    '',
+    [['backups', 'backups']],
+    ["a'b", 'a b', '9a', '../x'],
+  ],
   ['clickhouseCaFile', 'CLICKHOUSE_CA_FILE', '', [['/ca.pem', '/ca.pem']], []],
   [
     'redisUrl',

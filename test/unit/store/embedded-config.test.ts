@@ -4,6 +4,7 @@ import { configXml, machineResources, usersXml } from '../../../src/store/embedd
 const config = {
   clickhouseDir: '/data/a & <b>/clickhouse',
   usersFile: '/data/users.xml',
+  backupsDir: '/data/backups',
   httpPort: 18_123,
   tcpPort: null,
   username: 'someone',
