@@ -9,6 +9,7 @@ const refusal = (code: number, type: string, message: string): ClickHouseError =
 t.test('what passes is unavailability, with a time to come back', async (t) => {
   const errors = [
     refusal(252, 'TOO_MANY_PARTS', 'Too many parts'),
+    refusal(62, 'SYNTAX_ERROR', `failed at position 1: ${secret}: While executing Native. `),
     refusal(241, 'MEMORY_LIMIT_EXCEEDED', 'Memory limit exceeded'),
     refusal(516, 'AUTHENTICATION_FAILED', 'Authentication failed'),
     Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }),
@@ -44,6 +45,8 @@ t.test('a refusal carries its number and tells rows from statements', async (t) 
   t.match(table, { name: 'StoreError', code: 60, type: 'UNKNOWN_TABLE', isDataError: false })
   const rows = toStoreFailure('insert into a', refusal(117, 'INCORRECT_DATA', 'at row 1'), null)
   t.match(rows, { name: 'StoreError', code: 117, isDataError: true })
+  const unreadable = refusal(50, 'UNKNOWN_TYPE', 'Unknown type family: While executing Native. ')
+  t.match(toStoreFailure('insert into a', unreadable, null), { code: 50, isDataError: true })
 })
 
 t.test('no text of a failure holds a value', async (t) => {
@@ -51,6 +54,7 @@ t.test('no text of a failure holds a value', async (t) => {
   const errors = [
     refusal(6, 'CANNOT_PARSE_TEXT', `Cannot parse: ${secret}`),
     refusal(47, 'UNKNOWN_IDENTIFIER', `Unknown a in SELECT '${secret}', 'it\\'s ${secret}'`),
+    refusal(62, 'SYNTAX_ERROR', `failed at position 1: ${secret}: While executing Native. `),
     refusal(241, 'MEMORY_LIMIT_EXCEEDED', `while running ${secret}`),
     new Error(`<html>${secret}</html>`),
   ]
