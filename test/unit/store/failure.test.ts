@@ -9,7 +9,6 @@ const refusal = (code: number, type: string, message: string): ClickHouseError =
 t.test('what passes is unavailability, with a time to come back', async (t) => {
   const errors = [
     refusal(252, 'TOO_MANY_PARTS', 'Too many parts'),
-    refusal(62, 'SYNTAX_ERROR', `failed at position 1: ${secret}: While executing Native. `),
     refusal(241, 'MEMORY_LIMIT_EXCEEDED', 'Memory limit exceeded'),
     refusal(516, 'AUTHENTICATION_FAILED', 'Authentication failed'),
     Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }),
