@@ -40,6 +40,7 @@ async function startServer(t: Owner): Promise<Server> {
   const config = {
     clickhouseDir: join(dir, 'data'),
     usersFile: join(dir, 'users.xml'),
+    backupsDir: '/data/backups',
     httpPort: await freePort(),
     tcpPort: null,
     username: 'test_admin',
