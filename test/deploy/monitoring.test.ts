@@ -128,7 +128,11 @@ test('Prometheus fills every panel and every rule from a running service', { ski
   await t.test('every rule is evaluated, and none fires', async (t) => {
     const rules = await prometheus.rules()
     t.equal(rules.length, alerts.length)
-    for (const { name, health, state } of rules) t.same([health, state], ['ok', 'inactive'], name)
+    for (const { name, health, state } of rules) {
+      t.equal(health, 'ok', name)
+      // what was refused on purpose here may make a rule wait for its 15 minutes
+      t.not(state, 'firing', name)
+    }
   })
 })
 
