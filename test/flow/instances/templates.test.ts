@@ -23,6 +23,11 @@ interface Event {
   readonly message: string
 }
 
+interface Page {
+  readonly items: readonly Event[]
+  readonly next_cursor: string | null
+}
+
 const shared = await startShared(t)
 if (shared === null) {
   t.plan(0, 'redis-server is not installed')
@@ -33,11 +38,15 @@ if (shared === null) {
   const callers = [await logIn(one), await logIn(two)]
   const templatesOf = async (caller: Caller, source: string): Promise<readonly Shown[]> => {
     const all = await caller.get<readonly Shown[]>('/api/logs/meta/templates?limit=200')
-    const ids = new Set(
-      (
-        await caller.get<{ items: readonly Event[] }>(`/api/logs?source=${source}&limit=200`)
-      ).items.map((event) => event.template_id),
-    )
+    const ids = new Set<string>()
+    // every page: an event that was repeated all the time is as old as its first message
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page: Page = await caller.get<Page>(
+        `/api/logs?source=${source}&limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`,
+      )
+      for (const event of page.items) ids.add(event.template_id)
+      cursor = page.next_cursor
+    }
     return all.filter((each) => ids.has(each.template_id))
   }
   const send = async (at: Instance, source: string, messages: readonly string[]): Promise<void> => {
