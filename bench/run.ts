@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { runIngest } from './flow/ingest.js'
+import { runCluster } from './flow/cluster.js'
 import { runHttp } from './flow/http.js'
 import { runInsightsBench } from './flow/insights.js'
 import { runMining } from './flow/mining.js'
@@ -21,6 +22,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   insights: runInsightsBench,
   http: runHttp,
   ws: runWs,
+  cluster: runCluster,
 }
 
 async function runScenarios(

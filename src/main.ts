@@ -9,7 +9,7 @@ import { announcement } from './assembly/announcement.js'
 import { openAccounts, type Accounts } from './assembly/accounts.js'
 import { planCapacity } from './assembly/connections.js'
 import { openServers, type Servers } from './assembly/http.js'
-import { openStorage } from './assembly/storage.js'
+import { migrateRemote, openStorage } from './assembly/storage.js'
 import { openSystem } from './assembly/system.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
 import { loadUws } from './edge/uws.js'
@@ -93,6 +93,7 @@ function help(): string {
     'Usage: npm start',
     '       npm run backup -- DIR     a backup of the running service into an empty directory',
     '       npm run restore -- DIR    an empty DATA_DIR from such a backup',
+    '       node build/src/main.js --migrate    only brings the remote ClickHouse to the schema of this program',
     '',
     'Settings are environment variables:',
     ...settings,
@@ -151,6 +152,7 @@ async function main(): Promise<void> {
   process.umask(0o077)
   const config = loadConfig(process.env)
   const log = createLog(config.logLevel)
+  if (process.argv.includes('--migrate')) return await migrateRemote(config, log)
   process.on('unhandledRejection', (error) => {
     log.fatal({ err: error }, 'unexpected error')
     process.exit(1)

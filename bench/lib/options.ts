@@ -24,6 +24,8 @@ export interface BenchOptions {
   /** a directory that is kept and used again; null: a temporary one */
   readonly data: string | null
   readonly sockets: number
+  /** numbers of shards to compare */
+  readonly shards: readonly number[]
   readonly cpuProf: string | null
   readonly target: RunningTarget | null
   readonly logs: string | null
@@ -72,6 +74,7 @@ const FLAGS = {
     doc: 'query: folder for the database; kept, and made complete or used again [a temporary one]',
   },
   sockets: { type: 'string', doc: 'ws: WebSockets, of which one in 21 talks [10500]' },
+  shards: { type: 'string', doc: 'cluster: numbers of shards [1,2,3]' },
   'cpu-prof': {
     type: 'string',
     doc: 'folder for CPU profiles of the service; the top functions are printed',
@@ -88,7 +91,7 @@ const FLAGS = {
 
 export const usage = (): string =>
   [
-    'npm run bench [-- ingest | query | mining | insights | ws | http] [options]',
+    'npm run bench [-- ingest | query | mining | insights | ws | http | cluster] [options]',
     'npm run bench -- compare A.json B.json',
     '',
     ...Object.entries(FLAGS).map(([name, { doc }]) => `  --${name.padEnd(13)} ${doc}`),
@@ -134,11 +137,18 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       clients: integer('clients', 0, 0),
       data: values.data ?? null,
       sockets: integer('sockets', 10_500, 1),
+      shards: toShards(values.shards ?? '1,2,3'),
       cpuProf: values['cpu-prof'] ?? null,
       target: toTarget(values),
       logs: values.logs ?? null,
     },
   }
+}
+
+function toShards(text: string): readonly number[] {
+  const shards = text.split(',').map(Number)
+  if (shards.every((n) => Number.isInteger(n) && n >= 1 && n <= 9)) return shards
+  throw new Error(`--shards ${text} is not a list of numbers in 1..9`)
 }
 
 function toTarget(

@@ -12,7 +12,7 @@ import { createClusterStore } from '../store/cluster.js'
 import { startEmbedded, type Embedded } from '../store/embedded.js'
 import { createEntities, type Entities } from '../store/entities.js'
 import { reserveEventIds, type EventIds } from '../store/event-ids.js'
-import { migrate, type MigrateOptions } from '../store/migrate.js'
+import { migrate, type MigrateOptions, type SchemaNumbers } from '../store/migrate.js'
 import type { Log } from '../telemetry/log.js'
 import { createExclusive, inTurn, type Exclusive } from './exclusive.js'
 import { createFollowing, followingNobody, type Following } from './following.js'
@@ -48,9 +48,8 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
   const { store, prepare } = connect(config, embedded)
   try {
     if (embedded === null) await waitForRemote(store, config)
-    const numbers = numbersOf(config)
     const exclusive = createExclusive(state)
-    await inTurn(exclusive, 'migrate', () => prepare({ log, numbers }))
+    await inTurn(exclusive, 'migrate', () => prepare({ log, numbers: numbersOf(config) }))
     const { entities, following } =
       embedded === null
         ? await openShared(store, state, { log, exclusive })
@@ -84,13 +83,37 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
   }
 }
 
-const openState = (config: Config, dataDir: DataDir, log: Log): Promise<State> | State => {
+/** Brings a remote database to this program's schema and does nothing else; instances may run meanwhile. */
+export async function migrateRemote(config: Config, log: Log): Promise<void> {
+  if (config.clickhouseUrl === null)
+    throw new Error(
+      '--migrate needs CLICKHOUSE_URL; an embedded database is migrated at each start',
+    )
+  const state = await openState(config, null, log)
+  const { store, prepare } = connect(config, null)
+  try {
+    await waitForRemote(store, config)
+    await inTurn(createExclusive(state), 'migrate', () =>
+      prepare({ log, numbers: numbersOf(config) }),
+    )
+  } finally {
+    await store.close()
+    await state.close()
+  }
+}
+
+const numbersOf = ({ retentionDays }: Config): SchemaNumbers => ({
+  retention_days: retentionDays,
+  rollup_days: retentionDays + MONTH_DAYS,
+})
+
+const openState = (config: Config, dataDir: DataDir | null, log: Log): Promise<State> | State => {
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')
   const { redisUrl, redisPrefix, clickhouseUrl } = config
   if (redisUrl === null) return createInProcessState({ onError })
   // what is cached of an embedded database is of no use to those who have another one
-  const keyPrefix = clickhouseUrl === null ? `${redisPrefix}${dataDir.instanceId}:` : redisPrefix
-  return createRedisState({ url: redisUrl, keyPrefix, onError })
+  const own = clickhouseUrl === null && dataDir !== null ? `${dataDir.instanceId}:` : ''
+  return createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
 }
 
 /** The entities of a database that other instances may change. */
@@ -112,11 +135,6 @@ async function openShared(
   following.add(() => entities.catchUp())
   return { entities, following }
 }
-
-const numbersOf = ({ retentionDays }: Config): MigrateOptions['numbers'] => ({
-  retention_days: retentionDays,
-  rollup_days: retentionDays + MONTH_DAYS,
-})
 
 /** The database alone, which may not be there yet. */
 export async function openDatabase(

@@ -55,9 +55,9 @@ const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
   max_replica_delay_for_distributed_queries: '10',
   // An insert is confirmed when every shard has its part, not when it waits on one server's disk.
   distributed_foreground_insert: 1,
-  // A server that accepts connections and says nothing costs two times this.
+  // A server that accepts connections and says nothing costs three times this.
   handshake_timeout_ms: 3000,
-  connections_with_failover_max_tries: '2',
+  connections_with_failover_max_tries: '3',
 }
 
 /**

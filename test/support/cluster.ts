@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createStore, type Store } from '../../src/store/client.js'
+import type { ClusterOptions } from '../../src/store/cluster.js'
 import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
 import { quietLog, startTestServer } from './clickhouse.js'
 
@@ -15,6 +16,8 @@ const RESOURCES = { memoryBytes: 1536 * 1024 ** 2, mergeThreads: 2 }
 
 export interface Shard {
   readonly url: string
+  /** of the engine's process, null when it is down */
+  pid(): number | null
   /** ends the process at once; it is not started again until `up` */
   down(): Promise<void>
   up(): Promise<void>
@@ -26,8 +29,12 @@ export interface Shard {
 
 export interface TestCluster {
   readonly shards: readonly Shard[]
-  /** settings of a service on it */
+  /** settings of a service on it, as it is at the moment */
   readonly env: Readonly<Record<string, string>>
+  /** Starts one more server. It knows all of them; the others do not know it before `reload`. */
+  add(): Promise<void>
+  /** Gives all servers the same list of shards; they are started again for it. */
+  reload(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -42,7 +49,18 @@ export async function startCluster(count: number): Promise<TestCluster> {
   const shards = await Promise.all(all.map((ports) => startShard(ports, all)))
   return {
     shards,
-    env: clusterEnv(shards),
+    get env() {
+      return clusterEnv(shards)
+    },
+    add: async () => {
+      const ports = await findPorts()
+      all.push(ports)
+      shards.push(await startShard(ports, all))
+    },
+    reload: async () => {
+      for (const shard of shards) await shard.down()
+      await Promise.all(shards.map((shard) => shard.up()))
+    },
     stop: async () => {
       await Promise.all(shards.map((shard) => shard.end()))
     },
@@ -65,6 +83,24 @@ export async function startBackend(): Promise<Backend> {
   const engine = { url: shards[0]?.url ?? '', username: USERNAME, password: PASSWORD }
   return { engine, env, stop }
 }
+
+export const ask = <Row = unknown>(store: Store, sql: string): Promise<readonly Row[]> =>
+  store.query<Record<string, never>, Row>({ name: 'test', sql }, {})
+
+/** For a store on the cluster, without a service. */
+export const clusterOptions = (
+  { shards }: Pick<TestCluster, 'shards'>,
+  database: string,
+): ClusterOptions => ({
+  url: shards[0]?.url ?? '',
+  username: USERNAME,
+  password: PASSWORD,
+  database,
+  cluster: CLUSTER,
+  nodes: shards.map(({ url }) => url),
+  replication: 'auto',
+  insertQuorum: 'auto',
+})
 
 const clusterEnv = (shards: readonly Shard[]): Readonly<Record<string, string>> => ({
   CLICKHOUSE_URL: shards[0]?.url ?? '',
@@ -112,6 +148,7 @@ async function startShard(
   }
   return {
     url,
+    pid: () => engine?.pid() ?? null,
     kill,
     down,
     up: async () => {

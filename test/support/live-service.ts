@@ -45,8 +45,8 @@ export interface LiveService {
   readonly newUser: (role: string) => Promise<NewUser>
   /** Sends events and insists on their being taken. */
   readonly ingest: (events: readonly object[]) => Promise<Answer>
-  /** Ends it in order and starts it again on other ports. */
-  readonly restart: () => Promise<void>
+  /** Ends it in order and starts it again on other ports, with these settings changed. */
+  readonly restart: (env?: Readonly<Record<string, string>>) => Promise<void>
   /** what the process has logged */
   readonly log: () => string
 }
@@ -77,7 +77,7 @@ export async function startLiveService(
     ...GENEROUS,
     ...env,
   }
-  const start = (): Promise<Service> => startService(t, settings)
+  const start: State['start'] = (changed = {}) => startService(t, { ...settings, ...changed })
   const state: State = { run: await start(), token: '', start }
   const service = toService(state)
   state.token = (await service.login(ADMIN.email, ADMIN.password)).access_token
@@ -96,7 +96,7 @@ async function clusterSettings(t: Test): Promise<Readonly<Record<string, string>
 interface State {
   run: Service
   token: string
-  readonly start: () => Promise<Service>
+  readonly start: (env?: Readonly<Record<string, string>>) => Promise<Service>
 }
 
 function toService(state: State): LiveService {
@@ -135,9 +135,9 @@ function toService(state: State): LiveService {
       if (reply.status !== 202) throw new Error(`ingest: ${reply.status} ${reply.text}`)
       return reply
     },
-    restart: async () => {
+    restart: async (changed) => {
       await state.run.stop()
-      state.run = await state.start()
+      state.run = await state.start(changed)
     },
     log: () => state.run.log(),
   }

@@ -187,7 +187,7 @@ interface Counts {
 
 /** Sends a body to `/ingest`. */
 export async function ingest(
-  service: Service,
+  service: Pick<Service, 'collector'>,
   body: string | Uint8Array<ArrayBuffer>,
   headers: Env = {},
 ): Promise<Response> {
@@ -308,7 +308,7 @@ export async function settledCount(
 
 /** Sends bodies one after the other until told to stop. @returns what was acknowledged */
 export async function load(
-  service: Service,
+  service: Pick<Service, 'collector'>,
   sender: number,
   isOver: () => boolean,
   tell: (acknowledged: number) => void = () => undefined,

@@ -1,0 +1,56 @@
+import type { Store } from '../../src/store/client.js'
+
+/** What the servers of a cluster have done since they started. */
+export interface ServerCounts {
+  /** statements, those that other servers sent among them */
+  readonly statements: number
+  /** statements that came from outside the cluster */
+  readonly asked: number
+  readonly inserts: number
+  /** bytes through its sockets, both ways, HTTP among them */
+  readonly bytes: number
+}
+
+interface EventRow {
+  readonly event: string
+  readonly value: number
+}
+
+const SQL = {
+  name: 'bench',
+  sql: `SELECT event, value FROM system.events
+    WHERE event IN ('Query', 'InitialQuery', 'InsertQuery', 'NetworkSendBytes', 'NetworkReceiveBytes')`,
+}
+
+/** Counters of each server, the one that is asked first. */
+export const readCounts = (servers: readonly Store[]): Promise<readonly ServerCounts[]> =>
+  Promise.all(
+    servers.map(async (server) => {
+      const rows = await server.query<Record<string, never>, EventRow>(SQL, {})
+      const of = (name: string): number => rows.find(({ event }) => event === name)?.value ?? 0
+      return {
+        statements: of('Query'),
+        asked: of('InitialQuery'),
+        inserts: of('InsertQuery'),
+        bytes: of('NetworkSendBytes') + of('NetworkReceiveBytes'),
+      }
+    }),
+  )
+
+/** What was done between two readings, without the readings. */
+export function countsBetween(
+  before: readonly ServerCounts[],
+  after: readonly ServerCounts[],
+  reading: readonly ServerCounts[],
+): readonly ServerCounts[] {
+  const zero = { statements: 0, asked: 0, inserts: 0, bytes: 0 }
+  return after.map((now, i) => {
+    const [then, cost] = [before[i] ?? zero, reading[i] ?? zero]
+    return {
+      statements: now.statements - then.statements - cost.statements,
+      asked: now.asked - then.asked - cost.asked,
+      inserts: now.inserts - then.inserts - cost.inserts,
+      bytes: now.bytes - then.bytes - cost.bytes,
+    }
+  })
+}

@@ -1,0 +1,127 @@
+import t from 'tap'
+import { createClusterStore, type ClusterStore } from '../../src/store/cluster.js'
+import type { Store } from '../../src/store/client.js'
+import { quietLog } from '../support/clickhouse.js'
+import { ask, clusterOptions, startCluster } from '../support/cluster.js'
+import { seeded } from '../support/landing.js'
+import { landingBlock } from '../support/landing-block.js'
+
+const SHARDS = 3
+const ROWS = 3_000
+const cluster = await startCluster(SHARDS)
+t.teardown(() => cluster.stop())
+const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
+t.comment(`seed ${seed}`)
+
+async function open(database: string): Promise<{ store: ClusterStore; locals: readonly Store[] }> {
+  const store = createClusterStore(clusterOptions(cluster, database))
+  t.teardown(() => store.close())
+  const numbers = { retention_days: 20_000, rollup_days: 20_031 }
+  await store.prepare({ numbers, log: quietLog })
+  const locals = cluster.shards.map((shard) => shard.connect(`${database}_local`))
+  t.teardown(() => Promise.all(locals.map((local) => local.close())).then(() => undefined))
+  return { store, locals }
+}
+
+const COUNTS = `SELECT
+  (SELECT count() FROM events) AS events,
+  (SELECT sum(n) FROM event_occurrences) AS repeats,
+  (SELECT sum(p1 + p2 + p3 + p4) FROM series_1s) AS seconds,
+  (SELECT sum(p1 + p2 + p3 + p4) FROM series_1d) AS days,
+  (SELECT sum(p1 + p2 + p3 + p4) FROM template_stats) AS hours,
+  (SELECT sum(template_totals.events) FROM template_totals) AS templates`
+
+const count = async (store: Store): Promise<unknown> => (await ask(store, COUNTS))[0]
+
+/** What every table has to tell of so many batches. */
+const batches = (n: number): Readonly<Record<string, number>> => ({
+  events: (n * ROWS * 2) / 3,
+  repeats: (n * ROWS) / 3,
+  seconds: n * ROWS,
+  days: n * ROWS,
+  hours: n * ROWS,
+  templates: (n * ROWS * 2) / 3,
+})
+
+t.test('a batch reaches every shard and is counted once, whoever offers it again', async (t) => {
+  const { store, locals } = await open('once')
+  const blocks = landingBlock(seeded(seed), { rows: ROWS, firstId: 1, blocks: 6 })
+  const token = store.newToken()
+  for (let i = 0; i < 3; i++) await store.insertNative('landing', blocks, token)
+  const options = { ...clusterOptions(cluster, 'once'), url: cluster.shards[2]?.url ?? '' }
+  const other = createClusterStore(options)
+  t.teardown(() => other.close())
+  await other.prepare({ numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
+  await other.insertNative('landing', blocks, token)
+  t.same(await count(store), batches(1), 'through another server too')
+  for (const local of locals) {
+    const sql = `SELECT table, count() AS parts FROM system.parts
+      WHERE active AND database = currentDatabase() AND table LIKE 'series%' GROUP BY table`
+    const parts = await ask<{ readonly parts: number }>(local, sql)
+    for (const row of parts) t.equal(row.parts, 1, 'one part a table')
+    t.equal(parts.length, 4, 'every shard has some of it')
+  }
+  await store.insertNative('landing', blocks, store.newToken())
+  t.same(await count(store), batches(2), 'another token is another batch')
+})
+
+t.test('a batch that one shard took and another one only in part', async (t) => {
+  const { store, locals } = await open('partly')
+  const [last] = locals.slice(-1)
+  if (last === undefined) throw new Error('bug: no shard')
+  const blocks = landingBlock(seeded(seed + 1), { rows: ROWS, firstId: 1, blocks: 3 })
+  // the last shard fails where the minutes are made, when events and seconds are stored
+  await last.command('CREATE TABLE trap (a UInt8) ENGINE = Null')
+  await last.command(
+    'CREATE MATERIALIZED VIEW trap_mv TO trap AS SELECT throwIf(count() > 0) AS a FROM series_1m',
+  )
+  const token = store.newToken()
+  await t.rejects(store.insertNative('landing', blocks, token), { name: 'StoreError' })
+  const found = (await count(store)) as Readonly<Record<string, number>>
+  t.equal(found['events'], batches(1)['events'], 'all events are there')
+  t.ok(
+    (found['days'] ?? 0) > 0 && (found['days'] ?? 0) < ROWS,
+    `${found['days']} of ${ROWS} in the calendar`,
+  )
+  await t.rejects(store.insertNative('landing', blocks, token), { name: 'StoreError' })
+  await last.command('DROP VIEW trap_mv SYNC')
+  await store.insertNative('landing', blocks, token)
+  t.same(await count(store), batches(1))
+  await store.insertNative('landing', blocks, token)
+  t.same(await count(store), batches(1))
+})
+
+t.test('a batch that cannot be read reaches no shard', async (t) => {
+  const { store } = await open('unread')
+  const blocks = landingBlock(seeded(seed + 2), { rows: ROWS, firstId: 1, blocks: 4 })
+  const torn = [...blocks.slice(0, 3), (blocks[3] ?? new Uint8Array()).subarray(0, 900)]
+  await t.rejects(store.insertNative('landing', torn, store.newToken()), {
+    message: /CANNOT_READ_ALL_DATA/,
+  })
+  t.same(await count(store), batches(0))
+})
+
+t.test('while a shard is away nothing is half there, and a change waits for it', async (t) => {
+  const { store } = await open('away')
+  const blocks = landingBlock(seeded(seed + 3), { rows: ROWS, firstId: 1, blocks: 2 })
+  const token = store.newToken()
+  await store.insertNative('landing', blocks, token)
+  const gone = cluster.shards[1]
+  await gone?.down()
+  const away = { code: 'dependency_unavailable' }
+  await t.rejects(store.insertNative('landing', blocks, store.newToken()), away)
+  await t.rejects(count(store), away, 'no counts without it')
+  await t.rejects(store.ping(), away)
+  await t.rejects(store.change("DELETE FROM events WHERE source = 'source-1'"), away)
+  const settings = await ask(store, `SELECT count() AS n FROM entities WHERE kind = 'user'`)
+  t.same(settings, [{ n: 0 }], 'entities are on the first shard, and only that one is asked')
+  await gone?.up()
+  await store.change("DELETE FROM events WHERE source = 'source-1'")
+  await store.insertNative('landing', blocks, token)
+  await store.ping()
+  const [left] = await ask<{ readonly n: number }>(
+    store,
+    `SELECT countIf(source = 'source-1') AS n FROM events`,
+  )
+  t.equal(left?.n, 0, 'it is deleted on every shard')
+})
