@@ -28,6 +28,15 @@ export const knownAround = (asOfMs: number): AnomalyQuery => ({
   limit: MAX_KNOWN,
 })
 
+/** @param json made of a snapshot, maybe by a program that did not count hosts */
+export function parseSnapshot(json: string): InsightSnapshot {
+  const snapshot = JSON.parse(json) as InsightSnapshot // nothing else is stored
+  return {
+    ...snapshot,
+    correlations: snapshot.correlations.map((each) => ({ ...each, hosts: each.hosts ?? [] })),
+  }
+}
+
 /** The snapshot under the ids that the anomalies are kept under. */
 export function withKnownIds(
   snapshot: InsightSnapshot,

@@ -17,6 +17,7 @@ import type {
   TemplateTotal,
 } from '../store/insight-series.js'
 import { CountTable, type InsightMemory } from './insight-counts.js'
+import { countParts, type CountedSpan } from './insight-parts.js'
 import type { SliceClock } from './slice-clock.js'
 
 export interface RunParts {
@@ -86,11 +87,11 @@ export async function runInsights(parts: RunParts, moment: Moment): Promise<RunR
   await addTemplates(run)
   const sources = await sourceParts(run)
   const anomalies = run.analysis.anomalies(sources)
-  const templates = await templateParts(run, run.analysis.wanted(anomalies))
+  const counted = await otherParts(run, run.analysis.wanted(anomalies))
   await clock.pause()
   const routineAt = watched.reduce((last, { routine_at: hour }) => Math.max(last, hour), 0)
   const snapshot = run.analysis.finish(anomalies, {
-    templates,
+    ...counted,
     sources,
     dataAgeHours: routineAt === 0 ? 0 : Math.max(0, moment.nowHour - 1 - routineAt),
     ...parts.agreement(),
@@ -266,7 +267,9 @@ async function sourceParts({
 }: Run): Promise<PartsByAnomaly> {
   const found = new Map<string, readonly PartCounts[]>()
   for (const wanted of analysis.wholes()) {
-    const rows = await clock.wait(series.sourceParts(toQuery(wanted, frame)))
+    const { severity, before, from, until } = toSpan(wanted, frame)
+    const query = { severity: severity ?? ('' as const), before, from, until }
+    const rows = await clock.wait(series.sourceParts(query))
     found.set(
       wanted.anomalyId,
       rows.filter(({ name }) => isWatched(name)),
@@ -275,20 +278,28 @@ async function sourceParts({
   return found
 }
 
-async function templateParts(
+/** What templates and hosts counted in the spans of the gravest anomalies. */
+async function otherParts(
   { series, clock, frame }: Run,
   all: readonly WantedSpan[],
-): Promise<PartsByAnomaly> {
-  const found = new Map<string, readonly PartCounts[]>()
-  for (const wanted of all)
-    found.set(wanted.anomalyId, await clock.wait(series.parts(toQuery(wanted, frame))))
-  return found
+): Promise<Record<'templates' | 'hosts', PartsByAnomaly>> {
+  const [templates, hosts] = [
+    new Map<string, readonly PartCounts[]>(),
+    new Map<string, readonly PartCounts[]>(),
+  ]
+  for (const wanted of all) {
+    const parts = await clock.wait(countParts(series, toSpan(wanted, frame)))
+    templates.set(wanted.anomalyId, parts.templates)
+    hosts.set(wanted.anomalyId, parts.hosts)
+  }
+  return { templates, hosts }
 }
 
-const toQuery = ({ source, severity, beforeFrom, from, to }: WantedSpan, frame: Frame) => ({
-  source,
-  severity: severity ?? ('' as const),
-  before: frame.startHour + beforeFrom,
-  from: frame.startHour + from,
-  until: frame.startHour + to,
+const toSpan = (wanted: WantedSpan, frame: Frame): CountedSpan => ({
+  source: wanted.source,
+  severity: wanted.severity,
+  hostSeverity: wanted.hostSeverity,
+  before: frame.startHour + wanted.beforeFrom,
+  from: frame.startHour + wanted.from,
+  until: frame.startHour + wanted.to,
 })

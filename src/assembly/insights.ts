@@ -5,8 +5,7 @@ import type { Incidents } from '../api/incidents.js'
 import type { Config } from '../config.js'
 import { alertsFor, type AnomalyAlert } from '../insights/alert-of.js'
 import { continued } from '../insights/continued.js'
-import { contributionsOf } from '../insights/contributions.js'
-import type { Contribution, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
+import type { Explanation, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
 import type { Lease } from '../state/state.js'
 import { createInsightSeries, type InsightSeries } from '../store/insight-series.js'
 import {
@@ -17,8 +16,15 @@ import {
 } from '../store/insights.js'
 import type { Log } from '../telemetry/log.js'
 import type { Ingestion } from './ingestion.js'
-import { agreementOf, knownAround, neverAlerted, withKnownIds } from './insight-records.js'
+import {
+  agreementOf,
+  knownAround,
+  neverAlerted,
+  parseSnapshot,
+  withKnownIds,
+} from './insight-records.js'
 import { createMemory } from './insight-counts.js'
+import { explain } from './insight-parts.js'
 import { runInsights, type Moment, type RunResult } from './insight-run.js'
 import { SliceClock } from './slice-clock.js'
 import type { Storage } from './storage.js'
@@ -48,11 +54,7 @@ export interface Insights {
   /** Looks now, or back from a moment in the past. */
   refresh(atMs: number | null): Promise<MadeSnapshot>
   anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly KeptAnomaly[]>
-  /** What explains an anomaly; the hosts from a bounded read of its events. */
-  explain(
-    anomaly: InsightAnomaly,
-    signal?: AbortSignal,
-  ): Promise<Record<'templates' | 'hosts', readonly Contribution[]>>
+  explain(anomaly: InsightAnomaly, signal?: AbortSignal): Promise<Explanation>
   textOf(templateId: string): string | null
   /** 0..1; null without a recent snapshot */
   mlHealth(): number | null
@@ -76,7 +78,6 @@ const FIRST_LOOK_MS = 5_000
 const LOCK_MS = 60_000
 const LOCK = 'insights:look'
 const TURN = 'insights:turn'
-const LEAST_BEFORE_HOURS = 6
 const ACTOR = 'insights'
 
 export function createInsights(parts: InsightParts): Insights {
@@ -106,11 +107,8 @@ class Engine implements Insights {
   async snapshot(atMs: number | null, signal?: AbortSignal): Promise<MadeSnapshot | null> {
     const kept = await this.#archive.snapshotAt(atMs ?? Number.MAX_SAFE_INTEGER, signal)
     if (kept === null) return null
-    const snapshot = JSON.parse(kept.json) as InsightSnapshot // written by #save
-    return {
-      generatedAtMs: kept.generatedAtMs,
-      snapshot: this.#withoutDeleted(kept.generatedAtMs, snapshot),
-    }
+    const { generatedAtMs, json } = kept
+    return { generatedAtMs, snapshot: this.#withoutDeleted(generatedAtMs, parseSnapshot(json)) }
   }
 
   refresh(atMs: number | null): Promise<MadeSnapshot> {
@@ -121,39 +119,8 @@ class Engine implements Insights {
     return this.#archive.anomalies(query, signal)
   }
 
-  async explain(anomaly: InsightAnomaly, signal?: AbortSignal) {
-    const { scope, source, startedAtMs, endedAtMs, templateId } = anomaly
-    const hours = Math.max(LEAST_BEFORE_HOURS, (endedAtMs - startedAtMs) / HOUR_MS)
-    const beforeMs = startedAtMs - hours * HOUR_MS
-    const severity = scope === 'severity' ? (anomaly.severity ?? '') : ''
-    const { templates } = this.#parts.ingestion
-    const [counted, hosts] = await Promise.all([
-      this.#series.parts(
-        {
-          source,
-          severity,
-          before: beforeMs / HOUR_MS,
-          from: startedAtMs / HOUR_MS,
-          until: endedAtMs / HOUR_MS,
-        },
-        signal,
-      ),
-      this.#series.hosts(
-        {
-          source,
-          severity,
-          templateIds: templateId === null ? [] : templates.aliasesOf(templateId),
-          beforeMs,
-          fromMs: startedAtMs,
-          untilMs: endedAtMs,
-        },
-        signal,
-      ),
-    ])
-    const spans = { beforeHours: hours, duringHours: (endedAtMs - startedAtMs) / HOUR_MS }
-    // events without a host are part of the whole, but nobody's name
-    const named = contributionsOf(hosts, spans).filter(({ name }) => name !== '')
-    return { templates: contributionsOf(counted, spans), hosts: named }
+  explain(anomaly: InsightAnomaly, signal?: AbortSignal): Promise<Explanation> {
+    return explain(this.#series, anomaly, signal)
   }
 
   textOf(templateId: string): string | null {

@@ -35,13 +35,15 @@ export interface CountedTemplate extends TemplateSeries {
   readonly unsureEvents: number
 }
 
-/** A span of an anomaly whose templates should be counted, indexes of the frame. */
+/** A span of an anomaly whose parts should be counted, indexes of the frame. */
 export interface WantedSpan {
   readonly anomalyId: string
   /** '' = any */
   readonly source: string
   /** null = all */
   readonly severity: Severity | null
+  /** of hosts: those of a template are known by its severity only */
+  readonly hostSeverity: Severity | null
   readonly beforeFrom: number
   readonly from: number
   readonly to: number
@@ -55,6 +57,7 @@ export interface ClosingFacts {
   readonly dataAgeHours: number
   /** counts in the spans of `wanted` */
   readonly templates: PartsByAnomaly
+  readonly hosts: PartsByAnomaly
   /** those that `anomalies` was told */
   readonly sources: PartsByAnomaly
   readonly corrections: number
@@ -180,10 +183,10 @@ export class Analysis {
     return inOrder(withWholes(told))
   }
 
-  /** The spans whose templates `finish` should be told, of the gravest anomalies. */
+  /** The spans whose templates and hosts `finish` should be told, of the gravest anomalies. */
   wanted(anomalies: readonly InsightAnomaly[]): readonly WantedSpan[] {
     return anomalies
-      .filter(({ partOf, scope }) => partOf === null && scope !== 'template')
+      .filter(({ partOf }) => partOf === null)
       .slice(0, MAX_CORRELATED)
       .map((anomaly) => this.#spanOf(anomaly))
   }
@@ -249,13 +252,14 @@ export class Analysis {
     const to = endedAtMs / HOUR_MS - this.#frame.startHour
     const beforeFrom = Math.max(0, from - Math.max(to - from, LEAST_BEFORE_HOURS))
     const narrow = scope === 'severity' ? severity : null
-    return { anomalyId: id, source, severity: narrow, beforeFrom, from, to }
+    const hostSeverity = scope === 'template' ? severity : narrow
+    return { anomalyId: id, source, severity: narrow, hostSeverity, beforeFrom, from, to }
   }
 
   #correlate(
     span: WantedSpan,
     anomalies: readonly InsightAnomaly[],
-    { templates, sources }: ClosingFacts,
+    { templates, sources, hosts }: ClosingFacts,
   ): Correlation {
     const { startHour } = this.#frame
     const { anomalyId, beforeFrom, from, to } = span
@@ -266,6 +270,7 @@ export class Analysis {
       beforeFromMs: (startHour + beforeFrom) * HOUR_MS,
       templates: contributionsOf(templates.get(anomalyId) ?? [], spansOf(span)),
       sources: contributionsOf(sources.get(anomalyId) ?? [], spansOf(span)),
+      hosts: contributionsOf(hosts.get(anomalyId) ?? [], spansOf(span)),
       alsoAffected: affectedWith(span, anomalies, startHour),
     }
   }

@@ -16,7 +16,10 @@ const MAX_PARTS = 5
 /** parts that explain less are noise */
 const LEAST_EXPLAINED = 0.02
 
-/** The parts that explain the most of a change, with how much of it is theirs. */
+/**
+ * The parts that explain the most of a change, with how much of it is theirs. What has no name is part of the whole,
+ * and is not told.
+ */
 export function contributionsOf(
   parts: readonly PartCounts[],
   { beforeHours, duringHours }: Spans,
@@ -35,7 +38,7 @@ export function contributionsOf(
       shareBefore: thousandths(before === 0 ? 0 : part.before / before),
       shareDuring: thousandths(during === 0 ? 0 : part.during / during),
     }))
-    .filter(({ explains }) => Math.abs(explains) >= LEAST_EXPLAINED)
+    .filter(({ name, explains }) => name !== '' && Math.abs(explains) >= LEAST_EXPLAINED)
     .toSorted((a, b) => b.explains - a.explains || (a.name < b.name ? -1 : 1))
     .slice(0, MAX_PARTS)
 }

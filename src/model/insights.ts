@@ -73,7 +73,7 @@ export interface Forecast {
 
 /** What a part of an anomaly did in its span and before. */
 export interface Contribution {
-  /** a template's id or a source's name */
+  /** a template's id, or the name of a source or host */
   readonly name: string
   /** occurrences an hour */
   readonly before: number
@@ -84,13 +84,20 @@ export interface Contribution {
   readonly shareDuring: number
 }
 
-export interface Correlation {
-  readonly anomalyId: string
+/** Which parts changed most from the span before an anomaly to its own. */
+export interface Explanation {
   readonly fromMs: number
   readonly toMs: number
   readonly beforeFromMs: number
   readonly templates: readonly Contribution[]
+  /** of an anomaly over all sources */
   readonly sources: readonly Contribution[]
+  /** of the anomaly's source and severity, of a template its severity */
+  readonly hosts: readonly Contribution[]
+}
+
+export interface Correlation extends Explanation {
+  readonly anomalyId: string
   /** other sources whose own anomaly began within two hours */
   readonly alsoAffected: readonly { readonly source: string; readonly anomalyId: string }[]
 }

@@ -24,6 +24,7 @@ const OF_SOURCES = [
   'series_1d',
   'template_stats',
   'template_totals',
+  'host_stats',
   'templates',
 ] as const
 const OF_ALL = [...OF_SOURCES, 'dead_letters'] as const

@@ -64,16 +64,6 @@ export interface Part {
   readonly during: number
 }
 
-export interface HostsQuery {
-  readonly source: string
-  readonly severity: Severity | ''
-  /** empty = any */
-  readonly templateIds: readonly string[]
-  readonly beforeMs: number
-  readonly fromMs: number
-  readonly untilMs: number
-}
-
 /** The rollups as the insight engine reads them. */
 export interface InsightSeries {
   /** @returns hours since 1970; null without any data before `untilHour` */
@@ -89,10 +79,10 @@ export interface InsightSeries {
   templates(span: HourSpan, range: KeyRange): Promise<Iterable<HourRow>>
   /** By template. */
   templateDay(span: HourSpan): Promise<ReadonlyMap<string, TemplateDay>>
-  sourceParts(query: Omit<PartsQuery, 'source'>): Promise<readonly Part[]>
+  sourceParts(query: Omit<PartsQuery, 'source'>, signal?: AbortSignal): Promise<readonly Part[]>
   parts(query: PartsQuery, signal?: AbortSignal): Promise<readonly Part[]>
-  /** Events by host. Reads the events table, up to a bound in each span: shares are exact below it. */
-  hosts(query: HostsQuery, signal?: AbortSignal): Promise<readonly Part[]>
+  /** The hosts that changed most; what the others and messages without a host counted is under the name ''. */
+  hostParts(query: PartsQuery, signal?: AbortSignal): Promise<readonly Part[]>
 }
 
 type Moments = { readonly from: number; readonly until: number }
@@ -110,12 +100,11 @@ const partsSql = statement<
   Rows,
   { readonly template: string; readonly before: number; readonly during: number }
 >('insight_parts')
-const hostsSql = statement<Rows, HostRow>('insight_hosts')
+const hostPartsSql = statement<Rows, HostRow>('insight_host_parts')
 
 const HOUR_S = 3600
-const MAX_HOSTS = 1000
-/** rows of the events table that are read for one span of one anomaly */
-const HOST_ROWS = '2000000'
+/** a few are shown: there may be more hosts than an answer should hold */
+const MAX_HOSTS = 100
 const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
 const toNumber = (hex: string): bigint => BigInt(`0x${hex}`)
 /** The first weeks of 1970 have frames that begin before it. */
@@ -129,19 +118,6 @@ export function createInsightSeries(
   store: Store,
   directory: Pick<TemplateDirectory, 'redirects'>,
 ): InsightSeries {
-  const hostsIn = async (query: HostsQuery, span: Moments, signal: AbortSignal | undefined) => {
-    const { source, severity, templateIds } = query
-    const params = {
-      source,
-      severity,
-      template_ids: templateIds.map(toNumber),
-      from_ms: span.from,
-      to_ms: span.until,
-      limit: MAX_HOSTS,
-    }
-    const settings = { max_rows_to_read: HOST_ROWS, read_overflow_mode: 'break' as const }
-    return await store.query(hostsSql, params, { ...options(signal), settings })
-  }
   return {
     async latestHour(untilHour) {
       const [row] = await store.query(latestSql, { until: toSeconds(untilHour) })
@@ -162,30 +138,39 @@ export function createInsightSeries(
     async templateDay(span) {
       return templateDays(await store.queryColumns(daySql, toMoments(span)))
     },
-    sourceParts: ({ severity, before, ...span }) =>
-      store.query(sourcePartsSql, { severity, before: toSeconds(before), ...toMoments(span) }),
-    async parts({ source, severity, before, ...span }, signal) {
-      const moments = { before: toSeconds(before), ...toMoments(span) }
-      const params = { source, severity, ...moments, ...mergedIds(directory) }
+    sourceParts: (query, signal) =>
+      store.query(sourcePartsSql, toSpans({ ...query, source: '' }), options(signal)),
+    async parts(query, signal) {
+      const params = { ...toSpans(query), ...mergedIds(directory) }
       const rows = await store.query(partsSql, params, options(signal))
       return rows.map(({ template, ...counts }) => ({ name: template, ...counts }))
     },
-    async hosts(query, signal) {
-      const [before, during] = await Promise.all([
-        hostsIn(query, { from: query.beforeMs, until: query.fromMs }, signal),
-        hostsIn(query, { from: query.fromMs, until: query.untilMs }, signal),
-      ])
-      return joinHosts(before, during)
+    async hostParts(query, signal) {
+      const params = { ...toSpans(query), limit: MAX_HOSTS }
+      return withOthers(await store.query(hostPartsSql, params, options(signal)))
     },
   }
 }
 
-type HostRow = { readonly host: string; readonly events: number }
+const toSpans = ({ source, severity, before, ...span }: PartsQuery) => ({
+  source,
+  severity,
+  before: toSeconds(before),
+  ...toMoments(span),
+})
 
-function joinHosts(before: readonly HostRow[], during: readonly HostRow[]): readonly Part[] {
-  const parts = new Map<string, Part>()
-  for (const { host, events } of before) parts.set(host, { name: host, before: events, during: 0 })
-  for (const { host, events } of during)
-    parts.set(host, { name: host, before: parts.get(host)?.before ?? 0, during: events })
-  return [...parts.values()]
+type HostRow = Part & { readonly all_before: number; readonly all_during: number }
+
+function withOthers(rows: readonly HostRow[]): readonly Part[] {
+  const named = rows.filter(({ name }) => name !== '')
+  const sum = (of: (part: Part) => number): number => named.reduce((all, part) => all + of(part), 0)
+  const [{ all_before: before, all_during: during } = { all_before: 0, all_during: 0 }] = rows
+  return [
+    ...named.map((row) => ({ name: row.name, before: row.before, during: row.during })),
+    {
+      name: '',
+      before: before - sum((part) => part.before),
+      during: during - sum((part) => part.during),
+    },
+  ]
 }

@@ -45,6 +45,7 @@ export async function countAll(query: Query, ledger: Ledger): Promise<Verdict> {
   }
   for (const [table, counts] of found) compare(table, sent.rolledUp(stepOf(table)), counts)
   compare('template_totals', sent.rolledUp(0), await readTotals(query))
+  compare('host_stats', sent.rolledUp(3600), await readHosts(query))
   compare('events', sent.rolledUp(1), await readEvents(query))
   compare('dead_letters', sent.broken, await readBroken(query))
   problems.push(...(await contradictions(query)))
@@ -112,6 +113,14 @@ async function readTotals(query: Query): Promise<Counts> {
   const rows = await query(`
     SELECT 0 AS bucket, template_totals.source AS name, ${columns(SEVERITIES, 'template_totals')}
     FROM template_totals GROUP BY name`)
+  return bySeverity(rows)
+}
+
+async function readHosts(query: Query): Promise<Counts> {
+  const rows = await query(`
+    SELECT toUnixTimestamp(t) AS bucket, source AS name,
+      ${SEVERITIES.map((s) => `sumIf(host_stats.n, severity = '${s}') AS ${s}`).join(', ')}
+    FROM host_stats GROUP BY bucket, name`)
   return bySeverity(rows)
 }
 

@@ -100,6 +100,7 @@ async function totalsOf(dataDir: string): Promise<Record<string, readonly number
   const found: Record<string, readonly number[]> = {
     events: await ask('SELECT count(), sum(n), uniqExact(id) FROM events'),
     event_occurrences: await ask('SELECT sum(event_occurrences.n) FROM event_occurrences'),
+    host_stats: await ask('SELECT sum(host_stats.n) FROM host_stats'),
     dead_letters: await ask('SELECT count() FROM dead_letters'),
     audit: await ask("SELECT countIf(action = 'createUser') FROM audit"),
   }
@@ -119,6 +120,7 @@ function agree(t: Test, totals: Record<string, readonly number[]>, what: string)
   t.equal(ids, events, `${what}: an id each`)
   for (const table of ROLLUPS)
     t.same(totals[table], [occurrences, occurrences], `${what}: ${table}`)
+  t.same(totals['host_stats'], [occurrences], `${what}: host_stats`)
   return occurrences
 }
 

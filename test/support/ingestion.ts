@@ -173,6 +173,19 @@ export async function compare(t: Test, rig: Rig, sent: readonly Sent[]): Promise
     )
     t.same(different.slice(0, 5), [], table)
   }
+  const counted = new Map<string, number>()
+  for (const { timestamp, source, severity } of sent) {
+    const key = `${Math.floor(Date.parse(timestamp) / 3_600_000) * 3600} ${source} ${severity}`
+    counted.set(key, (counted.get(key) ?? 0) + 1)
+  }
+  const hosts = await rig.rows(`
+    SELECT toUnixTimestamp(t) AS bucket, source, toString(severity) AS severity, sum(host_stats.n) AS n
+    FROM host_stats GROUP BY bucket, source, severity HAVING n != 0`)
+  t.same(
+    new Map(hosts.map((row) => [`${row['bucket']} ${row['source']} ${row['severity']}`, row['n']])),
+    counted,
+    'host_stats',
+  )
   const shown = await Promise.all(
     events.slice(0, 40).map((event) => rig.ingestion.events.get(Number(event['id']))),
   )

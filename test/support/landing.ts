@@ -23,6 +23,7 @@ export interface LandingRow {
   readonly modelVersion: string
   /** 16 hex digits */
   readonly templateId: string
+  readonly host?: string
 }
 
 /** Applies the schema with a retention that keeps data of any year. */
@@ -45,6 +46,7 @@ export async function insertLanding(store: Store, rows: readonly LandingRow[]): 
     confidence: row.confidence,
     model_version: row.modelVersion,
     template_id: BigInt(`0x${row.templateId}`).toString(),
+    host: row.host ?? '',
     message: `message of ${row.id}`,
   }))
   // several batches, so that the rollups have rows to sum when they are read

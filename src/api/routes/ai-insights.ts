@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { AppError } from '../../model/errors.js'
-import type { Contribution, InsightAnomaly, InsightSnapshot } from '../../model/insights.js'
+import type { Explanation, InsightAnomaly, InsightSnapshot } from '../../model/insights.js'
 import { decodeCursor, encodeCursor } from '../cursor.js'
 import { PageParameters, PageSchema } from '../keyset.js'
 import { parseQueryTime } from '../query-time.js'
@@ -9,13 +9,13 @@ import { routeFor } from '../route.js'
 import { SeveritySchema } from '../schemas/event.js'
 import {
   AnomalySchema,
-  ContributionSchema,
+  ExplanationSchema,
   KindSchema,
   ScopeSchema,
   SnapshotSchema,
   StateSchema,
   toAnomalyView,
-  toContributionView,
+  toExplanationView,
   toSnapshotView,
 } from '../schemas/insight.js'
 
@@ -52,10 +52,7 @@ export interface AiInsightServices {
     refresh(atMs: number | null): Promise<Made>
     /** Newest beginning first. */
     anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly InsightAnomaly[]>
-    explain(
-      anomaly: InsightAnomaly,
-      signal?: AbortSignal,
-    ): Promise<Record<'templates' | 'hosts', readonly Contribution[]>>
+    explain(anomaly: InsightAnomaly, signal?: AbortSignal): Promise<Explanation>
     textOf(templateId: string): string | null
   }
   readonly cursorKey: Buffer
@@ -202,21 +199,17 @@ export const aiInsightRoutes = [
     id: 'explainAnomaly',
     method: 'get',
     path: '/api/ai-insights/anomalies/{anomaly_id}',
-    summary: 'An anomaly with the templates and hosts that explain it',
+    summary: 'An anomaly with the templates, sources and hosts that explain it',
     description:
-      'Its span is compared with the span before, as long, but at least six hours. Hosts are counted from ' +
-      'events, at most 2,000,000 rows in each span.',
+      'Its span is compared with the span before, as long, but at least six hours. `explains` is the share of ' +
+      'the change that is the part’s own. Everything comes from hourly rollups.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({}),
     params: Type.Object({ anomaly_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
     body: null,
-    reply: Type.Object({
-      anomaly: AnomalySchema,
-      templates: Type.Array(ContributionSchema),
-      hosts: Type.Array(ContributionSchema),
-    }),
+    reply: Type.Object({ anomaly: AnomalySchema, ...ExplanationSchema.properties }),
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, signal }, { insights }) => {
@@ -225,11 +218,10 @@ export const aiInsightRoutes = [
         const details = { anomaly_id: params.anomaly_id }
         throw new AppError('not_found', 'there is no such anomaly', { details })
       }
-      const { templates, hosts } = await insights.explain(anomaly, signal)
+      const explanation = await insights.explain(anomaly, signal)
       return {
         anomaly: toAnomalyView(anomaly, (id) => insights.textOf(id)),
-        templates: templates.map((part) => toContributionView(part, (id) => insights.textOf(id))),
-        hosts: hosts.map((part) => toContributionView(part, null)),
+        ...toExplanationView(explanation, (id) => insights.textOf(id)),
       }
     },
   }),

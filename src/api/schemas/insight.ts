@@ -7,6 +7,7 @@ import {
   TEMPLATE_CHANGES,
   type Contribution,
   type Correlation,
+  type Explanation,
   type Forecast,
   type InsightAnomaly,
   type InsightSnapshot,
@@ -23,7 +24,7 @@ const OrNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =
 const Share = Type.Number({ minimum: 0, maximum: 1 })
 const Links = Type.Object(
   { events: Type.String(), template: OrNull(Type.String()) },
-  { description: 'paths of the API' },
+  { description: 'paths of the API: the events meant, and the template they have' },
 )
 
 export const ScopeSchema = literals(ANOMALY_SCOPES)
@@ -81,7 +82,7 @@ const ForecastSchema = Type.Object({
   coverage: OrNull(Share),
 })
 
-export const ContributionSchema = Type.Object({
+const ContributionSchema = Type.Object({
   name: Type.String(),
   text: OrNull(Type.String({ description: 'of a template' })),
   before: Type.Number({ description: 'an hour, in the span before' }),
@@ -91,13 +92,23 @@ export const ContributionSchema = Type.Object({
   share_during: Share,
 })
 
-const CorrelationSchema = Type.Object({
-  anomaly_id: Type.String(),
+export const ExplanationSchema = Type.Object({
   from: Timestamp,
   to: Timestamp,
-  before_from: Timestamp,
+  before_from: Type.String({
+    format: 'date-time',
+    description: 'where the span before begins: it is as long, but at least six hours',
+  }),
   templates: Type.Array(ContributionSchema),
-  sources: Type.Array(ContributionSchema),
+  sources: Type.Array(ContributionSchema, { description: 'of an anomaly over all sources' }),
+  hosts: Type.Array(ContributionSchema, {
+    description: 'of its source and severity; of a template those of its severity',
+  }),
+})
+
+const CorrelationSchema = Type.Object({
+  anomaly_id: Type.String(),
+  ...ExplanationSchema.properties,
   also_affected: Type.Array(Type.Object({ source: Type.String(), anomaly_id: Type.String() })),
 })
 
@@ -153,12 +164,17 @@ export const toAnomalyView = (
   links: linksOf(anomaly),
 })
 
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
 function linksOf(anomaly: InsightAnomaly): Static<typeof Links> {
-  const { scope, source, severity, templateId, startedAtMs, endedAtMs } = anomaly
+  const { scope, kind, source, severity, templateId, startedAtMs, endedAtMs } = anomaly
   const query = new URLSearchParams()
   if (source !== '') query.set('source', source)
   if (scope === 'severity' && severity !== null) query.set('severity', severity)
-  query.set('start_time', toIso(startedAtMs))
+  if (templateId !== null) query.set('template_id', templateId)
+  // of a silence there is nothing but what came before it
+  query.set('start_time', toIso(kind === 'silence' ? startedAtMs - HOUR_MS : startedAtMs))
   query.set('end_time', toIso(endedAtMs))
   return { events: `/api/logs?${query.toString()}`, template: templateLink(templateId) }
 }
@@ -173,7 +189,9 @@ const toChangeView = (
 ): Static<typeof TemplateChangeSchema> => {
   const query = new URLSearchParams({
     source: change.source,
-    start_time: toIso(asOfMs - 86_400_000),
+    template_id: change.templateId,
+    // what has vanished was there before
+    start_time: toIso(Math.min(asOfMs, change.lastSeenMs) - DAY_MS),
     end_time: toIso(asOfMs),
   })
   return {
@@ -197,7 +215,7 @@ const toForecastView = ({ hours, coverage }: Forecast): Static<typeof ForecastSc
 })
 
 /** @param textOf null for what has no text */
-export const toContributionView = (
+const toContributionView = (
   part: Contribution,
   textOf: TextOf | null,
 ): Static<typeof ContributionSchema> => ({
@@ -210,16 +228,24 @@ export const toContributionView = (
   share_during: part.shareDuring,
 })
 
+export const toExplanationView = (
+  explanation: Explanation,
+  textOf: TextOf,
+): Static<typeof ExplanationSchema> => ({
+  from: toIso(explanation.fromMs),
+  to: toIso(explanation.toMs),
+  before_from: toIso(explanation.beforeFromMs),
+  templates: explanation.templates.map((part) => toContributionView(part, textOf)),
+  sources: explanation.sources.map((part) => toContributionView(part, null)),
+  hosts: explanation.hosts.map((part) => toContributionView(part, null)),
+})
+
 const toCorrelationView = (
   correlation: Correlation,
   textOf: TextOf,
 ): Static<typeof CorrelationSchema> => ({
   anomaly_id: correlation.anomalyId,
-  from: toIso(correlation.fromMs),
-  to: toIso(correlation.toMs),
-  before_from: toIso(correlation.beforeFromMs),
-  templates: correlation.templates.map((part) => toContributionView(part, textOf)),
-  sources: correlation.sources.map((part) => toContributionView(part, null)),
+  ...toExplanationView(correlation, textOf),
   also_affected: correlation.alsoAffected.map(({ source, anomalyId }) => ({
     source,
     anomaly_id: anomalyId,

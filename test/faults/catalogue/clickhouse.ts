@@ -44,6 +44,7 @@ const TARGETS = [
   'series_1m',
   'series_1d',
   'template_totals',
+  'host_stats',
 ]
 
 export const clickhouseFaults: readonly Fault[] = [

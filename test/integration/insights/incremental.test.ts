@@ -43,14 +43,16 @@ function history(): readonly LandingRow[] {
     for (const source of SOURCES.slice(0, 4)) {
       if (source === 'mail' && hour >= END - 30 && hour < END - 20) continue
       const wave = 40 + 25 * Math.cos((hour % 24) / 4) + 10 * random()
-      const burst = source === 'api' && hour >= END - 6 ? 900 : 0
-      rows.push(row(hour, source, { n: Math.round(wave) }))
+      const host = `${source}-1`
+      rows.push(row(hour, source, { n: Math.round(wave), host }))
       const errors = {
         severity: 'ERROR',
         priority: 'P2',
         templateId: templateOf(source, 1),
       } as const
-      rows.push(row(hour, source, { ...errors, n: Math.round(3 + 2 * random()) + burst }))
+      rows.push(row(hour, source, { ...errors, host, n: Math.round(3 + 2 * random()) }))
+      if (source === 'api' && hour >= END - 6)
+        rows.push(row(hour, source, { ...errors, host: 'api-2', n: 900 }))
     }
   return rows
 }
@@ -124,7 +126,12 @@ test('a look finds the same with and without what is kept from the looks before,
   let readHours = 0
   const first = await look(END - 1, 'the first look')
   t.ok(first.ongoing > 0 && first.over > 0, 'there is something to find')
-  t.ok(first.correlations.length > 0, 'and to explain')
+  const burst = first.anomalies.find(
+    ({ scope, source }) => scope === 'severity' && source === 'api',
+  )
+  const cause = first.correlations.find(({ anomalyId }) => anomalyId === burst?.id)
+  t.match(cause?.templates, [{ name: templateOf('api', 1), explains: 1 }], 'and to explain')
+  t.match(cause?.hosts[0], { name: 'api-2', before: 0, during: 900, shareBefore: 0 })
   const paged = await runInsights(parts(createMemory({ sources: 2, templates: 3 })), {
     endHour: END - 1,
     withRunning: true,

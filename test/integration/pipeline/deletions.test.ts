@@ -45,6 +45,10 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
           sumIf(p1 + p2 + p3 + p4, source = 'stays') AS stays FROM ${table}`)
       t.same(sums, [{ a, stays: acknowledged }], table)
     }
+    const hosts = await rig.rows(`
+      SELECT sumIf(host_stats.n, source = 'a') AS a, sumIf(host_stats.n, source = 'stays') AS stays
+      FROM host_stats`)
+    t.same(hosts, [{ a, stays: acknowledged }], 'host_stats')
     t.equal(
       rig.ingestion.sourceRecords.get('a')?.name,
       a === 0 ? undefined : 'a',

@@ -18,6 +18,7 @@ const TABLES = [
   ...Object.keys(STEPS),
   'template_stats',
   'template_totals',
+  'host_stats',
 ]
 
 const sum = (rows: readonly RefusableRow[]): number => rows.reduce((total, { n }) => total + n, 0)
@@ -43,6 +44,8 @@ async function holds(t: Test, rig: Rig, rows: readonly RefusableRow[]): Promise<
     const under = SEVERITIES.map((name) => [name, sum(rows.filter((row) => row.severity === name))])
     t.same(counted, { n: sum(rows), ...Object.fromEntries(under) }, table)
   }
+  const hosts = await rig.rows('SELECT host, sum(host_stats.n) AS n FROM host_stats GROUP BY host')
+  t.same(hosts, rows.length === 0 ? [] : [{ host: 'web-1', n: sum(rows) }], 'host_stats')
 }
 
 void test('ClickHouse refuses rows, and everything else is counted exactly', async (t) => {

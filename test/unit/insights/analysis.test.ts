@@ -60,7 +60,17 @@ function example(): InsightSnapshot {
     ]
     return [anomalyId, both] as const
   })
-  return analysis.finish(anomalies, { ...FACTS, templates: new Map(parts), sources })
+  const hosts = new Map(
+    anomalies.map(({ id }) => [
+      id,
+      [
+        { name: 'web-1', before: 120, during: 3680 },
+        { name: 'web-2', before: 100, during: 70 },
+        { name: '', before: 20, during: 10 },
+      ],
+    ]),
+  )
+  return analysis.finish(anomalies, { ...FACTS, templates: new Map(parts), sources, hosts })
 }
 
 test('a soaring template is the cause on the screen, and part of the errors of its source', async (t) => {
@@ -76,6 +86,12 @@ test('a soaring template is the cause on the screen, and part of the errors of i
   )
   t.equal(correlations[0]?.anomalyId, first?.id)
   t.match(correlations[0]?.templates[0], { name: '00000000000000aa', explains: 1 })
+  const [host, ...others] = correlations[0]?.hosts ?? []
+  t.match(host, { name: 'web-1', before: 20, during: 920 })
+  t.notOk(
+    others.some(({ name }) => name === ''),
+    'messages without a host are part of the whole only',
+  )
   t.match(templates, [{ change: 'grown', templateId: '00000000000000aa' }])
   t.match(health, { lowConfidence: 0.1, drift: 0, dataAgeHours: 0 })
 })
@@ -87,7 +103,8 @@ test('the same data give the same snapshot', async (t) => {
 test('a snapshot of nothing is empty', async (t) => {
   const analysis = new Analysis(FRAME, hours)
   const anomalies = analysis.anomalies(new Map())
-  t.match(analysis.finish(anomalies, { ...FACTS, templates: new Map(), sources: new Map() }), {
+  const none = new Map<string, never>()
+  t.match(analysis.finish(anomalies, { ...FACTS, templates: none, sources: none, hosts: none }), {
     series: 0,
     anomalies: [],
     templates: [],
