@@ -101,13 +101,21 @@ function help(): string {
   ].join('\n')
 }
 
-/** Ends on the first SIGTERM or SIGINT in order, on a second one at once. */
-function endOnSignals(running: Running, log: Log): void {
+/**
+ * Ends on the first SIGTERM or SIGINT in order, on a second one at once. What only starts has acknowledged
+ * nothing and is ended at once, its ClickHouse with it. From the first moment on: the first process of a
+ * container gets no signal that it does not listen for.
+ *
+ * @returns to be told what runs
+ */
+function endOnSignals(log: Log): (running: Running) => void {
+  let running: Running | null = null
   let ending = false
   const end = (signal: NodeJS.Signals): void => {
     if (ending) process.exit(1)
     ending = true
     log.info({ signal }, 'stopping')
+    if (running === null) process.exit(0)
     setTimeout(() => {
       log.warn('not everything ended in time; what was acknowledged is in the spool')
       process.exit(0)
@@ -122,6 +130,9 @@ function endOnSignals(running: Running, log: Log): void {
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
+  return (now) => {
+    running = now
+  }
 }
 
 const fatal = (error: unknown): never => {
@@ -158,8 +169,9 @@ async function main(): Promise<void> {
     process.exit(1)
   })
   if (await runCommand(config, log)) return
+  const tellRunning = endOnSignals(log)
   const running = await start(config, log)
-  endOnSignals(running, log)
+  tellRunning(running)
   const { servers, accounts, engine } = running
   const title = `${packageJson.name} ${packageJson.version} is ready (${engine})`
   process.stdout.write(announcement({ config, servers, made: accounts.made, title }))

@@ -225,6 +225,7 @@ function watch(
     spoolBytes: () => ingestion.spool.bytes,
     spoolLimitBytes: () => ingestion.spool.maxBytes,
     spoolEntries: () => ingestion.spool.waiting.length,
+    spoolDamagedBytes: () => ingestion.spool.damagedBytes,
     pipelineBytes: () => ingestion.pipeline.bytes,
     dedupEntries: () => ingestion.window.size,
     templates: () => ingestion.templates.size,

@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -70,7 +71,7 @@ const TRIES = 20
 
 function takeLock(path: string, lock: string): void {
   const mine = `${lock}.${process.pid}`
-  writeFileSync(mine, identityOf(process.pid), { mode: 0o600 })
+  writeFileSync(mine, identityOf(process.pid), { mode: 0o600, flush: true })
   try {
     for (let attempt = 0; attempt < TRIES; attempt++)
       if (tryLink(mine, lock) || takeOver(path, lock, mine)) return
@@ -113,7 +114,9 @@ function takeOver(path: string, lock: string, mine: string): boolean {
 function removeDeadClaims(path: string, lock: string): void {
   for (const name of readdirSync(path).filter((one) => one.startsWith(`${basename(lock)}.`))) {
     const holder = readHolder(join(path, name))
-    if (holder !== null && !isAlive(holder)) rmSync(join(path, name), { force: true })
+    // a file that somebody is about to write looks broken too; nobody writes to a claim
+    const isWhole = holder?.pid !== 0 || name.includes('.after-')
+    if (holder !== null && isWhole && !isAlive(holder)) rmSync(join(path, name), { force: true })
   }
 }
 
@@ -133,17 +136,23 @@ interface Holder {
   readonly identity: string
 }
 
+/**
+ * A lock is whole before it gets its name: one without a process is what a power cut has left of it.
+ *
+ * @returns null when there is none
+ */
 function readHolder(lock: string): Holder | null {
   try {
-    const identity = readFileSync(lock, 'utf8')
+    const identity = readFileSync(lock, 'latin1')
     const pid = Number.parseInt(identity, 10)
-    return pid > 0 ? { pid, identity } : null
+    return pid > 0 ? { pid, identity } : { pid: 0, identity: `broken ${statSync(lock).ino}` }
   } catch {
     return null
   }
 }
 
 const isAlive = (holder: Holder): boolean => {
+  if (holder.pid === 0) return false
   try {
     process.kill(holder.pid, 0)
   } catch (error) {

@@ -1,5 +1,6 @@
 import { appendFile, readdir, readFile, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeSynchronous } from './synchronous-files.js'
 
 /**
  * ClickHouse writes the token of an insert into a table's deduplication log a moment before it moves the new
@@ -20,6 +21,23 @@ export async function repairDeduplicationLogs(clickhouseDir: string): Promise<re
     if (found !== null) repaired.push(found)
   }
   return repaired
+}
+
+/**
+ * ClickHouse syncs parts and not these logs: after a power cut the token of a part that is there may be gone,
+ * and its batch, offered again, would be counted twice. From here on each token is on disk before its part is
+ * moved into place; what a power cut leaves between the two is what `repairDeduplicationLogs` takes back.
+ *
+ * @returns false where the file system can't
+ */
+export async function syncDeduplicationLogs(clickhouseDir: string): Promise<boolean> {
+  const paths: string[] = []
+  for (const tableDir of await listTables(clickhouseDir)) {
+    const dir = join(tableDir, 'deduplication_logs')
+    const logs = await listLogs(dir)
+    if (logs.length > 0) paths.push(dir, ...logs)
+  }
+  return makeSynchronous(paths)
 }
 
 const ADD = '1'

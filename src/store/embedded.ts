@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveLibchdb } from 'chdb/libchdb'
 import { backoffMs } from '../lib/backoff.js'
 import { createStore, type Store } from './client.js'
-import { repairDeduplicationLogs } from './deduplication-logs.js'
+import { repairDeduplicationLogs, syncDeduplicationLogs } from './deduplication-logs.js'
 import { configXml, type EmbeddedResources, machineResources, usersXml } from './embedded-config.js'
 import { endLeftover } from './embedded-leftover.js'
 import { startEngine, type Engine } from './embedded-process.js'
@@ -49,6 +49,8 @@ export interface Embedded {
   readonly state: EmbeddedState
   /** of the engine's process; null while there is none */
   pid(): number | null
+  /** Tables were made: their deduplication logs are written to disk at once from here on. */
+  keepTokens(): Promise<void>
   /** Lets running queries end, then ends the engine; resolves when its process is gone. */
   stop(): Promise<void>
 }
@@ -64,6 +66,9 @@ const LOCK_WAIT_MS = 4_000
 const PORT_TRIES = 5
 /** what an engine says on a directory that another one has */
 const LOCKED = 'Cannot lock file'
+const UNSYNCED =
+  'the file system of DATA_DIR has no attribute for synchronous files: after a power cut the batch that was ' +
+  'being stored may be counted twice'
 /** Loading parts is what takes time; 0.3 s with none, and a process that has ended is noticed at once. */
 const START_TIMEOUT_MS = 180_000
 const RESTART_BACKOFF = { baseMs: 100, maxMs: 10_000 }
@@ -129,6 +134,11 @@ class Supervisor implements Embedded {
 
   pid(): number | null {
     return this.#engine?.pid ?? null
+  }
+
+  async keepTokens(): Promise<void> {
+    const isKept = await syncDeduplicationLogs(this.#clickhouseDir).catch(() => false)
+    if (!isKept) this.#options.log.warn({}, UNSYNCED)
   }
 
   async start(): Promise<void> {

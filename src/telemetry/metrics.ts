@@ -23,6 +23,7 @@ export interface GaugeReaders {
   readonly spoolBytes: () => number
   readonly spoolLimitBytes: () => number
   readonly spoolEntries: () => number
+  readonly spoolDamagedBytes: () => number
   readonly pipelineBytes: () => number
   readonly dedupEntries: () => number
   readonly templates: () => number
@@ -170,6 +171,11 @@ function watch(registry: Registry, readers: GaugeReaders): void {
   gauge('spool_bytes', 'Bytes on disk that wait for ClickHouse', readers.spoolBytes)
   gauge('spool_limit_bytes', 'Bytes from which on no more is taken', readers.spoolLimitBytes)
   gauge('spool_entries', 'Entries of the spool that wait for ClickHouse', readers.spoolEntries)
+  gauge(
+    'spool_damaged_bytes',
+    'Bytes of the spool that were found damaged since the start, and are lost',
+    readers.spoolDamagedBytes,
+  )
   gauge('pipeline_bytes', 'Bytes of the bodies in work', readers.pipelineBytes)
   gauge('dedup_window_entries', 'Messages remembered for deduplication', readers.dedupEntries)
   gauge('templates', 'Templates known', readers.templates)

@@ -67,8 +67,8 @@ class Sent {
     for (let no = 0; no < ledger.size; no++) {
       const outcome = ledger.outcomeOf(no)
       const isThere = there.has(ledger.secondOf(no))
-      if (outcome === 'refused' && isThere)
-        this.problems.push(`body ${no} was refused, and is counted`)
+      if ((outcome === 'refused' || outcome === 'destroyed') && isThere)
+        this.problems.push(`body ${no} was ${outcome}, and is counted`)
       if (outcome === 'acknowledged' || isThere) this.#through.push(no)
       const line = ledger.brokenOf(no)
       const last = this.#through.at(-1)

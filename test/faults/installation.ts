@@ -5,7 +5,7 @@ import { createStore } from '../../src/store/client.js'
 import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
 import { quietLog, TEST_RESOURCES } from '../support/clickhouse.js'
 import {
-  enginePid,
+  childOf,
   KNOWN,
   launchService,
   logIn,
@@ -107,11 +107,7 @@ export class Installation {
   }
 
   enginePid(): number | null {
-    try {
-      return enginePid(this.service)
-    } catch {
-      return null
-    }
+    return childOf(this.service.pid)
   }
 
   async logIn(): Promise<Caller> {

@@ -1,9 +1,11 @@
 import { SEVERITIES, type Severity } from '../../src/model/event.js'
 import { seeded } from '../support/landing.js'
 
-/** What the sender of a body knows of it. */
-export const OUTCOMES = ['acknowledged', 'refused', 'unknown'] as const
-export type Outcome = (typeof OUTCOMES)[number]
+/**
+ * What the sender of a body knows of it; destroyed was acknowledged, and was then broken on the disk by a
+ * fault that must be reported.
+ */
+export type Outcome = 'acknowledged' | 'refused' | 'unknown' | 'destroyed'
 
 interface Line {
   readonly source: string
@@ -66,6 +68,11 @@ export class Ledger {
 
   secondOf(no: number): number {
     return this.#firstSecond + no
+  }
+
+  /** The body of a second. */
+  bodyOf(second: number): number {
+    return second - this.#firstSecond
   }
 
   /** The next body to send; until it is settled its fate is unknown. */

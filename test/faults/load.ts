@@ -4,6 +4,8 @@ import type { Ledger, Outcome } from './ledger.js'
 
 /** the service gives a handler 30 s; whoever waits longer than this was forgotten */
 const DEADLINE_MS = 45_000
+/** between two bodies to a service that is not there, at most */
+const GONE_MS = 150
 
 export interface LoadOptions {
   readonly ledger: Ledger
@@ -24,6 +26,8 @@ export class Load {
   readonly #stop = new AbortController()
   readonly #running: Promise<void>[]
   #isPaused = false
+  /** nobody listens there */
+  #isGone = false
 
   constructor(options: LoadOptions) {
     this.#options = options
@@ -58,9 +62,10 @@ export class Load {
       const url = urls[Math.floor(random() * urls.length)]
       if (url !== undefined && !this.#isPaused) {
         const body = ledger.next()
+        this.#isGone = false
         ledger.settle(body.no, await this.#sendOne(url, body))
       }
-      await sleep(random() * pauseMs)
+      await sleep(random() * (this.#isGone ? GONE_MS : pauseMs))
     }
   }
 
@@ -99,7 +104,8 @@ export class Load {
     this.#note(code)
     if (error instanceof Error && error.name === 'TimeoutError')
       this.problems.push(`no answer within ${DEADLINE_MS / 1000} s`)
-    return code === 'ECONNREFUSED' ? 'refused' : 'unknown'
+    this.#isGone = code === 'ECONNREFUSED'
+    return this.#isGone ? 'refused' : 'unknown'
   }
 
   #note(status: string): void {

@@ -16,6 +16,10 @@ export interface Options {
   readonly readme: boolean
   /** only what is broken on purpose */
   readonly sabotageOnly: boolean
+  /** the few faults that every change has to survive, once each */
+  readonly isShort: boolean
+  /** outcomes are added to those of earlier runs; null: kept nowhere */
+  readonly results: string | null
 }
 
 /** @returns null when help is asked for */
@@ -30,6 +34,8 @@ export function readOptions(argv: readonly string[]): Options | null {
       stretch: { type: 'string', default: '1' },
       readme: { type: 'boolean', default: false },
       sabotage: { type: 'boolean', default: false },
+      short: { type: 'boolean', default: false },
+      results: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -42,6 +48,8 @@ export function readOptions(argv: readonly string[]): Options | null {
     stretch: Number(values.stretch),
     readme: values.readme,
     sabotageOnly: values.sabotage,
+    isShort: values.short,
+    results: values.results ?? null,
   }
 }
 
@@ -58,11 +66,13 @@ export const usage = (faults: readonly Fault[]): string =>
     '',
     '  --seed N       the same moments again',
     '  --only A,B     only these faults, and nothing broken on purpose',
-    '  --rounds X     times as many rounds, e.g. 20',
+    '  --rounds X     times as many rounds, e.g. 20 or 0.5',
     '  --stretch X    outages that last so many times longer',
     '  --lanes N      faults that are tried at the same time (3)',
     '  --sabotage     only what is broken on purpose',
-    '  --readme       writes the tables into README.md',
+    '  --short        only the few faults that every change has to survive, once each',
+    '  --results F    adds the outcomes to those that earlier runs have kept in this file',
+    '  --readme       writes the tables into README.md, of the results file where there is one',
     '',
     ...faults.map(({ id, title }) => `  ${id.padEnd(20)} ${title}`),
     '',

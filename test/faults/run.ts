@@ -1,54 +1,74 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { CATALOGUE } from './catalogue/all.js'
+import { CATALOGUE, ESSENTIAL } from './catalogue/all.js'
 import { removeAll } from './installation.js'
 import { readOptions, seedOf, usage, type Options } from './options.js'
+import {
+  readResults,
+  withFault,
+  withSabotage,
+  withSeed,
+  writeResults,
+  type Results,
+} from './results.js'
 import { SABOTAGES, sabotagedMain, type Sabotage } from './sabotage.js'
-import { renderSabotage, renderTable, intoReadme, type Caught } from './table.js'
+import { renderTables, intoReadme, type Caught } from './table.js'
 import { tryFault, type Fault, type Result } from './trial.js'
 
 const README = fileURLToPath(new URL('../../../README.md', import.meta.url))
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
-const options = readOptions(process.argv.slice(2))
-if (options === null) process.stdout.write(usage(CATALOGUE))
-else await main(options)
-
 async function main(given: Options): Promise<void> {
-  const faults = CATALOGUE.filter(({ id }) => given.only.length === 0 || given.only.includes(id))
+  const faults = chosen(given)
   say(`seed ${given.seed}: ${given.lanes} faults at a time`)
-  const results = given.sabotageOnly
-    ? []
-    : await inLanes(faults, given, (fault) => one(fault, given))
-  const wanted = given.only.length === 0 ? SABOTAGES : []
-  const caught = await inLanes(wanted, given, (sabotage) => sabotaged(sabotage, given))
-  const table = `${renderTable(results, given.seed)}\n${renderSabotage(caught)}`
-  if (given.readme) writeFileSync(README, intoReadme(readFileSync(README, 'utf8'), table))
+  let kept = withSeed(readResults(given.results), given.seed)
+  const keep = (next: Results): void => {
+    kept = next
+    // at once: a run may be ended before its last fault
+    if (given.results !== null) writeResults(given.results, kept)
+  }
+  const broken = given.only.length === 0 ? SABOTAGES : []
+  const results: Result[] = []
+  const caught: Caught[] = []
+  const work = [
+    ...broken.map((sabotage) => async () => {
+      const one = await sabotaged(sabotage, given)
+      caught.push(one)
+      keep(withSabotage(kept, one))
+    }),
+    ...faults.map((fault) => async () => {
+      const one = await tried(fault, given)
+      results.push(one)
+      keep(withFault(kept, one))
+    }),
+  ]
+  await inLanes(work, given.lanes)
+  const tables = renderTables(kept)
+  if (given.readme) writeFileSync(README, intoReadme(readFileSync(README, 'utf8'), tables))
   process.stdout.write(toTap(results, caught))
-  process.stderr.write(table)
+  process.stderr.write(tables)
   const isWell = results.every(isSurvived) && caught.every(({ by }) => by !== null)
   process.exitCode = isWell ? 0 : 1
 }
 
-async function inLanes<T, R>(
-  all: readonly T[],
-  { lanes }: Options,
-  work: (one: T) => Promise<R>,
-): Promise<R[]> {
-  const waiting = [...all.entries()]
-  const results: R[] = []
-  const lane = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
-      results[next[0]] = await work(next[1])
-  }
-  await Promise.all(Array.from({ length: lanes }, lane))
-  return results
+function chosen({ only, isShort, sabotageOnly }: Options): readonly Fault[] {
+  if (sabotageOnly) return []
+  if (only.length > 0) return CATALOGUE.filter(({ id }) => only.includes(id))
+  return isShort ? CATALOGUE.filter(({ id }) => ESSENTIAL.includes(id)) : CATALOGUE
 }
 
-async function one(fault: Fault, { seed, rounds, stretch }: Options): Promise<Result> {
+async function inLanes(work: readonly (() => Promise<void>)[], lanes: number): Promise<void> {
+  const waiting = [...work]
+  const lane = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await next()
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+}
+
+async function tried(fault: Fault, { seed, rounds, stretch, isShort }: Options): Promise<Result> {
   const result = await tryFault(fault, {
     seed: seedOf(seed, fault.id),
-    rounds: Math.max(1, Math.round(fault.rounds * rounds)),
+    rounds: isShort ? 1 : Math.max(1, Math.round(fault.rounds * rounds)),
     stretch,
     note: (text) => say(`  ${fault.id}: ${text}`),
   })
@@ -100,3 +120,7 @@ function toTap(results: readonly Result[], caught: readonly Caught[]): string {
   ]
   return ['TAP version 14', ...lines, `1..${lines.length}`, ''].join('\n')
 }
+
+const options = readOptions(process.argv.slice(2))
+if (options === null) process.stdout.write(usage(CATALOGUE))
+else await main(options)

@@ -1,5 +1,7 @@
-import type { Sabotage } from './sabotage.js'
-import type { Fault, Result } from './trial.js'
+import { CATALOGUE } from './catalogue/all.js'
+import type { Results, Tally } from './results.js'
+import { SABOTAGES, type Sabotage } from './sabotage.js'
+import type { Fault } from './trial.js'
 
 /** What became of a program whose invariant was broken on purpose; `by` is null when nothing noticed. */
 export interface Caught {
@@ -12,31 +14,43 @@ export interface Caught {
 const BEGIN = '<!-- faults: written by `npm run test:faults -- --readme` -->'
 const END = '<!-- /faults -->'
 
-/** The table of the README. */
-export function renderTable(results: readonly Result[], seed: number): string {
-  const rows = results.map(
-    ({ fault, rounds, acknowledged, lost, doubled, skipped }) =>
-      `| ${fault.title} | ${skipped === null ? rounds : `not tried: ${skipped}`} | ${acknowledged} | ${lost} | ${doubled} | ${seed} |`,
-  )
-  return [
-    '| fault | times | acknowledged | lost | doubled | seed |',
-    '|---|---|---|---|---|---|',
-    ...rows,
-    '',
-  ].join('\n')
+/** The tables of the README: what was tried, and what was broken on purpose. */
+export const renderTables = (results: Results): string =>
+  [renderFaults(results), renderSabotages(results)].filter((table) => table !== '').join('\n')
+
+function renderFaults({ faults, seeds }: Results): string {
+  const rows = CATALOGUE.flatMap(({ id, title }) => {
+    const tally = faults[id]
+    return tally === undefined ? [] : [`| ${title} | ${timesOf(tally)} | ${countsOf(tally)} |`]
+  })
+  if (rows.length === 0) return ''
+  const sum = (of: (tally: Tally) => number): string =>
+    String(Object.values(faults).reduce((total, tally) => total + of(tally), 0))
+  const all = ['times', 'acknowledged', 'lost', 'doubled'] as const
+  const totals = all.map((name) => sum((tally) => tally[name])).join(' | ')
+  const head = ['| fault | times | acknowledged | lost | doubled |', '|---|---|---|---|---|']
+  const told = `Acknowledged are messages; seeds ${seeds.join(', ')}.`
+  return [...head, ...rows, `| together | ${totals} |`, '', told, ''].join('\n')
 }
 
-export function renderSabotage(caught: readonly Caught[]): string {
-  const rows = caught.map(
-    ({ sabotage, by, lost, doubled }) =>
-      `| ${sabotage.title} | ${by === null ? 'nothing' : by.title} | ${lost} | ${doubled} |`,
-  )
-  return [
-    '| broken on purpose | noticed by | lost | doubled |',
-    '|---|---|---|---|',
-    ...rows,
-    '',
-  ].join('\n')
+const timesOf = ({ times, failed, skipped }: Tally): string => {
+  if (skipped !== null) return `not tried: ${skipped}`
+  return failed === 0 ? String(times) : `${times} (${failed} not survived as it must be)`
+}
+
+const countsOf = ({ acknowledged, lost, doubled }: Tally): string =>
+  [acknowledged, lost, doubled].join(' | ')
+
+function renderSabotages({ sabotages }: Results): string {
+  const rows = SABOTAGES.flatMap(({ id, title }) => {
+    const notice = sabotages[id]
+    if (notice === undefined) return []
+    const by = CATALOGUE.find((fault) => fault.id === notice.by)?.title ?? 'nothing'
+    return [`| ${title} | ${by} | ${notice.lost} | ${notice.doubled} |`]
+  })
+  if (rows.length === 0) return ''
+  const head = ['| broken on purpose | noticed by | lost | doubled |', '|---|---|---|---|']
+  return [...head, ...rows, ''].join('\n')
 }
 
 /** @throws Error when the README has no place for the tables */

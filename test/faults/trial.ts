@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { seeded } from '../support/landing.js'
+import { Asker } from './asker.js'
 import { countAll, countByApi, type Query } from './count.js'
 import {
   Installation,
@@ -56,8 +57,6 @@ export interface Fault {
   readonly strike: (scene: Scene, round: number) => Promise<void>
   /** Looked at when everything is over and the service has ended. */
   readonly after?: (scene: Scene) => Promise<void>
-  /** messages it destroys on purpose and the service reports; counted apart from what is lost */
-  readonly mayLose?: () => number
 }
 
 export interface Setting {
@@ -156,6 +155,8 @@ async function strikeAndCount(
     pauseMs: PAUSE_MS,
   })
   owner.teardown(() => load.stop())
+  const askers = all.map((each) => new Asker(() => each.api))
+  owner.teardown(() => Promise.all(askers.map((asker) => asker.stop())))
   const scene: Scene = {
     random,
     installation,
@@ -178,7 +179,8 @@ async function strikeAndCount(
       throw new Error(`round ${round}: takes nothing any more`)
   }
   await load.stop()
-  problems.push(...load.problems.slice(0, 10))
+  await Promise.all(askers.map((asker) => asker.stop()))
+  for (const sender of [load, ...askers]) problems.push(...sender.problems.slice(0, 10))
   for (const each of all) await each.settle()
   await compareApi(scene)
   for (const each of all) {

@@ -20,7 +20,7 @@ const LIMIT_MS = 90_000
  * @returns null when nobody listens or the connection ends
  * @throws Error when it does not answer, or answers what is no health
  */
-async function askHealth(api: string): Promise<Health | null> {
+export async function askHealth(api: string): Promise<Health | null> {
   try {
     const reply = await fetch(`${api}/api/monitoring/health`, {
       signal: AbortSignal.timeout(ANSWER_MS),

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -71,9 +71,15 @@ export const KNOWN: Env = {
   ADMIN_PASSWORD: ADMIN.password,
 }
 
-function run(env: Env, args: readonly string[] = [], main = MAIN): Spawned {
+function run(
+  env: Env,
+  args: readonly string[] = [],
+  main = MAIN,
+  before: readonly string[] = [],
+): Spawned {
   const { PATH = '', HOME = '', TMPDIR = tmpdir() } = process.env
-  const child = spawn(process.execPath, [main, ...args], {
+  const [command = '', ...words] = [...before, process.execPath, main, ...args]
+  const child = spawn(command, words, {
     env: { PATH, HOME, TMPDIR, ...COMMON, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -91,6 +97,22 @@ export async function runToEnd(env: Env, args: readonly string[] = []): Promise<
   const { child, ended } = run(env, args)
   const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS)
   return await ended.finally(() => clearTimeout(timer))
+}
+
+/** Starts the built program behind another command, such as one that makes it the first process of its own. */
+export function runBehind(before: readonly string[], env: Env) {
+  const { child, ended } = run(env, [], MAIN, before)
+  const clickhouse = join(env['DATA_DIR'] ?? '', 'clickhouse', 'clickhouse')
+  return {
+    pid: child.pid ?? 0,
+    /** whether its engine has begun */
+    hasBegun: (): boolean => child.exitCode !== null || existsSync(join(clickhouse, 'status')),
+    ended,
+    kill: async (): Promise<void> => {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
 }
 
 /** Starts the built program and kills it at some moment, ready or not. */
@@ -172,10 +194,19 @@ export const startService = (owner: Owner, env: Env): Promise<Service> =>
 
 /** The process of the embedded ClickHouse. @throws Error when there is none */
 export function enginePid(service: Service): number {
-  const task = `/proc/${service.pid}/task/${service.pid}/children`
-  const pid = Number.parseInt(readFileSync(task, 'utf8'), 10)
-  if (pid > 0) return pid
+  const pid = childOf(service.pid)
+  if (pid !== null) return pid
   throw new Error('the service has no child')
+}
+
+/** The first child of a process; null when there is none. */
+export function childOf(pid: number): number | null {
+  try {
+    const child = Number.parseInt(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'), 10)
+    return child > 0 ? child : null
+  } catch {
+    return null
+  }
 }
 
 interface Counts {

@@ -2,13 +2,28 @@ import type { Fault } from '../trial.js'
 import { clickhouseFaults } from './clickhouse.js'
 import { diskFaults } from './disk.js'
 import { processFaults } from './processes.js'
+import { startFaults } from './starts.js'
 import { stateFaults } from './state.js'
 
 // what waits longest comes first, so that the rest is tried beside it
-const FIRST = ['hung-clickhouse', 'kill-starting', 'kill-both']
-const all = [...processFaults, ...clickhouseFaults, ...stateFaults, ...diskFaults]
+const FIRST = ['clickhouse-minutes', 'reply-late', 'hung-clickhouse', 'kill-starting', 'kill-both']
+const all = [...processFaults, ...startFaults, ...clickhouseFaults, ...stateFaults, ...diskFaults]
 
 export const CATALOGUE: readonly Fault[] = [
   ...all.filter(({ id }) => FIRST.includes(id)),
   ...all.filter(({ id }) => !FIRST.includes(id)),
+]
+
+/** Those of a short run: one of each kind, and the quickest of it. */
+export const ESSENTIAL: readonly string[] = [
+  'kill-both',
+  'kill-clickhouse',
+  'kill-worker',
+  'sigterm',
+  'clickhouse-gone',
+  'insert-late',
+  'redis-killed',
+  'disk-full',
+  'flipped-entry',
+  'power-cut',
 ]

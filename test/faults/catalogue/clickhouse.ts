@@ -10,14 +10,18 @@ const wayOf = ({ clickhouse }: Scene): UnrulyClickHouse => {
 }
 
 /** A mood for a while, and health tells of it all along. */
-async function told(scene: Scene, mood: UnrulyClickHouse['mood']): Promise<void> {
+async function told(
+  scene: Scene,
+  mood: UnrulyClickHouse['mood'],
+  [fromMs, toMs]: readonly [number, number] = [800, 2500],
+): Promise<void> {
   const way = wayOf(scene)
   way.mood = mood
   try {
     await whileTold(
       () => scene.installation.api,
       'clickhouse',
-      () => scene.pause(800, 2500),
+      () => scene.pause(fromMs, toMs),
     )
   } finally {
     way.mood = 'well'
@@ -48,6 +52,27 @@ const TARGETS = [
 ]
 
 export const clickhouseFaults: readonly Fault[] = [
+  {
+    id: 'clickhouse-minutes',
+    title: 'ClickHouse unreachable for three minutes',
+    rounds: 1,
+    clickhouse: 'server',
+    strike: (scene) => told(scene, 'gone', [180_000, 181_000]),
+  },
+  {
+    id: 'reply-late',
+    title: 'the insert happens, and is answered when the client has given up (after two minutes)',
+    rounds: 1,
+    clickhouse: 'server',
+    async strike(scene) {
+      const way = wayOf(scene)
+      way.mood = 'reply held'
+      while (way.holding === 0) await sleep(10)
+      // longer than an insert may take
+      await sleep(125_000)
+      way.mood = 'well'
+    },
+  },
   {
     id: 'clickhouse-gone',
     title: 'ClickHouse unreachable (connections cut, or never answered)',

@@ -10,9 +10,19 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { decodeEntry } from '../../../src/pipeline/spool-entry.js'
+import {
+  FRAME_HEADER,
+  parseSegmentName,
+  scanSegment,
+  type Frame,
+} from '../../../src/pipeline/spool-format.js'
+import { readNative } from '../../support/native.js'
+import { disks, missingDisk } from '../disk.js'
 import type { Env } from '../installation.js'
+import type { Ledger } from '../ledger.js'
 import type { Fault, Scene, Setting } from '../trial.js'
 import { whileTold } from '../watch.js'
 
@@ -79,6 +89,21 @@ async function killWithWaiting(scene: Scene, change: (segment: string) => void):
   await installation.start()
 }
 
+const framesOf = (segment: string): readonly Frame[] => {
+  const name = parseSegmentName(basename(segment))
+  return name === null ? [] : scanSegment(name.key, readFileSync(segment)).frames
+}
+
+/** The bodies whose messages stand in an entry. */
+function bodiesOf({ payload }: Frame, ledger: Ledger): readonly number[] {
+  const { landing } = decodeEntry([payload])
+  if (landing === null) return []
+  const { columns } = readNative(landing)
+  const times = columns.find(({ name }) => name === 'ts')?.values ?? []
+  const seconds = times.map((ms) => Math.floor(Number(ms) / 1000))
+  return [...new Set(seconds)].map((second) => ledger.bodyOf(second))
+}
+
 function told({ installation, problem }: Scene, isExpected: boolean): void {
   const isTold = /the spool is damaged/.test(installation.service.log())
   if (isTold !== isExpected)
@@ -132,6 +157,30 @@ export const diskFaults: readonly Fault[] = [
     },
   },
   {
+    id: 'disk-readonly',
+    title: 'disk of the spool read-only, then mended and the service started again',
+    rounds: 2,
+    clickhouse: 'server',
+    missing: missingDisk,
+    prepare: (setting) => {
+      disks.make(setting, join(setting.dataDir, 'spool'), 64)
+      return {}
+    },
+    async strike({ installation, pause }) {
+      const spool = join(installation.dataDir, 'spool')
+      // what a file system does that finds itself damaged
+      execFileSync('mount', ['-o', 'remount,abort', spool], { stdio: 'ignore' })
+      await whileTold(
+        () => installation.api,
+        'spool',
+        () => pause(500, 1500),
+      )
+      await installation.kill()
+      disks.mend(spool)
+      await installation.start()
+    },
+  },
+  {
     id: 'torn-write',
     title: 'last write of the spool torn, as by a power cut before its sync',
     rounds: 2,
@@ -144,6 +193,33 @@ export const diskFaults: readonly Fault[] = [
         writeFileSync(segment, Buffer.concat([bytes, torn.subarray(0, torn.length - 1)]))
       })
       told(scene, true)
+    },
+  },
+  {
+    id: 'flipped-entry',
+    title: 'flipped bytes in acknowledged messages of the spool: told, and all else is kept',
+    rounds: 2,
+    clickhouse: 'server',
+    async strike(scene) {
+      const { ledger, random, note } = scene
+      let destroyed: readonly number[] = []
+      await killWithWaiting(scene, (segment) => {
+        const entry = framesOf(segment).findLast(({ kind }) => kind === 'entry')
+        if (entry === undefined) return
+        const bytes = readFileSync(segment)
+        for (let i = 0; i < 3; i++) {
+          const at = entry.offset + FRAME_HEADER + Math.floor(random() * entry.payload.length)
+          bytes.writeUInt8(bytes.readUInt8(at) ^ (1 << Math.floor(random() * 8)), at)
+        }
+        destroyed = bodiesOf(entry, ledger)
+        writeFileSync(segment, bytes)
+      })
+      note(`bodies ${destroyed.join(' ')} are destroyed`)
+      if (destroyed.length === 0) scene.problem('nothing was destroyed')
+      for (const no of destroyed) ledger.settle(no, 'destroyed')
+      told(scene, true)
+      if ((await scene.installation.metric('spool_damaged_bytes')) === 0)
+        scene.problem('no metric tells of the damage')
     },
   },
   {
@@ -187,13 +263,15 @@ export const diskFaults: readonly Fault[] = [
         DONT_FAKE_MONOTONIC: '1',
       }
     },
-    async strike({ dir, installation, random, note, pause }, round) {
+    async strike({ dir, installation, load, random, note, pause }, round) {
       const hours = (round % 2 === 0 ? -1 : 1) * (1 + Math.floor(random() * 18))
       note(`clock ${hours} h`)
       writeFileSync(join(dir, 'clock'), `${hours < 0 ? '' : '+'}${hours * 3600}`)
       await pause(1200, 2500)
       // what is acknowledged while the clock is wrong becomes visible without waiting for it
+      load.pause(true)
       await installation.settle(60_000)
+      load.pause(false)
       writeFileSync(join(dir, 'clock'), '+0')
       await pause(1200, 1500)
     },

@@ -1,11 +1,18 @@
-import { appendFileSync, readdirSync, readFileSync, renameSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
 import { FixedColumn, toNativeBlock } from '../../../src/lib/native-columns.js'
 import type { Store } from '../../../src/store/client.js'
-import { createTestDatabase, startTestServer, type TestServer } from '../../support/clickhouse.js'
+import {
+  createTestDatabase,
+  quietLog,
+  startTestServer,
+  type TestServer,
+} from '../../support/clickhouse.js'
 
+const LSATTR = '/usr/bin/lsattr'
 const TABLES = ['numbers', 'doubles'] as const
 
 function blockOf(...values: readonly number[]): Uint8Array {
@@ -107,5 +114,32 @@ t.test(
     for (const token of [...tokens, 'fourth'])
       await store.insertNative('landing', blockOf(9), token)
     t.same(await readTables(store), { numbers: [0, 1, 2, 7], doubles: [0, 1, 2, 7] })
+  },
+)
+
+t.test(
+  'tokens are on disk before their parts are, as the file system has it',
+  { skip: existsSync(LSATTR) ? false : `${LSATTR} is not there` },
+  async (t) => {
+    const warnings: string[] = []
+    const log = { ...quietLog, warn: (_: object, text: string) => void warnings.push(text) }
+    const server = await startTestServer({ log })
+    t.teardown(() => server.stop())
+    const { store, drop } = await createTestDatabase(server)
+    t.teardown(drop)
+    await createTables(store)
+    await server.engine.keepTokens()
+    const attributesOf = (path: string): string => {
+      const text = execFileSync(LSATTR, ['-d', path], { encoding: 'utf8' })
+      return text.split(' ')[0] ?? ''
+    }
+    const log1 = logOf(await directoryOf({ store }, 'numbers'))
+    // a temporary directory may be on a file system without the attribute: that is said
+    if (warnings.length > 0) return t.match(warnings, [/has no attribute for synchronous files/])
+    t.match(attributesOf(log1), /S/, 'the log')
+    t.match(attributesOf(dirname(log1)), /S/, 'and what comes after it')
+    await store.insertNative('landing', blockOf(1), 'first')
+    await store.insertNative('landing', blockOf(1), 'first')
+    return t.same(await readTables(store), { numbers: [1], doubles: [1] })
   },
 )

@@ -52,6 +52,7 @@ void test('gauges are read when the metrics are', async (t) => {
     spoolBytes: () => spool,
     spoolLimitBytes: seven,
     spoolEntries: seven,
+    spoolDamagedBytes: seven,
     pipelineBytes: seven,
     dedupEntries: seven,
     templates: seven,

@@ -1,0 +1,63 @@
+import { close, open } from 'node:fs'
+import { promisify } from 'node:util'
+
+/** of Linux, the same on x64 and arm64 */
+const FS_IOC_GETFLAGS = 0x80086601
+const FS_IOC_SETFLAGS = 0x40086602
+const FS_SYNC_FL = 8
+const FLAGS_BYTES = 8
+
+const openFile = promisify(open)
+const closeFile = promisify(close)
+
+/**
+ * Has every write to these files, and to those made in these directories from here on, on disk before the
+ * write returns, whoever writes: the attribute that `chattr +S` sets.
+ *
+ * @returns false where the file system has no such attribute
+ */
+export async function makeSynchronous(paths: readonly string[]): Promise<boolean> {
+  if (process.platform !== 'linux') return false
+  const ioctl = await loadIoctl()
+  let areAll = true
+  for (const path of paths) {
+    const file = await openFile(path, 'r').catch(nullIfGone)
+    if (file === null) continue
+    try {
+      areAll = setSync(ioctl, file) && areAll
+    } finally {
+      await closeFile(file)
+    }
+  }
+  return areAll
+}
+
+function nullIfGone(error: unknown): null {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+  throw error
+}
+
+type Ioctl = (file: number, request: number, flags: Buffer) => number
+
+async function loadIoctl(): Promise<Ioctl> {
+  const { DataType, load, open: openLibrary } = await import('ffi-rs')
+  openLibrary({ library: 'libc', path: 'libc.so.6' })
+  const { I32, I64, U8Array } = DataType
+  return (file, request, flags) =>
+    load({
+      library: 'libc',
+      funcName: 'ioctl',
+      retType: I32,
+      paramsType: [I32, I64, U8Array],
+      paramsValue: [file, request, flags],
+    })
+}
+
+function setSync(ioctl: Ioctl, file: number): boolean {
+  const flags = Buffer.alloc(FLAGS_BYTES)
+  if (ioctl(file, FS_IOC_GETFLAGS, flags) !== 0) return false
+  const before = flags.readUInt32LE()
+  if ((before & FS_SYNC_FL) !== 0) return true
+  flags.writeUInt32LE((before | FS_SYNC_FL) >>> 0)
+  return ioctl(file, FS_IOC_SETFLAGS, flags) === 0
+}

@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ADMIN } from '../support/service.js'
+import { askHealth } from './watch.js'
+
+/** the service gives a handler 30 s; whoever waits longer than this was forgotten */
+const DEADLINE_MS = 45_000
+const PAUSE_MS = 250
+const PATHS = [
+  '/api/logs/meta/timeseries?window=30d&granularity=day',
+  '/api/logs?limit=20',
+  '/api/analytics/severity-breakdown?window=30d',
+  '/api/sources',
+]
+const BUSY = [429, 503]
+
+/** Somebody who asks a service all the time, through every fault, and insists on answers. */
+export class Asker {
+  /** what nobody who asks may ever see */
+  readonly problems: string[] = []
+  /** answers by their status */
+  readonly statuses = new Map<number, number>()
+  readonly #api: () => string
+  readonly #stop = new AbortController()
+  readonly #running: Promise<unknown>
+  #token: string | null = null
+
+  /** @param api asked for each question, for a service that was started again moves */
+  constructor(api: () => string) {
+    this.#api = api
+    this.#running = Promise.all([this.#askOn(), this.#watchOn()])
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #askOn(): Promise<void> {
+    for (let i = 0; !this.#stop.signal.aborted; i++) {
+      await this.#ask(PATHS[i % PATHS.length] ?? '/')
+      await sleep(PAUSE_MS)
+    }
+  }
+
+  /** Health must be answered in time whatever happens, and agree with its status code. */
+  async #watchOn(): Promise<void> {
+    for (; !this.#stop.signal.aborted; await sleep(PAUSE_MS))
+      await askHealth(this.#api()).catch((error: unknown) => this.problems.push(String(error)))
+  }
+
+  async #ask(path: string): Promise<void> {
+    try {
+      if (this.#token === null) await this.#logIn()
+      if (this.#token === null) return
+      const headers = { authorization: `Bearer ${this.#token}` }
+      const reply = await this.#send(path, { headers })
+      if (reply.status === 401) this.#token = null
+      else if (reply.status !== 200) this.#refused(path, reply)
+    } catch (error) {
+      // nobody listens, or the connection ended: that is what faults do
+      if (error instanceof TypeError) return
+      this.problems.push(`${path}: ${String(error)}`)
+    }
+  }
+
+  async #logIn(): Promise<void> {
+    const path = '/api/auth/login'
+    const reply = await this.#send(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(ADMIN),
+    })
+    if (reply.status !== 200) return this.#refused(path, reply)
+    this.#token = (JSON.parse(reply.text) as { readonly access_token: string }).access_token // its contract
+  }
+
+  #refused(path: string, { status, text, headers }: Answer): void {
+    const isTooBusy = BUSY.includes(status) && headers.get('retry-after') !== null
+    if (!isTooBusy) this.problems.push(`${path} answered ${status} ${text.slice(0, 200)}`)
+  }
+
+  async #send(path: string, init: RequestInit): Promise<Answer> {
+    const signal = AbortSignal.timeout(DEADLINE_MS)
+    const reply = await fetch(this.#api() + path, { ...init, signal })
+    const { status, headers } = reply
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
+    return { status, headers, text: await reply.text() }
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}

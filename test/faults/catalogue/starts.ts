@@ -1,0 +1,131 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { childOf } from '../../support/service.js'
+import { countAll } from '../count.js'
+import { disks, missingDisk } from '../disk.js'
+import { Installation, openTables } from '../installation.js'
+import { Ledger } from '../ledger.js'
+import { Load } from '../load.js'
+import type { Fault, Scene } from '../trial.js'
+
+/** more than a start takes on a busy machine */
+const START_MS = 2_500
+const END_MS = 15_000
+
+/** Takes one body on a new installation, and finds it everywhere. */
+async function takeOne({ random, ledger, problem }: Scene, fresh: Installation): Promise<void> {
+  await fresh.start()
+  const own = new Ledger(ledger.size, Date.now())
+  const options = {
+    ledger: own,
+    random,
+    collectors: () => [fresh.collector],
+    senders: 1,
+    pauseMs: 5,
+  }
+  const load = new Load(options)
+  const isTaken = await load.untilTaken(30_000)
+  await load.stop()
+  if (!isTaken) return problem('a new installation takes nothing')
+  await fresh.settle()
+  await fresh.stop()
+  const tables = await openTables(fresh.dataDir)
+  try {
+    const { lost, doubled, problems } = await countAll(tables.query, own)
+    for (const text of problems) problem(text)
+    if (lost + doubled > 0) problem(`a new installation: ${lost} lost, ${doubled} doubled`)
+  } finally {
+    await tables.close()
+  }
+}
+
+export const startFaults: readonly Fault[] = [
+  {
+    id: 'power-cut',
+    title: 'power cut: the disk as it was at that moment, without what nobody had synced',
+    rounds: 6,
+    clickhouse: 'embedded',
+    missing: missingDisk,
+    prepare: (setting) => {
+      disks.make(setting, setting.dataDir, 1024)
+      return {}
+    },
+    async strike({ installation, random }) {
+      const engine = installation.enginePid()
+      const killed = installation.kill()
+      if (engine !== null) process.kill(engine, 'SIGKILL')
+      await killed
+      disks.cutPower(installation.dataDir)
+      await sleep(random() * 100)
+      await installation.start()
+    },
+  },
+  {
+    id: 'second-start',
+    title: 'a second start on the same data directory',
+    rounds: 3,
+    clickhouse: 'embedded',
+    async strike({ installation, random, problem }) {
+      const { pid } = installation.service
+      const rival = installation.launch()
+      await sleep(random() * 200)
+      const other = installation.launch()
+      for (const launched of [rival, other]) {
+        const { code, stderr } = await launched.ended
+        if (code === 0 || !stderr.includes(`is in use by process ${pid}`))
+          problem(`a second start ended with ${code}: ${stderr.slice(-300)}`)
+      }
+      if (installation.service.pid !== pid) problem('the first one was started again')
+    },
+  },
+  {
+    id: 'sigterm-starting',
+    title: 'SIGTERM while it starts',
+    rounds: 4,
+    clickhouse: 'embedded',
+    async strike({ installation, random, problem }) {
+      await installation.stop()
+      const launched = installation.launch()
+      await sleep(random() * START_MS)
+      process.kill(launched.pid, 'SIGTERM')
+      const ended = await Promise.race([launched.ended, sleep(END_MS).then(() => null)])
+      if (ended === null) problem(`SIGTERM while it starts: it runs on after ${END_MS / 1000} s`)
+      else if (ended.code !== 0) problem(`SIGTERM while it starts: ${ended.code ?? ended.signal}`)
+      await launched.kill()
+      await installation.start()
+    },
+  },
+  {
+    id: 'kill-migrating',
+    title: '`kill -9` of ClickHouse while a new database is made',
+    rounds: 3,
+    clickhouse: 'embedded',
+    async strike(scene, round) {
+      const { random, owner, dir, installation } = scene
+      const dataDir = join(dir, `new-${round}`)
+      mkdirSync(dataDir, { mode: 0o700 })
+      const fresh = new Installation(owner, { dataDir, env: installation.env })
+      const launched = fresh.launch()
+      for (let kills = 0, until = Date.now() + 20_000; kills < 2 && Date.now() < until;) {
+        const engine = childOf(launched.pid)
+        await sleep(engine === null ? 5 : 200 + random() * 700)
+        if (engine === null) continue
+        kills++
+        endProcess(engine)
+      }
+      // it goes on by itself, or says why not and is started again
+      await launched.ready().catch(() => undefined)
+      await launched.kill()
+      await takeOne(scene, fresh)
+    },
+  },
+]
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // it has ended by itself
+  }
+}
