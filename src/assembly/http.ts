@@ -109,7 +109,7 @@ function collectorServer(parts: HttpParts): EdgeServer {
     portSetting: 'COLLECTOR_PORT',
     log,
     trustedProxies: config.trustedProxies,
-    buffers: parts.ingestion.bodyBuffers,
+    buffers: parts.ingestion.buffers,
     ...toLimits(parts.capacity),
     observe: (outcome) => services.metrics.request('collector', outcome),
     routes: [

@@ -30,15 +30,15 @@ import {
   type TemplateReaders,
 } from './template-sharing.js'
 
-/** body buffers that wait for use: bodies of 1 MiB on a few connections need a few of them */
-const BODY_BUFFER_BYTES = 16 * 1024 * 1024
+/** buffers that wait for use: as many as a batch takes, another one that fills up, and some bodies */
+const FREE_BUFFER_BYTES = 96 * 1024 * 1024
 /** shapes known to every thread; 12 bytes each */
 const SHAPES = 1 << 18
 
 export interface Ingestion {
   readonly pipeline: Pipeline
-  /** where bodies of messages are put */
-  readonly bodyBuffers: BufferPool
+  /** where bodies and blocks are put */
+  readonly buffers: BufferPool
   readonly pool: Pool
   readonly spool: Spool
   readonly writer: Writer
@@ -92,14 +92,14 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const spool = await openSpool(parts)
   await adoptSpooled(spool, sources, templateStore)
   await readTemplates(templateStore, readers)
-  const pool = await openPool(config, shapes, readers)
+  const buffers = new BufferPool(FREE_BUFFER_BYTES)
+  const pool = await openPool(config, { shapes, buffers }, readers)
   const priorities = createPriorities({ entities: storage.entities, ...readers })
   const events = createEvents(storage.store, parts.answers)
   const run = { batches, events, sources, overrides: priorities.overrides, hooks }
   const writer = openWriter(parts, { spool, sequencer, templates: templateStore, run })
-  const bodyBuffers = new BufferPool(BODY_BUFFER_BYTES)
   const known = { templates, model, sources, priorities }
-  const stages = { bodyBuffers, pool, sequencer, spool, writer, ...known }
+  const stages = { buffers, pool, sequencer, spool, writer, ...known }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   storage.following.add(() => followTemplates(templateStore, { templates, pipeline }))
   records.onChange(({ id, value, origin }) => {
@@ -120,7 +120,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
 
 type Stages = Pick<
   Ingestion,
-  | 'bodyBuffers'
+  | 'buffers'
   | 'pool'
   | 'sequencer'
   | 'spool'
@@ -134,11 +134,11 @@ type Stages = Pick<
 /** An instance that takes no events starts its threads when a file is uploaded, or a dead letter replayed. */
 async function openPool(
   { role, workers }: Config,
-  shapes: ShapeCache,
+  { shapes, buffers }: { readonly shapes: ShapeCache; readonly buffers: BufferPool },
   readers: TemplateReaders,
 ): Promise<Pool> {
   const open = async (): Promise<Pool> => {
-    const pool = createPool(workers, shapes.buffer)
+    const pool = createPool(workers, shapes.buffer, buffers)
     await numberTemplates(pool, readers)
     return pool
   }
@@ -160,7 +160,7 @@ const joinPipeline = (
     learnShape,
     onTemplates: (changes) => learnTemplates(stages, changes),
     onAccepted,
-    reuse: (buffer) => stages.bodyBuffers.give(buffer),
+    reuse: (buffer) => stages.buffers.give(buffer),
   })
 
 const forgetting = ({

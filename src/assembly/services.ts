@@ -239,7 +239,7 @@ const applicationLinks = (sources: Sources, applications: Applications) => ({
 
 interface Upload {
   readonly format: 'csv' | 'json' | 'txt'
-  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly bytes: Uint8Array
   readonly source: string
   readonly applicationId: string | null
 }

@@ -7,19 +7,19 @@ export interface ByteBudget {
   heldBytes: number
 }
 
-/** Where bodies are put; who keeps one takes it out of the pool for good. */
+/** Where bodies are put. */
 export interface BodyBuffers {
   /** @returns a buffer of at least so many bytes */
-  take(bytes: number): ArrayBuffer
-  give(buffer: ArrayBuffer): void
+  take(bytes: number): ArrayBufferLike
+  give(buffer: ArrayBufferLike): void
 }
 
 export type BodyOutcome =
-  | { readonly kind: 'complete'; readonly body: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'complete'; readonly body: Uint8Array }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   | { readonly kind: 'over_budget' }
 
-const NO_BUFFER = new ArrayBuffer(0)
+const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
 /** A body that no route asked for is read and thrown away up to this size. */
 const DISCARD_BYTES = 65_536
 /** A body is given room ahead of what came of it, but no more than this many times as much. */
@@ -32,6 +32,8 @@ const RUN_OUT_BYTES = 67_108_864
  * for; the outcome waits until it is asked for.
  *
  * reading ─last chunk─▶ settled;  reading ─over the limit or the budget─▶ settled;  any ─release─▶ released
+ *
+ * A body that was handed out stays good until `reuse`, whatever becomes of its request.
  */
 export class BodyReader {
   readonly #framing: Framing
@@ -46,6 +48,7 @@ export class BodyReader {
   #receivedBytes = 0
   #isComplete = false
   #isReleased = false
+  #isHandedOut = false
   #outcome: BodyOutcome | null = null
   #onSettled: ((outcome: BodyOutcome) => void) | null = null
 
@@ -71,7 +74,13 @@ export class BodyReader {
   /** Calls back once, at once when the outcome is known. */
   whenSettled(done: (outcome: BodyOutcome) => void): void {
     if (this.#outcome === null) this.#onSettled = done
-    else done(this.#outcome)
+    else this.#handOut(this.#outcome, done)
+  }
+
+  /** Nobody reads the body any more. */
+  reuse(): void {
+    this.#isHandedOut = false
+    this.#giveBack()
   }
 
   /** Whether the connection must end with the reply, since too much of the body is still to come. */
@@ -92,12 +101,18 @@ export class BodyReader {
   #drop(): void {
     this.#budget.heldBytes -= this.#heldBytes
     this.#heldBytes = 0
-    if (this.#outcome?.kind !== 'complete') this.#giveBack()
-    this.#buffer = NO_BUFFER
+    if (!this.#isHandedOut) this.#giveBack()
   }
 
   #giveBack(): void {
-    if (this.#buffer !== NO_BUFFER) this.#buffers.give(this.#buffer)
+    const buffer = this.#buffer
+    this.#buffer = NO_BUFFER
+    if (buffer !== NO_BUFFER) this.#buffers.give(buffer)
+  }
+
+  #handOut(outcome: BodyOutcome, done: (outcome: BodyOutcome) => void): void {
+    this.#isHandedOut = outcome.kind === 'complete'
+    done(outcome)
   }
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
@@ -138,8 +153,8 @@ export class BodyReader {
     this.#buffer = buffer
   }
 
-  /** The body alone in its buffer, which may be larger; the handler's to keep or to give away. */
-  #body(): Uint8Array<ArrayBuffer> {
+  /** The body alone in its buffer, which may be larger. */
+  #body(): Uint8Array {
     if (this.#length === 0) return new Uint8Array(0)
     return new Uint8Array(this.#buffer, 0, this.#length)
   }
@@ -148,6 +163,6 @@ export class BodyReader {
     this.#outcome = outcome
     const done = this.#onSettled
     this.#onSettled = null
-    if (done !== null) done(outcome)
+    if (done !== null) this.#handOut(outcome, done)
   }
 }

@@ -8,8 +8,6 @@ import { readZstdFrames } from './zstd-frames.js'
 /** Content codings a body may come in. */
 export type ContentCoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
-type Body = Uint8Array<ArrayBuffer>
-
 const CODINGS: Readonly<Record<string, ContentCoding>> = {
   '': 'identity',
   identity: 'identity',
@@ -32,20 +30,20 @@ export function readContentCoding(headers: HeaderBag): ContentCoding {
  * Decompresses a whole body without holding up the event loop.
  *
  * @param limitBytes for the result; the work stops there
- * @returns an ArrayBuffer of its own, of exactly the result's size; the body itself when `identity`
+ * @returns the body itself when `identity`
  * @throws AppError body_too_large above the limit, bad_request for data that is not in that coding
  */
 export async function decompress(
-  body: Body,
+  body: Uint8Array,
   coding: ContentCoding,
   limitBytes: number,
-): Promise<Body> {
+): Promise<Uint8Array> {
   if (coding === 'identity') {
     if (body.byteLength > limitBytes) throw tooLarge(limitBytes)
     return body
   }
   try {
-    return toOwn(await DECODERS[coding](body, limitBytes))
+    return await DECODERS[coding](body, limitBytes)
   } catch (error) {
     if (error instanceof AppError) throw error
     if (isOverLimit(error)) throw tooLarge(limitBytes)
@@ -53,12 +51,12 @@ export async function decompress(
   }
 }
 
-type Decoder = (body: Body, limitBytes: number) => Promise<Uint8Array>
+type Decoder = (body: Uint8Array, limitBytes: number) => Promise<Uint8Array>
 
-const gunzip = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.gunzip)
-const inflate = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.inflate)
-const inflateRaw = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.inflateRaw)
-const brotli = promisify<Body, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)
+const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gunzip)
+const inflate = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflate)
+const inflateRaw = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflateRaw)
+const brotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)
 
 const DECODERS: Readonly<Record<Exclude<ContentCoding, 'identity'>, Decoder>> = {
   gzip: (body, maxOutputLength) => gunzip(body, { maxOutputLength }),
@@ -69,7 +67,7 @@ const DECODERS: Readonly<Record<Exclude<ContentCoding, 'identity'>, Decoder>> = 
   zstd: nativeZstd() ?? portableZstd,
 }
 
-function hasZlibHeader([first = 0, second = 0]: Body): boolean {
+function hasZlibHeader([first = 0, second = 0]: Uint8Array): boolean {
   return (first & 15) === 8 && ((first << 8) | second) % 31 === 0
 }
 
@@ -102,14 +100,14 @@ const TURN_BYTES = 524_288
 /** Frames of the usual compression levels ask for at most this, whatever their content. */
 const COMMON_WINDOW_BYTES = 8_388_608
 
-async function portableZstd(body: Body, limitBytes: number): Promise<Uint8Array> {
+async function portableZstd(body: Uint8Array, limitBytes: number): Promise<Uint8Array> {
   const output = new BoundedOutput(limitBytes)
   for (const frame of wholeFrames(body, limitBytes)) await decodeFrame(frame, output)
   return output.join()
 }
 
 /** @throws AppError body_too_large when a frame asks for a window the result could never fill */
-function wholeFrames(body: Body, limitBytes: number): readonly Uint8Array[] {
+function wholeFrames(body: Uint8Array, limitBytes: number): readonly Uint8Array[] {
   const frames = readZstdFrames(body)
   if (frames === null) throw new Error('not whole Zstandard frames')
   for (const { windowBytes } of frames)
@@ -158,14 +156,6 @@ class BoundedOutput {
     }
     return joined
   }
-}
-
-/** Small Buffers lie in a pool that others share: a transfer would take theirs along. */
-function toOwn(bytes: Uint8Array): Body {
-  const { buffer, byteLength } = bytes
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength)
-    return new Uint8Array(buffer)
-  return new Uint8Array(bytes)
 }
 
 const isOverLimit = (error: unknown): boolean =>

@@ -86,6 +86,11 @@ export class Exchange {
     this.#dueMs = nowMs + this.handlerTimeoutMs
   }
 
+  /** The handler is done with the request. */
+  handled(): void {
+    this.reader?.reuse()
+  }
+
   /** Sends the reply; ignored when the exchange is over. */
   reply(reply: Reply): void {
     if (!this.isOpen) return

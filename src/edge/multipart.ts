@@ -8,8 +8,7 @@ export interface MultipartFile {
   readonly filename: string
   /** media type as the client says; '' when it says none */
   readonly type: string
-  /** an ArrayBuffer of its own, of exactly its size */
-  readonly data: Uint8Array<ArrayBuffer>
+  readonly data: Uint8Array
 }
 
 export interface MultipartForm {
@@ -38,7 +37,7 @@ const BOUNDARY = /;\s*boundary=(?:"([\w'()+,\-./:=? ]{1,70})"|([\w'()+,\-./:=?]{
  */
 export function parseMultipart(
   uws: Uws,
-  body: Uint8Array<ArrayBuffer>,
+  body: Uint8Array,
   contentType: string,
   limits: MultipartLimits,
 ): MultipartForm {
@@ -55,7 +54,7 @@ export function parseMultipart(
 }
 
 /** The parser gives what it could read and is silent about the rest: delimiters are counted here. */
-function checkComplete(body: Uint8Array<ArrayBuffer>, boundary: string, parts: number): void {
+function checkComplete(body: Uint8Array, boundary: string, parts: number): void {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const delimiter = `--${boundary}`
   let count = bytes.subarray(0, delimiter.length).toString('latin1') === delimiter ? 1 : 0

@@ -30,9 +30,9 @@ export interface RequestHead {
   readonly log: EdgeLog
 }
 
-/** `body` has an ArrayBuffer of its own, of exactly its size: it may be transferred to a worker. */
+/** `body` is good until the handler is done. */
 export interface EdgeRequest extends RequestHead {
-  readonly body: Uint8Array<ArrayBuffer>
+  readonly body: Uint8Array
 }
 
 /** Headers in arrival order. A request has few, so a scan beats a Map. */
@@ -102,7 +102,7 @@ export class Request implements EdgeRequest {
   readonly headers: HeaderBag
   readonly requestId: string
   readonly log: EdgeLog
-  body: Uint8Array<ArrayBuffer>
+  body: Uint8Array
   readonly #findIp: () => string
   readonly #signal: () => AbortSignal
   #ip: string | null = null

@@ -373,18 +373,20 @@ function run(
   request: Request,
 ): void {
   exchange.startHandling()
+  const replied = (reply: Reply): void => {
+    exchange.handled()
+    exchange.reply(reply)
+  }
+  const failed = (error: unknown): void => {
+    exchange.handled()
+    exchange.fail(error)
+  }
   try {
     const reply = handle(request)
-    if (reply instanceof Promise) {
-      reply.then(
-        (late) => exchange.reply(late),
-        (error: unknown) => exchange.fail(error),
-      )
-      return
-    }
-    exchange.reply(reply)
+    if (reply instanceof Promise) reply.then(replied, failed)
+    else replied(reply)
   } catch (error) {
-    exchange.fail(error)
+    failed(error)
   }
 }
 

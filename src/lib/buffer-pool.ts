@@ -1,17 +1,17 @@
 /** what is smaller is cheap to make and to collect */
-const POOLED_FROM = 16 * 1024
+export const POOLED_FROM = 16 * 1024
 const SMALLEST = 64 * 1024
-const GROWTH = 4
-const CLASSES = 5
+const CLASSES = 9
 
 /**
- * Buffers of a few sizes (64 KiB to 16 MiB) that are used again. Memory outside the heap that comes and goes
- * by the megabyte makes the engine collect all of the heap every 64 MB: reuse took a third of the service's
- * CPU time away (bench/flow/ingest.ts).
+ * Shared buffers of a few sizes (64 KiB to 16 MiB) that are used again. Memory outside the heap that comes and
+ * goes by the megabyte, or moves from thread to thread, makes the engine collect every heap again and again:
+ * with it gone the service takes half of the CPU time (bench/flow/ingest.ts). The engine does not count shared
+ * memory, so who takes a buffer gives it back: one that is forgotten stays until a collection for other reasons.
  */
 export class BufferPool {
   readonly #maxBytes: number
-  readonly #free: ArrayBuffer[][] = Array.from({ length: CLASSES }, () => [])
+  readonly #free: SharedArrayBuffer[][] = Array.from({ length: CLASSES }, () => [])
   #bytes = 0
 
   /** @param maxBytes of buffers that wait for use */
@@ -20,28 +20,30 @@ export class BufferPool {
   }
 
   /** @returns a buffer of at least so many bytes, whose content is whatever was there before */
-  take(bytes: number): ArrayBuffer {
+  take(bytes: number): ArrayBufferLike {
     if (bytes < POOLED_FROM) return new ArrayBuffer(bytes)
-    let size = SMALLEST
-    for (const free of this.#free) {
-      if (size >= bytes) {
-        const buffer = free.pop()
-        if (buffer === undefined) return new ArrayBuffer(size)
-        this.#bytes -= size
-        return buffer
-      }
-      size *= GROWTH
-    }
-    return new ArrayBuffer(bytes)
+    const size = pooledSize(bytes)
+    const buffer = this.#free[levelOf(size)]?.pop()
+    if (buffer === undefined) return new SharedArrayBuffer(size)
+    this.#bytes -= size
+    return buffer
   }
 
-  /** Takes a buffer back that nobody uses any more; one of another size is left to the collector. */
-  give(buffer: ArrayBuffer): void {
+  /** Takes a buffer back that nobody uses any more; one of another kind or size is left to the collector. */
+  give(buffer: ArrayBufferLike): void {
+    if (!(buffer instanceof SharedArrayBuffer)) return
     const size = buffer.byteLength
-    const level = Math.log2(size / SMALLEST) / Math.log2(GROWTH)
-    const free = this.#free[level]
+    const free = this.#free[levelOf(size)]
     if (free === undefined || this.#bytes + size > this.#maxBytes) return
     free.push(buffer)
     this.#bytes += size
   }
+}
+
+const levelOf = (size: number): number => Math.log2(size / SMALLEST)
+
+/** The size of the pool's buffers that hold so many bytes; above the largest one, just those. */
+export function pooledSize(bytes: number): number {
+  const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, SMALLEST)))
+  return levelOf(size) < CLASSES ? size : bytes
 }

@@ -2,11 +2,12 @@ const encoder = new TextEncoder()
 
 /** A byte array that grows by doubling and is reused from block to block. */
 export class ByteBuffer {
-  bytes: Uint8Array<ArrayBuffer>
+  bytes: Uint8Array
   length = 0
 
-  constructor(capacity = 1024) {
-    this.bytes = new Uint8Array(capacity)
+  /** @param memory to begin with, or how many bytes of it */
+  constructor(memory: Uint8Array | number = 1024) {
+    this.bytes = typeof memory === 'number' ? new Uint8Array(memory) : memory
   }
 
   /** Makes room for `extra` more bytes. */

@@ -147,8 +147,12 @@ export class BlockEncoder {
     if (event.template !== '') this.#readyMade(event.template, source, row)
   }
 
-  /** The block, in arrays of its own; null when nothing was added. */
-  finish(): RowBlock | null {
+  /**
+   * The block; null when nothing was added.
+   *
+   * @param room where it goes if it fits
+   */
+  finish(room: SharedArrayBuffer | null = null): RowBlock | null {
     const kernel = this.#kernel
     const rows = kernel.calls.rowCount()
     if (rows === 0) return null
@@ -160,6 +164,7 @@ export class BlockEncoder {
       modelVersion: this.#modelVersion,
       wide,
       misses: this.#misses.finish(),
+      room,
     })
   }
 

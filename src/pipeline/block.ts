@@ -6,10 +6,10 @@ export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
 /** What happens to the messages of a source that may not simply be stored. */
 export type SourceVerdict = 'drop' | Extract<RejectReason, 'unknown_source' | 'source_limit'>
 
-/** One request's messages. Its buffer moves to the worker and comes back with the result. */
+/** One request's messages. */
 export interface BodyTask {
   readonly format: BodyFormat
-  readonly bytes: Uint8Array<ArrayBuffer> | null
+  readonly bytes: Uint8Array | null
   readonly events: readonly CanonicalEvent[] | null
   /** `ingest`, `upload`, `webhook`, `replay`: the protocol a dead letter is listed under */
   readonly protocol: string
@@ -54,21 +54,24 @@ export interface BodyRefusal {
   readonly message: string
 }
 
-/** A block of landing rows with the side arrays the sequencer works on; index = row. */
+/**
+ * A block of landing rows with the side arrays the sequencer works on; index = row. All of a large one lies in
+ * one buffer of a `BufferPool`, which is the block's until it is in ClickHouse.
+ */
 export interface RowBlock {
-  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly bytes: Uint8Array
   readonly rows: number
   /** where the data of the patched columns begins in `bytes` */
   readonly at: PatchOffsets
   /** two per row */
-  readonly hashes: Int32Array<ArrayBuffer>
-  readonly tsMs: Float64Array<ArrayBuffer>
-  readonly counts: Int32Array<ArrayBuffer>
-  readonly severities: Uint8Array<ArrayBuffer>
+  readonly hashes: Int32Array
+  readonly tsMs: Float64Array
+  readonly counts: Int32Array
+  readonly severities: Uint8Array
   /** index into `sources` */
-  readonly sourceIndexes: Uint32Array<ArrayBuffer>
+  readonly sourceIndexes: Uint32Array
   /** 0 = not known to the shape cache: see `misses` */
-  readonly templateNos: Int32Array<ArrayBuffer>
+  readonly templateNos: Int32Array
   readonly sources: readonly string[]
   readonly misses: MissBlock | null
 }
@@ -85,20 +88,20 @@ export interface PatchOffsets {
 /** Shapes nobody has seen yet, each once, for the template owner. */
 export interface MissBlock {
   /** two shape hashes per miss */
-  readonly shapes: Int32Array<ArrayBuffer>
+  readonly shapes: Int32Array
   /** the messages (or ready-made templates) one after another; `ends[i]` is where the i-th ends */
-  readonly bytes: Uint8Array<ArrayBuffer>
-  readonly ends: Uint32Array<ArrayBuffer>
-  readonly sourceIndexes: Uint32Array<ArrayBuffer>
+  readonly bytes: Uint8Array
+  readonly ends: Uint32Array
+  readonly sourceIndexes: Uint32Array
   /** 1 = the bytes are a ready-made template */
-  readonly readyMade: Uint8Array<ArrayBuffer>
+  readonly readyMade: Uint8Array
   /** rows that wait, and the miss each waits for */
-  readonly rows: Uint32Array<ArrayBuffer>
-  readonly missOfRow: Uint32Array<ArrayBuffer>
+  readonly rows: Uint32Array
+  readonly missOfRow: Uint32Array
 }
 
 export interface DeadBlock {
-  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly bytes: Uint8Array
   readonly rows: number
   readonly idAt: number
 }
@@ -107,6 +110,4 @@ export interface BlockResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
   readonly bodies: readonly BodyResult[]
-  /** the bodies' buffers, handed back so that the task can be run again */
-  readonly returned: readonly (Uint8Array<ArrayBuffer> | null)[]
 }

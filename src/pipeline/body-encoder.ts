@@ -40,7 +40,12 @@ export class BodyEncoder {
     this.#parts = parts
   }
 
-  async encode(task: BlockTask, nowMs: number): Promise<BlockResult> {
+  /** @param room where the block goes if it fits */
+  async encode(
+    task: BlockTask,
+    nowMs: number,
+    room: SharedArrayBuffer | null = null,
+  ): Promise<BlockResult> {
     const files = new Map<BodyTask, DecodedFile>()
     const refusals = new Map<BodyTask, BodyRefusal>()
     for (const body of task.bodies) {
@@ -53,10 +58,9 @@ export class BodyEncoder {
     const { block, dead } = this.#parts
     const results = this.#encodeAll({ task, nowMs, files, refusals })
     return {
-      block: block.finish(),
+      block: block.finish(room),
       dead: dead.finish(),
       bodies: results,
-      returned: task.bodies.map((body) => body.bytes),
     }
   }
 

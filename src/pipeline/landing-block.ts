@@ -1,4 +1,5 @@
 import { AT, type Kernel } from '../hot/kernel.js'
+import { POOLED_FROM, pooledSize } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
 import type { MissBlock, RowBlock } from './block.js'
 import type { WideRow } from './block-encoder.js'
@@ -17,6 +18,7 @@ export interface LandingParts {
   /** by row, ascending */
   readonly wide: readonly WideRow[]
   readonly misses: MissBlock | null
+  readonly room: SharedArrayBuffer | null
 }
 
 /** Columns of few different values, and of texts, by their numbers in the kernel. */
@@ -31,7 +33,9 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   const { calls } = kernel
   const { rows } = parts
   const sources = dictionary(kernel, SOURCE)
-  const out = new NativeWriter(rows, sizeOf(kernel, parts))
+  const most = Math.ceil(sizeOf(kernel, parts) / 8) * 8
+  const buffer = bufferOf(most + rows * SIDE_BYTES, parts.room)
+  const out = new NativeWriter(rows, new Uint8Array(buffer, 0, most))
   const id = out.zeros('id', 'UInt64', 8)
   const isNew = out.zeros('is_new', 'UInt8', 1)
   const counts = kernel.view(calls.addressOf(AT.counts), rows * 4)
@@ -60,18 +64,50 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   out.texts('summary', textsOf(kernel, SUMMARY))
   out.texts('tags', textsOf(kernel, TAGS))
   out.texts('dedup_key', textsOf(kernel, DEDUP))
+  const bytes = out.finish()
   return {
-    bytes: out.finish(),
+    bytes,
     rows,
     at: { id, isNew, priority, prioritySource, confidence, templateId },
-    hashes: new Int32Array(copied(kernel, calls.addressOf(AT.hashes), rows * 8)),
-    tsMs: toFloats(kernel.words32(calls.addressOf(AT.times), rows * 2)),
-    counts: new Int32Array(copied(kernel, calls.addressOf(AT.counts), rows * 4)),
-    severities: new Uint8Array(copied(kernel, calls.addressOf(AT.severities), rows)),
-    sourceIndexes: new Uint32Array(copied(kernel, calls.indexesAt(SOURCE), rows * 4)),
-    templateNos: new Int32Array(copied(kernel, calls.addressOf(AT.templateNos), rows * 4)),
+    ...sideArrays(kernel, rows, { buffer, at: Math.ceil(bytes.length / 8) * 8 }),
     sources,
     misses: parts.misses,
+  }
+}
+
+/** of a row: hash, time, count, source, template, severity */
+const SIDE_BYTES = 8 + 8 + 4 + 4 + 4 + 1
+
+function bufferOf(bytes: number, room: SharedArrayBuffer | null): ArrayBufferLike {
+  if (room !== null && room.byteLength >= bytes) return room
+  return bytes < POOLED_FROM ? new ArrayBuffer(bytes) : new SharedArrayBuffer(pooledSize(bytes))
+}
+
+/** @param to.at a multiple of 8 */
+function sideArrays(
+  kernel: Kernel,
+  rows: number,
+  to: { readonly buffer: ArrayBufferLike; readonly at: number },
+): Pick<RowBlock, 'hashes' | 'tsMs' | 'counts' | 'sourceIndexes' | 'templateNos' | 'severities'> {
+  const { calls } = kernel
+  const { buffer } = to
+  let { at } = to
+  const placed = (address: number, width: number): number => {
+    const place = at
+    new Uint8Array(buffer, at, rows * width).set(kernel.view(address, rows * width))
+    at += rows * width
+    return place
+  }
+  const tsMs = new Float64Array(buffer, at, rows)
+  at += rows * 8
+  writeFloats(kernel.words32(calls.addressOf(AT.times), rows * 2), tsMs)
+  return {
+    tsMs,
+    hashes: new Int32Array(buffer, placed(calls.addressOf(AT.hashes), 8), rows * 2),
+    counts: new Int32Array(buffer, placed(calls.addressOf(AT.counts), 4), rows),
+    sourceIndexes: new Uint32Array(buffer, placed(calls.indexesAt(SOURCE), 4), rows),
+    templateNos: new Int32Array(buffer, placed(calls.addressOf(AT.templateNos), 4), rows),
+    severities: new Uint8Array(buffer, placed(calls.addressOf(AT.severities), 1), rows),
   }
 }
 
@@ -86,15 +122,10 @@ const textsOf = (kernel: Kernel, column: number): Uint8Array => {
   return kernel.view(kernel.calls.textsAt(column), length)
 }
 
-const copied = (kernel: Kernel, at: number, bytes: number): ArrayBuffer =>
-  kernel.bytes.buffer.slice(at, at + bytes) as ArrayBuffer // the memory is not shared
-
-/** Times as two words each. */
-function toFloats(words: Uint32Array): Float64Array<ArrayBuffer> {
-  const floats = new Float64Array(words.length / 2)
+/** @param words times as two words each */
+function writeFloats(words: Uint32Array, floats: Float64Array): void {
   for (let i = 0; i < floats.length; i++)
     floats[i] = (words[i * 2] ?? 0) + (words[i * 2 + 1] ?? 0) * 0x1_0000_0000
-  return floats
 }
 
 const repeated = (ms: number, rows: number): Uint8Array =>
@@ -132,15 +163,17 @@ const ADDITIONAL_KEYS = 1 << 9
 const NEED_UPDATE = 1 << 10
 
 /**
- * Writes a block of the Native format into an array of its own; see `lib/native-columns.ts` for its source.
+ * Writes a block of the Native format into memory that may have been used before; see `lib/native-columns.ts` for its source.
  */
 class NativeWriter {
   readonly #out: ByteBuffer
+  readonly #memory: Uint8Array
   readonly #rows: number
   #columns = 0
 
-  constructor(rows: number, maxBytes: number) {
-    this.#out = new ByteBuffer(maxBytes)
+  constructor(rows: number, memory: Uint8Array) {
+    this.#out = new ByteBuffer(memory)
+    this.#memory = memory
     this.#rows = rows
     this.#out.varint(COLUMNS)
     this.#out.varint(rows)
@@ -150,8 +183,9 @@ class NativeWriter {
   zeros(name: string, type: string, width: number): number {
     this.#head(name, type)
     const at = this.#out.length
-    // the array is new and larger than the block
-    this.#out.length += this.#rows * width
+    const end = at + this.#rows * width
+    this.#out.bytes.fill(0, at, end)
+    this.#out.length = end
     return at
   }
 
@@ -179,8 +213,11 @@ class NativeWriter {
     else out.append(Uint8Array.from(indexes))
   }
 
-  finish(): Uint8Array<ArrayBuffer> {
+  /** @returns the block, in the memory that was given */
+  finish(): Uint8Array {
     if (this.#columns !== COLUMNS) throw new Error(`bug: ${this.#columns} columns of ${COLUMNS}`)
+    if (this.#out.bytes !== this.#memory)
+      throw new Error('bug: a block is larger than was foreseen')
     return this.#out.bytes.subarray(0, this.#out.length)
   }
 

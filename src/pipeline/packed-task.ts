@@ -1,3 +1,4 @@
+import { POOLED_FROM } from '../lib/buffer-pool.js'
 import type {
   BlockResult,
   BlockTask,
@@ -11,17 +12,16 @@ import type {
 /** A task on its way to a worker: bodies that differ in their bytes only are one. */
 export interface PackedTask extends Omit<BlockTask, 'bodies'> {
   readonly runs: readonly Run[]
+  /** where the block is put if it is large enough, null when the block will be small */
+  readonly room: SharedArrayBuffer | null
 }
 
 /** Bodies one after another, in the order of the task. */
 interface Run {
-  /** what they have in common; its `bytes` are a single body's own buffer, which moves */
+  /** what they have in common; its `bytes` are those of a single body */
   readonly body: BodyTask
   /** null: one body */
-  readonly small: {
-    readonly bytes: Uint8Array<ArrayBuffer>
-    readonly ends: Uint32Array<ArrayBuffer>
-  } | null
+  readonly small: { readonly bytes: Uint8Array; readonly ends: Uint32Array } | null
 }
 
 /** A result on its way back. */
@@ -29,14 +29,14 @@ export interface PackedResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
   /** of each body: received, accepted, rejected, dropped */
-  readonly counts: Uint32Array<ArrayBuffer>
+  readonly counts: Uint32Array
   /** of each body: 1 + the index of its source, 0 without one */
-  readonly sourceOf: Uint32Array<ArrayBuffer>
+  readonly sourceOf: Uint32Array
   readonly sources: readonly string[]
   /** bodies of which there is more to tell */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
-  /** the buffers of single bodies, in their order */
-  readonly returned: readonly Uint8Array<ArrayBuffer>[]
+  /** whether the block took the room it was given */
+  readonly isRoomTaken: boolean
 }
 
 /** A buffer of its own costs as much as copying so many bytes. bench/flow/ingest.ts --small */
@@ -44,36 +44,49 @@ const SMALL_BYTES = 16_384
 
 export interface Parcel {
   readonly packed: PackedTask
-  /** the buffers that move with it */
-  readonly moved: ArrayBuffer[]
   /** The result as if the task had gone as it was. */
   readonly unpack: (result: PackedResult) => BlockResult
+  /** Gives the buffers back once no worker has the task any more. */
+  readonly release: () => void
 }
 
-export function packTask(task: BlockTask): Parcel {
+export interface Buffers {
+  /** @returns a buffer of at least so many bytes */
+  take(bytes: number): ArrayBufferLike
+  give(buffer: ArrayBufferLike): void
+}
+
+/**
+ * Bodies cross in shared memory: those that are not there yet are copied.
+ *
+ * @param roomBytes that the block will probably take
+ */
+export function packTask(task: BlockTask, buffers: Buffers, roomBytes: number): Parcel {
   const { bodies, ...rest } = task
+  const taken: ArrayBufferLike[] = []
+  const take = (bytes: number): Uint8Array => {
+    const buffer = buffers.take(bytes)
+    taken.push(buffer)
+    return new Uint8Array(buffer, 0, bytes)
+  }
   const runs: Run[] = []
-  const moved: ArrayBuffer[] = []
   for (let from = 0, to = 0; from < bodies.length; from = to) {
     to = endOfRun(bodies, from)
-    const run = toRun(bodies.slice(from, to))
-    const buffer = run.small?.bytes ?? run.body.bytes
-    if (buffer !== null) moved.push(buffer.buffer)
-    runs.push(run)
+    runs.push(toRun(bodies.slice(from, to), take))
   }
-  // a small body is copied and never goes away; of one that moved the size is not known any more
-  const kept = bodies.map((body) => (isSmall(body) ? body.bytes : null))
-  const hasMoved = bodies.map((body) => body.bytes !== null && !isSmall(body))
-  return { packed: { ...rest, runs }, moved, unpack: (result) => unpackResult(result) }
-
-  function unpackResult(result: PackedResult): BlockResult {
-    const returned = [...result.returned]
-    return {
-      block: result.block,
-      dead: result.dead,
-      bodies: toBodyResults(result),
-      returned: kept.map((bytes, i) => (hasMoved[i] === true ? (returned.shift() ?? null) : bytes)),
-    }
+  const buffer = roomBytes < POOLED_FROM ? null : buffers.take(roomBytes)
+  const room = buffer instanceof SharedArrayBuffer ? buffer : null
+  let isRoomFree = true
+  return {
+    packed: { ...rest, runs, room },
+    unpack: (result) => {
+      isRoomFree = !result.isRoomTaken
+      return { block: result.block, dead: result.dead, bodies: toBodyResults(result) }
+    },
+    release: () => {
+      for (const each of taken) buffers.give(each)
+      if (room !== null && isRoomFree) buffers.give(room)
+    },
   }
 }
 
@@ -98,25 +111,33 @@ const isAlike = (a: BodyTask, b: BodyTask): boolean =>
   a.maxRows === b.maxRows &&
   a.verdicts === b.verdicts
 
-function toRun(bodies: readonly BodyTask[]): Run {
+function toRun(bodies: readonly BodyTask[], take: (bytes: number) => Uint8Array): Run {
   const [body] = bodies
   if (body === undefined) throw new Error('bug: a run of no body')
-  if (!isSmall(body)) return { body, small: null }
+  if (!isSmall(body)) return { body: { ...body, bytes: shared(body.bytes, take) }, small: null }
   const ends = new Uint32Array(bodies.length)
   let length = 0
   bodies.forEach(({ bytes }, i) => {
     length += bytes?.byteLength ?? 0
     ends[i] = length
   })
-  const joined = new Uint8Array(length)
+  const joined = take(length)
   bodies.forEach(({ bytes }, i) => {
     if (bytes !== null) joined.set(bytes, i === 0 ? 0 : ends[i - 1])
   })
   return { body: { ...body, bytes: null }, small: { bytes: joined, ends } }
 }
 
+function shared(bytes: Uint8Array | null, take: (bytes: number) => Uint8Array): Uint8Array | null {
+  if (bytes === null || bytes.buffer instanceof SharedArrayBuffer) return bytes
+  const copy = take(bytes.length)
+  copy.set(bytes)
+  return copy
+}
+
 /** The task as it was packed; small bodies are parts of one buffer. */
-export function unpackTask({ runs, ...rest }: PackedTask): BlockTask {
+export function unpackTask(packed: PackedTask): BlockTask {
+  const { runs, environment, maxMessageBytes, modelVersion } = packed
   const bodies: BodyTask[] = []
   for (const { body, small } of runs) {
     if (small === null) {
@@ -129,12 +150,12 @@ export function unpackTask({ runs, ...rest }: PackedTask): BlockTask {
       start = end
     }
   }
-  return { ...rest, bodies }
+  return { bodies, environment, maxMessageBytes, modelVersion }
 }
 
 export function packResult(
-  { block, dead, bodies }: Omit<BlockResult, 'returned'>,
-  { runs }: PackedTask,
+  { block, dead, bodies }: BlockResult,
+  { room }: Pick<PackedTask, 'room'>,
 ): PackedResult {
   const counts = new Uint32Array(bodies.length * 4)
   const sourceOf = new Uint32Array(bodies.length)
@@ -150,8 +171,8 @@ export function packResult(
     const [source] = sources
     if (source !== undefined) sourceOf[i] = 1 + indexIn(indexOf, source)
   })
-  const returned = runs.flatMap(({ body: { bytes } }) => (bytes === null ? [] : [bytes]))
-  return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, returned }
+  const isRoomTaken = room !== null && block?.bytes.buffer === room
+  return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, isRoomTaken }
 }
 
 function indexIn(indexOf: Map<string, number>, text: string): number {

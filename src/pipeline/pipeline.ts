@@ -35,7 +35,7 @@ const MAX_TRIES = 4
 /** One request's messages, with what its sender may do. */
 export interface Submission {
   readonly format: BodyFormat
-  readonly bytes: Uint8Array<ArrayBuffer> | null
+  readonly bytes: Uint8Array | null
   readonly events: readonly CanonicalEvent[] | null
   readonly protocol: string
   readonly source: string | null
@@ -73,8 +73,8 @@ export interface PipelineParts {
   readonly onTemplates: (changes: readonly Template[]) => void
   /** @param bytes of the body */
   readonly onAccepted: (submission: Submission, result: BodyResult, bytes: number) => void
-  /** nobody uses this body's buffer any more */
-  readonly reuse: (buffer: ArrayBuffer) => void
+  /** nobody uses this block's buffer any more */
+  readonly reuse: (buffer: ArrayBufferLike) => void
 }
 
 interface Job {
@@ -247,7 +247,10 @@ export class Pipeline {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
       const result = await this.#encode(task, attempt === 0)
       // synchronous from this check of the sources to the place in the spool's order
-      if (!this.#admitted(task, result)) continue
+      if (!this.#admitted(task, result)) {
+        this.#free(result.block)
+        continue
+      }
       await this.#sequence(result, replayed(task, result))
       this.#answer(task, result)
       return
@@ -255,8 +258,7 @@ export class Pipeline {
     throw unavailable('pipeline', null)
   }
 
-  #answer(task: Task, { bodies, returned }: BlockResult): void {
-    for (const bytes of returned) if (bytes !== null) this.#parts.reuse(bytes.buffer)
+  #answer(task: Task, { bodies }: BlockResult): void {
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return
@@ -276,7 +278,10 @@ export class Pipeline {
     const result = await this.#encodeOnce(task, first)
     const misses = result.block?.misses ?? null
     if (misses === null || !this.#admitted(task, result)) return result
-    await this.#resolveMisses(result.block, misses)
+    await this.#resolveMisses(result.block, misses).catch((cause: unknown) => {
+      this.#free(result.block)
+      throw cause
+    })
     return result
   }
 
@@ -309,7 +314,6 @@ export class Pipeline {
     if (found.every((verdicts) => verdicts.length === 0)) return true
     task.bodies = task.bodies.map((body, i) => ({
       ...body,
-      bytes: result.returned[i] ?? null,
       verdicts: { ...body.verdicts, ...Object.fromEntries(found[i] ?? []) },
     }))
     return false
@@ -369,14 +373,19 @@ export class Pipeline {
       const again = this.#parts.templates.takeUnsaved(block.templateNos)
       this.#unsavedTemplates.push(...again.map(toRow))
     }
-    const { durable } = this.#append({
+    const entry = {
       ...EMPTY,
       landing: block?.bytes ?? null,
       landingRows: block?.rows ?? 0,
       dead: dead?.bytes ?? null,
       statement,
-    })
+    }
+    const { durable } = this.#append(entry, () => this.#free(block))
     await durable
+  }
+
+  #free(block: RowBlock | null): void {
+    if (block !== null) this.#parts.reuse(block.bytes.buffer)
   }
 
   /** @throws AppError `dependency_unavailable` without ids */
@@ -390,11 +399,16 @@ export class Pipeline {
       if (dead !== null) sequencer.number(dead)
     } catch (cause) {
       sequencer.forgetAll()
+      this.#free(block)
       throw cause
     }
   }
 
-  #append(entry: Omit<EntryParts, 'templates' | 'registrations'>): {
+  /** @param release when the memory of `landing` is not read any more */
+  #append(
+    entry: Omit<EntryParts, 'templates' | 'registrations'>,
+    release: (() => void) | null = null,
+  ): {
     seq: number
     durable: Promise<void>
   } {
@@ -406,7 +420,7 @@ export class Pipeline {
     this.#unsavedTemplates = []
     this.#unsavedRegistrations = []
     const payload = encodeEntry({ ...entry, templates, registrations })
-    const { seq, durable } = this.#parts.spool.append(payload)
+    const { seq, durable } = this.#parts.spool.append(payload, release)
     const saved = durable.then(
       () => this.#parts.writer.notify(),
       (cause: unknown) => {

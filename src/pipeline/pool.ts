@@ -1,9 +1,10 @@
 import { randomInt } from 'node:crypto'
 import { Piscina } from 'piscina'
 
+import { POOLED_FROM } from '../lib/buffer-pool.js'
 import type { BlockResult, BlockTask } from './block.js'
 import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
-import { packTask, type PackedResult } from './packed-task.js'
+import { packTask, type Buffers, type PackedResult } from './packed-task.js'
 import type { FoundTemplate, Template } from './template-table.js'
 import type { WorkerSetup } from './worker.js'
 
@@ -43,7 +44,7 @@ function keepFilled(threads: Piscina, wanted: number): void {
 }
 
 /** Starts the worker threads and the one thread that owns the templates. */
-export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
+export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: Buffers): Pool {
   const seed = (): number => randomInt(0, 2 ** 32) | 0
   const workerData: WorkerSetup = { shapes, hashSeed: [seed(), seed(), seed(), seed()] }
   const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
@@ -76,13 +77,19 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     await restore(known())
     return (await ask()) ?? Promise.reject(new Error('bug: template owner not restored'))
   }
+  const rooms = new RoomGuess()
   return {
     workers,
     restore,
     encode: async (task) => {
-      const { packed, moved, unpack } = packTask(task)
-      const options = { name: 'encodeBlock', transferList: moved }
-      return unpack((await encoders.run(packed, options)) as PackedResult) // the thread's own type
+      const { packed, unpack, release } = packTask(task, buffers, rooms.guess(task))
+      try {
+        const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the thread's own type
+        rooms.note(task, result)
+        return result
+      } finally {
+        release()
+      }
     },
     resolve: (task, known) => askOwner('resolveMisses', task, known),
     adopt: (templates, known) => askOwner('adopt', templates, known),
@@ -94,3 +101,27 @@ export function createPool(workers: number, shapes: SharedArrayBuffer): Pool {
     },
   }
 }
+
+/** a little more than it was: one byte too few, and the room is of no use */
+const SPARE = 1.25
+
+/** How large blocks become, by what they were for the bodies before. */
+class RoomGuess {
+  #bytesPerByte = 1
+
+  guess(task: BlockTask): number {
+    return bodyBytes(task) * this.#bytesPerByte * SPARE
+  }
+
+  note(task: BlockTask, { block }: BlockResult): void {
+    const bytes = bodyBytes(task)
+    if (block === null || bytes < POOLED_FROM) return
+    const taken = block.severities.byteOffset + block.severities.byteLength
+    const now = taken / bytes
+    // grows at once, shrinks slowly
+    this.#bytesPerByte = Math.max(now, this.#bytesPerByte * 0.9 + now * 0.1)
+  }
+}
+
+const bodyBytes = ({ bodies }: BlockTask): number =>
+  bodies.reduce((sum, { bytes }) => sum + (bytes?.byteLength ?? 0), 0)

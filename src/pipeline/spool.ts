@@ -53,7 +53,8 @@ export interface SpoolEntry {
 interface Pending extends SpoolEntry {
   readonly segment: Segment
   readonly offset: number
-  cached: readonly Uint8Array[] | null
+  readonly cached: readonly Uint8Array[] | null
+  readonly release: (() => void) | null
 }
 
 interface Segment {
@@ -69,6 +70,8 @@ interface Write {
   readonly kind: FrameKind
   readonly seq: number
   readonly payload: readonly Uint8Array[]
+  /** the payload's memory is free for others */
+  readonly release: (() => void) | null
   readonly resolve: () => void
   readonly reject: (cause: unknown) => void
 }
@@ -168,14 +171,19 @@ export class Spool {
   /**
    * Appends an entry; its place in the order is taken at the call.
    *
+   * @param release called once, when the payload's memory is not read any more: the entry is done, or lost, or
+   * on disk only
    * @returns its sequence, and a promise that resolves when it is on disk
    */
-  append(payload: readonly Uint8Array[]): {
+  append(
+    payload: readonly Uint8Array[],
+    release: (() => void) | null = null,
+  ): {
     readonly seq: number
     readonly durable: Promise<void>
   } {
     const seq = this.#nextSeq++
-    return { seq, durable: this.#write('entry', seq, payload) }
+    return { seq, durable: this.#write('entry', seq, { payload, release }) }
   }
 
   /**
@@ -187,7 +195,7 @@ export class Spool {
     to.writeBigUInt64LE(BigInt(batch.to))
     const amended = batch.amendment === null ? [] : [Buffer.of(TOKEN_END), batch.amendment]
     const payload = [to, Buffer.from(batch.token), ...amended]
-    await Promise.all([1, 2].map(() => this.#write('cut', batch.from, payload)))
+    await Promise.all([1, 2].map(() => this.#write('cut', batch.from, { payload })))
     this.#cut = batch
   }
 
@@ -195,7 +203,7 @@ export class Spool {
   async done(seq: number): Promise<void> {
     this.#cut = null
     this.#settle(seq)
-    await this.#write('done', seq, [])
+    await this.#write('done', seq)
     await this.#dropDoneSegments()
   }
 
@@ -227,9 +235,16 @@ export class Spool {
     this.#segments.length = 0
   }
 
-  #write(kind: FrameKind, seq: number, payload: readonly Uint8Array[]): Promise<void> {
+  #write(
+    kind: FrameKind,
+    seq: number,
+    {
+      payload = [],
+      release = null,
+    }: { payload?: readonly Uint8Array[]; release?: (() => void) | null } = {},
+  ): Promise<void> {
     const written = new Promise<void>((resolve, reject) => {
-      this.#queue.push({ kind, seq, payload, resolve, reject })
+      this.#queue.push({ kind, seq, payload, release, resolve, reject })
     })
     this.#committing ??= this.#commitAll()
     return written
@@ -286,12 +301,14 @@ export class Spool {
   }
 
   #addPending(
-    write: { readonly seq: number; readonly payload: readonly Uint8Array[] },
+    { seq, payload, release }: Write,
     at: { readonly segment: Segment; readonly offset: number; readonly bytes: number },
   ): void {
     const fits = this.#cachedBytes + at.bytes <= this.#options.cacheBytes
-    this.#pending.push({ seq: write.seq, ...at, cached: fits ? write.payload : null })
+    const kept = fits ? { cached: payload, release } : NOT_CACHED
+    this.#pending.push({ seq, ...at, ...kept })
     if (fits) this.#cachedBytes += at.bytes
+    else release?.()
     this.#bytes += at.bytes
     at.segment.waiting++
   }
@@ -316,14 +333,17 @@ export class Spool {
     const lost = this.#queue.filter(isLost)
     this.#queue = this.#queue.filter((write) => !isLost(write))
     if (lost.length > 0) this.#failures++
-    for (const write of lost) write.reject(cause)
+    for (const write of lost) {
+      write.release?.()
+      write.reject(cause)
+    }
   }
 
   /** Looks after the disk, and tries whether it can be written again: nobody sends to a spool that can't. */
   async #tend(): Promise<void> {
     await this.#disk.tend()
     if (this.#isClosed || (this.#fault === null && this.#disk.hasReserve)) return
-    await this.#write('done', this.#doneSeq, []).catch(() => undefined)
+    await this.#write('done', this.#doneSeq).catch(() => undefined)
   }
 
   #settle(doneSeq: number): void {
@@ -336,6 +356,7 @@ export class Spool {
     this.#bytes -= entry.bytes
     if (entry.cached !== null) this.#cachedBytes -= entry.bytes
     entry.segment.waiting--
+    entry.release?.()
   }
 
   #reportDamage(segment: string, ranges: readonly DamagedRange[]): void {
@@ -400,7 +421,7 @@ export class Spool {
     this.#nextSeq = Math.max(this.#nextSeq, seq + 1)
     switch (kind) {
       case 'entry':
-        this.#pending.push({ seq, segment, offset, bytes: payload.length, cached: null })
+        this.#pending.push({ seq, segment, offset, bytes: payload.length, ...NOT_CACHED })
         this.#bytes += payload.length
         segment.waiting++
         return
@@ -415,6 +436,8 @@ export class Spool {
     }
   }
 }
+
+const NOT_CACHED = { cached: null, release: null }
 
 /** The payload of an entry as the disk has it; null when it is not what was written. */
 async function readBack({ segment, offset, bytes, seq }: Pending): Promise<Uint8Array | null> {

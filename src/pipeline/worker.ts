@@ -1,12 +1,10 @@
 import { threadId, workerData } from 'node:worker_threads'
-import { move, transferableSymbol, valueSymbol } from 'piscina'
 
 import { maySourceBe, readLevelWord, typeIndex } from '../collector/line-words.js'
 import { levelAtHead } from '../mining/head-level.js'
 import { sourceSeed } from '../mining/scan.js'
 import { ShapeCache } from '../mining/shape-cache.js'
 import { SEVERITIES } from '../model/event.js'
-import type { RowBlock } from './block.js'
 import { BlockEncoder } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
 import { DeadLetterEncoder } from './dead-letter-encoder.js'
@@ -36,39 +34,8 @@ const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() }
 
 /** Decodes, mines and hashes the bodies of one task into one block. Runs in a worker thread. */
 export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
-  const result = await bodies.encode(unpackTask(packed), Date.now())
-  return moved(packResult(result, packed))
-}
-
-/** Hands the result's buffers over instead of copying them. */
-function moved(result: PackedResult): PackedResult {
-  const buffers = [
-    ...result.returned.map((bytes) => bytes?.buffer ?? null),
-    ...(result.block === null ? [] : buffersOf(result.block)),
-    result.dead?.bytes.buffer ?? null,
-  ].filter((buffer) => buffer !== null)
-  return move({
-    get [transferableSymbol]() {
-      return buffers
-    },
-    get [valueSymbol]() {
-      return result
-    },
-  }) as unknown as PackedResult // piscina unwraps the value on the other side
-}
-
-function buffersOf(block: RowBlock): ArrayBuffer[] {
-  const arrays: Uint8Array<ArrayBuffer>[] = [block.bytes, block.severities]
-  const buffers = arrays.map((array) => array.buffer)
-  buffers.push(
-    block.hashes.buffer,
-    block.tsMs.buffer,
-    block.counts.buffer,
-    block.sourceIndexes.buffer,
-    block.templateNos.buffer,
-  )
-  if (block.misses !== null) buffers.push(block.misses.bytes.buffer)
-  return buffers
+  const result = await bodies.encode(unpackTask(packed), Date.now(), packed.room)
+  return packResult(result, packed)
 }
 
 /** For a readiness check: which thread answers. */

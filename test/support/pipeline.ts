@@ -8,6 +8,7 @@ import type { BodyResult } from '../../src/pipeline/block.js'
 import { DedupWindow } from '../../src/pipeline/dedup-window.js'
 import { Pipeline, type SourceGate, type Submission } from '../../src/pipeline/pipeline.js'
 import { createPool, type Pool } from '../../src/pipeline/pool.js'
+import { BufferPool } from '../../src/lib/buffer-pool.js'
 import { Sequencer } from '../../src/pipeline/sequencer.js'
 import { createRefusals, type Refusals } from '../../src/pipeline/refusals.js'
 import type { EntryParts, Registration, Statement } from '../../src/pipeline/spool-entry.js'
@@ -187,6 +188,34 @@ export const SUBMISSION: Submission = {
 /** Bytes in a buffer of their own, as a body arrives. */
 export const bodyOf = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(text))
 
+/** Finds out who gives a buffer back twice, and spoils those that are free. */
+export class WatchedBuffers {
+  readonly #pool = new BufferPool(64 * 1024 * 1024)
+  /** pooled ones that somebody has */
+  readonly held = new Set<ArrayBufferLike>()
+  readonly #freed = new WeakSet<ArrayBufferLike>()
+  readonly #t: Test
+
+  constructor(t: Test) {
+    this.#t = t
+  }
+
+  take(bytes: number): ArrayBufferLike {
+    const buffer = this.#pool.take(bytes)
+    this.#freed.delete(buffer)
+    if (buffer instanceof SharedArrayBuffer) this.held.add(buffer)
+    return buffer
+  }
+
+  give(buffer: ArrayBufferLike): void {
+    if (this.#freed.has(buffer)) this.#t.fail('a buffer was given back twice')
+    this.#freed.add(buffer)
+    new Uint8Array(buffer).fill(0xdb)
+    this.held.delete(buffer)
+    this.#pool.give(buffer)
+  }
+}
+
 interface Made {
   readonly pool?: (pool: Pool) => Pool
 }
@@ -194,7 +223,8 @@ interface Made {
 /** The whole pipeline with real threads and a real spool; batches end in a recording target. */
 export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
   const shapes = ShapeCache.create(4096)
-  const threads = createPool(1, shapes.buffer)
+  const buffers = new WatchedBuffers(t)
+  const threads = createPool(1, shapes.buffer, buffers)
   const pool = made.pool?.(threads) ?? threads
   const templates = new TemplateTable()
   const model = new PriorityModel()
@@ -236,7 +266,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
       sequencer.noteTemplates(changes)
     },
     onAccepted: () => undefined,
-    reuse: () => undefined,
+    reuse: (buffer) => buffers.give(buffer),
   })
   writer.start()
   t.teardown(async () => {

@@ -36,7 +36,7 @@ export interface IngestServices {
   /** Whether a body of this size may come. */
   readonly room: (bytes: number) => boolean
   /** Resolves when what was accepted is durable. */
-  readonly ingest: (body: Uint8Array<ArrayBuffer>, key: IngestKey) => Promise<IngestResult>
+  readonly ingest: (body: Uint8Array, key: IngestKey) => Promise<IngestResult>
   readonly version: string
   /** Whether events can be taken at all. */
   readonly isReady: () => boolean

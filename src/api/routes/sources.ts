@@ -43,7 +43,7 @@ export interface SourceServices {
   readonly announce: (name: string) => void
   readonly upload: (file: {
     readonly format: 'csv' | 'json' | 'txt'
-    readonly bytes: Uint8Array<ArrayBuffer>
+    readonly bytes: Uint8Array
     readonly source: string
     readonly applicationId: string | null
   }) => Promise<UploadResult>
@@ -116,7 +116,7 @@ async function upload(
     readonly source_name: string
     readonly application_id?: string
   },
-  data: Uint8Array<ArrayBuffer> | undefined,
+  data: Uint8Array | undefined,
   services: SourceServices,
 ): Promise<Static<typeof UploadReply>> {
   const { file_type: format, source_name: name, application_id: applicationId = null } = form

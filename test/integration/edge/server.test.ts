@@ -7,6 +7,7 @@ import type { EdgeRoute } from '../../../src/edge/routes.js'
 import type { RequestOutcome } from '../../../src/edge/exchange.js'
 import { createServer } from '../../../src/edge/server.js'
 import { AppError } from '../../../src/model/errors.js'
+import { WatchedBuffers } from '../../support/pipeline.js'
 import { rawExchange, recordingLog, startServer, statuses, uws } from '../../support/edge.js'
 
 const HOST = 'Host: localhost\r\n'
@@ -246,7 +247,11 @@ t.test('a body above the limit is 413 at once, declared or not', async (t) => {
   t.equal((await fits.arrayBuffer()).byteLength, 1000)
 })
 
-t.test('a body in pieces arrives whole, in a buffer that the handler may give away', async (t) => {
+const until = async (isSo: () => boolean): Promise<void> => {
+  while (!isSo()) await sleep(5)
+}
+
+t.test('a body in pieces arrives whole, and stays so until the handler is done', async (t) => {
   const sizes: number[] = []
   const sent = Buffer.from(Array.from({ length: 4_000_000 }, (_, i) => i % 251))
   const route = edgeRoute({
@@ -254,14 +259,16 @@ t.test('a body in pieces arrives whole, in a buffer that the handler may give aw
     method: 'POST',
     path: '/in',
     bodyBytes: 5_000_000,
-    handle({ body }) {
+    async handle({ body }) {
       sizes.push(body.byteLength)
+      await pause
       t.ok(body.length === 5 || sent.subarray(0, body.length).equals(body), `${body.length} bytes`)
-      structuredClone(body.buffer, { transfer: [body.buffer] })
       return { status: 204 }
     },
   })
-  const { url, port } = startServer(t, { routes: [route] })
+  let pause: Promise<unknown> = Promise.resolve()
+  const buffers = new WatchedBuffers(t)
+  const { url, port } = startServer(t, { routes: [route], buffers })
   const pieces = ['3\r\nab', 'c\r\n', '2\r', '\nde\r\n0\r\n', '\r\n']
   const head = post('/in', 'Transfer-Encoding: chunked\r\n')
   await rawExchange(port, [head, ...pieces], { until: (got) => got.includes('204') })
@@ -269,6 +276,26 @@ t.test('a body in pieces arrives whole, in a buffer that the handler may give aw
     await fetch(`${url}/in`, { method: 'POST', body: sent.subarray(0, bytes) })
   }
   t.same(sizes, [5, 0, 1, 70_000, 4_000_000])
+  t.equal(buffers.held.size, 0)
+
+  // its client leaves, and others send meanwhile
+  let proceed = (): void => undefined
+  pause = new Promise<void>((resolve) => (proceed = resolve))
+  const controller = new AbortController()
+  const left = fetch(`${url}/in`, {
+    method: 'POST',
+    body: sent.subarray(0, 70_000),
+    signal: controller.signal,
+  })
+  await until(() => sizes.length === 6)
+  controller.abort()
+  await left.catch(() => undefined)
+  pause = Promise.resolve()
+  await fetch(`${url}/in`, { method: 'POST', body: Buffer.alloc(0) })
+  await fetch(`${url}/in`, { method: 'POST', body: sent.subarray(0, 60_000) })
+  t.equal(buffers.held.size, 1)
+  proceed()
+  await until(() => buffers.held.size === 0)
 })
 
 t.test(

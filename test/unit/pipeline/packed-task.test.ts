@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import * as fc from 'fast-check'
 import t from 'tap'
 import type { BlockTask, BodyResult, BodyTask } from '../../../src/pipeline/block.js'
+import { WatchedBuffers } from '../../support/pipeline.js'
 import { packResult, packTask, unpackTask } from '../../../src/pipeline/packed-task.js'
 
 const KEYS = [null, ['a'], ['a', 'b']]
@@ -54,20 +55,19 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
   fc.assert(
     fc.property(bodies, fc.array(fc.nat(5), { minLength: 40, maxLength: 40 }), (sent, kinds) => {
       const before = copyOf(sent)
-      const parcel = packTask(task(sent))
-      // as a worker gets it: buffers move, the rest is copied
-      const there = structuredClone(parcel.packed, { transfer: parcel.moved })
+      const buffers = new WatchedBuffers(t)
+      const parcel = packTask(task(sent), buffers, 100_000)
+      // as a worker gets it: what is not shared memory is copied
+      const there = structuredClone(parcel.packed)
       const unpacked = unpackTask(there)
       t.ok(isDeepStrictEqual(unpacked, task(before)))
       const results = sent.map((_, i) => result(kinds[i] ?? 0))
       const packed = packResult({ block: null, dead: null, bodies: results }, there)
-      const back = structuredClone(packed, {
-        transfer: packed.returned.map(({ buffer }) => buffer),
-      })
-      const { bodies: got, returned } = parcel.unpack(back)
+      const { bodies: got } = parcel.unpack(structuredClone(packed))
+      parcel.release()
       t.strictSame(got, results)
-      const again = before.map(({ bytes }) => bytes)
-      t.ok(isDeepStrictEqual(returned, again), 'every body can be sent again')
+      t.ok(isDeepStrictEqual(task(sent), task(before)), 'every body can be sent again')
+      t.equal(buffers.held.size, 0)
     }),
     { numRuns: 200 },
   )
@@ -75,7 +75,25 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
 
 t.test('small bodies of one key cross in one buffer', async (t) => {
   const many = Array.from({ length: 300 }, () => body(200, 0, true))
-  const { packed, moved } = packTask(task([...many, body(50_000, 0, true), ...many]))
+  const buffers = new WatchedBuffers(t)
+  const { packed, release } = packTask(task([...many, body(50_000, 0, true), ...many]), buffers, 0)
   t.equal(packed.runs.length, 3)
-  t.equal(moved.length, 3)
+  t.equal(buffers.held.size, 3)
+  release()
+  t.equal(buffers.held.size, 0)
+})
+
+t.test('the room for a block is given back unless the block took it', async (t) => {
+  const buffers = new WatchedBuffers(t)
+  for (const isRoomTaken of [false, true]) {
+    const { packed, unpack, release } = packTask(task([body(1000, 0, true)]), buffers, 70_000)
+    const answer = packResult({ block: null, dead: null, bodies: [result(0)] }, packed)
+    unpack({ ...answer, isRoomTaken })
+    release()
+    t.equal(packed.room?.byteLength, 128 * 1024)
+    t.equal(buffers.held.size, isRoomTaken ? 1 : 0)
+  }
+  const failed = packTask(task([body(1000, 0, true)]), buffers, 70_000)
+  failed.release()
+  t.equal(buffers.held.size, 1, 'a worker that died answers nothing')
 })
