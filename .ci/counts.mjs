@@ -1,8 +1,9 @@
-// Prints the counts of a TAP file as the last line: assertions that passed, failed, were skipped.
+// Prints the counts of TAP files as the last line: assertions that passed, failed, were skipped.
 import { readFileSync } from 'node:fs'
 
 const counts = { ok: 0, failed: 0, skipped: 0 }
-for (const line of readFileSync(process.argv[2], 'utf8').split('\n')) {
+const lines = process.argv.slice(2).flatMap((file) => readFileSync(file, 'utf8').split('\n'))
+for (const line of lines) {
   const match = /^\s*(not )?ok\b(.*)$/.exec(line)
   // a subtest's own line repeats what its assertions said
   if (match === null || / \{\s*$/.test(line) || /# time=/.test(line)) continue

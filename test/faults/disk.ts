@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Setting } from './trial.js'
 
@@ -75,11 +76,19 @@ export const disks = new Disks()
 /** @returns why no disks can be made here, null when they can */
 export function missingDisk(): string | null {
   if (process.getuid?.() !== 0) return 'mounting needs root'
+  const dir = mkdtempSync(join(tmpdir(), 'fault-disk-'))
+  const image = join(dir, 'probe.img')
   try {
-    run('mkfs.ext4', '-V')
-    run('losetup', '-f')
+    writeFileSync(image, '')
+    truncateSync(image, 4 * 1024 * 1024)
+    run('mkfs.ext4', '-q', image)
+    mkdirSync(join(dir, 'mounted'))
+    run('mount', '-o', OPTIONS, image, join(dir, 'mounted'))
+    run('umount', join(dir, 'mounted'))
     return null
   } catch {
-    return 'no file system can be made in a file here'
+    return 'no file system can be made and mounted here'
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
   }
 }

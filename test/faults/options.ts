@@ -18,6 +18,8 @@ export interface Options {
   readonly sabotageOnly: boolean
   /** the few faults that every change has to survive, once each */
   readonly isShort: boolean
+  /** nothing is begun after so many seconds */
+  readonly budgetS: number
   /** outcomes are added to those of earlier runs; null: kept nowhere */
   readonly results: string | null
 }
@@ -35,6 +37,7 @@ export function readOptions(argv: readonly string[]): Options | null {
       readme: { type: 'boolean', default: false },
       sabotage: { type: 'boolean', default: false },
       short: { type: 'boolean', default: false },
+      budget: { type: 'string', default: 'Infinity' },
       results: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -49,6 +52,7 @@ export function readOptions(argv: readonly string[]): Options | null {
     readme: values.readme,
     sabotageOnly: values.sabotage,
     isShort: values.short,
+    budgetS: Number(values.budget),
     results: values.results ?? null,
   }
 }
@@ -71,6 +75,7 @@ export const usage = (faults: readonly Fault[]): string =>
     '  --lanes N      faults that are tried at the same time (3)',
     '  --sabotage     only what is broken on purpose',
     '  --short        only the few faults that every change has to survive, once each',
+    '  --budget S     begins nothing after so many seconds',
     '  --results F    adds the outcomes to those that earlier runs have kept in this file',
     '  --readme       writes the tables into README.md, of the results file where there is one',
     '',

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** An invariant that is broken on purpose in a copy of the built program, and the faults that must notice. */
+/** An invariant that is broken on purpose in a copy of the built program, and the fault that must notice. */
 export interface Sabotage {
   readonly id: string
   readonly title: string
   readonly file: string
   readonly from: string
   readonly to: string
-  readonly caughtBy: readonly string[]
+  readonly caughtBy: string
 }
 
 export const SABOTAGES: readonly Sabotage[] = [
@@ -21,8 +21,8 @@ export const SABOTAGES: readonly Sabotage[] = [
     from: 'await this.#commit(group);',
     to:
       'for (const write of group) if (write.kind === "entry") write.resolve(); ' +
-      'await new Promise((done) => setTimeout(done, 150)); await this.#commit(group);',
-    caughtBy: ['kill-service', 'kill-both'],
+      'await new Promise((done) => setTimeout(done, 500)); await this.#commit(group);',
+    caughtBy: 'kill-service',
   },
   {
     id: 'no-token',
@@ -30,7 +30,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: 'store/client.js',
     from: 'insert_deduplication_token: token,',
     to: 'insert_deduplication_token: String(Math.random()),',
-    caughtBy: ['reply-lost'],
+    caughtBy: 'reply-lost',
   },
   {
     id: 're-mixed',
@@ -38,11 +38,23 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: 'pipeline/writer.js',
     from: 'entries ?? spool.waiting, entries !== null',
     to: 'spool.waiting, false',
-    caughtBy: ['reply-held'],
+    caughtBy: 'reply-held',
   },
 ]
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+
+/** @throws Error when the built program has no such place, or several */
+export function sabotagedText({
+  id,
+  file,
+  from,
+  to,
+}: Pick<Sabotage, 'id' | 'file' | 'from' | 'to'>): string {
+  const text = readFileSync(join(ROOT, 'build', 'src', file), 'utf8')
+  if (text.split(from).length !== 2) throw new Error(`${file} has no single place for ${id}`)
+  return text.replace(from, to)
+}
 
 /** @returns the main file of a copy of the built program in which the invariant does not hold */
 export function sabotagedMain({ id, file, from, to }: Sabotage): { main: string; dir: string } {
@@ -50,9 +62,6 @@ export function sabotagedMain({ id, file, from, to }: Sabotage): { main: string;
   cpSync(join(ROOT, 'build', 'src'), join(dir, 'build', 'src'), { recursive: true })
   for (const name of ['package.json', 'schema', 'src', 'node_modules'])
     symlinkSync(join(ROOT, name), join(dir, name))
-  const path = join(dir, 'build', 'src', file)
-  const text = readFileSync(path, 'utf8')
-  if (text.split(from).length !== 2) throw new Error(`${file} has no single place for ${id}`)
-  writeFileSync(path, text.replace(from, to))
+  writeFileSync(join(dir, 'build', 'src', file), sabotagedText({ id, file, from, to }))
   return { main: join(dir, 'build', 'src', 'main.js'), dir }
 }

@@ -9,7 +9,7 @@ import {
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBackend, type Backend } from './cluster.js'
 
-/** What becomes of the requests for ClickHouse; the last five happen to most inserts and to nothing else. */
+/** What becomes of the requests for ClickHouse; the last five happen to most inserts of batches and to nothing else. */
 type Mood =
   /** passed on */
   | 'well'
@@ -189,5 +189,8 @@ export async function startUnrulyClickHouse(
   }
 }
 
+/** An insert of messages: of a batch, that is. */
 const isInsert = ({ url = '' }: IncomingMessage): boolean =>
-  (new URL(url, 'http://engine').searchParams.get('query') ?? '').startsWith('INSERT INTO')
+  /^INSERT INTO (landing|dead_letters)/.test(
+    new URL(url, 'http://engine').searchParams.get('query') ?? '',
+  )

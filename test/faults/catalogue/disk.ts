@@ -26,6 +26,8 @@ import type { Ledger } from '../ledger.js'
 import type { Fault, Scene, Setting } from '../trial.js'
 import { whileTold } from '../watch.js'
 
+/** a body on a busy machine */
+const TAKEN_MS = 60_000
 const SMALL_DISK = '24m'
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 
@@ -77,10 +79,11 @@ const segmentsOf = ({ installation }: Scene): readonly string[] => {
 
 /** Ends the service with acknowledged entries that wait, and hands over the segment that holds them. */
 async function killWithWaiting(scene: Scene, change: (segment: string) => void): Promise<void> {
-  const { installation, clickhouse, problem } = scene
+  const { installation, clickhouse, load, random, problem } = scene
   if (clickhouse === null) throw new Error('bug: the spool is emptied at once')
   clickhouse.mood = 'gone'
-  await sleep(600)
+  if (!(await load.untilTaken(TAKEN_MS))) problem('nothing is taken while ClickHouse is away')
+  await sleep(random() * 500)
   await installation.kill()
   const segment = segmentsOf(scene).at(-1)
   if (segment === undefined) problem('nothing waits in the spool')

@@ -1,0 +1,43 @@
+import { test } from 'tap'
+import { CATALOGUE, ESSENTIAL } from '../../faults/catalogue/all.js'
+import { readResults, withFault, withSabotage, withSeed } from '../../faults/results.js'
+import { SABOTAGES, sabotagedText } from '../../faults/sabotage.js'
+import { intoReadme, renderTables } from '../../faults/table.js'
+
+void test('names of faults lead to faults', async (t) => {
+  const ids = CATALOGUE.map(({ id }) => id)
+  t.equal(new Set(ids).size, ids.length, 'each is there once')
+  for (const id of [...ESSENTIAL, ...SABOTAGES.map(({ caughtBy }) => caughtBy)])
+    t.ok(ids.includes(id), id)
+})
+
+void test('each invariant that is to be broken on purpose has its place in the program', async (t) => {
+  for (const sabotage of SABOTAGES)
+    t.ok(sabotagedText(sabotage).includes(sabotage.to), sabotage.title)
+  t.throws(() => sabotagedText({ id: 'x', file: 'main.js', from: 'no such text', to: '' }))
+})
+
+void test('outcomes of several runs add up in the tables', async (t) => {
+  const [fault] = CATALOGUE
+  const [sabotage] = SABOTAGES
+  if (fault === undefined || sabotage === undefined) throw new Error('bug: there is none')
+  const result = { fault, seed: 1, rounds: 2, acknowledged: 40, lost: 0, doubled: 0 }
+  const fine = { ...result, problems: [], skipped: null, seconds: 1 }
+  let results = withSeed(readResults(null), 7)
+  results = withFault(results, { ...fine, rounds: 0, acknowledged: 0, skipped: 'no root' })
+  t.match(renderTables(results), `| ${fault.title} | not tried: no root | 0 | 0 | 0 |`)
+  results = withFault(withFault(withSeed(results, 8), fine), fine)
+  t.match(renderTables(results), `| ${fault.title} | 4 | 80 | 0 | 0 |`)
+  results = withFault(results, { ...fine, lost: 3, problems: ['three are lost'] })
+  results = withSabotage(results, { sabotage, by: null, lost: 0, doubled: 0 })
+  const text = intoReadme(
+    'a <!-- faults: written by `npm run test:faults -- --readme` --> b <!-- /faults --> c',
+    renderTables(results),
+  )
+  t.match(text, `| ${fault.title} | 6 (1 not survived as it must be) | 120 | 3 | 0 |`)
+  t.match(text, '| together | 6 | 120 | 3 | 0 |')
+  t.match(text, `| ${sabotage.title} | nothing | 0 | 0 |`)
+  t.match(text, 'seeds 7, 8.')
+  t.notMatch(text, /^a .* b /)
+  t.throws(() => intoReadme('a README without a place', ''))
+})
