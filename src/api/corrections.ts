@@ -1,5 +1,5 @@
 import { AppError } from '../model/errors.js'
-import { PRIORITIES, type EventType, type Priority, type Severity } from '../model/event.js'
+import type { EventType, Priority, Severity } from '../model/event.js'
 import type { EventRecord } from './event-views.js'
 
 /** correction reasons are kept up to this many characters */
@@ -34,8 +34,8 @@ export interface CorrectionParts {
     readonly severity: Severity
     readonly priority: Priority
   }) => Promise<void>
-  /** Repeats of the event count under this priority from here on. */
-  readonly correctRepeats: (id: number, priority: number) => void
+  /** Repeats of the event count under this priority from here on; resolves when they do on all instances. */
+  readonly correctRepeats: (id: number, priority: Priority) => Promise<void>
   /** Resolves when everything acknowledged so far is stored. */
   readonly settle: () => Promise<void>
   readonly encode: (
@@ -92,7 +92,7 @@ export function createCorrections(parts: CorrectionParts): Corrections {
     const templateId = parts.canonicalTemplate(event.templateId)
     const { source, severity } = event
     await parts.setTemplatePriority({ templateId, source, severity, priority })
-    parts.correctRepeats(id, PRIORITIES.indexOf(priority))
+    await parts.correctRepeats(id, priority)
     // what was sequenced under the old priority must be counted before it is moved
     await parts.settle()
     const rows = parts.encode({ ...event, counted: await parts.events.counted(id) }, priority)

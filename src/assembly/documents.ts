@@ -89,3 +89,35 @@ export const PriorityModelDoc = Type.Object({
     }),
   ),
 })
+
+/** An instance that works on this database, and which of the changes of all instances it knows. */
+export const InstanceDoc = Type.Object({
+  /** others need not wait for it: it looks at what was changed before it writes again */
+  isAway: Type.Boolean(),
+  known: Type.Array(Type.String()),
+  atMs: Type.Number(),
+})
+export type InstanceRecord = Readonly<Static<typeof InstanceDoc>>
+
+const ReadonlyTexts = Type.Unsafe<readonly string[]>(Type.Array(Type.String()))
+
+/** A change that all instances make together. */
+export const SharedChangeDoc = Type.Object({
+  change: Type.Union([
+    Type.Object({ kind: Type.Literal('delete-sources'), sources: ReadonlyTexts }),
+    Type.Object({ kind: Type.Literal('clear-all') }),
+    Type.Object({
+      kind: Type.Literal('correct-event'),
+      event: Type.Number(),
+      priority: literals(PRIORITIES),
+    }),
+  ]),
+  /** the instance that was asked for it */
+  by: Type.String(),
+  atMs: Type.Number(),
+  /** when it had taken effect, null before */
+  overMs: NumberOrNull,
+  /** what the one who asked is told */
+  result: Type.Unknown(),
+})
+export type SharedChangeRecord = Readonly<Static<typeof SharedChangeDoc>>

@@ -2,6 +2,7 @@ import type { Config } from '../config.js'
 import { BufferPool } from '../lib/buffer-pool.js'
 import { PriorityModel } from '../mining/priority.js'
 import { ShapeCache } from '../mining/shape-cache.js'
+import { PRIORITIES } from '../model/event.js'
 import { DedupWindow } from '../pipeline/dedup-window.js'
 import { createLazyPool } from '../pipeline/lazy-pool.js'
 import { Pipeline } from '../pipeline/pipeline.js'
@@ -9,6 +10,7 @@ import { createPool, type Pool } from '../pipeline/pool.js'
 import { Sequencer } from '../pipeline/sequencer.js'
 import type { Spool } from '../pipeline/spool.js'
 import { TemplateTable } from '../pipeline/template-table.js'
+import { Unsent } from '../pipeline/unsent.js'
 import type { Writer } from '../pipeline/writer.js'
 import type { Answers } from '../store/answers.js'
 import { createBatchStore, type BatchStore } from '../store/batches.js'
@@ -20,7 +22,8 @@ import type { Log } from '../telemetry/log.js'
 import { parserOf, SourceDoc } from './documents.js'
 import { createPriorities, type Priorities } from './priorities.js'
 import { adoptSpooled, openSpool, openWriter } from './spooled.js'
-import type { StatementHooks } from './statements.js'
+import type { SharedChanges } from './shared-changes.js'
+import { executeStatement, type Run, type StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
 import {
   followTemplates,
@@ -67,6 +70,8 @@ export interface IngestionParts {
   readonly spoolDir: string
   readonly log: Log
   readonly hooks: StatementHooks
+  /** null for the only instance there is */
+  readonly shared: SharedChanges | null
   readonly onWritten: (rows: number) => void
   /** an attempt to write a batch failed; it is tried again */
   readonly onFailure: () => void
@@ -78,7 +83,7 @@ export interface IngestionParts {
 
 /** Joins workers, sequencer, spool and writer, and begins to write what an earlier run left in the spool. */
 export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
-  const { config, storage, hooks } = parts
+  const { config, storage, hooks, shared } = parts
   const batches = createBatchStore(storage.store)
   const templateStore = createTemplateStore(storage.store)
   const records = storage.entities.collection('source', parserOf(SourceDoc))
@@ -90,14 +95,15 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const sequencer = new Sequencer({ ids: storage.ids, window, templates, scorer: model })
   const readers = { templates, model, sequencer }
   const spool = await openSpool(parts)
-  await adoptSpooled(spool, sources, templateStore)
+  const unsent = shared?.unsent ?? new Unsent()
+  await adoptSpooled(spool, sources, { store: templateStore, unsent })
   await readTemplates(templateStore, readers)
   const buffers = new BufferPool(FREE_BUFFER_BYTES)
   const pool = await openPool(config, { shapes, buffers }, readers)
   const priorities = createPriorities({ entities: storage.entities, ...readers })
   const events = createEvents(storage.store, parts.answers)
   const run = { batches, events, sources, overrides: priorities.overrides, hooks }
-  const writer = openWriter(parts, { spool, sequencer, templates: templateStore, run })
+  const writer = openWriter(parts, { spool, sequencer, templates: templateStore, run, shared })
   const known = { templates, model, sources, priorities }
   const stages = { buffers, pool, sequencer, spool, writer, ...known }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
@@ -105,6 +111,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   records.onChange(({ id, value, origin }) => {
     if (origin === 'reload') sources.follow(id, value)
   })
+  if (shared !== null) joinOthers(shared, { ...stages, pipeline }, run)
   return {
     begin: () => writer.start(),
     ...stages,
@@ -183,6 +190,33 @@ const forgetting = ({
     templates.markUnsaved(() => true)
   },
 })
+
+/** Deletions and corrections are made together with the other instances. */
+function joinOthers(
+  shared: SharedChanges,
+  stages: Stages & Pick<Ingestion, 'pipeline'>,
+  run: Run,
+): void {
+  const { sources, sequencer, priorities, spool, writer, pipeline } = stages
+  const { forget, forgetAll } = forgetting(stages)
+  shared.join({
+    forget: (names) => (names === null ? forgetAll() : forget(names)),
+    release: (names) => {
+      const gone = names === null ? null : new Set(names)
+      sources.release(names ?? undefined)
+      priorities.recall((source) => gone?.has(source) ?? true)
+    },
+    correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
+    has: (source) => sources.get(source) !== undefined,
+    mark: (statement) => pipeline.mark(statement),
+    openCut: () => spool.openCut,
+    isSpoolEmpty: () => spool.waiting.length === 0,
+    poke: () => writer.poke(),
+    // a correction's own counts are moved by the one who was asked
+    carryOut: async (change) =>
+      change.kind === 'correct-event' ? null : await executeStatement(change, run),
+  })
+}
 
 async function close(
   deadlineMs: number,

@@ -26,6 +26,8 @@ export interface Priorities {
   set(correction: TemplateCorrection): Promise<void>
   /** Nothing was said of the templates of these sources. */
   forget(isGone: (source: string) => boolean): void
+  /** What was said of them since they were forgotten holds. */
+  recall(isMeant: (source: string) => boolean): void
 }
 
 /** there is one model */
@@ -64,6 +66,10 @@ export function createPriorities({
     forget: (isGone) => {
       const gone = overrides.list().filter(({ source }) => isGone(source))
       sequencer.override(gone.map(({ templateId }) => [templateId, null]))
+    },
+    recall: (isMeant) => {
+      const said = overrides.list().filter(({ source }) => isMeant(source))
+      sequencer.override(said.map((each) => [each.templateId, toCorrected(each)]))
     },
   }
 }

@@ -4,7 +4,7 @@ import type { CookieSettings } from '../api/auth/credentials.js'
 import type { Limiter } from '../api/auth/limits.js'
 import { createCorrections } from '../api/corrections.js'
 import { cursorKey } from '../api/cursor.js'
-import { createDeletions } from '../api/deletions.js'
+import { createDeletions, type DeletionParts } from '../api/deletions.js'
 import type { EventRecord } from '../api/event-views.js'
 import { createHealth } from '../api/health.js'
 import { createReplay, type ReplayLetter, type ReplayOutcome } from '../api/replay.js'
@@ -30,6 +30,7 @@ import type { Desk } from './desk.js'
 import type { Ingestion } from './ingestion.js'
 import type { Insights } from './insights.js'
 import type { Live } from './live.js'
+import type { SharedChanges } from './shared-changes.js'
 import type { Storage } from './storage.js'
 import { samplesOf, toDirectory, variablesOf } from './templates.js'
 
@@ -43,6 +44,8 @@ export interface ServiceParts {
   readonly config: Config
   readonly storage: Storage
   readonly ingestion: Ingestion
+  /** null for the only instance there is */
+  readonly changes: SharedChanges | null
   readonly accounts: Accounts
   readonly applications: Applications
   readonly limiter: Limiter
@@ -115,7 +118,7 @@ const createCounts = ({ answers, sourceStats, storage, ingestion }: ServiceParts
 
 /** What goes through the pipeline: uploads, corrections, deletions, replays. */
 function createChanges(
-  { storage, ingestion, config }: ServiceParts,
+  { storage, ingestion, config, changes }: ServiceParts,
   onChanged: () => Promise<void>,
 ) {
   const { pipeline, events, templates, sequencer } = ingestion
@@ -132,7 +135,10 @@ function createChanges(
       withLock,
       canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
       setTemplatePriority: (correction) => ingestion.priorities.set(correction),
-      correctRepeats: (id, priority) => sequencer.correct(id, priority),
+      correctRepeats: async (event, priority) => {
+        if (changes === null) sequencer.correct(event, PRIORITIES.indexOf(priority))
+        else await changes.carryOut({ kind: 'correct-event', event, priority })
+      },
       settle: () => pipeline.settle(),
       encode: encodeCorrection,
       execute: (statement, rows) => pipeline.execute(statement, rows),
@@ -140,9 +146,7 @@ function createChanges(
     }),
     deletions: createDeletions({
       withLock,
-      forget: ingestion.forget,
-      forgetAll: ingestion.forgetAll,
-      execute: (statement) => pipeline.execute(statement),
+      ...(changes === null ? alone(ingestion) : together(changes)),
       onDeleted: onChanged,
     }),
     replay: createReplay({
@@ -154,6 +158,21 @@ function createChanges(
     }),
   }
 }
+
+type Deleting = Pick<DeletionParts, 'forget' | 'forgetAll' | 'execute'>
+
+const alone = ({ forget, forgetAll, pipeline }: Ingestion): Deleting => ({
+  forget,
+  forgetAll,
+  execute: (statement) => pipeline.execute(statement),
+})
+
+/** Each instance, this one too, forgets by itself when it learns of the change. */
+const together = (changes: SharedChanges): Deleting => ({
+  forget: () => undefined,
+  forgetAll: () => undefined,
+  execute: (statement) => changes.carryOut(statement),
+})
 
 /** One dead letter as a body of its own; the source is registered, as by a key that may. */
 async function resubmit(

@@ -2,8 +2,9 @@ import { createRefusals, type Refusals } from '../pipeline/refusals.js'
 import type { Sequencer } from '../pipeline/sequencer.js'
 import { Spool } from '../pipeline/spool.js'
 import { keepBeside } from '../pipeline/spool-file.js'
-import { decodeEntry, type TemplateRow } from '../pipeline/spool-entry.js'
-import { Writer } from '../pipeline/writer.js'
+import { decodeEntry, type SharedStatement, type TemplateRow } from '../pipeline/spool-entry.js'
+import type { Unsent } from '../pipeline/unsent.js'
+import { Writer, type SharedWork } from '../pipeline/writer.js'
 import type { BatchStore } from '../store/batches.js'
 import { isDataError } from '../store/failure.js'
 import type { Sources } from '../store/sources.js'
@@ -31,7 +32,7 @@ export const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Sp
 export async function adoptSpooled(
   spool: Spool,
   sources: Sources,
-  store: Pick<TemplateStore, 'save'>,
+  { store, unsent }: { readonly store: Pick<TemplateStore, 'save'>; readonly unsent: Unsent },
 ): Promise<void> {
   const templates = new Map<string, TemplateRow>()
   const save = async (): Promise<void> => {
@@ -46,11 +47,24 @@ export async function adoptSpooled(
     for (const registration of parts.registrations) sources.register(registration)
     if (parts.statement?.kind === 'delete-sources') sources.forget(parts.statement.sources)
     if (parts.statement?.kind === 'clear-all') sources.forgetAll()
+    if (parts.statement?.kind === 'shared') readShared(entry.seq, parts.statement, sources, unsent)
     // in the order of their changes: the later row of a template replaces the earlier one
     for (const row of parts.templates) templates.set(`${row.source} ${row.id}`, row)
     if (templates.size >= ADOPTED_TOGETHER) await save()
   }
   await save()
+}
+
+/** A change of all instances whose rows this one had not sent when it ended. */
+function readShared(
+  seq: number,
+  statement: SharedStatement,
+  sources: Sources,
+  unsent: Unsent,
+): void {
+  unsent.add(seq, statement)
+  if (statement.change.kind === 'delete-sources') sources.forget(statement.change.sources)
+  if (statement.change.kind === 'clear-all') sources.forgetAll()
 }
 
 /** The insert of a batch, which tells how long it took and whether it was taken. */
@@ -72,13 +86,16 @@ export interface WriterParts {
   readonly sequencer: Sequencer
   readonly templates: TemplateStore
   readonly run: Run
+  /** null for the only instance there is */
+  readonly shared: SharedWork | null
 }
 
 export const openWriter = (parts: IngestionParts, joined: WriterParts): Writer => {
   const { storage, onWritten, onFailure, onInsert, log } = parts
-  const { spool, templates, run } = joined
+  const { spool, templates, run, shared } = joined
   return new Writer({
     spool,
+    ...(shared === null ? {} : { shared }),
     refusals: openRefusals(parts, joined),
     onWritten,
     onFailure: (error, attempt) => {
@@ -101,6 +118,7 @@ export const openWriter = (parts: IngestionParts, joined: WriterParts): Writer =
           log.error({ err: error }, 'clickhouse refused a source; it is left out')
         })
       },
+      registerAgain: (name) => run.sources.registerAgain(name),
       execute: (statement) => executeStatement(statement, run),
     },
   })

@@ -1,4 +1,4 @@
-import type { Statement } from '../pipeline/spool-entry.js'
+import type { OwnStatement } from '../pipeline/writer.js'
 import type { BatchStore } from '../store/batches.js'
 import type { Collection } from '../store/collection.js'
 import type { Events } from '../store/events.js'
@@ -25,7 +25,7 @@ export interface Run {
  *
  * @returns what the one who asked is told
  */
-export async function executeStatement(statement: Statement, run: Run): Promise<unknown> {
+export async function executeStatement(statement: OwnStatement, run: Run): Promise<unknown> {
   switch (statement.kind) {
     case 'delete-sources': {
       const events = await run.batches.deleteSources(statement.sources)

@@ -24,6 +24,7 @@ export interface Storage {
   readonly entities: Entities
   readonly ids: EventIds
   readonly following: Following
+  readonly exclusive: Exclusive
   /** Runs `work` while no other instance does the same, knowing what the others have stored. */
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
   /** null with a remote ClickHouse */
@@ -65,6 +66,7 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
       entities,
       ids,
       following,
+      exclusive,
       withLock: (key, ttlMs, work) =>
         state.withLock(key, ttlMs, async () => {
           await following.current()

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 
 import { createApplications, type Applications } from '../api/applications.js'
-import { createAudit } from '../api/audit.js'
+import { createAudit, type Audit } from '../api/audit.js'
 import { createLimiter, toRateLimits } from '../api/auth/limits.js'
 import type { Config } from '../config.js'
 import type { DataDir } from '../lib/data-dir.js'
@@ -20,6 +20,7 @@ import { createInsights, type Insights } from './insights.js'
 import { openIngestion, type Ingestion } from './ingestion.js'
 import { openLive, type Live } from './live.js'
 import { createServices, type Services } from './services.js'
+import { SharedChanges } from './shared-changes.js'
 import type { StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
 
@@ -55,7 +56,8 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     answers,
   }
   const late: LateParts = { hooks: null, live: null, insights: null }
-  const ingestion = await joinIngestion(parts, counters, late)
+  const changes = openChanges(parts)
+  const ingestion = await joinIngestion(parts, counters, { late, changes })
   const applications = createApplications(
     storage.entities.collection('application', parserOf(ApplicationDoc)),
     storage.withLock,
@@ -88,6 +90,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     ...parts,
     ...shared,
     ...counters,
+    changes,
     desk,
     live,
     insights,
@@ -97,13 +100,24 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   watch(counters, { ingestion, storage, live })
   ingestion.begin()
   if (config.role !== 'collector') insights.start()
-  const close = async (): Promise<void> => {
-    live.push.close()
-    await insights.close()
-    await ingestion.close(CLOSE_INGESTION_MS)
-    await audit.close(CLOSE_AUDIT_MS)
-  }
-  return { ingestion, services, live, close }
+  const parted = { ingestion, live, insights, audit, changes }
+  return { ingestion, services, live, close: () => close(parted) }
+}
+
+interface Parted {
+  readonly ingestion: Ingestion
+  readonly live: Live
+  readonly insights: Insights
+  readonly audit: Audit
+  readonly changes: SharedChanges | null
+}
+
+async function close({ ingestion, live, insights, audit, changes }: Parted): Promise<void> {
+  live.push.close()
+  await insights.close()
+  await ingestion.close(CLOSE_INGESTION_MS)
+  await changes?.leave()
+  await audit.close(CLOSE_AUDIT_MS)
 }
 
 interface Counters {
@@ -129,10 +143,21 @@ function openAnswers({ state, store }: Storage, log: Log): Answers {
   })
 }
 
+/** An embedded database has no other instance. */
+const openChanges = ({ storage, dataDir, log }: SystemParts): SharedChanges | null =>
+  storage.embedded === null
+    ? new SharedChanges({
+        ...storage,
+        self: dataDir.instanceId,
+        log,
+        insertsRunning: (seconds) => storage.store.insertsRunning(seconds),
+      })
+    : null
+
 const joinIngestion = (
   { config, storage, log, dataDir }: SystemParts,
   { metrics, collectorStats, answers }: Counters,
-  late: LateParts,
+  { late, changes }: { readonly late: LateParts; readonly changes: SharedChanges | null },
 ): Promise<Ingestion> =>
   openIngestion({
     config,
@@ -141,6 +166,7 @@ const joinIngestion = (
     spoolDir: join(dataDir.path, 'spool'),
     log,
     hooks: hooksOf(late),
+    shared: changes,
     onWritten: (rows) => {
       metrics.batchWritten(rows)
       answers.renew()

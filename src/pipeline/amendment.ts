@@ -93,7 +93,7 @@ function kept(
   for (const gap of [...refused.toSorted((a, b) => a.from - b.from), end]) {
     if (gap.from > from)
       pieces.push({ seq, table, from, to: gap.from, bytes: block.slice(from, gap.from) })
-    from = gap.to
+    from = Math.max(from, gap.to)
   }
   return pieces
 }

@@ -18,6 +18,7 @@ import {
   encodeEntry,
   type EntryParts,
   type Registration,
+  type SharedStatement,
   type Statement,
   type TemplateRow,
 } from './spool-entry.js'
@@ -177,6 +178,11 @@ export class Pipeline {
       throw unavailable('clickhouse', cause)
     })
     return await result
+  }
+
+  /** Gives a change of all instances its place here; what is sequenced later is from after it. */
+  mark(statement: SharedStatement): { readonly seq: number; readonly durable: Promise<void> } {
+    return this.#append({ ...EMPTY, statement })
   }
 
   /** Resolves when everything sequenced so far is in ClickHouse. */

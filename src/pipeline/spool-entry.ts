@@ -6,6 +6,25 @@ export type Statement =
   | { readonly kind: 'clear-all' }
   | { readonly kind: 'correct-event'; readonly correction: EventCorrection }
   | { readonly kind: 'delete-dead-letters'; readonly ids: readonly number[] }
+  | SharedStatement
+
+/** A change that all instances on a database make together. */
+export type SharedChange =
+  | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
+  | { readonly kind: 'clear-all' }
+  | { readonly kind: 'correct-event'; readonly event: number; readonly priority: Priority }
+
+/** The place of such a change in this instance's order: the rows before it are from before it. */
+export interface SharedStatement {
+  readonly kind: 'shared'
+  /** the change's, the same everywhere */
+  readonly id: string
+  readonly change: SharedChange
+  /** null, or it took effect while this instance was away, and only rows that came earlier are from before it */
+  readonly beforeMs: number | null
+  /** entries before this one were being sent already, and are from before it as they are */
+  readonly fromSeq: number
+}
 
 export interface EventCorrection {
   readonly id: number

@@ -10,6 +10,7 @@ import {
 import { hasUnreadable, type Refusals } from './refusals.js'
 import type { Spool, BatchCut, SpoolEntry } from './spool.js'
 import { decodeEntry, type EntryParts, type Registration, type Statement } from './spool-entry.js'
+import { Unsent, type StillWanted } from './unsent.js'
 
 /** bench/flow/ingest.ts: larger batches gain little and delay what is visible */
 const BATCH_BYTES = 24 * 1024 * 1024
@@ -21,6 +22,8 @@ const BATCH_DELAY_MS = 500
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
 const LOOK_AFTER_MS = 60_000
+/** between two looks at whether a change of all instances is over, when nothing tells */
+const OVER_PAUSE_MS = 200
 
 /**
  * Where batches go; every call is repeated with the same arguments until it succeeds. An error of `insert`
@@ -30,16 +33,35 @@ export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: EntryParts['templates'], token: string): Promise<void>
   register(registration: Registration): Promise<void>
+  /** Has a source again that was deleted while newer rows of it waited here. */
+  registerAgain?(name: string): Promise<void>
   /** A token for a new batch; absent: a random one. */
   newToken?(): string
   /** @returns what the one who asked is told */
-  execute(statement: Statement): Promise<unknown>
+  execute(statement: OwnStatement): Promise<unknown>
+}
+
+/** What this instance does alone. */
+export type OwnStatement = Exclude<Statement, { readonly kind: 'shared' }>
+
+/** What instances on one database change together. */
+export interface SharedWork {
+  readonly unsent: Unsent
+  /**
+   * Called while nothing is being sent, and before each try to send something. @throws what keeps this
+   * instance from knowing what the others have changed: nothing may be sent then
+   */
+  fence(): Promise<void>
+  /** whether a change took effect, so that what came after it may be stored */
+  isOver(id: string): boolean
 }
 
 export interface WriterOptions {
   readonly spool: Spool
   readonly target: BatchTarget
   readonly refusals: Refusals
+  /** absent for the only instance there is */
+  readonly shared?: SharedWork
   readonly onWritten: (rows: number) => void
   /** called for every failed attempt; the writer goes on trying */
   readonly onFailure: (error: unknown, attempt: number) => void
@@ -63,6 +85,7 @@ interface Batch {
  */
 export class Writer {
   readonly #options: WriterOptions
+  readonly #unsent: Unsent
   readonly #results = new Map<number, (value: unknown) => void>()
   #waiters: Waiter[] = []
   #wake: (() => void) | null = null
@@ -80,10 +103,16 @@ export class Writer {
 
   constructor(options: WriterOptions) {
     this.#options = options
+    this.#unsent = options.shared?.unsent ?? new Unsent()
   }
 
   start(): void {
     this.#running = this.#run()
+  }
+
+  /** Says that the others wait for what `fence` has to tell, or that a change is over. */
+  poke(): void {
+    this.#wake?.()
   }
 
   /** Says that the spool has more. */
@@ -149,7 +178,7 @@ export class Writer {
       const isBetween = this.#options.spool.openCut === null
       const work = isBetween ? this.#between.shift() : undefined
       if (work !== undefined || (isBetween && !this.#isDue())) {
-        await (work === undefined ? this.#sleep() : work())
+        await (work === undefined ? this.#idle() : work())
         continue
       }
       const batch = await this.#attempt(() => this.#nextBatch())
@@ -165,6 +194,16 @@ export class Writer {
     if (first === undefined) return false
     if (bytes >= BATCH_BYTES || waiting.length >= BATCH_ENTRIES) return true
     return first.seq <= this.#flushSeq || performance.now() - this.#oldestAtMs >= BATCH_DELAY_MS
+  }
+
+  async #idle(): Promise<void> {
+    const { shared } = this.#options
+    if (shared === undefined) return await this.#sleep()
+    // what fails here is tried again when it is poked, and before anything is sent
+    await shared.fence().catch(() => undefined)
+    // it may have been woken meanwhile
+    const isWanted = this.#isDue() || this.#between.length > 0 || this.#stopping
+    if (!isWanted) await this.#sleep()
   }
 
   async #sleep(): Promise<void> {
@@ -185,6 +224,7 @@ export class Writer {
       try {
         return await step()
       } catch (error) {
+        if (error instanceof Stopped) return undefined
         this.#options.onFailure(error, attempt)
       }
       if (this.#stopping) return undefined
@@ -248,6 +288,7 @@ export class Writer {
 
   async #send(batch: Batch): Promise<true> {
     try {
+      await this.#options.shared?.fence()
       await this.#sendAmended(batch)
       this.failingSinceMs = null
       return true
@@ -272,23 +313,55 @@ export class Writer {
 
   async #sendAll({ cut, parts }: Batch): Promise<void> {
     const { target } = this.#options
-    for (const part of parts)
-      for (const registration of part.registrations) await target.register(registration)
-    const templates = parts.flatMap((part) => part.templates)
-    if (templates.length > 0) await target.templates(templates, `${cut.token}:templates`)
-    await this.#sendRows({ cut, parts })
+    const wanted = this.#unsent.stillWanted(parts)
+    for (const registration of wanted.registrations) await target.register(registration)
+    for (const name of wanted.again) await target.registerAgain?.(name)
+    if (wanted.templates.length > 0)
+      await target.templates(wanted.templates, `${cut.token}:templates`)
+    await this.#sendRows({ cut, parts }, wanted.leftOut)
     for (const part of parts) {
       if (part.statement === null) continue
-      const result = await target.execute(part.statement)
+      const result = await this.#execute(part.seq, part.statement)
       this.#results.get(cut.to)?.(result)
       this.#results.delete(cut.to)
     }
   }
 
-  async #sendRows({ cut, parts }: Batch): Promise<void> {
-    const amendment = decodeAmendment(cut.amendment)
+  async #execute(seq: number, statement: Statement): Promise<unknown> {
+    const { target, shared } = this.#options
+    if (statement.kind !== 'shared')
+      return this.#unsent.isOvertaken(seq, statement) ? null : await target.execute(statement)
+    // rows that came after a deletion must not go with those from before it
+    const isBarrier = statement.change.kind !== 'correct-event'
+    if (shared !== undefined && isBarrier) await this.#untilOver(statement.id, shared)
+    return null
+  }
+
+  async #untilOver(id: string, shared: SharedWork): Promise<void> {
+    while (!shared.isOver(id)) {
+      if (this.#stopping) throw new Stopped()
+      await this.#rest(OVER_PAUSE_MS)
+      await shared.fence()
+    }
+  }
+
+  /** Until it is poked, or stopped, or the time is over. */
+  async #rest(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.#wake = null
+  }
+
+  async #sendRows({ cut, parts }: Batch, leftOut: StillWanted['leftOut']): Promise<void> {
+    const recorded = decodeAmendment(cut.amendment)
+    const amendment = { ...recorded, refused: [...recorded.refused, ...leftOut] }
     const insert = async (table: RowTable, token: string): Promise<void> => {
-      const pieces = piecesOf(table, parts, amendment)
+      const pieces = this.#unsent.revise(piecesOf(table, parts, amendment))
       if (pieces.length === 0) return
       const rows = pieces.map(({ bytes }) => bytes)
       await this.#options.target.insert(table, rows, token).catch((error: unknown) => {
@@ -316,12 +389,18 @@ export class Writer {
   async #finish({ cut, parts }: Batch): Promise<true> {
     const { spool, onWritten } = this.#options
     await spool.done(cut.to)
+    this.#unsent.drop(cut.to)
     const finished = this.#waiters.filter((waiter) => waiter.seq <= cut.to)
     this.#waiters = this.#waiters.filter((waiter) => waiter.seq > cut.to)
     for (const waiter of finished) waiter.resolve()
     onWritten(parts.reduce((rows, part) => rows + part.landingRows, 0))
     return true
   }
+}
+
+/** The writer was stopped while it waited for others. */
+class Stopped extends Error {
+  override readonly name = 'Stopped'
 }
 
 class RowsRefused extends Error {

@@ -10,6 +10,7 @@ import {
 } from '@clickhouse/client'
 import { readNative, type NativeRows } from '../lib/native-reader.js'
 import { toStoreFailure } from './failure.js'
+import { insertsSql } from './inserts-running.js'
 import type { Statement } from './statement.js'
 
 export interface StoreOptions {
@@ -81,6 +82,8 @@ export interface Store {
   ): Promise<void>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
+  /** @returns how many inserts of batches have run for longer than so many seconds, on any server */
+  insertsRunning(seconds: number): Promise<number>
   /** Resolves when the server answers a query of ours. Default timeout 5 s */
   ping(options?: RequestOptions): Promise<void>
   /** Makes the database when it is missing. */
@@ -124,6 +127,8 @@ export function createStore(options: StoreOptions): Store {
     ...createInserts(client),
     change: reads.command,
     newToken: randomUUID,
+    insertsRunning: async (seconds) =>
+      (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
     createDatabase: () => createDatabase(options),
     close: () => client.close(),
   }

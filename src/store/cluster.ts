@@ -13,6 +13,7 @@ import { reachByDdl } from './cluster-ddl.js'
 import { reachNodes } from './cluster-nodes.js'
 import { type ClusterServer, type Reach, serversSql, shardsOf } from './cluster-reach.js'
 import { replicated, shardedTables, type ShardedTable, writeTable } from './cluster-sql.js'
+import { clusterInsertsSql } from './inserts-running.js'
 import { type MigrateOptions, readMigrations } from './migrate.js'
 import { statement, type Statement } from './statement.js'
 
@@ -164,6 +165,11 @@ class Cluster implements ClusterStore {
     request?: RequestOptions,
   ): Promise<void> {
     await this.#front.insertRows(this.#target(table, null), rows, request)
+  }
+
+  async insertsRunning(seconds: number): Promise<number> {
+    const { cluster } = this.#options
+    return (await this.#front.query(clusterInsertsSql, { cluster, seconds }))[0]?.running ?? 0
   }
 
   /** Every server has to answer: without one of them neither counts nor inserts are complete. */

@@ -110,6 +110,11 @@ export class Collection<T extends object> {
     return Array.from(this.#held.values(), ({ value }) => value)
   }
 
+  /** Every record with its id, in no particular order. */
+  entries(): (readonly [string, T])[] {
+    return Array.from(this.#held, ([id, { value }]) => [id, value] as const)
+  }
+
   /** Creates or replaces a record. */
   async put(id: string, doc: T): Promise<void> {
     await this.update(id, () => doc)

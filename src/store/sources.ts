@@ -77,6 +77,13 @@ export class Sources {
     if (stored !== null && this.#byName.has(name)) this.#byName.set(name, stored)
   }
 
+  /** One that was deleted has newer messages, which were taken before that was known here. */
+  async registerAgain(name: string): Promise<void> {
+    const registration = { name, type: 'push', connector: 'custom', applicationId: null } as const
+    this.register(registration)
+    await this.store(registration)
+  }
+
   get(name: string): Source | undefined {
     return this.#byName.get(name)
   }
@@ -131,6 +138,8 @@ export class Sources {
 
   /** Takes over what another instance registered, changed or removed. */
   follow(name: string, source: Source | null): void {
+    // one that is being deleted: what is stored by then counts when that is over
+    if (this.#leaving.has(name)) return
     if (source !== null) this.#byName.set(name, source)
     // one that was registered here since is not the one that was removed
     else if (!this.#unstored.has(name)) this.#byName.delete(name)
@@ -164,13 +173,17 @@ export class Sources {
   async removeAll(): Promise<number> {
     const gone = await this.#storage.clear()
     for (const again of this.#byName.values()) await this.#storage.put(again.name, again)
-    this.release([...this.#leaving])
+    this.release()
     return gone
   }
 
-  /** The deletion of these is over. */
-  release(names: readonly string[]): void {
-    for (const name of names) this.#leaving.delete(name)
+  /** The deletion of these is over; what is stored under a name has been made since. */
+  release(names: readonly string[] = [...this.#leaving]): void {
+    for (const name of names) {
+      this.#leaving.delete(name)
+      const since = this.#storage.get(name)
+      if (since !== null && !this.#byName.has(name)) this.#byName.set(name, since)
+    }
     for (const look of this.#waiting) look()
   }
 

@@ -51,6 +51,7 @@ export async function openRig(
     spoolDir: join(dir, 'spool'),
     log,
     hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
+    shared: null,
     onWritten: () => undefined,
     onFailure: () => undefined,
     onRefused: () => undefined,
@@ -77,7 +78,8 @@ export async function openRig(
       withLock,
       canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
       setTemplatePriority: ingestion.priorities.set,
-      correctRepeats: (id, priority) => ingestion.sequencer.correct(id, priority),
+      correctRepeats: async (id, priority) =>
+        ingestion.sequencer.correct(id, PRIORITIES.indexOf(priority)),
       settle: () => pipeline.settle(),
       encode: encodeCorrection,
       execute: (statement, rows) => pipeline.execute(statement, rows),

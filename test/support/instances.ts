@@ -1,5 +1,5 @@
 import { createStore, type Store } from '../../src/store/client.js'
-import { startTestServer } from './clickhouse.js'
+import { startBackend, type Backend } from './cluster.js'
 import { JWT_SECRET, WEBHOOK_SECRET } from './live-service.js'
 import { startRedis, type RedisServer } from './redis.js'
 import { KNOWN, startService, tempDataDir, type Service } from './service.js'
@@ -16,6 +16,7 @@ export interface Shared {
   /** settings that every instance has */
   readonly env: Env
   readonly redis: RedisServer
+  readonly server: Backend
   /** Asks ClickHouse itself. */
   rows(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
   /** Starts an instance in a directory of its own, which is returned with it. */
@@ -33,7 +34,7 @@ export async function startShared(t: Test, settings: Env = {}): Promise<Shared |
   const redis = await startRedis()
   if (redis === null) return null
   t.teardown(() => redis.kill())
-  const server = await startTestServer()
+  const server = await startBackend()
   t.teardown(() => server.stop())
   const { url, username, password } = server.engine
   const env = {
@@ -45,6 +46,7 @@ export async function startShared(t: Test, settings: Env = {}): Promise<Shared |
     CLICKHOUSE_USER: username,
     CLICKHOUSE_PASSWORD: password,
     INSIGHTS_INTERVAL_SECONDS: '0',
+    ...server.env,
     ...settings,
   }
   let store: Store | null = null
@@ -56,6 +58,7 @@ export async function startShared(t: Test, settings: Env = {}): Promise<Shared |
   return {
     env,
     redis,
+    server,
     rows: async (sql) => {
       store ??= createStore({ url, username, password, database: 'logs' })
       return await store.query({ name: 'test', sql }, {})

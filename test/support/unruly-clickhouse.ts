@@ -56,12 +56,17 @@ interface Exchange {
   readonly outgoing: ServerResponse
 }
 
-/** A real engine behind a door that a test can shut. */
+/**
+ * A real engine behind a door that a test can shut.
+ *
+ * @param shared an engine that others use too, by other doors; it is not stopped with this one
+ */
 export async function startUnrulyClickHouse(
   t: Test,
   random: () => number = Math.random,
+  shared: Backend | null = null,
 ): Promise<UnrulyClickHouse> {
-  const server = await startBackend()
+  const server = shared ?? (await startBackend())
   const door = { mood: 'well' as Mood, harmed: 0 }
   /** connections that hang until the mood changes */
   const held = new Set<() => void>()
@@ -162,7 +167,7 @@ export async function startUnrulyClickHouse(
   t.teardown(async () => {
     proxy.closeAllConnections()
     proxy.close()
-    await server.stop()
+    if (shared === null) await server.stop()
   })
   return {
     env: {
