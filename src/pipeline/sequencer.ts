@@ -55,6 +55,7 @@ export class Sequencer {
     const view = new DataView(block.bytes.buffer, block.bytes.byteOffset, block.bytes.length)
     const owners = block.sources.map((source) => this.#owner(source))
     let added = 0
+    this.#parts.window.readAhead(block.hashes, block.tsMs)
     for (let row = 0; row < block.rows; row++) {
       const no = block.templateNos[row] ?? 0
       view.setUint32(block.at.templateId + row * 8, this.#parts.templates.idLo(no), true)
