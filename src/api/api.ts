@@ -31,6 +31,12 @@ export interface ApiOptions<Services> {
   readonly consume: (limit: LimitName, subject: LimitSubject) => Promise<void>
   /** Asked for requests that change something and carry a cookie but no bearer token. */
   readonly mayUseCookies: MayUseCookies
+  /** Told of a user who is turned away at the door of a route: the role or the origin does not suffice. */
+  readonly onRefused?: (
+    route: ApiRoute<Services>,
+    caller: Caller,
+    refused: { readonly head: RequestHead; readonly error: AppError },
+  ) => void
   /** holds every reply to its schema, for tests: a mismatch is answered with internal_error */
   readonly checkReplies?: boolean
 }
@@ -130,8 +136,14 @@ function checkCaller<Services>(
   head: RequestHead,
 ): Caller | null {
   const caller = findCaller(route.role, options, head)
-  if (caller !== null && route.role !== 'public') checkRole(route.role, caller)
-  checkOrigin(route, caller, options, head)
+  try {
+    if (caller !== null && route.role !== 'public') checkRole(route.role, caller)
+    checkOrigin(route, caller, options, head)
+  } catch (error) {
+    if (caller !== null && error instanceof AppError)
+      options.onRefused?.(route, caller, { head, error })
+    throw error
+  }
   return caller
 }
 

@@ -1,4 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import { AppError } from '../model/errors.js'
+import type { ApiOptions } from './api.js'
 import type { Audit } from './audit.js'
 import { RouteReply, type ApiRoute, type CheckedInput } from './route.js'
 
@@ -7,6 +9,7 @@ const QUIET: ReadonlySet<string> = new Set(['refresh', 'logout', 'readAlert', 'r
 
 /** Fields of a body that tell what was asked for. Nothing that could be a secret is among them. */
 const TOLD_FIELDS = [
+  'email',
   'role',
   'is_active',
   'priority',
@@ -23,6 +26,8 @@ const TARGET_FIELDS = ['email', 'name', 'title', 'source_name'] as const
 
 const MAX_TARGET_CHARACTERS = 300
 const MAX_VALUE_CHARACTERS = 500
+/** Being refused costs nothing, and the trail is kept for long: once a minute by user and operation. */
+const REFUSALS = { ttl: 60_000, max: 10_000 }
 
 /**
  * The same routes, of which those that change something record who did it, whether it succeeded or
@@ -39,18 +44,21 @@ export const audited = <S>(
 const recorded = <S>(route: ApiRoute<S>, audit: Pick<Audit, 'record'>): ApiRoute<S> => ({
   ...route,
   async handle(input, services) {
-    const record = (outcome: string, reply: unknown): Promise<void> =>
-      audit.record({
-        actorId: input.principal?.userId ?? '',
+    const record = (outcome: string, reply: unknown): Promise<void> => {
+      const full = reply instanceof RouteReply ? reply : null
+      const target = targetOf(input, full === null ? reply : full.body)
+      return audit.record({
+        actorId: full?.actorId ?? input.principal?.userId ?? '',
         action: route.id,
-        target: targetOf(input, reply),
+        target,
         outcome,
         ip: input.head.ip,
-        detail: detailOf(input),
+        detail: detailOf(input, target),
       })
+    }
     try {
       const reply: unknown = await route.handle(input, services)
-      await record('ok', reply instanceof RouteReply ? reply.body : reply)
+      await record('ok', reply)
       return reply
     } catch (error) {
       await record(error instanceof AppError ? error.code : 'internal_error', null)
@@ -58,6 +66,21 @@ const recorded = <S>(route: ApiRoute<S>, audit: Pick<Audit, 'record'>): ApiRoute
     }
   },
 })
+
+/** Records users who were turned away at the door of a route, before anything of the request was looked at. */
+export function recordRefusals<S>(
+  audit: Pick<Audit, 'record'>,
+): NonNullable<ApiOptions<S>['onRefused']> {
+  const recent = new LRUCache<string, true>(REFUSALS)
+  return ({ id }, { userId }, { head, error }) => {
+    const key = `${userId} ${id}`
+    if (recent.has(key)) return
+    recent.set(key, true)
+    const target = cut(Object.values(head.params).join('/'), MAX_TARGET_CHARACTERS)
+    const { ip } = head
+    void audit.record({ actorId: userId, action: id, target, outcome: error.code, ip, detail: {} })
+  }
+}
 
 /** What the path names; else what the body names; else the id of what was made. */
 function targetOf({ params, body }: CheckedInput, reply: unknown): string {
@@ -72,10 +95,10 @@ function targetOf({ params, body }: CheckedInput, reply: unknown): string {
   return typeof id === 'string' || typeof id === 'number' ? String(id) : ''
 }
 
-function detailOf({ query, body }: CheckedInput): Record<string, unknown> {
+function detailOf({ query, body }: CheckedInput, target: string): Record<string, unknown> {
   const given = { ...toRecord(query), ...fieldsOf(body) }
   const names = [...Object.keys(toRecord(query)), ...TOLD_FIELDS]
-  const told = names.filter((name) => given[name] !== undefined)
+  const told = names.filter((name) => given[name] !== undefined && given[name] !== target)
   return Object.fromEntries(told.map((name) => [name, toTold(given[name])]))
 }
 

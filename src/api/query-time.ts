@@ -12,7 +12,9 @@ const ISO =
  */
 export function parseQueryTime(text: string, path: string): number {
   // a plus sign that was not percent-encoded arrives as a blank
-  const match = ISO.exec(text.trim().replace(/([T ]\d{2}:\d{2}\S*) (\d{2}:?\d{2})$/, '$1+$2'))
+  const match = ISO.exec(
+    text.trim().replace(/^(\S{10}[T ]\d{2}:\d{2}\S{0,16}) (\d{2}:?\d{2})$/, '$1+$2'),
+  )
   const time = match?.[2]?.replace(',', '.') ?? '00:00'
   const zone = (match?.[3] ?? 'Z').toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
   const ms = match === null ? Number.NaN : Date.parse(`${match[1]}T${time}${zone}`)

@@ -64,9 +64,11 @@ export class RouteReply<T> {
   readonly status: number | null
   readonly headers: Readonly<Record<string, string>>
   readonly cookies: readonly Cookie[]
+  readonly actorId: string | null
 
   constructor(body: T, extras: ReplyExtras = {}) {
     this.body = body
+    this.actorId = extras.actorId ?? null
     this.status = extras.status ?? null
     this.headers = extras.headers ?? {}
     this.cookies = extras.cookies ?? []
@@ -87,6 +89,8 @@ interface ReplyExtras {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly cookies?: readonly Cookie[]
+  /** the user who is known from now on, for the audit trail */
+  readonly actorId?: string
 }
 
 interface RouteFacts {

@@ -55,6 +55,11 @@ export function createValidator(): Validator {
       return (values, errors) => {
         const raw = gather(schema, lists, { values, place, errors })
         if (!check(raw)) errors.push(...toFieldErrors(check, place))
+        for (const [name, value] of Object.entries(raw)) {
+          // Ajv makes numbers of such texts and then leaves their bounds aside
+          if (value !== Infinity && value !== -Infinity) continue
+          errors.push({ in: place, path: name, message: 'must be a finite number' })
+        }
         return raw
       }
     },

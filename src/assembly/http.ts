@@ -1,5 +1,5 @@
 import { createApi } from '../api/api.js'
-import { audited } from '../api/audited.js'
+import { audited, recordRefusals } from '../api/audited.js'
 import { createDocsRoutes } from '../api/docs.js'
 import { describeApi } from '../api/description.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../api/auth/credentials.js'
@@ -84,6 +84,7 @@ function apiServer(parts: HttpParts): EdgeServer {
         authenticate: (head) => authenticate(head, services),
         consume: (name, subject) => services.limiter.consume(name, subject),
         mayUseCookies: createOriginCheck(config.corsOrigins),
+        onRefused: recordRefusals(services.audit),
       }),
     ],
   })

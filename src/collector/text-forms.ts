@@ -143,7 +143,7 @@ export const TEXT_FORMS: readonly TextForm[] = [
 /** What may stand between level and message. */
 const LAYOUT_TAILS: readonly RegExp[] = [
   // 123 --- [app] [main] com.acme.Checkout : (Spring Boot)
-  String.raw`(?<pid>\d{1,10}) --- (?:\[[^\]]{0,128}\] )?\[ *(?<thread>[^\]]{1,128})\] (?<logger>[^\s:]{1,255}) *: `,
+  String.raw`(?<pid>\d{1,10}) --- (?:\[[^\]]{0,128}\] )?\[ {0,64}(?<thread>[^\] ][^\]]{0,127})\] (?<logger>[^\s:]{1,255}) {0,64}: `,
   // [main] com.acme.Checkout - or [QuorumPeer[myid=1]/…] -
   String.raw`(?:- )?\[(?<thread>[^[\]]{1,256}(?:\[[^[\]]{0,64}\][^[\]]{0,256})?)\] (?:(?<logger>[\w$./:-]{1,255}) )?- `,
   String.raw`\[(?<thread>[^[\]]{1,256})\] (?<logger>${CLASS}(?::\d{1,7})?)(?: -|:) `,

@@ -48,7 +48,7 @@ function unitBySize(size: number): Exclude<TimeUnit, 'auto'> {
 }
 
 function digitsToMs(text: string, unit: TimeUnit): number | null {
-  const match = /^-?0*(\d{1,30})(\.\d{1,12})?$/.exec(text)
+  const match = /^-?0{0,30}(\d{1,30})(\.\d{1,12})?$/.exec(text)
   const digits = match?.[1]
   if (digits === undefined) return null
   const isCompact = unit === 'auto' && (text.length === 14 || text.length === 8)

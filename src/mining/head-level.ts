@@ -102,7 +102,7 @@ function findLevel(tokens: readonly string[]): Severity | null {
 function levelOf(token: string, next: string, place: Place): Severity | null {
   const field = LEVEL_FIELD.exec(token)
   if (field !== null) return parseSeverity(field[1] ?? '')
-  const parts = /^([[(<{"'*-]*)(?:[a-z_]+:)?([A-Za-z]+)([\])>}"'*:,!-]*)(.*)$/.exec(token)
+  const parts = /^([[(<{"'*-]*)(?:[a-z_]+:)?([A-Za-z]+)([\])>}"'*:,!-]*)(.*)/s.exec(token)
   if (parts === null) return null
   const [, open = '', word = '', close = '', rest = ''] = parts
   const lower = word.toLowerCase()

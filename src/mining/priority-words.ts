@@ -6,7 +6,7 @@ const MAX_WORDS = 24
  * Points that common words add to a score before anything is learned. One point is about half the
  * distance between two severities: `data corruption` lifts an ERROR to P1, `retrying` lowers it.
  */
-const POINTS: Readonly<Record<string, number>> = {
+const POINTS: ReadonlyMap<string, number> = new Map([
   ...words(1.6, 'corrupt corrupted corruption outage breach ransomware unrecoverable'),
   ...words(
     1.2,
@@ -28,10 +28,10 @@ const POINTS: Readonly<Record<string, number>> = {
     'success successful successfully succeeded completed started starting ready healthy',
   ),
   ...words(-0.8, 'debug trace heartbeat ping healthcheck keepalive'),
-}
+])
 
-function words(points: number, list: string): Record<string, number> {
-  return Object.fromEntries(list.split(' ').map((word) => [word, points]))
+function words(points: number, list: string): [word: string, points: number][] {
+  return list.split(' ').map((word) => [word, points])
 }
 
 /** Words that say nothing about urgency. */
@@ -41,7 +41,7 @@ const STOP = new Set(
   ),
 )
 
-export const pointsOf = (word: string): number => POINTS[word] ?? 0
+export const pointsOf = (word: string): number => POINTS.get(word) ?? 0
 
 /** The distinct words of a template's text, lower case, at most 24; `camelCase` is two words. */
 export function wordsOf(text: string): string[] {

@@ -183,8 +183,8 @@ export function saysMoreThanSeverity(text: string): boolean {
 const bareSpelling = (text: string): string =>
   text
     .toLowerCase()
-    .replace(/^[\s[\]<>:()]+/, '')
-    .replace(/[\s[\]<>:()]+$/, '')
+    .replace(/^[\s[\]<>:()]{1,32}/, '')
+    .replace(/[\s[\]<>:()]{1,32}$/, '')
     .replace(/(?<=^(?:trace|debug|info|warn|error|fatal))[1-4]$/, '')
 
 function indexSpellings(): Map<string, Severity> {

@@ -137,6 +137,7 @@ function networkReason(error: unknown): string {
 /** Names stay, for they tell what is wrong with a statement; anything quoted as text goes. */
 const withoutValues = (message: string): string =>
   message
-    .replaceAll(/'(?:[^'\\]|\\.)*'/g, "'…'")
+    // one that is not closed goes to the end
+    .replaceAll(/'(?:[^'\\]|\\.)*\\?(?:'|$)/gs, "'…'")
     .replaceAll(/\s+/g, ' ')
     .slice(0, DETAIL_CHARS)

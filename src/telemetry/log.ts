@@ -40,9 +40,9 @@ const under = (parent: string): string[] =>
  * JWTs, ingest keys.
  */
 const SECRET_TEXT: readonly (readonly [RegExp, string])[] = [
-  [/(\b[a-z][a-z0-9+.-]{1,20}:\/\/)[^\s/@"\\]{1,512}@/gi, `$1${HIDDEN}@`],
+  [/:\/\/[^\s/@"\\]{1,512}@/g, `://${HIDDEN}@`],
   [/\bBearer +[\w.~+/=-]{8,}/gi, `Bearer ${HIDDEN}`],
-  [/\beyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*/g, HIDDEN],
+  [/(?<![\w-])eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*/g, HIDDEN],
   [/\bik_[\w-]{20,}/g, HIDDEN],
 ]
 

@@ -23,7 +23,10 @@ interface AuthCookie {
 }
 
 /** The cookies that carry a grant, or, with null, delete it. */
-export function authCookies(grant: Grant | null, settings: CookieSettings): readonly AuthCookie[] {
+export function authCookies(
+  grant: Pick<Grant, 'accessToken' | 'refreshToken'> | null,
+  settings: CookieSettings,
+): readonly AuthCookie[] {
   const { secure, sameSite, accessSeconds, refreshSeconds } = settings
   const flags = { httpOnly: true, secure, sameSite } as const
   return [

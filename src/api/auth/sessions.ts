@@ -31,6 +31,7 @@ interface SessionDeps {
 }
 
 export interface Grant {
+  readonly userId: string
   readonly accessToken: string
   readonly refreshToken: string
 }
@@ -71,6 +72,7 @@ export function createSessions(deps: SessionDeps): Sessions {
   const grant = (user: SessionUser, family: string, jti: string): Grant => {
     const grantee = { userId: user.id, role: user.role, family }
     return {
+      userId: user.id,
       accessToken: tokens.issueAccess(grantee),
       refreshToken: tokens.issueRefresh({ ...grantee, epoch: user.tokenEpoch, jti }),
     }
@@ -122,9 +124,8 @@ export function createSessions(deps: SessionDeps): Sessions {
     authenticate: (accessToken) => {
       const { sub, role, family, exp } = tokens.verifyAccess(accessToken)
       const user = users.get(sub)
-      if (user?.isActive !== true) {
+      if (user?.isActive !== true)
         throw new AppError('unauthorized', 'the user is missing or inactive')
-      }
       return { userId: sub, role, family, expiresAtMs: exp * 1000 }
     },
   }

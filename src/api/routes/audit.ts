@@ -56,8 +56,8 @@ export const auditRoutes = [
     path: '/api/monitoring/audit',
     summary: 'Who changed what, newest first',
     description:
-      'Logins and every change made over the API, whether it succeeded or not. Kept for 400 days; ' +
-      'clear-all leaves it.',
+      'Logins and every change made over the API, whether it succeeded or not, and users whose role did not ' +
+      'suffice (once a minute for each user and operation). Kept for 400 days; clear-all leaves it.',
     role: 'admin',
     limit: 'none',
     bodyBytes: 0,

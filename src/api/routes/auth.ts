@@ -38,7 +38,11 @@ const MaybeRefreshToken = Type.Optional(
 const replyWith = (grant: Grant, { cookies }: AuthServices) =>
   new RouteReply(
     { access_token: grant.accessToken, refresh_token: grant.refreshToken },
-    { cookies: authCookies(grant, cookies), headers: { 'Cache-Control': 'no-store' } },
+    {
+      cookies: authCookies(grant, cookies),
+      headers: { 'Cache-Control': 'no-store' },
+      actorId: grant.userId,
+    },
   )
 
 /** Every token a request carries, whatever it is worth. */

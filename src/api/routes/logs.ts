@@ -133,11 +133,11 @@ const Explanation = Type.Object(
   { title: 'PriorityExplanation' },
 )
 
-const ALIASES: Readonly<Record<string, readonly string[]>> = {
-  prod: ['prod', 'production'],
-  staging: ['staging', 'stage'],
-  dev: ['dev', 'development'],
-}
+const ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['prod', ['prod', 'production']],
+  ['staging', ['staging', 'stage']],
+  ['dev', ['dev', 'development']],
+])
 const ERROR_OR_WORSE = ['ERROR', 'CRITICAL']
 
 const isPosition = (value: unknown): value is Position =>
@@ -159,7 +159,7 @@ function toFilter(query: Static<typeof ListQuery>, { eventContext }: LogServices
     priorities: query.priority ?? [],
     types: query.type ?? [],
     sources,
-    environments: (query.environment ?? []).flatMap((e) => ALIASES[e] ?? [e]),
+    environments: (query.environment ?? []).flatMap((e) => ALIASES.get(e) ?? [e]),
     templateIds: (query.template_id ?? []).flatMap((id) => eventContext.templateAliases(id)),
     search: query.search ?? '',
   }

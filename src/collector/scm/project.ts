@@ -37,7 +37,11 @@ export function sourceOf(path: string): string {
 const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, '\uFFFD')
 
 /** `Group / Project`, as job payloads write it, is `Group/Project`. */
-const slashesJoined = (name: string): string => name.replaceAll(/\s*\/\s*/g, '/')
+const slashesJoined = (name: string): string =>
+  name
+    .split('/')
+    .map((part) => part.trim())
+    .join('/')
 
 function urlPath(url: string): string {
   return /^https?:/i.test(url) && URL.canParse(url) ? new URL(url).pathname : ''
@@ -45,5 +49,12 @@ function urlPath(url: string): string {
 
 function cleanPath(path: string): string {
   const bounded = wellFormed(path).replaceAll(/\p{Cc}/gu, '')
-  return bounded.trim().replace(/^\/+/, '').replace(/\/+$/, '').trim()
+  return withoutOuterSlashes(bounded.trim()).trim()
+}
+
+function withoutOuterSlashes(path: string): string {
+  let [from, to] = [0, path.length]
+  while (from < to && path[from] === '/') from++
+  while (from < to && path[to - 1] === '/') to--
+  return path.slice(from, to)
 }

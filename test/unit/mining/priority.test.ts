@@ -53,6 +53,16 @@ t.test('words of the template raise and lower the priority', async (t) => {
   t.equal(assigned(model, 2, 'WARNING'), 'P4')
 })
 
+t.test('words that are properties of every object are words like others', async (t) => {
+  const model = new PriorityModel()
+  model.register(1, 'no constructor of lorem found')
+  model.register(2, 'ipsum dolor')
+  const { score, contributions } = model.explain(1, 'ERROR', 'no constructor of lorem found')
+  t.ok(Number.isFinite(score))
+  t.ok(contributions.every(({ points }) => Number.isFinite(points)))
+  t.equal(assigned(model, 1, 'ERROR'), 'P2')
+})
+
 t.test('a burst and a rare template raise the score', async (t) => {
   const model = new PriorityModel()
   model.register(1, 'steady news')

@@ -1,0 +1,189 @@
+/** The audit trail of the built service: who did what, when, from where, whether it succeeded or not. */
+import { request as httpRequest } from 'node:http'
+import t, { type Test } from 'tap'
+import { ADMIN } from '../../support/service.js'
+import { eventually, settled, startLiveService } from '../../support/live-service.js'
+
+// oxlint-disable typescript/no-explicit-any -- what a reply holds is what is tested
+
+/** An address of this machine that stands for the proxy; every other one is a stranger. */
+const PROXY = '127.0.0.2'
+const startedMs = Date.now()
+const service = await startLiveService(t, { TRUSTED_PROXIES: PROXY })
+const boss = (await service.call('GET /api/auth/me')).body
+
+const trailOf = async (query: string): Promise<any[]> =>
+  (await service.call(`GET /api/monitoring/audit?limit=200${query}`)).body.items
+
+/** The entries of an action about something, newest first, once one has this outcome. */
+const entriesOf = (action: string, target: string, outcome: string): Promise<any[]> =>
+  eventually(
+    async () => (await trailOf(`&action=${action}`)).filter((entry) => entry.target === target),
+    (found) => found.some((entry) => entry.outcome === outcome),
+  )
+
+interface Done {
+  readonly action: string
+  readonly target: string
+  readonly outcome?: string
+  readonly actor?: string | null
+  readonly ip?: string
+}
+
+/** Holds the newest entry of an action to who, what, when and from where. @returns its detail */
+async function recorded(test: Pick<Test, 'equal' | 'ok'>, done: Done): Promise<any> {
+  const { action, target, outcome = 'ok', actor = boss.id, ip = '127.0.0.1' } = done
+  const entries = await entriesOf(action, target, outcome)
+  const entry = entries.find((one) => one.outcome === outcome)
+  const { actor_id, at } = entry
+  test.equal(actor_id, actor, `who, of ${action}`)
+  test.equal(entry.ip, ip, `from where, of ${action}`)
+  test.ok(Date.parse(at) >= startedMs - 1 && Date.parse(at) <= Date.now() + 1, at)
+  return entry.detail
+}
+
+const logIn = (email: string, password: string) =>
+  service.call('POST /api/auth/login', { token: null, json: { email, password } })
+
+t.test('logins are recorded with the user, the failed ones without', async (t) => {
+  const { id, email, password } = await service.newUser('viewer')
+  await recorded(t, { action: 'login', target: email, actor: id })
+  t.equal((await logIn(email, 'wrong password')).status, 401)
+  const wrong = { action: 'login', outcome: 'invalid_credentials', actor: null }
+  await recorded(t, { ...wrong, target: email })
+  t.equal((await logIn('nobody@example.com', 'wrong password')).status, 401)
+  await recorded(t, { ...wrong, target: 'nobody@example.com' })
+  await service.call(`PATCH /api/users/${id}`, { json: { is_active: false } })
+  t.equal((await logIn(email, password)).status, 403)
+  await recorded(t, { ...wrong, target: email, outcome: 'account_disabled' })
+  const text = JSON.stringify(await trailOf(''))
+  for (const secret of [password, 'wrong password', ADMIN.password]) t.notOk(text.includes(secret))
+})
+
+t.test('changes of users, roles, passwords and keys are recorded', async (t) => {
+  const json = { email: 'made@example.com', password: 'made for the trail', role: 'viewer' }
+  const made = (await service.call('POST /api/users', { json })).body
+  t.same(await recorded(t, { action: 'createUser', target: json.email }), { role: 'viewer' })
+  const change = { email: 'moved@example.com', is_active: true }
+  await service.call(`PATCH /api/users/${made.id}`, { json: change })
+  t.same(await recorded(t, { action: 'changeUser', target: made.id }), change)
+  await service.call(`PUT /api/users/${made.id}/role`, { json: { role: 'manager' } })
+  t.same(await recorded(t, { action: 'setUserRole', target: made.id }), { role: 'manager' })
+  const password = { password: 'another one for the trail' }
+  await service.call(`PUT /api/users/${made.id}/password`, { json: password })
+  t.same(await recorded(t, { action: 'setUserPassword', target: made.id }), {})
+  await service.call(`DELETE /api/users/${made.id}`)
+  await recorded(t, { action: 'deleteUser', target: made.id })
+  const key = await service.call('POST /api/ingest-keys', { json: { name: 'trail' } })
+  await recorded(t, { action: 'createIngestKey', target: 'trail' })
+  await service.call(`DELETE /api/ingest-keys/${key.body.id}`)
+  await recorded(t, { action: 'deleteIngestKey', target: key.body.id })
+  const text = JSON.stringify(await trailOf(''))
+  for (const secret of [json.password, password.password, key.body.key])
+    t.notOk(text.includes(secret), 'no secret is in the trail')
+})
+
+t.test('deletions and corrections are recorded', async (t) => {
+  await service.ingest([{ source: 'to-go', severity: 'ERROR', message: 'press 7 is on fire' }])
+  await settled(service)
+  const [event] = (await service.call('GET /api/logs?source=to-go')).body.items
+  const json = { priority: 'P1', reason: 'it burns' }
+  t.equal((await service.call(`PATCH /api/logs/${event.id}/priority`, { json })).status, 200)
+  t.same(await recorded(t, { action: 'correctPriority', target: String(event.id) }), json)
+  t.equal((await service.call('DELETE /api/sources/to-go')).status, 200)
+  await recorded(t, { action: 'deleteSource', target: 'to-go' })
+  const missing = await service.call('DELETE /api/sources/never-was')
+  t.equal(missing.status, 404)
+  await recorded(t, { action: 'deleteSource', target: 'never-was', outcome: 'not_found' })
+  const others: readonly [path: string, action: string, json: object][] = [
+    ['applications', 'deleteApplication', { name: 'x', environment: 'dev' }],
+    ['incidents', 'deleteIncident', { title: 'x', severity: 'P3' }],
+    ['tasks', 'deleteTask', { title: 'x' }],
+  ]
+  for (const [path, action, json] of others) {
+    const made = await service.call(`POST /api/${path}`, { json })
+    t.equal(made.status, 201, made.text)
+    await service.call(`DELETE /api/${path}/${made.body.id}`)
+    await recorded(t, { action, target: made.body.id })
+  }
+})
+
+t.test('who is turned away at the door is recorded, once a minute', async (t) => {
+  const { id, access_token: token } = await service.newUser('viewer')
+  const tries: readonly [request: string, action: string, target: string][] = [
+    ['DELETE /api/monitoring/clear-all', 'clearAll', ''],
+    ['DELETE /api/sources/shop', 'deleteSource', 'shop'],
+    [`PUT /api/users/${id}/role`, 'setUserRole', id],
+    ['GET /api/monitoring/audit', 'listAudit', ''],
+    ['GET /api/users', 'listUsers', ''],
+  ]
+  for (let i = 0; i < 3; i++)
+    for (const [request] of tries) t.equal((await service.call(request, { token })).status, 403)
+  for (const [, action, target] of tries)
+    await recorded(t, { action, target, outcome: 'forbidden', actor: id })
+  const refused = (await trailOf(`&actor_id=${id}`)).filter((e) => e.outcome === 'forbidden')
+  t.equal(refused.length, tries.length)
+  const cookie = `ACCESS_TOKEN=${token}`
+  const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+  t.equal((await service.call('POST /api/alerts/read-all', { token: null, headers })).status, 403)
+  await recorded(t, { action: 'readAllAlerts', target: '', outcome: 'forbidden', actor: id })
+})
+
+/** A login with the wrong password, from an address of this machine. */
+const loginFrom = (localAddress: string, email: string, forwarded: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'x-forwarded-for': forwarded }
+    const url = `${service.api}/api/auth/login`
+    const sent = httpRequest(url, { method: 'POST', localAddress, headers }, (reply) => {
+      reply.resume().once('end', () => resolve(reply.statusCode ?? 0))
+    })
+    sent.once('error', reject)
+    sent.end(JSON.stringify({ email, password: 'not the password' }))
+  })
+
+t.test('the address is the one that the trusted proxy saw; nobody can claim another', async (t) => {
+  const failed = { action: 'login', outcome: 'invalid_credentials', actor: null }
+  const ways: readonly [from: string, forwarded: string, told: string][] = [
+    ['127.0.0.1', '198.51.100.1', '127.0.0.1'],
+    ['127.0.0.3', `198.51.100.1, ${PROXY}`, '127.0.0.3'],
+    [PROXY, '192.0.2.7', '192.0.2.7'],
+    [PROXY, '198.51.100.1, 192.0.2.7', '192.0.2.7'],
+    [PROXY, '198.51.100.1, 192.0.2.7, junk', PROXY],
+    [PROXY, `198.51.100.1, 2001:db8::7, ${PROXY}`, '2001:db8::7'],
+  ]
+  for (const [i, [from, forwarded, ip]] of ways.entries()) {
+    const target = `way-${i}@example.com`
+    t.equal(await loginFrom(from, target, forwarded), 401)
+    await recorded(t, { ...failed, target, ip })
+  }
+})
+
+t.test('only admins read the trail, and clear-all leaves it', async (t) => {
+  for (const role of ['viewer', 'manager', 'admin', 'superadmin']) {
+    const { access_token: token } = await service.newUser(role)
+    const { status } = await service.call('GET /api/monitoring/audit', { token })
+    t.equal(status, role.endsWith('admin') ? 200 : 403, role)
+  }
+  t.equal((await service.call('GET /api/monitoring/audit', { token: null })).status, 401)
+  const before = await trailOf('')
+  t.ok(before.length > 30, `${before.length}`)
+  t.equal((await service.call('DELETE /api/monitoring/clear-all')).status, 200)
+  await recorded(t, { action: 'clearAll', target: '' })
+  const after = new Set((await trailOf('')).map(({ id }) => id))
+  t.ok(
+    before.every(({ id }) => after.has(id)),
+    'all of it is still there',
+  )
+  const methods = (await service.call('DELETE /api/monitoring/audit')).headers.get('allow')
+  t.equal(methods, 'GET, HEAD, OPTIONS', 'and no route changes it')
+})
+
+t.test('a line break in what is recorded starts no entry and no line of the log', async (t) => {
+  const target = 'x@example.com\r\n{"level":"fatal","msg":"forged"}'
+  t.equal((await logIn(target, 'whatever it is')).status, 401)
+  const failed = { action: 'login', outcome: 'invalid_credentials', actor: null }
+  await recorded(t, { ...failed, target })
+  for (const line of service.log().split('\n').filter(Boolean)) {
+    t.not(JSON.parse(line).level, 'fatal')
+  }
+})

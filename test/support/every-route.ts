@@ -1,0 +1,202 @@
+import { isMultipart } from '../../src/api/route.js'
+import { allRoutes } from '../../src/api/routes.js'
+import { collect, settled, type Answer, type LiveService, type NewUser } from './live-service.js'
+import { INGEST_KEY } from './service.js'
+
+// oxlint-disable typescript/no-explicit-any -- bodies and replies of many shapes
+
+interface Base {
+  readonly params?: Readonly<Record<string, string>>
+  readonly body?: object
+  /** when it is not the route's own */
+  readonly status?: number
+}
+
+type Route = (typeof allRoutes)[number]
+
+export interface RouteRequest extends Base {
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly token?: string | null
+  /** instead of the body as JSON */
+  readonly text?: string
+}
+
+/** A service with something to ask each route about, and a request for each that succeeds. */
+export interface EveryRoute {
+  readonly routes: readonly Route[]
+  /** by the id of the route; what is deleted was made for that */
+  readonly base: (id: string) => Promise<Base>
+  readonly names: readonly string[]
+  readonly send: (route: Route, request: RouteRequest) => Promise<Answer>
+  /** an account that no request changes */
+  readonly user: NewUser
+  readonly keyId: string
+  /** events of the source `bird`, which no request deletes */
+  readonly birds: number
+}
+
+let count = 0
+const fresh = (what: string): string => `${what}-${++count}`
+
+export async function everyRoute(service: LiveService): Promise<EveryRoute> {
+  await service.ingest([
+    ...Array.from({ length: 12 }, (_, i) => ({
+      source: 'bird',
+      host: 'cage',
+      message: `egg ${'abcdefghijkl'[i]}`,
+    })),
+    { source: 'bird', severity: 'ERROR', message: 'the cat is near' },
+  ])
+  await collect(service, 'POST /ingest', {
+    token: INGEST_KEY,
+    body: '{"source":"bird"}\n{"source":"bird"',
+  })
+  await settled(service)
+  const made = async (path: string, json: object): Promise<any> => {
+    const reply = await service.call(`POST /api/${path}`, { json })
+    if (reply.status !== 201) throw new Error(`${path}: ${reply.text}`)
+    return reply.body
+  }
+  const [event] = (await service.call('GET /api/logs?source=bird')).body.items
+  const incident = await made('incidents', { title: 'open cage', severity: 'P2' })
+  const alert = await made('alerts', { title: 'cat', severity: 'P1' })
+  const task = await made('tasks', { title: 'feed' })
+  const application = await made('applications', { name: 'zoo' })
+  const key = await made('ingest-keys', { name: 'canary key' })
+  await service.call('POST /api/ai-insights/snapshot/refresh')
+  const user = await service.newUser('viewer')
+  /** whose e-mail, role and password are changed */
+  const other = await service.newUser('viewer')
+
+  /** A request for each route that succeeds; a route without one fails the test below. */
+  const bases: Readonly<Record<string, () => Base | Promise<Base>>> = {
+    login: () => ({ body: { email: user.email, password: user.password } }),
+    refresh: async () => {
+      const { refresh_token } = await service.login(user.email, user.password)
+      return { body: { refresh_token } }
+    },
+    logout: () => ({ body: {} }),
+    me: () => ({}),
+    listEvents: () => ({}),
+    getEvent: () => ({ params: { event_id: event.id } }),
+    explainPriority: () => ({ params: { event_id: event.id } }),
+    correctPriority: () => ({
+      params: { event_id: event.id },
+      body: { priority: 'P3', reason: 'x' },
+    }),
+    topTemplates: () => ({}),
+    getTemplate: () => ({ params: { template_id: event.template_id } }),
+    timeSeries: () => ({}),
+    calendar: () => ({}),
+    severityBreakdown: () => ({}),
+    topSources: () => ({}),
+    deadVsStored: () => ({}),
+    kpis: () => ({}),
+    refreshInsights: () => ({}),
+    insightSnapshot: () => ({}),
+    listAnomalies: () => ({}),
+    explainAnomaly: () => ({ params: { anomaly_id: '0123456789abcdef' }, status: 404 }),
+    listIncidents: () => ({}),
+    getIncident: () => ({ params: { id: incident.id } }),
+    createIncident: () => ({ body: { title: 'x', severity: 'P3' } }),
+    changeIncident: () => ({ params: { id: incident.id }, body: { title: 'open cage' } }),
+    deleteIncident: async () => {
+      const { id } = await made('incidents', { title: 'x', severity: 'P4' })
+      return { params: { id } }
+    },
+    transitionIncident: async () => {
+      const { id } = await made('incidents', { title: 'x', severity: 'P4' })
+      return { params: { id }, body: { to: 'acknowledged' } }
+    },
+    addIncidentNote: () => ({ params: { id: incident.id }, body: { text: 'x' } }),
+    listAlerts: () => ({}),
+    createAlert: () => ({ body: { title: 'x', severity: 'P3' } }),
+    readAlert: () => ({ params: { alert_id: alert.id } }),
+    readAllAlerts: () => ({}),
+    listSources: () => ({}),
+    createSource: () => ({ body: { name: fresh('source') } }),
+    uploadEphemeral: () => ({ body: { file_type: 'txt', source_name: fresh('upload') } }),
+    toggleSource: () => ({ params: { name: 'bird' } }),
+    deleteSource: async () => {
+      const { name } = await made('sources', { name: fresh('to-go') })
+      return { params: { name } }
+    },
+    listApplications: () => ({}),
+    getApplication: () => ({ params: { app_id: application.id } }),
+    createApplication: () => ({ body: { name: fresh('application') } }),
+    deleteApplication: async () => {
+      const { id } = await made('applications', { name: fresh('to-go') })
+      return { params: { app_id: id } }
+    },
+    health: () => ({}),
+    collectors: () => ({}),
+    metrics: () => ({}),
+    listDeadLetters: () => ({}),
+    replayDeadLetters: () => ({ body: { ids: [9_007_199_254_740_991] } }),
+    listAudit: () => ({}),
+    listTasks: () => ({}),
+    getTask: () => ({ params: { id: task.id } }),
+    createTask: () => ({ body: { title: 'x' } }),
+    changeTask: () => ({ params: { id: task.id }, body: { title: 'feed' } }),
+    deleteTask: async () => {
+      const { id } = await made('tasks', { title: 'x' })
+      return { params: { id } }
+    },
+    listUsers: () => ({}),
+    createUser: () => ({ body: { email: `${fresh('u')}@example.com`, password: 'long enough' } }),
+    getUser: () => ({ params: { id: user.id } }),
+    changeUser: () => ({ params: { id: other.id }, body: { is_active: true } }),
+    deleteUser: async () => {
+      const body = { email: `${fresh('gone')}@example.com`, password: 'long enough' }
+      return { params: { id: (await made('users', body)).id } }
+    },
+    setUserRole: () => ({ params: { id: other.id }, body: { role: 'viewer' } }),
+    setUserPassword: () => ({ params: { id: other.id }, body: { password: 'long enough' } }),
+    listIngestKeys: () => ({}),
+    createIngestKey: () => ({ body: { name: 'x' } }),
+    deleteIngestKey: async () => ({
+      params: { id: (await made('ingest-keys', { name: 'to go' })).id },
+    }),
+    clearAll: () => ({}),
+  }
+
+  return {
+    routes: allRoutes,
+    names: Object.keys(bases),
+    base: async (id) => (await bases[id]?.()) ?? {},
+    send: (route, request) => send(service, route, request),
+    user,
+    keyId: key.id,
+    birds: 13,
+  }
+}
+
+export const isForm = (route: Route): boolean => isMultipart(route.body)
+const required: Readonly<Record<string, string>> = { toggleSource: 'enabled=true' }
+
+function send(service: LiveService, route: Route, request: RouteRequest): Promise<Answer> {
+  const { params = {}, query = {}, headers = {}, body, text } = request
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(params[name] ?? ''),
+  )
+  const pairs = Object.entries(query).map(
+    ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`,
+  )
+  const asked = [...(required[route.id] === undefined ? [] : [required[route.id]]), ...pairs]
+  const line = `${route.method.toUpperCase()} ${path}${asked.length > 0 ? `?${asked.join('&')}` : ''}`
+  const token = request.token === undefined ? {} : { token: request.token }
+  if (isForm(route)) return service.call(line, { ...token, headers, body: toForm(body ?? {}) })
+  if (text === undefined)
+    return service.call(line, { ...token, headers, ...(body === undefined ? {} : { json: body }) })
+  const typed = { 'content-type': 'application/json', ...headers }
+  return service.call(line, { ...token, headers: typed, body: text })
+}
+
+function toForm(fields: object): FormData {
+  const form = new FormData()
+  const { file_name = 'a.txt', ...rest }: Record<string, unknown> = { ...fields }
+  for (const [name, value] of Object.entries(rest)) form.set(name, String(value))
+  form.set('file', new Blob([`uploaded ${++count}`]), String(file_name))
+  return form
+}

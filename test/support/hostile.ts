@@ -1,0 +1,76 @@
+import type { TObject, TSchema } from '@sinclair/typebox'
+
+/** A word that occurs in nothing else: where it shows up, a hostile value has got to. */
+export const MARK = 'zq9x'
+
+/** Texts that have broken programs, one for each way to get out of the place where a value belongs. */
+export const HOSTILE: readonly string[] = [
+  `${MARK}' OR 1=1 --`,
+  `${MARK}' OR '1'='1`,
+  `${MARK}'); DROP TABLE canary; --`,
+  `${MARK}"; DROP TABLE "canary"; --`,
+  `${MARK}\\' OR 1=1 -- `,
+  `${MARK}\\`,
+  '\\N',
+  `{${MARK}:String}`,
+  '{source:String}',
+  `${MARK}' UNION ALL SELECT name FROM system.tables /*`,
+  `${MARK}' FORMAT CSV SETTINGS max_execution_time = 1 --`,
+  `\`${MARK}\``,
+  `$$${MARK}$$`,
+  `${MARK}\0x`,
+  `${MARK}\r\nX-Injected: 1\r\n\r\n<html>`,
+  `${MARK}\tx\ny`,
+  `../../../../etc/passwd/${MARK}`,
+  `..%2f..%2f${MARK}%00`,
+  `file('/etc/passwd', 'LineAsString') ${MARK}`,
+  `${MARK}%_*?[a-z]`,
+  `${MARK}＇ʼ\u2028\u202e\ufeff\u{1f600}ﬀİ`,
+  '__proto__',
+  'constructor',
+  `${MARK}%s%n%x{0}\${7*7}#{7*7}{{7*7}}<%= 7*7 %>`,
+  `<script>alert('${MARK}')</script>`,
+  `${MARK}${'A'.repeat(5_000)}`,
+]
+
+/** For numbers, times and closed lists of words: what is not one of them is refused before it is used. */
+export const ODD: readonly string[] = [
+  `1 OR 1=1 ${MARK}`,
+  '1e309',
+  '-1',
+  '9'.repeat(400),
+  "2026-01-01' OR '1'='1",
+  '{limit:UInt32}',
+  '__proto__',
+  'NaN',
+]
+
+/** Every place of a body where a value may stand, as a path, and whether it is free text. */
+export function placesOf(
+  schema: TSchema | TObject,
+  path: readonly string[] = [],
+): [string[], boolean][] {
+  const choices: TSchema[] = schema['anyOf'] ?? [schema]
+  return choices.flatMap((choice): [string[], boolean][] => {
+    if (choice['type'] === 'object' && choice['properties'] !== undefined)
+      return Object.entries<TSchema>(choice['properties']).flatMap(([name, property]) =>
+        placesOf(property, [...path, name]),
+      )
+    if (choice['type'] === 'array') return placesOf(choice['items'], [...path, '0'])
+    if (choice['type'] === 'null' || choice['const'] !== undefined) return [[[...path], false]]
+    return [[[...path], choice['type'] === 'string' && choice['format'] === undefined]]
+  })
+}
+
+/** Several of one route may be under way at once; one that changes something is alone. */
+export async function inTurn<T>(
+  items: readonly T[],
+  width: number,
+  run: (item: T) => Promise<void>,
+) {
+  const queue = items.values()
+  const worker = async (): Promise<void> => {
+    for (const item of queue) await run(item)
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+}

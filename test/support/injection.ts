@@ -1,0 +1,103 @@
+import t from 'tap'
+import { createStore } from '../../src/store/client.js'
+import { everyRoute, type EveryRoute } from './every-route.js'
+import { MARK } from './hostile.js'
+import { startLiveService, type Answer, type LiveService } from './live-service.js'
+import { startRecordingClickHouse } from './recording-clickhouse.js'
+
+export interface Injection {
+  readonly service: LiveService
+  readonly all: EveryRoute
+  /** What is wrong with a reply; null when nothing is. */
+  readonly fault: (sent: string, reply: Answer) => string | null
+  /** Holds the database, the log and what was asked of ClickHouse to what they must be after all of it. */
+  readonly verdict: () => Promise<void>
+  /** whether the rows of a table that is not the service's are still there */
+  readonly hasCanaries: () => Promise<boolean>
+}
+
+/**
+ * A service whose ClickHouse stands behind a door that writes down what it is asked: no value from outside may
+ * be in the text of a statement.
+ */
+export async function startInjection(): Promise<Injection> {
+  const clickhouse = await startRecordingClickHouse(t)
+  const service = await startLiveService(t, { ...clickhouse.env, LOG_LEVEL: 'warn' })
+  const { url, username, password } = clickhouse.server.engine
+  const direct = createStore({ url, username, password, database: 'logs' })
+  t.teardown(() => direct.close())
+  await direct.command('CREATE TABLE canary (a UInt32) ENGINE = MergeTree ORDER BY a')
+  await direct.insertRows('canary', [{ a: 1 }, { a: 2 }, { a: 3 }])
+
+  const countOf = async (sql: string): Promise<number> => {
+    const rows = await direct.query<Record<string, never>, { readonly n: number }>(
+      { name: 'test', sql },
+      {},
+    )
+    return rows[0]?.n ?? -1
+  }
+  const tables = () => countOf("SELECT count() AS n FROM system.tables WHERE database = 'logs'")
+  const canaries = () => countOf('SELECT count() AS n FROM canary')
+
+  const all = await everyRoute(service)
+  const before = { tables: await tables(), canaries: await canaries() }
+  const seen = new Map<number, number>()
+  const fault = (sent: string, reply: Answer): string | null => {
+    seen.set(reply.status, (seen.get(reply.status) ?? 0) + 1)
+    if (reply.status >= 500) return `${reply.status}: ${reply.text.slice(0, 300)}`
+    if (reply.headers.get('x-injected') !== null) return 'a header was made'
+    for (const [name, value] of reply.headers)
+      if (value.includes(MARK)) return `the header ${name} holds what was sent`
+    // what was sent may come back as data
+    const own = sent.replaceAll(/[^\w]/g, '')
+    const isOwn = LEAK.test(sent) || own.includes('passwd')
+    if (!isOwn && reply.status >= 400 && LEAK.test(reply.text)) return reply.text.slice(0, 300)
+    if (reply.status >= 400 && reply.body?.detail?.code === undefined) return 'no envelope'
+    return null
+  }
+
+  const verdict = async (): Promise<void> => {
+    t.comment(JSON.stringify(Object.fromEntries(seen)))
+    t.same({ tables: await tables(), canaries: await canaries() }, before)
+    const found = (await service.call('GET /api/logs?source=bird&limit=200')).body
+    t.equal(found.items.length, all.birds, 'the events of others are as they were')
+    t.equal((await service.call(`GET /api/users/${all.user.id}`)).body.role, 'viewer')
+    await service.login(all.user.email, all.user.password)
+    const keys = (await service.call('GET /api/ingest-keys?limit=200')).body.items
+    t.ok(keys.some(({ id }: { id: string }) => id === all.keyId))
+    const statements = [...clickhouse.statements]
+    t.ok(
+      statements.some((text) => text.includes('{source')),
+      'values are bound',
+    )
+    t.same(
+      statements.filter((text) => text.includes(MARK)),
+      [],
+    )
+    t.same(
+      statements.filter((text) => /__proto__|constructor|passwd|<script/.test(text)),
+      [],
+    )
+    const lines = service
+      .log()
+      .split('\n')
+      .filter((line) => line !== '')
+    const grave = lines.filter((line) => ['error', 'fatal'].includes(JSON.parse(line).level))
+    t.same(grave, [], 'nothing unexpected was logged')
+  }
+  return {
+    service,
+    all,
+    fault,
+    verdict,
+    hasCanaries: async () => (await canaries()) === before.canaries,
+  }
+}
+
+/** What no reply may tell, or show that it did. */
+export const LEAK =
+  /DB::|ClickHouse|Code: \d+|SELECT |INSERT |system\.|FORMAT |\.js:\d+|node_modules|root:x:/
+
+/** As a title or a diagnostic can show it. */
+export const shown = (value: string): string =>
+  encodeURI(Buffer.from(value).toString().slice(0, 80)).replaceAll('%20', ' ')
