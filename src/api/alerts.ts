@@ -26,6 +26,8 @@ export const AlertMarkDoc = Type.Object({ seq: Type.Integer() })
 export type AlertMark = Readonly<Static<typeof AlertMarkDoc>>
 
 export interface NewAlert {
+  /** for those that may be raised again: the second time is as if it were not */
+  readonly id?: string
   readonly title: string
   readonly severity: Priority
   readonly eventIds: readonly number[]
@@ -111,7 +113,7 @@ function createChanges(
   const pending = new Set<Promise<unknown>>()
   const makeRoom = createEviction(records, index, maxAlerts)
   return {
-    async create({ title, severity, eventIds, relatedSource: given }) {
+    async create({ id = randomUUID(), title, severity, eventIds, relatedSource: given }) {
       if (records.size >= maxAlerts) await makeRoom()
       const asks = given === null && eventIds.length > 0
       const sources = asks ? await parts.sourcesOfEvents(eventIds) : []
@@ -119,12 +121,11 @@ function createChanges(
       const relatedSource = given ?? soleSource(sources, parts.hasSource)
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs, marks.get(MARK_ID)?.seq)
-      const facts = { id: randomUUID(), seq, createdAtMs, title, severity, relatedSource }
+      const facts = { id, seq, createdAtMs, title, severity, relatedSource }
       const alert: Alert = { ...facts, eventIds: [...eventIds], read: false }
-      const write = records.update(alert.id, () => alert)
+      const write = records.update(id, (current) => current ?? alert)
       pending.add(write)
-      await write.finally(() => pending.delete(write))
-      return alert
+      return (await write.finally(() => pending.delete(write))) ?? alert
     },
     async read(id) {
       const alert = await records.update(id, (current) =>

@@ -72,8 +72,11 @@ export interface Incidents {
   has(id: string): boolean
   /** @throws AppError not_found */
   get(id: string): Incident
-  /** @throws AppError validation_error for a user or application that does not exist; overloaded */
-  create(actorId: string, fields: IncidentFields): Promise<Incident>
+  /**
+   * @param id for one that may be opened again: the second time is as if it were not
+   * @throws AppError validation_error for a user or application that does not exist; overloaded
+   */
+  create(actorId: string, fields: IncidentFields, id?: string): Promise<Incident>
   /** @throws AppError not_found, validation_error */
   change(actorId: string, id: string, fields: Partial<IncidentFields>): Promise<Incident>
   /** @throws AppError not_found, invalid_transition */
@@ -115,17 +118,16 @@ function createEdits(parts: IncidentParts, index: NewestFirst<Incident>): Edits 
   const references = createReferences(parts)
   const update = createUpdate(records, nowMs)
   return {
-    async create(actorId, fields) {
+    async create(actorId, fields, id = randomUUID()) {
       references.check(fields)
       if (records.size >= maxIncidents) throw tooMany(maxIncidents)
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs)
       const timeline = [entry(createdAtMs, actorId, 'created', '')]
       const moments = { createdAtMs, updatedAtMs: createdAtMs }
-      const facts = { id: randomUUID(), seq, ...moments, createdBy: actorId }
+      const facts = { id, seq, ...moments, createdBy: actorId }
       const incident: Incident = { ...facts, ...fields, ...OPENED, timeline }
-      await records.update(incident.id, () => incident)
-      return incident
+      return (await records.update(id, (current) => current ?? incident)) ?? incident
     },
     async change(actorId, id, fields) {
       if (records.get(id) === null) refuseMissing(id)

@@ -62,7 +62,7 @@ export function withKnownIds(
  * How often the model, asked by severity and words alone, gives the priority a person gave. Its counters of rarity
  * and bursts have no part in it: they grow with P1 too.
  */
-export function agreementOf({ model }: Ingestion): {
+export function agreementOf({ model }: Pick<Ingestion, 'model'>): {
   readonly corrections: number
   readonly agreeing: number
 } {

@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Alerts } from '../api/alerts.js'
 import type { Incidents } from '../api/incidents.js'
 import type { Config } from '../config.js'
-import { alertsFor, type AnomalyAlert } from '../insights/alert-of.js'
 import { continued } from '../insights/continued.js'
 import type { Explanation, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
 import type { Lease } from '../state/state.js'
@@ -16,6 +15,7 @@ import {
 } from '../store/insights.js'
 import type { Log } from '../telemetry/log.js'
 import type { Ingestion } from './ingestion.js'
+import { raiseAlerts } from './insight-alerts.js'
 import {
   agreementOf,
   knownAround,
@@ -26,7 +26,7 @@ import {
 import { createMemory } from './insight-counts.js'
 import { explain } from './insight-parts.js'
 import { runInsights, type Moment, type RunResult } from './insight-run.js'
-import { SliceClock } from './slice-clock.js'
+import { pauseAfter, SliceClock } from './slice-clock.js'
 import type { Storage } from './storage.js'
 import { toDirectory } from './templates.js'
 
@@ -37,8 +37,8 @@ export interface InsightParts {
   readonly alerts: Pick<Alerts, 'create'>
   readonly incidents: Pick<Incidents, 'create'>
   readonly log: Log
-  /** alerts were raised */
-  readonly onAlerts: () => void
+  /** Alerts were raised, or ML health has changed: KPIs are not what they were. */
+  readonly onNews: () => Promise<void>
 }
 
 /** A snapshot with the moment it was made. */
@@ -159,15 +159,11 @@ class Engine implements Insights {
   #plan(delayMs: number): void {
     if (this.#closing.signal.aborted) return
     this.#timer = setTimeout(() => {
-      this.#running = this.#takeTurn().finally(() => this.#plan(this.#pauseMs()))
+      this.#running = this.#takeTurn().finally(() =>
+        this.#plan(pauseAfter(this.#lastCostMs, this.#parts.config)),
+      )
     }, delayMs)
     this.#timer.unref()
-  }
-
-  /** Longer than the setting when looks take more than their share of the processor. */
-  #pauseMs(): number {
-    const { insightsIntervalSeconds, insightsCpuPct } = this.#parts.config
-    return Math.max(insightsIntervalSeconds * 1000, (this.#lastCostMs * 100) / insightsCpuPct)
   }
 
   /** One of the instances looks, the others take over what it found. */
@@ -192,6 +188,7 @@ class Engine implements Insights {
 
   #look(atMs: number | null): Promise<MadeSnapshot> {
     return this.#exclusive(async (lease) => {
+      const begunAtMs = Date.now()
       this.#wasWritten = false
       const moment = await this.#momentOf(atMs)
       const { ingestion } = this.#parts
@@ -208,9 +205,15 @@ class Engine implements Insights {
         moment,
       )
       this.#lastCostMs = result.costMs
-      const made = await this.#save(result, moment)
+      const { made, alerted } = await this.#save(result, moment)
+      const healthBefore = this.mlHealth()
       const isNewest = made.snapshot.asOfMs >= (this.#newest?.snapshot.asOfMs ?? 0)
       if (isNewest) this.#newest = made
+      if (alerted > 0 || this.mlHealth() !== healthBefore) await this.#parts.onNews()
+      const tookMs = Date.now() - begunAtMs
+      const { ongoing, series } = made.snapshot
+      const facts = { tookMs, costMs: Math.round(result.costMs), series, ongoing, alerted }
+      this.#parts.log.debug(facts, 'insight snapshot computed')
       return made
     })
   }
@@ -230,90 +233,48 @@ class Engine implements Insights {
   async #save(
     { snapshot, anomalies }: RunResult,
     { isPast }: { readonly isPast: boolean },
-  ): Promise<MadeSnapshot> {
+  ): Promise<{ readonly made: MadeSnapshot; readonly alerted: number }> {
     const generatedAtMs = Date.now()
     const known = await this.#archive.anomalies(knownAround(snapshot.asOfMs))
     const matched = continued(anomalies, known)
     const ids = new Map(anomalies.map(({ id }, i) => [id, matched[i]?.anomaly.id ?? id]))
     const current = matched.map(({ anomaly }) => anomaly)
     const told = withKnownIds(snapshot, current, ids)
+    let alerted = 0
     if (isPast) {
       // what is known from a later look stays as it is
       const unknown = matched.filter((each) => each.known === null)
       const over = unknown.map(({ anomaly }) => ({ ...anomaly, state: 'over' as const }))
       await this.#archive.saveAnomalies(over.map(neverAlerted), generatedAtMs)
-    } else await this.#keep(known, matched, generatedAtMs)
+    } else alerted = await this.#keep(known, matched, generatedAtMs)
     const json = JSON.stringify(told)
     await this.#archive.saveSnapshot(snapshot.asOfMs, { generatedAtMs, json })
-    return { generatedAtMs, snapshot: told }
+    return { made: { generatedAtMs, snapshot: told }, alerted }
   }
 
-  /** Stores what is new of the anomalies, then raises alerts: one that fails is not raised twice. */
+  /** Raises the alerts that are due, then stores what is new of the anomalies. @returns how many were raised */
   async #keep(
     known: readonly KeptAnomaly[],
     matched: ReturnType<typeof continued<KeptAnomaly>>,
     nowMs: number,
-  ): Promise<void> {
+  ): Promise<number> {
     const kept = matched.map(({ anomaly, known: before }) => ({
       ...anomaly,
       alertedAtMs: before?.alertedAtMs ?? 0,
     }))
     const found = new Set(kept.map(({ id }) => id))
-    const ended = known
-      .filter(({ id, state }) => state === 'ongoing' && !found.has(id))
-      .map((each): KeptAnomaly => ({ ...each, state: 'over' }))
-    const others = known.filter(({ id }) => !found.has(id))
-    const alerts = this.#alertsAmong([...kept, ...others], nowMs)
-    const alerted = new Set(alerts.map(({ anomaly }) => anomaly.id))
+    const others = known
+      .filter(({ id }) => !found.has(id))
+      .map((each) => (each.state === 'over' ? each : { ...each, state: 'over' as const }))
+    const all: readonly KeptAnomaly[] = [...kept, ...others]
+    const alertParts = { ...this.#parts, textOf: (id: string) => this.textOf(id) }
+    const alerted = await raiseAlerts(alertParts, all, nowMs)
     const before = new Map(known.map((each) => [each.id, each]))
-    const changed = [...kept, ...ended]
+    const changed = all
       .map((each) => (alerted.has(each.id) ? { ...each, alertedAtMs: nowMs } : each))
       .filter((each) => !isDeepStrictEqual(before.get(each.id), each))
     await this.#archive.saveAnomalies(changed, nowMs)
-    await this.#raise(alerts)
-  }
-
-  #alertsAmong(all: readonly KeptAnomaly[], nowMs: number): readonly AnomalyAlert[] {
-    const { config } = this.#parts
-    if (!config.insightsAlerts) return []
-    const rules = {
-      leastScore: config.insightsAlertScore,
-      holdDownMs: config.insightsHoldDownSeconds * 1000,
-      nowMs,
-    }
-    const watched = all.filter((anomaly) => this.#isOnWatch(anomaly))
-    return alertsFor(watched, rules, (id) => this.textOf(id))
-  }
-
-  /** What began before its source was registered came with a file of the past: nobody is called for that. */
-  #isOnWatch({ source, startedAtMs }: KeptAnomaly): boolean {
-    const { sources } = this.#parts.ingestion
-    const known = source === '' ? sources.list() : [sources.get(source)]
-    return known.some((each) => each !== undefined && each.createdAtMs <= startedAtMs)
-  }
-
-  async #raise(alerts: readonly AnomalyAlert[]): Promise<void> {
-    for (const { anomaly, severity, title } of alerts) {
-      const relatedSource = anomaly.source === '' ? null : anomaly.source
-      const alert = await this.#parts.alerts.create({
-        title: title.slice(0, 300),
-        severity,
-        eventIds: [],
-        relatedSource,
-      })
-      if (severity !== 'P1' || !this.#parts.config.insightsIncidents) continue
-      await this.#parts.incidents.create(ACTOR, {
-        title: alert.title,
-        description: `Opened by the insight engine for anomaly ${anomaly.id}.`,
-        severity,
-        applicationId: null,
-        source: relatedSource,
-        assigneeId: null,
-        alertIds: [alert.id],
-        eventIds: [],
-      })
-    }
-    if (alerts.length > 0) this.#parts.onAlerts()
+    return alerted.size
   }
 
   /** Deleted sources are not told of; one that was made anew has nothing to do with what was before. */

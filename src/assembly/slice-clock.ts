@@ -1,6 +1,18 @@
 /** this thread also takes messages: it is given back this often */
 const SLICE_MS = 8
 
+interface Budget {
+  readonly insightsIntervalSeconds: number
+  /** of one core */
+  readonly insightsCpuPct: number
+}
+
+/** Until the next look: longer than the setting when looks take more than their share of the processor. */
+export const pauseAfter = (
+  costMs: number,
+  { insightsIntervalSeconds, insightsCpuPct }: Budget,
+): number => Math.max(insightsIntervalSeconds * 1000, (costMs * 100) / insightsCpuPct)
+
 /** Counts what a run takes, and gives the thread back when a slice is used up. */
 export class SliceClock {
   #startedAt = performance.now()

@@ -69,7 +69,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     ingestion,
     log,
     ...desk,
-    onAlerts: () => void late.live?.push.onChanged(),
+    onNews: async () => late.live?.push.onChanged(),
   })
   late.insights = insights
   late.hooks = hooksAmong(insights, desk, applications)

@@ -105,7 +105,12 @@ const hostPartsSql = statement<Rows, HostRow>('insight_host_parts')
 const HOUR_S = 3600
 /** a few are shown: there may be more hosts than an answer should hold */
 const MAX_HOSTS = 100
-const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
+/** a look has time, and is told what it took: a thread at a time, so that the time is the processor's too */
+const SETTINGS = { max_threads: 1 } as const
+const options = (signal?: AbortSignal) => ({
+  settings: SETTINGS,
+  ...(signal === undefined ? {} : { signal }),
+})
 const toNumber = (hex: string): bigint => BigInt(`0x${hex}`)
 /** The first weeks of 1970 have frames that begin before it. */
 const toSeconds = (hour: number): number => Math.max(0, hour) * HOUR_S
@@ -120,23 +125,32 @@ export function createInsightSeries(
 ): InsightSeries {
   return {
     async latestHour(untilHour) {
-      const [row] = await store.query(latestSql, { until: toSeconds(untilHour) })
+      const [row] = await store.query(latestSql, { until: toSeconds(untilHour) }, options())
       return row?.hour ?? null
     },
-    marks: (span) => store.query(marksSql, toMoments(span)),
-    sourceNames: (span) => store.query(namesSql, toMoments(span)),
+    marks: (span) => store.query(marksSql, toMoments(span), options()),
+    sourceNames: (span) => store.query(namesSql, toMoments(span), options()),
     async sources(span, range) {
-      const blocks = await store.queryColumns(sourcesSql, { ...toMoments(span), ...range })
+      const blocks = await store.queryColumns(
+        sourcesSql,
+        { ...toMoments(span), ...range },
+        options(),
+      )
       return sourceRows(blocks, Math.max(0, span.from))
     },
-    templateTotals: (sinceHour) => store.query(totalsSql, { since: toSeconds(sinceHour) }),
+    templateTotals: (sinceHour) =>
+      store.query(totalsSql, { since: toSeconds(sinceHour) }, options()),
     async templates(span, { first, last }) {
       const ids = { first: toNumber(first), last: toNumber(last) }
-      const blocks = await store.queryColumns(templatesSql, { ...toMoments(span), ...ids })
+      const blocks = await store.queryColumns(
+        templatesSql,
+        { ...toMoments(span), ...ids },
+        options(),
+      )
       return templateRows(blocks, Math.max(0, span.from))
     },
     async templateDay(span) {
-      return templateDays(await store.queryColumns(daySql, toMoments(span)))
+      return templateDays(await store.queryColumns(daySql, toMoments(span), options()))
     },
     sourceParts: (query, signal) =>
       store.query(sourcePartsSql, toSpans({ ...query, source: '' }), options(signal)),

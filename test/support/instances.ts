@@ -17,6 +17,7 @@ export interface Shared {
   readonly env: Env
   readonly redis: RedisServer
   readonly server: Backend
+  readonly store: Store
   /** Asks ClickHouse itself. */
   rows(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
   /** Starts an instance in a directory of its own, which is returned with it. */
@@ -49,8 +50,8 @@ export async function startShared(t: Test, settings: Env = {}): Promise<Shared |
     ...server.env,
     ...settings,
   }
-  let store: Store | null = null
-  t.teardown(() => store?.close())
+  const store = createStore({ url, username, password, database: 'logs' })
+  t.teardown(() => store.close())
   const startIn = async (dataDir: string, own: Env): Promise<Instance> => {
     const service = await startService(t, { ...env, DATA_DIR: dataDir, ...own })
     return { ...service, dataDir, again: (other = own) => startIn(dataDir, other) }
@@ -59,10 +60,8 @@ export async function startShared(t: Test, settings: Env = {}): Promise<Shared |
     env,
     redis,
     server,
-    rows: async (sql) => {
-      store ??= createStore({ url, username, password, database: 'logs' })
-      return await store.query({ name: 'test', sql }, {})
-    },
+    store,
+    rows: (sql) => store.query({ name: 'test', sql }, {}),
     start: (own = {}) => startIn(tempDataDir(t), own),
   }
 }

@@ -24,7 +24,10 @@ const OrNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =
 const Share = Type.Number({ minimum: 0, maximum: 1 })
 const Links = Type.Object(
   { events: Type.String(), template: OrNull(Type.String()) },
-  { description: 'paths of the API: the events meant, and the template they have' },
+  {
+    description:
+      'paths of the API: the events meant (of a silence those of the day before, too), and the template they have',
+  },
 )
 
 export const ScopeSchema = literals(ANOMALY_SCOPES)
@@ -164,8 +167,7 @@ export const toAnomalyView = (
   links: linksOf(anomaly),
 })
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
+const DAY_MS = 86_400_000
 
 function linksOf(anomaly: InsightAnomaly): Static<typeof Links> {
   const { scope, kind, source, severity, templateId, startedAtMs, endedAtMs } = anomaly
@@ -174,7 +176,7 @@ function linksOf(anomaly: InsightAnomaly): Static<typeof Links> {
   if (scope === 'severity' && severity !== null) query.set('severity', severity)
   if (templateId !== null) query.set('template_id', templateId)
   // of a silence there is nothing but what came before it
-  query.set('start_time', toIso(kind === 'silence' ? startedAtMs - HOUR_MS : startedAtMs))
+  query.set('start_time', toIso(kind === 'silence' ? startedAtMs - DAY_MS : startedAtMs))
   query.set('end_time', toIso(endedAtMs))
   return { events: `/api/logs?${query.toString()}`, template: templateLink(templateId) }
 }

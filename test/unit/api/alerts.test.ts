@@ -215,3 +215,14 @@ void test('beyond the limit the oldest go, read ones first', async (t) => {
   t.equal(records.get(ids[0] ?? ''), null)
   t.ok(records.get(newer[0]?.id ?? ''))
 })
+
+void test('an alert that is raised again under its id is not doubled, and stays as it is', async (t) => {
+  const { alerts, records } = setUp()
+  const id = '362dfb32-d1e6-89cf-a6c2-4f9b0a7d1e55'
+  const first = await alerts.create({ ...blank, id })
+  await alerts.read(id)
+  const again = await alerts.create({ ...blank, id, title: 'other words' })
+  t.match(again, { id, title: 'x', createdAtMs: first.createdAtMs, read: true })
+  t.equal(records.list().length, 1)
+  t.equal(alerts.openCount(), 0)
+})

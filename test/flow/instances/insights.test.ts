@@ -1,0 +1,121 @@
+import t from 'tap'
+import { startShared } from '../../support/instances.js'
+import { eventually } from '../../support/live-service.js'
+import { backdateSource, eventsOf, GOES_ON, type Stretch } from '../../support/log-history.js'
+import { ingest, logIn } from '../../support/service.js'
+
+interface Snapshot {
+  readonly generated_at: string
+  readonly anomalies: readonly { readonly source: string | null; readonly score: number }[]
+}
+
+interface Page {
+  readonly items: readonly { readonly related_source: string | null }[]
+}
+
+const HOUR_MS = 3_600_000
+const nowMs = Date.now()
+const steady: Stretch = {
+  source: 'shop',
+  message: 'request was served',
+  severity: 'INFO',
+  host: 'shop-1',
+  from: 20 * 24,
+  until: GOES_ON,
+  perHour: 10,
+}
+const burst: Stretch = {
+  ...steady,
+  message: 'connection pool exhausted',
+  severity: 'CRITICAL',
+  from: 5,
+  until: 3,
+  perHour: 400,
+}
+
+const shared = await startShared(t)
+if (shared === null) {
+  t.plan(0, 'redis-server is not installed')
+} else {
+  const env = {
+    INSIGHTS_INTERVAL_SECONDS: '1',
+    INSIGHTS_CPU_PCT: '100',
+    INSIGHTS_INCIDENTS: 'true',
+    LOG_LEVEL: 'debug',
+  }
+  const [one, two] = [await shared.start(env), await shared.start(env)]
+  const callers = [await logIn(one), await logIn(two)]
+  const snapshots = (): Promise<readonly (Snapshot | null)[]> =>
+    Promise.all(
+      callers.map(async (caller) => {
+        const reply = await caller.call('GET', '/api/ai-insights/snapshot')
+        return reply.status === 200 ? ((await reply.json()) as Snapshot) : null // its contract
+      }),
+    )
+  const lines = (stretches: readonly Stretch[]): string =>
+    eventsOf(stretches, nowMs)
+      .map((event) => JSON.stringify(event))
+      .join('\n')
+
+  t.test('one instance looks at a time, and what it finds is told once, by all', async (t) => {
+    t.equal((await ingest(one, lines([steady]))).status, 202)
+    const createdAtMs = nowMs - 40 * 24 * HOUR_MS
+    await eventually(
+      () => shared.rows("SELECT id FROM entities FINAL WHERE kind = 'source'"),
+      (sources) => sources.length === 1,
+    )
+    await backdateSource(shared.store, 'shop', createdAtMs)
+    for (const caller of callers)
+      await eventually(
+        () => caller.get<readonly { readonly created_at: string }[]>('/api/sources'),
+        ([source]) => source?.created_at === new Date(createdAtMs).toISOString(),
+      )
+    t.equal((await ingest(one, lines([burst]))).status, 202)
+    const found = await eventually(snapshots, (all) =>
+      all.every((each) => each?.anomalies.some(({ source }) => source === 'shop')),
+    )
+    t.ok((found[0]?.anomalies[0]?.score ?? 0) >= 10)
+    // both also look as they are asked to, all at once
+    const asked = await Promise.all(
+      [...callers, ...callers, ...callers].map((caller) =>
+        caller.call('POST', '/api/ai-insights/snapshot/refresh'),
+      ),
+    )
+    t.same([...new Set(asked.map(({ status }) => status))], [200])
+    const [a, b] = await eventually(snapshots, ([x, y]) => x?.generated_at === y?.generated_at)
+    t.same(a, b)
+    for (const caller of callers) {
+      const { items } = await caller.get<Page>('/api/alerts?limit=200')
+      t.same(
+        items.map(({ related_source: source }) => source),
+        ['shop'],
+        'one alert',
+      )
+      const incidents = await caller.get<{ readonly items: readonly unknown[] }>('/api/incidents')
+      t.equal(incidents.items.length, 1, 'one incident')
+    }
+    const [anomalies] = await shared.rows(
+      'SELECT count() AS rows, uniqExact(scope, severity, template_id, started_at) AS distinct FROM insight_anomalies FINAL',
+    )
+    t.equal(anomalies?.['rows'], anomalies?.['distinct'], 'each anomaly is kept once')
+  })
+
+  t.test('looks of two instances do not overlap', async (t) => {
+    const looks = [one, two].map((instance) => looksIn(instance.log()))
+    const [first = [], second = []] = looks
+    t.ok(first.length >= 3 && second.length >= 3, `${first.length} and ${second.length} looks`)
+    const all = looks.flat().toSorted((a, b) => a.from - b.from)
+    const overlaps = all.filter(({ from }, i) => from < (all[i - 1]?.to ?? 0))
+    t.same(overlaps, [])
+  })
+}
+
+/** When an instance looked, by its log. */
+function looksIn(log: string): readonly { readonly from: number; readonly to: number }[] {
+  return log.split('\n').flatMap((line) => {
+    if (!line.includes('insight snapshot computed')) return []
+    const { time, tookMs } = JSON.parse(line) as { time: string | number; tookMs: number } // its own
+    const to = new Date(time).getTime()
+    return [{ from: to - tookMs, to }]
+  })
+}
