@@ -76,6 +76,9 @@ export async function registerSources(
   await store.insertRows('entities', rows)
 }
 
+/** connector of a source that was made older: what the API shows of it */
+export const BACKDATED = 'backdated'
+
 /** Makes a source that is there as old as if it had been registered then. */
 export async function backdateSource(
   store: Store,
@@ -88,7 +91,7 @@ export async function backdateSource(
     { id: source },
   )
   if (row === undefined) throw new Error(`there is no source ${source}`)
-  const doc = JSON.stringify({ ...JSON.parse(row.doc), createdAtMs })
+  const doc = JSON.stringify({ ...JSON.parse(row.doc), createdAtMs, connector: BACKDATED })
   const fields = { kind: 'source', id: source, version: row.version + 1, is_deleted: 0, doc }
   await store.insertRows('entities', [fields])
 }
