@@ -20,7 +20,7 @@ export interface Pool {
     templates: readonly StoredTemplate[],
     known: () => readonly Template[],
   ): Promise<readonly FoundTemplate[]>
-  /** Resolves when an encoder and the template owner have answered. */
+  /** Resolves when an encoder and the template owner have answered, or have just done something. */
   ping(): Promise<void>
   close(): Promise<void>
 }
@@ -78,6 +78,9 @@ export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: 
     return (await ask()) ?? Promise.reject(new Error('bug: template owner not restored'))
   }
   const rooms = new RoomGuess()
+  const finishedAtMs = new Map<Piscina, number>()
+  const isAtWork = (threads: Piscina): boolean =>
+    performance.now() - (finishedAtMs.get(threads) ?? -Infinity) < AT_WORK_MS
   return {
     workers,
     restore,
@@ -86,6 +89,7 @@ export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: 
       try {
         const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the thread's own type
         rooms.note(task, result)
+        finishedAtMs.set(encoders, performance.now())
         return result
       } finally {
         release()
@@ -94,13 +98,18 @@ export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: 
     resolve: (task, known) => askOwner('resolveMisses', task, known),
     adopt: (templates, known) => askOwner('adopt', templates, known),
     ping: async () => {
-      await Promise.all([encoders, owner].map((threads) => threads.run(null, { name: 'ping' })))
+      // one that has much to do is not asked: its answer would come when everything else is done
+      const silent = [encoders, owner].filter((threads) => !isAtWork(threads))
+      await Promise.all(silent.map((threads) => threads.run(null, { name: 'ping' })))
     },
     close: async () => {
       await Promise.all([encoders.close({ force: true }), owner.close({ force: true })])
     },
   }
 }
+
+/** threads that have finished something within this time are well */
+const AT_WORK_MS = 5_000
 
 /** a little more than it was: one byte too few, and the room is of no use */
 const SPARE = 1.25

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { clearTable } from './clear-table.js'
 import type { Store } from './client.js'
 import { isDataError } from './failure.js'
 import { statement } from './statement.js'
@@ -91,7 +92,7 @@ export function createBatchStore(store: Store): BatchStore {
     clear: async () => {
       const events = await countEvents(null)
       const [counts] = await store.query(templateCountSql, {})
-      await Promise.all(OF_ALL.map((table) => store.change(`TRUNCATE TABLE ${table}`)))
+      await Promise.all(OF_ALL.map((table) => clearTable(store, table)))
       return {
         events,
         templates: counts?.templates ?? 0,

@@ -1,5 +1,6 @@
 import type { Severity } from '../model/event.js'
 import type { AnomalyKind, AnomalyScope, AnomalyState, InsightAnomaly } from '../model/insights.js'
+import { clearTable } from './clear-table.js'
 import type { Store } from './client.js'
 import { statement } from './statement.js'
 
@@ -107,8 +108,8 @@ export function createInsightArchive(store: Store): InsightArchive {
       await store.change(sql, { sources })
     },
     async clear() {
-      await store.change('TRUNCATE TABLE insight_anomalies')
-      await store.change('TRUNCATE TABLE insight_snapshots')
+      await clearTable(store, 'insight_anomalies')
+      await clearTable(store, 'insight_snapshots')
     },
   }
 }

@@ -49,6 +49,18 @@ void test('a thread that dies takes its task with it and is replaced', async (t)
   t.equal(rig.pipeline.bytes, 0)
 })
 
+void test('threads that have much to do are well, and are not asked', async (t) => {
+  const rig = await createTestPipeline(t)
+  await rig.send([message('before')])
+  const big = Array.from({ length: 60_000 }, (_, i) => message(`long way ${i} ${'x'.repeat(200)}`))
+  let isDone = false
+  const sent = rig.send(big).finally(() => (isDone = true))
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await rig.pool.ping()
+  t.equal(isDone, false, 'it was answered first')
+  t.match(await sent, { accepted: 60_000 })
+})
+
 void test('a thread that dies without work is replaced as well', async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
