@@ -78,9 +78,7 @@ export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: 
     return (await ask()) ?? Promise.reject(new Error('bug: template owner not restored'))
   }
   const rooms = new RoomGuess()
-  const finishedAtMs = new Map<Piscina, number>()
-  const isAtWork = (threads: Piscina): boolean =>
-    performance.now() - (finishedAtMs.get(threads) ?? -Infinity) < AT_WORK_MS
+  const heard = new LastHeard()
   return {
     workers,
     restore,
@@ -89,7 +87,7 @@ export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: 
       try {
         const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the thread's own type
         rooms.note(task, result)
-        finishedAtMs.set(encoders, performance.now())
+        heard.note(encoders)
         return result
       } finally {
         release()
@@ -97,11 +95,7 @@ export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: 
     },
     resolve: (task, known) => askOwner('resolveMisses', task, known),
     adopt: (templates, known) => askOwner('adopt', templates, known),
-    ping: async () => {
-      // one that has much to do is not asked: its answer would come when everything else is done
-      const silent = [encoders, owner].filter((threads) => !isAtWork(threads))
-      await Promise.all(silent.map((threads) => threads.run(null, { name: 'ping' })))
-    },
+    ping: () => heard.ping([encoders, owner]),
     close: async () => {
       await Promise.all([encoders.close({ force: true }), owner.close({ force: true })])
     },
@@ -110,6 +104,22 @@ export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: 
 
 /** threads that have finished something within this time are well */
 const AT_WORK_MS = 5_000
+
+/** When threads have last finished something. */
+class LastHeard {
+  readonly #atMs = new Map<Piscina, number>()
+
+  note(threads: Piscina): void {
+    this.#atMs.set(threads, performance.now())
+  }
+
+  /** Those with much to do are not asked: their answer would come when everything else is done. */
+  async ping(all: readonly Piscina[]): Promise<void> {
+    const sinceMs = performance.now() - AT_WORK_MS
+    const silent = all.filter((threads) => (this.#atMs.get(threads) ?? -Infinity) < sinceMs)
+    await Promise.all(silent.map((threads) => threads.run(null, { name: 'ping' })))
+  }
+}
 
 /** a little more than it was: one byte too few, and the room is of no use */
 const SPARE = 1.25
