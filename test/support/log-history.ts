@@ -62,7 +62,7 @@ export async function startOwnServer(t: Test): Promise<OwnServer> {
 }
 
 /** Registers sources as of a moment in a database that no service has used yet. */
-export async function registerSources(
+async function registerSources(
   store: Store,
   sources: readonly string[],
   createdAtMs: number,
