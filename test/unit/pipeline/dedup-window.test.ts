@@ -61,7 +61,7 @@ type Step =
 // around the edges of windows and steps, late and early, and far away
 const times = oneof(
   integer({ min: 0, max: 4000 }),
-  constantFrom(0, 999, 1000, 1001, 1999, 2000),
+  constantFrom(0, 999, 1000, 1001, 1999, 2000, 15_999, 16_000, 16_001, 31_500, 32_100),
   integer({ min: 0, max: 4000 }).map((ms) => ms + 1_700_000_000_000),
 )
 const message: Arbitrary<Step> = record({
@@ -80,8 +80,8 @@ const steps = array(oneof({ weight: 30, arbitrary: message }, { weight: 1, arbit
   size: 'max',
 })
 
-function run(all: readonly Step[], limit: number): void {
-  const window = new DedupWindow(windowMs, limit)
+function run(all: readonly Step[], limit: number, maxTurns?: number): void {
+  const window = new DedupWindow(windowMs, limit, maxTurns)
   const reference = new Reference(limit)
   let nextId = 1
   for (const step of all) {
@@ -124,7 +124,18 @@ void test('a message joins an event exactly when its time lies in [first, first 
 })
 
 void test('at its limit the window forgets the event that was added first', async () => {
-  assert(property(steps, integer({ min: 1, max: 40 }), run), { numRuns: 200 })
+  assert(
+    property(steps, integer({ min: 1, max: 40 }), (all, limit) => run(all, limit)),
+    {
+      numRuns: 200,
+    },
+  )
+})
+
+void test('it outlives the numbers of its entries', async () => {
+  const limits = integer({ min: 1, max: 40 })
+  const turns = integer({ min: 41, max: 90 })
+  assert(property(steps, limits, turns, run), { numRuns: 200 })
 })
 
 void test('it grows to its limit and no further, and keeps what it holds', async (t) => {
