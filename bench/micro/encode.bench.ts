@@ -32,6 +32,7 @@ const block = new BlockEncoder(
     levelAtHead: () => 1,
     sourceSeed,
     templateNo: () => 1,
+    skeleton: () => new Uint8Array(0),
   },
   Int32Array.of(1, 2, 3, 4),
 )

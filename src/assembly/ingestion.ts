@@ -8,6 +8,7 @@ import { createLazyPool } from '../pipeline/lazy-pool.js'
 import { Pipeline } from '../pipeline/pipeline.js'
 import { createPool, type Pool } from '../pipeline/pool.js'
 import { Sequencer } from '../pipeline/sequencer.js'
+import { SkeletonTable } from '../pipeline/skeleton-table.js'
 import type { Spool } from '../pipeline/spool.js'
 import { TemplateTable } from '../pipeline/template-table.js'
 import { Unsent } from '../pipeline/unsent.js'
@@ -93,7 +94,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const model = new PriorityModel()
   const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
   const sequencer = new Sequencer({ ids: storage.ids, window, templates, scorer: model })
-  const readers = { templates, model, sequencer }
+  const readers = { templates, model, sequencer, skeletons: SkeletonTable.create() }
   const spool = await openSpool(parts)
   const unsent = shared?.unsent ?? new Unsent()
   await adoptSpooled(spool, sources, { store: templateStore, unsent })
@@ -104,8 +105,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const events = createEvents(storage.store, parts.answers)
   const run = { batches, events, sources, overrides: priorities.overrides, hooks }
   const writer = openWriter(parts, { spool, sequencer, templates: templateStore, run, shared })
-  const known = { templates, model, sources, priorities }
-  const stages = { buffers, pool, sequencer, spool, writer, ...known }
+  const stages = { buffers, pool, spool, writer, sources, priorities, ...readers }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   storage.following.add(() => followTemplates(templateStore, { templates, pipeline }))
   records.onChange(({ id, value, origin }) => {
@@ -125,18 +125,8 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   }
 }
 
-type Stages = Pick<
-  Ingestion,
-  | 'buffers'
-  | 'pool'
-  | 'sequencer'
-  | 'spool'
-  | 'writer'
-  | 'templates'
-  | 'model'
-  | 'sources'
-  | 'priorities'
->
+type Stages = TemplateReaders &
+  Pick<Ingestion, 'buffers' | 'pool' | 'spool' | 'writer' | 'sources' | 'priorities'>
 
 /** An instance that takes no events starts its threads when a file is uploaded, or a dead letter replayed. */
 async function openPool(
@@ -145,7 +135,8 @@ async function openPool(
   readers: TemplateReaders,
 ): Promise<Pool> {
   const open = async (): Promise<Pool> => {
-    const pool = createPool(workers, shapes.buffer, buffers)
+    const shared = { shapes: shapes.buffer, skeletons: readers.skeletons.buffer }
+    const pool = createPool(workers, shared, buffers)
     await numberTemplates(pool, readers)
     return pool
   }

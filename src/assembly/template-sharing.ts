@@ -1,8 +1,11 @@
+import { toSkeleton } from '../lib/skeleton.js'
 import type { PriorityModel } from '../mining/priority.js'
+import { VALUE } from '../mining/template-text.js'
 import type { StoredTemplate as MinedTemplate } from '../pipeline/miner-thread.js'
 import type { Pipeline } from '../pipeline/pipeline.js'
 import type { Pool } from '../pipeline/pool.js'
 import type { Sequencer } from '../pipeline/sequencer.js'
+import type { SkeletonTable } from '../pipeline/skeleton-table.js'
 import type { Template, TemplateTable } from '../pipeline/template-table.js'
 import type { StoredTemplate, TemplateStore } from '../store/templates.js'
 
@@ -11,16 +14,20 @@ export interface TemplateReaders {
   readonly templates: TemplateTable
   readonly model: PriorityModel
   readonly sequencer: Sequencer
+  readonly skeletons: SkeletonTable
 }
 
 /** Makes templates that are new, or read differently from before, known to everyone in the process. */
 export function learnTemplates(
-  { templates, model, sequencer }: TemplateReaders,
+  { templates, model, sequencer, skeletons }: TemplateReaders,
   changes: readonly Template[],
 ): void {
   for (const change of changes) {
+    const { no, text } = change
     templates.apply(change)
-    if (change.no !== 0) model.register(change.no, change.text)
+    if (no === 0) continue
+    model.register(no, text)
+    skeletons.put(no, toSkeleton(text.split(VALUE)))
   }
   sequencer.noteTemplates(changes)
 }

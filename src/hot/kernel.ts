@@ -30,6 +30,7 @@ interface Exports {
     mines: number,
   ): number
   setTemplate(row: number, no: number): void
+  skeletonAt(length: number): number
   setSource(word: number, state: number, lo: number, hi: number): void
   setType(word: number, state: number): void
   setLevel(word: number, state: number, tags: number): void
@@ -63,6 +64,8 @@ export interface KernelQuestions {
   levelAtHead(at: number, length: number): number
   /** number of the template that has this shape, 0 = unknown */
   templateOf(lo: number, hi: number): number
+  /** 1 + the word that is the template's skeleton, 0 = its messages are stored whole; asked once a block */
+  skeletonOf(template: number): number
 }
 
 /** What `addressOf` and `lengthOf` take. */
@@ -76,6 +79,7 @@ export const AT = {
   messages: 6,
   misses: 7,
   wides: 8,
+  wideMessages: 9,
 } as const
 
 const code = new WebAssembly.Module(readFileSync(new URL('./hot.wasm', import.meta.url)))
@@ -92,6 +96,7 @@ export const NO_QUESTIONS: KernelQuestions = {
   judgeLevel: refuse,
   levelAtHead: refuse,
   templateOf: refuse,
+  skeletonOf: refuse,
 }
 
 /**
@@ -146,6 +151,13 @@ export class Kernel {
   forgetWords(): void {
     this.#texts = []
     this.calls.beginBlock(1)
+  }
+
+  /** Makes the bytes of a skeleton a word. */
+  internSkeleton(skeleton: Uint8Array): number {
+    const at = this.calls.skeletonAt(skeleton.length)
+    this.bytes.set(skeleton, at)
+    return this.calls.internAt(at, skeleton.length)
   }
 
   intern(text: string): number {

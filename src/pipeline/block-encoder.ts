@@ -17,6 +17,8 @@ export interface BlockQuestions {
   sourceSeed(source: string, out: Int32Array): void
   /** @returns 0 when unknown */
   templateNo(lo: number, hi: number): number
+  /** the template's constant text and marks, see `lib/skeleton.ts`; none when there is none */
+  skeleton(templateNo: number): Uint8Array
 }
 
 /** What happens to the messages of a source in one body. */
@@ -69,6 +71,10 @@ export class BlockEncoder {
       judgeLevel: (word) => this.#judgeLevel(questions, word),
       levelAtHead: (at, length) => questions.levelAtHead(kernel.view(at, length)),
       templateOf: (lo, hi) => questions.templateNo(lo | 0, hi | 0),
+      skeletonOf: (no) => {
+        const skeleton = questions.skeleton(no)
+        return skeleton.length === 0 ? 0 : 1 + kernel.internSkeleton(skeleton)
+      },
     })
     this.#kernel = kernel
     this.#questions = questions
@@ -232,7 +238,7 @@ export class BlockEncoder {
     const kernel = this.#kernel
     const { calls } = kernel
     const records = kernel.words32(calls.addressOf(AT.wides), calls.lengthOf(AT.wides) / 4)
-    const messages = calls.addressOf(AT.messages)
+    const messages = calls.addressOf(AT.wideMessages)
     const traces = calls.textsAt(0)
     const found: WideRow[] = []
     for (let i = 0; i < records.length; i += 6) {

@@ -22,7 +22,7 @@ export interface LandingParts {
 }
 
 /** Columns of few different values, and of texts, by their numbers in the kernel. */
-const [SOURCE, HOST, ENVIRONMENT] = [0, 1, 2]
+const [SOURCE, HOST, ENVIRONMENT, SKELETON] = [0, 1, 2, 3]
 const [TRACE, SPAN, SUMMARY, DEDUP, TAGS] = [0, 1, 2, 3, 4]
 
 /**
@@ -55,6 +55,7 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   for (const [name, column] of [
     ['host', HOST],
     ['environment', ENVIRONMENT],
+    ['skeleton', SKELETON],
   ] as const)
     out.words(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
   out.texts('trace_id', textsOf(kernel, TRACE))
@@ -146,8 +147,8 @@ function searchWordsOf({ rows, wide }: LandingParts): Uint8Array {
 /** Bytes that the block takes at most. */
 function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingParts): number {
   const { calls } = kernel
-  let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 4 * 4 + 1)
-  for (const column of [SOURCE, HOST, ENVIRONMENT]) {
+  let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 5 * 4 + 1)
+  for (const column of [SOURCE, HOST, ENVIRONMENT, SKELETON]) {
     for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column)))
       bytes += calls.wordLength(word) + 5
   }
@@ -228,4 +229,4 @@ class NativeWriter {
   }
 }
 
-const COLUMNS = 22
+const COLUMNS = 23

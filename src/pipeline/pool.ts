@@ -44,9 +44,13 @@ function keepFilled(threads: Piscina, wanted: number): void {
 }
 
 /** Starts the worker threads and the one thread that owns the templates. */
-export function createPool(workers: number, shapes: SharedArrayBuffer, buffers: Buffers): Pool {
+export function createPool(
+  workers: number,
+  shared: Pick<WorkerSetup, 'shapes' | 'skeletons'>,
+  buffers: Buffers,
+): Pool {
   const seed = (): number => randomInt(0, 2 ** 32) | 0
-  const workerData: WorkerSetup = { shapes, hashSeed: [seed(), seed(), seed(), seed()] }
+  const workerData: WorkerSetup = { ...shared, hashSeed: [seed(), seed(), seed(), seed()] }
   const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
   const encoders = new Piscina({
     ...common,

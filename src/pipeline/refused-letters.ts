@@ -1,4 +1,5 @@
 import { readNativeRows, type NativeRows } from '../lib/native-rows.js'
+import { wholeMessage } from '../lib/skeleton.js'
 import { EVENT_TYPES, SEVERITIES } from '../model/event.js'
 import type { NumberedParts, Piece } from './amendment.js'
 import { DeadLetterEncoder, WHOLE_RAW_BYTES } from './dead-letter-encoder.js'
@@ -95,7 +96,7 @@ function toLine(block: NativeRows, row: number): string {
     source: text('source'),
     type: named('type', EVENT_TYPES),
     severity: named('severity', SEVERITIES),
-    message: block.text('message', row),
+    message: wholeMessage(block.text('skeleton', row) ?? '', block.text('message', row) ?? ''),
     host: text('host'),
     environment: text('environment'),
     trace_id: text('trace_id'),

@@ -9,16 +9,19 @@ import { BlockEncoder } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
 import { DeadLetterEncoder } from './dead-letter-encoder.js'
 import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
+import { SkeletonTable } from './skeleton-table.js'
 
 /** What each thread is started with. */
 export interface WorkerSetup {
   readonly shapes: SharedArrayBuffer
+  readonly skeletons: SharedArrayBuffer
   /** four numbers, random per process: senders can't aim for a collision */
   readonly hashSeed: readonly number[]
 }
 
 const setup = workerData as WorkerSetup // given by pool.ts, which is typed
 const shapes = new ShapeCache(setup.shapes)
+const skeletons = new SkeletonTable(setup.skeletons)
 const encoder = new BlockEncoder(
   {
     maySourceBe,
@@ -27,6 +30,7 @@ const encoder = new BlockEncoder(
     levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
     sourceSeed,
     templateNo: (lo, hi) => shapes.get(lo, hi),
+    skeleton: (no) => skeletons.get(no),
   },
   Int32Array.from(setup.hashSeed),
 )

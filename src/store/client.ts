@@ -115,7 +115,7 @@ const INSERT_SETTINGS: ClickHouseSettings = {
   min_insert_block_size_rows: '10000000',
   min_insert_block_size_bytes: '1073741824',
   max_insert_threads: '1',
-  exclude_materialize_skip_indexes_on_insert: 'by_word',
+  exclude_materialize_skip_indexes_on_insert: 'by_value,by_skeleton',
 }
 
 export function createStore(options: StoreOptions): Store {

@@ -16,9 +16,9 @@ export interface Condition {
   readonly params: Readonly<Record<string, unknown>>
 }
 
-/** The text words are looked up in; must be the expression of the index `by_word`. */
-const WORDS =
-  "lower(concat(if(search_words = '', message, search_words), ' ', host, ' ', trace_id))"
+/** The text that words are looked up in besides the skeleton; must be the expression of the index `by_value`. */
+const VALUES =
+  "lower(concat(if(empty(search_words), message, search_words), ' ', host, ' ', trace_id))"
 
 type Term =
   | { readonly kind: 'word'; readonly text: string }
@@ -44,23 +44,70 @@ function parseSearch(text: string): readonly Term[] {
   return terms
 }
 
-const termCondition = (term: Term, name: string): Condition => {
-  switch (term.kind) {
-    case 'word':
-      return { sql: `hasToken(${WORDS}, {${name}:String})`, params: { [name]: term.text } }
-    case 'prefix':
-      return {
-        sql: `match(${WORDS}, {${name}:String})`,
-        params: { [name]: `(^|[^\\pL\\pN])${term.text}` },
-      }
-    case 'phrase':
-      return {
-        sql:
-          `(positionCaseInsensitiveUTF8(message, {${name}:String}) > 0` +
-          ` OR positionCaseInsensitiveUTF8(host, {${name}:String}) > 0` +
-          ` OR positionCaseInsensitiveUTF8(trace_id, {${name}:String}) > 0)`,
-        params: { [name]: term.text },
-      }
+/** Which skeletons hold which words of a search. */
+export interface SkeletonSearch {
+  /** columns of `event_skeletons`, one for each word */
+  readonly terms: readonly string[]
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+/** Whether a skeleton holds one of the words of a search; null when it asks for no words. */
+export function toSkeletonSearch(search: string): SkeletonSearch | null {
+  const words = parseSearch(search).filter(({ kind }) => kind === 'word')
+  if (words.length === 0) return null
+  return {
+    terms: words.map((_, i) => `hasToken(lower(skeleton), {word${i}:String})`),
+    params: Object.fromEntries(words.map(({ text }, i) => [`word${i}`, text])),
+  }
+}
+
+/** A skeleton, and 1 for each word of the search that it holds. */
+export interface FoundSkeleton {
+  readonly skeleton: string
+  readonly terms: readonly number[]
+}
+
+/** more are not named one by one: they are of a common word, which needs no index */
+const MAX_NAMED_CHARS = 50_000
+
+function wordCondition(text: string, name: string, skeletons: readonly string[]): Condition {
+  const params = { [name]: text }
+  const inValues = `hasToken(${VALUES}, {${name}:String})`
+  if (skeletons.length === 0) return { sql: inValues, params }
+  if (skeletons.reduce((sum, one) => sum + one.length, 0) > MAX_NAMED_CHARS)
+    return { sql: `(hasToken(lower(skeleton), {${name}:String}) OR ${inValues})`, params }
+  return {
+    sql: `(skeleton IN {${name}_in:Array(String)} OR ${inValues})`,
+    params: { ...params, [`${name}_in`]: skeletons },
+  }
+}
+
+const prefixCondition = (text: string, name: string): Condition => ({
+  // what is not ASCII has all its words in search_words
+  sql:
+    `((empty(search_words) AND match(lower(skeleton), {${name}:String}))` +
+    ` OR match(${VALUES}, {${name}:String}))`,
+  params: { [name]: `(^|[^\\pL\\pN])${text}` },
+})
+
+const holds = (column: string, name: string): string =>
+  `positionCaseInsensitiveUTF8(${column}, {${name}:String}) > 0`
+
+/** Runs of letters and digits stand in the skeleton or in a value; what is between them may be where both meet. */
+function phraseCondition(text: string, name: string): Condition {
+  const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
+  const isRun = runs[0] === text
+  const inParts = (part: string): string =>
+    `(${holds('skeleton', part)} OR ${holds('message', part)})`
+  const all = isRun
+    ? inParts(name)
+    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('full_message', name)].join(' AND ')
+  return {
+    sql: `((${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)})`,
+    params: Object.fromEntries([
+      [name, text],
+      ...(isRun ? [] : runs.map((run, i) => [`${name}_${i}`, run])),
+    ]),
   }
 }
 
@@ -74,8 +121,15 @@ const SIMPLE = [
   ['environments', 'environment IN {environments:Array(String)}'],
 ] as const
 
-/** The conditions of a filter, for WHERE, each with the values it binds. */
-export function toConditions(filter: EventFilter): readonly Condition[] {
+/**
+ * The conditions of a filter, for WHERE, each with the values it binds.
+ *
+ * @param found all skeletons that hold words of its search
+ */
+export function toConditions(
+  filter: EventFilter,
+  found: readonly FoundSkeleton[],
+): readonly Condition[] {
   const conditions: Condition[] = []
   for (const [name, sql] of SIMPLE)
     if (filter[name].length > 0) conditions.push({ sql, params: { [name]: filter[name] } })
@@ -92,5 +146,23 @@ export function toConditions(filter: EventFilter): readonly Condition[] {
   if (filter.search.trim() === '') return conditions
   const terms = parseSearch(filter.search)
   if (terms.length === 0) return [NOTHING]
-  return [...conditions, ...terms.map((term, i) => termCondition(term, `term${i}`))]
+  let words = 0
+  const toCondition = (term: Term, name: string): Condition => {
+    switch (term.kind) {
+      case 'word': {
+        const at = words++
+        const skeletons = found.filter(({ terms: held }) => held[at] === 1)
+        return wordCondition(
+          term.text,
+          name,
+          skeletons.map(({ skeleton }) => skeleton),
+        )
+      }
+      case 'prefix':
+        return prefixCondition(term.text, name)
+      case 'phrase':
+        return phraseCondition(term.text, name)
+    }
+  }
+  return [...conditions, ...terms.map((term, i) => toCondition(term, `term${i}`))]
 }

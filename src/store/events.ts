@@ -1,3 +1,4 @@
+import { wholeMessage } from '../lib/skeleton.js'
 import { AppError } from '../model/errors.js'
 import {
   PRIORITIES,
@@ -8,7 +9,13 @@ import {
   type Severity,
 } from '../model/event.js'
 import type { Store } from './client.js'
-import { toConditions, type Condition, type EventFilter } from './event-search.js'
+import {
+  toConditions,
+  toSkeletonSearch,
+  type Condition,
+  type EventFilter,
+  type FoundSkeleton,
+} from './event-search.js'
 import { statement, type Statement } from './statement.js'
 
 /** A stored event with what was counted for it. */
@@ -72,6 +79,7 @@ interface EventRow {
   readonly environment: string
   readonly trace_id: string
   readonly span_id: string
+  readonly skeleton: string
   readonly message: string
   readonly summary: string
   readonly tags: string
@@ -115,6 +123,7 @@ const correctSql = statement<
   never
 >('event_correct')
 
+const skeletonsSql = statement<PageParams, FoundSkeleton>('event_skeletons')
 const hoursSql = statement<HoursParams, { readonly hour: number; readonly most: number }>(
   'event_hours',
 )
@@ -168,10 +177,23 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
     return rows.map((row) => toEvent(row, byId.get(row.id)))
   }
 
+  const skeletonsOf = async (
+    { search }: EventFilter,
+    options: { readonly signal?: AbortSignal },
+  ): Promise<readonly FoundSkeleton[]> => {
+    const asked = toSkeletonSearch(search)
+    if (asked === null) return []
+    const sql = skeletonsSql.sql.replace('/*terms*/', () => asked.terms.join(', '))
+    return await store.query({ ...skeletonsSql, sql }, asked.params, options)
+  }
+
   const page = async (query: EventQuery, signal?: AbortSignal): Promise<StoredEvent[]> => {
     const options = signal === undefined ? {} : { signal }
-    const [span] = await answers.query(spanSql, {}, options)
-    const conditions = [...toConditions(query.filter), ...toPosition(query.after)]
+    const [[span], skeletons] = await Promise.all([
+      answers.query(spanSql, {}, options),
+      skeletonsOf(query.filter, options),
+    ])
+    const conditions = [...toConditions(query.filter, skeletons), ...toPosition(query.after)]
     const rows: EventRow[] = []
     for await (const range of ranges(
       query,
@@ -344,7 +366,7 @@ function toEvent(
     environment: row.environment,
     traceId: row.trace_id,
     spanId: row.span_id,
-    message: row.message,
+    message: wholeMessage(row.skeleton, row.message),
     summary: row.summary,
     tags:
       row.correction_reason === '' ? tags : { ...tags, correction_reason: row.correction_reason },

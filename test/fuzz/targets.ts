@@ -22,7 +22,7 @@ import {
   SEVERITIES,
   type CanonicalEvent,
 } from '../../src/model/event.js'
-import { toConditions } from '../../src/store/event-search.js'
+import { toConditions, toSkeletonSearch } from '../../src/store/event-search.js'
 import { uws } from '../support/edge.js'
 import {
   NOW,
@@ -260,12 +260,18 @@ function checkTexts(input: Buffer): void {
   insist(level === null || SEVERITIES.includes(level), 'a level is known')
   checkHead(text)
   const search = text.slice(0, 1000)
-  const conditions = toConditions({ ...NO_FILTER, search })
+  const words = toSkeletonSearch(search)
+  insist(words?.terms.every(isPlainSql) ?? true, 'nothing of the search stands in the SQL')
+  const found = [{ skeleton: text, terms: words?.terms.map(() => 1) ?? [] }]
+  const conditions = toConditions({ ...NO_FILTER, search }, found)
   for (const { sql, params } of conditions) {
-    insist(/^[\x20-\x7e]+$/.test(sql), 'nothing of the search stands in the SQL')
-    for (const value of Object.values(params)) insist(typeof value === 'string', 'a term is bound')
+    insist(isPlainSql(sql), 'nothing of the search stands in the SQL')
+    for (const value of Object.values(params))
+      insist(typeof value === 'string' || Array.isArray(value), 'a term is bound')
   }
 }
+
+const isPlainSql = (sql: string): boolean => /^[\x20-\x7e]+$/.test(sql)
 
 const NO_FILTER = {
   severities: [],

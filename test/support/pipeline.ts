@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { learnTemplates } from '../../src/assembly/template-sharing.js'
+import { wholeMessage } from '../../src/lib/skeleton.js'
 import { PriorityModel } from '../../src/mining/priority.js'
 import { ShapeCache } from '../../src/mining/shape-cache.js'
 import type { BodyResult } from '../../src/pipeline/block.js'
@@ -11,6 +13,7 @@ import { createPool, type Pool } from '../../src/pipeline/pool.js'
 import { BufferPool } from '../../src/lib/buffer-pool.js'
 import { Sequencer } from '../../src/pipeline/sequencer.js'
 import { createRefusals, type Refusals } from '../../src/pipeline/refusals.js'
+import { SkeletonTable } from '../../src/pipeline/skeleton-table.js'
 import type { EntryParts, Registration, Statement } from '../../src/pipeline/spool-entry.js'
 import { Spool } from '../../src/pipeline/spool.js'
 import { TemplateTable } from '../../src/pipeline/template-table.js'
@@ -35,17 +38,20 @@ export function tempDir(t: Test): string {
 
 export type Row = Readonly<Record<string, bigint | number | string>>
 
-/** The rows of a block, text decoded. */
+/** The rows of a block, text decoded, messages as they came. */
 function toRows(bytes: Uint8Array): readonly Row[] {
   const { rows, columns } = readNative(bytes)
-  return Array.from({ length: rows }, (_, row) =>
-    Object.fromEntries(
+  return Array.from({ length: rows }, (_, row) => {
+    const texts: Record<string, Row[string]> = Object.fromEntries(
       columns.map(({ name, values }) => {
         const value = values[row] ?? ''
         return [name, Buffer.isBuffer(value) ? value.toString() : value]
       }),
-    ),
-  )
+    )
+    const { skeleton = '', message } = texts
+    if (message === undefined) return texts
+    return { ...texts, message: wholeMessage(String(skeleton), String(message)) }
+  })
 }
 
 /** What a writer sent, in order; a call fails as long as `fault` says so. */
@@ -224,7 +230,9 @@ interface Made {
 export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
   const shapes = ShapeCache.create(4096)
   const buffers = new WatchedBuffers(t)
-  const threads = createPool(1, shapes.buffer, buffers)
+  const skeletons = SkeletonTable.create()
+  const shared = { shapes: shapes.buffer, skeletons: skeletons.buffer }
+  const threads = createPool(1, shared, buffers)
   const pool = made.pool?.(threads) ?? threads
   const templates = new TemplateTable()
   const model = new PriorityModel()
@@ -246,6 +254,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   })
   const gate = new TestGate()
   await pool.restore([])
+  const readers = { templates, model, sequencer, skeletons }
   const pipeline = new Pipeline({
     pool,
     sequencer,
@@ -258,13 +267,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     maxBytes: 32 * 1024 * 1024,
     modelVersion: () => model.modelVersion,
     learnShape: (lo, hi, no) => shapes.put(lo, hi, no),
-    onTemplates: (changes) => {
-      for (const change of changes) {
-        templates.apply(change)
-        model.register(change.no, change.text)
-      }
-      sequencer.noteTemplates(changes)
-    },
+    onTemplates: (changes) => learnTemplates(readers, changes),
     onAccepted: () => undefined,
     reuse: (buffer) => buffers.give(buffer),
   })

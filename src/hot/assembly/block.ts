@@ -1,7 +1,8 @@
 import { finish, hashRange, mix, startHash } from './hash'
 import { Bytes, newBytes, putVarint, reserve, widened, zeroed } from './memory'
 import { scan, shapeHi, shapeLo } from './scan'
-import { seedHi, seedLo, wordHash } from './words'
+import { beginSkeletons, cut } from './skeletons'
+import { intern, seedHi, seedLo, wordHash } from './words'
 
 /** @returns the template's number, 0 when no thread has seen the shape */
 // @ts-ignore: decorator
@@ -70,11 +71,16 @@ const tags = newTexts()
 const source = newPlaces()
 const host = newPlaces()
 const environment = newPlaces()
+const skeleton = newPlaces()
+/** the word of a message that is stored whole */
+let noSkeleton: u32 = 0
 
 /** rows whose shape is unknown: row, shape (2), message offset in its column, length */
 export const misses = newBytes(4096)
 /** rows with letters beyond ASCII: row, message offset, length, trace offset, length, host */
 export const wides = newBytes(4096)
+/** their messages, whole */
+export const wideMessages = newBytes(4096)
 
 /** The record that `addRow` takes; ranges are addresses. */
 export let timeMs: i64 = 0
@@ -126,6 +132,7 @@ export function clearBlock(): void {
   messages.length = 0
   misses.length = 0
   wides.length = 0
+  wideMessages.length = 0
   clearTexts(trace)
   clearTexts(span)
   clearTexts(summary)
@@ -134,6 +141,13 @@ export function clearBlock(): void {
   clearPlaces(source)
   clearPlaces(host)
   clearPlaces(environment)
+  clearPlaces(skeleton)
+}
+
+/** Words have their numbers from here on. */
+export function beginBlock(): void {
+  noSkeleton = intern(messages.ptr, 0)
+  beginSkeletons()
 }
 
 /** slot of each row in the fold table */
@@ -217,9 +231,11 @@ export function addRow(from: usize, length: usize, mines: bool): i32 {
   place(host, hostWord, row)
   place(environment, environmentWord, row)
   if (hasTexts) addTexts(row)
-  if (!isAscii) addWide(row, offset, length)
-  if (mines) mine(row, offset, min(length, MINED_BYTES))
-  else store<u32>(templateNos + row * 4, 0)
+  if (!isAscii) addWide(row, at, length)
+  const no = mines ? mine(row, offset, min(length, MINED_BYTES)) : 0
+  store<u32>(templateNos + row * 4, no)
+  const cutTo = no == 0 ? 0 : cut(messages, before, length, no)
+  place(skeleton, cutTo == 0 ? noSkeleton : cutTo - 1, row)
   return row
 }
 
@@ -269,7 +285,11 @@ function fillTo(texts: Texts, count: u32): void {
   texts.rows = count
 }
 
-function addWide(row: u32, offset: usize, length: usize): void {
+function addWide(row: u32, message: usize, length: usize): void {
+  const offset = wideMessages.length
+  reserve(wideMessages, length)
+  memory.copy(wideMessages.ptr + offset, message, length)
+  wideMessages.length += length
   reserve(wides, 24)
   const at = wides.ptr + wides.length
   const traceBytes = rangeEnd(0) - rangeStart(0)
@@ -287,7 +307,8 @@ const SHAPE_BUCKETS: u32 = 16_384
 const shapes = zeroed(16_384 * 48)
 let shapeTurn: u32 = 0
 
-function mine(row: u32, offset: usize, length: usize): void {
+/** @returns the number of the message's template, 0 when no thread has seen its shape */
+function mine(row: u32, offset: usize, length: usize): u32 {
   const at = messages.ptr + offset
   scan(at, at + length, seedLo(sourceWord), seedHi(sourceWord), 0)
   const lo = shapeLo
@@ -295,11 +316,9 @@ function mine(row: u32, offset: usize, length: usize): void {
   const bucket = shapes + (lo & (SHAPE_BUCKETS - 1)) * 48
   for (let entry = bucket; entry < bucket + 48; entry += 12) {
     if (load<u32>(entry) != lo || load<u32>(entry, 4) != hi) continue
-    store<u32>(templateNos + row * 4, load<u32>(entry, 8))
-    return
+    return load<u32>(entry, 8)
   }
   const no = templateOf(lo, hi)
-  store<u32>(templateNos + row * 4, no)
   if (no == 0) {
     reserve(misses, 20)
     const miss = misses.ptr + misses.length
@@ -309,7 +328,7 @@ function mine(row: u32, offset: usize, length: usize): void {
     store<u32>(miss, <u32>offset, 12)
     store<u32>(miss, <u32>length, 16)
     misses.length += 20
-    return
+    return 0
   }
   let entry = bucket
   while (entry < bucket + 48 && load<u32>(entry, 8) != 0) entry += 12
@@ -317,6 +336,7 @@ function mine(row: u32, offset: usize, length: usize): void {
   store<u32>(entry, lo)
   store<u32>(entry, hi, 4)
   store<u32>(entry, no, 8)
+  return no
 }
 
 export function setTemplate(row: u32, no: u32): void {
@@ -336,6 +356,7 @@ function widenRows(): void {
   source.indexes = widened(source.indexes, from * 4, rowCapacity * 4)
   host.indexes = widened(host.indexes, from * 4, rowCapacity * 4)
   environment.indexes = widened(environment.indexes, from * 4, rowCapacity * 4)
+  skeleton.indexes = widened(skeleton.indexes, from * 4, rowCapacity * 4)
   slotCount = rowCapacity * 4
   slots = heap.realloc(slots, slotCount * 4)
   memory.fill(slots, 0, slotCount * 4)
@@ -360,7 +381,7 @@ export function finishTexts(column: u32): Bytes {
   return texts.data
 }
 
-/** @param column 0 source, 1 host, 2 environment */
+/** @param column 0 source, 1 host, 2 environment, 3 skeleton */
 export function placesOf(column: u32): Places {
-  return column == 0 ? source : column == 1 ? host : environment
+  return column == 0 ? source : column == 1 ? host : column == 2 ? environment : skeleton
 }

@@ -82,6 +82,7 @@ export function scratchAt(length: usize): usize {
 export function beginBlock(forget: bool): void {
   block.clearBlock()
   if (forget) words.clearWords()
+  block.beginBlock()
 }
 
 export function beginBody(now: f64, maxMessage: u32, environment: u32, empty: u32, high: bool): void {
@@ -321,6 +322,7 @@ export {
   wordCount,
 } from './words'
 export { setTemplate } from './block'
+export { skeletonAt } from './skeletons'
 
 export function setAdmission(word: u32, state: u32): void {
   words.setBodyState(word, body, state)
@@ -351,6 +353,8 @@ export function addressOf(what: u32): usize {
       return block.misses.ptr
     case 8:
       return block.wides.ptr
+    case 9:
+      return block.wideMessages.ptr
     default:
       return 0
   }
@@ -369,7 +373,7 @@ export function textsLength(column: u32): usize {
   return block.finishTexts(column).length
 }
 
-/** @param column 0 source, 1 host, 2 environment */
+/** @param column 0 source, 1 host, 2 environment, 3 skeleton */
 export function indexesAt(column: u32): usize {
   return block.placesOf(column).indexes
 }

@@ -29,6 +29,15 @@ import { readNative } from '../../support/native.js'
 const NOW = Date.UTC(2026, 10, 21, 12)
 const MAX_MESSAGE = 400
 
+const SKELETONS = [
+  'connection from \u0001 closed after \u0001 ms',
+  'connection from \u0001',
+  'ERROR: disk /dev/sda1 is 97 % full',
+  '\u0001 \u0001 ',
+  'naïve \u0001',
+  '',
+]
+
 const createBlock = (): BlockEncoder =>
   new BlockEncoder(
     {
@@ -39,6 +48,8 @@ const createBlock = (): BlockEncoder =>
       sourceSeed,
       // some shapes are known, some are not
       templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
+      // of any shape: what does not fit stays whole
+      skeleton: (no) => Buffer.from(SKELETONS[no % SKELETONS.length] ?? ''),
     },
     Int32Array.of(7, 11, 13, 17),
   )

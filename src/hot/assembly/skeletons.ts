@@ -1,0 +1,194 @@
+import { Bytes, newBytes, putVarint, reserve, widened, zeroed } from './memory'
+import { wordLength, wordStart } from './words'
+
+/**
+ * A message of a known template is cut into the template's constant text and the values in it; see
+ * `lib/skeleton.ts`. Every byte of the constant text is compared, so that the two together are the message.
+ */
+
+/** @returns 1 + the word that is the template's skeleton, 0 when it has none */
+// @ts-ignore: decorator
+@external('env', 'skeletonOf')
+declare function skeletonOf(template: u32): u32
+
+const MARK: u32 = 1
+/** `lib/skeleton.ts` has no more */
+const MAX_VALUES: u32 = 256
+
+let capacity: u32 = 1024
+/** the block in which a template was last asked about, and its answer */
+let stamps = zeroed(1024 * 4)
+let answers = zeroed(1024 * 4)
+/** where the lengths of its constant texts are in `lengths` */
+let places = zeroed(1024 * 4)
+let block: u32 = 0
+/** of each skeleton of the block: number of constant texts, their lengths, the sum of them */
+const lengths = newBytes(4096)
+
+const input = newBytes(4096)
+/** start and end of the values of the message looked at last, as addresses */
+const values: usize = memory.data(256 * 8)
+
+/** @returns where the bytes of a skeleton are to be written that are made a word */
+export function skeletonAt(length: usize): usize {
+  input.length = 0
+  reserve(input, length)
+  return input.ptr
+}
+
+/** Skeletons are asked for again: templates may read differently. */
+export function beginSkeletons(): void {
+  block++
+  lengths.length = 0
+}
+
+/**
+ * Cuts the last text of a column of texts.
+ *
+ * @param before where its length stands in the column, which is changed
+ * @returns 1 + the word that is its skeleton, 0 when it stays whole
+ */
+export function cut(column: Bytes, before: usize, length: usize, template: u32): u32 {
+  const answer = answerOf(template)
+  if (answer == 0) return 0
+  const start = column.ptr + column.length - length
+  const count = findValues(start, length, wordStart(answer - 1), lengths.ptr + load<u32>(places + template * 4))
+  if (count < 0) return 0
+  let left: u32 = count > 1 ? count - 1 : 0
+  for (let i = 0; i < count; i++) left += load<u32>(values + i * 8, 4) - load<u32>(values + i * 8)
+  column.length = before
+  putVarint(column, left)
+  let to = column.ptr + column.length
+  for (let i = 0; i < count; i++) {
+    if (i > 0) store<u8>(to++, MARK)
+    const from = <usize>load<u32>(values + i * 8)
+    const size = <usize>load<u32>(values + i * 8, 4) - from
+    moveDown(to, from, size)
+    to += size
+  }
+  column.length += left
+  return answer
+}
+
+function answerOf(template: u32): u32 {
+  if (template >= capacity) widen(template)
+  if (load<u32>(stamps + template * 4) == block) return load<u32>(answers + template * 4)
+  const answer = skeletonOf(template)
+  store<u32>(stamps + template * 4, block)
+  store<u32>(answers + template * 4, answer)
+  if (answer != 0) measure(template, answer - 1)
+  return answer
+}
+
+function measure(template: u32, word: u32): void {
+  const text = wordStart(word)
+  const size = wordLength(word)
+  store<u32>(places + template * 4, <u32>lengths.length)
+  reserve(lengths, (size + 3) * 4)
+  const at = lengths.ptr + lengths.length
+  let count: u32 = 0
+  let literal: u32 = 0
+  let sum: u32 = 0
+  for (let i: u32 = 0; i <= size; i++) {
+    if (i < size && <u32>load<u8>(text + i) != MARK) {
+      literal++
+      continue
+    }
+    count++
+    store<u32>(at + count * 4, literal)
+    sum += literal
+    literal = 0
+  }
+  store<u32>(at, count)
+  store<u32>(at + (count + 1) * 4, sum)
+  lengths.length += (count + 2) * 4
+}
+
+/**
+ * Finds where the values stand: each constant text at its first place behind the one before it, the last at
+ * the end. If there is any way to cut the message, this is one.
+ *
+ * @returns their number, -1 when the message is not of the skeleton
+ */
+function findValues(start: usize, length: usize, skeleton: usize, sizes: usize): i32 {
+  const count = load<u32>(sizes)
+  if (length < <usize>load<u32>(sizes + (count + 1) * 4) || count > MAX_VALUES) return -1
+  const first = <usize>load<u32>(sizes, 4)
+  if (!isSame(start, skeleton, first)) return -1
+  if (count == 1) return length == first ? 0 : -1
+  const last = <usize>load<u32>(sizes + count * 4)
+  const end = start + length - last
+  let at = start + first
+  let literal = skeleton + first + 1
+  for (let i: u32 = 2; i < count; i++) {
+    const size = <usize>load<u32>(sizes + i * 4)
+    const found = find(literal, size, at, end)
+    if (found == 0) return -1
+    note(i - 2, at, found)
+    at = found + size
+    literal += size + 1
+  }
+  if (at > end || !isSame(end, literal, last) || holdsMark(start, length)) return -1
+  note(count - 2, at, end)
+  return count - 1
+}
+
+@inline
+function note(i: u32, from: usize, to: usize): void {
+  store<u32>(values + i * 8, <u32>from)
+  store<u32>(values + i * 8, <u32>to, 4)
+}
+
+/** The first place of a text of at least one byte between `from` and `end`, 0 for none. */
+function find(text: usize, size: usize, from: usize, end: usize): usize {
+  const first = i8x16.splat(load<i8>(text))
+  for (let at = from; at + size <= end; at += 16) {
+    let hits: u32 = i8x16.bitmask(i8x16.eq(v128.load(at), first))
+    while (hits != 0) {
+      const place = at + ctz(hits)
+      if (place + size > end) return 0
+      if (isSame(place, text, size)) return place
+      hits &= hits - 1
+    }
+  }
+  return 0
+}
+
+function holdsMark(start: usize, length: usize): bool {
+  const mark = i8x16.splat(<i8>MARK)
+  const end = start + length
+  for (let at = start; at < end; at += 16) {
+    const hits: u32 = i8x16.bitmask(i8x16.eq(v128.load(at), mark))
+    if (hits != 0 && at + ctz(hits) < end) return true
+  }
+  return false
+}
+
+/** Eight bytes at a time; what lies behind a text may be read, and is shifted out. */
+@inline
+function isSame(a: usize, b: usize, size: usize): bool {
+  let i: usize = 0
+  for (; i + 8 <= size; i += 8) if (load<u64>(a + i) != load<u64>(b + i)) return false
+  const left = <u64>(size - i)
+  return left == 0 || (load<u64>(a + i) ^ load<u64>(b + i)) << ((8 - left) * 8) == 0
+}
+
+/** Copies to a lower address that may overlap. */
+@inline
+function moveDown(to: usize, from: usize, size: usize): void {
+  if (size > 64) {
+    memory.copy(to, from, size)
+    return
+  }
+  let i: usize = 0
+  for (; i + 8 <= size; i += 8) store<u64>(to + i, load<u64>(from + i))
+  for (; i < size; i++) store<u8>(to + i, load<u8>(from + i))
+}
+
+function widen(template: u32): void {
+  const from = capacity
+  capacity = max(template + 1, capacity * 2)
+  stamps = widened(stamps, from * 4, capacity * 4)
+  answers = widened(answers, from * 4, capacity * 4)
+  places = widened(places, from * 4, capacity * 4)
+}

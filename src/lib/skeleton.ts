@@ -1,0 +1,49 @@
+/**
+ * A message is stored as the constant text of its template, its skeleton, and the values that stand in it:
+ * the skeleton has one mark where each value stands, the values are joined by it. A message that holds the
+ * mark itself, or is of no skeleton ('' then), is stored whole.
+ *
+ * No word crosses from constant text to a value, so that the words of a message are those of its skeleton
+ * and those of its values.
+ */
+export const MARK = '\u0001'
+
+/** The values of a message are few; what has more is stored whole. */
+const MAX_VALUES = 200
+/** A shorter constant text saves nothing, and is found in too many values. */
+const MIN_LITERAL_BYTES = 2
+const MAX_SKELETON_BYTES = 4096
+
+/** Letters and digits as ClickHouse's token functions know them: all beyond ASCII are letters. */
+const WORD_AT_END = /[A-Za-z0-9\u0080-\u{10ffff}]+$/u
+const WORD_AT_START = /^[A-Za-z0-9\u0080-\u{10ffff}]+/u
+
+/**
+ * @param literals the constant texts of a template, in order: what its text is between the values
+ * @returns '' when messages are better stored whole
+ */
+export function toSkeleton(literals: readonly string[]): string {
+  const last = literals.length - 1
+  const kept: string[] = []
+  literals.forEach((literal, i) => {
+    const from = i === 0 ? literal : literal.replace(WORD_AT_START, '')
+    const text = i === last ? from : from.replace(WORD_AT_END, '')
+    const isInner = i > 0 && i < last
+    if (!isInner || Buffer.byteLength(text) >= MIN_LITERAL_BYTES) kept.push(text)
+  })
+  const skeleton = kept.join(MARK)
+  const isWorth =
+    kept.some((text) => Buffer.byteLength(text) >= MIN_LITERAL_BYTES) &&
+    kept.length - 1 <= MAX_VALUES &&
+    Buffer.byteLength(skeleton) <= MAX_SKELETON_BYTES &&
+    !literals.some((literal) => literal.includes(MARK))
+  return isWorth ? skeleton : ''
+}
+
+/** The message that was stored as these two. */
+export function wholeMessage(skeleton: string, message: string): string {
+  if (skeleton === '') return message
+  const [first = '', ...literals] = skeleton.split(MARK)
+  const values = message.split(MARK)
+  return first + literals.map((literal, i) => `${values[i] ?? ''}${literal}`).join('')
+}

@@ -1,0 +1,216 @@
+import {
+  array,
+  assert,
+  asyncProperty,
+  constantFrom,
+  oneof,
+  sample,
+  string,
+  tuple,
+} from 'fast-check'
+import { t as suite, test } from 'tap'
+import { MARK, toSkeleton, wholeMessage } from '../../../src/lib/skeleton.js'
+import { createEvents, type EventQuery } from '../../../src/store/events.js'
+import { migrate, readMigrations } from '../../../src/store/migrate.js'
+import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
+import { applySchema } from '../../support/landing.js'
+
+const server = await startTestServer()
+suite.teardown(() => server.stop())
+
+const FILTER: EventQuery['filter'] = {
+  severities: [],
+  priorities: [],
+  types: [],
+  sources: null,
+  environments: [],
+  templateIds: [],
+  search: '',
+}
+
+const literal = oneof(
+  constantFrom(
+    ' ',
+    ' from ',
+    'user=',
+    ' (took ',
+    ' ms) ',
+    'Grüße, ',
+    ' - ',
+    'Failed password for ',
+    '/x/',
+  ),
+  string({ unit: constantFrom('a', 'b', ' ', ':', '=', 'É', '_', '日'), maxLength: 8 }),
+)
+const value = oneof(
+  constantFrom('bob', '17', '10.0.0.1', 'Straße', 'a b', '', 'ab', 'x_y', MARK),
+  string({ unit: constantFrom('a', 'B', ' ', '.', 'é', '本'), maxLength: 6 }),
+)
+const pattern = tuple(
+  array(literal, { minLength: 1, maxLength: 5 }),
+  array(array(value, { minLength: 5, maxLength: 5 }), { minLength: 3, maxLength: 3 }),
+)
+
+/** As the worker tells it: letters beyond ASCII are found by the words of the whole message. */
+const searchWords = (message: string): string =>
+  /^\p{ASCII}*$/u.test(message)
+    ? ''
+    : (message.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ')
+
+interface Stored {
+  readonly message: string
+  readonly skeleton: string
+  readonly kept: string
+}
+
+/** Messages of templates, and what a worker would store of each. */
+function toStored([literals, rows]: readonly [string[], string[][]]): Stored[] {
+  const skeleton = toSkeleton(literals)
+  return rows.flatMap((values) => {
+    const message =
+      literals[0] +
+      literals
+        .slice(1)
+        .map((text, i) => (values[i] ?? '') + text)
+        .join('')
+    const kept = keptOf(skeleton, message)
+    return message === ''
+      ? []
+      : [{ message, skeleton: kept === null ? '' : skeleton, kept: kept ?? message }]
+  })
+}
+
+function keptOf(skeleton: string, message: string): string | null {
+  if (skeleton === '' || message.includes(MARK)) return null
+  const [first = '', ...literals] = skeleton.split(MARK)
+  const last = literals.pop()
+  if (last === undefined) return first === message ? '' : null
+  const values: string[] = []
+  let at = first.length
+  for (const text of literals) {
+    const found = message.indexOf(text, at)
+    values.push(message.slice(at, found))
+    at = found + text.length
+  }
+  values.push(message.slice(at, message.length - last.length))
+  return values.join(MARK)
+}
+
+void test('a search finds in messages stored as skeleton and values what it finds in whole ones', async (t) => {
+  const seed = Number(process.env['SEED'] ?? 7)
+  t.comment(`seed ${seed}`)
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const stored = sample(pattern, { seed, numRuns: 80 }).flatMap(toStored)
+  for (const { message, skeleton, kept } of stored)
+    if (wholeMessage(skeleton, kept) !== message)
+      t.fail('not the message', { message, skeleton, kept })
+  const cut = stored.filter(({ skeleton }) => skeleton !== '').length
+  t.ok(cut > 60 && cut < stored.length, `${cut} of ${stored.length} are cut`)
+  const now = Date.now()
+  const rows = stored.flatMap(({ message, skeleton, kept }, i) => {
+    const row = {
+      is_new: 1,
+      n: 1,
+      received_at: new Date(now).toISOString(),
+      ts: new Date(now - i).toISOString(),
+      type: 'log',
+      severity: 'INFO',
+      priority: 'P4',
+      search_words: searchWords(message),
+    }
+    return [
+      { ...row, id: 2 * i + 1, source: 'whole', skeleton: '', message },
+      { ...row, id: 2 * i + 2, source: 'cut', skeleton, message: kept },
+    ]
+  })
+  for (let from = 0; from < rows.length; from += 100)
+    await store.insertRows('landing', rows.slice(from, from + 100))
+  const events = createEvents(store)
+  let matches = 0
+  const find = async (source: string, search: string): Promise<readonly number[]> => {
+    const filter = { ...FILTER, sources: [source], search }
+    const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 1000 })
+    for (const { id, message } of page) {
+      const wanted = stored[Math.floor((id - 1) / 2)]?.message
+      if (message !== wanted) t.fail('another message', { id, message, wanted })
+    }
+    return page.map(({ id }) => Math.floor((id - 1) / 2))
+  }
+  const isSame = async (search: string): Promise<boolean> => {
+    const [whole, other] = await Promise.all([find('whole', search), find('cut', search)])
+    matches += whole.length
+    return whole.join() === other.join()
+  }
+  const messages = stored.map(({ message }) => message)
+  const part = tuple(
+    constantFrom(...messages),
+    constantFrom(0, 0.2, 0.4, 0.6),
+    constantFrom(2, 5, 9, 30),
+  ).map(([message, at, length]) => {
+    const from = Math.floor(message.length * at)
+    return message.slice(from, from + length).replaceAll('"', '')
+  })
+  const term = oneof(
+    part,
+    part.map((text) => `"${text}"`),
+    part.map((text) => `"${text.toUpperCase()}"`),
+    part.map((text) => `${text.trimEnd()}*`),
+    constantFrom(
+      'bob',
+      'from',
+      'FAILED',
+      'grüße',
+      '日*',
+      'user=bob',
+      '"user=b"',
+      '"- "',
+      '"="',
+      'x y',
+    ),
+    value.map((text) => text.replaceAll('"', '')),
+  )
+  const search = array(term, { minLength: 1, maxLength: 3 }).map((terms) => terms.join(' '))
+  await assert(asyncProperty(search, isSame), { seed, numRuns: 120 })
+  t.ok(matches > 300, `${matches} matches`)
+})
+
+void test('what was stored whole by an earlier version is found and read as it was', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  const numbers = { retention_days: 20_000, rollup_days: 20_031 }
+  const migrations = readMigrations()
+  const older = migrations.filter(({ version }) => version < 60)
+  t.ok(older.length < migrations.length)
+  await migrate(store, { numbers, log: quietLog, migrations: older })
+  const now = Date.now()
+  const row = (id: number, message: string, skeleton: object = {}): object => ({
+    ...{ id, is_new: 1, n: 1, ts: new Date(now + id).toISOString(), source: 'web', template_id: 7 },
+    ...{ received_at: new Date(now).toISOString(), message, ...skeleton },
+  })
+  await store.insertRows('landing', [row(1, 'user bob logged in'), row(2, 'user eve logged out')])
+  await migrate(store, { numbers, log: quietLog })
+  // all are applied again where a table is missing
+  await store.command('DROP TABLE audit')
+  await migrate(store, { numbers, log: quietLog })
+  await store.insertRows('landing', [row(3, 'bob', { skeleton: `user ${MARK} logged in` })])
+  const find = async (search: string): Promise<readonly string[]> => {
+    const filter = { ...FILTER, search }
+    const events = createEvents(store)
+    const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 9 })
+    return page.map(({ id, message }) => `${id} ${message}`)
+  }
+  t.same(await find('bob'), ['3 user bob logged in', '1 user bob logged in'])
+  t.same(await find('logged'), [
+    '3 user bob logged in',
+    '2 user eve logged out',
+    '1 user bob logged in',
+  ])
+  t.same(await find('"eve logged"'), ['2 user eve logged out'])
+  const totals = await store.query(
+    { name: 'totals', sql: 'SELECT sum(events) AS events, uniq(t) AS t FROM template_stats' },
+    {},
+  )
+  t.same(totals, [{ events: 3, t: 1 }])
+})
