@@ -1,9 +1,12 @@
 import { DictColumn, FixedColumn, StringColumn, toNativeBlock, type Column } from '../../src/lib/native-columns.js'
 import { ByteBuffer } from '../../src/lib/byte-buffer.js'
+import { toSkeleton } from '../../src/lib/skeleton.js'
 import { TemplateMiner } from '../../src/mining/miner.js'
 import { PriorityModel } from '../../src/mining/priority.js'
+import { VALUE } from '../../src/mining/template-text.js'
 import { PRIORITIES } from '../../src/model/event.js'
 import { type Corpus, type CorpusEvent, firstPattern, sourceNames, writeMessage } from './corpus.js'
+import { cutMessage } from './cut-message.js'
 import { KINDS } from './kinds.js'
 import { Random } from './random.js'
 
@@ -30,6 +33,7 @@ const CONFIDENCES = 4
 /** What is the same for all messages of one pattern of one source. */
 interface PatternOfSource {
   readonly template: MinedTemplate
+  readonly skeleton: string
   readonly priority: number
   readonly confidence: number
   readonly isAscii: boolean
@@ -83,6 +87,7 @@ export class LandingRows {
   readonly #templateId = new FixedColumn('template_id', 'UInt64', 8)
   readonly #host = new DictColumn('host')
   readonly #environment = new DictColumn('environment')
+  readonly #skeleton = new DictColumn('skeleton')
   readonly #message = new StringColumn('message')
   readonly #searchWords = new StringColumn('search_words')
   readonly #columns: readonly Column[] = [
@@ -100,6 +105,7 @@ export class LandingRows {
     this.#templateId,
     this.#host,
     this.#environment,
+    this.#skeleton,
     this.#message,
     this.#searchWords,
   ]
@@ -166,7 +172,9 @@ export class LandingRows {
     const message = event.message.includes('\\')
       ? String(JSON.parse(`"${event.message}"`))
       : event.message
-    this.#message.push(message)
+    const kept = cutMessage(pattern.skeleton, message)
+    this.#skeleton.push(kept === null ? '' : pattern.skeleton)
+    this.#message.push(kept ?? message)
     this.#searchWords.push(pattern.isAscii ? '' : wordsOf(`${message} ${event.host}`))
   }
 }
@@ -199,7 +207,13 @@ function minePatterns(
       const { priority, confidence } = model.explain(0, severity, template.text)
       const index = firstPattern(i % KINDS.length) + at
       const isAscii = /^\p{ASCII}*$/u.test(text)
-      ofSource[index] = { template, priority: PRIORITIES.indexOf(priority), confidence, isAscii }
+      ofSource[index] = {
+        template,
+        skeleton: toSkeleton(template.text.split(VALUE)),
+        priority: PRIORITIES.indexOf(priority),
+        confidence,
+        isAscii,
+      }
     }
     found.set(source, ofSource)
   }

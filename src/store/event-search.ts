@@ -1,3 +1,6 @@
+import type { RequestOptions, Store } from './client.js'
+import { statement } from './statement.js'
+
 /** What a list of events is narrowed by; empty = not narrowed. */
 export interface EventFilter {
   readonly severities: readonly string[]
@@ -65,6 +68,20 @@ export function toSkeletonSearch(search: string): SkeletonSearch | null {
 export interface FoundSkeleton {
   readonly skeleton: string
   readonly terms: readonly number[]
+}
+
+const skeletonsSql = statement<Readonly<Record<string, unknown>>, FoundSkeleton>('event_skeletons')
+
+/** All skeletons that hold a word of a search. */
+export async function findSkeletons(
+  store: Pick<Store, 'query'>,
+  search: string,
+  options: RequestOptions,
+): Promise<readonly FoundSkeleton[]> {
+  const asked = toSkeletonSearch(search)
+  if (asked === null) return []
+  const sql = skeletonsSql.sql.replace('/*terms*/', () => asked.terms.join(', '))
+  return await store.query({ ...skeletonsSql, sql }, asked.params, options)
 }
 
 /** more are not named one by one: they are of a common word, which needs no index */

@@ -8,14 +8,8 @@ import {
   type PrioritySource,
   type Severity,
 } from '../model/event.js'
-import type { Store } from './client.js'
-import {
-  toConditions,
-  toSkeletonSearch,
-  type Condition,
-  type EventFilter,
-  type FoundSkeleton,
-} from './event-search.js'
+import type { RequestOptions, Store } from './client.js'
+import { findSkeletons, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { statement, type Statement } from './statement.js'
 
 /** A stored event with what was counted for it. */
@@ -123,7 +117,6 @@ const correctSql = statement<
   never
 >('event_correct')
 
-const skeletonsSql = statement<PageParams, FoundSkeleton>('event_skeletons')
 const hoursSql = statement<HoursParams, { readonly hour: number; readonly most: number }>(
   'event_hours',
 )
@@ -177,23 +170,10 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
     return rows.map((row) => toEvent(row, byId.get(row.id)))
   }
 
-  const skeletonsOf = async (
-    { search }: EventFilter,
-    options: { readonly signal?: AbortSignal },
-  ): Promise<readonly FoundSkeleton[]> => {
-    const asked = toSkeletonSearch(search)
-    if (asked === null) return []
-    const sql = skeletonsSql.sql.replace('/*terms*/', () => asked.terms.join(', '))
-    return await store.query({ ...skeletonsSql, sql }, asked.params, options)
-  }
-
   const page = async (query: EventQuery, signal?: AbortSignal): Promise<StoredEvent[]> => {
     const options = signal === undefined ? {} : { signal }
-    const [[span], skeletons] = await Promise.all([
-      answers.query(spanSql, {}, options),
-      skeletonsOf(query.filter, options),
-    ])
-    const conditions = [...toConditions(query.filter, skeletons), ...toPosition(query.after)]
+    const [span] = await answers.query(spanSql, {}, options)
+    const conditions = await conditionsOf(store, query, options)
     const rows: EventRow[] = []
     for await (const range of ranges(
       query,
@@ -241,6 +221,15 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
       await store.change(correctSql.sql, { id, ts_ms: tsMs, priority, reason })
     },
   }
+}
+
+async function conditionsOf(
+  store: Store,
+  { filter, after }: EventQuery,
+  options: RequestOptions,
+): Promise<readonly Condition[]> {
+  const skeletons = await findSkeletons(store, filter.search, options)
+  return [...toConditions(filter, skeletons), ...toPosition(after)]
 }
 
 const withConditions = (

@@ -259,6 +259,10 @@ function checkTexts(input: Buffer): void {
   const level = levelAtHead(text)
   insist(level === null || SEVERITIES.includes(level), 'a level is known')
   checkHead(text)
+  checkSearch(text)
+}
+
+function checkSearch(text: string): void {
   const search = text.slice(0, 1000)
   const words = toSkeletonSearch(search)
   insist(words?.terms.every(isPlainSql) ?? true, 'nothing of the search stands in the SQL')

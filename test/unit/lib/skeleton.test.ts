@@ -16,36 +16,32 @@ import { readNative } from '../../support/native.js'
 const VALUE = '<*>'
 const wordsOf = (text: string): string[] => text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu) ?? []
 
+let skeleton = ''
+const block = new BlockEncoder(
+  {
+    maySourceBe: () => true,
+    typeIndex: () => 0,
+    readLevelWord: () => ({ severity: 1, tags: '' }),
+    levelAtHead: () => 1,
+    sourceSeed: (_source, out) => out.fill(7),
+    templateNo: () => 5000,
+    skeleton: (no) => Buffer.from(no === 5000 ? skeleton : 'another'),
+  },
+  Int32Array.of(1, 2, 3, 4),
+)
+const NOW = 1_800_000_000_000
+const CONTEXT = { nowMs: NOW, environment: 'e', maxMessageBytes: 65_536, isUtf8: true }
+
 /** Cuts messages as a worker does, all by one skeleton. */
-function cutAll(
-  skeleton: string,
-  messages: readonly string[],
-): [skeleton: string, message: string][] {
+function cutAll(text: string, messages: readonly string[]): [skeleton: string, message: string][] {
   if (messages.length === 0) return []
-  const block = new BlockEncoder(
-    {
-      maySourceBe: () => true,
-      typeIndex: () => 0,
-      readLevelWord: () => ({ severity: 1, tags: '' }),
-      levelAtHead: () => 1,
-      sourceSeed: (_source, out) => out.fill(7),
-      templateNo: () => 5000,
-      skeleton: (no) => Buffer.from(no === 5000 ? skeleton : 'another'),
-    },
-    Int32Array.of(1, 2, 3, 4),
+  skeleton = text
+  const lines = messages.map(
+    (message, i) =>
+      `${JSON.stringify({ timestamp: NOW - i, source: 's', severity: 'INFO', message })}\n`,
   )
-  const lines = messages.map((message, i) =>
-    JSON.stringify({ timestamp: 1_700_000_000_000 + i, source: 's', severity: 'INFO', message }),
-  )
-  const body = Buffer.from(lines.join('\n'))
-  block.begin(1_800_000_000_000, 'v1')
-  const context = {
-    nowMs: 1_800_000_000_000,
-    environment: 'e',
-    maxMessageBytes: 65_536,
-    isUtf8: true,
-  }
-  block.beginBody(body, context, () => 'store')
+  block.begin(NOW, 'v1')
+  block.beginBody(Buffer.from(lines.join('')), CONTEXT, () => 'store')
   const { accepted } = block.readLines(0, messages.length)
   if (accepted !== messages.length) throw new Error(`${accepted} of ${messages.length} lines read`)
   const { columns } = readNative(block.finish()?.bytes ?? new Uint8Array(0))
@@ -60,7 +56,7 @@ const literal = oneof(
   stringMatching(/^[a-c :=,.-]{0,40}$/),
 )
 const value = oneof(
-  constantFrom('', '17', '10.0.0.1', 'bob', 'Grüße', 'a b c', ' from ', 'x'.repeat(99)),
+  constantFrom(MARK, '', '17', '10.0.0.1', 'bob', 'Grüße', 'a b c', ' from ', 'x'.repeat(99)),
   string({ unit: 'grapheme', maxLength: 20 }),
 )
 
@@ -72,7 +68,7 @@ void test('a message is its skeleton and its values, and no word crosses from on
   )
   assert(
     property(parts, ([literals, values]) => {
-      const skeleton = toSkeleton(literals)
+      const wantedSkeleton = toSkeleton(literals)
       const messages = [0, 1, 2, 3].map(
         (row) =>
           literals[0] +
@@ -82,12 +78,12 @@ void test('a message is its skeleton and its values, and no word crosses from on
             .join(''),
       )
       const wanted = messages.filter((message) => message !== '')
-      return cutAll(skeleton, wanted).every(([found, kept], i) => {
+      return cutAll(wantedSkeleton, wanted).every(([found, kept], i) => {
         const message = wanted[i] ?? ''
         if (found === '') seen.whole++
         else seen.cut++
         // what was made of a template's text is of the template, unless it holds the mark
-        const fits = found === (message.includes(MARK) ? '' : skeleton)
+        const fits = found === (message.includes(MARK) ? '' : wantedSkeleton)
         const words = found === '' ? wordsOf(kept) : [...wordsOf(found), ...wordsOf(kept)]
         const same = words.toSorted().join(' ') === wordsOf(message).toSorted().join(' ')
         return fits && same && wholeMessage(found, kept) === message
@@ -95,7 +91,7 @@ void test('a message is its skeleton and its values, and no word crosses from on
     }),
     { numRuns: 300 },
   )
-  t.ok(seen.cut > 300 && seen.whole > 30, JSON.stringify(seen))
+  t.ok(seen.cut > 300 && seen.whole > 5, JSON.stringify(seen))
   t.end()
 })
 

@@ -1,0 +1,22 @@
+import { MARK } from '../../src/lib/skeleton.js'
+
+/** What a worker stores of a message besides its skeleton; null when it does not fit and is stored whole. */
+export function cutMessage(skeleton: string, message: string): string | null {
+  if (skeleton === '' || message.includes(MARK)) return null
+  const [first = '', ...literals] = skeleton.split(MARK)
+  const last = literals.pop()
+  if (last === undefined) return first === message ? '' : null
+  const end = message.length - last.length
+  if (!message.startsWith(first) || !message.endsWith(last)) return null
+  const values: string[] = []
+  let at = first.length
+  for (const literal of literals) {
+    const found = message.indexOf(literal, at)
+    if (found < 0 || found + literal.length > end) return null
+    values.push(message.slice(at, found))
+    at = found + literal.length
+  }
+  if (at > end) return null
+  values.push(message.slice(at, end))
+  return values.join(MARK)
+}
