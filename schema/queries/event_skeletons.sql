@@ -1,5 +1,5 @@
--- The skeletons that hold at least one of the terms of a search, and which. The terms come from a closed table
--- of fragments.
+-- The skeletons that hold at least one of the terms of a search, and which.
+-- The terms come from a closed table of fragments.
 -- params: none
 -- rows:   skeleton String, terms Array(UInt8)
 SELECT DISTINCT skeleton, [/*terms*/] AS terms
