@@ -75,10 +75,16 @@ export async function whileTold(
         throw new Error(`health calls ${check} well while it is not: ${JSON.stringify(health)}`)
     }
   })()
+  // told when the work is over, and not before: nobody listens until then
+  const watched = watching.then(
+    () => null,
+    (error: unknown) => error,
+  )
   try {
     await work()
   } finally {
     over.abort()
-    await watching
   }
+  const error = await watched
+  if (error !== null) throw error
 }
