@@ -1,14 +1,16 @@
 import { parseArgs } from 'node:util'
+import { gradeNab, readNab } from './insights/nab.js'
 import { gradeForecast, gradeSeeds, renderGrades } from './insights/quality.js'
 
 /** the seeds that thresholds were tuned on are 1 and 2 */
 const SEED = 77
 const SERIES = 735
 
-const USAGE = `usage: node build/bench/insights.js [SEED] [--seeds N] [--series N]
+const USAGE = `usage: node build/bench/insights.js [SEED] [--seeds N] [--series N] [--nab FOLDER]
   SEED      of the generated weeks [${SEED}]
   --seeds   so many seeds, from SEED on: everything together, and the worst of them in brackets [1]
   --series  generated for each seed [${SERIES}]
+  --nab     a checkout of github.com/numenta/NAB: those of its series that are counts, instead of generated ones
 `
 
 function main(): void {
@@ -17,6 +19,7 @@ function main(): void {
     options: {
       seeds: { type: 'string', default: '1' },
       series: { type: 'string', default: String(SERIES) },
+      nab: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -28,6 +31,11 @@ function main(): void {
   const isWrong = [first, count, series].some((each) => !Number.isSafeInteger(each) || each < 0)
   if (values.help || isWrong || count < 1 || series < 21) {
     process.stdout.write(USAGE)
+    return
+  }
+  if (values.nab !== undefined) {
+    const all = readNab(values.nab)
+    process.stdout.write(`${all.length} series of ${values.nab}\n${renderGrades(gradeNab(all))}\n`)
     return
   }
   const seeds = Array.from({ length: count }, (_, i) => first + i)

@@ -11,6 +11,7 @@ import { compareReports, renderComparison } from './lib/compare.js'
 import { renderHtml } from './lib/html.js'
 import { type BenchOptions, parseCommandLine, usage } from './lib/options.js'
 import { printProfiles } from './lib/profile.js'
+import { replay } from './replay.js'
 import { joinRuns, machine, renderText, type Report, type ScenarioResult } from './lib/report.js'
 
 type Scenario = (options: BenchOptions, seed: number) => Promise<ScenarioResult>
@@ -66,6 +67,7 @@ async function main(): Promise<void> {
   }
   const { words, options, json, html } = parseCommandLine(argv)
   if (words[0] === 'compare') return compare(words.slice(1))
+  if (words[0] === 'replay') return await replay(options)
   if (options.cpuProf !== null) mkdirSync(options.cpuProf, { recursive: true })
   const startedAt = new Date().toISOString()
   const machineName = machine()

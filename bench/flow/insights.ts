@@ -1,5 +1,6 @@
 import { measureCost } from '../insights/cost.js'
 import { gradeForecast, gradeSeeds } from '../insights/quality.js'
+import { gradeNab, readNab } from '../insights/nab.js'
 import { add, falseAlarmsOf, NOTHING, precisionOf, recallOf } from '../insights/grade.js'
 import type { BenchOptions } from '../lib/options.js'
 import type { Metric, ScenarioResult } from '../lib/report.js'
@@ -10,7 +11,7 @@ const MOST_S = 5
 
 /** What a look of the insight engine costs, and how well it finds what was put into generated weeks. */
 export async function runInsightsBench(
-  _options: BenchOptions,
+  options: BenchOptions,
   seed: number,
 ): Promise<ScenarioResult> {
   const metrics: Metric[] = []
@@ -30,11 +31,19 @@ export async function runInsightsBench(
     note(`false alarms a series and year, ${name}`, '', falseAlarmsOf(all), 'lower')
   }
   note('forecast, share of hours in 90 % intervals', '', gradeForecast(seed), 'info')
+  const nab = options.nab === null ? [] : gradeNab(readNab(options.nab)).slice(0, 3)
+  for (const { name, sets } of nab) {
+    const all = sets.reduce(add, NOTHING)
+    note(`NAB: precision, ${name}`, '', precisionOf(all), 'higher')
+    note(`NAB: recall, ${name}`, '', recallOf(all), 'higher')
+  }
+  const skipped =
+    options.nab === null ? ['the real series of NAB: needs --nab FOLDER, a checkout of it'] : []
   const checks = costs.map(({ name, nodeS, engineS }) => ({
     name: `under ${MOST_S} CPU s`,
     ok: nodeS + engineS < MOST_S,
     detail: `${name} took ${(nodeS + engineS).toFixed(2)}`,
   }))
   const facts = { sources: 1000, templates: 10_000, days: 33, series: SERIES, seed }
-  return { scenario: 'insights', options: facts, metrics, checks, skipped: [], curves: [] }
+  return { scenario: 'insights', options: facts, metrics, checks, skipped, curves: [] }
 }

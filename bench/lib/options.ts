@@ -29,6 +29,7 @@ export interface BenchOptions {
   readonly cpuProf: string | null
   readonly target: RunningTarget | null
   readonly logs: string | null
+  readonly nab: string | null
 }
 
 /** A deployment that runs already. */
@@ -79,7 +80,11 @@ const FLAGS = {
     type: 'string',
     doc: 'folder for CPU profiles of the service; the top functions are printed',
   },
-  logs: { type: 'string', doc: 'mining: folder of NAME.log and NAME.truth' },
+  logs: {
+    type: 'string',
+    doc: 'mining: folder of NAME.log and NAME.truth; replay: folder of logs with their own times',
+  },
+  nab: { type: 'string', doc: 'insights: checkout of github.com/numenta/NAB' },
   target: { type: 'string', doc: 'API URL of a running deployment; the next four belong to it' },
   collector: { type: 'string', doc: 'its collector URL' },
   key: { type: 'string', doc: 'its ingest key' },
@@ -93,6 +98,7 @@ export const usage = (): string =>
   [
     'npm run bench [-- ingest | query | mining | insights | ws | http | cluster] [options]',
     'npm run bench -- compare A.json B.json',
+    'npm run bench -- replay --logs FOLDER [--target …]',
     '',
     ...Object.entries(FLAGS).map(([name, { doc }]) => `  --${name.padEnd(13)} ${doc}`),
     '',
@@ -141,6 +147,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       cpuProf: values['cpu-prof'] ?? null,
       target: toTarget(values),
       logs: values.logs ?? null,
+      nab: values.nab ?? null,
     },
   }
 }

@@ -12,6 +12,7 @@ import { forecastNext } from './forecast.js'
 import { LookMemos, noMemo } from './look-memos.js'
 import { mlHealthOf } from './ml-health.js'
 import { DAY_HOURS, watchedFrom, type Frame, type SeriesKey } from './series.js'
+import { MOSTLY, withWholes } from './wholes.js'
 import { changeOf, notableChanges, type TemplateSeries } from './template-changes.js'
 
 /** What a source counted, by hour of the frame. */
@@ -68,8 +69,6 @@ const HOUR_MS = 3_600_000
 const MODEL_VERSION = 'insights-1'
 /** a severity that is nearly all of its source is not looked at twice */
 const NEARLY_ALL = 0.9
-/** share of a change that makes it the matter of one of its parts */
-const MOSTLY = 0.8
 const MAX_SHOWN = 200
 const MAX_CORRELATED = 10
 /** the span before an anomaly is as long as it, but at least this long */
@@ -331,46 +330,6 @@ function idOf(name: string): string {
   const hash = new Int32Array([0x5bd1e995, 0x1b873593])
   hashBytes(bytes, 0, bytes.length, hash)
   return [...hash].map((part) => (part >>> 0).toString(16).padStart(8, '0')).join('')
-}
-
-/**
- * Names for each the anomaly of its source, or of its severity, that goes the same way at the same time. Where one
- * severity brings about most of what its source does, it is the other way round: errors that soar are told as such.
- */
-function withWholes(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
-  const wholes = new Map<string, InsightAnomaly[]>()
-  for (const anomaly of anomalies) {
-    if (anomaly.scope === 'template') continue
-    const known = wholes.get(anomaly.source)
-    if (known === undefined) wholes.set(anomaly.source, [anomaly])
-    else known.push(anomaly)
-  }
-  const leaders = new Map<string, string>()
-  for (const part of anomalies.filter(isOfTrouble))
-    for (const whole of wholes.get(part.source) ?? [])
-      if (isWholeOf(whole, part) && leads(part, whole)) leaders.set(whole.id, part.id)
-  return anomalies.map((anomaly) => {
-    const whole = (wholes.get(anomaly.source) ?? [])
-      .filter((each) => isWholeOf(each, anomaly))
-      .toSorted((a, b) => (a.scope === b.scope ? 0 : a.scope === 'severity' ? 1 : -1))[0]
-    const id = whole?.id ?? anomaly.id
-    const partOf = leaders.get(id) ?? id
-    return partOf === anomaly.id ? anomaly : { ...anomaly, partOf }
-  })
-}
-
-const isOfTrouble = ({ scope, severity }: InsightAnomaly): boolean =>
-  scope === 'severity' && (severity === 'ERROR' || severity === 'CRITICAL')
-
-const leads = (part: InsightAnomaly, whole: InsightAnomaly): boolean =>
-  Math.abs(part.observed - part.expected) >= MOSTLY * Math.abs(whole.observed - whole.expected)
-
-function isWholeOf(whole: InsightAnomaly, part: InsightAnomaly): boolean {
-  if (part.scope !== 'severity' && part.scope !== 'template') return false
-  if (whole.scope === 'severity' && (part.scope === 'severity' || whole.severity !== part.severity))
-    return false
-  const isSameWay = (whole.kind === 'spike') === (part.kind === 'spike')
-  return isSameWay && whole.startedAtMs < part.endedAtMs && part.startedAtMs < whole.endedAtMs
 }
 
 /** Those on their own first, of these the ongoing, then by score. */

@@ -35,7 +35,7 @@ export interface InsightAnomaly {
   readonly expectedMost: number
   /** standard deviations of a normal law that are as unlikely, at most 50 */
   readonly score: number
-  /** id of the wider anomaly that this one is a part of */
+  /** id of the wider anomaly that this one is a part of, or of the gravest of templates that go together */
   readonly partOf: string | null
 }
 

@@ -54,7 +54,12 @@ export const AnomalySchema = Type.Object({
   score: Type.Number({
     description: 'standard deviations of a normal law that are as unlikely, at most 50',
   }),
-  part_of: OrNull(Type.String({ description: 'id of the wider anomaly it is a part of' })),
+  part_of: OrNull(
+    Type.String({
+      description:
+        'id of the wider anomaly it is a part of, or of the gravest of the templates of its source that go together',
+    }),
+  ),
   links: Links,
 })
 
@@ -177,7 +182,7 @@ function linksOf(anomaly: InsightAnomaly): Static<typeof Links> {
   if (templateId !== null) query.set('template_id', templateId)
   // of a silence there is nothing but what came before it
   query.set('start_time', toIso(kind === 'silence' ? startedAtMs - DAY_MS : startedAtMs))
-  query.set('end_time', toIso(endedAtMs))
+  query.set('end_time', toIso(endedAtMs - 1))
   return { events: `/api/logs?${query.toString()}`, template: templateLink(templateId) }
 }
 
@@ -194,7 +199,7 @@ const toChangeView = (
     template_id: change.templateId,
     // what has vanished was there before
     start_time: toIso(Math.min(asOfMs, change.lastSeenMs) - DAY_MS),
-    end_time: toIso(asOfMs),
+    end_time: toIso(asOfMs - 1),
   })
   return {
     change: change.change,

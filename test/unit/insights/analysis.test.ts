@@ -129,3 +129,32 @@ test('intervals of the forecast hold as often as they say', async (t) => {
   t.equal(all, 35 * 2 * 24)
   t.ok(held / all > 0.86 && held / all < 0.97, `${held / all}`)
 })
+
+test('templates of a source that go the same way at the same time are one matter', async (t) => {
+  const analysis = new Analysis(FRAME, hours)
+  const stops = (seed: number, at: number, mean: number): Float64Array =>
+    wavering(seed, (hour) => (hour >= at ? 0 : mean))
+  // so much else is said that neither the source nor its severity shows it
+  const noise = wavering(9, () => 20_000)
+  const source = { source: 'web', severities: [NONE, noise, NONE, NONE, NONE], changedAt: 0 }
+  analysis.addSource(source)
+  analysis.addTemplate(template('00000000000000aa', stops(1, hours - 20, 40)))
+  analysis.addTemplate(template('00000000000000bb', stops(2, hours - 20, 200)))
+  analysis.addTemplate(template('00000000000000cc', stops(3, hours - 19, 90)))
+  const soars = wavering(4, (hour) => (hour >= hours - 5 ? 900 : 20))
+  analysis.addTemplate(template('00000000000000dd', soars))
+  analysis.addTemplate({
+    ...template('00000000000000ee', stops(5, hours - 20, 60)),
+    source: 'db',
+  })
+  const found = analysis.anomalies(new Map()).filter(({ scope }) => scope === 'template')
+  const byId = new Map(found.map((each) => [each.templateId?.slice(-2), each]))
+  const silences = ['aa', 'bb', 'cc'].flatMap((id) => byId.get(id) ?? [])
+  t.equal(silences.length, 3)
+  const [leader, ...others] = silences.filter(({ partOf }) => partOf === null)
+  t.same(others, [], 'one of the three speaks for them')
+  t.equal(leader?.score, Math.max(...silences.map(({ score }) => score)), 'the gravest')
+  t.ok(silences.every(({ id, partOf }) => id === leader?.id || partOf === leader?.id))
+  t.equal(byId.get('dd')?.partOf, null, 'what goes the other way is not')
+  t.equal(byId.get('ee')?.partOf, null, 'nor what another source does')
+})
