@@ -95,7 +95,8 @@ async function fill(store: Store, fromHour: number, hours: number, seed: number)
 
 /** Straight into the rollup: the totals follow by its view. */
 const FILL_TEMPLATES = `
-INSERT INTO template_stats
+INSERT INTO template_stats (arrival, t, source, template_id, events, routine, unsure, confidence_sum, model_version,
+    debug, info, warning, error, critical, p1, p2, p3, p4, first_ts, last_ts)
 SELECT toDate('2026-01-01') AS arrival, t, source, template_id, n AS events, n AS routine, intDiv(n, 20) AS unsure,
     n * 0.8 AS confidence_sum, 'm' AS model_version, 0 AS debug, if(severity = 'info', n, 0) AS info,
     if(severity = 'warning', n, 0) AS warning, if(severity = 'error', n, 0) AS error, 0 AS critical,
@@ -118,7 +119,7 @@ FROM (
 WHERE n > 0`
 
 const FILL_SOURCES = `
-INSERT INTO series_1h
+INSERT INTO series_1h (arrival, t, source, debug, info, warning, error, critical, p1, p2, p3, p4)
 SELECT toDate('2026-01-01') AS arrival, t, source, 0 AS debug, sum(template_stats.info) AS info,
     sum(template_stats.warning) AS warning, sum(template_stats.error) AS error, 0 AS critical,
     0 AS p1, 0 AS p2, 0 AS p3, sum(template_stats.p4) AS p4
