@@ -5,6 +5,7 @@ import { runHttp } from './flow/http.js'
 import { runInsightsBench } from './flow/insights.js'
 import { runMining } from './flow/mining.js'
 import { runQuery } from './flow/query.js'
+import { runScale } from './flow/scale.js'
 import { runWs } from './flow/ws.js'
 import { listField, numberField } from './lib/api.js'
 import { compareReports, renderComparison } from './lib/compare.js'
@@ -24,6 +25,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   http: runHttp,
   ws: runWs,
   cluster: runCluster,
+  scale: runScale,
 }
 
 async function runScenarios(

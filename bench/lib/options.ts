@@ -96,7 +96,7 @@ const FLAGS = {
 
 export const usage = (): string =>
   [
-    'npm run bench [-- ingest | query | mining | insights | ws | http | cluster] [options]',
+    'npm run bench [-- ingest | query | mining | insights | ws | http | cluster | scale] [options]',
     'npm run bench -- compare A.json B.json',
     'npm run bench -- replay --logs FOLDER [--target …]',
     '',
