@@ -71,7 +71,7 @@ t.test('shards keep up below their limit and fall behind above it', async (t) =>
   const calm = simulate(plan, costs, play(1))
   t.ok(calm.backlog < plan.eventsPerS * 3)
   t.ok(Math.abs(calm.shardCpu - shares['shard CPU']) < 0.35 * shares['shard CPU'])
-  const over = { ...plan, eventsPerS: (plan.eventsPerS / shares['shard CPU']) * 1.5 }
+  const over = { ...plan, eventsPerS: (plan.eventsPerS / shares['shard CPU']) * 3 }
   const busy = simulate(over, costs, play(1))
   t.notOk(fallsBehind(calm))
   t.ok(fallsBehind(busy))
