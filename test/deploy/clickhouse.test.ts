@@ -33,7 +33,7 @@ interface Server {
 }
 
 /** The engine with the shipped files merged into its configuration, as a server merges them. */
-async function startServer(t: Owner): Promise<Server> {
+async function startServer(t: Owner, more: Readonly<Record<string, string>> = {}): Promise<Server> {
   const dir = mkdtempSync(join(tmpdir(), 'deploy-clickhouse-'))
   const write = (path: string, text: string): void => writeFileSync(join(dir, path), text)
   for (const folder of ['config.d', 'users.d', 'data']) mkdirSync(join(dir, folder))
@@ -52,6 +52,7 @@ async function startServer(t: Owner): Promise<Server> {
   write('config.xml', configXml(config).replace(/<http_handlers>[^]*<\/http_handlers>/, ''))
   write('users.xml', usersXml(config))
   write('config.d/log-engine.xml', readDeploy('clickhouse/config.d/log-engine.xml'))
+  for (const [path, text] of Object.entries(more)) write(path, text)
   const users = readDeploy('clickhouse/users.d/log-engine.xml')
   // the engine is given no environment, and its own first queries run as the user `default`
   const own = users
@@ -83,6 +84,27 @@ async function startServer(t: Owner): Promise<Server> {
     if (engine.hasExited || Date.now() > until) throw new Error(await engine.exited)
   }
 }
+
+test('the example of a cluster is one that the service can use', async (t) => {
+  const example = readDeploy('clickhouse/cluster/log-engine-cluster.xml')
+    .replace('from_env="CLUSTER_SECRET"/>', '>secret</secret>')
+    .replace('from_env="SHARD"/>', '>1</shard>')
+    .replace('from_env="REPLICA"/>', '>1a</replica>')
+    .replace(/(clickhouse|keeper)-\w+/g, '127.0.0.1')
+  const { url } = await startServer(t, { 'config.d/log-engine-cluster.xml': example })
+  const ask = async (sql: string): Promise<string> => {
+    const headers = {
+      'X-ClickHouse-User': 'test_admin',
+      'X-ClickHouse-Key': 'password-of-test-admin',
+    }
+    return (await (await fetch(url, { method: 'POST', body: sql, headers })).text()).trim()
+  }
+  const servers = await ask(
+    "SELECT countDistinct(shard_num), count() FROM system.clusters WHERE cluster = 'logs'",
+  )
+  t.equal(servers, '2\t4')
+  t.equal(await ask('SELECT count() FROM system.macros'), '2')
+})
 
 test('the service does everything as the user it is given on a server, and no more', async (t) => {
   const server = await startServer(t)
