@@ -18,6 +18,14 @@ export interface ReplayParts {
     byIds(ids: readonly number[], signal?: AbortSignal): Promise<readonly DeadLetter[]>
   }
   /**
+   * Durably notes that letters are replayed by this instance.
+   *
+   * @returns those that wait in no other instance's spool, as one that died in the middle may have left them
+   */
+  readonly claim: (ids: readonly number[]) => Promise<readonly number[]>
+  /** Everything claimed here, by earlier runs too, has taken effect. */
+  readonly release: () => Promise<void>
+  /**
    * Takes each letter through ingestion as a body of its own. In the same durable step in which a
    * letter is stored or rejected, its deletion is recorded, so that a crash at any moment leaves
    * either the letter or its outcome, never both.
@@ -38,7 +46,7 @@ export type ReplayRequest =
 export interface ReplayResult {
   readonly replayed: number
   readonly failed: number
-  /** nothing to replay: no raw text, cut raw text, no such letter, a disabled source */
+  /** nothing to replay: no raw text, cut raw text, no such letter, a disabled source, another instance has it */
   readonly skipped: number
   /** where to go on; null when every letter was looked at */
   readonly position: DeadLetterPosition | null
@@ -69,12 +77,14 @@ export function createReplay(parts: ReplayParts): Replay {
       parts.exclusive(async () => {
         // a letter whose deletion waits in the spool must not be read, and so replayed, again
         await parts.settle()
+        await parts.release()
         const tally = new Tally()
         const position =
           request.kind === 'ids'
             ? await replayIds(parts, request.ids, tally)
             : await replayAll(parts, request.query, { tally, signal })
         await parts.settle()
+        await parts.release()
         return { ...tally.counts(), position }
       }),
   }
@@ -134,7 +144,9 @@ async function replayChunk(
   letters: readonly DeadLetter[],
   tally: Tally,
 ): Promise<void> {
-  const lines = letters.flatMap(toReplayLetter)
+  const whole = letters.flatMap(toReplayLetter)
+  const free = new Set(whole.length === 0 ? [] : await parts.claim(whole.map(({ id }) => id)))
+  const lines = whole.filter(({ id }) => free.has(id))
   tally.seen += letters.length
   tally.skipped += letters.length - lines.length
   if (lines.length === 0) return

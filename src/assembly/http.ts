@@ -62,7 +62,7 @@ export function openServers(parts: HttpParts): Servers {
 }
 
 function apiServer(parts: HttpParts): EdgeServer {
-  const { config, uws, log, services, live, state, following, version } = parts
+  const { config, uws, log, services, live, version } = parts
   return createServer({
     uws,
     host: config.host,
@@ -80,7 +80,7 @@ function apiServer(parts: HttpParts): EdgeServer {
         uws,
         routes: audited<Services>(allRoutes, services.audit),
         services,
-        ...(state.kind === 'redis' ? { current: () => following.current() } : {}),
+        ...currentOf(parts),
         authenticate: (head) => authenticate(head, services),
         consume: (name, subject) => services.limiter.consume(name, subject),
         mayUseCookies: createOriginCheck(config.corsOrigins),
@@ -89,6 +89,9 @@ function apiServer(parts: HttpParts): EdgeServer {
     ],
   })
 }
+
+const currentOf = ({ state, following }: HttpParts) =>
+  state.kind === 'redis' ? { current: () => following.current() } : {}
 
 const toLimits = ({ pool, perPort }: Capacity) => ({ pool, limits: { connections: perPort } })
 
@@ -134,11 +137,13 @@ const metricsRoute = ({ uws, services }: HttpParts): EdgeRoute[] =>
     mayUseCookies: () => false,
   })
 
-function toIngestServices({ services, ingestion, version }: HttpParts): IngestServices {
+function toIngestServices(parts: HttpParts): IngestServices {
+  const { services, ingestion, version } = parts
   const { pipeline, spool } = ingestion
   return {
     version,
     verifyKey: (key) => services.ingestKeys.verify(key),
+    ...currentOf(parts),
     room: (bytes) => pipeline.room(bytes),
     isReady: () => spool.fault === null && !spool.isFull(),
     ingest: (bytes, key) =>

@@ -18,6 +18,7 @@ import { createBatchStore, type BatchStore } from '../store/batches.js'
 import type { Collection } from '../store/collection.js'
 import { createEvents, type Events } from '../store/events.js'
 import { Sources, type Source } from '../store/sources.js'
+import { createTemplateStats } from '../store/template-stats.js'
 import { createTemplateStore } from '../store/templates.js'
 import type { Log } from '../telemetry/log.js'
 import { parserOf, SourceDoc } from './documents.js'
@@ -26,6 +27,7 @@ import { adoptSpooled, openSpool, openWriter } from './spooled.js'
 import type { SharedChanges } from './shared-changes.js'
 import { executeStatement, type Run, type StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
+import { toDirectory } from './templates.js'
 import {
   followTemplates,
   learnTemplates,
@@ -103,7 +105,15 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const pool = await openPool(config, { shapes, buffers }, readers)
   const priorities = createPriorities({ entities: storage.entities, ...readers })
   const events = createEvents(storage.store, parts.answers)
-  const run = { batches, events, sources, overrides: priorities.overrides, hooks }
+  const directory = toDirectory({ templates, sequencer })
+  const run = {
+    batches,
+    events,
+    sources,
+    overrides: priorities.overrides,
+    templatesKnown: () => createTemplateStats(storage.store, directory).known(),
+    hooks,
+  }
   const writer = openWriter(parts, { spool, sequencer, templates: templateStore, run, shared })
   const stages = { buffers, pool, spool, writer, sources, priorities, ...readers }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
@@ -203,9 +213,7 @@ function joinOthers(
     openCut: () => spool.openCut,
     isSpoolEmpty: () => spool.waiting.length === 0,
     poke: () => writer.poke(),
-    // a correction's own counts are moved by the one who was asked
-    carryOut: async (change) =>
-      change.kind === 'correct-event' ? null : await executeStatement(change, run),
+    carryOut: (deletion) => executeStatement(deletion, run),
   })
 }
 

@@ -30,6 +30,7 @@ import type { Desk } from './desk.js'
 import type { Ingestion } from './ingestion.js'
 import type { Insights } from './insights.js'
 import type { Live } from './live.js'
+import type { ReplayClaims } from './replay-claims.js'
 import type { SharedChanges } from './shared-changes.js'
 import type { Storage } from './storage.js'
 import { samplesOf, toDirectory, variablesOf } from './templates.js'
@@ -46,6 +47,7 @@ export interface ServiceParts {
   readonly ingestion: Ingestion
   /** null for the only instance there is */
   readonly changes: SharedChanges | null
+  readonly claims: ReplayClaims
   readonly accounts: Accounts
   readonly applications: Applications
   readonly limiter: Limiter
@@ -118,7 +120,7 @@ const createCounts = ({ answers, sourceStats, storage, ingestion }: ServiceParts
 
 /** What goes through the pipeline: uploads, corrections, deletions, replays. */
 function createChanges(
-  { storage, ingestion, config, changes }: ServiceParts,
+  { storage, ingestion, config, changes, claims }: ServiceParts,
   onChanged: () => Promise<void>,
 ) {
   const { pipeline, events, templates, sequencer } = ingestion
@@ -151,6 +153,7 @@ function createChanges(
     }),
     replay: createReplay({
       letters: createDeadLetters(storage.store),
+      ...claims,
       resubmit: (letters) =>
         Promise.all(letters.map((letter) => resubmit(letter, pipeline, config.maxMessageBytes))),
       settle: () => pipeline.settle(),

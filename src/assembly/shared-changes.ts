@@ -57,8 +57,10 @@ export interface ActedOn {
   /** Has the writer call `fence`. */
   poke(): void
   /** Takes the rows out of ClickHouse, and what belongs to them. @returns what the one who asked is told */
-  carryOut(change: SharedChange): Promise<unknown>
+  carryOut(deletion: Deletion): Promise<unknown>
 }
+
+type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' }>
 
 /**
  * Deletions and corrections on a database with several instances. A change is a record in ClickHouse. Each
@@ -283,11 +285,21 @@ export class SharedChanges implements SharedWork {
     if (this.#missing(id).length === 0) {
       // one that was away may have come back since
       await this.#parts.following.look()
-      if (this.#missing(id).length === 0) await this.#effect(id, on)
+      if (this.#missing(id).length > 0) return
+      if (record.change.kind === 'correct-event') await this.#confirm(id, record)
+      else await this.#effect(id, on)
       return
     }
     if (ageMs < AWAY_MS) return
     for (const instance of this.#missing(id)) await this.#noteAway(instance, id)
+  }
+
+  /** All that a correction needs is that everyone knows of it; its counts are moved by the one who was asked. */
+  async #confirm(id: string, record: SharedChangeRecord): Promise<void> {
+    this.#waiting.get(id)?.(record)
+    if (await this.#prune(id)) return
+    // it is kept for one that is away
+    await this.#changes.update(id, (now) => (now === null ? null : { ...now, overMs: Date.now() }))
   }
 
   async #effect(id: string, on: ActedOn): Promise<void> {
@@ -297,6 +309,7 @@ export class SharedChanges implements SharedWork {
       if (record === null || record.overMs !== null) return
       // what an instance that went away had begun to send
       if (await this.#isSomethingOnItsWay()) return
+      if (record.change.kind === 'correct-event') return
       const result = (await on.carryOut(record.change)) ?? null
       await this.#changes.update(id, (now) =>
         now === null ? null : { ...now, overMs: Date.now(), result },
@@ -331,12 +344,13 @@ export class SharedChanges implements SharedWork {
     })
   }
 
-  /** A change that all have made need not be remembered. */
-  async #prune(id: string): Promise<void> {
+  /** A change that all have made need not be remembered. @returns whether it is not */
+  async #prune(id: string): Promise<boolean> {
     for (const [instance, { isAway, atMs }] of this.#instances.entries())
       if (isAway && Date.now() - atMs > GONE_MS) await this.#instances.remove(instance)
     const isKnown = this.#instances.entries().every(([, { known }]) => known.includes(id))
     if (isKnown) await this.#changes.remove(id)
+    return isKnown
   }
 }
 

@@ -17,6 +17,8 @@ export interface Run {
   readonly events: Events
   readonly sources: Sources
   readonly overrides: Collection<TemplatePriority>
+  /** templates with occurrences */
+  readonly templatesKnown: () => Promise<number>
   readonly hooks: StatementHooks
 }
 
@@ -35,11 +37,12 @@ export async function executeStatement(statement: OwnStatement, run: Run): Promi
       return { events, alerts }
     }
     case 'clear-all': {
+      const templates = await run.templatesKnown()
       const cleared = await run.batches.clear()
       const entities = await run.hooks.clearEntities()
       await removeOverrides(run, () => true)
       const sources = await run.sources.removeAll()
-      const { events, templates, deadLetters } = cleared
+      const { events, deadLetters } = cleared
       return { events, templates, dead_letters: deadLetters, sources, ...entities }
     }
     case 'correct-event':

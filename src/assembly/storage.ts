@@ -69,7 +69,8 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
       exclusive,
       withLock: (key, ttlMs, work) =>
         state.withLock(key, ttlMs, async () => {
-          await following.current()
+          // not by the mark in the shared state, which may have been lost: this decides what is unique
+          await following.look()
           return await work()
         }),
       embedded,

@@ -19,6 +19,7 @@ import { ApplicationDoc, parserOf } from './documents.js'
 import { createInsights, type Insights } from './insights.js'
 import { openIngestion, type Ingestion } from './ingestion.js'
 import { openLive, type Live } from './live.js'
+import { createReplayClaims, noReplayClaims, type ReplayClaims } from './replay-claims.js'
 import { createServices, type Services } from './services.js'
 import { SharedChanges } from './shared-changes.js'
 import type { StatementHooks } from './statements.js'
@@ -91,6 +92,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     ...shared,
     ...counters,
     changes,
+    claims: openClaims(parts),
     desk,
     live,
     insights,
@@ -153,6 +155,11 @@ const openChanges = ({ storage, dataDir, log }: SystemParts): SharedChanges | nu
         insertsRunning: (seconds) => storage.store.insertsRunning(seconds),
       })
     : null
+
+const openClaims = ({ storage, dataDir }: SystemParts): ReplayClaims =>
+  storage.embedded === null
+    ? createReplayClaims(storage.entities, dataDir.instanceId)
+    : noReplayClaims
 
 const joinIngestion = (
   { config, storage, log, dataDir }: SystemParts,

@@ -11,10 +11,9 @@ const countSql = statement<
 const heldSql = statement<{ readonly ids: readonly number[] }, { readonly held: number }>(
   'events_held',
 )
-const templateCountSql = statement<
-  Record<string, never>,
-  { readonly templates: number; readonly dead_letters: number }
->('template_count')
+const deadSql = statement<{ readonly since_ms: number }, { readonly n: number }>(
+  'dead_letter_count',
+)
 /** every table with rows of a source */
 const OF_SOURCES = [
   'events',
@@ -42,7 +41,6 @@ export interface BatchStore {
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
     readonly events: number
-    readonly templates: number
     readonly deadLetters: number
   }>
   deleteDeadLetters(ids: readonly number[]): Promise<void>
@@ -91,13 +89,9 @@ export function createBatchStore(store: Store): BatchStore {
     },
     clear: async () => {
       const events = await countEvents(null)
-      const [counts] = await store.query(templateCountSql, {})
+      const [dead] = await store.query(deadSql, { since_ms: 0 })
       await Promise.all(OF_ALL.map((table) => clearTable(store, table)))
-      return {
-        events,
-        templates: counts?.templates ?? 0,
-        deadLetters: counts?.dead_letters ?? 0,
-      }
+      return { events, deadLetters: dead?.n ?? 0 }
     },
     deleteDeadLetters: async (ids) => {
       await store.change('DELETE FROM dead_letters WHERE id IN {ids:Array(UInt64)}', { ids })

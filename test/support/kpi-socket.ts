@@ -19,14 +19,18 @@ export interface KpiSocket {
 interface SocketOptions extends ClientOptions {
   readonly protocols?: string | string[]
   readonly query?: string
+  /** at the first instance, when there are several */
+  readonly atFirst?: boolean
 }
 
 /** Opens `/ws/kpis`; resolves when the connection is open or has failed. */
 export async function openKpiSocket(
   service: LiveService,
-  { protocols = [], query = '', ...options }: SocketOptions = {},
+  { protocols = [], query = '', atFirst = false, ...options }: SocketOptions = {},
 ): Promise<KpiSocket> {
-  const url = `${service.api.replace('http', 'ws')}/ws/kpis${query}`
+  // a page of an instance's own opens the socket there
+  const api = atFirst || options.origin === service.api ? service.api : service.anyApi()
+  const url = `${api.replace('http', 'ws')}/ws/kpis${query}`
   const socket = new WebSocket(url, protocols, options)
   const texts: string[] = []
   let closed: { code: number; reason: string } | null = null

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startCluster } from './cluster.js'
+import { startBackend, startCluster } from './cluster.js'
+import { startRedis } from './redis.js'
 import { ADMIN, KNOWN, INGEST_KEY, startService, tempDataDir, type Service } from './service.js'
 
 /** What the services of the contract's tests are set up with. */
@@ -35,7 +36,11 @@ export interface Tokens {
 
 export interface LiveService {
   readonly api: string
+  /** of one instance and then of the next, when there are several */
+  readonly anyApi: () => string
   readonly collector: string
+  /** what each instance answers */
+  readonly each: (request: string) => Promise<readonly Answer[]>
   /** of the first superadmin */
   readonly token: string
   /** `call('GET /api/logs')`, by the superadmin unless told otherwise */
@@ -60,14 +65,18 @@ export interface NewUser extends Tokens {
 /** Limits that the tests' own requests never meet. */
 const GENEROUS = { REFRESH_LIMIT: '1000/60', CLEAR_ALL_LIMIT: '1000/60', WS_LIMITER: '1000/60' }
 
-/** Starts the built service in a directory of its own; it ends with the test. */
+/**
+ * Starts the built service in a directory of its own; it ends with the test. With `TEST_INSTANCES=2` so many of
+ * them on one database and one Redis, and requests go to one after the other.
+ */
 export async function startLiveService(
   t: Test,
   env: Readonly<Record<string, string>> = {},
 ): Promise<LiveService> {
+  const count = env['REDIS_URL'] === undefined ? Number(process.env['TEST_INSTANCES'] ?? 1) : 1
   const settings = {
-    ...(env['CLICKHOUSE_URL'] === undefined ? await clusterSettings(t) : {}),
-    DATA_DIR: tempDataDir(t),
+    ...(env['CLICKHOUSE_URL'] === undefined ? await clusterSettings(t, count) : {}),
+    ...(count > 1 ? await redisSettings(t) : {}),
     LOG_LEVEL: 'info',
     // no alert is raised but by the test
     INSIGHTS_INTERVAL_SECONDS: '0',
@@ -77,31 +86,70 @@ export async function startLiveService(
     ...GENEROUS,
     ...env,
   }
-  const start: State['start'] = (changed = {}) => startService(t, { ...settings, ...changed })
-  const state: State = { run: await start(), token: '', start }
+  const dirs = Array.from({ length: count }, () => tempDataDir(t))
+  // all at once: one of them migrates and makes the first account
+  const start: State['start'] = (changed = {}) =>
+    Promise.all(dirs.map((DATA_DIR) => startService(t, { DATA_DIR, ...settings, ...changed })))
+  const state: State = { runs: await start(), token: '', start, turns: 0 }
   const service = toService(state)
-  state.token = (await service.login(ADMIN.email, ADMIN.password)).access_token
+  // on a busy machine Redis may seem to be away for a moment
+  const { access_token: token } = await eventually(
+    () => service.login(ADMIN.email, ADMIN.password).catch(() => ({ access_token: '' })),
+    (tokens) => tokens.access_token !== '',
+  )
+  state.token = token
   return service
 }
 
+async function redisSettings(t: Test): Promise<Readonly<Record<string, string>>> {
+  const redis = await startRedis()
+  if (redis === null) throw new Error('TEST_INSTANCES needs redis-server')
+  t.teardown(() => redis.kill())
+  return { REDIS_URL: redis.url }
+}
+
 /** With `TEST_SHARDS=2` the service stores on a cluster of so many shards instead of an engine of its own. */
-async function clusterSettings(t: Test): Promise<Readonly<Record<string, string>>> {
+async function clusterSettings(
+  t: Test,
+  instances: number,
+): Promise<Readonly<Record<string, string>>> {
   const shards = Number(process.env['TEST_SHARDS'] ?? 0)
-  if (shards === 0) return {}
+  if (shards === 0 && instances === 1) return {}
+  if (shards === 0) {
+    const { engine, stop } = await startBackend()
+    t.teardown(stop)
+    const { url, username, password } = engine
+    return { CLICKHOUSE_URL: url, CLICKHOUSE_USER: username, CLICKHOUSE_PASSWORD: password }
+  }
   const cluster = await startCluster(shards)
   t.teardown(() => cluster.stop())
   return cluster.env
 }
 
 interface State {
-  run: Service
+  runs: readonly Service[]
+  /** requests so far, which go to one instance after the other */
+  turns: number
   token: string
-  readonly start: (env?: Readonly<Record<string, string>>) => Promise<Service>
+  readonly start: (env?: Readonly<Record<string, string>>) => Promise<readonly Service[]>
 }
+
+const instance = ({ runs }: State, at: number): Service => {
+  const found = runs[at % runs.length]
+  if (found === undefined) throw new Error('bug: no instance')
+  return found
+}
+
+/** Repeats are known to the instance that took the first: a source is sent to one of them. */
+const instanceOf = (state: State, source: unknown): Service =>
+  instance(
+    state,
+    Array.from(String(source), (c) => c.codePointAt(0) ?? 0).reduce((a, b) => a + b, 0),
+  )
 
 function toService(state: State): LiveService {
   const call: LiveService['call'] = (request, options = {}) =>
-    send(request.startsWith('http') ? '' : state.run.api, request, {
+    send(request.startsWith('http') ? '' : instance(state, state.turns++).api, request, {
       token: state.token,
       ...options,
     })
@@ -113,11 +161,14 @@ function toService(state: State): LiveService {
   let users = 0
   return {
     get api() {
-      return state.run.api
+      return instance(state, 0).api
     },
+    anyApi: () => instance(state, state.turns++).api,
     get collector() {
-      return state.run.collector
+      return instance(state, state.turns++).collector
     },
+    each: (request) =>
+      Promise.all(state.runs.map(({ api }) => send(api, request, { token: state.token }))),
     get token() {
       return state.token
     },
@@ -131,15 +182,17 @@ function toService(state: State): LiveService {
     },
     ingest: async (events) => {
       const body = events.map((event) => JSON.stringify(event)).join('\n')
-      const reply = await send(state.run.collector, 'POST /ingest', { token: INGEST_KEY, body })
+      const [first] = events as readonly { readonly source?: unknown }[] // what tests send
+      const { collector } = instanceOf(state, first?.source)
+      const reply = await send(collector, 'POST /ingest', { token: INGEST_KEY, body })
       if (reply.status !== 202) throw new Error(`ingest: ${reply.status} ${reply.text}`)
       return reply
     },
     restart: async (changed) => {
-      await state.run.stop()
-      state.run = await state.start(changed)
+      await Promise.all(state.runs.map((run) => run.stop()))
+      state.runs = await state.start(changed)
     },
-    log: () => state.run.log(),
+    log: () => state.runs.map((run) => run.log()).join(''),
   }
 }
 
@@ -197,7 +250,7 @@ export async function eventually<T>(
 /** Resolves when nothing that was taken waits for ClickHouse any more: it is in every count. */
 export async function settled(service: LiveService): Promise<void> {
   await eventually(
-    async () => (await service.call('GET /metrics')).text,
-    (metrics) => /spool_entries 0$/m.test(metrics),
+    async () => (await service.each('GET /metrics')).map(({ text }) => text),
+    (all) => all.every((metrics) => /spool_entries 0$/m.test(metrics)),
   )
 }

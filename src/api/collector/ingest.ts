@@ -33,6 +33,8 @@ interface IngestResult {
 export interface IngestServices {
   /** @returns null for anything that is no key; synchronous */
   readonly verifyKey: (key: string) => IngestKey | null
+  /** Resolves when what other instances stored before is known, a key for example; absent for the only one. */
+  readonly current?: () => Promise<void>
   /** Whether a body of this size may come. */
   readonly room: (bytes: number) => boolean
   /** Resolves when what was accepted is durable. */
@@ -53,13 +55,23 @@ const unauthorized = (): AppError =>
 const overloaded = (): AppError =>
   new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
 
-function admit(head: RequestHead, services: IngestServices): IngestKey {
-  const key = services.verifyKey(keyOf(head.headers))
-  if (key === null) throw unauthorized()
+type Admitted = Extract<Awaited<ReturnType<EdgeRoute['admit']>>, { kind: 'admitted' }>
+
+function admit(head: RequestHead, services: IngestServices): Admitted | Promise<Admitted> {
+  const text = keyOf(head.headers)
+  const key = services.verifyKey(text)
+  const mayBeNew = key === null && text !== '' && services.current !== undefined
+  if (key === null && !mayBeNew) throw unauthorized()
   readContentCoding(head.headers)
-  const length = Number(head.headers.first('content-length') ?? 0)
-  if (!services.room(Math.min(length, INGEST_BYTES))) throw overloaded()
-  return key
+  const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
+  const decide = (known: IngestKey | null): Admitted => {
+    if (known === null) throw unauthorized()
+    if (!services.room(bytes)) throw overloaded()
+    return { kind: 'admitted', handle: (request) => ingest(request, known, services) }
+  }
+  if (key !== null || services.current === undefined) return decide(key)
+  // another instance may just have made it
+  return services.current().then(() => decide(services.verifyKey(text)))
 }
 
 async function ingest(
@@ -85,10 +97,7 @@ export const ingestRoutes = (services: IngestServices): EdgeRoute[] => [
     method: 'POST',
     path: '/ingest',
     bodyBytes: INGEST_BYTES,
-    admit: (head) => {
-      const key = admit(head, services)
-      return { kind: 'admitted', handle: (request) => ingest(request, key, services) }
-    },
+    admit: (head) => admit(head, services),
   },
   {
     id: 'collectorHealth',

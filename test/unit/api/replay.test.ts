@@ -58,6 +58,8 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
       }
       return outcomes
     },
+    claim: async (ids) => ids,
+    release: async () => undefined,
     settle: async () => {
       for (const apply of unsettled) apply()
       unsettled = []

@@ -1,0 +1,201 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { seeded } from '../../support/landing.js'
+import { eventually } from '../../support/live-service.js'
+import { startShared, type Instance, type Shared } from '../../support/instances.js'
+import { INGEST_KEY, logIn } from '../../support/service.js'
+
+/** `npm run test:instances` tries more of each. */
+const ROUNDS = process.env['TEST_LONG'] === '1' ? 3 : 1
+const BODY = 40
+const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
+const random = seeded(seed)
+const shared = await startShared(t)
+
+if (shared === null) t.plan(0, 'redis-server is not installed')
+else await ledgers(shared)
+
+interface Sent {
+  /** bodies that were answered with 202 */
+  readonly acknowledged: Set<string>
+  /** bodies that were not answered, or with an error: all of one is stored, or none of it */
+  readonly unknown: Set<string>
+}
+
+/** Whatever is done to two instances, what they acknowledged is counted once. */
+async function ledgers(shared: Shared): Promise<void> {
+  t.comment(`seed ${seed}`)
+  const instances = [await shared.start(), await shared.start()]
+  const [, second] = instances
+  if (second === undefined) throw new Error('bug: two were started')
+  let bodies = 0
+
+  const send = async (source: string, sent: Sent): Promise<void> => {
+    const name = `${++bodies}`
+    const text = Array.from({ length: BODY }, (_, i) =>
+      JSON.stringify({ source, trace_id: `body-${name}`, message: `message ${i} of it` }),
+    ).join('\n')
+    // a client that gets no answer goes to the other one with its next body
+    const { collector } = instances[bodies % 2] as Instance // one of two
+    const reply = await fetch(`${collector}/ingest`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${INGEST_KEY}` },
+      body: text,
+    }).catch(() => null)
+    if (reply?.status === 202) sent.acknowledged.add(name)
+    else {
+      sent.unknown.add(name)
+      await sleep(20)
+    }
+    await reply?.text().catch(() => '')
+  }
+
+  /** Sends to both while something happens. */
+  const underLoad = async (source: string, what: () => Promise<void>): Promise<Sent> => {
+    const sent: Sent = { acknowledged: new Set(), unknown: new Set() }
+    const state = { isOver: false }
+    const sender = async (): Promise<void> => {
+      while (!state.isOver) await send(source, sent)
+    }
+    const senders = [sender(), sender(), sender(), sender()]
+    await sleep(500)
+    await what()
+    await sleep(500)
+    state.isOver = true
+    await Promise.all(senders)
+    return sent
+  }
+
+  const balance = async (t: Test, source: string, sent: Sent): Promise<void> => {
+    for (const { api } of instances)
+      await eventually(
+        async () => await (await fetch(`${api}/metrics`)).text(),
+        (metrics) => /spool_entries 0$/m.test(metrics),
+        60_000,
+      )
+    const rows = await shared.rows(`
+      SELECT substring(trace_id, 6) AS body, sum(n) AS n, uniqExact(message) AS messages
+      FROM events WHERE source = '${source}' GROUP BY trace_id`)
+    const wrong = rows.filter(({ n, messages }) => n !== BODY || messages !== BODY)
+    t.same(wrong, [], 'every body is there once and whole')
+    const found = new Set(rows.map(({ body }) => String(body)))
+    t.same(
+      [...sent.acknowledged].filter((name) => !found.has(name)),
+      [],
+      `${sent.acknowledged.size} acknowledged bodies are there, ${sent.unknown.size} were not answered`,
+    )
+    t.ok(sent.acknowledged.size > 10)
+    t.same(
+      [...found].filter((name) => !sent.acknowledged.has(name) && !sent.unknown.has(name)),
+      [],
+    )
+    const ids = await shared.rows('SELECT count() = uniqExact(id) AS unique FROM events')
+    t.same(ids, [{ unique: 1 }], 'no id is given twice')
+    for (const table of 'series_1s series_1m series_1h series_1d template_stats'.split(' '))
+      t.same(
+        await shared.rows(
+          `SELECT sum(p1 + p2 + p3 + p4) AS n FROM ${table} WHERE source = '${source}'`,
+        ),
+        [{ n: rows.length * BODY }],
+        table,
+      )
+  }
+
+  const again = async (at: number): Promise<void> => {
+    const instance = instances[at] as Instance // one of two
+    instances[at] = await instance.again()
+  }
+
+  await t.test('a rolling restart', async (t) => {
+    const sent = await underLoad('rolling', async () => {
+      for (let round = 0; round < ROUNDS; round++)
+        for (const at of [0, 1]) {
+          t.match(await instances[at]?.stop(), { code: 0 })
+          await again(at)
+        }
+    })
+    await balance(t, 'rolling', sent)
+  })
+
+  await t.test('an instance is killed', async (t) => {
+    const sent = await underLoad('killed', async () => {
+      for (let round = 0; round < ROUNDS; round++) {
+        const at = Math.floor(random() * 2)
+        await sleep(random() * 800)
+        await instances[at]?.kill()
+        await again(at)
+      }
+    })
+    await balance(t, 'killed', sent)
+  })
+
+  await t.test('Redis is emptied, and killed', async (t) => {
+    const redis = new Redis(shared.redis.url)
+    redis.on('error', () => undefined)
+    const sent = await underLoad('redis', async () => {
+      for (let round = 0; round < ROUNDS; round++) {
+        await redis.flushall()
+        await sleep(300 + random() * 500)
+        await shared.redis.kill()
+        await sleep(300 + random() * 500)
+        await shared.redis.start()
+      }
+    })
+    redis.disconnect()
+    await balance(t, 'redis', sent)
+  })
+
+  await t.test('dead letters are replayed once, whoever is killed over it', async (t) => {
+    const letters = 60
+    const lines = Array.from({ length: letters }, (_, i) =>
+      JSON.stringify({ message: `letter ${i}`, timestamp: '1960-01-01T00:00:00Z', source: 'post' }),
+    )
+    const headers = { authorization: `Bearer ${INGEST_KEY}` }
+    await fetch(`${instances[0]?.collector}/ingest`, {
+      method: 'POST',
+      headers,
+      body: lines.join('\n'),
+    })
+    const counted = async (): Promise<readonly number[]> => {
+      const [row] = await shared.rows(`SELECT count() AS n, uniqExact(raw) AS messages,
+        countIf(reason = 'timestamp_out_of_range') AS old FROM dead_letters`)
+      return [Number(row?.['n']), Number(row?.['messages']), Number(row?.['old'])]
+    }
+    await eventually(counted, ([n]) => n === letters)
+    for (let round = 0; round < ROUNDS * 2; round++) {
+      // refused again each time: whatever is replayed twice is there twice
+      const at = round % 2
+      const [asked, other] = [instances[at] as Instance, instances[1 - at] as Instance] // two of two
+      const caller = await eventually(
+        () => logIn(asked).catch(() => null),
+        (found) => found !== null,
+      )
+      const replaying = caller
+        ?.call('POST', '/api/monitoring/dead-letters/replay', {})
+        .catch(() => null)
+      await sleep(random() * 400)
+      await asked.kill()
+      await replaying
+      const second = await eventually(
+        () => logIn(other).catch(() => null),
+        (found) => found !== null,
+      )
+      // the lock of the one that died is given up after a minute: until then it answers 503
+      const reply = await second?.call('POST', '/api/monitoring/dead-letters/replay', {})
+      t.ok([200, 503].includes(reply?.status ?? 0), `${reply?.status}`)
+      await again(at)
+      await eventually(
+        async () =>
+          (
+            await (
+              await logIn(instances[at] as Instance)
+            ).call('POST', '/api/monitoring/dead-letters/replay', {})
+          ).status,
+        (status) => status === 200,
+        90_000,
+      )
+      t.same(await counted(), [letters, letters, letters], `round ${round}`)
+    }
+  })
+}
