@@ -36,7 +36,8 @@ export interface Deletions {
   clearAll(): Promise<ClearedAll>
 }
 
-const LOCK_MS = 60_000
+/** renewed meanwhile; one that dies keeps the others from deleting for so long */
+const LOCK_MS = 15_000
 
 export function createDeletions(parts: DeletionParts): Deletions {
   return {

@@ -37,7 +37,7 @@ import { samplesOf, toDirectory, variablesOf } from './templates.js'
 
 /** rows of an uploaded file */
 const UPLOAD_ROWS = 200_000
-const REPLAY_LOCK_MS = 60_000
+const REPLAY_LOCK_MS = 15_000
 /** a batch that ClickHouse does not take for so long, though it answers, is worth a look */
 const HELD_BATCH_MS = 3_000
 

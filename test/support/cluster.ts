@@ -43,10 +43,17 @@ interface Ports {
   readonly tcp: number
 }
 
-/** Embedded engines that form one cluster over TCP, each a shard; none replicated. */
-export async function startCluster(count: number): Promise<TestCluster> {
+/**
+ * Embedded engines that form one cluster over TCP, each a shard.
+ *
+ * @param more what else the configuration of each has, by the shard's number from 1
+ */
+export async function startCluster(
+  count: number,
+  more: (shard: number) => string = () => '',
+): Promise<TestCluster> {
   const all = await Promise.all(Array.from({ length: count }, findPorts))
-  const shards = await Promise.all(all.map((ports) => startShard(ports, all)))
+  const shards = await Promise.all(all.map((ports, i) => startShard(ports, all, more(i + 1))))
   return {
     shards,
     get env() {
@@ -123,6 +130,7 @@ const remoteServers = (all: readonly Ports[]): string => {
 async function startShard(
   ports: Ports,
   all: readonly Ports[],
+  more = '',
 ): Promise<Shard & { end(): Promise<void> }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'shard-test-'))
   const start = (): Promise<Embedded> =>
@@ -133,7 +141,7 @@ async function startShard(
       httpPort: ports.http,
       tcpPort: ports.tcp,
       password: PASSWORD,
-      remoteServers: remoteServers(all),
+      remoteServers: remoteServers(all) + more,
     })
   let engine: Embedded | null = await start()
   const { url, username, password } = engine

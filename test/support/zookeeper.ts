@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from './ports.js'
+
+/** what Debian's package `zookeeper` installs */
+const JAR = '/usr/share/java/zookeeper.jar'
+const READY_MS = 60_000
+
+export interface ZooKeeper {
+  readonly port: number
+  stop(): Promise<void>
+}
+
+/** @returns null when the package is not installed */
+export async function startZooKeeper(): Promise<ZooKeeper | null> {
+  if (!existsSync(JAR)) return null
+  const dir = mkdtempSync(join(tmpdir(), 'zookeeper-test-'))
+  const port = await freePort()
+  const settings = ['-Xmx256m', '-Dzookeeper.admin.enableServer=false']
+  const main = 'org.apache.zookeeper.server.ZooKeeperServerMain'
+  const child = spawn('java', [...settings, '-cp', JAR, main, String(port), dir], {
+    stdio: 'ignore',
+  })
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  for (const until = Date.now() + READY_MS; !(await serves(port)); await sleep(200))
+    if (Date.now() > until || child.exitCode !== null) throw new Error('ZooKeeper did not come up')
+  return {
+    port,
+    stop: async () => {
+      child.kill('SIGKILL')
+      await ended
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Its four-letter word `srvr`, the only one that is open by default. */
+const serves = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    let text = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write('srvr'))
+    socket.on('data', (data) => (text += String(data)))
+    socket.on('error', () => resolve(false))
+    socket.on('close', () => resolve(text.includes('Mode:')))
+  })
