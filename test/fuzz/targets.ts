@@ -1,5 +1,8 @@
 import { gzipSync, deflateSync, brotliCompressSync } from 'node:zlib'
 import { readFileSync, readdirSync } from 'node:fs'
+import { accessTokenOf } from '../../src/api/auth/credentials.js'
+import { createOriginCheck } from '../../src/api/auth/origin.js'
+import { createTokens } from '../../src/api/auth/tokens.js'
 import { decodeCursor, encodeCursor } from '../../src/api/cursor.js'
 import { parseQueryTime } from '../../src/api/query-time.js'
 import { decodeIngest } from '../../src/collector/ndjson.js'
@@ -22,6 +25,14 @@ import {
   SEVERITIES,
   type CanonicalEvent,
 } from '../../src/model/event.js'
+import { verifySignature } from '../../src/collector/scm/signature.js'
+import {
+  FRAME_HEADER,
+  encodeFrame,
+  frameAt,
+  parseSegmentName,
+  scanSegment,
+} from '../../src/pipeline/spool-format.js'
 import { toConditions, toSkeletonSearch } from '../../src/store/event-search.js'
 import { uws } from '../support/edge.js'
 import {
@@ -299,6 +310,65 @@ function checkHead(text: string): void {
   insist(clientAddress('127.0.0.1', [text]) !== '', 'a client has an address')
 }
 
+const tokens = createTokens({
+  secret: 'a secret of the fuzzer, 32 characters and more',
+  accessSeconds: 3600,
+  refreshSeconds: 3600,
+  nowMs: () => NOW,
+})
+const GRANTEE = { userId: 'u', role: 'viewer', family: 'f' } as const
+const ACCESS = tokens.issueAccess(GRANTEE)
+const REFRESH = tokens.issueRefresh({ ...GRANTEE, epoch: 1, jti: 'j' })
+const mayUseCookies = createOriginCheck(['https://dashboard.example'])
+const SIGNED = Buffer.from('{}')
+
+/** A head's credentials: nobody gets in with anything but what was given out. */
+function checkCredentials(input: Buffer): void {
+  const text = input.toString('latin1')
+  refuses(['unauthorized', 'token_expired'], () => {
+    tokens.verifyAccess(text)
+    insist(text === ACCESS, 'only what was signed is an access token')
+  })
+  refuses(['invalid_refresh_token', 'unauthorized'], () => {
+    tokens.verifyRefresh(text)
+    insist(text === REFRESH, 'only what was signed is a refresh token')
+  })
+  refuses(['unauthorized'], () => {
+    const { token, via } = accessTokenOf({ authorization: text, cookie: () => '' })
+    insist(via === 'bearer' && /^[\w.~+/=-]+$/.test(token), 'a token is a word')
+  })
+  insist(!verifySignature(text, SIGNED, ['a secret of the webhook']), 'no signature by chance')
+  const headers = new HeaderBag()
+  headers.add('host', 'logs.example')
+  headers.add('origin', text)
+  if (mayUseCookies(headers))
+    insist(
+      text === 'https://dashboard.example' || new URL(text).host === 'logs.example',
+      'an origin is allowed',
+    )
+}
+
+const SEGMENT_KEY = Buffer.from('0123456789ab')
+const FRAME = Buffer.concat(
+  encodeFrame(SEGMENT_KEY, { kind: 'entry', seq: 7, payload: [Buffer.from('rows of a sender')] }),
+)
+const DONE = Buffer.concat(encodeFrame(SEGMENT_KEY, { kind: 'done', seq: 7, payload: [] }))
+
+/** A segment of the spool as a disk may give it back: what checks out is whole, and the rest is told. */
+function checkSegment(input: Buffer): void {
+  const { frames, damaged } = scanSegment(SEGMENT_KEY, input)
+  const bytes = frames.reduce((sum, { payload }) => sum + FRAME_HEADER + payload.length, 0)
+  const lost = damaged.reduce((sum, { length }) => sum + length, 0)
+  insist(bytes + lost === input.length, 'every byte is of a frame or damaged')
+  for (const { kind, seq, offset, payload } of frames) {
+    const again = Buffer.concat(encodeFrame(SEGMENT_KEY, { kind, seq, payload: [payload] }))
+    insist(again.equals(input.subarray(offset, offset + again.length)), 'a frame is as written')
+    insist(frameAt(SEGMENT_KEY, input, offset) !== null, 'and found where it is')
+  }
+  const name = parseSegmentName(input.toString('latin1'))
+  insist(name === null || name.key.length === 12, 'a name has its key')
+}
+
 /** Lines of one source: each is of the template it is given. */
 function checkMining(input: Buffer): void {
   const miner = new TemplateMiner({
@@ -431,6 +501,44 @@ export const TARGETS: readonly Target[] = [
       '[ERROR] boom',
     ],
     check: checkTexts,
+  },
+  {
+    name: 'credentials',
+    part: /\/build\/src\/api\/auth\/|\/collector\/scm\/signature/,
+    runs: 1500,
+    seeds: [
+      ACCESS,
+      REFRESH,
+      `Bearer ${ACCESS}`,
+      'bearer   x.y.z  ',
+      'https://logs.example',
+      'https://dashboard.example',
+      'null',
+      '0'.repeat(64),
+      `${Buffer.from('{"alg":"none"}').toString('base64url')}.${ACCESS.split('.')[1]}.`,
+    ],
+    tokens: [
+      ...ACCESS.split('.'),
+      ...REFRESH.split('.'),
+      'Bearer ',
+      'https://',
+      'logs.example',
+      '@',
+      ':443',
+    ],
+    check: checkCredentials,
+  },
+  {
+    name: 'segment',
+    part: /\/build\/src\/pipeline\/spool-format/,
+    runs: 1500,
+    seeds: [
+      Buffer.concat([FRAME, FRAME, DONE]),
+      Buffer.concat([FRAME.subarray(0, 30), FRAME, DONE]),
+      '0000000001-303132333435363738396162.log',
+    ],
+    tokens: ['0123', FRAME.toString('latin1')],
+    check: checkSegment,
   },
   {
     name: 'mining',

@@ -19,15 +19,16 @@ const mustRun = process.env['REQUIRE_SERVERS'] === '1' || process.env['CI'] === 
 /**
  * Starts a redis-server of its own on a free loopback port, without persistence.
  *
+ * @param password '' = none
  * @returns null when redis-server is not installed; the reason is to be printed as a skip
  * @throws Error instead, when REQUIRE_SERVERS=1 or CI=true
  */
-export async function startRedis(): Promise<RedisServer | null> {
+export async function startRedis(password = ''): Promise<RedisServer | null> {
   const port = await freePort()
   let child: ChildProcess | null = null
   const start = async (): Promise<void> => {
-    child = await launch(port)
-    await answers(port, child)
+    child = await launch(port, password)
+    await answers(port, password, child)
   }
   try {
     await start()
@@ -55,8 +56,9 @@ export async function startRedis(): Promise<RedisServer | null> {
 const isMissing = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ENOENT'
 
-async function launch(port: number): Promise<ChildProcess> {
+async function launch(port: number, password: string): Promise<ChildProcess> {
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  if (password !== '') args.push('--requirepass', password)
   const child = spawn('redis-server', args, { stdio: 'ignore' })
   await once(child, 'spawn')
   // a test run that dies must not leave a server behind
@@ -64,9 +66,13 @@ async function launch(port: number): Promise<ChildProcess> {
   return child
 }
 
-async function answers(port: number, child: ChildProcess): Promise<void> {
+async function answers(port: number, password: string, child: ChildProcess): Promise<void> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const probe = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: null })
+    const probe = new Redis(port, '127.0.0.1', {
+      lazyConnect: true,
+      retryStrategy: null,
+      ...(password === '' ? {} : { password }),
+    })
     probe.on('error', () => undefined)
     try {
       await probe.connect()

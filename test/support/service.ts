@@ -193,7 +193,7 @@ export const startService = (owner: Owner, env: Env): Promise<Service> =>
   launchService(owner, env).ready()
 
 /** The process of the embedded ClickHouse. @throws Error when there is none */
-export function enginePid(service: Service): number {
+export function enginePid(service: Pick<Service, 'pid'>): number {
   const pid = childOf(service.pid)
   if (pid !== null) return pid
   throw new Error('the service has no child')

@@ -1,0 +1,159 @@
+/** What senders and users have written, shown by the docs in a real browser: text, and never more than that. */
+import { createHmac } from 'node:crypto'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chromium, type Page } from 'playwright-core'
+import t from 'tap'
+import { WEBHOOK_SECRET, collect, settled, startLiveService } from '../../support/live-service.js'
+import { webhook } from '../../support/webhooks.js'
+
+const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+const isMissing = !existsSync(EXECUTABLE) && process.env['CI'] !== 'true'
+
+/** Each makes an element with the attribute `data-evil`, or sets `evil`, where it is read as HTML or run. */
+const SCRIPTS = [
+  '<img data-evil src=x onerror=evil=1>',
+  '<svg data-evil onload=evil=1>',
+  '</pre></code><script data-evil>evil=1</script>',
+  '"><iframe data-evil srcdoc="<script>parent.evil=1</script>"></iframe>',
+  '<a data-evil href="javascript:evil=1">x</a>',
+  "'-evil=1-'",
+  '`<b data-evil>`**<i data-evil>**',
+]
+const password = 'long enough for it'
+const email = '<img/data-evil/src=x/onerror=evil=1>@example.com'
+
+t.test(
+  'scripts in what is shown are text',
+  { skip: isMissing ? 'no browser' : false },
+  async (t) => {
+    const service = await startLiveService(t)
+    const made = await service.call('POST /api/users', { json: { email, password, role: 'admin' } })
+    t.equal(made.status, 201, made.text)
+    await service.ingest(
+      SCRIPTS.map((text) => ({
+        source: `s ${text}`.replaceAll(',', ''),
+        severity: 'ERROR',
+        host: text,
+        message: `m ${text}`,
+        tags: { [text]: text },
+        environment: text.slice(0, 60),
+      })),
+    )
+    for (const text of SCRIPTS) {
+      await service.call('POST /api/alerts', { json: { title: text, severity: 'P1' } })
+      const replace = (_: string, given: unknown): unknown =>
+        typeof given === 'string' ? text : given
+      const hostile = {
+        ...JSON.parse(JSON.stringify(webhook('issue'), replace)),
+        object_kind: 'issue',
+      }
+      const body = JSON.stringify(hostile)
+      const signature = createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')
+      const headers = { 'content-type': 'application/json', 'x-scm-token': signature }
+      await collect(service, 'POST /webhooks/scm', { body, headers })
+    }
+    await settled(service)
+
+    const folder = mkdtempSync(join(tmpdir(), 'docs-scripts-'))
+    const browser = await chromium.launchPersistentContext(folder, {
+      executablePath: EXECUTABLE,
+      headless: true,
+      args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
+      viewport: { width: 1280, height: 900 },
+    })
+    t.teardown(async () => {
+      await browser.close()
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+    })
+    const page = await browser.newPage()
+    const dialogs: string[] = []
+    const hosts = new Set<string>()
+    page.on('dialog', (dialog) => {
+      dialogs.push(dialog.message())
+      void dialog.dismiss()
+    })
+    page.on('request', (request) => hosts.add(new URL(request.url()).host))
+    const isClean = async (what: string, on: Page = page): Promise<void> => {
+      t.equal(await on.evaluate('document.querySelectorAll("[data-evil]").length'), 0, what)
+      t.equal(await on.evaluate('typeof evil'), 'undefined', what)
+    }
+
+    await page.goto(`${service.api}/docs#${encodeURIComponent(SCRIPTS[0] ?? '')}`)
+    await page.waitForSelector('#listEvents')
+    // a browser takes fewer addresses than the service does
+    await page.evaluate('document.querySelector("input[name=email]").type = "text"')
+    await page.fill('input[name=email]', email)
+    await page.fill('input[name=password]', password)
+    await page.click('#login button')
+    await page.waitForSelector('#who:has-text("(admin)")')
+    t.ok((await page.textContent('#who'))?.includes(email), 'the e-mail is shown as it is')
+    await isClean('who is logged in')
+    await page.click('#live button:has-text("Connect")')
+    await page.waitForSelector('#live .log:has-text("unique_events")')
+    await isClean('the live channel')
+    const shown = ['listEvents', 'listSources', 'listAlerts', 'topTemplates', 'topSources', 'kpis', 'listUsers', 'listAudit'] // prettier-ignore
+    for (const id of shown) {
+      await page.click(`#${id} > summary`)
+      await page.click(`#${id} form button`)
+      await page.waitForSelector(`#${id} .result .done`)
+      const text = (await page.textContent(`#${id} .result`)) ?? ''
+      t.ok(text.includes('data-evil'), `${id} shows it`)
+      await isClean(id)
+    }
+    await page.fill('#filter', SCRIPTS[0] ?? '')
+    await isClean('the filter')
+
+    const own = new URL(service.api).host
+    t.same([...hosts], [own], 'nothing was asked of others')
+
+    t.comment('what the browser is told keeps even an injected script from running')
+    const blocked = await page.evaluate(`new Promise((resolve) => {
+    const seen = []
+    addEventListener('securitypolicyviolation', (event) => seen.push(event.effectiveDirective))
+    const script = document.createElement('script')
+    script.textContent = 'evil = 1'
+    const foreign = document.createElement('script')
+    foreign.src = 'https://evil.example/x.js'
+    const image = document.createElement('img')
+    image.setAttribute('onerror', 'evil = 1')
+    image.src = 'data:,'
+    const base = document.createElement('base')
+    base.href = 'https://evil.example/'
+    document.body.append(script, foreign, image, base)
+    setTimeout(() => resolve(seen.map(String).sort()), 500)
+  })`)
+    t.same(blocked, ['base-uri', 'script-src-attr', 'script-src-elem', 'script-src-elem'])
+    t.equal(await page.evaluate('typeof evil'), 'undefined')
+
+    t.comment('replies opened as pages are no pages')
+    for (const path of [
+      '/api/logs?limit=50',
+      '/api/alerts',
+      '/metrics',
+      '/openapi.json',
+      `/${encodeURIComponent(SCRIPTS[0] ?? '')}`,
+      `/api/logs?cursor=${encodeURIComponent(SCRIPTS[0] ?? '')}`,
+      `/api/sources/${encodeURIComponent(SCRIPTS[0] ?? '')}`,
+    ]) {
+      const other = await browser.newPage()
+      const reply = await other.goto(service.api + path)
+      const headers = reply?.headers() ?? {}
+      t.match(headers['content-type'], /^(?:application\/json|text\/plain)/, path)
+      t.equal(headers['x-content-type-options'], 'nosniff', path)
+      t.match(headers['content-security-policy'], /default-src 'none'/, path)
+      await isClean(path, other)
+      await other.close()
+    }
+
+    t.comment('no page has it in a frame')
+    await page.goto('about:blank')
+    await page.setContent(`<iframe src="${service.api}/docs"></iframe>`)
+    const frame = page.frames()[1]
+    await frame?.waitForLoadState().catch(() => undefined)
+    t.equal(await frame?.$('#listEvents').catch(() => null), null)
+
+    t.same(dialogs, [])
+  },
+)

@@ -1,0 +1,141 @@
+/** What other users of the machine can get at, and what every reply tells a browser. */
+import { execFile } from 'node:child_process'
+import { lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { rawExchange } from '../../support/edge.js'
+import { everyRoute } from '../../support/every-route.js'
+import { HOSTILE } from '../../support/hostile.js'
+import { collect, settled, startLiveService, type Answer } from '../../support/live-service.js'
+import { childOf, tempDataDir } from '../../support/service.js'
+
+const run = promisify(execFile)
+const dataDir = tempDataDir(t)
+const service = await startLiveService(t, { DATA_DIR: dataDir, LOG_LEVEL: 'trace' })
+const all = await everyRoute(service)
+const pid = Number(/"pid":(\d+)/.exec(service.log())?.[1] ?? 0)
+
+/** What a browser is told with everything, whatever became of the request. */
+const HEADERS: Readonly<Record<string, RegExp>> = {
+  'x-content-type-options': /^nosniff$/,
+  'x-frame-options': /^DENY$/,
+  'content-security-policy': /default-src 'none'.*frame-ancestors 'none'/,
+  'referrer-policy': /^no-referrer$/,
+  'cache-control': /^(?:no-store|no-cache|public, max-age=\d+)$/,
+}
+
+const missing = ({ headers }: Pick<Answer, 'headers'>): string[] =>
+  Object.entries(HEADERS)
+    .filter(([name, wanted]) => !wanted.test(headers.get(name) ?? ''))
+    .map(([name]) => `${name}: ${headers.get(name)}`)
+
+t.test('security headers are on every reply of every route', async (t) => {
+  for (const route of all.routes.filter(({ id }) => id !== 'clearAll')) {
+    t.same(missing(await all.send(route, await all.base(route.id))), [], route.id)
+    t.same(missing(await all.send(route, { token: 'x' })), [], `${route.id} without a token`)
+  }
+  const others = [
+    'GET /docs',
+    'GET /docs/app.js',
+    'GET /openapi.json',
+    'GET /no-such-path',
+    `GET /${encodeURIComponent(HOSTILE[24] ?? '')}`,
+    'GET /api/%zz',
+    'PUT /api/logs',
+    'OPTIONS /api/logs',
+    'HEAD /api/logs',
+    'GET /ws/kpis',
+  ]
+  for (const request of others) t.same(missing(await service.call(request)), [], request)
+  const long = await service
+    .call('GET /api/logs', { headers: { cookie: 'x'.repeat(17_000) } })
+    .catch(() => null)
+  if (long !== null) t.same(missing(long), [], `head too large: ${long.status}`)
+  for (const request of ['POST /ingest', 'GET /health', 'GET /nothing', 'POST /webhooks/scm'])
+    t.same(
+      missing(await collect(service, request, request.startsWith('POST') ? { body: '{' } : {})),
+      [],
+      request,
+    )
+})
+
+t.test('what is refused for its framing has them too', async (t) => {
+  const port = Number(new URL(service.api).port)
+  const twice =
+    'POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx'
+  const { text } = await rawExchange(port, [twice], { waitMs: 20_000 })
+  t.match(text, /^HTTP\/1\.1 400/)
+  for (const name of Object.keys(HEADERS)) t.match(text.toLowerCase(), `\r\n${name}: `, name)
+})
+
+const onLinux = process.platform === 'linux' ? false : 'Linux only'
+
+t.test('after a busy time every file is for its owner alone', { skip: onLinux }, async (t) => {
+  await service.ingest(
+    Array.from({ length: 500 }, (_, i) => ({ source: 'busy', message: `m ${i}` })),
+  )
+  await settled(service)
+  const engine = childOf(pid)
+  t.ok(engine !== null)
+  process.kill(engine ?? 0, 'SIGKILL')
+  await service.restart()
+  await service.ingest([{ source: 'busy', message: 'again' }])
+  await settled(service)
+  const names = ['.', ...readdirSync(dataDir, { recursive: true, encoding: 'utf8' })]
+  t.ok(names.length > 100, `${names.length} files`)
+  const open = names.flatMap((name) => {
+    // parts are merged meanwhile
+    const found = lstatSync(join(dataDir, name), { throwIfNoEntry: false })
+    if (found === undefined || found.isSymbolicLink()) return []
+    return (found.mode & 0o077) === 0 ? [] : [`${name} ${(found.mode & 0o777).toString(8)}`]
+  })
+  t.same(open, [])
+})
+
+const isRoot = process.getuid?.() === 0 ? false : 'only root can be somebody else'
+
+t.test('another user of the machine gets nothing', { skip: onLinux || isRoot }, async (t) => {
+  const [now] = /"pid":(\d+)/.exec(service.log())?.slice(1) ?? []
+  const engine = childOf(Number(now)) ?? 0
+  // the engine's ports are no secret: anybody may read them
+  const program = `
+    const { readFileSync, readdirSync } = await import('node:fs')
+    const seen = {}
+    const attempt = (name, work) => { try { seen[name] = work() ?? 'read' } catch (error) { seen[name] = error.code } }
+    attempt('dir', () => void readdirSync(${JSON.stringify(dataDir)}))
+    attempt('secret', () => void readFileSync(${JSON.stringify(join(dataDir, 'jwt-secret'))}))
+    for (const id of [${now}, ${engine}])
+      for (const file of ['environ', 'mem', 'maps'])
+        attempt(file + ' of ' + (id === ${engine} ? 'the engine' : 'the service'), () => void readFileSync('/proc/' + id + '/' + file))
+    const ports = readFileSync('/proc/net/tcp', 'utf8').split('\\n').slice(1)
+      .map((line) => line.trim().split(/ +/)).filter((parts) => parts[3] === '0A' && parts[7] === '${process.getuid?.() ?? 0}')
+      .map((parts) => parseInt(parts[1].split(':')[1], 16))
+    let answers = 0
+    for (const port of ports) {
+      const ways = [['/?query=SELECT+1', {}], ['/?query=SELECT+1&user=default', {}],
+        ['/?query=SELECT+1', { 'X-ClickHouse-User': 'engine_client', 'X-ClickHouse-Key': '' }], ['/play', {}]]
+      for (const [path, headers] of ways) {
+        const reply = await fetch('http://127.0.0.1:' + port + path, { headers, signal: AbortSignal.timeout(5000) }).catch(() => null)
+        if (reply === null || !reply.headers.has('x-clickhouse-exception-code') && !reply.headers.has('x-clickhouse-server-display-name') && reply.status !== 401) continue
+        answers++
+        if (reply.status < 400) seen['ClickHouse at ' + port] = reply.status
+      }
+    }
+    seen.answers = answers > 0
+    process.stdout.write(JSON.stringify(seen))`
+  const args = ['--input-type=module', '-e', program]
+  const { stdout } = await run(process.execPath, args, {
+    uid: 65_534,
+    gid: 65_534,
+    cwd: '/',
+    env: {},
+  })
+  const refused = (names: readonly string[]) =>
+    Object.fromEntries(names.map((name) => [name, 'EACCES']))
+  const files = ['environ', 'mem', 'maps'].flatMap((file) => [
+    `${file} of the service`,
+    `${file} of the engine`,
+  ])
+  t.same(JSON.parse(stdout), { ...refused(['dir', 'secret', ...files]), answers: true })
+})
