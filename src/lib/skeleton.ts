@@ -15,7 +15,8 @@ const MIN_LITERAL_BYTES = 2
 const MAX_SKELETON_BYTES = 4096
 
 /** Letters and digits as ClickHouse's token functions know them: all beyond ASCII are letters. */
-const WORD_AT_END = /[A-Za-z0-9\u0080-\u{10ffff}]+$/u
+// begins where no other such letter is before it: else every letter of a long word would be a start
+const WORD_AT_END = /(?<![A-Za-z0-9\u0080-\u{10ffff}])[A-Za-z0-9\u0080-\u{10ffff}]+$/u
 const WORD_AT_START = /^[A-Za-z0-9\u0080-\u{10ffff}]+/u
 
 /**
