@@ -52,7 +52,7 @@ async function sendOne(
   const body = JSON.stringify({ timestamp, source, host: 'bench', severity: 'INFO', message })
   const head = `POST /ingest HTTP/1.1\r\nAuthorization: Bearer ${target.ingestKey}\r\nContent-Type: application/x-ndjson\r\n`
   const reply = await connection.request(head, Buffer.from(body))
-  if (reply.status === 429) await sleep(reply.retryAfterS * 1000)
+  if (reply.status === 429) await sleep((reply.retryAfterS ?? 1) * 1000)
   return reply.status === 202
 }
 

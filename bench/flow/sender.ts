@@ -127,7 +127,7 @@ async function deliver(
     }
     if (reply.status !== 429) throw new Error(`ingest answered ${reply.status} ${reply.body}`)
     course.busy++
-    await sleep(reply.retryAfterS * 1000)
+    await sleep((reply.retryAfterS ?? 1) * 1000)
   }
 }
 

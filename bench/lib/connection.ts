@@ -2,7 +2,8 @@ import { connect, type Socket } from 'node:net'
 
 export interface HttpReply {
   readonly status: number
-  readonly retryAfterS: number
+  /** null: the reply names none */
+  readonly retryAfterS: number | null
   readonly body: string
 }
 
@@ -93,8 +94,13 @@ export class Connection {
     this.#waiting = null
     waiting?.resolve({
       status: Number(head.slice(9, 12)),
-      retryAfterS: Number(/\r\nretry-after: *(\d+)/i.exec(head)?.[1] ?? 1),
+      retryAfterS: retryAfterOf(head),
       body: all.toString('utf8', headEnd + HEAD_END.length, end),
     })
   }
+}
+
+function retryAfterOf(head: string): number | null {
+  const seconds = /\r\nretry-after: *(\d+)/i.exec(head)?.[1]
+  return seconds === undefined ? null : Number(seconds)
 }

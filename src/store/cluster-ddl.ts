@@ -49,8 +49,8 @@ export async function reachByDdl(
     local.command(onCluster(sql, cluster), params, request)
   const tablesOf = (database: string) => root.query(tablesSql, { cluster, database })
   return {
-    migrate: (migration) =>
-      migrateTarget(
+    migrate: async (migration) => {
+      await migrateTarget(
         {
           database: options.local,
           createDatabase: createDatabases,
@@ -59,7 +59,8 @@ export async function reachByDdl(
           tables: async () => (await tablesOf(options.local)).map(({ name }) => name),
         },
         migration,
-      ),
+      )
+    },
     distribute: async (tables) => {
       const [shards, columns] = [
         await agreedShards(root, cluster),

