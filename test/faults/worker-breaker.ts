@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { signal } from '../support/signals.js'
 import type { Env } from './installation.js'
 import type { Scene, Setting } from './trial.js'
 
@@ -26,6 +27,6 @@ export function breakWorker({ installation, dir, random, note }: Scene): Promise
   const order: BreakOrder = { thread: pick(THREADS), way: pick(WAYS) }
   note(`${order.way} ${order.thread}`)
   writeFileSync(join(dir, ORDER_FILE), JSON.stringify(order))
-  process.kill(installation.service.pid, 'SIGUSR2')
+  signal(installation.service.pid, 'SIGUSR2')
   return Promise.resolve()
 }

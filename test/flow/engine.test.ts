@@ -12,6 +12,7 @@ import {
   startService,
   tempDataDir,
 } from '../support/service.js'
+import { signal } from '../support/signals.js'
 
 void test('while the engine is away ingest goes on, the API says so, and counts are exact after', async (t) => {
   const service = await startService(t, { DATA_DIR: tempDataDir(t), ...KNOWN, LOG_LEVEL: 'fatal' })
@@ -20,7 +21,7 @@ void test('while the engine is away ingest goes on, the API says so, and counts 
   const senders = [1, 2].map((sender) => load(service, sender, () => isOver))
   await sleep(500)
   let refusals = 0
-  process.kill(enginePid(service), 'SIGKILL')
+  signal(enginePid(service), 'SIGKILL')
   const killedAt = Date.now()
   for (let isBack = false; !isBack && Date.now() - killedAt < 20_000; await sleep(20)) {
     const reply = await caller.call('GET', '/api/logs?limit=1')
@@ -55,7 +56,7 @@ void test('messages that the engine never saw are there after a restart', async 
   const dataDir = tempDataDir(t)
   const first = await startService(t, { DATA_DIR: dataDir, ...KNOWN, LOG_LEVEL: 'fatal' })
   await ingest(first, JSON.stringify({ source: 'known', message: 'before' }))
-  process.kill(enginePid(first), 'SIGKILL')
+  signal(enginePid(first), 'SIGKILL')
   const lines = Array.from({ length: 300 }, (_, i) =>
     JSON.stringify({ source: 'fresh', message: `m ${i}` }),
   )

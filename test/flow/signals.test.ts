@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { childOf, ingest, KNOWN, runBehind, startService, tempDataDir } from '../support/service.js'
+import { signal } from '../support/signals.js'
 
 const CONTAINER = ['--pid', '--fork', '--kill-child', '--mount-proc']
 const BODY = JSON.stringify({ source: 'app', message: 'it runs' })
@@ -17,7 +18,7 @@ void test('SIGTERM while it starts ends it, also as the first process of a conta
     // the engine runs, and the tables are about to be made
     while (!hasBegun()) await sleep(5)
     const own = before.length === 0 ? pid : childOf(pid)
-    process.kill(own ?? pid, 'SIGTERM')
+    signal(own ?? pid, 'SIGTERM')
     t.match(await ended, { code: 0, signal: null, stdout: '' }, before[0] ?? 'alone')
     const service = await startService(t, env)
     t.equal((await ingest(service, BODY)).status, 202, 'the next start is as good')

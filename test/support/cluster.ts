@@ -6,6 +6,7 @@ import { createStore, type Store } from '../../src/store/client.js'
 import type { ClusterOptions } from '../../src/store/cluster.js'
 import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
 import { quietLog, startTestServer } from './clickhouse.js'
+import { signal } from './signals.js'
 
 /** The name that the servers know it by. */
 const CLUSTER = 'test_cluster'
@@ -147,7 +148,7 @@ async function startShard(
   const { url, username, password } = engine
   const kill = (): void => {
     const pid = engine?.pid() ?? null
-    if (pid !== null) process.kill(pid, 'SIGKILL')
+    if (pid !== null) signal(pid, 'SIGKILL')
   }
   const down = async (): Promise<void> => {
     kill()

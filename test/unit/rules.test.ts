@@ -1,5 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
-import { relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cruise, type ICruiseResult } from 'dependency-cruiser'
 import { test } from 'tap'
@@ -155,4 +156,14 @@ void test('imports keep to the map', async (t) => {
     )
     t.same(wrong.map(told), [])
   })
+})
+
+void test('signals of tests name a process', async (t) => {
+  const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+  const senders = files.filter(
+    (file) =>
+      file.endsWith('.ts') &&
+      /process\.kill\(/.test(readFileSync(join(root, 'test', file), 'utf8')),
+  )
+  t.same(senders, ['support/signals.ts'], '0 would be whoever runs the tests')
 })

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { signal } from '../../support/signals.js'
 import { isWell, untilHealth, whileTold } from '../watch.js'
 import type { Fault, Scene } from '../trial.js'
 import { breakWorker, withWorkersExposed } from '../worker-breaker.js'
@@ -6,7 +7,7 @@ import { breakWorker, withWorkersExposed } from '../worker-breaker.js'
 const killEngine = ({ installation }: Scene): void => {
   const pid = installation.enginePid()
   // one that just ended by itself is started again like any other
-  if (pid !== null) process.kill(pid, 'SIGKILL')
+  if (pid !== null) signal(pid, 'SIGKILL')
 }
 
 export const processFaults: readonly Fault[] = [
@@ -62,7 +63,7 @@ export const processFaults: readonly Fault[] = [
       await sleep(random() * 200)
       const engine = installation.enginePid()
       const killed = installation.kill()
-      if (!isEngineFirst && engine !== null) process.kill(engine, 'SIGKILL')
+      if (!isEngineFirst && engine !== null) signal(engine, 'SIGKILL')
       await killed
       await installation.start()
     },
@@ -94,7 +95,7 @@ export const processFaults: readonly Fault[] = [
     async strike({ installation, problem }) {
       const pid = installation.enginePid()
       if (pid === null) return problem('there is no engine')
-      process.kill(pid, 'SIGSTOP')
+      signal(pid, 'SIGSTOP')
       try {
         // nobody wakes it: the service has to notice, end it, and start another
         await whileTold(
@@ -105,16 +106,9 @@ export const processFaults: readonly Fault[] = [
         await untilHealth(() => installation.api, isWell, 120_000)
         if (installation.enginePid() === pid) problem('the engine that stood still is still there')
       } finally {
-        wake(pid)
+        // it is gone, as it should be
+        signal(pid, 'SIGCONT')
       }
     },
   },
 ]
-
-function wake(pid: number): void {
-  try {
-    process.kill(pid, 'SIGCONT')
-  } catch {
-    // it is gone, as it should be
-  }
-}

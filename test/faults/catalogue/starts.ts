@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { childOf } from '../../support/service.js'
+import { signal } from '../../support/signals.js'
 import { countAll } from '../count.js'
 import { disks, missingDisk } from '../disk.js'
 import { Installation, openTables } from '../installation.js'
@@ -54,7 +55,7 @@ export const startFaults: readonly Fault[] = [
     async strike({ installation, random }) {
       const engine = installation.enginePid()
       const killed = installation.kill()
-      if (engine !== null) process.kill(engine, 'SIGKILL')
+      if (engine !== null) signal(engine, 'SIGKILL')
       await killed
       disks.cutPower(installation.dataDir)
       await sleep(random() * 100)
@@ -91,7 +92,7 @@ export const startFaults: readonly Fault[] = [
       // in every other round not before its ClickHouse runs
       const isBegun = (): boolean => round % 2 === 0 || childOf(launched.pid) !== null
       for (const until = Date.now() + 30_000; !isBegun() && Date.now() < until;) await sleep(5)
-      process.kill(launched.pid, 'SIGTERM')
+      signal(launched.pid, 'SIGTERM')
       const ended = await Promise.race([launched.ended, sleep(END_MS).then(() => null)])
       if (ended === null) problem(`SIGTERM while it starts: it runs on after ${END_MS / 1000} s`)
       // before its first line of code is run, the signal ends it
@@ -117,7 +118,7 @@ export const startFaults: readonly Fault[] = [
         await sleep(engine === null ? 5 : 200 + random() * 700)
         if (engine === null) continue
         kills++
-        endProcess(engine)
+        signal(engine, 'SIGKILL')
       }
       // it goes on by itself, or says why not and is started again
       await launched.ready().catch(() => undefined)
@@ -126,11 +127,3 @@ export const startFaults: readonly Fault[] = [
     },
   },
 ]
-
-function endProcess(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // it has ended by itself
-  }
-}

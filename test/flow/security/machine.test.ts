@@ -9,6 +9,7 @@ import { everyRoute } from '../../support/every-route.js'
 import { HOSTILE } from '../../support/hostile.js'
 import { collect, settled, startLiveService, type Answer } from '../../support/live-service.js'
 import { childOf, tempDataDir } from '../../support/service.js'
+import { signal } from '../../support/signals.js'
 
 const run = promisify(execFile)
 const dataDir = tempDataDir(t)
@@ -78,7 +79,7 @@ t.test('after a busy time every file is for its owner alone', { skip: onLinux },
   await settled(service)
   const engine = childOf(pid)
   t.ok(engine !== null)
-  process.kill(engine ?? 0, 'SIGKILL')
+  signal(engine, 'SIGKILL')
   await service.restart()
   await service.ingest([{ source: 'busy', message: 'again' }])
   await settled(service)

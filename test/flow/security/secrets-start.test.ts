@@ -5,6 +5,7 @@ import { inTurn } from '../../support/hostile.js'
 import { eventually, startLiveService } from '../../support/live-service.js'
 import { SECRETS, findIn, readAll, said } from '../../support/secrets.js'
 import { enginePid, runToEnd, tempDataDir } from '../../support/service.js'
+import { signal } from '../../support/signals.js'
 
 t.test('the embedded engine is given no secret but its own', async (t) => {
   said.clear()
@@ -12,7 +13,7 @@ t.test('the embedded engine is given no secret but its own', async (t) => {
   const service = await startLiveService(t, { ...SECRETS, DATA_DIR: dataDir, LOG_LEVEL: 'trace' })
   const pid = Number(/"pid":(\d+)/.exec(service.log())?.[1] ?? 0)
   const engine = enginePid({ pid })
-  process.kill(engine, 'SIGKILL')
+  signal(engine, 'SIGKILL')
   await eventually(
     async () => (await service.call('GET /api/monitoring/health')).body.status,
     (status) => status === 'ok',

@@ -18,6 +18,7 @@ import { startRedis } from '../../support/redis.js'
 import { SECRETS, findIn, readAll, said } from '../../support/secrets.js'
 import { tempDataDir } from '../../support/service.js'
 import { startTestServer } from '../../support/clickhouse.js'
+import { signal } from '../../support/signals.js'
 
 const REDIS_PASSWORD = 'redis/pass wörd+1'
 const told = ({ status, headers, text }: Answer): string =>
@@ -129,17 +130,19 @@ t.test('no secret comes out of the service', { skip }, async (t) => {
     () => post('auth/login', { email: all.user.email, password: all.user.password }),
     ({ status }) => status === 200,
   )
-  process.kill(server.engine.pid() ?? 0, 'SIGSTOP')
+  const untilStatus = (status: number): Promise<unknown> =>
+    eventually(
+      async () => hear(await service.call(`GET /api/logs?search=${status}`)),
+      (reply) => reply.status === status,
+    )
+  const stopped = server.engine.pid()
+  signal(stopped, 'SIGSTOP')
   hear(await service.call('GET /api/logs/meta/calendar'))
-  process.kill(server.engine.pid() ?? 0, 'SIGKILL')
-  await eventually(
-    async () => hear(await service.call('GET /api/logs?search=gone')),
-    ({ status }) => status === 503,
-  )
-  await eventually(
-    async () => hear(await service.call('GET /api/logs?search=back')),
-    ({ status }) => status === 200,
-  )
+  signal(stopped, 'SIGKILL')
+  await untilStatus(200)
+  signal(server.engine.pid(), 'SIGKILL')
+  await untilStatus(503)
+  await untilStatus(200)
   hear(await service.call('GET /api/monitoring/health'))
   const trail = hear(await service.call('GET /api/monitoring/audit?limit=200'))
   t.ok(trail.body.items.length > 20, 'there is a trail')

@@ -11,6 +11,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../../support/clickhouse.js'
+import { signal } from '../../support/signals.js'
 
 const LSATTR = '/usr/bin/lsattr'
 const TABLES = ['numbers', 'doubles'] as const
@@ -46,9 +47,7 @@ async function readTables(store: Store): Promise<Readonly<Record<string, unknown
 
 /** Ends the engine as a crash does, and has `change` made to its files before the next one starts. */
 async function crash(server: TestServer, change: () => void): Promise<void> {
-  const pid = server.engine.pid()
-  if (pid === null) throw new Error('no process')
-  process.kill(pid, 'SIGKILL')
+  signal(server.engine.pid(), 'SIGKILL')
   const isReady = (): boolean => server.engine.state === 'ready'
   while (isReady()) await new Promise((resolve) => setImmediate(resolve))
   change()
