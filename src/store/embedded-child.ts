@@ -25,6 +25,8 @@ function superviseEngine(): void {
   // Signals that reach the whole process group or service: the parent decides when this ends.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('disconnect', endNow)
+  // gone while this was loaded: nobody says so again
+  if (!process.connected) endNow()
   const start: EngineStart = { libraryPath, argv }
   const worker = new Worker(new URL(import.meta.url), { workerData: start })
   worker.on('error', (error) => process.stderr.write(`${error.message}\n`))

@@ -15,6 +15,7 @@ import {
   startTestServer,
   TEST_RESOURCES,
 } from '../../support/clickhouse.js'
+import { childOf } from '../../support/service.js'
 import { signal } from '../../support/signals.js'
 
 const run = promisify(execFile)
@@ -175,28 +176,33 @@ t.test('signals for the whole service do not end the engine', async (t) => {
   t.equal(server.engine.pid(), pid)
 })
 
-t.test('the engine ends with the service that started it, however that ends', async (t) => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }))
-  const support = new URL('../../support/clickhouse.js', import.meta.url).href
-  const program = `
-    const { startTestServer } = await import(${JSON.stringify(support)})
-    const { engine } = await startTestServer({ dataDir: ${JSON.stringify(dataDir)} })
-    process.stdout.write(String(engine.pid()))`
-  const service = spawn(process.execPath, ['--input-type=module', '-e', program], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [chunk] = await once(service.stdout, 'data')
-  const pid = Number(String(chunk))
-  t.ok(signal(pid, 0))
-  service.kill('SIGKILL')
-  await once(service, 'close')
-  while (signal(pid, 0)) await sleep(10)
+for (const moment of ['has answered', 'is being loaded'] as const)
+  t.test(
+    `the engine ends with the service that started it, killed when it ${moment}`,
+    async (t) => {
+      const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+      t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+      const support = new URL('../../support/clickhouse.js', import.meta.url).href
+      const program = `
+      const { startTestServer } = await import(${JSON.stringify(support)})
+      await startTestServer({ dataDir: ${JSON.stringify(dataDir)} })
+      process.stdout.write('ready')`
+      const service = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      if (moment === 'has answered') await once(service.stdout, 'data')
+      let pid = childOf(service.pid ?? 0)
+      for (; pid === null; pid = childOf(service.pid ?? 0)) await sleep(1)
+      t.ok(signal(pid, 0))
+      service.kill('SIGKILL')
+      await once(service, 'close')
+      while (signal(pid, 0)) await sleep(10)
 
-  const next = await startTestServer({ dataDir })
-  t.equal(next.engine.state, 'ready', 'and the next start gets the directory')
-  await next.stop()
-})
+      const next = await startTestServer({ dataDir })
+      t.equal(next.engine.state, 'ready', 'and the next start gets the directory')
+      await next.stop()
+    },
+  )
 
 t.test('no acknowledged insert is lost when the engine is killed under load', async (t) => {
   const server = await startTestServer()
