@@ -1,13 +1,8 @@
 import { AppError } from '../model/errors.js'
-import type { EventType, Priority, Severity } from '../model/event.js'
-import type { EventRecord } from './event-views.js'
+import type { EventRecord, EventType, Priority, Severity } from '../model/event.js'
 
 /** correction reasons are kept up to this many characters */
 const REASON_CHARACTERS = 200
-
-interface CorrectableEvent extends EventRecord {
-  readonly receivedAtMs: number
-}
 
 interface Counted {
   readonly tsMs: number
@@ -22,7 +17,7 @@ interface LandingRows {
 
 export interface CorrectionParts {
   readonly events: {
-    get(id: number): Promise<CorrectableEvent | null>
+    get(id: number): Promise<EventRecord | null>
     counted(id: number): Promise<readonly Counted[]>
   }
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
@@ -77,7 +72,7 @@ export interface Corrections {
 }
 
 export function createCorrections(parts: CorrectionParts): Corrections {
-  const find = async (id: number): Promise<CorrectableEvent> => {
+  const find = async (id: number): Promise<EventRecord> => {
     const event = await parts.events.get(id)
     if (event !== null) return event
     throw new AppError('not_found', 'there is no such event', { details: { event_id: id } })

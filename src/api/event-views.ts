@@ -1,32 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 
-import type { EventType, Priority, PrioritySource, Severity } from '../model/event.js'
+import type { EventRecord } from '../model/event.js'
 import type { EventDetail, EventItem } from './schemas/event.js'
-
-/** An event as the store keeps it. */
-export interface EventRecord {
-  readonly id: number
-  readonly timestampMs: number
-  readonly lastSeenMs: number
-  readonly source: string
-  readonly type: EventType
-  readonly severity: Severity
-  readonly priority: Priority
-  readonly prioritySource: PrioritySource
-  readonly confidence: number
-  readonly modelVersion: string
-  readonly templateId: string
-  readonly host: string
-  readonly environment: string
-  readonly traceId: string
-  readonly spanId: string
-  readonly message: string
-  readonly summary: string
-  readonly tags: Readonly<Record<string, unknown>>
-  readonly dedupKey: string
-  readonly occurrenceCount: number
-}
 
 /** What a view needs beyond the event itself. */
 export interface EventContext {

@@ -1,4 +1,4 @@
-import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from './dead-letters.js'
+import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../model/dead-letter.js'
 
 /**
  * What became of a letter: its message is stored; it was refused again, and is a new dead letter with

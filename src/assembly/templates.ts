@@ -1,4 +1,4 @@
-import type { EventRecord } from '../api/event-views.js'
+import type { EventRecord } from '../model/event.js'
 import { templateValues } from '../mining/template-text.js'
 import { PRIORITIES } from '../model/event.js'
 import type { TemplateDirectory } from '../store/template-stats.js'

@@ -90,3 +90,30 @@ export interface DecodeContext {
   /** rows above this are a parse error; Infinity for `/ingest`, which is bounded by bytes */
   readonly maxRows: number
 }
+
+/** A stored event with what was counted for it. */
+export interface EventRecord {
+  readonly id: number
+  readonly timestampMs: number
+  readonly lastSeenMs: number
+  readonly receivedAtMs: number
+  readonly source: string
+  readonly type: EventType
+  readonly severity: Severity
+  readonly priority: Priority
+  readonly prioritySource: PrioritySource
+  readonly confidence: number
+  readonly modelVersion: string
+  /** 16 hex digits, as stored: a later merge redirects it */
+  readonly templateId: string
+  readonly host: string
+  readonly environment: string
+  readonly traceId: string
+  readonly spanId: string
+  readonly message: string
+  readonly summary: string
+  readonly tags: Readonly<Record<string, unknown>>
+  /** '' unless the producer brought one */
+  readonly dedupKey: string
+  readonly occurrenceCount: number
+}

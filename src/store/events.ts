@@ -3,6 +3,7 @@ import { AppError } from '../model/errors.js'
 import {
   PRIORITIES,
   SEVERITIES,
+  type EventRecord,
   type EventType,
   type Priority,
   type PrioritySource,
@@ -11,33 +12,6 @@ import {
 import type { RequestOptions, Store } from './client.js'
 import { findSkeletons, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { statement, type Statement } from './statement.js'
-
-/** A stored event with what was counted for it. */
-export interface StoredEvent {
-  readonly id: number
-  readonly timestampMs: number
-  readonly lastSeenMs: number
-  readonly receivedAtMs: number
-  readonly source: string
-  readonly type: EventType
-  readonly severity: Severity
-  readonly priority: Priority
-  readonly prioritySource: PrioritySource
-  readonly confidence: number
-  readonly modelVersion: string
-  /** 16 hex digits, as stored: a later merge redirects it */
-  readonly templateId: string
-  readonly host: string
-  readonly environment: string
-  readonly traceId: string
-  readonly spanId: string
-  readonly message: string
-  readonly summary: string
-  readonly tags: Readonly<Record<string, unknown>>
-  /** '' unless the producer brought one */
-  readonly dedupKey: string
-  readonly occurrenceCount: number
-}
 
 /** Where a page goes on: below this event in (time, id) order. */
 export interface EventPosition {
@@ -139,9 +113,9 @@ const RANGE_GROWTH = 6
 
 export interface Events {
   /** Newest first; walks time ranges from the newest data backwards until the page is full. */
-  page(query: EventQuery, signal?: AbortSignal): Promise<readonly StoredEvent[]>
+  page(query: EventQuery, signal?: AbortSignal): Promise<readonly EventRecord[]>
   /** @returns null when there is no such event */
-  get(id: number, signal?: AbortSignal): Promise<StoredEvent | null>
+  get(id: number, signal?: AbortSignal): Promise<EventRecord | null>
   /** Distinct sources of those of these events that exist. */
   sourcesOf(ids: readonly number[]): Promise<readonly string[]>
   /** What the event's occurrences are counted under, the first row's included. */
@@ -162,7 +136,7 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
   const withRepeats = async (
     rows: readonly EventRow[],
     signal: AbortSignal | undefined,
-  ): Promise<StoredEvent[]> => {
+  ): Promise<EventRecord[]> => {
     if (rows.length === 0) return []
     const options = signal === undefined ? {} : { signal }
     const repeats = await store.query(repeatsSql, { ids: rows.map((row) => row.id) }, options)
@@ -170,7 +144,7 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
     return rows.map((row) => toEvent(row, byId.get(row.id)))
   }
 
-  const page = async (query: EventQuery, signal?: AbortSignal): Promise<StoredEvent[]> => {
+  const page = async (query: EventQuery, signal?: AbortSignal): Promise<EventRecord[]> => {
     const options = signal === undefined ? {} : { signal }
     const [span] = await answers.query(spanSql, {}, options)
     const conditions = await conditionsOf(store, query, options)
@@ -336,7 +310,7 @@ const withinHours = (hours: readonly number[]): Condition => ({
 function toEvent(
   row: EventRow,
   repeated: { readonly repeats: number; readonly last_ms: number } | undefined,
-): StoredEvent {
+): EventRecord {
   const tags = row.tags === '' ? {} : (JSON.parse(row.tags) as Record<string, unknown>) // written by the encoder
   return {
     id: row.id,

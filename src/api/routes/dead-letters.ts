@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { decodeCursor, encodeCursor } from '../cursor.js'
-import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../dead-letters.js'
+import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../../model/dead-letter.js'
 import { PageParameters, PageSchema } from '../keyset.js'
 import { MAX_REPLAYED, type Replay } from '../replay.js'
 import { routeFor } from '../route.js'

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { cursorKey } from '../../../src/api/cursor.js'
-import type { DeadLetter, DeadLetterQuery } from '../../../src/api/dead-letters.js'
+import type { DeadLetter, DeadLetterQuery } from '../../../src/model/dead-letter.js'
 import { createHealth, type Probe } from '../../../src/api/health.js'
 import type { ReplayRequest } from '../../../src/api/replay.js'
 import { deadLetterRoutes } from '../../../src/api/routes/dead-letters.js'

@@ -1,6 +1,6 @@
 import { array, assert, asyncProperty, constantFrom, integer, record } from 'fast-check'
 import { test } from 'tap'
-import type { DeadLetter } from '../../../src/api/dead-letters.js'
+import type { DeadLetter } from '../../../src/model/dead-letter.js'
 import { MAX_REPLAYED, createReplay, type ReplayOutcome } from '../../../src/api/replay.js'
 import { AppError } from '../../../src/model/errors.js'
 

@@ -1,4 +1,4 @@
-/** A message that could not be stored, as the store gives it. */
+/** A message that could not be stored. */
 export interface DeadLetter {
   readonly id: number
   readonly receivedAtMs: number
