@@ -1,6 +1,6 @@
--- How many of some events are stored.
+-- Those of some events that are stored.
 -- params: ids Array(UInt64)
--- rows:   held UInt64
-SELECT count() AS held
+-- rows:   id UInt64
+SELECT DISTINCT id
 FROM events
 WHERE id IN {ids:Array(UInt64)}

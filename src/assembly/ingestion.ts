@@ -97,7 +97,10 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
   const sequencer = new Sequencer({ ids: storage.ids, window, templates, scorer: model })
   const readers = { templates, model, sequencer, skeletons: SkeletonTable.create() }
-  const spool = await openSpool(parts)
+  const spool = await openSpool(parts, () => {
+    sequencer.forgetAll()
+    templates.markUnsaved(() => true)
+  })
   const unsent = shared?.unsent ?? new Unsent()
   await adoptSpooled(spool, sources, { store: templateStore, unsent })
   await readTemplates(templateStore, readers)

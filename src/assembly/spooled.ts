@@ -2,7 +2,7 @@ import { createRefusals, type Refusals } from '../pipeline/refusals.js'
 import type { Sequencer } from '../pipeline/sequencer.js'
 import { Spool } from '../pipeline/spool.js'
 import { keepBeside } from '../pipeline/spool-file.js'
-import { decodeEntry, type SharedStatement, type TemplateRow } from '../pipeline/spool-entry.js'
+import { decodeEntry, type EntryParts, type TemplateRow } from '../pipeline/spool-entry.js'
 import type { Unsent } from '../pipeline/unsent.js'
 import { Writer, type SharedWork } from '../pipeline/writer.js'
 import type { BatchStore } from '../store/batches.js'
@@ -10,6 +10,7 @@ import { isDataError } from '../store/failure.js'
 import type { Sources } from '../store/sources.js'
 import type { TemplateStore } from '../store/templates.js'
 import type { IngestionParts } from './ingestion.js'
+import { NamedByRows } from './named-by-rows.js'
 import { executeStatement, type Run } from './statements.js'
 
 /** payloads of waiting spool entries kept in memory */
@@ -17,12 +18,19 @@ const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
 /** templates of waiting entries that are saved in one insert at the start */
 const ADOPTED_TOGETHER = 10_000
 
-export const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Spool> =>
+/** @param onDamage what was lost may have begun events, and told of templates */
+export const openSpool = (
+  { config, spoolDir, log }: IngestionParts,
+  onDamage: () => void,
+): Promise<Spool> =>
   Spool.open({
     dir: spoolDir,
     maxBytes: config.spoolMaxBytes,
     cacheBytes: SPOOL_CACHE_BYTES,
-    onDamage: (report) => log.error(report, 'the spool is damaged; what is readable is kept'),
+    onDamage: (report) => {
+      log.error(report, 'the spool is damaged; what is readable is kept')
+      onDamage()
+    },
   })
 
 /**
@@ -32,8 +40,10 @@ export const openSpool = ({ config, spoolDir, log }: IngestionParts): Promise<Sp
 export async function adoptSpooled(
   spool: Spool,
   sources: Sources,
-  { store, unsent }: { readonly store: Pick<TemplateStore, 'save'>; readonly unsent: Unsent },
+  { store, unsent }: { readonly store: TemplateStore; readonly unsent: Unsent },
 ): Promise<void> {
+  // entries that can't be read may have told of sources and templates of those behind them
+  const named = spool.damagedBytes > 0 ? new NamedByRows() : null
   const templates = new Map<string, TemplateRow>()
   const save = async (): Promise<void> => {
     if (templates.size > 0) await store.save([...templates.values()])
@@ -44,27 +54,23 @@ export async function adoptSpooled(
     const payload = await spool.read(entry)
     if (payload === null) continue
     const parts = decodeEntry(payload)
-    for (const registration of parts.registrations) sources.register(registration)
-    if (parts.statement?.kind === 'delete-sources') sources.forget(parts.statement.sources)
-    if (parts.statement?.kind === 'clear-all') sources.forgetAll()
-    if (parts.statement?.kind === 'shared') readShared(entry.seq, parts.statement, sources, unsent)
+    adoptSources(parts, sources)
+    if (parts.statement?.kind === 'shared') unsent.add(entry.seq, parts.statement)
+    named?.add(parts)
     // in the order of their changes: the later row of a template replaces the earlier one
     for (const row of parts.templates) templates.set(`${row.source} ${row.id}`, row)
     if (templates.size >= ADOPTED_TOGETHER) await save()
   }
   await save()
+  await named?.complete(sources, store)
 }
 
-/** A change of all instances whose rows this one had not sent when it ended. */
-function readShared(
-  seq: number,
-  statement: SharedStatement,
-  sources: Sources,
-  unsent: Unsent,
-): void {
-  unsent.add(seq, statement)
-  if (statement.change.kind === 'delete-sources') sources.forget(statement.change.sources)
-  if (statement.change.kind === 'clear-all') sources.forgetAll()
+function adoptSources({ registrations, statement }: EntryParts, sources: Sources): void {
+  for (const registration of registrations) sources.register(registration)
+  // those of all instances whose rows this one had not sent when it ended count as its own do
+  const change = statement?.kind === 'shared' ? statement.change : statement
+  if (change?.kind === 'delete-sources') sources.forget(change.sources)
+  if (change?.kind === 'clear-all') sources.forgetAll()
 }
 
 /** The insert of a batch, which tells how long it took and whether it was taken. */
@@ -119,6 +125,7 @@ export const openWriter = (parts: IngestionParts, joined: WriterParts): Writer =
         })
       },
       registerAgain: (name) => run.sources.registerAgain(name),
+      held: run.batches.held,
       execute: (statement) => executeStatement(statement, run),
     },
   })
@@ -132,7 +139,7 @@ const openRefusals = (
     spool,
     newToken: batches.newToken,
     wouldTake: batches.wouldTake,
-    holdsAny: batches.holdsAny,
+    held: batches.held,
     takeId: () => storage.ids.take(),
     keep: (name, bytes) => keepBeside(spoolDir, name, bytes),
     onRefused: (rows) => {

@@ -10,6 +10,8 @@ export interface NativeRows {
   text(column: string, row: number): string | null
   /** Number of a column of numbers, null of another or of none. */
   number(column: string, row: number): number | null
+  /** Number of a column of 64 bits as 16 hex digits, null of another or of none. */
+  hex(column: string, row: number): string | null
   /** The block with one byte of a column of bytes changed. */
   withByte(column: string, row: number, value: number): Uint8Array
 }
@@ -100,6 +102,15 @@ class Rows implements NativeRows {
     return /^(U|Enum)/.test(found.type)
       ? this.#bytes.readUIntLE(at + row * width, width)
       : this.#bytes.readIntLE(at + row * width, width)
+  }
+
+  hex(column: string, row: number): string | null {
+    const data = this.#columns.get(column)?.data
+    if (data?.kind !== 'fixed' || data.width !== 8) return null
+    return this.#bytes
+      .readBigUInt64LE(data.at + row * 8)
+      .toString(16)
+      .padStart(16, '0')
   }
 
   withByte(column: string, row: number, value: number): Uint8Array {

@@ -11,13 +11,16 @@ export interface RefusedRows {
   readonly to: number
 }
 
-/** What a batch goes without because ClickHouse refuses it; recorded with the batch before it is sent. */
+/** How a batch differs from its entries; recorded with the batch before it is sent. */
 export interface Amendment {
+  /** rows that ClickHouse refuses */
   readonly refused: readonly RefusedRows[]
   /** dead letters that stand for the refused rows, as Native blocks */
   readonly dead: readonly Uint8Array[]
   /** the rows of `landing` are stored already; only what follows them was refused */
   readonly landed: boolean
+  /** events whose first row is lost: the first repeat in this batch begins each of them */
+  readonly begins: readonly number[]
 }
 
 export interface NumberedParts extends EntryParts {
@@ -27,11 +30,11 @@ export interface NumberedParts extends EntryParts {
 /** the end of a run that is a whole block */
 const ALL_ROWS = Number.MAX_SAFE_INTEGER
 
-const NOTHING_REFUSED: Amendment = { refused: [], dead: [], landed: false }
+export const AS_IT_IS: Amendment = { refused: [], dead: [], landed: false, begins: [] }
 
 /** Length of the head u32, head as JSON, blocks of dead letters one after another. */
-export function encodeAmendment({ refused, dead, landed }: Amendment): Uint8Array {
-  const head: AmendmentHead = { refused, landed, dead: dead.map((block) => block.length) }
+export function encodeAmendment({ refused, dead, landed, begins }: Amendment): Uint8Array {
+  const head: AmendmentHead = { refused, landed, begins, dead: dead.map((block) => block.length) }
   const json = Buffer.from(JSON.stringify(head))
   const length = Buffer.alloc(4)
   length.writeUInt32LE(json.length)
@@ -40,17 +43,19 @@ export function encodeAmendment({ refused, dead, landed }: Amendment): Uint8Arra
 
 /** @param bytes written by `encodeAmendment`; checked by the spool's checksum */
 export function decodeAmendment(bytes: Uint8Array | null): Amendment {
-  if (bytes === null) return NOTHING_REFUSED
+  if (bytes === null) return AS_IT_IS
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   let at = 4 + buffer.readUInt32LE(0)
   const head = JSON.parse(buffer.toString('utf8', 4, at)) as AmendmentHead // our own bytes, checksummed
   const dead = head.dead.map((length) => buffer.subarray(at, (at += length)))
-  return { ...head, dead }
+  return { ...AS_IT_IS, ...head, dead }
 }
 
 interface AmendmentHead {
   readonly refused: Amendment['refused']
   readonly landed: boolean
+  /** absent in what older programs wrote */
+  readonly begins?: readonly number[]
   /** length of each block */
   readonly dead: readonly number[]
 }
@@ -74,7 +79,7 @@ export function piecesOf(
       ? [{ seq: part.seq, table, from: 0, to: ALL_ROWS, bytes }]
       : kept(part.seq, table, { bytes, refused })
   })
-  return table === 'landing' && amendment.refused.length > 0
+  return table === 'landing' && amendment.refused.length + amendment.begins.length > 0
     ? withNewEvents(pieces, parts, amendment)
     : pieces
 }
@@ -98,13 +103,13 @@ function kept(
   return pieces
 }
 
-/** Where the row that began an event is refused, the first repeat that is left begins it. */
+/** Where the row that began an event is refused or lost, the first repeat that is left begins it. */
 function withNewEvents(
   pieces: readonly Piece[],
   parts: readonly NumberedParts[],
-  { refused }: Amendment,
+  { refused, begins }: Amendment,
 ): readonly Piece[] {
-  const lost = new Set(refused.flatMap((rows) => begunBy(rows, parts)))
+  const lost = new Set([...begins, ...refused.flatMap((rows) => begunBy(rows, parts))])
   if (lost.size === 0) return pieces
   return pieces.map((piece) => {
     let { bytes } = piece

@@ -24,8 +24,8 @@ export interface RefusalParts {
    * @returns whether it would take them; throws when it can't be asked
    */
   readonly wouldTake: (table: RowTable, parts: readonly Uint8Array[]) => Promise<boolean>
-  /** whether one of these events is stored */
-  readonly holdsAny: (ids: readonly number[]) => Promise<boolean>
+  /** which of these events are stored */
+  readonly held: (ids: readonly number[]) => Promise<ReadonlySet<number>>
   /** a token for a new batch; absent: a random one */
   readonly newToken?: () => string
   /** an id for a dead letter */
@@ -59,7 +59,7 @@ export interface Refusals {
 export function createRefusals(parts: RefusalParts): Refusals {
   const holdsAny = async (pieces: readonly Piece[]): Promise<boolean> => {
     const ids = newEvents(pieces)
-    return ids.length > 0 && (await parts.holdsAny(ids))
+    return ids.length > 0 && (await parts.held(ids)).size > 0
   }
   return {
     async amend({ cut, parts: entries }, table) {
@@ -83,6 +83,7 @@ export function createRefusals(parts: RefusalParts): Refusals {
         ],
         dead: [...before.dead, ...(letters.bytes === null ? [] : [letters.bytes])],
         landed: before.landed || table === 'dead_letters',
+        begins: before.begins,
       })
       await parts.spool.cut({ from: cut.from, to: cut.to, token, amendment })
       parts.onRefused(letters.rows)

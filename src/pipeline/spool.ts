@@ -98,6 +98,7 @@ export class Spool {
   #fault: Error | null = null
   #failures = 0
   #damagedBytes = 0
+  #damagedUpTo = 0
   #tending: Promise<void> | null = null
   #isClosed = false
 
@@ -120,6 +121,7 @@ export class Spool {
       const segments = names.filter((name) => name !== null)
       for (const name of segments.sort((a, b) => a.number - b.number)) await spool.#load(name)
       spool.#settle(spool.#doneSeq)
+      if (spool.#damagedBytes > 0) spool.#damagedUpTo = spool.#nextSeq - 1
       await spool.#roll()
       return spool
     } catch (error) {
@@ -162,6 +164,11 @@ export class Spool {
   /** Bytes of entries and marks that were found damaged, and are lost. */
   get damagedBytes(): number {
     return this.#damagedBytes
+  }
+
+  /** Entries up to this one may refer to some that were lost with damaged bytes; 0 = none. */
+  get damagedUpTo(): number {
+    return this.#damagedUpTo
   }
 
   isFull(): boolean {
@@ -221,6 +228,7 @@ export class Spool {
     if (payload !== null) return [payload]
     const { segment, offset, seq } = pending
     const length = FRAME_HEADER + pending.bytes
+    this.#damagedUpTo = this.#nextSeq - 1
     this.#reportDamage(basename(segment.path), [{ offset, length }])
     this.#settleOne(this.#pending.splice(this.#indexAfter(seq) - 1, 1)[0])
     return null

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto'
 
 import {
   decodeAmendment,
+  encodeAmendment,
   piecesOf,
   type NumberedParts,
   type Piece,
   type RowTable,
 } from './amendment.js'
+import { orphansOf } from './orphans.js'
 import { hasUnreadable, type Refusals } from './refusals.js'
 import type { Spool, BatchCut, SpoolEntry } from './spool.js'
 import { decodeEntry, type EntryParts, type Registration, type Statement } from './spool-entry.js'
@@ -37,6 +39,8 @@ export interface BatchTarget {
   registerAgain?(name: string): Promise<void>
   /** A token for a new batch; absent: a random one. */
   newToken?(): string
+  /** Which of these events are stored. */
+  held(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns what the one who asked is told */
   execute(statement: OwnStatement): Promise<unknown>
 }
@@ -251,7 +255,8 @@ export class Writer {
     const open = spool.openCut
     const entries = open === null ? null : within(spool.waiting, open)
     const batch = await this.#gather(entries ?? spool.waiting, entries !== null)
-    if (open !== null && batch.last !== null) return { cut: open, parts: batch.parts }
+    if (open !== null && batch.last !== null)
+      return await this.#completed({ cut: open, parts: batch.parts })
     if (batch.last === null) {
       // a cut whose entries were damaged or done has nothing left to send
       if (open !== null) await spool.done(open.to)
@@ -259,8 +264,24 @@ export class Writer {
     }
     const token = this.#options.target.newToken?.() ?? randomUUID()
     const cut = { from: batch.first, to: batch.last, token, amendment: null }
-    await spool.cut(cut)
-    return { cut, parts: batch.parts }
+    const completed = await this.#completed({ cut, parts: batch.parts })
+    if (spool.openCut === null) await spool.cut(completed.cut)
+    return completed
+  }
+
+  /** Behind damage: repeats of an event whose first row is lost are events all the same. */
+  async #completed(batch: Batch): Promise<Batch> {
+    const { spool, target } = this.#options
+    const { cut, parts } = batch
+    if (cut.from > spool.damagedUpTo) return batch
+    const before = decodeAmendment(cut.amendment)
+    if (before.begins.length > 0) return batch
+    const begins = await orphansOf(parts, (ids) => target.held(ids))
+    if (begins.length === 0) return batch
+    const amended = { ...cut, amendment: encodeAmendment({ ...before, begins }) }
+    // every try of it is the same from here on
+    await spool.cut(amended)
+    return { cut: amended, parts }
   }
 
   /** @param whole the entries are a batch already, and all of them are taken */

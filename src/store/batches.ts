@@ -8,12 +8,14 @@ const countSql = statement<
   { readonly all: 0 | 1; readonly sources: readonly string[] },
   { readonly counted: number }
 >('event_count')
-const heldSql = statement<{ readonly ids: readonly number[] }, { readonly held: number }>(
+const heldSql = statement<{ readonly ids: readonly number[] }, { readonly id: number }>(
   'events_held',
 )
 const deadSql = statement<{ readonly since_ms: number }, { readonly n: number }>(
   'dead_letter_count',
 )
+/** ids in one question, which is part of an address */
+const ASKED_TOGETHER = 5_000
 /** every table with rows of a source */
 const OF_SOURCES = [
   'events',
@@ -35,8 +37,8 @@ export interface BatchStore {
   insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void>
   /** Whether rows could be read as rows of the table; nothing is stored. */
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
-  /** Whether one of these events is stored. */
-  holdsAny(ids: readonly number[]): Promise<boolean>
+  /** Which of these events are stored. */
+  held(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns how many events went */
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
@@ -46,7 +48,7 @@ export interface BatchStore {
   deleteDeadLetters(ids: readonly number[]): Promise<void>
 }
 
-const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'holdsAny'> => ({
+const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'held'> => ({
   wouldTake: async (table, parts) => {
     try {
       await store.insertNative(`${table}_probe`, parts, randomUUID())
@@ -56,9 +58,13 @@ const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'holdsAny'> 
       throw error
     }
   },
-  holdsAny: async (ids) => {
-    const [row] = await store.query(heldSql, { ids })
-    return (row?.held ?? 0) > 0
+  held: async (ids) => {
+    const held = new Set<number>()
+    for (let from = 0; from < ids.length; from += ASKED_TOGETHER) {
+      const rows = await store.query(heldSql, { ids: ids.slice(from, from + ASKED_TOGETHER) })
+      for (const { id } of rows) held.add(id)
+    }
+    return held
   },
 })
 

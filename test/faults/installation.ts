@@ -40,7 +40,8 @@ export class Installation {
   /** what starts in vain have said */
   readonly refusals: string[] = []
   readonly #owner: Owner
-  readonly #main: string | undefined
+  /** the program of the next start */
+  main: string | undefined
   #service: Service | null = null
   #last: Service | null = null
 
@@ -48,7 +49,7 @@ export class Installation {
     this.#owner = owner
     this.dataDir = dataDir
     this.env = env
-    this.#main = main
+    this.main = main
   }
 
   get service(): Service {
@@ -67,7 +68,7 @@ export class Installation {
 
   launch(): Launched {
     const env = { DATA_DIR: this.dataDir, LOG_LEVEL: 'error', ...KNOWN, ...NO_ALERTS, ...this.env }
-    return launchService(this.#owner, env, this.#main)
+    return launchService(this.#owner, env, this.main)
   }
 
   /** Starts it, again and again as a supervisor does. @throws Error when it does not come up */

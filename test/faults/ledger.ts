@@ -3,7 +3,7 @@ import { seeded } from '../support/landing.js'
 
 /**
  * What the sender of a body knows of it; destroyed was acknowledged, and was then broken on the disk by a
- * fault that must be reported.
+ * fault that must be reported, or deleted on purpose.
  */
 export type Outcome = 'acknowledged' | 'refused' | 'unknown' | 'destroyed'
 
@@ -47,6 +47,11 @@ export class Ledger {
 
   get size(): number {
     return this.#outcomes.length
+  }
+
+  /** whether the fate of all is known, or known to be unknown */
+  get isSettled(): boolean {
+    return !this.#outcomes.includes(null)
   }
 
   /** Bodies by what became of them. */

@@ -39,6 +39,11 @@ export class Load {
     this.#isPaused = isPaused
   }
 
+  /** Resolves when every body that was begun has its answer; to be called while it is paused. */
+  async untilSettled(): Promise<void> {
+    while (!this.#options.ledger.isSettled) await sleep(10)
+  }
+
   /** Resolves when every sender has its last answer. */
   async stop(): Promise<void> {
     this.#stop.abort()

@@ -1,7 +1,6 @@
-import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { copyProgram, ROOT, type ProgramCopy } from './program.js'
 
 /** An invariant that is broken on purpose in a copy of the built program, and the fault that must notice. */
 export interface Sabotage {
@@ -42,8 +41,6 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
 ]
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
-
 /** @throws Error when the built program has no such place, or several */
 export function sabotagedText({
   id,
@@ -57,11 +54,8 @@ export function sabotagedText({
 }
 
 /** @returns the main file of a copy of the built program in which the invariant does not hold */
-export function sabotagedMain({ id, file, from, to }: Sabotage): { main: string; dir: string } {
-  const dir = mkdtempSync(join(tmpdir(), `sabotage-${id}-`))
-  cpSync(join(ROOT, 'build', 'src'), join(dir, 'build', 'src'), { recursive: true })
-  for (const name of ['package.json', 'schema', 'src', 'node_modules'])
-    symlinkSync(join(ROOT, name), join(dir, name))
-  writeFileSync(join(dir, 'build', 'src', file), sabotagedText({ id, file, from, to }))
-  return { main: join(dir, 'build', 'src', 'main.js'), dir }
+export function sabotagedMain(sabotage: Sabotage): ProgramCopy {
+  const copy = copyProgram(`sabotage-${sabotage.id}`)
+  writeFileSync(join(copy.dir, 'build', 'src', sabotage.file), sabotagedText(sabotage))
+  return copy
 }

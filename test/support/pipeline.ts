@@ -117,6 +117,11 @@ export class RecordingTarget implements BatchTarget {
       .flatMap((insert) => insert.rows)
   }
 
+  async held(ids: readonly number[]): Promise<ReadonlySet<number>> {
+    const begun = this.stored('landing').filter((row) => row['is_new'] === 1)
+    return new Set(begun.map((row) => Number(row['id'])).filter((id) => ids.includes(id)))
+  }
+
   #call(call: string): void {
     this.calls.push(call)
     const fault = this.fault?.(call) ?? null
@@ -139,10 +144,7 @@ export function refusalsOf(spool: Spool, target: RecordingTarget): TestRefusals 
   const refusals = createRefusals({
     spool,
     wouldTake: (table, parts) => target.wouldTake(table, parts),
-    holdsAny: async (ids) =>
-      target
-        .stored('landing')
-        .some((row) => ids.includes(Number(row['id'])) && row['is_new'] === 1),
+    held: (ids) => target.held(ids),
     takeId: () => letterId++,
     keep: async (name, parts) => void kept.set(name, Buffer.concat(parts)),
     onRefused: (rows) => refused.push(rows),

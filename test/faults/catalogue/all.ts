@@ -1,13 +1,23 @@
 import type { Fault } from '../trial.js'
+import { changeFaults } from './changes.js'
 import { clickhouseFaults } from './clickhouse.js'
 import { diskFaults } from './disk.js'
 import { processFaults } from './processes.js'
 import { startFaults } from './starts.js'
 import { stateFaults } from './state.js'
+import { upgradeFaults } from './upgrades.js'
 
 // what waits longest comes first, so that the rest is tried beside it
 const FIRST = ['clickhouse-minutes', 'reply-late', 'hung-clickhouse', 'kill-starting', 'kill-both']
-const all = [...processFaults, ...startFaults, ...clickhouseFaults, ...stateFaults, ...diskFaults]
+const all = [
+  ...processFaults,
+  ...startFaults,
+  ...clickhouseFaults,
+  ...stateFaults,
+  ...diskFaults,
+  ...changeFaults,
+  ...upgradeFaults,
+]
 
 export const CATALOGUE: readonly Fault[] = [
   ...all.filter(({ id }) => FIRST.includes(id)),

@@ -107,6 +107,29 @@ function bodiesOf({ payload }: Frame, ledger: Ledger): readonly number[] {
   return [...new Set(seconds)].map((second) => ledger.bodyOf(second))
 }
 
+/** An entry that waits for ClickHouse, any of them; what comes behind it may repeat its events. */
+function anyWaiting(segment: string, random: () => number): Waiting | null {
+  const frames = framesOf(segment)
+  const done = Math.max(0, ...frames.filter(({ kind }) => kind === 'done').map(({ seq }) => seq))
+  const entries = frames.filter(({ kind, seq }) => kind === 'entry' && seq > done)
+  const frame = entries[Math.floor(random() * entries.length)]
+  if (frame === undefined) return null
+  const cut = frames.findLast(({ kind, seq }) => kind === 'cut' && seq > done)
+  const cutTo = cut === undefined ? 0 : Number(Buffer.from(cut.payload).readBigUInt64LE())
+  return {
+    frame,
+    isUnderWay: frame.seq <= cutTo,
+    behind: entries.length - entries.indexOf(frame) - 1,
+  }
+}
+
+interface Waiting {
+  readonly frame: Frame
+  /** it may be stored already */
+  readonly isUnderWay: boolean
+  readonly behind: number
+}
+
 function told({ installation, problem }: Scene, isExpected: boolean): void {
   const isTold = /the spool is damaged/.test(installation.service.log())
   if (isTold !== isExpected)
@@ -200,26 +223,28 @@ export const diskFaults: readonly Fault[] = [
   },
   {
     id: 'flipped-entry',
-    title: 'flipped bytes in acknowledged messages of the spool: told, and all else is kept',
+    title:
+      'flipped bytes in acknowledged messages of the spool: told, and all else is kept, their repeats too',
     rounds: 2,
     clickhouse: 'server',
     async strike(scene) {
       const { ledger, random, note } = scene
       let destroyed: readonly number[] = []
       await killWithWaiting(scene, (segment) => {
-        const entry = framesOf(segment).findLast(({ kind }) => kind === 'entry')
-        if (entry === undefined) return
+        const waiting = anyWaiting(segment, random)
+        if (waiting === null) return
+        const { frame: entry, isUnderWay, behind } = waiting
         const bytes = readFileSync(segment)
         for (let i = 0; i < 3; i++) {
           const at = entry.offset + FRAME_HEADER + Math.floor(random() * entry.payload.length)
           bytes.writeUInt8(bytes.readUInt8(at) ^ (1 << Math.floor(random() * 8)), at)
         }
         destroyed = bodiesOf(entry, ledger)
+        for (const no of destroyed) ledger.settle(no, isUnderWay ? 'unknown' : 'destroyed')
+        note(`bodies ${destroyed.join(' ')} are destroyed, ${behind} entries are behind`)
         writeFileSync(segment, bytes)
       })
-      note(`bodies ${destroyed.join(' ')} are destroyed`)
       if (destroyed.length === 0) scene.problem('nothing was destroyed')
-      for (const no of destroyed) ledger.settle(no, 'destroyed')
       told(scene, true)
       if ((await scene.installation.metric('spool_damaged_bytes')) === 0)
         scene.problem('no metric tells of the damage')

@@ -1,14 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { signal } from '../../support/signals.js'
 import { isWell, untilHealth, whileTold } from '../watch.js'
-import type { Fault, Scene } from '../trial.js'
+import { killBoth, killEngine } from '../kills.js'
+import type { Fault } from '../trial.js'
 import { breakWorker, withWorkersExposed } from '../worker-breaker.js'
-
-const killEngine = ({ installation }: Scene): void => {
-  const pid = installation.enginePid()
-  // one that just ended by itself is started again like any other
-  if (pid !== null) signal(pid, 'SIGKILL')
-}
 
 export const processFaults: readonly Fault[] = [
   {
@@ -43,11 +38,11 @@ export const processFaults: readonly Fault[] = [
     rounds: 6,
     clickhouse: 'embedded',
     async strike(scene) {
-      killEngine(scene)
+      killEngine(scene.installation)
       // a second time while it starts
       if (scene.random() < 0.3) {
         await sleep(scene.random() * 800)
-        killEngine(scene)
+        killEngine(scene.installation)
       }
     },
   },
@@ -56,15 +51,8 @@ export const processFaults: readonly Fault[] = [
     title: '`kill -9` of both',
     rounds: 4,
     clickhouse: 'embedded',
-    async strike(scene) {
-      const { installation, random } = scene
-      const isEngineFirst = random() < 0.5
-      if (isEngineFirst) killEngine(scene)
-      await sleep(random() * 200)
-      const engine = installation.enginePid()
-      const killed = installation.kill()
-      if (!isEngineFirst && engine !== null) signal(engine, 'SIGKILL')
-      await killed
+    async strike({ installation, random }) {
+      await killBoth(installation, random)
       await installation.start()
     },
   },

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
@@ -9,7 +9,7 @@ import {
   toNativeBlock,
 } from '../../../src/lib/native-columns.js'
 import { encodeEntry, type EntryParts } from '../../../src/pipeline/spool-entry.js'
-import type { Spool } from '../../../src/pipeline/spool.js'
+import { Spool } from '../../../src/pipeline/spool.js'
 import { keepBeside } from '../../../src/pipeline/spool-file.js'
 import { Writer } from '../../../src/pipeline/writer.js'
 import { seeded } from '../../support/landing.js'
@@ -65,7 +65,10 @@ async function put(spool: Spool, entries: readonly EntryParts[]): Promise<number
 }
 
 async function start(t: Test, target: RecordingTarget, dir = tempDir(t)) {
-  const spool = await createTestSpool(t, dir)
+  return await startOn(await createTestSpool(t, dir), target)
+}
+
+async function startOn(spool: Spool, target: RecordingTarget) {
   const found = refusalsOf(spool, target)
   const failures: unknown[] = []
   const writer = new Writer({
@@ -160,6 +163,89 @@ void test('a repeat begins the event whose first row is refused', async (t) => {
     ],
   )
   await rig.end()
+})
+
+void test('a repeat begins the event whose first row was lost with damage of the spool', async (t) => {
+  const dir = tempDir(t)
+  const first = await start(t, new RecordingTarget(), dir)
+  const repeat = (id: number): TestRow => ({ ...one(id), isNew: false })
+  await put(first.spool, [
+    entryOf([one(1), one(2)]),
+    entryOf([repeat(1), one(3), repeat(1)]),
+    entryOf([repeat(2), repeat(3), repeat(1)]),
+  ])
+  await first.end()
+  const [segment = ''] = readdirSync(dir).filter((name) => name.endsWith('.log'))
+  const bytes = readFileSync(join(dir, segment))
+  const at = bytes.indexOf('message 2')
+  bytes.writeUInt8((bytes[at] ?? 0) ^ 1, at)
+  writeFileSync(join(dir, segment), bytes)
+
+  const begun = (target: RecordingTarget) =>
+    target.stored('landing').map((row) => [Number(row['id']), row['is_new']])
+  const wanted = [
+    [1, 1],
+    [3, 1],
+    [1, 0],
+    [2, 1],
+    [3, 0],
+    [1, 0],
+  ]
+  const damage: unknown[] = []
+  const open = () =>
+    Spool.open({
+      dir,
+      maxBytes: 1e9,
+      cacheBytes: 1e6,
+      onDamage: (report) => damage.push(report),
+    })
+  t.comment('a try that is stored and cut off leaves the batch as it was for the next one')
+  const target = new RecordingTarget()
+  const cutOff = await startOn(await open(), target)
+  const { writer, spool } = cutOff
+  spool.done = () => Promise.reject(new Error('gone'))
+  writer.start()
+  while (cutOff.failures.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  await cutOff.end()
+  t.equal(damage.length, 1)
+  t.same(begun(target), wanted)
+  const again = await startOn(await open(), target)
+  again.writer.start()
+  await again.writer.flush(3)
+  await again.end()
+  t.equal(new Set(target.inserts.map(({ token }) => token)).size, 1, 'one token')
+  const [before, after] = target.inserts
+  t.same(before?.rows, after?.rows, 'and the same rows')
+})
+
+void test('what is stored is repeated as before, whatever else was lost', async (t) => {
+  const dir = tempDir(t)
+  const target = new RecordingTarget()
+  const first = await start(t, target, dir)
+  first.writer.start()
+  await first.writer.flush(await put(first.spool, [entryOf([one(1)])]))
+  await first.writer.stop()
+  await put(first.spool, [entryOf([one(2)]), entryOf([{ ...one(1), isNew: false }])])
+  await first.spool.close()
+  const [segment = ''] = readdirSync(dir).filter((name) => name.endsWith('.log'))
+  const bytes = readFileSync(join(dir, segment))
+  const at = bytes.indexOf('message 2')
+  bytes.writeUInt8((bytes[at] ?? 0) ^ 1, at)
+  writeFileSync(join(dir, segment), bytes)
+  const second = await startOn(
+    await Spool.open({ dir, maxBytes: 1e9, cacheBytes: 1e6, onDamage: () => undefined }),
+    target,
+  )
+  second.writer.start()
+  await second.writer.flush(3)
+  t.same(
+    target.stored('landing').map((row) => [Number(row['id']), row['is_new']]),
+    [
+      [1, 1],
+      [1, 0],
+    ],
+  )
+  await second.end()
 })
 
 void test('a block that can not be read is set aside whole, its bytes kept', async (t) => {

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
 import { DictColumn, FixedColumn, toNativeBlock } from '../../../src/lib/native-columns.js'
-import { piecesOf, type NumberedParts } from '../../../src/pipeline/amendment.js'
+import { AS_IT_IS, piecesOf, type NumberedParts } from '../../../src/pipeline/amendment.js'
 import type { SharedChange, SharedStatement } from '../../../src/pipeline/spool-entry.js'
 import { Unsent } from '../../../src/pipeline/unsent.js'
 import { readNative } from '../../support/native.js'
@@ -55,9 +55,7 @@ const statement = (change: SharedChange, place: Partial<SharedStatement> = {}) =
 /** What is sent of an entry: [id, is_new, priority] of each row. */
 function sent(unsent: Unsent, part: NumberedParts): readonly (readonly unknown[])[] {
   const { leftOut } = unsent.stillWanted([part])
-  const pieces = unsent.revise(
-    piecesOf('landing', [part], { refused: leftOut, dead: [], landed: false }),
-  )
+  const pieces = unsent.revise(piecesOf('landing', [part], { ...AS_IT_IS, refused: leftOut }))
   return pieces.flatMap(({ bytes }) => {
     const { rows, columns } = readNative(bytes)
     const of = (name: string, row: number): unknown =>

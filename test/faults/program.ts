@@ -1,0 +1,22 @@
+import { cpSync, mkdtempSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+
+export interface ProgramCopy {
+  readonly dir: string
+  /** its main file */
+  readonly main: string
+}
+
+/** A copy of the built program, which may be changed. */
+export function copyProgram(name: string): ProgramCopy {
+  const dir = mkdtempSync(join(tmpdir(), `${name}-`))
+  cpSync(join(ROOT, 'build', 'src'), join(dir, 'build', 'src'), { recursive: true })
+  cpSync(join(ROOT, 'schema'), join(dir, 'schema'), { recursive: true })
+  for (const linked of ['package.json', 'src', 'node_modules'])
+    symlinkSync(join(ROOT, linked), join(dir, linked))
+  return { dir, main: join(dir, 'build', 'src', 'main.js') }
+}
