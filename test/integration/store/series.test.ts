@@ -84,14 +84,21 @@ function expected(
   const latest = Math.max(...past)
   const step = STEP_S[granularity]
   const [first, last] = [alignDown(monthBefore(latest), step), alignDown(latest, step)]
-  const starts = [...new Set(mine.map((row) => alignDown(secondOf(row), step)))]
+  const byStart = new Map<number, LandingRow[]>()
+  for (const row of mine) {
+    const start = alignDown(secondOf(row), step)
+    const inside = byStart.get(start)
+    if (inside === undefined) byStart.set(start, [row])
+    else inside.push(row)
+  }
+  const starts = [...byStart.keys()]
     .filter((start) => start >= first && start <= last)
     .toSorted((a, b) => b - a)
   const page = starts.slice(query.offset, query.offset + query.limit).toReversed()
   return {
     granularity,
     buckets: page.map((start) => {
-      const inside = mine.filter((row) => alignDown(secondOf(row), step) === start)
+      const inside = byStart.get(start) ?? []
       const counters = [
         ...SEVERITIES.map((s) => [s, occurrences(inside, (row) => row.severity === s)]),
         ...PRIORITIES.map((p) => [p, occurrences(inside, (row) => row.priority === p)]),
