@@ -48,6 +48,16 @@ interface Exports {
   indexesAt(column: number): number
   dictionaryAt(column: number): number
   dictionarySize(column: number): number
+  openWindow(windowMs: number, maxEntries: number, maxTurns: number): void
+  windowSize(): number
+  windowBatch(): number
+  windowAt(what: number): number
+  windowRoom(): void
+  lookUpRows(rows: number): number
+  settleRows(rows: number): void
+  setWindowPriority(id: number, priority: number): void
+  forgetOwner(owner: number): void
+  clearWindow(): void
 }
 
 /** What the hot path asks of those who know; words are told by number. */

@@ -31,8 +31,15 @@ interface Corrected {
 const AUTO = 0
 const TEMPLATE = 1
 const NO_OVERRIDE = 255
-/** rows whose places in the window the processor's caches hold at a time; bench/micro/sequencer.bench.ts */
-const AHEAD = 256
+
+/** Rows `from` to `to` of a block. */
+interface BatchPlace {
+  readonly view: DataView
+  /** by the block's number of a source */
+  readonly owners: Uint32Array
+  readonly from: number
+  readonly to: number
+}
 
 /**
  * The single owner of everything that must be unique. Gives each row its event id, template id and priority
@@ -55,17 +62,16 @@ export class Sequencer {
   /** @returns how many rows began a new event */
   sequence(block: RowBlock): number {
     const view = new DataView(block.bytes.buffer, block.bytes.byteOffset, block.bytes.length)
-    const owners = block.sources.map((source) => this.#owner(source))
+    const owners = Uint32Array.from(block.sources, (source) => this.#owner(source))
+    const step = this.#parts.window.batchRows
     let added = 0
-    for (let row = 0; row < block.rows; row++) {
-      if (row % AHEAD === 0) this.#parts.window.readAhead(block, row, row + AHEAD)
-      const no = block.templateNos[row] ?? 0
-      view.setUint32(block.at.templateId + row * 8, this.#parts.templates.idLo(no), true)
-      view.setUint32(block.at.templateId + row * 8 + 4, this.#parts.templates.idHi(no), true)
-      if (this.#repeats(block, row, view)) continue
-      this.#begin(block, row, view, owners[block.sourceIndexes[row] ?? 0] ?? 0)
-      added++
-    }
+    for (let from = 0; from < block.rows; from += step)
+      added += this.#sequenceBatch(block, {
+        view,
+        owners,
+        from,
+        to: Math.min(from + step, block.rows),
+      })
     return added
   }
 
@@ -142,31 +148,28 @@ export class Sequencer {
     this.#lookAll()
   }
 
-  #repeats(block: RowBlock, row: number, view: DataView): boolean {
-    const { window } = this.#parts
-    const lo = block.hashes[row * 2] ?? 0
-    const hi = block.hashes[row * 2 + 1] ?? 0
-    const entry = window.find(lo, hi, block.tsMs[row] ?? 0)
-    if (entry < 0) return false
-    setId(view, block.at.id + row * 8, window.idAt(entry))
-    view.setUint8(block.at.priority + row, window.priorityAt(entry))
-    return true
-  }
-
-  #begin(block: RowBlock, row: number, view: DataView, owner: number): void {
-    const id = this.#parts.ids.take()
-    const priority = this.#score(block, row, view)
-    setId(view, block.at.id + row * 8, id)
-    view.setUint8(block.at.isNew + row, 1)
-    view.setUint8(block.at.priority + row, priority)
-    this.#parts.window.add({
-      lo: block.hashes[row * 2] ?? 0,
-      hi: block.hashes[row * 2 + 1] ?? 0,
-      firstMs: block.tsMs[row] ?? 0,
-      id,
-      owner,
-      priority,
-    })
+  #sequenceBatch(block: RowBlock, { view, owners, from, to }: BatchPlace): number {
+    const { window, ids, templates } = this.#parts
+    const batch = window.batch()
+    const rows = to - from
+    batch.hashes.set(block.hashes.subarray(from * 2, to * 2))
+    batch.tsMs.set(block.tsMs.subarray(from, to))
+    for (let i = 0; i < rows; i++) batch.owners[i] = owners[block.sourceIndexes[from + i] ?? 0] ?? 0
+    const added = window.lookUp(rows)
+    for (let i = 0; i < rows; i++) {
+      const row = from + i
+      const no = block.templateNos[row] ?? 0
+      view.setUint32(block.at.templateId + row * 8, templates.idLo(no), true)
+      view.setUint32(block.at.templateId + row * 8 + 4, templates.idHi(no), true)
+      if (batch.begins[i] !== 1) continue
+      batch.ids[i] = ids.take()
+      batch.priorities[i] = this.#score(block, row, view)
+    }
+    window.settle(rows)
+    block.bytes.set(batch.idBytes.subarray(0, rows * 8), block.at.id + from * 8)
+    block.bytes.set(batch.begins.subarray(0, rows), block.at.isNew + from)
+    block.bytes.set(batch.priorities.subarray(0, rows), block.at.priority + from)
+    return added
   }
 
   #score(block: RowBlock, row: number, view: DataView): number {

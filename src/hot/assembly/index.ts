@@ -323,6 +323,7 @@ export {
 } from './words'
 export { setTemplate } from './block'
 export { skeletonAt } from './skeletons'
+export * from './window'
 
 export function setAdmission(word: u32, state: u32): void {
   words.setBodyState(word, body, state)
