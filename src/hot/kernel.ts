@@ -90,6 +90,7 @@ export const AT = {
   misses: 7,
   wides: 8,
   wideMessages: 9,
+  moments: 10,
 } as const
 
 const code = new WebAssembly.Module(readFileSync(new URL('./hot.wasm', import.meta.url)))

@@ -33,9 +33,10 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   const { calls } = kernel
   const { rows } = parts
   const sources = dictionary(kernel, SOURCE)
-  const most = Math.ceil(sizeOf(kernel, parts) / 8) * 8
-  const buffer = bufferOf(most + rows * SIDE_BYTES, parts.room)
-  const out = new NativeWriter(rows, new Uint8Array(buffer, 0, most))
+  const most = aligned(sizeOf(kernel, parts))
+  const buffer = bufferOf(most + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
+  // columns do not begin at multiples of 8: they are put together here, and copied as one
+  const out = new NativeWriter(rows, kernel.view(calls.scratchAt(most), most))
   const id = out.zeros('id', 'UInt64', 8)
   const isNew = out.zeros('is_new', 'UInt8', 1)
   const counts = kernel.view(calls.addressOf(AT.counts), rows * 4)
@@ -65,12 +66,14 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   out.texts('summary', textsOf(kernel, SUMMARY))
   out.texts('tags', textsOf(kernel, TAGS))
   out.texts('dedup_key', textsOf(kernel, DEDUP))
-  const bytes = out.finish()
+  const made = out.finish()
+  const bytes = new Uint8Array(buffer, 0, made.length)
+  bytes.set(made)
   return {
     bytes,
     rows,
     at: { id, isNew, priority, prioritySource, confidence, templateId },
-    ...sideArrays(kernel, rows, { buffer, at: Math.ceil(bytes.length / 8) * 8 }),
+    ...sideArrays(kernel, rows, { buffer, at: aligned(bytes.length) }),
     sources,
     misses: parts.misses,
   }
@@ -78,6 +81,10 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
 
 /** of a row: hash, time, count, source, template, severity */
 const SIDE_BYTES = 8 + 8 + 4 + 4 + 4 + 1
+/** each array begins at a multiple of 8: shared memory is copied a byte at a time where it is not */
+const SIDE_SPARE = 6 * 8
+
+const aligned = (bytes: number): number => Math.ceil(bytes / 8) * 8
 
 function bufferOf(bytes: number, room: SharedArrayBuffer | null): ArrayBufferLike {
   if (room !== null && room.byteLength >= bytes) return room
@@ -96,14 +103,11 @@ function sideArrays(
   const placed = (address: number, width: number): number => {
     const place = at
     new Uint8Array(buffer, at, rows * width).set(kernel.view(address, rows * width))
-    at += rows * width
+    at = aligned(at + rows * width)
     return place
   }
-  const tsMs = new Float64Array(buffer, at, rows)
-  at += rows * 8
-  writeFloats(kernel.words32(calls.addressOf(AT.times), rows * 2), tsMs)
   return {
-    tsMs,
+    tsMs: new Float64Array(buffer, placed(calls.addressOf(AT.moments), 8), rows),
     hashes: new Int32Array(buffer, placed(calls.addressOf(AT.hashes), 8), rows * 2),
     counts: new Int32Array(buffer, placed(calls.addressOf(AT.counts), 4), rows),
     sourceIndexes: new Uint32Array(buffer, placed(calls.indexesAt(SOURCE), 4), rows),
@@ -121,12 +125,6 @@ function dictionary(kernel: Kernel, column: number): string[] {
 const textsOf = (kernel: Kernel, column: number): Uint8Array => {
   const length = kernel.calls.textsLength(column)
   return kernel.view(kernel.calls.textsAt(column), length)
-}
-
-/** @param words times as two words each */
-function writeFloats(words: Uint32Array, floats: Float64Array): void {
-  for (let i = 0; i < floats.length; i++)
-    floats[i] = (words[i * 2] ?? 0) + (words[i * 2 + 1] ?? 0) * 0x1_0000_0000
 }
 
 const repeated = (ms: number, rows: number): Uint8Array =>
@@ -211,7 +209,11 @@ class NativeWriter {
     if (keyType === 2)
       out.append(new Uint8Array(indexes.buffer, indexes.byteOffset, indexes.length * 4))
     else if (keyType === 1) out.append(new Uint8Array(Uint16Array.from(indexes).buffer))
-    else out.append(Uint8Array.from(indexes))
+    else {
+      out.reserve(indexes.length)
+      out.bytes.set(indexes, out.length)
+      out.length += indexes.length
+    }
   }
 
   /** @returns the block, in the memory that was given */

@@ -1,5 +1,5 @@
 import { finish, hashRange, mix, startHash } from './hash'
-import { Bytes, newBytes, putVarint, reserve, widened, zeroed } from './memory'
+import { Bytes, newBytes, putText, reserve, varintBytes, widened, zeroed } from './memory'
 import { scan, shapeHi, shapeLo } from './scan'
 import { beginSkeletons, cut } from './skeletons'
 import { intern, seedHi, seedLo, wordHash } from './words'
@@ -17,6 +17,8 @@ export let rows: u32 = 0
 export let hashes = zeroed(4096 * 8)
 /** ms since 1970, as integers */
 export let times = zeroed(4096 * 8)
+/** the same as floating-point numbers */
+export let moments = zeroed(4096 * 8)
 export let counts = zeroed(4096 * 4)
 export let severities = zeroed(4096)
 export let types = zeroed(4096)
@@ -194,21 +196,13 @@ function addPlace(places: Places, word: u32): u32 {
  * @returns the row, -1 when it repeats an earlier one
  */
 export function addRow(from: usize, length: usize, mines: bool): i32 {
-  const before = messages.length
-  reserve(messages, length + 5)
-  putVarint(messages, <u32>length)
-  const offset = messages.length
-  const at = messages.ptr + offset
-  memory.copy(at, from, length)
-  messages.length += length
-  const h = recordHash(at, length)
+  const h = recordHash(from, length)
   let slot = <u32>(h ^ (<u64>timeMs * 0x9e3779b97f4a7c15)) & (slotCount - 1)
   for (;;) {
     const entry = load<u32>(slots + slot * 4)
     if (entry == 0) break
     const row = entry - 1
     if (load<u64>(hashes + row * 8) == h && load<i64>(times + row * 8) == timeMs) {
-      messages.length = before
       store<u32>(counts + row * 4, load<u32>(counts + row * 4) + 1)
       return -1
     }
@@ -224,6 +218,7 @@ export function addRow(from: usize, length: usize, mines: bool): i32 {
   store<u32>(slotOf + row * 4, slot)
   store<u64>(hashes + row * 8, h)
   store<i64>(times + row * 8, timeMs)
+  store<f64>(moments + row * 8, <f64>timeMs)
   store<u32>(counts + row * 4, 1)
   store<u8>(severities + row, severity)
   store<u8>(types + row, eventType)
@@ -231,10 +226,11 @@ export function addRow(from: usize, length: usize, mines: bool): i32 {
   place(host, hostWord, row)
   place(environment, environmentWord, row)
   if (hasTexts) addTexts(row)
-  if (!isAscii) addWide(row, at, length)
-  const no = mines ? mine(row, offset, min(length, MINED_BYTES)) : 0
+  if (!isAscii) addWide(row, from, length)
+  const no = mines ? mine(row, from, length) : 0
   store<u32>(templateNos + row * 4, no)
-  const cutTo = no == 0 ? 0 : cut(messages, before, length, no)
+  const cutTo = no == 0 ? 0 : cut(messages, from, length, no)
+  if (cutTo == 0) putText(messages, from, length)
   place(skeleton, cutTo == 0 ? noSkeleton : cutTo - 1, row)
   return row
 }
@@ -269,11 +265,7 @@ function addTexts(row: u32): void {
 function pushText(texts: Texts, row: u32, start: usize, end: usize): void {
   if (start == end) return
   fillTo(texts, row)
-  const length = end - start
-  reserve(texts.data, length + 5)
-  putVarint(texts.data, <u32>length)
-  memory.copy(texts.data.ptr + texts.data.length, start, length)
-  texts.data.length += length
+  putText(texts.data, start, end - start)
   texts.rows = row + 1
 }
 
@@ -308,8 +300,8 @@ const shapes = zeroed(16_384 * 48)
 let shapeTurn: u32 = 0
 
 /** @returns the number of the message's template, 0 when no thread has seen its shape */
-function mine(row: u32, offset: usize, length: usize): u32 {
-  const at = messages.ptr + offset
+function mine(row: u32, at: usize, textLength: usize): u32 {
+  const length = min(textLength, MINED_BYTES)
   scan(at, at + length, seedLo(sourceWord), seedHi(sourceWord), 0)
   const lo = shapeLo
   const hi = shapeHi
@@ -325,7 +317,8 @@ function mine(row: u32, offset: usize, length: usize): u32 {
     store<u32>(miss, row)
     store<u32>(miss, lo, 4)
     store<u32>(miss, hi, 8)
-    store<u32>(miss, <u32>offset, 12)
+    // what has no template is stored whole, next
+    store<u32>(miss, <u32>(messages.length + varintBytes(<u32>textLength)), 12)
     store<u32>(miss, <u32>length, 16)
     misses.length += 20
     return 0
@@ -348,6 +341,7 @@ function widenRows(): void {
   rowCapacity *= 2
   hashes = widened(hashes, from * 8, rowCapacity * 8)
   times = widened(times, from * 8, rowCapacity * 8)
+  moments = widened(moments, from * 8, rowCapacity * 8)
   counts = widened(counts, from * 4, rowCapacity * 4)
   severities = widened(severities, from, rowCapacity)
   types = widened(types, from, rowCapacity)

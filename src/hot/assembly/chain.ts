@@ -64,7 +64,8 @@ function joinBit(c: u32): u32 {
   return c == 64 ? AT : 16
 }
 
-function hashRange(from: usize, to: usize): u32 {
+/** See `mining/token.ts`. */
+export function textHash(from: usize, to: usize): u32 {
   let h = FNV_SEED
   for (let i = from; i < to; i++) h = (h ^ load<u8>(i)) * FNV_PRIME
   return h
@@ -89,7 +90,7 @@ export function readChain(from: usize, end: usize): void {
   if (kind == 0) return
   if (kind >= VALUE) kind = takeColons(kind)
   chainCount = 0
-  const whole = valueParts > 0 ? hashRange(from, chainEnd) : hash
+  const whole = valueParts > 0 ? textHash(from, chainEnd) : hash
   push(kind, from, chainEnd, kind < VALUE ? whole : 0)
 }
 
@@ -118,7 +119,7 @@ function readParts(): u32 {
     if ((bits & HIGH_BIT) != 0 && digits > 0) {
       const change = scriptChange(from, i)
       if (change < i) {
-        h = hashRange(from, change)
+        h = textHash(from, change)
         digits = first == 0 ? 0 : <u32>(change - from)
         i = change
         cls = SPACE

@@ -29,6 +29,15 @@ export function hashRange(seed: u64, from: usize, length: usize): u64 {
   let h = mix(seed, <u64>length)
   let at = from
   const last = from + length
+  if (length >= 32) {
+    // two at a time: each step waits for the one before it
+    let other = h ^ 0xa0761d6478bd642f
+    for (; at + 16 <= last; at += 16) {
+      h = mix(h, load<u64>(at))
+      other = mix(other, load<u64>(at, 8))
+    }
+    h = mix(h, other)
+  }
   for (; at + 8 <= last; at += 8) h = mix(h, load<u64>(at))
   const left = <u64>(last - at)
   // what lies behind the range is readable, and shifted out

@@ -203,8 +203,7 @@ const OTHERS: u32 =
   (1 << line.SEVERITY)
 
 function setTexts(seen: u32): bool {
-  const tagsOfLevel =
-    (seen & (1 << line.SEVERITY)) == 0 ? 0 : words.levelTagsOf(wordOf(line.SEVERITY, MAX_LEVEL))
+  const tagsOfLevel = (seen & (1 << line.SEVERITY)) == 0 ? 0 : words.levelTagsOf(levelWord)
   if (tagsOfLevel != 0) {
     if ((seen & (1 << line.TAGS)) != 0) return false
     const start = words.wordStart(tagsOfLevel - 1)
@@ -251,9 +250,13 @@ function typeOf(): u32 {
   return state == 1 ? NO_WORD : state - 2
 }
 
+/** of the line read last, if it names one */
+let levelWord: u32 = 0
+
 function levelOf(): u32 {
   const word = wordOf(line.SEVERITY, MAX_LEVEL)
   if (word == NO_WORD) return UNFIT
+  levelWord = word
   const known = words.levelState(word)
   const state = known == 0 ? judgeLevel(word) : known
   return state == 1 ? UNFIT : state == 2 ? NO_LEVEL : state - 3
@@ -356,6 +359,8 @@ export function addressOf(what: u32): usize {
       return block.wides.ptr
     case 9:
       return block.wideMessages.ptr
+    case 10:
+      return block.moments
     default:
       return 0
   }

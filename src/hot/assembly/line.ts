@@ -84,12 +84,24 @@ function special(at: usize, end: usize): usize {
   return end
 }
 
-function memberAt(at: usize): u32 {
+/** of each member, the one that stood behind it last: lines of one sender have them in one order */
+const followers: usize = memory.data(13)
+
+/** @param before the member before it, `MEMBERS` for the first */
+function memberAt(at: usize, before: u32): u32 {
   const head = load<u32>(at)
   const rest = load<u64>(at, 4)
+  const likely = <u32>load<u8>(followers + before)
+  if (
+    load<u32>(HEADS + likely * 4) == head &&
+    (rest & load<u64>(MASKS + likely * 8)) == load<u64>(RESTS + likely * 8)
+  )
+    return likely
   for (let i: u32 = 0; i < MEMBERS; i++) {
-    if (load<u32>(HEADS + i * 4) == head)
-      return (rest & load<u64>(MASKS + i * 8)) == load<u64>(RESTS + i * 8) ? i : MEMBERS
+    if (load<u32>(HEADS + i * 4) != head) continue
+    if ((rest & load<u64>(MASKS + i * 8)) != load<u64>(RESTS + i * 8)) return MEMBERS
+    store<u8>(followers + before, i)
+    return i
   }
   return MEMBERS
 }
@@ -106,10 +118,11 @@ export function readMembers(from: usize, end: usize): u32 {
   let at = from
   if (load<u8>(at++) != 0x7b) return 0
   let seen: u32 = 0
+  let member = MEMBERS
   for (;;) {
     while (load<u8>(at) == 32) at++
     if (load<u8>(at++) != 0x22) return 0
-    const member = memberAt(at)
+    member = memberAt(at, member)
     if (member == MEMBERS || (seen & (1 << member)) != 0) return 0
     seen |= 1 << member
     at += load<u32>(SIZES + member * 4)

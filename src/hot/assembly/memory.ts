@@ -29,6 +29,30 @@ function widen(bytes: Bytes, extra: usize): void {
   bytes.capacity = capacity
 }
 
+/** A copy this long is for the engine's own. */
+const LONG_COPY: usize = 512
+
+/** Copies whole vectors: up to 15 bytes behind the copy are overwritten, and as many behind the source read. */
+@inline
+export function copyOver(to: usize, from: usize, length: usize): void {
+  if (length > LONG_COPY) memory.copy(to, from, length)
+  else for (let i: usize = 0; i < length; i += 16) v128.store(to + i, v128.load(from + i))
+}
+
+/** Appends a text as ClickHouse writes it: its length, then its bytes, which lie elsewhere. */
+export function putText(bytes: Bytes, from: usize, length: usize): void {
+  reserve(bytes, length + 5)
+  putVarint(bytes, <u32>length)
+  copyOver(bytes.ptr + bytes.length, from, length)
+  bytes.length += length
+}
+
+/** How long a length is as ClickHouse writes it. */
+@inline
+export function varintBytes(value: u32): usize {
+  return <usize>((38 - clz<u32>(value | 1)) / 7)
+}
+
 /** Appends a length as ClickHouse writes it (LEB128). */
 export function putVarint(bytes: Bytes, value: u32): void {
   let rest = value

@@ -11,7 +11,7 @@ import {
   SPACE,
   WORD,
 } from './bytes'
-import { CHAIN_TOKENS, chainCount, chainEnd, readChain } from './chain'
+import { CHAIN_TOKENS, chainCount, chainEnd, readChain, textHash } from './chain'
 import {
   FNV_PRIME,
   FNV_SEED,
@@ -103,6 +103,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
         if (chainCount == 1) kind = SIGNED
       }
     } else {
+      let length = wordEnd(from, end)
       const stop = (cls & DIGIT_BIT) != 0 ? numberEnd(from, end) : 0
       if (stop > 0) {
         i = stop
@@ -114,20 +115,29 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
       } else {
         let bits: u32 = (cls & DIGIT_BIT) << 4
         let digits: u32 = 0
-        let h = FNV_SEED
-        do {
-          h = (h ^ c) * FNV_PRIME
-          bits |= cls
-          digits += cls & DIGIT_BIT
-          i++
-          if (i >= end) {
-            c = 0
-            break
-          }
-          c = load<u8>(i)
-          cls = classByte(c)
-        } while (cls >= WORD)
-        const length = <u32>(i - from)
+        let h: u32 = 0
+        if (length < VECTOR) {
+          bits |= wordBits
+          digits = wordDigits
+          h = shortHash(from, length)
+          i += length
+          c = i < end ? <u32>load<u8>(i) : 0
+        } else {
+          h = FNV_SEED
+          do {
+            h = (h ^ c) * FNV_PRIME
+            bits |= cls
+            digits += cls & DIGIT_BIT
+            i++
+            if (i >= end) {
+              c = 0
+              break
+            }
+            c = load<u8>(i)
+            cls = classByte(c)
+          } while (cls >= WORD)
+          length = <u32>(i - from)
+        }
         words++
         const plain = (bits & (HIGH_BIT | DIGIT_BIT)) != (HIGH_BIT | DIGIT_BIT)
         const seen = (bits & DIGIT_BIT) | (length > 4 ? 2 : 0)
@@ -140,7 +150,8 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
           hash = value ? VALUE_MARK ^ VALUE : h
           if (tokens != 0) {
             const text = digits == 0 ? WORD_TOKEN : SOFT
-            push(tokens, count, value ? VALUE : text, from - start, i - start, hash)
+            const listed = value ? hash : textHash(from, i)
+            push(tokens, count, value ? VALUE : text, from - start, i - start, listed)
           }
           count++
           lo = (lo ^ hash) * MIX_LO
@@ -198,12 +209,55 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
   return count
 }
 
+/** bytes that are looked at together */
+const VECTOR: u32 = 16
+/** of the bytes that `wordEnd` counted last: their classes together, how many are digits, how many before any other */
+let wordBits: u32 = 0
+let wordDigits: u32 = 0
+let firstDigits: u32 = 0
+
+/** How many of the first bytes are of a word, which goes on behind them when they are 16. */
+@inline
+function wordEnd(from: usize, end: usize): u32 {
+  const bytes = v128.load(from)
+  const letter = i8x16.sub(v128.or(bytes, i8x16.splat(0x20)), i8x16.splat(0x61))
+  const digit = i8x16.lt_u(i8x16.sub(bytes, i8x16.splat(0x30)), i8x16.splat(10))
+  const high = i8x16.lt_s(bytes, i8x16.splat(0))
+  const hex = v128.or(digit, i8x16.lt_u(letter, i8x16.splat(6)))
+  const others = v128.or(i8x16.eq(bytes, i8x16.splat(0x5f)), i8x16.eq(bytes, i8x16.splat(0x7e)))
+  const plain = v128.or(digit, i8x16.lt_u(letter, i8x16.splat(26)))
+  const word: u32 = i8x16.bitmask(v128.or(v128.or(plain, high), others))
+  const length = min<u32>(ctz<u32>(~word), <u32>min<usize>(end - from, VECTOR))
+  const part = (<u32>1 << length) - 1
+  const digits = <u32>i8x16.bitmask(digit) & part
+  firstDigits = ctz<u32>(~digits)
+  wordDigits = popcnt<u32>(digits)
+  wordBits =
+    WORD |
+    (wordDigits != 0 ? DIGIT_BIT : 0) |
+    ((~<u32>i8x16.bitmask(hex) & part) != 0 ? NOT_HEX_BIT : 0) |
+    ((<u32>i8x16.bitmask(high) & part) != 0 ? HIGH_BIT : 0)
+  return length
+}
+
+/** Of a word of 1 to 15 bytes. */
+@inline
+function shortHash(from: usize, length: u32): u32 {
+  const first = load<u64>(from)
+  let h: u64
+  // what lies behind the word is readable, and shifted out
+  if (length < 8) h = (first & ((<u64>1 << (length * 8)) - 1)) * 0x9e3779b97f4a7c15
+  else h = first * 0x9e3779b97f4a7c15 + load<u64>(from + length - 8) * 0xd6e8feb86659fd93
+  h += length
+  return <u32>(h >> 32) ^ <u32>h
+}
+
 /**
  * Behind a plain number, a dotted or a colon-joined one (`7`, `10.0.0.1:80`, `15:42:50`); 0 when it is part
  * of something else.
  */
 function numberEnd(from: usize, end: usize): usize {
-  let i = from + 1
+  let i = from + firstDigits
   for (; i < end; i++) {
     const c: u32 = load<u8>(i)
     if (isDigit(c)) continue

@@ -1,4 +1,4 @@
-import { Bytes, newBytes, putVarint, reserve, widened, zeroed } from './memory'
+import { Bytes, copyOver, newBytes, putVarint, reserve, widened, zeroed } from './memory'
 import { wordLength, wordStart } from './words'
 
 /**
@@ -43,27 +43,25 @@ export function beginSkeletons(): void {
 }
 
 /**
- * Cuts the last text of a column of texts.
+ * Appends the values of a text, which lies elsewhere, to a column of texts.
  *
- * @param before where its length stands in the column, which is changed
- * @returns 1 + the word that is its skeleton, 0 when it stays whole
+ * @returns 1 + the word that is its skeleton, 0 when it has none and nothing was appended
  */
-export function cut(column: Bytes, before: usize, length: usize, template: u32): u32 {
+export function cut(column: Bytes, start: usize, length: usize, template: u32): u32 {
   const answer = answerOf(template)
   if (answer == 0) return 0
-  const start = column.ptr + column.length - length
   const count = findValues(start, length, wordStart(answer - 1), lengths.ptr + load<u32>(places + template * 4))
   if (count < 0) return 0
   let left: u32 = count > 1 ? count - 1 : 0
   for (let i = 0; i < count; i++) left += load<u32>(values + i * 8, 4) - load<u32>(values + i * 8)
-  column.length = before
+  reserve(column, left + 5)
   putVarint(column, left)
   let to = column.ptr + column.length
   for (let i = 0; i < count; i++) {
     if (i > 0) store<u8>(to++, MARK)
     const from = <usize>load<u32>(values + i * 8)
     const size = <usize>load<u32>(values + i * 8, 4) - from
-    moveDown(to, from, size)
+    copyOver(to, from, size)
     to += size
   }
   column.length += left
@@ -164,25 +162,15 @@ function holdsMark(start: usize, length: usize): bool {
   return false
 }
 
-/** Eight bytes at a time; what lies behind a text may be read, and is shifted out. */
+/** Sixteen bytes at a time; what lies behind a text may be read, and does not count. */
 @inline
 function isSame(a: usize, b: usize, size: usize): bool {
-  let i: usize = 0
-  for (; i + 8 <= size; i += 8) if (load<u64>(a + i) != load<u64>(b + i)) return false
-  const left = <u64>(size - i)
-  return left == 0 || (load<u64>(a + i) ^ load<u64>(b + i)) << ((8 - left) * 8) == 0
-}
-
-/** Copies to a lower address that may overlap. */
-@inline
-function moveDown(to: usize, from: usize, size: usize): void {
-  if (size > 64) {
-    memory.copy(to, from, size)
-    return
+  for (let i: usize = 0; i < size; i += 16) {
+    const same: u32 = i8x16.bitmask(i8x16.eq(v128.load(a + i), v128.load(b + i)))
+    const left = size - i
+    if (~same << (left < 16 ? <u32>32 - <u32>left : 16) != 0) return false
   }
-  let i: usize = 0
-  for (; i + 8 <= size; i += 8) store<u64>(to + i, load<u64>(from + i))
-  for (; i < size; i++) store<u8>(to + i, load<u8>(from + i))
+  return true
 }
 
 function widen(template: u32): void {
