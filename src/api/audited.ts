@@ -67,9 +67,18 @@ const recorded = <S>(route: ApiRoute<S>, audit: Pick<Audit, 'record'>): ApiRoute
   },
 })
 
-/** Records users who were turned away at the door of a route, before anything of the request was looked at. */
+/** What instances remember together; see `state/state.ts`. */
+interface Seen {
+  setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>
+}
+
+/**
+ * Records users who were turned away at the door of a route, before anything of the request was looked at.
+ * While `seen` is away each instance records for itself.
+ */
 export function recordRefusals<S>(
   audit: Pick<Audit, 'record'>,
+  seen: Seen,
 ): NonNullable<ApiOptions<S>['onRefused']> {
   const recent = new LRUCache<string, true>(REFUSALS)
   return ({ id }, { userId }, { head, error }) => {
@@ -78,7 +87,11 @@ export function recordRefusals<S>(
     recent.set(key, true)
     const target = cut(Object.values(head.params).join('/'), MAX_TARGET_CHARACTERS)
     const { ip } = head
-    void audit.record({ actorId: userId, action: id, target, outcome: error.code, ip, detail: {} })
+    const entry = { actorId: userId, action: id, target, outcome: error.code, ip, detail: {} }
+    void seen
+      .setIfAbsent(`refused:${key}`, '1', REFUSALS.ttl)
+      .catch(() => true)
+      .then((isFirst) => (isFirst ? audit.record(entry) : undefined))
   }
 }
 

@@ -84,7 +84,7 @@ function apiServer(parts: HttpParts): EdgeServer {
         authenticate: (head) => authenticate(head, services),
         consume: (name, subject) => services.limiter.consume(name, subject),
         mayUseCookies: createOriginCheck(config.corsOrigins),
-        onRefused: recordRefusals(services.audit),
+        onRefused: recordRefusals(services.audit, parts.state),
       }),
     ],
   })

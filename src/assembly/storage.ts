@@ -50,12 +50,7 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
   try {
     if (embedded === null) await waitForRemote(store, config)
     const exclusive = createExclusive(state)
-    const added = await inTurn(exclusive, 'migrate', () =>
-      prepare({ log, numbers: numbersOf(config) }),
-    )
-    // a view that was altered names its inserts otherwise until the next start of the engine: a batch that was
-    // stored before it and is offered again after it would be counted twice
-    if (added > 0) await embedded?.restart()
+    await inTurn(exclusive, 'migrate', () => prepare({ log, numbers: numbersOf(config) }))
     await embedded?.keepTokens()
     const { entities, following } =
       embedded === null
@@ -157,9 +152,7 @@ export async function openDatabase(
   return {
     store,
     server,
-    prepare: async () => {
-      await prepare({ log, numbers: numbersOf(config) })
-    },
+    prepare: () => prepare({ log, numbers: numbersOf(config) }),
     close: async () => {
       await server.close()
       await store.close()
@@ -193,7 +186,7 @@ const startEngine = (
 interface Connected {
   readonly store: Store
   /** Brings what is stored to this program's schema. */
-  readonly prepare: (options: MigrateOptions) => Promise<number>
+  readonly prepare: (options: MigrateOptions) => Promise<void>
 }
 
 function connect(config: Config, embedded: Embedded | null): Connected {
@@ -221,13 +214,7 @@ function connect(config: Config, embedded: Embedded | null): Connected {
     replication: config.clickhouseReplication,
     insertQuorum: config.clickhouseInsertQuorum,
   })
-  return {
-    store,
-    prepare: async (options) => {
-      await store.prepare(options)
-      return 0
-    },
-  }
+  return { store, prepare: (options) => store.prepare(options) }
 }
 
 function readCa(file: string): Buffer {

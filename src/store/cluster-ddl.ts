@@ -1,6 +1,7 @@
 import { createStore, type Store, type StoreOptions } from './client.js'
 import { readColumns, type Reach, type ReachOptions } from './cluster-reach.js'
 import { distributedTables, onCluster } from './cluster-sql.js'
+import { clusterInsertsSql } from './inserts-running.js'
 import { migrateTarget } from './migrate.js'
 import { statement } from './statement.js'
 
@@ -57,6 +58,8 @@ export async function reachByDdl(
           command: (sql) => run(options.rewrite(sql)),
           books: booksOf(front, options, run),
           tables: async () => (await tablesOf(options.local)).map(({ name }) => name),
+          insertsRunning: async () =>
+            (await root.query(clusterInsertsSql, { cluster, seconds: 0 }))[0]?.running ?? 0,
         },
         migration,
       )

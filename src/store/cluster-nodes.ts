@@ -80,7 +80,7 @@ const migrateNode = (
   store: Store,
   rewrite: (sql: string) => string,
   migration: Parameters<Reach['migrate']>[0],
-): Promise<number> =>
+): Promise<void> =>
   migrateTarget(
     {
       database: store.database,
@@ -89,6 +89,7 @@ const migrateNode = (
       books: store,
       tables: async () =>
         (await store.query(tablesSql, { database: store.database })).map(({ name }) => name),
+      insertsRunning: () => store.insertsRunning(0),
     },
     migration,
   )

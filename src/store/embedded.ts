@@ -49,8 +49,6 @@ export interface Embedded {
   readonly state: EmbeddedState
   /** of the engine's process; null while there is none */
   pid(): number | null
-  /** Ends the engine and starts it again at its address; nothing may be asked of it meanwhile. */
-  restart(): Promise<void>
   /** Tables were made: their deduplication logs are written to disk at once from here on. */
   keepTokens(): Promise<void>
   /** Lets running queries end, then ends the engine; resolves when its process is gone. */
@@ -116,7 +114,6 @@ class Supervisor implements Embedded {
   #port: number
   #engine: Engine | null = null
   #failures = 0
-  #isRestarting = false
   #stopped: Promise<void> | null = null
 
   constructor(options: EmbeddedOptions, libraryPath: string) {
@@ -162,19 +159,6 @@ class Supervisor implements Embedded {
       if (/Address already in use/.test(failure) && !fixedPort && tries <= PORT_TRIES) continue
       this.#setState('stopped')
       throw new EmbeddedStartError(this.#explain(failure))
-    }
-  }
-
-  async restart(): Promise<void> {
-    const engine = this.#engine
-    if (engine === null) return
-    this.#isRestarting = true
-    try {
-      await engine.kill()
-      const failure = await this.#launch()
-      if (failure !== null) throw new EmbeddedStartError(this.#explain(failure))
-    } finally {
-      this.#isRestarting = false
     }
   }
 
@@ -282,7 +266,6 @@ class Supervisor implements Embedded {
   }
 
   #onExit(engine: Engine, reason: string): void {
-    if (this.#isRestarting) return
     this.#engine = null
     if (this.#state === 'stopped') return
     this.#options.log.warn(

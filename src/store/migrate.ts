@@ -1,4 +1,5 @@
 import type { Store } from './client.js'
+import { closedSql, closeLanding, openLanding } from './landing-gate.js'
 import type { StoreLog } from './log.js'
 import { listSchema, readSchema } from './schema.js'
 import { statement } from './statement.js'
@@ -26,6 +27,8 @@ export interface MigrationTarget {
   readonly books: Pick<Store, 'query' | 'insertRows'>
   /** names of the tables and views that are there, on every server */
   tables(): Promise<readonly string[]>
+  /** @returns how many inserts of batches are under way */
+  insertsRunning(): Promise<number>
 }
 
 export interface Migration {
@@ -56,10 +59,9 @@ const settingsSql = statement<
  * statement is idempotent, and is recorded after it has succeeded. Where a table is missing all the
  * same (a server came back with an empty disk), all are applied again.
  *
- * @returns how many migrations it has not had
  * @throws MigrationError when the database has had a migration this program does not know
  */
-export const migrate = (store: Store, options: MigrateOptions): Promise<number> =>
+export const migrate = (store: Store, options: MigrateOptions): Promise<void> =>
   migrateTarget(
     {
       database: store.database,
@@ -70,6 +72,7 @@ export const migrate = (store: Store, options: MigrateOptions): Promise<number> 
         const rows = await store.query(tablesSql, { database: store.database })
         return rows.map(({ name }) => name)
       },
+      insertsRunning: () => store.insertsRunning(0),
     },
     options,
   )
@@ -78,7 +81,7 @@ export const migrate = (store: Store, options: MigrateOptions): Promise<number> 
 export async function migrateTarget(
   target: MigrationTarget,
   options: MigrateOptions,
-): Promise<number> {
+): Promise<void> {
   const migrations = options.migrations ?? readMigrations()
   const { log } = options
   const render = (text: string): string => renderMigration(text, options.numbers)
@@ -91,29 +94,65 @@ export async function migrateTarget(
   const recorded = new Set(rows.map((row) => row.version))
   refuseNewer(target.database, migrations, recorded)
   const applied = (await isComplete(target, migrations, recorded)) ? recorded : new Set<number>()
-  for (const migration of migrations) {
+  const pending = migrations.filter(({ version }) => !applied.has(version))
+  const isNew = recorded.size === 0
+  const apply = async (migration: Migration): Promise<void> => {
     const { version, name, text } = migration
-    if (applied.has(version)) continue
     if (!isBookkeeping(migration)) await target.command(render(text))
-    if (!recorded.has(version))
-      await target.books.insertRows('schema_migrations', [{ version, name }])
     log.debug({ version, name }, 'migration applied')
   }
-  const added = migrations.filter(({ version }) => !applied.has(version)).length
+  const record = async ({ version, name }: Migration): Promise<void> => {
+    if (!recorded.has(version))
+      await target.books.insertRows('schema_migrations', [{ version, name }])
+  }
+  if (pending.some(dropsView)) {
+    await applyClosed(target, pending, { apply, isNew })
+    for (const migration of pending) await record(migration)
+  } else
+    for (const migration of pending) {
+      await apply(migration)
+      await record(migration)
+    }
+  const added = pending.length
   if (added > 0) log.info({ added, database: target.database }, 'schema is up to date')
-  await renewTtls(target, migrations, { render, log, isNew: recorded.size === 0 })
-  return added
+  await renewTtls(target, migrations, { render, log, isNew })
+}
+
+const dropsView = ({ text }: Migration): boolean => /^DROP VIEW/m.test(text)
+const makesLanding = ({ text }: Migration): boolean =>
+  /^CREATE TABLE IF NOT EXISTS landing$/m.test(text)
+
+/**
+ * Applies migrations while no batch is stored. Nothing of it is recorded before it is over: where it breaks off, no
+ * row passes by a view that is missing, and the next start applies all of it.
+ */
+async function applyClosed(
+  target: MigrationTarget,
+  pending: readonly Migration[],
+  { apply, isNew }: { readonly apply: (one: Migration) => Promise<void>; readonly isNew: boolean },
+): Promise<void> {
+  let isClosed = (await target.tables()).includes('landing')
+  if (isClosed) await closeLanding(target, isNew)
+  for (const migration of pending) {
+    await apply(migration)
+    if (isClosed || !makesLanding(migration)) continue
+    await closeLanding(target, isNew)
+    isClosed = true
+  }
+  if (isClosed) await openLanding(target)
 }
 
 /** These are made at every start: whether they were applied is written in them. */
 const isBookkeeping = (migration: Migration): boolean => migration.version <= 2
 
-/** Whether everything is there that the recorded migrations made. */
+/** Whether everything is there that the recorded migrations made, and takes rows. */
 async function isComplete(
   target: MigrationTarget,
   migrations: readonly Migration[],
   recorded: ReadonlySet<number>,
 ): Promise<boolean> {
+  const [landing] = await target.books.query(closedSql, { database: target.database })
+  if ((landing?.closed ?? 0) > 0) return false
   const there = new Set(await target.tables())
   const had = migrations.filter(({ version }) => recorded.has(version))
   return tablesMadeBy(had).every((name) => there.has(name))

@@ -45,6 +45,7 @@ else {
             // the books would be inserted into such a table
             books: { query: async () => [], insertRows: async () => undefined },
             tables: async () => [],
+            insertsRunning: async () => 0,
           },
           { numbers: { retention_days: 30, rollup_days: 61 }, log: quietLog },
         )

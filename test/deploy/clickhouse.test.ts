@@ -1,15 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { resolveLibchdb } from 'chdb/libchdb'
 import { test } from 'tap'
-import { createStore, type Store } from '../../src/store/client.js'
-import { configXml, usersXml } from '../../src/store/embedded-config.js'
-import { startEngine } from '../../src/store/embedded-process.js'
-import { quietLog, TEST_RESOURCES } from '../support/clickhouse.js'
+import { DEPLOYED_PASSWORD, startDeployedClickHouse } from '../support/deploy-clickhouse.js'
 import { readDeploy } from '../support/deploy.js'
-import { freePort } from '../support/ports.js'
 import {
   countOf,
   ingest,
@@ -21,77 +12,15 @@ import {
   type Item,
 } from '../support/service.js'
 
-const PASSWORD = 'password-of-log-engine'
-
-interface Owner {
-  teardown(end: () => Promise<unknown>): void
-}
-
-interface Server {
-  readonly url: string
-  connect(username: string, password: string, database: string): Store
-}
-
-/** The engine with the shipped files merged into its configuration, as a server merges them. */
-async function startServer(t: Owner, more: Readonly<Record<string, string>> = {}): Promise<Server> {
-  const dir = mkdtempSync(join(tmpdir(), 'deploy-clickhouse-'))
-  const write = (path: string, text: string): void => writeFileSync(join(dir, path), text)
-  for (const folder of ['config.d', 'users.d', 'data']) mkdirSync(join(dir, folder))
-  const config = {
-    clickhouseDir: join(dir, 'data'),
-    usersFile: join(dir, 'users.xml'),
-    backupsDir: '/data/backups',
-    httpPort: await freePort(),
-    tcpPort: null,
-    username: 'test_admin',
-    password: 'password-of-test-admin',
-    resources: TEST_RESOURCES,
-    remoteServers: '',
-  }
-  // its handlers know one user only
-  write('config.xml', configXml(config).replace(/<http_handlers>[^]*<\/http_handlers>/, ''))
-  write('users.xml', usersXml(config))
-  write('config.d/log-engine.xml', readDeploy('clickhouse/config.d/log-engine.xml'))
-  for (const [path, text] of Object.entries(more)) write(path, text)
-  const users = readDeploy('clickhouse/users.d/log-engine.xml')
-  // the engine is given no environment, and its own first queries run as the user `default`
-  const own = users
-    .replace(/<password from_env="\w+"\/>/, `<password>${PASSWORD}</password>`)
-    .replace('<default remove="1"/>', '')
-  write('users.d/log-engine.xml', own)
-  const engine = startEngine({
-    libraryPath: resolveLibchdb().path,
-    clickhouseDir: config.clickhouseDir,
-    configFile: join(dir, 'config.xml'),
-    tcp: false,
-    log: quietLog,
-  })
-  t.teardown(async () => {
-    await engine.kill()
-    rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
-  })
-  const url = `http://127.0.0.1:${config.httpPort}`
-  const connect = (username: string, password: string, database: string): Store =>
-    createStore({ url, username, password, database })
-  const admin = connect(config.username, config.password, 'default')
-  t.teardown(() => admin.close())
-  for (const until = Date.now() + 30_000; ; await sleep(50)) {
-    const isUp = await admin.ping().then(
-      () => true,
-      () => false,
-    )
-    if (isUp) return { url, connect }
-    if (engine.hasExited || Date.now() > until) throw new Error(await engine.exited)
-  }
-}
-
 test('the example of a cluster is one that the service can use', async (t) => {
   const example = readDeploy('clickhouse/cluster/log-engine-cluster.xml')
     .replace('from_env="CLUSTER_SECRET"/>', '>secret</secret>')
     .replace('from_env="SHARD"/>', '>1</shard>')
     .replace('from_env="REPLICA"/>', '>1a</replica>')
     .replace(/(clickhouse|keeper)-\w+/g, '127.0.0.1')
-  const { url } = await startServer(t, { 'config.d/log-engine-cluster.xml': example })
+  const { url } = await startDeployedClickHouse(t, {
+    more: { 'config.d/log-engine-cluster.xml': example },
+  })
   const ask = async (sql: string): Promise<string> => {
     const headers = {
       'X-ClickHouse-User': 'test_admin',
@@ -107,13 +36,13 @@ test('the example of a cluster is one that the service can use', async (t) => {
 })
 
 test('the service does everything as the user it is given on a server, and no more', async (t) => {
-  const server = await startServer(t)
+  const server = await startDeployedClickHouse(t)
   const settings = {
     ...KNOWN,
     DATA_DIR: tempDataDir(t),
     CLICKHOUSE_URL: server.url,
     CLICKHOUSE_USER: 'log_engine',
-    CLICKHOUSE_PASSWORD: PASSWORD,
+    CLICKHOUSE_PASSWORD: DEPLOYED_PASSWORD,
   }
   const first = await startService(t, settings)
   const body = [1, 2, 3].map((n) => JSON.stringify({ source: 'shop', message: `order ${n}` }))
@@ -145,7 +74,7 @@ test('the service does everything as the user it is given on a server, and no mo
   })
 
   await t.test('nothing outside its database, and nothing of it dropped', async (t) => {
-    const store = server.connect('log_engine', PASSWORD, 'logs')
+    const store = server.connect('log_engine', DEPLOYED_PASSWORD, 'logs')
     t.teardown(() => store.close())
     const denied = async (sql: string): Promise<void> => {
       await t.rejects(store.command(sql), { message: /ACCESS_DENIED|privileges/ }, sql)

@@ -27,7 +27,7 @@ export interface LandingRow {
 }
 
 /** Applies the schema with a retention that keeps data of any year. */
-export const applySchema = (store: Store): Promise<number> =>
+export const applySchema = (store: Store): Promise<void> =>
   migrate(store, { numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
 
 const iso = (ms: number): string => new Date(ms).toISOString()

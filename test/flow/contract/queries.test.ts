@@ -1,6 +1,12 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import { WEBHOOK_SECRET, collect, settled, startLiveService } from '../../support/live-service.js'
+import {
+  WEBHOOK_SECRET,
+  collect,
+  eventually,
+  settled,
+  startLiveService,
+} from '../../support/live-service.js'
 
 // oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
 
@@ -355,7 +361,11 @@ t.test('an upload becomes events of a source that is registered by it', async (t
       source_name: `up-${type}`,
       detail: { sent: 2, errors: 0 },
     })
-    const [source] = (await get('/api/sources')).filter((s: any) => s.name === `up-${type}`)
+    // another instance knows it when its messages are stored
+    const source = await eventually(
+      async () => (await get('/api/sources')).find((s: any) => s.name === `up-${type}`),
+      (found) => found !== undefined,
+    )
     t.match(source, { type: 'file', connector: 'custom', application_id: app.id })
   }
   t.equal((await upload('x'.repeat(120), 'txt', 'hello')).status, 202, '120 characters')

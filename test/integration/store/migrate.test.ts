@@ -2,6 +2,8 @@ import t from 'tap'
 import type { Store } from '../../../src/store/client.js'
 import { migrate, type Migration, readMigrations } from '../../../src/store/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
+import { seeded } from '../../support/landing.js'
+import { landingBlock } from '../../support/landing-block.js'
 
 const numbers = { retention_days: 90, rollup_days: 121 }
 const options = { numbers, log: quietLog }
@@ -15,6 +17,18 @@ const createText = (store: Store, table: string): Promise<unknown[]> =>
     store,
     `SELECT engine_full AS text FROM system.tables WHERE database = currentDatabase() AND name = '${table}'`,
   )
+
+/** A view as it is, made again by two migrations. */
+function madeAgain(view: string, version: number): readonly Migration[] {
+  const [made] = readMigrations()
+    .filter(({ text }) => text.includes(`CREATE MATERIALIZED VIEW IF NOT EXISTS ${view} `))
+    .slice(-1)
+  if (made === undefined) throw new Error(`bug: no view ${view}`)
+  return [
+    { version, name: `drop_${view}`, text: `DROP VIEW IF EXISTS ${view}` },
+    { ...made, version: version + 1 },
+  ]
+}
 
 t.test('migrations', async (t) => {
   const server = await startTestServer()
@@ -88,5 +102,83 @@ t.test('migrations', async (t) => {
     t.same(await createText(store, 'series_1h'), hourly)
     await migrate(store, options)
     t.match(await createText(store, 'events'), [{ text: /toIntervalDay\(90\)/ }])
+  })
+
+  t.test('views made again under load miss nothing, and know what was stored', async (t) => {
+    const store = await open(t)
+    const lasting = { retention_days: 20_000, rollup_days: 20_031 }
+    await migrate(store, { ...options, numbers: lasting })
+    const random = seeded(1)
+    const batches: { readonly rows: readonly Uint8Array[]; readonly token: string }[] = []
+    const state = { isOver: false, refused: 0 }
+    const offer = async ({ rows, token }: (typeof batches)[number]): Promise<void> => {
+      for (;;)
+        try {
+          await store.insertNative('landing', rows, token)
+          return
+        } catch {
+          state.refused++
+        }
+    }
+    const sender = async (): Promise<void> => {
+      while (!state.isOver) {
+        const firstId = 1 + batches.length * 3
+        const rows = landingBlock(random, { rows: 3, firstId, blocks: 1 })
+        const batch = { rows, token: store.newToken() }
+        batches.push(batch)
+        await offer(batch)
+      }
+    }
+    const senders = [sender(), sender(), sender()]
+    let migrations = readMigrations()
+    for (let version = 9_000; version < 9_040; version += 10) {
+      const views = [...madeAgain('events_mv', version), ...madeAgain('series_1m_mv', version + 2)]
+      migrations = [...migrations, ...views]
+      await migrate(store, { numbers: lasting, log: quietLog, migrations })
+    }
+    state.isOver = true
+    await Promise.all(senders)
+    t.comment(`${batches.length} batches, ${state.refused} tries were refused meanwhile`)
+    const counts = async (): Promise<unknown> =>
+      (
+        await ask(
+          store,
+          `SELECT (SELECT count() FROM events) AS events,
+            (SELECT sum(p1 + p2 + p3 + p4) FROM series_1s) AS seconds,
+            (SELECT sum(p1 + p2 + p3 + p4) FROM series_1m) AS minutes,
+            (SELECT sum(p1 + p2 + p3 + p4) FROM series_1d) AS days`,
+        )
+      )[0]
+    const n = batches.length
+    const all = { events: 2 * n, seconds: 3 * n, minutes: 3 * n, days: 3 * n }
+    t.same(await counts(), all, 'nothing passed a view by')
+    const offerAgain = async (): Promise<void> => {
+      for (let i = 0; i < n; i += 40) await Promise.all(batches.slice(i, i + 40).map(offer))
+    }
+    await offerAgain()
+    t.same(await counts(), all, 'offered again')
+    process.kill(server.engine.pid() ?? 0, 'SIGKILL')
+    await offerAgain()
+    t.same(await counts(), all, 'offered again to the engine that was started anew')
+  })
+
+  t.test('a start that broke off between two views lets nothing pass by', async (t) => {
+    const store = await open(t)
+    await migrate(store, options)
+    const [drop, make] = madeAgain('events_mv', 9_000)
+    if (drop === undefined || make === undefined) throw new Error('bug: two migrations')
+    const broken = { ...make, text: 'CREATE MATERIALIZED VIEW IF NOT EXISTS' }
+    const migrations = readMigrations()
+    await t.rejects(migrate(store, { ...options, migrations: [...migrations, drop, broken] }), {
+      name: 'StoreError',
+    })
+    const [rows, token] = [
+      landingBlock(seeded(2), { rows: 3, firstId: 1, blocks: 1 }),
+      store.newToken(),
+    ]
+    await t.rejects(store.insertNative('landing', rows, token), { message: /THROW_IF/ })
+    await migrate(store, options)
+    await store.insertNative('landing', rows, token)
+    t.same(await ask(store, 'SELECT count() AS n FROM events'), [{ n: 2 }], 'it came afterwards')
   })
 })

@@ -1,0 +1,168 @@
+import { createHmac } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import { startShared, type Shared } from '../../support/instances.js'
+import { seeded } from '../../support/landing.js'
+import { eventually, WEBHOOK_SECRET } from '../../support/live-service.js'
+import {
+  countOf,
+  ingest,
+  launchService,
+  logIn,
+  settledCount,
+  tempDataDir,
+} from '../../support/service.js'
+
+/** `npm run test:instances` also looks at how two start on an empty database. */
+const isLong = process.env['TEST_LONG'] === '1'
+const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
+const random = seeded(seed)
+const shared = await startShared(t)
+
+if (shared === null) t.plan(0, 'redis-server is not installed')
+else await together(shared)
+
+/** What two instances must do once, and both must know. */
+async function together(shared: Shared): Promise<void> {
+  t.comment(`seed ${seed}`)
+  const [one, two] = [await shared.start(), await shared.start()]
+  if (isLong) {
+    const migrated = await migrations(shared)
+    await t.test('two that start at once on an empty database migrate it once', migrated.atOnce)
+    await t.test('one is killed while it migrates', migrated.killed)
+  }
+
+  await t.test('a webhook that reaches both counts once', async (t) => {
+    const deliver = async (at: typeof one, id: number): Promise<string> => {
+      const body = JSON.stringify({
+        object_kind: 'pipeline',
+        project: { name: 'pump', path_with_namespace: 'plant/pump' },
+        object_attributes: { id, ref: 'main', sha: 'a'.repeat(40), status: 'failed' },
+      })
+      const signature = createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')
+      const headers = { 'X-Scm-Token': signature }
+      const reply = await fetch(`${at.collector}/webhooks/scm`, { method: 'POST', body, headers })
+      return ((await reply.json()) as { readonly status: string }).status // of the collector
+    }
+    const ids = [1, 2, 3, 4, 5]
+    for (const id of ids) {
+      const told = await Promise.all([one, two, two, one].map((at) => deliver(at, id)))
+      t.same(told.toSorted(), ['accepted', 'duplicate', 'duplicate', 'duplicate'], `pipeline ${id}`)
+    }
+    const caller = await logIn(two)
+    t.equal(await settledCount(() => countOf(caller, 'scm.plant/pump'), ids.length), ids.length)
+  })
+
+  await t.test('one computes a KPI snapshot for the WebSockets of both', async (t) => {
+    const watcher = new Redis(shared.redis.url)
+    const monitor = await watcher.monitor()
+    const computed: { readonly atS: number; readonly marks: string }[] = []
+    monitor.on('monitor', (time: string, [name, key, value]: readonly string[]) => {
+      if (name?.toLowerCase() !== 'set' || key?.endsWith('kpi:snapshot') !== true) return
+      computed.push({ atS: Number(time), marks: /^[\w-]* [\w-]*/.exec(value ?? '')?.[0] ?? '' })
+    })
+    const sockets = []
+    for (const at of [one, one, one, two, two, two]) {
+      const { token } = await logIn(at)
+      const headers = { authorization: `Bearer ${token}` }
+      const socket = new WebSocket(`${at.api.replace('http', 'ws')}/ws/kpis`, { headers })
+      const seen = { total: -1 }
+      socket.on('message', (data: Buffer) => {
+        const text = data.toString('utf8')
+        if (text.startsWith('{')) seen.total = JSON.parse(text).payload.total_occurrences
+      })
+      sockets.push({ socket, seen })
+    }
+    const before = 5
+    for (let body = 1; body <= 4; body++) {
+      const sentMs = Date.now()
+      await ingest([one, two][body % 2] ?? one, `{"source":"kpis","message":"message ${body}"}`)
+      for (const { seen } of sockets)
+        await eventually(
+          async () => seen.total,
+          (total) => total === before + body,
+        )
+      t.comment(`all of both saw it after ${Date.now() - sentMs} ms`)
+    }
+    for (const { socket } of sockets) socket.terminate()
+    monitor.disconnect()
+    watcher.disconnect()
+    t.ok(computed.length >= 4, `${computed.length} snapshots for 6 WebSockets and 4 writes`)
+    // what was read under the same marks is the same; a snapshot is kept for 30 s
+    const again = computed.filter(({ atS, marks }, i) =>
+      computed.slice(0, i).some((other) => other.marks === marks && atS - other.atS < 25),
+    )
+    t.same(again, [], 'none was computed by both')
+  })
+}
+
+async function migrations(shared: Shared) {
+  const settings = (database: string) => ({
+    CLICKHOUSE_DATABASE: database,
+    REDIS_PREFIX: `${database}:`,
+  })
+  const local = shared.server.env['CLICKHOUSE_CLUSTER'] === undefined ? '' : '_local'
+  const made = async (database: string): Promise<unknown> => {
+    const rows = await shared.rows(`SELECT name, create_table_query AS text FROM system.tables
+      WHERE database = '${database}${local}' ORDER BY name`)
+    return rows.map(
+      ({ name, text }) => `${String(name)}: ${String(text).replaceAll(database, 'x')}`,
+    )
+  }
+  const alone = await shared.start(settings('peace'))
+  await alone.stop()
+  const expected = await made('peace')
+
+  const check = async (t: Test, database: string): Promise<void> => {
+    t.same(await made(database), expected, 'all is as one alone makes it')
+    const [users] = await shared.rows(`SELECT countIf(kind = 'user') AS users,
+      countIf(kind = 'ingest_key') AS keys FROM ${database}.entities FINAL`)
+    t.same(users, { users: 1, keys: 1 }, 'first credentials are made once')
+    const overlaps = await shared.rows(`SELECT a.first_id FROM ${database}.id_blocks AS a,
+      ${database}.id_blocks AS b WHERE a.first_id < b.first_id AND a.end_id > b.first_id`)
+    t.same(overlaps, [], 'no event id is reserved twice')
+  }
+
+  return {
+    atOnce: async (t: Test): Promise<void> => {
+      const both = [shared.start(settings('both')), shared.start(settings('both'))]
+      const [one, two] = await Promise.all(both)
+      if (one === undefined || two === undefined) throw new Error('bug: two were started')
+      await check(t, 'both')
+      const [books] = await shared.rows(
+        `SELECT count() AS n, uniqExact(version) AS versions FROM both${local}.schema_migrations`,
+      )
+      t.equal(books?.['n'], books?.['versions'], 'each migration was applied by one of them')
+      for (const each of [one, two]) {
+        t.equal((await ingest(each, '{"source":"s","message":"m"}')).status, 202)
+        t.match(await each.stop(), { code: 0 })
+      }
+    },
+    killed: async (t: Test): Promise<void> => {
+      for (let round = 0; round < 3; round++) {
+        const database = `killed_${round}`
+        const env = { ...shared.env, ...settings(database), DATA_DIR: tempDataDir(t) }
+        const first = launchService(t, env)
+        const atTable = Math.floor(random() * 30)
+        await eventually(
+          () =>
+            shared.rows(
+              `SELECT count() AS n FROM system.tables WHERE database LIKE '${database}%'`,
+            ),
+          ([row]) => Number(row?.['n']) >= atTable,
+        )
+        const second = launchService(t, { ...env, DATA_DIR: tempDataDir(t) })
+        await sleep(random() * 100)
+        await first.kill()
+        const survivor = await second.ready()
+        await check(t, database)
+        t.equal((await ingest(survivor, '{"source":"s","message":"m"}')).status, 202)
+        const caller = await logIn(survivor)
+        t.equal(await settledCount(() => countOf(caller, 's'), 1), 1, `killed at table ${atTable}`)
+        t.match(await survivor.stop(), { code: 0 })
+      }
+    },
+  }
+}
