@@ -13,26 +13,28 @@ const FIRST_VERSION = 5000
 /** more than a start with its migrations takes on an idle machine */
 const START_MS = 3_000
 
-/** The newest text of each view of the landing table: a view that is altered, and says what it said. */
-function alterations(): readonly string[] {
-  const texts = new Map<string, string>()
-  for (const file of readdirSync(MIGRATIONS).toSorted()) {
-    const text = readFileSync(join(MIGRATIONS, file), 'utf8')
-    const view = /^ALTER TABLE (\w+_mv) MODIFY QUERY$/m.exec(text)?.[1]
-    if (view !== undefined) texts.set(view, text)
-  }
-  return [...texts.values()]
+/** Views that a migration has made again: what drops each, and what makes it as it is. */
+function remakes(): readonly string[] {
+  const texts = readdirSync(MIGRATIONS)
+    .toSorted()
+    .map((file) => readFileSync(join(MIGRATIONS, file), 'utf8'))
+  return texts.flatMap((drop) => {
+    const view = /^DROP VIEW IF EXISTS (\w+)$/m.exec(drop)?.[1]
+    if (view === undefined) return []
+    const made = `CREATE MATERIALIZED VIEW IF NOT EXISTS ${view} `
+    return [drop, texts.findLast((text) => text.startsWith(made)) ?? '']
+  })
 }
 
 /** A program that is newer than any before: its database has to be migrated first. */
 function newerProgram({ owner }: Scene, round: number): string {
   const { dir, main } = copyProgram('upgrade')
   owner.teardown(() => rmSync(dir, { recursive: true, force: true }))
-  const altered = alterations()
+  const texts = remakes()
   // each program knows the migrations of those before it
-  for (let version = 0; version < (round + 1) * altered.length; version++) {
-    const name = `${FIRST_VERSION + version}_altered.sql`
-    writeFileSync(join(dir, 'schema', 'migrations', name), altered[version % altered.length] ?? '')
+  for (let version = 0; version < (round + 1) * texts.length; version++) {
+    const name = `${FIRST_VERSION + version}_again.sql`
+    writeFileSync(join(dir, 'schema', 'migrations', name), texts[version % texts.length] ?? '')
   }
   return main
 }
@@ -56,12 +58,12 @@ export const upgradeFaults: readonly Fault[] = [
   {
     id: 'kill-upgrading',
     title:
-      '`kill -9` while a newer program alters the views under what waits, and right after its first start',
+      '`kill -9` while a newer program makes views anew under what waits, and right after its first start',
     rounds: 4,
     clickhouse: 'embedded',
     async strike(scene, round) {
       const { installation, random } = scene
-      if (alterations().length === 0) scene.problem('no view is altered')
+      if (remakes().length === 0) scene.problem('no view is made again')
       await killBoth(installation, random)
       installation.main = newerProgram(scene, round)
       await killStarts(scene, round % 2)

@@ -157,7 +157,8 @@ t.test('migrations', async (t) => {
     }
     await offerAgain()
     t.same(await counts(), all, 'offered again')
-    process.kill(server.engine.pid() ?? 0, 'SIGKILL')
+    const pid = server.engine.pid()
+    if (pid !== null) process.kill(pid, 'SIGKILL')
     await offerAgain()
     t.same(await counts(), all, 'offered again to the engine that was started anew')
   })
