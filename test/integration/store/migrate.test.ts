@@ -4,6 +4,7 @@ import { migrate, type Migration, readMigrations } from '../../../src/store/migr
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
 import { seeded } from '../../support/landing.js'
 import { landingBlock } from '../../support/landing-block.js'
+import { signal } from '../../support/signals.js'
 
 const numbers = { retention_days: 90, rollup_days: 121 }
 const options = { numbers, log: quietLog }
@@ -157,8 +158,7 @@ t.test('migrations', async (t) => {
     }
     await offerAgain()
     t.same(await counts(), all, 'offered again')
-    const pid = server.engine.pid()
-    if (pid !== null) process.kill(pid, 'SIGKILL')
+    signal(server.engine.pid(), 'SIGKILL')
     await offerAgain()
     t.same(await counts(), all, 'offered again to the engine that was started anew')
   })
