@@ -24,6 +24,8 @@ export const SOURCES = ['api', 'database', 'web'] as const
 const LINES = 40
 /** each so many bodies one brings a line that is no JSON */
 const BROKEN_EVERY = 4
+/** so many bodies repeat the same messages, of which the first to come begins the events */
+const TURN = 6
 const WORDS = (
   'disk link node queue cache lease shard token frame relay probe route stage batch index mount quota pulse ' +
   'opened closed moved stalled failed joined parted probed sealed warmed drained merged pinned evicted synced'
@@ -106,11 +108,12 @@ export class Ledger {
   linesOf(no: number): readonly Line[] {
     const random = seeded(this.#seed * 7919 + no)
     const word = (): string => WORDS[Math.floor(random() * WORDS.length)] ?? ''
+    const turn = Math.floor(no / TURN)
     return Array.from({ length: LINES }, (_, i) => {
       const source = SOURCES[i % SOURCES.length] ?? 'api'
       const severity = SEVERITIES[(no + i) % SEVERITIES.length] ?? 'INFO'
       if (i % 4 === 0)
-        return { source, severity: 'INFO', message: `heartbeat of node ${i} is late` }
+        return { source, severity: 'INFO', message: `heartbeat of node ${i} is late, turn ${turn}` }
       if (i === 1) return { source, severity, message: `${word()} ${word()} ${word()} ${word()}` }
       if (i % 8 === 2) return { source, severity, message: `request ${no} was tried again` }
       const ms = Math.floor(random() * 1000)

@@ -107,27 +107,45 @@ function bodiesOf({ payload }: Frame, ledger: Ledger): readonly number[] {
   return [...new Set(seconds)].map((second) => ledger.bodyOf(second))
 }
 
-/** An entry that waits for ClickHouse, any of them; what comes behind it may repeat its events. */
+/** An entry that waits for ClickHouse: one that begins what others behind it repeat, or else any. */
 function anyWaiting(segment: string, random: () => number): Waiting | null {
   const frames = framesOf(segment)
   const done = Math.max(0, ...frames.filter(({ kind }) => kind === 'done').map(({ seq }) => seq))
   const entries = frames.filter(({ kind, seq }) => kind === 'entry' && seq > done)
-  const frame = entries[Math.floor(random() * entries.length)]
+  const repeated = new Map(entries.map((entry) => [entry, repeatedBehind(entry, entries)]))
+  const begin = entries.filter((entry) => (repeated.get(entry) ?? 0) > 0)
+  const among = begin.length > 0 ? begin : entries
+  const frame = among[Math.floor(random() * among.length)]
   if (frame === undefined) return null
   const cut = frames.findLast(({ kind, seq }) => kind === 'cut' && seq > done)
   const cutTo = cut === undefined ? 0 : Number(Buffer.from(cut.payload).readBigUInt64LE())
-  return {
-    frame,
-    isUnderWay: frame.seq <= cutTo,
-    behind: entries.length - entries.indexOf(frame) - 1,
-  }
+  return { frame, isUnderWay: frame.seq <= cutTo, repeated: repeated.get(frame) ?? 0 }
+}
+
+/** Events that begin in an entry and are repeated in later ones. */
+function repeatedBehind(entry: Frame, entries: readonly Frame[]): number {
+  const begun = new Set(idsOf(entry, 1))
+  const later = entries.filter(({ seq }) => seq > entry.seq).flatMap((other) => idsOf(other, 0))
+  return new Set(later.filter((id) => begun.has(id))).size
+}
+
+function idsOf({ payload }: Frame, isNew: 0 | 1): readonly number[] {
+  const { landing } = decodeEntry([payload])
+  if (landing === null) return []
+  const { columns } = readNative(landing)
+  const valuesOf = (name: string) => columns.find((column) => column.name === name)?.values ?? []
+  const flags = valuesOf('is_new').map(Number)
+  return valuesOf('id')
+    .map(Number)
+    .filter((_, row) => flags[row] === isNew)
 }
 
 interface Waiting {
   readonly frame: Frame
   /** it may be stored already */
   readonly isUnderWay: boolean
-  readonly behind: number
+  /** events that begin in it and are repeated behind it */
+  readonly repeated: number
 }
 
 function told({ installation, problem }: Scene, isExpected: boolean): void {
@@ -233,7 +251,7 @@ export const diskFaults: readonly Fault[] = [
       await killWithWaiting(scene, (segment) => {
         const waiting = anyWaiting(segment, random)
         if (waiting === null) return
-        const { frame: entry, isUnderWay, behind } = waiting
+        const { frame: entry, isUnderWay, repeated } = waiting
         const bytes = readFileSync(segment)
         for (let i = 0; i < 3; i++) {
           const at = entry.offset + FRAME_HEADER + Math.floor(random() * entry.payload.length)
@@ -241,7 +259,9 @@ export const diskFaults: readonly Fault[] = [
         }
         destroyed = bodiesOf(entry, ledger)
         for (const no of destroyed) ledger.settle(no, isUnderWay ? 'unknown' : 'destroyed')
-        note(`bodies ${destroyed.join(' ')} are destroyed, ${behind} entries are behind`)
+        note(
+          `bodies ${destroyed.join(' ')} are destroyed, ${repeated} events of theirs are repeated`,
+        )
         writeFileSync(segment, bytes)
       })
       if (destroyed.length === 0) scene.problem('nothing was destroyed')
