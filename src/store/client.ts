@@ -118,6 +118,19 @@ const INSERT_SETTINGS: ClickHouseSettings = {
   exclude_materialize_skip_indexes_on_insert: 'by_value,by_skeleton',
 }
 
+/**
+ * How tokens begin whose batches are made one block while they are read. Made one only later, they would be known
+ * by their token and by how many blocks they came in, and be stored again without an entry that got lost meanwhile.
+ */
+const WHOLE = 'whole-'
+const WHOLE_SETTINGS: ClickHouseSettings = {
+  use_strict_insert_block_limits: 1,
+  max_insert_block_size: '10000000',
+}
+
+/** A token that no batch has had. */
+export const newWholeToken = (): string => `${WHOLE}${randomUUID()}`
+
 export function createStore(options: StoreOptions): Store {
   const client = connect(options, options.database)
   const reads = createReads(client)
@@ -126,7 +139,7 @@ export function createStore(options: StoreOptions): Store {
     ...reads,
     ...createInserts(client),
     change: reads.command,
-    newToken: randomUUID,
+    newToken: newWholeToken,
     insertsRunning: async (seconds) =>
       (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
     createDatabase: () => createDatabase(options),
@@ -209,6 +222,8 @@ function createInserts(client: ClickHouseClient): Pick<Store, 'insertNative' | '
             ...INSERT_SETTINGS,
             insert_deduplicate: 1,
             insert_deduplication_token: token,
+            // what an older program began to send is offered as it was
+            ...(token.startsWith(WHOLE) ? WHOLE_SETTINGS : {}),
             deduplicate_blocks_in_dependent_materialized_views: 1,
             ...request.settings,
           },

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { ClickHouseSettings } from '@clickhouse/client'
 import type { NativeRows } from '../lib/native-reader.js'
 import { AppError } from '../model/errors.js'
@@ -8,6 +7,7 @@ import {
   type RequestOptions,
   type Store,
   type StoreOptions,
+  newWholeToken,
 } from './client.js'
 import { reachByDdl } from './cluster-ddl.js'
 import { reachNodes } from './cluster-nodes.js'
@@ -145,7 +145,7 @@ class Cluster implements ClusterStore {
 
   /** The number of shards is part of it: each try spreads the rows in the same way. */
   newToken(): string {
-    return `${randomUUID()}-to-${this.#ready().shards}`
+    return `${newWholeToken()}-to-${this.#ready().shards}`
   }
 
   async insertNative(

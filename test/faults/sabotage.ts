@@ -41,20 +41,17 @@ export const SABOTAGES: readonly Sabotage[] = [
   },
 ]
 
+type Change = Pick<Sabotage, 'id' | 'file' | 'from' | 'to'>
+
 /** @throws Error when the built program has no such place, or several */
-export function sabotagedText({
-  id,
-  file,
-  from,
-  to,
-}: Pick<Sabotage, 'id' | 'file' | 'from' | 'to'>): string {
+export function sabotagedText({ id, file, from, to }: Change): string {
   const text = readFileSync(join(ROOT, 'build', 'src', file), 'utf8')
   if (text.split(from).length !== 2) throw new Error(`${file} has no single place for ${id}`)
   return text.replace(from, to)
 }
 
 /** @returns the main file of a copy of the built program in which the invariant does not hold */
-export function sabotagedMain(sabotage: Sabotage): ProgramCopy {
+export function sabotagedMain(sabotage: Change): ProgramCopy {
   const copy = copyProgram(`sabotage-${sabotage.id}`)
   writeFileSync(join(copy.dir, 'build', 'src', sabotage.file), sabotagedText(sabotage))
   return copy

@@ -114,11 +114,14 @@ function anyWaiting(segment: string, random: () => number): Waiting | null {
   const entries = frames.filter(({ kind, seq }) => kind === 'entry' && seq > done)
   const repeated = new Map(entries.map((entry) => [entry, repeatedBehind(entry, entries)]))
   const begin = entries.filter((entry) => (repeated.get(entry) ?? 0) > 0)
-  const among = begin.length > 0 ? begin : entries
-  const frame = among[Math.floor(random() * among.length)]
-  if (frame === undefined) return null
   const cut = frames.findLast(({ kind, seq }) => kind === 'cut' && seq > done)
   const cutTo = cut === undefined ? 0 : Number(Buffer.from(cut.payload).readBigUInt64LE())
+  // its rows may be stored and its dead letters not: who sent it can't say what is right then
+  const isUnclear = ({ seq, payload }: Frame): boolean =>
+    seq <= cutTo && decodeEntry([payload]).dead !== null
+  const among = (begin.length > 0 ? begin : entries).filter((entry) => !isUnclear(entry))
+  const frame = among[Math.floor(random() * among.length)]
+  if (frame === undefined) return null
   return { frame, isUnderWay: frame.seq <= cutTo, repeated: repeated.get(frame) ?? 0 }
 }
 

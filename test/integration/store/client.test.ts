@@ -47,6 +47,29 @@ t.test('the client', async (t) => {
 
     await store.insertNative('landing', bytes, 'batch-2')
     t.same(await only(counts), { plain: 2_000, sums: 2_000 }, 'another token is another batch')
+
+    t.comment(
+      'a part of a stored batch that is offered again is that batch, however many blocks are left',
+    )
+    const [one, two, three] = [[1], [2, 3], [4]].map(nativeBlock)
+    const token = store.newToken()
+    await store.insertNative(
+      'landing',
+      [one, two, three].flatMap((block) => block ?? []),
+      token,
+    )
+    for (const some of [[one, three], [two], [three, two, one, one]])
+      await store.insertNative(
+        'landing',
+        some.flatMap((block) => block ?? []),
+        token,
+      )
+    t.same(await only(counts), { plain: 2_004, sums: 2_004 })
+    t.comment('what a program before this one began is known by what it has always been known by')
+    const old = '8b1f3a44-0000-4000-8000-000000000000'
+    await store.insertNative('landing', [...nativeBlock([5]), ...nativeBlock([6])], old)
+    await store.insertNative('landing', [...nativeBlock([5]), ...nativeBlock([6])], old)
+    t.same(await only(counts), { plain: 2_006, sums: 2_006 })
   })
 
   t.test('many blocks are one insert and one part', async (t) => {
