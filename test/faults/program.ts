@@ -14,8 +14,9 @@ export interface ProgramCopy {
 /** A copy of the built program, which may be changed. */
 export function copyProgram(name: string): ProgramCopy {
   const dir = mkdtempSync(join(tmpdir(), `${name}-`))
-  cpSync(join(ROOT, 'build', 'src'), join(dir, 'build', 'src'), { recursive: true })
-  cpSync(join(ROOT, 'schema'), join(dir, 'schema'), { recursive: true })
+  const whole = { recursive: true, dereference: true }
+  cpSync(join(ROOT, 'build', 'src'), join(dir, 'build', 'src'), whole)
+  cpSync(join(ROOT, 'schema'), join(dir, 'schema'), whole)
   for (const linked of ['package.json', 'src', 'node_modules'])
     symlinkSync(join(ROOT, linked), join(dir, linked))
   return { dir, main: join(dir, 'build', 'src', 'main.js') }
