@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createNetServer } from 'node:net'
 import { resolve as resolvePath } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 
 import { backup, restore } from './assembly/backup-commands.js'
 import { openControl } from './assembly/control.js'
@@ -155,6 +156,8 @@ async function runCommand(config: Config, log: Log): Promise<boolean> {
 }
 
 async function main(): Promise<void> {
+  // little survives a request: threads that help to collect it cost more than it does. bench/README.md
+  setFlagsFromString('--no-parallel-scavenge')
   if (process.argv.includes('--help')) {
     process.stdout.write(help())
     return

@@ -7,11 +7,42 @@ export interface ByteBudget {
   heldBytes: number
 }
 
-/** Where bodies are put. */
+/** What bodies may take, and where they are put. */
+export interface BodyMemory {
+  readonly budget: ByteBudget
+  readonly buffers: BodyBuffers
+  readonly slab: BodySlab
+}
+
 export interface BodyBuffers {
   /** @returns a buffer of at least so many bytes */
   take(bytes: number): ArrayBufferLike
   give(buffer: ArrayBufferLike): void
+}
+
+/** a body up to this size that comes in one piece has no buffer of its own */
+const SMALL_BYTES = 4096
+const SLAB_BYTES = 65_536
+
+/**
+ * Copies of small bodies, side by side in memory that is freed when nobody has one of them any more: memory of
+ * its own for each costs more than everything else about it. `npm run bench -- ingest --small`
+ */
+export class BodySlab {
+  #bytes = new Uint8Array(0)
+  #used = 0
+
+  copy(chunk: ArrayBuffer): Uint8Array {
+    const { byteLength } = chunk
+    if (this.#used + byteLength > this.#bytes.length) {
+      this.#bytes = new Uint8Array(SLAB_BYTES)
+      this.#used = 0
+    }
+    const copy = this.#bytes.subarray(this.#used, this.#used + byteLength)
+    copy.set(new Uint8Array(chunk))
+    this.#used += byteLength
+    return copy
+  }
 }
 
 export type BodyOutcome =
@@ -41,6 +72,9 @@ export class BodyReader {
   readonly #isDiscarding: boolean
   readonly #budget: ByteBudget
   readonly #buffers: BodyBuffers
+  readonly #slab: BodySlab
+  /** a body that came in one piece */
+  #small: Uint8Array | null = null
   #buffer = NO_BUFFER
   #length = 0
   /** of the budget */
@@ -53,14 +87,10 @@ export class BodyReader {
   #onSettled: ((outcome: BodyOutcome) => void) | null = null
 
   /** @param limitBytes 0: the route takes no body, and a small one is ignored */
-  constructor(
-    res: UwsResponse,
-    framing: Framing,
-    limitBytes: number,
-    memory: { readonly budget: ByteBudget; readonly buffers: BodyBuffers },
-  ) {
-    const { budget, buffers } = memory
+  constructor(res: UwsResponse, framing: Framing, limitBytes: number, memory: BodyMemory) {
+    const { budget, buffers, slab } = memory
     this.#buffers = buffers
+    this.#slab = slab
     this.#framing = framing
     this.#isDiscarding = limitBytes === 0
     this.#limitBytes = this.#isDiscarding ? DISCARD_BYTES : limitBytes
@@ -123,12 +153,12 @@ export class BodyReader {
       this.#settle({ kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : this.#limitBytes })
       return
     }
-    if (!this.#isDiscarding && !this.#hold(chunk)) return
+    if (!this.#isDiscarding && !this.#hold(chunk, isLast)) return
     if (isLast) this.#settle({ kind: 'complete', body: this.#body() })
   }
 
   /** Copies the chunk, which the library takes back. @returns false when the budget is spent */
-  #hold(chunk: ArrayBuffer): boolean {
+  #hold(chunk: ArrayBuffer, isLast: boolean): boolean {
     const { byteLength } = chunk
     if (byteLength === 0) return true
     if (this.#budget.heldBytes + byteLength > this.#budget.limitBytes) {
@@ -138,6 +168,10 @@ export class BodyReader {
     }
     this.#budget.heldBytes += byteLength
     this.#heldBytes += byteLength
+    if (isLast && this.#length === 0 && byteLength <= SMALL_BYTES) {
+      this.#small = this.#slab.copy(chunk)
+      return true
+    }
     if (this.#length + byteLength > this.#buffer.byteLength) this.#grow(this.#length + byteLength)
     new Uint8Array(this.#buffer).set(new Uint8Array(chunk), this.#length)
     this.#length += byteLength
@@ -155,6 +189,7 @@ export class BodyReader {
 
   /** The body alone in its buffer, which may be larger. */
   #body(): Uint8Array {
+    if (this.#small !== null) return this.#small
     if (this.#length === 0) return new Uint8Array(0)
     return new Uint8Array(this.#buffer, 0, this.#length)
   }

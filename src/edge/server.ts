@@ -3,8 +3,8 @@ import { AppError } from '../model/errors.js'
 import { createClientAddress, formatAddress } from './address.js'
 import type { ClientAddress } from './address.js'
 import { BufferPool } from '../lib/buffer-pool.js'
-import { BodyReader } from './body.js'
-import type { BodyBuffers, BodyOutcome, ByteBudget } from './body.js'
+import { BodyReader, BodySlab } from './body.js'
+import type { BodyBuffers, BodyMemory, BodyOutcome } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
 import { Exchange } from './exchange.js'
@@ -98,8 +98,7 @@ interface Server {
   readonly exchanges: ExchangeHost
   readonly cors: Cors
   readonly clientAddress: ClientAddress
-  /** what bodies may take, and where they are put */
-  readonly bodies: { readonly budget: ByteBudget; readonly buffers: BodyBuffers }
+  readonly bodies: BodyMemory
   readonly limits: ServerLimits
   readonly nextRequestId: () => string
 }
@@ -141,6 +140,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     bodies: {
       budget: { limitBytes: limits.heldBodyBytes, heldBytes: 0 },
       buffers: options.buffers ?? new BufferPool(0),
+      slab: new BodySlab(),
     },
     limits,
     nextRequestId: createRequestIds(),
@@ -239,7 +239,7 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
   } else {
     exchange.reader = new BodyReader(res, framing, found.route.bodyBytes, server.bodies)
   }
-  admit(exchange, found.route, toRequest(server, exchange, { ...head, ...found, res }))
+  admit(exchange, found.route, toRequest(server, exchange, { head, params: found.params, res }))
 }
 
 interface Incoming {
@@ -250,11 +250,18 @@ interface Incoming {
 function toRequest(
   server: Server,
   exchange: Exchange,
-  parts: Head & FoundRoute & { readonly res: UwsResponse },
+  {
+    head,
+    params,
+    res,
+  }: Pick<FoundRoute, 'params'> & {
+    readonly head: Head
+    readonly res: UwsResponse
+  },
 ): Request {
-  const { method, path, queryText, headers, params } = parts
+  const { method, path, queryText, headers } = head
   // asked for while the connection lives
-  const socketAddress = parts.res.getRemoteAddress()
+  const socketAddress = res.getRemoteAddress()
   return new Request({
     method,
     path,

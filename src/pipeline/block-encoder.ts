@@ -48,11 +48,19 @@ export class BlockEncoder {
   /** search words of decoded messages with letters beyond ASCII */
   #wide: WideRow[] = []
   readonly #wordOf = new Map<string, number>()
+  /** of each template the skeleton it had last, and 1 + its word */
+  #skeletons: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
   readonly #seed = new Int32Array(2)
   #admit: (source: string) => Admission = () => 'parse'
   #receivedAtMs = 0
   #modelVersion = ''
   #bodyBytes = 0
+  /** the environment of the body before, its word and that of the empty text; null when words have other numbers */
+  #defaults: {
+    readonly environment: string
+    readonly word: number
+    readonly empty: number
+  } | null = null
 
   /** @param seed four random numbers, the same for all threads */
   constructor(questions: BlockQuestions, seed: Int32Array) {
@@ -71,10 +79,7 @@ export class BlockEncoder {
       judgeLevel: (word) => this.#judgeLevel(questions, word),
       levelAtHead: (at, length) => questions.levelAtHead(kernel.view(at, length)),
       templateOf: (lo, hi) => questions.templateNo(lo | 0, hi | 0),
-      skeletonOf: (no) => {
-        const skeleton = questions.skeleton(no)
-        return skeleton.length === 0 ? 0 : 1 + kernel.internSkeleton(skeleton)
-      },
+      skeletonOf: (no) => this.#skeletonOf(questions.skeleton(no), no),
     })
     this.#kernel = kernel
     this.#questions = questions
@@ -85,8 +90,11 @@ export class BlockEncoder {
   begin(receivedAtMs: number, modelVersion: string): void {
     const kernel = this.#kernel
     this.#wordOf.clear()
-    if (kernel.wordCount > MAX_WORDS) kernel.forgetWords()
-    else kernel.calls.beginBlock(0)
+    if (kernel.wordCount > MAX_WORDS) {
+      kernel.forgetWords()
+      this.#skeletons = []
+      this.#defaults = null
+    } else kernel.calls.beginBlock(0)
     this.#misses.clear()
     this.#wide = []
     this.#receivedAtMs = receivedAtMs
@@ -111,12 +119,11 @@ export class BlockEncoder {
     const kernel = this.#kernel
     this.#admit = admit
     this.#bodyBytes = bytes.length
-    const environment = kernel.intern(context.environment)
-    const empty = kernel.intern('')
+    const { word, empty } = this.#defaultsOf(context.environment)
     const at = kernel.calls.bodyAt(bytes.length)
     kernel.bytes.set(bytes, at)
     const { nowMs, maxMessageBytes, isUtf8 } = context
-    kernel.calls.beginBody(nowMs, maxMessageBytes, environment, empty, isUtf8 ? 1 : 0)
+    kernel.calls.beginBody(nowMs, maxMessageBytes, word, empty, isUtf8 ? 1 : 0)
   }
 
   /** Adds the lines of the body from an offset on, up to the first that must be parsed. */
@@ -174,11 +181,27 @@ export class BlockEncoder {
     })
   }
 
+  #defaultsOf(environment: string): { readonly word: number; readonly empty: number } {
+    if (this.#defaults?.environment === environment) return this.#defaults
+    const [word, empty] = [this.#kernel.intern(environment), this.#kernel.intern('')]
+    this.#defaults = { environment, word, empty }
+    return this.#defaults
+  }
+
   #word(text: string): number {
     const known = this.#wordOf.get(text)
     if (known !== undefined) return known
     const word = this.#kernel.intern(text)
     this.#wordOf.set(text, word)
+    return word
+  }
+
+  #skeletonOf(text: Uint8Array, no: number): number {
+    if (text.length === 0) return 0
+    const known = this.#skeletons[no]
+    if (known?.text === text) return known.word
+    const word = 1 + this.#kernel.internSkeleton(text)
+    this.#skeletons[no] = { text, word }
     return word
   }
 

@@ -17,6 +17,8 @@ export class SkeletonTable {
   /** where the text of each template begins, 0 = none; the last is where the next one goes */
   readonly #places: Int32Array
   readonly #bytes: Uint8Array
+  /** of each template that was asked for, its place then and the text there */
+  readonly #found: ({ readonly at: number; readonly text: Uint8Array } | undefined)[] = []
 
   /** @param buffer from the `buffer` of a table made by `create` */
   constructor(buffer: SharedArrayBuffer) {
@@ -29,11 +31,16 @@ export class SkeletonTable {
     return new SkeletonTable(new SharedArrayBuffer(HEAD_INTS * LENGTH_BYTES + textBytes))
   }
 
-  /** @returns the skeleton's bytes, none when there is no skeleton */
+  /** @returns the skeleton's bytes, none when there is no skeleton; the same array as long as it is the same */
   get(no: number): Uint8Array {
     const at = no > 0 && no < MAX_TEMPLATES ? Atomics.load(this.#places, no) : 0
     if (at === 0) return EMPTY
-    return this.#bytes.subarray(at + LENGTH_BYTES, at + LENGTH_BYTES + this.#lengthAt(at))
+    const found = this.#found[no]
+    if (found?.at === at) return found.text
+    const start = at + LENGTH_BYTES
+    const text = this.#bytes.subarray(start, start + this.#lengthAt(at))
+    this.#found[no] = { at, text }
+    return text
   }
 
   /** For the one writer only. */

@@ -71,8 +71,9 @@ export function createCollectorStats(
     const tally = named.get(key) ?? emptyTally(protocol, source)
     named.delete(key)
     named.set(key, tally)
+    if (named.size <= maxKeys) return tally
     const [oldest] = named
-    if (named.size > maxKeys && oldest !== undefined) {
+    if (oldest !== undefined) {
       named.delete(oldest[0])
       merge(restOf(oldest[1].protocol), oldest[1])
     }

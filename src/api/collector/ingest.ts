@@ -82,7 +82,8 @@ async function ingest(
   const coding = readContentCoding(request.headers)
   const body =
     coding === 'identity' ? request.body : await decompress(request.body, coding, INGEST_BYTES)
-  const { refusal, ...result } = await services.ingest(body, key)
+  const result = await services.ingest(body, key)
+  const { refusal } = result
   if (refusal?.code === 'file_parse_error')
     throw new AppError('body_too_large', `the body has more than ${INGEST_RECORDS} records`)
   if (refusal !== null) throw new AppError(refusal.code, refusal.message)
