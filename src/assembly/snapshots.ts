@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 import type { Config } from '../config.js'
 import {
+  applyCorrections,
   beginBackup,
   readSchemaVersion,
   readTotals,
@@ -33,6 +34,8 @@ export interface SnapshotParts {
   readonly dataDir: string
 }
 
+/** parts that hold corrected events are written anew, the corrected columns only */
+const APPLY_MS = 3_600_000
 /** for the batch in hand to be taken; else ClickHouse is away, and there is nothing to back up */
 const WAIT_MS = 60_000
 
@@ -72,7 +75,10 @@ async function takeSnapshot(
   }
   tell('writing what is acknowledged')
   await ingestion.pipeline.settle()
+  await applyCorrections(store, { timeoutMs: APPLY_MS })
   const { totals, schema, takenAt, done } = await ingestion.writer.between(async () => {
+    // those that came meanwhile
+    await applyCorrections(store, { timeoutMs: APPLY_MS })
     const held = { totals: await readTotals(store), schema: await readSchemaVersion(store) }
     const begun = await beginBackup(store, place)
     return { ...held, ...begun, takenAt: new Date().toISOString() }

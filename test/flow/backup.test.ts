@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test, type Test } from 'tap'
 import { createStore } from '../../src/store/client.js'
 import { startTestServer } from '../support/clickhouse.js'
+import { eventually } from '../support/live-service.js'
 import {
   countOf,
   ingest,
@@ -15,6 +16,7 @@ import {
   tempDataDir,
   upload,
   type Caller,
+  type Item,
   type Service,
 } from '../support/service.js'
 
@@ -51,6 +53,13 @@ async function furnish(service: Service, caller: Caller): Promise<void> {
   })
   await caller.call('POST', '/api/alerts', { title: 'orders are late', severity: 'P2' })
   await caller.call('POST', '/api/tasks', { title: 'look at the orders' })
+  const path = '/api/logs?source=shop&severity=ERROR'
+  const { items } = await eventually(
+    () => caller.get<{ readonly items: readonly Item[] }>(path),
+    (page) => page.items.length > 0,
+  )
+  const correction = { priority: 'P1', reason: 'orders are lost' }
+  await caller.call('PATCH', `/api/logs/${items[0]?.id}/priority`, correction)
 }
 
 const VIEWS = [

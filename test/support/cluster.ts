@@ -17,6 +17,8 @@ const RESOURCES = { memoryBytes: 1536 * 1024 ** 2, mergeThreads: 2 }
 
 export interface Shard {
   readonly url: string
+  /** where its backups are */
+  readonly backupsDir: string
   /** of the engine's process, null when it is down */
   pid(): number | null
   /** ends the process at once; it is not started again until `up` */
@@ -80,16 +82,18 @@ export interface Backend {
   readonly engine: Pick<Embedded, 'url' | 'username' | 'password'>
   /** what a service needs to know beyond where it is */
   readonly env: Readonly<Record<string, string>>
+  /** none where there is one engine */
+  readonly shards: readonly Shard[]
   stop(): Promise<void>
 }
 
 /** An engine; with `TEST_SHARDS=2` a cluster of so many shards. */
 export async function startBackend(): Promise<Backend> {
   const count = Number(process.env['TEST_SHARDS'] ?? 0)
-  if (count === 0) return { env: {}, ...(await startTestServer()) }
+  if (count === 0) return { env: {}, shards: [], ...(await startTestServer()) }
   const { env, shards, stop } = await startCluster(count)
   const engine = { url: shards[0]?.url ?? '', username: USERNAME, password: PASSWORD }
-  return { engine, env, stop }
+  return { engine, env, shards, stop }
 }
 
 export const ask = <Row = unknown>(store: Store, sql: string): Promise<readonly Row[]> =>
@@ -157,6 +161,7 @@ async function startShard(
   }
   return {
     url,
+    backupsDir: join(dataDir, 'backups'),
     pid: () => engine?.pid() ?? null,
     kill,
     down,

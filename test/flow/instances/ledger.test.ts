@@ -131,6 +131,48 @@ async function ledgers(shared: Shared): Promise<void> {
     await balance(t, 'killed', sent)
   })
 
+  const { shards } = shared.server
+  const killShard = async (): Promise<void> => {
+    const shard = shards[Math.floor(random() * shards.length)]
+    const pid = shard?.pid()
+    shard?.kill()
+    await eventually(
+      async () => shard?.pid() ?? pid,
+      (now) => now !== pid,
+    )
+  }
+
+  if (shards.length > 1)
+    await t.test('shards are killed while both ingest, and one is away for long', async (t) => {
+      const sent = await underLoad('shards', async () => {
+        for (let round = 0; round < 2 * ROUNDS; round++) {
+          await sleep(300 + random() * 1_200)
+          await killShard()
+        }
+        const away = shards[Math.floor(random() * shards.length)]
+        await away?.down()
+        await sleep(3_000)
+        await away?.up()
+      })
+      await balance(t, 'shards', sent)
+    })
+
+  if (shards.length > 1)
+    await t.test('a shard is killed, and an instance with what it had begun', async (t) => {
+      const sent = await underLoad('begun', async () => {
+        for (let round = 0; round < ROUNDS; round++) {
+          const at = Math.floor(random() * 2)
+          await sleep(random() * 800)
+          const killing = killShard()
+          await sleep(random() * 300)
+          await instances[at]?.kill()
+          await killing
+          await again(at)
+        }
+      })
+      await balance(t, 'begun', sent)
+    })
+
   await t.test('Redis is emptied, and killed', async (t) => {
     const redis = new Redis(shared.redis.url)
     redis.on('error', () => undefined)
