@@ -81,6 +81,28 @@ export class Coverage {
   }
 }
 
+/** Names of the functions of a part of the program that run meanwhile. */
+export async function functionsRun(
+  part: RegExp,
+  work: () => Promise<void>,
+): Promise<ReadonlySet<string>> {
+  const session = new Session()
+  session.connect()
+  const post = (method: string, params: object = {}): void => session.post(method, params)
+  post('Profiler.enable')
+  post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
+  await work()
+  const names = new Set<string>()
+  session.post('Profiler.takePreciseCoverage', (error, { result }) => {
+    if (error !== null) throw error
+    for (const { functions } of result.filter(({ url }) => part.test(url)))
+      for (const { functionName, ranges } of functions)
+        if ((ranges[0]?.count ?? 0) > 0) names.add(functionName)
+  })
+  session.disconnect()
+  return names
+}
+
 function ran({ url, functions }: Profiler.ScriptCoverage): [string, readonly Range[]][] {
   return functions.flatMap(({ ranges }): [string, readonly Range[]][] => {
     const [whole] = ranges

@@ -3,7 +3,11 @@
  * `FUZZ_TIMES` makes it longer, `FUZZ_KEEP=1` writes what reaches new code to test/fixtures/corpus, and
  * `FUZZ_TRACE=FILE` tells the input that hangs or ends the process.
  */
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { readCorpus } from './corpus.js'
+import { functionsRun } from './coverage.js'
 import { fuzz } from './fuzz.js'
 import { SEED } from './settings.js'
 import { TARGETS } from './targets.js'
@@ -21,3 +25,59 @@ for (const target of TARGETS) {
     else t.fail(String(failure.error), { input: failure.input, error: failure.error, seed: SEED })
   })
 }
+
+/** How readers are called here; what is not read by any target has to say why. */
+const READER =
+  /export (?:async )?(?:function|const) ((?:parse|decode|read|scan|verify|decompress)\w*)/g
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  // our own bytes, behind the checksum of a frame
+  decodeAmendment: 'spool-format',
+  decodeEntry: 'spool-format',
+  // our own file, compared in unit/assembly/backup
+  readManifest: 'backup',
+  // what ClickHouse and the program's own files say
+  parseSnapshot: 'ClickHouse',
+  parserOf: 'ClickHouse',
+  readColumns: 'ClickHouse',
+  readKpiCounts: 'ClickHouse',
+  readNative: 'ClickHouse',
+  readSchemaVersion: 'ClickHouse',
+  readTemplates: 'ClickHouse',
+  readTotals: 'ClickHouse',
+  readMigrations: 'the program',
+  readSchema: 'the program',
+  // in WebAssembly: lines.test.ts compares it with what reads the same here
+  readChain: 'lines',
+  readLevelWord: 'lines',
+  readLines: 'lines',
+  readMembers: 'lines',
+  scan: 'lines',
+}
+
+t.test('whatever reads bytes from outside is tried by a target', { timeout: 0 }, async (t) => {
+  const folder = fileURLToPath(new URL('../../../src/', import.meta.url))
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const readers = files
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => [...readFileSync(folder + file, 'utf8').matchAll(READER)])
+    .map(([, name = '']) => name)
+  t.ok(readers.length > 30, `${readers.length} readers`)
+  const run = await functionsRun(/\/build\/src\//, async () => {
+    for (const { name, seeds, check } of TARGETS)
+      for (const seed of [...seeds, ...readCorpus(name)]) await check(Buffer.from(seed))
+  })
+  const isTried = (name: string): boolean => run.has(name) || name in ELSEWHERE
+  t.same(
+    readers.filter((name) => !isTried(name)),
+    [],
+  )
+  t.same(
+    Object.keys(ELSEWHERE).filter((name) => !readers.includes(name)),
+    [],
+    'nothing is excused that is not there',
+  )
+})
+
+t.test('every target has a kept corpus', async (t) => {
+  for (const { name } of TARGETS) t.ok(readCorpus(name).length > 0, name)
+})

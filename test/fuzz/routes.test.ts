@@ -6,9 +6,10 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import t from 'tap'
 import { Random } from '../../bench/data/random.js'
+import { allRoutes } from '../../src/api/routes.js'
 import { ERRORS } from '../../src/model/errors.js'
-import { currentKpis } from '../support/kpi-socket.js'
-import { settled, startLiveService } from '../support/live-service.js'
+import { currentKpis, openKpiSocket } from '../support/kpi-socket.js'
+import { eventually, settled, startLiveService } from '../support/live-service.js'
 import { INGEST_KEY } from '../support/service.js'
 import { readCorpus } from './corpus.js'
 import { fromSchema, hostile, HOSTILE_TEXTS, type Pool } from './from-schema.js'
@@ -307,6 +308,71 @@ t.test('the routes of the collector take whatever comes', { timeout: 0 }, async 
   const kpis = await currentKpis(service)
   t.equal(kpis.total_occurrences, counts.accepted, 'what was accepted is what is counted')
   return t.end()
+})
+
+t.test('dead letters of every kind are sent again, and none is lost', { timeout: 0 }, async (t) => {
+  const before = await currentKpis(service)
+  const listed = (await service.call('GET /api/monitoring/dead-letters?limit=200')).body.items
+  t.ok(listed.length > 10, `${listed.length} and more`)
+  const sum = { replayed: 0, failed: 0, skipped: 0 }
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const json = cursor === '' ? {} : { cursor }
+    const reply = await service.call('POST /api/monitoring/dead-letters/replay', { json })
+    if (reply.status !== 200) throw new Error(`seed ${SEED}: ${reply.status} ${reply.text}`)
+    sum.replayed += reply.body.replayed
+    sum.failed += reply.body.failed
+    sum.skipped += reply.body.skipped
+    cursor = reply.body.has_more ? reply.body.next_cursor : null
+  }
+  t.comment(JSON.stringify(sum))
+  t.ok(sum.failed > 0, 'what is broken is refused again')
+  await settled(service)
+  const after = await currentKpis(service)
+  t.equal(after.total_occurrences, before.total_occurrences + sum.replayed)
+})
+
+t.test('a WebSocket takes whatever comes', { timeout: 0 }, async (t) => {
+  const random = new Random(SEED)
+  const texts = [...HOSTILE_TEXTS, 'ping', 'pong', 'pingping', '{"type":"subscribe"}'].map((text) =>
+    Buffer.from(text),
+  )
+  const mutate = createMutator(['ping', 'pong', '{"type":', 'kpis'])
+  const ends = new Map<number, number>()
+  for (let i = 0; i < 40 * TIMES; i++) {
+    const peer = await openKpiSocket(service, {
+      headers: { authorization: `Bearer ${tokens.get('viewer')}` },
+    })
+    for (let sent = 0; sent < 6 && peer.closed() === null; sent++) {
+      const text = mutate(random.pick(texts), texts, random)
+      const isWhole = random.chance(0.8)
+      const binary = random.chance(0.1)
+      if (isWhole) peer.socket.send(random.chance(0.7) ? text.toString('utf8') : text, { binary })
+      else {
+        // in pieces, with a ping of the protocol in between
+        peer.socket.send(text.subarray(0, 5), { fin: false, binary })
+        if (random.chance(0.5)) peer.socket.ping(text.subarray(0, 100))
+        peer.socket.send(text.subarray(5), { fin: true })
+      }
+    }
+    // either it was turned away for what it sent, or it is served as before
+    const pongs = () => peer.texts.filter((text) => text === 'pong').length
+    const had = pongs()
+    peer.socket.send('ping', () => undefined)
+    await eventually(
+      async () => peer.closed() !== null || pongs() > had,
+      (isAnswered) => isAnswered,
+    )
+    const code = peer.closed()?.code ?? 0
+    ends.set(code, (ends.get(code) ?? 0) + 1)
+    if (![0, 1003, 1006, 1007, 1009].includes(code)) t.fail(`closed with ${code}`, { seed: SEED })
+    peer.end()
+  }
+  t.comment(JSON.stringify(Object.fromEntries(ends)))
+  t.ok((ends.get(0) ?? 0) > 0 && ends.size > 1, 'some are served and some are not')
+})
+
+t.test('every route of the table is tried', async (t) => {
+  t.same(operations.map(({ id }) => id).toSorted(), allRoutes.map(({ id }) => id).toSorted())
 })
 
 t.test('every route of the API takes whatever comes, in every role', { timeout: 0 }, async (t) => {

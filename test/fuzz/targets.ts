@@ -11,10 +11,18 @@ import { isAcceptedTime, parseTimestamp } from '../../src/collector/timestamp.js
 import { decodeUpload, type FileType } from '../../src/collector/upload.js'
 import { createClientAddress } from '../../src/edge/address.js'
 import { parseCookies } from '../../src/edge/cookies.js'
-import { decompress, type ContentCoding } from '../../src/edge/decompress.js'
+import { decompress, readContentCoding, type ContentCoding } from '../../src/edge/decompress.js'
 import { parseMultipart } from '../../src/edge/multipart.js'
 import { HeaderBag, decodeSegment, readFraming } from '../../src/edge/request.js'
 import { readZstdFrames } from '../../src/edge/zstd-frames.js'
+import { ByteBuffer } from '../../src/lib/byte-buffer.js'
+import {
+  DictColumn,
+  FixedColumn,
+  StringColumn,
+  toNativeBlock,
+} from '../../src/lib/native-columns.js'
+import { readNativeRows } from '../../src/lib/native-rows.js'
 import { TemplateMiner } from '../../src/mining/miner.js'
 import { matches } from '../../src/mining/template-text.js'
 import { levelAtHead } from '../../src/mining/head-level.js'
@@ -304,6 +312,11 @@ function checkHead(text: string): void {
     const [name = '', ...rest] = line.split(':')
     headers.add(name.toLowerCase(), rest.join(':').trim())
   }
+  headers.add('content-encoding', text.slice(0, 20))
+  refuses(['unsupported_media_type'], () => {
+    const coding = readContentCoding(headers)
+    insist(coding === 'identity' || CODINGS.includes(coding), 'a coding is known')
+  })
   const framing = readFraming(headers)
   if (framing.kind === 'length') insist(Number.isSafeInteger(framing.bytes), 'a length is a number')
   insist(clientAddress('127.0.0.1', [text]) !== '', 'a client has an address')
@@ -368,6 +381,42 @@ function checkSegment(input: Buffer): void {
   insist(name === null || name.key.length === 12, 'a name has its key')
 }
 
+function nativeSeed(rows: number): Uint8Array {
+  const id = new FixedColumn('id', 'UInt64', 8)
+  const isNew = new FixedColumn('is_new', 'UInt8', 1)
+  const time = new FixedColumn('ts', "DateTime64(3, 'UTC')", 8)
+  const source = new DictColumn('source')
+  const message = new StringColumn('message')
+  for (let row = 0; row < rows; row++) {
+    id.data.u64(row + 1)
+    isNew.data.u8(row % 2)
+    time.data.u64(NOW + row)
+    source.push(`source ${row % 3}`)
+    message.push(`message ${row}`)
+  }
+  return toNativeBlock([id, isNew, time, source, message], rows, new ByteBuffer()).bytes
+}
+
+/** A block as a disk may give it back: what is read of it is cut and put together without loss. */
+function checkNative(input: Buffer): void {
+  const block = readNativeRows(input)
+  if (block === null) return
+  const middle = block.rows >>> 1
+  for (const [from, to] of [
+    [0, block.rows],
+    [0, middle],
+    [middle, block.rows],
+  ] as const) {
+    const piece = readNativeRows(block.slice(from, to))
+    insist(piece !== null && piece.rows === to - from, 'a piece is a block')
+    for (let row = 0; row < Math.min(3, piece.rows); row++)
+      for (const column of ['id', 'source', 'message', 'is_new']) {
+        insist(piece.text(column, row) === block.text(column, from + row), 'texts stay')
+        insist(piece.number(column, row) === block.number(column, from + row), 'numbers stay')
+      }
+  }
+}
+
 /** Lines of one source: each is of the template it is given. */
 function checkMining(input: Buffer): void {
   const miner = new TemplateMiner({
@@ -425,6 +474,8 @@ export const TARGETS: readonly Target[] = [
     '10.0.0.1 - - [21/Nov/2026:09:28:19 +0000] "GET / HTTP/1.1" 200 12 "-" "curl/8"\n',
     'level=info ts=2026-11-21T09:28:19Z msg="hello world" caller=a.go:1\n',
     'MESSAGE=hello\n__REALTIME_TIMESTAMP=1763717299123456\nPRIORITY=3\n\n',
+    '__CURSOR=s=1\n__REALTIME_TIMESTAMP=1763717299123456\nPRIORITY=3\nMESSAGE=hello\n\n' +
+      '__CURSOR=s=2\nMESSAGE\n\x05\0\0\0\0\0\0\0two\nx\n_HOSTNAME=h\n\n',
     '0000000000I1121 09:28:19.123456    1 a.go:12] klog line\n',
   ]),
   {
@@ -492,6 +543,7 @@ export const TARGETS: readonly Target[] = [
     seeds: [
       encodeCursor(KEY, FILTERS, 12345),
       '2026-11-21T09:28:19.123+01:00',
+      'gzip',
       'content-length: 12\ntransfer-encoding: chunked\nx-forwarded-for: 10.0.0.1, [::1]:80',
       'ACCESS_TOKEN=a.b.c; x="y%20z"; =; a',
       'error "exact phrase" time* -x',
@@ -538,6 +590,14 @@ export const TARGETS: readonly Target[] = [
     ],
     tokens: ['0123', FRAME.toString('latin1')],
     check: checkSegment,
+  },
+  {
+    name: 'native',
+    part: /\/build\/src\/lib\/native-rows/,
+    runs: 1500,
+    seeds: [nativeSeed(1), nativeSeed(7)],
+    tokens: ['UInt64', 'UInt8', 'Enum8(', 'Float32', 'LowCardinality(String)', 'String'],
+    check: checkNative,
   },
   {
     name: 'mining',

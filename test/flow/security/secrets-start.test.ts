@@ -1,6 +1,8 @@
 /** What the engine and the output of a start are given: no secret but the engine's own. */
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import t from 'tap'
+import { createServer } from 'node:http'
+import t, { type Test } from 'tap'
 import { inTurn } from '../../support/hostile.js'
 import { eventually, startLiveService } from '../../support/live-service.js'
 import { SECRETS, findIn, readAll, said } from '../../support/secrets.js'
@@ -31,7 +33,23 @@ t.test('the embedded engine is given no secret but its own', async (t) => {
   t.same(findIn(SECRETS), [])
 })
 
+/** Refuses whoever comes, and says as whom they came: what it says is not passed on. */
+async function startRefusing(t: Test): Promise<string> {
+  const server = createServer((request, response) => {
+    const told = { url: request.url, ...request.headers }
+    response.writeHead(403, { 'x-clickhouse-exception-code': '516' })
+    response.end(`Code: 516. DB::Exception: ${JSON.stringify(told)}. (AUTHENTICATION_FAILED)`)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('bug: no port')
+  return `127.0.0.1:${address.port}`
+}
+
 t.test('a start that fails quotes no secret', async (t) => {
+  const refusing = await startRefusing(t)
   const bad: readonly Readonly<Record<string, string>>[] = [
     { JWT_SECRET: 'short/secrët' },
     { ADMIN_PASSWORD: 'shört+1' },
@@ -40,7 +58,8 @@ t.test('a start that fails quotes no secret', async (t) => {
     { METRICS_TOKEN: 'shört+/' },
     { REDIS_URL: 'redis//:passwörd+1@127.0.0.1' },
     { REDIS_URL: 'http://user:passwörd+1@127.0.0.1' },
-    { CLICKHOUSE_URL: 'http://user:passwörd+1@127.0.0.1:1' },
+    { CLICKHOUSE_URL: `http://user:passwörd+1@${refusing}` },
+    { CLICKHOUSE_URL: `http://${refusing}`, CLICKHOUSE_PASSWORD: 'passwörd+2' },
     { CLICKHOUSE_URL: 'ftp://user:passwörd+1@127.0.0.1:1', CLICKHOUSE_PASSWORD: 'passwörd+2' },
     { CLICKHOUSE_URL: 'http://127.0.0.1:1', CLICKHOUSE_PASSWORD: 'passwörd+2', API_PORT: 'x' },
     { NODE_ENV: 'production', JWT_SECRET: 'a long secrët/that is fine but alone here' },
@@ -48,7 +67,6 @@ t.test('a start that fails quotes no secret', async (t) => {
   said.clear()
   const secrets: Record<string, string> = { 'password of a URL': 'passwörd+1' }
   await inTurn(bad, 4, async (settings) => {
-    // a ClickHouse that is not there is waited for
     const ended = await runToEnd({ DATA_DIR: tempDataDir(t), LOG_LEVEL: 'trace', ...settings })
     const what = JSON.stringify(settings)
     t.not(ended.code, 0, what)

@@ -1,4 +1,5 @@
-import { createHmac } from 'node:crypto'
+import crypto, { createHmac } from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
 import { assert, constantFrom, oneof, property, string, uint8Array } from 'fast-check'
 import { test } from 'tap'
 import { verifySignature } from '../../../src/collector/scm/signature.js'
@@ -66,4 +67,31 @@ void test('whatever the bytes and the secret, the right digest fits', async () =
       verifySignature(sign(secret, bytes), bytes, [secret]),
     ),
   )
+})
+
+void test('whichever secret fits, or none, as many are tried and compared in constant time', async (t) => {
+  const { createHmac: hmac, timingSafeEqual: compare } = crypto
+  let [hmacs, compared] = [0, 0]
+  crypto.createHmac = (...args) => {
+    hmacs++
+    return hmac(...args)
+  }
+  crypto.timingSafeEqual = (a, b) => {
+    compared++
+    return compare(a, b)
+  }
+  // those who imported them by name get these
+  syncBuiltinESMExports()
+  t.teardown(() => {
+    Object.assign(crypto, { createHmac: hmac, timingSafeEqual: compare })
+    syncBuiltinESMExports()
+  })
+  const body = Buffer.from('{"a":1}')
+  const secrets = ['current', 'previous', 'oldest']
+  const digests = secrets.map((secret) => hmac('sha256', secret).update(body).digest('hex'))
+  for (const header of [...digests, '0'.repeat(64), `${digests[0]?.slice(0, 63)}0`]) {
+    ;[hmacs, compared] = [0, 0]
+    verifySignature(header, body, secrets)
+    t.same({ hmacs, compared }, { hmacs: 3, compared: 3 }, header)
+  }
 })
