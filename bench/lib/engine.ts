@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { INDEXES_OF_MERGES } from '../../src/store/client.js'
 import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
 import { readUsage } from './processes.js'
 
@@ -43,7 +44,9 @@ interface Post {
 async function post(embedded: Embedded, { sql, body, settings }: Post): Promise<string> {
   const credentials = Buffer.from(`${embedded.username}:${embedded.password}`).toString('base64')
   const statement = body === null ? '' : `&query=${encodeURIComponent(sql)}`
-  const url = `${embedded.url}/?database=logs&output_format_json_quote_64bit_integers=0${settings}${statement}`
+  // as the service inserts
+  const indexes = `&exclude_materialize_skip_indexes_on_insert=${INDEXES_OF_MERGES}`
+  const url = `${embedded.url}/?database=logs&output_format_json_quote_64bit_integers=0${indexes}${settings}${statement}`
   const headers = { authorization: `Basic ${credentials}` }
   const reply = await fetch(url, { method: 'POST', body: body ?? sql, headers })
   const text = await reply.text()
