@@ -133,21 +133,28 @@ export interface Events {
  * @param answers what the rollups say, asked once until something is written
  */
 export function createEvents(store: Store, answers: Pick<Store, 'query'> = store): Events {
+  const repeatsOf = (ids: readonly number[], signal: AbortSignal | undefined) =>
+    store.query(repeatsSql, { ids }, signal === undefined ? {} : { signal })
+
   const withRepeats = async (
     rows: readonly EventRow[],
     signal: AbortSignal | undefined,
   ): Promise<EventRecord[]> => {
     if (rows.length === 0) return []
-    const options = signal === undefined ? {} : { signal }
-    const repeats = await store.query(repeatsSql, { ids: rows.map((row) => row.id) }, options)
+    const repeats = await repeatsOf(
+      rows.map(({ id }) => id),
+      signal,
+    )
     const byId = new Map(repeats.map((row) => [row.id, row]))
     return rows.map((row) => toEvent(row, byId.get(row.id)))
   }
 
   const page = async (query: EventQuery, signal?: AbortSignal): Promise<EventRecord[]> => {
     const options = signal === undefined ? {} : { signal }
-    const [span] = await answers.query(spanSql, {}, options)
-    const conditions = await conditionsOf(store, query, options)
+    const [[span], conditions] = await Promise.all([
+      answers.query(spanSql, {}, options),
+      conditionsOf(store, query, options),
+    ])
     const rows: EventRow[] = []
     for await (const range of ranges(
       query,
@@ -173,8 +180,8 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
   return {
     page,
     get: async (id, signal) => {
-      const row = await rowOf(id, signal)
-      return row === undefined ? null : ((await withRepeats([row], signal))[0] ?? null)
+      const [row, [repeats]] = await Promise.all([rowOf(id, signal), repeatsOf([id], signal)])
+      return row === undefined ? null : toEvent(row, repeats)
     },
     sourcesOf: async (ids) =>
       ids.length === 0 ? [] : (await store.query(sourcesSql, { ids })).map(({ source }) => source),
