@@ -149,36 +149,12 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
     return rows.map((row) => toEvent(row, byId.get(row.id)))
   }
 
-  const page = async (query: EventQuery, signal?: AbortSignal): Promise<EventRecord[]> => {
-    const options = signal === undefined ? {} : { signal }
-    const [[span], conditions] = await Promise.all([
-      answers.query(spanSql, {}, options),
-      conditionsOf(store, query, options),
-    ])
-    const rows: EventRow[] = []
-    for await (const range of ranges(
-      query,
-      span ?? EMPTY_SPAN,
-      hoursByRollup(answers, query, signal),
-    )) {
-      const narrowed = range.hours === null ? conditions : [...conditions, withinHours(range.hours)]
-      const params = {
-        from_ms: range.fromMs,
-        to_ms: range.toMs,
-        limit: query.limit - rows.length,
-        ...Object.assign({}, ...narrowed.map((condition) => condition.params)),
-      }
-      rows.push(...(await store.query(withConditions(pageSql, narrowed), params, options)))
-      if (rows.length >= query.limit) break
-    }
-    return await withRepeats(rows, signal)
-  }
-
   const rowOf = async (id: number, signal?: AbortSignal): Promise<EventRow | undefined> =>
     (await store.query(byIdSql, { id }, signal === undefined ? {} : { signal }))[0]
 
   return {
-    page,
+    page: async (query, signal) =>
+      await withRepeats(await readPage({ store, answers }, query, signal), signal),
     get: async (id, signal) => {
       const [row, [repeats]] = await Promise.all([rowOf(id, signal), repeatsOf([id], signal)])
       return row === undefined ? null : toEvent(row, repeats)
@@ -202,6 +178,35 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
       await store.change(correctSql.sql, { id, ts_ms: tsMs, priority, reason })
     },
   }
+}
+
+async function readPage(
+  { store, answers }: { readonly store: Store; readonly answers: Pick<Store, 'query'> },
+  query: EventQuery,
+  signal: AbortSignal | undefined,
+): Promise<EventRow[]> {
+  const options = signal === undefined ? {} : { signal }
+  const [[span], conditions] = await Promise.all([
+    answers.query(spanSql, {}, options),
+    conditionsOf(store, query, options),
+  ])
+  const rows: EventRow[] = []
+  for await (const range of ranges(
+    query,
+    span ?? EMPTY_SPAN,
+    hoursByRollup(answers, query, signal),
+  )) {
+    const narrowed = range.hours === null ? conditions : [...conditions, withinHours(range.hours)]
+    const params = {
+      from_ms: range.fromMs,
+      to_ms: range.toMs,
+      limit: query.limit - rows.length,
+      ...Object.assign({}, ...narrowed.map((condition) => condition.params)),
+    }
+    rows.push(...(await store.query(withConditions(pageSql, narrowed), params, options)))
+    if (rows.length >= query.limit) break
+  }
+  return rows
 }
 
 async function conditionsOf(
