@@ -48,6 +48,9 @@ t.test('migrations', async (t) => {
       'SELECT name, uuid FROM system.tables WHERE database = currentDatabase() ORDER BY name'
     const before = await ask(store, tables)
     t.ok(before.length > 20)
+    const closed =
+      "SELECT table FROM system.columns WHERE database = currentDatabase() AND name = 'closed'"
+    t.same(await ask(store, closed), [], 'and every table takes rows')
     await migrate(store, options)
     t.same(await ask(store, tables), before)
     const [row] = await ask(store, 'SELECT count() AS n FROM schema_migrations')
