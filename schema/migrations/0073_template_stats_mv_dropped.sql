@@ -1,0 +1,2 @@
+-- Made again below, cheaper.
+DROP VIEW IF EXISTS template_stats_mv
