@@ -38,7 +38,7 @@ interface Run {
 }
 
 /**
- * Sends generated events as fast as they are acknowledged, then at a share of that speed for the
+ * Sends generated events as fast as they are acknowledged, then at a share of the speed at which they were shown for the
  * latencies, and compares every count of the service with what was sent.
  */
 export async function runIngest(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
@@ -111,7 +111,8 @@ async function measure(run: Run, seed: number): Promise<void> {
     run.checks.push(...found.checks)
     run.skipped.push(...found.skipped)
   }
-  if (options.loadShare > 0 && options.rate === 0) await measureLatency(run, sent, seed)
+  if (options.loadShare > 0 && options.rate === 0)
+    await measureLatency(run, sustainedPerS(run, sent, visibleAtMs), seed)
 }
 
 /** Sends with some orders changed, and adds what was sent to the counts. */
@@ -170,13 +171,7 @@ function reportFullSpeed(run: Run, sent: Sent, visibleAtMs: number | null): void
   add(run, 'acknowledged', 'events/s', events / ackS, 'higher')
   if (run.options.small) add(run, 'requests', '1/s', sent.bodies / ackS, 'higher')
   if (visibleAtMs !== null)
-    add(
-      run,
-      'until visible',
-      'events/s',
-      events / ((visibleAtMs - sent.startedAtMs) / 1000),
-      'higher',
-    )
+    add(run, 'until visible', 'events/s', sustainedPerS(run, sent, visibleAtMs), 'higher')
   reportLatency(run, 'ack at full speed', new Latencies(sent.latencies))
   add(run, 'replies of 429', '', sent.busy, 'info')
   add(run, 'sender CPU', 'CPU s/M', sent.cpuS / millions, 'info')
@@ -210,10 +205,13 @@ function reportUsage(
   add(run, 'anonymous memory ClickHouse', 'MiB', after.engine.anonBytes / MIB, 'info')
 }
 
+/** What was stored and shown in a second; more is acknowledged only for as long as the spool takes it. */
+const sustainedPerS = (run: Run, sent: Sent, visibleAtMs: number | null): number =>
+  run.options.events / (((visibleAtMs ?? sent.endedAtMs) - sent.startedAtMs) / 1000)
+
 /** Latencies at a share of full speed, with single events that are asked for. */
-async function measureLatency(run: Run, full: Sent, seed: number): Promise<void> {
-  const { loadShare, loadS, events } = run.options
-  const fullPerS = events / ((full.endedAtMs - full.startedAtMs) / 1000)
+async function measureLatency(run: Run, fullPerS: number, seed: number): Promise<void> {
+  const { loadShare, loadS } = run.options
   const eventsPerS = Math.max(1, fullPerS * loadShare)
   const order = { events: Math.ceil(eventsPerS * loadS), seed: seed + 2_000_003, eventsPerS }
   let done = false
