@@ -1,10 +1,11 @@
 -- One event.
--- params: id UInt64
--- rows:   as event_page
+-- params: id UInt64, from_ms Int64, to_ms Int64 (when it may have arrived)
+-- rows:   one event, with all there is to it
 SELECT
     id, toUnixTimestamp64Milli(ts) AS ts_ms, toUnixTimestamp64Milli(received_at) AS received_ms, n, source, type, severity, priority, priority_source, confidence,
     model_version, leftPad(lower(hex(template_id)), 16, '0') AS template, host, environment, trace_id, span_id,
     skeleton, message, summary, tags, dedup_key, correction_reason, auto_priority
 FROM events
 WHERE id = {id:UInt64}
+    AND received_at >= fromUnixTimestamp64Milli({from_ms:Int64}) AND received_at < fromUnixTimestamp64Milli({to_ms:Int64})
 LIMIT 1

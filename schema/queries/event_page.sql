@@ -1,12 +1,13 @@
 -- Events of a time range, newest first. The conditions come from a closed table of fragments.
--- params: from_ms Int64, to_ms Int64, limit UInt32
--- rows:   one event, without what only the detail shows
+-- params: from_ms Int64, to_ms Int64, arrived_ms Int64 (none of them arrived before), limit UInt32
+-- rows:   one event, with what a list shows
 SELECT
-    id, toUnixTimestamp64Milli(ts) AS ts_ms, toUnixTimestamp64Milli(received_at) AS received_ms, n, source, type, severity, priority, priority_source, confidence,
-    model_version, leftPad(lower(hex(template_id)), 16, '0') AS template, host, environment, trace_id, span_id,
-    skeleton, message, summary, tags, dedup_key, correction_reason, auto_priority
+    id, toUnixTimestamp64Milli(ts) AS ts_ms, n, source, type, severity, priority,
+    leftPad(lower(hex(template_id)), 16, '0') AS template, host, environment, trace_id,
+    skeleton, message, tags, correction_reason
 FROM events
 WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})
+    AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})
     /*conditions*/
 ORDER BY events.ts DESC, events.id DESC
 LIMIT {limit:UInt32}

@@ -1,8 +1,9 @@
--- The hours that hold the oldest and the newest occurrences.
+-- The hours that hold the oldest and the newest occurrences, and how many events an hour has.
 -- params: none
--- rows:   first_ms, last_ms, hours (how many rows there are; 0 = nothing is stored)
+-- rows:   first_ms, last_ms, hours (that hold something; 0 = nothing is stored), events
 SELECT
     toInt64(toUnixTimestamp(min(t))) * 1000 AS first_ms,
     toInt64(toUnixTimestamp(max(t))) * 1000 AS last_ms,
-    count() AS hours
+    uniqExact(t) AS hours,
+    (SELECT count() FROM events) AS events
 FROM series_1h

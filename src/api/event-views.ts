@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 
-import type { EventRecord } from '../model/event.js'
+import type { EventRecord, ListedEvent } from '../model/event.js'
 import type { EventDetail, EventItem } from './schemas/event.js'
 
 /** What a view needs beyond the event itself. */
@@ -12,7 +12,7 @@ export interface EventContext {
   applicationOf(source: string): string | null
 }
 
-export function toEventItem(event: EventRecord, context: EventContext): Static<typeof EventItem> {
+export function toEventItem(event: ListedEvent, context: EventContext): Static<typeof EventItem> {
   return {
     id: event.id,
     timestamp: new Date(event.timestampMs).toISOString(),

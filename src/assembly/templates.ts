@@ -1,4 +1,4 @@
-import type { EventRecord } from '../model/event.js'
+import type { ListedEvent } from '../model/event.js'
 import { templateValues } from '../mining/template-text.js'
 import { PRIORITIES } from '../model/event.js'
 import type { TemplateDirectory } from '../store/template-stats.js'
@@ -29,7 +29,7 @@ export const toDirectory = ({
 /** The newest events of a template and of those merged into it. */
 export const samplesOf =
   ({ templates, events }: Pick<Ingestion, 'templates' | 'events'>) =>
-  (id: string, limit: number, signal?: AbortSignal): Promise<readonly EventRecord[]> =>
+  (id: string, limit: number, signal?: AbortSignal): Promise<readonly ListedEvent[]> =>
     events.page(
       {
         filter: {

@@ -91,29 +91,33 @@ export interface DecodeContext {
   readonly maxRows: number
 }
 
-/** A stored event with what was counted for it. */
-export interface EventRecord {
+/** What lists show of a stored event, with what was counted for it. */
+export interface ListedEvent {
   readonly id: number
   readonly timestampMs: number
   readonly lastSeenMs: number
-  readonly receivedAtMs: number
   readonly source: string
   readonly type: EventType
   readonly severity: Severity
   readonly priority: Priority
-  readonly prioritySource: PrioritySource
-  readonly confidence: number
-  readonly modelVersion: string
   /** 16 hex digits, as stored: a later merge redirects it */
   readonly templateId: string
   readonly host: string
   readonly environment: string
   readonly traceId: string
-  readonly spanId: string
   readonly message: string
-  readonly summary: string
   readonly tags: Readonly<Record<string, unknown>>
+  readonly occurrenceCount: number
+}
+
+/** All of a stored event. */
+export interface EventRecord extends ListedEvent {
+  readonly receivedAtMs: number
+  readonly prioritySource: PrioritySource
+  readonly confidence: number
+  readonly modelVersion: string
+  readonly spanId: string
+  readonly summary: string
   /** '' unless the producer brought one */
   readonly dedupKey: string
-  readonly occurrenceCount: number
 }

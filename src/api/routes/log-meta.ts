@@ -3,7 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../../model/errors.js'
 import type { Priority, Severity } from '../../model/event.js'
 import type { Granularity, Window } from '../../model/window.js'
-import type { EventRecord } from '../../model/event.js'
+import type { ListedEvent } from '../../model/event.js'
 import { toEventItem, type EventContext } from '../event-views.js'
 import { routeFor } from '../route.js'
 import { EventItem, PrioritySchema } from '../schemas/event.js'
@@ -75,7 +75,7 @@ export interface LogMetaServices {
     id: string,
     limit: number,
     signal?: AbortSignal,
-  ) => Promise<readonly EventRecord[]>
+  ) => Promise<readonly ListedEvent[]>
   /** The most frequent values of each variable of a template. */
   readonly templateVariables: (
     template: { readonly id: string; readonly text: string },

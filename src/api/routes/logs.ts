@@ -2,7 +2,7 @@ import { Type, type Static } from '@sinclair/typebox'
 
 import type { Priority } from '../../model/event.js'
 import { decodeCursor, encodeCursor } from '../cursor.js'
-import type { EventRecord } from '../../model/event.js'
+import type { EventRecord, ListedEvent } from '../../model/event.js'
 import { toEventDetail, toEventItem, type EventContext } from '../event-views.js'
 import { AppError } from '../../model/errors.js'
 import { parseQueryTime } from '../query-time.js'
@@ -43,7 +43,7 @@ export interface LogServices {
         readonly limit: number
       },
       signal?: AbortSignal,
-    ): Promise<readonly EventRecord[]>
+    ): Promise<readonly ListedEvent[]>
     get(id: number, signal?: AbortSignal): Promise<EventRecord | null>
   }
   readonly eventContext: EventContext & {

@@ -1,5 +1,6 @@
 import { t as suite, test } from 'tap'
-import { createEvents, type EventQuery } from '../../../src/store/events.js'
+import type { EventQuery } from '../../../src/store/event-page.js'
+import { createEvents } from '../../../src/store/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { applySchema, insertLanding, randomRows, type LandingRow } from '../../support/landing.js'
 
@@ -81,4 +82,32 @@ void test('pages of any filter hold every event once, newest first, however rare
     }
     t.same(got, expected, JSON.stringify(part))
   }
+})
+
+void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {
+  const seed = 43
+  t.comment(`seed ${seed}`)
+  const end = Date.now() - 3_600_000
+  const spread = randomRows({
+    seed,
+    rows: 400,
+    startMs: end - 60 * 86_400_000,
+    endMs: end,
+    sources: ['web', 'db'],
+    templates: ['00000000000000aa'],
+  })
+  // arrivals that do not grow with the id, and ids of several blocks
+  const rows = spread.map((row) => ({ ...row, id: row.id + (row.id % 3) * 1_000_000 }))
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  await insertLanding(store, rows)
+  const events = createEvents(store)
+  const wanted = new Map<number, number>()
+  for (const { id, n } of rows) wanted.set(id, (wanted.get(id) ?? 0) + n)
+  const got = await Promise.all(
+    Array.from(wanted.keys(), async (id) => [id, (await events.get(id))?.occurrenceCount] as const),
+  )
+  t.same(new Map(got), wanted)
+  t.equal(await events.get(500_000), null)
 })
