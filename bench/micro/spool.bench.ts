@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 
+import { RoomPool } from '../../src/lib/room-pool.js'
 import { Spool } from '../../src/pipeline/spool.js'
 
 const blocks = Number(process.argv[2] ?? 200)
@@ -37,6 +38,7 @@ async function withLog(dir: string): Promise<{ wallMs: number; cpuMs: number }> 
     dir,
     maxBytes: 2 ** 40,
     cacheBytes: 0,
+    rooms: new RoomPool(0),
     onDamage: () => undefined,
   })
   const result = await drive(() => spool.append([block]).durable)

@@ -1,5 +1,6 @@
 import type { Config } from '../config.js'
 import { BufferPool } from '../lib/buffer-pool.js'
+import { RoomPool } from '../lib/room-pool.js'
 import { PriorityModel } from '../mining/priority.js'
 import { ShapeCache } from '../mining/shape-cache.js'
 import { PRIORITIES } from '../model/event.js'
@@ -23,7 +24,7 @@ import { createTemplateStore } from '../store/templates.js'
 import type { Log } from '../telemetry/log.js'
 import { parserOf, SourceDoc } from './documents.js'
 import { createPriorities, type Priorities } from './priorities.js'
-import { adoptSpooled, openSpool, openWriter } from './spooled.js'
+import { adoptSpooled, openSpool, openWriter, SPOOL_CACHE_BYTES } from './spooled.js'
 import type { SharedChanges } from './shared-changes.js'
 import { executeStatement, type Run, type StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
@@ -36,15 +37,19 @@ import {
   type TemplateReaders,
 } from './template-sharing.js'
 
-/** buffers that wait for use: as many as a batch takes, another one that fills up, and some bodies */
-const FREE_BUFFER_BYTES = 96 * 1024 * 1024
+/** buffers of bodies that wait for use */
+const FREE_BUFFER_BYTES = 32 * 1024 * 1024
+/** buffers of blocks that wait for use: as many as the spool keeps in memory, and some that fill up */
+const FREE_ROOM_BYTES = SPOOL_CACHE_BYTES + 32 * 1024 * 1024
 /** shapes known to every thread; 12 bytes each */
 const SHAPES = 1 << 18
 
 export interface Ingestion {
   readonly pipeline: Pipeline
-  /** where bodies and blocks are put */
+  /** where bodies are put */
   readonly buffers: BufferPool
+  /** where blocks are put */
+  readonly rooms: RoomPool
   readonly pool: Pool
   readonly spool: Spool
   readonly writer: Writer
@@ -97,7 +102,8 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
   const sequencer = new Sequencer({ ids: storage.ids, window, templates, scorer: model })
   const readers = { templates, model, sequencer, skeletons: SkeletonTable.create() }
-  const spool = await openSpool(parts, () => {
+  const rooms = new RoomPool(FREE_ROOM_BYTES)
+  const spool = await openSpool(parts, rooms, () => {
     sequencer.forgetAll()
     templates.markUnsaved(() => true)
   })
@@ -105,7 +111,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   await adoptSpooled(spool, sources, { store: templateStore, unsent })
   await readTemplates(templateStore, readers)
   const buffers = new BufferPool(FREE_BUFFER_BYTES)
-  const pool = await openPool(config, { shapes, buffers }, readers)
+  const pool = await openPool(config, { shapes, buffers, rooms }, readers)
   const priorities = createPriorities({ entities: storage.entities, ...readers })
   const events = createEvents(storage.store, parts.answers)
   const directory = toDirectory({ templates, sequencer })
@@ -118,7 +124,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
     hooks,
   }
   const writer = openWriter(parts, { spool, sequencer, templates: templateStore, run, shared })
-  const stages = { buffers, pool, spool, writer, sources, priorities, ...readers }
+  const stages = { buffers, rooms, pool, spool, writer, sources, priorities, ...readers }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   storage.following.add(() => followTemplates(templateStore, { templates, pipeline }))
   records.onChange(({ id, value, origin }) => {
@@ -139,17 +145,21 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
 }
 
 type Stages = TemplateReaders &
-  Pick<Ingestion, 'buffers' | 'pool' | 'spool' | 'writer' | 'sources' | 'priorities'>
+  Pick<Ingestion, 'buffers' | 'rooms' | 'pool' | 'spool' | 'writer' | 'sources' | 'priorities'>
 
 /** An instance that takes no events starts its threads when a file is uploaded, or a dead letter replayed. */
 async function openPool(
   { role, workers }: Config,
-  { shapes, buffers }: { readonly shapes: ShapeCache; readonly buffers: BufferPool },
+  {
+    shapes,
+    buffers,
+    rooms,
+  }: Pick<Ingestion, 'buffers' | 'rooms'> & { readonly shapes: ShapeCache },
   readers: TemplateReaders,
 ): Promise<Pool> {
   const open = async (): Promise<Pool> => {
     const shared = { shapes: shapes.buffer, skeletons: readers.skeletons.buffer }
-    const pool = createPool(workers, shared, buffers)
+    const pool = createPool(workers, shared, { buffers, rooms })
     await numberTemplates(pool, readers)
     return pool
   }
@@ -171,7 +181,6 @@ const joinPipeline = (
     learnShape,
     onTemplates: (changes) => learnTemplates(stages, changes),
     onAccepted,
-    reuse: (buffer) => stages.buffers.give(buffer),
   })
 
 const forgetting = ({

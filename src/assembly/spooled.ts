@@ -1,3 +1,4 @@
+import type { RoomPool } from '../lib/room-pool.js'
 import { createRefusals, type Refusals } from '../pipeline/refusals.js'
 import type { Sequencer } from '../pipeline/sequencer.js'
 import { Spool } from '../pipeline/spool.js'
@@ -13,20 +14,22 @@ import type { IngestionParts } from './ingestion.js'
 import { NamedByRows } from './named-by-rows.js'
 import { executeStatement, type Run } from './statements.js'
 
-/** payloads of waiting spool entries kept in memory */
-const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
+/** how much of what waits for ClickHouse is kept in memory: the batch that is sent, and the next one */
+export const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
 /** templates of waiting entries that are saved in one insert at the start */
 const ADOPTED_TOGETHER = 10_000
 
 /** @param onDamage what was lost may have begun events, and told of templates */
 export const openSpool = (
   { config, spoolDir, log }: IngestionParts,
+  rooms: RoomPool,
   onDamage: () => void,
 ): Promise<Spool> =>
   Spool.open({
     dir: spoolDir,
     maxBytes: config.spoolMaxBytes,
     cacheBytes: SPOOL_CACHE_BYTES,
+    rooms,
     onDamage: (report) => {
       log.error(report, 'the spool is damaged; what is readable is kept')
       onDamage()

@@ -260,6 +260,8 @@ function watch(
     spoolEntries: () => ingestion.spool.waiting.length,
     spoolDamagedBytes: () => ingestion.spool.damagedBytes,
     pipelineBytes: () => ingestion.pipeline.bytes,
+    bufferBytes: () => ingestion.buffers.bytes + ingestion.rooms.bytes,
+    bufferFreeBytes: () => ingestion.buffers.freeBytes + ingestion.rooms.freeBytes,
     dedupEntries: () => ingestion.window.size,
     templates: () => ingestion.templates.size,
     sources: () => ingestion.sources.size,

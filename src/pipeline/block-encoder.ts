@@ -1,5 +1,6 @@
 import { AT, Kernel } from '../hot/kernel.js'
 import { hashBytes } from '../lib/hash.js'
+import type { Room } from '../lib/room-pool.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
@@ -165,7 +166,7 @@ export class BlockEncoder {
    *
    * @param room where it goes if it fits
    */
-  finish(room: SharedArrayBuffer | null = null): RowBlock | null {
+  finish(room: Room | null = null): RowBlock | null {
     const kernel = this.#kernel
     const rows = kernel.calls.rowCount()
     if (rows === 0) return null

@@ -56,7 +56,8 @@ export interface BodyRefusal {
 
 /**
  * A block of landing rows with the side arrays the sequencer works on; index = row. All of a large one lies in
- * one buffer of a `BufferPool`, which is the block's until it is in ClickHouse.
+ * a part of a buffer of a `RoomPool`: the bytes until they are in ClickHouse, and behind them the side arrays until
+ * the block is sequenced.
  */
 export interface RowBlock {
   readonly bytes: Uint8Array
@@ -110,4 +111,12 @@ export interface BlockResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
   readonly bodies: readonly BodyResult[]
+}
+
+/** A result with the memory that its block is in. */
+export interface EncodedBlock extends BlockResult {
+  /** Nobody reads more of the block from here on than its bytes. */
+  readonly keepBytes: () => void
+  /** Nobody reads anything of the block any more. To be called once, whether or not its bytes were kept. */
+  readonly free: () => void
 }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 
 import { decodeIngest, type LineTaker } from '../collector/ndjson.js'
 import { decodeUpload } from '../collector/upload.js'
+import type { Room } from '../lib/room-pool.js'
 import { levelAtHead } from '../mining/head-level.js'
 import { AppError } from '../model/errors.js'
 import {
@@ -41,11 +42,7 @@ export class BodyEncoder {
   }
 
   /** @param room where the block goes if it fits */
-  async encode(
-    task: BlockTask,
-    nowMs: number,
-    room: SharedArrayBuffer | null = null,
-  ): Promise<BlockResult> {
+  async encode(task: BlockTask, nowMs: number, room: Room | null = null): Promise<BlockResult> {
     const files = new Map<BodyTask, DecodedFile>()
     const refusals = new Map<BodyTask, BodyRefusal>()
     for (const body of task.bodies) {

@@ -1,6 +1,7 @@
 import { AT, type Kernel } from '../hot/kernel.js'
-import { POOLED_FROM, pooledSize } from '../lib/buffer-pool.js'
+import { POOLED_FROM } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
+import type { Room } from '../lib/room-pool.js'
 import type { MissBlock, RowBlock } from './block.js'
 import type { WideRow } from './block-encoder.js'
 
@@ -18,7 +19,7 @@ export interface LandingParts {
   /** by row, ascending */
   readonly wide: readonly WideRow[]
   readonly misses: MissBlock | null
-  readonly room: SharedArrayBuffer | null
+  readonly room: Room | null
 }
 
 /** Columns of few different values, and of texts, by their numbers in the kernel. */
@@ -34,7 +35,6 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   const { rows } = parts
   const sources = dictionary(kernel, SOURCE)
   const most = aligned(sizeOf(kernel, parts))
-  const buffer = bufferOf(most + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
   // columns do not begin at multiples of 8: they are put together here, and copied as one
   const out = new NativeWriter(rows, kernel.view(calls.scratchAt(most), most))
   const id = out.zeros('id', 'UInt64', 8)
@@ -67,13 +67,15 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   out.texts('tags', textsOf(kernel, TAGS))
   out.texts('dedup_key', textsOf(kernel, DEDUP))
   const made = out.finish()
-  const bytes = new Uint8Array(buffer, 0, made.length)
+  const sides = aligned(made.length)
+  const { buffer, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
+  const bytes = new Uint8Array(buffer, at, made.length)
   bytes.set(made)
   return {
     bytes,
     rows,
     at: { id, isNew, priority, prioritySource, confidence, templateId },
-    ...sideArrays(kernel, rows, { buffer, at: aligned(bytes.length) }),
+    ...sideArrays(kernel, rows, { buffer, at: at + sides }),
     sources,
     misses: parts.misses,
   }
@@ -86,16 +88,22 @@ const SIDE_SPARE = 6 * 8
 
 const aligned = (bytes: number): number => Math.ceil(bytes / 8) * 8
 
-function bufferOf(bytes: number, room: SharedArrayBuffer | null): ArrayBufferLike {
-  if (room !== null && room.byteLength >= bytes) return room
-  return bytes < POOLED_FROM ? new ArrayBuffer(bytes) : new SharedArrayBuffer(pooledSize(bytes))
+interface Place {
+  readonly buffer: ArrayBufferLike
+  /** a multiple of 8 */
+  readonly at: number
 }
 
-/** @param to.at a multiple of 8 */
+function placeOf(bytes: number, room: Room | null): Place {
+  if (room !== null && room.bytes >= bytes) return room
+  const buffer = bytes < POOLED_FROM ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes)
+  return { buffer, at: 0 }
+}
+
 function sideArrays(
   kernel: Kernel,
   rows: number,
-  to: { readonly buffer: ArrayBufferLike; readonly at: number },
+  to: Place,
 ): Pick<RowBlock, 'hashes' | 'tsMs' | 'counts' | 'sourceIndexes' | 'templateNos' | 'severities'> {
   const { calls } = kernel
   const { buffer } = to

@@ -1,10 +1,12 @@
 import { POOLED_FROM } from '../lib/buffer-pool.js'
+import type { Room } from '../lib/room-pool.js'
 import type {
   BlockResult,
   BlockTask,
   BodyResult,
   BodyTask,
   DeadBlock,
+  EncodedBlock,
   LineError,
   RowBlock,
 } from './block.js'
@@ -13,7 +15,7 @@ import type {
 export interface PackedTask extends Omit<BlockTask, 'bodies'> {
   readonly runs: readonly Run[]
   /** where the block is put if it is large enough, null when the block will be small */
-  readonly room: SharedArrayBuffer | null
+  readonly room: Room | null
 }
 
 /** Bodies one after another, in the order of the task. */
@@ -44,9 +46,9 @@ const SMALL_BYTES = 16_384
 
 export interface Parcel {
   readonly packed: PackedTask
-  /** The result as if the task had gone as it was. */
-  readonly unpack: (result: PackedResult) => BlockResult
-  /** Gives the buffers back once no worker has the task any more. */
+  /** The result as if the task had gone as it was, and what becomes of the memory it is in. */
+  readonly unpack: (result: PackedResult) => EncodedBlock
+  /** Gives back what the result is not in, once no worker has the task any more. */
   readonly release: () => void
 }
 
@@ -56,12 +58,29 @@ export interface Buffers {
   give(buffer: ArrayBufferLike): void
 }
 
+/** Where blocks are put; see `lib/room-pool.ts`. */
+export interface Rooms {
+  lend(bytes: number): Room
+  keep(room: Room, bytes: number): void
+  release(room: Room): void
+}
+
+/** What tasks and their blocks cross in. */
+export interface SharedMemory {
+  readonly buffers: Buffers
+  readonly rooms: Rooms
+}
+
 /**
  * Bodies cross in shared memory: those that are not there yet are copied.
  *
  * @param roomBytes that the block will probably take
  */
-export function packTask(task: BlockTask, buffers: Buffers, roomBytes: number): Parcel {
+export function packTask(
+  task: BlockTask,
+  { buffers, rooms }: SharedMemory,
+  roomBytes: number,
+): Parcel {
   const { bodies, ...rest } = task
   const taken: ArrayBufferLike[] = []
   const take = (bytes: number): Uint8Array => {
@@ -74,18 +93,39 @@ export function packTask(task: BlockTask, buffers: Buffers, roomBytes: number): 
     to = endOfRun(bodies, from)
     runs.push(toRun(bodies.slice(from, to), take))
   }
-  const buffer = roomBytes < POOLED_FROM ? null : buffers.take(roomBytes)
-  const room = buffer instanceof SharedArrayBuffer ? buffer : null
+  const room = roomBytes < POOLED_FROM ? null : rooms.lend(roomBytes)
   let isRoomFree = true
   return {
     packed: { ...rest, runs, room },
     unpack: (result) => {
       isRoomFree = !result.isRoomTaken
-      return { block: result.block, dead: result.dead, bodies: toBodyResults(result) }
+      const { block, dead } = result
+      const memory = isRoomFree ? NO_MEMORY : memoryOf(block, room, rooms)
+      return { block, dead, bodies: toBodyResults(result), ...memory }
     },
     release: () => {
       for (const each of taken) buffers.give(each)
-      if (room !== null && isRoomFree) buffers.give(room)
+      if (room !== null && isRoomFree) rooms.keep(room, 0)
+    },
+  }
+}
+
+type Memory = Pick<EncodedBlock, 'keepBytes' | 'free'>
+
+/** of a block that the engine looks after */
+const NO_MEMORY: Memory = { keepBytes: () => undefined, free: () => undefined }
+
+function memoryOf(block: RowBlock | null, room: Room | null, rooms: Rooms): Memory {
+  if (block === null || room === null) throw new Error('bug: a room without a block')
+  let isKept = false
+  return {
+    keepBytes: () => {
+      rooms.keep(room, block.bytes.length)
+      isKept = true
+    },
+    free: () => {
+      if (isKept) rooms.release(room)
+      else rooms.keep(room, 0)
     },
   }
 }
@@ -171,7 +211,7 @@ export function packResult(
     const [source] = sources
     if (source !== undefined) sourceOf[i] = 1 + indexIn(indexOf, source)
   })
-  const isRoomTaken = room !== null && block?.bytes.buffer === room
+  const isRoomTaken = room !== null && block?.bytes.buffer === room.buffer
   return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, isRoomTaken }
 }
 

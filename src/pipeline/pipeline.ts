@@ -5,7 +5,7 @@ import type {
   BodyFormat,
   BodyResult,
   BodyTask,
-  DeadBlock,
+  EncodedBlock,
   MissBlock,
   RowBlock,
   SourceVerdict,
@@ -74,8 +74,6 @@ export interface PipelineParts {
   readonly onTemplates: (changes: readonly Template[]) => void
   /** @param bytes of the body */
   readonly onAccepted: (submission: Submission, result: BodyResult, bytes: number) => void
-  /** nobody uses this block's buffer any more */
-  readonly reuse: (buffer: ArrayBufferLike) => void
 }
 
 interface Job {
@@ -254,7 +252,7 @@ export class Pipeline {
       const result = await this.#encode(task, attempt === 0)
       // synchronous from this check of the sources to the place in the spool's order
       if (!this.#admitted(task, result)) {
-        this.#free(result.block)
+        result.free()
         continue
       }
       await this.#sequence(result, replayed(task, result))
@@ -280,18 +278,18 @@ export class Pipeline {
   }
 
   /** The task as a block in which every row has its template. */
-  async #encode(task: Task, first: boolean): Promise<BlockResult> {
+  async #encode(task: Task, first: boolean): Promise<EncodedBlock> {
     const result = await this.#encodeOnce(task, first)
     const misses = result.block?.misses ?? null
     if (misses === null || !this.#admitted(task, result)) return result
     await this.#resolveMisses(result.block, misses).catch((cause: unknown) => {
-      this.#free(result.block)
+      result.free()
       throw cause
     })
     return result
   }
 
-  async #encodeOnce(task: Task, first: boolean): Promise<BlockResult> {
+  async #encodeOnce(task: Task, first: boolean): Promise<EncodedBlock> {
     const { pool, environment, maxMessageBytes, modelVersion } = this.#parts
     try {
       return await pool.encode({
@@ -372,13 +370,15 @@ export class Pipeline {
   }
 
   /** @returns once the block is durable */
-  async #sequence({ block, dead }: BlockResult, statement: Statement | null): Promise<void> {
+  async #sequence(result: EncodedBlock, statement: Statement | null): Promise<void> {
+    const { block, dead } = result
     if (block === null && dead === null) return
-    this.#number(block, dead)
+    this.#number(result)
     if (block !== null) {
       const again = this.#parts.templates.takeUnsaved(block.templateNos)
       this.#unsavedTemplates.push(...again.map(toRow))
     }
+    result.keepBytes()
     const entry = {
       ...EMPTY,
       landing: block?.bytes ?? null,
@@ -386,16 +386,12 @@ export class Pipeline {
       dead: dead?.bytes ?? null,
       statement,
     }
-    const { durable } = this.#append(entry, () => this.#free(block))
+    const { durable } = this.#append(entry, () => result.free())
     await durable
   }
 
-  #free(block: RowBlock | null): void {
-    if (block !== null) this.#parts.reuse(block.bytes.buffer)
-  }
-
   /** @throws AppError `dependency_unavailable` without ids */
-  #number(block: RowBlock | null, dead: DeadBlock | null): void {
+  #number({ block, dead, free }: EncodedBlock): void {
     const { sequencer, spool } = this.#parts
     // events of a lost entry are known to nobody else: begin anew rather than refer to them
     if (spool.failures !== this.#seenFailures) sequencer.forgetAll()
@@ -405,7 +401,7 @@ export class Pipeline {
       if (dead !== null) sequencer.number(dead)
     } catch (cause) {
       sequencer.forgetAll()
-      this.#free(block)
+      free()
       throw cause
     }
   }

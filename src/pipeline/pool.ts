@@ -2,15 +2,15 @@ import { randomInt } from 'node:crypto'
 import { Piscina } from 'piscina'
 
 import { POOLED_FROM } from '../lib/buffer-pool.js'
-import type { BlockResult, BlockTask } from './block.js'
+import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
 import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
-import { packTask, type Buffers, type PackedResult } from './packed-task.js'
+import { packTask, type PackedResult, type SharedMemory } from './packed-task.js'
 import type { FoundTemplate, Template } from './template-table.js'
 import type { WorkerSetup } from './worker.js'
 
 export interface Pool {
   readonly workers: number
-  encode(task: BlockTask): Promise<BlockResult>
+  encode(task: BlockTask): Promise<EncodedBlock>
   /** Gives the template owner what is stored. @returns the number of each template, 0 = beyond its limits */
   restore(templates: readonly StoredTemplate[]): Promise<Int32Array>
   /** @param known every template of the process by number, for a thread that starts afresh */
@@ -47,7 +47,7 @@ function keepFilled(threads: Piscina, wanted: number): void {
 export function createPool(
   workers: number,
   shared: Pick<WorkerSetup, 'shapes' | 'skeletons'>,
-  buffers: Buffers,
+  memory: SharedMemory,
 ): Pool {
   const seed = (): number => randomInt(0, 2 ** 32) | 0
   const workerData: WorkerSetup = { ...shared, hashSeed: [seed(), seed(), seed(), seed()] }
@@ -87,7 +87,7 @@ export function createPool(
     workers,
     restore,
     encode: async (task) => {
-      const { packed, unpack, release } = packTask(task, buffers, rooms.guess(task))
+      const { packed, unpack, release } = packTask(task, memory, rooms.guess(task))
       try {
         const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the thread's own type
         rooms.note(task, result)
@@ -125,7 +125,7 @@ class LastHeard {
   }
 }
 
-/** a little more than it was: one byte too few, and the room is of no use */
+/** a block that becomes larger than its room costs new memory; what it leaves of it is lent to the next one */
 const SPARE = 1.25
 
 /** How large blocks become, by what they were for the bodies before. */
@@ -139,7 +139,8 @@ class RoomGuess {
   note(task: BlockTask, { block }: BlockResult): void {
     const bytes = bodyBytes(task)
     if (block === null || bytes < POOLED_FROM) return
-    const taken = block.severities.byteOffset + block.severities.byteLength
+    const end = block.severities.byteOffset + block.severities.byteLength
+    const taken = end - block.bytes.byteOffset
     const now = taken / bytes
     // grows at once, shrinks slowly
     this.#bytesPerByte = Math.max(now, this.#bytesPerByte * 0.9 + now * 0.1)

@@ -1,6 +1,7 @@
 import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 
+import type { Rooms } from './packed-task.js'
 import { SpoolDisk } from './spool-disk.js'
 import { syncDir, writeAll } from './spool-file.js'
 import {
@@ -28,8 +29,10 @@ const FULL_DISK = ['ENOSPC', 'EDQUOT']
 export interface SpoolOptions {
   readonly dir: string
   readonly maxBytes: number
-  /** payload bytes of waiting entries kept in memory; others are read back */
+  /** entries behind so many bytes are not kept in memory, and read back when their turn comes */
   readonly cacheBytes: number
+  /** where those that are read back are put */
+  readonly rooms: Rooms
   readonly onDamage: (report: {
     readonly segment: string
     readonly ranges: readonly string[]
@@ -53,8 +56,8 @@ export interface SpoolEntry {
 interface Pending extends SpoolEntry {
   readonly segment: Segment
   readonly offset: number
-  readonly cached: readonly Uint8Array[] | null
-  readonly release: (() => void) | null
+  cached: readonly Uint8Array[] | null
+  release: (() => void) | null
 }
 
 interface Segment {
@@ -91,7 +94,6 @@ export class Spool {
   #committing: Promise<void> | null = null
   #nextSeq = 1
   #bytes = 0
-  #cachedBytes = 0
   #segmentNumber = 1
   #cut: BatchCut | null = null
   #doneSeq = 0
@@ -220,11 +222,41 @@ export class Spool {
    * @returns null when the disk does not hold it any more: that is reported, and the entry is gone
    */
   async read(entry: SpoolEntry): Promise<readonly Uint8Array[] | null> {
-    const pending = this.#pending[this.#indexAfter(entry.seq) - 1]
-    if (pending?.seq !== entry.seq) throw new Error(`bug: spool entry ${entry.seq} is not waiting`)
+    const pending = this.#pendingOf(entry)
     if (pending.cached !== null) return pending.cached
+    return await this.#readBack(pending, Buffer.allocUnsafe(FRAME_HEADER + pending.bytes))
+  }
+
+  /** As `read`, for who is about to send it: it stays in memory until it is done. */
+  async load(entry: SpoolEntry): Promise<readonly Uint8Array[] | null> {
+    const pending = this.#pendingOf(entry)
+    if (pending.cached !== null) return pending.cached
+    const { rooms } = this.#options
+    const bytes = FRAME_HEADER + pending.bytes
+    const room = rooms.lend(bytes)
+    const payload = await this.#readBack(pending, Buffer.from(room.buffer, room.at, bytes)).catch(
+      (error: unknown) => {
+        rooms.keep(room, 0)
+        throw error
+      },
+    )
+    rooms.keep(room, payload === null ? 0 : bytes)
+    if (payload === null) return null
+    pending.cached = payload
+    pending.release = () => rooms.release(room)
+    return payload
+  }
+
+  #pendingOf({ seq }: SpoolEntry): Pending {
+    const pending = this.#pending[this.#indexAfter(seq) - 1]
+    if (pending?.seq !== seq) throw new Error(`bug: spool entry ${seq} is not waiting`)
+    return pending
+  }
+
+  /** @param frame of its size */
+  async #readBack(pending: Pending, frame: Buffer): Promise<readonly Uint8Array[] | null> {
     // what can't be read now may be readable a moment later
-    const payload = (await readBack(pending)) ?? (await readBack(pending))
+    const payload = (await readBack(pending, frame)) ?? (await readBack(pending, frame))
     if (payload !== null) return [payload]
     const { segment, offset, seq } = pending
     const length = FRAME_HEADER + pending.bytes
@@ -312,12 +344,11 @@ export class Spool {
     { seq, payload, release }: Write,
     at: { readonly segment: Segment; readonly offset: number; readonly bytes: number },
   ): void {
-    const fits = this.#cachedBytes + at.bytes <= this.#options.cacheBytes
-    const kept = fits ? { cached: payload, release } : NOT_CACHED
-    this.#pending.push({ seq, ...at, ...kept })
-    if (fits) this.#cachedBytes += at.bytes
-    else release?.()
     this.#bytes += at.bytes
+    // one that has to wait long is not kept: it would take the place of those whose turn is next
+    const isNear = this.#bytes <= this.#options.cacheBytes
+    this.#pending.push({ seq, ...at, ...(isNear ? { cached: payload, release } : NOT_CACHED) })
+    if (!isNear) release?.()
     at.segment.waiting++
   }
 
@@ -362,7 +393,6 @@ export class Spool {
   #settleOne(entry: Pending | undefined): void {
     if (entry === undefined) return
     this.#bytes -= entry.bytes
-    if (entry.cached !== null) this.#cachedBytes -= entry.bytes
     entry.segment.waiting--
     entry.release?.()
   }
@@ -448,8 +478,10 @@ export class Spool {
 const NOT_CACHED = { cached: null, release: null }
 
 /** The payload of an entry as the disk has it; null when it is not what was written. */
-async function readBack({ segment, offset, bytes, seq }: Pending): Promise<Uint8Array | null> {
-  const buffer = Buffer.allocUnsafe(FRAME_HEADER + bytes)
+async function readBack(
+  { segment, offset, seq }: Pending,
+  buffer: Buffer,
+): Promise<Uint8Array | null> {
   const { bytesRead } = await segment.file
     .read(buffer, 0, buffer.length, offset)
     .catch((error: unknown) => {

@@ -290,7 +290,7 @@ export class Writer {
     const taken = { bytes: 0, rows: 0, last: null as number | null }
     for (const entry of entries.slice(0, BATCH_ENTRIES)) {
       if (!whole && parts.length > 0 && isFull(taken, entry)) break
-      const payload = await this.#options.spool.read(entry)
+      const payload = await this.#options.spool.load(entry)
       if (payload === null) {
         this.forget(entry.seq)
         continue

@@ -25,6 +25,8 @@ export interface GaugeReaders {
   readonly spoolEntries: () => number
   readonly spoolDamagedBytes: () => number
   readonly pipelineBytes: () => number
+  readonly bufferBytes: () => number
+  readonly bufferFreeBytes: () => number
   readonly dedupEntries: () => number
   readonly templates: () => number
   readonly sources: () => number
@@ -192,6 +194,8 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     readers.spoolDamagedBytes,
   )
   gauge('pipeline_bytes', 'Bytes of the bodies in work', readers.pipelineBytes)
+  gauge('buffer_bytes', 'Buffers of bodies and blocks, free ones included', readers.bufferBytes)
+  gauge('buffer_free_bytes', 'Buffers that wait for use', readers.bufferFreeBytes)
   gauge('dedup_window_entries', 'Messages remembered for deduplication', readers.dedupEntries)
   gauge('templates', 'Templates known', readers.templates)
   gauge('sources', 'Sources registered', readers.sources)

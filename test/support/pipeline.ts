@@ -11,6 +11,8 @@ import { DedupWindow } from '../../src/pipeline/dedup-window.js'
 import { Pipeline, type SourceGate, type Submission } from '../../src/pipeline/pipeline.js'
 import { createPool, type Pool } from '../../src/pipeline/pool.js'
 import { BufferPool } from '../../src/lib/buffer-pool.js'
+import { RoomPool, type Room } from '../../src/lib/room-pool.js'
+import type { SharedMemory } from '../../src/pipeline/packed-task.js'
 import { Sequencer } from '../../src/pipeline/sequencer.js'
 import { createRefusals, type Refusals } from '../../src/pipeline/refusals.js'
 import { SkeletonTable } from '../../src/pipeline/skeleton-table.js'
@@ -26,6 +28,7 @@ export async function createTestSpool(t: Test, dir = tempDir(t)): Promise<Spool>
     dir,
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
+    rooms: new WatchedRooms(),
     onDamage: (report) => t.fail('the spool is damaged', { report }),
   })
 }
@@ -224,6 +227,49 @@ export class WatchedBuffers {
   }
 }
 
+/** Spoils what nobody may read any more. */
+export class WatchedRooms {
+  readonly #pool = new RoomPool(64 * 1024 * 1024)
+  /** rooms that somebody has, or keeps some of */
+  readonly held = new Set<Room>()
+  readonly #kept = new Map<Room, number>()
+
+  lend(bytes: number): Room {
+    const room = this.#pool.lend(bytes)
+    this.held.add(room)
+    return room
+  }
+
+  keep(room: Room, bytes: number): void {
+    spoil(room, bytes, Math.min(room.bytes, bytes + SPOILED_BYTES))
+    if (bytes === 0) this.held.delete(room)
+    else this.#kept.set(room, bytes)
+    this.#pool.keep(room, bytes)
+  }
+
+  release(room: Room): void {
+    spoil(room, 0, this.#kept.get(room) ?? 0)
+    this.held.delete(room)
+    this.#pool.release(room)
+  }
+}
+
+/** as much as the blocks of tests take */
+const SPOILED_BYTES = 1024 * 1024
+
+const spoil = ({ buffer, at }: Room, from: number, to: number): unknown =>
+  new Uint8Array(buffer, at + from, to - from).fill(0xdb)
+
+export interface WatchedMemory extends SharedMemory {
+  readonly buffers: WatchedBuffers
+  readonly rooms: WatchedRooms
+}
+
+export const watchedMemory = (t: Test): WatchedMemory => ({
+  buffers: new WatchedBuffers(t),
+  rooms: new WatchedRooms(),
+})
+
 interface Made {
   readonly pool?: (pool: Pool) => Pool
 }
@@ -231,10 +277,9 @@ interface Made {
 /** The whole pipeline with real threads and a real spool; batches end in a recording target. */
 export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
   const shapes = ShapeCache.create(4096)
-  const buffers = new WatchedBuffers(t)
   const skeletons = SkeletonTable.create()
   const shared = { shapes: shapes.buffer, skeletons: skeletons.buffer }
-  const threads = createPool(1, shared, buffers)
+  const threads = createPool(1, shared, watchedMemory(t))
   const pool = made.pool?.(threads) ?? threads
   const templates = new TemplateTable()
   const model = new PriorityModel()
@@ -271,7 +316,6 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     learnShape: (lo, hi, no) => shapes.put(lo, hi, no),
     onTemplates: (changes) => learnTemplates(readers, changes),
     onAccepted: () => undefined,
-    reuse: (buffer) => buffers.give(buffer),
   })
   writer.start()
   t.teardown(async () => {

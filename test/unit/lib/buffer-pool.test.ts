@@ -37,10 +37,20 @@ void test('a buffer is large enough, nobody else has it, and it is used again', 
   )
 })
 
-void test('what waits for use is bounded', async (t) => {
-  const pool = new BufferPool(1024 * 1024)
-  const buffers = [1, 2, 3].map(() => pool.take(1024 * 1024))
-  for (const buffer of buffers) pool.give(buffer)
-  t.equal(pool.take(1024 * 1024), buffers[0])
-  t.notOk(buffers.includes(pool.take(1024 * 1024)))
+const MIB = 1024 * 1024
+
+void test('what waits for use is bounded, and of the sizes that are asked for', async (t) => {
+  const pool = new BufferPool(2 * MIB)
+  const large = [1, 2, 3].map(() => pool.take(MIB))
+  t.same([pool.bytes, pool.freeBytes], [3 * MIB, 0])
+  for (const buffer of large) pool.give(buffer)
+  t.same([pool.bytes, pool.freeBytes], [2 * MIB, 2 * MIB])
+  const small = Array.from({ length: 16 }, () => pool.take(128 * 1024))
+  for (const buffer of small) pool.give(buffer)
+  t.same([pool.bytes, pool.freeBytes], [2 * MIB, 2 * MIB])
+  const again = small.map(() => pool.take(128 * 1024))
+  t.ok(
+    again.every((buffer) => small.includes(buffer)),
+    'what nobody asks for any more made room for them',
+  )
 })

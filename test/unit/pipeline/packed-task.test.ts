@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { BlockTask, BodyResult, BodyTask } from '../../../src/pipeline/block.js'
-import { WatchedBuffers } from '../../support/pipeline.js'
+import type { BlockTask, BodyResult, BodyTask, RowBlock } from '../../../src/pipeline/block.js'
+import { watchedMemory } from '../../support/pipeline.js'
 import { packResult, packTask, unpackTask } from '../../../src/pipeline/packed-task.js'
 
 const KEYS = [null, ['a'], ['a', 'b']]
@@ -55,8 +55,8 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
   fc.assert(
     fc.property(bodies, fc.array(fc.nat(5), { minLength: 40, maxLength: 40 }), (sent, kinds) => {
       const before = copyOf(sent)
-      const buffers = new WatchedBuffers(t)
-      const parcel = packTask(task(sent), buffers, 100_000)
+      const memory = watchedMemory(t)
+      const parcel = packTask(task(sent), memory, 100_000)
       // as a worker gets it: what is not shared memory is copied
       const there = structuredClone(parcel.packed)
       const unpacked = unpackTask(there)
@@ -67,7 +67,8 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
       parcel.release()
       t.strictSame(got, results)
       t.ok(isDeepStrictEqual(task(sent), task(before)), 'every body can be sent again')
-      t.equal(buffers.held.size, 0)
+      t.equal(memory.buffers.held.size, 0)
+      t.equal(memory.rooms.held.size, 0)
     }),
     { numRuns: 200 },
   )
@@ -75,8 +76,9 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
 
 t.test('small bodies of one key cross in one buffer', async (t) => {
   const many = Array.from({ length: 300 }, () => body(200, 0, true))
-  const buffers = new WatchedBuffers(t)
-  const { packed, release } = packTask(task([...many, body(50_000, 0, true), ...many]), buffers, 0)
+  const memory = watchedMemory(t)
+  const { buffers } = memory
+  const { packed, release } = packTask(task([...many, body(50_000, 0, true), ...many]), memory, 0)
   t.equal(packed.runs.length, 3)
   t.equal(buffers.held.size, 3)
   release()
@@ -84,16 +86,41 @@ t.test('small bodies of one key cross in one buffer', async (t) => {
 })
 
 t.test('the room for a block is given back unless the block took it', async (t) => {
-  const buffers = new WatchedBuffers(t)
-  for (const isRoomTaken of [false, true]) {
-    const { packed, unpack, release } = packTask(task([body(1000, 0, true)]), buffers, 70_000)
-    const answer = packResult({ block: null, dead: null, bodies: [result(0)] }, packed)
-    unpack({ ...answer, isRoomTaken })
+  const memory = watchedMemory(t)
+  const { held } = memory.rooms
+  const send = () => packTask(task([body(1000, 0, true)]), memory, 70_000)
+  const none = packResult({ block: null, dead: null, bodies: [result(0)] }, { room: null })
+  for (const isKept of [false, true]) {
+    const { packed, unpack, release } = send()
+    t.ok((packed.room?.bytes ?? 0) >= 70_000)
+    const { buffer = new ArrayBuffer(0), at } = packed.room ?? {}
+    const block = { ...BLOCK, bytes: new Uint8Array(buffer, at, 500) }
+    const got = unpack({ ...none, block, isRoomTaken: true })
     release()
-    t.equal(packed.room?.byteLength, 128 * 1024)
-    t.equal(buffers.held.size, isRoomTaken ? 1 : 0)
+    t.equal(held.size, 1, 'the block is in it')
+    if (isKept) got.keepBytes()
+    t.equal(held.size, 1, 'its bytes are')
+    got.free()
+    t.equal(held.size, 0)
+    t.throws(() => got.free(), { message: 'bug' }, 'nobody gives it back twice')
   }
-  const failed = packTask(task([body(1000, 0, true)]), buffers, 70_000)
-  failed.release()
-  t.equal(buffers.held.size, 1, 'a worker that died answers nothing')
+  const unused = send()
+  unused.unpack(none)
+  unused.release()
+  send().release()
+  t.equal(held.size, 0, 'nor does a worker keep it that made no block, or died')
 })
+
+const BLOCK: RowBlock = {
+  bytes: new Uint8Array(0),
+  rows: 0,
+  at: { id: 0, isNew: 0, priority: 0, prioritySource: 0, confidence: 0, templateId: 0 },
+  hashes: new Int32Array(0),
+  tsMs: new Float64Array(0),
+  counts: new Int32Array(0),
+  severities: new Uint8Array(0),
+  sourceIndexes: new Uint32Array(0),
+  templateNos: new Int32Array(0),
+  sources: [],
+  misses: null,
+}

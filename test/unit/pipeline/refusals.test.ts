@@ -13,7 +13,13 @@ import { Spool } from '../../../src/pipeline/spool.js'
 import { keepBeside } from '../../../src/pipeline/spool-file.js'
 import { Writer } from '../../../src/pipeline/writer.js'
 import { seeded } from '../../support/landing.js'
-import { createTestSpool, RecordingTarget, refusalsOf, tempDir } from '../../support/pipeline.js'
+import {
+  createTestSpool,
+  RecordingTarget,
+  refusalsOf,
+  tempDir,
+  WatchedRooms,
+} from '../../support/pipeline.js'
 
 interface TestRow {
   readonly id: number
@@ -197,6 +203,7 @@ void test('a repeat begins the event whose first row was lost with damage of the
       dir,
       maxBytes: 1e9,
       cacheBytes: 1e6,
+      rooms: new WatchedRooms(),
       onDamage: (report) => damage.push(report),
     })
   t.comment('a try that is stored and cut off leaves the batch as it was for the next one')
@@ -233,7 +240,13 @@ void test('what is stored is repeated as before, whatever else was lost', async 
   bytes.writeUInt8((bytes[at] ?? 0) ^ 1, at)
   writeFileSync(join(dir, segment), bytes)
   const second = await startOn(
-    await Spool.open({ dir, maxBytes: 1e9, cacheBytes: 1e6, onDamage: () => undefined }),
+    await Spool.open({
+      dir,
+      maxBytes: 1e9,
+      cacheBytes: 1e6,
+      rooms: new WatchedRooms(),
+      onDamage: () => undefined,
+    }),
     target,
   )
   second.writer.start()

@@ -54,6 +54,8 @@ void test('gauges are read when the metrics are', async (t) => {
     spoolEntries: seven,
     spoolDamagedBytes: seven,
     pipelineBytes: seven,
+    bufferBytes: seven,
+    bufferFreeBytes: seven,
     dedupEntries: seven,
     templates: seven,
     sources: seven,
@@ -72,6 +74,8 @@ void test('gauges are read when the metrics are', async (t) => {
     'spool_limit_bytes',
     'spool_entries',
     'pipeline_bytes',
+    'buffer_bytes',
+    'buffer_free_bytes',
     'dedup_window_entries',
     'templates',
   ]) {
