@@ -5,11 +5,12 @@ import {
   type Families,
   type Family,
 } from '../../../src/api/auth/families.js'
-import { createPasswords } from '../../../src/api/auth/passwords.js'
+import { createPasswords, type Passwords } from '../../../src/api/auth/passwords.js'
 import { createSessions } from '../../../src/api/auth/sessions.js'
 import { createTokens } from '../../../src/api/auth/tokens.js'
 import { createUsers, type User } from '../../../src/api/auth/users.js'
 import { createInProcessState } from '../../../src/state/in-process.js'
+import { cpuOfBoth } from '../../support/cpu.js'
 import { memoryEntities } from '../../support/entities.js'
 
 const unexpected = (error: unknown): never => {
@@ -17,7 +18,7 @@ const unexpected = (error: unknown): never => {
 }
 
 const secret = 'a secret of more than thirty-two characters'
-const passwords = await createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
+const cheapPasswords = await createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 const root = { userId: 'root', role: 'superadmin' } as const
 const badRefresh = { code: 'invalid_refresh_token', status: 401 }
 
@@ -26,12 +27,14 @@ const newState = () => createInProcessState({ onError: unexpected })
 interface Parts {
   readonly userEntities?: ReturnType<typeof memoryEntities<User>>
   readonly families?: Families
+  readonly passwords?: Passwords
 }
 
 async function setUp(t: Test, parts: Parts = {}) {
   const clock = { ms: 1_700_000_000_000 }
   const nowMs = () => clock.ms
   const userEntities = parts.userEntities ?? memoryEntities<User>()
+  const passwords = parts.passwords ?? cheapPasswords
   const { withLock } = newState()
   const users = createUsers({ entities: userEntities, passwords, withLock, nowMs })
   const familyEntities = memoryEntities<Family>()
@@ -72,6 +75,16 @@ void test('wrong password and unknown e-mail look the same', async (t) => {
   t.equal(messages.size, 1)
 })
 
+void test('a login of an unknown user costs as much CPU time as one with a wrong password', async (t) => {
+  const { sessions, email } = await setUp(t, { passwords: await createPasswords() })
+  const refused = (who: string) => () =>
+    t.rejects(sessions.login(who, 'wrong password'), { code: 'invalid_credentials' })
+  const [known, unknown] = await cpuOfBoth(refused(email), refused('nobody@example.com'))
+  // a hash costs tens of ms, everything else less than one
+  t.ok(unknown > known / 4, `${unknown} ms unknown, ${known} ms known`)
+  t.ok(unknown < known * 4, `${unknown} ms unknown, ${known} ms known`)
+})
+
 void test('a disabled account is told so only with the right password', async (t) => {
   const { sessions, users, ann, email } = await setUp(t)
   await users.patch(root, ann.id, { isActive: false })
@@ -84,7 +97,7 @@ void test('a disabled account is told so only with the right password', async (t
 
 void test('a password changed while it is being checked does not let the old one in', async (t) => {
   const { sessions, users, ann, email, userEntities } = await setUp(t)
-  const passwordHash = await passwords.hash('new password')
+  const passwordHash = await cheapPasswords.hash('new password')
   const login = sessions.login(email, 'right password')
   await userEntities.update(ann.id, (user) => user && { ...user, passwordHash })
   await t.rejects(login, { code: 'invalid_credentials' })
