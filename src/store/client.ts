@@ -32,6 +32,8 @@ export interface RequestOptions {
   readonly settings?: ClickHouseSettings
   /** how long to wait for the whole answer */
   readonly timeoutMs?: number
+  /** of a query: no other one may run under it at the same time; absent: its own */
+  readonly queryId?: string
 }
 
 /** Values for `{name:Type}`; a Date is sent with its milliseconds, so it needs DateTime64. */
@@ -105,8 +107,9 @@ const COMMON_SETTINGS: ClickHouseSettings = {
 }
 
 const READ_SETTINGS: ClickHouseSettings = {
-  // An aborted request frees the server too.
+  // An aborted request frees the server too; it does so only for what may not change anything.
   cancel_http_readonly_queries_on_client_close: 1,
+  readonly: '2',
 }
 
 /** Indexes of events that merges make. A new part has a few dozen granules, whose columns are read as fast as these. */
@@ -194,6 +197,7 @@ function createReads(
           query_params: params,
           abort_signal: signal,
           clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
+          ...(request.queryId === undefined ? {} : { query_id: request.queryId }),
         })
         return await result.json()
       }),

@@ -4,6 +4,7 @@ import { distributedTables, onCluster } from './cluster-sql.js'
 import { clusterInsertsSql } from './inserts-running.js'
 import { migrateTarget } from './migrate.js'
 import { statement } from './statement.js'
+import { turnsOf } from './turn.js'
 
 const viewsSql = statement<{ readonly cluster: string }, { readonly shards: number }>(
   'cluster_views',
@@ -60,6 +61,7 @@ export async function reachByDdl(
           tables: async () => (await tablesOf(options.local)).map(({ name }) => name),
           insertsRunning: async () =>
             (await root.query(clusterInsertsSql, { cluster, seconds: 0 }))[0]?.running ?? 0,
+          turns: turnsOf(root, cluster),
         },
         migration,
       )

@@ -12,6 +12,7 @@ import {
 } from './cluster-reach.js'
 import { distributedTables } from './cluster-sql.js'
 import { migrateTarget } from './migrate.js'
+import { turnsOf } from './turn.js'
 
 interface Node extends Place {
   readonly store: Store
@@ -90,6 +91,7 @@ const migrateNode = (
       tables: async () =>
         (await store.query(tablesSql, { database: store.database })).map(({ name }) => name),
       insertsRunning: () => store.insertsRunning(0),
+      turns: turnsOf(store),
     },
     migration,
   )

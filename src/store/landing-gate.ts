@@ -8,13 +8,14 @@ import { statement } from './statement.js'
  * tries again later with the same token. ClickHouse names what a view inserts by the view's name, so that
  * the new view knows what the one before it stored.
  */
-const CLOSE =
-  'ALTER TABLE landing ADD COLUMN IF NOT EXISTS closed UInt8 ' +
-  "DEFAULT throwIf(NOT ignore(id), 'closed while views are made again')"
+const GATE = "closed UInt8 DEFAULT throwIf(NOT ignore(id), 'closed while views are made again')"
+const CLOSE = `ALTER TABLE landing ADD COLUMN IF NOT EXISTS ${GATE}`
 const OPEN = 'ALTER TABLE landing DROP COLUMN IF EXISTS closed'
 
 /** longer than an insert may take */
 const QUIET_WAIT_MS = 180_000
+/** what somebody sent just before it died has run by then, or is not coming */
+const LEFTOVER_WAIT_MS = 1_000
 
 /** A start that broke off left it closed. */
 export const closedSql = statement<{ readonly database: string }, { readonly closed: number }>(
@@ -27,14 +28,22 @@ interface Server {
   insertsRunning(): Promise<number>
 }
 
+/** The table as it is made: a server that comes back with an empty disk has senders before it has views. */
+export function madeClosed(create: string): string {
+  const closed = create.replace(/\n\)\nENGINE = Null/, `,\n    ${GATE}\n)\nENGINE = Null`)
+  if (closed === create) throw new Error('bug: landing is not made as it was')
+  return closed
+}
+
 /**
  * Resolves when no insert is under way and none can begin.
  *
- * @param isNew nobody else knows the database: only what comes is kept out
+ * @param isClosed somebody closed it and is gone, and views may be missing
  */
-export async function closeLanding(server: Server, isNew: boolean): Promise<void> {
-  if (isNew) {
-    await server.command(CLOSE)
+export async function closeLanding(server: Server, isClosed: boolean): Promise<void> {
+  if (isClosed) {
+    await sleep(LEFTOVER_WAIT_MS)
+    await untilQuiet(server)
     return
   }
   // a user who may not open it again must not close it

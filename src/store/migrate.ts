@@ -1,8 +1,9 @@
 import type { Store } from './client.js'
-import { closedSql, closeLanding, openLanding } from './landing-gate.js'
+import { closedSql, closeLanding, madeClosed, openLanding } from './landing-gate.js'
 import type { StoreLog } from './log.js'
 import { listSchema, readSchema } from './schema.js'
 import { statement } from './statement.js'
+import { type CheckTurn, inTurn, type Turns, turnsOf } from './turn.js'
 
 /** The numbers a migration may name as `{{…}}`. Raising a TTL keeps data longer, on more disk. */
 export interface SchemaNumbers {
@@ -29,6 +30,8 @@ export interface MigrationTarget {
   tables(): Promise<readonly string[]>
   /** @returns how many inserts of batches are under way */
   insertsRunning(): Promise<number>
+  /** kept by ClickHouse: whoever else migrates this target waits, with or without a shared state */
+  readonly turns: Turns
 }
 
 export interface Migration {
@@ -73,6 +76,7 @@ export const migrate = (store: Store, options: MigrateOptions): Promise<void> =>
         return rows.map(({ name }) => name)
       },
       insertsRunning: () => store.insertsRunning(0),
+      turns: turnsOf(store),
     },
     options,
   )
@@ -90,23 +94,80 @@ export async function migrateTarget(
     await target.command(render(text))
     log.debug({ version }, 'bookkeeping table is there')
   }
+  const found = await look(target, migrations)
+  if (found.pending.length > 0)
+    await inTurn(target.turns, `migration-of-${target.database}`, (check) =>
+      applyPending({ ...target, ...checked(target, check) }, migrations, { render, log }),
+    )
+  await renewTtls(target, migrations, { render, log, isNew: found.recorded.size === 0 })
+}
+
+interface Found {
+  /** versions */
+  readonly recorded: ReadonlySet<number>
+  readonly pending: readonly Migration[]
+  readonly isClosed: boolean
+}
+
+/** @throws MigrationError when the database is newer than the program */
+async function look(target: MigrationTarget, migrations: readonly Migration[]): Promise<Found> {
   const rows = await target.books.query(appliedSql, {})
   const recorded = new Set(rows.map((row) => row.version))
   refuseNewer(target.database, migrations, recorded)
-  const applied = (await isComplete(target, migrations, recorded)) ? recorded : new Set<number>()
-  const pending = migrations.filter(({ version }) => !applied.has(version))
-  const isNew = recorded.size === 0
+  const [landing] = await target.books.query(closedSql, { database: target.database })
+  const isClosed = (landing?.closed ?? 0) > 0
+  const isWhole = !isClosed && (await isComplete(target, migrations, recorded))
+  const pending = migrations.filter(({ version }) => !isWhole || !recorded.has(version))
+  return { recorded, pending, isClosed }
+}
+
+/** What changes anything asks first whether it is still our turn. */
+const checked = (
+  { command, books }: MigrationTarget,
+  check: CheckTurn,
+): Pick<MigrationTarget, 'command' | 'books'> => ({
+  command: async (sql) => {
+    check()
+    await command(sql)
+  },
+  books: {
+    query: (...args) => books.query(...args),
+    insertRows: async (...args) => {
+      check()
+      await books.insertRows(...args)
+    },
+  },
+})
+
+interface ApplyOptions {
+  readonly render: (text: string) => string
+  readonly log: StoreLog
+}
+
+/** Somebody else may have had the turn before: what is pending is looked up again. */
+async function applyPending(
+  target: MigrationTarget,
+  migrations: readonly Migration[],
+  { render, log }: ApplyOptions,
+): Promise<void> {
+  const { recorded, pending, isClosed } = await look(target, migrations)
   const apply = async (migration: Migration): Promise<void> => {
     const { version, name, text } = migration
-    if (!isBookkeeping(migration)) await target.command(render(text))
+    const sql = render(text)
+    if (!isBookkeeping(migration))
+      await target.command(makesLanding(migration) ? madeClosed(sql) : sql)
     log.debug({ version, name }, 'migration applied')
   }
   const record = async ({ version, name }: Migration): Promise<void> => {
     if (!recorded.has(version))
       await target.books.insertRows('schema_migrations', [{ version, name }])
   }
-  if (pending.some(dropsView)) {
-    await applyClosed(target, pending, { apply, isNew })
+  if (pending.some((migration) => dropsView(migration) || makesLanding(migration))) {
+    await applyClosed(target, pending, { apply, isClosed })
+    const versions = new Set([...recorded, ...pending.map(({ version }) => version)])
+    if (!(await isComplete(target, migrations, versions)))
+      throw new Error('bug: a table or view is missing after the migrations')
+    await openLanding(target)
     for (const migration of pending) await record(migration)
   } else
     for (const migration of pending) {
@@ -115,7 +176,6 @@ export async function migrateTarget(
     }
   const added = pending.length
   if (added > 0) log.info({ added, database: target.database }, 'schema is up to date')
-  await renewTtls(target, migrations, { render, log, isNew })
 }
 
 const dropsView = ({ text }: Migration): boolean => /^DROP VIEW/m.test(text)
@@ -129,32 +189,27 @@ const makesLanding = ({ text }: Migration): boolean =>
 async function applyClosed(
   target: MigrationTarget,
   pending: readonly Migration[],
-  { apply, isNew }: { readonly apply: (one: Migration) => Promise<void>; readonly isNew: boolean },
+  options: {
+    readonly apply: (one: Migration) => Promise<void>
+    readonly isClosed: boolean
+  },
 ): Promise<void> {
-  let isClosed = (await target.tables()).includes('landing')
-  if (isClosed) await closeLanding(target, isNew)
-  for (const migration of pending) {
-    await apply(migration)
-    if (isClosed || !makesLanding(migration)) continue
-    await closeLanding(target, isNew)
-    isClosed = true
-  }
-  if (isClosed) await openLanding(target)
+  // where it is missing it is made closed
+  if ((await target.tables()).includes('landing')) await closeLanding(target, options.isClosed)
+  for (const migration of pending) await options.apply(migration)
 }
 
 /** These are made at every start: whether they were applied is written in them. */
 const isBookkeeping = (migration: Migration): boolean => migration.version <= 2
 
-/** Whether everything is there that the recorded migrations made, and takes rows. */
+/** Whether everything is there that the migrations of these versions made. */
 async function isComplete(
   target: MigrationTarget,
   migrations: readonly Migration[],
-  recorded: ReadonlySet<number>,
+  versions: ReadonlySet<number>,
 ): Promise<boolean> {
-  const [landing] = await target.books.query(closedSql, { database: target.database })
-  if ((landing?.closed ?? 0) > 0) return false
   const there = new Set(await target.tables())
-  const had = migrations.filter(({ version }) => recorded.has(version))
+  const had = migrations.filter(({ version }) => versions.has(version))
   return tablesMadeBy(had).every((name) => there.has(name))
 }
 

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createClusterStore, type ClusterStore } from '../../src/store/cluster.js'
 import type { Store } from '../../src/store/client.js'
+import { inTurn, turnsOf } from '../../src/store/turn.js'
 import { quietLog } from '../support/clickhouse.js'
 import { ask, clusterOptions, startCluster } from '../support/cluster.js'
 import { seeded } from '../support/landing.js'
@@ -125,3 +127,54 @@ t.test('while a shard is away nothing is half there, and a change waits for it',
   )
   t.equal(left?.n, 0, 'it is deleted on every shard')
 })
+
+t.test('of those that ask different servers of a cluster one at a time has the turn', async (t) => {
+  const options = clusterOptions(cluster, 'default')
+  const asked = cluster.shards.map(({ url }) => createClusterStore({ ...options, url }))
+  t.teardown(() => Promise.all(asked.map((store) => store.close())).then(() => undefined))
+  const at = { work: 0, most: 0 }
+  const work = async (check: () => void): Promise<void> => {
+    at.most = Math.max(at.most, ++at.work)
+    await sleep(300)
+    check()
+    at.work--
+  }
+  await Promise.all(asked.map((store) => inTurn(turnsOf(store, options.cluster), 'turn', work)))
+  t.equal(at.most, 1)
+})
+
+t.test(
+  'a shard that comes back with an empty disk takes nothing before its views are there',
+  async (t) => {
+    const { store, locals } = await open('empty')
+    await cluster.shards[2]?.wipe()
+    t.same(
+      await locals[2]?.query({ name: 'test', sql: 'SELECT 1 AS a' }, {}).catch(() => null),
+      null,
+    )
+    const state = { isOver: false, batches: 0, refused: 0 }
+    const sender = async (from: number): Promise<void> => {
+      for (let i = 0; !state.isOver; i++) {
+        const firstId = (from * 1_000 + i) * ROWS + 1
+        const blocks = landingBlock(seeded(seed + firstId), { rows: ROWS, firstId, blocks: 1 })
+        const token = store.newToken()
+        state.batches++
+        while (!(await taken(store, blocks, token))) state.refused++
+      }
+    }
+    const senders = [1, 2, 3].map(sender)
+    // an instance that starts makes the tables; those that run only send
+    await open('empty')
+    state.isOver = true
+    await Promise.all(senders)
+    t.comment(`${state.batches} batches, ${state.refused} tries were refused`)
+    t.ok(state.refused > 0)
+    t.same(await count(store), batches(state.batches))
+  },
+)
+
+const taken = (store: ClusterStore, rows: readonly Uint8Array[], token: string): Promise<boolean> =>
+  store.insertNative('landing', rows, token).then(
+    () => true,
+    () => false,
+  )

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { replicated } from '../../src/store/cluster-sql.js'
 import { migrateTarget, readMigrations } from '../../src/store/migrate.js'
+import { turnsOf } from '../../src/store/turn.js'
 import { quietLog } from '../support/clickhouse.js'
 import { ask, startCluster } from '../support/cluster.js'
 import { startZooKeeper } from '../support/zookeeper.js'
@@ -46,6 +47,7 @@ else {
             books: { query: async () => [], insertRows: async () => undefined },
             tables: async () => [],
             insertsRunning: async () => 0,
+            turns: turnsOf(store),
           },
           { numbers: { retention_days: 30, rollup_days: 61 }, log: quietLog },
         )

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createStore, type Store } from '../../src/store/client.js'
@@ -26,6 +26,8 @@ export interface Shard {
   up(): Promise<void>
   /** kill -9; it is started again at once */
   kill(): void
+  /** ends the process, and starts it on an empty disk */
+  wipe(): Promise<void>
   /** a connection to the tables of this server alone */
   connect(database: string): Store
 }
@@ -167,6 +169,12 @@ async function startShard(
     down,
     up: async () => {
       engine ??= await start()
+    },
+    wipe: async () => {
+      await down()
+      rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+      mkdirSync(dataDir, { mode: 0o700 })
+      engine = await start()
     },
     connect: (database) => createStore({ url, username, password, database }),
     end: async () => {

@@ -7,6 +7,8 @@ import { currentKpis } from '../../support/kpi-socket.js'
 const service = await startLiveService(t)
 const { call, ingest } = service
 
+const isShared = ['TEST_SHARDS', 'TEST_INSTANCES'].some((name) => process.env[name] !== undefined)
+
 const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
@@ -466,7 +468,11 @@ t.test('deleting a source takes its events, counts and alerts, and nothing else'
   // on their way while it is deleted
   await ingest(events.map((e) => ({ ...e, message: `${e.message} again` })))
   const reply = await call('DELETE /api/sources/doomed')
-  t.match(reply, { status: 200, body: { name: 'doomed', deleted: { events: 8, alerts: 2 } } })
+  t.match(reply, { status: 200, body: { name: 'doomed', deleted: { alerts: 2 } } })
+  // where instances share the database, what waits in a spool is never stored, and so not counted
+  const gone = reply.body.deleted.events
+  if (isShared) t.ok(gone >= 4 && gone <= 8, `${gone} of 8 had been stored`)
+  else t.equal(gone, 8)
   t.same(await traces('doomed'), NOTHING)
   const after = await currentKpis(service)
   for (const field of [

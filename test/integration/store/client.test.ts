@@ -1,4 +1,5 @@
 import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createStore, type QueryParams, type Store } from '../../../src/store/client.js'
 import type { Statement } from '../../../src/store/statement.js'
@@ -151,6 +152,19 @@ t.test('the client', async (t) => {
       await t.rejects(store.query(slow, {}, { signal: AbortSignal.abort(gone) }), gone)
       await t.rejects(store.query(slow, {}, { timeoutMs: 50 }), { code: 'dependency_unavailable' })
       await store.ping()
+      const left = new AbortController()
+      // a query without an end
+      const endless = sql('SELECT max(number + 7) FROM system.numbers')
+      const long = store.query(endless, {}, { signal: left.signal })
+      const running = `SELECT count() AS n FROM system.processes
+        WHERE position(query, 'number + 7') > 0 AND position(query, 'processes') = 0`
+      const runs = async (n: number): Promise<boolean> =>
+        ((await only(running)) as { readonly n: number }).n === n
+      while (!(await runs(1))) await sleep(10)
+      left.abort(gone)
+      await t.rejects(long, gone)
+      // it would go on for ever
+      while (!(await runs(0))) await sleep(10)
     },
   )
 

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import type { Store } from '../../../src/store/client.js'
+import { newWholeToken, type Store } from '../../../src/store/client.js'
+import { closedSql } from '../../../src/store/landing-gate.js'
 import { migrate, type Migration, readMigrations } from '../../../src/store/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
 import { seeded } from '../../support/landing.js'
@@ -8,6 +10,7 @@ import { signal } from '../../support/signals.js'
 
 const numbers = { retention_days: 90, rollup_days: 121 }
 const options = { numbers, log: quietLog }
+const lasting = { numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog }
 
 async function ask(store: Store, text: string): Promise<unknown[]> {
   return store.query<Record<string, never>, unknown>({ name: 'test', sql: text }, {})
@@ -110,79 +113,133 @@ t.test('migrations', async (t) => {
 
   t.test('views made again under load miss nothing, and know what was stored', async (t) => {
     const store = await open(t)
-    const lasting = { retention_days: 20_000, rollup_days: 20_031 }
-    await migrate(store, { ...options, numbers: lasting })
-    const random = seeded(1)
-    const batches: { readonly rows: readonly Uint8Array[]; readonly token: string }[] = []
-    const state = { isOver: false, refused: 0 }
-    const offer = async ({ rows, token }: (typeof batches)[number]): Promise<void> => {
-      for (;;)
-        try {
-          await store.insertNative('landing', rows, token)
-          return
-        } catch {
-          state.refused++
-        }
-    }
-    const sender = async (): Promise<void> => {
-      while (!state.isOver) {
-        const firstId = 1 + batches.length * 3
-        const rows = landingBlock(random, { rows: 3, firstId, blocks: 1 })
-        const batch = { rows, token: store.newToken() }
-        batches.push(batch)
-        await offer(batch)
-      }
-    }
-    const senders = [sender(), sender(), sender()]
+    await migrate(store, lasting)
+    const senders = startSenders(store)
     let migrations = readMigrations()
-    for (let version = 9_000; version < 9_040; version += 10) {
+    for (let version = 9_000; version < 9_020; version += 10) {
       const views = [...madeAgain('events_mv', version), ...madeAgain('series_1m_mv', version + 2)]
       migrations = [...migrations, ...views]
-      await migrate(store, { numbers: lasting, log: quietLog, migrations })
+      // two instances, and no state that they share
+      await Promise.all([1, 2].map(() => migrate(store, { ...lasting, migrations })))
     }
-    state.isOver = true
-    await Promise.all(senders)
-    t.comment(`${batches.length} batches, ${state.refused} tries were refused meanwhile`)
-    const counts = async (): Promise<unknown> =>
-      (
-        await ask(
-          store,
-          `SELECT (SELECT count() FROM events) AS events,
-            (SELECT sum(p1 + p2 + p3 + p4) FROM series_1s) AS seconds,
-            (SELECT sum(p1 + p2 + p3 + p4) FROM series_1m) AS minutes,
-            (SELECT sum(p1 + p2 + p3 + p4) FROM series_1d) AS days`,
-        )
-      )[0]
-    const n = batches.length
-    const all = { events: 2 * n, seconds: 3 * n, minutes: 3 * n, days: 3 * n }
-    t.same(await counts(), all, 'nothing passed a view by')
+    const { batches, refused } = await senders.end()
+    t.comment(`${batches.length} batches, ${refused} tries were refused meanwhile`)
+    const all = countsOf(batches.length)
+    t.same(await counts(store), all, 'nothing passed a view by')
     const offerAgain = async (): Promise<void> => {
-      for (let i = 0; i < n; i += 40) await Promise.all(batches.slice(i, i + 40).map(offer))
+      for (let i = 0; i < batches.length; i += 40)
+        await Promise.all(batches.slice(i, i + 40).map((batch) => offer(store, batch)))
     }
     await offerAgain()
-    t.same(await counts(), all, 'offered again')
+    t.same(await counts(store), all, 'offered again')
     signal(server.engine.pid(), 'SIGKILL')
     await offerAgain()
-    t.same(await counts(), all, 'offered again to the engine that was started anew')
+    t.same(await counts(store), all, 'offered again to the engine that was started anew')
   })
 
   t.test('a start that broke off between two views lets nothing pass by', async (t) => {
     const store = await open(t)
-    await migrate(store, options)
+    await migrate(store, lasting)
     const [drop, make] = madeAgain('events_mv', 9_000)
     if (drop === undefined || make === undefined) throw new Error('bug: two migrations')
     const broken = { ...make, text: 'CREATE MATERIALIZED VIEW IF NOT EXISTS' }
-    const migrations = readMigrations()
-    await t.rejects(migrate(store, { ...options, migrations: [...migrations, drop, broken] }), {
-      name: 'StoreError',
-    })
-    const [rows, token] = [
-      landingBlock(seeded(2), { rows: 3, firstId: 1, blocks: 1 }),
-      store.newToken(),
-    ]
-    await t.rejects(store.insertNative('landing', rows, token), { message: /THROW_IF/ })
-    await migrate(store, options)
-    await store.insertNative('landing', rows, token)
-    t.same(await ask(store, 'SELECT count() AS n FROM events'), [{ n: 2 }], 'it came afterwards')
+    const migrations = [...readMigrations(), drop, broken]
+    await t.rejects(migrate(store, { ...lasting, migrations }), { name: 'StoreError' })
+    const [batch] = newBatches(1)
+    if (batch === undefined) throw new Error('bug: no batch')
+    await t.rejects(store.insertNative('landing', batch.rows, batch.token), { message: /THROW_IF/ })
+    const senders = startSenders(store)
+    await migrate(store, lasting)
+    const { batches } = await senders.end()
+    t.same(await counts(store), countsOf(batches.length), 'all came afterwards')
   })
+
+  t.test('whoever lost its turn changes nothing more, and the next goes on', async (t) => {
+    const store = await open(t)
+    await migrate(store, lasting)
+    const migrations = [...readMigrations(), ...madeAgain('events_mv', 9_000)]
+    const made = "SELECT count() AS n FROM system.tables WHERE name = 'events_mv'"
+    const isClosed = async (): Promise<boolean> =>
+      (await store.query(closedSql, { database: store.database }))[0]?.closed === 1
+    const busy = store.command(
+      'INSERT INTO landing (id) SELECT sleepEachRow(0.1) + 1 FROM numbers(30) SETTINGS max_block_size = 1',
+    )
+    while ((await store.insertsRunning(0)) === 0) await sleep(5)
+    const attempt = migrate(store, { ...lasting, migrations })
+    const refused = t.rejects(attempt, { message: /^the turn .* was lost/ })
+    while (!(await isClosed())) await sleep(5)
+    await store.command(`KILL QUERY WHERE query_id = 'migration-of-${store.database}' SYNC`)
+    await busy
+    await refused
+    t.ok(await isClosed())
+    t.match(await ask(store, `${made} AND database = currentDatabase()`), [{ n: 1 }])
+    await migrate(store, { ...lasting, migrations })
+    t.notOk(await isClosed())
+  })
+})
+
+interface Batch {
+  readonly rows: readonly Uint8Array[]
+  readonly token: string
+}
+
+const random = seeded(1)
+let nextId = 1
+
+function newBatches(n: number): readonly Batch[] {
+  return Array.from({ length: n }, () => {
+    const rows = landingBlock(random, { rows: 3, firstId: nextId, blocks: 1 })
+    nextId += 3
+    return { rows, token: newWholeToken() }
+  })
+}
+
+/** Until it is taken. @returns how often it was refused */
+async function offer(store: Store, { rows, token }: Batch): Promise<number> {
+  for (let refused = 0; ; refused++)
+    try {
+      await store.insertNative('landing', rows, token)
+      return refused
+    } catch {
+      continue
+    }
+}
+
+/** Three that send one batch after the other until they are ended. */
+function startSenders(store: Store) {
+  const batches: Batch[] = []
+  const state = { isOver: false, refused: 0 }
+  const sender = async (): Promise<void> => {
+    while (!state.isOver)
+      for (const batch of newBatches(1)) {
+        batches.push(batch)
+        state.refused += await offer(store, batch)
+      }
+  }
+  const senders = [sender(), sender(), sender()]
+  return {
+    end: async () => {
+      state.isOver = true
+      await Promise.all(senders)
+      return { batches, refused: state.refused }
+    },
+  }
+}
+
+const counts = async (store: Store): Promise<unknown> =>
+  (
+    await ask(
+      store,
+      `SELECT (SELECT count() FROM events) AS events,
+        (SELECT sum(p1 + p2 + p3 + p4) FROM series_1s) AS seconds,
+        (SELECT sum(p1 + p2 + p3 + p4) FROM series_1m) AS minutes,
+        (SELECT sum(p1 + p2 + p3 + p4) FROM series_1d) AS days`,
+    )
+  )[0]
+
+const countsOf = (batches: number): object => ({
+  events: 2 * batches,
+  seconds: 3 * batches,
+  minutes: 3 * batches,
+  days: 3 * batches,
 })
