@@ -101,8 +101,9 @@ function admit<Services>(
   options: ApiOptions<Services>,
   head: RequestHead,
 ): Admission | Promise<Admission> {
-  if (compiled.route.limit !== 'none' || options.current !== undefined)
-    return admitInTime(compiled, options, head)
+  const { limit, isOfInstance } = compiled.route
+  const mayBeLate = options.current !== undefined && isOfInstance !== true
+  if (limit !== 'none' || mayBeLate) return admitInTime(compiled, options, head)
   return toAdmission(compiled, options, checkCaller(compiled.route, options, head))
 }
 

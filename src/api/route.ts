@@ -115,6 +115,8 @@ interface RouteFacts {
   readonly produces?: string
   /** overrides the server's deadline; ms */
   readonly handlerTimeoutMs?: number
+  /** it tells of this instance alone, and waits for nothing that others changed */
+  readonly isOfInstance?: true
   readonly examples?: { readonly body?: unknown; readonly reply?: unknown }
 }
 

@@ -6,7 +6,8 @@ import type { State } from '../state/state.js'
 export interface Following {
   /**
    * Resolves when everything that was stored anywhere before the call is known here, as far as the shared
-   * state can tell. Never rejects: while the state or ClickHouse is away, what is known has to do.
+   * state can tell. Never rejects: while the state or ClickHouse is away, or too slow for who waits for an
+   * answer, what is known has to do.
    */
   current(): Promise<void>
   /** What is stored must become known elsewhere: resolves when `current` of the others notices it. Never rejects. */
@@ -37,6 +38,8 @@ const MARK_TTL_MS = 86_400_000
 const EVERY_MS = 3_000
 /** after a look that failed, those who want to be current are not kept waiting for the next one */
 const LEAVE_ALONE_MS = 5_000
+/** a request has 30 s for everything: so long it waits for what others changed, at most */
+const CURRENT_MS = 10_000
 
 export async function createFollowing(parts: FollowingParts): Promise<Following> {
   const follower = new Follower(parts)
@@ -69,6 +72,7 @@ class Follower implements Following {
   /** looks follow one another; who comes while one is under way waits for the next */
   #running: Promise<unknown> = Promise.resolve()
   #next: Promise<void> | null = null
+  #nextLook: Promise<void> | null = null
   #telling: Promise<unknown> = Promise.resolve()
   #nextTold: Promise<void> | null = null
 
@@ -97,14 +101,19 @@ class Follower implements Following {
 
   current(): Promise<void> {
     if (this.#next !== null) return this.#next
-    const next = this.#running.then(() => this.#compare())
-    this.#next = next
-    this.#running = next
-    return next
+    const compared = this.#running.then(() => this.#compare())
+    this.#next = atMost(compared, CURRENT_MS)
+    this.#running = compared
+    return this.#next
   }
 
   look(): Promise<void> {
-    const looked = this.#running.then(() => this.#read())
+    if (this.#nextLook !== null) return this.#nextLook
+    const looked = this.#running.then(() => {
+      this.#nextLook = null
+      return this.#read()
+    })
+    this.#nextLook = looked
     this.#running = looked.catch(() => undefined)
     return looked
   }
@@ -164,4 +173,14 @@ class Follower implements Following {
     else await state.set(MARK, mark, MARK_TTL_MS)
     await state.publish(CHANNEL, this.#self)
   }
+}
+
+/** Resolves with the work, or without it when that takes too long. */
+async function atMost(work: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
 }

@@ -80,7 +80,7 @@ export class BodyReader {
   /** of the budget */
   #heldBytes = 0
   #receivedBytes = 0
-  #isComplete = false
+  #completeAtMs = 0
   #isReleased = false
   #isHandedOut = false
   #outcome: BodyOutcome | null = null
@@ -113,9 +113,18 @@ export class BodyReader {
     this.#giveBack()
   }
 
+  /** When all of it had come, by `performance.now`; 0 before. */
+  get completeAtMs(): number {
+    return this.#completeAtMs
+  }
+
+  get isComplete(): boolean {
+    return this.#completeAtMs > 0
+  }
+
   /** Whether the connection must end with the reply, since too much of the body is still to come. */
   get mustClose(): boolean {
-    if (this.#isComplete) return false
+    if (this.isComplete) return false
     if (this.#framing.kind !== 'length') return true
     return this.#framing.bytes - this.#receivedBytes > RUN_OUT_BYTES
   }
@@ -147,7 +156,7 @@ export class BodyReader {
 
   #take(chunk: ArrayBuffer, isLast: boolean): void {
     this.#receivedBytes += chunk.byteLength
-    if (isLast) this.#isComplete = true
+    if (isLast) this.#completeAtMs = performance.now()
     if (this.#isReleased || this.#outcome !== null) return
     if (this.#receivedBytes > this.#limitBytes) {
       this.#settle({ kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : this.#limitBytes })

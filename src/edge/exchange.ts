@@ -78,12 +78,11 @@ export class Exchange {
     return this.#controller.signal
   }
 
-  /** The body is there: from here on the handler's deadline counts. */
+  /** All of the request is there: since then the deadline for an answer counts, whoever is still asked. */
   startHandling(): void {
     if (this.#phase !== 'reading') return
     this.#phase = 'handling'
-    const nowMs = this.reader === null ? this.#startedMs : performance.now()
-    this.#dueMs = nowMs + this.handlerTimeoutMs
+    this.#dueMs = (this.reader?.completeAtMs ?? this.#startedMs) + this.handlerTimeoutMs
   }
 
   /** The handler is done with the request. */
@@ -128,6 +127,8 @@ export class Exchange {
 
   /** Ends the exchange when its deadline has passed. */
   expire(nowMs: number): void {
+    // the body may be there while the head is still being looked at
+    if (this.reader?.isComplete === true) this.startHandling()
     if (nowMs < this.#dueMs) return
     switch (this.#phase) {
       case 'reading':

@@ -101,6 +101,7 @@ function refuseStrangers(head: RequestHead, token: string | null): void {
 const views = [
   route({
     id: 'health',
+    isOfInstance: true,
     method: 'get',
     path: '/api/monitoring/health',
     summary: 'Whether the service and what it depends on work',
@@ -157,6 +158,7 @@ const views = [
   }),
   route({
     id: 'metrics',
+    isOfInstance: true,
     method: 'get',
     path: '/metrics',
     summary: 'Metrics in the text format of Prometheus',

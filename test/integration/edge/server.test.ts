@@ -64,6 +64,14 @@ function recorder() {
       handle: () => ({ status: 200 }),
     }),
     edgeRoute({
+      id: 'undecidedBody',
+      method: 'POST',
+      path: '/undecided',
+      bodyBytes: 100,
+      beforeBody: () => new Promise(() => {}),
+      handle: () => ({ status: 200 }),
+    }),
+    edgeRoute({
       id: 'large',
       method: 'GET',
       path: '/large',
@@ -348,6 +356,16 @@ t.test('a slow body is answered 408, a slow handler 503, and both in the envelop
   t.match(await never.json(), { detail: { code: 'dependency_unavailable' } })
   t.equal((await fetch(`${url}/undecided`)).status, 503, 'nor may the check of the head hang')
   t.equal(log.entries.length, 2)
+})
+
+t.test('when the body is there, its own deadline is over, whoever is still asked', async (t) => {
+  const { routes } = recorder()
+  const limits = { bodyTimeoutMs: 3_600_000, handlerTimeoutMs: 150 }
+  const { url } = startServer(t, { routes, limits })
+  const reply = await fetch(`${url}/undecided`, { method: 'POST', body: 'all of it' })
+  t.equal(reply.status, 503)
+  t.ok(reply.headers.get('retry-after'))
+  t.match(await reply.json(), { detail: { details: { timeout_ms: 150 } } })
 })
 
 t.test('a client that leaves aborts the signal, in mid-body and in mid-handler', async (t) => {

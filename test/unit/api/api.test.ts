@@ -131,6 +131,23 @@ const logout = route({
   handle: ({ body }) => new RouteReply(null, { headers: { 'X-Token': body?.token ?? 'none' } }),
 })
 
+const ownState = route({
+  id: 'ownState',
+  method: 'get',
+  path: '/api/own-state',
+  summary: 'own state',
+  role: 'public',
+  limit: 'none',
+  isOfInstance: true,
+  bodyBytes: 0,
+  query: none,
+  body: null,
+  reply: Type.Null(),
+  status: 200,
+  errors: [],
+  handle: () => null,
+})
+
 const token = { family: 'f', expiresAtMs: Number.MAX_SAFE_INTEGER }
 const CALLERS: Readonly<Record<string, Caller>> = {
   viewer: { userId: 'v', role: 'viewer', via: 'bearer', ...token },
@@ -140,7 +157,7 @@ const CALLERS: Readonly<Record<string, Caller>> = {
 function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions<Services>> = {}) {
   const routes = createApi<Services>({
     uws,
-    routes: [listThings, createThing, getThing, upload, logout],
+    routes: [listThings, createThing, getThing, upload, logout, ownState],
     services: { names: ['x'] },
     authenticate({ headers, cookies }) {
       const cookie = cookies.get('ACCESS_TOKEN')
@@ -392,4 +409,18 @@ t.test('what a browser says of the site is enough where a proxy changes the host
   t.equal(mayUseCookies(headers('https://logs.example', 'cross-site')), false)
   t.equal(mayUseCookies(headers(null, 'cross-site')), false)
   t.equal(mayUseCookies(headers('http://BACKEND:8000', null)), true)
+})
+
+t.test('what tells of this instance waits for nothing that others changed', async (t) => {
+  let letGo = (): void => undefined
+  const known = new Promise<void>((resolve) => (letGo = resolve))
+  const { url } = start(t, { current: () => known })
+  t.equal((await fetch(`${url}/api/own-state`)).status, 200)
+  let isAnswered = false
+  const other = fetch(`${url}/api/things`, { headers: { authorization: 'Bearer viewer' } })
+  void other.then(() => (isAnswered = true))
+  t.equal((await fetch(`${url}/api/own-state`)).status, 200)
+  t.equal(isAnswered, false)
+  letGo()
+  t.equal((await other).status, 200)
 })
