@@ -6,6 +6,7 @@ import {
   type Place,
   type Reach,
   type ReachOptions,
+  refuseOwnTables,
   serversSql,
   shardsOf,
   tablesSql,
@@ -101,6 +102,7 @@ async function distributeOn(
   { cluster, local, front }: ReachOptions,
   tables: Parameters<Reach['distribute']>[0],
 ): Promise<void> {
+  await refuseOwnTables(store, front, tables)
   await store.command(`CREATE DATABASE IF NOT EXISTS ${front}`)
   const columns = await readColumns(store, local)
   const there = await store.query(tablesSql, { database: front })

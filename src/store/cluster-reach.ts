@@ -39,7 +39,7 @@ export interface ReachOptions {
 export const serversSql = statement<{ readonly cluster: string }, ClusterServer>('cluster_servers')
 export const tablesSql = statement<
   { readonly database: string },
-  { readonly name: string; readonly comment: string }
+  { readonly name: string; readonly comment: string; readonly engine: string }
 >('tables_of')
 const columnsSql = statement<
   { readonly database: string },
@@ -56,4 +56,24 @@ export async function readColumns(
 ): Promise<ReadonlyMap<string, string>> {
   const rows = await store.query(columnsSql, { database })
   return new Map(rows.map(({ name, columns }) => [name, columns]))
+}
+
+/**
+ * Distributed tables are made in place of what is there under their names.
+ *
+ * @throws Error when that holds rows: the database was one server's before
+ */
+export async function refuseOwnTables(
+  store: Store,
+  front: string,
+  tables: readonly ShardedTable[],
+): Promise<void> {
+  const names = new Set(tables.map(({ name }) => name))
+  const there = await store.query(tablesSql, { database: front })
+  const own = there.find(({ name, engine }) => names.has(name) && engine !== 'Distributed')
+  if (own === undefined) return
+  throw new Error(
+    `the table ${own.name} of database ${front} is one server's and no cluster's: ` +
+      'move the tables as the README says in "A cluster", or set CLICKHOUSE_DATABASE to another one',
+  )
 }

@@ -11,7 +11,13 @@ import {
 } from './client.js'
 import { reachByDdl } from './cluster-ddl.js'
 import { reachNodes } from './cluster-nodes.js'
-import { type ClusterServer, type Reach, serversSql, shardsOf } from './cluster-reach.js'
+import {
+  type ClusterServer,
+  type Reach,
+  refuseOwnTables,
+  serversSql,
+  shardsOf,
+} from './cluster-reach.js'
 import { replicated, shardedTables, type ShardedTable, writeTable } from './cluster-sql.js'
 import { clusterInsertsSql } from './inserts-running.js'
 import { type MigrateOptions, readMigrations } from './migrate.js'
@@ -95,8 +101,9 @@ class Cluster implements ClusterStore {
   async prepare(migration: MigrateOptions): Promise<void> {
     await this.#front.createDatabase()
     const servers = await this.#servers()
-    const reach = await this.#open(servers)
     const tables = shardedTables(migration.migrations ?? readMigrations())
+    await refuseOwnTables(this.#front, this.database, tables)
+    const reach = await this.#open(servers)
     try {
       await reach.migrate(migration)
       await reach.distribute(tables)

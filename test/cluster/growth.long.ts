@@ -1,5 +1,7 @@
 import t from 'tap'
 import { createClusterStore, type ClusterStore } from '../../src/store/cluster.js'
+import type { Store } from '../../src/store/client.js'
+import { migrate } from '../../src/store/migrate.js'
 import { quietLog } from '../support/clickhouse.js'
 import { ask, clusterOptions, startCluster } from '../support/cluster.js'
 import { seeded } from '../support/landing.js'
@@ -83,6 +85,42 @@ t.test(
     await third.close()
   },
 )
+
+/** Of the README: what moves the tables of one server to where a cluster has them. */
+const MOVE = `SELECT if(engine = 'MaterializedView', concat('DROP VIEW one.', name),
+  concat('RENAME TABLE one.', name, ' TO one_local.', name)) AS sql
+FROM system.tables WHERE database = 'one' AND engine != 'Null'
+ORDER BY engine != 'MaterializedView'`
+
+t.test('the database of one server is left alone, and becomes the first shard', async (t) => {
+  const cluster = await startCluster(1)
+  t.teardown(() => cluster.stop())
+  const server = cluster.shards[0]?.connect('one')
+  if (server === undefined) throw new Error('bug: no server')
+  t.teardown(() => server.close())
+  await migrate(server, { numbers, log: quietLog })
+  const rows = (firstId: number): Uint8Array[] =>
+    landingBlock(seeded(seed + firstId), { rows: 300, firstId, blocks: 1 })
+  await server.insertNative('landing', rows(1), server.newToken())
+  const count = async (store: Store): Promise<unknown> =>
+    (
+      await ask(
+        store,
+        'SELECT count() AS events, (SELECT sum(p1) FROM series_1m) AS p1 FROM events',
+      )
+    )[0]
+  const store = createClusterStore(clusterOptions(cluster, 'one'))
+  t.teardown(() => store.close())
+  await t.rejects(store.prepare({ numbers, log: quietLog }), { message: /is one server's/ })
+  t.same(await count(server), { events: 200, p1: 300 }, 'nothing was touched')
+  await server.command('CREATE DATABASE IF NOT EXISTS one_local')
+  for (const { sql } of await ask<{ readonly sql: string }>(server, MOVE)) await server.command(sql)
+  await server.command('DROP DATABASE one')
+  await store.prepare({ numbers, log: quietLog })
+  t.same(await count(store), { events: 200, p1: 300 }, 'its rows are those of the first shard')
+  await store.insertNative('landing', rows(1_000), store.newToken())
+  t.same(await count(store), { events: 400, p1: 600 })
+})
 
 t.test('a service goes on through all of it', async (t) => {
   const cluster = await startCluster(2)
