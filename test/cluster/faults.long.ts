@@ -110,10 +110,15 @@ t.test('while a shard is away: honest answers, and nothing is lost', async (t) =
 t.test('a source deleted while a shard is away is gone from every shard', async (t) => {
   const [, gone] = cluster.shards
   await gone?.down()
-  const deleting = service.call('DELETE /api/sources/load')
+  // one that could not be noted, or not be carried out in time, is asked for again
+  const deleting = eventually(
+    () => service.call('DELETE /api/sources/load'),
+    ({ status }) => status !== 503,
+  )
   await sleep(1_500)
   await gone?.up()
-  t.equal((await deleting).status, 200)
+  const { status } = await deleting
+  t.ok(status === 200 || status === 404, `${status}`)
   t.same(await countsOf('load'), all(0))
   t.same(await countsOf('patient'), all(500))
   await service.ingest([{ source: 'load', message: 'job 1-1-1 finished' }])
