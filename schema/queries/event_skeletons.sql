@@ -1,7 +1,7 @@
--- The skeletons that hold at least one of the terms of a search, and which.
+-- The skeletons that hold at least one of the words of a search, and which.
 -- The terms come from a closed table of fragments.
 -- params: none
--- rows:   skeleton String, terms Array(UInt8)
-SELECT DISTINCT skeleton, [/*terms*/] AS terms
+-- rows:   text String, terms Array(UInt8)
+SELECT DISTINCT skeleton AS text, [/*terms*/] AS terms
 FROM template_totals
 WHERE skeleton != '' AND has(terms, 1)

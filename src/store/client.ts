@@ -113,8 +113,7 @@ const READ_SETTINGS: ClickHouseSettings = {
 }
 
 /** Indexes of events that merges make. A new part has a few dozen granules, whose columns are read as fast as these. */
-export const INDEXES_OF_MERGES =
-  'by_value,by_skeleton,by_template,by_source,by_severity,by_priority'
+export const INDEXES_OF_MERGES = 'by_skeleton,by_template,by_source,by_host,by_trace'
 
 const INSERT_SETTINGS: ClickHouseSettings = {
   async_insert: 0,

@@ -7,7 +7,7 @@ import {
   type Severity,
 } from '../model/event.js'
 import type { Store } from './client.js'
-import { findSkeletons, toConditions, type Condition, type EventFilter } from './event-search.js'
+import { findTexts, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { statement, type Statement } from './statement.js'
 
 /** Where a page goes on: below this event in (time, id) order. */
@@ -97,11 +97,11 @@ export async function readPage(
   signal: AbortSignal | undefined,
 ): Promise<ListedRow[]> {
   const options = signal === undefined ? {} : { signal }
-  const [[span = NO_SPAN], skeletons] = await Promise.all([
+  const [[span = NO_SPAN], texts] = await Promise.all([
     answers.query(spanSql, {}, options),
-    findSkeletons(answers, query.filter.search, options),
+    findTexts(answers, query.filter.search, options),
   ])
-  const conditions = [...toConditions(query.filter, skeletons), ...toPosition(query.after)]
+  const conditions = [...toConditions(query.filter, texts), ...toPosition(query.after)]
   const rows: ListedRow[] = []
   for await (const range of ranges(query, { span, answers, signal }, () => rows.length)) {
     const narrowed = range.hours === null ? conditions : [...conditions, withinHours(range.hours)]

@@ -1,5 +1,5 @@
 import type { RequestOptions, Store } from './client.js'
-import { statement } from './statement.js'
+import { statement, type Statement } from './statement.js'
 
 /** What a list of events is narrowed by; empty = not narrowed. */
 export interface EventFilter {
@@ -18,10 +18,6 @@ export interface Condition {
   readonly sql: string
   readonly params: Readonly<Record<string, unknown>>
 }
-
-/** The text that words are looked up in besides the skeleton; must be the expression of the index `by_value`. */
-const VALUES =
-  "lower(concat(if(empty(search_words), message, search_words), ' ', host, ' ', trace_id))"
 
 type Term =
   | { readonly kind: 'word'; readonly text: string }
@@ -61,65 +57,144 @@ function wordsWithin(phrase: string): readonly string[] {
 /** Between two signs of ASCII: what is beyond ASCII may belong to the word or not. */
 const WHOLE_WORD = /(?<=[^a-z0-9\u0080-\u{10ffff}])[a-z0-9]+(?=[^a-z0-9\u0080-\u{10ffff}])/gu
 
-/** Which skeletons hold which words of a search. */
-export interface SkeletonSearch {
-  /** columns of `event_skeletons`, one for each word */
+/** What a search asks of texts that are few: the skeletons, and the names of hosts. */
+export interface WordSearch {
+  /** columns of the question, one for each word */
   readonly terms: readonly string[]
   readonly params: Readonly<Record<string, unknown>>
 }
 
-/** Whether a skeleton holds one of the words of a search; null when it asks for no words. */
-export function toSkeletonSearch(search: string): SkeletonSearch | null {
-  const words = parseSearch(search).filter(({ kind }) => kind === 'word')
+/** Whether a text holds each of the words and prefixes of a search; null when it asks for none. */
+export function toWordSearch(search: string, column: Column): WordSearch | null {
+  const words = parseSearch(search).filter(isWord)
   if (words.length === 0) return null
   return {
-    terms: words.map((_, i) => `hasToken(lower(skeleton), {word${i}:String})`),
-    params: Object.fromEntries(words.map(({ text }, i) => [`word${i}`, text])),
+    terms: words.map(({ kind }, i) => holdsWord(column, kind, `word${i}`)),
+    params: Object.fromEntries(words.map((word, i) => [`word${i}`, toPattern(word)])),
   }
 }
 
-/** A skeleton, and 1 for each word of the search that it holds. */
-export interface FoundSkeleton {
-  readonly skeleton: string
+/** Columns of few texts. */
+type Column = 'skeleton' | 'host'
+type Word = Exclude<Term, { readonly kind: 'phrase' }>
+
+const isWord = (term: Term): term is Word => term.kind !== 'phrase'
+
+const toPattern = ({ kind, text }: Word): string =>
+  kind === 'word' ? text : `(^|[^\\pL\\pN])${text}`
+
+const holdsWord = (column: Column, kind: Word['kind'], name: string): string =>
+  kind === 'word'
+    ? `hasToken(lower(${column}), {${name}:String})`
+    : `match(lower(${column}), {${name}:String})`
+
+/** A text, and 1 for each word of the search that it holds. */
+export interface FoundText {
+  readonly text: string
   readonly terms: readonly number[]
 }
 
-const skeletonsSql = statement<Readonly<Record<string, unknown>>, FoundSkeleton>('event_skeletons')
+/** All texts that hold a word of a search. */
+export interface FoundTexts {
+  readonly skeletons: readonly FoundText[]
+  readonly hosts: readonly FoundText[]
+}
 
-/** All skeletons that hold a word of a search. */
-export async function findSkeletons(
+const skeletonsSql = statement<Readonly<Record<string, unknown>>, FoundText>('event_skeletons')
+const hostsSql = statement<Readonly<Record<string, unknown>>, FoundText>('event_hosts')
+
+/** All skeletons and hosts that hold a word of a search. */
+export async function findTexts(
   store: Pick<Store, 'query'>,
   search: string,
   options: RequestOptions,
-): Promise<readonly FoundSkeleton[]> {
-  const asked = toSkeletonSearch(search)
-  if (asked === null) return []
-  const sql = skeletonsSql.sql.replace('/*terms*/', () => asked.terms.join(', '))
-  return await store.query({ ...skeletonsSql, sql }, asked.params, options)
+): Promise<FoundTexts> {
+  const find = async (
+    question: Statement<Readonly<Record<string, unknown>>, FoundText>,
+    column: Column,
+  ): Promise<readonly FoundText[]> => {
+    const asked = toWordSearch(search, column)
+    if (asked === null) return []
+    const sql = question.sql.replace('/*terms*/', () => asked.terms.join(', '))
+    return await store.query({ ...question, sql }, asked.params, options)
+  }
+  const [skeletons, hosts] = await Promise.all([
+    find(skeletonsSql, 'skeleton'),
+    find(hostsSql, 'host'),
+  ])
+  return { skeletons, hosts }
 }
 
 /** more are not named one by one: they are of a common word, which needs no index */
 const MAX_NAMED_CHARS = 50_000
 
-function wordCondition(text: string, name: string, skeletons: readonly string[]): Condition {
-  const params = { [name]: text }
-  const inValues = `hasToken(${VALUES}, {${name}:String})`
-  if (skeletons.length === 0) return { sql: inValues, params }
-  if (skeletons.reduce((sum, one) => sum + one.length, 0) > MAX_NAMED_CHARS)
-    return { sql: `(hasToken(lower(skeleton), {${name}:String}) OR ${inValues})`, params }
+/** Conditions that a column is one of the texts that hold a word. */
+function inTexts(word: Word, name: string, { skeletons, hosts }: Texts): readonly Condition[] {
+  const conditions: Condition[] = []
+  for (const [column, texts] of [
+    ['skeleton', skeletons],
+    ['host', hosts],
+  ] as const) {
+    if (texts.length === 0) continue
+    const isLong = texts.reduce((sum, one) => sum + one.length, 0) > MAX_NAMED_CHARS
+    const param = `${name}_${column}`
+    conditions.push(
+      isLong
+        ? { sql: holdsWord(column, word.kind, param), params: { [param]: toPattern(word) } }
+        : { sql: `${column} IN {${param}:Array(String)}`, params: { [param]: texts } },
+    )
+  }
+  return conditions
+}
+
+/** The texts that hold one word. */
+interface Texts {
+  readonly skeletons: readonly string[]
+  readonly hosts: readonly string[]
+}
+
+/**
+ * Served by the indexes by_skeleton, by_host, by_message, has_trace, by_trace and by_words, whose expressions these
+ * must be; hasToken is there because it is faster than tokens. Words with letters beyond ASCII stand in search_words.
+ */
+function wordCondition(word: Word, name: string, texts: Texts): Condition {
+  const known = inTexts(word, name, texts)
+  const places = [
+    ...known.map(({ sql }) => sql),
+    `hasToken(lower(message), {${name}:String})`,
+    `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}) AND has(tokens(lower(trace_id)), {${name}:String}))`,
+    `(hasToken(search_words, {${name}:String}) AND has(tokens(search_words), {${name}:String}))`,
+  ]
   return {
-    sql: `(skeleton IN {${name}_in:Array(String)} OR ${inValues})`,
-    params: { ...params, [`${name}_in`]: skeletons },
+    sql: `(${places.join(' OR ')})`,
+    params: Object.assign({ [name]: word.text }, ...known.map(({ params }) => params)),
   }
 }
 
-const prefixCondition = (text: string, name: string): Condition => ({
-  // what is not ASCII has all its words in search_words
-  sql:
-    `((empty(search_words) AND match(lower(skeleton), {${name}:String}))` +
-    ` OR match(${VALUES}, {${name}:String}))`,
-  params: { [name]: `(^|[^\\pL\\pN])${text}` },
-})
+/** What is not ASCII has all its words in search_words. */
+function prefixCondition(word: Word, name: string, texts: Texts): Condition {
+  const known = inTexts(word, name, texts)
+  const places = [
+    ...known.map(({ sql }) => sql),
+    // the plain text is found many times faster, and seldom
+    `(positionCaseInsensitive(message, {${name}:String}) > 0 AND match(lower(message), {${name}_re:String}))`,
+    `(notEmpty(trace_id) AND match(lower(trace_id), {${name}_re:String}))`,
+    `(position(search_words, {${name}:String}) > 0 AND match(search_words, {${name}_re:String}))`,
+  ]
+  return {
+    sql: `(${places.join(' OR ')})`,
+    params: Object.assign(
+      { [name]: word.text, [`${name}_re`]: toPattern(word) },
+      ...known.map(({ params }) => params),
+    ),
+  }
+}
+
+/** ClickHouse combines indexes only in conditions of 32 parts, and a word is eight. */
+const MAX_INDEXED_WORDS = 2
+
+/** In an `if` ClickHouse takes it for one part of the condition, and looks for no index. */
+const asOnePart = ({ sql, params }: Condition): Condition => ({ sql: `if(${sql}, 1, 0)`, params })
 
 const holds = (column: string, name: string): string =>
   `positionCaseInsensitiveUTF8(${column}, {${name}:String}) > 0`
@@ -133,14 +208,13 @@ function phraseCondition(text: string, name: string): Condition {
   const all = isRun
     ? inParts(name)
     : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('full_message', name)].join(' AND ')
-  return {
-    // in an `if` ClickHouse takes it for one part of the condition, of which it combines indexes up to 32
-    sql: `if((${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}, 1, 0)`,
+  return asOnePart({
+    sql: `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}`,
     params: Object.fromEntries([
       [name, text],
       ...(isRun ? [] : runs.map((run, i) => [`${name}_${i}`, run])),
     ]),
-  }
+  })
 }
 
 /** A search of signs alone asks for words that no text has. */
@@ -156,12 +230,9 @@ const SIMPLE = [
 /**
  * The conditions of a filter, for WHERE, each with the values it binds.
  *
- * @param found all skeletons that hold words of its search
+ * @param found all texts that hold words of its search
  */
-export function toConditions(
-  filter: EventFilter,
-  found: readonly FoundSkeleton[],
-): readonly Condition[] {
+export function toConditions(filter: EventFilter, found: FoundTexts): readonly Condition[] {
   const conditions: Condition[] = []
   for (const [name, sql] of SIMPLE)
     if (filter[name].length > 0) conditions.push({ sql, params: { [name]: filter[name] } })
@@ -175,26 +246,27 @@ export function toConditions(
       sql: 'template_id IN {template_ids:Array(UInt64)}',
       params: { template_ids: filter.templateIds.map((id) => BigInt(`0x${id}`)) },
     })
-  if (filter.search.trim() === '') return conditions
-  const terms = parseSearch(filter.search)
+  if (filter.search.trim() !== '') conditions.push(...searchConditions(filter.search, found))
+  return conditions
+}
+
+function searchConditions(search: string, found: FoundTexts): readonly Condition[] {
+  const terms = parseSearch(search)
   if (terms.length === 0) return [NOTHING]
-  let words = 0
-  const toCondition = (term: Term, name: string): Condition => {
-    switch (term.kind) {
-      case 'word': {
-        const at = words++
-        const skeletons = found.filter(({ terms: held }) => held[at] === 1)
-        return wordCondition(
-          term.text,
-          name,
-          skeletons.map(({ skeleton }) => skeleton),
-        )
-      }
-      case 'prefix':
-        return prefixCondition(term.text, name)
-      case 'phrase':
-        return phraseCondition(term.text, name)
-    }
-  }
-  return [...conditions, ...terms.map((term, i) => toCondition(term, `term${i}`))]
+  const words = terms.filter(isWord)
+  const plain = words.filter(({ kind }) => kind === 'word')
+  // long words are rare ones
+  const byLength = plain.toSorted((a, b) => b.text.length - a.text.length)
+  const indexed = new Set(byLength.slice(0, MAX_INDEXED_WORDS))
+  const holding = (texts: readonly FoundText[], at: number): readonly string[] =>
+    texts.filter(({ terms: held }) => held[at] === 1).map(({ text }) => text)
+  return terms.map((term, i) => {
+    const name = `term${i}`
+    if (!isWord(term)) return phraseCondition(term.text, name)
+    const at = words.indexOf(term)
+    const texts = { skeletons: holding(found.skeletons, at), hosts: holding(found.hosts, at) }
+    if (term.kind === 'prefix') return asOnePart(prefixCondition(term, name, texts))
+    const condition = wordCondition(term, name, texts)
+    return indexed.has(term) ? condition : asOnePart(condition)
+  })
 }

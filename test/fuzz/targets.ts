@@ -41,7 +41,7 @@ import {
   parseSegmentName,
   scanSegment,
 } from '../../src/pipeline/spool-format.js'
-import { toConditions, toSkeletonSearch } from '../../src/store/event-search.js'
+import { toConditions, toWordSearch } from '../../src/store/event-search.js'
 import { uws } from '../support/edge.js'
 import {
   NOW,
@@ -282,9 +282,10 @@ function checkTexts(input: Buffer): void {
 
 function checkSearch(text: string): void {
   const search = text.slice(0, 1000)
-  const words = toSkeletonSearch(search)
+  const words = toWordSearch(search, 'host')
   insist(words?.terms.every(isPlainSql) ?? true, 'nothing of the search stands in the SQL')
-  const found = [{ skeleton: text, terms: words?.terms.map(() => 1) ?? [] }]
+  const texts = [{ text, terms: words?.terms.map(() => 1) ?? [] }]
+  const found = { skeletons: texts, hosts: texts }
   const conditions = toConditions({ ...NO_FILTER, search }, found)
   for (const { sql, params } of conditions) {
     insist(isPlainSql(sql), 'nothing of the search stands in the SQL')

@@ -207,3 +207,58 @@ void test('what was stored whole by an earlier version is found and read as it w
   )
   t.same(totals, [{ events: 3, t: 1 }])
 })
+
+void test('words and prefixes are found in values, skeletons, hosts and traces, in young and in merged parts', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const row = (id: number, fields: object): object => ({
+    id,
+    is_new: 1,
+    n: 1,
+    ts: new Date(now + id).toISOString(),
+    received_at: new Date(now).toISOString(),
+    source: 'web',
+    ...fields,
+  })
+  const umlauts = 'Grüße an Jürgen, Über 17 Wörter'
+  const rows = [
+    row(1, { message: 'alice', skeleton: `user ${MARK} logged in`, host: 'Web-01.example' }),
+    row(2, { message: umlauts, search_words: searchWords(umlauts), host: 'db-2' }),
+    row(3, { message: 'nothing of it', trace_id: 'AB12cd-34ef', host: 'db-2' }),
+    row(4, { message: 'quetzalcoatl', skeleton: `user ${MARK} left`, host: 'web-02' }),
+  ]
+  for (const one of rows) await store.insertRows('landing', [one])
+  const find = async (search: string): Promise<readonly number[]> => {
+    const query = { filter: { ...FILTER, search }, fromMs: 0, toMs: null, after: null, limit: 9 }
+    return (await createEvents(store).page(query)).map(({ id }) => id)
+  }
+  const wanted: Readonly<Record<string, readonly number[]>> = {
+    Alice: [1],
+    user: [4, 1],
+    'user web': [4, 1],
+    'web 01 example user alice logged in': [1],
+    'web 01 example user alice logged out': [],
+    'db 2': [3, 2],
+    ab12cd: [3],
+    '34ef nothing': [3],
+    jürgen: [2],
+    über: [2],
+    quetzalcoatl: [4],
+    quetz: [],
+    'quetz*': [4],
+    'log*': [1],
+    'exam*': [1],
+    'ab1*': [3],
+    'jür*': [2],
+    'etzal*': [],
+    'we* us*': [4, 1],
+    'db 2 wör*': [2],
+  }
+  for (const parts of ['young', 'merged']) {
+    for (const [search, ids] of Object.entries(wanted))
+      t.same(await find(search), ids, `${search}, ${parts}`)
+    await store.command('OPTIMIZE TABLE events FINAL')
+  }
+})

@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import { toSkeletonSearch } from '../../../src/store/event-search.js'
+import { toWordSearch } from '../../../src/store/event-search.js'
 
 const wordsOf = (search: string): readonly unknown[] =>
-  Object.values(toSkeletonSearch(search)?.params ?? {})
+  Object.values(toWordSearch(search, 'skeleton')?.params ?? {})
 
 void test('a phrase is looked up by the longest words that it holds as a whole', (t) => {
   t.same(wordsOf('"sorry, too many clients"'), ['many', 'too'])
