@@ -5,3 +5,4 @@ ALTER TABLE events
     MATERIALIZE INDEX IF EXISTS has_trace,
     MATERIALIZE INDEX IF EXISTS by_trace,
     MATERIALIZE INDEX IF EXISTS by_host
+SETTINGS mutations_sync = 0
