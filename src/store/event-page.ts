@@ -91,7 +91,7 @@ export interface PageStores {
 }
 
 /** Newest first; walks time ranges from the newest data backwards until the page is full. */
-export async function readPage(
+export async function pageRows(
   { store, answers }: PageStores,
   query: EventQuery,
   signal: AbortSignal | undefined,

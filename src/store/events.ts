@@ -3,7 +3,7 @@ import { AppError } from '../model/errors.js'
 import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../model/event.js'
 import type { Store } from './client.js'
 import { ANY_TIME, type Arrival, createArrivals } from './event-arrivals.js'
-import { type EventQuery, type ListedRow, MAX_AHEAD_MS, readPage } from './event-page.js'
+import { type EventQuery, type ListedRow, MAX_AHEAD_MS, pageRows } from './event-page.js'
 import { statement } from './statement.js'
 
 interface EventRow extends ListedRow {
@@ -85,7 +85,7 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
   const { rowOf, repeatsOf, get } = createLookUp(store)
   return {
     page: async (query, signal) => {
-      const rows = await readPage({ store, answers }, query, signal)
+      const rows = await pageRows({ store, answers }, query, signal)
       const oldest = rows.at(-1)
       if (oldest === undefined) return []
       const ids = rows.map(({ id }) => id)
