@@ -158,9 +158,12 @@ async function applyPending(
       await target.command(makesLanding(migration) ? madeClosed(sql) : sql)
     log.debug({ version, name }, 'migration applied')
   }
-  const record = async ({ version, name }: Migration): Promise<void> => {
-    if (!recorded.has(version))
-      await target.books.insertRows('schema_migrations', [{ version, name }])
+  const record = async (applied: readonly Migration[]): Promise<void> => {
+    const rows = applied.filter(({ version }) => !recorded.has(version))
+    await target.books.insertRows(
+      'schema_migrations',
+      rows.map(({ version, name }) => ({ version, name })),
+    )
   }
   if (pending.some((migration) => dropsView(migration) || makesLanding(migration))) {
     await applyClosed(target, pending, { apply, isClosed })
@@ -168,11 +171,11 @@ async function applyPending(
     if (!(await isComplete(target, migrations, versions)))
       throw new Error('bug: a table or view is missing after the migrations')
     await openLanding(target)
-    for (const migration of pending) await record(migration)
+    await record(pending)
   } else
     for (const migration of pending) {
       await apply(migration)
-      await record(migration)
+      await record([migration])
     }
   const added = pending.length
   if (added > 0) log.info({ added, database: target.database }, 'schema is up to date')
@@ -196,7 +199,14 @@ async function applyClosed(
 ): Promise<void> {
   // where it is missing it is made closed
   if ((await target.tables()).includes('landing')) await closeLanding(target, options.isClosed)
-  for (const migration of pending) await options.apply(migration)
+  for (const [i, migration] of pending.entries())
+    if (!isUndone(migration, pending.slice(i + 1))) await options.apply(migration)
+}
+
+/** Whether a later migration drops the view that this one makes: no row comes in between. */
+function isUndone({ text }: Migration, later: readonly Migration[]): boolean {
+  const view = /^CREATE MATERIALIZED VIEW IF NOT EXISTS (\w+)/m.exec(text)?.[1]
+  return view !== undefined && later.some((one) => droppedBy(one) === view)
 }
 
 /** These are made at every start: whether they were applied is written in them. */
@@ -213,12 +223,15 @@ async function isComplete(
   return tablesMadeBy(had).every((name) => there.has(name))
 }
 
+const droppedBy = ({ text }: Pick<Migration, 'text'>): string | undefined =>
+  /^DROP (?:TABLE|VIEW) IF EXISTS (\w+)/m.exec(text)?.[1]
+
 /** Names of the tables and views that migrations make, without those that later ones drop. */
 function tablesMadeBy(migrations: readonly Migration[]): readonly string[] {
   const made = new Set<string>()
   for (const { text } of migrations) {
     const created = /^CREATE (?:TABLE|MATERIALIZED VIEW) IF NOT EXISTS (\w+)/m.exec(text)?.[1]
-    const dropped = /^DROP (?:TABLE|VIEW) IF EXISTS (\w+)/m.exec(text)?.[1]
+    const dropped = droppedBy({ text })
     if (created !== undefined) made.add(created)
     if (dropped !== undefined) made.delete(dropped)
   }
