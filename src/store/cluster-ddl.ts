@@ -2,7 +2,7 @@ import { createStore, type Store, type StoreOptions } from './client.js'
 import { readColumns, type Reach, type ReachOptions } from './cluster-reach.js'
 import { distributedTables, onCluster } from './cluster-sql.js'
 import { clusterInsertsSql } from './inserts-running.js'
-import { migrateTarget } from './migrate.js'
+import { MIGRATION_MS, migrateTarget } from './migrate.js'
 import { statement } from './statement.js'
 import { turnsOf } from './turn.js'
 
@@ -56,7 +56,7 @@ export async function reachByDdl(
         {
           database: options.local,
           createDatabase: createDatabases,
-          command: (sql) => run(options.rewrite(sql)),
+          command: (sql) => run(options.rewrite(sql), {}, { timeoutMs: MIGRATION_MS }),
           books: booksOf(front, options, run),
           tables: async () => (await tablesOf(options.local)).map(({ name }) => name),
           insertsRunning: async () =>

@@ -12,7 +12,7 @@ import {
   tablesSql,
 } from './cluster-reach.js'
 import { distributedTables } from './cluster-sql.js'
-import { migrateTarget } from './migrate.js'
+import { MIGRATION_MS, migrateTarget } from './migrate.js'
 import { turnsOf } from './turn.js'
 
 interface Node extends Place {
@@ -87,7 +87,7 @@ const migrateNode = (
     {
       database: store.database,
       createDatabase: () => store.createDatabase(),
-      command: (sql) => store.command(rewrite(sql)),
+      command: (sql) => store.command(rewrite(sql), {}, { timeoutMs: MIGRATION_MS }),
       books: store,
       tables: async () =>
         (await store.query(tablesSql, { database: store.database })).map(({ name }) => name),

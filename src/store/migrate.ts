@@ -5,6 +5,9 @@ import { listSchema, readSchema } from './schema.js'
 import { statement } from './statement.js'
 import { type CheckTurn, inTurn, type Turns, turnsOf } from './turn.js'
 
+/** For one statement: some wait until ClickHouse has gone through every part, behind the merges that are waiting. */
+export const MIGRATION_MS = 500_000
+
 /** The numbers a migration may name as `{{…}}`. Raising a TTL keeps data longer, on more disk. */
 export interface SchemaNumbers {
   /** days from arrival that events are kept; also the short rollups' least */
@@ -69,7 +72,7 @@ export const migrate = (store: Store, options: MigrateOptions): Promise<void> =>
     {
       database: store.database,
       createDatabase: () => store.createDatabase(),
-      command: (sql) => store.command(sql),
+      command: (sql) => store.command(sql, {}, { timeoutMs: MIGRATION_MS }),
       books: store,
       tables: async () => {
         const rows = await store.query(tablesSql, { database: store.database })
