@@ -36,7 +36,8 @@ export interface Service extends Target {
   discard(): void
 }
 
-const START_MS = 60_000
+/** an older database is brought to this schema first */
+const START_MS = 600_000
 const STOP_MS = 15_000
 
 /** A build of the service other than the one beside this file, to compare two. */
