@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ADMIN } from '../support/service.js'
+import { FORGOTTEN_MS, type Promptness } from './promptness.js'
 import { askHealth } from './watch.js'
 
-/** the service gives a handler 30 s; whoever waits longer than this was forgotten */
-const DEADLINE_MS = 45_000
 const PAUSE_MS = 250
 const PATHS = [
   '/api/logs/meta/timeseries?window=30d&granularity=day',
@@ -20,13 +19,15 @@ export class Asker {
   /** answers by their status */
   readonly statuses = new Map<number, number>()
   readonly #api: () => string
+  readonly #promptness: Promptness
   readonly #stop = new AbortController()
   readonly #running: Promise<unknown>
   #token: string | null = null
 
   /** @param api asked for each question, for a service that was started again moves */
-  constructor(api: () => string) {
+  constructor(api: () => string, promptness: Promptness) {
     this.#api = api
+    this.#promptness = promptness
     this.#running = Promise.all([this.#askOn(), this.#watchOn()])
   }
 
@@ -45,7 +46,9 @@ export class Asker {
   /** Health must be answered in time whatever happens, and agree with its status code. */
   async #watchOn(): Promise<void> {
     for (; !this.#stop.signal.aborted; await sleep(PAUSE_MS))
-      await askHealth(this.#api()).catch((error: unknown) => this.problems.push(String(error)))
+      await askHealth(this.#api(), this.#promptness).catch((error: unknown) =>
+        this.problems.push(String(error)),
+      )
   }
 
   async #ask(path: string): Promise<void> {
@@ -80,11 +83,17 @@ export class Asker {
   }
 
   async #send(path: string, init: RequestInit): Promise<Answer> {
-    const signal = AbortSignal.timeout(DEADLINE_MS)
-    const reply = await fetch(this.#api() + path, { ...init, signal })
-    const { status, headers } = reply
-    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
-    return { status, headers, text: await reply.text() }
+    const signal = AbortSignal.timeout(FORGOTTEN_MS)
+    const startedMs = performance.now()
+    try {
+      const reply = await fetch(this.#api() + path, { ...init, signal })
+      const { status, headers } = reply
+      this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
+      return { status, headers, text: await reply.text() }
+    } finally {
+      const late = this.#promptness.judge('answer', startedMs)
+      if (late !== null) this.problems.push(`${path} ${late}`)
+    }
   }
 }
 

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { INGEST_KEY } from '../support/service.js'
 import type { Ledger, Outcome } from './ledger.js'
+import { FORGOTTEN_MS, type Promptness } from './promptness.js'
 
-/** the service gives a handler 30 s; whoever waits longer than this was forgotten */
-const DEADLINE_MS = 45_000
 /** between two bodies to a service that is not there, at most */
 const GONE_MS = 150
 
 export interface LoadOptions {
   readonly ledger: Ledger
   readonly random: () => number
+  readonly promptness: Promptness
   /** the collectors to send to, by turns; asked for each body, for a service that was started again moves */
   readonly collectors: () => readonly string[]
   readonly senders: number
@@ -75,12 +75,13 @@ export class Load {
   }
 
   async #sendOne(url: string, body: ReturnType<Ledger['next']>): Promise<Outcome> {
+    const startedMs = performance.now()
     try {
       const reply = await fetch(`${url}/ingest`, {
         method: 'POST',
         headers: { authorization: `Bearer ${INGEST_KEY}` },
         body: body.text,
-        signal: AbortSignal.timeout(DEADLINE_MS),
+        signal: AbortSignal.timeout(FORGOTTEN_MS),
       })
       this.#note(String(reply.status))
       if (reply.status !== 202) return await this.#refused(reply)
@@ -90,6 +91,9 @@ export class Load {
       return 'acknowledged'
     } catch (error) {
       return this.#cutOff(error)
+    } finally {
+      const late = this.#options.promptness.judge('answer', startedMs)
+      if (late !== null) this.problems.push(`body ${body.no} ${late}`)
     }
   }
 
@@ -107,8 +111,6 @@ export class Load {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
     this.#note(code)
-    if (error instanceof Error && error.name === 'TimeoutError')
-      this.problems.push(`no answer within ${DEADLINE_MS / 1000} s`)
     this.#isGone = code === 'ECONNREFUSED'
     return this.#isGone ? 'refused' : 'unknown'
   }

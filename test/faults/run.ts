@@ -12,6 +12,7 @@ import {
   type Results,
 } from './results.js'
 import { SABOTAGES, sabotagedMain, type Sabotage } from './sabotage.js'
+import { Promptness } from './promptness.js'
 import { renderTables, intoReadme, type Caught } from './table.js'
 import { tryFault, type Fault, type Result } from './trial.js'
 
@@ -20,7 +21,7 @@ const README = fileURLToPath(new URL('../../../README.md', import.meta.url))
 const SABOTAGE_TRIES = 3
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
-async function main(given: Options): Promise<void> {
+async function main(given: Options, promptness: Promptness): Promise<void> {
   const faults = chosen(given)
   say(`seed ${given.seed}: ${given.lanes} faults at a time`)
   let kept = withSeed(readResults(given.results), given.seed)
@@ -38,13 +39,13 @@ async function main(given: Options): Promise<void> {
   const work = [
     ...broken.map((sabotage) => async () => {
       if (isLate()) return void late.push(sabotage.title)
-      const one = await sabotaged(sabotage, given)
+      const one = await sabotaged(sabotage, given, promptness)
       caught.push(one)
       keep(withSabotage(kept, one))
     }),
     ...faults.map((fault) => async () => {
       if (isLate()) return void late.push(fault.title)
-      const one = await tried(fault, given)
+      const one = await tried(fault, given, promptness)
       results.push(one)
       keep(withFault(kept, one))
     }),
@@ -72,12 +73,17 @@ async function inLanes(work: readonly (() => Promise<void>)[], lanes: number): P
   await Promise.all(Array.from({ length: lanes }, lane))
 }
 
-async function tried(fault: Fault, { seed, rounds, stretch, isShort }: Options): Promise<Result> {
+async function tried(
+  fault: Fault,
+  { seed, rounds, stretch, isShort }: Options,
+  promptness: Promptness,
+): Promise<Result> {
   const result = await tryFault(fault, {
     seed: seedOf(seed, fault.id),
     rounds: isShort ? 1 : Math.max(1, Math.round(fault.rounds * rounds)),
     stretch,
     note: (text) => say(`  ${fault.id}: ${text}`),
+    promptness,
   })
   say(
     `${fault.id}: ${result.rounds} rounds in ${result.seconds} s, ${result.acknowledged} acknowledged, ` +
@@ -88,7 +94,11 @@ async function tried(fault: Fault, { seed, rounds, stretch, isShort }: Options):
 }
 
 /** Tries the fault that must notice, again and again until it does. */
-async function sabotaged(sabotage: Sabotage, { seed, stretch }: Options): Promise<Caught> {
+async function sabotaged(
+  sabotage: Sabotage,
+  { seed, stretch }: Options,
+  promptness: Promptness,
+): Promise<Caught> {
   const { main: copy, dir } = sabotagedMain(sabotage)
   const fault = CATALOGUE.find(({ id }) => id === sabotage.caughtBy)
   if (fault === undefined) throw new Error(`bug: there is no fault ${sabotage.caughtBy}`)
@@ -100,6 +110,7 @@ async function sabotaged(sabotage: Sabotage, { seed, stretch }: Options): Promis
         stretch,
         main: copy,
         note: () => undefined,
+        promptness,
       })
       say(`sabotage ${sabotage.id}: ${fault.id} finds ${lost} lost, ${doubled} doubled`)
       if (lost + doubled > 0) return { sabotage, by: fault, lost, doubled }
@@ -138,4 +149,11 @@ function toTap(
 
 const options = readOptions(process.argv.slice(2))
 if (options === null) process.stdout.write(usage(CATALOGUE))
-else await main(options)
+else {
+  const promptness = await Promptness.start()
+  try {
+    await main(options, promptness)
+  } finally {
+    await promptness.stop()
+  }
+}

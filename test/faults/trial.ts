@@ -15,6 +15,7 @@ import {
 } from './installation.js'
 import { Ledger } from './ledger.js'
 import { Load } from './load.js'
+import type { Promptness } from './promptness.js'
 import { isWell, untilHealth } from './watch.js'
 import { startUnrulyClickHouse, type UnrulyClickHouse } from '../support/unruly-clickhouse.js'
 
@@ -26,6 +27,8 @@ export interface Scene {
   readonly second: Installation | null
   readonly load: Load
   readonly ledger: Ledger
+  /** judges how long answers take */
+  readonly promptness: Promptness
   /** a directory of the fault's own */
   readonly dir: string
   readonly owner: Owner
@@ -85,6 +88,7 @@ export interface TrialOptions {
   readonly stretch: number
   readonly main?: string | undefined
   readonly note: (text: string) => void
+  readonly promptness: Promptness
 }
 
 const SENDERS = 3
@@ -150,12 +154,13 @@ async function strikeAndCount(
   const load = new Load({
     ledger,
     random,
+    promptness: options.promptness,
     collectors: () => all.map(({ collector }) => collector),
     senders: SENDERS,
     pauseMs: PAUSE_MS,
   })
   owner.teardown(() => load.stop())
-  const askers = all.map((each) => new Asker(() => each.api))
+  const askers = all.map((each) => new Asker(() => each.api, options.promptness))
   owner.teardown(() => Promise.all(askers.map((asker) => asker.stop())))
   const scene: Scene = {
     random,
@@ -163,6 +168,7 @@ async function strikeAndCount(
     second,
     load,
     ledger,
+    promptness: options.promptness,
     dir,
     owner,
     clickhouse,
@@ -189,6 +195,7 @@ async function strikeAndCount(
   }
   await fault.after?.(scene)
   options.note(told(scene))
+  options.note(options.promptness.told())
   const { acknowledged, lost, doubled, ...found } = await countTables(scene)
   problems.push(...found.problems)
   return { acknowledged, lost, doubled }

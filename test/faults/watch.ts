@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { FORGOTTEN_MS, type Promptness } from './promptness.js'
 
 export const CHECKS = ['clickhouse', 'state', 'spool', 'workers'] as const
 export type CheckName = (typeof CHECKS)[number]
@@ -10,22 +11,27 @@ export interface Health {
 }
 
 const STEP_MS = 60
-/** it promises an answer within two seconds; a busy machine may take a few times that */
-const ANSWER_MS = 20_000
 const LIMIT_MS = 90_000
 
 /**
  * Asks a service for its health.
  *
+ * @param promptness by whom the time is judged that it takes; null: by nobody
  * @returns null when nobody listens or the connection ends
- * @throws Error when it does not answer, or answers what is no health
+ * @throws Error when it does not answer in time, or answers what is no health
  */
-export async function askHealth(api: string): Promise<Health | null> {
+export async function askHealth(
+  api: string,
+  promptness: Promptness | null = null,
+): Promise<Health | null> {
+  const startedMs = performance.now()
   try {
     const reply = await fetch(`${api}/api/monitoring/health`, {
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(FORGOTTEN_MS),
     })
     const health = (await reply.json()) as Health // its contract, looked at next
+    const late = promptness?.judge('health', startedMs) ?? null
+    if (late !== null) throw new Error(`health ${late}: ${JSON.stringify(health)}`)
     if (health.checks?.spool === undefined || (reply.status === 503) !== (health.status === 'down'))
       throw new Error(`health answered ${reply.status} ${JSON.stringify(health)}`)
     return health

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { INGEST_KEY } from '../../support/service.js'
-import type { Installation } from '../installation.js'
 import { killAny } from '../kills.js'
 import type { Fault, Scene } from '../trial.js'
 import { isWell, untilHealth } from '../watch.js'
@@ -8,6 +7,7 @@ import { isWell, untilHealth } from '../watch.js'
 /** of a source that comes and goes */
 const MESSAGES = 30
 const TRIES = 20
+const CLEAR_ALL = '/api/monitoring/clear-all'
 /** longer than a deletion or a correction takes on an idle machine */
 const MIDDLE_MS = 400
 
@@ -15,13 +15,17 @@ type Reply = { readonly status: number; readonly text: string } | null
 
 /** One request by somebody who has just logged in; null when there is no answer. */
 async function ask(
-  installation: Installation,
+  { installation, promptness, problem }: Scene,
   [method, path, body]: readonly [string, string, unknown?],
 ): Promise<Reply> {
   try {
     const caller = await installation.logIn()
+    const startedMs = performance.now()
     const reply = await caller.call(method, path, body)
-    return { status: reply.status, text: await reply.text() }
+    const text = await reply.text()
+    const late = promptness.judge(path === CLEAR_ALL ? 'clearing' : 'answer', startedMs)
+    if (late !== null) problem(`${method} ${path} ${late}`)
+    return { status: reply.status, text }
   } catch {
     return null
   }
@@ -35,7 +39,7 @@ async function insist(
 ): Promise<Reply> {
   let last: Reply = null
   for (let i = 0; i < TRIES; i++) {
-    last = await ask(scene.installation, request)
+    last = await ask(scene, request)
     if (last !== null && wanted.includes(last.status)) return last
     await sleep(300)
   }
@@ -45,10 +49,11 @@ async function insist(
 
 /** Strikes somewhere in the middle of a request. */
 async function struckWhile(
-  { installation, random, note }: Scene,
+  scene: Scene,
   request: readonly [string, string, unknown?],
 ): Promise<void> {
-  const asked = ask(installation, request)
+  const { installation, random, note } = scene
+  const asked = ask(scene, request)
   await sleep(random() * MIDDLE_MS)
   const what = await killAny(installation, random)
   const reply = await asked
@@ -147,8 +152,8 @@ export const changeFaults: readonly Fault[] = [
       load.pause(true)
       await load.untilSettled()
       const bodies = ledger.size
-      await struckWhile(scene, ['DELETE', '/api/monitoring/clear-all'])
-      await insist(scene, ['DELETE', '/api/monitoring/clear-all'], [200])
+      await struckWhile(scene, ['DELETE', CLEAR_ALL])
+      await insist(scene, ['DELETE', CLEAR_ALL], [200])
       for (let no = 0; no < bodies; no++) ledger.settle(no, 'destroyed')
       const { get } = await installation.logIn()
       const { total } = await get<{ total: number }>('/api/analytics/severity-breakdown?window=30d')

@@ -15,12 +15,16 @@ const START_MS = 2_500
 const END_MS = 15_000
 
 /** Takes one body on a new installation, and finds it everywhere. */
-async function takeOne({ random, ledger, problem }: Scene, fresh: Installation): Promise<void> {
+async function takeOne(
+  { random, ledger, promptness, problem }: Scene,
+  fresh: Installation,
+): Promise<void> {
   await fresh.start()
   const own = new Ledger(ledger.size, Date.now())
   const options = {
     ledger: own,
     random,
+    promptness,
     collectors: () => [fresh.collector],
     senders: 1,
     pauseMs: 5,

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { CATALOGUE, ESSENTIAL } from '../../faults/catalogue/all.js'
+import { judge, lostSince } from '../../faults/promptness.js'
 import { readResults, withFault, withSabotage, withSeed } from '../../faults/results.js'
 import { SABOTAGES, sabotagedText } from '../../faults/sabotage.js'
 import { intoReadme, renderTables } from '../../faults/table.js'
@@ -40,4 +41,19 @@ void test('outcomes of several runs add up in the tables', async (t) => {
   t.match(text, 'seeds 7, 8.')
   t.notMatch(text, /^a .* b /)
   t.throws(() => intoReadme('a README without a place', ''))
+})
+
+void test('an answer is late when it took more than is promised, without what the machine took', async (t) => {
+  t.equal(judge('health', 2_900, 0), null, 'the allowance')
+  t.match(judge('health', 3_100, 0), /3.10 s, 0.00 s of them the machine's; 2 s are promised/)
+  t.equal(judge('health', 9_000, 6_500), null)
+  t.match(judge('answer', 31_500, 400), /30 s are promised/)
+  const lags = [
+    { fromMs: 0, endMs: 1_000, lagMs: 900 },
+    { fromMs: 1_000, endMs: 1_020, lagMs: 0 },
+    { fromMs: 1_020, endMs: 1_220, lagMs: 180 },
+  ]
+  t.equal(lostSince(lags, 1_220), 0)
+  t.equal(lostSince(lags, 1_120), 90, 'half of what it was in the middle of')
+  t.equal(lostSince(lags, -5), 1_080)
 })

@@ -1,0 +1,7 @@
+/** A server that does nothing but answer: what it takes is what the machine takes. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+const server = createServer((_request, response) => response.end('here'))
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+process.once('disconnect', () => process.exit())

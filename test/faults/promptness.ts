@@ -1,0 +1,124 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** between two questions to the control */
+const PAUSE_MS = 20
+/** one question to the control and its pause on an idle machine */
+const CYCLE_MS = PAUSE_MS + 3
+/** longer than any request that is asked beside it */
+const KEPT_MS = 180_000
+/** an answer may be so much later than promised, beside what the machine took */
+const ALLOWANCE_MS = 1_000
+
+/** What the product promises, after which it must have answered whatever is broken. */
+export const PROMISED_MS = { answer: 30_000, clearing: 60_000, health: 2_000 } as const
+export type Promised = keyof typeof PROMISED_MS
+
+/** Nobody is waited for longer than this: it has been forgotten. */
+export const FORGOTTEN_MS = 120_000
+
+/** A question to the control that took longer than it should. */
+export interface Lag {
+  readonly fromMs: number
+  readonly endMs: number
+  readonly lagMs: number
+}
+
+/** What the machine took from everybody since a moment. @param lags one after the other */
+export function lostSince(lags: readonly Lag[], startedMs: number): number {
+  let lostMs = 0
+  for (let i = lags.length - 1; i >= 0; i--) {
+    const lag = lags[i]
+    if (lag === undefined || lag.endMs <= startedMs) break
+    lostMs += lag.lagMs * Math.min(1, (lag.endMs - startedMs) / (lag.endMs - lag.fromMs))
+  }
+  return lostMs
+}
+
+/** @returns what is wrong with an answer that took so long; null when it came in time */
+export function judge(kind: Promised, tookMs: number, lostMs: number): string | null {
+  if (tookMs - lostMs <= PROMISED_MS[kind] + ALLOWANCE_MS) return null
+  const promised = `${PROMISED_MS[kind] / 1000} s are promised`
+  return `answered after ${inSeconds(tookMs)}, ${inSeconds(lostMs)} of them the machine's; ${promised}`
+}
+
+const inSeconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`
+
+/**
+ * Tells late answers of the service from those of a machine that has no time for anybody: a server that does
+ * nothing is asked all the while from the same process, and what it takes too long is nobody's fault.
+ */
+export class Promptness {
+  readonly #end: () => Promise<void>
+  readonly #lags: Lag[] = []
+  readonly #slowest = new Map<Promised, { readonly tookMs: number; readonly lostMs: number }>()
+  /** of the question to the control that is under way */
+  #sinceMs = performance.now()
+
+  private constructor(end: () => Promise<void>) {
+    this.#end = end
+  }
+
+  static async start(): Promise<Promptness> {
+    const child = fork(new URL('control.js', import.meta.url), {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    const [port] = (await once(child, 'message')) as [number]
+    const stop = new AbortController()
+    const promptness: Promptness = new Promptness(async () => {
+      stop.abort()
+      await asking
+      child.disconnect()
+      await once(child, 'exit')
+    })
+    const asking = promptness.#ask(`http://127.0.0.1:${port}`, stop.signal)
+    return promptness
+  }
+
+  async stop(): Promise<void> {
+    await this.#end()
+  }
+
+  /** @returns what is wrong with an answer that has come just now; null when it came in time */
+  judge(kind: Promised, startedMs: number): string | null {
+    const nowMs = performance.now()
+    const tookMs = nowMs - startedMs
+    const lostMs = Math.min(tookMs, this.#lostSince(startedMs, nowMs))
+    const slowest = this.#slowest.get(kind)
+    if (slowest === undefined || tookMs - lostMs > slowest.tookMs - slowest.lostMs)
+      this.#slowest.set(kind, { tookMs, lostMs })
+    return judge(kind, tookMs, lostMs)
+  }
+
+  /** The slowest answers so far. */
+  told(): string {
+    const each = [...this.#slowest].map(
+      ([kind, { tookMs, lostMs }]) =>
+        `${kind} ${inSeconds(tookMs)}, ${inSeconds(lostMs)} of them the machine's`,
+    )
+    return `slowest of all so far: ${each.join('; ')}`
+  }
+
+  #lostSince(startedMs: number, nowMs: number): number {
+    const running = lagOf(this.#sinceMs, nowMs)
+    return lostSince(this.#lags, startedMs) + lostSince([running], startedMs)
+  }
+
+  async #ask(url: string, stop: AbortSignal): Promise<void> {
+    while (!stop.aborted) {
+      this.#sinceMs = performance.now()
+      await (await fetch(url)).text()
+      await sleep(PAUSE_MS)
+      const endMs = performance.now()
+      this.#lags.push(lagOf(this.#sinceMs, endMs))
+      while ((this.#lags[0]?.endMs ?? endMs) < endMs - KEPT_MS) this.#lags.shift()
+    }
+  }
+}
+
+const lagOf = (fromMs: number, endMs: number): Lag => ({
+  fromMs,
+  endMs,
+  lagMs: Math.max(0, endMs - fromMs - CYCLE_MS),
+})
