@@ -58,12 +58,15 @@ const inflate = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflate)
 const inflateRaw = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflateRaw)
 const brotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)
 
+/** of output at a time: each takes a turn of the loop, and more gains nothing on small bodies */
+const CHUNK = { chunkSize: 65_536 } as const
+
 const DECODERS: Readonly<Record<Exclude<ContentCoding, 'identity'>, Decoder>> = {
-  gzip: (body, maxOutputLength) => gunzip(body, { maxOutputLength }),
+  gzip: (body, maxOutputLength) => gunzip(body, { ...CHUNK, maxOutputLength }),
   // the standard means zlib's format, but some clients send the bare stream
   deflate: (body, maxOutputLength) =>
-    (hasZlibHeader(body) ? inflate : inflateRaw)(body, { maxOutputLength }),
-  br: (body, maxOutputLength) => brotli(body, { maxOutputLength }),
+    (hasZlibHeader(body) ? inflate : inflateRaw)(body, { ...CHUNK, maxOutputLength }),
+  br: (body, maxOutputLength) => brotli(body, { ...CHUNK, maxOutputLength }),
   zstd: nativeZstd() ?? portableZstd,
 }
 

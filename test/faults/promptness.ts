@@ -10,6 +10,8 @@ const CYCLE_MS = PAUSE_MS + 3
 const KEPT_MS = 180_000
 /** an answer may be so much later than promised, beside what the machine took */
 const ALLOWANCE_MS = 1_000
+/** a request is seen by then, beside what the machine took */
+const SEEN_MS = 2_000
 
 /** What the product promises, after which it must have answered whatever is broken. */
 export const PROMISED_MS = { answer: 30_000, clearing: 60_000, health: 2_000 } as const
@@ -25,16 +27,31 @@ export interface Lag {
   readonly lagMs: number
 }
 
-/** What the machine took from everybody since a moment. @param lags one after the other */
-export function lostSince(lags: readonly Lag[], startedMs: number): number {
+interface Span {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** What the machine took from everybody in a while. @param lags one after the other */
+export function lostIn(lags: readonly Lag[], { fromMs, toMs }: Span): number {
   let lostMs = 0
   for (let i = lags.length - 1; i >= 0; i--) {
     const lag = lags[i]
-    if (lag === undefined || lag.endMs <= startedMs) break
-    lostMs += lag.lagMs * Math.min(1, (lag.endMs - startedMs) / (lag.endMs - lag.fromMs))
+    if (lag === undefined || lag.endMs <= fromMs) break
+    const sharedMs = Math.min(lag.endMs, toMs) - Math.max(lag.fromMs, fromMs)
+    lostMs += lag.lagMs * Math.max(0, sharedMs / (lag.endMs - lag.fromMs))
   }
   return lostMs
 }
+
+/**
+ * What the machine may have made an answer late by: the time until the request is seen, and the time since the
+ * answer was due. A clock runs on in between, however busy the machine is.
+ */
+export const delaying = (kind: Promised, { fromMs, toMs }: Span): readonly Span[] => [
+  { fromMs, toMs: Math.min(toMs, fromMs + SEEN_MS) },
+  { fromMs: Math.min(toMs, fromMs + Math.max(SEEN_MS, PROMISED_MS[kind])), toMs },
+]
 
 /** @returns what is wrong with an answer that took so long; null when it came in time */
 export function judge(kind: Promised, tookMs: number, lostMs: number): string | null {
@@ -84,7 +101,7 @@ export class Promptness {
   judge(kind: Promised, startedMs: number): string | null {
     const nowMs = performance.now()
     const tookMs = nowMs - startedMs
-    const lostMs = Math.min(tookMs, this.#lostSince(startedMs, nowMs))
+    const lostMs = Math.min(tookMs, this.#delayOf(kind, { fromMs: startedMs, toMs: nowMs }))
     const slowest = this.#slowest.get(kind)
     if (slowest === undefined || tookMs - lostMs > slowest.tookMs - slowest.lostMs)
       this.#slowest.set(kind, { tookMs, lostMs })
@@ -100,9 +117,12 @@ export class Promptness {
     return `slowest of all so far: ${each.join('; ')}`
   }
 
-  #lostSince(startedMs: number, nowMs: number): number {
-    const running = lagOf(this.#sinceMs, nowMs)
-    return lostSince(this.#lags, startedMs) + lostSince([running], startedMs)
+  #delayOf(kind: Promised, span: Span): number {
+    const running = lagOf(this.#sinceMs, span.toMs)
+    return delaying(kind, span).reduce(
+      (lostMs, part) => lostMs + lostIn(this.#lags, part) + lostIn([running], part),
+      0,
+    )
   }
 
   async #ask(url: string, stop: AbortSignal): Promise<void> {
@@ -119,6 +139,6 @@ export class Promptness {
 
 const lagOf = (fromMs: number, endMs: number): Lag => ({
   fromMs,
-  endMs,
+  endMs: Math.max(endMs, fromMs + 1),
   lagMs: Math.max(0, endMs - fromMs - CYCLE_MS),
 })

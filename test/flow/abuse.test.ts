@@ -1,4 +1,5 @@
 /** Senders that are hostile or broken, against the built service: it refuses or stores, and goes on. */
+import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import t from 'tap'
@@ -7,7 +8,7 @@ import { settled, startLiveService, collect } from '../support/live-service.js'
 import { currentKpis } from '../support/kpi-socket.js'
 import { INGEST_KEY } from '../support/service.js'
 
-const service = await startLiveService(t, { LOG_LEVEL: 'warn' })
+const service = await startLiveService(t, { LOG_LEVEL: 'info' })
 const port = Number(new URL(service.collector).port)
 const send = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
   collect(service, 'POST /ingest', { token: INGEST_KEY, body, headers })
@@ -25,6 +26,15 @@ const drained = (socket: Socket): Promise<void> =>
   new Promise((resolve) => {
     socket.once('drain', () => resolve())
   })
+
+// made with `zstd`: 3 MB of zeros
+const ZSTD_ZEROS = Buffer.from(
+  'KLUv/QRoTAAACAABAPz/ORACAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAzYOAAPJr9Y=',
+  'base64',
+)
+/** above what a body may be, so that none is kept */
+const SWELLS_MIB = 17
+const BOMBS = 60
 
 /** messages that were taken, over all tests */
 let accepted = 0
@@ -61,6 +71,9 @@ t.test('what swells when it is unpacked is refused', async (t) => {
   const bombs: [string, Buffer][] = [
     ['gzip', gzipSync(zeros)],
     ['br', brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } })],
+    // many that are small enough each
+    ['gzip', Buffer.concat(Array.from({ length: 20 }, () => gzipSync(zeros.subarray(0, 2 ** 20))))],
+    ['zstd', Buffer.concat(Array.from({ length: 1000 }, () => ZSTD_ZEROS))],
     // asks for a window of two gigabytes in six bytes
     ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00])],
   ]
@@ -69,6 +82,23 @@ t.test('what swells when it is unpacked is refused', async (t) => {
     t.equal(status, 413, coding)
     t.equal(body.detail.code, 'body_too_large', coding)
   }
+})
+
+const onLinux = process.platform === 'linux' ? false : 'Linux only'
+
+t.test('what swells in many bodies at once does so by turns', { skip: onLinux }, async (t) => {
+  const pid = Number(/"pid":(\d+)/.exec(service.log())?.[1])
+  // of all that it ever had
+  const mostMib = (): number =>
+    Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+  const before = mostMib()
+  const bomb = own(gzipSync(Buffer.alloc(SWELLS_MIB * 1024 * 1024)))
+  const replies = await Promise.all(
+    Array.from({ length: BOMBS }, () => send(bomb, { 'content-encoding': 'gzip' })),
+  )
+  for (const { status } of replies) t.ok([413, 429, 503].includes(status), String(status))
+  const grown = mostMib() - before
+  t.ok(grown < (BOMBS * SWELLS_MIB) / 2, `${Math.round(grown)} MiB more`)
 })
 
 const record = (fields: string): string => `{"source":"abuse","message":"m",${fields}}`

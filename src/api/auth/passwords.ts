@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
+import { createGate } from '../../lib/gate.js'
 import { AppError } from '../../model/errors.js'
 
 export const MIN_PASSWORD_CHARACTERS = 8
@@ -25,7 +26,7 @@ export interface Passwords {
 export async function createPasswords(options: PasswordOptions = {}): Promise<Passwords> {
   const { memoryKib = 19_456, concurrency = 2, maxWaiting = 64 } = options
   const settings = { memoryCost: memoryKib, timeCost: 2, parallelism: 1 }
-  const inTurn = createGate(concurrency, maxWaiting)
+  const inTurn = createGate({ atOnce: concurrency, waiting: maxWaiting, refusal: tooMany })
   const toBytes = (password: string): Buffer => Buffer.from(password.normalize('NFC'))
   const nobody = await hash(randomBytes(32), settings)
   return {
@@ -38,29 +39,8 @@ export async function createPasswords(options: PasswordOptions = {}): Promise<Pa
   }
 }
 
-type Gate = <T>(work: () => Promise<T>) => Promise<T>
-
-function createGate(concurrency: number, maxWaiting: number): Gate {
-  let free = concurrency
-  const waiting: (() => void)[] = []
-  return async (work) => {
-    if (free > 0) {
-      free--
-    } else {
-      if (waiting.length >= maxWaiting) {
-        throw new AppError('overloaded', 'too many passwords are being checked', { retryAfterS: 2 })
-      }
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    }
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next === undefined) free++
-      else next()
-    }
-  }
-}
+const tooMany = (): AppError =>
+  new AppError('overloaded', 'too many passwords are being checked', { retryAfterS: 2 })
 
 /** @throws AppError validation_error when the password does not keep to the policy */
 export function checkPassword(password: string): void {

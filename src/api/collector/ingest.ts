@@ -1,13 +1,20 @@
-import { decompress, readContentCoding } from '../../edge/decompress.js'
+import { decompress, readContentCoding, type ContentCoding } from '../../edge/decompress.js'
 import type { EdgeRequest, HeaderBag, RequestHead } from '../../edge/request.js'
 import type { Reply } from '../../edge/reply.js'
 import type { EdgeRoute } from '../../edge/routes.js'
+import { createGate, type Gate } from '../../lib/gate.js'
 import { AppError } from '../../model/errors.js'
 
 /** 16 MiB, before and after decompression. */
 const INGEST_BYTES = 16 * 1024 * 1024
 /** Records of one body: a body of millions of broken one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
+/**
+ * Bodies that are unpacked at once, each of which may grow a thousandfold before its size is known: as many as
+ * libuv has threads for it. The others wait as they came.
+ */
+const UNPACKED_AT_ONCE = 4
+const UNPACKED_WAITING = 1_000
 
 interface IngestKey {
   readonly sources: readonly string[] | null
@@ -57,7 +64,11 @@ const overloaded = (): AppError =>
 
 type Admitted = Extract<Awaited<ReturnType<EdgeRoute['admit']>>, { kind: 'admitted' }>
 
-function admit(head: RequestHead, services: IngestServices): Admitted | Promise<Admitted> {
+function admit(
+  head: RequestHead,
+  services: IngestServices,
+  inTurn: Gate,
+): Admitted | Promise<Admitted> {
   const text = keyOf(head.headers)
   const key = services.verifyKey(text)
   const mayBeNew = key === null && text !== '' && services.current !== undefined
@@ -67,21 +78,30 @@ function admit(head: RequestHead, services: IngestServices): Admitted | Promise<
   const decide = (known: IngestKey | null): Admitted => {
     if (known === null) throw unauthorized()
     if (!services.room(bytes)) throw overloaded()
-    return { kind: 'admitted', handle: (request) => ingest(request, known, services) }
+    const handle = async (request: EdgeRequest): Promise<Reply> => {
+      const coding = readContentCoding(request.headers)
+      if (coding === 'identity') return await ingest(request.body, known, services)
+      const unpack = (): Promise<Uint8Array> => unpacked(request, coding, services)
+      return await ingest(await inTurn(unpack), known, services)
+    }
+    return { kind: 'admitted', handle }
   }
   if (key !== null || services.current === undefined) return decide(key)
   // another instance may just have made it
   return services.current().then(() => decide(services.verifyKey(text)))
 }
 
-async function ingest(
-  request: EdgeRequest,
-  key: IngestKey,
-  services: IngestServices,
-): Promise<Reply> {
-  const coding = readContentCoding(request.headers)
-  const body =
-    coding === 'identity' ? request.body : await decompress(request.body, coding, INGEST_BYTES)
+/** @throws AppError overloaded when there is no room for it any more, or nobody waits for the answer */
+async function unpacked(
+  { body, signal }: EdgeRequest,
+  coding: ContentCoding,
+  { room }: IngestServices,
+): Promise<Uint8Array> {
+  if (signal.aborted || !room(body.byteLength)) throw overloaded()
+  return await decompress(body, coding, INGEST_BYTES)
+}
+
+async function ingest(body: Uint8Array, key: IngestKey, services: IngestServices): Promise<Reply> {
   const result = await services.ingest(body, key)
   const { refusal } = result
   if (refusal?.code === 'file_parse_error')
@@ -92,26 +112,33 @@ async function ingest(
 }
 
 /** The collector's own routes: events in, and whether it can take them. */
-export const ingestRoutes = (services: IngestServices): EdgeRoute[] => [
-  {
-    id: 'ingest',
-    method: 'POST',
-    path: '/ingest',
-    bodyBytes: INGEST_BYTES,
-    admit: (head) => admit(head, services),
-  },
-  {
-    id: 'collectorHealth',
-    method: 'GET',
-    path: '/health',
-    bodyBytes: 0,
-    admit: () => ({
-      kind: 'admitted',
-      handle: () => {
-        const ready = services.isReady()
-        const status = ready ? 'ok' : 'down'
-        return { status: ready ? 200 : 503, json: { status, version: services.version } }
-      },
-    }),
-  },
-]
+export function ingestRoutes(services: IngestServices): EdgeRoute[] {
+  const inTurn = createGate({
+    atOnce: UNPACKED_AT_ONCE,
+    waiting: UNPACKED_WAITING,
+    refusal: overloaded,
+  })
+  return [
+    {
+      id: 'ingest',
+      method: 'POST',
+      path: '/ingest',
+      bodyBytes: INGEST_BYTES,
+      admit: (head) => admit(head, services, inTurn),
+    },
+    {
+      id: 'collectorHealth',
+      method: 'GET',
+      path: '/health',
+      bodyBytes: 0,
+      admit: () => ({
+        kind: 'admitted',
+        handle: () => {
+          const ready = services.isReady()
+          const status = ready ? 'ok' : 'down'
+          return { status: ready ? 200 : 503, json: { status, version: services.version } }
+        },
+      }),
+    },
+  ]
+}

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { CATALOGUE, ESSENTIAL } from '../../faults/catalogue/all.js'
-import { judge, lostSince } from '../../faults/promptness.js'
+import { delaying, judge, lostIn } from '../../faults/promptness.js'
 import { readResults, withFault, withSabotage, withSeed } from '../../faults/results.js'
 import { SABOTAGES, sabotagedText } from '../../faults/sabotage.js'
 import { intoReadme, renderTables } from '../../faults/table.js'
@@ -53,7 +53,21 @@ void test('an answer is late when it took more than is promised, without what th
     { fromMs: 1_000, endMs: 1_020, lagMs: 0 },
     { fromMs: 1_020, endMs: 1_220, lagMs: 180 },
   ]
-  t.equal(lostSince(lags, 1_220), 0)
-  t.equal(lostSince(lags, 1_120), 90, 'half of what it was in the middle of')
-  t.equal(lostSince(lags, -5), 1_080)
+  const lost = (fromMs: number, toMs: number): number => lostIn(lags, { fromMs, toMs })
+  t.equal(lost(1_220, 5_000), 0)
+  t.equal(lost(1_120, 5_000), 90, 'half of what it was in the middle of')
+  t.equal(lost(-5, 5_000), 1_080)
+  t.equal(lost(500, 1_010), 450)
+  t.same(
+    delaying('answer', { fromMs: 100, toMs: 31_000 }),
+    [
+      { fromMs: 100, toMs: 2_100 },
+      { fromMs: 30_100, toMs: 31_000 },
+    ],
+    'what the machine took in between delays no deadline',
+  )
+  t.same(delaying('health', { fromMs: 0, toMs: 500 }), [
+    { fromMs: 0, toMs: 500 },
+    { fromMs: 500, toMs: 500 },
+  ])
 })
