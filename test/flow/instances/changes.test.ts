@@ -274,15 +274,23 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
       return ((await reply.json()) as { readonly dropped: number }).dropped // of the collector
     }
     t.equal(await dropped(two), 0)
-    for (const enabled of [false, true]) {
+    const toggle = async (enabled: boolean): Promise<number> => {
       const reply = await caller.call('POST', `/api/sources/stays/toggle?enabled=${enabled}`)
       t.equal(reply.status, 200, await reply.text())
-      const sinceMs = Date.now()
-      await eventually(
-        () => dropped(two),
-        (n) => n === (enabled ? 0 : 1),
-      )
-      t.comment(`${Date.now() - sinceMs} ms`)
+      return Date.now()
     }
+    const disabledMs = await toggle(false)
+    await eventually(
+      () => dropped(two),
+      (n) => n === 1,
+    )
+    t.comment(`${Date.now() - disabledMs} ms without being asked`)
+    await toggle(true)
+    const other = await logIn(two)
+    await eventually(
+      () => other.get<readonly { readonly enabled: boolean }[]>('/api/sources'),
+      (sources) => sources.every(({ enabled }) => enabled),
+    )
+    t.equal(await dropped(two), 0, 'what its API tells its collector does')
   })
 }
