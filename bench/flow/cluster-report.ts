@@ -6,8 +6,8 @@ export interface Findings {
   readonly batches: number
   /** INSERT statements at all servers */
   readonly insertsPerBatch: number
-  /** bytes between servers, per event */
-  readonly bytesBetween: number
+  /** bytes between servers for each event that the other servers keep; NaN without others */
+  readonly bytesMoved: number
   /** stored */
   readonly eventsPerS: number
   /** of ClickHouse, per million events, merges that ran meanwhile included */
@@ -22,11 +22,12 @@ export interface QueryCost {
   readonly name: string
   /** statements of the service */
   readonly asked: number
-  /** at all servers */
-  readonly statements: number
+  /** tables that these name, those of their parts among them */
+  readonly reads: number
   /** at the busiest of the other servers: at most so many round trips */
   readonly perShard: number
-  readonly bytesBetween: number
+  /** of another server, on average */
+  readonly bytes: number
   readonly ms: number
 }
 
@@ -40,16 +41,16 @@ export function addFindings(metrics: Metric[], findings: readonly Findings[]): v
     const on = found.shards === 1 ? '1 shard' : `${found.shards} shards`
     add(`${on}: stored`, 'events/s', found.eventsPerS, 'higher')
     add(`${on}: INSERTs per batch`, '', found.insertsPerBatch, 'lower')
-    add(`${on}: bytes between servers`, 'B/event', found.bytesBetween, 'lower')
+    if (found.shards > 1)
+      add(`${on}: bytes to and from the others`, 'B/event there', found.bytesMoved, 'lower')
     add(`${on}: CPU ClickHouse`, 'CPU s/M', found.cpuS, 'lower')
     add(`${on}: events on the fullest shard`, '%', found.largestShare * 100, 'info')
     for (const query of found.queries) {
       const name = `${on}: ${query.name}`
-      add(`${name}, statements of the service`, '', query.asked, 'info')
-      add(`${name}, statements at all servers`, '', query.statements, 'lower')
+      add(`${name}, statements`, '', query.asked, 'lower')
       if (found.shards > 1) {
         add(`${name}, statements at another shard`, '', query.perShard, 'lower')
-        add(`${name}, bytes between servers`, 'B', query.bytesBetween, 'lower')
+        add(`${name}, bytes of another shard`, 'B', query.bytes, 'lower')
       }
       add(`${name}, p50`, 'ms', query.ms, 'lower')
     }

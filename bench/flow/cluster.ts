@@ -1,36 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../../src/store/client.js'
 import { startCluster, type TestCluster } from '../../test/support/cluster.js'
+import { startRecorder } from '../../test/support/recording-clickhouse.js'
 import { addCounts } from '../data/tally.js'
 import { Api } from '../lib/api.js'
-import { countsBetween, readCounts, type ServerCounts } from '../lib/counters.js'
-import { Latencies } from '../lib/latency.js'
+import { costOfReading, countsBetween, readCounts, type ServerCounts } from '../lib/counters.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
 import { readUsage } from '../lib/processes.js'
 import type { Check, Metric, ScenarioResult } from '../lib/report.js'
 import { type Service, startService } from '../lib/service.js'
-import { addFindings, type Findings } from './cluster-report.js'
+import { measureQuestions } from './cluster-questions.js'
+import { addFindings, type Findings, type QueryCost } from './cluster-report.js'
 import { checkApi } from './exactness.js'
-import { type Query, standardQueries } from './queries.js'
 import { type Sent, startSender } from './sender-client.js'
 
-/** one of each kind */
-const ASKED = new Set([
-  'time series 15m',
-  'time series 24h',
-  'time series 24h of a source',
-  'time series 30d, 50 buckets',
-  'calendar 365 days',
-  'severity breakdown 30d',
-  'top sources 30d',
-  'top templates',
-  'newest 50',
-  'newest 50 errors of a source',
-  'rare severity, 30 days',
-  'common word',
-  'a word that never occurs',
-])
-const REQUESTS = 10
+/** so that no event, the latest ones included, lies before a window of 30 days */
+const SPAN_S = 26 * 86_400
 const SETTLE_MS = 3_000
 const STORED_MAX_MS = 300_000
 
@@ -40,7 +25,7 @@ const STORED_MAX_MS = 300_000
  * machine, so that more shards can't be faster here: that nothing grows that need not is the point.
  */
 export async function runCluster(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
-  const options = { ...asked, sources: asked.sources ?? 100, spanS: asked.spanS ?? 30 * 86_400 }
+  const options = { ...asked, sources: asked.sources ?? 100, spanS: asked.spanS ?? SPAN_S }
   const startMs = Math.floor((Date.now() - options.spanS * 1000) / 60_000) * 60_000
   const findings: Findings[] = []
   const checks: Check[] = []
@@ -68,35 +53,62 @@ async function measure(
   options: ClusterOptions,
   stream: { readonly seed: number; readonly startMs: number },
 ): Promise<Findings> {
-  const service = await startService({
-    settings: { ...settingsOf(options), ...cluster.env, INSIGHTS_INTERVAL_SECONDS: '0' },
-    profileDir: null,
-  })
+  let statements: string[] = []
+  const take = (): readonly string[] => {
+    const taken = statements
+    statements = []
+    return taken
+  }
+  const url = cluster.env['CLICKHOUSE_URL'] ?? ''
+  const recorder = await startRecorder(url, ({ sql }) => statements.push(sql))
+  const quiet = async (): Promise<void> => {
+    while (recorder.running() > 0) await sleep(5)
+  }
   const servers = cluster.shards.map((shard) => shard.connect('system'))
+  const settings = { ...settingsOf(options), ...cluster.env, INSIGHTS_INTERVAL_SECONDS: '0' }
   try {
-    const ingest = await measureIngest({ cluster, service, servers }, options, stream)
-    const api = await Api.login(service)
-    await sleep(SETTLE_MS)
-    const queries = []
-    for (const query of standardQueries(options.sources, Date.now()))
-      if (ASKED.has(query.name)) queries.push(await measureQuery(api, servers, query))
-    api.close()
-    return { shards: cluster.shards.length, ...ingest, queries }
+    const service = await startService({
+      settings: { ...settings, CLICKHOUSE_URL: recorder.url },
+      profileDir: null,
+    })
+    try {
+      return await measureOn({ cluster, service, servers, take, quiet }, options, stream)
+    } finally {
+      await service.stop()
+      service.discard()
+    }
   } finally {
     await Promise.all(servers.map((server) => server.close()))
-    await service.stop()
-    service.discard()
+    recorder.stop()
   }
+}
+
+async function measureOn(
+  setup: Setup,
+  options: ClusterOptions,
+  stream: { readonly seed: number; readonly startMs: number },
+): Promise<Findings> {
+  const { cluster, service } = setup
+  const ingest = await measureIngest(setup, options, stream)
+  await sleep(SETTLE_MS)
+  const api = await Api.login(service)
+  const renew = (): Promise<void> => storeOne(service)
+  const queries = await measureQuestions({ ...setup, api, renew }, options.sources)
+  api.close()
+  const checks = [...ingest.checks, oneForEach(cluster.shards.length, queries)]
+  return { shards: cluster.shards.length, ...ingest, queries, checks }
 }
 
 interface Setup {
   readonly cluster: TestCluster
   readonly service: Service
   readonly servers: readonly Store[]
+  readonly take: () => readonly string[]
+  readonly quiet: () => Promise<void>
 }
 
 async function measureIngest(
-  { cluster, service, servers }: Setup,
+  { cluster, service, servers, take }: Setup,
   options: ClusterOptions,
   stream: { readonly seed: number; readonly startMs: number },
 ): Promise<Omit<Findings, 'shards' | 'queries'>> {
@@ -107,28 +119,37 @@ async function measureIngest(
   await untilStored(service)
   await sleep(SETTLE_MS)
   const reading = await costOfReading(servers)
-  const [batchesBefore, cpuBefore, before] = [
-    await readBatches(service),
-    engineS(),
-    await readCounts(servers),
-  ]
+  const rowsBefore = await Promise.all(servers.map(eventsOn))
+  const [cpuBefore, before] = [engineS(), await readCounts(servers)]
+  take()
   const sent = await send(service, options, stream)
   const storedAtMs = await untilStored(service)
+  const batches = take().filter((sql) => sql.startsWith('INSERT INTO landing')).length
   const done = countsBetween(before, await readCounts(servers), reading)
   const cpuS = engineS() - cpuBefore
-  const batches = (await readBatches(service)) - batchesBefore
+  const rows = (await Promise.all(servers.map(eventsOn))).map((n, i) => n - (rowsBefore[i] ?? 0))
+  const all = rows.reduce((a, b) => a + b, 0)
   const api = await Api.login(service)
   const { checks } = await checkApi(api, addCounts(known.counts, sent.counts))
   api.close()
-  const rows = await Promise.all(servers.map((server) => eventsOn(server)))
   return {
     batches,
     insertsPerBatch: sum(done, ({ inserts }) => inserts) / batches,
-    bytesBetween: sum(done.slice(1), ({ bytes }) => bytes) / options.events,
+    bytesMoved: sum(done.slice(1), ({ bytes }) => bytes) / (all - (rows[0] ?? 0)),
     eventsPerS: options.events / ((storedAtMs - sent.startedAtMs) / 1000),
     cpuS: cpuS / (options.events / 1e6),
-    largestShare: Math.max(...rows) / rows.reduce((a, b) => a + b, 0),
+    largestShare: Math.max(...rows) / all,
     checks,
+  }
+}
+
+/** Whether each other shard gets one statement at most for each table that is read. */
+function oneForEach(shards: number, queries: readonly QueryCost[]): Check {
+  const more = queries.filter(({ perShard, reads }) => perShard > reads).map(({ name }) => name)
+  return {
+    name: `${shards} shards: one statement at most at each other shard for a table that is read`,
+    ok: more.length === 0,
+    detail: more.join(', '),
   }
 }
 
@@ -144,7 +165,7 @@ async function send(
       collector: service.collector,
       ingestKey: service.ingestKey,
       corpus: { seed, startMs, events, spanMs: spanS * 1000, sources },
-      stepS: 60,
+      stepS: 3600,
       bodyBytes,
       connections,
       eventsPerS: 0,
@@ -155,55 +176,30 @@ async function send(
   }
 }
 
-async function measureQuery(
-  api: Api,
-  servers: readonly Store[],
-  { name, paths }: Query,
-): Promise<Findings['queries'][number]> {
-  const next = (i: number): string => paths[i % paths.length] ?? ''
-  for (let i = 0; i < 3; i++) await api.json(next(i))
-  const latencies = new Latencies()
-  const reading = await costOfReading(servers)
-  const before = await readCounts(servers)
-  for (let i = 0; i < REQUESTS; i++) {
-    const startMs = performance.now()
-    await api.json(next(i))
-    latencies.record(performance.now() - startMs)
-  }
-  const done = countsBetween(before, await readCounts(servers), reading)
-  return {
-    name,
-    asked: sum(done, ({ asked }) => asked) / REQUESTS,
-    statements: sum(done, ({ statements }) => statements) / REQUESTS,
-    perShard: Math.max(0, ...done.slice(1).map(({ statements }) => statements)) / REQUESTS,
-    bytesBetween: sum(done.slice(1), ({ bytes }) => bytes) / REQUESTS,
-    ms: latencies.at(50),
-  }
-}
-
-/** What one reading adds to the counters. */
-async function costOfReading(servers: readonly Store[]): Promise<readonly ServerCounts[]> {
-  await readCounts(servers)
-  const [first, second] = [await readCounts(servers), await readCounts(servers)]
-  return countsBetween(first, second, [])
-}
-
 const sum = (counts: readonly ServerCounts[], of: (count: ServerCounts) => number): number =>
   counts.reduce((total, count) => total + of(count), 0)
 
-const readMetrics = async (service: Service): Promise<string> =>
+const readMetrics = async (service: Pick<Service, 'api'>): Promise<string> =>
   await (await fetch(`${service.api}/metrics`)).text()
 
-async function readBatches(service: Service): Promise<number> {
-  const count = /insert_duration_seconds_count\{[^}]*table="landing"[^}]*\} (\d+)/
-  return Number(count.exec(await readMetrics(service))?.[1] ?? 0)
-}
-
 /** Waits for an empty spool; asks the service only, so that no query is counted. */
-async function untilStored(service: Service): Promise<number> {
+async function untilStored(service: Pick<Service, 'api'>): Promise<number> {
   for (const deadline = Date.now() + STORED_MAX_MS; Date.now() < deadline; await sleep(50))
     if (/spool_entries 0$/m.test(await readMetrics(service))) return Date.now()
   throw new Error(`the events were not stored within ${STORED_MAX_MS} ms`)
+}
+
+async function storeOne({ collector, ingestKey, api }: Service): Promise<void> {
+  const event = { source: 'bench-renewal', message: 'something else was stored' }
+  const reply = await fetch(`${collector}/ingest`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ingestKey}` },
+    body: JSON.stringify(event),
+  })
+  if (reply.status !== 202) throw new Error(`ingest answered ${reply.status}`)
+  await untilStored({ api })
+  // answers are let go a moment after
+  await sleep(25)
 }
 
 async function eventsOn(server: Store): Promise<number> {

@@ -32,6 +32,8 @@ export async function checkApi(api: Api, counts: Counts): Promise<Findings> {
   }
   note('calendar', await checkCalendar(api, counts))
   for (const { granularity, window, stepS } of GRANULARITIES) {
+    // steps finer than those that were counted
+    if (stepS < counts.stepS) continue
     const path = `/api/logs/meta/timeseries?window=${window}&granularity=${granularity}&limit=50`
     const name = `time series by ${granularity}`
     const buckets = await readBuckets(api, path)

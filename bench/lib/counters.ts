@@ -2,10 +2,8 @@ import type { Store } from '../../src/store/client.js'
 
 /** What the servers of a cluster have done since they started. */
 export interface ServerCounts {
-  /** statements, those that other servers sent among them */
+  /** statements that other servers sent */
   readonly statements: number
-  /** statements that came from outside the cluster */
-  readonly asked: number
   readonly inserts: number
   /** bytes through its sockets, both ways, HTTP among them */
   readonly bytes: number
@@ -29,8 +27,7 @@ export const readCounts = (servers: readonly Store[]): Promise<readonly ServerCo
       const rows = await server.query<Record<string, never>, EventRow>(SQL, {})
       const of = (name: string): number => rows.find(({ event }) => event === name)?.value ?? 0
       return {
-        statements: of('Query'),
-        asked: of('InitialQuery'),
+        statements: of('Query') - of('InitialQuery'),
         inserts: of('InsertQuery'),
         bytes: of('NetworkSendBytes') + of('NetworkReceiveBytes'),
       }
@@ -43,14 +40,20 @@ export function countsBetween(
   after: readonly ServerCounts[],
   reading: readonly ServerCounts[],
 ): readonly ServerCounts[] {
-  const zero = { statements: 0, asked: 0, inserts: 0, bytes: 0 }
+  const zero = { statements: 0, inserts: 0, bytes: 0 }
   return after.map((now, i) => {
     const [then, cost] = [before[i] ?? zero, reading[i] ?? zero]
     return {
       statements: now.statements - then.statements - cost.statements,
-      asked: now.asked - then.asked - cost.asked,
       inserts: now.inserts - then.inserts - cost.inserts,
       bytes: now.bytes - then.bytes - cost.bytes,
     }
   })
+}
+
+/** What one reading adds to the counters. */
+export async function costOfReading(servers: readonly Store[]): Promise<readonly ServerCounts[]> {
+  await readCounts(servers)
+  const [first, second] = [await readCounts(servers), await readCounts(servers)]
+  return countsBetween(first, second, [])
 }

@@ -23,10 +23,51 @@ interface Test {
 export async function startRecordingClickHouse(t: Test): Promise<RecordingClickHouse> {
   const server = await startBackend()
   const statements = new Set<string>()
-  const { hostname, port } = new URL(server.engine.url)
+  const recorder = await startRecorder(server.engine.url, ({ sql, beside }) => {
+    for (const text of [...beside, sql]) statements.add(text)
+  })
+  t.teardown(async () => {
+    recorder.stop()
+    await server.stop()
+  })
+  const { username, password } = server.engine
+  return {
+    env: {
+      ...server.env,
+      CLICKHOUSE_URL: recorder.url,
+      CLICKHOUSE_USER: username,
+      CLICKHOUSE_PASSWORD: password,
+    },
+    server,
+    statements,
+  }
+}
+
+export interface Recorded {
+  readonly sql: string
+  /** names and values of settings, and whatever else came that is not bound */
+  readonly beside: readonly string[]
+}
+
+export interface Recorder {
+  readonly url: string
+  /** statements that are not answered yet */
+  running(): number
+  stop(): void
+}
+
+/** Passes everything on to a server, and tells of each statement when it comes. */
+export async function startRecorder(
+  url: string,
+  note: (statement: Recorded) => void,
+): Promise<Recorder> {
+  const { hostname, port } = new URL(url)
+  let running = 0
   const pass = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    running++
+    outgoing.on('close', () => running--)
     const body = Buffer.concat(await incoming.toArray())
-    for (const text of statementsOf(incoming, body)) statements.add(text)
+    note(statementOf(incoming, body))
     const { method = 'GET', headers, url: path = '/' } = incoming
     const onward = httpRequest({ hostname, port, method, path, headers })
     onward.on('response', (reply) => {
@@ -43,39 +84,37 @@ export async function startRecordingClickHouse(t: Test): Promise<RecordingClickH
   await once(proxy, 'listening')
   const address = proxy.address()
   if (address === null || typeof address === 'string') throw new Error('bug: no port')
-  t.teardown(async () => {
-    proxy.closeAllConnections()
-    proxy.close()
-    await server.stop()
-  })
-  const { username, password } = server.engine
   return {
-    env: {
-      ...server.env,
-      CLICKHOUSE_URL: `http://127.0.0.1:${address.port}`,
-      CLICKHOUSE_USER: username,
-      CLICKHOUSE_PASSWORD: password,
+    url: `http://127.0.0.1:${address.port}`,
+    running: () => running,
+    stop: () => {
+      proxy.closeAllConnections()
+      proxy.close()
     },
-    server,
-    statements,
   }
 }
 
 /** What ClickHouse reads as SQL or as a setting. An insert's body is rows. */
-function statementsOf({ url = '/', headers }: IncomingMessage, body: Buffer): string[] {
+function statementOf({ url = '/', headers }: IncomingMessage, body: Buffer): Recorded {
   const { searchParams } = new URL(url, 'http://engine')
-  const beside = [...searchParams].filter(([name]) => !name.startsWith('param_'))
-  const texts = beside.map(([name, value]) => (name === 'query' ? value : `${name}=${value}`))
+  const settings = [...searchParams].filter(
+    ([name]) => name !== 'query' && !name.startsWith('param_'),
+  )
+  const texts = settings.map(([name, value]) => `${name}=${value}`)
   // each is another
-  const told = texts.filter((text) => !/^(?:query_id|insert_deduplication_token)=/.test(text))
-  if (searchParams.has('query')) return told
+  const beside = texts.filter((text) => !/^(?:query_id|insert_deduplication_token)=/.test(text))
+  const sql = searchParams.get('query')
+  if (sql !== null) return { sql, beside }
   const boundary = /boundary=([^;]+)/.exec(headers['content-type'] ?? '')?.[1]
-  if (boundary === undefined) return [...told, body.toString('utf8')]
+  if (boundary === undefined) return { sql: body.toString('utf8'), beside }
   const parts = body.toString('utf8').split(`--${boundary}`)
   const query = parts.find((part) => /name="query"/.test(part.slice(0, 200)))
   // everything that is not bound
   const unknown = parts.filter(
     (part) => !/^\r\n[^\r]*name="(?:query|param_\w+)"|^(?:--)?\s*$/.test(part),
   )
-  return [...told, ...unknown, query?.split('\r\n\r\n').slice(1).join('\r\n\r\n') ?? '']
+  return {
+    sql: query?.split('\r\n\r\n').slice(1).join('\r\n\r\n') ?? '',
+    beside: [...beside, ...unknown],
+  }
 }
