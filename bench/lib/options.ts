@@ -23,6 +23,8 @@ export interface BenchOptions {
   readonly clients: number
   /** a directory that is kept and used again; null: a temporary one */
   readonly data: string | null
+  /** every question is put to ClickHouse, whether it was asked a moment ago or not */
+  readonly cold: boolean
   readonly sockets: number
   /** numbers of shards to compare */
   readonly shards: readonly number[]
@@ -74,6 +76,7 @@ const FLAGS = {
     type: 'string',
     doc: 'query: folder for the database; kept, and made complete or used again [a temporary one]',
   },
+  cold: { type: 'boolean', doc: 'query: no answer serves twice' },
   sockets: { type: 'string', doc: 'ws: WebSockets, of which one in 21 talks [10500]' },
   shards: { type: 'string', doc: 'cluster: numbers of shards [1,2,3]' },
   'cpu-prof': {
@@ -142,6 +145,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       durationS: integer('duration', 2, 1),
       clients: integer('clients', 0, 0),
       data: values.data ?? null,
+      cold: values.cold === true,
       sockets: integer('sockets', 10_500, 1),
       shards: toShards(values.shards ?? '1,2,3'),
       cpuProf: values['cpu-prof'] ?? null,
@@ -177,5 +181,7 @@ function toTarget(
 }
 
 /** Settings of the service that follow from the options. */
-export const settingsOf = ({ workers }: BenchOptions): Record<string, string> =>
-  workers === null ? {} : { WORKERS: String(workers) }
+export const settingsOf = ({ workers, cold }: BenchOptions): Record<string, string> => ({
+  ...(workers === null ? {} : { WORKERS: String(workers) }),
+  ...(cold ? { ANSWERS_KEPT_MS: '0' } : {}),
+})

@@ -49,7 +49,7 @@ const CLOSE_AUDIT_MS = 1_000
 
 export async function openSystem(parts: SystemParts): Promise<System> {
   const { config, log, storage, accounts, version } = parts
-  const answers = openAnswers(storage, log)
+  const answers = openAnswers(parts)
   const counters = {
     metrics: createMetrics({ version }),
     collectorStats: createCollectorStats(),
@@ -133,7 +133,8 @@ const ANSWERS_MARK = 'answers:mark'
 const MARK_TTL_MS = 86_400_000
 
 /** What one instance writes makes the answers of all instances old. */
-function openAnswers({ state, store }: Storage, log: Log): Answers {
+function openAnswers({ config, storage, log }: SystemParts): Answers {
+  const { state, store } = storage
   const shared = {
     read: async () => (await state.get(ANSWERS_MARK)) ?? '',
     renew: () => state.set(ANSWERS_MARK, randomUUID(), MARK_TTL_MS),
@@ -141,7 +142,8 @@ function openAnswers({ state, store }: Storage, log: Log): Answers {
   const alone = { read: () => Promise.resolve(''), renew: () => Promise.resolve() }
   return createAnswers(store, {
     mark: state.kind === 'redis' ? shared : alone,
-    onError: (error) => log.warn({ err: error }, 'other instances may answer two seconds late'),
+    maxAgeMs: config.answersKeptMs,
+    onError: (error) => log.warn({ err: error }, 'other instances may answer from before a change'),
   })
 }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { QueryParams, RequestOptions, Store } from './client.js'
 import type { Statement } from './statement.js'
 
@@ -20,6 +21,8 @@ export interface Answers extends Pick<Store, 'query'> {
 
 export interface AnswersOptions {
   readonly mark: ChangeMark
+  /** how long an answer serves; of partitions that are dropped by time nobody tells, and a mark can fail to be renewed */
+  readonly maxAgeMs: number
   readonly nowMs?: () => number
   /** told when the mark can't be renewed */
   readonly onError: (error: unknown) => void
@@ -29,27 +32,37 @@ interface Answer {
   readonly mark: string
   readonly askedAtMs: number
   readonly rows: Promise<unknown[]>
+  /** who waits for it; the last one to leave ends the question */
+  waiting: number
+  readonly question: AbortController
 }
 
-/** questions remembered; the one asked first goes first */
+/** questions remembered; the one used longest ago goes first */
 const MAX_ANSWERS = 500
-/** of partitions that are dropped by time nobody tells, and a mark can fail to be renewed */
-const MAX_AGE_MS = 2_000
+/** of their answers together, as far as they have come */
+const MAX_BYTES = 32 * 1024 * 1024
 
 export function createAnswers(store: Pick<Store, 'query'>, options: AnswersOptions): Answers {
-  const { mark, onError, nowMs = () => performance.now() } = options
-  const known = new Map<string, Answer>()
+  const { mark, maxAgeMs, onError, nowMs = () => performance.now() } = options
+  const known = new LRUCache<string, Answer>({ max: MAX_ANSWERS, maxSize: MAX_BYTES })
 
-  const ask = (key: string, marked: string, read: () => Promise<unknown[]>): Promise<unknown[]> => {
-    const answer = { mark: marked, askedAtMs: nowMs(), rows: read() }
-    known.delete(key)
-    known.set(key, answer)
-    const oldest = known.keys().next()
-    if (known.size > MAX_ANSWERS && oldest.done === false) known.delete(oldest.value)
-    answer.rows.catch(() => {
-      if (known.get(key) === answer) known.delete(key)
-    })
-    return answer.rows
+  const ask = (
+    key: string,
+    marked: string,
+    read: (signal: AbortSignal) => Promise<unknown[]>,
+  ): Answer => {
+    const question = new AbortController()
+    const rows = read(question.signal)
+    const answer = { mark: marked, askedAtMs: nowMs(), rows, waiting: 0, question }
+    known.set(key, answer, { size: 1 })
+    const forget = (): boolean => known.peek(key) === answer && known.delete(key)
+    const keep = async (): Promise<void> => {
+      const size = sizeOf(await rows)
+      // its size is not looked at when it only replaces itself
+      if (forget()) known.set(key, answer, { size })
+    }
+    keep().catch(forget)
+    return answer
   }
 
   return {
@@ -58,17 +71,24 @@ export function createAnswers(store: Pick<Store, 'query'>, options: AnswersOptio
       params: Params,
       request: RequestOptions = {},
     ): Promise<Row[]> {
-      request.signal?.throwIfAborted()
-      const marked = await mark.read().catch(() => null)
+      const { signal, ...others } = request
+      signal?.throwIfAborted()
+      const marked = maxAgeMs === 0 ? null : await mark.read().catch(() => null)
       // without the mark nobody knows what others have written
       if (marked === null) return await store.query(statement, params, request)
-      const key = `${statement.name} ${JSON.stringify(params, toText)}`
-      const answer = known.get(key)
-      const serves = answer?.mark === marked && nowMs() - answer.askedAtMs < MAX_AGE_MS
-      // one question serves everyone, so the signal of a single caller does not end it
-      const rows = serves ? answer.rows : ask(key, marked, () => store.query(statement, params))
-      // the statement of a name has one kind of row
-      return (await unlessAborted(rows, request.signal)) as Row[]
+      const key = `${statement.sql} ${JSON.stringify(params, toText)}`
+      const kept = known.get(key)
+      const serves =
+        kept?.mark === marked &&
+        nowMs() - kept.askedAtMs < maxAgeMs &&
+        !kept.question.signal.aborted
+      const answer = serves
+        ? kept
+        : ask(key, marked, (ending) =>
+            store.query(statement, params, { ...others, signal: ending }),
+          )
+      // the statement has one kind of row
+      return (await waitFor(answer, signal)) as Row[]
     },
     renew() {
       known.clear()
@@ -79,6 +99,29 @@ export function createAnswers(store: Pick<Store, 'query'>, options: AnswersOptio
 
 const toText = (_key: string, value: unknown): unknown =>
   typeof value === 'bigint' ? `${value}n` : value
+
+/** of a number, and of what holds the characters of a text */
+const VALUE_BYTES = 16
+
+/** About what the rows take in memory. */
+function sizeOf(rows: readonly unknown[]): number {
+  let bytes = 1
+  for (const row of rows)
+    for (const value of Object.values(row as object))
+      bytes += VALUE_BYTES + (typeof value === 'string' ? value.length : 0)
+  return bytes
+}
+
+/** One question serves everyone, so a caller who leaves ends it only when nobody else waits. */
+async function waitFor(answer: Answer, signal: AbortSignal | undefined): Promise<unknown[]> {
+  answer.waiting++
+  try {
+    return await unlessAborted(answer.rows, signal)
+  } finally {
+    answer.waiting--
+    if (answer.waiting === 0 && signal?.aborted === true) answer.question.abort()
+  }
+}
 
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work

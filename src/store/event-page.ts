@@ -84,15 +84,9 @@ const BARREN_GROWTH = 36
 /** A second thread takes longer to start than to read so many hours of what was counted. */
 const HOURS_OF_A_THREAD = 24
 
-export interface PageStores {
-  readonly store: Pick<Store, 'query'>
-  /** what the rollups say, asked once until something is written */
-  readonly answers: Pick<Store, 'query'>
-}
-
 /** Newest first; walks time ranges from the newest data backwards until the page is full. */
 export async function pageRows(
-  { store, answers }: PageStores,
+  answers: Pick<Store, 'query'>,
   query: EventQuery,
   signal: AbortSignal | undefined,
 ): Promise<ListedRow[]> {
@@ -113,7 +107,7 @@ export async function pageRows(
       ...Object.assign({}, ...narrowed.map((condition) => condition.params)),
     }
     const settings = range.isSmall ? { max_threads: 1 } : {}
-    const found = await store.query(withConditions(narrowed), params, { ...options, settings })
+    const found = await answers.query(withConditions(narrowed), params, { ...options, settings })
     rows.push(...found)
     if (rows.length >= query.limit) break
   }

@@ -79,13 +79,13 @@ export interface Events {
 
 /**
  * The events table: the only reader of it.
- * @param answers what the rollups say, asked once until something is written
+ * @param answers what was asked already serves lists until something is written
  */
 export function createEvents(store: Store, answers: Pick<Store, 'query'> = store): Events {
-  const { rowOf, repeatsOf, get } = createLookUp(store)
+  const { rowOf, repeatsOf, get } = createLookUp(store, answers)
   return {
     page: async (query, signal) => {
-      const rows = await pageRows({ store, answers }, query, signal)
+      const rows = await pageRows(answers, query, signal)
       const oldest = rows.at(-1)
       if (oldest === undefined) return []
       const ids = rows.map(({ id }) => id)
@@ -119,7 +119,7 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
 }
 
 /** Single events by id. */
-function createLookUp(store: Pick<Store, 'query'>) {
+function createLookUp(store: Pick<Store, 'query'>, answers: Pick<Store, 'query'>) {
   const arrivals = createArrivals(store)
   const toOptions = (signal: AbortSignal | undefined) => ({
     settings: ONE_THREAD,
@@ -128,7 +128,7 @@ function createLookUp(store: Pick<Store, 'query'>) {
 
   /** @param arrivedMs none of the events arrived before */
   const repeatsOf = (ids: readonly number[], arrivedMs: number, signal: AbortSignal | undefined) =>
-    store.query(
+    answers.query(
       repeatsSql,
       { ids, arrived_ms: Math.max(0, arrivedMs - MAX_EARLY_MS) },
       toOptions(signal),

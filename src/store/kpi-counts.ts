@@ -25,10 +25,22 @@ type TotalsRow = {
   readonly unsure: number
 }
 
-const seriesSql = statement<
-  { readonly now: number; readonly sources: readonly string[] },
-  SeriesRow
->('kpi_series')
+/** s since 1970 */
+type SeriesBounds = {
+  readonly recent: number
+  readonly hour_1: number
+  readonly hour_2: number
+  readonly day_1: number
+  readonly day_2: number
+  readonly stop: number
+  readonly hours_until: number
+  readonly minutes: readonly number[]
+  readonly hours: readonly number[]
+}
+
+const seriesSql = statement<SeriesBounds & { readonly sources: readonly string[] }, SeriesRow>(
+  'kpi_series',
+)
 const totalsSql = statement<Record<string, never>, TotalsRow>('kpi_totals')
 const deadSql = statement<
   { readonly since_ms: number },
@@ -66,7 +78,7 @@ export async function readKpiCounts(
   const now = Math.floor(nowMs / 1000)
   const merged = mergedIds(directory)
   const [series, totals, dead, errors] = await Promise.all([
-    store.query(seriesSql, { now, sources }),
+    store.query(seriesSql, { ...toBounds(now), sources }),
     store.query(totalsSql, {}),
     store.query(deadSql, { since_ms: nowMs - DAY_S * 1000 }),
     store.query(topErrorsSql, { from: now + 1 - DAY_S, to: now, ...merged, limit: TOP_ERRORS }),
@@ -77,6 +89,25 @@ export async function readKpiCounts(
     deadLetters: { total: one(dead).total, lastDay: one(dead).recent },
     sources: toSources(series),
     topErrors: errors.map(({ template, errors: count }) => ({ templateId: template, count })),
+  }
+}
+
+/** Where the windows that end after a second begin. */
+function toBounds(now: number): SeriesBounds {
+  const stop = now + 1
+  const starts = {
+    hour_1: stop - HOUR_S,
+    hour_2: stop - 2 * HOUR_S,
+    day_1: stop - DAY_S,
+    day_2: stop - 2 * DAY_S,
+  }
+  return {
+    ...starts,
+    stop,
+    recent: alignDown(now, 60) - (SPARKLINE_MINUTES - 1) * 60,
+    hours_until: alignDown(starts.hour_2, HOUR_S),
+    minutes: Object.values(starts).map((start) => alignDown(start, 60)),
+    hours: [starts.day_1, starts.day_2].map((start) => alignDown(start, HOUR_S)),
   }
 }
 
