@@ -41,7 +41,7 @@ export interface ApiOptions<Services> {
   readonly checkReplies?: boolean
 }
 
-/** A route with its schemas compiled. */
+/** A route with what checks its input. */
 interface CompiledRoute<Services> {
   readonly route: ApiRoute<Services>
   readonly query: TextCheck
@@ -60,7 +60,6 @@ const METHODS = {
   delete: 'DELETE',
 } as const
 
-/** @throws Error when a schema cannot be compiled: a fault of the program, found at start */
 export function createApi<Services>(options: ApiOptions<Services>): EdgeRoute[] {
   const validator = createValidator()
   return options.routes.map((route) => {

@@ -34,10 +34,11 @@ const PAGES = [
 /**
  * Serves the OpenAPI document and the interactive docs that are made from it in the browser.
  *
+ * @param describe called when somebody first asks
  * @throws Error when a file of the docs is missing
  */
-export function createDocsRoutes(document: OpenApiDocument): EdgeRoute[] {
-  const description = JSON.stringify(document)
+export function createDocsRoutes(describe: () => OpenApiDocument): EdgeRoute[] {
+  let description: string | null = null
   const asset = (file: string): URL => new URL(import.meta.resolve(`#docs-assets/${file}`))
   const pages = PAGES.map(({ path, file, type }) => {
     const body = readFileSync(fileURLToPath(asset(file)))
@@ -58,7 +59,7 @@ export function createDocsRoutes(document: OpenApiDocument): EdgeRoute[] {
     handle: () => ({
       status: 200,
       headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-cache' },
-      body: description,
+      body: (description ??= JSON.stringify(describe())),
     }),
   })
   return [json, ...pages]

@@ -11,7 +11,7 @@ export interface FieldError {
   readonly message: string
 }
 
-/** Compiles schemas once, at start. */
+/** Compiles a schema once, when it is first asked: a start waits for none of them. */
 export interface Validator {
   /** Coerces text to the schema's types and fills in defaults; lists may be repeated or comma-joined. */
   texts(place: FieldError['in'], schema: TObject): TextCheck
@@ -49,10 +49,11 @@ export function createValidator(): Validator {
   addFormats(bodies)
   return {
     texts(place, schema) {
-      const check = texts.compile(schema)
-      const lists = listNames(schema)
       if (Object.keys(schema.properties).length === 0) return () => NOTHING
+      const lists = listNames(schema)
+      let check: ValidateFunction | null = null
       return (values, errors) => {
+        check ??= texts.compile(schema)
         const raw = gather(schema, lists, { values, place, errors })
         if (!check(raw)) errors.push(...toFieldErrors(check, place))
         for (const [name, value] of Object.entries(raw)) {
@@ -64,8 +65,9 @@ export function createValidator(): Validator {
       }
     },
     json(schema) {
-      const check = bodies.compile(closeObjects(schema))
+      let check: ValidateFunction | null = null
       return (value, errors) => {
+        check ??= bodies.compile(closeObjects(schema))
         if (!check(value)) errors.push(...toFieldErrors(check, 'body'))
       }
     },

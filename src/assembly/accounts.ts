@@ -30,7 +30,7 @@ export async function openAccounts(
   jwtSecret: string,
   log: Log,
 ): Promise<Accounts> {
-  const passwords = await createPasswords()
+  const passwords = createPasswords()
   const records = entities.collection<User>('user', parserOf(UserDoc))
   const users = createUsers({
     entities: records,

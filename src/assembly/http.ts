@@ -75,7 +75,7 @@ function apiServer(parts: HttpParts): EdgeServer {
     webSockets: [live.sockets.route],
     observe: (outcome) => services.metrics.request('api', outcome),
     routes: [
-      ...createDocsRoutes(describeApi(version)),
+      ...createDocsRoutes(() => describeApi(version)),
       ...createApi({
         uws,
         routes: audited<Services>(allRoutes, services.audit),

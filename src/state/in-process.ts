@@ -81,14 +81,13 @@ function createValues(maxBytes: number, nowMs: () => number): Values {
 }
 
 function createWindows(max: number, nowMs: () => number): Pick<State, 'consume'> {
-  const logs = new LRUCache<string, WindowLog>({
-    max,
-    ttl: 1,
-    ttlResolution: 0,
-    perf: { now: nowMs },
-  })
+  let made: LRUCache<string, WindowLog> | null = null
+  const make = (): LRUCache<string, WindowLog> =>
+    new LRUCache({ max, ttl: 1, ttlResolution: 0, perf: { now: nowMs } })
   return {
     consume: async (key, limit, windowS, cost = 1) => {
+      // takes all its room at once: not before somebody asks
+      const logs = (made ??= make())
       const log = logs.get(key) ?? []
       const windowMs = Math.ceil(windowS * 1000)
       const verdict = spend(log, { nowMs: nowMs(), limit, windowMs, cost })

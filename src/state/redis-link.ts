@@ -1,4 +1,4 @@
-import { Redis, type RedisOptions } from 'ioredis'
+import type { Redis, RedisOptions } from 'ioredis'
 import type { Listeners } from './listeners.js'
 import { stateUnavailable, type StateStatus } from './state.js'
 
@@ -31,8 +31,8 @@ const HEARTBEAT_MS = 1_000
 
 /** Resolves when the first attempt to connect has ended, well or badly; it goes on trying. */
 export async function openLink(options: LinkOptions): Promise<Link> {
-  const redis = connectLater(options)
-  const subscriber = connectLater(options)
+  const redis = await connectLater(options)
+  const subscriber = await connectLater(options)
   const gauge = createGauge()
   const report = oncePerOutage(options.onError, gauge)
   for (const connection of [redis, subscriber]) {
@@ -107,7 +107,9 @@ function createCheck(
   }
 }
 
-function connectLater({ url, commandTimeoutMs }: LinkOptions): Redis {
+async function connectLater({ url, commandTimeoutMs }: LinkOptions): Promise<Redis> {
+  // who has no Redis does without its client
+  const { Redis } = await import('ioredis')
   const options: RedisOptions = {
     lazyConnect: true,
     connectTimeout: 2_000,

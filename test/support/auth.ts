@@ -38,7 +38,7 @@ const anyLimit = (count: number) => ({ count, seconds: 60 })
 /** The routes of auth, users and ingest keys on a server of their own; one user of each role. */
 export async function startAuthServer(t: Test, parts: Parts = {}) {
   const state = parts.state ?? createInProcessState({ onError: throwIt })
-  const passwords = await createPasswords({ memoryKib: 64 })
+  const passwords = createPasswords({ memoryKib: 64 })
   const entities = parts.users ?? memoryEntities<User>()
   const users = createUsers({ entities, passwords, withLock: state.withLock })
   const families = createDurableFamilies(memoryEntities<Family>())

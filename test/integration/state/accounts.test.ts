@@ -26,7 +26,7 @@ const badRefresh = { code: 'invalid_refresh_token' }
 
 const server = await startTestServer()
 tap.teardown(() => server.stop())
-const passwords = await createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
+const passwords = createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 
 async function newDatabase(): Promise<Store> {
   const { store, drop } = await createTestDatabase(server)

@@ -7,7 +7,7 @@ import {
 import { cpuOfBoth } from '../../support/cpu.js'
 
 void test('a password is verified against its hash only', async (t) => {
-  const passwords = await createPasswords()
+  const passwords = createPasswords()
   const stored = await passwords.hash('correct horse')
   t.match(stored, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
   t.not(await passwords.hash('correct horse'), stored, 'salted')
@@ -18,12 +18,12 @@ void test('a password is verified against its hash only', async (t) => {
 })
 
 void test('letters typed in another composition are the same password', async (t) => {
-  const passwords = await createPasswords({ memoryKib: 64 })
+  const passwords = createPasswords({ memoryKib: 64 })
   t.equal(await passwords.verify(await passwords.hash('pässwörd'), 'pa\u0308sswo\u0308rd'), true)
 })
 
 void test('an absent user costs as much CPU time as one whose password is wrong', async (t) => {
-  const passwords = await createPasswords()
+  const passwords = createPasswords()
   const stored = await passwords.hash('right password')
   const [present, absent] = await cpuOfBoth(
     () => passwords.verify(stored, 'wrong password'),
@@ -35,7 +35,7 @@ void test('an absent user costs as much CPU time as one whose password is wrong'
 })
 
 void test('too many at once are refused as overload, and the rest is served', async (t) => {
-  const passwords = await createPasswords({ memoryKib: 64, concurrency: 2, maxWaiting: 3 })
+  const passwords = createPasswords({ memoryKib: 64, concurrency: 2, maxWaiting: 3 })
   const results = await Promise.allSettled(Array.from({ length: 9 }, () => passwords.hash('x')))
   t.equal(results.filter((r) => r.status === 'fulfilled').length, 5)
   for (const result of results) {

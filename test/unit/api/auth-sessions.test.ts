@@ -18,7 +18,7 @@ const unexpected = (error: unknown): never => {
 }
 
 const secret = 'a secret of more than thirty-two characters'
-const cheapPasswords = await createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
+const cheapPasswords = createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 const root = { userId: 'root', role: 'superadmin' } as const
 const badRefresh = { code: 'invalid_refresh_token', status: 401 }
 
@@ -76,7 +76,7 @@ void test('wrong password and unknown e-mail look the same', async (t) => {
 })
 
 void test('a login of an unknown user costs as much CPU time as one with a wrong password', async (t) => {
-  const { sessions, email } = await setUp(t, { passwords: await createPasswords() })
+  const { sessions, email } = await setUp(t, { passwords: createPasswords() })
   const refused = (who: string) => () =>
     t.rejects(sessions.login(who, 'wrong password'), { code: 'invalid_credentials' })
   const [known, unknown] = await cpuOfBoth(refused(email), refused('nobody@example.com'))

@@ -5,7 +5,7 @@ import { createUsers, type User } from '../../../src/api/auth/users.js'
 import { createInProcessState } from '../../../src/state/in-process.js'
 import { memoryEntities } from '../../support/entities.js'
 
-const passwords = await createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
+const passwords = createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 const password = 'good password'
 
 async function setUp(t: Test) {

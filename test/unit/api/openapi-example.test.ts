@@ -5,6 +5,17 @@ import { allRoutes } from '../../../src/api/routes.js'
 import { exampleOf } from '../../../src/api/openapi-example.js'
 import { createValidator, type FieldError } from '../../../src/api/validation.js'
 
+void test('the schemas of every query, path and form compile', (t) => {
+  const validator = createValidator()
+  const nothing = { getAll: () => [] }
+  for (const { id, query, params, body } of allRoutes) {
+    const forms = body !== null && isMultipart(body) ? [body.fields] : []
+    for (const schema of [query, ...(params === null ? [] : [params]), ...forms])
+      t.doesNotThrow(() => validator.texts('query', schema)(nothing, []), id)
+  }
+  t.end()
+})
+
 void test('the example of every body and reply fits its schema', (t) => {
   const validator = createValidator()
   for (const { id, body, reply, status, produces, examples } of allRoutes) {

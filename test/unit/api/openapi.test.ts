@@ -218,7 +218,7 @@ t.test('operation ids are unique and tags are listed', async (t) => {
 })
 
 t.test('the docs are served whole, from this server alone', async (t) => {
-  const { url } = startServer(t, { routes: createDocsRoutes(document) })
+  const { url } = startServer(t, { routes: createDocsRoutes(() => document) })
   const description = await fetch(`${url}/openapi.json`)
   t.match(description.headers.get('content-type'), /^application\/json/)
   t.same(await description.json(), JSON.parse(JSON.stringify(document)))
