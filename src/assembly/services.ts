@@ -5,12 +5,13 @@ import type { Limiter } from '../api/auth/limits.js'
 import { createCorrections } from '../api/corrections.js'
 import { cursorKey } from '../api/cursor.js'
 import { createDeletions, type DeletionParts } from '../api/deletions.js'
-import type { EventRecord } from '../model/event.js'
 import { createHealth } from '../api/health.js'
 import { createReplay, type ReplayLetter, type ReplayOutcome } from '../api/replay.js'
 import type { LogServices } from '../api/routes/logs.js'
 import type { Config } from '../config.js'
-import { PRIORITIES } from '../model/event.js'
+import { createGate } from '../lib/gate.js'
+import { AppError } from '../model/errors.js'
+import { PRIORITIES, type EventRecord } from '../model/event.js'
 import type { BodyResult } from '../pipeline/block.js'
 import { encodeCorrection } from '../pipeline/correction-rows.js'
 import type { Pipeline, Submission } from '../pipeline/pipeline.js'
@@ -19,6 +20,7 @@ import type { Answers } from '../store/answers.js'
 import type { AuditTable } from '../store/audit.js'
 import { createCalendar } from '../store/calendar.js'
 import { createDeadLetters } from '../store/dead-letters.js'
+import type { Events } from '../store/events.js'
 import { createSeries } from '../store/series.js'
 import type { SourceStats } from '../store/source-stats.js'
 import type { Sources } from '../store/sources.js'
@@ -90,7 +92,7 @@ export function createServices(parts: ServiceParts) {
     collectorStats: parts.collectorStats,
     kpis: live.kpis,
     insights: parts.insights,
-    events,
+    events: { ...events, page: byTurns(events.page) },
     sources,
     applications,
     health: createHealth(probesOf(parts)),
@@ -105,6 +107,28 @@ export function createServices(parts: ServiceParts) {
       void onChanged()
     },
   }
+}
+
+/**
+ * Pages that are searched for at once: with more each takes so much longer that none is done in time. Half of the
+ * connections that all questions share (`store/client.ts`), so that the others find one.
+ */
+const PAGES_AT_ONCE = 10
+const PAGES_WAITING = 1_000
+
+const byTurns = (page: Events['page']): Events['page'] => {
+  const inTurn = createGate({
+    atOnce: PAGES_AT_ONCE,
+    waiting: PAGES_WAITING,
+    refusal: () =>
+      new AppError('overloaded', 'too many lists of events are being searched', { retryAfterS: 2 }),
+  })
+  return (query, signal) =>
+    inTurn(() => {
+      // nobody waits for it any more
+      signal?.throwIfAborted()
+      return page(query, signal)
+    })
 }
 
 /** What is counted, read from the rollups. */

@@ -20,7 +20,7 @@ export interface StoreOptions {
   readonly database: string
   /** PEM; absent: the system's authorities, or plain http */
   readonly tls?: { readonly caCert: Buffer }
-  /** sockets, and so requests at a time; more wait in the process. Default 20 */
+  /** sockets for questions, and as many for changes: requests at a time; more wait in the process. Default 20 */
   readonly maxConnections?: number
   /** for every request */
   readonly settings?: ClickHouseSettings
@@ -138,18 +138,25 @@ const WHOLE_SETTINGS: ClickHouseSettings = {
 export const newWholeToken = (): string => `${WHOLE}${randomUUID()}`
 
 export function createStore(options: StoreOptions): Store {
-  const client = connect(options, options.database)
-  const reads = createReads(client)
+  const asking = connect(options, options.database)
+  // inserts and changes wait for no question
+  const changing = connect(options, options.database)
+  const reads = createReads(asking)
+  const { command, ping } = createCommands(changing)
   return {
     database: options.database,
     ...reads,
-    ...createInserts(client),
-    change: reads.command,
+    command,
+    ping,
+    ...createInserts(changing),
+    change: command,
     newToken: newWholeToken,
     insertsRunning: async (seconds) =>
       (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
     createDatabase: () => createDatabase(options),
-    close: () => client.close(),
+    close: async () => {
+      await Promise.all([asking.close(), changing.close()])
+    },
   }
 }
 
@@ -174,9 +181,7 @@ function connect(options: StoreOptions, database: string): ClickHouseClient {
   })
 }
 
-function createReads(
-  client: ClickHouseClient,
-): Pick<Store, 'query' | 'queryColumns' | 'command' | 'ping'> {
+function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColumns'> {
   return {
     queryColumns: (statement, params, request = {}) =>
       perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
@@ -200,6 +205,11 @@ function createReads(
         })
         return await result.json()
       }),
+  }
+}
+
+function createCommands(client: ClickHouseClient): Pick<Store, 'command' | 'ping'> {
+  return {
     command: (sql, params = {}, request = {}) =>
       perform('a command', request, WRITE_TIMEOUT_MS, async (signal) => {
         await client.command({

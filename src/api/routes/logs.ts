@@ -231,7 +231,7 @@ export const logRoutes = [
     body: null,
     reply: EventPage,
     status: 200,
-    errors: ['invalid_cursor', 'dependency_unavailable'],
+    errors: ['invalid_cursor', 'overloaded', 'dependency_unavailable'],
     handle: ({ query, signal }, services) => listEvents(query, services, signal),
   }),
   route({

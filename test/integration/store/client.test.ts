@@ -168,6 +168,23 @@ t.test('the client', async (t) => {
     },
   )
 
+  t.test('changes and signs of life wait for no question', async (t) => {
+    const { url, username, password } = server.engine
+    const { database } = store
+    const narrow = createStore({ url, username, password, database, maxConnections: 1 })
+    const left = new AbortController()
+    const endless = sql('SELECT max(number + 5) FROM system.numbers')
+    const long = narrow.query(endless, {}, { signal: left.signal })
+    const gone = new Error('gone')
+    t.teardown(() => narrow.close())
+    await narrow.command('CREATE TABLE beside (a UInt32) ENGINE = Memory')
+    await narrow.insertNative('beside', nativeBlock([1, 2]), 'beside')
+    await narrow.ping()
+    left.abort(gone)
+    await t.rejects(long, gone)
+    t.same(await only('SELECT count() AS n FROM beside'), { n: 2 })
+  })
+
   t.test('a wrong password and a server that is not there are both unavailability', async (t) => {
     const { url, username } = server.engine
     const connect = (options: { url: string; password: string }): Store =>
