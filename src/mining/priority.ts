@@ -262,7 +262,7 @@ export class PriorityModel {
     for (const { key, words } of this.#anchors) {
       if (corrected.has(words.join(' '))) continue
       const severity = key % SEVERITIES.length
-      const [best] = mostLikely(basePoints(words) + (SEVERITY_POINTS[severity] ?? 0))
+      const [best] = mostLikely(chances(basePoints(words) + (SEVERITY_POINTS[severity] ?? 0)))
       samples.push(this.#toSample({ words, severity, priority: best }, weight, support))
     }
     this.#learned = fit(samples)
@@ -358,8 +358,7 @@ function rarityPoints(total: number, seen: number): number {
   return bits <= 0 ? 0 : POINTS_PER_RARITY_BIT * Math.min(bits, RARITY_MAX_BITS)
 }
 
-function mostLikely(score: number): [priority: number, chance: number] {
-  const all = chances(score)
+function mostLikely(all: readonly number[]): [priority: number, chance: number] {
   let best = 0
   for (const [i, chance] of all.entries()) if (chance > (all[best] ?? 0)) best = i
   return [best, all[best] ?? 0]
@@ -367,13 +366,13 @@ function mostLikely(score: number): [priority: number, chance: number] {
 
 /** Priority and confidence by severity and score step, the bounds by severity applied. */
 function priorityTable(): { readonly priority: Uint8Array; readonly confidence: Float32Array } {
-  const priority = new Uint8Array(STEPS * SEVERITIES.length)
-  const confidence = new Float32Array(STEPS * SEVERITIES.length)
-  for (let severity = 0; severity < SEVERITIES.length; severity++) {
-    for (let step = 0; step < STEPS; step++) {
-      const score = LOWEST_SCORE + (step + 0.5) / STEPS_PER_POINT
-      const [p1, p2, p3, p4] = chances(score)
-      const [best, chance] = mostLikely(score)
+  const priority = new Uint8Array(STEPS * LEVELS)
+  const confidence = new Float32Array(STEPS * LEVELS)
+  for (let step = 0; step < STEPS; step++) {
+    const all = chances(LOWEST_SCORE + (step + 0.5) / STEPS_PER_POINT)
+    const [p1, p2, p3, p4] = all
+    const [best, chance] = mostLikely(all)
+    for (let severity = 0; severity < LEVELS; severity++) {
       const row = severity * STEPS + step
       priority[row] = best
       confidence[row] = chance
