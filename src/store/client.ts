@@ -113,7 +113,7 @@ const READ_SETTINGS: ClickHouseSettings = {
 }
 
 /** Indexes of events that merges make. A new part has a few dozen granules, whose columns are read as fast as these. */
-export const INDEXES_OF_MERGES = 'by_skeleton,by_template,by_source,by_host,by_trace'
+export const INDEXES_OF_MERGES = 'by_skeleton,by_template,by_source,by_host,by_trace_id'
 
 const INSERT_SETTINGS: ClickHouseSettings = {
   async_insert: 0,

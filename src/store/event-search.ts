@@ -154,7 +154,7 @@ interface Texts {
 }
 
 /**
- * Served by the indexes by_skeleton, by_host, by_message, has_trace, by_trace and by_words, whose expressions these
+ * Served by the indexes by_skeleton, by_host, by_message, has_trace, by_trace_id and by_search_words, whose expressions these
  * must be; hasToken is there because it is faster than tokens. Words with letters beyond ASCII stand in search_words.
  */
 function wordCondition(word: Word, name: string, texts: Texts): Condition {
