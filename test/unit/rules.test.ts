@@ -42,7 +42,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   chdb: /^src\/store\//,
   'ffi-rs': /^src\/store\//,
   ioredis: /^src\/state\//,
-  'lru-cache': /^src\/(state|live|api)\//,
+  'lru-cache': /^src\/(state|live|api|store)\//,
   piscina: /^src\/pipeline\/(pool|worker)\.ts$/,
   'uWebSockets.js': /^src\/edge\//,
   'uws-next': /^src\/edge\//,
