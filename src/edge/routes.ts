@@ -19,6 +19,11 @@ export interface EdgeRoute extends Routable {
   readonly bodyBytes: number
   /** the error for a larger body; `body_too_large` when absent */
   readonly oversizeCode?: 'body_too_large' | 'file_too_large'
+  /**
+   * Who sends is known only when the body is there: such bodies are held in room of their own, so that nobody
+   * unknown takes that of all others.
+   */
+  readonly isOpen?: true
   /** overrides the server's deadline for the handler; ms */
   readonly handlerTimeoutMs?: number
   /**

@@ -25,7 +25,7 @@ interface ServerLimits {
   readonly headBytes: number
   /** open connections, WebSockets included; a further one is closed at once */
   readonly connections: number
-  /** bodies of all requests in flight together; above it 429 `overloaded` */
+  /** bodies of all requests in flight together, and a quarter more for open routes; above it 429 `overloaded` */
   readonly heldBodyBytes: number
   /** for the body to arrive; then 408. The library ends connections slower than 16 KB/s by itself */
   readonly bodyTimeoutMs: number
@@ -99,6 +99,7 @@ interface Server {
   readonly cors: Cors
   readonly clientAddress: ClientAddress
   readonly bodies: BodyMemory
+  readonly openBodies: BodyMemory
   readonly limits: ServerLimits
   readonly nextRequestId: () => string
 }
@@ -130,18 +131,16 @@ export function createServer(options: ServerOptions): EdgeServer {
 
 function assemble(options: ServerOptions, app: UwsApp): Server {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const { bodyTimeoutMs, handlerTimeoutMs, stallTimeoutMs } = limits
+  const { bodyTimeoutMs, handlerTimeoutMs, stallTimeoutMs, heldBodyBytes } = limits
+  const memory = { buffers: options.buffers ?? new BufferPool(0), slab: new BodySlab() }
   return {
     app,
     router: createRouter(options.routes),
     webSocketPaths: new Set(options.webSockets?.map(({ path }) => path)),
     cors: createCors(options.cors ?? { origins: [] }),
     clientAddress: createClientAddress(options.trustedProxies ?? []),
-    bodies: {
-      budget: { limitBytes: limits.heldBodyBytes, heldBytes: 0 },
-      buffers: options.buffers ?? new BufferPool(0),
-      slab: new BodySlab(),
-    },
+    bodies: { ...memory, budget: { limitBytes: heldBodyBytes, heldBytes: 0 } },
+    openBodies: { ...memory, budget: { limitBytes: heldBodyBytes / 4, heldBytes: 0 } },
     limits,
     nextRequestId: createRequestIds(),
     exchanges: {
@@ -237,7 +236,9 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
   if (framing.kind === 'none') {
     exchange.startHandling()
   } else {
-    exchange.reader = new BodyReader(res, framing, found.route.bodyBytes, server.bodies)
+    const { bodyBytes, isOpen = false } = found.route
+    const memory = isOpen ? server.openBodies : server.bodies
+    exchange.reader = new BodyReader(res, framing, bodyBytes, memory)
   }
   admit(exchange, found.route, toRequest(server, exchange, { head, params: found.params, res }))
 }

@@ -129,6 +129,7 @@ export const webhookRoute = (services: WebhookServices): EdgeRoute => ({
   method: 'POST',
   path: '/webhooks/scm',
   bodyBytes: BODY_BYTES,
+  isOpen: true,
   admit: (head) => {
     admit(head, services)
     return { kind: 'admitted', handle: (request) => receive(request, services) }

@@ -49,6 +49,14 @@ function recorder() {
       handle: ({ body }) => ({ status: 200, body: String(body.byteLength) }),
     }),
     edgeRoute({
+      id: 'open',
+      method: 'POST',
+      path: '/open',
+      bodyBytes: 100_000,
+      isOpen: true,
+      handle: ({ body }) => ({ status: 200, body: String(body.byteLength) }),
+    }),
+    edgeRoute({
       id: 'never',
       method: 'GET',
       path: '/never',
@@ -340,6 +348,21 @@ t.test('bodies in flight share a budget, which is given back', async (t) => {
   socket.destroy()
   await sleep(100)
   for (let i = 0; i < 5; i++) t.equal((await send(9000)).status, 200)
+})
+
+t.test('bodies of anybody take none of the room of the others', async (t) => {
+  const { routes } = recorder()
+  const { url, port } = startServer(t, { routes, limits: { heldBodyBytes: 10_000 } })
+  const send = async (path: string, bytes: number): Promise<number> => {
+    const init = { method: 'POST', body: Buffer.alloc(bytes), headers: { 'x-key': 'k' } }
+    return (await fetch(url + path, init)).status
+  }
+  t.equal(await send('/open', 2_600), 429)
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.write(post('/open', 'Content-Length: 2500\r\n', 'x'.repeat(2_400)))
+  while ((await send('/open', 200)) !== 429) await sleep(10)
+  t.equal(await send('/guarded', 9_900), 200)
 })
 
 t.test('a slow body is answered 408, a slow handler 503, and both in the envelope', async (t) => {
