@@ -31,6 +31,8 @@ export interface InstallationOptions {
 }
 
 const TRIES = 5
+/** a ClickHouse that was killed is there again by then */
+const LOGIN_MS = 30_000
 
 /** A service with its data directory: killed, ended, and started again as by its supervisor. */
 export class Installation {
@@ -111,8 +113,15 @@ export class Installation {
     return childOf(this.service.pid)
   }
 
+  /** Logs in, again and again while it is told to come later. */
   async logIn(): Promise<Caller> {
-    return await logIn(this.service)
+    for (const until = Date.now() + LOGIN_MS; ; await sleep(300))
+      try {
+        return await logIn(this.service)
+      } catch (error) {
+        const isLater = error instanceof Error && error.message.includes('dependency_unavailable')
+        if (!isLater || Date.now() > until) throw error
+      }
   }
 
   /** Entries of the spool that wait for ClickHouse. */
