@@ -14,7 +14,11 @@ export const RARE_WORD = 'quetzalcoatl'
 
 const WINDOWS = ['5s', '1m', '15m', '1h', '24h', '7d', '30d'] as const
 
-const hourAgo = (nowMs: number): string => new Date(nowMs - 3_600_000).toISOString()
+const HOUR_MS = 3_600_000
+const MONTH_MS = 30 * 24 * HOUR_MS
+
+const sinceAgo = (nowMs: number, spanMs: number): string =>
+  `&start_time=${new Date(nowMs - spanMs).toISOString()}`
 
 /** The questions of dashboards and of people who look for something. */
 export function standardQueries(sources: number, nowMs: number): Query[] {
@@ -36,7 +40,8 @@ export function standardQueries(sources: number, nowMs: number): Query[] {
     paths,
   })
   const logs = '/api/logs?limit=50'
-  const since = `&start_time=${hourAgo(nowMs)}`
+  const since = sinceAgo(nowMs, HOUR_MS)
+  const month = sinceAgo(nowMs, MONTH_MS)
   return [
     ...WINDOWS.map((window) =>
       rollup(`time series ${window}`, `/api/logs/meta/timeseries?window=${window}`),
@@ -66,13 +71,13 @@ export function standardQueries(sources: number, nowMs: number): Query[] {
       'source and severity, last hour',
       ...some.map((name) => `${logs}&severity=INFO&source=${name}${since}`),
     ),
-    list('rare source, 30 days', `${logs}&source=${RARE_SOURCE}`),
-    list('rare severity, 30 days', `${logs}&severity=CRITICAL`),
+    list('rare source, 30 days', `${logs}&source=${RARE_SOURCE}${month}`),
+    list('rare severity, 30 days', `${logs}&severity=CRITICAL${month}`),
     list(
       'rare severity of a source',
       ...some.map((name) => `${logs}&severity=CRITICAL&source=${name}`),
     ),
-    search('rare word, 30 days', `${logs}&search=${RARE_WORD}`),
+    search('rare word, 30 days', `${logs}&search=${RARE_WORD}${month}`),
     search('common word', `${logs}&search=failed`, `${logs}&search=connection`),
     search('two words', `${logs}&search=failed%20password`, `${logs}&search=block%20terminating`),
     search('prefix', `${logs}&search=${RARE_WORD.slice(0, 8)}*`),
