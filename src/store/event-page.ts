@@ -6,7 +6,7 @@ import {
   type Priority,
   type Severity,
 } from '../model/event.js'
-import type { Store } from './client.js'
+import type { RequestOptions, Store } from './client.js'
 import { findTexts, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { statement, type Statement } from './statement.js'
 
@@ -73,6 +73,8 @@ const HOUR_S = 3_600
 /** hours that one question names; more are asked for in further ones */
 const MAX_HOURS = 1000
 const NO_SPAN: Span = { first_ms: 0, last_ms: 0, hours: 0, events: 0 }
+/** where the times of the rollups end, in 2106 */
+const END_MS = 0xffff_ffff * 1000
 /** no event is accepted that is more than a day ahead of its arrival */
 export const MAX_AHEAD_MS = 25 * HOUR_MS
 
@@ -91,13 +93,13 @@ export async function pageRows(
   signal: AbortSignal | undefined,
 ): Promise<ListedRow[]> {
   const options = signal === undefined ? {} : { signal }
-  const [[span = NO_SPAN], texts] = await Promise.all([
-    answers.query(spanSql, {}, options),
+  const [texts, [span = NO_SPAN]] = await Promise.all([
     findTexts(answers, query.filter.search, options),
+    isCounted(query.filter) ? [] : answers.query(spanSql, {}, options),
   ])
   const conditions = [...toConditions(query.filter, texts), ...toPosition(query.after)]
   const rows: ListedRow[] = []
-  for await (const range of ranges(query, { span, answers, signal }, () => rows.length)) {
+  for await (const range of ranges(query, { span, answers, options }, () => rows.length)) {
     const narrowed = range.hours === null ? conditions : [...conditions, withinHours(range.hours)]
     const params = {
       from_ms: range.fromMs,
@@ -148,10 +150,11 @@ interface TimeRange {
   readonly isSmall: boolean
 }
 
-interface Known {
+interface Asking {
+  /** of all events; of none for what is counted */
   readonly span: Span
   readonly answers: Pick<Store, 'query'>
-  readonly signal: AbortSignal | undefined
+  readonly options: RequestOptions
 }
 
 /**
@@ -161,17 +164,16 @@ interface Known {
  */
 async function* ranges(
   query: EventQuery,
-  known: Known,
+  asking: Asking,
   found: () => number,
 ): AsyncGenerator<TimeRange> {
-  const { span } = known
-  if (span.hours === 0 || query.filter.sources?.length === 0) return
-  const firstMs = Math.max(query.fromMs, span.first_ms)
-  let toMs = Math.min(query.toMs ?? Number.MAX_SAFE_INTEGER, span.last_ms + HOUR_MS)
-  if (query.after !== null) toMs = Math.min(toMs, query.after.tsMs + 1)
+  const { filter, fromMs: firstMs, after } = query
+  if (filter.sources?.length === 0) return
+  const bounds = [query.toMs ?? END_MS, END_MS, ...(after === null ? [] : [after.tsMs + 1])]
+  const toMs = Math.min(...bounds)
   if (toMs <= firstMs) return
-  if (isCounted(query.filter)) yield* countedRanges(query, known, { firstMs, toMs })
-  else yield* growingRanges(span, { firstMs, toMs }, found)
+  if (isCounted(filter)) yield* countedRanges(query, asking, { firstMs, toMs })
+  else yield* growingRanges(asking.span, { firstMs, toMs }, found)
 }
 
 interface Bounds {
@@ -180,13 +182,11 @@ interface Bounds {
 }
 
 /** Ranges for what nobody has counted: of so many events, then longer ones. */
-function* growingRanges(
-  span: Span,
-  { firstMs, toMs: endMs }: Bounds,
-  found: () => number,
-): Generator<TimeRange> {
+function* growingRanges(span: Span, bounds: Bounds, found: () => number): Generator<TimeRange> {
+  if (span.hours === 0) return
+  const firstMs = Math.max(bounds.firstMs, span.first_ms)
   let lengthMs = HOUR_MS * Math.ceil(FIRST_EVENTS / Math.max(1, span.events / span.hours))
-  for (let toMs = endMs; toMs > firstMs;) {
+  for (let toMs = Math.min(bounds.toMs, span.last_ms + HOUR_MS); toMs > firstMs;) {
     const fromMs = Math.max(firstMs, toMs - lengthMs)
     yield { fromMs, toMs, hours: null, isSmall: false }
     toMs = fromMs
@@ -197,16 +197,18 @@ function* growingRanges(
 /** The hours that the rollup names; the newest one is not waited for when its answer is not there yet. */
 async function* countedRanges(
   query: EventQuery,
-  known: Known,
+  asking: Asking,
   { firstMs, toMs: endMs }: Bounds,
 ): AsyncGenerator<TimeRange> {
   let toMs = endMs
-  const planned = plannedHours(query, known, { firstMs, toMs })
+  const planned = plannedHours(query, asking, { firstMs, toMs })
   let next = planned.next()
   // whoever has his page by then does not wait for it
   next.catch(() => undefined)
   if (!(await isAtHand(next))) {
-    const fromMs = Math.max(firstMs, toMs - HOUR_MS)
+    // of whole hours, so that whoever asks next asks the same
+    const hourMs = Math.floor(Math.min(toMs, Date.now()) / HOUR_MS) * HOUR_MS
+    const fromMs = Math.max(firstMs, hourMs - HOUR_MS)
     yield { fromMs, toMs, hours: null, isSmall: true }
     toMs = fromMs
   }
@@ -247,15 +249,15 @@ const isNarrowed = ({
 /** Hours that can hold matches, the newest first, each time for more of them. */
 async function* plannedHours(
   { filter, limit }: EventQuery,
-  { answers, signal }: Known,
+  { answers, options }: Asking,
   { firstMs, toMs }: Bounds,
 ): AsyncGenerator<readonly number[]> {
-  const options = signal === undefined ? {} : { signal }
   const counters = { ...toCounters(filter), sources: filter.sources ?? [] }
   const from = Math.floor(firstMs / HOUR_MS) * HOUR_S
   // repeats are counted too
   let wanted = isNarrowed(filter) ? FIRST_EVENTS : 2 * limit
-  for (let until = Math.ceil(toMs / HOUR_MS) * HOUR_S; until > from; wanted *= GROWTH) {
+  const end = Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_MS / 1000)
+  for (let until = end; until > from; wanted *= GROWTH) {
     const params = { ...counters, from, until, limit: MAX_HOURS }
     const found = await answers.query(hoursSql, params, options)
     yield* stepsOf(found, wanted)
