@@ -54,7 +54,7 @@ export interface ReplayResult {
 
 export interface Replay {
   /**
-   * Replays the letters of some ids, or all from the newest on, up to `MAX_REPLAYED`. After a
+   * Replays the letters of some ids, or all from the newest on, up to `MAX_REPLAYED` or for a minute. After a
    * failure midway it is safe to repeat: what was replayed is gone.
    *
    * @throws AppError overloaded, dependency_unavailable; the reason of `signal`
@@ -65,6 +65,8 @@ export interface Replay {
 /** Letters submitted, and looked at, by one call. */
 export const MAX_REPLAYED = 10_000
 const MAX_SEEN = 100_000
+/** half of what a call may take: the rest is the next call's */
+const LONG_MS = 60_000
 /** held in memory at once; each has up to 64 KiB */
 const CHUNK = 250
 /** the collector keeps this much of a record; what is that long may have been cut within a character */
@@ -95,9 +97,11 @@ class Tally {
   replayed = 0
   failed = 0
   skipped = 0
+  readonly #endMs = performance.now() + LONG_MS
 
   get isFull(): boolean {
-    return this.replayed + this.failed >= MAX_REPLAYED || this.seen >= MAX_SEEN
+    const isMuch = this.replayed + this.failed >= MAX_REPLAYED || this.seen >= MAX_SEEN
+    return isMuch || performance.now() > this.#endMs
   }
 
   counts(): Omit<ReplayResult, 'position'> {
@@ -155,6 +159,8 @@ async function replayChunk(
     else if (outcome === 'rejected') tally.failed++
     else tally.skipped++
   }
+  // no more is sent than ClickHouse takes in time
+  await parts.settle()
 }
 
 /** None when the letter holds no whole record. */

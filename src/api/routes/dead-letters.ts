@@ -97,7 +97,7 @@ export const deadLetterRoutes = [
     summary: 'Sends dead letters through ingestion again',
     description:
       'Those of `ids`, else all (or those of the given reasons and sources) from the newest on, at most ' +
-      `${MAX_REPLAYED.toLocaleString('en')} a call; then \`next_cursor\` continues. \`replayed\` letters ` +
+      `${MAX_REPLAYED.toLocaleString('en')} a call and for a minute; then \`next_cursor\` continues. \`replayed\` letters ` +
       'are events and no dead letters any more. `failed` ones were refused again and are listed anew, ' +
       'with the reason of today. `skipped` ones are left as they are: without a whole raw record, of a ' +
       'disabled source, or not there. Sources that are not registered are. Safe to repeat after a ' +
