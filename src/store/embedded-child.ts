@@ -8,6 +8,8 @@ import type * as Ffi from 'ffi-rs'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
 const PR_SET_DUMPABLE = 4
+/** O_RDWR | O_NOCTTY of Linux */
+const OPEN_TERMINAL = 0o402
 
 interface EngineStart {
   readonly libraryPath: string
@@ -51,7 +53,12 @@ function parseStart(value: unknown): EngineStart {
 async function runEngine(start: EngineStart): Promise<void> {
   // Loaded here only: the main thread does without native code.
   const ffi = await import('ffi-rs')
-  if (process.platform === 'linux') forbidCoreDump(ffi)
+  const argv = [...start.argv]
+  if (process.platform === 'linux') {
+    ffi.open({ library: 'libc', path: 'libc.so.6' })
+    forbidCoreDump(ffi)
+    if (takeTerminal(ffi)) argv.push('--interactive')
+  }
   const library = 'libchdb'
   ffi.open({ library, path: start.libraryPath })
   // Else the engine takes SIGINT and SIGTERM for itself and stops answering.
@@ -67,7 +74,7 @@ async function runEngine(start: EngineStart): Promise<void> {
     funcName: 'chdb_query_cmdline',
     retType: ffi.DataType.External,
     paramsType: [ffi.DataType.I32, ffi.DataType.StringArray],
-    paramsValue: [start.argv.length, [...start.argv]],
+    paramsValue: [argv.length, argv],
   })
   // The thread ends here, and its end is the message. The reason, when there is one, is on stderr;
   // reading it from the result can crash.
@@ -76,7 +83,6 @@ async function runEngine(start: EngineStart): Promise<void> {
 /** The memory of the engine holds its password and what was logged: a crash writes none of it to a disk. */
 function forbidCoreDump(ffi: typeof Ffi): void {
   const { I32, I64 } = ffi.DataType
-  ffi.open({ library: 'libc', path: 'libc.so.6' })
   ffi.load({
     library: 'libc',
     funcName: 'prctl',
@@ -84,4 +90,33 @@ function forbidCoreDump(ffi: typeof Ffi): void {
     paramsType: [I32, I64, I64, I64, I64],
     paramsValue: [PR_SET_DUMPABLE, 0, 0, 0, 0],
   })
+}
+
+/**
+ * Makes standard input a terminal that nobody writes to. Without one the engine aborts at any fault of a connection, such
+ * as a request that is none: https://github.com/ClickHouse/ClickHouse/issues/115666
+ *
+ * @returns false where there is no terminal to be had; then it aborts and is started again
+ */
+function takeTerminal(ffi: typeof Ffi): boolean {
+  const { I32, String: Text } = ffi.DataType
+  const call = (funcName: string, ...paramsValue: readonly (number | string)[]): number =>
+    ffi.load({
+      library: 'libc',
+      funcName,
+      retType: I32,
+      paramsType: paramsValue.map((value) => (typeof value === 'number' ? I32 : Text)),
+      paramsValue: [...paramsValue],
+    })
+  const other = call('posix_openpt', OPEN_TERMINAL)
+  if (other < 0 || call('grantpt', other) !== 0 || call('unlockpt', other) !== 0) return false
+  const name = ffi.load({
+    library: 'libc',
+    funcName: 'ptsname',
+    retType: Text,
+    paramsType: [I32],
+    paramsValue: [other],
+  })
+  const terminal = call('open', name, OPEN_TERMINAL)
+  return terminal >= 0 && call('dup2', terminal, 0) === 0 && call('isatty', 0) === 1
 }

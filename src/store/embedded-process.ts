@@ -27,6 +27,8 @@ export interface Engine {
   kill(): Promise<void>
 }
 
+/** When its queries are over the engine would go on with what is typed, and ends because it has no place for a history. */
+const AFTERWARDS = /cannot place history file/
 const GENTLE_MS = 5_000
 const TAIL_LINES = 20
 const LINE_CHARS = 1_000
@@ -77,7 +79,7 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
       end = signal === null ? `exit code ${code}` : `signal ${signal}`
     })
     // Comes after 'exit', when stderr has been read to its end.
-    child.once('close', () => done(tail.at(-1) ?? end))
+    child.once('close', () => done(tail.findLast((line) => !AFTERWARDS.test(line)) ?? end))
   })
   const kill = async (): Promise<void> => {
     child.kill('SIGKILL')

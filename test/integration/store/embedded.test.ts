@@ -1,7 +1,8 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -107,6 +108,29 @@ t.test('nobody gets in without the credentials', async (t) => {
   t.equal(await status({}, '/?user=default'), 401, 'by address')
   t.equal(await status({}, '/play'), 401, 'another handler')
 })
+
+t.test(
+  'what is no request, from one who is gone, does not end it',
+  { skip: process.platform !== 'linux' || !existsSync('/dev/ptmx') },
+  async (t) => {
+    const server = await startTestServer()
+    t.teardown(() => server.stop())
+    const { store, drop } = await createTestDatabase(server)
+    t.teardown(drop)
+    const pid = server.engine.pid()
+    const port = Number(new URL(server.engine.url).port)
+    for (let i = 0; i < 60; i++) {
+      const socket = connect(port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.on('error', () => undefined)
+      socket.write('\u0000\u0001 no request\r\n\r\n')
+      await sleep(5)
+      socket.resetAndDestroy()
+    }
+    await store.ping()
+    t.equal(server.engine.pid(), pid)
+  },
+)
 
 t.test('the password is neither on a command line nor left in a file', async (t) => {
   const server = await startTestServer({ password: 'a-password-for-this-test' })
