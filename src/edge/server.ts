@@ -101,6 +101,7 @@ interface Server {
   readonly bodies: BodyMemory
   readonly openBodies: BodyMemory
   readonly limits: ServerLimits
+  readonly connections: ConnectionPool
   readonly nextRequestId: () => string
 }
 
@@ -122,7 +123,7 @@ export function createServer(options: ServerOptions): EdgeServer {
       if (listening !== null) addon.us_listen_socket_close(listening)
       listening = null
       for (const socket of mounted) socket.close()
-      await drained(server.exchanges.inFlight, deadlineMs)
+      await drained(server, deadlineMs)
       if (sweep !== null) clearInterval(sweep)
       server.app.close()
     },
@@ -142,6 +143,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     bodies: { ...memory, budget: { limitBytes: heldBodyBytes, heldBytes: 0 } },
     openBodies: { ...memory, budget: { limitBytes: heldBodyBytes / 4, heldBytes: 0 } },
     limits,
+    connections: { limit: limits.connections, open: 0 },
     nextRequestId: createRequestIds(),
     exchanges: {
       log: options.log,
@@ -157,7 +159,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
 
 function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
   const { app, limits, exchanges, clientAddress } = server
-  const count = countConnections(limits.connections, options.pool)
+  const count = countConnections(server.connections, options.pool)
   app.filter((res, change) => {
     if (!count(change)) res.close()
   })
@@ -184,8 +186,10 @@ function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
 }
 
 /** @returns counts a connection that came (1) or went (-1), and tells whether there is room for it */
-function countConnections(limit: number, shared?: ConnectionPool): (change: number) => boolean {
-  const own: ConnectionPool = { limit, open: 0 }
+function countConnections(
+  own: ConnectionPool,
+  shared?: ConnectionPool,
+): (change: number) => boolean {
   const pools = shared === undefined ? [own] : [own, shared]
   return (change) => {
     for (const pool of pools) pool.open += change
@@ -424,10 +428,23 @@ function startSweep(inFlight: ReadonlySet<Exchange>, limits: ServerLimits): Node
 }
 
 const DRAIN_POLL_MS = 20
+/** an answer closes its connection now, so those still open that long are hardly used */
+const QUIET_MS = 250
 
-async function drained(inFlight: ReadonlySet<Exchange>, deadlineMs: number): Promise<void> {
+/**
+ * Waits for what is in flight, and then for connections on which a request may be on its way: closed under it, it would
+ * have no answer, and a proxy may not send it again.
+ */
+async function drained(
+  { exchanges: { inFlight }, connections }: Pick<Server, 'exchanges' | 'connections'>,
+  deadlineMs: number,
+): Promise<void> {
   const untilMs = performance.now() + deadlineMs
-  while (inFlight.size > 0 && performance.now() < untilMs) {
+  let busyMs = performance.now()
+  const isQuiet = (nowMs: number): boolean => connections.open === 0 || nowMs - busyMs > QUIET_MS
+  for (let nowMs = busyMs; nowMs < untilMs; nowMs = performance.now()) {
+    if (inFlight.size > 0) busyMs = nowMs
+    else if (isQuiet(nowMs)) return
     await new Promise((resolve) => {
       setTimeout(resolve, DRAIN_POLL_MS)
     })
