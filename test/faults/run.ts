@@ -18,7 +18,7 @@ import { tryFault, type Fault, type Result } from './trial.js'
 
 const README = fileURLToPath(new URL('../../../README.md', import.meta.url))
 /** a moment may be chosen in which nothing is at stake */
-const SABOTAGE_TRIES = 3
+const SABOTAGE_TRIES = 8
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
 async function main(given: Options, promptness: Promptness): Promise<void> {

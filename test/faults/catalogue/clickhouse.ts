@@ -121,8 +121,8 @@ export const clickhouseFaults: readonly Fault[] = [
       const way = wayOf(scene)
       way.mood = 'reply held'
       while (way.holding === 0) await sleep(10)
-      // what comes meanwhile may not join the batch
-      await sleep(300)
+      // what comes meanwhile may not join the batch, and some of it has to
+      await sleep(1_000)
       await scene.installation.kill()
       way.mood = 'well'
       await scene.installation.start()
