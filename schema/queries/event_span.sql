@@ -1,9 +1,8 @@
--- The hours that hold the oldest and the newest occurrences, and how many events an hour has.
+-- Where the newest occurrences are, and how many hours hold how many events.
 -- params: none
--- rows:   first_ms, last_ms, hours (that hold something; 0 = nothing is stored), events
+-- rows:   last_ms, hours (that hold something; 0 = nothing is stored), events
 SELECT
-    toInt64(toUnixTimestamp(min(t))) * 1000 AS first_ms,
     toInt64(toUnixTimestamp(max(t))) * 1000 AS last_ms,
     uniqExact(t) AS hours,
-    (SELECT count() FROM events) AS events
+    (SELECT sum(template_totals.events) FROM template_totals) AS events
 FROM series_1h

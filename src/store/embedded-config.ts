@@ -81,9 +81,9 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
   <primary_index_cache_size>${cache(0.05, 512)}</primary_index_cache_size>
   <index_mark_cache_size>${cache(0.02, 128)}</index_mark_cache_size>
   <query_condition_cache_size>${cache(0.01, 64)}</query_condition_cache_size>
-  <!-- The kernel's page cache already holds the compressed files. -->
+  <!-- The kernel already holds the compressed files. The filters of words are read whole by each search of a rare one. -->
   <uncompressed_cache_size>0</uncompressed_cache_size>
-  <index_uncompressed_cache_size>0</index_uncompressed_cache_size>
+  <index_uncompressed_cache_size>${cache(0.04, 512)}</index_uncompressed_cache_size>
   <compiled_expression_cache_size>${cache(0.01, 64)}</compiled_expression_cache_size>
 
   <!-- Merges run beside inserts; more threads than cores only take turns. -->

@@ -1,6 +1,3 @@
-import type { RequestOptions, Store } from './client.js'
-import { statement, type Statement } from './statement.js'
-
 /** What a list of events is narrowed by; empty = not narrowed. */
 export interface EventFilter {
   readonly severities: readonly string[]
@@ -94,36 +91,15 @@ export interface FoundText {
   readonly terms: readonly number[]
 }
 
-/** All texts that hold a word of a search. */
+/** All texts of some hours that hold a word of a search. */
 export interface FoundTexts {
   readonly skeletons: readonly FoundText[]
   readonly hosts: readonly FoundText[]
 }
 
-const skeletonsSql = statement<Readonly<Record<string, unknown>>, FoundText>('event_skeletons')
-const hostsSql = statement<Readonly<Record<string, unknown>>, FoundText>('event_hosts')
-
-/** All skeletons and hosts that hold a word of a search. */
-export async function findTexts(
-  store: Pick<Store, 'query'>,
-  search: string,
-  options: RequestOptions,
-): Promise<FoundTexts> {
-  const find = async (
-    question: Statement<Readonly<Record<string, unknown>>, FoundText>,
-    column: Column,
-  ): Promise<readonly FoundText[]> => {
-    const asked = toWordSearch(search, column)
-    if (asked === null) return []
-    const sql = question.sql.replace('/*terms*/', () => asked.terms.join(', '))
-    return await store.query({ ...question, sql }, asked.params, options)
-  }
-  const [skeletons, hosts] = await Promise.all([
-    find(skeletonsSql, 'skeleton'),
-    find(hostsSql, 'host'),
-  ])
-  return { skeletons, hosts }
-}
+/** Whether what does not match is left out without being read. */
+export const hasIndex = ({ templateIds, search }: EventFilter): boolean =>
+  templateIds.length > 0 || parseSearch(search).some(({ kind }) => kind === 'word')
 
 /** more are not named one by one: they are of a common word, which needs no index */
 const MAX_NAMED_CHARS = 50_000
@@ -230,7 +206,7 @@ const SIMPLE = [
 /**
  * The conditions of a filter, for WHERE, each with the values it binds.
  *
- * @param found all texts that hold words of its search
+ * @param found all texts of the time that is asked for that hold words of its search
  */
 export function toConditions(filter: EventFilter, found: FoundTexts): readonly Condition[] {
   const conditions: Condition[] = []

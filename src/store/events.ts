@@ -3,6 +3,7 @@ import { AppError } from '../model/errors.js'
 import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../model/event.js'
 import type { Store } from './client.js'
 import { ANY_TIME, type Arrival, createArrivals } from './event-arrivals.js'
+import { createEventHints } from './event-hints.js'
 import { type EventQuery, type ListedRow, MAX_AHEAD_MS, pageRows } from './event-page.js'
 import { statement } from './statement.js'
 
@@ -83,9 +84,10 @@ export interface Events {
  */
 export function createEvents(store: Store, answers: Pick<Store, 'query'> = store): Events {
   const { rowOf, repeatsOf, get } = createLookUp(store, answers)
+  const sources = { answers, hints: createEventHints(store) }
   return {
     page: async (query, signal) => {
-      const rows = await pageRows(answers, query, signal)
+      const rows = await pageRows(sources, query, signal)
       const oldest = rows.at(-1)
       if (oldest === undefined) return []
       const ids = rows.map(({ id }) => id)

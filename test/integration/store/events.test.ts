@@ -84,6 +84,73 @@ void test('pages of any filter hold every event once, newest first, however rare
   }
 })
 
+void test('what came after a question is found by the next one, however late, early or many it is', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const events = createEvents(store)
+  const hour = 3_600_000
+  const now = Date.now()
+  const row = (id: number, tsMs: number, other: Partial<LandingRow> = {}): LandingRow => ({
+    id,
+    isNew: true,
+    n: 1,
+    receivedMs: now,
+    tsMs,
+    source: 'web',
+    severity: 'INFO',
+    priority: 'P3',
+    confidence: 1,
+    modelVersion: 'rules-1',
+    templateId: '00000000000000aa',
+    host: 'web-1',
+    ...other,
+  })
+  const stored: LandingRow[] = []
+  const add = async (...rows: readonly LandingRow[]): Promise<void> => {
+    stored.push(...rows)
+    await insertLanding(store, rows)
+  }
+  const filters: readonly (readonly [
+    Partial<EventQuery['filter']>,
+    (row: LandingRow) => boolean,
+  ])[] = [
+    [{}, () => true],
+    [{ sources: ['rare'] }, ({ source }) => source === 'rare'],
+    [{ severities: ['INFO'] }, ({ severity }) => severity === 'INFO'],
+    [{ search: 'message' }, () => true],
+    [{ search: 'web' }, ({ host }) => host?.startsWith('web') === true],
+    [{ search: 'far' }, ({ host }) => host === 'far-9'],
+    [{ search: 'fa* message' }, ({ host }) => host === 'far-9'],
+    [{ templateIds: ['00000000000000bb'] }, ({ templateId }) => templateId.endsWith('bb')],
+    [{ severities: ['ERROR'], search: 'far' }, (r) => r.severity === 'ERROR' && r.host === 'far-9'],
+  ]
+  const check = async (when: string): Promise<void> => {
+    for (const limit of [2, 30])
+      for (const [part, fits] of filters) {
+        const filter = { ...FILTER, ...part }
+        const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit })
+        const wanted = stored.filter(fits).toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
+        t.same(
+          page.map(({ id }) => id),
+          wanted.slice(0, limit).map(({ id }) => id),
+          `${when}: ${limit} of ${JSON.stringify(part)}`,
+        )
+      }
+  }
+  await check('nothing stored')
+  await add(...Array.from({ length: 20 }, (_, i) => row(i + 1, now - 3 * hour - i * 60_000)))
+  await check('the first')
+  await add(row(101, now + 20 * hour), row(102, now + 23 * hour, { host: 'far-9' }))
+  await check('ahead of their time')
+  const bb = { templateId: '00000000000000bb' }
+  await add(row(201, now - 90 * 24 * hour, { host: 'far-9', severity: 'ERROR', ...bb }))
+  await add(row(202, Date.parse('1999-05-05T05:05:05Z'), { source: 'rare', host: 'far-9' }))
+  await check('late')
+  await add(...Array.from({ length: 40 }, (_, i) => row(i + 301, now - i * 500, { ...bb })))
+  await check('newer')
+})
+
 void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {
   const seed = 43
   t.comment(`seed ${seed}`)

@@ -1,0 +1,244 @@
+import { setImmediate } from 'node:timers/promises'
+import { PRIORITIES, SEVERITIES } from '../model/event.js'
+import type { RequestOptions, Store } from './client.js'
+import type { Density, EventHints } from './event-hints.js'
+import type { EventQuery, ListedRow } from './event-page.js'
+import { hasIndex, type EventFilter } from './event-search.js'
+import { statement } from './statement.js'
+
+export interface TimeRange {
+  /** inclusive */
+  readonly fromMs: number
+  /** exclusive */
+  readonly toMs: number
+  /** the only hours in it that can hold matches, s since 1970; null = any */
+  readonly hours: readonly number[] | null
+  readonly isSmall: boolean
+}
+
+export interface Asking {
+  readonly answers: Pick<Store, 'query'>
+  readonly hints: EventHints
+  readonly options: RequestOptions
+  /** what the ranges before have held */
+  readonly rows: readonly ListedRow[]
+}
+
+interface HourCount {
+  /** s since 1970 */
+  readonly hour: number
+  /** no more events than so many */
+  readonly most: number
+}
+
+const hoursSql = statement<
+  Readonly<Record<string, unknown>> & { readonly from: number; readonly until: number },
+  HourCount
+>('event_hours')
+
+const HOUR_MS = 3_600_000
+const HOUR_S = 3_600
+/** hours that one question names; more are asked for in further ones */
+const MAX_HOURS = 1000
+/** where the times of the rollups end, in 2106 */
+const END_MS = 0xffff_ffff * 1000
+
+/** events that are looked through for what no rollup counts, before the range grows */
+const FIRST_EVENTS = 50_000
+const GROWTH = 6
+/** of a range without a single match; bench/flow/query.ts: each further question takes as long as 100,000 rows */
+const BARREN_GROWTH = 36
+/** A range is made so much longer than the matches so far ask for. */
+const RESERVE = 1.5
+/** A second thread takes longer to start than to read so many rows, of parts of so few hours. */
+const ROWS_OF_A_THREAD = 50_000
+const HOURS_OF_A_THREAD = 24
+
+/** What is counted is read in a few milliseconds, in which a second thread only starts. */
+const ONE_THREAD = { max_threads: 1 }
+
+/** What a question is remembered by. */
+export const toQuestion = ({ filter, limit, after }: EventQuery): string =>
+  JSON.stringify([filter, limit, after === null])
+
+/** Time ranges from the newest backwards, without gaps but those that hold no match. */
+export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGenerator<TimeRange> {
+  const { filter, fromMs: firstMs, after, limit } = query
+  if (filter.sources?.length === 0) return
+  const ends = [query.toMs ?? END_MS, END_MS, ...(after === null ? [] : [after.tsMs + 1])]
+  const toMs = Math.min(...ends)
+  if (toMs <= firstMs) return
+  const { hints, options, rows } = asking
+  const byHour = isCounted(filter)
+  const newest = byHour ? newestHours(toMs) : newestEvents(await hints.density(options), toMs)
+  if (newest.fromMs <= firstMs) {
+    yield { fromMs: firstMs, toMs, hours: null, isSmall: true }
+    return
+  }
+  const bounds = { firstMs, newest, toMs }
+  try {
+    yield* byHour ? countedRanges(query, asking, bounds) : growingRanges(query, rows, bounds)
+  } finally {
+    const oldestMs = rows.at(-1)?.ts_ms ?? 0
+    hints.note(toQuestion(query), rows.length >= limit && oldestMs >= newest.fromMs)
+  }
+}
+
+/** What is looked through first. */
+interface Newest {
+  readonly fromMs: number
+  /** from there to the newest event, or to where the question ends */
+  readonly lengthMs: number
+}
+
+/** Of whole hours, so that whoever asks next asks the same. */
+function newestHours(toMs: number): Newest {
+  const hourMs = Math.floor(Math.min(toMs, Date.now()) / HOUR_MS) * HOUR_MS
+  return { fromMs: hourMs - HOUR_MS, lengthMs: 2 * HOUR_MS }
+}
+
+function newestEvents({ lastMs, eventsPerHour }: Density, toMs: number): Newest {
+  if (eventsPerHour === 0) return { fromMs: 0, lengthMs: toMs }
+  const lengthMs = HOUR_MS * Math.ceil(FIRST_EVENTS / eventsPerHour)
+  return { fromMs: Math.min(toMs, lastMs + HOUR_MS) - lengthMs, lengthMs }
+}
+
+interface Bounds {
+  /** inclusive */
+  readonly firstMs: number
+  readonly newest: Newest
+  /** exclusive */
+  readonly toMs: number
+}
+
+/** Ranges for what nobody has counted: of so many events, then longer ones. */
+function* growingRanges(
+  { filter, limit }: EventQuery,
+  rows: Asking['rows'],
+  { firstMs, newest, toMs: endMs }: Bounds,
+): Generator<TimeRange> {
+  yield { fromMs: newest.fromMs, toMs: endMs, hours: null, isSmall: true }
+  // with an index the oldest range costs little more than a part of it, and without a match there is nothing to go by
+  const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
+  const lastMs = newest.fromMs + newest.lengthMs
+  let { fromMs: toMs, lengthMs } = newest
+  while (toMs > firstMs) {
+    const found = rows.length
+    const missingMs = ((lastMs - toMs) * (limit - found) * RESERVE) / found
+    lengthMs = found > 0 ? Math.max(lengthMs * GROWTH, missingMs) : lengthMs * barrenGrowth
+    const fromMs = Math.max(firstMs, Math.floor(toMs - lengthMs))
+    yield { fromMs, toMs, hours: null, isSmall: false }
+    toMs = fromMs
+  }
+}
+
+/** The hours that the rollup names; where they are not known yet, the newest ones are asked at once. */
+async function* countedRanges(
+  query: EventQuery,
+  asking: Asking,
+  { firstMs, newest, toMs: endMs }: Bounds,
+): AsyncGenerator<TimeRange> {
+  const { hints, options } = asking
+  const sufficed = hints.sufficed(toQuestion(query))
+  const planned = plannedHours(query, asking, { firstMs, toMs: endMs })
+  let toMs = endMs
+  let next = sufficed === true ? null : planned.next()
+  // whoever has his page by then does not wait for it
+  next?.catch(() => undefined)
+  const isKnown = sufficed === false || (next !== null && (await isAtHand(next)))
+  if (!isKnown) {
+    // of a source among many it is seldom the first rows that match
+    const isSmall = query.filter.sources === null
+    yield { fromMs: newest.fromMs, toMs, hours: null, isSmall }
+    toMs = newest.fromMs
+  }
+  next ??= planned.next()
+  const { eventsPerHour } = await hints.density(options)
+  for (let step = await next; step.done !== true && toMs > firstMs; step = await planned.next()) {
+    const hours = step.value.hours.filter((hour) => hour * 1000 < toMs)
+    const oldest = hours.at(-1)
+    if (oldest === undefined) continue
+    const fromMs = Math.max(firstMs, oldest * 1000)
+    const isSmall = isOfOneThread(hours.length, eventsPerHour, query.limit / step.value.most)
+    const endOfNewestMs = ((hours[0] ?? 0) + HOUR_S) * 1000
+    const untilMs = Math.min(toMs, endOfNewestMs)
+    yield { fromMs, toMs: untilMs, hours: hasGaps(hours) ? hours : null, isSmall }
+    toMs = fromMs
+  }
+}
+
+/** @param share of the matches that the page takes */
+const isOfOneThread = (hours: number, eventsPerHour: number, share: number): boolean =>
+  hours <= HOURS_OF_A_THREAD && hours * eventsPerHour * Math.min(1, share) <= ROWS_OF_A_THREAD
+
+/** Without waiting for an answer of anybody else. */
+const isAtHand = (work: Promise<unknown>): Promise<boolean> =>
+  Promise.race([work.then(() => true), setImmediate(false)])
+
+const hasGaps = (hours: readonly number[]): boolean =>
+  (hours[0] ?? 0) - (hours.at(-1) ?? 0) !== (hours.length - 1) * HOUR_S
+
+/** Whether the hourly rollup knows which hours hold matches: it counts by source, severity and priority. */
+const isCounted = ({ severities, priorities, sources, ...others }: EventFilter): boolean =>
+  severities.length + priorities.length + (sources?.length ?? 0) > 0 || !isNarrowed(others)
+
+const isNarrowed = ({
+  types,
+  environments,
+  templateIds,
+  search,
+}: Pick<EventFilter, 'types' | 'environments' | 'templateIds' | 'search'>): boolean =>
+  types.length + environments.length + templateIds.length > 0 || search.trim() !== ''
+
+interface PlannedHours {
+  /** the newest first, s since 1970 */
+  readonly hours: readonly number[]
+  /** They hold no more matches than so many. */
+  readonly most: number
+}
+
+/** Hours that can hold matches, the newest first, each time for more of them. */
+async function* plannedHours(
+  { filter, limit }: EventQuery,
+  { answers, options }: Asking,
+  { firstMs, toMs }: Omit<Bounds, 'newest'>,
+): AsyncGenerator<PlannedHours> {
+  const counters = { ...toCounters(filter), sources: filter.sources ?? [] }
+  const from = Math.floor(firstMs / HOUR_MS) * HOUR_S
+  // repeats are counted too
+  let wanted = isNarrowed(filter) ? FIRST_EVENTS : 2 * limit
+  const end = Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_MS / 1000)
+  for (let until = end; until > from; wanted *= GROWTH) {
+    const params = { ...counters, from, until, limit: MAX_HOURS }
+    const found = await answers.query(hoursSql, params, { ...options, settings: ONE_THREAD })
+    yield* stepsOf(found, wanted)
+    if (found.length < MAX_HOURS) return
+    until = found.at(-1)?.hour ?? 0
+  }
+}
+
+/** Hours with so many events, then those with more. */
+function* stepsOf(counts: readonly HourCount[], first: number): Generator<PlannedHours> {
+  let [wanted, most] = [first, 0]
+  let hours: number[] = []
+  for (const one of counts) {
+    hours.push(one.hour)
+    most += one.most
+    if (most < wanted) continue
+    yield { hours, most }
+    hours = []
+    most = 0
+    wanted *= GROWTH
+  }
+  if (hours.length > 0) yield { hours, most }
+}
+
+/** 1 for each severity and priority that is wanted, 0 for the others. */
+function toCounters({ severities, priorities }: EventFilter): Readonly<Record<string, 0 | 1>> {
+  const isWanted = (wanted: readonly string[], one: string): 0 | 1 =>
+    wanted.length === 0 || wanted.includes(one) ? 1 : 0
+  return Object.fromEntries([
+    ...SEVERITIES.map((one) => [one.toLowerCase(), isWanted(severities, one)]),
+    ...PRIORITIES.map((one) => [one.toLowerCase(), isWanted(priorities, one)]),
+  ])
+}

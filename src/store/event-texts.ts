@@ -1,0 +1,73 @@
+import type { RequestOptions, Store } from './client.js'
+import type { EventHints } from './event-hints.js'
+import type { EventQuery } from './event-page.js'
+import { toQuestion, type TimeRange } from './event-ranges.js'
+import { toWordSearch, type FoundText, type FoundTexts, type WordSearch } from './event-search.js'
+import { statement, type Statement } from './statement.js'
+
+type Params = Readonly<Record<string, unknown>>
+
+const skeletonsSql = statement<Params, FoundText>('event_skeletons')
+const hostsSql = statement<Params & { readonly from: number; readonly until: number }, FoundText>(
+  'event_hosts',
+)
+
+const HOUR_S = 3_600
+const HOUR_MS = HOUR_S * 1000
+const END_S = 0xffff_ffff
+
+/** The skeletons and hosts that hold words of a search, looked up once for the ranges of a page. */
+export interface Texts {
+  /** @param range the newest one first */
+  of(range: TimeRange): Promise<FoundTexts>
+}
+
+/** Hosts are counted by hour: those of the newest range are looked up before it, those of all others together. */
+export function createTexts(
+  { answers, hints }: { readonly answers: Pick<Store, 'query'>; readonly hints: EventHints },
+  query: EventQuery,
+  options: RequestOptions,
+): Texts {
+  const { search } = query.filter
+  const find = async <P extends Params>(
+    question: Statement<P, FoundText>,
+    asked: WordSearch | null,
+    params: P,
+  ): Promise<readonly FoundText[]> => {
+    if (asked === null) return []
+    const sql = question.sql.replace('/*terms*/', () => asked.terms.join(', '))
+    return await answers.query(
+      { ...question, sql },
+      { ...params, ...asked.params },
+      {
+        ...options,
+        settings: { max_threads: 1 },
+      },
+    )
+  }
+  const hostsWithin = (fromMs: number, toMs: number): Promise<readonly FoundText[]> =>
+    find(hostsSql, toWordSearch(search, 'host'), {
+      from: Math.floor(fromMs / HOUR_MS) * HOUR_S,
+      until: Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_S),
+    })
+
+  let skeletons: Promise<readonly FoundText[]> | null = null
+  let older: Promise<readonly FoundText[]> | null = null
+  return {
+    of: async ({ fromMs, toMs }) => {
+      if (skeletons !== null) {
+        older ??= hostsWithin(query.fromMs, toMs)
+        return { skeletons: await skeletons, hosts: await older }
+      }
+      skeletons = find(skeletonsSql, toWordSearch(search, 'skeleton'), {})
+      const newest = hostsWithin(fromMs, toMs)
+      if (fromMs > query.fromMs && hints.sufficed(toQuestion(query)) !== true) {
+        older = hostsWithin(query.fromMs, fromMs)
+        // whoever has his page by then does not wait for it
+        older.catch(() => undefined)
+      }
+      const [inSkeletons, hosts] = await Promise.all([skeletons, newest])
+      return { skeletons: inSkeletons, hosts }
+    },
+  }
+}
