@@ -186,7 +186,7 @@ function readData(reader: Reader, type: string, rows: number): Data {
   return { kind: 'fixed', width, at }
 }
 
-function widthOf(type: string): number {
+export function widthOf(type: string): number {
   const bits = /^(?:U?Int|Float|Enum)(8|16|32|64)(?:\(|$)/.exec(type)?.[1]
   if (bits !== undefined) return Number(bits) / 8
   if (type.startsWith('DateTime64(')) return 8
@@ -223,7 +223,7 @@ function readDictionary(reader: Reader, rows: number): Data {
   return { kind: 'dictionary', head, keys, width, at }
 }
 
-function varint(value: number): Uint8Array {
+export function varint(value: number): Uint8Array {
   const bytes: number[] = []
   let rest = value
   for (; rest >= 0x80; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 0x80)

@@ -8,6 +8,7 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
+import { joinBlocks } from '../lib/native-join.js'
 import { readNative, type NativeRows } from '../lib/native-reader.js'
 import { toStoreFailure } from './failure.js'
 import { insertsSql } from './inserts-running.js'
@@ -231,16 +232,18 @@ function createInserts(client: ClickHouseClient): Pick<Store, 'insertNative' | '
     insertNative: (table, bytes, token, request = {}) =>
       perform(`insert into ${table}`, request, WRITE_TIMEOUT_MS, async (signal) => {
         const blocks = bytes instanceof Uint8Array ? [bytes] : bytes
+        const isWhole = token.startsWith(WHOLE)
         const result = await client.exec({
           query: `INSERT INTO ${identifier(table)} FORMAT Native`,
-          values: Readable.from(blocks, { objectMode: false }),
+          // however many blocks a batch comes in, it is known by its token alone
+          values: Readable.from(isWhole ? joinBlocks(blocks) : blocks, { objectMode: false }),
           abort_signal: signal,
           clickhouse_settings: {
             ...INSERT_SETTINGS,
             insert_deduplicate: 1,
             insert_deduplication_token: token,
             // what an older program began to send is offered as it was
-            ...(token.startsWith(WHOLE) ? WHOLE_SETTINGS : {}),
+            ...(isWhole ? WHOLE_SETTINGS : {}),
             deduplicate_blocks_in_dependent_materialized_views: 1,
             ...request.settings,
           },
