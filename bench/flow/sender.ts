@@ -27,6 +27,8 @@ interface Course {
   acknowledged: number
   rejected: number
   busy: number
+  /** the last one */
+  ack: Ack
 }
 
 process.on('message', (order: Order) => {
@@ -72,6 +74,7 @@ async function send(order: Order): Promise<Sent> {
     acknowledged: 0,
     rejected: 0,
     busy: 0,
+    ack: { text: '', accepted: 0, rejected: 0 },
   }
   await Promise.all(Array.from({ length: order.connections }, () => lane(course)))
   const { user, system } = process.cpuUsage(cpuBefore)
@@ -120,9 +123,10 @@ async function deliver(
   for (;;) {
     const reply = await connection.request(head, block.bytes)
     if (reply.status === 202) {
-      const { accepted, rejected } = parseAck(reply.body)
-      course.acknowledged += accepted
-      course.rejected += rejected
+      // those of single events are all the same
+      if (reply.body !== course.ack.text) course.ack = parseAck(reply.body)
+      course.acknowledged += course.ack.accepted
+      course.rejected += course.ack.rejected
       return
     }
     if (reply.status !== 429) throw new Error(`ingest answered ${reply.status} ${reply.body}`)
@@ -131,7 +135,13 @@ async function deliver(
   }
 }
 
-function parseAck(body: string): { accepted: number; rejected: number } {
-  const { accepted, rejected } = Object(JSON.parse(body))
-  return { accepted: Number(accepted), rejected: Number(rejected) }
+interface Ack {
+  readonly text: string
+  readonly accepted: number
+  readonly rejected: number
+}
+
+function parseAck(text: string): Ack {
+  const { accepted, rejected } = Object(JSON.parse(text))
+  return { text, accepted: Number(accepted), rejected: Number(rejected) }
 }

@@ -12,7 +12,12 @@ interface Waiting {
   readonly reject: (error: Error) => void
 }
 
-const HEAD_END = Buffer.from('\r\n\r\n')
+const HEAD_END = '\r\n\r\n'
+const LENGTH_NAME = 'Content-Length: '
+/** what is read at a time, into memory that is used again */
+const READ_BYTES = 16_384
+/** with its line end and the empty line: room for the length of a body */
+const LENGTH_BYTES = 40
 
 /**
  * One keep-alive connection that costs little CPU. One request at a time; replies must carry a
@@ -23,8 +28,12 @@ export class Connection {
   readonly #port: number
   #socket: Socket | null = null
   #waiting: Waiting | null = null
+  /** of a reply that is not complete */
   #chunks: Buffer[] = []
   #missing = -1
+  /** what the last request began with, and its bytes */
+  #head = ''
+  #prefix = Buffer.alloc(0)
 
   constructor(url: string) {
     const { protocol, hostname, port } = new URL(url)
@@ -42,15 +51,28 @@ export class Connection {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject }
       const socket = (this.#socket ??= this.#open())
-      const length = body === null ? '' : `Content-Length: ${body.length}\r\n`
-      const text = `${head}Host: ${this.#host}:${this.#port}\r\n${length}\r\n`
-      if (body === null || body.length > 16_384) {
+      if (body !== null && body.length > READ_BYTES) {
         socket.cork()
-        socket.write(text, 'latin1')
-        if (body !== null) socket.write(body)
+        socket.write(this.#message(head, body.length, NO_BODY))
+        socket.write(body)
         socket.uncork()
-      } else socket.write(Buffer.concat([Buffer.from(text, 'latin1'), body]))
+      } else socket.write(this.#message(head, body?.length ?? null, body ?? NO_BODY))
     })
+  }
+
+  /** @param length of the body, null without one */
+  #message(head: string, length: number | null, body: Uint8Array): Buffer {
+    if (head !== this.#head) {
+      this.#head = head
+      this.#prefix = Buffer.from(`${head}Host: ${this.#host}:${this.#port}\r\n`, 'latin1')
+    }
+    const prefix = this.#prefix
+    const message = Buffer.allocUnsafe(prefix.length + LENGTH_BYTES + body.length)
+    message.set(prefix)
+    const end = length === null ? '\r\n' : `${LENGTH_NAME}${length}${HEAD_END}`
+    const at = prefix.length + message.write(end, prefix.length, 'latin1')
+    message.set(body, at)
+    return message.subarray(0, at + body.length)
   }
 
   close(): void {
@@ -59,7 +81,14 @@ export class Connection {
   }
 
   #open(): Socket {
-    const socket = connect({ host: this.#host, port: this.#port, noDelay: true })
+    const onread = {
+      buffer: Buffer.allocUnsafe(READ_BYTES),
+      callback: (bytes: number, buffer: Uint8Array): boolean => {
+        this.#take(Buffer.from(buffer.buffer, buffer.byteOffset, bytes))
+        return true
+      },
+    }
+    const socket = connect({ host: this.#host, port: this.#port, noDelay: true, onread })
     const fail = (error: Error): void => {
       if (this.#socket !== socket) return
       this.#socket = null
@@ -71,33 +100,46 @@ export class Connection {
     }
     socket.on('error', fail)
     socket.on('close', () => fail(new Error('the connection was closed')))
-    socket.on('data', (chunk) => this.#take(chunk))
     return socket
   }
 
+  /** @param chunk good until this returns */
   #take(chunk: Buffer): void {
-    this.#chunks.push(chunk)
     if (this.#missing > 0) this.#missing -= chunk.length
-    if (this.#missing > 0) return
-    const all = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
-    this.#chunks = [all]
-    const headEnd = all.indexOf(HEAD_END)
-    if (headEnd < 0) return
+    if (this.#missing > 0 || !this.#complete(chunk)) this.#chunks.push(Buffer.from(chunk))
+  }
+
+  /** @returns false when some of the reply is still to come */
+  #complete(chunk: Buffer): boolean {
+    const all = this.#chunks.length === 0 ? chunk : Buffer.concat([...this.#chunks, chunk])
+    const headEnd = all.indexOf(HEAD_END, 0, 'latin1')
+    if (headEnd < 0) return false
     const head = all.toString('latin1', 0, headEnd)
-    const bodyBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
-    const end = headEnd + HEAD_END.length + bodyBytes
+    const end = headEnd + HEAD_END.length + lengthOf(head)
     this.#missing = end - all.length
-    if (this.#missing > 0) return
+    if (this.#missing > 0) return false
     this.#chunks = []
     this.#missing = -1
     const waiting = this.#waiting
     this.#waiting = null
+    const status = Number(head.slice(9, 12))
     waiting?.resolve({
-      status: Number(head.slice(9, 12)),
-      retryAfterS: retryAfterOf(head),
+      status,
+      retryAfterS: status < 400 ? null : retryAfterOf(head),
       body: all.toString('utf8', headEnd + HEAD_END.length, end),
     })
+    return true
   }
+}
+
+const NO_BODY = new Uint8Array(0)
+
+function lengthOf(head: string): number {
+  const at = head.lastIndexOf(LENGTH_NAME)
+  // what a proxy may write
+  if (at < 0) return Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
+  const end = head.indexOf('\r', at)
+  return Number(head.slice(at + LENGTH_NAME.length, end < 0 ? head.length : end))
 }
 
 function retryAfterOf(head: string): number | null {
