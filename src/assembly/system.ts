@@ -6,7 +6,6 @@ import { createAudit, type Audit } from '../api/audit.js'
 import { createLimiter, toRateLimits } from '../api/auth/limits.js'
 import type { Config } from '../config.js'
 import type { DataDir } from '../lib/data-dir.js'
-import type { BodyResult } from '../pipeline/block.js'
 import { createAnswers, type Answers } from '../store/answers.js'
 import { createAuditTable } from '../store/audit.js'
 import { createSourceStats, type SourceStats } from '../store/source-stats.js'
@@ -185,9 +184,9 @@ const joinIngestion = (
     onFailure: () => metrics.batchFailed(),
     onRefused: (rows) => metrics.rowsRefused(rows),
     onInsert: (table, seconds, ok) => metrics.insertEnded(table, seconds, ok),
-    onAccepted: (submission, result, bytes) => {
-      metrics.ingested(submission.protocol, result)
-      collectorStats.note(toCollected(submission.protocol, result, bytes))
+    onAccepted: (bodies) => {
+      metrics.ingested(bodies.protocol, bodies)
+      collectorStats.note(bodies)
     },
   })
 
@@ -238,15 +237,6 @@ const hooksOf = (late: LateParts): StatementHooks => {
     clearEntities: () => ready().clearEntities(),
   }
 }
-
-const toCollected = (protocol: string, result: BodyResult, bytes: number) => ({
-  protocol,
-  sources: result.sources,
-  received: result.received,
-  accepted: result.accepted,
-  rejected: result.rejected,
-  bytes,
-})
 
 function watch(
   { metrics }: Counters,

@@ -28,7 +28,7 @@ export interface WireReply {
   readonly close: boolean
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+export const JSON_TYPE = 'application/json; charset=utf-8'
 
 const REASONS: Readonly<Record<number, string>> = {
   200: 'OK',
@@ -63,7 +63,7 @@ const STATUS_LINES: ReadonlyMap<number, string> = new Map(
   Object.entries(REASONS).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
 /** The headers of most replies. */
-const JSON_ONLY: HeaderList = [['Content-Type', JSON_TYPE]]
+export const JSON_ONLY: HeaderList = [['Content-Type', JSON_TYPE]]
 const NO_HEADERS: HeaderList = []
 
 /** @throws Error when a header name is not a token, or the JSON cannot be written */

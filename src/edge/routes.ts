@@ -24,6 +24,8 @@ export interface EdgeRoute extends Routable {
    * unknown takes that of all others.
    */
   readonly isOpen?: true
+  /** Nothing of the route asks for the client's address, which would have to be copied for each request. */
+  readonly isAddressless?: true
   /** overrides the server's deadline for the handler; ms */
   readonly handlerTimeoutMs?: number
   /**

@@ -7,7 +7,7 @@ import { BodyReader, BodySlab } from './body.js'
 import type { BodyBuffers, BodyMemory, BodyOutcome } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
-import { Exchange } from './exchange.js'
+import { Exchange, ExchangeList } from './exchange.js'
 import type { ExchangeHost, RequestOutcome } from './exchange.js'
 import { toErrorReply } from './reply.js'
 import type { Reply } from './reply.js'
@@ -147,7 +147,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     nextRequestId: createRequestIds(),
     exchanges: {
       log: options.log,
-      inFlight: new Set(),
+      inFlight: new ExchangeList(),
       bodyTimeoutMs,
       handlerTimeoutMs,
       stallTimeoutMs,
@@ -244,7 +244,7 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
     const memory = isOpen ? server.openBodies : server.bodies
     exchange.reader = new BodyReader(res, framing, bodyBytes, memory)
   }
-  admit(exchange, found.route, toRequest(server, exchange, { head, params: found.params, res }))
+  admit(exchange, found.route, toRequest(server, exchange, { head, found, res }))
 }
 
 interface Incoming {
@@ -257,27 +257,28 @@ function toRequest(
   exchange: Exchange,
   {
     head,
-    params,
+    found: { route, params },
     res,
-  }: Pick<FoundRoute, 'params'> & {
+  }: {
     readonly head: Head
+    readonly found: FoundRoute
     readonly res: UwsResponse
   },
 ): Request {
   const { method, path, queryText, headers } = head
   // asked for while the connection lives
-  const socketAddress = res.getRemoteAddress()
+  const socketAddress = route.isAddressless === true ? null : res.getRemoteAddress()
   return new Request({
     method,
     path,
     queryText,
     headers,
     params,
-    ip: () =>
-      server.clientAddress(
-        formatAddress(new Uint8Array(socketAddress)),
-        headers.all('x-forwarded-for'),
-      ),
+    ip: () => {
+      if (socketAddress === null) throw new Error(`bug: route ${route.id} asks for no address`)
+      const address = formatAddress(new Uint8Array(socketAddress))
+      return server.clientAddress(address, headers.all('x-forwarded-for'))
+    },
     requestId: exchange.requestId,
     log: server.exchanges.log,
     signal: () => exchange.signal,
@@ -415,12 +416,12 @@ function listenOn(app: UwsApp, { uws, host, port, portSetting }: ServerOptions):
 }
 
 /** One timer for all requests: a timer each would cost more than the rest of a small request. */
-function startSweep(inFlight: ReadonlySet<Exchange>, limits: ServerLimits): NodeJS.Timeout {
+function startSweep(inFlight: ExchangeList, limits: ServerLimits): NodeJS.Timeout {
   const shortestMs = Math.min(limits.bodyTimeoutMs, limits.handlerTimeoutMs, limits.stallTimeoutMs)
   const timer = setInterval(
     () => {
       const nowMs = performance.now()
-      for (const exchange of inFlight) exchange.expire(nowMs)
+      inFlight.expire(nowMs)
     },
     Math.min(Math.max(shortestMs / 4, 20), 500),
   )

@@ -1,5 +1,6 @@
 import { AppError } from '../model/errors.js'
 import type { CanonicalEvent } from '../model/event.js'
+import { sumsOf, type AcceptedBodies } from './accepted-bodies.js'
 import type {
   BlockResult,
   BodyFormat,
@@ -72,8 +73,7 @@ export interface PipelineParts {
   readonly learnShape: (lo: number, hi: number, templateNo: number) => void
   /** Templates are new, read differently, or were merged. */
   readonly onTemplates: (changes: readonly Template[]) => void
-  /** @param bytes of the body */
-  readonly onAccepted: (submission: Submission, result: BodyResult, bytes: number) => void
+  readonly onAccepted: (bodies: AcceptedBodies) => void
 }
 
 interface Job {
@@ -263,10 +263,10 @@ export class Pipeline {
   }
 
   #answer(task: Task, { bodies }: BlockResult): void {
+    for (const sum of sumsOf(task.jobs, bodies)) this.#parts.onAccepted(sum)
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return
-      this.#parts.onAccepted(job.submission, body, job.bytes - BODY_OVERHEAD)
       this.#release(job)
       job.resolve(body)
     })
@@ -312,6 +312,9 @@ export class Pipeline {
    * @returns false when the task must be encoded again, with the verdicts that were missing
    */
   #admitted(task: Task, result: BlockResult): boolean {
+    const { gate } = this.#parts
+    // of nearly all tasks; what any body stored is of these sources
+    if (result.block?.sources.every((name) => gate.admit(name) === 'ok') === true) return true
     const found = task.jobs.map(({ submission }, i) =>
       this.#verdicts(result.bodies[i]?.sources ?? [], submission.register),
     )
