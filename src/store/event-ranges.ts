@@ -63,16 +63,15 @@ export const toQuestion = ({ filter, limit, after }: EventQuery): string =>
 
 /** Time ranges from the newest backwards, without gaps but those that hold no match. */
 export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGenerator<TimeRange> {
-  const { filter, fromMs: firstMs, after, limit } = query
+  const { filter, fromMs: firstMs, limit } = query
   if (filter.sources?.length === 0) return
-  const ends = [query.toMs ?? END_MS, END_MS, ...(after === null ? [] : [after.tsMs + 1])]
-  const toMs = Math.min(...ends)
+  const toMs = endOf(query)
   if (toMs <= firstMs) return
   const { hints, options, rows } = asking
   const byHour = isCounted(filter)
   const newest = byHour ? newestHours(toMs) : newestEvents(await hints.density(options), toMs)
   if (newest.fromMs <= firstMs) {
-    yield { fromMs: firstMs, toMs, hours: null, isSmall: true }
+    yield { fromMs: firstMs, toMs, hours: null, isSmall: !byHour || isOfAll(query) }
     return
   }
   const bounds = { firstMs, newest, toMs }
@@ -82,6 +81,10 @@ export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGener
     const oldestMs = rows.at(-1)?.ts_ms ?? 0
     hints.note(toQuestion(query), rows.length >= limit && oldestMs >= newest.fromMs)
   }
+}
+
+function endOf({ toMs, after }: EventQuery): number {
+  return Math.min(toMs ?? END_MS, END_MS, after === null ? END_MS : after.tsMs + 1)
 }
 
 /** What is looked through first. */
@@ -136,25 +139,35 @@ function* growingRanges(
 async function* countedRanges(
   query: EventQuery,
   asking: Asking,
-  { firstMs, newest, toMs: endMs }: Bounds,
+  bounds: Bounds,
 ): AsyncGenerator<TimeRange> {
-  const { hints, options } = asking
-  const sufficed = hints.sufficed(toQuestion(query))
-  const planned = plannedHours(query, asking, { firstMs, toMs: endMs })
-  let toMs = endMs
-  let next = sufficed === true ? null : planned.next()
+  const sufficed = asking.hints.sufficed(toQuestion(query))
+  const planned = plannedHours(query, asking, bounds)
+  const next = sufficed === true ? null : planned.next()
   // whoever has his page by then does not wait for it
   next?.catch(() => undefined)
-  const isKnown = sufficed === false || (next !== null && (await isAtHand(next)))
-  if (!isKnown) {
-    // of a source among many it is seldom the first rows that match
-    const isSmall = query.filter.sources === null
-    yield { fromMs: newest.fromMs, toMs, hours: null, isSmall }
-    toMs = newest.fromMs
-  }
-  next ??= planned.next()
+  const { newest, toMs } = bounds
+  if (next === null || (sufficed === null && isOfAll(query) && !(await isAtHand(next)))) {
+    yield { fromMs: newest.fromMs, toMs, hours: null, isSmall: isOfAll(query) }
+    yield* hourRanges(query, asking, { ...bounds, toMs: newest.fromMs }, { planned, next })
+  } else yield* hourRanges(query, asking, bounds, { planned, next })
+}
+
+interface Planning {
+  readonly planned: AsyncGenerator<PlannedHours>
+  /** its first step, where that was asked for */
+  readonly next: Promise<IteratorResult<PlannedHours>> | null
+}
+
+async function* hourRanges(
+  query: EventQuery,
+  { hints, options }: Asking,
+  { firstMs, toMs: endMs }: Bounds,
+  { planned, next }: Planning,
+): AsyncGenerator<TimeRange> {
   const { eventsPerHour } = await hints.density(options)
-  for (let step = await next; step.done !== true && toMs > firstMs; step = await planned.next()) {
+  let step = await (next ?? planned.next())
+  for (let toMs = endMs; step.done !== true && toMs > firstMs; step = await planned.next()) {
     const hours = step.value.hours.filter((hour) => hour * 1000 < toMs)
     const oldest = hours.at(-1)
     if (oldest === undefined) continue
@@ -166,6 +179,9 @@ async function* countedRanges(
     toMs = fromMs
   }
 }
+
+/** Of a source among many it is seldom the first rows that match, and its hours are known soon. */
+const isOfAll = ({ filter }: EventQuery): boolean => filter.sources === null
 
 /** @param share of the matches that the page takes */
 const isOfOneThread = (hours: number, eventsPerHour: number, share: number): boolean =>
