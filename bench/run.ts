@@ -1,4 +1,6 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { runIngest } from './flow/ingest.js'
 import { runCluster } from './flow/cluster.js'
 import { runHttp } from './flow/http.js'
@@ -10,9 +12,11 @@ import { runWs } from './flow/ws.js'
 import { listField, numberField } from './lib/api.js'
 import { compareReports, renderComparison } from './lib/compare.js'
 import { renderHtml } from './lib/html.js'
-import { type BenchOptions, parseCommandLine, usage } from './lib/options.js'
-import { printProfiles } from './lib/profile.js'
+import { type BenchOptions, parseCommandLine, usage, withoutSecrets } from './lib/options.js'
+import { printProfiles, profilesIn } from './lib/profile.js'
 import { replay } from './replay.js'
+import { openWorkplace } from './lib/workplace.js'
+import { serviceMain } from './lib/service.js'
 import { joinRuns, machine, renderText, type Report, type ScenarioResult } from './lib/report.js'
 
 type Scenario = (options: BenchOptions, seed: number) => Promise<ScenarioResult>
@@ -28,22 +32,47 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   scale: runScale,
 }
 
+/** All that is asked for; a scenario that fails does not take the figures of the others along. */
 async function runScenarios(
   names: readonly string[],
   options: BenchOptions,
 ): Promise<ScenarioResult[]> {
-  const results: ScenarioResult[] = []
-  for (const name of names) {
+  const scenarios = names.map((name) => {
     const scenario = SCENARIOS[name]
     if (scenario === undefined) throw new Error(`${name} is no scenario; --help lists them`)
+    return { name, scenario }
+  })
+  const results: ScenarioResult[] = []
+  for (const { name, scenario } of scenarios) {
     const runs: ScenarioResult[] = []
-    for (let i = 0; i < options.repeats; i++) {
-      process.stderr.write(`${name}: run ${i + 1} of ${options.repeats}\n`)
-      runs.push(await scenario(options, options.seed + i))
+    try {
+      for (let i = 0; i < options.repeats; i++) {
+        process.stderr.write(`${name}: run ${i + 1} of ${options.repeats}\n`)
+        runs.push(await scenario(options, options.seed + i))
+      }
+    } catch (error) {
+      runs.push(failed(name, runs.length, error))
     }
     results.push(joinRuns(runs))
   }
   return results
+}
+
+function failed(scenario: string, done: number, error: unknown): ScenarioResult {
+  const detail = messageOf(error)
+  process.stderr.write(`bench: ${scenario}: ${detail}\n`)
+  const check = { name: `run ${done + 1} came to its end`, ok: false, detail }
+  return { scenario, options: {}, metrics: [], checks: [check], skipped: [], curves: [] }
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error && error.message !== '' ? error.message : String(error)
+
+/** Of the checkout that is measured; undefined outside of one. */
+function commitOf(file: string): string | undefined {
+  const argv = ['describe', '--always', '--dirty=+', '--exclude=*']
+  const { status, stdout } = spawnSync('git', argv, { cwd: dirname(file), encoding: 'utf8' })
+  return status === 0 ? stdout.trim() : undefined
 }
 
 function compare(files: readonly string[]): void {
@@ -55,7 +84,8 @@ function compare(files: readonly string[]): void {
 }
 
 function readReport(path: string): Report {
-  const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  const text = readFileSync(path, 'utf8')
+  const value: unknown = text.startsWith('{') ? JSON.parse(text) : null
   if (numberField(value, 'version') !== 1 || listField(value, 'scenarios').length === 0)
     throw new Error(`${path} is not a report that --json wrote`)
   return value as Report
@@ -70,26 +100,30 @@ async function main(): Promise<void> {
   const { words, options, json, html } = parseCommandLine(argv)
   if (words[0] === 'compare') return compare(words.slice(1))
   if (words[0] === 'replay') return await replay(options)
-  if (options.cpuProf !== null) mkdirSync(options.cpuProf, { recursive: true })
+  const earlier = options.cpuProf === null ? [] : profilesIn(options.cpuProf)
+  // a path that can't be written is told before hours of measuring, not behind them
+  for (const path of [json, html]) if (path !== null) appendFileSync(path, '')
   const startedAt = new Date().toISOString()
-  const machineName = machine()
+  const [machineName, commit] = [machine(), commitOf(serviceMain())]
   const scenarios = await runScenarios(words.length === 0 ? Object.keys(SCENARIOS) : words, options)
   const report: Report = {
     version: 1,
     startedAt,
-    command: `npm run bench -- ${argv.join(' ')}`,
+    command: `npm run bench -- ${withoutSecrets(argv).join(' ')}`,
     machine: machineName,
     node: process.version,
+    ...(commit === undefined ? {} : { commit }),
     scenarios,
   }
   process.stdout.write(renderText(report))
   if (json !== null) writeFileSync(json, `${JSON.stringify(report, null, 1)}\n`)
   if (html !== null) writeFileSync(html, renderHtml(report))
-  if (options.cpuProf !== null) printProfiles(options.cpuProf)
+  if (options.cpuProf !== null) printProfiles(options.cpuProf, earlier)
   if (scenarios.some(({ checks }) => checks.some(({ ok }) => !ok))) process.exitCode = 1
 }
 
+openWorkplace()
 await main().catch((error: unknown) => {
-  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.stderr.write(`bench: ${messageOf(error)}\n`)
   process.exitCode = 1
 })

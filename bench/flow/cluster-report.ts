@@ -12,6 +12,11 @@ export interface Findings {
   readonly eventsPerS: number
   /** of ClickHouse, per million events, merges that ran meanwhile included */
   readonly cpuS: number
+  /** of the service, per million events */
+  readonly serviceCpuS: number
+  readonly serviceRssBytes: number
+  /** of the one that took most */
+  readonly engineRssBytes: number
   /** of the events, on the fullest shard */
   readonly largestShare: number
   readonly checks: readonly Check[]
@@ -44,6 +49,9 @@ export function addFindings(metrics: Metric[], findings: readonly Findings[]): v
     if (found.shards > 1)
       add(`${on}: bytes to and from the others`, 'B/event there', found.bytesMoved, 'lower')
     add(`${on}: CPU ClickHouse`, 'CPU s/M', found.cpuS, 'lower')
+    add(`${on}: CPU service`, 'CPU s/M', found.serviceCpuS, 'lower')
+    add(`${on}: peak RSS service`, 'MiB', found.serviceRssBytes / 1024 ** 2, 'info')
+    add(`${on}: peak RSS of one ClickHouse`, 'MiB', found.engineRssBytes / 1024 ** 2, 'info')
     add(`${on}: events on the fullest shard`, '%', found.largestShare * 100, 'info')
     for (const query of found.queries) {
       const name = `${on}: ${query.name}`

@@ -6,7 +6,7 @@ import { addCounts } from '../data/tally.js'
 import { Api } from '../lib/api.js'
 import { costOfReading, countsBetween, readCounts, type ServerCounts } from '../lib/counters.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
-import { readUsage } from '../lib/processes.js'
+import { readUsage, type Usage } from '../lib/processes.js'
 import type { Check, Metric, ScenarioResult } from '../lib/report.js'
 import { type Service, startService } from '../lib/service.js'
 import { measureQuestions } from './cluster-questions.js'
@@ -112,21 +112,22 @@ async function measureIngest(
   options: ClusterOptions,
   stream: { readonly seed: number; readonly startMs: number },
 ): Promise<Omit<Findings, 'shards' | 'queries'>> {
-  const engineS = (): number =>
-    cluster.shards.reduce((sum, shard) => sum + (readUsage(shard.pid() ?? 0)?.cpuS ?? 0), 0)
+  const engines = (): readonly Usage[] => cluster.shards.map((shard) => usageOf(shard.pid() ?? 0))
+  const engineS = (): number => engines().reduce((total, { cpuS }) => total + cpuS, 0)
   // sources and templates are new only once
   const known = await send(service, options, { ...stream, seed: stream.seed + 1_000_003 })
   await untilStored(service)
   await sleep(SETTLE_MS)
   const reading = await costOfReading(servers)
   const rowsBefore = await Promise.all(servers.map(eventsOn))
-  const [cpuBefore, before] = [engineS(), await readCounts(servers)]
+  const [cpuBefore, serviceBefore] = [engineS(), usageOf(service.pid)]
+  const before = await readCounts(servers)
   take()
   const sent = await send(service, options, stream)
   const storedAtMs = await untilStored(service)
   const batches = take().filter((sql) => sql.startsWith('INSERT INTO landing')).length
   const done = countsBetween(before, await readCounts(servers), reading)
-  const cpuS = engineS() - cpuBefore
+  const [cpuS, serviceAfter] = [engineS() - cpuBefore, usageOf(service.pid)]
   const rows = (await Promise.all(servers.map(eventsOn))).map((n, i) => n - (rowsBefore[i] ?? 0))
   const all = rows.reduce((a, b) => a + b, 0)
   const api = await Api.login(service)
@@ -138,6 +139,9 @@ async function measureIngest(
     bytesMoved: sum(done.slice(1), ({ bytes }) => bytes) / (all - (rows[0] ?? 0)),
     eventsPerS: options.events / ((storedAtMs - sent.startedAtMs) / 1000),
     cpuS: cpuS / (options.events / 1e6),
+    serviceCpuS: (serviceAfter.cpuS - serviceBefore.cpuS) / (options.events / 1e6),
+    serviceRssBytes: serviceAfter.peakRssBytes,
+    engineRssBytes: Math.max(...engines().map(({ peakRssBytes }) => peakRssBytes)),
     largestShare: Math.max(...rows) / all,
     checks,
   }
@@ -175,6 +179,8 @@ async function send(
     sender.close()
   }
 }
+
+const usageOf = (pid: number): Usage => readUsage(pid) ?? { cpuS: 0, peakRssBytes: 0, anonBytes: 0 }
 
 const sum = (counts: readonly ServerCounts[], of: (count: ServerCounts) => number): number =>
   counts.reduce((total, count) => total + of(count), 0)

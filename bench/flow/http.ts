@@ -1,14 +1,16 @@
 import { Api } from '../lib/api.js'
 import { startBareServer } from '../lib/bare-server.js'
 import { Connection } from '../lib/connection.js'
+import { watchProcesses } from '../lib/footprint.js'
 import { Latencies } from '../lib/latency.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
 import { readUsage } from '../lib/processes.js'
-import type { Check, Metric, ScenarioResult } from '../lib/report.js'
+import type { Check, Curve, Metric, ScenarioResult } from '../lib/report.js'
 import { startService } from '../lib/service.js'
 
 const CONNECTIONS = 32
 const WARM_MS = 500
+const BARE = 'limit: bare reply'
 
 interface Endpoint {
   readonly name: string
@@ -23,16 +25,18 @@ interface Endpoint {
 interface Results {
   readonly metrics: Metric[]
   readonly checks: Check[]
+  readonly curves: Curve[]
 }
 
 /** Cheap endpoints at full speed beside a bare uWebSockets.js reply. The client shares the machine. */
 export async function runHttp(options: BenchOptions): Promise<ScenarioResult> {
-  const results: Results = { metrics: [], checks: [] }
+  const results: Results = { metrics: [], checks: [], curves: [] }
   await measureBare(options, results)
   const service =
     options.target === null
       ? await startService({ settings: settingsOf(options), profileDir: options.cpuProf })
       : null
+  const used = watchProcesses(service)
   try {
     const target = options.target ?? service
     if (target === null) throw new Error('bug: neither a target nor a service')
@@ -57,19 +61,20 @@ export async function runHttp(options: BenchOptions): Promise<ScenarioResult> {
       own('unknown route', '/api/nothing/here'),
     ]
     for (const endpoint of endpoints) await measure(endpoint, options, results)
+    results.metrics.push(...used())
   } finally {
     await service?.stop()
     service?.discard()
   }
   const { durationS } = options
   const facts = { durationS, connections: CONNECTIONS }
-  return { scenario: 'http', options: facts, ...results, skipped: [], curves: [] }
+  return { scenario: 'http', options: facts, ...results, skipped: [] }
 }
 
 async function measureBare(options: BenchOptions, results: Results): Promise<void> {
   const { url, pid, close } = await startBareServer()
   try {
-    const bare = { name: 'limit: bare reply', base: url, path: '/', token: 'x', pid }
+    const bare = { name: BARE, base: url, path: '/', token: 'x', pid }
     await measure(bare, options, results)
   } finally {
     close()
@@ -89,7 +94,9 @@ async function measure(
   const cpuAfter = endpoint.pid === null ? null : readUsage(endpoint.pid)
   const { name } = endpoint
   const add = (what: string, unit: string, value: number, better: Metric['better']): void => {
-    results.metrics.push({ name: `${name}, ${what}`, unit, samples: [value], better })
+    const metric = { name: `${name}, ${what}`, unit, samples: [value], better }
+    const limit = { metric: `${BARE}, ${what}`, label: 'bare reply' }
+    results.metrics.push(name === BARE ? metric : { ...metric, limit })
   }
   add('requests', '1/s', latencies.count / seconds, 'higher')
   if (cpuBefore !== null && cpuAfter !== null)
@@ -101,6 +108,7 @@ async function measure(
     )
   add('p50', 'ms', latencies.at(50), 'lower')
   add('p99', 'ms', latencies.at(99), 'lower')
+  results.curves.push({ name, points: latencies.curve() })
   const detail = [...statuses].map(([status, n]) => `${n} × ${status}`).join(', ')
   results.checks.push({ name: `${name} answers alike`, ok: statuses.size === 1, detail })
 }

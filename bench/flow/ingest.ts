@@ -2,20 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Corpus, type CorpusOptions } from '../data/corpus.js'
 import { addCounts, type Counts, countDistinct } from '../data/tally.js'
 import { Api } from '../lib/api.js'
-import { type Engine, openEngine } from '../lib/engine.js'
+import { openEngine } from '../lib/engine.js'
 import { Latencies } from '../lib/latency.js'
 import { Meter, type Reading, threadSeconds } from '../lib/meter.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
-import type { Check, Curve, Metric, ScenarioResult } from '../lib/report.js'
+import type { Check, Curve, Limit, Metric, ScenarioResult } from '../lib/report.js'
 import { type Service, startService, type Target } from '../lib/service.js'
 import { checkApi, checkTables, readTableBytes, visibleOccurrences } from './exactness.js'
-import { growEvents } from './growth.js'
+import { feedNative } from './native-feed.js'
 import { probe } from './probes.js'
 import { type Order, type Sent, type Sender, startSender } from './sender-client.js'
 
 const WARM_EVENTS = 30_000
 const DEDUP_WINDOW_MS = 60_000
 const VISIBLE_MAX_MS = 120_000
+/** so many at once are taken, whatever ClickHouse does meanwhile */
+const BURST_EVENTS = 1_000_000
 const MIB = 1024 * 1024
 
 type IngestOptions = BenchOptions & { readonly sources: number; readonly spanS: number }
@@ -58,9 +60,7 @@ export async function runIngest(asked: BenchOptions, seed: number): Promise<Scen
     meter: service === null ? null : await Meter.open(service),
     api: await Api.login(target),
     sender,
-    metrics: [
-      { name: 'limit: bare JSON.parse', unit: 'CPU s/M', samples: [parseS], better: 'info' },
-    ],
+    metrics: [{ name: LIMIT.parse, unit: 'CPU s/M', samples: [parseS], better: 'info' }],
     checks: [],
     skipped: [],
     curves: [],
@@ -174,7 +174,12 @@ function reportFullSpeed(run: Run, sent: Sent, visibleAtMs: number | null): void
     add(run, 'until visible', 'events/s', sustainedPerS(run, sent, visibleAtMs), 'higher')
   reportLatency(run, 'ack at full speed', new Latencies(sent.latencies))
   add(run, 'replies of 429', '', sent.busy, 'info')
-  add(run, 'sender CPU', 'CPU s/M', sent.cpuS / millions, 'info')
+  if (run.service !== null && events <= BURST_EVENTS && !run.options.small) {
+    const detail = `${sent.busy} bodies of ${events} events were refused`
+    run.checks.push({ name: 'the spool held the burst', ok: sent.busy === 0, detail })
+  }
+  add(run, 'CPU sender', 'CPU s/M', sent.cpuS / millions, 'info')
+  add(run, 'peak RSS sender', 'MiB', sent.peakRssBytes / MIB, 'info')
   add(run, 'bytes per event sent', 'B', sent.bytes / events, 'info')
 }
 
@@ -235,28 +240,21 @@ async function inspect(run: Run, service: Service): Promise<void> {
     const bytes = await readTableBytes(engine)
     const perEvent = (n: number): number => n / (run.counts?.events ?? 1)
     add(run, 'disk', 'B/event', perEvent([...bytes.values()].reduce((a, b) => a + b, 0)), 'lower')
-    for (const [table, size] of [...bytes].slice(0, 6))
-      add(run, `disk, ${table}`, 'B/event', perEvent(size), 'info')
+    for (const [table, size] of bytes) add(run, `disk, ${table}`, 'B/event', perEvent(size), 'info')
     const distinct = (
       await engine.rows('SELECT count() FROM events FORMAT JSONCompactEachRow')
     )[0]?.[0]
     add(run, 'events per occurrence', '', perEvent(Number(distinct)), 'info')
-    await measureEngineAlone(run, engine, Number(distinct))
+    const [corpus] = run.orders.filter(({ events }) => events === run.options.events)
+    if (corpus === undefined) throw new Error('bug: nothing was sent')
+    const fed = await feedNative(engine, corpus)
+    const fedS = fed.cpuS / (corpus.events / 1e6)
+    add(run, LIMIT.native, 'CPU s/M', fedS, 'info')
+    add(run, LIMIT.both, 'CPU s/M', fedS + (run.metrics[0]?.samples[0] ?? 0), 'info')
+    add(run, LIMIT.nativeSpeed, 'events/s', corpus.events / fed.seconds, 'info')
   } finally {
     await engine.stop()
   }
-}
-
-/**
- * What ClickHouse takes when the stored events come from within, a million rows a block, into the same
- * tables: no HTTP, no parsing, no merges. The least that this schema costs.
- */
-async function measureEngineAlone(run: Run, engine: Engine, events: number): Promise<void> {
-  await engine.rows('SYSTEM STOP MERGES')
-  const before = engine.cpuS()
-  await growEvents(engine, { factor: 2, startMs: 0, spanMs: Date.now() })
-  const cpuS = engine.cpuS() - before
-  add(run, 'limit: ClickHouse alone, no merges', 'CPU s/M', cpuS / (events / 1e6), 'info')
 }
 
 /**
@@ -273,8 +271,23 @@ function expectedDistinct({ options, orders, counts }: Run): number | null {
 function reportLatency(run: Run, name: string, latencies: Latencies): void {
   add(run, `${name}, p50`, 'ms', latencies.at(50), 'lower')
   add(run, `${name}, p99`, 'ms', latencies.at(99), 'lower')
-  const percentiles = [0, 10, 25, 50, 75, 90, 95, 99, 99.9, 100]
-  run.curves.push({ name, points: percentiles.map((at) => [at, latencies.at(at)] as const) })
+  run.curves.push({ name, points: latencies.curve() })
+}
+
+/** What the same machine does at most, measured in the same run. */
+const LIMIT = {
+  parse: 'limit: bare JSON.parse',
+  native: 'limit: ClickHouse fed Native, no merges',
+  nativeSpeed: 'limit: ClickHouse fed Native, speed',
+  both: 'limit: bare JSON.parse + ClickHouse fed Native',
+}
+
+const AGAINST: Readonly<Record<string, Limit>> = {
+  'CPU service + ClickHouse': { metric: LIMIT.both, label: 'both limits' },
+  'CPU service': { metric: LIMIT.parse, label: 'bare JSON.parse' },
+  'CPU ClickHouse': { metric: LIMIT.native, label: 'ClickHouse fed Native' },
+  acknowledged: { metric: LIMIT.nativeSpeed, label: 'ClickHouse fed Native' },
+  'until visible': { metric: LIMIT.nativeSpeed, label: 'ClickHouse fed Native' },
 }
 
 const add = (
@@ -284,7 +297,9 @@ const add = (
   value: number,
   better: Metric['better'],
 ): void => {
-  run.metrics.push({ name, unit, samples: [value], better })
+  const limit = AGAINST[name]
+  const metric = { name, unit, samples: [value], better }
+  run.metrics.push(limit === undefined ? metric : { ...metric, limit })
 }
 
 /** CPU seconds per million of nothing but JSON.parse of each line: what the service's decoding competes with. */

@@ -2,12 +2,14 @@ import { measureCost } from '../insights/cost.js'
 import { gradeForecast, gradeSeeds } from '../insights/quality.js'
 import { gradeNab, readNab } from '../insights/nab.js'
 import { add, falseAlarmsOf, NOTHING, precisionOf, recallOf } from '../insights/grade.js'
+import { watchProcesses } from '../lib/footprint.js'
 import type { BenchOptions } from '../lib/options.js'
 import type { Metric, ScenarioResult } from '../lib/report.js'
 
 const SERIES = 210
 /** CPU seconds that a look may take, ClickHouse included */
 const MOST_S = 5
+const LIMIT = { metric: 'limit: the same hours summed once', label: 'one bare sum' }
 
 /** What a look of the insight engine costs, and how well it finds what was put into generated weeks. */
 export async function runInsightsBench(
@@ -16,13 +18,17 @@ export async function runInsightsBench(
 ): Promise<ScenarioResult> {
   const metrics: Metric[] = []
   const note = (name: string, unit: string, value: number, better: Metric['better']): void => {
-    metrics.push({ name, unit, samples: [value], better })
+    const metric = { name, unit, samples: [value], better }
+    metrics.push(unit === 'CPU s' && name !== LIMIT.metric ? { ...metric, limit: LIMIT } : metric)
   }
-  const costs = await measureCost(seed)
+  const used = watchProcesses(null)
+  const { looks: costs, bareS, peakRssBytes } = await measureCost(seed)
+  note(LIMIT.metric, 'CPU s', bareS, 'info')
   for (const { name, nodeS, engineS } of costs) {
     note(`${name}, service`, 'CPU s', nodeS, 'lower')
     note(`${name}, ClickHouse`, 'CPU s', engineS, 'lower')
   }
+  note('peak RSS of ClickHouse', 'MiB', peakRssBytes / 1024 ** 2, 'info')
   note('anomalies at the first look', '', costs[0]?.anomalies ?? 0, 'info')
   for (const { name, sets } of gradeSeeds([seed], SERIES).slice(0, 3)) {
     const all = sets.reduce(add, NOTHING)
@@ -31,6 +37,7 @@ export async function runInsightsBench(
     note(`false alarms a series and year, ${name}`, '', falseAlarmsOf(all), 'lower')
   }
   note('forecast, share of hours in 90 % intervals', '', gradeForecast(seed), 'info')
+  metrics.push(...used())
   const nab = options.nab === null ? [] : gradeNab(readNab(options.nab)).slice(0, 3)
   for (const { name, sets } of nab) {
     const all = sets.reduce(add, NOTHING)

@@ -6,15 +6,17 @@ import { SEVERITIES } from '../../src/model/event.js'
 import { Api, field, listField, numberField } from '../lib/api.js'
 import { Connection } from '../lib/connection.js'
 import { openEngine } from '../lib/engine.js'
+import { watchProcesses } from '../lib/footprint.js'
 import { Latencies } from '../lib/latency.js'
 import { Meter } from '../lib/meter.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
-import { type Check, type Curve, median, type Metric, type ScenarioResult } from '../lib/report.js'
+import { readUsage } from '../lib/processes.js'
+import type { Check, Curve, Metric, ScenarioResult } from '../lib/report.js'
 import { type Service, startService, type Target } from '../lib/service.js'
 import { buildDatabase } from './database.js'
 import { visibleOccurrences } from './exactness.js'
 import { type Query, RARE_SOURCE, RARE_WORD, standardQueries } from './queries.js'
-import { type Order, type Sent, startSender } from './sender-client.js'
+import { ingestSpeed, measureUnderLoad, type QueryOptions, waitVisible } from './query-load.js'
 
 const WARM_REQUESTS = 3
 const MIN_REQUESTS = 10
@@ -23,20 +25,20 @@ const DEEP_FROM = 20
 const DEEP_TO = 60
 const RECOMPUTES = 10
 const ENGINE_REQUESTS = 103
-const LOAD_MS = 10_000
-const SPEED_EVENTS = 100_000
 const RARE_FILE = 'bench-rare'
-/** how long to wait for events to be shown when there is no calendar to ask */
-const BLIND_WAIT_MS = 5_000
-const PERCENTILES = [0, 10, 25, 50, 75, 90, 95, 99, 100]
-
-type QueryOptions = BenchOptions & { readonly sources: number; readonly spanS: number }
+const LIMIT = { api: 'limit: own profile', engine: 'limit: SELECT 1 at ClickHouse' }
+const LABELS: Readonly<Record<string, string>> = {
+  [LIMIT.api]: 'own profile',
+  [LIMIT.engine]: 'SELECT 1',
+}
 
 interface Run {
   readonly options: QueryOptions
   readonly target: Target
   readonly api: Api
   readonly owned: boolean
+  /** of those that answer */
+  readonly pids: readonly number[]
   readonly metrics: Metric[]
   readonly checks: Check[]
   readonly skipped: string[]
@@ -49,12 +51,14 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
   const loaded = options.target === null ? await load(options, seed) : null
   const target = options.target ?? loaded?.service
   if (target === undefined) throw new Error('bug: neither a target nor a service')
+  const used = watchProcesses(loaded?.service ?? null)
   const api = await Api.login(target)
   const run: Run = {
     options,
     target,
     api,
     owned: loaded !== null,
+    pids: loaded === null ? [] : [loaded.service.pid, loaded.service.enginePid() ?? 0],
     metrics: [],
     checks: [],
     skipped: [],
@@ -63,8 +67,11 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
   try {
     const queries = await existing(run, standardQueries(options.sources, Date.now()))
     await measureAll(run, queries)
+    if (options.clients > 0 && loaded === null)
+      run.skipped.push('many clients: they need ingest at half load, which a deployment is spared')
     if (options.clients > 0 && loaded !== null)
-      await measureUnderLoad(run, queries, loaded.eventsPerS / 2)
+      await measureClients(run, queries, loaded.eventsPerS / 2)
+    run.metrics.push(...used())
     api.close()
     await loaded?.service.stop()
     if (loaded !== null) await measureEngine(run, loaded.service)
@@ -116,41 +123,6 @@ const rareIsMissing = (dataDir: string): boolean => !existsSync(join(dataDir, RA
 const noteRare = (dataDir: string): void =>
   writeFileSync(join(dataDir, RARE_FILE), new Date().toISOString())
 
-/** Sends some events of the last minutes as fast as they are acknowledged. */
-async function ingestSpeed(service: Service, options: QueryOptions): Promise<number> {
-  const stream = { seed: options.seed + 5, startMs: Date.now() - 600_000, spanMs: 600_000 }
-  const before = (await visibleOccurrences(await Api.login(service))) ?? 0
-  const sent = await sendEvents(service, options, stream, { events: SPEED_EVENTS })
-  await waitVisible(service, before + SPEED_EVENTS)
-  return SPEED_EVENTS / ((sent.endedAtMs - sent.startedAtMs) / 1000)
-}
-
-async function sendEvents(
-  target: Target,
-  options: QueryOptions,
-  stream: { readonly seed: number; readonly startMs: number; readonly spanMs: number },
-  change: Partial<Order> & { readonly events?: number } = {},
-): Promise<Sent> {
-  const { events, sources, bodyBytes, connections } = options
-  const { events: wanted = events, ...rest } = change
-  const sender = startSender()
-  try {
-    return await sender.send({
-      collector: target.collector,
-      ingestKey: target.ingestKey,
-      corpus: { ...stream, events: wanted, sources },
-      stepS: 3600,
-      bodyBytes,
-      connections,
-      eventsPerS: 0,
-      gzip: false,
-      ...rest,
-    })
-  } finally {
-    sender.close()
-  }
-}
-
 /** Twenty events over 30 days from a source that sends nothing else, five of them with a word of their own. */
 async function sendRare(target: Target): Promise<number> {
   const lines = Array.from({ length: 20 }, (_, i) => {
@@ -170,16 +142,6 @@ async function sendRare(target: Target): Promise<number> {
   connection.close()
   if (reply.status !== 202) throw new Error(`ingest answered ${reply.status} ${reply.body}`)
   return lines.length
-}
-
-async function waitVisible(target: Target, occurrences: number): Promise<void> {
-  const api = await Api.login(target)
-  for (const deadline = Date.now() + 120_000; Date.now() < deadline; await sleep(100)) {
-    const visible = await visibleOccurrences(api)
-    if (visible === null) await sleep(BLIND_WAIT_MS)
-    if (visible === null || visible >= occurrences) return api.close()
-  }
-  throw new Error(`${occurrences} events were not shown within 120 s`)
 }
 
 /** Leaves out what the service has no route for. */
@@ -202,7 +164,7 @@ function checkRare(run: Run, query: Query, reply: unknown): void {
 }
 
 async function measureAll(run: Run, queries: readonly Query[]): Promise<void> {
-  const me = { name: 'limit: own profile', group: 'point', paths: ['/api/auth/me'] } as const
+  const me = { name: LIMIT.api, group: 'point', paths: ['/api/auth/me'] } as const
   await measure(run, me)
   for (const query of queries) await measure(run, query)
   await measureById(run)
@@ -217,6 +179,7 @@ async function measure(run: Run, { name, paths }: Query): Promise<void> {
   const untilMs = performance.now() + run.options.durationS * 1000
   const next = (i: number): string => paths[i % paths.length] ?? ''
   for (let i = 0; i < WARM_REQUESTS; i++) await run.api.json(next(i))
+  const cpuS = cpuOf(run)
   for (let i = 0; i < MAX_REQUESTS; i++) {
     if (i >= MIN_REQUESTS && performance.now() > untilMs) break
     const startMs = performance.now()
@@ -224,16 +187,33 @@ async function measure(run: Run, { name, paths }: Query): Promise<void> {
     latencies.record(performance.now() - startMs)
   }
   report(run, name, latencies)
+  const samples = [((cpuOf(run) - cpuS) * 1000) / latencies.count]
+  if (run.owned)
+    run.metrics.push({ name: `${name}, CPU`, unit: 'CPU ms', samples, better: 'lower' })
 }
 
+/** Of the service and ClickHouse up to now. */
+const cpuOf = ({ pids }: Run): number =>
+  pids.reduce((sum, pid) => sum + (readUsage(pid)?.cpuS ?? 0), 0)
+
 function report(run: Run, name: string, latencies: Latencies): void {
+  const limit = limitOf(run, name)
   const add = (what: string, at: number): void => {
-    const samples = [latencies.at(at)]
-    run.metrics.push({ name: `${name}, ${what}`, unit: 'ms', samples, better: 'lower' })
+    const metric = { name: `${name}, ${what}`, unit: 'ms', samples: [latencies.at(at)] }
+    const against = limit && {
+      limit: { metric: `${limit}, ${what}`, label: LABELS[limit] ?? limit },
+    }
+    run.metrics.push({ ...metric, ...against, better: 'lower' })
   }
   add('p50', 50)
   add('p95', 95)
-  run.curves.push({ name, points: PERCENTILES.map((at) => [at, latencies.at(at)] as const) })
+  run.curves.push({ name, points: latencies.curve() })
+}
+
+/** The least that an answer out of ClickHouse takes: below 1 x it was a kept one. Of a deployment only the API is seen. */
+function limitOf({ owned }: Run, name: string): string | null {
+  if (name.startsWith('limit: ')) return null
+  return owned ? LIMIT.engine : LIMIT.api
 }
 
 async function measureById(run: Run): Promise<void> {
@@ -277,7 +257,7 @@ async function measureEngine(run: Run, { dataDir }: Service): Promise<void> {
       }
       report(run, name, latencies)
     }
-    await ask('limit: SELECT 1 at ClickHouse', 'SELECT 1')
+    await ask(LIMIT.engine, 'SELECT 1')
     const month = 'SELECT t, sum(info) FROM series_1d GROUP BY t ORDER BY t DESC LIMIT 31'
     await ask('limit: a sum per day at ClickHouse', month)
   } finally {
@@ -302,49 +282,18 @@ async function measureRecompute(run: Run): Promise<void> {
   report(run, 'kpis recomputed', latencies)
 }
 
-/** All questions at random from many clients, while events come in. */
-async function measureUnderLoad(
+async function measureClients(
   run: Run,
   queries: readonly Query[],
   eventsPerS: number,
 ): Promise<void> {
-  const { options, target } = run
-  const byQuery = new Map(queries.map(({ name }) => [name, new Latencies()]))
-  const untilMs = performance.now() + LOAD_MS
-  const events = Math.ceil((eventsPerS * LOAD_MS) / 1000)
-  const stream = { seed: options.seed + 77, startMs: Date.now() - 600_000, spanMs: 600_000 }
-  const ingesting = sendEvents(target, options, stream, { events, eventsPerS })
-  const client = async (offset: number): Promise<void> => {
-    const api = run.api.another(target)
-    for (let i = offset; performance.now() < untilMs; i += 7) {
-      const query = queries[i % queries.length]
-      if (query === undefined) break
-      const startMs = performance.now()
-      await api.json(query.paths[i % query.paths.length] ?? '')
-      byQuery.get(query.name)?.record(performance.now() - startMs)
-    }
-    api.close()
-  }
-  await Promise.all(Array.from({ length: options.clients }, (_, i) => client(i)))
-  await ingesting
-  reportUnderLoad(run, byQuery)
-}
-
-function reportUnderLoad(run: Run, byQuery: ReadonlyMap<string, Latencies>): void {
-  const ratios: number[] = []
-  for (const [name, latencies] of byQuery) {
-    if (latencies.count === 0) continue
-    const samples = [latencies.at(95)]
-    const label = `${run.options.clients} clients and ingest: ${name}, p95`
-    run.metrics.push({ name: label, unit: 'ms', samples, better: 'lower' })
-    const alone = run.metrics.find((metric) => metric.name === `${name}, p95`)
-    if (alone !== undefined) ratios.push(latencies.at(95) / median(alone.samples))
-  }
-  const samples = [median(ratios)]
-  run.metrics.push({
-    name: 'p95 under load to p95 alone, median',
-    unit: 'x',
-    samples,
-    better: 'lower',
-  })
+  const { target, api, options, metrics } = run
+  if (!options.cold)
+    run.skipped.push(
+      'what many clients wait to what one does: his answers were kept ones, which ingest ends; --cold tells',
+    )
+  const alone = (name: string): number | undefined =>
+    metrics.find((metric) => metric.name === `${name}, p95`)?.samples[0]
+  const load = { target, api, options, queries, eventsPerS }
+  metrics.push(...(await measureUnderLoad(load, alone)))
 }

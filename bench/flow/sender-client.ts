@@ -34,6 +34,8 @@ export interface Sent {
   readonly busy: number
   /** of sending; generating is not in it unless the events do not fit in memory */
   readonly cpuS: number
+  /** the bodies that were made ahead are most of it */
+  readonly peakRssBytes: number
 }
 
 export interface Sender {

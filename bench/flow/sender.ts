@@ -89,6 +89,7 @@ async function send(order: Order): Promise<Sent> {
     rejected: course.rejected,
     busy: course.busy,
     cpuS: (user + system) / 1e6,
+    peakRssBytes: process.resourceUsage().maxRSS * 1024,
   }
 }
 

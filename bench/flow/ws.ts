@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Api } from '../lib/api.js'
 import { startBareServer } from '../lib/bare-server.js'
 import { Connection } from '../lib/connection.js'
+import { watchProcesses } from '../lib/footprint.js'
 import { Latencies } from '../lib/latency.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
 import { readUsage } from '../lib/processes.js'
-import type { Check, Metric, ScenarioResult } from '../lib/report.js'
+import type { Check, Curve, Metric, ScenarioResult } from '../lib/report.js'
 import { startService, type Target } from '../lib/service.js'
 import { SocketReader } from '../lib/socket-reader.js'
 
@@ -17,6 +18,7 @@ const OPENING = 100
 /** of each twenty-one sockets one talks, ten times a second */
 const ACTIVE_EVERY = 21
 const TALK_MS = 100
+const BARE = 'limit: bare publish'
 
 /** Who listens, and when what is awaited came. */
 interface Audience {
@@ -43,16 +45,17 @@ interface Rounds {
 interface Results {
   readonly metrics: Metric[]
   readonly checks: Check[]
+  readonly curves: Curve[]
 }
 
 /** Opens WebSockets, most of them idle, and times how a snapshot reaches all of them. */
 export async function runWs(options: BenchOptions): Promise<ScenarioResult> {
-  const results: Results = { metrics: [], checks: [] }
+  const results: Results = { metrics: [], checks: [], curves: [] }
   const characters = await measureService(options, results)
   await measureBare(options, characters, results)
   const talking = Math.ceil(options.sockets / ACTIVE_EVERY)
   const facts = { sockets: options.sockets, talking, rounds: ROUNDS }
-  return { scenario: 'ws', options: facts, ...results, skipped: [], curves: [] }
+  return { scenario: 'ws', options: facts, ...results, skipped: [] }
 }
 
 /** @returns the length of a snapshot */
@@ -64,6 +67,7 @@ async function measureService(options: BenchOptions, results: Results): Promise<
       : null
   const target = options.target ?? service
   if (target === null) throw new Error('bug: neither a target nor a service')
+  const used = watchProcesses(service)
   const audience = newAudience()
   const pid = service?.pid ?? null
   const add = adder(results)
@@ -75,10 +79,8 @@ async function measureService(options: BenchOptions, results: Results): Promise<
     await sleep(PAUSE_MS)
     const after = pid === null ? null : readUsage(pid)
     add('sockets opened', '1/s', sockets / (openedMs / 1000), 'higher')
-    if (before !== null && after !== null) {
+    if (before !== null && after !== null)
       add('memory a socket', 'KiB', (after.anonBytes - before.anonBytes) / 1024 / sockets, 'lower')
-      add('peak RSS service', 'MiB', after.peakRssBytes / 1024 ** 2, 'lower')
-    }
     const talk = startTalking(audience)
     const rounds = await measureRounds(target, pid, sockets, audience)
     const asked = talk.stop()
@@ -87,6 +89,7 @@ async function measureService(options: BenchOptions, results: Results): Promise<
     add('ack to first snapshot, p50', 'ms', rounds.toFirst.at(50), 'lower')
     const detail = `${audience.pongs} of ${asked} pings were answered`
     results.checks.push({ name: 'talking sockets', ok: audience.pongs === asked, detail })
+    results.metrics.push(...used())
     return audience.characters
   } finally {
     for (const reader of audience.readers) reader.close()
@@ -104,7 +107,8 @@ async function measureBare(
   const bare = await startBareServer()
   const audience = newAudience()
   try {
-    await openAll(new URL(bare.url), 'x', sockets, audience)
+    const openedMs = await openAll(new URL(bare.url), 'x', sockets, audience)
+    adder(results)(`${BARE}, sockets opened`, '1/s', sockets / (openedMs / 1000), 'info')
     await sleep(PAUSE_MS)
     const rounds = newRounds()
     for (let round = 0; round < ROUNDS; round++) {
@@ -113,7 +117,7 @@ async function measureBare(
         bare.publish('x'.repeat(characters))
       })
     }
-    addRounds(results, 'limit: bare publish', rounds, sockets)
+    addRounds(results, BARE, rounds, sockets)
   } finally {
     for (const reader of audience.readers) reader.close()
     bare.close()
@@ -140,7 +144,10 @@ const newRounds = (): Rounds => ({
 const adder =
   ({ metrics }: Results) =>
   (name: string, unit: string, value: number, better: Metric['better']): void => {
-    metrics.push({ name, unit, samples: [value], better })
+    const metric = { name, unit, samples: [value], better }
+    const what = /^(?:snapshot, )?(first to last.*|CPU a round|sockets opened)$/.exec(name)?.[1]
+    const limit = { metric: `${BARE}, ${what}`, label: 'bare publish' }
+    metrics.push(what === undefined ? metric : { ...metric, limit })
   }
 
 function addRounds(results: Results, name: string, rounds: Rounds, sockets: number): void {
@@ -148,6 +155,7 @@ function addRounds(results: Results, name: string, rounds: Rounds, sockets: numb
   add(`${name}, first to last socket, p50`, 'ms', rounds.spread.at(50), 'lower')
   add(`${name}, first to last socket, max`, 'ms', rounds.spread.at(100), 'lower')
   if (rounds.cpuMs > 0) add(`${name}, CPU a round`, 'ms', rounds.cpuMs / ROUNDS, 'lower')
+  results.curves.push({ name: `${name}, first to last socket`, points: rounds.spread.curve() })
   const wanted = sockets * ROUNDS
   const detail = `${rounds.received} of ${wanted} came`
   results.checks.push({ name, ok: rounds.received === wanted, detail })

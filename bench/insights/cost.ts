@@ -24,12 +24,20 @@ export interface LookCost {
   readonly engineS: number
 }
 
+export interface Costs {
+  readonly looks: readonly LookCost[]
+  /** CPU seconds of ClickHouse for summing the same hours once, and nothing else */
+  readonly bareS: number
+  /** of ClickHouse */
+  readonly peakRssBytes: number
+}
+
 /**
  * CPU of looks over 1,000 sources and 10,000 templates of 33 days, on a ClickHouse that does nothing else: the first
  * one, which reads everything, one that finds nothing new, one after events of the running hour, and one after the
  * hour has turned.
  */
-export async function measureCost(seed: number): Promise<readonly LookCost[]> {
+export async function measureCost(seed: number): Promise<Costs> {
   const dataDir = mkdtempSync(join(tmpdir(), 'bench-insights-'))
   const engine = await startEmbedded({ dataDir, log: quiet })
   const { url, username, password } = engine
@@ -48,13 +56,26 @@ export async function measureCost(seed: number): Promise<readonly LookCost[]> {
     await fill(store, endHour - 1, 1, seed)
     costs.push(await look('new events in the running hour', endHour - 1))
     costs.push(await look('the hour turned', endHour))
-    return costs
+    const bareS = await bareSum(store)
+    const peakRssBytes = readUsage(childrenOf(process.pid)[0] ?? 0)?.peakRssBytes ?? 0
+    return { looks: costs, bareS, peakRssBytes }
   } finally {
     await store.close()
     await engine.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
 }
+
+async function bareSum(store: Store): Promise<number> {
+  const child = childrenOf(process.pid)[0] ?? 0
+  const before = readUsage(child)?.cpuS ?? 0
+  await store.query({ name: 'bench', sql: BARE_SUM }, {})
+  return (readUsage(child)?.cpuS ?? 0) - before
+}
+
+const BARE_SUM = `SELECT sum(n) AS n FROM (
+    SELECT source, template_id, t, sum(info + warning + error + critical + debug) AS n
+    FROM template_stats GROUP BY source, template_id, t)`
 
 async function measure(
   store: Store,

@@ -1,4 +1,5 @@
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { dial } from './dial.js'
 
 export interface HttpReply {
   readonly status: number
@@ -14,8 +15,8 @@ interface Waiting {
 
 const HEAD_END = '\r\n\r\n'
 const LENGTH_NAME = 'Content-Length: '
-/** what is read at a time, into memory that is used again */
-const READ_BYTES = 16_384
+/** a larger body is not copied behind its head */
+const SEPARATE_BYTES = 16_384
 /** with its line end and the empty line: room for the length of a body */
 const LENGTH_BYTES = 40
 
@@ -24,8 +25,7 @@ const LENGTH_BYTES = 40
  * Content-Length. Opens by itself with the first request and again after it was closed.
  */
 export class Connection {
-  readonly #host: string
-  readonly #port: number
+  readonly #url: URL
   #socket: Socket | null = null
   #waiting: Waiting | null = null
   /** of a reply that is not complete */
@@ -36,10 +36,7 @@ export class Connection {
   #prefix = Buffer.alloc(0)
 
   constructor(url: string) {
-    const { protocol, hostname, port } = new URL(url)
-    if (protocol !== 'http:') throw new Error(`${url} is not a plain http:// URL`)
-    this.#host = hostname
-    this.#port = port === '' ? 80 : Number(port)
+    this.#url = new URL(url)
   }
 
   /**
@@ -51,7 +48,7 @@ export class Connection {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject }
       const socket = (this.#socket ??= this.#open())
-      if (body !== null && body.length > READ_BYTES) {
+      if (body !== null && body.length > SEPARATE_BYTES) {
         socket.cork()
         socket.write(this.#message(head, body.length, NO_BODY))
         socket.write(body)
@@ -64,7 +61,7 @@ export class Connection {
   #message(head: string, length: number | null, body: Uint8Array): Buffer {
     if (head !== this.#head) {
       this.#head = head
-      this.#prefix = Buffer.from(`${head}Host: ${this.#host}:${this.#port}\r\n`, 'latin1')
+      this.#prefix = Buffer.from(`${head}Host: ${this.#url.host}\r\n`, 'latin1')
     }
     const prefix = this.#prefix
     const message = Buffer.allocUnsafe(prefix.length + LENGTH_BYTES + body.length)
@@ -81,14 +78,7 @@ export class Connection {
   }
 
   #open(): Socket {
-    const onread = {
-      buffer: Buffer.allocUnsafe(READ_BYTES),
-      callback: (bytes: number, buffer: Uint8Array): boolean => {
-        this.#take(Buffer.from(buffer.buffer, buffer.byteOffset, bytes))
-        return true
-      },
-    }
-    const socket = connect({ host: this.#host, port: this.#port, noDelay: true, onread })
+    const socket = dial(this.#url, (chunk) => this.#take(chunk))
     const fail = (error: Error): void => {
       if (this.#socket !== socket) return
       this.#socket = null

@@ -3,8 +3,11 @@ import {
   formatNumber,
   median,
   type Metric,
+  rangeText,
+  ratioText,
   type Report,
   type ScenarioResult,
+  softwareOf,
 } from './report.js'
 
 const WIDTH = 720
@@ -30,7 +33,7 @@ td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #ddd}td:firs
 
 /** One page without any other file: figures, bars by unit, and latency curves. */
 export function renderHtml(report: Report): string {
-  const facts = [report.machine, `Node ${report.node}`, report.startedAt, report.command]
+  const facts = [report.machine, softwareOf(report), report.startedAt, report.command]
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Bench report</title>
 <meta name="viewport" content="width=device-width"><style>${STYLE}</style>
 <h1>Bench report</h1><p class="quiet">${facts.map(escape).join('<br>')}</p>
@@ -46,20 +49,18 @@ function renderScenario(result: ScenarioResult): string {
 ${renderBars(result.metrics)}
 ${renderCurves(result.curves)}
 ${renderTable(result.metrics)}
-<p>${right} checks hold${wrong.length === 0 ? '.' : ', these do not:'}</p>
+${result.checks.length === 0 ? '' : `<p>${right} checks hold${wrong.length === 0 ? '.' : ', these do not:'}</p>`}
 <ul>${wrong.map(({ name, detail }) => `<li class="wrong">${escape(name)}: ${escape(detail)}</li>`).join('')}</ul>
 ${result.skipped.map((reason) => `<p class="quiet">skipped: ${escape(reason)}</p>`).join('')}</section>`
 }
 
 function renderTable(metrics: readonly Metric[]): string {
-  const rows = metrics.map(({ name, unit, samples }) => {
-    const range =
-      samples.length < 2
-        ? ''
-        : `${formatNumber(Math.min(...samples))} to ${formatNumber(Math.max(...samples))}`
-    return `<tr><td>${escape(name)}</td><td>${formatNumber(median(samples))}</td><td>${escape(unit)}</td><td>${range}</td></tr>`
+  const rows = metrics.map((metric) => {
+    const { name, unit, samples } = metric
+    const cells = [formatNumber(median(samples)), escape(unit), rangeText(metric, 'to')]
+    return `<tr><td>${escape(name)}</td>${[...cells, escape(ratioText(metric, metrics))].map((cell) => `<td>${cell}</td>`).join('')}</tr>`
   })
-  return `<table><tr><th>figure</th><th>median</th><th>unit</th><th>range</th></tr>${rows.join('')}</table>`
+  return `<table><tr><th>figure</th><th>median</th><th>unit</th><th>range</th><th>to its limit</th></tr>${rows.join('')}</table>`
 }
 
 /** Bars of what shares a unit: CPU seconds beside CPU seconds, medians beside 95th percentiles. */
@@ -85,7 +86,7 @@ function barChart(group: readonly Metric[]): string {
     return `<text x="${LABEL - 8}" y="${y + 12}" text-anchor="end">${escape(name)}</text>
 <rect x="${LABEL}" y="${y + 2}" width="${((value / most) * room).toFixed(1)}" height="${BAR - 5}" fill="${colour}"/>
 <line x1="${low?.toFixed(1)}" x2="${high?.toFixed(1)}" y1="${y + 8.5}" y2="${y + 8.5}" stroke="#222"/>
-<text x="${(LABEL + (value / most) * room + 6).toFixed(1)}" y="${y + 12}">${formatNumber(value)}</text>`
+<text x="${((high ?? 0) + 6).toFixed(1)}" y="${y + 12}">${formatNumber(value)}</text>`
   })
   const unit = group[0]?.unit ?? ''
   return `<h3>${escape(unit)}</h3><svg viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${escape(unit)}">${bars.join('')}</svg>`

@@ -1,5 +1,7 @@
 import * as hdr from 'hdr-histogram-js'
 
+const PERCENTILES = [0, 10, 25, 50, 75, 90, 95, 99, 99.9, 100]
+
 /** Latencies in microseconds, from 1 µs to 10 minutes, to three digits. */
 export class Latencies {
   readonly #histogram: hdr.Histogram
@@ -23,6 +25,11 @@ export class Latencies {
   /** @param percentile 0..100 @returns milliseconds */
   at(percentile: number): number {
     return this.#histogram.getValueAtPercentile(percentile) / 1000
+  }
+
+  /** For a plot. */
+  curve(): readonly (readonly [percentile: number, ms: number])[] {
+    return PERCENTILES.map((at) => [at, this.at(at)] as const)
   }
 
   /** For sending to another process. */

@@ -67,10 +67,10 @@ const FLAGS = {
   'load-seconds': { type: 'string', doc: 'ingest: how long that lasts [5]' },
   workers: { type: 'string', doc: 'WORKERS of the service [its default]' },
   repeats: { type: 'string', doc: 'runs of each scenario; medians are shown [3]' },
-  duration: { type: 'string', doc: 'query, http: seconds per measurement [2]' },
+  duration: { type: 'string', doc: 'query, http: seconds per measurement, from 0.1 [2]' },
   clients: {
     type: 'string',
-    doc: 'query: also measure with so many clients and ingest at half load [0]',
+    doc: 'query: also so many clients with ingest at half load, for 5 durations; use --cold [0]',
   },
   data: {
     type: 'string',
@@ -120,10 +120,19 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     if (Number.isInteger(value) && value >= min) return value
     throw new Error(`--${name} ${String(text)} is not an integer of at least ${min}`)
   }
+  const number = (
+    name: keyof typeof values,
+    fallback: number,
+    min: number,
+    max: number,
+  ): number => {
+    const text = values[name]
+    const value = text === undefined ? fallback : Number(text)
+    if (value >= min && value <= max) return value
+    throw new Error(`--${name} ${String(text)} is not in ${min}..${max}`)
+  }
   const small = values.small === true
   const events = integer('events', small ? 100_000 : 1_000_000, 1)
-  const loadShare = Number(values.load ?? 0.8)
-  if (!(loadShare >= 0 && loadShare <= 1)) throw new Error(`--load ${values.load} is not in 0..1`)
   return {
     words: positionals,
     json: values.json ?? null,
@@ -138,11 +147,11 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       rate: integer('rate', 0, 0),
       gzip: values.gzip === true,
       small,
-      loadShare,
+      loadShare: number('load', 0.8, 0, 1),
       loadS: integer('load-seconds', 5, 1),
       workers: values.workers === undefined ? null : integer('workers', 1, 1),
       repeats: integer('repeats', 3, 1),
-      durationS: integer('duration', 2, 1),
+      durationS: number('duration', 2, 0.1, 3600),
       clients: integer('clients', 0, 0),
       data: values.data ?? null,
       cold: values.cold === true,
@@ -156,24 +165,43 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   }
 }
 
+/** The words of a command line as they may be shown and kept. */
+export const withoutSecrets = (argv: readonly string[]): readonly string[] =>
+  argv.map((word, i) =>
+    SECRETS.has(argv[i - 1] ?? '') ? '…' : word.replace(/^(--(?:key|password))=.*/s, '$1=…'),
+  )
+
+const SECRETS = new Set(['--key', '--password'])
+
 function toShards(text: string): readonly number[] {
   const shards = text.split(',').map(Number)
   if (shards.every((n) => Number.isInteger(n) && n >= 1 && n <= 9)) return shards
   throw new Error(`--shards ${text} is not a list of numbers in 1..9`)
 }
 
+const OF_TARGET = ['collector', 'key', 'email', 'password'] as const
+
 function toTarget(
   values: Readonly<Record<string, string | boolean | undefined>>,
 ): RunningTarget | null {
-  if (values['target'] === undefined) return null
-  const need = (name: string): string => {
+  if (values['target'] === undefined) {
+    for (const name of OF_TARGET)
+      if (values[name] !== undefined) throw new Error(`--${name} needs --target`)
+    return null
+  }
+  const need = (name: (typeof OF_TARGET)[number] | 'target'): string => {
     const value = values[name]
     if (typeof value === 'string') return value
     throw new Error(`--target needs --${name}`)
   }
+  const url = (name: 'target' | 'collector'): string => {
+    const text = need(name)
+    if (URL.canParse(text) && /^https?:\/\//i.test(text)) return text
+    throw new Error(`--${name} ${text} is not an http:// or https:// URL`)
+  }
   return {
-    api: need('target'),
-    collector: need('collector'),
+    api: url('target'),
+    collector: url('collector'),
     ingestKey: need('key'),
     email: need('email'),
     password: need('password'),

@@ -1,14 +1,19 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { field, listField, numberField, textField } from './api.js'
 
 const SHOWN = 25
 
-/** Prints the functions with the most self time of each CPU profile in a folder. */
-export function printProfiles(folder: string): void {
-  for (const name of readdirSync(folder)
-    .filter((file) => file.endsWith('.cpuprofile'))
-    .sort()) {
+/** The CPU profiles of a folder, which is made when it is missing. */
+export function profilesIn(folder: string): readonly string[] {
+  mkdirSync(folder, { recursive: true })
+  const names = readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'))
+  return names.sort()
+}
+
+/** Prints the functions with the most self time of each CPU profile in a folder that was not there earlier. */
+export function printProfiles(folder: string, earlier: readonly string[]): void {
+  for (const name of profilesIn(folder).filter((file) => !earlier.includes(file))) {
     const { totalMs, functions } = readProfile(join(folder, name))
     process.stdout.write(`\n${name}: ${Math.round(totalMs)} ms sampled without idle time\n`)
     for (const [where, ms] of functions.slice(0, SHOWN)) {

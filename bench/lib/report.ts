@@ -8,6 +8,14 @@ export interface Metric {
   readonly samples: readonly number[]
   /** which direction is an improvement; `info`: neither */
   readonly better: 'higher' | 'lower' | 'info'
+  /** the figure of the same scenario that this one is held against */
+  readonly limit?: Limit
+}
+
+export interface Limit {
+  readonly metric: string
+  /** as it is shown behind the ratio */
+  readonly label: string
 }
 
 /** Something that must be so, and whether it was. */
@@ -38,6 +46,8 @@ export interface Report {
   readonly startedAt: string
   readonly command: string
   readonly machine: string
+  /** of the checkout that was measured, with a + when it was changed since; absent outside of one */
+  readonly commit?: string
   readonly node: string
   readonly scenarios: readonly ScenarioResult[]
 }
@@ -47,6 +57,23 @@ export const median = (samples: readonly number[]): number => {
   const middle = sorted.length >> 1
   const high = sorted[middle] ?? Number.NaN
   return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? Number.NaN) + high) / 2
+}
+
+/** What a figure is to its limit: the median over the runs, each divided by the limit of the same run; null without one. */
+export function ratioToLimit(metric: Metric, all: readonly Metric[]): number | null {
+  const limit = all.find(({ name }) => name === metric.limit?.metric)
+  if (limit === undefined) return null
+  const paired = metric.samples.length === limit.samples.length
+  const ratio = paired
+    ? median(metric.samples.map((value, i) => value / (limit.samples[i] ?? Number.NaN)))
+    : median(metric.samples) / median(limit.samples)
+  return Number.isFinite(ratio) ? ratio : null
+}
+
+/** `3.1 x bare JSON.parse`; empty without a limit. */
+export function ratioText(metric: Metric, all: readonly Metric[]): string {
+  const ratio = ratioToLimit(metric, all)
+  return ratio === null ? '' : `${formatNumber(ratio)} x ${metric.limit?.label ?? ''}`
 }
 
 export const machine = (): string => {
@@ -77,33 +104,41 @@ export function joinRuns(runs: readonly ScenarioResult[]): ScenarioResult {
 
 /** A table for a terminal. */
 export function renderText(report: Report): string {
-  const lines = [report.machine, `Node ${report.node}, ${report.command}`, '']
+  const lines = [report.machine, `${softwareOf(report)}, ${report.command}`, '']
   for (const result of report.scenarios) lines.push(...renderScenario(result), '')
   return lines.join('\n')
 }
 
+export const softwareOf = ({ node, commit }: Report): string =>
+  commit === undefined ? `Node ${node}` : `Node ${node}, commit ${commit}`
+
 function renderScenario(result: ScenarioResult): string[] {
   const options = Object.entries(result.options).map(([name, value]) => `${name} ${value}`)
-  const rows = result.metrics.map(({ name, unit, samples }) => [
-    name,
-    formatNumber(median(samples)),
-    unit,
-    samples.length < 2
-      ? ''
-      : `${formatNumber(Math.min(...samples))} .. ${formatNumber(Math.max(...samples))}`,
+  const rows = result.metrics.map((metric) => [
+    metric.name,
+    formatNumber(median(metric.samples)),
+    metric.unit,
+    rangeText(metric, '..'),
+    ratioText(metric, result.metrics),
   ])
   const width = (column: number): number =>
     Math.max(0, ...rows.map((row) => row[column]?.length ?? 0))
-  const [a, b, c] = [width(0), width(1), width(2)]
+  const [a, b, c, d] = [width(0), width(1), width(2), width(3)]
   return [
     `== ${result.scenario} (${options.join(', ')})`,
-    ...rows.map(([name = '', value = '', unit = '', range = '']) =>
-      `  ${name.padEnd(a)}  ${value.padStart(b)} ${unit.padEnd(c)}  ${range}`.trimEnd(),
+    ...rows.map(([name = '', value = '', unit = '', range = '', ratio = '']) =>
+      `  ${name.padEnd(a)}  ${value.padStart(b)} ${unit.padEnd(c)}  ${range.padEnd(d)}  ${ratio}`.trimEnd(),
     ),
     ...renderChecks(result.checks),
     ...result.skipped.map((reason) => `  skipped: ${reason}`),
   ]
 }
+
+/** The extremes of several runs; empty for one. */
+export const rangeText = ({ samples }: Metric, between: string): string =>
+  samples.length < 2
+    ? ''
+    : `${formatNumber(Math.min(...samples))} ${between} ${formatNumber(Math.max(...samples))}`
 
 /** What is right by name only, what is wrong with its figures. */
 function renderChecks(checks: readonly Check[]): string[] {

@@ -1,4 +1,5 @@
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { dial } from './dial.js'
 
 /** Unsent until complete: what a frame or the reply to the upgrade still lacks. */
 const NOTHING = Buffer.alloc(0)
@@ -20,13 +21,13 @@ export class SocketReader {
   /** @param ready called once, with an error when the connection ends or is refused before it is open */
   constructor(options: ReaderOptions, ready: (error: Error | null) => void) {
     this.#options = options
-    const { hostname, port, pathname } = options.url
-    this.#socket = connect({ host: hostname, port: Number(port) })
+    const { host, pathname } = options.url
+    this.#socket = dial(options.url)
     this.#socket.on('error', (error) => ready(error))
     this.#socket.on('close', () => ready(new Error('the WebSocket was closed')))
     this.#socket.on('data', (chunk) => this.#take(chunk, ready))
     this.#socket.write(
-      `GET ${pathname} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
         `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${KEY}\r\nAuthorization: Bearer ${options.token}\r\n\r\n`,
     )
   }

@@ -7,6 +7,7 @@ import {
   joinRuns,
   median,
   type Metric,
+  ratioToLimit,
   renderText,
   type Report,
   type ScenarioResult,
@@ -43,7 +44,7 @@ const metric = (better: Metric['better'], ...samples: readonly number[]): Metric
 
 t.test('a difference counts only when it is larger than the spread of both sides', async (t) => {
   const verdict = (before: Metric, after: Metric): string | undefined =>
-    compareReports(report(before), report(after))[0]?.verdict
+    compareReports(report(before), report(after))[0]?.differences[0]?.verdict
 
   t.equal(verdict(metric('higher', 99, 100, 101), metric('higher', 119, 120, 121)), 'better')
   t.equal(verdict(metric('lower', 99, 100, 101), metric('lower', 119, 120, 121)), 'worse')
@@ -58,14 +59,52 @@ t.test('a difference counts only when it is larger than the spread of both sides
 
 t.test('a comparison leaves out what only one side has, and names the rest', async (t) => {
   const other = { ...metric('lower', 5), name: 'only before' }
-  const differences = compareReports(
+  const compared = compareReports(
     report(metric('higher', 100), other),
     report(metric('higher', 200)),
   )
-  t.equal(differences.length, 1)
-  const text = renderComparison(differences)
-  t.match(text, /^better +2\.00 x .*ingest: speed/)
+  t.equal(compared[0]?.differences.length, 1)
+  const text = renderComparison(compared)
+  t.match(text, /^== ingest\n +better +2\.00 x .* speed, 100 -> 200 1\/s/)
   t.match(text, '0 of 1 figures are the same within noise')
+  t.match(text, '1 figures are on one side only')
+  const none = { ...report(), scenarios: [] }
+  t.match(renderComparison(compareReports(none, report())), 'no scenario in common')
+})
+
+const of = (events: number, ...metrics: readonly Metric[]): Report => ({
+  ...report(),
+  scenarios: [result(metrics, { options: { events, seed: events } })],
+})
+
+t.test('two numbers of events are compared as growth, not as versions', async (t) => {
+  const named = (name: string, ms: number): Metric => ({ ...metric('lower', ms), name, unit: 'ms' })
+  const small = of(1e6, named('newest', 10), named('rare', 10), named('limit: least', 1))
+  const large = of(1e8, named('newest', 19), named('rare', 21), named('limit: least', 9))
+  const text = renderComparison(compareReports(small, large))
+  t.match(text, '== ingest: 1,000,000 -> 100,000,000 events')
+  t.match(text, 'other options: seed 1000000 -> 100000000')
+  t.match(text, /2\.10 x > 2 x +rare, 10\.0 -> 21\.0 ms/)
+  t.match(text, /1\.90 x +newest, 10\.0 -> 19\.0 ms/)
+  t.match(text, '1 of 2 figures grew more than 2 x')
+  t.notMatch(text, 'worse')
+  const little = renderComparison(compareReports(small, of(1.1e6, named('newest', 30))))
+  t.match(little, /worse +3\.00 x/)
+})
+
+t.test('a figure is told as a multiple of its limit, run by run', async (t) => {
+  const limit: Metric = { name: 'limit: parse', unit: 's', samples: [1, 2], better: 'info' }
+  const against = { metric: 'limit: parse', label: 'parse' }
+  const figure = { ...metric('lower', 3, 6), limit: against }
+  t.equal(ratioToLimit(figure, [limit, figure]), 3)
+  t.equal(ratioToLimit(figure, [figure]), null, 'the limit was not measured')
+  t.match(renderText(of(1, limit, figure)), /speed +4\.50 1\/s +3\.00 \.\. 6\.00 +3\.00 x parse/)
+  t.match(renderHtml(of(1, limit, figure)), '<td>3.00 x parse</td>')
+
+  const slower = { ...figure, samples: [6, 12] }
+  const twice = { ...limit, samples: [2, 4] }
+  const text = renderComparison(compareReports(of(1, limit, figure), of(1, twice, slower)))
+  t.match(text, /2\.00 x \(.*to its limit 1\.00 x\) +speed/, 'the machine was slower')
 })
 
 t.test('runs are joined sample by sample, and a check that failed once stays', async (t) => {
