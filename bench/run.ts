@@ -32,18 +32,19 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   scale: runScale,
 }
 
+const OF_TARGET = ['ingest', 'query', 'ws', 'http']
+const UNSEEN =
+  'CPU, memory and ClickHouse by itself: of a deployment only what it answers is seen from here'
+
 /** All that is asked for; a scenario that fails does not take the figures of the others along. */
 async function runScenarios(
   names: readonly string[],
   options: BenchOptions,
 ): Promise<ScenarioResult[]> {
-  const scenarios = names.map((name) => {
-    const scenario = SCENARIOS[name]
-    if (scenario === undefined) throw new Error(`${name} is no scenario; --help lists them`)
-    return { name, scenario }
-  })
   const results: ScenarioResult[] = []
-  for (const { name, scenario } of scenarios) {
+  for (const name of names) {
+    const scenario = SCENARIOS[name]
+    if (scenario === undefined) throw new Error(`bug: no scenario ${name}`)
     const runs: ScenarioResult[] = []
     try {
       for (let i = 0; i < options.repeats; i++) {
@@ -53,9 +54,23 @@ async function runScenarios(
     } catch (error) {
       runs.push(failed(name, runs.length, error))
     }
-    results.push(joinRuns(runs))
+    const joined = joinRuns(runs)
+    const skipped = options.target === null ? [] : [UNSEEN]
+    results.push({ ...joined, skipped: [...joined.skipped, ...skipped] })
   }
   return results
+}
+
+/** All of them when none is named; of a deployment those that need no server of their own. */
+function namesOf(words: readonly string[], { target }: BenchOptions): readonly string[] {
+  const possible = target === null ? Object.keys(SCENARIOS) : OF_TARGET
+  for (const name of words) {
+    if (!Object.hasOwn(SCENARIOS, name))
+      throw new Error(`${name} is no scenario; --help lists them`)
+    if (!possible.includes(name))
+      throw new Error(`${name} starts servers of its own; --target is for ${OF_TARGET.join(', ')}`)
+  }
+  return words.length === 0 ? possible : words
 }
 
 function failed(scenario: string, done: number, error: unknown): ScenarioResult {
@@ -105,7 +120,7 @@ async function main(): Promise<void> {
   for (const path of [json, html]) if (path !== null) appendFileSync(path, '')
   const startedAt = new Date().toISOString()
   const [machineName, commit] = [machine(), commitOf(serviceMain())]
-  const scenarios = await runScenarios(words.length === 0 ? Object.keys(SCENARIOS) : words, options)
+  const scenarios = await runScenarios(namesOf(words, options), options)
   const report: Report = {
     version: 1,
     startedAt,

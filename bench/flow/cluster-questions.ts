@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../../src/store/client.js'
+import { sourceNames } from '../data/corpus.js'
 import type { Api } from '../lib/api.js'
 import { costOfReading, countsBetween, readCounts, type ServerCounts } from '../lib/counters.js'
 import { Latencies } from '../lib/latency.js'
@@ -45,7 +46,7 @@ export async function measureQuestions(
   const reading = await costOfReading(asking.servers)
   const unasked = await statementsUnasked(asking)
   const costs: QueryCost[] = []
-  for (const query of standardQueries(sources, Date.now()))
+  for (const query of standardQueries(sourceNames(sources), Date.now()))
     if (ASKED.has(query.name)) costs.push(await measure(asking, query, { reading, unasked }))
   return costs
 }

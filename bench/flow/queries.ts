@@ -1,5 +1,3 @@
-import { sourceNames } from '../data/corpus.js'
-
 /** One kind of question, asked in several variants in turn so that no answer is simply the last one. */
 export interface Query {
   readonly name: string
@@ -21,9 +19,8 @@ const sinceAgo = (nowMs: number, spanMs: number): string =>
   `&start_time=${new Date(nowMs - spanMs).toISOString()}`
 
 /** The questions of dashboards and of people who look for something. */
-export function standardQueries(sources: number, nowMs: number): Query[] {
-  const names = sourceNames(sources)
-  const some = names.slice(0, 20)
+export function standardQueries(sources: readonly string[], nowMs: number): Query[] {
+  const some = sources.slice(0, 20).map(encodeURIComponent)
   const list = (name: string, ...paths: readonly string[]): Query => ({
     name,
     group: 'list',

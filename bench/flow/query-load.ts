@@ -15,12 +15,14 @@ export type QueryOptions = BenchOptions & { readonly sources: number; readonly s
 const LOAD_DURATIONS = 5
 const REFUSED_WAIT_MS = 100
 const SPEED_EVENTS = 100_000
+/** the event times of what comes in under load, up to the present */
+const STREAM_MS = 600_000
 /** how long to wait for events to be shown when there is no calendar to ask */
 const BLIND_WAIT_MS = 5_000
 
 /** Sends some events of the last minutes as fast as they are acknowledged. @returns events/s */
 export async function ingestSpeed(target: Target, options: QueryOptions): Promise<number> {
-  const stream = { seed: options.seed + 5, startMs: Date.now() - 600_000, spanMs: 600_000 }
+  const stream = { seed: options.seed + 5, startMs: Date.now() - STREAM_MS, spanMs: STREAM_MS }
   const before = (await visibleOccurrences(await Api.login(target))) ?? 0
   const sent = await sendEvents(target, options, stream, { events: SPEED_EVENTS })
   await waitVisible(target, before + SPEED_EVENTS)
@@ -92,7 +94,7 @@ export async function measureUnderLoad(
   const met: Met = { latencies: new Map(queries.map((one) => [one, new Latencies()])), refused: 0 }
   const loadMs = options.durationS * LOAD_DURATIONS * 1000
   const events = Math.ceil((eventsPerS * loadMs) / 1000)
-  const stream = { seed: options.seed + 77, startMs: Date.now() - 600_000, spanMs: 600_000 }
+  const stream = { seed: options.seed + 77, startMs: Date.now() - STREAM_MS, spanMs: STREAM_MS }
   const ingesting = sendEvents(target, options, stream, { events, eventsPerS })
   const untilMs = performance.now() + loadMs
   const clients = Array.from({ length: options.clients }, (_, i) => ask(load, met, i, untilMs))

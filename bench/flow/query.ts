@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SEVERITIES } from '../../src/model/event.js'
-import { Api, field, listField, numberField } from '../lib/api.js'
+import { Api, field, listField, numberField, textField } from '../lib/api.js'
+import { sourceNames } from '../data/corpus.js'
 import { Connection } from '../lib/connection.js'
 import { openEngine } from '../lib/engine.js'
 import { watchProcesses } from '../lib/footprint.js'
@@ -13,6 +14,7 @@ import { type BenchOptions, settingsOf } from '../lib/options.js'
 import { readUsage } from '../lib/processes.js'
 import type { Check, Curve, Metric, ScenarioResult } from '../lib/report.js'
 import { type Service, startService, type Target } from '../lib/service.js'
+import { type Asked, checkAnswers } from './answers.js'
 import { buildDatabase } from './database.js'
 import { visibleOccurrences } from './exactness.js'
 import { type Query, RARE_SOURCE, RARE_WORD, standardQueries } from './queries.js'
@@ -25,6 +27,8 @@ const DEEP_FROM = 20
 const DEEP_TO = 60
 const RECOMPUTES = 10
 const ENGINE_REQUESTS = 103
+/** more take minutes to be read without indexes */
+const CHECKED_EVENTS = 5_000_000
 const RARE_FILE = 'bench-rare'
 const LIMIT = { api: 'limit: own profile', engine: 'limit: SELECT 1 at ClickHouse' }
 const LABELS: Readonly<Record<string, string>> = {
@@ -43,6 +47,8 @@ interface Run {
   readonly checks: Check[]
   readonly skipped: string[]
   readonly curves: Curve[]
+  /** the first of each */
+  readonly asked: Asked[]
 }
 
 /** Makes a database and measures answers at the API: warm, one client, one question after the other. */
@@ -53,6 +59,7 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
   if (target === undefined) throw new Error('bug: neither a target nor a service')
   const used = watchProcesses(loaded?.service ?? null)
   const api = await Api.login(target)
+  const existingEvents = (await visibleOccurrences(api)) ?? 0
   const run: Run = {
     options,
     target,
@@ -63,9 +70,10 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
     checks: [],
     skipped: [],
     curves: [],
+    asked: [],
   }
   try {
-    const queries = await existing(run, standardQueries(options.sources, Date.now()))
+    const queries = await existing(run, standardQueries(await sourcesOf(run), Date.now()))
     await measureAll(run, queries)
     if (options.clients > 0 && loaded === null)
       run.skipped.push('many clients: they need ingest at half load, which a deployment is spared')
@@ -80,9 +88,10 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
     await loaded?.service.stop()
     if (options.data === null) loaded?.service.discard()
   }
-  const { events, sources, spanS, clients } = options
+  const { sources, spanS, clients, cold } = options
   const { metrics, checks, skipped, curves } = run
-  const facts = { events: loaded?.events ?? events, sources, spanS, seed: options.seed, clients }
+  const made = loaded === null ? {} : { sources, spanS, seed: options.seed, cold }
+  const facts = { events: loaded?.events ?? existingEvents, ...made, clients }
   return { scenario: 'query', options: facts, metrics, checks, skipped, curves }
 }
 
@@ -144,11 +153,24 @@ async function sendRare(target: Target): Promise<number> {
   return lines.length
 }
 
+/** Those that were made, or the busiest of a deployment. */
+async function sourcesOf({ owned, api, options }: Run): Promise<readonly string[]> {
+  if (owned) return sourceNames(options.sources)
+  const top = await api.json('/api/analytics/top-sources?window=30d&limit=20')
+  return listField(top, 'items').map((item) => textField(item, 'source'))
+}
+
 /** Leaves out what the service has no route for. */
 async function existing(run: Run, queries: readonly Query[]): Promise<Query[]> {
   const found: Query[] = []
   for (const query of queries) {
-    const reply = await run.api.json(query.paths[0] ?? '')
+    const [path] = query.paths
+    if (path === undefined) continue
+    const atMs = Date.now()
+    const reply = await run.api.json(path)
+    // a repeat does not tell when it came: counts are compared when nothing comes in afterwards
+    if (run.options.clients === 0 || query.group !== 'rollup')
+      run.asked.push({ name: query.name, path, reply, atMs })
     if (reply === null) run.skipped.push(`${query.name}: the service has no such route`)
     else found.push(query)
     if (reply !== null && /^rare (source|word)/.test(query.name)) checkRare(run, query, reply)
@@ -260,6 +282,12 @@ async function measureEngine(run: Run, { dataDir }: Service): Promise<void> {
     await ask(LIMIT.engine, 'SELECT 1')
     const month = 'SELECT t, sum(info) FROM series_1d GROUP BY t ORDER BY t DESC LIMIT 31'
     await ask('limit: a sum per day at ClickHouse', month)
+    const [[events] = [0]] = await engine.rows(
+      'SELECT count() FROM events FORMAT JSONCompactEachRow',
+    )
+    if (Number(events) <= CHECKED_EVENTS)
+      run.checks.push(...(await checkAnswers(engine, run.asked)))
+    else run.skipped.push(`comparing answers with the rows: more than ${CHECKED_EVENTS} events`)
   } finally {
     await engine.stop()
   }

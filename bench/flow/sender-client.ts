@@ -55,7 +55,9 @@ export function startSender(): Sender {
       child.send(order)
       return sent
     },
-    close: () => child.disconnect(),
+    close: () => {
+      if (child.connected) child.disconnect()
+    },
   }
 }
 
@@ -63,8 +65,10 @@ const answer = (child: ChildProcess): Promise<Sent> =>
   new Promise((resolve, reject) => {
     const onExit = (code: number | null): void => reject(new Error(`the sender ended (${code})`))
     child.once('exit', onExit)
-    child.once('message', (sent) => {
+    child.once('message', (message) => {
       child.off('exit', onExit)
-      resolve(sent as Sent) // our own sender.ts
+      const said = message as Sent | { readonly failed: string } // our own sender.ts
+      if ('failed' in said) reject(new Error(`the sender: ${said.failed}`))
+      else resolve(said)
     })
   })

@@ -34,10 +34,7 @@ interface Course {
 process.on('message', (order: Order) => {
   send(order).then(
     (sent) => process.send?.(sent),
-    (error: unknown) => {
-      process.stderr.write(`sender: ${String(error)}\n`)
-      process.exit(1)
-    },
+    (error: unknown) => process.send?.({ failed: String(error) }),
   )
 })
 process.on('disconnect', () => process.exit(0))

@@ -77,6 +77,11 @@ async function measureService(options: BenchOptions, results: Results): Promise<
     const openedMs = await openAll(new URL(target.api), api.token, sockets, audience)
     api.close()
     await sleep(PAUSE_MS)
+    const closed = audience.readers.filter(({ isClosed }) => isClosed).length
+    if (closed > 0)
+      throw new Error(
+        `${closed} of ${sockets} WebSockets were closed by the service: raise its WS_LIMITER and WS_MAX_OPEN, or use --sockets`,
+      )
     const after = pid === null ? null : readUsage(pid)
     add('sockets opened', '1/s', sockets / (openedMs / 1000), 'higher')
     if (before !== null && after !== null)

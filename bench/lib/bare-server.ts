@@ -23,6 +23,8 @@ export async function startBareServer(): Promise<BareServer> {
     publish: (text) => {
       child.send(text)
     },
-    close: () => child.disconnect(),
+    close: () => {
+      if (child.connected) child.disconnect()
+    },
   }
 }

@@ -137,12 +137,16 @@ function renderGrowth(differences: readonly Difference[]): string[] {
     return `  ${`${one.ratio.toFixed(2)} x`.padStart(9)} ${mark.padEnd(5)} ${changeOf(one)}`
   })
   const judged = differences.filter(isJudged)
-  const much = judged.filter(isMuch)
-  lines.push(
-    `  ${much.length} of ${judged.length} figures grew more than ${MOST_GROWTH} x (limits and "whole run" are not counted)`,
-  )
+  for (const kind of new Set(judged.map(kindOf))) {
+    const some = judged.filter((one) => kindOf(one) === kind)
+    const much = some.filter(isMuch).length
+    lines.push(`  ${kind}: ${much} of ${some.length} grew more than ${MOST_GROWTH} x`)
+  }
   return lines
 }
+
+/** `p50` of questions, else the unit. */
+const kindOf = ({ metric, unit }: Difference): string => /, (p\d+)$/.exec(metric)?.[1] ?? unit
 
 /** Times and costs: what is better when there is less of it. */
 const isJudged = ({ better, metric }: Difference): boolean =>

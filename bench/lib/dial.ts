@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
 /** what is read at a time, into memory that is used again */
@@ -14,7 +14,7 @@ export function dial({ protocol, hostname, port }: URL, take?: (chunk: Buffer) =
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const to = { host, port: port === '' ? (isTls ? 443 : 80) : Number(port), noDelay: true }
   if (isTls) {
-    const socket = connectTls({ ...to, servername: host })
+    const socket = connectTls(isIP(host) === 0 ? { ...to, servername: host } : to)
     return take === undefined ? socket : socket.on('data', take)
   }
   if (take === undefined) return connect(to)

@@ -17,6 +17,7 @@ export class SocketReader {
   readonly #socket: Socket
   #rest: Buffer = NOTHING
   #open = false
+  #closed = false
 
   /** @param ready called once, with an error when the connection ends or is refused before it is open */
   constructor(options: ReaderOptions, ready: (error: Error | null) => void) {
@@ -24,12 +25,20 @@ export class SocketReader {
     const { host, pathname } = options.url
     this.#socket = dial(options.url)
     this.#socket.on('error', (error) => ready(error))
-    this.#socket.on('close', () => ready(new Error('the WebSocket was closed')))
+    this.#socket.on('close', () => {
+      this.#closed = true
+      ready(new Error('the WebSocket was closed'))
+    })
     this.#socket.on('data', (chunk) => this.#take(chunk, ready))
     this.#socket.write(
       `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
         `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${KEY}\r\nAuthorization: Bearer ${options.token}\r\n\r\n`,
     )
+  }
+
+  /** by either side */
+  get isClosed(): boolean {
+    return this.#closed
   }
 
   close(): void {

@@ -86,7 +86,7 @@ t.test('two numbers of events are compared as growth, not as versions', async (t
   t.match(text, 'other options: seed 1000000 -> 100000000')
   t.match(text, /2\.10 x > 2 x +rare, 10\.0 -> 21\.0 ms/)
   t.match(text, /1\.90 x +newest, 10\.0 -> 19\.0 ms/)
-  t.match(text, '1 of 2 figures grew more than 2 x')
+  t.match(text, 'ms: 1 of 2 grew more than 2 x')
   t.notMatch(text, 'worse')
   const little = renderComparison(compareReports(small, of(1.1e6, named('newest', 30))))
   t.match(little, /worse +3\.00 x/)
