@@ -1,3 +1,5 @@
+import type { TemplateRow } from './spool-entry.js'
+
 /** A template as it is known to the whole process. */
 export interface Template {
   /** its number with the template owner, 0 = beyond the owner's limits */
@@ -147,3 +149,12 @@ export class TemplateTable {
 
 const isOlder = (a: Template, b: Template): boolean =>
   a.born < b.born || (a.born === b.born && a.id < b.id)
+
+/** As it is stored. */
+export const toTemplateRow = ({ source, id, redirectId, text, born }: Template): TemplateRow => ({
+  source,
+  id,
+  redirectTo: redirectId,
+  text,
+  born,
+})

@@ -1,4 +1,5 @@
 import type { BodyResult, BodyTask } from './block.js'
+import type { Statement } from './spool-entry.js'
 
 /** What became of one body, or of several of the same protocol and sources together. */
 export interface AcceptedBodies {
@@ -40,4 +41,17 @@ export function sumsOf(
     sum.bytes += bytes?.byteLength ?? 0
   })
   return sums
+}
+
+/** The deletion of the dead letters that were replayed, and are stored or rejected anew; null when there are none. */
+export function deletionOf(
+  jobs: readonly { readonly submission: { readonly replays: number | null } }[],
+  bodies: readonly BodyResult[],
+): Statement | null {
+  const ids = jobs.flatMap(({ submission: { replays } }, i) => {
+    const body = bodies[i]
+    const settled = body !== undefined && body.accepted + body.rejected > 0
+    return replays !== null && settled ? [replays] : []
+  })
+  return ids.length === 0 ? null : { kind: 'delete-dead-letters', ids }
 }
