@@ -106,6 +106,10 @@ export async function measureUnderLoad(
 async function ask(load: Load, met: Met, client: number, untilMs: number): Promise<void> {
   const random = new Random(load.options.seed + client)
   const api = load.api.another(load.target)
+  const { pauseMs } = load.options
+  // half to one and a half times as long, so that they do not ask in step
+  const pause = (): Promise<void> => sleep((pauseMs * (50 + random.below(101))) / 100)
+  if (pauseMs > 0) await sleep(random.below(pauseMs))
   while (performance.now() < untilMs) {
     const query = load.queries[random.below(load.queries.length)]
     if (query === undefined) break
@@ -118,6 +122,7 @@ async function ask(load: Load, met: Met, client: number, untilMs: number): Promi
       met.refused++
       await sleep(REFUSED_WAIT_MS)
     }
+    if (pauseMs > 0) await pause()
   }
   api.close()
 }

@@ -29,6 +29,9 @@ const RECOMPUTES = 10
 const ENGINE_REQUESTS = 103
 /** more take minutes to be read without indexes */
 const CHECKED_EVENTS = 5_000_000
+const BY_ID = 'event by id'
+const DEEP_PAGES = `pages ${DEEP_FROM} to ${DEEP_TO}`
+const RECOMPUTED = 'kpis recomputed'
 const RARE_FILE = 'bench-rare'
 const LIMIT = { api: 'limit: own profile', engine: 'limit: SELECT 1 at ClickHouse' }
 const LABELS: Readonly<Record<string, string>> = {
@@ -73,7 +76,11 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
     asked: [],
   }
   try {
-    const queries = await existing(run, standardQueries(await sourcesOf(run), Date.now()))
+    const standard = standardQueries(await sourcesOf(run), Date.now())
+    const queries = await existing(
+      run,
+      standard.filter(({ name }) => isAsked(run, name)),
+    )
     await measureAll(run, queries)
     if (options.clients > 0 && loaded === null)
       run.skipped.push('many clients: they need ingest at half load, which a deployment is spared')
@@ -185,15 +192,18 @@ function checkRare(run: Run, query: Query, reply: unknown): void {
   run.checks.push({ name: query.name, ok: got === want, detail: `${got} of ${want} found` })
 }
 
+const isAsked = ({ options }: Run, name: string): boolean => options.questions?.test(name) ?? true
+
 async function measureAll(run: Run, queries: readonly Query[]): Promise<void> {
   const me = { name: LIMIT.api, group: 'point', paths: ['/api/auth/me'] } as const
   await measure(run, me)
   for (const query of queries) await measure(run, query)
-  await measureById(run)
-  await measureDeepPages(run)
+  if (isAsked(run, BY_ID)) await measureById(run)
+  if (isAsked(run, DEEP_PAGES)) await measureDeepPages(run)
+  if (!isAsked(run, RECOMPUTED)) return
   if (!run.owned)
-    run.skipped.push('kpis recomputed: needs a correction, which a deployment is spared')
-  else if (queries.some(({ name }) => name === 'kpis cached')) await measureRecompute(run)
+    run.skipped.push(`${RECOMPUTED}: needs a correction, which a deployment is spared`)
+  else await measureRecompute(run)
 }
 
 async function measure(run: Run, { name, paths }: Query): Promise<void> {
@@ -248,7 +258,7 @@ async function measureById(run: Run): Promise<void> {
     listField(page, 'items').map((item) => numberField(item, 'id')),
   )
   const paths = ids.map((id, i) => ids[(i * 37) % ids.length] ?? id).map((id) => `/api/logs/${id}`)
-  await measure(run, { name: 'event by id', group: 'point', paths })
+  await measure(run, { name: BY_ID, group: 'point', paths })
 }
 
 /** Walks pages of 50 from the newest and times those far down. */
@@ -263,7 +273,7 @@ async function measureDeepPages(run: Run): Promise<void> {
     if (typeof next !== 'string') break
     cursor = `&cursor=${encodeURIComponent(next)}`
   }
-  if (deep.count > 0) report(run, `pages ${DEEP_FROM} to ${DEEP_TO}`, deep)
+  if (deep.count > 0) report(run, DEEP_PAGES, deep)
 }
 
 /** What ClickHouse takes for the least and for a small question, asked directly: each answer has at least one. */
@@ -307,7 +317,7 @@ async function measureRecompute(run: Run): Promise<void> {
     await run.api.json('/api/kpis')
     latencies.record(performance.now() - startMs)
   }
-  report(run, 'kpis recomputed', latencies)
+  report(run, RECOMPUTED, latencies)
 }
 
 async function measureClients(

@@ -21,6 +21,10 @@ export interface BenchOptions {
   readonly repeats: number
   readonly durationS: number
   readonly clients: number
+  /** between an answer and a client's next question, on average */
+  readonly pauseMs: number
+  /** names of the questions that are asked; null: all */
+  readonly questions: RegExp | null
   /** a directory that is kept and used again; null: a temporary one */
   readonly data: string | null
   /** every question is put to ClickHouse, whether it was asked a moment ago or not */
@@ -72,6 +76,11 @@ const FLAGS = {
     type: 'string',
     doc: 'query: also so many clients with ingest at half load, for 5 durations; use --cold [0]',
   },
+  pause: {
+    type: 'string',
+    doc: 'query: ms that each of the clients waits before it asks again [0]',
+  },
+  questions: { type: 'string', doc: 'query: only those whose names match this expression [all]' },
   data: {
     type: 'string',
     doc: 'query: folder for the database; kept, and made complete or used again [a temporary one]',
@@ -153,6 +162,8 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       repeats: integer('repeats', 3, 1),
       durationS: number('duration', 2, 0.1, 3600),
       clients: integer('clients', 0, 0),
+      pauseMs: integer('pause', 0, 0),
+      questions: values.questions === undefined ? null : toExpression(values.questions),
       data: values.data ?? null,
       cold: values.cold === true,
       sockets: integer('sockets', 10_500, 1),
@@ -172,6 +183,14 @@ export const withoutSecrets = (argv: readonly string[]): readonly string[] =>
   )
 
 const SECRETS = new Set(['--key', '--password'])
+
+function toExpression(text: string): RegExp {
+  try {
+    return new RegExp(text)
+  } catch {
+    throw new Error(`--questions ${text} is not a regular expression`)
+  }
+}
 
 function toShards(text: string): readonly number[] {
   const shards = text.split(',').map(Number)
