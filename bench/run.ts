@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { runIngest } from './flow/ingest.js'
 import { runCluster } from './flow/cluster.js'
 import { runHttp } from './flow/http.js'
@@ -49,7 +49,7 @@ async function runScenarios(
     try {
       for (let i = 0; i < options.repeats; i++) {
         process.stderr.write(`${name}: run ${i + 1} of ${options.repeats}\n`)
-        runs.push(await scenario(options, options.seed + i))
+        runs.push(await scenario(ofScenario(name, options), options.seed + i))
       }
     } catch (error) {
       runs.push(failed(name, runs.length, error))
@@ -72,6 +72,10 @@ function namesOf(words: readonly string[], { target }: BenchOptions): readonly s
   }
   return words.length === 0 ? possible : words
 }
+
+/** Each has its own folder for CPU profiles. */
+const ofScenario = (name: string, options: BenchOptions): BenchOptions =>
+  options.cpuProf === null ? options : { ...options, cpuProf: join(options.cpuProf, name) }
 
 function failed(scenario: string, done: number, error: unknown): ScenarioResult {
   const detail = messageOf(error)

@@ -19,6 +19,8 @@ interface Progress extends DatabaseOptions {
   readonly startMs: number
   /** events that are stored */
   readonly made: number
+  /** where the block ends that may be stored already: it is sent again as it was, and taken once */
+  readonly sending: number | null
 }
 
 const FILE = 'bench.json'
@@ -47,7 +49,7 @@ export async function buildDatabase(dataDir: string, options: DatabaseOptions): 
       const bytes = makeBlock(rows, progress, block)
       progress = await inserting
       inserting = insertBlock(engine, rows, { dataDir, progress, block, bytes })
-      block = next({ ...progress, made: block.until })
+      block = next({ ...progress, made: block.until, sending: null })
     }
     await inserting
     await settle(engine)
@@ -61,11 +63,12 @@ async function openProgress(dataDir: string, options: DatabaseOptions): Promise<
   if (!existsSync(file)) {
     const service = await startService({ settings: {}, profileDir: null, dataDir })
     await service.stop()
-    const progress = { ...options, startMs: Date.now() - options.spanMs, made: 0 }
+    const progress = { ...options, startMs: Date.now() - options.spanMs, made: 0, sending: null }
     save(dataDir, progress)
     return progress
   }
-  const progress: Progress = JSON.parse(readFileSync(file, 'utf8'))
+  const kept: Progress = JSON.parse(readFileSync(file, 'utf8'))
+  const progress: Progress = { ...kept, sending: kept.sending ?? null }
   const wanted = { ...progress, ...options }
   if (JSON.stringify(wanted) !== JSON.stringify(progress))
     throw new Error(`${file} is of other options: ${JSON.stringify(progress)}`)
@@ -88,7 +91,8 @@ const dueMs = ({ startMs, spanMs, events }: Progress, k: number): number =>
 
 /** The next events that are due by now; null when there are none. */
 function next(progress: Progress): Range | null {
-  const { startMs, spanMs, events, made } = progress
+  const { startMs, spanMs, events, made, sending } = progress
+  if (sending !== null) return { from: made, until: sending }
   const due = Math.floor(((Date.now() - startMs) / spanMs) * events)
   const until = Math.min(made + BLOCK_EVENTS, due)
   return until <= made ? null : { from: made, until }
@@ -117,8 +121,9 @@ async function insertBlock(
   },
 ): Promise<Progress> {
   const { from, until } = order.block
+  save(order.dataDir, { ...order.progress, sending: until })
   await engine.insert('landing', rows.columns, order.bytes, `bench:${from}:${until}`)
-  const progress = { ...order.progress, made: until }
+  const progress = { ...order.progress, made: until, sending: null }
   save(order.dataDir, progress)
   return progress
 }

@@ -9,7 +9,7 @@ import type { Metric, ScenarioResult } from '../lib/report.js'
 const SERIES = 210
 /** CPU seconds that a look may take, ClickHouse included */
 const MOST_S = 5
-const LIMIT = { metric: 'limit: the same hours summed once', label: 'one bare sum' }
+const LIMIT = { metric: 'limit: ClickHouse reads the same hours once', label: 'one bare read' }
 
 /** What a look of the insight engine costs, and how well it finds what was put into generated weeks. */
 export async function runInsightsBench(

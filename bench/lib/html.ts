@@ -63,17 +63,22 @@ function renderTable(metrics: readonly Metric[]): string {
   return `<table><tr><th>figure</th><th>median</th><th>unit</th><th>range</th><th>to its limit</th></tr>${rows.join('')}</table>`
 }
 
-/** Bars of what shares a unit: CPU seconds beside CPU seconds, medians beside 95th percentiles. */
+/** Bars of what shares a unit and a percentile: CPU seconds beside CPU seconds, medians beside medians. */
 function renderBars(metrics: readonly Metric[]): string {
-  const units = [...new Set(metrics.map(({ unit }) => unit))].filter((unit) => unit !== '')
-  return units
-    .map((unit) => metrics.filter((metric) => metric.unit === unit))
-    .filter((group) => group.length > 1)
-    .map(barChart)
+  const scales = [...new Set(metrics.map(scaleOf))].filter((scale) => scale !== '')
+  return scales
+    .map((scale) => [scale, metrics.filter((metric) => scaleOf(metric) === scale)] as const)
+    .filter(([, group]) => group.length > 1)
+    .map(([scale, group]) => barChart(scale, group))
     .join('')
 }
 
-function barChart(group: readonly Metric[]): string {
+const scaleOf = ({ name, unit }: Metric): string => {
+  const percentile = /, (p\d+|max)$/.exec(name)?.[1]
+  return percentile === undefined ? unit : `${unit}, ${percentile}`
+}
+
+function barChart(scale: string, group: readonly Metric[]): string {
   const most = Math.max(...group.map(({ samples }) => Math.max(...samples)), Number.MIN_VALUE)
   const room = WIDTH - LABEL - 80
   const height = group.length * BAR + 8
@@ -88,8 +93,7 @@ function barChart(group: readonly Metric[]): string {
 <line x1="${low?.toFixed(1)}" x2="${high?.toFixed(1)}" y1="${y + 8.5}" y2="${y + 8.5}" stroke="#222"/>
 <text x="${((high ?? 0) + 6).toFixed(1)}" y="${y + 12}">${formatNumber(value)}</text>`
   })
-  const unit = group[0]?.unit ?? ''
-  return `<h3>${escape(unit)}</h3><svg viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${escape(unit)}">${bars.join('')}</svg>`
+  return `<h3>${escape(scale)}</h3><svg viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${escape(scale)}">${bars.join('')}</svg>`
 }
 
 /** Latency over percentile, the former on a logarithmic scale; the slowest curves when there are many. */

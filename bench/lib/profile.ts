@@ -4,10 +4,11 @@ import { field, listField, numberField, textField } from './api.js'
 
 const SHOWN = 25
 
-/** The CPU profiles of a folder, which is made when it is missing. */
+/** The CPU profiles of a folder, which is made when it is missing, and of the folders in it. */
 export function profilesIn(folder: string): readonly string[] {
   mkdirSync(folder, { recursive: true })
-  const names = readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'))
+  const all = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const names = all.filter((file) => file.endsWith('.cpuprofile'))
   return names.sort()
 }
 
@@ -15,13 +16,19 @@ export function profilesIn(folder: string): readonly string[] {
 export function printProfiles(folder: string, earlier: readonly string[]): void {
   for (const name of profilesIn(folder).filter((file) => !earlier.includes(file))) {
     const { totalMs, functions } = readProfile(join(folder, name))
-    process.stdout.write(`\n${name}: ${Math.round(totalMs)} ms sampled without idle time\n`)
+    process.stdout.write(
+      `\n${name} (${threadOf(name)}): ${Math.round(totalMs)} ms sampled without idle time\n`,
+    )
     for (const [where, ms] of functions.slice(0, SHOWN)) {
       const percent = ((ms / totalMs) * 100).toFixed(1).padStart(5)
       process.stdout.write(`  ${percent} %  ${ms.toFixed(0).padStart(6)} ms  ${where}\n`)
     }
   }
 }
+
+/** Node names them CPU.DATE.TIME.PROCESS.THREAD.NUMBER. */
+const threadOf = (name: string): string =>
+  /\.\d+\.0\.\d+\.cpuprofile$/.test(name) ? 'main thread' : 'a worker'
 
 interface Profile {
   readonly totalMs: number

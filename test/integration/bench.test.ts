@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,13 +8,17 @@ import { openEngine } from '../../bench/lib/engine.js'
 const OPTIONS = { seed: 3, events: 4000, spanMs: 3 * 86_400_000, sources: 20 }
 
 t.test(
-  'a database that is made for the bench counts alike in all its tables, and is made up to the present',
+  'a database that is made for the bench counts alike in all its tables, is gone on with, and is made up to the present',
   async (t) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'bench-database-'))
     t.teardown(() => rmSync(dataDir, { recursive: true, force: true }))
     await buildDatabase(dataDir, OPTIONS)
     const first = made(dataDir)
     t.ok(first >= 4000, `${first} events`)
+    // as if it had been ended between the insert and the note of it
+    const file = join(dataDir, 'bench.json')
+    const progress: object = JSON.parse(readFileSync(file, 'utf8'))
+    writeFileSync(file, JSON.stringify({ ...progress, made: 0, sending: first }))
     await buildDatabase(dataDir, OPTIONS)
     const again = made(dataDir)
     t.ok(again >= first)
