@@ -10,9 +10,9 @@ import {
   softwareOf,
 } from './report.js'
 
-const WIDTH = 720
+const WIDTH = 820
 const BAR = 18
-const LABEL = 300
+const LABEL = 370
 const PLOT = { width: WIDTH, height: 260, left: 60, bottom: 28, top: 12, right: 210 }
 const COLOURS = [
   '#2f6f9f',

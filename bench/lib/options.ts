@@ -90,7 +90,7 @@ const FLAGS = {
   shards: { type: 'string', doc: 'cluster: numbers of shards [1,2,3]' },
   'cpu-prof': {
     type: 'string',
-    doc: 'folder for CPU profiles of the service; the top functions are printed',
+    doc: 'folder for CPU profiles of the service, by scenario; the top functions are printed',
   },
   logs: {
     type: 'string',
