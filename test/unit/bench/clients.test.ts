@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -94,7 +94,9 @@ t.test('the command line is checked, and every option is in the help', async (t)
 
 t.test('a profile gives self time by function without the time that was slept', async (t) => {
   const frame = (functionName: string, url = ''): object => ({ functionName, url, lineNumber: 9 })
-  const path = join(mkdtempSync(join(tmpdir(), 'bench-test-')), 'a.cpuprofile')
+  const folder = mkdtempSync(join(tmpdir(), 'bench-test-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'a.cpuprofile')
   const nodes = [
     { id: 1, callFrame: frame('(idle)') },
     { id: 2, callFrame: frame('work', 'file:///x/decode.js') },
