@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import type { RequestOptions, Store } from './client.js'
@@ -57,9 +58,11 @@ const HOURS_OF_A_THREAD = 24
 /** What is counted is read in a few milliseconds, in which a second thread only starts. */
 const ONE_THREAD = { max_threads: 1 }
 
-/** What a question is remembered by. */
+/** What a question is remembered by: short, however many sources it names. */
 export const toQuestion = ({ filter, limit, after }: EventQuery): string =>
-  JSON.stringify([filter, limit, after === null])
+  createHash('sha256')
+    .update(JSON.stringify([filter, limit, after === null]))
+    .digest('base64')
 
 /** Time ranges from the newest backwards, without gaps but those that hold no match. */
 export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGenerator<TimeRange> {
