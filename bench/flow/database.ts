@@ -44,18 +44,36 @@ export async function buildDatabase(dataDir: string, options: DatabaseOptions): 
   const engine = await openEngine(dataDir)
   try {
     if (progress.made === 0) await insertTemplates(engine, rows)
-    let inserting = Promise.resolve(progress)
-    for (let block = next(progress); block !== null;) {
-      const bytes = makeBlock(rows, progress, block)
-      progress = await inserting
-      inserting = insertBlock(engine, rows, { dataDir, progress, block, bytes })
-      block = next({ ...progress, made: block.until, sending: null })
-    }
-    await inserting
+    // the second pass makes what became due during the first, and nothing of what becomes due in it
+    for (let pass = 1; pass <= 2; pass++)
+      progress = await fillUpTo(Date.now(), engine, rows, { dataDir, progress })
     await settle(engine)
   } finally {
     await engine.stop()
   }
+}
+
+interface Filling {
+  readonly dataDir: string
+  readonly progress: Progress
+}
+
+/** The next block is made while one is inserted. */
+async function fillUpTo(
+  endMs: number,
+  engine: Engine,
+  rows: LandingRows,
+  filling: Filling,
+): Promise<Progress> {
+  let { progress } = filling
+  let inserting = Promise.resolve(progress)
+  for (let block = next(progress, endMs); block !== null;) {
+    const bytes = makeBlock(rows, progress, block)
+    progress = await inserting
+    inserting = insertBlock(engine, rows, { ...filling, progress, block, bytes })
+    block = next({ ...progress, made: block.until, sending: null }, endMs)
+  }
+  return await inserting
 }
 
 async function openProgress(dataDir: string, options: DatabaseOptions): Promise<Progress> {
@@ -89,11 +107,11 @@ interface Range {
 const dueMs = ({ startMs, spanMs, events }: Progress, k: number): number =>
   startMs + Math.floor((k / events) * spanMs)
 
-/** The next events that are due by now; null when there are none. */
-function next(progress: Progress): Range | null {
+/** The next events that are due by then; null when there are none. */
+function next(progress: Progress, endMs: number): Range | null {
   const { startMs, spanMs, events, made, sending } = progress
   if (sending !== null) return { from: made, until: sending }
-  const due = Math.floor(((Date.now() - startMs) / spanMs) * events)
+  const due = Math.floor(((endMs - startMs) / spanMs) * events)
   const until = Math.min(made + BLOCK_EVENTS, due)
   return until <= made ? null : { from: made, until }
 }
@@ -113,12 +131,7 @@ function makeBlock(rows: LandingRows, progress: Progress, { from, until }: Range
 async function insertBlock(
   engine: Engine,
   rows: LandingRows,
-  order: {
-    readonly dataDir: string
-    readonly progress: Progress
-    readonly block: Range
-    readonly bytes: Uint8Array
-  },
+  order: Filling & { readonly block: Range; readonly bytes: Uint8Array },
 ): Promise<Progress> {
   const { from, until } = order.block
   save(order.dataDir, { ...order.progress, sending: until })
