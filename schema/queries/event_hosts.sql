@@ -1,9 +1,13 @@
 -- The hosts of some hours whose names hold at least one of the words of a search, and which.
--- The terms come from a closed table of fragments.
+-- The terms come from a closed table of fragments. They look at each name once, as long as the condition is not moved into
+-- the inner question (query_plan_filter_push_down = 0), where it would look at each row.
 -- params: from UInt32, until UInt32
 -- rows:   text String, terms Array(UInt8)
 -- from and until are whole hours in seconds since 1970.
-SELECT DISTINCT host AS text, [/*terms*/] AS terms
-FROM host_stats
-WHERE t >= toDateTime({from:UInt32}, 'UTC') AND t < toDateTime({until:UInt32}, 'UTC')
-    AND host != '' AND has(terms, 1)
+SELECT host AS text, [/*terms*/] AS terms
+FROM (
+    SELECT DISTINCT host
+    FROM host_stats
+    WHERE t >= toDateTime({from:UInt32}, 'UTC') AND t < toDateTime({until:UInt32}, 'UTC')
+)
+WHERE host != '' AND has(terms, 1)

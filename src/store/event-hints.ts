@@ -29,6 +29,8 @@ interface Span {
 const spanSql = statement<Record<string, never>, Span>('event_span')
 
 const DENSITY_MAX_AGE_MS = 60_000
+/** older, it is waited for: much may have been stored since */
+const DENSITY_STALE_MS = 600_000
 /** the one asked longest ago goes first */
 const MAX_QUESTIONS = 1000
 
@@ -62,8 +64,10 @@ export function createEventHints(
 
   return {
     density: async (options) => {
-      if (density === null) return await read(options)
-      if (!isReading && nowMs() - readAtMs > DENSITY_MAX_AGE_MS) void renew()
+      const ageMs = nowMs() - readAtMs
+      if (density === null || density.eventsPerHour === 0 || ageMs > DENSITY_STALE_MS)
+        return await read(options)
+      if (!isReading && ageMs > DENSITY_MAX_AGE_MS) void renew()
       return density
     },
     sufficed: (question) => known.get(question) ?? null,

@@ -12,6 +12,9 @@ const hostsSql = statement<Params & { readonly from: number; readonly until: num
   'event_hosts',
 )
 
+/** A second thread gains nothing here, and names are told apart before words are looked for in them. */
+const EACH_NAME_ONCE = { max_threads: 1, query_plan_filter_push_down: 0 } as const
+
 const HOUR_S = 3_600
 const HOUR_MS = HOUR_S * 1000
 const END_S = 0xffff_ffff
@@ -41,7 +44,7 @@ export function createTexts(
       { ...params, ...asked.params },
       {
         ...options,
-        settings: { max_threads: 1 },
+        settings: EACH_NAME_ONCE,
       },
     )
   }
