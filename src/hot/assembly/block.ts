@@ -5,7 +5,7 @@ import { beginSkeletons, cut } from './skeletons'
 import { intern, seedHi, seedLo, wordHash } from './words'
 
 /** @returns the template's number, 0 when no thread has seen the shape */
-// @ts-ignore: decorator
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'templateOf')
 declare function templateOf(lo: u32, hi: u32): u32
 

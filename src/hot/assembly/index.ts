@@ -12,23 +12,23 @@ import { initScan, scan } from './scan'
 import * as words from './words'
 
 /** Whether a word may be a source (1) or not (2); also sets the seed of its shapes. */
-// @ts-ignore: decorator
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'judgeSource')
 declare function judgeSource(word: u32): u32
 /** What may be done with a source's messages in this body: 1 store, 2 drop, 3 leave to the decoder. */
-// @ts-ignore: decorator
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'admitSource')
 declare function admitSource(word: u32): u32
 /** See `setType`. */
-// @ts-ignore: decorator
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'judgeType')
 declare function judgeType(word: u32): u32
 /** See `setLevel`. */
-// @ts-ignore: decorator
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'judgeLevel')
 declare function judgeLevel(word: u32): u32
 /** The level at the head of a message: index into SEVERITIES. */
-// @ts-ignore: decorator
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'levelAtHead')
 declare function levelAtHead(at: usize, length: u32): u32
 

@@ -7,7 +7,7 @@ import { wordLength, wordStart } from './words'
  */
 
 /** @returns 1 + the word that is the template's skeleton, 0 when it has none */
-// @ts-ignore: decorator
+// @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'skeletonOf')
 declare function skeletonOf(template: u32): u32
 
