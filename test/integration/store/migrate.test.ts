@@ -111,6 +111,37 @@ t.test('migrations', async (t) => {
     t.match(await createText(store, 'events'), [{ text: /toIntervalDay\(90\)/ }])
   })
 
+  // with patches, ClickHouse reads no part that has two changes of types before it (26.7)
+  t.test(
+    'events that were corrected are read, and corrected, however old their parts',
+    async (t) => {
+      const store = await open(t)
+      const migrations = readMigrations().filter(({ version }) => version < 100)
+      await migrate(store, { ...lasting, migrations })
+      for (const { rows, token } of newBatches(2)) await store.insertNative('landing', rows, token)
+      const correct = (position: number): Promise<void> =>
+        store.command(
+          `UPDATE events SET priority = 'P1', confidence = 1, correction_reason = 'c${position}'
+        WHERE id = (SELECT id FROM events ORDER BY id LIMIT 1 OFFSET ${position})`,
+        )
+      const read = (what: string) => ask(store, `SELECT ${what} FROM events ORDER BY id`)
+      await correct(0)
+      const columns =
+        'id, received_at, ts, severity, priority, confidence, template_id, message, correction_reason'
+      const before = await read(columns)
+      await store.command('SYSTEM STOP MERGES events')
+      await migrate(store, lasting)
+      t.same(await read(columns), before, 'not rewritten yet')
+      await correct(3)
+      const reasons = [{ reason: 'c0' }, { reason: '' }, { reason: '' }, { reason: 'c3' }]
+      t.same(await read('correction_reason AS reason'), reasons)
+      const after = await read(columns)
+      await store.command('SYSTEM START MERGES events')
+      await store.command('OPTIMIZE TABLE events FINAL')
+      t.same(await read(columns), after, 'rewritten')
+    },
+  )
+
   t.test('views made again under load miss nothing, and know what was stored', async (t) => {
     const store = await open(t)
     await migrate(store, lasting)
