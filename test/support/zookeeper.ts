@@ -9,6 +9,7 @@ import { freePort } from './ports.js'
 /** what Debian's package `zookeeper` installs */
 const JAR = '/usr/share/java/zookeeper.jar'
 const READY_MS = 60_000
+const ANSWER_MS = 2_000
 
 export interface ZooKeeper {
   readonly port: number
@@ -43,6 +44,8 @@ const serves = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     let text = ''
     const socket = connect(port, '127.0.0.1', () => socket.write('srvr'))
+    // while it starts, a connection may get no answer at all
+    socket.setTimeout(ANSWER_MS, () => socket.destroy())
     socket.on('data', (data) => (text += String(data)))
     socket.on('error', () => resolve(false))
     socket.on('close', () => resolve(text.includes('Mode:')))
