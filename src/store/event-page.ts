@@ -2,7 +2,7 @@ import type { EventType, Priority, Severity } from '../model/event.js'
 import type { Store } from './client.js'
 import type { EventHints } from './event-hints.js'
 import { timeRanges } from './event-ranges.js'
-import { toConditions, type Condition, type EventFilter } from './event-search.js'
+import { asOnePart, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { createTexts } from './event-texts.js'
 import { statement, type Statement } from './statement.js'
 
@@ -91,16 +91,17 @@ const withConditions = (conditions: readonly Condition[]): Statement<PageParams,
   ),
 })
 
+/** The range ends at its time already. */
 const toPosition = (after: EventPosition | null): readonly Condition[] =>
   after === null
     ? []
     : [
-        {
+        asOnePart({
           sql:
-            '(ts < fromUnixTimestamp64Milli({after_ms:Int64}) OR' +
-            ' (ts = fromUnixTimestamp64Milli({after_ms:Int64}) AND id < {after_id:UInt64}))',
+            'ts < fromUnixTimestamp64Milli({after_ms:Int64}) OR' +
+            ' (ts = fromUnixTimestamp64Milli({after_ms:Int64}) AND id < {after_id:UInt64})',
           params: { after_ms: after.tsMs, after_id: after.id },
-        },
+        }),
       ]
 
 const withinHours = (hours: readonly number[]): Condition => ({

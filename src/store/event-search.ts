@@ -129,21 +129,41 @@ interface Texts {
   readonly hosts: readonly string[]
 }
 
-/**
- * Served by the indexes by_skeleton, by_host, by_message, has_trace, by_trace_id and by_search_words, whose expressions these
- * must be; hasToken is there because it is faster than tokens. Words with letters beyond ASCII stand in search_words.
- */
+/** Words with letters beyond ASCII stand in search_words. hasToken is faster than tokens. */
 function wordCondition(word: Word, name: string, texts: Texts): Condition {
   const known = inTexts(word, name, texts)
   const places = [
     ...known.map(({ sql }) => sql),
     `hasToken(lower(message), {${name}:String})`,
-    `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}) AND has(tokens(lower(trace_id)), {${name}:String}))`,
-    `(hasToken(search_words, {${name}:String}) AND has(tokens(search_words), {${name}:String}))`,
+    `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}))`,
+    `(notEmpty(search_words) AND hasToken(search_words, {${name}:String}))`,
   ]
   return {
     sql: `(${places.join(' OR ')})`,
     params: Object.assign({ [name]: word.text }, ...known.map(({ params }) => params)),
+  }
+}
+
+interface IndexedCondition extends Condition {
+  readonly parts: number
+}
+
+/**
+ * Served by the indexes by_skeleton, by_host, by_message, has_trace, by_trace_id and by_search_words, whose expressions these
+ * must be.
+ */
+function indexedCondition(word: Word, name: string, texts: Texts): IndexedCondition {
+  const known = inTexts(word, name, texts)
+  const places = [
+    ...known.map(({ sql }) => sql),
+    `hasToken(lower(message), {${name}:String})`,
+    `(notEmpty(trace_id) AND has(tokens(lower(trace_id)), {${name}:String}))`,
+    `has(tokens(search_words), {${name}:String})`,
+  ]
+  return {
+    sql: `(${places.join(' OR ')})`,
+    params: Object.assign({ [name]: word.text }, ...known.map(({ params }) => params)),
+    parts: known.length + 4,
   }
 }
 
@@ -166,11 +186,26 @@ function prefixCondition(word: Word, name: string, texts: Texts): Condition {
   }
 }
 
-/** ClickHouse combines indexes only in conditions of 32 parts, and a word is eight. */
+/** ClickHouse combines indexes only in conditions of 32 signs: of 16 parts, and the 15 AND and OR between them. */
+const MAX_PARTS = 16
+/** the time, from and to, the arrival, the position and the hours */
+const PARTS_OF_PAGE = 5
+/** more words narrow little, and one is six parts at most */
 const MAX_INDEXED_WORDS = 2
 
+/** Long words are rare ones. */
+const longestOf = (terms: readonly Term[]): readonly Word[] =>
+  terms
+    .filter(isWord)
+    .filter(({ kind }) => kind === 'word')
+    .toSorted((a, b) => b.text.length - a.text.length)
+    .slice(0, MAX_INDEXED_WORDS)
+
 /** In an `if` ClickHouse takes it for one part of the condition, and looks for no index. */
-const asOnePart = ({ sql, params }: Condition): Condition => ({ sql: `if(${sql}, 1, 0)`, params })
+export const asOnePart = ({ sql, params }: Condition): Condition => ({
+  sql: `if(${sql}, 1, 0)`,
+  params,
+})
 
 const holds = (column: string, name: string): string =>
   `positionCaseInsensitiveUTF8(${column}, {${name}:String}) > 0`
@@ -209,40 +244,61 @@ const SIMPLE = [
  * @param found all texts of the time that is asked for that hold words of its search
  */
 export function toConditions(filter: EventFilter, found: FoundTexts): readonly Condition[] {
-  const conditions: Condition[] = []
-  for (const [name, sql] of SIMPLE)
-    if (filter[name].length > 0) conditions.push({ sql, params: { [name]: filter[name] } })
+  const named: Condition[] = []
   if (filter.sources !== null)
-    conditions.push({
-      sql: 'source IN {sources:Array(String)}',
-      params: { sources: filter.sources },
-    })
+    named.push({ sql: 'source IN {sources:Array(String)}', params: { sources: filter.sources } })
   if (filter.templateIds.length > 0)
-    conditions.push({
+    named.push({
       sql: 'template_id IN {template_ids:Array(UInt64)}',
       params: { template_ids: filter.templateIds.map((id) => BigInt(`0x${id}`)) },
     })
-  if (filter.search.trim() !== '') conditions.push(...searchConditions(filter.search, found))
-  return conditions
+  const most = MAX_PARTS - PARTS_OF_PAGE - named.length
+  const simple = SIMPLE.filter(([name]) => filter[name].length > 0).map(
+    ([name, sql]): Condition => ({ sql, params: { [name]: filter[name] } }),
+  )
+  if (filter.search.trim() === '') return [...simple, ...named]
+  const { indexed, others } = searchConditions(filter.search, found, most - 1)
+  const parts = indexed.reduce((sum, one) => sum + one.parts, 0)
+  return [...named, ...indexed, ...atMost(most - parts, [...simple, ...others])]
 }
 
-function searchConditions(search: string, found: FoundTexts): readonly Condition[] {
+/** What no index knows: few are looked at one after the other, many are one part. */
+function atMost(parts: number, conditions: readonly Condition[]): readonly Condition[] {
+  if (conditions.length <= parts) return conditions
+  const sql = conditions.map((one) => `(${one.sql})`).join(' AND ')
+  return [asOnePart({ sql, params: Object.assign({}, ...conditions.map(({ params }) => params)) })]
+}
+
+interface SearchConditions {
+  readonly indexed: readonly IndexedCondition[]
+  readonly others: readonly Condition[]
+}
+
+/** @param most parts that may be told from each other */
+function searchConditions(search: string, found: FoundTexts, most: number): SearchConditions {
   const terms = parseSearch(search)
-  if (terms.length === 0) return [NOTHING]
+  if (terms.length === 0) return { indexed: [], others: [NOTHING] }
   const words = terms.filter(isWord)
-  const plain = words.filter(({ kind }) => kind === 'word')
-  // long words are rare ones
-  const byLength = plain.toSorted((a, b) => b.text.length - a.text.length)
-  const indexed = new Set(byLength.slice(0, MAX_INDEXED_WORDS))
   const holding = (texts: readonly FoundText[], at: number): readonly string[] =>
     texts.filter(({ terms: held }) => held[at] === 1).map(({ text }) => text)
-  return terms.map((term, i) => {
+  const textsOf = (word: Word): Texts => {
+    const at = words.indexOf(word)
+    return { skeletons: holding(found.skeletons, at), hosts: holding(found.hosts, at) }
+  }
+  const indexed = new Map<Term, IndexedCondition>()
+  let left = most
+  for (const word of longestOf(terms)) {
+    const condition = indexedCondition(word, `term${terms.indexOf(word)}`, textsOf(word))
+    if (condition.parts > left) continue
+    indexed.set(word, condition)
+    left -= condition.parts
+  }
+  const others = terms.flatMap((term, i): readonly Condition[] => {
     const name = `term${i}`
-    if (!isWord(term)) return phraseCondition(term.text, name)
-    const at = words.indexOf(term)
-    const texts = { skeletons: holding(found.skeletons, at), hosts: holding(found.hosts, at) }
-    if (term.kind === 'prefix') return asOnePart(prefixCondition(term, name, texts))
-    const condition = wordCondition(term, name, texts)
-    return indexed.has(term) ? condition : asOnePart(condition)
+    if (indexed.has(term)) return []
+    if (!isWord(term)) return [phraseCondition(term.text, name)]
+    const toCondition = term.kind === 'word' ? wordCondition : prefixCondition
+    return [asOnePart(toCondition(term, name, textsOf(term)))]
   })
+  return { indexed: [...indexed.values()], others }
 }

@@ -12,6 +12,7 @@ import { t as suite, test } from 'tap'
 import { cutMessage } from '../../../bench/data/cut-message.js'
 import { MARK, toSkeleton, wholeMessage } from '../../../src/lib/skeleton.js'
 import type { EventQuery } from '../../../src/store/event-page.js'
+import { toConditions } from '../../../src/store/event-search.js'
 import { createEvents } from '../../../src/store/events.js'
 import { migrate, readMigrations } from '../../../src/store/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
@@ -261,4 +262,61 @@ void test('words and prefixes are found in values, skeletons, hosts and traces, 
       t.same(await find(search), ids, `${search}, ${parts}`)
     await store.command('OPTIMIZE TABLE events FINAL')
   }
+})
+
+void test('indexes serve one word beside all other conditions, and two beside none', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const rows = Array.from({ length: 40 }, (_, i) => ({
+    id: i + 1,
+    is_new: 1,
+    n: 1,
+    ts: new Date(Date.now() - 60_000 + i).toISOString(),
+    received_at: new Date().toISOString(),
+    source: 'web',
+    message: `word${i} word`,
+    skeleton: `a ${MARK} z`,
+    trace_id: 'ab12',
+  }))
+  await store.insertRows('landing', rows)
+  await store.command('OPTIMIZE TABLE events FINAL')
+  const isCombined = async (
+    filter: Partial<EventQuery['filter']>,
+    places: number,
+  ): Promise<boolean> => {
+    const isFound = (filter.search ?? '').split(' ').map(() => 1)
+    const texts = [{ text: 'none', terms: isFound }]
+    const found = { skeletons: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
+    const conditions = toConditions({ ...FILTER, ...filter }, found)
+    // as many of the page's own as there can be
+    const sql = `EXPLAIN indexes = 1 SELECT id FROM events
+      WHERE ts >= now() - 86400 AND ts < now() + 86400 AND received_at >= now() - 86400
+        AND if(ts < now() + 80000 OR (ts = now() + 80000 AND id < 9), 1, 0) AND toStartOfHour(ts) != toDateTime(1)
+        ${conditions.map((condition) => `AND ${condition.sql}`).join('\n')}`
+    const params: Record<string, unknown> = Object.assign(
+      {},
+      ...conditions.map((one) => one.params),
+    )
+    const lines = await store.query<typeof params, { readonly explain: string }>(
+      { name: 'explain', sql },
+      params,
+    )
+    return lines.some(({ explain }) => explain.includes('Combined skip indexes'))
+  }
+  const all: Partial<EventQuery['filter']> = {
+    severities: ['INFO'],
+    priorities: ['P4'],
+    types: ['log'],
+    environments: ['x'],
+    sources: ['web'],
+    templateIds: ['0000000000000001'],
+  }
+  t.ok(await isCombined({ search: 'quetzal' }, 2))
+  t.ok(await isCombined({ ...all, search: 'quetzal' }, 2))
+  t.ok(await isCombined({ ...all, search: 'quetzal coatl' }, 2))
+  t.ok(await isCombined({ ...all, search: 'quetzal coatl' }, 0))
+  t.ok(await isCombined({ search: 'quetzal coatl' }, 1))
+  t.ok(await isCombined({ search: 'quetzal coatl and more words' }, 2))
+  t.ok(await isCombined({ search: '"the quetzal coatl of"' }, 1))
 })
