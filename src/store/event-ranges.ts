@@ -226,18 +226,24 @@ async function* plannedHours(
   const from = Math.floor(firstMs / HOUR_MS) * HOUR_S
   // repeats are counted too
   let wanted = isNarrowed(filter) ? FIRST_EVENTS : 2 * limit
+  // with an index all hours cost little more than some of them
+  const growth = hasIndex(filter) ? Infinity : GROWTH
   const end = Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_MS / 1000)
-  for (let until = end; until > from; wanted *= GROWTH) {
+  for (let until = end; until > from; wanted *= growth) {
     const params = { ...counters, from, until, limit: MAX_HOURS }
     const found = await answers.query(hoursSql, params, { ...options, settings: ONE_THREAD })
-    yield* stepsOf(found, wanted)
+    yield* stepsOf(found, wanted, growth)
     if (found.length < MAX_HOURS) return
     until = found.at(-1)?.hour ?? 0
   }
 }
 
 /** Hours with so many events, then those with more. */
-function* stepsOf(counts: readonly HourCount[], first: number): Generator<PlannedHours> {
+function* stepsOf(
+  counts: readonly HourCount[],
+  first: number,
+  growth: number,
+): Generator<PlannedHours> {
   let [wanted, most] = [first, 0]
   let hours: number[] = []
   for (const one of counts) {
@@ -247,7 +253,7 @@ function* stepsOf(counts: readonly HourCount[], first: number): Generator<Planne
     yield { hours, most }
     hours = []
     most = 0
-    wanted *= GROWTH
+    wanted *= growth
   }
   if (hours.length > 0) yield { hours, most }
 }
