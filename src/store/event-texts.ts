@@ -15,6 +15,9 @@ const hostsSql = statement<Params & { readonly from: number; readonly until: num
 /** A second thread gains nothing here, and names are told apart before words are looked for in them. */
 const EACH_NAME_ONCE = { max_threads: 1, query_plan_filter_push_down: 0 } as const
 
+/** What other sources have would have granules read that hold nothing of these. */
+const OF_SOURCES = 'AND source IN {sources:Array(String)}'
+
 const HOUR_S = 3_600
 const HOUR_MS = HOUR_S * 1000
 const END_S = 0xffff_ffff
@@ -31,17 +34,19 @@ export function createTexts(
   query: EventQuery,
   options: RequestOptions,
 ): Texts {
-  const { search } = query.filter
+  const { search, sources } = query.filter
   const find = async <P extends Params>(
     question: Statement<P, FoundText>,
     asked: WordSearch | null,
     params: P,
   ): Promise<readonly FoundText[]> => {
     if (asked === null) return []
-    const sql = question.sql.replace('/*terms*/', () => asked.terms.join(', '))
+    const sql = question.sql
+      .replace('/*terms*/', () => asked.terms.join(', '))
+      .replace('/*of sources*/', sources === null ? '' : OF_SOURCES)
     return await answers.query(
       { ...question, sql },
-      { ...params, ...asked.params },
+      { ...params, ...asked.params, ...(sources === null ? {} : { sources }) },
       {
         ...options,
         settings: EACH_NAME_ONCE,
