@@ -7,6 +7,8 @@ export interface Density {
   readonly lastMs: number
   /** of an hour that holds any; 0 = nothing is stored */
   readonly eventsPerHour: number
+  /** stored in all */
+  readonly events: number
 }
 
 /**
@@ -46,7 +48,7 @@ export function createEventHints(
   const read = async (options: RequestOptions): Promise<Density> => {
     const [span] = await store.query(spanSql, {}, { ...options, settings: { max_threads: 1 } })
     const { last_ms: lastMs, hours, events } = span ?? { last_ms: 0, hours: 0, events: 0 }
-    density = { lastMs, eventsPerHour: events / Math.max(1, hours) }
+    density = { lastMs, eventsPerHour: events / Math.max(1, hours), events }
     readAtMs = nowMs()
     return density
   }

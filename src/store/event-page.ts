@@ -63,7 +63,13 @@ export async function pageRows(
   const { answers, hints } = sources
   const texts = createTexts(sources, query, options)
   const rows: ListedRow[] = []
-  for await (const range of timeRanges(query, { answers, hints, options, rows })) {
+  for await (const range of timeRanges(query, {
+    answers,
+    hints,
+    options,
+    rows,
+    allTexts: texts.ofAll,
+  })) {
     const conditions = [
       ...toConditions(query.filter, await texts.of(range)),
       ...toPosition(query.after),

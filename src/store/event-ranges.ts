@@ -4,7 +4,7 @@ import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import type { RequestOptions, Store } from './client.js'
 import type { Density, EventHints } from './event-hints.js'
 import type { EventQuery, ListedRow } from './event-page.js'
-import { hasIndex, type EventFilter } from './event-search.js'
+import { hasIndex, hasWordOfValues, type EventFilter, type FoundTexts } from './event-search.js'
 import { statement } from './statement.js'
 
 export interface TimeRange {
@@ -21,6 +21,8 @@ export interface Asking {
   readonly answers: Pick<Store, 'query'>
   readonly hints: EventHints
   readonly options: RequestOptions
+  /** the texts of all the time that is asked for that hold words of the search */
+  readonly allTexts: () => Promise<FoundTexts>
   /** what the ranges before have held */
   readonly rows: readonly ListedRow[]
 }
@@ -44,6 +46,8 @@ const MAX_HOURS = 1000
 /** where the times of the rollups end, in 2106 */
 const END_MS = 0xffff_ffff * 1000
 
+/** of so many the index of words takes less to look up than a question more; a common word reads each part's first rows */
+const EVENTS_AT_ONCE = 3_000_000
 /** events that are looked through for what no rollup counts, before the range grows */
 const FIRST_EVENTS = 50_000
 const GROWTH = 6
@@ -79,11 +83,23 @@ export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGener
   }
   const bounds = { firstMs, newest, toMs }
   try {
-    yield* byHour ? countedRanges(query, asking, bounds) : growingRanges(query, rows, bounds)
+    if (await isFoundAtOnce(query, asking))
+      yield { fromMs: firstMs, toMs, hours: null, isSmall: true }
+    else yield* byHour ? countedRanges(query, asking, bounds) : growingRanges(query, rows, bounds)
   } finally {
     const oldestMs = rows.at(-1)?.ts_ms ?? 0
     hints.note(toQuestion(query), rows.length >= limit && oldestMs >= newest.fromMs)
   }
+}
+
+/** A word that stands in values only is seldom a common one, and an index of few events is looked up in no time. */
+async function isFoundAtOnce(query: EventQuery, asking: Asking): Promise<boolean> {
+  const { search } = query.filter
+  const { hints, options } = asking
+  if (!hasIndex({ templateIds: [], search }) || hints.sufficed(toQuestion(query)) === true)
+    return false
+  const { events } = await hints.density(options)
+  return events <= EVENTS_AT_ONCE && hasWordOfValues(search, await asking.allTexts())
 }
 
 function endOf({ toMs, after }: EventQuery): number {

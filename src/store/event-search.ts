@@ -98,8 +98,19 @@ export interface FoundTexts {
 }
 
 /** Whether what does not match is left out without being read. */
-export const hasIndex = ({ templateIds, search }: EventFilter): boolean =>
+export const hasIndex = ({
+  templateIds,
+  search,
+}: Pick<EventFilter, 'templateIds' | 'search'>): boolean =>
   templateIds.length > 0 || parseSearch(search).some(({ kind }) => kind === 'word')
+
+/** Whether one of the words stands in values only, by all texts that hold any of them. */
+export function hasWordOfValues(search: string, { skeletons, hosts }: FoundTexts): boolean {
+  const texts = [...skeletons, ...hosts]
+  return parseSearch(search)
+    .filter(isWord)
+    .some(({ kind }, at) => kind === 'word' && !texts.some(({ terms }) => terms[at] === 1))
+}
 
 /** more are not named one by one: they are of a common word, which needs no index */
 const MAX_NAMED_CHARS = 50_000

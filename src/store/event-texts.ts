@@ -26,6 +26,8 @@ const END_S = 0xffff_ffff
 export interface Texts {
   /** @param range the newest one first */
   of(range: TimeRange): Promise<FoundTexts>
+  /** Of all the time that is asked for, looked up at once: what `of` gives from then on. */
+  ofAll(): Promise<FoundTexts>
 }
 
 /** Hosts are counted by hour: those of the newest range are looked up before it, those of all others together. */
@@ -59,15 +61,26 @@ export function createTexts(
       until: Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_S),
     })
 
+  const findSkeletons = (): Promise<readonly FoundText[]> =>
+    find(skeletonsSql, toWordSearch(search, 'skeleton'), {})
+  let all: Promise<FoundTexts> | null = null
   let skeletons: Promise<readonly FoundText[]> | null = null
   let older: Promise<readonly FoundText[]> | null = null
   return {
+    ofAll: () => {
+      all ??= Promise.all([
+        findSkeletons(),
+        hostsWithin(query.fromMs, query.toMs ?? Infinity),
+      ]).then(([inSkeletons, hosts]) => ({ skeletons: inSkeletons, hosts }))
+      return all
+    },
     of: async ({ fromMs, toMs }) => {
+      if (all !== null) return await all
       if (skeletons !== null) {
         older ??= hostsWithin(query.fromMs, toMs)
         return { skeletons: await skeletons, hosts: await older }
       }
-      skeletons = find(skeletonsSql, toWordSearch(search, 'skeleton'), {})
+      skeletons = findSkeletons()
       const newest = hostsWithin(fromMs, toMs)
       if (fromMs > query.fromMs && hints.sufficed(toQuestion(query)) !== true) {
         older = hostsWithin(query.fromMs, fromMs)

@@ -264,6 +264,63 @@ void test('words and prefixes are found in values, skeletons, hosts and traces, 
   }
 })
 
+void test('a word of values is looked for in few events at once, one of texts in the newest first', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const rows = Array.from({ length: 100 }, (_, i) => ({
+    id: i + 1,
+    is_new: 1,
+    n: 1,
+    ts: new Date(now - (100 - i) * 12 * 3_600_000).toISOString(),
+    received_at: new Date(now).toISOString(),
+    source: 'web',
+    message: `id${i} ${i % 20 === 0 ? 'zebra' : 'horse'}`,
+    skeleton: `${i % 10 === 0 ? 'left' : 'joined'} ${MARK} z`,
+    host: i === 40 ? 'zebra-1' : 'h1',
+  }))
+  await store.insertRows('landing', rows)
+  let pages: number[] = []
+  const counting: typeof store = Object.create(store, {
+    query: {
+      value: (async (question, params, options) => {
+        const { from_ms: fromMs } = params as { from_ms?: number }
+        if (question.name === 'event_page') pages.push(fromMs ?? -1)
+        return await store.query(question, params, options)
+      }) satisfies typeof store.query,
+    },
+  })
+  const events = createEvents(counting)
+  const find = async (filter: Partial<EventQuery['filter']>, limit = 50): Promise<number[]> => {
+    pages = []
+    const query = { filter: { ...FILTER, ...filter }, fromMs: 0, toMs: null, after: null, limit }
+    return (await events.page(query)).map(({ id }) => id)
+  }
+  const every = (step: number): number[] =>
+    rows
+      .map(({ id }) => id)
+      .filter((id) => (id - 1) % step === 0)
+      .toReversed()
+
+  t.same(await find({ search: 'id17' }), [18])
+  t.same(pages, [0])
+  t.same(await find({ search: 'zebra' }), every(20), 'a host has it too')
+  t.ok(pages.length > 1)
+  t.same(await find({ search: 'left id20 zebra' }), [21])
+  t.same(pages, [0], 'one of the words is enough')
+  t.same(await find({ search: 'left' }), every(10))
+  t.ok(pages.length > 1)
+  t.same(await find({ search: 'id17', sources: ['web'], severities: ['DEBUG'] }), [18])
+  t.same(pages, [0])
+  const newest = every(1).filter((id) => (id - 1) % 20 !== 0)
+  t.same(await find({ search: 'horse' }, 1), newest.slice(0, 1))
+  t.same(pages, [0])
+  t.same(await find({ search: 'horse' }, 1), newest.slice(0, 1))
+  t.ok(pages.length === 1 && pages[0] !== 0, 'the newest filled the page last time')
+  t.same(await find({ search: 'horse id2' }), [3])
+})
+
 void test('indexes serve one word beside all other conditions, and two beside none', async (t) => {
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
