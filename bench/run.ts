@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { runBeside } from './flow/beside.js'
 import { runIngest } from './flow/ingest.js'
 import { runCluster } from './flow/cluster.js'
 import { runHttp } from './flow/http.js'
@@ -30,6 +31,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ws: runWs,
   cluster: runCluster,
   scale: runScale,
+  beside: runBeside,
 }
 
 const OF_TARGET = ['ingest', 'query', 'ws', 'http']

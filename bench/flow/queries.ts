@@ -10,6 +10,21 @@ export interface Query {
 export const RARE_SOURCE = 'bench-rare'
 export const RARE_WORD = 'quetzalcoatl'
 
+/** Twenty events over 30 days from a source that sends nothing else, five of them with a word of their own. */
+export function rareLines(nowMs: number): readonly string[] {
+  return Array.from({ length: 20 }, (_, i) => {
+    const timestamp = new Date(nowMs - 60_000 - i * 1.4 * 86_400_000).toISOString()
+    const message = `maintenance window ${i} ${i % 4 === 0 ? RARE_WORD : 'ended'}`
+    return JSON.stringify({
+      timestamp,
+      source: RARE_SOURCE,
+      host: 'bench',
+      severity: 'INFO',
+      message,
+    })
+  })
+}
+
 const WINDOWS = ['5s', '1m', '15m', '1h', '24h', '7d', '30d'] as const
 
 const HOUR_MS = 3_600_000

@@ -17,10 +17,12 @@ import { type Service, startService, type Target } from '../lib/service.js'
 import { type Asked, checkAnswers } from './answers.js'
 import { buildDatabase } from './database.js'
 import { visibleOccurrences } from './exactness.js'
-import { type Query, RARE_SOURCE, RARE_WORD, standardQueries } from './queries.js'
+import { type Query, RARE_SOURCE, rareLines, standardQueries } from './queries.js'
 import { ingestSpeed, measureUnderLoad, type QueryOptions, waitVisible } from './query-load.js'
 
-const WARM_REQUESTS = 3
+const MIN_WARM_REQUESTS = 3
+/** of a question in several variants each is asked before it counts; ids are too many */
+const MAX_WARM_REQUESTS = 20
 const MIN_REQUESTS = 10
 const MAX_REQUESTS = 500
 const DEEP_FROM = 20
@@ -139,19 +141,8 @@ const rareIsMissing = (dataDir: string): boolean => !existsSync(join(dataDir, RA
 const noteRare = (dataDir: string): void =>
   writeFileSync(join(dataDir, RARE_FILE), new Date().toISOString())
 
-/** Twenty events over 30 days from a source that sends nothing else, five of them with a word of their own. */
 async function sendRare(target: Target): Promise<number> {
-  const lines = Array.from({ length: 20 }, (_, i) => {
-    const timestamp = new Date(Date.now() - 60_000 - i * 1.4 * 86_400_000).toISOString()
-    const message = `maintenance window ${i} ${i % 4 === 0 ? RARE_WORD : 'ended'}`
-    return JSON.stringify({
-      timestamp,
-      source: RARE_SOURCE,
-      host: 'bench',
-      severity: 'INFO',
-      message,
-    })
-  })
+  const lines = rareLines(Date.now())
   const connection = new Connection(target.collector)
   const head = `POST /ingest HTTP/1.1\r\nAuthorization: Bearer ${target.ingestKey}\r\n`
   const reply = await connection.request(head, Buffer.from(lines.join('\n')))
@@ -210,7 +201,8 @@ async function measure(run: Run, { name, paths }: Query): Promise<void> {
   const latencies = new Latencies()
   const untilMs = performance.now() + run.options.durationS * 1000
   const next = (i: number): string => paths[i % paths.length] ?? ''
-  for (let i = 0; i < WARM_REQUESTS; i++) await run.api.json(next(i))
+  const warm = Math.min(Math.max(MIN_WARM_REQUESTS, paths.length), MAX_WARM_REQUESTS)
+  for (let i = 0; i < warm; i++) await run.api.json(next(i))
   const cpuS = cpuOf(run)
   for (let i = 0; i < MAX_REQUESTS; i++) {
     if (i >= MIN_REQUESTS && performance.now() > untilMs) break
@@ -285,7 +277,7 @@ async function measureEngine(run: Run, { dataDir }: Service): Promise<void> {
       for (let i = 0; i < ENGINE_REQUESTS; i++) {
         const startMs = performance.now()
         await engine.rows(`${sql} FORMAT JSONCompactEachRow`)
-        if (i >= WARM_REQUESTS) latencies.record(performance.now() - startMs)
+        if (i >= MIN_WARM_REQUESTS) latencies.record(performance.now() - startMs)
       }
       report(run, name, latencies)
     }

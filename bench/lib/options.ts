@@ -36,6 +36,8 @@ export interface BenchOptions {
   readonly target: RunningTarget | null
   readonly logs: string | null
   readonly nab: string | null
+  /** its program */
+  readonly victoriaLogs: string | null
 }
 
 /** A deployment that runs already. */
@@ -97,6 +99,10 @@ const FLAGS = {
     doc: 'mining: folder of NAME.log and NAME.truth; replay: folder of logs with their own times',
   },
   nab: { type: 'string', doc: 'insights: checkout of github.com/numenta/NAB' },
+  victorialogs: {
+    type: 'string',
+    doc: 'beside: program of VictoriaLogs, which takes and answers the same',
+  },
   target: { type: 'string', doc: 'API URL of a running deployment; the next four belong to it' },
   collector: { type: 'string', doc: 'its collector URL' },
   key: { type: 'string', doc: 'its ingest key' },
@@ -108,7 +114,7 @@ const FLAGS = {
 
 export const usage = (): string =>
   [
-    'npm run bench [-- ingest | query | mining | insights | ws | http | cluster | scale] [options]',
+    'npm run bench [-- ingest | query | mining | insights | ws | http | cluster | scale | beside] [options]',
     'npm run bench -- compare A.json B.json',
     'npm run bench -- replay --logs FOLDER [--target …]',
     '',
@@ -172,6 +178,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       target: toTarget(values),
       logs: values.logs ?? null,
       nab: values.nab ?? null,
+      victoriaLogs: values.victorialogs ?? null,
     },
   }
 }

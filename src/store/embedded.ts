@@ -339,7 +339,7 @@ async function untilAnswers(store: Store, engine: Engine): Promise<string | null
   return `no answer within ${START_TIMEOUT_MS / 1000} s`
 }
 
-async function findFreePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((done, failed) => {
     server.once('error', failed)

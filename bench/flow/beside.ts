@@ -1,0 +1,194 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Corpus, sourceNames } from '../data/corpus.js'
+import { Connection } from '../lib/connection.js'
+import { Latencies } from '../lib/latency.js'
+import type { BenchOptions } from '../lib/options.js'
+import type { Check, Metric, ScenarioResult } from '../lib/report.js'
+import { startVictoriaLogs, type VictoriaLogs } from '../lib/victorialogs.js'
+import { runIngest } from './ingest.js'
+import { RARE_WORD, rareLines } from './queries.js'
+import { runQuery } from './query.js'
+
+const NEIGHBOUR = 'VictoriaLogs'
+const INSERT =
+  'POST /insert/jsonline?_stream_fields=source&_time_field=timestamp&_msg_field=message HTTP/1.1\r\n' +
+  'Content-Type: application/stream+json\r\n'
+const MIB = 1024 * 1024
+const WARM_REQUESTS = 3
+const MIN_REQUESTS = 10
+
+/** by the service's names; what VictoriaLogs has one figure for is one here, too */
+const OF_INGEST = ['acknowledged', 'CPU service + ClickHouse', 'disk']
+
+type Options = BenchOptions & { readonly sources: number; readonly spanS: number }
+
+/**
+ * The same events and questions for VictoriaLogs and for the service, one after the other on the same machine, so that
+ * figures of the two can be compared. VictoriaLogs neither mines nor deduplicates, and acknowledges before it writes.
+ */
+export async function runBeside(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
+  const options = { ...asked, sources: asked.sources ?? 16, spanS: asked.spanS ?? 3600 }
+  const { events, connections, sources, spanS, victoriaLogs } = options
+  const facts = { events, connections, sources, spanS }
+  const result = { scenario: 'beside', options: facts, curves: [] }
+  if (victoriaLogs === null) {
+    const skipped = ['beside: needs --victorialogs, the path of its program']
+    return { ...result, metrics: [], checks: [], skipped }
+  }
+  const neighbour = await measureNeighbour(victoriaLogs, options, seed)
+  const ingest = await runIngest({ ...options, loadShare: 0 }, seed)
+  const own = ingest.metrics.filter(({ name }) => OF_INGEST.includes(name))
+  const data = mkdtempSync(join(tmpdir(), 'bench-beside-'))
+  const questions = new RegExp(`^(${Object.keys(QUESTIONS).join('|')})$`)
+  const answers: Metric[] = []
+  const checks = [...neighbour.checks, ...ingest.checks]
+  for (const cold of [true, false]) {
+    const run = await runQuery({ ...options, cold, clients: 0, data, questions }, seed)
+    checks.push(...run.checks)
+    answers.push(...run.metrics.filter(isAnswer).map((one) => ofState(one, cold)))
+  }
+  const metrics = [...neighbour.metrics, ...[...own, ...answers].map(besideNeighbour)]
+  return { ...result, metrics, checks, skipped: ingest.skipped }
+}
+
+/** Questions by the service's names, as VictoriaLogs takes them: LogsQL, and arguments beside it. */
+const QUESTIONS: Readonly<Record<string, readonly Question[]>> = {
+  'severity breakdown 24h': [{ logsQl: '_time:24h | stats by (severity) count()' }],
+  'time series 24h': [{ logsQl: '_time:24h', path: 'hits', more: { step: '1h' } }],
+  'newest 50 errors of a source': sourceNames(16).map((name) => ({
+    logsQl: `_time:24h {source=${JSON.stringify(name)}} severity:ERROR`,
+    more: { limit: '50' },
+  })),
+  'rare word, 30 days': [{ logsQl: `_time:30d ${RARE_WORD}`, more: { limit: '50' } }],
+  'common word': ['failed', 'connection'].map((word) => ({
+    logsQl: `_time:24h ${word}`,
+    more: { limit: '50' },
+  })),
+}
+
+interface Question {
+  readonly logsQl: string
+  readonly path?: string
+  readonly more?: Readonly<Record<string, string>>
+}
+
+const isAnswer = ({ name }: Metric): boolean =>
+  Object.keys(QUESTIONS).some((one) => name === `${one}, p50` || name === `${one}, p95`)
+
+const ofState = (metric: Metric, cold: boolean): Metric => {
+  const at = metric.name.lastIndexOf(', ')
+  const [name, percentile] = [metric.name.slice(0, at), metric.name.slice(at)]
+  return { ...metric, name: `${name}, ${cold ? 'nothing kept' : 'warm'}${percentile}` }
+}
+
+const besideNeighbour = (metric: Metric): Metric => {
+  const name = metric.name.replace(/, (nothing kept|warm)(?=, )/, '').replace(/^CPU .*/, 'CPU')
+  return { ...metric, limit: { metric: `${NEIGHBOUR}: ${name}`, label: NEIGHBOUR } }
+}
+
+interface Measured {
+  readonly metrics: readonly Metric[]
+  readonly checks: readonly Check[]
+}
+
+async function measureNeighbour(
+  program: string,
+  options: Options,
+  seed: number,
+): Promise<Measured> {
+  const bodies = bodiesOf(options, seed)
+  const neighbour = await startVictoriaLogs(program)
+  const metrics: Metric[] = []
+  const add = (name: string, unit: string, sample: number): void =>
+    void metrics.push({
+      name: `${NEIGHBOUR}: ${name}`,
+      unit,
+      samples: [sample],
+      better: 'info',
+    })
+  let check: Check
+  try {
+    await neighbour.settle()
+    const [before, startMs] = [neighbour.usage(), performance.now()]
+    await sendAll(neighbour, bodies, options.connections)
+    add('acknowledged', 'events/s', (options.events / (performance.now() - startMs)) * 1000)
+    await neighbour.settle()
+    const after = neighbour.usage()
+    add('CPU', 'CPU s/M', (after.cpuS - before.cpuS) / (options.events / 1e6))
+    add('peak RSS', 'MiB', after.peakRssBytes / MIB)
+    check = await checkCount(neighbour, options.events)
+    await sendAll(neighbour, [Buffer.from(rareLines(Date.now()).join('\n'))], 1)
+    await neighbour.settle()
+    for (const [name, questions] of Object.entries(QUESTIONS)) {
+      const latencies = await askAll(neighbour, questions, options.durationS)
+      for (const at of [50, 95]) add(`${name}, p${at}`, 'ms', latencies.at(at))
+    }
+  } finally {
+    add('disk', 'B/event', (await neighbour.stop()) / options.events)
+  }
+  return { metrics, checks: [check] }
+}
+
+function bodiesOf({ events, sources, spanS, bodyBytes }: Options, seed: number): Buffer[] {
+  const spanMs = spanS * 1000
+  const corpus = new Corpus({ seed, events, startMs: Date.now() - spanMs, spanMs, sources })
+  const bodies: Buffer[] = []
+  for (let block = corpus.block(bodyBytes); block !== null; block = corpus.block(bodyBytes))
+    bodies.push(block.bytes)
+  return bodies
+}
+
+/** Each connection takes the next body as soon as the one before is acknowledged, as the sender does for the service. */
+async function sendAll(
+  { url }: VictoriaLogs,
+  bodies: readonly Buffer[],
+  connections: number,
+): Promise<void> {
+  let next = 0
+  const lane = async (): Promise<void> => {
+    const connection = new Connection(url)
+    for (let body = bodies[next++]; body !== undefined; body = bodies[next++]) {
+      const { status } = await connection.request(INSERT, body)
+      if (status !== 200) throw new Error(`${NEIGHBOUR} answered ${status}`)
+    }
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: connections }, lane))
+}
+
+async function checkCount(neighbour: VictoriaLogs, events: number): Promise<Check> {
+  const reply = await ask(neighbour, { logsQl: '* | stats count() counted' })
+  const counted = Number(Object(JSON.parse(reply)).counted)
+  return {
+    name: `${NEIGHBOUR} holds all`,
+    ok: counted === events,
+    detail: `${counted} of ${events}`,
+  }
+}
+
+async function askAll(
+  neighbour: VictoriaLogs,
+  questions: readonly Question[],
+  durationS: number,
+): Promise<Latencies> {
+  const latencies = new Latencies()
+  const untilMs = performance.now() + durationS * 1000
+  for (let i = 0; i < WARM_REQUESTS + MIN_REQUESTS || performance.now() < untilMs; i++) {
+    const question = questions[i % questions.length]
+    if (question === undefined) throw new Error('bug: no question')
+    const startMs = performance.now()
+    await ask(neighbour, question)
+    if (i >= WARM_REQUESTS) latencies.record(performance.now() - startMs)
+  }
+  return latencies
+}
+
+async function ask({ url }: VictoriaLogs, { logsQl, path, more }: Question): Promise<string> {
+  const asked = new URLSearchParams({ query: logsQl, ...more })
+  const reply = await fetch(`${url}/select/logsql/${path ?? 'query'}?${asked.toString()}`)
+  const text = await reply.text()
+  if (!reply.ok) throw new Error(`${NEIGHBOUR} answered ${reply.status} ${text}`)
+  return text
+}
