@@ -36,6 +36,16 @@ t.test('install scripts are off, and none is needed', async (t) => {
   t.same(hooks, [], 'and this package has none of its own')
 })
 
+t.test(
+  'a signal to npm reaches the program that it runs, which takes the place of the shell',
+  async (t) => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+    const running = Object.values(scripts).filter((script) => script.includes('build/src/main.js'))
+    t.ok(running.length >= 3)
+    for (const script of running) t.match(script, /(^|&& )exec node build\/src\/main\.js[ \w]*$/)
+  },
+)
+
 t.test('every package that is installed is pinned by its version and its checksum', async (t) => {
   t.ok(entries.length > 100, `${entries.length} packages`)
   const loose = entries.filter(
