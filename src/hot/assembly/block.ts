@@ -193,9 +193,10 @@ function addPlace(places: Places, word: u32): u32 {
  * one row.
  *
  * @param mines false when the caller knows the template
+ * @param mayHoldMark false when the message surely has no control characters
  * @returns the row, -1 when it repeats an earlier one
  */
-export function addRow(from: usize, length: usize, mines: bool): i32 {
+export function addRow(from: usize, length: usize, mines: bool, mayHoldMark: bool): i32 {
   const h = recordHash(from, length)
   let slot = <u32>(h ^ (<u64>timeMs * 0x9e3779b97f4a7c15)) & (slotCount - 1)
   for (;;) {
@@ -229,7 +230,7 @@ export function addRow(from: usize, length: usize, mines: bool): i32 {
   if (!isAscii) addWide(row, from, length)
   const no = mines ? mine(row, from, length) : 0
   store<u32>(templateNos + row * 4, no)
-  const cutTo = no == 0 ? 0 : cut(messages, from, length, no)
+  const cutTo = no == 0 ? 0 : cut(messages, from, length, no, mayHoldMark)
   if (cutTo == 0) putText(messages, from, length)
   place(skeleton, cutTo == 0 ? noSkeleton : cutTo - 1, row)
   return row

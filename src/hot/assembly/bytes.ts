@@ -12,6 +12,15 @@ export const HIGH_BIT: u32 = 8
 
 /** class of every byte */
 const CLASS: usize = memory.data(256)
+/**
+ * The groups of bytes of a word whose upper and lower halves go together, a bit each: a byte is of the groups that
+ * both tables name for its halves.
+ */
+const BY_LOW: usize = memory.data(16)
+const BY_HIGH: usize = memory.data(16)
+const HALF: usize = memory.data(16)
+const DIGITS: u32 = 0x80
+const HEX_LETTERS: u32 = 0x40
 /** 1 for a byte that ends a path or URL */
 const ENDS_PATH: usize = memory.data(256)
 /** 1 for punctuation that belongs to the sentence when it stands at the end of a path */
@@ -31,10 +40,26 @@ function classOf(c: u32): u32 {
   return c == 46 || c == 45 || c == 47 || c == 64 || c == 35 || c == 92 ? JOINER : PUNCT
 }
 
+function groupOf(c: u32): u32 {
+  if (c >= 128) return 1
+  if (isDigit(c)) return DIGITS
+  if (classOf(c) == WORD) return HEX_LETTERS
+  if (c == 95) return 8
+  if (c == 126) return 16
+  // up to o, from p
+  return (c & 16) == 0 ? 2 : 4
+}
+
 /** Fills the tables; before anything else. */
 export function initBytes(): void {
+  memory.fill(HALF, 15, 16)
+  memory.fill(ONES, 0xff, 16)
   for (let c: u32 = 0; c < 256; c++) {
-    store<u8>(CLASS + c, classOf(c))
+    const cls = classOf(c)
+    store<u8>(CLASS + c, cls)
+    const group = cls < WORD ? 0 : groupOf(c)
+    store<u8>(BY_LOW + (c & 15), load<u8>(BY_LOW + (c & 15)) | group)
+    store<u8>(BY_HIGH + (c >> 4), load<u8>(BY_HIGH + (c >> 4)) | group)
     if (c <= 32 || c == 127) store<u8>(ENDS_PATH + c, 1)
   }
   mark(ENDS_PATH, '"\'`,;()[]{}<>|')
@@ -55,6 +80,82 @@ export function classAt(at: usize): u32 {
 @inline
 export function classByte(c: u32): u32 {
   return load<u8>(CLASS + c)
+}
+
+/** bytes that are looked at together */
+export const VECTOR: u32 = 16
+
+/** The groups of sixteen bytes; none for what is of no word. */
+@inline
+export function groupsAt(at: usize): v128 {
+  const bytes = v128.load(at)
+  const half = v128.load(HALF)
+  return v128.and(
+    i8x16.swizzle(v128.load(BY_LOW), v128.and(bytes, half)),
+    i8x16.swizzle(v128.load(BY_HIGH), v128.and(i16x8.shr_u(bytes, 4), half)),
+  )
+}
+
+/** sixteen bytes of ones, and as many zeros */
+const ONES: usize = memory.data(32)
+
+/** Up to sixteen bytes, zeros behind them: without a branch, which would often be taken wrongly. */
+@inline
+export function firstBytes(at: usize, length: usize): v128 {
+  return v128.and(v128.load(at), v128.load(ONES + 16 - length))
+}
+
+/** How many of the first bytes are of a word, which may go on behind them when all are. */
+@inline
+export function wordBytes(groups: v128, left: usize): u32 {
+  const others: u32 = i8x16.bitmask(i8x16.eq(groups, i8x16.splat(0)))
+  return min<u32>(ctz<u32>(others), <u32>min<usize>(left, VECTOR))
+}
+
+/** A bit for each decimal digit. */
+@inline
+export function digitBits(groups: v128): u32 {
+  return i8x16.bitmask(groups)
+}
+
+/** A bit for each of a to f, in either case. */
+@inline
+export function hexLetterBits(groups: v128): u32 {
+  return i8x16.bitmask(i16x8.shl(groups, 1))
+}
+
+/** A bit for each byte beyond ASCII. */
+@inline
+export function highBits(at: usize): u32 {
+  return i8x16.bitmask(v128.load(at))
+}
+
+/** Of the word that `wordEnd` read last: how many digits, and whether any is not hexadecimal or beyond ASCII. */
+export let wordDigits: u32 = 0
+export let wordNotHex = false
+export let wordHigh = false
+
+/** Behind the bytes of a word from `from` on. */
+export function wordEnd(from: usize, end: usize): usize {
+  let digits: u32 = 0
+  let notHex: u32 = 0
+  let high: u32 = 0
+  let at = from
+  for (;;) {
+    const groups = groupsAt(at)
+    const length = wordBytes(groups, end - at)
+    const part = (<u32>1 << length) - 1
+    const found = digitBits(groups) & part
+    digits += popcnt<u32>(found)
+    notHex |= part & ~(found | hexLetterBits(groups))
+    high |= highBits(at) & part
+    at += length
+    if (length < VECTOR) break
+  }
+  wordDigits = digits
+  wordNotHex = notHex != 0
+  wordHigh = high != 0
+  return at
 }
 
 /** Behind a path or URL that begins at or before `from`. */

@@ -1,17 +1,21 @@
 import {
+  classAt,
   classByte,
   colonHexEnd,
   DIGIT_BIT,
-  HIGH_BIT,
   isDigit,
   isHostName,
   JOINER,
   NOT_HEX_BIT,
   pathEnd,
   scriptChange,
-  SPACE,
   WORD,
+  wordDigits,
+  wordEnd,
+  wordHigh,
+  wordNotHex,
 } from './bytes'
+import { hashOfWord } from './hash'
 import {
   DATE,
   FNV_PRIME,
@@ -71,8 +75,11 @@ export function textHash(from: usize, to: usize): u32 {
   return h
 }
 
-/** Reads the chain whose first byte, of a word, is at `from`. */
-export function readChain(from: usize, end: usize): void {
+/**
+ * Reads the chain whose first byte, of a word, is at `from`.
+ * @param listed whether its words get the hashes that lists of tokens have
+ */
+export function readChain(from: usize, end: usize, listed: bool): void {
   start = from
   limit = end
   parts = 0
@@ -84,70 +91,66 @@ export function readChain(from: usize, end: usize): void {
   slashes = 0
   opens = false
   chainCount = 0
-  const hash = readParts()
+  readParts()
   let kind = valueByContext()
   if (kind == 0) kind = judge()
-  if (kind == 0) return
+  if (kind == 0) {
+    hashWords(listed)
+    return
+  }
   if (kind >= VALUE) kind = takeColons(kind)
   chainCount = 0
-  const whole = valueParts > 0 ? textHash(from, chainEnd) : hash
-  push(kind, from, chainEnd, kind < VALUE ? whole : 0)
+  push(kind, from, chainEnd)
+  if (kind < VALUE) hashWords(listed)
 }
 
-/** Splits the chain. @returns the hash of the words behind the last value */
-function readParts(): u32 {
+/** Of the tokens that are no values: what is one value needs none. */
+function hashWords(listed: bool): void {
+  const end = CHAIN_TOKENS + chainCount * TOKEN_BYTES
+  for (let at = CHAIN_TOKENS; at < end; at += TOKEN_BYTES) {
+    if (load<u32>(at) >= VALUE) continue
+    const from = <usize>load<u32>(at, 4)
+    const to = <usize>load<u32>(at, 8)
+    store<u32>(at, listed ? textHash(from, to) : hashOfWord(from, <u32>(to - from)), 12)
+  }
+}
+
+/** Splits the chain. */
+function readParts(): void {
   const end = limit
   let i = start
-  let c: u32 = load<u8>(i)
-  let cls = classByte(c)
-  let h = FNV_SEED
   let segment = i
-  let segmentHash = h
   for (;;) {
     const from = i
-    const first = cls & DIGIT_BIT
-    let digits: u32 = 0
-    let bits: u32 = 0
-    do {
-      h = (h ^ c) * FNV_PRIME
-      digits += cls & DIGIT_BIT
-      bits |= cls
-      i++
-      c = i < end ? <u32>load<u8>(i) : 0
-      cls = classByte(c)
-    } while (cls >= WORD)
-    if ((bits & HIGH_BIT) != 0 && digits > 0) {
+    const first = classAt(i) & DIGIT_BIT
+    i = wordEnd(from, end)
+    let digits = wordDigits
+    let goesOn = true
+    if (wordHigh && digits > 0) {
       const change = scriptChange(from, i)
       if (change < i) {
-        h = textHash(from, change)
         digits = first == 0 ? 0 : <u32>(change - from)
         i = change
-        cls = SPACE
+        goesOn = false
       }
     }
     const length = <u32>(i - from)
-    countPart(digits, length, (bits & NOT_HEX_BIT) != 0)
-    if (first != 0 || digits >= 2 || (length >= 8 && (bits & NOT_HEX_BIT) == 0)) {
+    countPart(digits, length, wordNotHex)
+    if (first != 0 || digits >= 2 || (length >= 8 && !wordNotHex)) {
       if (parts == 1) opens = true
-      if (from > segment) push(WORD_TOKEN, segment, from - 1, segmentHash)
+      if (from > segment) push(WORD_TOKEN, segment, from - 1)
       pushValue(from, i)
       segment = i + 1
-      h = FNV_SEED
     }
-    if (cls != JOINER || i + 1 >= end || parts >= MAX_PARTS) break
-    const next: u32 = load<u8>(i + 1)
-    if (classByte(next) < WORD) break
+    if (!goesOn || i + 1 >= end || parts >= MAX_PARTS) break
+    const c: u32 = load<u8>(i)
+    if (classByte(c) != JOINER || classAt(i + 1) < WORD) break
     joined |= joinBit(c)
     if (c == 47 || c == 92) slashes++
-    segmentHash = h
-    if (h != FNV_SEED) h = (h ^ c) * FNV_PRIME
     i++
-    c = next
-    cls = classByte(c)
   }
-  if (i > segment) push(WORD_TOKEN, segment, i, h)
+  if (i > segment) push(WORD_TOKEN, segment, i)
   chainEnd = i
-  return h
 }
 
 function countPart(digits: u32, length: u32, notHex: bool): void {
@@ -167,15 +170,15 @@ function pushValue(from: usize, to: usize): void {
       return
     }
   }
-  push(VALUE, from, to, 0)
+  push(VALUE, from, to)
 }
 
-function push(kind: u32, from: usize, to: usize, hash: u32): void {
+function push(kind: u32, from: usize, to: usize): void {
   const at = CHAIN_TOKENS + chainCount * TOKEN_BYTES
   store<u32>(at, kind)
   store<u32>(at, <u32>from, 4)
   store<u32>(at, <u32>to, 8)
-  store<u32>(at, hash, 12)
+  store<u32>(at, 0, 12)
   chainCount++
 }
 

@@ -1,3 +1,5 @@
+import { firstBytes } from './bytes'
+
 /** Random per process, set once: who does not know them can't aim for equal hashes. */
 let secret0: u64 = 0x9e3779b97f4a7c15
 let secret1: u64 = 0xd6e8feb86659fd93
@@ -27,22 +29,20 @@ export function mix(h: u64, word: u64): u64 {
 /** Folds a range of bytes into a running hash; its length is part of it. */
 export function hashRange(seed: u64, from: usize, length: usize): u64 {
   let h = mix(seed, <u64>length)
-  let at = from
   const last = from + length
-  if (length >= 32) {
+  if (length >= 16) {
     // two at a time: each step waits for the one before it
     let other = h ^ 0xa0761d6478bd642f
-    for (; at + 16 <= last; at += 16) {
+    for (let at = from; at + 16 < last; at += 16) {
       h = mix(h, load<u64>(at))
       other = mix(other, load<u64>(at, 8))
     }
-    h = mix(h, other)
+    // the last sixteen, of which some may have been there already
+    return mix(mix(h, load<u64>(last - 16)), mix(other, load<u64>(last - 8)))
   }
-  for (; at + 8 <= last; at += 8) h = mix(h, load<u64>(at))
-  const left = <u64>(last - at)
+  if (length >= 8) return mix(mix(h, load<u64>(from)), load<u64>(last - 8))
   // what lies behind the range is readable, and shifted out
-  if (left > 0) h = mix(h, load<u64>(at) & ((<u64>1 << (left * 8)) - 1))
-  return h
+  return length == 0 ? h : mix(h, load<u64>(from) & ((<u64>1 << (<u64>length * 8)) - 1))
 }
 
 /** Mixes all bits into all bits, at the end. */
@@ -51,4 +51,32 @@ export function finish(h: u64): u64 {
   let x = (h ^ (h >> 32)) * 0xd6e8feb86659fd93
   x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93
   return x ^ (x >> 32)
+}
+
+const STEP: u64 = 0x9e3779b97f4a7c15
+
+/**
+ * One step of the hashes that tell shapes apart. What the upper half holds is brought down, so that the last bytes of
+ * two words can't make up for each other.
+ */
+@inline
+export function step(h: u64, next: u64): u64 {
+  const product = (h ^ next) * STEP
+  return product ^ (product >> 32)
+}
+
+/** Of a word of up to 16 bytes, none of which is zero. */
+@inline
+export function hashOfShort(from: usize, length: u32): u32 {
+  const bytes = firstBytes(from, length)
+  return <u32>step(step(0, v128.extract_lane<u64>(bytes, 0)), v128.extract_lane<u64>(bytes, 1))
+}
+
+/** Of a word of any length. */
+export function hashOfWord(from: usize, length: u32): u32 {
+  if (length <= 16) return hashOfShort(from, length)
+  let h: u64 = length
+  const last = from + length - 8
+  for (let at = from; at < last; at += 8) h = step(h, load<u64>(at))
+  return <u32>step(h, load<u64>(last))
 }

@@ -9,6 +9,7 @@ import { setSecrets } from './hash'
 import * as line from './line'
 import { newBytes, reserve, zeroed } from './memory'
 import { initScan, scan } from './scan'
+import { epochTime, isoTime } from './time'
 import * as words from './words'
 
 /** Whether a word may be a source (1) or not (2); also sets the seed of its shapes. */
@@ -189,7 +190,8 @@ function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
   const may = known == 0 ? admitSource(source) : known
   if (may == 3) return 0
   if (may == 2) return 2
-  block.addRow(start, length, true)
+  // only an escape can stand for a control character
+  block.addRow(start, length, true, (kinds & line.ESCAPE) != 0)
   return 1
 }
 
@@ -231,9 +233,9 @@ function setText(seen: u32, member: u32, slot: u32, limit: usize): bool {
 function timeOf(seen: u32): i64 {
   const start = line.startOf(line.TIMESTAMP)
   const end = line.endOf(line.TIMESTAMP)
-  if ((seen & line.NUMERIC_TIME) != 0) return line.epochTime(start, end)
+  if ((seen & line.NUMERIC_TIME) != 0) return epochTime(start, end)
   if ((seen & (1 << line.TIMESTAMP)) == 0 || start == end) return nowMs
-  return line.isoTime(start, end)
+  return isoTime(start, end)
 }
 
 function wordOf(member: u32, limit: usize): u32 {
@@ -298,7 +300,7 @@ export function addEvent(
     block.setText(slot, start, end)
     start = end
   }
-  return block.addRow(at, length, mines)
+  return block.addRow(at, length, mines, true)
 }
 
 /** Lists the tokens of the message at `at`. @returns their number; they are at `tokensAt()` */

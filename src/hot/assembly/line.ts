@@ -37,6 +37,9 @@ export let lineEnd: usize = 0
 const unescaped = newBytes(65_536)
 
 export function initLine(): void {
+  memory.fill(QUOTES, 0x22, 16)
+  memory.fill(QUOTES + 16, 0x5c, 16)
+  memory.fill(QUOTES + 32, 0x20, 16)
   const names =
     'timestamp source severity message host environment type trace_id span_id summary dedup_key tags'.split(' ')
   for (let i: u32 = 0; i < MEMBERS; i++) {
@@ -63,12 +66,16 @@ export function endOf(member: u32): usize {
   return load<u32>(ends + member * 4)
 }
 
+/** sixteen quotes, backslashes and blanks */
+const QUOTES: usize = memory.data(48)
+
 /** The first quote, backslash, control character or byte beyond ASCII at or behind `at`. */
 @inline
 function special(at: usize, end: usize): usize {
-  const quote = i8x16.splat(0x22)
-  const backslash = i8x16.splat(0x5c)
-  const space = i8x16.splat(0x20)
+  // from memory: the engine makes a constant anew wherever it is used
+  const quote = v128.load(QUOTES)
+  const backslash = v128.load(QUOTES, 16)
+  const space = v128.load(QUOTES, 32)
   let i = at
   while (i < end) {
     const bytes = v128.load(i)
@@ -133,18 +140,22 @@ export function readMembers(from: usize, end: usize): u32 {
       at++
       store<u32>(starts + member * 4, <u32>at)
       let kinds: u32 = 0
-      for (;;) {
-        at = special(at, end)
-        if (at >= end) return 0
-        const c = load<u8>(at)
-        if (c == 0x22) break
-        if (c == 0x5c) {
-          kinds |= ESCAPE
-          at += 2
-        } else if (c >= 0x80) {
-          kinds |= HIGH
-          at++
-        } else return 0
+      // `.123Z"`: what is no time is found out where it is read, and then the line is left alone
+      if (member == TIMESTAMP && load<u16>(at, 23) == 0x225a && at + 24 < end) at += 24
+      else {
+        for (;;) {
+          at = special(at, end)
+          if (at >= end) return 0
+          const c = load<u8>(at)
+          if (c == 0x22) break
+          if (c == 0x5c) {
+            kinds |= ESCAPE
+            at += 2
+          } else if (c >= 0x80) {
+            kinds |= HIGH
+            at++
+          } else return 0
+        }
       }
       if (member == MESSAGE) messageKinds = kinds
       else if (kinds != 0) return 0
@@ -238,94 +249,6 @@ function flatValueEnd(at: usize, end: usize): usize {
 function textEnd(from: usize, end: usize): usize {
   const at = special(from, end)
   return at < end && load<u8>(at) == 0x22 && at - from <= MAX_FLAT_TEXT ? at : 0
-}
-
-@inline
-function two(at: usize): u32 {
-  const tens = <u32>load<u8>(at) - 48
-  const units = <u32>load<u8>(at + 1) - 48
-  return tens < 10 && units < 10 ? tens * 10 + units : 1000
-}
-
-let lastDay: u32 = 0
-let lastDayMs: i64 = 0
-
-/**
- * `2026-11-21T09:28:19.123Z`: T or blank, no fraction or one of up to nine digits, `Z`, an offset `+hh:mm`, or
- * no zone (UTC).
- * @returns ms since 1970, -1 for any other form or a date that no calendar has
- */
-export function isoTime(start: usize, end: usize): i64 {
-  if (end - start < 19) return -1
-  const separator = load<u8>(start + 10)
-  if (separator != 0x54 && separator != 0x20) return -1
-  if (load<u8>(start + 4) != 0x2d || load<u8>(start + 7) != 0x2d) return -1
-  if (load<u8>(start + 13) != 0x3a || load<u8>(start + 16) != 0x3a) return -1
-  const century = two(start)
-  const years = two(start + 2)
-  const month = two(start + 5)
-  const dayOfMonth = two(start + 8)
-  const hour = two(start + 11)
-  const minute = two(start + 14)
-  const second = two(start + 17)
-  if (century > 99 || years > 99 || hour > 23 || minute > 59 || second > 59) return -1
-  const day = ((century * 100 + years) * 100 + month) * 100 + dayOfMonth
-  if (day != lastDay) {
-    const dayMs = civilDayMs(century * 100 + years, month, dayOfMonth)
-    if (dayMs == i64.MIN_VALUE) return -1
-    lastDay = day
-    lastDayMs = dayMs
-  }
-  let at = start + 19
-  let ms: i64 = 0
-  if (at < end && load<u8>(at) == 0x2e) {
-    const from = ++at
-    let scale: i64 = 100
-    while (at < end && isDigit(load<u8>(at))) {
-      ms += (<i64>load<u8>(at) - 48) * scale
-      scale /= 10
-      at++
-    }
-    if (at == from || at - from > 9) return -1
-  }
-  ms += lastDayMs + <i64>((hour * 60 + minute) * 60 + second) * 1000
-  if (at == end) return ms
-  const sign = load<u8>(at)
-  if (sign == 0x5a) return at + 1 == end ? ms : -1
-  if ((sign != 0x2b && sign != 0x2d) || end - at != 6 || load<u8>(at + 3) != 0x3a) return -1
-  const hours = two(at + 1)
-  const minutes = two(at + 4)
-  if (hours > 23 || minutes > 59) return -1
-  const offset = <i64>(hours * 60 + minutes) * 60_000
-  return sign == 0x2d ? ms + offset : ms - offset
-}
-
-/**
- * Days since 1970 of a civil date, in ms. @returns the least i64 for a date that no calendar has
- * Source: the era-based count of days in Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
- */
-function civilDayMs(year: u32, month: u32, day: u32): i64 {
-  if (year == 0 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return i64.MIN_VALUE
-  const y: i64 = <i64>year - (month <= 2 ? 1 : 0)
-  const era = y / 400
-  const yearOfEra = y - era * 400
-  const shifted = <i64>month + (month > 2 ? -3 : 9)
-  const dayOfYear = (153 * shifted + 2) / 5 + <i64>day - 1
-  const dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-  return (era * 146_097 + dayOfEra - 719_468) * 86_400_000
-}
-
-function daysIn(year: u32, month: u32): u32 {
-  if (month == 2) return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0 ? 29 : 28
-  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31
-}
-
-/** An epoch number in seconds, milli- or microseconds by its size. @returns ms since 1970 */
-export function epochTime(start: usize, end: usize): i64 {
-  let value: i64 = 0
-  for (let at = start; at < end; at++) value = value * 10 + <i64>load<u8>(at) - 48
-  if (value < 100_000_000_000) return value * 1000
-  return value < 100_000_000_000_000 ? value : value / 1000
 }
 
 /** The message without its escapes, in memory of its own until the next line. */

@@ -32,11 +32,15 @@ function widen(bytes: Bytes, extra: usize): void {
 /** A copy this long is for the engine's own. */
 const LONG_COPY: usize = 512
 
-/** Copies whole vectors: up to 15 bytes behind the copy are overwritten, and as many behind the source read. */
+/** Copies whole vectors, two at least: up to 32 bytes behind the copy are overwritten, and as many behind the source read. */
 @inline
 export function copyOver(to: usize, from: usize, length: usize): void {
+  const first = v128.load(from)
+  const second = v128.load(from, 16)
+  v128.store(to, first)
+  v128.store(to, second, 16)
   if (length > LONG_COPY) memory.copy(to, from, length)
-  else for (let i: usize = 0; i < length; i += 16) v128.store(to + i, v128.load(from + i))
+  else for (let i: usize = 32; i < length; i += 16) v128.store(to + i, v128.load(from + i))
 }
 
 /** Appends a text as ClickHouse writes it: its length, then its bytes, which lie elsewhere. */

@@ -2,19 +2,26 @@ import {
   classAt,
   classByte,
   DIGIT_BIT,
-  HIGH_BIT,
+  digitBits,
+  groupsAt,
+  hexLetterBits,
+  highBits,
   isDigit,
   JOINER,
-  NOT_HEX_BIT,
   pathEnd,
   shortIpEnd,
   SPACE,
+  VECTOR,
   WORD,
+  wordBytes,
+  wordDigits,
+  wordEnd,
+  wordHigh,
+  wordNotHex,
 } from './bytes'
 import { CHAIN_TOKENS, chainCount, chainEnd, readChain, textHash } from './chain'
+import { finish, hashOfShort, hashOfWord, step } from './hash'
 import {
-  FNV_PRIME,
-  FNV_SEED,
   MAX_WORD_BYTES,
   SIGNED,
   SOFT,
@@ -29,11 +36,9 @@ const MAX_SCAN_BYTES: usize = 8192
 /** Tokens of a message; the rest is one value. */
 const MAX_TOKENS: u32 = 256
 
-const MIX_LO: u32 = 0x9e3779b1
-const MIX_HI: u32 = 0x85ebca77
 const SPACE_MARK: u32 = 0x100
 const VALUE_MARK: u32 = 0x5bd1e995
-const TAIL_MARK: u32 = 0x2545f491
+const TAIL_MARK: u64 = 0x2545f491
 
 /** The shape's hash pair, of the message scanned last; the first is never 0. */
 export let shapeLo: u32 = 0
@@ -51,13 +56,12 @@ export function initScan(): void {
  * One pass that masks and hashes: plain words and numbers are read in place, what joiners hold together as a
  * chain. Equal shapes (words and punctuation, values masked) of one seed get equal hashes.
  *
- * @param tokens where the tokens go, positions as offsets from `start`; 0 = only the hash is wanted
+ * @param tokens where the tokens go, positions as offsets from `start`; 0 = only the hash is wanted, which is none otherwise
  * @returns the number of tokens
  */
 export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, tokens: usize): u32 {
   const end = limit - start > MAX_SCAN_BYTES ? wholeCharacters(start + MAX_SCAN_BYTES) : limit
-  let lo = seedLo
-  let hi = seedHi
+  let shape = <u64>seedLo | (<u64>seedHi << 32)
   let space: u32 = 0
   let count: u32 = 0
   let words: u32 = 0
@@ -86,10 +90,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
       const mayBe = load<u8>(MAY_BEGIN + c) == 1 && (c != 58 || byteAt(i + 1, end) == 58)
       const stop: isize = mayBe ? valueAtPunct(i, end, i == start) : 0
       if (stop == 0) {
-        lo = (lo ^ (c | space)) * MIX_LO
-        lo ^= lo >> 15
-        hi = (hi ^ (c | space)) * MIX_HI
-        hi ^= hi >> 13
+        shape = step(shape, <u64>(c | space) << 32)
         space = 0
         i++
         continue
@@ -98,13 +99,17 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
       i = <usize>stop
       if (stop < 0) {
         // the sign of a number
-        readChain(from + 1, end)
+        readChain(from + 1, end, tokens != 0)
         i = chainEnd
         if (chainCount == 1) kind = SIGNED
       }
     } else {
-      let length = wordEnd(from, end)
-      const stop = (cls & DIGIT_BIT) != 0 ? numberEnd(from, end) : 0
+      const groups = groupsAt(from)
+      let length = wordBytes(groups, end - from)
+      const part = (<u32>1 << length) - 1
+      const numbers = digitBits(groups)
+      const opens = (cls & DIGIT_BIT) != 0
+      const stop = opens ? numberEnd(from, end, numbers) : 0
       if (stop > 0) {
         i = stop
         kind = VALUE
@@ -113,51 +118,40 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
         if (colon < i && load<u8>(colon) == 58) kind = TIME
         words++
       } else {
-        let bits: u32 = (cls & DIGIT_BIT) << 4
-        let digits: u32 = 0
-        let h: u32 = 0
-        if (length < VECTOR) {
-          bits |= wordBits
-          digits = wordDigits
-          h = shortHash(from, length)
+        let digits = numbers & part
+        let notHex: bool
+        let high: bool
+        const isShort = length < VECTOR
+        if (isShort) {
+          notHex = (part & ~(numbers | hexLetterBits(groups))) != 0
+          high = (part & highBits(from)) != 0
           i += length
-          c = i < end ? <u32>load<u8>(i) : 0
         } else {
-          h = FNV_SEED
-          do {
-            h = (h ^ c) * FNV_PRIME
-            bits |= cls
-            digits += cls & DIGIT_BIT
-            i++
-            if (i >= end) {
-              c = 0
-              break
-            }
-            c = load<u8>(i)
-            cls = classByte(c)
-          } while (cls >= WORD)
+          i = wordEnd(from, end)
           length = <u32>(i - from)
+          digits = wordDigits
+          notHex = wordNotHex
+          high = wordHigh
         }
+        c = i < end ? <u32>load<u8>(i) : 0
         words++
-        const plain = (bits & (HIGH_BIT | DIGIT_BIT)) != (HIGH_BIT | DIGIT_BIT)
-        const seen = (bits & DIGIT_BIT) | (length > 4 ? 2 : 0)
+        const plain = digits == 0 || !high
+        const seen: u32 = (digits != 0 ? 1 : 0) | (length > 4 ? 2 : 0)
         if (plain && (c == 32 || standsAlone(i, end, seen))) {
           const value =
-            (bits & 16) != 0 ||
-            digits > 1 ||
-            ((bits & NOT_HEX_BIT) == 0 && length >= 8) ||
+            opens ||
+            (isShort ? popcnt<u32>(digits) : digits) > 1 ||
+            (!notHex && length >= 8) ||
             length > <u32>MAX_WORD_BYTES
-          hash = value ? VALUE_MARK ^ VALUE : h
+          if (value) hash = VALUE_MARK ^ VALUE
+          else hash = isShort ? hashOfShort(from, length) : hashOfWord(from, length)
           if (tokens != 0) {
             const text = digits == 0 ? WORD_TOKEN : SOFT
             const listed = value ? hash : textHash(from, i)
             push(tokens, count, value ? VALUE : text, from - start, i - start, listed)
           }
           count++
-          lo = (lo ^ hash) * MIX_LO
-          lo ^= lo >> 15
-          hi = (hi ^ hash ^ space) * MIX_HI
-          hi ^= hi >> 13
+          shape = step(shape, <u64>hash | (<u64>space << 32))
           space = 0
           if (c == 32) {
             space = SPACE_MARK
@@ -165,7 +159,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
           }
           continue
         } else {
-          readChain(from, end)
+          readChain(from, end, tokens != 0)
           i = chainEnd
           kind = chainCount == 1 ? load<u32>(CHAIN_TOKENS) : 0
           hash = kind < VALUE ? load<u32>(CHAIN_TOKENS, 12) : VALUE_MARK
@@ -181,10 +175,8 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
         if (tokens != 0) push(tokens, count, partKind, <usize>load<u32>(at, 4) - start, to - start, hash)
         count++
         // with the joiner behind the part
-        lo = (lo ^ hash) * MIX_LO
-        lo ^= lo >> 15
-        hi = (hi ^ hash ^ space ^ (to < i ? <u32>load<u8>(to) : 0)) * MIX_HI
-        hi ^= hi >> 13
+        const joiner = space | (to < i ? <u32>load<u8>(to) : 0)
+        shape = step(shape, <u64>hash | (<u64>joiner << 32))
         space = 0
       }
       continue
@@ -192,78 +184,47 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
     if (kind >= VALUE) hash = VALUE_MARK ^ kind
     if (tokens != 0) push(tokens, count, kind, from - start, i - start, hash)
     count++
-    lo = (lo ^ hash) * MIX_LO
-    lo ^= lo >> 15
-    hi = (hi ^ hash ^ space) * MIX_HI
-    hi ^= hi >> 13
+    shape = step(shape, <u64>hash | (<u64>space << 32))
     space = 0
   }
   if (cut) {
-    lo ^= TAIL_MARK
+    shape ^= TAIL_MARK
     if (tokens != 0) push(tokens, count, VALUE, i - start, limit - start, VALUE_MARK)
     count++
   }
-  lo = avalanche(lo)
-  shapeLo = lo == 0 ? 1 : lo
-  shapeHi = avalanche(hi ^ count)
+  shape = finish(shape ^ (<u64>count << 32))
+  shapeLo = <u32>shape == 0 ? 1 : <u32>shape
+  shapeHi = <u32>(shape >> 32)
   return count
-}
-
-/** bytes that are looked at together */
-const VECTOR: u32 = 16
-/** of the bytes that `wordEnd` counted last: their classes together, how many are digits, how many before any other */
-let wordBits: u32 = 0
-let wordDigits: u32 = 0
-let firstDigits: u32 = 0
-
-/** How many of the first bytes are of a word, which goes on behind them when they are 16. */
-@inline
-function wordEnd(from: usize, end: usize): u32 {
-  const bytes = v128.load(from)
-  const letter = i8x16.sub(v128.or(bytes, i8x16.splat(0x20)), i8x16.splat(0x61))
-  const digit = i8x16.lt_u(i8x16.sub(bytes, i8x16.splat(0x30)), i8x16.splat(10))
-  const high = i8x16.lt_s(bytes, i8x16.splat(0))
-  const hex = v128.or(digit, i8x16.lt_u(letter, i8x16.splat(6)))
-  const others = v128.or(i8x16.eq(bytes, i8x16.splat(0x5f)), i8x16.eq(bytes, i8x16.splat(0x7e)))
-  const plain = v128.or(digit, i8x16.lt_u(letter, i8x16.splat(26)))
-  const word: u32 = i8x16.bitmask(v128.or(v128.or(plain, high), others))
-  const length = min<u32>(ctz<u32>(~word), <u32>min<usize>(end - from, VECTOR))
-  const part = (<u32>1 << length) - 1
-  const digits = <u32>i8x16.bitmask(digit) & part
-  firstDigits = ctz<u32>(~digits)
-  wordDigits = popcnt<u32>(digits)
-  wordBits =
-    WORD |
-    (wordDigits != 0 ? DIGIT_BIT : 0) |
-    ((~<u32>i8x16.bitmask(hex) & part) != 0 ? NOT_HEX_BIT : 0) |
-    ((<u32>i8x16.bitmask(high) & part) != 0 ? HIGH_BIT : 0)
-  return length
-}
-
-/** Of a word of 1 to 15 bytes. */
-@inline
-function shortHash(from: usize, length: u32): u32 {
-  const first = load<u64>(from)
-  let h: u64
-  // what lies behind the word is readable, and shifted out
-  if (length < 8) h = (first & ((<u64>1 << (length * 8)) - 1)) * 0x9e3779b97f4a7c15
-  else h = first * 0x9e3779b97f4a7c15 + load<u64>(from + length - 8) * 0xd6e8feb86659fd93
-  h += length
-  return <u32>(h >> 32) ^ <u32>h
 }
 
 /**
  * Behind a plain number, a dotted or a colon-joined one (`7`, `10.0.0.1:80`, `15:42:50`); 0 when it is part
  * of something else.
+ * @param digits a bit for each digit of the 16 bytes at `from`, the first of which is one
  */
-function numberEnd(from: usize, end: usize): usize {
-  let i = from + firstDigits
+@inline
+function numberEnd(from: usize, end: usize, digits: u32): usize {
+  const bytes = v128.load(from)
+  const points: u32 = i8x16.bitmask(
+    v128.or(i8x16.eq(bytes, i8x16.splat(46)), i8x16.eq(bytes, i8x16.splat(58))),
+  )
+  const here = end - from < VECTOR ? digits & ((<u32>1 << <u32>(end - from)) - 1) : digits
+  // a point belongs to it with a digit behind it
+  const length = ctz<u32>(~(here | (points & (here >> 1))))
+  const i = from + length
+  const stop = length < VECTOR - 1 ? i : longNumberEnd(i, end)
+  return standsAlone(stop, end, 1) ? stop : 0
+}
+
+function longNumberEnd(from: usize, end: usize): usize {
+  let i = from
   for (; i < end; i++) {
     const c: u32 = load<u8>(i)
     if (isDigit(c)) continue
     if ((c != 46 && c != 58) || i + 1 >= end || !isDigit(load<u8>(i + 1))) break
   }
-  return standsAlone(i, end, 1) ? i : 0
+  return i
 }
 
 /**
@@ -330,12 +291,6 @@ function byteAt(i: usize, end: usize): u32 {
 @inline
 function isWord(c: u32): bool {
   return classByte(c) >= WORD
-}
-
-export function avalanche(hash: u32): u32 {
-  let h = (hash ^ (hash >> 16)) * 0x7feb352d
-  h = (h ^ (h >> 15)) * 0x846ca68b
-  return h ^ (h >> 16)
 }
 
 /** `end`, or what is left of it when it cuts through a UTF-8 character. */

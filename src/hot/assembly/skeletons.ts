@@ -26,8 +26,6 @@ let block: u32 = 0
 const lengths = newBytes(4096)
 
 const input = newBytes(4096)
-/** start and end of the values of the message looked at last, as addresses */
-const values: usize = memory.data(256 * 8)
 
 /** @returns where the bytes of a skeleton are to be written that are made a word */
 export function skeletonAt(length: usize): usize {
@@ -43,27 +41,54 @@ export function beginSkeletons(): void {
 }
 
 /**
- * Appends the values of a text, which lies elsewhere, to a column of texts.
+ * Appends the values of a text, which lies elsewhere, to a column of texts: each constant text is taken at its first
+ * place behind the one before it, the last at the end. If there is any way to cut the text, this is one.
  *
+ * @param mayHoldMark whether the text may hold a mark
  * @returns 1 + the word that is its skeleton, 0 when it has none and nothing was appended
  */
-export function cut(column: Bytes, start: usize, length: usize, template: u32): u32 {
+export function cut(column: Bytes, start: usize, length: usize, template: u32, mayHoldMark: bool): u32 {
   const answer = answerOf(template)
   if (answer == 0) return 0
-  const count = findValues(start, length, wordStart(answer - 1), lengths.ptr + load<u32>(places + template * 4))
-  if (count < 0) return 0
-  let left: u32 = count > 1 ? count - 1 : 0
-  for (let i = 0; i < count; i++) left += load<u32>(values + i * 8, 4) - load<u32>(values + i * 8)
-  reserve(column, left + 5)
-  putVarint(column, left)
-  let to = column.ptr + column.length
-  for (let i = 0; i < count; i++) {
-    if (i > 0) store<u8>(to++, MARK)
-    const from = <usize>load<u32>(values + i * 8)
-    const size = <usize>load<u32>(values + i * 8, 4) - from
-    copyOver(to, from, size)
-    to += size
+  const skeleton = wordStart(answer - 1)
+  const sizes = lengths.ptr + load<u32>(places + template * 4)
+  const count = load<u32>(sizes)
+  const constant = <usize>load<u32>(sizes + (count + 1) * 4)
+  if (length < constant || count > MAX_VALUES) return 0
+  const first = <usize>load<u32>(sizes, 4)
+  if (!isSame(start, skeleton, first)) return 0
+  const before = column.length
+  reserve(column, length + count + 5)
+  if (count == 1) {
+    if (length != first) return 0
+    putVarint(column, 0)
+    return answer
   }
+  const last = <usize>load<u32>(sizes + count * 4)
+  const end = start + length - last
+  const left = length - constant + count - 2
+  putVarint(column, <u32>left)
+  let to = column.ptr + column.length
+  let at = start + first
+  let literal = skeleton + first + 1
+  for (let i: u32 = 2; i < count; i++) {
+    const size = <usize>load<u32>(sizes + i * 4)
+    const found = find(literal, size, at, end)
+    if (found == 0) {
+      column.length = before
+      return 0
+    }
+    copyOver(to, at, found - at)
+    to += found - at
+    store<u8>(to++, MARK)
+    at = found + size
+    literal += size + 1
+  }
+  if (at > end || !isSame(end, literal, last) || (mayHoldMark && holdsMark(start, length))) {
+    column.length = before
+    return 0
+  }
+  copyOver(to, at, end - at)
   column.length += left
   return answer
 }
@@ -102,41 +127,6 @@ function measure(template: u32, word: u32): void {
   lengths.length += (count + 2) * 4
 }
 
-/**
- * Finds where the values stand: each constant text at its first place behind the one before it, the last at
- * the end. If there is any way to cut the message, this is one.
- *
- * @returns their number, -1 when the message is not of the skeleton
- */
-function findValues(start: usize, length: usize, skeleton: usize, sizes: usize): i32 {
-  const count = load<u32>(sizes)
-  if (length < <usize>load<u32>(sizes + (count + 1) * 4) || count > MAX_VALUES) return -1
-  const first = <usize>load<u32>(sizes, 4)
-  if (!isSame(start, skeleton, first)) return -1
-  if (count == 1) return length == first ? 0 : -1
-  const last = <usize>load<u32>(sizes + count * 4)
-  const end = start + length - last
-  let at = start + first
-  let literal = skeleton + first + 1
-  for (let i: u32 = 2; i < count; i++) {
-    const size = <usize>load<u32>(sizes + i * 4)
-    const found = find(literal, size, at, end)
-    if (found == 0) return -1
-    note(i - 2, at, found)
-    at = found + size
-    literal += size + 1
-  }
-  if (at > end || !isSame(end, literal, last) || holdsMark(start, length)) return -1
-  note(count - 2, at, end)
-  return count - 1
-}
-
-@inline
-function note(i: u32, from: usize, to: usize): void {
-  store<u32>(values + i * 8, <u32>from)
-  store<u32>(values + i * 8, <u32>to, 4)
-}
-
 /** The first place of a text of at least one byte between `from` and `end`, 0 for none. */
 function find(text: usize, size: usize, from: usize, end: usize): usize {
   const first = i8x16.splat(load<i8>(text))
@@ -162,10 +152,13 @@ function holdsMark(start: usize, length: usize): bool {
   return false
 }
 
-/** Sixteen bytes at a time; what lies behind a text may be read, and does not count. */
+/** Vectors at a time, two at least; what lies behind a text may be read, and does not count. */
 @inline
 function isSame(a: usize, b: usize, size: usize): bool {
-  for (let i: usize = 0; i < size; i += 16) {
+  const first: u32 = i8x16.bitmask(i8x16.eq(v128.load(a), v128.load(b)))
+  const second: u32 = i8x16.bitmask(i8x16.eq(v128.load(a, 16), v128.load(b, 16)))
+  if (ctz<u32>(~(first | (second << 16))) < <u32>min<usize>(size, 32)) return false
+  for (let i: usize = 32; i < size; i += 16) {
     const same: u32 = i8x16.bitmask(i8x16.eq(v128.load(a + i), v128.load(b + i)))
     const left = size - i
     if (~same << (left < 16 ? <u32>32 - <u32>left : 16) != 0) return false

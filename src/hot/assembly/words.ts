@@ -1,3 +1,4 @@
+import { firstBytes } from './bytes'
 import { finish, hashRange, startHash } from './hash'
 import { newBytes, reserve, widened, zeroed } from './memory'
 
@@ -49,36 +50,25 @@ export function clearWords(): void {
 
 /** @returns the word's number */
 export function intern(at: usize, length: usize): u32 {
-  if (length - 1 >= RECENT_LENGTH) return find(at, length)
-  let a = load<u64>(at)
-  let b: u64 = 0
-  let c: u64 = 0
-  let d: u64 = 0
-  // what lies behind the word is readable, and shifted out
-  if (length < 8) a &= (<u64>1 << (length * 8)) - 1
-  else b = load<u64>(at + length - 8)
-  if (length > 16) {
-    c = load<u64>(at, 8)
-    d = load<u64>(at + length - 16)
-  }
-  const sum = (a ^ rotl<u64>(b, 29) ^ c) * 0x9e3779b97f4a7c15 + d * 0xd6e8feb86659fd93 + length
+  if (length > RECENT_LENGTH) return find(at, length)
+  const head = firstBytes(at, min<usize>(length, 16))
+  const tail = length > 16 ? v128.load(at + length - 16) : i64x2.splat(0)
+  const sum =
+    (v128.extract_lane<u64>(head, 0) ^
+      rotl<u64>(v128.extract_lane<u64>(head, 1), 29) ^
+      rotl<u64>(v128.extract_lane<u64>(tail, 0), 17)) *
+      0x9e3779b97f4a7c15 +
+    v128.extract_lane<u64>(tail, 1) * 0xd6e8feb86659fd93 +
+    length
   const entry = recent + <usize>((sum ^ (sum >> 29)) >> 54) * RECENT_BYTES
-  const key = <u32>length
-  if (
-    load<u32>(entry) == key &&
-    load<u64>(entry, 8) == a &&
-    load<u64>(entry, 16) == b &&
-    load<u64>(entry, 24) == c &&
-    load<u64>(entry, 32) == d
-  )
-    return load<u32>(entry, 4)
+  const key = <u32>length + 1
+  const other = v128.or(v128.xor(head, v128.load(entry, 8)), v128.xor(tail, v128.load(entry, 24)))
+  if (load<u32>(entry) == key && !v128.any_true(other)) return load<u32>(entry, 4)
   const no = find(at, length)
   store<u32>(entry, key)
   store<u32>(entry, no, 4)
-  store<u64>(entry, a, 8)
-  store<u64>(entry, b, 16)
-  store<u64>(entry, c, 24)
-  store<u64>(entry, d, 32)
+  v128.store(entry, head, 8)
+  v128.store(entry, tail, 24)
   return no
 }
 

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { MessageBytes, sourceSeed } from '../../../src/mining/scan.js'
+import { MessageBytes, scanTokens, sourceSeed, tokenArray } from '../../../src/mining/scan.js'
+import { TOKEN, TOKEN_STRIDE } from '../../../src/mining/token.js'
 
 const encoder = new TextEncoder()
 const messages = new MessageBytes()
@@ -37,8 +38,99 @@ t.test('words, punctuation and sources tell shapes apart', async (t) => {
   differ('a:b', 'a: b')
   differ('count 5', 'count five')
   differ('ssh1', 'ssh2')
+  differ('Accepted', 'AccepteD')
+  differ('replicap', 'replica0')
+  differ('ContainerStarted', 'ContainerStartee')
+  differ('java.net.SocketException', 'java.net.SocketExceptioo')
+  differ('CrashLoopBackOfé: 2', 'CrashLöpBackOff: 2')
+  differ('a-b日1', 'c-b日1')
   differ('', 'x')
   t.not(shape('user logged in', 'a'), shape('user logged in', 'b'), 'sources')
+})
+
+const tokens = tokenArray()
+
+/** Kind, begin and end of each token. */
+function tokensOf(message: string): [number, number, number][] {
+  const count = scanTokens(encoder.encode(message), tokens)
+  return Array.from({ length: count }, (_, i) => {
+    const [kind = 0, from = 0, to = 0] = tokens.subarray(i * TOKEN_STRIDE)
+    return [kind, from, to]
+  })
+}
+
+/** The words of a message and what stands between them, its values masked. */
+function masked(message: string): string {
+  const bytes = Buffer.from(message)
+  let text = ''
+  let at = 0
+  for (const [kind, from, to] of tokensOf(message)) {
+    const isValue = kind >= TOKEN.value
+    text +=
+      bytes.toString('latin1', at, from) + (isValue ? '\0' : bytes.toString('latin1', from, to))
+    at = to
+  }
+  return (text + bytes.toString('latin1', at)).trimEnd().replaceAll(/ +/g, ' ')
+}
+
+t.test('what has one shape is the same but for its values', async (t) => {
+  const piece = fc.oneof(
+    fc.constantFrom(...' : . - / = , ( ) [ ] " @ # \\ < > ; <*> :: //'.split(' '), ' ', '  '),
+    fc.constantFrom(
+      ...'from connection Accepted ContainerStarted java.io.IOException com'.split(' '),
+    ),
+    fc.constantFrom(
+      ...'7 1234 10.0.0.1:80 9:28:19 2025-11-12 0a1b2c3d deadbeefcafe /var/log/x blk_-12'.split(
+        ' ',
+      ),
+    ),
+    fc.constantFrom(...'é 日本 日1 x1 a12 ::1 -5 http://a.b/c?d a@b.c node-7'.split(' ')),
+    fc.stringMatching(/^[a-zA-Z0-9]{1,40}$/),
+    fc.stringMatching(/^[0-9.:]{1,40}$/),
+  )
+  const pieces = fc.array(piece, { minLength: 1, maxLength: 14 })
+  let equal = 0
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(pieces, piece, fc.nat(), (all, other, at) => {
+        const [a, b] = [all.join(''), all.with(at % all.length, other).join('')]
+        if (shape(a) !== shape(b)) return true
+        equal++
+        return masked(a) === masked(b)
+      }),
+      { numRuns: 3000 },
+    ),
+  )
+  t.ok(equal > 50, `${equal} pairs of one shape`)
+})
+
+t.test('words and numbers are read whole, however long they are', async (t) => {
+  const number = fc.array(fc.stringMatching(/^[0-9]{1,20}$/), { minLength: 1, maxLength: 6 })
+  const word = fc.stringMatching(/^[g-z_~éß日]{1,90}$/)
+  const before = fc.constantFrom('', ' ', '(', '"', 'word ')
+  const behind = fc.constantFrom('', ' ', ') ', ', 1', '"x', '; 日')
+  const isRead = (at: string, text: string, rest: string, kinds: readonly number[]): boolean => {
+    const from = Buffer.byteLength(at)
+    const token = tokensOf(at + text + rest).find(([, begin]) => begin === from)
+    return (
+      token !== undefined && kinds.includes(token[0]) && token[2] === from + Buffer.byteLength(text)
+    )
+  }
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(before, number, fc.constantFrom('.', ':'), behind, (at, parts, point, rest) =>
+        isRead(at, parts.join(point), rest, [TOKEN.value, TOKEN.time]),
+      ),
+    ),
+  )
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(before, word, behind, (at, text, rest) => {
+        const isLong = Buffer.byteLength(text) > 96
+        return isRead(at, text, rest, [isLong ? TOKEN.value : TOKEN.word])
+      }),
+    ),
+  )
 })
 
 t.test('a shape is the same wherever the message stands in a buffer', async (t) => {
