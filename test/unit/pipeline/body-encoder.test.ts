@@ -188,12 +188,13 @@ const text = oneof(
   string({ unit: 'binary' }),
 )
 // of the usual length, and nearly a time
-const nearTime = tuple(integer({ min: 0, max: 23 }), constantFrom(...'0159.:-TZ "\\,+é')).map(
-  ([at, other]) => {
-    const usual = '2026-11-21T09:28:19.123Z'
-    return usual.slice(0, at) + other + usual.slice(at + 1)
-  },
-)
+const nearTime = tuple(
+  integer({ min: 0, max: 23 }),
+  constantFrom(...'0 1 5 9 . : - T Z " \\ , + é'.split(' '), ' '),
+).map(([at, other]) => {
+  const usual = '2026-11-21T09:28:19.123Z'
+  return usual.slice(0, at) + other + usual.slice(at + 1)
+})
 const time = oneof(
   nearTime,
   constantFrom(
