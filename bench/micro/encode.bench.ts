@@ -1,10 +1,15 @@
 import { bench, do_not_optimize, run } from 'mitata'
 import { maySourceBe, readLevelWord, typeIndex } from '../../src/collector/line-words.js'
+import { toSkeleton } from '../../src/lib/skeleton.js'
+import { TemplateMiner } from '../../src/mining/miner.js'
 import { sourceSeed } from '../../src/mining/scan.js'
+import { ShapeCache } from '../../src/mining/shape-cache.js'
+import { VALUE } from '../../src/mining/template-text.js'
 import { BlockEncoder } from '../../src/pipeline/block-encoder.js'
 import { BodyEncoder } from '../../src/pipeline/body-encoder.js'
 import { DeadLetterEncoder } from '../../src/pipeline/dead-letter-encoder.js'
-import type { BlockTask } from '../../src/pipeline/block.js'
+import type { BlockTask, RowBlock } from '../../src/pipeline/block.js'
+import { SkeletonTable } from '../../src/pipeline/skeleton-table.js'
 import { Corpus } from '../data/corpus.js'
 
 /**
@@ -24,6 +29,9 @@ const bodies: Buffer[] = []
 for (let body = corpus.block(1024 * 1024); body !== null; body = corpus.block(1024 * 1024))
   bodies.push(Buffer.from(body.bytes))
 
+const shapes = ShapeCache.create(1 << 18)
+const skeletons = SkeletonTable.create()
+const miner = new TemplateMiner()
 const block = new BlockEncoder(
   {
     maySourceBe,
@@ -31,8 +39,8 @@ const block = new BlockEncoder(
     readLevelWord,
     levelAtHead: () => 1,
     sourceSeed,
-    templateNo: () => 1,
-    skeleton: () => new Uint8Array(0),
+    templateNo: (lo, hi) => shapes.get(lo, hi),
+    skeleton: (no) => skeletons.get(no),
   },
   Int32Array.of(1, 2, 3, 4),
 )
@@ -56,6 +64,24 @@ const tasks = bodies.map((bytes): BlockTask => ({
   maxMessageBytes: 262_144,
   modelVersion: 'm1',
 }))
+
+/** What the template owner does with the shapes of a block that no thread has seen. */
+function learn({ misses, sources }: RowBlock): void {
+  misses?.ends.forEach((end, i) => {
+    const text = misses.bytes.subarray(misses.ends[i - 1] ?? 0, end)
+    const no = miner.resolve(sources[misses.sourceIndexes[i] ?? 0] ?? '', text)
+    shapes.put(misses.shapes[i * 2] ?? 0, misses.shapes[i * 2 + 1] ?? 0, no)
+  })
+  for (const { no, text } of miner.takeChanges()) skeletons.put(no, toSkeleton(text.split(VALUE)))
+}
+
+// templates read as in the end from the second time on
+for (let turn = 0; turn < 2; turn++) {
+  for (const task of tasks) {
+    const result = await encoder.encode(task, nowMs)
+    if (result.block !== null) learn(result.block)
+  }
+}
 
 let rows = 0
 bench(`${EVENTS} events: bytes to block`, async () => {
