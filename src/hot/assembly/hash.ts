@@ -31,8 +31,9 @@ export function hashRange(seed: u64, from: usize, length: usize): u64 {
   let h = mix(seed, <u64>length)
   const last = from + length
   if (length >= 16) {
-    // two at a time: each step waits for the one before it
-    let other = h ^ 0xa0761d6478bd642f
+    // two at a time: each step waits for the one before it. Who does not know the secrets must not know what the
+    // two differ by: texts could make them equal, and what is made of equal ones is always the same
+    let other = mix(h, 0xa0761d6478bd642f)
     for (let at = from; at + 16 < last; at += 16) {
       h = mix(h, load<u64>(at))
       other = mix(other, load<u64>(at, 8))

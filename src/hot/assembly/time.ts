@@ -7,10 +7,11 @@ function two(at: usize): u32 {
   return tens < 10 && units < 10 ? tens * 10 + units : 1000
 }
 
-let lastDay: u32 = 0
+// what is remembered begins with 1970: no time has been read, and what looks like none must not be found there
+let lastDay: u32 = 1970_01_01
 let lastDayMs: i64 = 0
-/** the first 16 bytes of a time that was read, up to its minute, and the ms of that */
-const lastMinute: usize = memory.data(16)
+/** the first 16 bytes of a time that was read, up to its minute (`1970-01-01T00:00`), and the ms of that */
+const lastMinute: usize = memory.data<u8>([49, 57, 55, 48, 45, 48, 49, 45, 48, 49, 84, 48, 48, 58, 48, 48])
 let lastMinuteMs: i64 = 0
 
 /**

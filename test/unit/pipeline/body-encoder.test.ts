@@ -384,3 +384,21 @@ void test("a source that only refused lines name is not the body's", async (t) =
   t.match(bodies[0], { accepted: 0, rejected: 2, sources: [] })
   t.equal(block, null)
 })
+
+void test('the first line that a thread reads has no time that is none', async (t) => {
+  for (const timestamp of ['0000-00-00T10:00:07Z', `${'\0'.repeat(16)}:07.123Z`]) {
+    const body = bytesOf(`{"timestamp":"${timestamp}","source":"a","message":"m"}`)
+    const { bodies, block } = await encode(createEncoder(), [{ bytes: body }])
+    t.match(bodies[0], { accepted: 0, rejected: 1 })
+    t.equal(block, null)
+  }
+})
+
+void test('no texts are one whatever the secrets are', async (t) => {
+  // their halves differ by a number that the source of the hash tells
+  const made = ['ADňÐān x𧍲!', 'CDŊŐƃl x򡍰#', 'DDŋƐǄk x󢍱$']
+  const messages = [...made, ...made.map((text) => `${text}1234567812345678`)]
+  const lines = messages.map((message) => JSON.stringify({ source: 'a', message }))
+  const { block } = await encode(createEncoder(), [{ bytes: bytesOf(lines.join('\n')) }])
+  t.equal(block?.rows, messages.length)
+})
