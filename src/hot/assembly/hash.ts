@@ -76,7 +76,8 @@ export function hashOfShort(from: usize, length: u32): u32 {
 /** Of a word of any length. */
 export function hashOfWord(from: usize, length: u32): u32 {
   if (length <= 16) return hashOfShort(from, length)
-  let h: u64 = length
+  // mixed, lest the first byte make up for a length
+  let h = step(0, length)
   const last = from + length - 8
   for (let at = from; at < last; at += 8) h = step(h, load<u64>(at))
   return <u32>step(h, load<u64>(last))

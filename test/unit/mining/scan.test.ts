@@ -42,6 +42,7 @@ t.test('words, punctuation and sources tell shapes apart', async (t) => {
   differ('replicap', 'replica0')
   differ('ContainerStarted', 'ContainerStartee')
   differ('java.net.SocketException', 'java.net.SocketExceptioo')
+  differ(`j${'h'.repeat(40)}`, `i${'h'.repeat(41)}`)
   differ('CrashLoopBackOfé: 2', 'CrashLöpBackOff: 2')
   differ('a-b日1', 'c-b日1')
   differ('', 'x')
