@@ -87,6 +87,16 @@ const latestSql = statement<
   { readonly found: number; readonly latest: number }
 >('series_latest')
 const aheadSql = statement<{ readonly from: number }, { readonly ahead: number }>('series_ahead')
+const recentSql = statement<
+  {
+    readonly from: number
+    readonly first_minute: number
+    readonly last_minute: number
+    readonly upto: number
+    readonly sources: readonly string[]
+  },
+  { readonly occurrences: number }
+>('series_recent')
 const PAGE_SQL = {
   second: statement<PageParams, BucketRow>('series_seconds'),
   minute: statement<PageParams, BucketRow>('series_minutes'),
@@ -104,6 +114,8 @@ const NEWEST_SQL = {
 const CLOCK_SKEW_S = 300
 /** More than the buckets of a month. */
 const MAX_OFFSET = 1_000_000
+const COARSER = ['minute', 'hour', 'day'] as const satisfies readonly Granularity[]
+type Coarser = (typeof COARSER)[number]
 /** Without data in the window, a coarser granularity serves when this much time back from now has some. */
 const WIDENED_S = { minute: 900, hour: 86_400, day: 2_592_000 } as const
 /** Buckets that are looked at first for one that is wanted: a few may be empty. */
@@ -126,6 +138,8 @@ interface Newest {
   readonly granularity: Granularity
   readonly rows: readonly QuickRow[]
   readonly from: number
+  /** there are no more from then on */
+  readonly isAll: boolean
   /** what lies in the latest bucket is known to be within what counts as up to now */
   readonly isCertain: boolean
 }
@@ -155,11 +169,31 @@ class PageReader {
   async read(): Promise<SeriesPage> {
     const { granularity: asked, window } = this.#query
     const own = asked === 'auto' ? WINDOWS[window].granularity : asked
-    const newest = await this.#newest(own)
-    const granularity = asked === 'auto' ? this.#granularityBy(newest) : own
-    if (granularity === null) return await this.#exact()
-    const found = granularity === own ? newest : await this.#newest(granularity)
-    return this.#pageOf(found) ?? (await this.#exact())
+    const [newest, isRecent] = await Promise.all([
+      this.#newest(own),
+      asked === 'auto' ? this.#isRecent() : true,
+    ])
+    const found = isRecent === true ? newest : await this.#widened(newest, isRecent)
+    return (found === null ? null : this.#pageOf(found)) ?? (await this.#exact())
+  }
+
+  /**
+   * Whether the window holds data up to now, null where the newest buckets tell: those of a window that is
+   * no longer than one of them don't, since most of the latest one may be ahead or before the window.
+   */
+  async #isRecent(): Promise<boolean | null> {
+    const { granularity, seconds } = WINDOWS[this.#query.window]
+    if (granularity === 'second' || seconds === null || seconds > STEP_S[granularity]) return null
+    const from = startOfWindow(this.#query.window, this.#nowS)
+    const params = {
+      from,
+      first_minute: alignDown(from + STEP_S.minute - 1, STEP_S.minute),
+      last_minute: alignDown(this.#nowS + 1, STEP_S.minute),
+      upto: this.#nowS,
+      sources: this.#query.sources,
+    }
+    const [row] = await this.#store.query(recentSql, params, this.#options)
+    return row !== undefined && row.occurrences > 0
   }
 
   async #newest(granularity: Granularity): Promise<Newest> {
@@ -167,7 +201,8 @@ class PageReader {
     const now = this.#nowS
     const step = STEP_S[granularity]
     const wanted = limit + offset + 1
-    if (wanted > QUICK_BUCKETS) return { granularity, rows: [], from: now, isCertain: false }
+    if (wanted > QUICK_BUCKETS)
+      return { granularity, rows: [], from: now, isAll: false, isCertain: false }
     const from = Math.max(0, alignDown(now, step) - wanted * LOOKED_AT * step)
     const until = alignDown(now + CLOCK_SKEW_S, step) + step
     const params = { from, until, sources, limit: wanted }
@@ -175,22 +210,33 @@ class PageReader {
       const timed = { ...params, now }
       const rows = await this.#store.query(NEWEST_SQL.second, timed, this.#options)
       const isCertain = (rows[0]?.latest ?? 0) <= now + CLOCK_SKEW_S
-      return { granularity, rows, from, isCertain }
+      return { granularity, rows, from, isAll: rows.length < wanted, isCertain }
     }
     const soon = alignDown(now + CLOCK_SKEW_S, STEP_S.minute)
     const [rows, ahead] = await Promise.all([
       this.#store.query(NEWEST_SQL[granularity], params, this.#options),
       this.#store.query(aheadSql, { from: soon }, this.#options),
     ])
-    return { granularity, rows, from, isCertain: ahead[0]?.ahead === 0 }
+    const isCertain = ahead[0]?.ahead === 0
+    return { granularity, rows, from, isAll: rows.length < wanted, isCertain }
   }
 
-  /** The granularity that the latest event up to now asks for; null when the buckets don't say. */
-  #granularityBy({ granularity, rows, isCertain }: Newest): Granularity | null {
-    const span = isCertain ? boundsOfLatest(rows, STEP_S[granularity], this.#nowS) : null
-    if (span === null) return null
-    const [first, last] = span.map((second) => widen(this.#query.window, second, this.#nowS))
-    return first === last ? (first ?? null) : null
+  /** The newest buckets of the granularity that the latest event up to now asks for; null when they don't say. */
+  async #widened(own: Newest, isRecent: false | null): Promise<Newest | null> {
+    const { window } = this.#query
+    const now = this.#nowS
+    let latestAtMost = isRecent === null ? now : startOfWindow(window, now) - 1
+    for (let newest = own; newest.isCertain;) {
+      const [earliest, latest] = boundsOfLatest(newest, now)
+      latestAtMost = Math.min(latestAtMost, latest)
+      const first = widen(window, earliest, now)
+      const last = widen(window, latestAtMost, now)
+      if (first === last) return first === newest.granularity ? newest : await this.#newest(first)
+      const coarser = earliest === null ? coarserThan(newest.granularity)[0] : undefined
+      if (coarser === undefined) return null
+      newest = await this.#newest(coarser)
+    }
+    return null
   }
 
   /** @returns null when older buckets may belong to the page */
@@ -232,12 +278,12 @@ class PageReader {
   }
 }
 
-/** Two seconds between which the latest event up to now lies; null when it may be older than all rows. */
+/** Two seconds between which the latest event up to now lies; the first is null when it may be older than all rows. */
 function boundsOfLatest(
-  rows: readonly QuickRow[],
-  step: number,
+  { rows, from, isAll, granularity }: Newest,
   nowS: number,
-): readonly [number, number] | null {
+): readonly [number | null, number] {
+  const step = STEP_S[granularity]
   let high: number | null = null
   for (const { bucket, latest_past: exact } of rows) {
     if (bucket > nowS || exact === 0) continue
@@ -246,7 +292,7 @@ function boundsOfLatest(
     if (bucket + step - 1 <= nowS) return [bucket, high ?? bucket + step - 1]
     high = nowS
   }
-  return null
+  return [null, high ?? (isAll ? from - 1 : nowS)]
 }
 
 /** @param rows from the newest on, one more than `limit` when there are more */
@@ -268,12 +314,12 @@ function widen(window: Window, latestPast: number | null, nowS: number): Granula
   const own = WINDOWS[window].granularity
   if (latestPast === null) return 'day'
   if (latestPast >= startOfWindow(window, nowS)) return own
-  for (const coarser of ['minute', 'hour', 'day'] as const) {
-    const isCoarser = GRANULARITIES.indexOf(coarser) > GRANULARITIES.indexOf(own)
-    if (isCoarser && latestPast >= nowS - WIDENED_S[coarser]) return coarser
-  }
-  return 'day'
+  const wide = coarserThan(own).find((coarser) => latestPast >= nowS - WIDENED_S[coarser])
+  return wide ?? 'day'
 }
+
+const coarserThan = (granularity: Granularity): readonly Coarser[] =>
+  COARSER.slice(GRANULARITIES.indexOf(granularity))
 
 export const toBucket = (row: BucketRow): Bucket => ({
   t: new Date(row.bucket * 1000).toISOString(),

@@ -174,13 +174,14 @@ void test('what flows in up to now, and what is a little ahead, equals a count o
   })
   const store = await stored(t, [...rows, event('2024-02-29T00:00:00Z', { source: 'db' })])
   const all = [...rows, event('2024-02-29T00:00:00Z', { source: 'db' })]
-  const asked = (['5s', '1m', '15m', '24h', '7d'] as const).flatMap((window) => [
+  const asked = (['5s', '1m', '15m', '1h', '24h', '7d'] as const).flatMap((window) => [
     { ...QUERY, window },
     { ...QUERY, window, limit: 50 },
     { ...QUERY, window, sources: ['db'], limit: 1 },
   ])
   // behind the latest, before it by less and by more than clocks may run ahead, and long after it
-  for (const nowMs of [end + 3_000, end - 4_000, end - 400_000, end + 901_000]) {
+  for (const laterMs of [3, -4, -400, 59, 199, 901, 3_601, 4_000_000]) {
+    const nowMs = end + laterMs * 1000
     const series = createSeries(store, () => nowMs)
     const pages = await Promise.all(asked.map((query) => series.page(query)))
     pages.forEach((page, i) => {
@@ -188,6 +189,30 @@ void test('what flows in up to now, and what is a little ahead, equals a count o
       const name = `${query.window} ${query.limit} of ${query.sources.join()} at ${nowMs - end}`
       t.same(page, expected(all, query, nowMs), name)
     })
+  }
+})
+
+void test('the latest event is not looked for where the newest buckets tell', async (t) => {
+  const end = at('2024-03-31T10:07:31Z')
+  const times = Array.from({ length: 1_000 }, (_, hour) => end - hour * 3_600_000)
+  const recent = Array.from({ length: 300 }, (_, i) => end - i * 15_000)
+  const rows = [...times, ...recent].map((tsMs) => ({ ...ROW, tsMs }))
+  const store = await stored(t, rows)
+  const asked: string[] = []
+  const watched: Pick<Store, 'query'> = {
+    query: (sql, ...rest) => {
+      asked.push(sql.name)
+      return store.query(sql, ...rest)
+    },
+  }
+  for (const laterMs of [0, 240_000, 1_000_000]) {
+    const series = createSeries(watched, () => end + laterMs)
+    for (const window of ['5s', '1m', '15m', '1h', '2h', '24h'] as const) {
+      asked.length = 0
+      const query = { ...QUERY, window, limit: 5 }
+      t.same(await series.page(query), expected(rows, query, end + laterMs))
+      t.notOk(asked.includes('series_latest'), `${window} ${laterMs} ms later: ${asked.join()}`)
+    }
   }
 })
 
