@@ -1,3 +1,5 @@
+import { BATCH_BYTES, BATCH_DELAY_MS, BATCH_ROWS } from '../../src/pipeline/writer.js'
+
 /** What one event, one insert and one merge cost; measured by the bench suite. CPU in seconds. */
 export interface UnitCosts {
   readonly serviceCpuPerMillion: number
@@ -63,10 +65,7 @@ export interface Simulated {
   readonly sent: number
 }
 
-/** `src/pipeline/writer.ts` */
-const BATCH_BYTES = 24 * 1024 * 1024
-const BATCH_ROWS = 500_000
-const BATCH_DELAY_S = 0.5
+const BATCH_DELAY_S = BATCH_DELAY_MS / 1000
 /** parts that become one; ClickHouse's own choice varies with their age and sizes */
 const FAN_IN = 8
 /** `max_bytes_to_merge_at_max_space_in_pool` */

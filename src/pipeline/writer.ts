@@ -14,13 +14,13 @@ import type { Spool, BatchCut, SpoolEntry } from './spool.js'
 import { decodeEntry, type EntryParts, type Registration, type Statement } from './spool-entry.js'
 import { Unsent, type StillWanted } from './unsent.js'
 
-/** bench/flow/ingest.ts: larger batches gain little and delay what is visible */
-const BATCH_BYTES = 24 * 1024 * 1024
+/** bench/README.md: half of it costs ClickHouse a fifth more CPU when much comes in, twice of it gains nothing */
+export const BATCH_BYTES = 48 * 1024 * 1024
 /** ClickHouse forms one block, and so one part per table, below this */
-const BATCH_ROWS = 500_000
+export const BATCH_ROWS = 500_000
 const BATCH_ENTRIES = 20_000
 /** under light load about two inserts a second */
-const BATCH_DELAY_MS = 500
+export const BATCH_DELAY_MS = 500
 /**
  * An insert costs what some ten thousand rows cost, and its merges as much again: while fewer come in that time, ClickHouse
  * is not to spend more than a part of it on them. bench/flow/ingest.ts --small, 2 cores: a second takes 0.6 of its CPU
