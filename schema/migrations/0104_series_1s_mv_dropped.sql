@@ -1,0 +1,2 @@
+-- Made again below, cheaper.
+DROP VIEW IF EXISTS series_1s_mv
