@@ -14,7 +14,7 @@ import type { IngestionParts } from './ingestion.js'
 import { NamedByRows } from './named-by-rows.js'
 import { executeStatement, type Run } from './statements.js'
 
-/** how much of what waits for ClickHouse is kept in memory: the batch that is sent, and the next one */
+/** how much of what waits for ClickHouse is kept in memory: a large batch and some of the next; bench/README.md: more gains nothing */
 export const SPOOL_CACHE_BYTES = 64 * 1024 * 1024
 /** templates of waiting entries that are saved in one insert at the start */
 const ADOPTED_TOGETHER = 10_000
