@@ -105,6 +105,9 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
     <!-- Twelve parts of a size become one, instead of five: rows are rewritten less often, and there
          are a few more parts to read (bench/README.md). -->
     <merge_selector_base>12</merge_selector_base>
+    <!-- The engine removes what it has merged after half a minute, about when the kernel would write the new part:
+         a power cut in between would leave neither. -->
+    <min_rows_to_fsync_after_merge>1</min_rows_to_fsync_after_merge>
     <!-- No query of ours is planned by them, and every part of every table would count its values. -->
     <auto_statistics_types></auto_statistics_types>
   </merge_tree>`

@@ -39,6 +39,14 @@ export const SABOTAGES: readonly Sabotage[] = [
     to: 'spool.waiting, false',
     caughtBy: 'reply-held',
   },
+  {
+    id: 'merged-unsynced',
+    title: 'a merged part is not synced',
+    file: 'store/embedded-config.js',
+    from: '<min_rows_to_fsync_after_merge>1<',
+    to: '<min_rows_to_fsync_after_merge>0<',
+    caughtBy: 'power-cut-merged',
+  },
 ]
 
 type Change = Pick<Sabotage, 'id' | 'file' | 'from' | 'to'>

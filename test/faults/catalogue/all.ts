@@ -8,7 +8,14 @@ import { stateFaults } from './state.js'
 import { upgradeFaults } from './upgrades.js'
 
 // what waits longest comes first, so that the rest is tried beside it
-const FIRST = ['clickhouse-minutes', 'reply-late', 'hung-clickhouse', 'kill-starting', 'kill-both']
+const FIRST = [
+  'power-cut-merged',
+  'clickhouse-minutes',
+  'reply-late',
+  'hung-clickhouse',
+  'kill-starting',
+  'kill-both',
+]
 const all = [
   ...processFaults,
   ...startFaults,
@@ -36,4 +43,5 @@ export const ESSENTIAL: readonly string[] = [
   'disk-full',
   'flipped-entry',
   'power-cut',
+  'power-cut-merged',
 ]

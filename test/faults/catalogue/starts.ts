@@ -45,6 +45,17 @@ async function takeOne(
   }
 }
 
+/** ClickHouse removes parts about 28 s after they were merged; what it does not sync the kernel writes after 30 to 35 s */
+const REMOVED_MS = 42_000
+
+async function cutPower(installation: Installation): Promise<void> {
+  const engine = installation.enginePid()
+  const killed = installation.kill()
+  if (engine !== null) signal(engine, 'SIGKILL')
+  await killed
+  disks.cutPower(installation.dataDir)
+}
+
 export const startFaults: readonly Fault[] = [
   {
     id: 'power-cut',
@@ -57,12 +68,24 @@ export const startFaults: readonly Fault[] = [
       return {}
     },
     async strike({ installation, random }) {
-      const engine = installation.enginePid()
-      const killed = installation.kill()
-      if (engine !== null) signal(engine, 'SIGKILL')
-      await killed
-      disks.cutPower(installation.dataDir)
+      await cutPower(installation)
       await sleep(random() * 100)
+      await installation.start()
+    },
+  },
+  {
+    id: 'power-cut-merged',
+    title: 'power cut when ClickHouse has merged parts and removed what they were made of',
+    rounds: 1,
+    clickhouse: 'embedded',
+    missing: missingDisk,
+    prepare: (setting) => {
+      disks.make(setting, setting.dataDir, 1024)
+      return {}
+    },
+    async strike({ installation, random }) {
+      await sleep(REMOVED_MS + random() * 6_000)
+      await cutPower(installation)
       await installation.start()
     },
   },
