@@ -22,9 +22,10 @@ import {
 import { readNative } from '../../support/native.js'
 import { disks, missingDisk } from '../disk.js'
 import type { Env } from '../installation.js'
+import { killBoth } from '../kills.js'
 import type { Ledger } from '../ledger.js'
 import type { Fault, Scene, Setting } from '../trial.js'
-import { whileTold } from '../watch.js'
+import { isWell, untilHealth, whileTold } from '../watch.js'
 
 /** a body on a busy machine */
 const TAKEN_MS = 60_000
@@ -177,6 +178,29 @@ export const diskFaults: readonly Fault[] = [
       free()
       await sleep(100)
       load.pause(false)
+    },
+  },
+  {
+    id: 'data-disk-full',
+    title: 'the disk of the spool and of the embedded ClickHouse full, and `kill -9` of both in every other round',
+    rounds: 4,
+    clickhouse: 'embedded',
+    missing: missingDisk,
+    prepare: (setting) => {
+      disks.make(setting, setting.dataDir, 768)
+      return {}
+    },
+    async strike({ installation, random, pause }, round) {
+      const free = fill(join(installation.dataDir, 'filler'))
+      await untilHealth(
+        () => installation.api,
+        (health) => !isWell(health),
+      )
+      await pause(500, 3_000)
+      const isKilled = round % 2 === 1
+      if (isKilled) await killBoth(installation, random)
+      free()
+      if (isKilled) await installation.start()
     },
   },
   {
