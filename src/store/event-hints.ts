@@ -17,9 +17,20 @@ export interface Density {
  */
 export interface EventHints {
   density(options: RequestOptions): Promise<Density>
+  /** From when on `DENSE_EVENTS` were stored, as of half a minute ago at most; null = the newest hours hold fewer, or it is not known yet. */
+  denseSince(): number | null
   /** Whether the newest hours filled the page when this was asked last; null = not asked lately. */
   sufficed(question: string): boolean | null
   note(question: string, sufficed: boolean): void
+  /** From when on the newest page of this question was full: with what came since it still is. 0 = it was not; null = it is not known. */
+  fullSince(question: string): number | null
+  /** @param page the times of its newest and its oldest event; null = it was not full */
+  notePage(question: string, page: PageTimes | null): void
+}
+
+interface PageTimes {
+  readonly newestMs: number
+  readonly oldestMs: number
 }
 
 interface Span {
@@ -33,6 +44,28 @@ const spanSql = statement<Record<string, never>, Span>('event_span')
 const DENSITY_MAX_AGE_MS = 60_000
 /** older, it is waited for: much may have been stored since */
 const DENSITY_STALE_MS = 600_000
+interface MinuteCount {
+  /** s since 1970 */
+  readonly minute: number
+  readonly events: number
+}
+
+const minutesSql = statement<{ readonly from: number; readonly until: number }, MinuteCount>(
+  'event_minutes',
+)
+
+/** bench/README.md: with so many a page of what comes often is full, and twice as many are read hardly any longer */
+export const DENSE_EVENTS = 200_000
+/** what came in late or comes in meanwhile is to be among them */
+const DENSE_LEAST_MS = 10_000
+const DENSE_MAX_AGE_MS = 10_000
+/** older, nobody knows */
+const DENSE_STALE_MS = 30_000
+const MINUTE_MS = 60_000
+/** So much longer than its page a range may become before it is made shorter: until then the same is asked. */
+const ROOM = 4
+const HOUR_S = 3_600
+
 /** the one asked longest ago goes first */
 const MAX_QUESTIONS = 1000
 
@@ -41,6 +74,8 @@ export function createEventHints(
   nowMs: () => number = () => performance.now(),
 ): EventHints {
   const known = new LRUCache<string, boolean>({ max: MAX_QUESTIONS })
+  const denseSince = rememberDense(store, nowMs)
+  const full = new LRUCache<string, number>({ max: MAX_QUESTIONS })
   let density: Density | null = null
   let readAtMs = -Infinity
   let isReading = false
@@ -72,7 +107,62 @@ export function createEventHints(
       if (!isReading && ageMs > DENSITY_MAX_AGE_MS) void renew()
       return density
     },
+    denseSince,
     sufficed: (question) => known.get(question) ?? null,
     note: (question, sufficed) => void known.set(question, sufficed),
+    fullSince: (question) => full.get(question) ?? null,
+    notePage: (question, page) => {
+      if (page === null) return void full.set(question, 0)
+      const { newestMs, oldestMs } = page
+      const leastMs = newestMs - ROOM * (newestMs - oldestMs) - DENSE_LEAST_MS
+      const sinceMs = full.get(question) ?? -Infinity
+      if (sinceMs < leastMs || sinceMs > oldestMs) full.set(question, oldestMs)
+    },
   }
+}
+
+/** Never waited for: who asks first is told nothing. */
+function rememberDense(store: Pick<Store, 'query'>, nowMs: () => number): () => number | null {
+  let sinceMs: number | null = null
+  let readAtMs = -Infinity
+  let isReading = false
+  const read = async (): Promise<void> => {
+    isReading = true
+    try {
+      const askedAtMs = nowMs()
+      const now = Math.floor(Date.now() / 1000)
+      // the current hour and the one before, without what claims to be of later
+      const window = { from: now - (now % HOUR_S) - HOUR_S, until: now + 1 }
+      const minutes = await store.query(minutesSql, window, { settings: { max_threads: 1 } })
+      sinceMs = denseWithin(minutes, now * 1000)
+      readAtMs = askedAtMs
+    } catch {
+      // it is asked again with the next question
+    } finally {
+      isReading = false
+    }
+  }
+  return () => {
+    const ageMs = nowMs() - readAtMs
+    if (!isReading && ageMs > DENSE_MAX_AGE_MS) void read()
+    return ageMs > DENSE_STALE_MS ? null : sinceMs
+  }
+}
+
+/** @param minutes the newest first */
+function denseWithin(minutes: readonly MinuteCount[], nowMs: number): number | null {
+  let missing = DENSE_EVENTS
+  let newerMs = nowMs
+  for (const { minute, events } of minutes) {
+    const startMs = minute * 1000
+    const endMs = Math.min(startMs + MINUTE_MS, newerMs)
+    if (events >= missing) {
+      // as if a minute's events came evenly
+      const sinceMs = endMs - ((endMs - startMs) * missing) / events
+      return Math.floor(Math.max(startMs, Math.min(sinceMs, nowMs - DENSE_LEAST_MS)))
+    }
+    missing -= events
+    newerMs = startMs
+  }
+  return null
 }

@@ -70,10 +70,48 @@ export const toQuestion = ({ filter, limit, after }: EventQuery): string =>
 
 /** Time ranges from the newest backwards, without gaps but those that hold no match. */
 export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGenerator<TimeRange> {
-  const { filter, fromMs: firstMs, limit } = query
-  if (filter.sources?.length === 0) return
+  if (query.filter.sources?.length === 0) return
   const toMs = endOf(query)
-  if (toMs <= firstMs) return
+  if (toMs <= query.fromMs) return
+  const dense = denseRange(query, asking.hints, toMs)
+  try {
+    if (dense !== null) yield dense
+    yield* sparseRanges(query, asking, dense?.fromMs ?? toMs)
+  } finally {
+    if (isNewest(query)) notePage(query, asking, dense)
+  }
+}
+
+/** Where an hour holds very many events: the newest of them, which are likely to fill the page. */
+function denseRange(query: EventQuery, hints: EventHints, toMs: number): TimeRange | null {
+  const denseMs = hints.denseSince()
+  if (denseMs === null) return null
+  const fullMs = isNewest(query) ? hints.fullSince(toQuestion(query)) : null
+  // what no rollup counts may be rare, which one question more would only delay
+  const fromMs = fullMs ?? (isCounted(query.filter) ? denseMs : 0)
+  const leastMs = Math.max(query.fromMs + 1, newestHours(toMs).fromMs)
+  if (fromMs < leastMs || fromMs >= toMs) return null
+  return { fromMs, toMs, hours: null, isSmall: fromMs >= denseMs }
+}
+
+function notePage(query: EventQuery, { hints, rows }: Asking, dense: TimeRange | null): void {
+  const [newest, oldest] = [rows[0], rows.at(-1)]
+  const isFull = newest !== undefined && oldest !== undefined && rows.length >= query.limit
+  const page = isFull ? { newestMs: newest.ts_ms, oldestMs: oldest.ts_ms } : null
+  const question = toQuestion(query)
+  hints.notePage(question, page)
+  if (dense !== null && page !== null && page.oldestMs >= dense.fromMs) hints.note(question, true)
+}
+
+const isNewest = ({ after, toMs }: EventQuery): boolean => after === null && toMs === null
+
+/** As if an hour held few events. */
+async function* sparseRanges(
+  query: EventQuery,
+  asking: Asking,
+  toMs: number,
+): AsyncGenerator<TimeRange> {
+  const { filter, fromMs: firstMs, limit } = query
   const { hints, options, rows } = asking
   const byHour = isCounted(filter)
   const newest = byHour ? newestHours(toMs) : newestEvents(await hints.density(options), toMs)
@@ -85,7 +123,7 @@ export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGener
   try {
     if (await isFoundAtOnce(query, asking))
       yield { fromMs: firstMs, toMs, hours: null, isSmall: true }
-    else yield* byHour ? countedRanges(query, asking, bounds) : growingRanges(query, rows, bounds)
+    else yield* byHour ? countedRanges(query, asking, bounds) : growingRanges(query, asking, bounds)
   } finally {
     const oldestMs = rows.at(-1)?.ts_ms ?? 0
     hints.note(toQuestion(query), rows.length >= limit && oldestMs >= newest.fromMs)
@@ -136,10 +174,11 @@ interface Bounds {
 /** Ranges for what nobody has counted: of so many events, then longer ones. */
 function* growingRanges(
   { filter, limit }: EventQuery,
-  rows: Asking['rows'],
+  { hints, rows }: Asking,
   { firstMs, newest, toMs: endMs }: Bounds,
 ): Generator<TimeRange> {
-  yield { fromMs: newest.fromMs, toMs: endMs, hours: null, isSmall: true }
+  const isSmall = hints.denseSince() === null
+  yield { fromMs: newest.fromMs, toMs: endMs, hours: null, isSmall }
   // with an index the oldest range costs little more than a part of it, and without a match there is nothing to go by
   const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
   const lastMs = newest.fromMs + newest.lengthMs

@@ -182,7 +182,8 @@ export const diskFaults: readonly Fault[] = [
   },
   {
     id: 'data-disk-full',
-    title: 'the disk of the spool and of the embedded ClickHouse full, and `kill -9` of both in every other round',
+    title:
+      'the disk of the spool and of the embedded ClickHouse full, and `kill -9` of both in every other round',
     rounds: 4,
     clickhouse: 'embedded',
     missing: missingDisk,

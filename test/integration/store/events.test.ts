@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { t as suite, test } from 'tap'
+import type { Store } from '../../../src/store/client.js'
 import type { EventQuery } from '../../../src/store/event-page.js'
 import { createEvents } from '../../../src/store/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
@@ -88,7 +90,19 @@ void test('what came after a question is found by the next one, however late, ea
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)
-  const events = createEvents(store)
+  const read: string[] = []
+  const fromOfPages: number[] = []
+  const watched: Store = {
+    ...store,
+    query: async (statement, params, request) => {
+      const { from_ms: fromMs } = params as { readonly from_ms?: number }
+      if (statement.name === 'event_page' && fromMs !== undefined) fromOfPages.push(fromMs)
+      const rows = await store.query(statement, params, request)
+      read.push(statement.name)
+      return rows
+    },
+  }
+  let events = createEvents(watched)
   const hour = 3_600_000
   const now = Date.now()
   const row = (id: number, tsMs: number, other: Partial<LandingRow> = {}): LandingRow => ({
@@ -149,6 +163,82 @@ void test('what came after a question is found by the next one, however late, ea
   await check('late')
   await add(...Array.from({ length: 40 }, (_, i) => row(i + 301, now - i * 500, { ...bb })))
   await check('newer')
+
+  // a second in which more came than a page needs, by far
+  await add(row(401, now - 2_000))
+  await insertLanding(store, [row(401, now - 2_000, { isNew: false, n: 300_000 })])
+  events = createEvents(watched)
+  read.length = 0
+  await check('nobody knows yet that it is dense')
+  for (const until = Date.now() + 10_000; !read.includes('event_minutes'); await sleep(20))
+    if (Date.now() > until) throw new Error('the newest minutes were not looked at')
+  fromOfPages.length = 0
+  await check('dense')
+  await check('dense, again')
+  const isWithinSeconds = (fromMs: number): boolean => fromMs > now - 60_000
+  t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are looked at first')
+  await add(...Array.from({ length: 35 }, (_, i) => row(i + 501, now + i * 10, { host: 'far-9' })))
+  await check('dense, and newer')
+  await add(row(601, now - 10 * 60_000, { source: 'rare' }), row(602, now - 40 * 24 * hour, bb))
+  await check('dense, and late')
+  // what filled the page is gone
+  await store.change(
+    'ALTER TABLE events DELETE WHERE id > 500 AND id < 530',
+    {},
+    {
+      settings: { mutations_sync: '2' },
+    },
+  )
+  for (let at = stored.length - 1; at >= 0; at--) {
+    const id = stored[at]?.id ?? 0
+    if (id > 500 && id < 530) stored.splice(at, 1)
+  }
+  await check('dense, and fewer')
+  await check('dense, and fewer, again')
+})
+
+void test('pages of a dense minute go on without a gap', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const events = createEvents(store)
+  const now = Date.now()
+  const [one] = randomRows({
+    seed: 45,
+    rows: 1,
+    startMs: now - 1_000,
+    endMs: now,
+    sources: ['web'],
+    templates: ['00000000000000aa'],
+  })
+  if (one === undefined) throw new Error('no rows')
+  const row = (id: number, tsMs: number): LandingRow => ({
+    ...one,
+    id,
+    isNew: true,
+    n: 1,
+    receivedMs: now,
+    tsMs,
+  })
+  // half of them in the dense seconds, half hours before
+  const rows = Array.from({ length: 60 }, (_, i) =>
+    row(i + 1, i < 30 ? now - i * 200 : now - i * 600_000),
+  )
+  await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 500_000 }])
+  const walk = async (): Promise<readonly number[]> => {
+    const ids: number[] = []
+    for (let after: EventQuery['after'] = null; ;) {
+      const page = await events.page({ filter: FILTER, fromMs: 0, toMs: null, after, limit: 7 })
+      ids.push(...page.map(({ id }) => id))
+      const last = page.at(-1)
+      if (page.length < 7 || last === undefined) return ids
+      after = { tsMs: last.timestampMs, id: last.id }
+    }
+  }
+  const wanted = rows.map(({ id }) => id)
+  t.same(await walk(), wanted, 'at first')
+  await sleep(500)
+  t.same(await walk(), wanted, 'when it is known that they are dense')
 })
 
 void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {
