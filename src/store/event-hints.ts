@@ -17,7 +17,7 @@ export interface Density {
  */
 export interface EventHints {
   density(options: RequestOptions): Promise<Density>
-  /** From when on `DENSE_EVENTS` were stored, as of half a minute ago at most; null = the newest hours hold fewer, or it is not known yet. */
+  /** From when on at least `DENSE_EVENTS` are stored; null = the newest hours held fewer when that was looked at, or it is not known yet. */
   denseSince(): number | null
   /** Whether the newest hours filled the page when this was asked last; null = not asked lately. */
   sufficed(question: string): boolean | null
@@ -44,6 +44,7 @@ const spanSql = statement<Record<string, never>, Span>('event_span')
 const DENSITY_MAX_AGE_MS = 60_000
 /** older, it is waited for: much may have been stored since */
 const DENSITY_STALE_MS = 600_000
+
 interface MinuteCount {
   /** s since 1970 */
   readonly minute: number
@@ -59,8 +60,6 @@ const DENSE_EVENTS = 200_000
 /** what came in late or comes in meanwhile is to be among them */
 const DENSE_LEAST_MS = 10_000
 const DENSE_MAX_AGE_MS = 10_000
-/** older, nobody knows */
-const DENSE_STALE_MS = 30_000
 const MINUTE_MS = 60_000
 /** So much longer than its page a range may become before it is made shorter: until then the same is asked. */
 const ROOM = 4
@@ -143,9 +142,9 @@ function rememberDense(store: Pick<Store, 'query'>, nowMs: () => number): () => 
     }
   }
   return () => {
-    const ageMs = nowMs() - readAtMs
-    if (!isReading && ageMs > DENSE_MAX_AGE_MS) void read()
-    return ageMs > DENSE_STALE_MS ? null : sinceMs
+    if (!isReading && nowMs() - readAtMs > DENSE_MAX_AGE_MS) void read()
+    // however old: since then there are so many, and more
+    return sinceMs
   }
 }
 
