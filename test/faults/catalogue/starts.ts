@@ -56,17 +56,22 @@ async function cutPower(installation: Installation): Promise<void> {
   disks.cutPower(installation.dataDir)
 }
 
+/** Everything of the installation is on a disk whose power can be cut. */
+const ON_A_DISK: Pick<Fault, 'clickhouse' | 'missing' | 'prepare'> = {
+  clickhouse: 'embedded',
+  missing: missingDisk,
+  prepare: (setting) => {
+    disks.make(setting, setting.dataDir, 1024)
+    return {}
+  },
+}
+
 export const startFaults: readonly Fault[] = [
   {
     id: 'power-cut',
     title: 'power cut: the disk as it was at that moment, without what nobody had synced',
     rounds: 6,
-    clickhouse: 'embedded',
-    missing: missingDisk,
-    prepare: (setting) => {
-      disks.make(setting, setting.dataDir, 1024)
-      return {}
-    },
+    ...ON_A_DISK,
     async strike({ installation, random }) {
       await cutPower(installation)
       await sleep(random() * 100)
@@ -77,12 +82,7 @@ export const startFaults: readonly Fault[] = [
     id: 'power-cut-merged',
     title: 'power cut when ClickHouse has merged parts and removed what they were made of',
     rounds: 1,
-    clickhouse: 'embedded',
-    missing: missingDisk,
-    prepare: (setting) => {
-      disks.make(setting, setting.dataDir, 1024)
-      return {}
-    },
+    ...ON_A_DISK,
     async strike({ installation, random }) {
       await sleep(REMOVED_MS + random() * 6_000)
       await cutPower(installation)
