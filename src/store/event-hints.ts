@@ -55,7 +55,7 @@ const minutesSql = statement<{ readonly from: number; readonly until: number }, 
   'event_minutes',
 )
 
-/** bench/README.md: with so many a page of what comes often is full, and twice as many are read hardly any longer */
+/** Among so many a page of what comes often is full; a minute of 15 M an hour took 25 ms, a second of it 18. */
 const DENSE_EVENTS = 200_000
 /** what came in late or comes in meanwhile is to be among them */
 const DENSE_LEAST_MS = 10_000
