@@ -51,7 +51,7 @@ export async function openStorage(config: Config, dataDir: DataDir, log: Log): P
     if (embedded === null) await waitForRemote(store, config)
     const exclusive = createExclusive(state)
     await inTurn(exclusive, 'migrate', () => prepare({ log, numbers: numbersOf(config) }))
-    await embedded?.keepTokens()
+    await embedded?.tablesMade()
     const { entities, following } =
       embedded === null
         ? await openShared(store, state, { log, exclusive })

@@ -1,6 +1,7 @@
-import { appendFile, readdir, readFile, truncate } from 'node:fs/promises'
+import { appendFile, readFile, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeSynchronous } from './synchronous-files.js'
+import { makeSynchronous } from './file-attributes.js'
+import { listTables, namesIn } from './table-directories.js'
 
 /**
  * ClickHouse writes the token of an insert into a table's deduplication log a moment before it moves the new
@@ -69,23 +70,12 @@ async function repairTable(tableDir: string): Promise<string | null> {
   return last.part
 }
 
-async function listTables(clickhouseDir: string): Promise<readonly string[]> {
-  const store = join(clickhouseDir, 'store')
-  const tables: string[] = []
-  for (const prefix of await namesIn(store))
-    for (const uuid of await namesIn(join(store, prefix))) tables.push(join(store, prefix, uuid))
-  return tables
-}
-
 async function listLogs(dir: string): Promise<readonly string[]> {
   const numberOf = (name: string): number =>
     Number(/^deduplication_log_(\d+)\.txt$/.exec(name)?.[1] ?? 0)
   const names = (await namesIn(dir)).filter((name) => numberOf(name) > 0)
   return names.toSorted((a, b) => numberOf(a) - numberOf(b)).map((name) => join(dir, name))
 }
-
-/** Nothing there is no directory, or not one of ours: then there is nothing to repair. */
-const namesIn = (dir: string): Promise<string[]> => readdir(dir).catch(() => [])
 
 /** The whole lines of a log, and no others are left in it. */
 async function readLog(path: string): Promise<readonly LogRecord[]> {

@@ -12,6 +12,7 @@ import { endLeftover } from './embedded-leftover.js'
 import { startEngine, type Engine } from './embedded-process.js'
 import { isHung, PATIENCE, type WatchOptions } from './embedded-watch.js'
 import type { StoreLog } from './log.js'
+import { spreadParts } from './table-directories.js'
 
 /** starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped */
 export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
@@ -49,8 +50,8 @@ export interface Embedded {
   readonly state: EmbeddedState
   /** of the engine's process; null while there is none */
   pid(): number | null
-  /** Tables were made: their deduplication logs are written to disk at once from here on. */
-  keepTokens(): Promise<void>
+  /** Tables were made: from here on their deduplication logs are written to disk at once, and their parts spread. */
+  tablesMade(): Promise<void>
   /** Lets running queries end, then ends the engine; resolves when its process is gone. */
   stop(): Promise<void>
 }
@@ -136,9 +137,10 @@ class Supervisor implements Embedded {
     return this.#engine?.pid ?? null
   }
 
-  async keepTokens(): Promise<void> {
+  async tablesMade(): Promise<void> {
     const isKept = await syncDeduplicationLogs(this.#clickhouseDir).catch(() => false)
     if (!isKept) this.#options.log.warn({}, UNSYNCED)
+    await spreadParts(this.#clickhouseDir).catch(() => {})
   }
 
   async start(): Promise<void> {

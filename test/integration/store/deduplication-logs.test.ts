@@ -127,16 +127,18 @@ t.test(
     const { store, drop } = await createTestDatabase(server)
     t.teardown(drop)
     await createTables(store)
-    await server.engine.keepTokens()
+    await server.engine.tablesMade()
     const attributesOf = (path: string): string => {
       const text = execFileSync(LSATTR, ['-d', path], { encoding: 'utf8' })
       return text.split(' ')[0] ?? ''
     }
-    const log1 = logOf(await directoryOf({ store }, 'numbers'))
+    const table = await directoryOf({ store }, 'numbers')
+    const log1 = logOf(table)
     // a temporary directory may be on a file system without the attribute: that is said
     if (warnings.length > 0) return t.match(warnings, [/has no attribute for synchronous files/])
     t.match(attributesOf(log1), /S/, 'the log')
     t.match(attributesOf(dirname(log1)), /S/, 'and what comes after it')
+    t.match(attributesOf(table), /T/, 'parts go to groups of blocks of their own')
     await store.insertNative('landing', blockOf(1), 'first')
     await store.insertNative('landing', blockOf(1), 'first')
     return t.same(await readTables(store), { numbers: [1], doubles: [1] })

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 const FS_IOC_GETFLAGS = 0x80086601
 const FS_IOC_SETFLAGS = 0x40086602
 const FS_SYNC_FL = 8
+const FS_TOPDIR_FL = 0x20000
 const FLAGS_BYTES = 8
 
 const openFile = promisify(open)
@@ -16,7 +17,19 @@ const closeFile = promisify(close)
  *
  * @returns false where the file system has no such attribute
  */
-export async function makeSynchronous(paths: readonly string[]): Promise<boolean> {
+export const makeSynchronous = (paths: readonly string[]): Promise<boolean> =>
+  setFlag(paths, FS_SYNC_FL)
+
+/**
+ * Has the directories that are made in these from here on spread over the block groups of an ext4, where they
+ * would share the group of their parent: the attribute that `chattr +T` sets.
+ *
+ * @returns false where the file system has no such attribute
+ */
+export const spreadSubdirectories = (paths: readonly string[]): Promise<boolean> =>
+  setFlag(paths, FS_TOPDIR_FL)
+
+async function setFlag(paths: readonly string[], flag: number): Promise<boolean> {
   if (process.platform !== 'linux') return false
   const ioctl = await loadIoctl()
   let areAll = true
@@ -24,7 +37,7 @@ export async function makeSynchronous(paths: readonly string[]): Promise<boolean
     const file = await openFile(path, 'r').catch(nullIfGone)
     if (file === null) continue
     try {
-      areAll = setSync(ioctl, file) && areAll
+      areAll = addFlag(ioctl, file, flag) && areAll
     } finally {
       await closeFile(file)
     }
@@ -53,11 +66,11 @@ async function loadIoctl(): Promise<Ioctl> {
     })
 }
 
-function setSync(ioctl: Ioctl, file: number): boolean {
+function addFlag(ioctl: Ioctl, file: number, flag: number): boolean {
   const flags = Buffer.alloc(FLAGS_BYTES)
   if (ioctl(file, FS_IOC_GETFLAGS, flags) !== 0) return false
   const before = flags.readUInt32LE()
-  if ((before & FS_SYNC_FL) !== 0) return true
-  flags.writeUInt32LE((before | FS_SYNC_FL) >>> 0)
+  if ((before & flag) !== 0) return true
+  flags.writeUInt32LE((before | flag) >>> 0)
   return ioctl(file, FS_IOC_SETFLAGS, flags) === 0
 }
