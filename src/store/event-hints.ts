@@ -26,6 +26,9 @@ export interface EventHints {
   fullSince(question: string): number | null
   /** @param page the times of its newest and its oldest event; null = it was not full */
   notePage(question: string, page: PageTimes | null): void
+  /** How much time the page of this question that was asked last took, ms; null = it is not known. */
+  pageMs(question: string): number | null
+  notePageMs(question: string, ms: number): void
 }
 
 interface PageTimes {
@@ -75,6 +78,7 @@ export function createEventHints(
   const known = new LRUCache<string, boolean>({ max: MAX_QUESTIONS })
   const denseSince = rememberDense(store, nowMs)
   const full = new LRUCache<string, number>({ max: MAX_QUESTIONS })
+  const lengths = new LRUCache<string, number>({ max: MAX_QUESTIONS })
   let density: Density | null = null
   let readAtMs = -Infinity
   let isReading = false
@@ -117,6 +121,8 @@ export function createEventHints(
       const sinceMs = full.get(question) ?? -Infinity
       if (sinceMs < leastMs || sinceMs > oldestMs) full.set(question, oldestMs)
     },
+    pageMs: (question) => lengths.get(question) ?? null,
+    notePageMs: (question, ms) => void lengths.set(question, ms),
   }
 }
 

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import type { RequestOptions, Store } from './client.js'
 import type { Density, EventHints } from './event-hints.js'
-import type { EventQuery, ListedRow } from './event-page.js'
+import type { EventPosition, EventQuery, ListedRow } from './event-page.js'
 import { hasIndex, hasWordOfValues, type EventFilter, type FoundTexts } from './event-search.js'
 import { statement } from './statement.js'
 
@@ -55,6 +55,9 @@ const GROWTH = 6
 const BARREN_GROWTH = 36
 /** A range is made so much longer than the matches so far ask for. */
 const RESERVE = 1.5
+/** A page's matches lie seldom so much thinner than those of the page before. */
+const PAGE_ROOMS = [1.5, 6]
+const PAGE_LEAST_MS = 500
 /** A second thread takes longer to start than to read so many rows, of parts of so few hours. */
 const ROWS_OF_A_THREAD = 50_000
 const HOURS_OF_A_THREAD = 24
@@ -73,34 +76,63 @@ export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGener
   if (query.filter.sources?.length === 0) return
   const toMs = endOf(query)
   if (toMs <= query.fromMs) return
-  const dense = denseRange(query, asking.hints, toMs)
+  let restMs = toMs
   try {
-    if (dense !== null) yield dense
-    yield* sparseRanges(query, asking, dense?.fromMs ?? toMs)
+    for (const likely of likelyRanges(query, asking.hints, toMs)) {
+      restMs = likely.fromMs
+      yield likely
+    }
+    yield* sparseRanges(query, asking, restMs)
   } finally {
-    if (isNewest(query)) notePage(query, asking, dense)
+    notePage(query, asking, restMs)
   }
 }
 
-/** Where an hour holds very many events: the newest of them, which are likely to fill the page. */
-function denseRange(query: EventQuery, hints: EventHints, toMs: number): TimeRange | null {
+/** Of less than the hours that the page ends in, and likely to fill it. */
+function* likelyRanges(query: EventQuery, hints: EventHints, endMs: number): Generator<TimeRange> {
   const denseMs = hints.denseSince()
-  if (denseMs === null) return null
-  const fullMs = isNewest(query) ? hints.fullSince(toQuestion(query)) : null
-  // what no rollup counts may be rare, which one question more would only delay
-  const fromMs = fullMs ?? (isCounted(query.filter) ? denseMs : 0)
-  const leastMs = Math.max(query.fromMs + 1, newestHours(toMs).fromMs)
-  if (fromMs < leastMs || fromMs >= toMs) return null
-  return { fromMs, toMs, hours: null, isSmall: fromMs >= denseMs }
+  const leastMs = Math.max(query.fromMs + 1, newestHours(endMs).fromMs)
+  const nowMs = Date.now()
+  let toMs = endMs
+  for (const fromMs of likelyStarts(query, hints, denseMs)) {
+    if (fromMs < leastMs || fromMs >= toMs) return
+    const isSmall = denseMs !== null && Math.min(endMs, nowMs) - fromMs <= nowMs - denseMs
+    yield { fromMs, toMs, hours: null, isSmall }
+    toMs = fromMs
+  }
 }
 
-function notePage(query: EventQuery, { hints, rows }: Asking, dense: TimeRange | null): void {
+const likelyStarts = (query: EventQuery, hints: EventHints, denseMs: number | null): number[] =>
+  query.after === null ? newestStarts(query, hints, denseMs) : nextStarts(query, query.after, hints)
+
+/** Where an hour holds very many events: the newest of them. */
+function newestStarts(query: EventQuery, hints: EventHints, denseMs: number | null): number[] {
+  if (denseMs === null) return []
+  const fullMs = isNewest(query) ? hints.fullSince(toQuestion(query)) : null
+  if (fullMs !== null) return [fullMs]
+  // what no rollup counts may be rare, which one question more would only delay
+  return isCounted(query.filter) ? [denseMs] : []
+}
+
+/** A page takes about as much time as the one before it. */
+function nextStarts(query: EventQuery, after: EventPosition, hints: EventHints): number[] {
+  const pageMs = hints.pageMs(toQuestion(firstOf(query)))
+  if (pageMs === null) return []
+  return PAGE_ROOMS.map((room) => Math.floor(after.tsMs - room * Math.max(pageMs, PAGE_LEAST_MS)))
+}
+
+const firstOf = (query: EventQuery): EventQuery => ({ ...query, after: null })
+
+function notePage(query: EventQuery, { hints, rows }: Asking, likelyMs: number): void {
   const [newest, oldest] = [rows[0], rows.at(-1)]
   const isFull = newest !== undefined && oldest !== undefined && rows.length >= query.limit
   const page = isFull ? { newestMs: newest.ts_ms, oldestMs: oldest.ts_ms } : null
-  const question = toQuestion(query)
+  const question = toQuestion(firstOf(query))
+  if (page !== null)
+    hints.notePageMs(question, (query.after?.tsMs ?? page.newestMs) - page.oldestMs)
+  if (!isNewest(query)) return
   hints.notePage(question, page)
-  if (dense !== null && page !== null && page.oldestMs >= dense.fromMs) hints.note(question, true)
+  if (page !== null && page.oldestMs >= likelyMs) hints.note(question, true)
 }
 
 const isNewest = ({ after, toMs }: EventQuery): boolean => after === null && toMs === null

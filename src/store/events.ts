@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { wholeMessage } from '../lib/skeleton.js'
 import { AppError } from '../model/errors.js'
 import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../model/event.js'
@@ -26,7 +27,13 @@ export interface CountedUnder {
 }
 
 const byIdSql = statement<
-  { readonly id: number; readonly from_ms: number; readonly to_ms: number },
+  {
+    readonly id: number
+    readonly from_ms: number
+    readonly to_ms: number
+    readonly first_ms: number
+    readonly last_ms: number
+  },
   EventRow
 >('event_by_id')
 interface Repeats {
@@ -83,13 +90,14 @@ export interface Events {
  * @param answers what was asked already serves lists until something is written
  */
 export function createEvents(store: Store, answers: Pick<Store, 'query'> = store): Events {
-  const { rowOf, repeatsOf, get } = createLookUp(store, answers)
+  const { rowOf, repeatsOf, get, noteTimes } = createLookUp(store, answers)
   const sources = { answers, hints: createEventHints(store) }
   return {
     page: async (query, signal) => {
       const rows = await pageRows(sources, query, signal)
       const oldest = rows.at(-1)
       if (oldest === undefined) return []
+      noteTimes(rows)
       const ids = rows.map(({ id }) => id)
       const repeats = await repeatsOf(ids, oldest.ts_ms - MAX_AHEAD_MS, signal)
       const byId = new Map(repeats.map((row) => [row.id, row]))
@@ -99,10 +107,7 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
     sourcesOf: async (ids) =>
       ids.length === 0 ? [] : (await store.query(sourcesSql, { ids })).map(({ source }) => source),
     counted: async (id) => {
-      const [row, repeats] = await Promise.all([
-        rowOf(id, ANY_TIME),
-        store.query(countedSql, { id }),
-      ])
+      const [row, repeats] = await Promise.all([rowOf(id), store.query(countedSql, { id })])
       if (row === undefined)
         throw new AppError('not_found', 'there is no such event', { details: { event_id: id } })
       const first = { tsMs: row.ts_ms, priority: row.auto_priority, n: row.n }
@@ -120,13 +125,38 @@ export function createEvents(store: Store, answers: Pick<Store, 'query'> = store
   }
 }
 
+/** Where an event may be. */
+interface Place {
+  readonly arrival: Arrival
+  /** its time; null = any */
+  readonly tsMs: number | null
+}
+
+const ANYWHERE: Place = { arrival: ANY_TIME, tsMs: null }
+/** the range of ClickHouse's DateTime64 */
+const FIRST_MS = Date.UTC(1900, 0, 1)
+const LAST_MS = Date.UTC(2299, 11, 31)
+/** those of a thousand pages, in 5 MB */
+const MAX_TIMES = 50_000
+
 /** Single events by id. */
 function createLookUp(store: Pick<Store, 'query'>, answers: Pick<Store, 'query'>) {
   const arrivals = createArrivals(store)
+  const times = new LRUCache<number, number>({ max: MAX_TIMES })
   const toOptions = (signal: AbortSignal | undefined) => ({
     settings: ONE_THREAD,
     ...(signal === undefined ? {} : { signal }),
   })
+
+  /**
+   * Where to look, one after the other. Rows lie by their times: of hours in which very many came, late and early
+   * ones mixed, an id alone tells too little, and who looks at an event has mostly seen it in a list.
+   */
+  const placesOf = async (id: number): Promise<readonly Place[]> => {
+    const arrival = await arrivals.guess(id)
+    const tsMs = times.get(id) ?? null
+    return arrival === ANY_TIME && tsMs === null ? [ANYWHERE] : [{ arrival, tsMs }, ANYWHERE]
+  }
 
   /** @param arrivedMs none of the events arrived before */
   const repeatsOf = (ids: readonly number[], arrivedMs: number, signal: AbortSignal | undefined) =>
@@ -136,32 +166,49 @@ function createLookUp(store: Pick<Store, 'query'>, answers: Pick<Store, 'query'>
       toOptions(signal),
     )
 
-  const rowOf = async (
+  const rowAt = async (
     id: number,
-    { fromMs, toMs }: Arrival,
-    signal?: AbortSignal,
-  ): Promise<EventRow | undefined> =>
-    (await store.query(byIdSql, { id, from_ms: fromMs, to_ms: toMs }, toOptions(signal)))[0]
-
-  const getWithin = async (
-    id: number,
-    arrival: Arrival,
+    { arrival, tsMs }: Place,
     signal: AbortSignal | undefined,
-  ): Promise<EventRecord | null> => {
-    const [row, [repeats]] = await Promise.all([
-      rowOf(id, arrival, signal),
-      repeatsOf([id], arrival.fromMs, signal),
-    ])
-    return row === undefined ? null : toEvent(row, repeats)
+  ): Promise<EventRow | undefined> => {
+    const params = {
+      id,
+      from_ms: arrival.fromMs,
+      to_ms: arrival.toMs,
+      first_ms: tsMs ?? FIRST_MS,
+      last_ms: tsMs ?? LAST_MS,
+    }
+    return (await store.query(byIdSql, params, toOptions(signal)))[0]
+  }
+
+  const rowOf = async (id: number): Promise<EventRow | undefined> => {
+    for (const place of await placesOf(id)) {
+      const row = await rowAt(id, place, undefined)
+      if (row !== undefined) return row
+    }
+    return undefined
   }
 
   const get = async (id: number, signal?: AbortSignal): Promise<EventRecord | null> => {
-    const guess = await arrivals.guess(id)
-    const found = await getWithin(id, guess, signal)
-    return found === null && guess !== ANY_TIME ? await getWithin(id, ANY_TIME, signal) : found
+    for (const place of await placesOf(id)) {
+      const [row, [repeats]] = await Promise.all([
+        rowAt(id, place, signal),
+        repeatsOf([id], place.arrival.fromMs, signal),
+      ])
+      if (row !== undefined) return toEvent(row, repeats)
+    }
+    return null
   }
 
-  return { repeatsOf, rowOf, get }
+  return {
+    repeatsOf,
+    rowOf,
+    get,
+    /** An event keeps its time, so what was listed is found by it. */
+    noteTimes: (rows: readonly ListedRow[]) => {
+      for (const { id, ts_ms: tsMs } of rows) times.set(id, tsMs)
+    },
+  }
 }
 
 function toListed(row: ListedRow, repeated: Repeats | undefined): ListedEvent {

@@ -19,6 +19,19 @@ const FILTER: EventQuery['filter'] = {
   search: '',
 }
 
+/** The store, and `look` is told what each statement of that name is asked with. */
+const watch = (
+  store: Store,
+  name: string,
+  look: (params: Readonly<Record<string, unknown>>) => void,
+): Store => ({
+  ...store,
+  query: (statement, params, request) => {
+    if (statement.name === name) look(params as Readonly<Record<string, unknown>>)
+    return store.query(statement, params, request)
+  },
+})
+
 void test('pages of any filter hold every event once, newest first, however rare it is', async (t) => {
   const seed = 41
   t.comment(`seed ${seed}`)
@@ -201,7 +214,12 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)
-  const events = createEvents(store)
+  const spansOfPages: number[] = []
+  const events = createEvents(
+    watch(store, 'event_page', ({ from_ms: fromMs, to_ms: toMs }) => {
+      spansOfPages.push(Number(toMs) - Number(fromMs))
+    }),
+  )
   const now = Date.now()
   const [one] = randomRows({
     seed: 45,
@@ -225,10 +243,11 @@ void test('pages of a dense minute go on without a gap', async (t) => {
     row(i + 1, i < 30 ? now - i * 200 : now - i * 600_000),
   )
   await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 500_000 }])
-  const walk = async (): Promise<readonly number[]> => {
+  const walk = async (search = ''): Promise<readonly number[]> => {
     const ids: number[] = []
+    const filter = { ...FILTER, search }
     for (let after: EventQuery['after'] = null; ;) {
-      const page = await events.page({ filter: FILTER, fromMs: 0, toMs: null, after, limit: 7 })
+      const page = await events.page({ filter, fromMs: 0, toMs: null, after, limit: 7 })
       ids.push(...page.map(({ id }) => id))
       const last = page.at(-1)
       if (page.length < 7 || last === undefined) return ids
@@ -239,6 +258,53 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   t.same(await walk(), wanted, 'at first')
   await sleep(500)
   t.same(await walk(), wanted, 'when it is known that they are dense')
+  spansOfPages.length = 0
+  t.same(await walk('message'), wanted, 'of a word')
+  const narrow = spansOfPages.filter((ms) => ms < 10_000)
+  t.ok(narrow.length >= 3, 'pages of the dense seconds look at seconds')
+})
+
+void test('what a list has shown is found by its time, and what is gone or not yet shown by its id', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const times: (readonly [unknown, unknown])[] = []
+  const events = createEvents(
+    watch(store, 'event_by_id', ({ first_ms: firstMs, last_ms: lastMs }) => {
+      times.push([firstMs, lastMs])
+    }),
+  )
+  const now = Date.now()
+  const rows = randomRows({
+    seed: 46,
+    rows: 30,
+    startMs: now - 60_000,
+    endMs: now,
+    sources: ['web'],
+    templates: ['00000000000000aa'],
+  })
+  await insertLanding(store, rows)
+  const [newest, other] = await events.page({
+    filter: FILTER,
+    fromMs: 0,
+    toMs: null,
+    after: null,
+    limit: 2,
+  })
+  if (newest === undefined || other === undefined) throw new Error('no events')
+  const hidden = rows.find(({ id, isNew }) => isNew && id !== newest.id && id !== other.id)?.id ?? 0
+  t.equal((await events.get(newest.id))?.timestampMs, newest.timestampMs)
+  t.same(times, [[newest.timestampMs, newest.timestampMs]])
+  t.equal((await events.get(hidden))?.id, hidden)
+  t.ok((await events.counted(newest.id)).length > 0)
+  await store.change(
+    `ALTER TABLE events DELETE WHERE id = ${other.id}`,
+    {},
+    {
+      settings: { mutations_sync: '2' },
+    },
+  )
+  t.equal(await events.get(other.id), null, 'deleted since')
 })
 
 void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {
