@@ -24,8 +24,13 @@ export interface EventHints {
   note(question: string, sufficed: boolean): void
   /** From when on the newest page of this question was full: with what came since it still is. 0 = it was not; null = it is not known. */
   fullSince(question: string): number | null
-  /** @param page the times of its newest and its oldest event; null = it was not full */
-  notePage(question: string, page: PageTimes | null): void
+  /** From when on the newest page of this question had to look when it was asked last; null = it is not known. */
+  neededSince(question: string): number | null
+  /**
+   * @param page the times of its newest and its oldest event; null = it was not full
+   * @param fromMs from when on was asked
+   */
+  notePage(question: string, page: PageTimes | null, fromMs: number): void
   /** How much time the page of this question that was asked last took, ms; null = it is not known. */
   pageMs(question: string): number | null
   notePageMs(question: string, ms: number): void
@@ -78,6 +83,7 @@ export function createEventHints(
   const known = new LRUCache<string, boolean>({ max: MAX_QUESTIONS })
   const denseSince = rememberDense(store, nowMs)
   const full = new LRUCache<string, number>({ max: MAX_QUESTIONS })
+  const short = new LRUCache<string, number>({ max: MAX_QUESTIONS })
   const lengths = new LRUCache<string, number>({ max: MAX_QUESTIONS })
   let density: Density | null = null
   let readAtMs = -Infinity
@@ -114,8 +120,14 @@ export function createEventHints(
     sufficed: (question) => known.get(question) ?? null,
     note: (question, sufficed) => void known.set(question, sufficed),
     fullSince: (question) => full.get(question) ?? null,
-    notePage: (question, page) => {
-      if (page === null) return void full.set(question, 0)
+    neededSince: (question) => short.get(question) ?? full.get(question) ?? null,
+    notePage: (question, page, fromMs) => {
+      if (page === null) {
+        // nor would it be full in less time
+        short.set(question, Math.min(fromMs, short.get(question) ?? Infinity))
+        return void full.set(question, 0)
+      }
+      short.delete(question)
       const { newestMs, oldestMs } = page
       const leastMs = newestMs - ROOM * (newestMs - oldestMs) - DENSE_LEAST_MS
       const sinceMs = full.get(question) ?? -Infinity

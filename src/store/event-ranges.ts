@@ -131,7 +131,7 @@ function notePage(query: EventQuery, { hints, rows }: Asking, likelyMs: number):
   if (page !== null)
     hints.notePageMs(question, (query.after?.tsMs ?? page.newestMs) - page.oldestMs)
   if (!isNewest(query)) return
-  hints.notePage(question, page)
+  hints.notePage(question, page, query.fromMs)
   if (page !== null && page.oldestMs >= likelyMs) hints.note(question, true)
 }
 
@@ -205,16 +205,20 @@ interface Bounds {
 
 /** Ranges for what nobody has counted: of so many events, then longer ones. */
 function* growingRanges(
-  { filter, limit }: EventQuery,
+  query: EventQuery,
   { hints, rows }: Asking,
   { firstMs, newest, toMs: endMs }: Bounds,
 ): Generator<TimeRange> {
-  const isSmall = hints.denseSince() === null
-  yield { fromMs: newest.fromMs, toMs: endMs, hours: null, isSmall }
+  const { filter, limit } = query
+  const neededMs = isNewest(query) ? hints.neededSince(toQuestion(query)) : null
+  const startMs = Math.max(firstMs, Math.min(newest.fromMs, neededMs ?? Infinity))
+  const isSmall = startMs === newest.fromMs && hints.denseSince() === null
+  yield { fromMs: startMs, toMs: endMs, hours: null, isSmall }
   // with an index the oldest range costs little more than a part of it, and without a match there is nothing to go by
   const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
   const lastMs = newest.fromMs + newest.lengthMs
-  let { fromMs: toMs, lengthMs } = newest
+  let toMs = startMs
+  let lengthMs = lastMs - startMs
   while (toMs > firstMs) {
     const found = rows.length
     const missingMs = ((lastMs - toMs) * (limit - found) * RESERVE) / found

@@ -27,7 +27,7 @@ const watch = (
 ): Store => ({
   ...store,
   query: (statement, params, request) => {
-    if (statement.name === name) look(params as Readonly<Record<string, unknown>>)
+    if (statement.name === name) look(params)
     return store.query(statement, params, request)
   },
 })
@@ -190,6 +190,22 @@ void test('what came after a question is found by the next one, however late, ea
   await check('dense, again')
   const isWithinSeconds = (fromMs: number): boolean => fromMs > now - 60_000
   t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are looked at first')
+  const far = async (fromMs: number, limit: number): Promise<readonly number[]> => {
+    fromOfPages.length = 0
+    const filter = { ...FILTER, search: 'far' }
+    const page = await events.page({ filter, fromMs, toMs: null, after: null, limit })
+    return page.map(({ id }) => id)
+  }
+  t.same(await far(0, 30), [102, 201, 202])
+  t.equal(fromOfPages.length, 1, 'what did not fill a page is asked for at once')
+  t.same(await far(now - hour, 29), [102])
+  t.same(
+    await far(now - 100 * 24 * hour, 29),
+    [102, 201],
+    'a longer time than was asked about before',
+  )
+  t.same(await far(0, 29), [102, 201, 202])
+  t.same(await far(now - hour, 29), [102])
   await add(...Array.from({ length: 35 }, (_, i) => row(i + 501, now + i * 10, { host: 'far-9' })))
   await check('dense, and newer')
   await add(row(601, now - 10 * 60_000, { source: 'rare' }), row(602, now - 40 * 24 * hour, bb))
