@@ -77,14 +77,17 @@ export async function* timeRanges(query: EventQuery, asking: Asking): AsyncGener
   const toMs = endOf(query)
   if (toMs <= query.fromMs) return
   let restMs = toMs
+  let isOver = false
   try {
     for (const likely of likelyRanges(query, asking.hints, toMs)) {
       restMs = likely.fromMs
       yield likely
     }
     yield* sparseRanges(query, asking, restMs)
+    isOver = true
   } finally {
-    notePage(query, asking, restMs)
+    // of a question that was given up half-way nothing is known
+    if (isOver || asking.rows.length >= query.limit) notePage(query, asking, restMs)
   }
 }
 
