@@ -80,7 +80,6 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
   <mark_cache_size>${cache(0.05, 512)}</mark_cache_size>
   <primary_index_cache_size>${cache(0.05, 512)}</primary_index_cache_size>
   <index_mark_cache_size>${cache(0.02, 128)}</index_mark_cache_size>
-  <query_condition_cache_size>${cache(0.01, 64)}</query_condition_cache_size>
   <!-- The kernel already holds the compressed files. The filters of words are read whole by each search of a rare one. -->
   <uncompressed_cache_size>0</uncompressed_cache_size>
   <index_uncompressed_cache_size>${cache(0.04, 512)}</index_uncompressed_cache_size>

@@ -1,6 +1,7 @@
 import type { EventType, Priority, Severity } from '../model/event.js'
 import type { Store } from './client.js'
 import type { EventHints } from './event-hints.js'
+import type { Asked, LookedThrough } from './event-parts.js'
 import { timeRanges } from './event-ranges.js'
 import { asOnePart, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { createTexts } from './event-texts.js'
@@ -51,6 +52,7 @@ export const MAX_AHEAD_MS = 25 * 3_600_000
 export interface PageSources {
   readonly answers: Pick<Store, 'query'>
   readonly hints: EventHints
+  readonly lookedThrough: LookedThrough
 }
 
 /** Newest first; walks time ranges from the newest data backwards until the page is full. */
@@ -60,7 +62,7 @@ export async function pageRows(
   signal: AbortSignal | undefined,
 ): Promise<ListedRow[]> {
   const options = signal === undefined ? {} : { signal }
-  const { answers, hints } = sources
+  const { answers, hints, lookedThrough } = sources
   const texts = createTexts(sources, query, options)
   const rows: ListedRow[] = []
   for await (const range of timeRanges(query, {
@@ -70,21 +72,36 @@ export async function pageRows(
     rows,
     allTexts: texts.ofAll,
   })) {
-    const conditions = [
-      ...toConditions(query.filter, await texts.of(range)),
-      ...toPosition(query.after),
-      ...(range.hours === null ? [] : [withinHours(range.hours)]),
-    ]
-    const params = {
-      from_ms: range.fromMs,
-      to_ms: range.toMs,
-      arrived_ms: Math.max(0, range.fromMs - MAX_AHEAD_MS),
-      limit: query.limit - rows.length,
-      ...Object.assign({}, ...conditions.map((condition) => condition.params)),
+    const arrivedMs = Math.max(0, range.fromMs - MAX_AHEAD_MS)
+    const ask: Asked['ask'] = (conditions, settings) => {
+      const params = {
+        from_ms: range.fromMs,
+        to_ms: range.toMs,
+        arrived_ms: arrivedMs,
+        limit: query.limit - rows.length,
+        ...Object.assign({}, ...conditions.map((condition) => condition.params)),
+      }
+      return answers.query(withConditions(conditions), params, { ...options, settings })
     }
-    const settings = range.isSmall ? { max_threads: 1 } : {}
-    const found = await answers.query(withConditions(conditions), params, { ...options, settings })
-    rows.push(...found)
+    const found = texts.of(range)
+    const page =
+      range.isDeep === true
+        ? await lookedThrough.page(query, {
+            fromMs: range.fromMs,
+            arrivedMs,
+            texts: found,
+            options,
+            ask,
+          })
+        : await ask(
+            [
+              ...toConditions(query.filter, await found),
+              ...toPosition(query.after),
+              ...(range.hours === null ? [] : [withinHours(range.hours)]),
+            ],
+            range.isSmall ? { max_threads: 1 } : {},
+          )
+    rows.push(...page)
     if (rows.length >= query.limit) break
   }
   return rows

@@ -15,6 +15,8 @@ export interface TimeRange {
   /** the only hours in it that can hold matches, s since 1970; null = any */
   readonly hours: readonly number[] | null
   readonly isSmall: boolean
+  /** worth remembering which parts it looked through: of a search, up to now, and more than the newest events */
+  readonly isDeep?: boolean
 }
 
 export interface Asking {
@@ -148,16 +150,19 @@ async function* sparseRanges(
 ): AsyncGenerator<TimeRange> {
   const { filter, fromMs: firstMs, limit } = query
   const { hints, options, rows } = asking
-  const byHour = isCounted(filter)
+  const isDeep = isLookedThrough(query, toMs)
+  // what was looked through before takes less than what the hours tell
+  const byHour =
+    isCounted(filter) && !(isDeep && isOfAll(query) && neededSince(query, hints) !== null)
   const newest = byHour ? newestHours(toMs) : newestEvents(await hints.density(options), toMs)
   if (newest.fromMs <= firstMs) {
-    yield { fromMs: firstMs, toMs, hours: null, isSmall: !byHour || isOfAll(query) }
+    yield { fromMs: firstMs, toMs, hours: null, isSmall: !byHour || isOfAll(query), isDeep }
     return
   }
   const bounds = { firstMs, newest, toMs }
   try {
     if (await isFoundAtOnce(query, asking))
-      yield { fromMs: firstMs, toMs, hours: null, isSmall: true }
+      yield { fromMs: firstMs, toMs, hours: null, isSmall: true, isDeep }
     else yield* byHour ? countedRanges(query, asking, bounds) : growingRanges(query, asking, bounds)
   } finally {
     const oldestMs = rows.at(-1)?.ts_ms ?? 0
@@ -174,6 +179,16 @@ async function isFoundAtOnce(query: EventQuery, asking: Asking): Promise<boolean
   const { events } = await hints.density(options)
   return events <= EVENTS_AT_ONCE && hasWordOfValues(search, await asking.allTexts())
 }
+
+/** Of words, up to now. A corrected priority changes what matches in a part. */
+const isLookedThrough = (query: EventQuery, toMs: number): boolean =>
+  query.filter.search.trim() !== '' &&
+  query.filter.priorities.length === 0 &&
+  isNewest(query) &&
+  toMs === endOf(query)
+
+const neededSince = (query: EventQuery, hints: EventHints): number | null =>
+  isNewest(query) ? hints.neededSince(toQuestion(query)) : null
 
 function endOf({ toMs, after }: EventQuery): number {
   return Math.min(toMs ?? END_MS, END_MS, after === null ? END_MS : after.tsMs + 1)
@@ -213,10 +228,11 @@ function* growingRanges(
   { firstMs, newest, toMs: endMs }: Bounds,
 ): Generator<TimeRange> {
   const { filter, limit } = query
-  const neededMs = isNewest(query) ? hints.neededSince(toQuestion(query)) : null
-  const startMs = Math.max(firstMs, Math.min(newest.fromMs, neededMs ?? Infinity))
-  const isSmall = startMs === newest.fromMs && hints.denseSince() === null
-  yield { fromMs: startMs, toMs: endMs, hours: null, isSmall }
+  const startMs = Math.max(firstMs, Math.min(newest.fromMs, neededSince(query, hints) ?? Infinity))
+  const isFirst = startMs === newest.fromMs
+  const isSmall = isFirst && hints.denseSince() === null
+  const isDeep = !isFirst && isLookedThrough(query, endMs)
+  yield { fromMs: startMs, toMs: endMs, hours: null, isSmall, isDeep }
   // with an index the oldest range costs little more than a part of it, and without a match there is nothing to go by
   const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
   const lastMs = newest.fromMs + newest.lengthMs

@@ -5,6 +5,7 @@ import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../mode
 import type { Store } from './client.js'
 import { ANY_TIME, type Arrival, createArrivals } from './event-arrivals.js'
 import { createEventHints } from './event-hints.js'
+import { createLookedThrough } from './event-parts.js'
 import { type EventQuery, type ListedRow, MAX_AHEAD_MS, pageRows } from './event-page.js'
 import { statement } from './statement.js'
 
@@ -91,7 +92,11 @@ export interface Events {
  */
 export function createEvents(store: Store, answers: Pick<Store, 'query'> = store): Events {
   const { rowOf, repeatsOf, get, noteTimes } = createLookUp(store, answers)
-  const sources = { answers, hints: createEventHints(store) }
+  const sources = {
+    answers,
+    hints: createEventHints(store),
+    lookedThrough: createLookedThrough(answers),
+  }
   return {
     page: async (query, signal) => {
       const rows = await pageRows(sources, query, signal)

@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { RequestOptions, Store } from './client.js'
+import type { EventPosition, EventQuery, ListedRow } from './event-page.js'
+import { toQuestion } from './event-ranges.js'
+import { toConditions, type Condition, type FoundTexts } from './event-search.js'
+import { statement } from './statement.js'
+
+interface Part {
+  readonly name: string
+  readonly made: string
+  readonly events: number
+}
+
+const partsSql = statement<{ readonly first_day: string }, Part>('event_parts')
+
+/** What a search has found. */
+interface Looked {
+  /** what its words were looked up as: the same has the same matches in the same part */
+  readonly texts: string
+  readonly parts: readonly Part[]
+  /** where all matches in them are, from the oldest that was looked for on */
+  readonly places: readonly EventPosition[]
+  /** Where a page was full, its last event. */
+  readonly oldest: EventPosition
+}
+
+/** the one asked longest ago goes first */
+const MAX_QUESTIONS = 100
+/** the names of more take longer to send and to look through than they spare */
+const MAX_PARTS = 2000
+/** A second thread takes longer to start than to look so many up by an index. */
+const EVENTS_OF_A_THREAD = 1_000_000
+const ONE_THREAD = { max_threads: 1 }
+
+export interface Asked {
+  /** from when on; there is no end */
+  readonly fromMs: number
+  /** None of them arrived before. */
+  readonly arrivedMs: number
+  /** the texts of that time that hold words of the search */
+  readonly texts: Promise<FoundTexts>
+  readonly options: RequestOptions
+  /** The page of the events that meet these conditions. */
+  ask(
+    conditions: readonly Condition[],
+    settings: { readonly max_threads?: number },
+  ): Promise<readonly ListedRow[]>
+}
+
+/**
+ * Remembers which parts searches have looked through. Rows of a part never change but for corrected priorities, so a search
+ * that found few events is asked again of what came or was merged since only, and what it found before is read by its
+ * places. No answer depends on when parts are merged or dropped: events are found in whichever part they are then, a merged
+ * part is one that was not looked through, and what was found twice is listed once.
+ */
+export interface LookedThrough {
+  /** The page of a search that is asked of all its time at once, newest first. */
+  page(query: EventQuery, asked: Asked): Promise<readonly ListedRow[]>
+}
+
+export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThrough {
+  const known = new LRUCache<string, Looked>({ max: MAX_QUESTIONS })
+  // without them nothing can be left out
+  const list = (arrivedMs: number, options: RequestOptions): Promise<readonly Part[]> =>
+    answers
+      .query(partsSql, { first_day: toDay(arrivedMs) }, { ...options, settings: ONE_THREAD })
+      .catch(() => [])
+  return {
+    page: async (query, { texts, options, ask, fromMs, arrivedMs }) => {
+      const question = toQuestion(query)
+      const before = known.get(question) ?? null
+      const again = before === null ? [] : readPlaces(before.places, ask)
+      // listed before they are asked, so that none counts as looked through that was not
+      const listing = list(arrivedMs, options)
+      const [found, parts, old] = await Promise.all([texts, listing, again])
+      const named = toHash(inOrder(found))
+      const conditions = toConditions(query.filter, found)
+      const keep = (rows: readonly ListedRow[]): readonly ListedRow[] => {
+        if (parts.length === 0 || parts.length > MAX_PARTS) known.delete(question)
+        else known.set(question, toLooked({ texts: named, parts, rows }, query.limit, fromMs))
+        return rows
+      }
+      if (before?.texts === named) {
+        const passed = bothIn(before.parts, parts)
+        const others = await ask([...conditions, notIn(passed, parts)], threadsFor(parts, passed))
+        const rows = merged([...old, ...others], query.limit)
+        if (isAllOf(rows, { before, limit: query.limit, fromMs })) return keep(rows)
+      }
+      return keep(await ask([...conditions, notIn([], parts)], threadsFor(parts, [])))
+    },
+  }
+}
+
+interface Found extends Pick<Looked, 'texts' | 'parts'> {
+  readonly rows: readonly ListedRow[]
+}
+
+function toLooked({ texts, parts, rows }: Found, limit: number, fromMs: number): Looked {
+  const places = rows.map(toPosition)
+  const last = places.at(-1)
+  const isFull = last !== undefined && rows.length >= limit
+  return { texts, parts, places, oldest: isFull ? last : { tsMs: fromMs, id: 0 } }
+}
+
+interface Wanted {
+  readonly before: Looked
+  readonly limit: number
+  readonly fromMs: number
+}
+
+/** What is older than was looked for then may be missing: its page was full, or it was of less time. */
+function isAllOf(rows: readonly ListedRow[], { before, limit, fromMs }: Wanted): boolean {
+  const last = rows[limit - 1]
+  const end = last === undefined ? { tsMs: fromMs, id: 0 } : toPosition(last)
+  return newestFirst(end, before.oldest) <= 0
+}
+
+const toPosition = ({ ts_ms: tsMs, id }: ListedRow): EventPosition => ({ tsMs, id })
+
+const newestFirst = (a: EventPosition, b: EventPosition): number => b.tsMs - a.tsMs || b.id - a.id
+
+/** Names of the parts that were looked through and are still there. */
+function bothIn(before: readonly Part[], parts: readonly Part[]): readonly string[] {
+  const made = new Map(before.map((part) => [part.name, part.made]))
+  return parts.filter((part) => made.get(part.name) === part.made).map(({ name }) => name)
+}
+
+/** A kept answer serves only if it was asked after the same parts were listed. */
+const notIn = (passed: readonly string[], parts: readonly Part[]): Condition => ({
+  sql: '_part NOT IN {passed:Array(String)}',
+  params: { passed, listed: toHash(parts) },
+})
+
+/** In whichever part they are. */
+async function readPlaces(
+  places: readonly EventPosition[],
+  ask: Asked['ask'],
+): Promise<readonly ListedRow[]> {
+  if (places.length === 0) return []
+  const times = places.map(({ tsMs }) => toDateTime(tsMs))
+  // sets, which the key and the index of ids know; what is computed from a parameter they do not
+  const sql = "ts IN {place_times:Array(DateTime64(3, 'UTC'))} AND id IN {place_ids:Array(UInt64)}"
+  const params = { place_times: times, place_ids: places.map(({ id }) => id) }
+  return await ask([{ sql, params }], ONE_THREAD)
+}
+
+const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+
+const toDateTime = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').slice(0, -1)
+
+function threadsFor(
+  parts: readonly Part[],
+  passed: readonly string[],
+): { readonly max_threads?: number } {
+  const left = new Set(passed)
+  const events = parts.reduce((sum, { name, events: held }) => sum + (left.has(name) ? 0 : held), 0)
+  return events <= EVENTS_OF_A_THREAD ? ONE_THREAD : {}
+}
+
+/** Each event once, the newest first. */
+function merged(rows: readonly ListedRow[], limit: number): readonly ListedRow[] {
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return [...byId.values()]
+    .toSorted((a, b) => newestFirst(toPosition(a), toPosition(b)))
+    .slice(0, limit)
+}
+
+/** The same for the same texts, in whatever order they were found. */
+const inOrder = ({ skeletons, hosts }: FoundTexts): readonly unknown[] =>
+  [skeletons, hosts].map((texts) => texts.map((one) => JSON.stringify(one)).toSorted())
+
+const toHash = (what: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(what)).digest('base64')
