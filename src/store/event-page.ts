@@ -73,7 +73,11 @@ export async function pageRows(
     allTexts: texts.ofAll,
   })) {
     const arrivedMs = Math.max(0, range.fromMs - MAX_AHEAD_MS)
-    const ask: Asked['ask'] = (conditions, settings) => {
+    const ask: Asked['ask'] = (conditions, isSmall) => {
+      const settings = {
+        ...(isSmall ? { max_threads: 1 } : {}),
+        ...(range.isSparse === true ? { use_skip_indexes_on_data_read: 0 as const } : {}),
+      }
       const params = {
         from_ms: range.fromMs,
         to_ms: range.toMs,
@@ -99,7 +103,7 @@ export async function pageRows(
               ...toPosition(query.after),
               ...(range.hours === null ? [] : [withinHours(range.hours)]),
             ],
-            range.isSmall ? { max_threads: 1 } : {},
+            range.isSmall,
           )
     rows.push(...page)
     if (rows.length >= query.limit) break

@@ -42,10 +42,7 @@ export interface Asked {
   readonly texts: Promise<FoundTexts>
   readonly options: RequestOptions
   /** The page of the events that meet these conditions. */
-  ask(
-    conditions: readonly Condition[],
-    settings: { readonly max_threads?: number },
-  ): Promise<readonly ListedRow[]>
+  ask(conditions: readonly Condition[], isSmall: boolean): Promise<readonly ListedRow[]>
 }
 
 /**
@@ -83,11 +80,11 @@ export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThroug
       }
       if (before?.texts === named) {
         const passed = bothIn(before.parts, parts)
-        const others = await ask([...conditions, notIn(passed, parts)], threadsFor(parts, passed))
+        const others = await ask([...conditions, notIn(passed, parts)], isSmall(parts, passed))
         const rows = merged([...old, ...others], query.limit)
         if (isAllOf(rows, { before, limit: query.limit, fromMs })) return keep(rows)
       }
-      return keep(await ask([...conditions, notIn([], parts)], threadsFor(parts, [])))
+      return keep(await ask([...conditions, notIn([], parts)], isSmall(parts, [])))
     },
   }
 }
@@ -142,20 +139,17 @@ async function readPlaces(
   // sets, which the key and the index of ids know; what is computed from a parameter they do not
   const sql = "ts IN {place_times:Array(DateTime64(3, 'UTC'))} AND id IN {place_ids:Array(UInt64)}"
   const params = { place_times: times, place_ids: places.map(({ id }) => id) }
-  return await ask([{ sql, params }], ONE_THREAD)
+  return await ask([{ sql, params }], true)
 }
 
 const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
 const toDateTime = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').slice(0, -1)
 
-function threadsFor(
-  parts: readonly Part[],
-  passed: readonly string[],
-): { readonly max_threads?: number } {
+function isSmall(parts: readonly Part[], passed: readonly string[]): boolean {
   const left = new Set(passed)
   const events = parts.reduce((sum, { name, events: held }) => sum + (left.has(name) ? 0 : held), 0)
-  return events <= EVENTS_OF_A_THREAD ? ONE_THREAD : {}
+  return events <= EVENTS_OF_A_THREAD
 }
 
 /** Each event once, the newest first. */

@@ -17,6 +17,8 @@ export interface TimeRange {
   readonly isSmall: boolean
   /** worth remembering which parts it looked through: of a search, up to now, and more than the newest events */
   readonly isDeep?: boolean
+  /** few matches in much: indexes had better be looked up for all of it before anything is read */
+  readonly isSparse?: boolean
 }
 
 export interface Asking {
@@ -232,7 +234,7 @@ function* growingRanges(
   const isFirst = startMs === newest.fromMs
   const isSmall = isFirst && hints.denseSince() === null
   const isDeep = !isFirst && isLookedThrough(query, endMs)
-  yield { fromMs: startMs, toMs: endMs, hours: null, isSmall, isDeep }
+  yield { fromMs: startMs, toMs: endMs, hours: null, isSmall, isDeep, isSparse: isDeep }
   // with an index the oldest range costs little more than a part of it, and without a match there is nothing to go by
   const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
   const lastMs = newest.fromMs + newest.lengthMs
@@ -243,7 +245,8 @@ function* growingRanges(
     const missingMs = ((lastMs - toMs) * (limit - found) * RESERVE) / found
     lengthMs = found > 0 ? Math.max(lengthMs * GROWTH, missingMs) : lengthMs * barrenGrowth
     const fromMs = Math.max(firstMs, Math.floor(toMs - lengthMs))
-    yield { fromMs, toMs, hours: null, isSmall: false }
+    const isSparse = found === 0 && hasIndex(filter)
+    yield { fromMs, toMs, hours: null, isSmall: false, isSparse }
     toMs = fromMs
   }
 }
@@ -274,7 +277,7 @@ interface Planning {
 
 async function* hourRanges(
   query: EventQuery,
-  { hints, options }: Asking,
+  { hints, options, rows }: Asking,
   { firstMs, toMs: endMs }: Bounds,
   { planned, next }: Planning,
 ): AsyncGenerator<TimeRange> {
@@ -288,7 +291,8 @@ async function* hourRanges(
     const isSmall = isOfOneThread(hours.length, eventsPerHour, query.limit / step.value.most)
     const endOfNewestMs = ((hours[0] ?? 0) + HOUR_S) * 1000
     const untilMs = Math.min(toMs, endOfNewestMs)
-    yield { fromMs, toMs: untilMs, hours: hasGaps(hours) ? hours : null, isSmall }
+    const isSparse = rows.length === 0 && toMs < endOf(query) && hasIndex(query.filter)
+    yield { fromMs, toMs: untilMs, hours: hasGaps(hours) ? hours : null, isSmall, isSparse }
     toMs = fromMs
   }
 }
