@@ -40,6 +40,8 @@ export interface ListedRow {
   readonly message: string
   readonly tags: string
   readonly correction_reason: string
+  /** in which it was found */
+  readonly part: string
 }
 
 type PageParams = Readonly<Record<string, unknown>>
@@ -87,24 +89,17 @@ export async function pageRows(
       }
       return answers.query(withConditions(conditions), params, { ...options, settings })
     }
-    const found = texts.of(range)
+    const conditions = texts
+      .of(range)
+      .then((found) => [
+        ...toConditions(query.filter, found),
+        ...toPosition(query.after),
+        ...(range.hours === null ? [] : [withinHours(range.hours)]),
+      ])
     const page =
       range.isDeep === true
-        ? await lookedThrough.page(query, {
-            fromMs: range.fromMs,
-            arrivedMs,
-            texts: found,
-            options,
-            ask,
-          })
-        : await ask(
-            [
-              ...toConditions(query.filter, await found),
-              ...toPosition(query.after),
-              ...(range.hours === null ? [] : [withinHours(range.hours)]),
-            ],
-            range.isSmall,
-          )
+        ? await lookedThrough.page(query, { range, arrivedMs, conditions, options, ask })
+        : await ask(await conditions, range.isSmall)
     rows.push(...page)
     if (rows.length >= query.limit) break
   }

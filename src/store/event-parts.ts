@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RequestOptions, Store } from './client.js'
 import type { EventPosition, EventQuery, ListedRow } from './event-page.js'
-import { toQuestion } from './event-ranges.js'
-import { toConditions, type Condition, type FoundTexts } from './event-search.js'
+import { toQuestion, type TimeRange } from './event-ranges.js'
+import type { Condition } from './event-search.js'
 import { statement } from './statement.js'
 
 interface Part {
@@ -14,13 +14,17 @@ interface Part {
 
 const partsSql = statement<{ readonly first_day: string }, Part>('event_parts')
 
+interface Place extends EventPosition {
+  readonly part: string
+}
+
 /** What a search has found. */
 interface Looked {
-  /** what its words were looked up as: the same has the same matches in the same part */
-  readonly texts: string
+  /** the same have the same matches in the same part */
+  readonly conditions: string
   readonly parts: readonly Part[]
   /** where all matches in them are, from the oldest that was looked for on */
-  readonly places: readonly EventPosition[]
+  readonly places: readonly Place[]
   /** Where a page was full, its last event. */
   readonly oldest: EventPosition
 }
@@ -34,12 +38,12 @@ const EVENTS_OF_A_THREAD = 1_000_000
 const ONE_THREAD = { max_threads: 1 }
 
 export interface Asked {
-  /** from when on; there is no end */
-  readonly fromMs: number
+  /** up to now */
+  readonly range: Pick<TimeRange, 'fromMs'>
   /** None of them arrived before. */
   readonly arrivedMs: number
-  /** the texts of that time that hold words of the search */
-  readonly texts: Promise<FoundTexts>
+  /** with what the words of a search were looked up as, and the hours that can hold matches */
+  readonly conditions: Promise<readonly Condition[]>
   readonly options: RequestOptions
   /** The page of the events that meet these conditions. */
   ask(conditions: readonly Condition[], isSmall: boolean): Promise<readonly ListedRow[]>
@@ -64,40 +68,41 @@ export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThroug
       .query(partsSql, { first_day: toDay(arrivedMs) }, { ...options, settings: ONE_THREAD })
       .catch(() => [])
   return {
-    page: async (query, { texts, options, ask, fromMs, arrivedMs }) => {
+    page: async (query, { conditions, options, ask, range, arrivedMs }) => {
       const question = toQuestion(query)
       const before = known.get(question) ?? null
+      // before the others are asked: what is merged meanwhile is among them
       const again = before === null ? [] : readPlaces(before.places, ask)
       // listed before they are asked, so that none counts as looked through that was not
       const listing = list(arrivedMs, options)
-      const [found, parts, old] = await Promise.all([texts, listing, again])
-      const named = toHash(inOrder(found))
-      const conditions = toConditions(query.filter, found)
+      const [wanted, parts, old] = await Promise.all([conditions, listing, again])
+      const { fromMs } = range
+      const named = toHash(wanted)
       const keep = (rows: readonly ListedRow[]): readonly ListedRow[] => {
         if (parts.length === 0 || parts.length > MAX_PARTS) known.delete(question)
-        else known.set(question, toLooked({ texts: named, parts, rows }, query.limit, fromMs))
+        else known.set(question, toLooked({ conditions: named, parts, rows }, query.limit, fromMs))
         return rows
       }
-      if (before?.texts === named) {
+      if (before?.conditions === named) {
         const passed = bothIn(before.parts, parts)
-        const others = await ask([...conditions, notIn(passed, parts)], isSmall(parts, passed))
+        const others = await ask([...wanted, notIn(passed, parts)], isSmall(parts, passed))
         const rows = merged([...old, ...others], query.limit)
         if (isAllOf(rows, { before, limit: query.limit, fromMs })) return keep(rows)
       }
-      return keep(await ask([...conditions, notIn([], parts)], isSmall(parts, [])))
+      return keep(await ask([...wanted, notIn([], parts)], isSmall(parts, [])))
     },
   }
 }
 
-interface Found extends Pick<Looked, 'texts' | 'parts'> {
+interface Found extends Pick<Looked, 'conditions' | 'parts'> {
   readonly rows: readonly ListedRow[]
 }
 
-function toLooked({ texts, parts, rows }: Found, limit: number, fromMs: number): Looked {
-  const places = rows.map(toPosition)
+function toLooked({ conditions, parts, rows }: Found, limit: number, fromMs: number): Looked {
+  const places = rows.map((row) => ({ ...toPosition(row), part: row.part }))
   const last = places.at(-1)
   const isFull = last !== undefined && rows.length >= limit
-  return { texts, parts, places, oldest: isFull ? last : { tsMs: fromMs, id: 0 } }
+  return { conditions, parts, places, oldest: isFull ? last : { tsMs: fromMs, id: 0 } }
 }
 
 interface Wanted {
@@ -129,18 +134,26 @@ const notIn = (passed: readonly string[], parts: readonly Part[]): Condition => 
   params: { passed, listed: toHash(parts) },
 })
 
-/** In whichever part they are. */
+/** Where they were found, or in whichever parts they are since. */
 async function readPlaces(
-  places: readonly EventPosition[],
+  places: readonly Place[],
   ask: Asked['ask'],
 ): Promise<readonly ListedRow[]> {
   if (places.length === 0) return []
-  const times = places.map(({ tsMs }) => toDateTime(tsMs))
-  // sets, which the key and the index of ids know; what is computed from a parameter they do not
-  const sql = "ts IN {place_times:Array(DateTime64(3, 'UTC'))} AND id IN {place_ids:Array(UInt64)}"
-  const params = { place_times: times, place_ids: places.map(({ id }) => id) }
-  return await ask([{ sql, params }], true)
+  const parts = [...new Set(places.map(({ part }) => part))]
+  const inParts = { sql: '_part IN {place_parts:Array(String)}', params: { place_parts: parts } }
+  const found = await ask([inParts, at(places)], true)
+  return found.length === places.length ? found : await ask([at(places)], true)
 }
+
+/** Sets, which the key and the index of ids know; what is computed from a parameter they do not. */
+const at = (places: readonly EventPosition[]): Condition => ({
+  sql: "ts IN {place_times:Array(DateTime64(3, 'UTC'))} AND id IN {place_ids:Array(UInt64)}",
+  params: {
+    place_times: places.map(({ tsMs }) => toDateTime(tsMs)),
+    place_ids: places.map(({ id }) => id),
+  },
+})
 
 const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
@@ -161,8 +174,13 @@ function merged(rows: readonly ListedRow[], limit: number): readonly ListedRow[]
 }
 
 /** The same for the same texts, in whatever order they were found. */
-const inOrder = ({ skeletons, hosts }: FoundTexts): readonly unknown[] =>
-  [skeletons, hosts].map((texts) => texts.map((one) => JSON.stringify(one)).toSorted())
-
 const toHash = (what: readonly unknown[]): string =>
-  createHash('sha256').update(JSON.stringify(what)).digest('base64')
+  createHash('sha256').update(JSON.stringify(what, inOrder)).digest('base64')
+
+const inOrder = (_key: string, value: unknown): unknown => {
+  if (typeof value === 'bigint') return `${value}n`
+  return isTexts(value) ? value.toSorted() : value
+}
+
+const isTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string')

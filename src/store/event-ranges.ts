@@ -15,7 +15,7 @@ export interface TimeRange {
   /** the only hours in it that can hold matches, s since 1970; null = any */
   readonly hours: readonly number[] | null
   readonly isSmall: boolean
-  /** worth remembering which parts it looked through: of a search, up to now, and more than the newest events */
+  /** worth remembering which parts it looked through: few matches in much, up to now */
   readonly isDeep?: boolean
   /** few matches in much: indexes had better be looked up for all of it before anything is read */
   readonly isSparse?: boolean
@@ -152,7 +152,7 @@ async function* sparseRanges(
 ): AsyncGenerator<TimeRange> {
   const { filter, fromMs: firstMs, limit } = query
   const { hints, options, rows } = asking
-  const isDeep = isLookedThrough(query, toMs)
+  const isDeep = isSearch(filter) && isLookedThrough(query, toMs)
   // what was looked through before takes less than what the hours tell
   const byHour =
     isCounted(filter) && !(isDeep && isOfAll(query) && neededSince(query, hints) !== null)
@@ -182,12 +182,11 @@ async function isFoundAtOnce(query: EventQuery, asking: Asking): Promise<boolean
   return events <= EVENTS_AT_ONCE && hasWordOfValues(search, await asking.allTexts())
 }
 
-/** Of words, up to now. A corrected priority changes what matches in a part. */
+const isSearch = ({ search }: Pick<EventFilter, 'search'>): boolean => search.trim() !== ''
+
+/** Up to now. A corrected priority changes what matches in a part. */
 const isLookedThrough = (query: EventQuery, toMs: number): boolean =>
-  query.filter.search.trim() !== '' &&
-  query.filter.priorities.length === 0 &&
-  isNewest(query) &&
-  toMs === endOf(query)
+  query.filter.priorities.length === 0 && isNewest(query) && toMs === endOf(query)
 
 const neededSince = (query: EventQuery, hints: EventHints): number | null =>
   isNewest(query) ? hints.neededSince(toQuestion(query)) : null
@@ -233,7 +232,7 @@ function* growingRanges(
   const startMs = Math.max(firstMs, Math.min(newest.fromMs, neededSince(query, hints) ?? Infinity))
   const isFirst = startMs === newest.fromMs
   const isSmall = isFirst && hints.denseSince() === null
-  const isDeep = !isFirst && isLookedThrough(query, endMs)
+  const isDeep = !isFirst && isSearch(filter) && isLookedThrough(query, endMs)
   yield { fromMs: startMs, toMs: endMs, hours: null, isSmall, isDeep, isSparse: isDeep }
   // with an index the oldest range costs little more than a part of it, and without a match there is nothing to go by
   const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
@@ -292,7 +291,9 @@ async function* hourRanges(
     const endOfNewestMs = ((hours[0] ?? 0) + HOUR_S) * 1000
     const untilMs = Math.min(toMs, endOfNewestMs)
     const isSparse = rows.length === 0 && toMs < endOf(query) && hasIndex(query.filter)
-    yield { fromMs, toMs: untilMs, hours: hasGaps(hours) ? hours : null, isSmall, isSparse }
+    const gaps = hasGaps(hours)
+    const isDeep = gaps && step.value.most < query.limit && isLookedThrough(query, toMs)
+    yield { fromMs, toMs: untilMs, hours: gaps ? hours : null, isSmall, isSparse, isDeep }
     toMs = fromMs
   }
 }
@@ -321,7 +322,7 @@ const isNarrowed = ({
   templateIds,
   search,
 }: Pick<EventFilter, 'types' | 'environments' | 'templateIds' | 'search'>): boolean =>
-  types.length + environments.length + templateIds.length > 0 || search.trim() !== ''
+  types.length + environments.length + templateIds.length > 0 || isSearch({ search })
 
 interface PlannedHours {
   /** the newest first, s since 1970 */

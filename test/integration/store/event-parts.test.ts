@@ -29,8 +29,11 @@ interface Stored {
   readonly receivedMs: number
   readonly severity: Severity
   readonly priority: Priority
+  /** skeleton, value and host */
   readonly words: string
 }
+
+const sourceOf = (words: string): string => (words.includes('lion') ? 'rare' : 'web')
 
 const toRow = ({ id, tsMs, receivedMs, severity, priority, words }: Stored): object => {
   const [skeleton = '', value = '', host = ''] = words.split('|')
@@ -40,7 +43,7 @@ const toRow = ({ id, tsMs, receivedMs, severity, priority, words }: Stored): obj
     n: 1,
     received_at: new Date(receivedMs).toISOString(),
     ts: new Date(tsMs).toISOString(),
-    source: 'web',
+    source: sourceOf(words),
     type: 'log',
     severity,
     priority,
@@ -141,6 +144,8 @@ void test('searches that are asked again find what came, was merged, corrected o
     [{ search: 'zebra', severities: ['ERROR'] }, 7],
     [{ search: 'zebra', priorities: ['P1', 'P2'] }, 1000],
     [{ search: 'zebra', sources: ['web'] }, 1000],
+    [{ sources: ['rare'] }, 1000],
+    [{ sources: ['rare'], severities: ['ERROR'] }, 1000],
     [{ search: 'unicorn' }, 1000],
   ]
   const ask = async (): Promise<void> => {
@@ -163,6 +168,7 @@ void test('searches that are asked again find what came, was merged, corrected o
           !gone.has(id),
           tsMs >= fromMs,
           words.includes(word),
+          filter.sources?.includes(sourceOf(words)) !== false,
           filter.severities.length === 0 || filter.severities.includes(severity),
           filter.priorities.length === 0 || filter.priorities.includes(priority),
         ].every(Boolean),
