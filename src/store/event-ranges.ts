@@ -154,8 +154,7 @@ async function* sparseRanges(
   const { hints, options, rows } = asking
   const isDeep = isSearch(filter) && isLookedThrough(query, toMs)
   // what was looked through before takes less than what the hours tell
-  const byHour =
-    isCounted(filter) && !(isDeep && isOfAll(query) && neededSince(query, hints) !== null)
+  const byHour = isCounted(filter) && !(isDeep && wasShort(query, hints))
   const newest = byHour ? newestHours(toMs) : newestEvents(await hints.density(options), toMs)
   if (newest.fromMs <= firstMs) {
     yield { fromMs: firstMs, toMs, hours: null, isSmall: !byHour || isOfAll(query), isDeep }
@@ -187,6 +186,9 @@ const isSearch = ({ search }: Pick<EventFilter, 'search'>): boolean => search.tr
 /** Up to now. A corrected priority changes what matches in a part. */
 const isLookedThrough = (query: EventQuery, toMs: number): boolean =>
   query.filter.priorities.length === 0 && isNewest(query) && toMs === endOf(query)
+
+const wasShort = (query: EventQuery, hints: EventHints): boolean =>
+  isOfAll(query) && neededSince(query, hints) !== null
 
 const neededSince = (query: EventQuery, hints: EventHints): number | null =>
   isNewest(query) ? hints.neededSince(toQuestion(query)) : null
