@@ -30,9 +30,9 @@ interface Looked {
 }
 
 /** the one asked longest ago goes first */
-const MAX_QUESTIONS = 100
-/** the names of more take longer to send and to look through than they spare */
-const MAX_PARTS = 2000
+const MAX_QUESTIONS = 50
+/** more take longer to name than they spare, and memory: 150 bytes for each of a question */
+const MAX_PARTS = 1000
 /** A second thread takes longer to start than to look so many up by an index. */
 const EVENTS_OF_A_THREAD = 1_000_000
 const ONE_THREAD = { max_threads: 1 }

@@ -152,9 +152,9 @@ async function* sparseRanges(
 ): AsyncGenerator<TimeRange> {
   const { filter, fromMs: firstMs, limit } = query
   const { hints, options, rows } = asking
-  const isDeep = isSearch(filter) && isLookedThrough(query, toMs)
+  const isDeep = isDeepSearch(query, toMs) && !wasFull(query, hints)
   // what was looked through before takes less than what the hours tell
-  const byHour = isCounted(filter) && !(isDeep && wasShort(query, hints))
+  const byHour = isCounted(filter) && !(isDeepSearch(query, toMs) && wasDeep(query, hints))
   const newest = byHour ? newestHours(toMs) : newestEvents(await hints.density(options), toMs)
   if (newest.fromMs <= firstMs) {
     yield { fromMs: firstMs, toMs, hours: null, isSmall: !byHour || isOfAll(query), isDeep }
@@ -187,8 +187,15 @@ const isSearch = ({ search }: Pick<EventFilter, 'search'>): boolean => search.tr
 const isLookedThrough = (query: EventQuery, toMs: number): boolean =>
   query.filter.priorities.length === 0 && isNewest(query) && toMs === endOf(query)
 
-const wasShort = (query: EventQuery, hints: EventHints): boolean =>
-  isOfAll(query) && neededSince(query, hints) !== null
+const isDeepSearch = (query: EventQuery, toMs: number): boolean =>
+  isSearch(query.filter) && isLookedThrough(query, toMs)
+
+/** A page that is full soon is read sooner than it is looked up where it was. */
+const wasFull = (query: EventQuery, hints: EventHints): boolean =>
+  (hints.fullSince(toQuestion(query)) ?? 0) > 0
+
+const wasDeep = (query: EventQuery, hints: EventHints): boolean =>
+  isOfAll(query) && (neededSince(query, hints) ?? Infinity) < newestHours(END_MS).fromMs
 
 const neededSince = (query: EventQuery, hints: EventHints): number | null =>
   isNewest(query) ? hints.neededSince(toQuestion(query)) : null
@@ -234,7 +241,7 @@ function* growingRanges(
   const startMs = Math.max(firstMs, Math.min(newest.fromMs, neededSince(query, hints) ?? Infinity))
   const isFirst = startMs === newest.fromMs
   const isSmall = isFirst && hints.denseSince() === null
-  const isDeep = !isFirst && isSearch(filter) && isLookedThrough(query, endMs)
+  const isDeep = !isFirst && isDeepSearch(query, endMs)
   yield { fromMs: startMs, toMs: endMs, hours: null, isSmall, isDeep, isSparse: isDeep }
   // with an index the oldest range costs little more than a part of it, and without a match there is nothing to go by
   const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
