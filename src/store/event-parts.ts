@@ -36,6 +36,8 @@ const MAX_PARTS = 1000
 /** A second thread takes longer to start than to look so many up by an index. */
 const EVENTS_OF_A_THREAD = 1_000_000
 const ONE_THREAD = { max_threads: 1 }
+/** between two tries to list parts */
+const RETRY_MS = 60_000
 
 export interface Asked {
   /** up to now */
@@ -62,11 +64,16 @@ export interface LookedThrough {
 
 export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThrough {
   const known = new LRUCache<string, Looked>({ max: MAX_QUESTIONS })
-  // without them nothing can be left out
-  const list = (arrivedMs: number, options: RequestOptions): Promise<readonly Part[]> =>
-    answers
-      .query(partsSql, { first_day: toDay(arrivedMs) }, { ...options, settings: ONE_THREAD })
-      .catch(() => [])
+  let failedAtMs = -Infinity
+  // without them nothing can be left out, as where the user may not see them
+  const list = async (arrivedMs: number, options: RequestOptions): Promise<readonly Part[]> => {
+    if (performance.now() - failedAtMs < RETRY_MS) return []
+    const params = { first_day: toDay(arrivedMs) }
+    return await answers.query(partsSql, params, { ...options, settings: ONE_THREAD }).catch(() => {
+      if (options.signal?.aborted !== true) failedAtMs = performance.now()
+      return []
+    })
+  }
   return {
     page: async (query, { conditions, options, ask, range, arrivedMs }) => {
       const question = toQuestion(query)

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { statement } from '../../src/store/statement.js'
 import { DEPLOYED_PASSWORD, startDeployedClickHouse } from '../support/deploy-clickhouse.js'
 import { readDeploy } from '../support/deploy.js'
 import {
@@ -49,6 +50,19 @@ test('the service does everything as the user it is given on a server, and no mo
   t.equal((await ingest(first, [...body, 'not json'].join('\n'))).status, 202)
   const caller = await logIn(first)
   t.equal(await settledCount(() => countOf(caller, 'shop'), 3), 3)
+
+  await t.test('parts of events', async (t) => {
+    const store = server.connect('log_engine', DEPLOYED_PASSWORD, 'logs')
+    t.teardown(() => store.close())
+    const partsSql = statement<{ readonly first_day: string }, { readonly events: number }>(
+      'event_parts',
+    )
+    const parts = await store.query(partsSql, { first_day: '2000-01-01' })
+    t.equal(
+      parts.reduce((sum, { events }) => sum + events, 0),
+      3,
+    )
+  })
 
   await t.test('questions, correction, replay, deletion, clear-all', async (t) => {
     const { items } = await caller.get<{ items: readonly Item[] }>('/api/logs')
