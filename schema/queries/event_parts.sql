@@ -1,5 +1,5 @@
--- The parts of events that arrived on some day or later, on the server that answers, each with what tells it from an earlier one
--- of its name. Replicas may have others, so those of replicated tables are not named.
+-- The parts of events that arrived on some day or later, on the server that answers.
+-- `made` tells a part from an earlier one of its name. Replicas may have others, so parts of replicated tables are not named.
 -- params: first_day String
 -- rows:   name String, made String, events
 SELECT name, concat(toString(toUnixTimestamp(modification_time)), ' ', toString(bytes_on_disk)) AS made, rows AS events

@@ -40,13 +40,16 @@ export interface ListedRow {
   readonly message: string
   readonly tags: string
   readonly correction_reason: string
+}
+
+export interface PageRow extends ListedRow {
   /** in which it was found */
   readonly part: string
 }
 
 type PageParams = Readonly<Record<string, unknown>>
 
-const pageSql = statement<PageParams, ListedRow>('event_page')
+const pageSql = statement<PageParams, PageRow>('event_page')
 
 /** no event is accepted that is more than a day ahead of its arrival */
 export const MAX_AHEAD_MS = 25 * 3_600_000
@@ -62,11 +65,11 @@ export async function pageRows(
   sources: PageSources,
   query: EventQuery,
   signal: AbortSignal | undefined,
-): Promise<ListedRow[]> {
+): Promise<PageRow[]> {
   const options = signal === undefined ? {} : { signal }
   const { answers, hints, lookedThrough } = sources
   const texts = createTexts(sources, query, options)
-  const rows: ListedRow[] = []
+  const rows: PageRow[] = []
   for await (const range of timeRanges(query, {
     answers,
     hints,
@@ -106,7 +109,7 @@ export async function pageRows(
   return rows
 }
 
-const withConditions = (conditions: readonly Condition[]): Statement<PageParams, ListedRow> => ({
+const withConditions = (conditions: readonly Condition[]): Statement<PageParams, PageRow> => ({
   name: pageSql.name,
   sql: pageSql.sql.replace('/*conditions*/', () =>
     conditions.map((condition) => `AND ${condition.sql}`).join('\n    '),

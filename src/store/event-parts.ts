@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RequestOptions, Store } from './client.js'
-import type { EventPosition, EventQuery, ListedRow } from './event-page.js'
+import type { EventPosition, EventQuery, PageRow } from './event-page.js'
 import { toQuestion, type TimeRange } from './event-ranges.js'
 import type { Condition } from './event-search.js'
 import { statement } from './statement.js'
@@ -48,7 +48,7 @@ export interface Asked {
   readonly conditions: Promise<readonly Condition[]>
   readonly options: RequestOptions
   /** The page of the events that meet these conditions. */
-  ask(conditions: readonly Condition[], isSmall: boolean): Promise<readonly ListedRow[]>
+  ask(conditions: readonly Condition[], isSmall: boolean): Promise<readonly PageRow[]>
 }
 
 /**
@@ -59,7 +59,7 @@ export interface Asked {
  */
 export interface LookedThrough {
   /** The page of a search that is asked of all its time at once, newest first. */
-  page(query: EventQuery, asked: Asked): Promise<readonly ListedRow[]>
+  page(query: EventQuery, asked: Asked): Promise<readonly PageRow[]>
 }
 
 export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThrough {
@@ -85,7 +85,7 @@ export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThroug
       const [wanted, parts, old] = await Promise.all([conditions, listing, again])
       const { fromMs } = range
       const named = toHash(wanted)
-      const keep = (rows: readonly ListedRow[]): readonly ListedRow[] => {
+      const keep = (rows: readonly PageRow[]): readonly PageRow[] => {
         if (parts.length === 0 || parts.length > MAX_PARTS) known.delete(question)
         else known.set(question, toLooked({ conditions: named, parts, rows }, query.limit, fromMs))
         return rows
@@ -102,7 +102,7 @@ export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThroug
 }
 
 interface Found extends Pick<Looked, 'conditions' | 'parts'> {
-  readonly rows: readonly ListedRow[]
+  readonly rows: readonly PageRow[]
 }
 
 function toLooked({ conditions, parts, rows }: Found, limit: number, fromMs: number): Looked {
@@ -119,13 +119,13 @@ interface Wanted {
 }
 
 /** What is older than was looked for then may be missing: its page was full, or it was of less time. */
-function isAllOf(rows: readonly ListedRow[], { before, limit, fromMs }: Wanted): boolean {
+function isAllOf(rows: readonly PageRow[], { before, limit, fromMs }: Wanted): boolean {
   const last = rows[limit - 1]
   const end = last === undefined ? { tsMs: fromMs, id: 0 } : toPosition(last)
   return newestFirst(end, before.oldest) <= 0
 }
 
-const toPosition = ({ ts_ms: tsMs, id }: ListedRow): EventPosition => ({ tsMs, id })
+const toPosition = ({ ts_ms: tsMs, id }: PageRow): EventPosition => ({ tsMs, id })
 
 const newestFirst = (a: EventPosition, b: EventPosition): number => b.tsMs - a.tsMs || b.id - a.id
 
@@ -145,7 +145,7 @@ const notIn = (passed: readonly string[], parts: readonly Part[]): Condition => 
 async function readPlaces(
   places: readonly Place[],
   ask: Asked['ask'],
-): Promise<readonly ListedRow[]> {
+): Promise<readonly PageRow[]> {
   if (places.length === 0) return []
   const parts = [...new Set(places.map(({ part }) => part))]
   const inParts = { sql: '_part IN {place_parts:Array(String)}', params: { place_parts: parts } }
@@ -173,7 +173,7 @@ function isSmall(parts: readonly Part[], passed: readonly string[]): boolean {
 }
 
 /** Each event once, the newest first. */
-function merged(rows: readonly ListedRow[], limit: number): readonly ListedRow[] {
+function merged(rows: readonly PageRow[], limit: number): readonly PageRow[] {
   const byId = new Map(rows.map((row) => [row.id, row]))
   return [...byId.values()]
     .toSorted((a, b) => newestFirst(toPosition(a), toPosition(b)))

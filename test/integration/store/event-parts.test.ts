@@ -6,22 +6,12 @@ import type { Store } from '../../../src/store/client.js'
 import type { EventQuery } from '../../../src/store/event-page.js'
 import { createEvents } from '../../../src/store/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
-import { applySchema, seeded } from '../../support/landing.js'
+import { NO_FILTER, applySchema, seeded } from '../../support/landing.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())
 
 const DAY_MS = 86_400_000
-
-const FILTER: EventQuery['filter'] = {
-  severities: [],
-  priorities: [],
-  types: [],
-  sources: null,
-  environments: [],
-  templateIds: [],
-  search: '',
-}
 
 interface Stored {
   readonly id: number
@@ -152,7 +142,7 @@ void test('searches that are asked again find what came, was merged, corrected o
     for (const [filter, limit] of questions) {
       const fromMs =
         random() < 0.6 ? Date.now() - 30 * DAY_MS : startMs - pick([3, 35, 50]) * DAY_MS
-      const query = { filter: { ...FILTER, ...filter }, fromMs, toMs: null, after: null, limit }
+      const query = { filter: { ...NO_FILTER, ...filter }, fromMs, toMs: null, after: null, limit }
       const page = await events.page(query)
       const found = page.map(({ id, priority }) => `${id} ${priority}`)
       const wanted = expected(query)
@@ -205,7 +195,7 @@ void test('a kept answer is not taken for one about parts that were listed later
   const atMs = Date.now()
   const find = async (filter: Partial<EventQuery['filter']>): Promise<readonly number[]> => {
     const query = { fromMs: atMs - DAY_MS, toMs: null, after: null, limit: 50 }
-    const page = await events.page({ ...query, filter: { ...FILTER, ...filter } })
+    const page = await events.page({ ...query, filter: { ...NO_FILTER, ...filter } })
     return page.map(({ id }) => id)
   }
   const insert = (id: number): Promise<void> => {
@@ -234,7 +224,7 @@ void test('parts are looked through again when their words are found elsewhere t
   const row = { tsMs: atMs, receivedMs: atMs, severity: 'INFO', priority: 'P4' } as const
   const find = async (): Promise<readonly number[]> => {
     const query = { fromMs: atMs - DAY_MS, toMs: null, after: null, limit: 50 }
-    const page = await events.page({ ...query, filter: { ...FILTER, search: 'zebra' } })
+    const page = await events.page({ ...query, filter: { ...NO_FILTER, search: 'zebra' } })
     return page.map(({ id }) => id)
   }
   // as while an insert has come to this table and not yet to that of the skeletons

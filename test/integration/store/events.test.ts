@@ -4,20 +4,16 @@ import type { Store } from '../../../src/store/client.js'
 import type { EventQuery } from '../../../src/store/event-page.js'
 import { createEvents } from '../../../src/store/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
-import { applySchema, insertLanding, randomRows, type LandingRow } from '../../support/landing.js'
+import {
+  NO_FILTER,
+  applySchema,
+  insertLanding,
+  randomRows,
+  type LandingRow,
+} from '../../support/landing.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())
-
-const FILTER: EventQuery['filter'] = {
-  severities: [],
-  priorities: [],
-  types: [],
-  sources: null,
-  environments: [],
-  templateIds: [],
-  search: '',
-}
 
 /** The store, and `look` is told what each statement of that name is asked with. */
 const watch = (
@@ -67,7 +63,7 @@ void test('pages of any filter hold every event once, newest first, however rare
     { severities: ['DEBUG'], search: 'message' },
   ]
   for (const part of filters) {
-    const filter = { ...FILTER, ...part }
+    const filter = { ...NO_FILTER, ...part }
     const fits = (wanted: readonly string[] | null, value: string): boolean =>
       wanted === null || wanted.includes(value)
     const any = (wanted: readonly string[]): readonly string[] | null =>
@@ -155,7 +151,7 @@ void test('what came after a question is found by the next one, however late, ea
   const check = async (when: string): Promise<void> => {
     for (const limit of [2, 30])
       for (const [part, fits] of filters) {
-        const filter = { ...FILTER, ...part }
+        const filter = { ...NO_FILTER, ...part }
         const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit })
         const wanted = stored.filter(fits).toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
         t.same(
@@ -192,7 +188,7 @@ void test('what came after a question is found by the next one, however late, ea
   t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are looked at first')
   const far = async (fromMs: number, limit: number): Promise<readonly number[]> => {
     fromOfPages.length = 0
-    const filter = { ...FILTER, search: 'far' }
+    const filter = { ...NO_FILTER, search: 'far' }
     const page = await events.page({ filter, fromMs, toMs: null, after: null, limit })
     return page.map(({ id }) => id)
   }
@@ -265,7 +261,7 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 500_000 }])
   const walk = async (search = ''): Promise<readonly number[]> => {
     const ids: number[] = []
-    const filter = { ...FILTER, search }
+    const filter = { ...NO_FILTER, search }
     for (let after: EventQuery['after'] = null; ;) {
       const page = await events.page({ filter, fromMs: 0, toMs: null, after, limit: 7 })
       ids.push(...page.map(({ id }) => id))
@@ -305,7 +301,7 @@ void test('what a list has shown is found by its time, and what is gone or not y
   })
   await insertLanding(store, rows)
   const [newest, other] = await events.page({
-    filter: FILTER,
+    filter: NO_FILTER,
     fromMs: 0,
     toMs: null,
     after: null,

@@ -16,20 +16,10 @@ import { toConditions } from '../../../src/store/event-search.js'
 import { createEvents } from '../../../src/store/events.js'
 import { migrate, readMigrations } from '../../../src/store/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
-import { applySchema } from '../../support/landing.js'
+import { NO_FILTER, applySchema } from '../../support/landing.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())
-
-const FILTER: EventQuery['filter'] = {
-  severities: [],
-  priorities: [],
-  types: [],
-  sources: null,
-  environments: [],
-  templateIds: [],
-  search: '',
-}
 
 const literal = oneof(
   constantFrom(
@@ -117,7 +107,7 @@ void test('a search finds in messages stored as skeleton and values what it find
   const events = createEvents(store)
   let matches = 0
   const find = async (source: string, search: string): Promise<readonly number[]> => {
-    const filter = { ...FILTER, sources: [source], search }
+    const filter = { ...NO_FILTER, sources: [source], search }
     const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 1000 })
     for (const { id, message } of page) {
       const wanted = stored[Math.floor((id - 1) / 2)]?.message
@@ -190,7 +180,7 @@ void test('what was stored whole by an earlier version is found and read as it w
   await migrate(store, { numbers, log: quietLog })
   await store.insertRows('landing', [row(3, 'bob', { skeleton: `user ${MARK} logged in` })])
   const find = async (search: string): Promise<readonly string[]> => {
-    const filter = { ...FILTER, search }
+    const filter = { ...NO_FILTER, search }
     const events = createEvents(store)
     const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 9 })
     return page.map(({ id, message }) => `${id} ${message}`)
@@ -232,7 +222,7 @@ void test('words and prefixes are found in values, skeletons, hosts and traces, 
   ]
   for (const one of rows) await store.insertRows('landing', [one])
   const find = async (search: string): Promise<readonly number[]> => {
-    const query = { filter: { ...FILTER, search }, fromMs: 0, toMs: null, after: null, limit: 9 }
+    const query = { filter: { ...NO_FILTER, search }, fromMs: 0, toMs: null, after: null, limit: 9 }
     return (await createEvents(store).page(query)).map(({ id }) => id)
   }
   const wanted: Readonly<Record<string, readonly number[]>> = {
@@ -294,7 +284,7 @@ void test('a word of values is looked for in few events at once, one of texts in
   const events = createEvents(counting)
   const find = async (filter: Partial<EventQuery['filter']>, limit = 50): Promise<number[]> => {
     pages = []
-    const query = { filter: { ...FILTER, ...filter }, fromMs: 0, toMs: null, after: null, limit }
+    const query = { filter: { ...NO_FILTER, ...filter }, fromMs: 0, toMs: null, after: null, limit }
     return (await events.page(query)).map(({ id }) => id)
   }
   const every = (step: number): number[] =>
@@ -345,7 +335,7 @@ void test('indexes serve one word beside all other conditions, and two beside no
     const isFound = (filter.search ?? '').split(' ').map(() => 1)
     const texts = [{ text: 'none', terms: isFound }]
     const found = { skeletons: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
-    const conditions = toConditions({ ...FILTER, ...filter }, found)
+    const conditions = toConditions({ ...NO_FILTER, ...filter }, found)
     // as many of the page's own as there can be
     const sql = `EXPLAIN indexes = 1 SELECT id FROM events
       WHERE ts >= now() - 86400 AND ts < now() + 86400 AND received_at >= now() - 86400
