@@ -50,6 +50,7 @@ import {
   uploadContext,
   type Collected,
 } from '../unit/collector/collect.js'
+import { NO_FILTER } from '../support/event-filter.js'
 import type { Target } from './fuzz.js'
 
 const MESSAGE_BYTES = 4096
@@ -296,14 +297,6 @@ function checkSearch(text: string): void {
 
 const isPlainSql = (sql: string): boolean => /^[\x20-\x7e]+$/.test(sql)
 
-const NO_FILTER = {
-  severities: [],
-  priorities: [],
-  types: [],
-  sources: null,
-  environments: [],
-  templateIds: [],
-}
 const clientAddress = createClientAddress(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])
 
 function checkHead(text: string): void {

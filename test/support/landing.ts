@@ -6,7 +6,6 @@ import {
   type Severity,
 } from '../../src/model/event.js'
 import type { Store } from '../../src/store/client.js'
-import type { EventFilter } from '../../src/store/event-search.js'
 import { migrate } from '../../src/store/migrate.js'
 import { quietLog } from './clickhouse.js'
 
@@ -25,17 +24,6 @@ export interface LandingRow {
   /** 16 hex digits */
   readonly templateId: string
   readonly host?: string
-}
-
-/** Any event. */
-export const NO_FILTER: EventFilter = {
-  severities: [],
-  priorities: [],
-  types: [],
-  sources: null,
-  environments: [],
-  templateIds: [],
-  search: '',
 }
 
 /** Applies the schema with a retention that keeps data of any year. */

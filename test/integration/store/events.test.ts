@@ -4,13 +4,8 @@ import type { Store } from '../../../src/store/client.js'
 import type { EventQuery } from '../../../src/store/event-page.js'
 import { createEvents } from '../../../src/store/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
-import {
-  NO_FILTER,
-  applySchema,
-  insertLanding,
-  randomRows,
-  type LandingRow,
-} from '../../support/landing.js'
+import { NO_FILTER } from '../../support/event-filter.js'
+import { applySchema, insertLanding, randomRows, type LandingRow } from '../../support/landing.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())

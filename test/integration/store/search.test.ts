@@ -16,7 +16,8 @@ import { toConditions } from '../../../src/store/event-search.js'
 import { createEvents } from '../../../src/store/events.js'
 import { migrate, readMigrations } from '../../../src/store/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
-import { NO_FILTER, applySchema } from '../../support/landing.js'
+import { NO_FILTER } from '../../support/event-filter.js'
+import { applySchema } from '../../support/landing.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())

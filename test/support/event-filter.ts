@@ -1,0 +1,12 @@
+import type { EventFilter } from '../../src/store/event-search.js'
+
+/** Any event. */
+export const NO_FILTER: EventFilter = {
+  severities: [],
+  priorities: [],
+  types: [],
+  sources: null,
+  environments: [],
+  templateIds: [],
+  search: '',
+}
