@@ -4,6 +4,8 @@ export interface DeletionParts {
   /** Their messages are of unregistered sources from here on, and join no earlier event. */
   readonly forget: (sources: readonly string[]) => void
   readonly forgetAll: () => void
+  /** What they have delivered to the webhooks is no duplicate any more; null: of all sources. */
+  readonly forgetDeliveries: (sources: readonly string[] | null) => Promise<void>
   /** Takes effect after everything acknowledged before it; resolves when it did. */
   readonly execute: (
     statement:
@@ -44,6 +46,7 @@ export function createDeletions(parts: DeletionParts): Deletions {
     deleteSources: (sources) =>
       parts.withLock('delete', LOCK_MS, async () => {
         if (sources.length === 0) return { events: 0, alerts: 0 }
+        await parts.forgetDeliveries(sources)
         // the two lines are one moment: nothing may be sequenced between them
         parts.forget(sources)
         const deleted = parts.execute({ kind: 'delete-sources', sources })
@@ -53,6 +56,7 @@ export function createDeletions(parts: DeletionParts): Deletions {
       }),
     clearAll: () =>
       parts.withLock('delete', LOCK_MS, async () => {
+        await parts.forgetDeliveries(null)
         parts.forgetAll()
         const cleared = parts.execute({ kind: 'clear-all' })
         const result = (await cleared) as ClearedAll // likewise

@@ -1,25 +1,33 @@
+import { parseTimestamp } from '../collector/timestamp.js'
 import { AppError } from '../model/errors.js'
+import type { FieldError } from './validation.js'
 
 const ISO =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?))?\s*(Z|[+-]\d{2}:?\d{2})?$/i
 
 /**
- * Reads a moment of a query string: ISO 8601 with any offset, UTC without one, a date alone is its midnight.
+ * Reads a moment that a client names: ISO 8601 with any offset, UTC without one, a date alone is its midnight.
  *
- * @param path names the parameter in the error
+ * @param path names the parameter, or the field of a body, in the error
  * @returns ms since 1970
  * @throws AppError validation_error
  */
-export function parseQueryTime(text: string, path: string): number {
+export function parseQueryTime(
+  text: string,
+  path: string,
+  place: FieldError['in'] = 'query',
+): number {
   // a plus sign that was not percent-encoded arrives as a blank
   const match = ISO.exec(
     text.trim().replace(/^(\S{10}[T ]\d{2}:\d{2}\S{0,16}) (\d{2}:?\d{2})$/, '$1+$2'),
   )
   const time = match?.[2]?.replace(',', '.') ?? '00:00'
   const zone = (match?.[3] ?? 'Z').toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
-  const ms = match === null ? Number.NaN : Date.parse(`${match[1]}T${time}${zone}`)
-  if (Number.isFinite(ms)) return ms
+  const ms = match === null ? null : parseTimestamp(`${match[1]}T${time}${zone}`, 0)
+  if (ms !== null) return ms
   throw new AppError('validation_error', `${path} is not an ISO 8601 time`, {
-    details: { errors: [{ path, message: 'must be an ISO 8601 time' }] },
+    details: {
+      errors: [{ in: place, path, message: 'must be an ISO 8601 time' }] satisfies FieldError[],
+    },
   })
 }

@@ -57,9 +57,10 @@ export function createValidator(): Validator {
         const raw = gather(schema, lists, { values, place, errors })
         if (!check(raw)) errors.push(...toFieldErrors(check, place))
         for (const [name, value] of Object.entries(raw)) {
-          // Ajv makes numbers of such texts and then leaves their bounds aside
-          if (value !== Infinity && value !== -Infinity) continue
-          errors.push({ in: place, path: name, message: 'must be a finite number' })
+          // Ajv makes numbers of other texts too (`0x10`, `1e309`)
+          const [given] = values.getAll(name)
+          if (typeof value !== 'number' || given === undefined || isPlainNumber(given)) continue
+          errors.push({ in: place, path: name, message: 'must be a number in decimal digits' })
         }
         return raw
       }
@@ -77,8 +78,9 @@ export function createValidator(): Validator {
 /** @throws AppError validation_error when there is any error */
 export function throwOnErrors(errors: readonly FieldError[]): void {
   if (errors.length === 0) return
-  const names = errors.slice(0, 5).map(({ path }) => (path === '' ? 'body' : path))
-  const more = errors.length > names.length ? ', …' : ''
+  const all = new Set(errors.map(({ path }) => (path === '' ? 'body' : path)))
+  const names = [...all].slice(0, 5)
+  const more = all.size > names.length ? ', …' : ''
   const details = { errors: errors.slice(0, MAX_ERRORS) }
   throw new AppError('validation_error', `invalid: ${names.join(', ')}${more}`, { details })
 }
@@ -115,6 +117,9 @@ function gather(
   return raw
 }
 
+/** Decimal digits, few enough for a finite number. */
+const isPlainNumber = (text: string): boolean => /^-?\d{1,300}(\.\d{1,300})?$/.test(text)
+
 /** Objects that do not say whether they take other fields take none. */
 export function closeObjects<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(closeObjects) as T
@@ -147,8 +152,10 @@ function toPath({ instancePath, params }: ErrorObject): string {
   return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~')).join('.')
 }
 
-function toMessage({ keyword, params, message, schema }: ErrorObject): string {
+function toMessage({ keyword, params, message, schema, parentSchema }: ErrorObject): string {
   switch (keyword) {
+    case 'pattern':
+      return `must be ${String(parentSchema?.['description'] ?? `like ${String(schema)}`)}`
     case 'required':
       return 'is required'
     case 'additionalProperties':

@@ -4,6 +4,7 @@ import type { CookieSettings } from '../api/auth/credentials.js'
 import type { Limiter } from '../api/auth/limits.js'
 import { createCorrections } from '../api/corrections.js'
 import { cursorKey } from '../api/cursor.js'
+import { forgetDeliveries } from '../api/collector/webhook.js'
 import { createDeletions, type DeletionParts } from '../api/deletions.js'
 import { createHealth } from '../api/health.js'
 import { createReplay, type ReplayLetter, type ReplayOutcome } from '../api/replay.js'
@@ -173,6 +174,7 @@ function createChanges(
     deletions: createDeletions({
       withLock,
       ...(changes === null ? alone(ingestion) : together(changes)),
+      forgetDeliveries: (names) => forgetDeliveries(storage.state, names),
       onDeleted: onChanged,
     }),
     replay: createReplay({

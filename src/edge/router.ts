@@ -31,10 +31,8 @@ interface Node<R> {
   readonly leaf: Leaf<R>
 }
 
-interface Leaf<R> {
-  readonly byMethod: Map<string, { readonly route: R; readonly names: readonly string[] }>
-  allow: string
-}
+/** What is here, by method. */
+type Leaf<R> = Map<string, { readonly route: R; readonly names: readonly string[] }>
 
 interface Found<R> {
   readonly leaf: Leaf<R>
@@ -50,30 +48,39 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
   const direct = new Map<string, Leaf<R>>()
   for (const route of routes) addRoute(root, direct, route)
 
-  function find(path: string): Found<R> | null {
-    const leaf = direct.get(path)
-    if (leaf !== undefined) return { leaf, values: [] }
+  function find(path: string): readonly Found<R>[] {
     const parts = path.split('/')
-    if (parts.length > MAX_SEGMENTS) return null
-    return descend(root, parts.map(decodeSegment), 1)
+    return parts.length > MAX_SEGMENTS ? [] : descend(root, parts.map(decodeSegment), 1)
   }
 
   return {
     match(method, path) {
+      const entry = direct.get(path)?.get(method)
+      if (entry !== undefined) return { kind: 'route', route: entry.route, params: NO_PARAMS }
       const found = find(path)
-      if (found === null) return { kind: 'not_found' }
-      const entry = found.leaf.byMethod.get(method)
-      if (entry === undefined) return { kind: 'method_not_allowed', allow: found.leaf.allow }
-      return { kind: 'route', route: entry.route, params: toParams(entry.names, found.values) }
+      for (const { leaf, values } of found) {
+        const { route, names } = leaf.get(method) ?? {}
+        if (route === undefined || names === undefined) continue
+        return { kind: 'route', route, params: toParams(names, values) }
+      }
+      if (found.length === 0) return { kind: 'not_found' }
+      return { kind: 'method_not_allowed', allow: toAllow(found) }
     },
-    allow: (path) => find(path)?.leaf.allow ?? '',
+    allow: (path) => toAllow(find(path)),
   }
+}
+
+/** @returns the value of an Allow header, '' of no route */
+function toAllow<R>(found: readonly Found<R>[]): string {
+  if (found.length === 0) return ''
+  const methods = found.flatMap(({ leaf }) => [...leaf.keys()])
+  return [...new Set(methods), 'OPTIONS'].join(', ')
 }
 
 const createNode = <R>(): Node<R> => ({
   fixed: new Map(),
   variable: null,
-  leaf: { byMethod: new Map(), allow: '' },
+  leaf: new Map(),
 })
 
 function addRoute<R extends Routable>(root: Node<R>, direct: Map<string, Leaf<R>>, route: R): void {
@@ -89,12 +96,9 @@ function addRoute<R extends Routable>(root: Node<R>, direct: Map<string, Leaf<R>
     }
   }
   const { leaf } = node
-  if (leaf.byMethod.has(route.method)) {
-    throw new Error(`bug: two routes for ${route.method} ${route.path}`)
-  }
-  leaf.byMethod.set(route.method, { route, names })
-  if (route.method === 'GET') leaf.byMethod.set('HEAD', { route, names })
-  leaf.allow = [...leaf.byMethod.keys(), 'OPTIONS'].join(', ')
+  if (leaf.has(route.method)) throw new Error(`bug: two routes for ${route.method} ${route.path}`)
+  leaf.set(route.method, { route, names })
+  if (route.method === 'GET') leaf.set('HEAD', { route, names })
   if (names.length === 0) direct.set(route.path, leaf)
 }
 
@@ -106,17 +110,15 @@ function getOrAdd<R>(children: Map<string, Node<R>>, segment: string): Node<R> {
   return node
 }
 
-/** Fixed text wins over a parameter; what it cannot finish is tried with the parameter. */
-function descend<R>(node: Node<R>, segments: readonly string[], depth: number): Found<R> | null {
+/** All that fit, first those with fixed text where others have a parameter: one may lack a method that the next one has. */
+function descend<R>(node: Node<R>, segments: readonly string[], depth: number): Found<R>[] {
   const segment = segments[depth]
-  if (segment === undefined) {
-    return node.leaf.byMethod.size === 0 ? null : { leaf: node.leaf, values: [] }
-  }
+  if (segment === undefined) return node.leaf.size === 0 ? [] : [{ leaf: node.leaf, values: [] }]
   const fixed = node.fixed.get(segment)
-  const found = fixed === undefined ? null : descend(fixed, segments, depth + 1)
-  if (found !== null || node.variable === null || segment === '') return found
+  const found = fixed === undefined ? [] : descend(fixed, segments, depth + 1)
+  if (node.variable === null || segment === '') return found
   const below = descend(node.variable, segments, depth + 1)
-  return below === null ? null : { leaf: below.leaf, values: [segment, ...below.values] }
+  return [...found, ...below.map(({ leaf, values }) => ({ leaf, values: [segment, ...values] }))]
 }
 
 function toParams(

@@ -141,7 +141,7 @@ export class BlockEncoder {
     const host = this.#word(event.host)
     const environment = this.#word(event.environment)
     this.#judgeSource(this.#questions, source)
-    const tags = event.tags === null ? '' : JSON.stringify(event.tags)
+    const tags = event.tags === null ? '' : JSON.stringify(comparable(event))
     const texts = [event.message, event.traceId, event.spanId, event.summary, event.dedupKey, tags]
     const { at, sizes, messageBytes } = this.#placeTexts(texts)
     const row = kernel.calls.addEvent(
@@ -315,4 +315,17 @@ function searchWords(event: CanonicalEvent, messageBytes: number): string {
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
 /** Runs of letters and digits, lower case: what a search compares. */
+/** Of all types but logs the tags tell whether two messages are one event, in whatever order they came. */
+const comparable = ({ type, tags }: CanonicalEvent): unknown =>
+  type === 'log' ? tags : withSortedNames(tags)
+
+function withSortedNames(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(withSortedNames)
+  const sorted = Object.create(null) as Record<string, unknown> // a member named `__proto__` is one like any other
+  for (const [name, item] of Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    sorted[name] = withSortedNames(item)
+  return sorted
+}
+
 const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []

@@ -57,7 +57,7 @@ export function createAnswers(store: Pick<Store, 'query'>, options: AnswersOptio
     known.set(key, answer, { size: 1 })
     const forget = (): boolean => known.peek(key) === answer && known.delete(key)
     const keep = async (): Promise<void> => {
-      const size = sizeOf(await rows)
+      const size = sizeOf(await rows) + key.length
       // its size is not looked at when it only replaces itself
       if (forget()) known.set(key, answer, { size })
     }

@@ -12,6 +12,7 @@ import { joinBlocks } from '../lib/native-join.js'
 import { readNative, type NativeRows } from '../lib/native-reader.js'
 import { toStoreFailure } from './failure.js'
 import { insertsSql } from './inserts-running.js'
+import { inShortParams } from './long-params.js'
 import type { Statement } from './statement.js'
 
 export interface StoreOptions {
@@ -189,8 +190,7 @@ function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColu
     queryColumns: (statement, params, request = {}) =>
       perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
         const result = await client.exec({
-          query: `${statement.sql}\nFORMAT Native`,
-          query_params: params,
+          ...inShortParams(`${statement.sql}\nFORMAT Native`, params),
           abort_signal: signal,
           clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
         })
@@ -199,9 +199,8 @@ function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColu
     query: (statement, params, request = {}) =>
       perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
         const result = await client.query({
-          query: statement.sql,
+          ...inShortParams(statement.sql, params),
           format: 'JSONEachRow',
-          query_params: params,
           abort_signal: signal,
           clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
           ...(request.queryId === undefined ? {} : { query_id: request.queryId }),
@@ -216,8 +215,7 @@ function createCommands(client: ClickHouseClient): Pick<Store, 'command' | 'ping
     command: (sql, params = {}, request = {}) =>
       perform('a command', request, WRITE_TIMEOUT_MS, async (signal) => {
         await client.command({
-          query: sql,
-          query_params: params,
+          ...inShortParams(sql, params),
           abort_signal: signal,
           clickhouse_settings: request.settings ?? {},
         })

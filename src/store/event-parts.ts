@@ -14,6 +14,8 @@ interface Part {
 
 const partsSql = statement<{ readonly first_day: string }, Part>('event_parts')
 
+type Parts = readonly Part[]
+
 interface Place extends EventPosition {
   readonly part: string
 }
@@ -22,10 +24,10 @@ interface Place extends EventPosition {
 interface Looked {
   /** the same have the same matches in the same part */
   readonly conditions: string
-  readonly parts: readonly Part[]
+  readonly parts: Parts
   /** where all matches in them are, from the oldest that was looked for on */
   readonly places: readonly Place[]
-  /** Where a page was full, its last event. */
+  /** Everything from here on was looked for: where a page was full, from its last event on. */
   readonly oldest: EventPosition
 }
 
@@ -36,8 +38,8 @@ const MAX_PARTS = 1000
 /** A second thread takes longer to start than to look so many up by an index. */
 const EVENTS_OF_A_THREAD = 1_000_000
 const ONE_THREAD = { max_threads: 1 }
-/** between two tries to list parts */
-const RETRY_MS = 60_000
+/** between two tries to list parts: a server under load is spared, a user who may not see them asks in vain */
+const RETRY_MS = 10_000
 
 export interface Asked {
   /** up to now */
@@ -62,39 +64,50 @@ export interface LookedThrough {
   page(query: EventQuery, asked: Asked): Promise<readonly PageRow[]>
 }
 
-export function createLookedThrough(answers: Pick<Store, 'query'>): LookedThrough {
+export function createLookedThrough(
+  answers: Pick<Store, 'query'>,
+  nowMs = (): number => performance.now(),
+): LookedThrough {
   const known = new LRUCache<string, Looked>({ max: MAX_QUESTIONS })
   let failedAtMs = -Infinity
-  // without them nothing can be left out, as where the user may not see them
-  const list = async (arrivedMs: number, options: RequestOptions): Promise<readonly Part[]> => {
-    if (performance.now() - failedAtMs < RETRY_MS) return []
+  /** @returns null when they are not known, as where the user may not see them, or too many */
+  const list = async (arrivedMs: number, options: RequestOptions): Promise<Parts | null> => {
+    if (nowMs() - failedAtMs < RETRY_MS) return null
     const params = { first_day: toDay(arrivedMs) }
-    return await answers.query(partsSql, params, { ...options, settings: ONE_THREAD }).catch(() => {
-      if (options.signal?.aborted !== true) failedAtMs = performance.now()
-      return []
+    const listing = answers.query(partsSql, params, { ...options, settings: ONE_THREAD })
+    const parts = await listing.catch(() => {
+      if (options.signal?.aborted !== true) failedAtMs = nowMs()
+      return null
     })
+    return parts === null || parts.length > MAX_PARTS ? null : parts
   }
   return {
     page: async (query, { conditions, options, ask, range, arrivedMs }) => {
       const question = toQuestion(query)
+      const { limit } = query
       const before = known.get(question) ?? null
       // before the others are asked: what is merged meanwhile is among them
       const again = before === null ? [] : readPlaces(before.places, ask)
+      // a question whose places can't be read is asked as a new one the next time
+      const old = Promise.resolve(again).catch((error: unknown) => {
+        if (options.signal?.aborted !== true) known.delete(question)
+        throw error
+      })
       // listed before they are asked, so that none counts as looked through that was not
-      const listing = list(arrivedMs, options)
-      const [wanted, parts, old] = await Promise.all([conditions, listing, again])
+      const [wanted, parts, found] = await Promise.all([conditions, list(arrivedMs, options), old])
+      // what is remembered stays right
+      if (parts === null) return await ask(wanted, false)
       const { fromMs } = range
       const named = toHash(wanted)
       const keep = (rows: readonly PageRow[]): readonly PageRow[] => {
-        if (parts.length === 0 || parts.length > MAX_PARTS) known.delete(question)
-        else known.set(question, toLooked({ conditions: named, parts, rows }, query.limit, fromMs))
+        known.set(question, toLooked({ conditions: named, parts, rows }, limit, fromMs))
         return rows
       }
       if (before?.conditions === named) {
         const passed = bothIn(before.parts, parts)
         const others = await ask([...wanted, notIn(passed, parts)], isSmall(parts, passed))
-        const rows = merged([...old, ...others], query.limit)
-        if (isAllOf(rows, { before, limit: query.limit, fromMs })) return keep(rows)
+        const rows = merged([...found, ...others], limit)
+        if (isAllOf(rows, { before, limit, fromMs })) return keep(rows)
       }
       return keep(await ask([...wanted, notIn([], parts)], isSmall(parts, [])))
     },
@@ -130,18 +143,21 @@ const toPosition = ({ ts_ms: tsMs, id }: PageRow): EventPosition => ({ tsMs, id 
 const newestFirst = (a: EventPosition, b: EventPosition): number => b.tsMs - a.tsMs || b.id - a.id
 
 /** Names of the parts that were looked through and are still there. */
-function bothIn(before: readonly Part[], parts: readonly Part[]): readonly string[] {
+function bothIn(before: Parts, parts: Parts): readonly string[] {
   const made = new Map(before.map((part) => [part.name, part.made]))
   return parts.filter((part) => made.get(part.name) === part.made).map(({ name }) => name)
 }
 
 /** A kept answer serves only if it was asked after the same parts were listed. */
-const notIn = (passed: readonly string[], parts: readonly Part[]): Condition => ({
+const notIn = (passed: readonly string[], parts: Parts): Condition => ({
   sql: '_part NOT IN {passed:Array(String)}',
   params: { passed, listed: toHash(parts) },
 })
 
-/** Where they were found, or in whichever parts they are since. */
+/**
+ * Where they were found, or in whichever parts they are since. They are not compared with what was searched for:
+ * no id is given twice, and but for the priority no event changes.
+ */
 async function readPlaces(
   places: readonly Place[],
   ask: Asked['ask'],
@@ -166,10 +182,11 @@ const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
 const toDateTime = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').slice(0, -1)
 
-function isSmall(parts: readonly Part[], passed: readonly string[]): boolean {
-  const left = new Set(passed)
-  const events = parts.reduce((sum, { name, events: held }) => sum + (left.has(name) ? 0 : held), 0)
-  return events <= EVENTS_OF_A_THREAD
+/** Whether few events are in the parts that were not looked through. */
+function isSmall(parts: Parts, passed: readonly string[]): boolean {
+  const lookedThrough = new Set(passed)
+  const others = parts.filter(({ name }) => !lookedThrough.has(name))
+  return others.reduce((sum, { events }) => sum + events, 0) <= EVENTS_OF_A_THREAD
 }
 
 /** Each event once, the newest first. */

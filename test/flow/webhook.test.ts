@@ -128,6 +128,7 @@ void test('the receiver of one instance', async (t) => {
     const body = bodyOf(withField(webhook('pipeline'), 'object_attributes.id', 991))
     t.match(await deliver(service, body), ANSWER.ignored)
     await caller.call('POST', `${path}?enabled=true`)
+    t.match(await deliver(service, body), accepted(1))
   })
 
   await t.test('what is missing is named, and what is not supported is ignored', async (t) => {

@@ -89,6 +89,7 @@ export async function openRig(
       withLock,
       forget: ingestion.forget,
       forgetAll: ingestion.forgetAll,
+      forgetDeliveries: async () => undefined,
       execute: (statement) => pipeline.execute(statement),
       onDeleted: async () => undefined,
     }),

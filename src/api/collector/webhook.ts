@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { EdgeRequest, RequestHead } from '../../edge/request.js'
@@ -12,6 +13,7 @@ const WINDOW_MS = 300_000
 /** an instance that dies while it stores a delivery blocks a repeat for this long */
 const STORING_MS = 20_000
 const POLL_MS = 100
+const STORING = 'storing'
 
 type Delivery =
   | {
@@ -60,16 +62,22 @@ async function receive(request: EdgeRequest, services: WebhookServices): Promise
   if (!services.verify(headers.first('x-scm-token'), body)) throw badSignature()
   const delivery = services.parse(body)
   if (delivery.kind === 'ignored') return toReply('ignored', 0)
-  const { seen, claimed } = await claim(delivery.events, services)
+  const { source: name, connector } = delivery
+  const { seen, claimed, mark } = await claim(name, delivery.events, services)
   if (claimed.length === 0) return toReply('duplicate', 0)
-  try {
-    const { source: name, connector } = delivery
-    const stored = await services.store(claimed, { name, connector })
-    await Promise.all(claimed.map((event) => seen.set(keyOf(event), 'stored', WINDOW_MS)))
-    return stored === 0 ? toReply('ignored', 0) : toReply('accepted', stored)
-  } catch (error) {
-    // what was not stored was not seen: the platform delivers it again
+  // what was not stored was not seen: the platform, or a person, delivers it again
+  const release = async (): Promise<unknown> =>
     await Promise.allSettled(claimed.map((event) => seen.delete(keyOf(event))))
+  try {
+    const stored = await services.store(claimed, { name, connector })
+    if (stored === 0) {
+      await release()
+      return toReply('ignored', 0)
+    }
+    await Promise.all(claimed.map((event) => seen.set(keyOf(event), mark, WINDOW_MS)))
+    return toReply('accepted', stored)
+  } catch (error) {
+    await release()
     throw error
   }
 }
@@ -85,42 +93,80 @@ interface Claim {
   readonly seen: SeenKeys
   /** events that this delivery is the first to bring, each once */
   readonly claimed: readonly CanonicalEvent[]
+  /** what their keys are set to when they are stored */
+  readonly mark: string
 }
 
 async function claim(
+  source: string,
   events: readonly CanonicalEvent[],
   { seen, seenHere }: WebhookServices,
 ): Promise<Claim> {
   const distinct = [...new Map(events.map((event) => [event.dedupKey, event])).values()]
   try {
-    return { seen, claimed: await claimIn(seen, distinct) }
+    return await claimIn(seen, source, distinct)
   } catch (error) {
     if (error instanceof AppError && error.details['dependency'] !== 'state') throw error
-    return { seen: seenHere, claimed: await claimIn(seenHere, distinct) }
+    return await claimIn(seenHere, source, distinct)
   }
 }
 
 async function claimIn(
   seen: SeenKeys,
+  source: string,
   events: readonly CanonicalEvent[],
-): Promise<CanonicalEvent[]> {
-  const mine = await Promise.all(events.map((event) => claimOne(seen, keyOf(event))))
-  return events.filter((_, i) => mine[i] === true)
+): Promise<Claim> {
+  const epochs = await Promise.all([EVERYTHING, source].map((name) => seen.get(epochKey(name))))
+  const mark = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ')
+  const mine = await Promise.all(events.map((event) => claimOne(seen, keyOf(event), mark)))
+  return { seen, claimed: events.filter((_, i) => mine[i] === true), mark }
 }
 
 /** Waits for another delivery of the same event that is being stored: it may fail, and then this one counts. */
-async function claimOne(seen: SeenKeys, key: string): Promise<boolean> {
+async function claimOne(seen: SeenKeys, key: string, mark: string): Promise<boolean> {
   const deadline = Date.now() + STORING_MS
   for (;;) {
-    if (await seen.setIfAbsent(key, 'storing', STORING_MS)) return true
-    if ((await seen.get(key)) === 'stored') return false
+    if (await seen.setIfAbsent(key, STORING, STORING_MS)) return true
+    const found = await seen.get(key)
+    if (found !== null && found !== STORING) {
+      if (isOfNow(found, mark)) return false
+      // one of those who find it takes it away, and not what another one puts in its place
+      if (await seen.setIfAbsent(`${key} ${found}`, 'gone', WINDOW_MS)) await seen.delete(key)
+    }
     if (Date.now() >= deadline)
       throw new AppError('dependency_unavailable', 'the same delivery is still being stored', {
         details: { dependency: 'spool' },
         retryAfterS: 5,
       })
-    await sleep(POLL_MS)
+    if (found !== null) await sleep(POLL_MS)
   }
+}
+
+/** a source has no such name */
+const EVERYTHING = ''
+const epochKey = (source: string): string => `webhook-epoch:${source}`
+
+/**
+ * Whether it was stored since the last deletion. An epoch that has ended by itself ended after everything
+ * that was stored before it.
+ */
+function isOfNow(found: string, mark: string): boolean {
+  const before = found.split(' ')
+  return mark.split(' ').every((epoch, i) => epoch === '' || epoch === (before[i] ?? ''))
+}
+
+/**
+ * What these sources have delivered is taken again: it is being deleted.
+ *
+ * @param sources null: all
+ */
+export async function forgetDeliveries(
+  seen: Pick<SeenKeys, 'set'>,
+  sources: readonly string[] | null,
+): Promise<void> {
+  const names = sources ?? [EVERYTHING]
+  const lastingMs = WINDOW_MS + STORING_MS
+  await Promise.all(names.map((name) => seen.set(epochKey(name), randomUUID(), lastingMs)))
 }
 
 /** The receiver of source-control webhooks. */

@@ -3,6 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import type { Application, Applications } from '../applications.js'
 import type { Deletions } from '../deletions.js'
 import { routeFor } from '../route.js'
+import { notBlank } from '../schemas/record.js'
 import { ApplicationSchema, Uuid } from '../schemas/source.js'
 
 export interface ApplicationServices {
@@ -19,7 +20,7 @@ export interface ApplicationServices {
 const route = routeFor<ApplicationServices>()
 
 const IdParams = Type.Object({ app_id: Uuid })
-const Name = Type.String({ minLength: 1, maxLength: 300, pattern: '\\S' })
+const Name = notBlank(300)
 
 const sourcesOf = (id: string, services: ApplicationServices): readonly string[] =>
   services.sources

@@ -9,6 +9,7 @@ import {
   EventIds,
   RECORD_BYTES,
   Title,
+  notBlank,
   toIso,
   toIsoOrNull,
 } from '../schemas/record.js'
@@ -23,7 +24,7 @@ export interface IncidentServices {
 const route = routeFor<IncidentServices>()
 
 const StatusSchema = Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status)))
-const NoteText = Type.String({ minLength: 1, maxLength: 10_000, pattern: '\\S' })
+const NoteText = notBlank(10_000)
 const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
 const IdParams = Type.Object({ id: Uuid })
 

@@ -3,6 +3,7 @@ import type { IngestKey, IngestKeys } from '../auth/ingest-keys.js'
 import { PageParameters, PageSchema, keysetPage } from '../keyset.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
+import { notBlank } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
 
 export interface IngestKeyServices {
@@ -67,7 +68,7 @@ export const ingestKeyRoutes = [
     bodyBytes: 256 * 1024,
     query: Type.Object({}),
     body: Type.Object({
-      name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+      name: notBlank(120),
       sources: Type.Optional(
         Type.Union([Type.Array(SourceName, { minItems: 1, maxItems: 1_000 }), Type.Null()]),
       ),

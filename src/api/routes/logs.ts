@@ -196,7 +196,8 @@ async function listEvents(
     query.start_time === undefined
       ? // of whole seconds, so that many who ask at once ask the same
         Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
-      : parseQueryTime(query.start_time, 'start_time')
+      : // no event is older than 1970
+        Math.max(0, parseQueryTime(query.start_time, 'start_time'))
   const toMs = query.end_time === undefined ? null : parseQueryTime(query.end_time, 'end_time') + 1
   if (filter === null) return { items: [], next_cursor: null, has_more: false }
   const found = await services.events.page(

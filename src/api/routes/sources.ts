@@ -3,7 +3,14 @@ import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../../model/errors.js'
 import type { Deletions } from '../deletions.js'
 import { multipart, routeFor } from '../route.js'
-import { Connector, SourceName, SourceSchema, SourceTypeSchema, Uuid } from '../schemas/source.js'
+import {
+  Connector,
+  NewSourceName,
+  SourceName,
+  SourceSchema,
+  SourceTypeSchema,
+  Uuid,
+} from '../schemas/source.js'
 
 interface Source {
   readonly name: string
@@ -186,7 +193,7 @@ export const sourceRoutes = [
     query: Type.Object({}),
     body: Type.Object(
       {
-        name: SourceName,
+        name: NewSourceName,
         type: Type.Optional(SourceTypeSchema),
         connector: Type.Optional(Connector),
         application_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
@@ -215,7 +222,7 @@ export const sourceRoutes = [
       fields: Type.Object(
         {
           file_type: Type.Union([Type.Literal('csv'), Type.Literal('json'), Type.Literal('txt')]),
-          source_name: SourceName,
+          source_name: NewSourceName,
           application_id: Type.Optional(Uuid),
         },
         { additionalProperties: false },

@@ -72,7 +72,7 @@ const toView = (task: Task): Static<typeof TaskSchema> => ({
 })
 
 const parseDue = (text: string | null): number | null =>
-  text === null ? null : parseQueryTime(text, 'due_at')
+  text === null ? null : parseQueryTime(text, 'due_at', 'body')
 
 const toFields = (body: Static<typeof NewTask>): TaskFields => ({
   title: body.title,

@@ -1,7 +1,17 @@
-import { Type } from '@sinclair/typebox'
+import { Type, type TString } from '@sinclair/typebox'
+
+/** A text with more in it than blanks. */
+export function notBlank(maxLength: number): TString {
+  return Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: '\\S',
+    description: 'text of more than blanks',
+  })
+}
 
 /** Parts that the records people keep (alerts, incidents, tasks) have in common. */
-export const Title = Type.String({ minLength: 1, maxLength: 300, pattern: '\\S' })
+export const Title = notBlank(300)
 export const Description = Type.String({ maxLength: 20_000 })
 export const EventIds = Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), {
   maxItems: 1_000,

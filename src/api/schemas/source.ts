@@ -5,6 +5,13 @@ import { Timestamp } from './event.js'
 const NO_CONTROL = '^[^\\u0000-\\u001f\\u007f]*$'
 
 export const SourceName = Type.String({ minLength: 1, maxLength: 120, pattern: NO_CONTROL })
+/** As ingest takes them; older databases may hold others. */
+export const NewSourceName = Type.String({
+  minLength: 1,
+  maxLength: 120,
+  pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description: 'a name of more than blanks, without control characters',
+})
 export const SourceTypeSchema = Type.Union([
   Type.Literal('push'),
   Type.Literal('webhook'),

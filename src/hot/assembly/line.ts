@@ -196,6 +196,8 @@ const MAX_FLAT_TAGS: u32 = 16
 const MAX_FLAT_TEXT: usize = 256
 const tagStarts: usize = memory.data(16 * 4)
 const tagEnds: usize = memory.data(16 * 4)
+/** the names of the tags read last are in order */
+export let areTagsSorted: bool = true
 
 /**
  * Behind an object that is written as `JSON.stringify` would write it again: no blanks, no escapes, ASCII,
@@ -205,6 +207,7 @@ const tagEnds: usize = memory.data(16 * 4)
 function flatObjectEnd(from: usize, end: usize): usize {
   if (load<u8>(from) != 0x7b) return 0
   let at = from + 1
+  areTagsSorted = true
   for (let count: u32 = 0; count < MAX_FLAT_TAGS; count++) {
     if (load<u8>(at) != 0x22) return 0
     const letter = <u32>load<u8>(at + 1) | 32
@@ -213,6 +216,7 @@ function flatObjectEnd(from: usize, end: usize): usize {
     if (close == 0 || isRepeated(at + 1, close, count)) return 0
     store<u32>(tagStarts + count * 4, <u32>(at + 1))
     store<u32>(tagEnds + count * 4, <u32>close)
+    if (count > 0 && isBefore(at + 1, close, count - 1)) areTagsSorted = false
     at = close + 1
     if (load<u8>(at++) != 0x3a) return 0
     at = flatValueEnd(at, end)
@@ -231,6 +235,15 @@ function isRepeated(start: usize, close: usize, count: u32): bool {
     if (memory.compare(other, start, close - start) == 0) return true
   }
   return false
+}
+
+/** Whether a name stands before that of an earlier tag, both of ASCII. */
+function isBefore(start: usize, close: usize, earlier: u32): bool {
+  const other = <usize>load<u32>(tagStarts + earlier * 4)
+  const length = close - start
+  const otherLength = <usize>load<u32>(tagEnds + earlier * 4) - other
+  const order = memory.compare(start, other, min(length, otherLength))
+  return order == 0 ? length < otherLength : order < 0
 }
 
 function flatValueEnd(at: usize, end: usize): usize {

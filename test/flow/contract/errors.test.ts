@@ -203,6 +203,55 @@ t.test('a validation error names every wrong field, and echoes none of them', as
   }
 })
 
+t.test('numbers are decimal digits, and a text that must say something is told so', async (t) => {
+  for (const limit of [
+    '0x10',
+    '0b11',
+    '5.',
+    '.5e1',
+    '1e1',
+    '%205',
+    '',
+    'NaN',
+    '1e309',
+    '4'.repeat(400),
+  ])
+    t.equal(code(await call(`GET /api/logs?limit=${limit}`)), 'validation_error', limit)
+  for (const id of ['0x1', '1e3', '%2B1']) {
+    const reply = await call(`GET /api/logs/${id}`)
+    t.equal(code(reply), 'validation_error', id)
+  }
+  const { body } = await call('POST /api/alerts', { json: { title: ' ', severity: 'P1' } })
+  t.match(body.detail, {
+    message: 'invalid: title',
+    details: {
+      errors: [{ in: 'body', path: 'title', message: 'must be text of more than blanks' }],
+    },
+  })
+  const due = await call('POST /api/tasks', {
+    json: { title: 'x', due_at: '2026-02-30T00:00:00Z' },
+  })
+  t.match(due.body.detail.details.errors, [{ in: 'body', path: 'due_at' }])
+})
+
+t.test(
+  'a source has a name that ingest takes, and a new one may be called as a route is',
+  async (t) => {
+    for (const name of [' ', '\u00a0', '\u2028', 'a\u0085b', 'a\u0000b', '']) {
+      const reply = await call('POST /api/sources', { json: { name } })
+      t.equal(code(reply), 'validation_error', encodeURIComponent(name))
+      t.equal(code(await upload('message\nx\n', { source_name: name })), 'validation_error')
+    }
+    t.equal((await call('POST /api/sources', { json: { name: 'ephemeral' } })).status, 201)
+    t.equal((await call('POST /api/sources/ephemeral/toggle?enabled=false')).status, 200)
+    const gone = await call('DELETE /api/sources/ephemeral')
+    t.match(gone, { status: 200, body: { name: 'ephemeral' } })
+    t.equal(code(await call('DELETE /api/sources/ephemeral')), 'not_found')
+    const get = await call('GET /api/sources/ephemeral')
+    t.equal(get.headers.get('allow'), 'POST, DELETE, OPTIONS')
+  },
+)
+
 t.test('a parameter that takes one value is refused twice, a list takes several', async (t) => {
   const twice = await call('GET /api/logs?limit=1&limit=2')
   t.equal(code(twice), 'validation_error')

@@ -145,6 +145,13 @@ t.test('list-events: start_time is 30 days ago by default, end_time is open', as
   t.same(await list(''), ['apple', 'banana', 'cherry', 'damson'])
   t.equal((await list('start_time=2000-01-01')).length, 6)
   t.same(await list(`start_time=${ago(40 * DAY)}&end_time=${ago(10 * DAY)}`), ['damson', 'elder'])
+  for (const before of ['0001-01-01', '1969-12-31T23:59:59Z', '1970-01-01T00:00:00%2B01:00']) {
+    t.equal((await list(`start_time=${before}`)).length, 6, before)
+    t.same(await list(`start_time=${before}&search=apple&severity=DEBUG`), ['apple'])
+    t.same(await list(`end_time=${before}&start_time=0001-01-01`), [], before)
+  }
+  for (const none of ['2026-02-30', '2026-11-21T24:00:00Z', '2026-13-01', '0000-01-01'])
+    t.equal(await status(`/api/logs?start_time=${none}`), 422, none)
 })
 
 t.test('list-events: limit is 1 to 200 and 50 by default, cursors continue a page', async (t) => {
@@ -394,6 +401,9 @@ t.test('a webhook becomes a canonical event, once in 300 seconds', async (t) => 
   }
   t.match(await deliver(pipeline), { status: 202, body: { status: 'accepted', events: 1 } })
   t.match(await deliver(pipeline), { status: 202, body: { status: 'duplicate', events: 0 } })
+  await call('DELETE /api/sources/scm.plant%2Fpump')
+  t.match(await deliver(pipeline), { body: { status: 'accepted' } }, 'the first one was deleted')
+  t.match(await deliver(pipeline), { body: { status: 'duplicate' } })
   const other = await deliver({ ...pipeline, object_kind: 'wiki_page' })
   t.match(other, { status: 202, body: { status: 'ignored', events: 0 } })
   await settled(service)

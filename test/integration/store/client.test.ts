@@ -86,6 +86,31 @@ t.test('the client', async (t) => {
     )
   })
 
+  t.test('lists of texts arrive as they are, however long they are', async (t) => {
+    const odd = ["it's", 'a\\', '\t\n', '', '日本', '}', "['", '{names:Array(String)}']
+    for (const copies of [1, 1_000, 10_000, 40_000]) {
+      const names = Array.from({ length: copies }, (_, i) =>
+        odd.map((text) => `${text}${i}`),
+      ).flat()
+      const text =
+        'SELECT {names:Array(String)} AS names, length({names:Array(String)}) AS n, {other:Array(String)} AS other, ' +
+        'countIf(toString(number) IN {names:Array(String)}) AS held FROM numbers(10)'
+      const other = ['x']
+      const [row] = (await store.query(sql(text), { names, other })) as { names: string[] }[]
+      t.match(row, { n: names.length, other, held: Math.min(copies, 10) })
+      t.strictSame(row?.names, names)
+    }
+    const names = Array.from({ length: 5_000 }, (_, i) => `${i} ${'x'.repeat(90)}`)
+    await store.command('CREATE TABLE named (name String) ENGINE = MergeTree ORDER BY name')
+    await store.insertRows('named', [{ name: names[4_999] }, { name: 'stays' }])
+    await store.change('DELETE FROM named WHERE name IN {names:Array(String)}', { names })
+    t.same(await store.query(sql('SELECT name FROM named'), {}), [{ name: 'stays' }])
+    const columns = await store.queryColumns(sql('SELECT length({names:Array(String)}) AS n'), {
+      names,
+    })
+    t.match(columns, [{ rows: 1 }])
+  })
+
   t.test('integers up to 2^53-1 and times arrive as they are', async (t) => {
     const row = await only(
       'SELECT toUInt64(9007199254740991) AS id, toInt64(-5) AS n, hex(toUInt64(18446744073709551615)) AS template, ' +

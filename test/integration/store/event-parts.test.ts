@@ -4,6 +4,7 @@ import type { Priority, Severity } from '../../../src/model/event.js'
 import { createAnswers } from '../../../src/store/answers.js'
 import type { Store } from '../../../src/store/client.js'
 import type { EventQuery } from '../../../src/store/event-page.js'
+import { createLookedThrough } from '../../../src/store/event-parts.js'
 import { createEvents } from '../../../src/store/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { NO_FILTER } from '../../support/event-filter.js'
@@ -214,6 +215,49 @@ void test('a kept answer is not taken for one about parts that were listed later
   await find({ search: 'zebra2' })
   nowMs = 5000
   t.same(await find({ search: 'zebra2' }), [2])
+})
+
+void test('what was looked through is remembered while the parts can not be listed', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const atMs = Date.now()
+  const row = { tsMs: atMs, receivedMs: atMs, severity: 'INFO', priority: 'P4' } as const
+  await store.insertRows('landing', [toRow({ ...row, id: 1, words: 'zebra|1|h1' })])
+  let nowMs = 0
+  let isFailing = false
+  const query: Store['query'] = async (question, params, options) => {
+    if (isFailing) throw new Error('too much to do')
+    return await store.query(question, params, options)
+  }
+  const lookedThrough = createLookedThrough({ query }, () => nowMs)
+  const page = { fromMs: atMs - DAY_MS, toMs: null, after: null, limit: 50 }
+  /** how many parts were left out; null when none could be */
+  const passed = async (): Promise<number | null> => {
+    const seen: unknown[] = []
+    await lookedThrough.page(
+      { ...page, filter: { ...NO_FILTER, search: 'zebra' } },
+      {
+        range: page,
+        arrivedMs: atMs,
+        conditions: Promise.resolve([]),
+        options: {},
+        ask: async (conditions) => {
+          seen.push(conditions.find(({ sql }) => sql.startsWith('_part NOT IN'))?.params['passed'])
+          return []
+        },
+      },
+    )
+    const [names] = seen
+    return Array.isArray(names) ? names.length : null
+  }
+  t.same([await passed(), await passed()], [0, 1])
+  isFailing = true
+  t.equal(await passed(), null)
+  isFailing = false
+  t.equal(await passed(), null, 'not tried at once')
+  nowMs += 60_000
+  t.equal(await passed(), 1)
 })
 
 void test('parts are looked through again when their words are found elsewhere than before', async (t) => {

@@ -368,3 +368,39 @@ void test('indexes serve one word beside all other conditions, and two beside no
   t.ok(await isCombined({ search: 'quetzal coatl and more words' }, 2))
   t.ok(await isCombined({ search: '"the quetzal coatl of"' }, 1))
 })
+
+void test('a search that thousands of sources, or of long texts of other letters, can match', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const skeletons = 500
+  await store.insertRows(
+    'landing',
+    Array.from({ length: skeletons }, (_, i) => ({
+      id: i + 1,
+      is_new: 1,
+      n: 1,
+      received_at: new Date(now).toISOString(),
+      ts: new Date(now - i).toISOString(),
+      source: `source ${i}`,
+      type: 'log',
+      severity: 'INFO',
+      priority: 'P4',
+      skeleton: `order ${String.fromCharCode(0x4e00 + i).repeat(99)} ${MARK}`,
+      message: '7',
+      host: 'h',
+    })),
+  )
+  const events = createEvents(store)
+  const found = async (filter: Partial<EventQuery['filter']>): Promise<readonly number[]> => {
+    const query = { fromMs: now - 86_400_000, toMs: null, after: null, limit: 5 }
+    const page = await events.page({ ...query, filter: { ...NO_FILTER, ...filter } })
+    return page.map(({ id }) => id)
+  }
+  t.same(await found({ search: 'order' }), [1, 2, 3, 4, 5])
+  const sources = Array.from({ length: 5_000 }, (_, i) => `source ${i + 490} ${'x'.repeat(99)}`)
+  sources.push('source 498', 'source 499')
+  for (const filter of [{}, { search: 'order' }, { search: 'order', severities: ['INFO'] }])
+    t.same(await found({ ...filter, sources }), [499, 500], JSON.stringify(filter))
+})

@@ -1,6 +1,10 @@
 import { test } from 'tap'
 
-import { webhookRoute, type WebhookServices } from '../../../src/api/collector/webhook.js'
+import {
+  forgetDeliveries,
+  webhookRoute,
+  type WebhookServices,
+} from '../../../src/api/collector/webhook.js'
 import { HeaderBag, Request } from '../../../src/edge/request.js'
 import type { Reply } from '../../../src/edge/reply.js'
 import { AppError } from '../../../src/model/errors.js'
@@ -42,8 +46,11 @@ const event = (dedupKey: string): CanonicalEvent => ({
   template: '',
 })
 
-function receiver(keys: readonly string[], store: WebhookServices['store']) {
-  const seen = createInProcessState({ onError: () => undefined })
+function receiver(
+  keys: readonly string[],
+  store: WebhookServices['store'],
+  seen = createInProcessState({ onError: () => undefined }),
+) {
   const route = webhookRoute({
     verify: () => true,
     parse: () => ({
@@ -90,6 +97,36 @@ void test('a copy waits for the one that is being stored, and takes its place wh
   pending[0]?.reject(new AppError('dependency_unavailable', 'spool'))
   await t.rejects(first, { code: 'dependency_unavailable' })
   t.match(await copy, { json: { status: 'accepted', events: 1 } })
+})
+
+void test('what was ignored is taken when its source is on again', async (t) => {
+  let isOn = false
+  const deliver = receiver(['one'], (events) => Promise.resolve(isOn ? events.length : 0))
+  t.match(await deliver(), { json: { status: 'ignored', events: 0 } })
+  isOn = true
+  t.match(await deliver(), { json: { status: 'accepted', events: 1 } })
+  t.match(await deliver(), { json: { status: 'duplicate', events: 0 } })
+})
+
+void test('what was deleted is taken again, once', async (t) => {
+  const seen = createInProcessState({ onError: () => undefined })
+  const deliver = receiver(['one', 'two'], async (events) => events.length, seen)
+  const accepted = { json: { status: 'accepted', events: 2 } }
+  const duplicate = { json: { status: 'duplicate', events: 0 } }
+  t.match(await deliver(), accepted)
+  for (const sources of [['scm.a/b'], ['other', 'scm.a/b'], null, ['scm.a/b']]) {
+    await forgetDeliveries(seen, ['other'])
+    t.match(await deliver(), duplicate, 'of another source')
+    await forgetDeliveries(seen, sources)
+    const replies = await Promise.all([deliver(), deliver(), deliver()])
+    const events = replies.map(({ json }) => (json as { events: number }).events)
+    t.equal(
+      events.reduce((a, b) => a + b),
+      2,
+      'each once, whoever brought it',
+    )
+    t.match(await deliver(), duplicate)
+  }
 })
 
 void test('an event that stands twice in one delivery is stored once', async (t) => {

@@ -75,6 +75,7 @@ t.test(
       route('POST', '/api/logs/{id}/priority'),
       route('GET', '/api/{a}/x/{b}'),
       route('DELETE', '/api/logs/{id}'),
+      route('POST', '/api/logs/upload'),
     ])
     const find = (method: string, path: string) => {
       const match = router.match(method, path)
@@ -87,6 +88,10 @@ t.test(
     t.same(find('POST', '/api/logs/meta/priority'), ['/api/logs/{id}/priority', { id: 'meta' }])
     t.same(find('GET', '/api/logs/x/y'), ['/api/{a}/x/{b}', { a: 'logs', b: 'y' }])
     t.same(find('GET', '/%61pi/logs/1'), ['/api/logs/{id}', { id: '1' }])
+    t.same(find('POST', '/api/logs/upload'), ['/api/logs/upload', {}])
+    for (const path of ['/api/logs/upload', '/api/logs/%75pload'])
+      t.same(find('DELETE', path), ['/api/logs/{id}', { id: 'upload' }], 'one that is called so')
+    t.equal(find('PUT', '/api/logs/upload'), 'POST, GET, HEAD, DELETE, OPTIONS')
     t.equal(find('PUT', '/api/logs/1'), 'GET, HEAD, DELETE, OPTIONS')
     t.equal(find('POST', '/api/logs/meta/templates'), 'GET, HEAD, OPTIONS')
     for (const path of [

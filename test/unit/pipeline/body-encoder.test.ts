@@ -340,6 +340,27 @@ void test('what producers usually write needs no parser', async (t) => {
   t.equal(block.finish()?.rows, 3)
 })
 
+void test('tags in another order are the same tags, but for logs, which they do not tell apart', async (t) => {
+  const lines = (type: string): string =>
+    [
+      '{"a":1,"ab":"x","b":[{"c":1,"d":2}]}',
+      '{"b":[{"d":2,"c":1}],"ab":"x","a":1}',
+      '{"ab":"x","a":1}',
+      '{"a":1,"ab":"x"}',
+    ]
+      .map((tags) => `{"source":"s","type":"${type}","message":"m","tags":${tags}}`)
+      .join('\n')
+  for (const [type, rows] of [
+    ['metric', 2],
+    ['trace', 2],
+    ['event', 2],
+    ['log', 1],
+  ] as const) {
+    const { block } = await encode(createEncoder(), [{ bytes: bytesOf(lines(type)) }])
+    t.equal(block?.rows, rows, type)
+  }
+})
+
 void test('what a body may not write, and what is too much of it', async (t) => {
   const line = (source: string, message = 'm'): string => JSON.stringify({ source, message })
   const send = async (lines: readonly string[], rules: Partial<BodyTask>) =>
