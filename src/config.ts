@@ -222,7 +222,7 @@ const SETTINGS = {
     'MAX_MESSAGE_BYTES',
     256 * 1024,
     [1024, 16 * MIB],
-    'longer messages are dead-lettered',
+    'longer messages are dead-lettered, those of webhooks cut',
   ),
   insightsIntervalSeconds: integer(
     'INSIGHTS_INTERVAL_SECONDS',

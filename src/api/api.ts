@@ -1,4 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
+import { refuseContentCoding } from '../edge/decompress.js'
 import { parseMultipart } from '../edge/multipart.js'
 import type { MultipartFile } from '../edge/multipart.js'
 import type { Reply } from '../edge/reply.js'
@@ -265,7 +266,11 @@ function toBodyParser<Services>(
   uws: Uws,
 ): BodyParser {
   if (body === null) return () => null
-  return isMultipart(body) ? formParser(body, validator, uws) : jsonParser(body, validator)
+  const parse = isMultipart(body) ? formParser(body, validator, uws) : jsonParser(body, validator)
+  return (request, errors) => {
+    refuseContentCoding(request.headers)
+    return parse(request, errors)
+  }
 }
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i

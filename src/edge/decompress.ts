@@ -26,6 +26,12 @@ export function readContentCoding(headers: HeaderBag): ContentCoding {
   throw new AppError('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
 }
 
+/** For routes that take no compressed bodies. @throws AppError unsupported_media_type */
+export function refuseContentCoding(headers: HeaderBag): void {
+  if (readContentCoding(headers) === 'identity') return
+  throw new AppError('unsupported_media_type', 'the body must not be compressed')
+}
+
 /**
  * Decompresses a whole body without holding up the event loop.
  *

@@ -18,6 +18,7 @@ interface Exports {
   droppedLines(): number
   internAt(at: number, length: number): number
   // oxlint-disable-next-line max-params -- likewise
+  areFlatTags(at: number, length: number): number
   addEvent(
     ms: number,
     source: number,

@@ -166,11 +166,11 @@ export function severityOfNumber(value: number, scale: SeverityScale): Severity 
 
 /**
  * Chooses the scale of a number in a field that several loggers share (`level`).
- * 0–7 is syslog, 8–9 OpenTelemetry, 10–99 pino and bunyan, from 1000 logback and log4js.
+ * 0–7 is syslog, 8–24 OpenTelemetry but for 10 and 20, up to 99 pino and bunyan, from 1000 logback and log4js.
  */
 export function guessScale(value: number): SeverityScale {
   if (value <= 7) return 'syslog'
-  if (value <= 9) return 'otel'
+  if (value <= 24 && value % 10 !== 0) return 'otel'
   return value <= 99 ? 'pino' : 'logback'
 }
 

@@ -141,7 +141,7 @@ export class BlockEncoder {
     const host = this.#word(event.host)
     const environment = this.#word(event.environment)
     this.#judgeSource(this.#questions, source)
-    const tags = event.tags === null ? '' : JSON.stringify(comparable(event))
+    const tags = this.#tagsOf(event)
     const texts = [event.message, event.traceId, event.spanId, event.summary, event.dedupKey, tags]
     const { at, sizes, messageBytes } = this.#placeTexts(texts)
     const row = kernel.calls.addEvent(
@@ -223,6 +223,16 @@ export class BlockEncoder {
   }
 
   /** Writes texts one after the other to where `addEvent` expects them. */
+  /** Of all types but logs the tags tell whether two messages are one event, in whatever order they came. */
+  #tagsOf({ type, tags }: CanonicalEvent): string {
+    if (tags === null) return ''
+    const text = JSON.stringify(tags)
+    if (type === 'log') return text
+    const { at, messageBytes } = this.#placeTexts([text])
+    const isFlat = this.#kernel.calls.areFlatTags(at, messageBytes) !== 0
+    return isFlat ? text : JSON.stringify(withSortedNames(tags))
+  }
+
   #placeTexts(texts: readonly string[]): {
     readonly at: number
     readonly sizes: number
@@ -315,10 +325,6 @@ function searchWords(event: CanonicalEvent, messageBytes: number): string {
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
 /** Runs of letters and digits, lower case: what a search compares. */
-/** Of all types but logs the tags tell whether two messages are one event, in whatever order they came. */
-const comparable = ({ type, tags }: CanonicalEvent): unknown =>
-  type === 'log' ? tags : withSortedNames(tags)
-
 function withSortedNames(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(withSortedNames)

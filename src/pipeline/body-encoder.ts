@@ -188,7 +188,9 @@ class BodySink implements EventSink, LineTaker {
     if (this.#errors.length < TOLD_ERRORS)
       this.#errors.push({ line, code: rejection.reason, message: rejection.message })
     const raw = this.#body.keepRaw ? rejection.raw : ''
-    this.#parts.dead.add(this.#body.protocol, line, { ...rejection, raw })
+    // rows of a file are of the source that it was sent for
+    const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
+    this.#parts.dead.add(this.#body.protocol, line, { ...rejection, source, raw })
   }
 
   /** received = accepted + rejected + dropped */

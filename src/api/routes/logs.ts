@@ -171,7 +171,7 @@ function toSources(
   context: LogServices['eventContext'],
 ): readonly string[] | null {
   const named = query.source ?? null
-  if (query.application === undefined) return named
+  if (query.application === undefined || query.application === '') return named
   const linked = context.sourcesOfApplication(query.application)
   return linked.filter((source) => named === null || named.includes(source))
 }

@@ -1,4 +1,5 @@
 import { finish, hashRange, mix, startHash } from './hash'
+import { flatTags, tagEnd, tagStart } from './line'
 import { Bytes, newBytes, putText, reserve, varintBytes, widened, zeroed } from './memory'
 import { scan, shapeHi, shapeLo } from './scan'
 import { beginSkeletons, cut } from './skeletons'
@@ -249,10 +250,18 @@ function recordHash(at: usize, length: usize): u64 {
   if (hasTexts) {
     if (rangeEnd(0) != 0) h = hashRange(h, rangeStart(0), rangeEnd(0) - rangeStart(0))
     // a log is the same event whatever its tags are
-    if (eventType != 0 && rangeEnd(4) != 0)
-      h = hashRange(h, rangeStart(4), rangeEnd(4) - rangeStart(4))
+    if (eventType != 0 && rangeEnd(4) != 0) h = mix(h, tagsHash(rangeStart(4), rangeEnd(4)))
   }
   return finish(h)
+}
+
+/** The same for the same tags in any order; those that are no plain object come with their names sorted. */
+function tagsHash(from: usize, end: usize): u64 {
+  const count = flatTags(from, end)
+  if (count == 0) return hashRange(startHash(), from, end - from)
+  let sum: u64 = 0
+  for (let i: u32 = 0; i < count; i++) sum += finish(hashRange(startHash(), tagStart(i), tagEnd(i) - tagStart(i)))
+  return sum
 }
 
 function addTexts(row: u32): void {

@@ -183,7 +183,7 @@ function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
     severity = levelAtHead(start, <u32>length)
   }
   block.setRecord(time, recordWords, type, severity, !isHigh)
-  if ((seen & OTHERS) != 0 && !setTexts(seen, type)) return 0
+  if ((seen & OTHERS) != 0 && !setTexts(seen)) return 0
   // asked last: a source that only refused lines name is not the body's
   const source = load<u32>(recordWords)
   const known = words.bodyState(source, body)
@@ -204,9 +204,7 @@ const OTHERS: u32 =
   (1 << line.TAGS) |
   (1 << line.SEVERITY)
 
-function setTexts(seen: u32, type: u32): bool {
-  // those of other types than logs are compared by their text
-  if (type != 0 && (seen & (1 << line.TAGS)) != 0 && !line.areTagsSorted) return false
+function setTexts(seen: u32): bool {
   const tagsOfLevel = (seen & (1 << line.SEVERITY)) == 0 ? 0 : words.levelTagsOf(levelWord)
   if (tagsOfLevel != 0) {
     if ((seen & (1 << line.TAGS)) != 0) return false
@@ -269,6 +267,11 @@ function levelOf(): u32 {
 /** Numbers the word of `length` bytes at the scratch. */
 export function internAt(at: usize, length: usize): u32 {
   return words.intern(at, length)
+}
+
+/** Whether tags are compared in whatever order they come; of others the names must be sorted. */
+export function areFlatTags(at: usize, length: usize): bool {
+  return line.flatTags(at, at + length) != 0
 }
 
 /**

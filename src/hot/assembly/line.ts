@@ -196,8 +196,7 @@ const MAX_FLAT_TAGS: u32 = 16
 const MAX_FLAT_TEXT: usize = 256
 const tagStarts: usize = memory.data(16 * 4)
 const tagEnds: usize = memory.data(16 * 4)
-/** the names of the tags read last are in order */
-export let areTagsSorted: bool = true
+const tagValueEnds: usize = memory.data(16 * 4)
 
 /**
  * Behind an object that is written as `JSON.stringify` would write it again: no blanks, no escapes, ASCII,
@@ -207,7 +206,6 @@ export let areTagsSorted: bool = true
 function flatObjectEnd(from: usize, end: usize): usize {
   if (load<u8>(from) != 0x7b) return 0
   let at = from + 1
-  areTagsSorted = true
   for (let count: u32 = 0; count < MAX_FLAT_TAGS; count++) {
     if (load<u8>(at) != 0x22) return 0
     const letter = <u32>load<u8>(at + 1) | 32
@@ -216,16 +214,36 @@ function flatObjectEnd(from: usize, end: usize): usize {
     if (close == 0 || isRepeated(at + 1, close, count)) return 0
     store<u32>(tagStarts + count * 4, <u32>(at + 1))
     store<u32>(tagEnds + count * 4, <u32>close)
-    if (count > 0 && isBefore(at + 1, close, count - 1)) areTagsSorted = false
     at = close + 1
     if (load<u8>(at++) != 0x3a) return 0
     at = flatValueEnd(at, end)
     if (at == 0) return 0
+    store<u32>(tagValueEnds + count * 4, <u32>at)
     const mark = load<u8>(at++)
     if (mark == 0x7d) return at
     if (mark != 0x2c) return 0
   }
   return 0
+}
+
+/** Looks at tags by themselves. @returns how many there are, 0 when they are none that `readMembers` takes */
+export function flatTags(from: usize, end: usize): u32 {
+  if (flatObjectEnd(from, end) != end) return 0
+  let count: u32 = 1
+  while (<usize>load<u32>(tagValueEnds + (count - 1) * 4) + 1 != end) count++
+  return count
+}
+
+/** Where a tag that was looked at begins: its name. */
+@inline
+export function tagStart(no: u32): usize {
+  return load<u32>(tagStarts + no * 4)
+}
+
+/** Behind the value of a tag. */
+@inline
+export function tagEnd(no: u32): usize {
+  return load<u32>(tagValueEnds + no * 4)
 }
 
 function isRepeated(start: usize, close: usize, count: u32): bool {
@@ -235,15 +253,6 @@ function isRepeated(start: usize, close: usize, count: u32): bool {
     if (memory.compare(other, start, close - start) == 0) return true
   }
   return false
-}
-
-/** Whether a name stands before that of an earlier tag, both of ASCII. */
-function isBefore(start: usize, close: usize, earlier: u32): bool {
-  const other = <usize>load<u32>(tagStarts + earlier * 4)
-  const length = close - start
-  const otherLength = <usize>load<u32>(tagEnds + earlier * 4) - other
-  const order = memory.compare(start, other, min(length, otherLength))
-  return order == 0 ? length < otherLength : order < 0
 }
 
 function flatValueEnd(at: usize, end: usize): usize {

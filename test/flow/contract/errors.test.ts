@@ -270,6 +270,14 @@ t.test('broken JSON, a wrong type and no body at all are told apart', async (t) 
     'unsupported_media_type',
   )
   t.equal(code(await call('POST /api/sources/ephemeral', { json: {} })), 'unsupported_media_type')
+  for (const coding of ['gzip', 'br', 'compress']) {
+    const coded = { ...headers, 'content-encoding': coding }
+    const reply = await call('POST /api/alerts', {
+      body: '{"title":"x","severity":"P1"}',
+      headers: coded,
+    })
+    t.equal(code(reply), 'unsupported_media_type', coding)
+  }
   const bytes = Uint8Array.from([0x22, 0xff, 0x22])
   t.equal(code(await call('POST /api/alerts', { body: bytes, headers })), 'validation_error')
 })

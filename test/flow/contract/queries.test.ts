@@ -377,6 +377,17 @@ t.test('an upload becomes events of a source that is registered by it', async (t
   }
   t.equal((await upload('x'.repeat(120), 'txt', 'hello')).status, 202, '120 characters')
   t.equal((await upload('', 'txt', 'hello')).status, 422)
+  const ragged = await upload(
+    'up-ragged',
+    'csv',
+    'severity,message\nERROR,one\nERROR,one,too many\n',
+  )
+  t.match(ragged.body, { detail: { sent: 1, errors: 1 } })
+  const letters = await eventually(
+    () => get('/api/monitoring/dead-letters?source=up-ragged'),
+    (page) => page.items.length > 0,
+  )
+  t.match(letters.items, [{ source: 'up-ragged', reason: 'invalid_event' }])
 })
 
 const deliver = (json: object) => {

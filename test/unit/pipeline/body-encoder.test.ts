@@ -350,6 +350,11 @@ void test('tags in another order are the same tags, but for logs, which they do 
     ]
       .map((tags) => `{"source":"s","type":"${type}","message":"m","tags":${tags}}`)
       .join('\n')
+  // as a parser gives them and as bytes
+  const flat = ['{"ab":"x","a":1}', '{ "a": 1, "ab": "x" }', '{"a":1,"ab":"x"}', '{"ab":1,"a":"x"}']
+  const both = flat.map((tags) => `{"source":"s","type":"metric","message":"m","tags":${tags}}`)
+  const { block: two } = await encode(createEncoder(), [{ bytes: bytesOf(both.join('\n')) }])
+  t.equal(two?.rows, 2)
   for (const [type, rows] of [
     ['metric', 2],
     ['trace', 2],
