@@ -117,7 +117,8 @@ async function claimIn(
   events: readonly CanonicalEvent[],
 ): Promise<Claim> {
   const epochs = await Promise.all([EVERYTHING, source].map((name) => seen.get(epochKey(name))))
-  const mark = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ')
+  // without epochs as earlier versions wrote it
+  const mark = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
   const mine = await Promise.all(events.map((event) => claimOne(seen, keyOf(event), mark)))
   return { seen, claimed: events.filter((_, i) => mine[i] === true), mark }
 }
