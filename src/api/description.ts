@@ -13,7 +13,10 @@ severity counts and per-minute figures count occurrences; \`unique_events\` coun
 
 **The collector** listens on a port of its own: \`POST /ingest\` takes canonical events as NDJSON, a JSON array or one
 object (at most 16 MiB, also gzip or zstd) with an ingest key, and answers 202 when the accepted events are durable;
-\`POST /webhooks/scm\` takes source-control webhooks signed in \`X-Scm-Token\`.`
+\`POST /webhooks/scm\` takes source-control webhooks signed in \`X-Scm-Token\`; what is delivered again within 300 seconds is a
+duplicate, unless it was ignored or deleted.
+
+**Numbers** are decimal digits. **Compressed bodies** are for \`/ingest\` alone.`
 
 /** The machine-readable description of the API, derived from its routes. */
 export const describeApi = (version: string): OpenApiDocument =>

@@ -1,4 +1,4 @@
-import { parseTimestamp } from '../collector/timestamp.js'
+import { toUtcMs } from '../lib/utc.js'
 import { AppError } from '../model/errors.js'
 import type { FieldError } from './validation.js'
 
@@ -23,11 +23,17 @@ export function parseQueryTime(
   )
   const time = match?.[2]?.replace(',', '.') ?? '00:00'
   const zone = (match?.[3] ?? 'Z').toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
-  const ms = match === null ? null : parseTimestamp(`${match[1]}T${time}${zone}`, 0)
-  if (ms !== null) return ms
+  const ms = match === null ? Number.NaN : Date.parse(`${match[1]}T${time}${zone}`)
+  if (Number.isFinite(ms) && isOfCalendar(match?.[1] ?? '', time)) return ms
   throw new AppError('validation_error', `${path} is not an ISO 8601 time`, {
     details: {
       errors: [{ in: place, path, message: 'must be an ISO 8601 time' }] satisfies FieldError[],
     },
   })
+}
+
+/** `Date.parse` takes the 30th of February for a day of March, and 24:00 for the next day. */
+function isOfCalendar(date: string, time: string): boolean {
+  const [year = 0, month = 0, day = 0] = date.split('-').map(Number)
+  return toUtcMs(year, month, day, 0) !== null && !time.startsWith('24')
 }

@@ -1,4 +1,4 @@
-import { toUtcMs } from './utc.js'
+import { toUtcMs } from '../lib/utc.js'
 
 const TIME = String.raw`(?<h>\d{1,2})[:.](?<min>\d\d)(?:[:.](?<s>\d\d)(?:[.,](?<f>\d{1,12}))?)?`
 const ZONE = String.raw`(?: ?(?<zone>[zZ]|[A-Z]{3,4}|[+-]\d\d:?\d\d|[+-]\d\d))?`

@@ -1,5 +1,5 @@
 import { parseTimeForm } from './timestamp-forms.js'
-import { toUtcMs } from './utc.js'
+import { toUtcMs } from '../lib/utc.js'
 
 const DAY_MS = 86_400_000
 

@@ -17,8 +17,8 @@ interface Exports {
   acceptedLines(): number
   droppedLines(): number
   internAt(at: number, length: number): number
-  // oxlint-disable-next-line max-params -- likewise
   areFlatTags(at: number, length: number): number
+  // oxlint-disable-next-line max-params -- likewise
   addEvent(
     ms: number,
     source: number,

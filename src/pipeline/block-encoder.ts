@@ -222,7 +222,6 @@ export class BlockEncoder {
     return state
   }
 
-  /** Writes texts one after the other to where `addEvent` expects them. */
   /** Of all types but logs the tags tell whether two messages are one event, in whatever order they came. */
   #tagsOf({ type, tags }: CanonicalEvent): string {
     if (tags === null) return ''
@@ -233,6 +232,7 @@ export class BlockEncoder {
     return isFlat ? text : JSON.stringify(withSortedNames(tags))
   }
 
+  /** Writes texts one after the other to where `addEvent` expects them. */
   #placeTexts(texts: readonly string[]): {
     readonly at: number
     readonly sizes: number
@@ -324,7 +324,7 @@ function searchWords(event: CanonicalEvent, messageBytes: number): string {
 
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
-/** Runs of letters and digits, lower case: what a search compares. */
+/** Tags that are the same have the same JSON then. */
 function withSortedNames(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(withSortedNames)
@@ -334,4 +334,5 @@ function withSortedNames(value: unknown): unknown {
   return sorted
 }
 
+/** Runs of letters and digits, lower case: what a search compares. */
 const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
