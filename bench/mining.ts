@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { TemplateMiner } from '../src/mining/miner.js'
+import { TemplateMiner } from '../src/templates/miner.js'
 
 /**
  * Accuracy of template mining in the measures of LogPub: share of messages and of templates whose

@@ -1,5 +1,5 @@
 // Whether the process answers on its ports. Dependencies are not asked for: a restart does not bring them back,
-// and without ClickHouse the collector goes on into its spool.
+// and without ClickHouse the collector goes on into its WAL.
 const { ROLE = 'all', API_PORT = '8000', COLLECTOR_PORT = '8080' } = process.env
 
 const answers = async (port, path) => {

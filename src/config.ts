@@ -108,11 +108,7 @@ const SETTINGS = {
   host: textSetting('HOST', '127.0.0.1', 'address both ports listen on'),
   apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
   collectorPort: integer('COLLECTOR_PORT', 8080, [0, 65535], 'ingest and webhooks; 0 = any'),
-  dataDir: textSetting(
-    'DATA_DIR',
-    './data',
-    'spool, generated secrets and the embedded ClickHouse',
-  ),
+  dataDir: textSetting('DATA_DIR', './data', 'wal, generated secrets and the embedded ClickHouse'),
   logLevel: choice(
     'LOG_LEVEL',
     'info',
@@ -271,8 +267,8 @@ const SETTINGS = {
     [20 * MIB, 4096 * MIB],
     'bodies in work at once; above it 429',
   ),
-  spoolMaxBytes: integer(
-    'SPOOL_MAX_BYTES',
+  walMaxBytes: integer(
+    'WAL_MAX_BYTES',
     4096 * MIB,
     [64 * MIB, 1024 * 1024 * MIB],
     'durable queue on disk; above it 429',

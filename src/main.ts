@@ -3,9 +3,9 @@ import { createServer as createNetServer } from 'node:net'
 import { resolve as resolvePath } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 
-import { backup, restore } from './assembly/backup-commands.js'
-import { openControl } from './assembly/control.js'
-import { createSnapshots } from './assembly/snapshots.js'
+import { backup, restore } from './backup/commands.js'
+import { openControl } from './backup/control.js'
+import { createSnapshots } from './backup/snapshots.js'
 import { announcement } from './assembly/announcement.js'
 import { openAccounts, type Accounts } from './assembly/accounts.js'
 import { planCapacity } from './assembly/connections.js'
@@ -13,8 +13,8 @@ import { openServers, type Servers } from './assembly/http.js'
 import { migrateRemote, openStorage } from './assembly/storage.js'
 import { openSystem } from './assembly/system.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
-import { loadUws } from './edge/uws.js'
-import { openDataDir } from './lib/data-dir.js'
+import { loadUws } from './http/uws.js'
+import { openDataDir } from './coordination/data-dir.js'
 import { ConfigError } from './lib/setting.js'
 import { createLog, type Log } from './telemetry/log.js'
 
@@ -118,7 +118,7 @@ function endOnSignals(log: Log): (running: Running) => void {
     log.info({ signal }, 'stopping')
     if (running === null) process.exit(0)
     setTimeout(() => {
-      log.warn('not everything ended in time; what was acknowledged is in the spool')
+      log.warn('not everything ended in time; what was acknowledged is in the WAL')
       process.exit(0)
     }, CLOSE_ALL_MS).unref()
     running.close().then(

@@ -1,4 +1,4 @@
-import { MARK } from '../../src/lib/skeleton.js'
+import { MARK } from '../../src/model/stored-message.js'
 
 /** What a worker stores of a message besides its skeleton; null when it does not fit and is stored whole. */
 export function cutMessage(skeleton: string, message: string): string | null {

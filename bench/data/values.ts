@@ -88,7 +88,7 @@ export const VALUES = {
   uptime: (r) => `${r.between(1000, 9_999_999)}.${r.between(100_000, 999_999)}`,
   clock: (r) => `${two(r.below(24))}:${two(r.below(60))}:${two(r.below(60))}`,
   temp: (r) => String(r.between(38, 97)),
-  file: (r) => `/var/spool/${r.skewed(SERVICES)}/${hex(r, 6)}.dat`,
+  file: (r) => `/var/wal/${r.skewed(SERVICES)}/${hex(r, 6)}.dat`,
   mac: (r) => Array.from({ length: 6 }, () => hex(r, 2)).join(':'),
   lsn: (r) => `${r.between(1, 9)}/${hex(r, 8).toUpperCase()}`,
 } as const satisfies Record<string, Value>

@@ -2,7 +2,7 @@
  * The least a uWebSockets.js server can do: the limit that the service's cheap endpoints and its pushes are held
  * against. A text from the parent goes to every open WebSocket.
  */
-import { loadUws } from '../../src/edge/uws.js'
+import { loadUws } from '../../src/http/uws.js'
 
 const BODY = JSON.stringify({ id: '0'.repeat(36), email: 'bench@localhost', role: 'superadmin' })
 const TOPIC = 'all'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Store } from '../../src/store/client.js'
+import type { Store } from '../../src/clickhouse/client.js'
 import { sourceNames } from '../data/corpus.js'
 import type { Api } from '../lib/api.js'
 import { costOfReading, countsBetween, readCounts, type ServerCounts } from '../lib/counters.js'

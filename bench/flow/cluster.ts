@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Store } from '../../src/store/client.js'
+import type { Store } from '../../src/clickhouse/client.js'
 import { startCluster, type TestCluster } from '../../test/support/cluster.js'
 import { startRecorder } from '../../test/support/recording-clickhouse.js'
 import { addCounts } from '../data/tally.js'
@@ -188,10 +188,10 @@ const sum = (counts: readonly ServerCounts[], of: (count: ServerCounts) => numbe
 const readMetrics = async (service: Pick<Service, 'api'>): Promise<string> =>
   await (await fetch(`${service.api}/metrics`)).text()
 
-/** Waits for an empty spool; asks the service only, so that no query is counted. */
+/** Waits for an empty wal; asks the service only, so that no query is counted. */
 async function untilStored(service: Pick<Service, 'api'>): Promise<number> {
   for (const deadline = Date.now() + STORED_MAX_MS; Date.now() < deadline; await sleep(50))
-    if (/spool_entries 0$/m.test(await readMetrics(service))) return Date.now()
+    if (/wal_entries 0$/m.test(await readMetrics(service))) return Date.now()
   throw new Error(`the events were not stored within ${STORED_MAX_MS} ms`)
 }
 

@@ -176,7 +176,7 @@ function reportFullSpeed(run: Run, sent: Sent, visibleAtMs: number | null): void
   add(run, 'replies of 429', '', sent.busy, 'info')
   if (run.service !== null && events <= BURST_EVENTS && !run.options.small) {
     const detail = `${sent.busy} bodies of ${events} events were refused`
-    run.checks.push({ name: 'the spool held the burst', ok: sent.busy === 0, detail })
+    run.checks.push({ name: 'the WAL held the burst', ok: sent.busy === 0, detail })
   }
   add(run, 'CPU sender', 'CPU s/M', sent.cpuS / millions, 'info')
   add(run, 'peak RSS sender', 'MiB', sent.peakRssBytes / MIB, 'info')
@@ -210,7 +210,7 @@ function reportUsage(
   add(run, 'anonymous memory ClickHouse', 'MiB', after.engine.anonBytes / MIB, 'info')
 }
 
-/** What was stored and shown in a second; more is acknowledged only for as long as the spool takes it. */
+/** What was stored and shown in a second; more is acknowledged only for as long as the WAL takes it. */
 const sustainedPerS = (run: Run, sent: Sent, visibleAtMs: number | null): number =>
   run.options.events / (((visibleAtMs ?? sent.endedAtMs) - sent.startedAtMs) / 1000)
 

@@ -22,7 +22,7 @@ const SMALL = { blocks: 60, events: 100 }
 const LARGE = { blocks: 4, events: 100_000 }
 const SPAN_MS = 3_600_000
 /** of the service; `npm run bench -- ingest` measures them, see bench/README.md */
-const FROM_INGEST = { serviceCpuPerMillion: 3.9, sentBytes: 243, spooledBytes: 184 }
+const FROM_INGEST = { serviceCpuPerMillion: 3.9, sentBytes: 243, loggedBytes: 184 }
 /** what a plan is made for; figures of a common server */
 const SERVER: Machine = {
   cores: 16,
@@ -92,8 +92,8 @@ function report(
     insertsPerShard * tables * plan.shards * plan.replicas * KEEPER_ENTRIES,
   )
   add(`${name}: Redis operations for events`, '/s', 0)
-  const spooled = (plan.eventsPerS / plan.collectors) * costs.spooledBytes * OUTAGE_S
-  add(`${name}: spool of a collector for an hour's outage`, 'GB', spooled / 1e9)
+  const logged = (plan.eventsPerS / plan.collectors) * costs.loggedBytes * OUTAGE_S
+  add(`${name}: wal of a collector for an hour's outage`, 'GB', logged / 1e9)
   add(`${name}: stored, all replicas`, 'TB', (rows * costs.storedBytes * plan.replicas) / 1e12)
 }
 

@@ -1,4 +1,4 @@
-import type { Store } from '../../src/store/client.js'
+import type { Store } from '../../src/clickhouse/client.js'
 
 /** What the servers of a cluster have done since they started. */
 export interface ServerCounts {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { INDEXES_OF_MERGES } from '../../src/store/client.js'
-import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
+import { INDEXES_OF_MERGES } from '../../src/clickhouse/client.js'
+import { startEmbedded, type Embedded } from '../../src/clickhouse/embedded/embedded.js'
 import { readUsage } from './processes.js'
 
 /** The embedded ClickHouse of a service that has ended, for checking and loading by SQL. */

@@ -1,4 +1,4 @@
-import { BATCH_BYTES, BATCH_DELAY_MS, BATCH_ROWS } from '../../src/pipeline/writer.js'
+import { BATCH_BYTES, BATCH_DELAY_MS, BATCH_ROWS } from '../../src/writer/writer.js'
 
 /** What one event, one insert and one merge cost; measured by the bench suite. CPU in seconds. */
 export interface UnitCosts {
@@ -9,9 +9,9 @@ export interface UnitCosts {
   readonly insertCpu: number
   /** one merge of a million rows and of their rollups */
   readonly mergeCpuPerMillion: number
-  /** bytes of an event on the wire, in the spool and stored */
+  /** bytes of an event on the wire, in the WAL and stored */
   readonly sentBytes: number
-  readonly spooledBytes: number
+  readonly loggedBytes: number
   readonly storedBytes: number
 }
 
@@ -57,7 +57,7 @@ export interface Simulated {
   /** parts of `events` on the shard that has most, at half time and at the end */
   readonly partsHalfway: number
   readonly parts: number
-  /** events in spools, likewise */
+  /** events in WALs, likewise */
   readonly backlogHalfway: number
   readonly backlog: number
   /** events stored */
@@ -88,7 +88,7 @@ export function estimate(plan: Plan, costs: UnitCosts, seconds = Infinity): Esti
   const shares: Shares = {
     'collector CPU': ((eventsPerS / collectors) * costs.serviceCpuPerMillion) / 1e6 / machine.cores,
     'collector network':
-      ((eventsPerS / collectors) * (costs.sentBytes + costs.spooledBytes)) /
+      ((eventsPerS / collectors) * (costs.sentBytes + costs.loggedBytes)) /
       machine.networkBytesPerS,
     'collector batches': (batchesPerS / collectors) * insertS,
     'shard CPU': (batchesPerS * insertS + rowsPerShard * perRow) / machine.cores,
@@ -224,42 +224,42 @@ class Shard {
 export const fallsBehind = (played: Simulated): boolean =>
   played.backlog > played.backlogHalfway * 1.5 || played.parts > played.partsHalfway * 1.5 + 10
 
-/** Plays the plan: collectors that spool and cut batches as the writer does, shards that insert and merge. */
+/** Plays the plan: collectors that WAL and cut batches as the writer does, shards that insert and merge. */
 export function simulate(
   plan: Plan,
   costs: UnitCosts,
   { seconds, random }: { readonly seconds: number; readonly random: () => number },
 ): Simulated {
   const shards = Array.from({ length: plan.shards }, () => new Shard(plan, costs))
-  const spools = Array.from({ length: plan.collectors }, () => ({
+  const wals = Array.from({ length: plan.collectors }, () => ({
     rows: 0,
     ageS: 0,
     busyS: 0,
     open: 0,
   }))
-  const most = Math.min((2 * BATCH_BYTES) / costs.spooledBytes, BATCH_ROWS)
-  const due = Math.min(BATCH_BYTES / costs.spooledBytes, BATCH_ROWS)
+  const most = Math.min((2 * BATCH_BYTES) / costs.loggedBytes, BATCH_ROWS)
+  const due = Math.min(BATCH_BYTES / costs.loggedBytes, BATCH_ROWS)
   const parts = (): number => Math.max(...shards.map((shard) => shard.parts))
   let [stored, sent, backlogHalfway, partsHalfway] = [0, 0, 0, 0]
-  const send = (spool: (typeof spools)[number]): void => {
-    const rows = Math.min(spool.rows, most)
-    spool.open = shards.length
-    spool.ageS = 0
+  const send = (wal: (typeof wals)[number]): void => {
+    const rows = Math.min(wal.rows, most)
+    wal.open = shards.length
+    wal.ageS = 0
     for (const shard of shards)
       shard.insert(rows / shards.length, () => {
-        if (--spool.open > 0) return
-        spool.rows -= rows
+        if (--wal.open > 0) return
+        wal.rows -= rows
         stored += rows
       })
   }
   const steps = Math.round(seconds / STEP_S)
   for (let step = 0; step < steps; step++) {
-    for (const spool of spools) {
+    for (const wal of wals) {
       const came = (plan.eventsPerS / plan.collectors) * STEP_S * (0.5 + random())
-      spool.rows += came
+      wal.rows += came
       sent += came
-      if (spool.open > 0) spool.busyS += STEP_S
-      else if ((spool.ageS += STEP_S) >= BATCH_DELAY_S || spool.rows >= due) send(spool)
+      if (wal.open > 0) wal.busyS += STEP_S
+      else if ((wal.ageS += STEP_S) >= BATCH_DELAY_S || wal.rows >= due) send(wal)
     }
     for (const shard of shards) shard.step()
     if (step === steps >> 1) [backlogHalfway, partsHalfway] = [sent - stored, parts()]
@@ -268,7 +268,7 @@ export function simulate(
     values.reduce((sum, value) => sum + value, 0) / values.length
   return {
     shardCpu: mean(shards.map(({ usedS }) => usedS / seconds / plan.machine.cores)),
-    collectorBatches: mean(spools.map(({ busyS }) => busyS / seconds)),
+    collectorBatches: mean(wals.map(({ busyS }) => busyS / seconds)),
     partsHalfway,
     parts: parts(),
     backlogHalfway,
@@ -284,7 +284,7 @@ const insertCpuOf = (rows: number, costs: UnitCosts): number =>
 /** A batch is what comes while the one before it is stored, or in half a second. */
 function batchRowsOf({ eventsPerS, collectors }: Plan, costs: UnitCosts): number {
   const perCollector = eventsPerS / collectors
-  const most = Math.min(BATCH_BYTES / costs.spooledBytes, BATCH_ROWS)
+  const most = Math.min(BATCH_BYTES / costs.loggedBytes, BATCH_ROWS)
   return Math.max(1, Math.min(most, perCollector * BATCH_DELAY_S))
 }
 

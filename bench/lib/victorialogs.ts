@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findFreePort } from '../../src/store/embedded.js'
+import { findFreePort } from '../../src/clickhouse/embedded/embedded.js'
 import { readUsage, type Usage } from './processes.js'
 
 /** A VictoriaLogs that the bench started, on loopback, with a folder of its own. */

@@ -1,5 +1,5 @@
 import { bench, do_not_optimize, run } from 'mitata'
-import { decodeIngest } from '../../src/collector/ndjson.js'
+import { decodeIngest } from '../../src/ingest/formats/ndjson.js'
 import type { DecodeContext, EventSink } from '../../src/model/event.js'
 
 const LINES = 2000

@@ -8,11 +8,11 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { levelAtHead } from '../../src/mining/head-level.js'
-import { TemplateMiner } from '../../src/mining/miner.js'
-import { PriorityModel } from '../../src/mining/priority.js'
-import { MessageBytes, sourceSeed } from '../../src/mining/scan.js'
-import { ShapeCache } from '../../src/mining/shape-cache.js'
+import { levelAtHead } from '../../src/templates/head-level.js'
+import { TemplateMiner } from '../../src/templates/miner.js'
+import { PriorityModel } from '../../src/priority/model.js'
+import { MessageBytes, sourceSeed } from '../../src/templates/scan.js'
+import { ShapeCache } from '../../src/templates/shape-cache.js'
 
 const PIECE = 400
 const PASSES = 100

@@ -5,11 +5,11 @@
  *
  * The lowest tenth of many blocks is shown beside the median, so that a busy machine does not spoil it.
  */
-import { PriorityModel } from '../../src/mining/priority.js'
-import type { RowBlock } from '../../src/pipeline/block.js'
-import { DedupWindow } from '../../src/pipeline/dedup-window.js'
-import { Sequencer } from '../../src/pipeline/sequencer.js'
-import { TemplateTable } from '../../src/pipeline/template-table.js'
+import { PriorityModel } from '../../src/priority/model.js'
+import type { RowBlock } from '../../src/ingest/block.js'
+import { DedupWindow } from '../../src/ingest/dedup-window.js'
+import { Sequencer } from '../../src/ingest/sequencer.js'
+import { TemplateTable } from '../../src/ingest/template-table.js'
 
 const [ROWS, BLOCKS, WARM_UP] = [4300, 600, 250]
 const TEMPLATES = 170

@@ -1,5 +1,5 @@
 import { bench, do_not_optimize, run } from 'mitata'
-import { parseTimestamp } from '../../src/collector/timestamp.js'
+import { parseTimestamp } from '../../src/ingest/formats/timestamp.js'
 
 const NOW = Date.UTC(2026, 10, 21)
 const FORMS = {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../model/errors.js'
 import type { ApiOptions } from './api.js'
-import type { Audit } from './audit.js'
+import type { Audit } from '../records/audit.js'
 import { RouteReply, type ApiRoute, type CheckedInput } from './route.js'
 
 /** Changes that say nothing about who may what, or that come in great numbers. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { edgeRoute } from '../edge/routes.js'
-import type { EdgeRoute } from '../edge/routes.js'
+import { edgeRoute } from '../http/routes.js'
+import type { EdgeRoute } from '../http/routes.js'
 import type { OpenApiDocument } from './openapi.js'
 
 /** The pages' own files only; no inline script, no other host, not in anybody's frame. */

@@ -1,4 +1,4 @@
-import { toUtcMs } from '../lib/utc.js'
+import { toUtcMs } from '../model/time.js'
 import { AppError } from '../model/errors.js'
 import type { FieldError } from './validation.js'
 

@@ -1,12 +1,12 @@
 import { OptionalKind } from '@sinclair/typebox'
 import type { Static, TObject, TOptional, TSchema } from '@sinclair/typebox'
-import type { Cookie } from '../edge/cookies.js'
-import type { RequestHead } from '../edge/request.js'
-import type { RouteMethod } from '../edge/router.js'
-import type { MultipartFile } from '../edge/multipart.js'
+import type { Cookie } from '../http/cookies.js'
+import type { RequestHead } from '../http/request.js'
+import type { RouteMethod } from '../http/router.js'
+import type { MultipartFile } from '../http/multipart.js'
 import type { ErrorCode } from '../model/errors.js'
 import type { LimitName } from './auth/limits.js'
-import type { Role } from './auth/roles.js'
+import type { Role } from '../model/roles.js'
 import type { Principal } from './auth/sessions.js'
 
 /** Who calls, and where the token came from: browsers send a cookie on their own. */

@@ -6,7 +6,7 @@ import { createTokens, type Tokens } from '../api/auth/tokens.js'
 import { createUsers, type User, type Users } from '../api/auth/users.js'
 import type { Config } from '../config.js'
 import type { Log } from '../telemetry/log.js'
-import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from './documents.js'
+import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from '../coordination/documents.js'
 import type { Storage } from './storage.js'
 
 export interface Accounts {

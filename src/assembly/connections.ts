@@ -1,5 +1,5 @@
-import type { ConnectionPool } from '../edge/server.js'
-import { openFileLimit } from '../lib/open-files.js'
+import type { ConnectionPool } from '../http/server.js'
+import { openFileLimit } from '../http/open-files.js'
 import type { Log } from '../telemetry/log.js'
 
 /** How many connections may be open, and by whom. */
@@ -12,7 +12,7 @@ export interface Capacity {
   readonly webSockets: number
 }
 
-/** Spool, connections to ClickHouse and Redis, libraries, and what Node itself opens. */
+/** Wal, connections to ClickHouse and Redis, libraries, and what Node itself opens. */
 const OWN_FILES = 512
 /** Fewer than this would serve nobody; the start does not refuse a small machine for it. */
 const LEAST = 100

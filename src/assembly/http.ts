@@ -4,23 +4,23 @@ import { createDocsRoutes } from '../api/docs.js'
 import { describeApi } from '../api/description.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../api/auth/credentials.js'
 import { createOriginCheck } from '../api/auth/origin.js'
-import { INGEST_RECORDS, ingestRoutes, type IngestServices } from '../api/collector/ingest.js'
-import { webhookRoute } from '../api/collector/webhook.js'
+import { INGEST_RECORDS, ingestRoutes, type IngestServices } from '../ingest/protocols/ndjson.js'
+import { webhookRoute } from '../ingest/webhook/webhook.js'
 import type { Caller } from '../api/route.js'
 import { allRoutes } from '../api/routes.js'
-import { parseScmWebhook } from '../collector/scm-webhook.js'
-import { verifySignature } from '../collector/scm/signature.js'
+import { parseScmWebhook } from '../ingest/webhook/webhook-events.js'
+import { verifySignature } from '../ingest/webhook/signature.js'
 import type { Config } from '../config.js'
-import type { RequestHead } from '../edge/request.js'
-import { createServer, type EdgeServer } from '../edge/server.js'
-import type { EdgeRoute } from '../edge/routes.js'
-import type { Uws } from '../edge/uws.js'
+import type { RequestHead } from '../http/request.js'
+import { createServer, type EdgeServer } from '../http/server.js'
+import type { EdgeRoute } from '../http/routes.js'
+import type { Uws } from '../http/uws.js'
 import { AppError } from '../model/errors.js'
-import { createInProcessState } from '../state/in-process.js'
-import type { State } from '../state/state.js'
+import { createInProcessState } from '../coordination/memory-state.js'
+import type { State } from '../coordination/state.js'
 import type { Log } from '../telemetry/log.js'
 import type { Capacity } from './connections.js'
-import type { Following } from './following.js'
+import type { Following } from '../coordination/replica.js'
 import type { Ingestion } from './ingestion.js'
 import type { Live } from './live.js'
 import type { Services } from './services.js'
@@ -139,13 +139,13 @@ const metricsRoute = ({ uws, services }: HttpParts): EdgeRoute[] =>
 
 function toIngestServices(parts: HttpParts): IngestServices {
   const { services, ingestion, version } = parts
-  const { pipeline, spool } = ingestion
+  const { pipeline, wal } = ingestion
   return {
     version,
     verifyKey: (key) => services.ingestKeys.verify(key),
     ...currentOf(parts),
     room: (bytes) => pipeline.room(bytes),
-    isReady: () => spool.fault === null && !spool.isFull(),
+    isReady: () => wal.fault === null && !wal.isFull(),
     ingest: (bytes, key) =>
       pipeline.submit({
         format: 'ingest',

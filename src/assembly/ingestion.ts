@@ -1,46 +1,46 @@
 import type { Config } from '../config.js'
 import { BufferPool } from '../lib/buffer-pool.js'
 import { RoomPool } from '../lib/room-pool.js'
-import { PriorityModel } from '../mining/priority.js'
-import { ShapeCache } from '../mining/shape-cache.js'
+import { PriorityModel } from '../priority/model.js'
+import { ShapeCache } from '../templates/shape-cache.js'
 import { PRIORITIES } from '../model/event.js'
-import { DedupWindow } from '../pipeline/dedup-window.js'
-import { createLazyPool } from '../pipeline/lazy-pool.js'
-import { Pipeline } from '../pipeline/pipeline.js'
-import { createPool, type Pool } from '../pipeline/pool.js'
-import { Sequencer } from '../pipeline/sequencer.js'
-import { SkeletonTable } from '../pipeline/skeleton-table.js'
-import type { Spool } from '../pipeline/spool.js'
-import { TemplateTable } from '../pipeline/template-table.js'
-import { Unsent } from '../pipeline/unsent.js'
-import type { Writer } from '../pipeline/writer.js'
-import type { Answers } from '../store/answers.js'
-import { createBatchStore, type BatchStore } from '../store/batches.js'
-import type { Collection } from '../store/collection.js'
-import { createEvents, type Events } from '../store/events.js'
-import { Sources, type Source } from '../store/sources.js'
-import { createTemplateStats } from '../store/template-stats.js'
-import { createTemplateStore } from '../store/templates.js'
+import { DedupWindow } from '../ingest/dedup-window.js'
+import { createLazyPool } from '../ingest/lazy-pool.js'
+import { Pipeline } from '../ingest/pipeline.js'
+import { createPool, type Pool } from '../ingest/pool.js'
+import { Sequencer } from '../ingest/sequencer.js'
+import { SkeletonTable } from '../ingest/skeleton-table.js'
+import type { Wal } from '../wal/wal.js'
+import { TemplateTable } from '../ingest/template-table.js'
+import { Unsent } from '../writer/unsent.js'
+import type { Writer } from '../writer/writer.js'
+import type { Answers } from '../events/query-cache.js'
+import { createBatchStore, type BatchStore } from '../writer/batches.js'
+import type { Collection } from '../coordination/collection.js'
+import { createEvents, type Events } from '../events/events.js'
+import { Sources, type Source } from '../records/sources.js'
+import { createTemplateStats } from '../templates/stats.js'
+import { createTemplateStore } from '../templates/store.js'
 import type { Log } from '../telemetry/log.js'
-import { parserOf, SourceDoc } from './documents.js'
-import { createPriorities, type Priorities } from './priorities.js'
-import { adoptSpooled, openSpool, openWriter, SPOOL_CACHE_BYTES } from './spooled.js'
-import type { SharedChanges } from './shared-changes.js'
+import { parserOf, SourceDoc } from '../coordination/documents.js'
+import { createPriorities, type Priorities } from '../priority/priorities.js'
+import { adoptLogged, openWal, openWriter, WAL_CACHE_BYTES } from './logged.js'
+import type { SharedChanges } from '../coordination/shared-changes.js'
 import { executeStatement, type Run, type StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
-import { toDirectory } from './templates.js'
+import { toDirectory } from '../ingest/template-directory.js'
 import {
   followTemplates,
   learnTemplates,
   numberTemplates,
   readTemplates,
   type TemplateReaders,
-} from './template-sharing.js'
+} from '../ingest/template-sharing.js'
 
 /** buffers of bodies that wait for use */
 const FREE_BUFFER_BYTES = 32 * 1024 * 1024
-/** buffers of blocks that wait for use: as many as the spool keeps in memory, and some that fill up */
-const FREE_ROOM_BYTES = SPOOL_CACHE_BYTES + 32 * 1024 * 1024
+/** buffers of blocks that wait for use: as many as the WAL keeps in memory, and some that fill up */
+const FREE_ROOM_BYTES = WAL_CACHE_BYTES + 32 * 1024 * 1024
 /** shapes known to every thread; 12 bytes each */
 const SHAPES = 1 << 18
 
@@ -51,7 +51,7 @@ export interface Ingestion {
   /** where blocks are put */
   readonly rooms: RoomPool
   readonly pool: Pool
-  readonly spool: Spool
+  readonly wal: Wal
   readonly writer: Writer
   readonly window: DedupWindow
   readonly templates: TemplateTable
@@ -75,7 +75,7 @@ export interface IngestionParts {
   readonly config: Config
   readonly storage: Storage
   readonly answers: Pick<Answers, 'query'>
-  readonly spoolDir: string
+  readonly walDir: string
   readonly log: Log
   readonly hooks: StatementHooks
   /** null for the only instance there is */
@@ -89,7 +89,7 @@ export interface IngestionParts {
   readonly onAccepted: ConstructorParameters<typeof Pipeline>[0]['onAccepted']
 }
 
-/** Joins workers, sequencer, spool and writer, and begins to write what an earlier run left in the spool. */
+/** Joins workers, sequencer, wal and writer, and begins to write what an earlier run left in the WAL. */
 export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const { config, storage, hooks, shared } = parts
   const batches = createBatchStore(storage.store)
@@ -103,12 +103,12 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const sequencer = new Sequencer({ ids: storage.ids, window, templates, scorer: model })
   const readers = { templates, model, sequencer, skeletons: SkeletonTable.create() }
   const rooms = new RoomPool(FREE_ROOM_BYTES)
-  const spool = await openSpool(parts, rooms, () => {
+  const wal = await openWal(parts, rooms, () => {
     sequencer.forgetAll()
     templates.markUnsaved(() => true)
   })
   const unsent = shared?.unsent ?? new Unsent()
-  await adoptSpooled(spool, sources, { store: templateStore, unsent })
+  await adoptLogged(wal, sources, { store: templateStore, unsent })
   await readTemplates(templateStore, readers)
   const buffers = new BufferPool(FREE_BUFFER_BYTES)
   const pool = await openPool(config, { shapes, buffers, rooms }, readers)
@@ -123,8 +123,8 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
     templatesKnown: () => createTemplateStats(storage.store, directory).known(),
     hooks,
   }
-  const writer = openWriter(parts, { spool, sequencer, templates: templateStore, run, shared })
-  const stages = { buffers, rooms, pool, spool, writer, sources, priorities, ...readers }
+  const writer = openWriter(parts, { wal, sequencer, templates: templateStore, run, shared })
+  const stages = { buffers, rooms, pool, wal, writer, sources, priorities, ...readers }
   const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
   storage.following.add(() => followTemplates(templateStore, { templates, pipeline }))
   records.onChange(({ id, value, origin }) => {
@@ -140,12 +140,12 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
     events,
     batches,
     ...forgetting(stages),
-    close: (deadlineMs) => close(deadlineMs, { pipeline, writer, pool, spool }),
+    close: (deadlineMs) => close(deadlineMs, { pipeline, writer, pool, wal }),
   }
 }
 
 type Stages = TemplateReaders &
-  Pick<Ingestion, 'buffers' | 'rooms' | 'pool' | 'spool' | 'writer' | 'sources' | 'priorities'>
+  Pick<Ingestion, 'buffers' | 'rooms' | 'pool' | 'wal' | 'writer' | 'sources' | 'priorities'>
 
 /** An instance that takes no events starts its threads when a file is uploaded, or a dead letter replayed. */
 async function openPool(
@@ -210,7 +210,7 @@ function joinOthers(
   stages: Stages & Pick<Ingestion, 'pipeline'>,
   run: Run,
 ): void {
-  const { sources, sequencer, priorities, spool, writer, pipeline } = stages
+  const { sources, sequencer, priorities, wal, writer, pipeline } = stages
   const { forget, forgetAll } = forgetting(stages)
   shared.join({
     forget: (names) => (names === null ? forgetAll() : forget(names)),
@@ -222,8 +222,8 @@ function joinOthers(
     correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
     has: (source) => sources.get(source) !== undefined,
     mark: (statement) => pipeline.mark(statement),
-    openCut: () => spool.openCut,
-    isSpoolEmpty: () => spool.waiting.length === 0,
+    openCut: () => wal.openCut,
+    isWalEmpty: () => wal.waiting.length === 0,
     poke: () => writer.poke(),
     carryOut: (deletion) => executeStatement(deletion, run),
   })
@@ -231,14 +231,14 @@ function joinOthers(
 
 async function close(
   deadlineMs: number,
-  { pipeline, writer, pool, spool }: Pick<Ingestion, 'pipeline' | 'writer' | 'pool' | 'spool'>,
+  { pipeline, writer, pool, wal }: Pick<Ingestion, 'pipeline' | 'writer' | 'pool' | 'wal'>,
 ): Promise<void> {
   await pipeline.close()
-  const last = spool.waiting.at(-1)
-  // what is not written in time stays in the spool, and the next start writes it
+  const last = wal.waiting.at(-1)
+  // what is not written in time stays in the WAL, and the next start writes it
   if (last !== undefined)
     await writer.flush(last.seq, AbortSignal.timeout(deadlineMs)).catch(() => undefined)
   await writer.stop()
-  await spool.close()
+  await wal.close()
   await pool.close()
 }

@@ -1,42 +1,42 @@
-import type { Applications } from '../api/applications.js'
-import type { Audit } from '../api/audit.js'
+import type { Applications } from '../records/applications.js'
+import type { Audit } from '../records/audit.js'
 import type { CookieSettings } from '../api/auth/credentials.js'
 import type { Limiter } from '../api/auth/limits.js'
-import { createCorrections } from '../api/corrections.js'
-import { cursorKey } from '../api/cursor.js'
-import { forgetDeliveries } from '../api/collector/webhook.js'
-import { createDeletions, type DeletionParts } from '../api/deletions.js'
+import { createCorrections } from '../priority/corrections.js'
+import { cursorKey } from '../records/cursor.js'
+import { forgetDeliveries } from '../ingest/webhook/webhook.js'
+import { createDeletions, type DeletionParts } from '../records/deletions.js'
 import { createHealth } from '../api/health.js'
-import { createReplay, type ReplayLetter, type ReplayOutcome } from '../api/replay.js'
+import { createReplay, type ReplayLetter, type ReplayOutcome } from '../records/replay.js'
 import type { LogServices } from '../api/routes/logs.js'
 import type { Config } from '../config.js'
-import { createGate } from '../lib/gate.js'
+import { createGate } from '../lib/semaphore.js'
 import { AppError } from '../model/errors.js'
 import { PRIORITIES, type EventRecord } from '../model/event.js'
-import type { BodyResult } from '../pipeline/block.js'
-import { encodeCorrection } from '../pipeline/correction-rows.js'
-import type { Pipeline, Submission } from '../pipeline/pipeline.js'
-import { createAnalytics } from '../store/analytics.js'
-import type { Answers } from '../store/answers.js'
-import type { AuditTable } from '../store/audit.js'
-import { createCalendar } from '../store/calendar.js'
-import { createDeadLetters } from '../store/dead-letters.js'
-import type { Events } from '../store/events.js'
-import { createSeries } from '../store/series.js'
-import type { SourceStats } from '../store/source-stats.js'
-import type { Sources } from '../store/sources.js'
-import { createTemplateStats } from '../store/template-stats.js'
+import type { BodyResult } from '../ingest/block.js'
+import { encodeCorrection } from '../priority/correction-rows.js'
+import type { Pipeline, Submission } from '../ingest/pipeline.js'
+import { createAnalytics } from '../events/analytics.js'
+import type { Answers } from '../events/query-cache.js'
+import type { AuditTable } from '../records/audit-table.js'
+import { createCalendar } from '../events/calendar.js'
+import { createDeadLetters } from '../records/dead-letters.js'
+import type { Events } from '../events/events.js'
+import { createSeries } from '../events/series.js'
+import type { SourceStats } from '../events/source-stats.js'
+import type { Sources } from '../records/sources.js'
+import { createTemplateStats } from '../templates/stats.js'
 import type { CollectorStats } from '../telemetry/collector-stats.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Accounts } from './accounts.js'
-import type { Desk } from './desk.js'
+import type { Desk } from '../records/desk.js'
 import type { Ingestion } from './ingestion.js'
-import type { Insights } from './insights.js'
+import type { Insights } from '../insights/insights.js'
 import type { Live } from './live.js'
-import type { ReplayClaims } from './replay-claims.js'
-import type { SharedChanges } from './shared-changes.js'
+import type { ReplayClaims } from '../records/replay-claims.js'
+import type { SharedChanges } from '../coordination/shared-changes.js'
 import type { Storage } from './storage.js'
-import { samplesOf, toDirectory, variablesOf } from './templates.js'
+import { samplesOf, toDirectory, variablesOf } from '../ingest/template-directory.js'
 
 /** rows of an uploaded file */
 const UPLOAD_ROWS = 200_000
@@ -227,7 +227,7 @@ async function resubmit(
 }
 
 function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof createHealth>[0] {
-  const { spool, pool, writer } = ingestion
+  const { wal, pool, writer } = ingestion
   return {
     clickhouse: async (signal) => {
       await storage.store.ping({ signal })
@@ -238,7 +238,7 @@ function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof creat
       const seconds = Math.round(heldMs / 1000)
       return {
         status: 'degraded',
-        detail: `a batch is not taken for ${seconds} s; it waits in the spool`,
+        detail: `a batch is not taken for ${seconds} s; it waits in the WAL`,
       }
     },
     state: async () => {
@@ -246,10 +246,10 @@ function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof creat
       return { status: 'ok', detail: storage.state.kind }
     },
     spool: () => {
-      if (spool.fault !== null) return { status: 'down', detail: 'the spool cannot be written' }
-      return spool.isFull()
-        ? { status: 'down', detail: 'the spool is full' }
-        : { status: 'ok', detail: `${spool.bytes} bytes wait` }
+      if (wal.fault !== null) return { status: 'down', detail: 'the WAL cannot be written' }
+      return wal.isFull()
+        ? { status: 'down', detail: 'the WAL is full' }
+        : { status: 'ok', detail: `${wal.bytes} bytes wait` }
     },
     workers: async () => {
       await pool.ping()

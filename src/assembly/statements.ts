@@ -1,9 +1,9 @@
-import type { OwnStatement } from '../pipeline/writer.js'
-import type { BatchStore } from '../store/batches.js'
-import type { Collection } from '../store/collection.js'
-import type { Events } from '../store/events.js'
-import type { Sources } from '../store/sources.js'
-import type { TemplatePriority } from './documents.js'
+import type { OwnStatement } from '../writer/writer.js'
+import type { BatchStore } from '../writer/batches.js'
+import type { Collection } from '../coordination/collection.js'
+import type { Events } from '../events/events.js'
+import type { Sources } from '../records/sources.js'
+import type { TemplatePriority } from '../coordination/documents.js'
 
 /** What happens outside the pipeline when a statement takes effect. */
 export interface StatementHooks {
@@ -23,7 +23,7 @@ export interface Run {
 }
 
 /**
- * Carries out a statement of the spool; repeating it is harmless.
+ * Carries out a statement of the WAL; repeating it is harmless.
  *
  * @returns what the one who asked is told
  */

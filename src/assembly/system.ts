@@ -1,26 +1,26 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 
-import { createApplications, type Applications } from '../api/applications.js'
-import { createAudit, type Audit } from '../api/audit.js'
+import { createApplications, type Applications } from '../records/applications.js'
+import { createAudit, type Audit } from '../records/audit.js'
 import { createLimiter, toRateLimits } from '../api/auth/limits.js'
 import type { Config } from '../config.js'
-import type { DataDir } from '../lib/data-dir.js'
-import { createAnswers, type Answers } from '../store/answers.js'
-import { createAuditTable } from '../store/audit.js'
-import { createSourceStats, type SourceStats } from '../store/source-stats.js'
+import type { DataDir } from '../coordination/data-dir.js'
+import { createAnswers, type Answers } from '../events/query-cache.js'
+import { createAuditTable } from '../records/audit-table.js'
+import { createSourceStats, type SourceStats } from '../events/source-stats.js'
 import { createCollectorStats, type CollectorStats } from '../telemetry/collector-stats.js'
 import type { Log } from '../telemetry/log.js'
 import { createMetrics, type Metrics } from '../telemetry/metrics.js'
 import type { Accounts } from './accounts.js'
-import { clearDesk, createDesk, type Desk } from './desk.js'
-import { ApplicationDoc, parserOf } from './documents.js'
-import { createInsights, type Insights } from './insights.js'
+import { clearDesk, createDesk, type Desk } from '../records/desk.js'
+import { ApplicationDoc, parserOf } from '../coordination/documents.js'
+import { createInsights, type Insights } from '../insights/insights.js'
 import { openIngestion, type Ingestion } from './ingestion.js'
 import { openLive, type Live } from './live.js'
-import { createReplayClaims, noReplayClaims, type ReplayClaims } from './replay-claims.js'
+import { createReplayClaims, noReplayClaims, type ReplayClaims } from '../records/replay-claims.js'
 import { createServices, type Services } from './services.js'
-import { SharedChanges } from './shared-changes.js'
+import { SharedChanges } from '../coordination/shared-changes.js'
 import type { StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
 
@@ -171,7 +171,7 @@ const joinIngestion = (
     config,
     storage,
     answers,
-    spoolDir: join(dataDir.path, 'spool'),
+    walDir: join(dataDir.path, 'wal'),
     log,
     hooks: hooksOf(late),
     shared: changes,
@@ -247,10 +247,10 @@ function watch(
     isStateUp = status === 'ok'
   })
   metrics.watch({
-    spoolBytes: () => ingestion.spool.bytes,
-    spoolLimitBytes: () => ingestion.spool.maxBytes,
-    spoolEntries: () => ingestion.spool.waiting.length,
-    spoolDamagedBytes: () => ingestion.spool.damagedBytes,
+    walBytes: () => ingestion.wal.bytes,
+    walLimitBytes: () => ingestion.wal.maxBytes,
+    walEntries: () => ingestion.wal.waiting.length,
+    walDamagedBytes: () => ingestion.wal.damagedBytes,
     pipelineBytes: () => ingestion.pipeline.bytes,
     bufferBytes: () => ingestion.buffers.bytes + ingestion.rooms.bytes,
     bufferFreeBytes: () => ingestion.buffers.freeBytes + ingestion.rooms.freeBytes,

@@ -20,10 +20,10 @@ interface IngestFacts {
 
 /** What is read when the metrics are; each is a cheap look at a number that exists anyway. */
 export interface GaugeReaders {
-  readonly spoolBytes: () => number
-  readonly spoolLimitBytes: () => number
-  readonly spoolEntries: () => number
-  readonly spoolDamagedBytes: () => number
+  readonly walBytes: () => number
+  readonly walLimitBytes: () => number
+  readonly walEntries: () => number
+  readonly walDamagedBytes: () => number
   readonly pipelineBytes: () => number
   readonly bufferBytes: () => number
   readonly bufferFreeBytes: () => number
@@ -201,13 +201,13 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     const collect = (): void => made.set(read())
     const made = new Gauge({ name: PREFIX + name, help, registers: [registry], collect })
   }
-  gauge('spool_bytes', 'Bytes on disk that wait for ClickHouse', readers.spoolBytes)
-  gauge('spool_limit_bytes', 'Bytes from which on no more is taken', readers.spoolLimitBytes)
-  gauge('spool_entries', 'Entries of the spool that wait for ClickHouse', readers.spoolEntries)
+  gauge('wal_bytes', 'Bytes on disk that wait for ClickHouse', readers.walBytes)
+  gauge('wal_limit_bytes', 'Bytes from which on no more is taken', readers.walLimitBytes)
+  gauge('wal_entries', 'Entries of the WAL that wait for ClickHouse', readers.walEntries)
   gauge(
-    'spool_damaged_bytes',
-    'Bytes of the spool that were found damaged since the start, and are lost',
-    readers.spoolDamagedBytes,
+    'wal_damaged_bytes',
+    'Bytes of the WAL that were found damaged since the start, and are lost',
+    readers.walDamagedBytes,
   )
   gauge('pipeline_bytes', 'Bytes of the bodies in work', readers.pipelineBytes)
   gauge('buffer_bytes', 'Buffers of bodies and blocks, free ones included', readers.bufferBytes)

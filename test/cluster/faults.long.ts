@@ -78,7 +78,7 @@ t.test('while a shard is away: honest answers, and nothing is lost', async (t) =
   const before = await countsOf('load')
   await gone?.down()
   const sent = Array.from({ length: 500 }, (_, i) => ({ source: 'patient', message: `waits ${i}` }))
-  t.match((await service.ingest(sent)).body, { accepted: 500, rejected: 0 }, 'the spool takes them')
+  t.match((await service.ingest(sent)).body, { accepted: 500, rejected: 0 }, 'the WAL takes them')
   for (const path of [
     '/api/logs?source=load',
     '/api/logs/meta/timeseries?window=24h',

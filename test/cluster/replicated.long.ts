@@ -1,6 +1,6 @@
 import t from 'tap'
-import { replicated } from '../../src/store/cluster-sql.js'
-import { readMigrations, renderMigration } from '../../src/store/migrate.js'
+import { replicated } from '../../src/clickhouse/cluster/sql.js'
+import { readMigrations, renderMigration } from '../../src/clickhouse/migrate.js'
 import { ask, startCluster } from '../support/cluster.js'
 import { startZooKeeper } from '../support/zookeeper.js'
 

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { statement } from '../../src/store/statement.js'
+import { statement } from '../../src/clickhouse/statement.js'
 import { DEPLOYED_PASSWORD, startDeployedClickHouse } from '../support/deploy-clickhouse.js'
 import { readDeploy } from '../support/deploy.js'
 import {

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createStore } from '../../src/store/client.js'
-import { startEmbedded, type Embedded } from '../../src/store/embedded.js'
+import { createStore } from '../../src/clickhouse/client.js'
+import { startEmbedded, type Embedded } from '../../src/clickhouse/embedded/embedded.js'
 import { quietLog, TEST_RESOURCES } from '../support/clickhouse.js'
 import {
   childOf,
@@ -124,9 +124,9 @@ export class Installation {
       }
   }
 
-  /** Entries of the spool that wait for ClickHouse. */
+  /** Entries of the WAL that wait for ClickHouse. */
   async waiting(): Promise<number> {
-    return this.metric('spool_entries')
+    return this.metric('wal_entries')
   }
 
   async metric(name: string): Promise<number> {

@@ -26,7 +26,7 @@ interface Sample {
   readonly second: number
   readonly serviceMib: number
   readonly engineMib: number
-  readonly spoolMib: number
+  readonly walMib: number
   readonly health: string
 }
 
@@ -34,7 +34,7 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '60' },
     connections: { type: 'string', default: '32' },
-    'spool-mib': { type: 'string', default: '64' },
+    'wal-mib': { type: 'string', default: '64' },
     seed: { type: 'string', default: '1' },
   },
 })
@@ -47,16 +47,16 @@ try {
 }
 
 async function run(): Promise<boolean> {
-  const [seconds, connections, spoolMib] = [
+  const [seconds, connections, walMib] = [
     Number(values.seconds),
     Number(values.connections),
-    Number(values['spool-mib']),
+    Number(values['wal-mib']),
   ]
   const installation = new Installation(owner, {
     dataDir: tempDataDir(owner),
     env: {
       WORKERS: String(Math.max(1, availableParallelism() - 1)),
-      SPOOL_MAX_BYTES: String(spoolMib * MIB),
+      WAL_MAX_BYTES: String(walMib * MIB),
       LOG_LEVEL: 'warn',
     },
   })
@@ -131,7 +131,7 @@ async function sampleOn(installation: Installation, isOver: () => boolean): Prom
       second: Math.round((performance.now() - startedMs) / 1000),
       serviceMib: residentMib(pid),
       engineMib: residentMib(childOf(pid) ?? 0),
-      spoolMib: Math.round((await installation.metric('spool_bytes')) / MIB),
+      walMib: Math.round((await installation.metric('wal_bytes')) / MIB),
       health: health === null ? 'gone' : toldBy(health),
     })
   }
@@ -181,13 +181,13 @@ function tell({ flood, flooded, latencies, samples, settledS }: Outcome): void {
     `time series: ${latencies.count} asked, p50 ${latencies.at(50)} ms, p95 ${latencies.at(95)} ms, most ${latencies.at(100)} ms`,
     `everything stored ${settledS.toFixed(1)} s after the last body`,
     '',
-    '  second   service   ClickHouse   spool (MiB)   health',
-    ...rows.map(({ second, serviceMib, engineMib, spoolMib, health }) =>
+    '  second   service   ClickHouse   wal (MiB)   health',
+    ...rows.map(({ second, serviceMib, engineMib, walMib, health }) =>
       [
         String(second).padStart(8),
         String(serviceMib).padStart(9),
         String(engineMib).padStart(12),
-        String(spoolMib).padStart(13),
+        String(walMib).padStart(13),
         `   ${health}`,
       ].join(' '),
     ),

@@ -16,7 +16,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     id: 'ack-first',
     title: 'acknowledged before it is written and synced',
-    file: 'pipeline/spool.js',
+    file: 'wal/wal.js',
     from: 'await this.#commit(group);',
     to:
       'for (const write of group) if (write.kind === "entry") write.resolve(); ' +
@@ -26,7 +26,7 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     id: 'no-token',
     title: 'no deduplication token',
-    file: 'store/client.js',
+    file: 'clickhouse/client.js',
     from: 'insert_deduplication_token: token,',
     to: 'insert_deduplication_token: String(Math.random()),',
     caughtBy: 'reply-lost',
@@ -34,15 +34,15 @@ export const SABOTAGES: readonly Sabotage[] = [
   {
     id: 're-mixed',
     title: 'a batch is mixed with other rows when it is sent again',
-    file: 'pipeline/writer.js',
-    from: 'entries ?? spool.waiting, entries !== null',
-    to: 'spool.waiting, false',
+    file: 'writer/writer.js',
+    from: 'entries ?? wal.waiting, entries !== null',
+    to: 'wal.waiting, false',
     caughtBy: 'reply-held',
   },
   {
     id: 'merged-unsynced',
     title: 'a merged part is not synced',
-    file: 'store/embedded-config.js',
+    file: 'clickhouse/embedded/config.js',
     from: '<min_rows_to_fsync_after_merge>1<',
     to: '<min_rows_to_fsync_after_merge>0<',
     caughtBy: 'power-cut-merged',

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test, type Test } from 'tap'
-import { createStore } from '../../src/store/client.js'
+import { createStore } from '../../src/clickhouse/client.js'
 import { startTestServer } from '../support/clickhouse.js'
 import { eventually } from '../support/live-service.js'
 import {

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { test } from 'tap'
-import { encodeEntry } from '../../src/pipeline/spool-entry.js'
-import { createStore } from '../../src/store/client.js'
+import { encodeEntry } from '../../src/wal/record.js'
+import { createStore } from '../../src/clickhouse/client.js'
 import { startTestServer } from '../support/clickhouse.js'
 import { seeded } from '../support/landing.js'
-import { createTestSpool } from '../support/pipeline.js'
+import { createTestWal } from '../support/pipeline.js'
 import { refusableEntry, refusableRows } from '../support/refused-rows.js'
 import {
   countOf,
@@ -41,9 +41,9 @@ void test('rows that ClickHouse refuses are set aside, whenever the service is k
   const rows = Array.from({ length: ENTRIES }, (_, i) =>
     refusableRows(random, { rows: 60, firstId: 2 ** 52 + i * 1000, oneIn: 20 }),
   )
-  const spool = await createTestSpool(t, join(dataDir, 'spool'))
-  for (const entry of rows) await spool.append(encodeEntry(refusableEntry(entry))).durable
-  await spool.close()
+  const wal = await createTestWal(t, join(dataDir, 'wal'))
+  for (const entry of rows) await wal.append(encodeEntry(refusableEntry(entry))).durable
+  await wal.close()
   for (let kill = 0; kill < 4; kill++) await runAndKill(env, 600 + random() * 2_000)
 
   const service = await startService(t, env)

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { createStore } from '../../src/store/client.js'
+import { createStore } from '../../src/clickhouse/client.js'
 import { startTestServer } from '../support/clickhouse.js'
 import {
   countOf,

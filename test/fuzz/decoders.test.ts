@@ -31,8 +31,8 @@ const READER =
   /export (?:async )?(?:function|const) ((?:parse|decode|read|scan|verify|decompress)\w*)/g
 const ELSEWHERE: Readonly<Record<string, string>> = {
   // our own bytes, behind the checksum of a frame
-  decodeAmendment: 'spool-format',
-  decodeEntry: 'spool-format',
+  decodeAmendment: 'wal-format',
+  decodeEntry: 'wal-format',
   // our own file, compared in unit/assembly/backup
   readManifest: 'backup',
   // what ClickHouse and the program's own files say

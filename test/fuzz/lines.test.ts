@@ -4,7 +4,7 @@
  */
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { BodyResult } from '../../src/pipeline/block.js'
+import type { BodyResult } from '../../src/ingest/block.js'
 import { bodyOf, createTestPipeline, SUBMISSION, type Row } from '../support/pipeline.js'
 import { SEED, TIMES } from './settings.js'
 

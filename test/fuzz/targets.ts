@@ -3,29 +3,29 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { accessTokenOf } from '../../src/api/auth/credentials.js'
 import { createOriginCheck } from '../../src/api/auth/origin.js'
 import { createTokens } from '../../src/api/auth/tokens.js'
-import { decodeCursor, encodeCursor } from '../../src/api/cursor.js'
+import { decodeCursor, encodeCursor } from '../../src/records/cursor.js'
 import { parseQueryTime } from '../../src/api/query-time.js'
-import { decodeIngest } from '../../src/collector/ndjson.js'
-import { parseScmWebhook } from '../../src/collector/scm-webhook.js'
-import { isAcceptedTime, parseTimestamp } from '../../src/collector/timestamp.js'
-import { decodeUpload, type FileType } from '../../src/collector/upload.js'
-import { createClientAddress } from '../../src/edge/address.js'
-import { parseCookies } from '../../src/edge/cookies.js'
-import { decompress, readContentCoding, type ContentCoding } from '../../src/edge/decompress.js'
-import { parseMultipart } from '../../src/edge/multipart.js'
-import { HeaderBag, decodeSegment, readFraming } from '../../src/edge/request.js'
-import { readZstdFrames } from '../../src/edge/zstd-frames.js'
+import { decodeIngest } from '../../src/ingest/formats/ndjson.js'
+import { parseScmWebhook } from '../../src/ingest/webhook/webhook-events.js'
+import { isAcceptedTime, parseTimestamp } from '../../src/ingest/formats/timestamp.js'
+import { decodeUpload, type FileType } from '../../src/ingest/formats/upload.js'
+import { createClientAddress } from '../../src/http/address.js'
+import { parseCookies } from '../../src/http/cookies.js'
+import { decompress, readContentCoding, type ContentCoding } from '../../src/http/decompress.js'
+import { parseMultipart } from '../../src/http/multipart.js'
+import { HeaderBag, decodeSegment, readFraming } from '../../src/http/request.js'
+import { readZstdFrames } from '../../src/http/zstd-frames.js'
 import { ByteBuffer } from '../../src/lib/byte-buffer.js'
 import {
   DictColumn,
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../../src/lib/native-columns.js'
-import { readNativeRows } from '../../src/lib/native-rows.js'
-import { TemplateMiner } from '../../src/mining/miner.js'
-import { matches } from '../../src/mining/template-text.js'
-import { levelAtHead } from '../../src/mining/head-level.js'
+} from '../../src/clickhouse/native-columns.js'
+import { readNativeRows } from '../../src/clickhouse/native-rows.js'
+import { TemplateMiner } from '../../src/templates/miner.js'
+import { matches } from '../../src/templates/template-text.js'
+import { levelAtHead } from '../../src/templates/head-level.js'
 import { AppError, type ErrorCode } from '../../src/model/errors.js'
 import {
   EVENT_TYPES,
@@ -33,15 +33,15 @@ import {
   SEVERITIES,
   type CanonicalEvent,
 } from '../../src/model/event.js'
-import { verifySignature } from '../../src/collector/scm/signature.js'
+import { verifySignature } from '../../src/ingest/webhook/signature.js'
 import {
   FRAME_HEADER,
   encodeFrame,
   frameAt,
   parseSegmentName,
   scanSegment,
-} from '../../src/pipeline/spool-format.js'
-import { toConditions, toWordSearch } from '../../src/store/event-search.js'
+} from '../../src/wal/format.js'
+import { toConditions, toWordSearch } from '../../src/events/event-search.js'
 import { uws } from '../support/edge.js'
 import {
   NOW,
@@ -49,7 +49,7 @@ import {
   ingestContext,
   uploadContext,
   type Collected,
-} from '../unit/collector/collect.js'
+} from '../unit/ingest/formats/collect.js'
 import { NO_FILTER } from '../support/event-filter.js'
 import type { Target } from './fuzz.js'
 
@@ -360,7 +360,7 @@ const FRAME = Buffer.concat(
 )
 const DONE = Buffer.concat(encodeFrame(SEGMENT_KEY, { kind: 'done', seq: 7, payload: [] }))
 
-/** A segment of the spool as a disk may give it back: what checks out is whole, and the rest is told. */
+/** A segment of the WAL as a disk may give it back: what checks out is whole, and the rest is told. */
 function checkSegment(input: Buffer): void {
   const { frames, damaged } = scanSegment(SEGMENT_KEY, input)
   const bytes = frames.reduce((sum, { payload }) => sum + FRAME_HEADER + payload.length, 0)
@@ -430,7 +430,7 @@ function checkMining(input: Buffer): void {
 export const TARGETS: readonly Target[] = [
   {
     name: 'ndjson',
-    part: /\/build\/src\/(?:collector|model)\//,
+    part: /\/build\/src\/(?:ingest\/formats|model)\//,
     runs: 3000,
     seeds: [
       '{"timestamp":"2026-11-21T09:28:19.123Z","source":"shop","severity":"INFO","message":"order 1 paid"}\n' +
@@ -474,7 +474,7 @@ export const TARGETS: readonly Target[] = [
   ]),
   {
     name: 'webhook',
-    part: /\/build\/src\/collector\/scm/,
+    part: /\/build\/src\/ingest\/webhook/,
     runs: 2500,
     seeds: [
       ...webhookSeeds,
@@ -503,7 +503,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'multipart',
-    part: /\/build\/src\/edge\/multipart/,
+    part: /\/build\/src\/http\/multipart/,
     runs: 3000,
     seeds: [FORM],
     tokens: [
@@ -518,7 +518,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'compressed',
-    part: /\/build\/src\/edge\/(?:decompress|zstd)|fzstd/,
+    part: /\/build\/src\/http\/(?:decompress|zstd)|fzstd/,
     runs: 1500,
     seeds: [
       compressed(0, gzipSync(PLAIN)),
@@ -532,7 +532,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'texts',
-    part: /\/build\/src\/(?:api|edge|store|mining\/head-level|collector\/time)/,
+    part: /\/build\/src\/(?:api|http|clickhouse|events|records|templates\/head-level|ingest\/formats\/time)/,
     runs: 2500,
     seeds: [
       encodeCursor(KEY, FILTERS, 12345),
@@ -549,7 +549,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'credentials',
-    part: /\/build\/src\/api\/auth\/|\/collector\/scm\/signature/,
+    part: /\/build\/src\/api\/auth\/|\/ingest\/webhook\/signature/,
     runs: 1500,
     seeds: [
       ACCESS,
@@ -575,7 +575,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'segment',
-    part: /\/build\/src\/pipeline\/spool-format/,
+    part: /\/build\/src\/wal\/format/,
     runs: 1500,
     seeds: [
       Buffer.concat([FRAME, FRAME, DONE]),
@@ -587,7 +587,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'native',
-    part: /\/build\/src\/lib\/native-rows/,
+    part: /\/build\/src\/clickhouse\/native-rows/,
     runs: 1500,
     seeds: [nativeSeed(1), nativeSeed(7)],
     tokens: ['UInt64', 'UInt8', 'Enum8(', 'Float32', 'LowCardinality(String)', 'String'],
@@ -595,7 +595,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'mining',
-    part: /\/build\/src\/mining\//,
+    part: /\/build\/src\/templates\//,
     runs: 1200,
     seeds: [
       'user bob logged in from 10.0.0.1\nuser eve logged in from 10.0.0.2\nuser x y logged in from 10.0.0.3\n' +

@@ -1,5 +1,5 @@
 import { createApi } from '../../src/api/api.js'
-import { ROLES, isRole, type Role } from '../../src/api/auth/roles.js'
+import { ROLES, isRole, type Role } from '../../src/model/roles.js'
 import type { LimitName } from '../../src/api/auth/limits.js'
 import type { ApiRoute, Caller } from '../../src/api/route.js'
 import { AppError } from '../../src/model/errors.js'

@@ -2,9 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createStore, type Store } from '../../src/store/client.js'
-import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../src/store/embedded.js'
-import type { StoreLog } from '../../src/store/log.js'
+import { createStore, type Store } from '../../src/clickhouse/client.js'
+import {
+  type Embedded,
+  type EmbeddedOptions,
+  startEmbedded,
+} from '../../src/clickhouse/embedded/embedded.js'
+import type { StoreLog } from '../../src/clickhouse/log.js'
 
 export const quietLog: StoreLog = { debug() {}, info() {}, warn() {} }
 

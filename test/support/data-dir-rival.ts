@@ -1,5 +1,5 @@
 /** A process that takes the data directory it is told of, for tests in which several try at once. */
-import { openDataDir } from '../../src/lib/data-dir.js'
+import { openDataDir } from '../../src/coordination/data-dir.js'
 
 process.on('message', (path) => {
   let told = 'taken'

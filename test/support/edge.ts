@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
-import { createServer } from '../../src/edge/server.js'
-import type { EdgeServer, ServerOptions } from '../../src/edge/server.js'
-import { loadUws } from '../../src/edge/uws.js'
+import { createServer } from '../../src/http/server.js'
+import type { EdgeServer, ServerOptions } from '../../src/http/server.js'
+import { loadUws } from '../../src/http/uws.js'
 
 export const uws = loadUws(process.env)
 

@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { createCorrections } from '../../src/api/corrections.js'
-import { createDeletions } from '../../src/api/deletions.js'
+import { createCorrections } from '../../src/priority/corrections.js'
+import { createDeletions } from '../../src/records/deletions.js'
 import { openIngestion, type Ingestion } from '../../src/assembly/ingestion.js'
 import { openStorage, type Storage } from '../../src/assembly/storage.js'
 import { loadConfig } from '../../src/config.js'
-import { openDataDir } from '../../src/lib/data-dir.js'
+import { openDataDir } from '../../src/coordination/data-dir.js'
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../../src/model/event.js'
-import { encodeCorrection } from '../../src/pipeline/correction-rows.js'
+import { encodeCorrection } from '../../src/priority/correction-rows.js'
 import { createLog } from '../../src/telemetry/log.js'
 import type { Backend } from './cluster.js'
 import { seeded } from './landing.js'
@@ -19,7 +19,7 @@ import { bodyOf, SUBMISSION } from './pipeline.js'
 const log = createLog('silent')
 
 export interface Rig {
-  readonly spoolDir: string
+  readonly walDir: string
   readonly storage: Storage
   readonly ingestion: Ingestion
   readonly corrections: ReturnType<typeof createCorrections>
@@ -48,7 +48,7 @@ export async function openRig(
     config,
     storage,
     answers: storage.store,
-    spoolDir: join(dir, 'spool'),
+    walDir: join(dir, 'wal'),
     log,
     hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
     shared: null,
@@ -70,7 +70,7 @@ export async function openRig(
   const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
     storage.state.withLock(key, ttlMs, () => work())
   return {
-    spoolDir: join(dir, 'spool'),
+    walDir: join(dir, 'wal'),
     storage,
     ingestion,
     corrections: createCorrections({

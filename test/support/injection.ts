@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { sabotagedMain } from '../faults/sabotage.js'
-import { createStore } from '../../src/store/client.js'
+import { createStore } from '../../src/clickhouse/client.js'
 import { everyRoute, type EveryRoute } from './every-route.js'
 import { MARK } from './hostile.js'
 import { startLiveService, type Answer, type LiveService } from './live-service.js'

@@ -1,4 +1,4 @@
-import { createStore, type Store } from '../../src/store/client.js'
+import { createStore, type Store } from '../../src/clickhouse/client.js'
 import { startBackend, type Backend } from './cluster.js'
 import { JWT_SECRET, WEBHOOK_SECRET } from './live-service.js'
 import { startRedis, type RedisServer } from './redis.js'

@@ -4,7 +4,7 @@ import {
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../../src/lib/native-columns.js'
+} from '../../src/clickhouse/native-columns.js'
 
 export interface LandingBlockOptions {
   /** of all blocks together; a third are repeats */

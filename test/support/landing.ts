@@ -5,8 +5,8 @@ import {
   type Priority,
   type Severity,
 } from '../../src/model/event.js'
-import type { Store } from '../../src/store/client.js'
-import { migrate } from '../../src/store/migrate.js'
+import type { Store } from '../../src/clickhouse/client.js'
+import { migrate } from '../../src/clickhouse/migrate.js'
 import { quietLog } from './clickhouse.js'
 
 /** A row of the landing table, as far as the rollups look at it. */

@@ -1,4 +1,4 @@
-import { createStore, type Store } from '../../src/store/client.js'
+import { createStore, type Store } from '../../src/clickhouse/client.js'
 import { startTestServer, type TestServer } from './clickhouse.js'
 import { applySchema } from './landing.js'
 

@@ -2,34 +2,34 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { learnTemplates } from '../../src/assembly/template-sharing.js'
-import { wholeMessage } from '../../src/lib/skeleton.js'
-import { PriorityModel } from '../../src/mining/priority.js'
-import { ShapeCache } from '../../src/mining/shape-cache.js'
-import type { BodyResult } from '../../src/pipeline/block.js'
-import { DedupWindow } from '../../src/pipeline/dedup-window.js'
-import { Pipeline, type SourceGate, type Submission } from '../../src/pipeline/pipeline.js'
-import { createPool, type Pool } from '../../src/pipeline/pool.js'
+import { learnTemplates } from '../../src/ingest/template-sharing.js'
+import { wholeMessage } from '../../src/model/stored-message.js'
+import { PriorityModel } from '../../src/priority/model.js'
+import { ShapeCache } from '../../src/templates/shape-cache.js'
+import type { BodyResult } from '../../src/ingest/block.js'
+import { DedupWindow } from '../../src/ingest/dedup-window.js'
+import { Pipeline, type SourceGate, type Submission } from '../../src/ingest/pipeline.js'
+import { createPool, type Pool } from '../../src/ingest/pool.js'
 import { BufferPool } from '../../src/lib/buffer-pool.js'
 import { RoomPool, type Room } from '../../src/lib/room-pool.js'
-import type { SharedMemory } from '../../src/pipeline/packed-task.js'
-import { Sequencer } from '../../src/pipeline/sequencer.js'
-import { createRefusals, type Refusals } from '../../src/pipeline/refusals.js'
-import { SkeletonTable } from '../../src/pipeline/skeleton-table.js'
-import type { EntryParts, Registration, Statement } from '../../src/pipeline/spool-entry.js'
-import { Spool } from '../../src/pipeline/spool.js'
-import { TemplateTable } from '../../src/pipeline/template-table.js'
-import { Writer, type BatchTarget } from '../../src/pipeline/writer.js'
+import type { SharedMemory } from '../../src/wal/packed-task.js'
+import { Sequencer } from '../../src/ingest/sequencer.js'
+import { createRefusals, type Refusals } from '../../src/writer/quarantine.js'
+import { SkeletonTable } from '../../src/ingest/skeleton-table.js'
+import type { EntryParts, Registration, Statement } from '../../src/wal/record.js'
+import { Wal } from '../../src/wal/wal.js'
+import { TemplateTable } from '../../src/ingest/template-table.js'
+import { Writer, type BatchTarget } from '../../src/writer/writer.js'
 import { readNative } from './native.js'
 
-/** A spool in a directory of its own that is gone after the test. */
-export async function createTestSpool(t: Test, dir = tempDir(t)): Promise<Spool> {
-  return await Spool.open({
+/** A wal in a directory of its own that is gone after the test. */
+export async function createTestWal(t: Test, dir = tempDir(t)): Promise<Wal> {
+  return await Wal.open({
     dir,
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
     rooms: new WatchedRooms(),
-    onDamage: (report) => t.fail('the spool is damaged', { report }),
+    onDamage: (report) => t.fail('the WAL is damaged', { report }),
   })
 }
 
@@ -140,12 +140,12 @@ export interface TestRefusals {
 }
 
 /** What looks for refused rows, asking a recording target. */
-export function refusalsOf(spool: Spool, target: RecordingTarget): TestRefusals {
+export function refusalsOf(wal: Wal, target: RecordingTarget): TestRefusals {
   const kept = new Map<string, Buffer>()
   const refused: number[] = []
   let letterId = 1_000_000
   const refusals = createRefusals({
-    spool,
+    wal,
     wouldTake: (table, parts) => target.wouldTake(table, parts),
     held: (ids) => target.held(ids),
     takeId: () => letterId++,
@@ -172,7 +172,7 @@ export class TestGate implements SourceGate {
 export interface TestPipeline {
   readonly pipeline: Pipeline
   readonly pool: Pool
-  readonly spool: Spool
+  readonly wal: Wal
   readonly writer: Writer
   readonly sequencer: Sequencer
   readonly templates: TemplateTable
@@ -274,7 +274,7 @@ interface Made {
   readonly pool?: (pool: Pool) => Pool
 }
 
-/** The whole pipeline with real threads and a real spool; batches end in a recording target. */
+/** The whole pipeline with real threads and a real wal; batches end in a recording target. */
 export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
   const shapes = ShapeCache.create(4096)
   const skeletons = SkeletonTable.create()
@@ -290,12 +290,12 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     templates,
     scorer: model,
   })
-  const spool = await createTestSpool(t)
+  const wal = await createTestWal(t)
   const target = new RecordingTarget()
   const writer = new Writer({
-    spool,
+    wal,
     target,
-    refusals: refusalsOf(spool, target).refusals,
+    refusals: refusalsOf(wal, target).refusals,
     onWritten: () => undefined,
     onFailure: () => undefined,
   })
@@ -305,7 +305,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   const pipeline = new Pipeline({
     pool,
     sequencer,
-    spool,
+    wal,
     writer,
     templates,
     gate,
@@ -321,13 +321,13 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   t.teardown(async () => {
     await pipeline.close()
     await writer.stop()
-    await spool.close()
+    await wal.close()
     await pool.close()
   })
   return {
     pipeline,
     pool,
-    spool,
+    wal,
     writer,
     sequencer,
     templates,

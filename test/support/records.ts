@@ -1,4 +1,4 @@
-import type { Records } from '../../src/api/records.js'
+import type { Records } from '../../src/records/records.js'
 
 type Listener<T> = Parameters<Records<T>['onChange']>[0]
 

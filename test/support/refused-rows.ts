@@ -4,9 +4,9 @@ import {
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../../src/lib/native-columns.js'
+} from '../../src/clickhouse/native-columns.js'
 import { SEVERITIES } from '../../src/model/event.js'
-import type { EntryParts } from '../../src/pipeline/spool-entry.js'
+import type { EntryParts } from '../../src/wal/record.js'
 
 export interface RefusableRow {
   readonly id: number

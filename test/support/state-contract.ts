@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import type { State } from '../../src/state/state.js'
+import type { State } from '../../src/coordination/state.js'
 
 /** What every state holds to. `make` returns another view on the same memory each time where
  * that is possible, else the same view. */

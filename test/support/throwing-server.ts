@@ -1,7 +1,7 @@
 /** A server in which everything that can throw does; prints its port and serves until SIGTERM. */
-import { edgeRoute } from '../../src/edge/routes.js'
-import { createServer } from '../../src/edge/server.js'
-import { createWebSocketHub } from '../../src/edge/websocket.js'
+import { edgeRoute } from '../../src/http/routes.js'
+import { createServer } from '../../src/http/server.js'
+import { createWebSocketHub } from '../../src/http/websocket.js'
 import { recordingLog, uws } from './edge.js'
 
 const fail = (): never => {

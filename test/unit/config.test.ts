@@ -345,8 +345,8 @@ const CASES: readonly (readonly [
     ['20971519', '4294967297'],
   ],
   [
-    'spoolMaxBytes',
-    'SPOOL_MAX_BYTES',
+    'walMaxBytes',
+    'WAL_MAX_BYTES',
     4_294_967_296,
     [['67108864', 67_108_864]],
     ['67108863', '1099511627777'],

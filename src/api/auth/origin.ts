@@ -1,4 +1,4 @@
-import type { HeaderBag } from '../../edge/request.js'
+import type { HeaderBag } from '../../http/request.js'
 
 /** Whether the page that makes a browser send a request may use the cookies of the user. */
 export type MayUseCookies = (headers: HeaderBag) => boolean

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
-import { createGate } from '../../lib/gate.js'
+import { createGate } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
 export const MIN_PASSWORD_CHARACTERS = 8

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { AppError } from '../../model/errors.js'
 import type { Families } from './families.js'
 import type { Passwords } from './passwords.js'
-import type { Role } from './roles.js'
+import type { Role } from '../../model/roles.js'
 import type { RefreshClaims, Tokens } from './tokens.js'
 
 /** What sessions need to know of a user. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createSigner, createVerifier } from 'fast-jwt'
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../../model/errors.js'
-import { isRole, type Role } from './roles.js'
+import { isRole, type Role } from '../../model/roles.js'
 
 interface Claims {
   /** id of the user */

@@ -1,6 +1,6 @@
 import { AppError } from '../../model/errors.js'
 import type { Passwords } from './passwords.js'
-import { isAtLeast, type Role } from './roles.js'
+import { isAtLeast, type Role } from '../../model/roles.js'
 import type { User } from './users.js'
 
 /** Who asks for a change. */

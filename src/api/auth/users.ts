@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { AppError } from '../../model/errors.js'
 import type { Entities } from './entities.js'
 import { checkPassword, generatePassword, type Passwords } from './passwords.js'
-import { isAtLeast, type Role } from './roles.js'
+import { isAtLeast, type Role } from '../../model/roles.js'
 import {
   checkEmail,
   forbidden,

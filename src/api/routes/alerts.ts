@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
-import type { Alert, Alerts } from '../alerts.js'
-import { PageParameters, PageSchema } from '../keyset.js'
+import type { Alert, Alerts } from '../../records/alerts.js'
+import { PageParameters, PageSchema } from '../../records/keyset.js'
 import { routeFor } from '../route.js'
 import { PrioritySchema, Timestamp } from '../schemas/event.js'
 import { EventIds, RECORD_BYTES, Title, toIso } from '../schemas/record.js'

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import type { Application, Applications } from '../applications.js'
-import type { Deletions } from '../deletions.js'
+import type { Application, Applications } from '../../records/applications.js'
+import type { Deletions } from '../../records/deletions.js'
 import { routeFor } from '../route.js'
 import { notBlank } from '../schemas/record.js'
 import { ApplicationSchema, Uuid } from '../schemas/source.js'

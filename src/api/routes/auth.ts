@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { RequestHead } from '../../edge/request.js'
+import type { RequestHead } from '../../http/request.js'
 import { AppError } from '../../model/errors.js'
 import {
   ACCESS_COOKIE,

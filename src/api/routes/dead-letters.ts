@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { decodeCursor, encodeCursor } from '../cursor.js'
+import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../../model/dead-letter.js'
-import { PageParameters, PageSchema } from '../keyset.js'
-import { MAX_REPLAYED, type Replay } from '../replay.js'
+import { PageParameters, PageSchema } from '../../records/keyset.js'
+import { MAX_REPLAYED, type Replay } from '../../records/replay.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
-import type { Incident, IncidentFields, Incidents } from '../incidents.js'
-import { INCIDENT_STATUSES } from '../incident-states.js'
-import { PageParameters, PageSchema } from '../keyset.js'
+import type { Incident, IncidentFields, Incidents } from '../../records/incidents.js'
+import { INCIDENT_STATUSES } from '../../records/incident-states.js'
+import { PageParameters, PageSchema } from '../../records/keyset.js'
 import { routeFor } from '../route.js'
 import { PrioritySchema, Timestamp } from '../schemas/event.js'
 import {
@@ -14,7 +14,7 @@ import {
   toIsoOrNull,
 } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
-import { MAX_TIMELINE_ENTRIES, TIMELINE_KINDS } from '../timeline.js'
+import { MAX_TIMELINE_ENTRIES, TIMELINE_KINDS } from '../../records/timeline.js'
 
 export interface IncidentServices {
   readonly incidents: Omit<Incidents, 'has' | 'clear'>

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import type { IngestKey, IngestKeys } from '../auth/ingest-keys.js'
-import { PageParameters, PageSchema, keysetPage } from '../keyset.js'
+import { PageParameters, PageSchema, keysetPage } from '../../records/keyset.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { notBlank } from '../schemas/record.js'

@@ -5,7 +5,7 @@ import {
   type Authentication,
   type UpgradeHead,
   type WebSocketHub,
-} from '../../edge/websocket.js'
+} from '../../http/websocket.js'
 import { AppError } from '../../model/errors.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../auth/credentials.js'
 import type { MayUseCookies } from '../auth/origin.js'

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { Priority } from '../../model/event.js'
-import { decodeCursor, encodeCursor } from '../cursor.js'
+import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import type { EventRecord, ListedEvent } from '../../model/event.js'
 import { toEventDetail, toEventItem, type EventContext } from '../event-views.js'
 import { AppError } from '../../model/errors.js'

@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import type { RequestHead } from '../../edge/request.js'
+import type { RequestHead } from '../../http/request.js'
 import { AppError } from '../../model/errors.js'
 import { METRICS_TYPE } from '../../telemetry/metrics.js'
-import type { Deletions } from '../deletions.js'
+import type { Deletions } from '../../records/deletions.js'
 import type { Health, HealthReport } from '../health.js'
 import { RouteReply, routeFor, type Caller } from '../route.js'
 
@@ -106,7 +106,7 @@ const views = [
     path: '/api/monitoring/health',
     summary: 'Whether the service and what it depends on work',
     description:
-      'Without ClickHouse, spool or workers the service is down (503), without the state degraded. ' +
+      'Without ClickHouse, WAL or workers the service is down (503), without the state degraded. ' +
       'Latencies and details are shown to authenticated callers. Answers within two seconds.',
     role: 'public',
     limit: 'none',

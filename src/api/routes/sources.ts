@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { AppError } from '../../model/errors.js'
-import type { Deletions } from '../deletions.js'
+import type { Deletions } from '../../records/deletions.js'
 import { multipart, routeFor } from '../route.js'
 import {
   Connector,

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { PageParameters, PageSchema } from '../keyset.js'
+import { PageParameters, PageSchema } from '../../records/keyset.js'
 import { parseQueryTime } from '../query-time.js'
 import { routeFor } from '../route.js'
 import { PrioritySchema, Timestamp } from '../schemas/event.js'
@@ -12,7 +12,7 @@ import {
   toIsoOrNull,
 } from '../schemas/record.js'
 import { Uuid } from '../schemas/source.js'
-import { TASK_STATUSES, type Task, type TaskFields, type Tasks } from '../tasks.js'
+import { TASK_STATUSES, type Task, type TaskFields, type Tasks } from '../../records/tasks.js'
 
 export interface TaskServices {
   readonly tasks: Omit<Tasks, 'clear'>

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Limiter } from '../auth/limits.js'
 import type { UserInput, UserPatch, Users } from '../auth/users.js'
-import { PageParameters, PageSchema, keysetPage } from '../keyset.js'
+import { PageParameters, PageSchema, keysetPage } from '../../records/keyset.js'
 import { routeFor } from '../route.js'
 import { Uuid } from '../schemas/source.js'
 import {

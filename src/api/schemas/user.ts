@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { MAX_PASSWORD_CHARACTERS, MIN_PASSWORD_CHARACTERS } from '../auth/passwords.js'
-import { ROLES } from '../auth/roles.js'
+import { ROLES } from '../../model/roles.js'
 import type { User } from '../auth/users.js'
 import { Timestamp } from './event.js'
 import { Uuid } from './source.js'

@@ -12,13 +12,8 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decodeEntry } from '../../../src/pipeline/spool-entry.js'
-import {
-  FRAME_HEADER,
-  parseSegmentName,
-  scanSegment,
-  type Frame,
-} from '../../../src/pipeline/spool-format.js'
+import { decodeEntry } from '../../../src/wal/record.js'
+import { FRAME_HEADER, parseSegmentName, scanSegment, type Frame } from '../../../src/wal/format.js'
 import { readNative } from '../../support/native.js'
 import { disks, missingDisk } from '../disk.js'
 import type { Env } from '../installation.js'
@@ -32,12 +27,12 @@ const TAKEN_MS = 60_000
 const SMALL_DISK = '24m'
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 
-/** Mounts a small disk of its own where the spool will be. */
+/** Mounts a small disk of its own where the WAL will be. */
 function withSmallDisk({ dataDir, owner }: Setting): Env {
-  const spool = join(dataDir, 'spool')
-  mkdirSync(spool, { recursive: true, mode: 0o700 })
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_DISK},mode=0700`, 'tmpfs', spool])
-  owner.teardown(() => void execFileSync('umount', ['-l', spool]))
+  const wal = join(dataDir, 'wal')
+  mkdirSync(wal, { recursive: true, mode: 0o700 })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_DISK},mode=0700`, 'tmpfs', wal])
+  owner.teardown(() => void execFileSync('umount', ['-l', wal]))
   return {}
 }
 
@@ -70,7 +65,7 @@ function fill(path: string): () => void {
 }
 
 const segmentsOf = ({ installation }: Scene): readonly string[] => {
-  const dir = join(installation.dataDir, 'spool')
+  const dir = join(installation.dataDir, 'wal')
   return readdirSync(dir)
     .filter((name) => name.endsWith('.log'))
     .toSorted()
@@ -81,13 +76,13 @@ const segmentsOf = ({ installation }: Scene): readonly string[] => {
 /** Ends the service with acknowledged entries that wait, and hands over the segment that holds them. */
 async function killWithWaiting(scene: Scene, change: (segment: string) => void): Promise<void> {
   const { installation, clickhouse, load, random, problem } = scene
-  if (clickhouse === null) throw new Error('bug: the spool is emptied at once')
+  if (clickhouse === null) throw new Error('bug: the WAL is emptied at once')
   clickhouse.mood = 'gone'
   if (!(await load.untilTaken(TAKEN_MS))) problem('nothing is taken while ClickHouse is away')
   await sleep(random() * 500)
   await installation.kill()
   const segment = segmentsOf(scene).at(-1)
-  if (segment === undefined) problem('nothing waits in the spool')
+  if (segment === undefined) problem('nothing waits in the WAL')
   else change(segment)
   clickhouse.mood = 'well'
   await installation.start()
@@ -153,21 +148,21 @@ interface Waiting {
 }
 
 function told({ installation, problem }: Scene, isExpected: boolean): void {
-  const isTold = /the spool is damaged/.test(installation.service.log())
+  const isTold = /the WAL is damaged/.test(installation.service.log())
   if (isTold !== isExpected)
-    problem(isTold ? 'damage is told of a sound spool' : 'damage is not told')
+    problem(isTold ? 'damage is told of a sound wal' : 'damage is not told')
 }
 
 export const diskFaults: readonly Fault[] = [
   {
     id: 'disk-full',
-    title: 'disk of the spool full (a small tmpfs)',
+    title: 'disk of the WAL full (a small tmpfs)',
     rounds: 2,
     clickhouse: 'server',
     missing: missingMount,
     prepare: withSmallDisk,
     async strike({ installation, load, pause }) {
-      const free = fill(join(installation.dataDir, 'spool', 'filler'))
+      const free = fill(join(installation.dataDir, 'wal', 'filler'))
       await whileTold(
         () => installation.api,
         'spool',
@@ -183,7 +178,7 @@ export const diskFaults: readonly Fault[] = [
   {
     id: 'data-disk-full',
     title:
-      'the disk of the spool and of the embedded ClickHouse full, and `kill -9` of both in every other round',
+      'the disk of the WAL and of the embedded ClickHouse full, and `kill -9` of both in every other round',
     rounds: 4,
     clickhouse: 'embedded',
     missing: missingDisk,
@@ -206,7 +201,7 @@ export const diskFaults: readonly Fault[] = [
   },
   {
     id: 'disk-filled',
-    title: 'the spool fills its own disk while ClickHouse is away',
+    title: 'the WAL fills its own disk while ClickHouse is away',
     rounds: 1,
     clickhouse: 'server',
     missing: missingMount,
@@ -215,7 +210,7 @@ export const diskFaults: readonly Fault[] = [
       if (clickhouse === null) return
       clickhouse.mood = 'gone'
       // most of it is taken by somebody else, so that little is left to fill
-      const other = join(installation.dataDir, 'spool', 'other')
+      const other = join(installation.dataDir, 'wal', 'other')
       writeFileSync(other, Buffer.alloc(19 * 1024 * 1024, Math.floor(random() * 256)))
       owner.teardown(() => rmSync(join(dir, 'other'), { force: true }))
       await whileTold(
@@ -230,31 +225,31 @@ export const diskFaults: readonly Fault[] = [
   },
   {
     id: 'disk-readonly',
-    title: 'disk of the spool read-only, then mended and the service started again',
+    title: 'disk of the WAL read-only, then mended and the service started again',
     rounds: 2,
     clickhouse: 'server',
     missing: missingDisk,
     prepare: (setting) => {
-      disks.make(setting, join(setting.dataDir, 'spool'), 64)
+      disks.make(setting, join(setting.dataDir, 'wal'), 64)
       return {}
     },
     async strike({ installation, pause }) {
-      const spool = join(installation.dataDir, 'spool')
+      const wal = join(installation.dataDir, 'wal')
       // what a file system does that finds itself damaged
-      execFileSync('mount', ['-o', 'remount,abort', spool], { stdio: 'ignore' })
+      execFileSync('mount', ['-o', 'remount,abort', wal], { stdio: 'ignore' })
       await whileTold(
         () => installation.api,
         'spool',
         () => pause(500, 1500),
       )
       await installation.kill()
-      disks.mend(spool)
+      disks.mend(wal)
       await installation.start()
     },
   },
   {
     id: 'torn-write',
-    title: 'last write of the spool torn, as by a power cut before its sync',
+    title: 'last write of the WAL torn, as by a power cut before its sync',
     rounds: 2,
     clickhouse: 'server',
     async strike(scene) {
@@ -270,7 +265,7 @@ export const diskFaults: readonly Fault[] = [
   {
     id: 'flipped-entry',
     title:
-      'flipped bytes in acknowledged messages of the spool: told, and all else is kept, their repeats too',
+      'flipped bytes in acknowledged messages of the WAL: told, and all else is kept, their repeats too',
     rounds: 2,
     clickhouse: 'server',
     async strike(scene) {
@@ -294,13 +289,13 @@ export const diskFaults: readonly Fault[] = [
       })
       if (destroyed.length === 0) scene.problem('nothing was destroyed')
       told(scene, true)
-      if ((await scene.installation.metric('spool_damaged_bytes')) === 0)
+      if ((await scene.installation.metric('wal_damaged_bytes')) === 0)
         scene.problem('no metric tells of the damage')
     },
   },
   {
     id: 'flipped-mark',
-    title: 'a flipped byte in the newest mark of the spool',
+    title: 'a flipped byte in the newest mark of the WAL',
     rounds: 2,
     clickhouse: 'server',
     async strike(scene) {

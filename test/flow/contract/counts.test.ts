@@ -469,7 +469,7 @@ t.test('deleting a source takes its events, counts and alerts, and nothing else'
   await ingest(events.map((e) => ({ ...e, message: `${e.message} again` })))
   const reply = await call('DELETE /api/sources/doomed')
   t.match(reply, { status: 200, body: { name: 'doomed', deleted: { alerts: 2 } } })
-  // where instances share the database, what waits in a spool is never stored, and so not counted
+  // where instances share the database, what waits in a WAL is never stored, and so not counted
   const gone = reply.body.deleted.events
   if (isShared) t.ok(gone >= 4 && gone <= 8, `${gone} of 8 had been stored`)
   else t.equal(gone, 8)

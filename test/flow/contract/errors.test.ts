@@ -391,7 +391,7 @@ t.test('without ClickHouse every query is 503 with Retry-After, and health is do
     )
     t.match(health.body, { status: 'down', checks: { clickhouse: { status: 'down' } } })
     t.same(Object.keys(health.body.checks.clickhouse), ['status'], 'no detail for the public')
-    const taken = await service.ingest([{ source: 'patient', message: 'kept in the spool' }])
+    const taken = await service.ingest([{ source: 'patient', message: 'kept in the WAL' }])
     t.equal(taken.body.accepted, 1, 'what is durable is accepted all the same')
   } finally {
     clickhouse.mood = 'well'
@@ -400,7 +400,7 @@ t.test('without ClickHouse every query is 503 with Retry-After, and health is do
     () => call('GET /api/logs?source=patient'),
     ({ body }) => body.items?.length === 1,
   )
-  t.equal(stored.body.items[0].message, 'kept in the spool')
+  t.equal(stored.body.items[0].message, 'kept in the WAL')
   const health = await eventually(
     () => call('GET /api/monitoring/health'),
     ({ body }) => body.status === 'ok',

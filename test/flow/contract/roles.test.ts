@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { ROLES } from '../../../src/api/auth/roles.js'
+import { ROLES } from '../../../src/model/roles.js'
 import { allRoutes } from '../../../src/api/routes.js'
 import { REQUIRED_ROLES } from '../../fixtures/contract/roles.js'
 import {

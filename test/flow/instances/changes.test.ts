@@ -40,11 +40,11 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
     const text = await (await fetch(`${instance.api}/metrics`)).text()
     return Number(new RegExp(`${name} (\\d+)$`, 'm').exec(text)?.[1])
   }
-  const spooled = (instance: Instance): Promise<number> => metricOf(instance, 'spool_entries')
+  const logged = (instance: Instance): Promise<number> => metricOf(instance, 'wal_entries')
   const written = async (): Promise<void> => {
     for (const instance of [one, two])
       await eventually(
-        () => spooled(instance),
+        () => logged(instance),
         (n) => n === 0,
         60_000,
       )
@@ -137,7 +137,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
     },
   )
 
-  await t.test('an instance that was killed with a full spool comes back without it', async (t) => {
+  await t.test('an instance that was killed with a full WAL comes back without it', async (t) => {
     const moods = ['reply lost', 'gone', 'cut'] as const
     for (const mood of isLong ? moods : moods.slice(0, 1)) {
       const [lost, kept] = [`lost ${mood}`, `kept ${mood}`]

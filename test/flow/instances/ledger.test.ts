@@ -72,7 +72,7 @@ async function ledgers(shared: Shared): Promise<void> {
     for (const { api } of instances)
       await eventually(
         async () => await (await fetch(`${api}/metrics`)).text(),
-        (metrics) => /spool_entries 0$/m.test(metrics),
+        (metrics) => /wal_entries 0$/m.test(metrics),
         60_000,
       )
     const rows = await shared.rows(`

@@ -6,7 +6,7 @@ import { createOriginCheck } from '../../../src/api/auth/origin.js'
 import { RouteReply, multipart, routeFor } from '../../../src/api/route.js'
 import type { Caller } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
-import { HeaderBag } from '../../../src/edge/request.js'
+import { HeaderBag } from '../../../src/http/request.js'
 import { startServer, uws } from '../../support/edge.js'
 
 interface Services {

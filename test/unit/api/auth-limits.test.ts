@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { createLimiter, toRateLimits } from '../../../src/api/auth/limits.js'
 import { AppError } from '../../../src/model/errors.js'
-import { createInProcessState } from '../../../src/state/in-process.js'
+import { createInProcessState } from '../../../src/coordination/memory-state.js'
 
 const unexpected = (error: unknown): never => {
   throw error

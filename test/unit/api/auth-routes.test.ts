@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { test } from 'tap'
-import { stateUnavailable } from '../../../src/state/state.js'
-import { createInProcessState } from '../../../src/state/in-process.js'
+import { stateUnavailable } from '../../../src/coordination/state.js'
+import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { JWT_SECRET, PASSWORD, startAuthServer, type Answer } from '../../support/auth.js'
 import { until } from '../../support/state-contract.js'
 

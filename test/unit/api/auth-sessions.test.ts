@@ -9,7 +9,7 @@ import { createPasswords, type Passwords } from '../../../src/api/auth/passwords
 import { createSessions } from '../../../src/api/auth/sessions.js'
 import { createTokens } from '../../../src/api/auth/tokens.js'
 import { createUsers, type User } from '../../../src/api/auth/users.js'
-import { createInProcessState } from '../../../src/state/in-process.js'
+import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { cpuOfBoth } from '../../support/cpu.js'
 import { memoryEntities } from '../../support/entities.js'
 

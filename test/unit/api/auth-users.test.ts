@@ -1,8 +1,8 @@
 import { test, type Test } from 'tap'
 import { createPasswords } from '../../../src/api/auth/passwords.js'
-import { ROLES, isAtLeast, type Role } from '../../../src/api/auth/roles.js'
+import { ROLES, isAtLeast, type Role } from '../../../src/model/roles.js'
 import { createUsers, type User } from '../../../src/api/auth/users.js'
-import { createInProcessState } from '../../../src/state/in-process.js'
+import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { memoryEntities } from '../../support/entities.js'
 
 const passwords = createPasswords({ memoryKib: 64, maxWaiting: 1_000 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { planCapacity } from '../../../src/assembly/connections.js'
-import { openFileLimit } from '../../../src/lib/open-files.js'
+import { openFileLimit } from '../../../src/http/open-files.js'
 
 const plan = (max: number, openFiles: number | null) => {
   const warnings: unknown[] = []

@@ -24,7 +24,7 @@ const costs: UnitCosts = {
   insertCpu: 0.02,
   mergeCpuPerMillion: 1,
   sentBytes: 243,
-  spooledBytes: 180,
+  loggedBytes: 180,
   storedBytes: 38,
 }
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { array, assert, nat, property, uint8Array } from 'fast-check'
 import { test } from 'tap'
-import { crc32Of } from '../../../src/lib/crc32.js'
+import { crc32Of } from '../../../src/wal/crc32.js'
 import { hashBytes, mixInto } from '../../../src/lib/hash.js'
 
 const hashOf = (bytes: Uint8Array, seed: readonly [number, number] = [1, 2]): string => {

@@ -46,13 +46,13 @@ void test('requests, messages, batches and inserts are counted under labels of o
 
 void test('gauges are read when the metrics are', async (t) => {
   const metrics = createMetrics({ version: '1' })
-  let spool = 5
+  let wal = 5
   const seven = () => 7
   metrics.watch({
-    spoolBytes: () => spool,
-    spoolLimitBytes: seven,
-    spoolEntries: seven,
-    spoolDamagedBytes: seven,
+    walBytes: () => wal,
+    walLimitBytes: seven,
+    walEntries: seven,
+    walDamagedBytes: seven,
     pipelineBytes: seven,
     bufferBytes: seven,
     bufferFreeBytes: seven,
@@ -64,15 +64,15 @@ void test('gauges are read when the metrics are', async (t) => {
     isStateUp: () => true,
     isClickhouseUp: () => false,
   })
-  t.equal(parse(await metrics.render()).get('log_engine_spool_bytes'), 5)
-  spool = 6
+  t.equal(parse(await metrics.render()).get('log_engine_wal_bytes'), 5)
+  wal = 6
   const values = parse(await metrics.render())
-  t.equal(values.get('log_engine_spool_bytes'), 6)
+  t.equal(values.get('log_engine_wal_bytes'), 6)
   t.equal(values.get('log_engine_state_up'), 1)
   t.equal(values.get('log_engine_clickhouse_up'), 0)
   for (const name of [
-    'spool_limit_bytes',
-    'spool_entries',
+    'wal_limit_bytes',
+    'wal_entries',
     'pipeline_bytes',
     'buffer_bytes',
     'buffer_free_bytes',

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+import { open, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Type, type Static } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+
+import { hashFile, listFiles, syncTree, type HashedFile } from './file-tree.js'
+
+/** of the layout of a backup's directory */
+const FORMAT = 1
+const FILE = 'manifest.json'
+
+const Plain = Type.String({ pattern: '^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$' })
+const ManifestSchema = Type.Object({
+  format: Type.Integer(),
+  program: Type.String(),
+  version: Type.String(),
+  schema: Type.Integer({ minimum: 1 }),
+  database: Plain,
+  taken_at: Type.String(),
+  /** where ClickHouse keeps it; file: in this directory */
+  clickhouse: Type.Union([
+    Type.Object({ kind: Type.Literal('file'), name: Plain }),
+    Type.Object({ kind: Type.Literal('disk'), disk: Plain, name: Plain }),
+  ]),
+  totals: Type.Record(Type.String(), Type.Integer()),
+  files: Type.Array(
+    Type.Object({ path: Type.String(), bytes: Type.Integer(), sha256: Type.String() }),
+  ),
+})
+
+/** What a backup is made of; written last, so that one that was cut off has none. */
+export type Manifest = Static<typeof ManifestSchema>
+
+export type ManifestHead = Omit<Manifest, 'format' | 'files'>
+
+/** Sums up every file of the directory, and has all of it written to the disk. */
+export async function writeManifest(dir: string, head: ManifestHead): Promise<Manifest> {
+  const files: HashedFile[] = []
+  for (const path of await listFiles(dir)) files.push(await hashFile(dir, path))
+  const manifest = { format: FORMAT, ...head, files }
+  await syncTree(dir)
+  const text = JSON.stringify(manifest, null, 1)
+  const sealed = `${text}\n${seal(text)}\n`
+  const fresh = join(dir, `${FILE}.new`)
+  const file = await open(fresh, 'w', 0o600)
+  try {
+    await file.writeFile(sealed)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(fresh, join(dir, FILE))
+  await syncTree(dir)
+  return manifest
+}
+
+/** @throws Error when the directory holds no whole backup that this program understands */
+export async function readManifest(dir: string): Promise<Manifest> {
+  const sealed = await readFile(join(dir, FILE), 'utf8').catch(() => {
+    throw new Error(`${dir} holds no whole backup: it has no ${FILE}`)
+  })
+  const [, text = '', sum = ''] = /^([\s\S]*)\n([0-9a-f]{64})\n$/.exec(sealed) ?? []
+  if (seal(text) !== sum) throw new Error(`${FILE} of ${dir} was changed or cut off`)
+  const manifest: unknown = JSON.parse(text)
+  const format = typeof manifest === 'object' && manifest !== null && 'format' in manifest
+  if (format && Number(manifest.format) > FORMAT)
+    throw new Error(`${dir} was made by a newer program; restore it with that one`)
+  if (Value.Check(ManifestSchema, manifest)) return manifest
+  throw new Error(`${FILE} of ${dir} is none of a backup`)
+}
+
+/** @throws Error naming the first file that is missing or differs */
+export async function checkFiles(dir: string, { files }: Manifest): Promise<void> {
+  for (const { path, bytes, sha256 } of files) {
+    if (path.startsWith('/') || path.split('/').includes('..'))
+      throw new Error(`${FILE} names ${path}, which is not in the backup`)
+    const found = await hashFile(dir, path).catch(() => {
+      throw new Error(`${path} of the backup is missing`)
+    })
+    if (found.bytes !== bytes || found.sha256 !== sha256)
+      throw new Error(`${path} of the backup is damaged`)
+  }
+}
+
+const seal = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -1,0 +1,310 @@
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { finished } from 'node:stream/promises'
+import {
+  type ClickHouseClient,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  createClient,
+} from '@clickhouse/client'
+import { joinBlocks } from './native-join.js'
+import { readNative, type NativeRows } from './native-reader.js'
+import { toStoreFailure } from './failure.js'
+import { insertsSql } from './inserts-running.js'
+import { inShortParams } from './long-params.js'
+import type { Statement } from './statement.js'
+
+export interface StoreOptions {
+  readonly url: string
+  readonly username: string
+  readonly password: string
+  readonly database: string
+  /** PEM; absent: the system's authorities, or plain http */
+  readonly tls?: { readonly caCert: Buffer }
+  /** sockets for questions, and as many for changes: requests at a time; more wait in the process. Default 20 */
+  readonly maxConnections?: number
+  /** for every request */
+  readonly settings?: ClickHouseSettings
+}
+
+export interface RequestOptions {
+  /** the caller has lost interest: the call rejects with the signal's reason */
+  readonly signal?: AbortSignal
+  readonly settings?: ClickHouseSettings
+  /** how long to wait for the whole answer */
+  readonly timeoutMs?: number
+  /** of a query: no other one may run under it at the same time; absent: its own */
+  readonly queryId?: string
+}
+
+/** Values for `{name:Type}`; a Date is sent with its milliseconds, so it needs DateTime64. */
+export type QueryParams = Readonly<Record<string, unknown>>
+
+/**
+ * The way to ClickHouse; safe to use from any number of callers at once.
+ *
+ * Every method rejects with `AppError('dependency_unavailable')` when the same call may succeed
+ * later, with `StoreError` when ClickHouse refuses it, and with the signal's reason when aborted.
+ *
+ * Rows are JSON: 64-bit integers are numbers, so what may exceed 2^53-1 (hashes, template ids) must
+ * be made text in SQL (`hex(x)`, `toString(x)`). Times are ISO 8601 text in UTC. Zone of the
+ * session: UTC.
+ */
+export interface Store {
+  readonly database: string
+  /** @returns every row; the statement bounds how many. Default timeout 30 s */
+  query<Params extends QueryParams, Row>(
+    statement: Statement<Params, Row>,
+    params: Params,
+    options?: RequestOptions,
+  ): Promise<Row[]>
+  /** As `query`, for answers of many numbers: columns of the Native format. Default timeout 30 s */
+  queryColumns<Params extends QueryParams, Columns>(
+    statement: Statement<Params, Columns>,
+    params: Params,
+    options?: RequestOptions,
+  ): Promise<readonly NativeRows[]>
+  /** Runs a statement that returns nothing. Default timeout 120 s */
+  command(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
+  /**
+   * Runs a statement on the tables that hold the rows (UPDATE, DELETE, TRUNCATE): in a cluster on those of every
+   * shard. It may have been run on some when it fails, so it must bear repetition. Default timeout 120 s
+   */
+  change(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
+  /** A token for a new batch. Where its rows go is part of it. */
+  newToken(): string
+  /**
+   * Inserts a batch in the Native format; resolves when it is stored, views included.
+   * The same token makes a repetition harmless, and the bytes should then be the same too.
+   */
+  insertNative(
+    table: string,
+    bytes: Uint8Array | readonly Uint8Array[],
+    token: string,
+    options?: RequestOptions,
+  ): Promise<void>
+  /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
+  insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
+  /** @returns how many inserts of batches have run for longer than so many seconds, on any server */
+  insertsRunning(seconds: number): Promise<number>
+  /** Resolves when the server answers a query of ours. Default timeout 5 s */
+  ping(options?: RequestOptions): Promise<void>
+  /** Makes the database when it is missing. */
+  createDatabase(): Promise<void>
+  close(): Promise<void>
+}
+
+const QUERY_TIMEOUT_MS = 30_000
+const WRITE_TIMEOUT_MS = 120_000
+const PING_TIMEOUT_MS = 5_000
+
+const COMMON_SETTINGS: ClickHouseSettings = {
+  // The status line then tells the outcome, and a half-sent result is never taken for a whole one.
+  wait_end_of_query: 1,
+  output_format_json_quote_64bit_integers: 0,
+  date_time_output_format: 'iso',
+  date_time_input_format: 'best_effort',
+  session_timezone: 'UTC',
+}
+
+const READ_SETTINGS: ClickHouseSettings = {
+  // An aborted request frees the server too; it does so only for what may not change anything.
+  cancel_http_readonly_queries_on_client_close: 1,
+  readonly: '2',
+}
+
+/** Indexes of events that merges make. A new part has a few dozen granules, whose columns are read as fast as these. */
+export const INDEXES_OF_MERGES = 'by_skeleton,by_template,by_source,by_host,by_trace_id'
+
+const INSERT_SETTINGS: ClickHouseSettings = {
+  async_insert: 0,
+  // A batch becomes one block, hence one part a table and one entry in the deduplication log.
+  min_insert_block_size_rows: '10000000',
+  min_insert_block_size_bytes: '1073741824',
+  max_insert_threads: '1',
+  // The tables of a batch are written beside each other: shown in three quarters of the time, for the same CPU.
+  parallel_view_processing: 1,
+  exclude_materialize_skip_indexes_on_insert: INDEXES_OF_MERGES,
+}
+
+/**
+ * How tokens begin whose batches are made one block while they are read. Made one only later, they would be known
+ * by their token and by how many blocks they came in, and be stored again without an entry that got lost meanwhile.
+ */
+const WHOLE = 'whole-'
+const WHOLE_SETTINGS: ClickHouseSettings = {
+  use_strict_insert_block_limits: 1,
+  max_insert_block_size: '10000000',
+}
+
+/** A token that no batch has had. */
+export const newWholeToken = (): string => `${WHOLE}${randomUUID()}`
+
+export function createStore(options: StoreOptions): Store {
+  const asking = connect(options, options.database)
+  // inserts and changes wait for no question
+  const changing = connect(options, options.database)
+  const reads = createReads(asking)
+  const { command, ping } = createCommands(changing)
+  return {
+    database: options.database,
+    ...reads,
+    command,
+    ping,
+    ...createInserts(changing),
+    change: command,
+    newToken: newWholeToken,
+    insertsRunning: async (seconds) =>
+      (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
+    createDatabase: () => createDatabase(options),
+    close: async () => {
+      await Promise.all([asking.close(), changing.close()])
+    },
+  }
+}
+
+function connect(options: StoreOptions, database: string): ClickHouseClient {
+  return createClient({
+    url: options.url,
+    username: options.username,
+    password: options.password,
+    database,
+    application: 'log-analytics-engine',
+    max_open_connections: options.maxConnections ?? 20,
+    // Ours are set per call; this one only ends sockets that are silent for long.
+    request_timeout: 600_000,
+    // Below what servers grant (10 s), so that a socket is never reused as it is being closed.
+    keep_alive: { enabled: true, idle_socket_ttl: 2_500, eagerly_destroy_stale_sockets: true },
+    compression: { request: false, response: false },
+    log: { level: ClickHouseLogLevel.OFF },
+    // Long lists of ids would exceed the length of a URL.
+    use_multipart_params_auto: true,
+    clickhouse_settings: { ...COMMON_SETTINGS, ...options.settings },
+    ...(options.tls === undefined ? {} : { tls: { ca_cert: options.tls.caCert } }),
+  })
+}
+
+function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColumns'> {
+  return {
+    queryColumns: (statement, params, request = {}) =>
+      perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
+        const result = await client.exec({
+          ...inShortParams(`${statement.sql}\nFORMAT Native`, params),
+          abort_signal: signal,
+          clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
+        })
+        return readNative(await buffer(result.stream))
+      }),
+    query: (statement, params, request = {}) =>
+      perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
+        const result = await client.query({
+          ...inShortParams(statement.sql, params),
+          format: 'JSONEachRow',
+          abort_signal: signal,
+          clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
+          ...(request.queryId === undefined ? {} : { query_id: request.queryId }),
+        })
+        return await result.json()
+      }),
+  }
+}
+
+function createCommands(client: ClickHouseClient): Pick<Store, 'command' | 'ping'> {
+  return {
+    command: (sql, params = {}, request = {}) =>
+      perform('a command', request, WRITE_TIMEOUT_MS, async (signal) => {
+        await client.command({
+          ...inShortParams(sql, params),
+          abort_signal: signal,
+          clickhouse_settings: request.settings ?? {},
+        })
+      }),
+    ping: (request = {}) =>
+      perform('ping', request, PING_TIMEOUT_MS, async (signal) => {
+        await client.command({ query: 'SELECT 1', abort_signal: signal })
+      }),
+  }
+}
+
+function createInserts(client: ClickHouseClient): Pick<Store, 'insertNative' | 'insertRows'> {
+  return {
+    insertNative: (table, bytes, token, request = {}) =>
+      perform(`insert into ${table}`, request, WRITE_TIMEOUT_MS, async (signal) => {
+        const blocks = bytes instanceof Uint8Array ? [bytes] : bytes
+        const isWhole = token.startsWith(WHOLE)
+        const result = await client.exec({
+          query: `INSERT INTO ${identifier(table)} FORMAT Native`,
+          // however many blocks a batch comes in, it is known by its token alone
+          values: Readable.from(isWhole ? joinBlocks(blocks) : blocks, { objectMode: false }),
+          abort_signal: signal,
+          clickhouse_settings: {
+            ...INSERT_SETTINGS,
+            insert_deduplicate: 1,
+            insert_deduplication_token: token,
+            // what an older program began to send is offered as it was
+            ...(isWhole ? WHOLE_SETTINGS : {}),
+            deduplicate_blocks_in_dependent_materialized_views: 1,
+            ...request.settings,
+          },
+        })
+        // The answer is empty; reading it gives the connection back.
+        await finished(result.stream.resume())
+      }),
+    insertRows: (table, rows, request = {}) =>
+      perform(`insert into ${table}`, request, WRITE_TIMEOUT_MS, async (signal) => {
+        if (rows.length === 0) return
+        await client.insert({
+          table: identifier(table),
+          values: [...rows],
+          format: 'JSONEachRow',
+          abort_signal: signal,
+          clickhouse_settings: { ...INSERT_SETTINGS, ...request.settings },
+        })
+      }),
+  }
+}
+
+/** On a connection of its own: one that names a database is refused until it exists. */
+async function createDatabase(options: StoreOptions): Promise<void> {
+  const client = connect(options, 'default')
+  const query = `CREATE DATABASE IF NOT EXISTS ${identifier(options.database)}`
+  try {
+    await perform('create database', {}, WRITE_TIMEOUT_MS, async (signal) => {
+      await client.command({ query, abort_signal: signal })
+    })
+  } finally {
+    await client.close()
+  }
+}
+
+/** Runs one request under its timeout and the caller's signal, and translates its failure. */
+async function perform<T>(
+  action: string,
+  request: RequestOptions,
+  defaultTimeoutMs: number,
+  send: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { signal: caller, timeoutMs = defaultTimeoutMs } = request
+  caller?.throwIfAborted()
+  // Not AbortSignal.any: Node 20 keeps every combined signal for as long as the caller's lives.
+  const controller = new AbortController()
+  const abort = (): void => controller.abort()
+  const timer = setTimeout(abort, timeoutMs)
+  caller?.addEventListener('abort', abort, { once: true })
+  try {
+    return await send(controller.signal)
+  } catch (error) {
+    caller?.throwIfAborted()
+    throw toStoreFailure(action, error, controller.signal.aborted ? timeoutMs : null)
+  } finally {
+    clearTimeout(timer)
+    caller?.removeEventListener('abort', abort)
+  }
+}
+
+/** Names of tables and databases cannot be bound; ours are plain words. */
+function identifier(name: string): string {
+  if (/^[a-zA-Z_][a-zA-Z0-9_]{0,99}$/.test(name)) return name
+  throw new RangeError(`bug: ${JSON.stringify(name)} is not a plain table or database name`)
+}

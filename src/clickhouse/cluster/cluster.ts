@@ -1,0 +1,256 @@
+import type { ClickHouseSettings } from '@clickhouse/client'
+import type { NativeRows } from '../native-reader.js'
+import { AppError } from '../../model/errors.js'
+import {
+  createStore,
+  type QueryParams,
+  type RequestOptions,
+  type Store,
+  type StoreOptions,
+  newWholeToken,
+} from '../client.js'
+import { reachByDdl } from './ddl.js'
+import { reachNodes } from './nodes.js'
+import { type ClusterServer, type Reach, refuseOwnTables, serversSql, shardsOf } from './reach.js'
+import { replicated, shardedTables, type ShardedTable, writeTable } from './sql.js'
+import { clusterInsertsSql } from '../inserts-running.js'
+import { type MigrateOptions, readMigrations } from '../migrate.js'
+import { statement, type Statement } from '../statement.js'
+
+export interface ClusterOptions extends StoreOptions {
+  /** its name in the `remote_servers` of its servers */
+  readonly cluster: string
+  /** HTTP addresses of all its servers; empty: where the cluster says they are, at the port of `url` */
+  readonly nodes: readonly string[]
+  /** whether tables are replicated; auto: when there is a coordination service */
+  readonly replication: 'auto' | 'on' | 'off'
+  /** replicas that must have an insert before it is confirmed */
+  readonly insertQuorum: string
+}
+
+export interface ClusterStore extends Store {
+  /**
+   * Finds the servers of the cluster and brings all of them to the schema; before anything else is asked for.
+   *
+   * @throws Error that says what is wrong with the cluster or with the settings
+   */
+  prepare(options: MigrateOptions): Promise<void>
+}
+
+const aliveSql = statement<{ readonly cluster: string }, { readonly position: number }>(
+  'cluster_alive',
+)
+const featuresSql = statement<
+  Record<string, never>,
+  { readonly coordination: number; readonly macros: number }
+>('cluster_features')
+
+const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
+  // A part of a query that reads a second table reads all of it, not what one shard has of it.
+  distributed_product_mode: 'global',
+  // Only `home` tables have a key that this goes by; see cluster-sql.ts.
+  optimize_skip_unused_shards: 1,
+  // Counts without those of a shard that is away would be wrong, and nobody would know.
+  skip_unavailable_shards: 0,
+  fallback_to_stale_replicas_for_distributed_queries: 0,
+  max_replica_delay_for_distributed_queries: '10',
+  // An insert is confirmed when every shard has its part, not when it waits on one server's disk.
+  distributed_foreground_insert: 1,
+  // A server that accepts connections and says nothing costs three times this.
+  handshake_timeout_ms: 3000,
+  connections_with_failover_max_tries: '3',
+}
+
+/**
+ * Several servers as one store. Rows are in the database `<database>_local` of each server, spread over the
+ * shards; Distributed tables in `<database>` show them as one. Queries and inserts go to the latter, and
+ * ClickHouse does the rest. What these do not pass on (migrations, changes of rows) goes to every shard.
+ */
+export function createClusterStore(options: ClusterOptions): ClusterStore {
+  return new Cluster(options)
+}
+
+interface Prepared {
+  readonly reach: Reach
+  readonly shards: number
+  readonly tables: ReadonlyMap<string, ShardedTable>
+}
+
+class Cluster implements ClusterStore {
+  readonly database: string
+  readonly #options: ClusterOptions
+  readonly #front: Store
+  #prepared: Prepared | null = null
+
+  constructor(options: ClusterOptions) {
+    this.#options = options
+    this.database = options.database
+    const quorum = { insert_quorum: options.insertQuorum } as const
+    this.#front = createStore({
+      ...options,
+      settings: { ...DISTRIBUTED_SETTINGS, ...quorum, ...options.settings },
+    })
+  }
+
+  async prepare(migration: MigrateOptions): Promise<void> {
+    await this.#front.createDatabase()
+    const servers = await this.#servers()
+    const tables = shardedTables(migration.migrations ?? readMigrations())
+    await refuseOwnTables(this.#front, this.database, tables)
+    const reach = await this.#open(servers)
+    try {
+      await reach.migrate(migration)
+      await reach.distribute(tables)
+    } catch (error) {
+      await reach.close()
+      throw error
+    }
+    await this.#prepared?.reach.close()
+    const byName = new Map(tables.map((table) => [table.name, table]))
+    this.#prepared = { reach, shards: shardsOf(servers), tables: byName }
+    const found = { cluster: this.#options.cluster, servers: servers.length }
+    migration.log.info({ ...found, shards: shardsOf(servers) }, 'the cluster is ready')
+  }
+
+  query<Params extends QueryParams, Row>(
+    sql: Statement<Params, Row>,
+    params: Params,
+    request?: RequestOptions,
+  ): Promise<Row[]> {
+    return this.#front.query(sql, params, request)
+  }
+
+  queryColumns<Params extends QueryParams, Columns>(
+    sql: Statement<Params, Columns>,
+    params: Params,
+    request?: RequestOptions,
+  ): Promise<readonly NativeRows[]> {
+    return this.#front.queryColumns(sql, params, request)
+  }
+
+  command(sql: string, params?: QueryParams, request?: RequestOptions): Promise<void> {
+    return this.#front.command(sql, params, request)
+  }
+
+  async change(sql: string, params?: QueryParams, request?: RequestOptions): Promise<void> {
+    const { reach, shards } = this.#ready()
+    const known = shardsOf(await this.#servers())
+    if (known !== shards)
+      throw new AppError(
+        'dependency_unavailable',
+        `cluster ${this.#options.cluster} had ${shards} shards at the start and has ${known}: start again`,
+        { details: { dependency: 'clickhouse' }, retryAfterS: 30 },
+      )
+    await reach.change(sql, params, request)
+  }
+
+  /** The number of shards is part of it: each try spreads the rows in the same way. */
+  newToken(): string {
+    return `${newWholeToken()}-to-${this.#ready().shards}`
+  }
+
+  async insertNative(
+    table: string,
+    bytes: Uint8Array | readonly Uint8Array[],
+    token: string,
+    request?: RequestOptions,
+  ): Promise<void> {
+    const shards = /-to-(\d+)/.exec(token)?.[1]
+    const target = this.#target(table, shards === undefined ? null : Number(shards))
+    await this.#front.insertNative(target, bytes, token, request)
+  }
+
+  async insertRows(
+    table: string,
+    rows: readonly object[],
+    request?: RequestOptions,
+  ): Promise<void> {
+    await this.#front.insertRows(this.#target(table, null), rows, request)
+  }
+
+  async insertsRunning(seconds: number): Promise<number> {
+    const { cluster } = this.#options
+    return (await this.#front.query(clusterInsertsSql, { cluster, seconds }))[0]?.running ?? 0
+  }
+
+  /** Every server has to answer: without one of them neither counts nor inserts are complete. */
+  async ping(request?: RequestOptions): Promise<void> {
+    const settings = { connect_timeout_with_failover_ms: 500, handshake_timeout_ms: 1000 }
+    const options = { timeoutMs: PING_TIMEOUT_MS, ...request, settings }
+    await this.#front.query(aliveSql, { cluster: this.#options.cluster }, options)
+  }
+
+  createDatabase(): Promise<void> {
+    return this.#front.createDatabase()
+  }
+
+  async close(): Promise<void> {
+    await this.#prepared?.reach.close()
+    await this.#front.close()
+  }
+
+  #target(table: string, shards: number | null): string {
+    const prepared = this.#ready()
+    const shard = prepared.tables.get(table)?.shard ?? 'home'
+    const isKeyed = shard !== 'view' && !/^home\b/.test(shard)
+    return isKeyed ? writeTable(table, shards ?? prepared.shards) : table
+  }
+
+  #ready(): Prepared {
+    if (this.#prepared === null) throw new Error('bug: the cluster is not prepared')
+    return this.#prepared
+  }
+
+  async #servers(): Promise<readonly ClusterServer[]> {
+    const { cluster } = this.#options
+    const servers = await this.#front.query(serversSql, { cluster })
+    if (servers.length > 0) return servers
+    throw new Error(
+      `the ClickHouse server knows no cluster ${cluster}: ` +
+        'define it in its remote_servers, or correct CLICKHOUSE_CLUSTER',
+    )
+  }
+
+  async #open(servers: readonly ClusterServer[]): Promise<Reach> {
+    const { cluster, database, nodes, url } = this.#options
+    const options = {
+      cluster,
+      local: `${database}_local`,
+      front: database,
+      rewrite: (await this.#isReplicated(servers)) ? replicated : (sql: string) => sql,
+      store: this.#options,
+    }
+    if (nodes.length > 0) return await reachNodes(options, nodes, servers)
+    const byDdl = await reachByDdl(options, this.#front)
+    return byDdl ?? (await reachNodes(options, addressesOf(servers, url), servers))
+  }
+
+  async #isReplicated(servers: readonly ClusterServer[]): Promise<boolean> {
+    const { replication, cluster } = this.#options
+    const [features] = await this.#front.query(featuresSql, {})
+    const wanted = replication === 'on' || (replication === 'auto' && features?.coordination === 1)
+    if (wanted && features?.macros !== 1)
+      throw new Error(
+        'replicated tables need the macros shard and replica on every ClickHouse server: ' +
+          'define them, or set CLICKHOUSE_REPLICATION=off',
+      )
+    if (!wanted && servers.some(({ replica }) => replica > 1))
+      throw new Error(
+        `cluster ${cluster} has replicas, which needs a coordination service (ClickHouse Keeper or ` +
+          'ZooKeeper) and CLICKHOUSE_REPLICATION other than off',
+      )
+    return wanted
+  }
+}
+
+const PING_TIMEOUT_MS = 5_000
+
+/** Where the servers are when all of them have the HTTP port, and the protocol, of the one at `url`. */
+function addressesOf(servers: readonly ClusterServer[], url: string): readonly string[] {
+  return servers.map(({ host, is_local: isLocal }) => {
+    if (isLocal === 1) return url
+    const address = new URL(url)
+    address.hostname = host.includes(':') ? `[${host}]` : host
+    return address.href
+  })
+}

@@ -1,0 +1,354 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { resolveLibchdb } from 'chdb/libchdb'
+import { backoffMs } from '../../lib/backoff.js'
+import { createStore, type Store } from '../client.js'
+import { repairDeduplicationLogs, syncDeduplicationLogs } from '../deduplication-logs.js'
+import { configXml, type EmbeddedResources, machineResources, usersXml } from './config.js'
+import { endLeftover } from './leftover.js'
+import { startEngine, type Engine } from './process.js'
+import { isHung, PATIENCE, type WatchOptions } from './watch.js'
+import type { StoreLog } from '../log.js'
+import { spreadParts } from './table-directories.js'
+
+/** starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped */
+export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
+
+export interface EmbeddedOptions {
+  /** made when missing; one instance at a time */
+  readonly dataDir: string
+  readonly log: StoreLog
+  /** 0 or absent: a free port of the loopback address, kept across restarts */
+  readonly httpPort?: number
+  /** absent: the native protocol is not listened for */
+  readonly tcpPort?: number
+  /** absent: made at random, kept across restarts */
+  readonly password?: string
+  /** absent: half of the machine */
+  readonly resources?: EmbeddedResources
+  /** a `<remote_servers>` element, to make several engines one cluster */
+  readonly remoteServers?: string
+  /** absent: `backups` in the data directory */
+  readonly backupsDir?: string
+  /** how long an engine that is about to end may hold the directory. Default 4 s */
+  readonly lockWaitMs?: number
+  /** the caller holds a lock of its own on the directory: an engine that is still there is killed */
+  readonly isOurs?: boolean
+  /** how long an engine may be silent before it is killed and started again. Default half a minute */
+  readonly patience?: Pick<WatchOptions, 'everyMs' | 'answerMs' | 'misses'>
+  /** called at each change of state; must not throw */
+  readonly onState?: (state: EmbeddedState) => void
+}
+
+export interface Embedded {
+  readonly url: string
+  readonly username: string
+  readonly password: string
+  readonly state: EmbeddedState
+  /** of the engine's process; null while there is none */
+  pid(): number | null
+  /** Tables were made: from here on their deduplication logs are written to disk at once, and their parts spread. */
+  tablesMade(): Promise<void>
+  /** Lets running queries end, then ends the engine; resolves when its process is gone. */
+  stop(): Promise<void>
+}
+
+/** The embedded engine cannot start; the message says what would help. */
+class EmbeddedStartError extends Error {
+  override readonly name = 'EmbeddedStartError'
+}
+
+const USERNAME = 'engine_client'
+/** An engine whose parent was killed ends within milliseconds; its lock goes with it. */
+const LOCK_WAIT_MS = 4_000
+const PORT_TRIES = 5
+/** what an engine says on a directory that another one has */
+const LOCKED = 'Cannot lock file'
+const UNSYNCED =
+  'the file system of DATA_DIR has no attribute for synchronous files: after a power cut the batch that was ' +
+  'being stored may be counted twice'
+/** Loading parts is what takes time; 0.3 s with none, and a process that has ended is noticed at once. */
+const START_TIMEOUT_MS = 180_000
+const RESTART_BACKOFF = { baseMs: 100, maxMs: 10_000 }
+/** An engine that lived this long is restarted as if it had never failed. */
+const HEALTHY_AFTER_MS = 60_000
+
+/**
+ * Starts ClickHouse in a child process and keeps it running until `stop`.
+ *
+ * @returns when it answers, after 0.3 to 0.5 s on an empty directory
+ * @throws EmbeddedStartError when the platform has no engine, another instance holds the
+ *   directory, the port is taken, or the engine refuses to start
+ */
+export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const libraryPath = findLibrary()
+  const supervisor = new Supervisor(options, libraryPath)
+  await supervisor.start()
+  return supervisor
+}
+
+function findLibrary(): string {
+  try {
+    return resolveLibchdb().path
+  } catch (cause) {
+    const platform = `${process.platform}-${process.arch}`
+    throw new EmbeddedStartError(
+      `the embedded ClickHouse is not available here (${platform}): it needs Linux with glibc or ` +
+        'macOS, and the optional packages of this service installed; ' +
+        'set CLICKHOUSE_URL to use a ClickHouse server instead',
+      { cause },
+    )
+  }
+}
+
+class Supervisor implements Embedded {
+  readonly username = USERNAME
+  readonly password: string
+  readonly #options: EmbeddedOptions
+  readonly #dataDir: string
+  readonly #libraryPath: string
+  readonly #stopping = new AbortController()
+  #state: EmbeddedState = 'starting'
+  #port: number
+  #engine: Engine | null = null
+  #failures = 0
+  #stopped: Promise<void> | null = null
+
+  constructor(options: EmbeddedOptions, libraryPath: string) {
+    this.#options = options
+    this.#libraryPath = libraryPath
+    this.#dataDir = resolve(options.dataDir)
+    this.#port = options.httpPort ?? 0
+    this.password = options.password ?? randomBytes(24).toString('hex')
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  get state(): EmbeddedState {
+    return this.#state
+  }
+
+  pid(): number | null {
+    return this.#engine?.pid ?? null
+  }
+
+  async tablesMade(): Promise<void> {
+    const isKept = await syncDeduplicationLogs(this.#clickhouseDir).catch(() => false)
+    if (!isKept) this.#options.log.warn({}, UNSYNCED)
+    await spreadParts(this.#clickhouseDir).catch(() => {})
+  }
+
+  async start(): Promise<void> {
+    const fixedPort = this.#port !== 0
+    const { lockWaitMs = LOCK_WAIT_MS, isOurs = false } = this.#options
+    const lockedUntilMs = performance.now() + lockWaitMs
+    const leftover = { clickhouseDir: this.#clickhouseDir, isOurs, waitMs: lockWaitMs }
+    if (!(await endLeftover(leftover))) throw new EmbeddedStartError(this.#explain(LOCKED))
+    for (let tries = 1; ;) {
+      if (!fixedPort) this.#port = await findFreePort()
+      const failure = await this.#launch()
+      if (failure === null) return
+      if (failure.includes(LOCKED) && performance.now() < lockedUntilMs) {
+        await sleep(200)
+        continue
+      }
+      tries += 1
+      if (/Address already in use/.test(failure) && !fixedPort && tries <= PORT_TRIES) continue
+      this.#setState('stopped')
+      throw new EmbeddedStartError(this.#explain(failure))
+    }
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#end()
+    return this.#stopped
+  }
+
+  async #end(): Promise<void> {
+    this.#setState('stopped')
+    this.#stopping.abort()
+    await this.#engine?.endGently(this.#connect())
+  }
+
+  /** @returns null when the engine answers; else why it does not, its process being gone */
+  async #launch(): Promise<string | null> {
+    const runDir = join(this.#dataDir, 'run', randomBytes(8).toString('hex'))
+    try {
+      const configFile = await this.#writeConfig(runDir)
+      await this.#repair()
+      if (this.#stopping.signal.aborted) return 'stopped meanwhile'
+      const engine = startEngine({
+        libraryPath: this.#libraryPath,
+        clickhouseDir: this.#clickhouseDir,
+        configFile,
+        tcp: this.#options.tcpPort !== undefined,
+        log: this.#options.log,
+      })
+      this.#engine = engine
+      const failure = await this.#waitUntilAnswers(engine)
+      if (failure !== null) {
+        this.#engine = null
+        await engine.kill()
+        return failure
+      }
+      void engine.exited.then((reason) => this.#onExit(engine, reason))
+      void this.#watch(engine)
+    } finally {
+      // The engine has read it; nobody else needs to.
+      await rm(runDir, { recursive: true, force: true })
+    }
+    this.#setState('ready')
+    return null
+  }
+
+  /** No engine runs here: the last one was waited for. */
+  async #repair(): Promise<void> {
+    const parts = await repairDeduplicationLogs(this.#clickhouseDir)
+    if (parts.length > 0)
+      this.#options.log.warn(
+        { parts },
+        'the last insert was cut off; what is missing is taken again',
+      )
+  }
+
+  get #clickhouseDir(): string {
+    return join(this.#dataDir, 'clickhouse')
+  }
+
+  async #writeConfig(runDir: string): Promise<string> {
+    await mkdir(this.#clickhouseDir, { recursive: true, mode: 0o700 })
+    await mkdir(runDir, { recursive: true, mode: 0o700 })
+    const configFile = join(runDir, 'config.xml')
+    const usersFile = join(runDir, 'users.xml')
+    const config = {
+      clickhouseDir: this.#clickhouseDir,
+      usersFile,
+      backupsDir: this.#options.backupsDir ?? join(this.#dataDir, 'backups'),
+      httpPort: this.#port,
+      tcpPort: this.#options.tcpPort ?? null,
+      username: this.username,
+      password: this.password,
+      resources: this.#options.resources ?? machineResources(),
+      remoteServers: this.#options.remoteServers ?? '',
+    }
+    await writeFile(configFile, configXml(config), { mode: 0o600 })
+    await writeFile(usersFile, usersXml(config), { mode: 0o600 })
+    return configFile
+  }
+
+  async #waitUntilAnswers(engine: Engine): Promise<string | null> {
+    const store = this.#connect()
+    try {
+      return await Promise.race([untilAnswers(store, engine), engine.exited])
+    } finally {
+      await store.close()
+    }
+  }
+
+  #connect(): Store {
+    const { url, username, password } = this
+    return createStore({ url, username, password, database: 'default' })
+  }
+
+  async #watch(engine: Engine): Promise<void> {
+    const { url, username, password } = this
+    const patience = this.#options.patience ?? PATIENCE
+    if (!(await isHung(engine, { url, username, password, ...patience }))) return
+    if (this.#state === 'stopped') return
+    this.#options.log.warn(
+      { pid: engine.pid },
+      'the embedded clickhouse does not answer, and is killed',
+    )
+    await engine.kill()
+  }
+
+  #onExit(engine: Engine, reason: string): void {
+    this.#engine = null
+    if (this.#state === 'stopped') return
+    this.#options.log.warn(
+      { pid: engine.pid, reason },
+      'the embedded clickhouse ended unexpectedly',
+    )
+    if (performance.now() - engine.startedAtMs > HEALTHY_AFTER_MS) this.#failures = 0
+    this.#setState('down')
+    void this.#restart()
+  }
+
+  /** Tries until it works or `stop` is called: there is nobody to give up to. */
+  async #restart(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      this.#failures += 1
+      const waited = await this.#pause(backoffMs(this.#failures, RESTART_BACKOFF))
+      if (!waited) return
+      this.#setState('starting')
+      const failure = await this.#launch().catch(String)
+      if (failure === null) return
+      if (this.#stopping.signal.aborted) return
+      this.#setState('down')
+      this.#options.log.warn({ reason: failure }, 'the embedded clickhouse did not start')
+    }
+  }
+
+  /** @returns false when `stop` came first */
+  async #pause(waitMs: number): Promise<boolean> {
+    try {
+      await sleep(waitMs, undefined, { signal: this.#stopping.signal })
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #setState(state: EmbeddedState): void {
+    if (this.#state === state || this.#state === 'stopped') return
+    this.#state = state
+    this.#options.onState?.(state)
+  }
+
+  #explain(failure: string): string {
+    if (failure.includes(LOCKED)) {
+      return (
+        `the data directory ${this.#dataDir} is in use by another instance: ` +
+        'stop that one, or set DATA_DIR to another directory'
+      )
+    }
+    if (/Address already in use/.test(failure)) {
+      return `port ${this.#port} of 127.0.0.1 is taken: the embedded ClickHouse cannot listen on it`
+    }
+    return (
+      `the embedded ClickHouse did not start in ${this.#dataDir}: ${failure}; ` +
+      'set CLICKHOUSE_URL to use a ClickHouse server instead'
+    )
+  }
+}
+
+/** @returns null when the engine answers, else why it was given up */
+async function untilAnswers(store: Store, engine: Engine): Promise<string | null> {
+  while (performance.now() - engine.startedAtMs < START_TIMEOUT_MS && !engine.hasExited) {
+    try {
+      await store.ping()
+      return null
+    } catch {
+      await sleep(15)
+    }
+  }
+  if (engine.hasExited) return engine.exited
+  return `no answer within ${START_TIMEOUT_MS / 1000} s`
+}
+
+export async function findFreePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((done, failed) => {
+    server.once('error', failed)
+    server.listen(0, '127.0.0.1', done)
+  })
+  const address = server.address()
+  await new Promise((done) => server.close(done))
+  if (address === null || typeof address === 'string') throw new Error('bug: no port was assigned')
+  return address.port
+}

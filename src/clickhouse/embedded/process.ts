@@ -1,0 +1,125 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Store } from '../client.js'
+import type { StoreLog } from '../log.js'
+
+export interface EngineOptions {
+  readonly libraryPath: string
+  readonly clickhouseDir: string
+  readonly configFile: string
+  /** listen for the native protocol too */
+  readonly tcp: boolean
+  readonly log: StoreLog
+}
+
+/** One life of the engine's process. */
+export interface Engine {
+  readonly pid: number | null
+  /** of `performance.now`: the clock may be set meanwhile */
+  readonly startedAtMs: number
+  readonly hasExited: boolean
+  /** resolves with the reason when the process is gone; never rejects */
+  readonly exited: Promise<string>
+  /** Asks the engine to finish, closes the store, waits a few seconds, then kills. Never rejects. */
+  endGently(store: Store): Promise<void>
+  kill(): Promise<void>
+}
+
+/** When its queries are over the engine would go on with what is typed, and ends because it has no place for a history. */
+const AFTERWARDS = /cannot place history file/
+const GENTLE_MS = 5_000
+const TAIL_LINES = 20
+const LINE_CHARS = 1_000
+/** Lines passed to the log in one interval; a crash prints hundreds. */
+const LOG_LINES = 50
+const LOG_INTERVAL_MS = 10_000
+/** How often the blocking query looks whether it was cancelled; bounds the time of a gentle end. */
+const TICK_S = 0.2
+
+/** Its first word finds it in `system.processes`. The user without a name is the engine itself. */
+const KEEP_ALIVE_SQL =
+  `SELECT sleepEachRow(${TICK_S}) FROM system.numbers ` +
+  'SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0 FORMAT Null'
+const END_SQL = `KILL QUERY WHERE user = '' AND query LIKE 'SELECT sleepEachRow%' ASYNC`
+
+export function startEngine(options: EngineOptions): Engine {
+  const listen = options.tcp ? ['HTTP', 'TCP'] : ['HTTP']
+  const sql = [...listen.map((protocol) => `SYSTEM START LISTEN ${protocol}`), KEEP_ALIVE_SQL]
+  const argv = ['clickhouse-local', '--config-file', options.configFile]
+  argv.push('--path', options.clickhouseDir, '--query', sql.join('; '))
+  const child = fork(
+    fileURLToPath(new URL('./child.js', import.meta.url)),
+    [options.libraryPath, ...argv],
+    {
+      // Its own session: Ctrl-C in the terminal is for the service, which still needs the engine
+      // to store what it holds.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      // None of the service's secrets, and no options meant for the service's own process.
+      env: { TZ: 'UTC' },
+      execArgv: [],
+    },
+  )
+  return watch(child, options.log)
+}
+
+function watch(child: ChildProcess, log: StoreLog): Engine {
+  const tail = readTail(child, log)
+  let hasExited = false
+  const exited = new Promise<string>((done) => {
+    let end = 'not started'
+    child.once('error', (error) => {
+      end = error.message
+      if (child.pid === undefined) done(end)
+    })
+    child.once('exit', (code, signal) => {
+      hasExited = true
+      end = signal === null ? `exit code ${code}` : `signal ${signal}`
+    })
+    // Comes after 'exit', when stderr has been read to its end.
+    child.once('close', () => done(tail.findLast((line) => !AFTERWARDS.test(line)) ?? end))
+  })
+  const kill = async (): Promise<void> => {
+    child.kill('SIGKILL')
+    await exited
+  }
+  return {
+    pid: child.pid ?? null,
+    startedAtMs: performance.now(),
+    get hasExited() {
+      return hasExited
+    },
+    exited,
+    kill,
+    async endGently(store) {
+      const late = sleep(GENTLE_MS, undefined, { ref: false })
+      await Promise.race([store.command(END_SQL).catch(() => kill()), late])
+      // The engine waits for open connections to end, ours too.
+      await store.close()
+      await Promise.race([exited, late])
+      await kill()
+    },
+  }
+}
+
+/** The last lines of stderr, growing as they come. The engine writes there why it ended. */
+function readTail(child: ChildProcess, log: StoreLog): readonly string[] {
+  const tail: string[] = []
+  if (child.stderr === null) return tail
+  let [intervalStartMs, lines] = [0, 0]
+  createInterface({ input: child.stderr }).on('line', (full) => {
+    const line = full.slice(0, LINE_CHARS).trim()
+    if (line === '') return
+    tail.push(line)
+    if (tail.length > TAIL_LINES) tail.shift()
+    if (performance.now() - intervalStartMs > LOG_INTERVAL_MS) {
+      intervalStartMs = performance.now()
+      lines = 0
+    }
+    lines += 1
+    if (lines <= LOG_LINES) log.debug({ pid: child.pid, line }, 'embedded clickhouse')
+  })
+  return tail
+}

@@ -1,0 +1,137 @@
+import type { Store } from '../clickhouse/client.js'
+import { Collection, type ChangedRow, type CollectionParts, type LoadedRow } from './collection.js'
+import { EntityWriter } from './entity-writer.js'
+import type { StoreLog } from '../clickhouse/log.js'
+import { statement } from '../clickhouse/statement.js'
+
+export interface EntitiesOptions {
+  readonly log: StoreLog
+  /** ms since 1970; versions follow it but never go back with it */
+  readonly now?: () => number
+  /**
+   * Runs `work` while no other instance holds `key`. Given when several instances share the
+   * database: each change then starts from what is stored instead of from memory.
+   */
+  readonly exclusive?: <T>(key: string, work: () => Promise<T>) => Promise<T>
+  /** Called when a change is stored; the change resolves after it. Must not reject. */
+  readonly onStored?: () => Promise<void>
+}
+
+/**
+ * Small records, all in memory: reads are synchronous, a write resolves when it is on disk.
+ * One table holds them; a change is a new version of a row, a deletion too.
+ */
+export interface Entities {
+  /**
+   * The records of one kind; to be asked for once. Unreadable rows are left out and reported.
+   *
+   * @param kind lower-case words joined by `_`
+   * @param parse checks what was stored, and what is about to be; throws what is wrong, without values
+   */
+  collection<T extends object>(kind: string, parse: (doc: unknown) => T): Collection<T>
+  /** Resolves when no write is under way. */
+  idle(): Promise<void>
+  /**
+   * Takes over what other instances have stored since the last call, or since the start.
+   *
+   * @throws AppError('dependency_unavailable') when it cannot; the next call makes up for it
+   */
+  catchUp(): Promise<void>
+}
+
+const PAGE_ROWS = 10_000
+/** how far back a look begins before the last one: rows become visible after the time they bear */
+const OVERLAP_S = 60
+/** a look is repeated soon: better that one fails than that those who wait for it stand still */
+const CATCH_UP_MS = 5_000
+
+const changedSql = statement<{ readonly seconds: number }, ChangedRow & { readonly kind: string }>(
+  'entities_changed',
+)
+const pageSql = statement<
+  { readonly after_kind: string; readonly after_id: string; readonly limit: number },
+  LoadedRow & { readonly kind: string }
+>('entities_page')
+const newestVersionSql = statement<Record<string, never>, { readonly version: number }>(
+  'entities_newest_version',
+)
+
+/** Reads every entity into memory. @throws AppError('dependency_unavailable') when it cannot */
+export async function createEntities(store: Store, options: EntitiesOptions): Promise<Entities> {
+  const loadedAtMs = performance.now()
+  const [newest] = await store.query(newestVersionSql, {})
+  const nextVersion = createVersions(newest?.version ?? 0, options.now ?? Date.now)
+  const loaded = await loadAll(store)
+  const writer = new EntityWriter(store)
+  const collections = new Map<string, Pick<Collection<object>, 'follow'>>()
+  const parts: CollectionParts = {
+    store,
+    writer,
+    nextVersion,
+    log: options.log,
+    exclusive: options.exclusive ?? null,
+    onStored: options.onStored ?? null,
+  }
+  return {
+    collection(kind, parse) {
+      if (!/^[a-z][a-z_]{0,39}$/.test(kind) || collections.has(kind)) {
+        throw new Error(`bug: entity kind ${kind} is not a word, or is used twice`)
+      }
+      const rows = loaded.get(kind) ?? []
+      loaded.delete(kind)
+      const collection = new Collection(parts, { kind, parse, rows })
+      collections.set(kind, collection)
+      return collection
+    },
+    idle: () => writer.idle(),
+    catchUp: createCatchUp(store, collections, loadedAtMs),
+  }
+}
+
+function createCatchUp(
+  store: Store,
+  collections: ReadonlyMap<string, Pick<Collection<object>, 'follow'>>,
+  loadedAtMs: number,
+): () => Promise<void> {
+  let lookedAtMs = loadedAtMs
+  return async () => {
+    const nowMs = performance.now()
+    const seconds = Math.ceil((nowMs - lookedAtMs) / 1000) + OVERLAP_S
+    const rows = await store.query(changedSql, { seconds }, { timeoutMs: CATCH_UP_MS })
+    const byKind = new Map<string, ChangedRow[]>()
+    for (const row of rows) {
+      const same = byKind.get(row.kind)
+      if (same === undefined) byKind.set(row.kind, [row])
+      else same.push(row)
+    }
+    await Promise.all(
+      [...byKind].map(async ([kind, changed]) => await collections.get(kind)?.follow(changed)),
+    )
+    lookedAtMs = nowMs
+  }
+}
+
+async function loadAll(store: Store): Promise<Map<string, LoadedRow[]>> {
+  const loaded = new Map<string, LoadedRow[]>()
+  let after = { after_kind: '', after_id: '' }
+  for (;;) {
+    const page = await store.query(pageSql, { ...after, limit: PAGE_ROWS })
+    for (const row of page) {
+      const rows = loaded.get(row.kind)
+      if (rows === undefined) loaded.set(row.kind, [row])
+      else rows.push(row)
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < PAGE_ROWS) return loaded
+    after = { after_kind: last.kind, after_id: last.id }
+  }
+}
+
+/** Microseconds of the clock, or the last version plus one where the clock does not advance. */
+function createVersions(newest: number, now: () => number): (above?: number) => number {
+  let last = newest
+  return (above = 0) => {
+    last = Math.max(last + 1, above + 1, now() * 1_000)
+    return last
+  }
+}

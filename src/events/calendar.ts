@@ -1,0 +1,46 @@
+import type { Priority } from '../model/event.js'
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+
+export interface CalendarDay {
+  /** YYYY-MM-DD, UTC */
+  readonly day: string
+  /** occurrences */
+  readonly value: number
+}
+
+export interface Calendar {
+  /**
+   * @param priorities empty = any
+   * @param days 1..730, today being the last
+   * @returns days with occurrences, ascending
+   */
+  days(
+    priorities: readonly Priority[],
+    days: number,
+    signal?: AbortSignal,
+  ): Promise<readonly CalendarDay[]>
+}
+
+const calendarSql = statement<
+  { readonly first: string; readonly last: string; readonly priorities: readonly Priority[] },
+  CalendarDay
+>('calendar')
+
+const DAY_MS = 86_400_000
+
+export function createCalendar(
+  store: Pick<Store, 'query'>,
+  nowMs: () => number = Date.now,
+): Calendar {
+  return {
+    async days(priorities, days, signal) {
+      const now = nowMs()
+      const params = { first: toDay(now - (days - 1) * DAY_MS), last: toDay(now), priorities }
+      const rows = await store.query(calendarSql, params, signal === undefined ? {} : { signal })
+      return rows.map(({ day, value }) => ({ day, value }))
+    },
+  }
+}
+
+const toDay = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10)

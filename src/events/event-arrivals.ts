@@ -1,0 +1,80 @@
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+
+/** When an event may have arrived. */
+export interface Arrival {
+  /** inclusive */
+  readonly fromMs: number
+  /** exclusive */
+  readonly toMs: number
+}
+
+/** Days beyond 2149 are none that partitions can be named by. */
+export const ANY_TIME: Arrival = { fromMs: 0, toMs: Date.UTC(2149, 0, 1) }
+
+export interface Arrivals {
+  /** A guess: an event that is not there may have arrived at any time. Never waits for long. */
+  guess(id: number): Promise<Arrival>
+}
+
+interface Chunk {
+  readonly chunk: number
+  readonly first_s: number
+  readonly last_s: number
+}
+
+const arrivalsSql = statement<{ readonly ids_each: number }, Chunk>('event_arrivals')
+
+const IDS_EACH = 65_536
+const DAY_MS = 86_400_000
+/** Newer ids than are known are looked for from the newest known day on. */
+const MAX_AGE_MS = 600_000
+
+/**
+ * Tells from an id when its event has arrived, so that few partitions are asked for it: ids grow with
+ * arrival within a block that an instance has reserved, and repeats, which are kept by day and id, show
+ * where days begin. What is remembered is never wrong for long, and never relied upon.
+ */
+export function createArrivals(
+  store: Pick<Store, 'query'>,
+  nowMs: () => number = () => performance.now(),
+): Arrivals {
+  let known: Promise<readonly Chunk[]> | null = null
+  let readAtMs = 0
+  const read = (): Promise<readonly Chunk[]> => {
+    if (known !== null && nowMs() - readAtMs < MAX_AGE_MS) return known
+    readAtMs = nowMs()
+    const reading = store.query(arrivalsSql, { ids_each: IDS_EACH })
+    // a failure tells nothing, and the next look-up asks again
+    reading.catch(() => {
+      if (known === reading) known = null
+    })
+    known = reading
+    return reading
+  }
+  return {
+    guess: async (id) => toArrival(await read().catch(() => []), id),
+  }
+}
+
+/** Between the day of the last repeats with a smaller id and that of the first with a greater one. */
+function toArrival(chunks: readonly Chunk[], id: number): Arrival {
+  const wanted = Math.floor(id / IDS_EACH)
+  let [lo, hi] = [0, chunks.length]
+  while (lo < hi) {
+    const middle = (lo + hi) >> 1
+    if ((chunks[middle]?.chunk ?? 0) < wanted) lo = middle + 1
+    else hi = middle
+  }
+  // the chunk before, the one it is in when that is known, and the next
+  const isIn = chunks[lo]?.chunk === wanted
+  const near = [chunks[lo - 1], isIn ? chunks[lo] : undefined, chunks[isIn ? lo + 1 : lo]]
+  const days = near.flatMap((one) => (one === undefined ? [] : [one.first_s, one.last_s]))
+  if (days.length === 0) return ANY_TIME
+  const isNewest = near[2] === undefined
+  // a repeat may come on the day after
+  return {
+    fromMs: Math.max(0, Math.min(...days) * 1000 - DAY_MS),
+    toMs: isNewest ? ANY_TIME.toMs : Math.max(...days) * 1000 + 2 * DAY_MS,
+  }
+}

@@ -1,0 +1,35 @@
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+
+export interface SourceTotals {
+  readonly events: number
+  readonly occurrences: number
+  /** event time of the latest, ms since 1970 */
+  readonly lastEventAtMs: number
+}
+
+export interface SourceStats {
+  /** Totals of every source that has events. */
+  all(signal?: AbortSignal): Promise<ReadonlyMap<string, SourceTotals>>
+}
+
+type Row = {
+  readonly source: string
+  readonly events: number
+  readonly occurrences: number
+  readonly last_ms: number
+}
+
+const totalsSql = statement<Record<string, never>, Row>('source_totals')
+
+export const createSourceStats = (store: Pick<Store, 'query'>): SourceStats => ({
+  async all(signal) {
+    const rows = await store.query(totalsSql, {}, signal === undefined ? {} : { signal })
+    return new Map(
+      rows.map(({ source, events, occurrences, last_ms: lastEventAtMs }) => [
+        source,
+        { events, occurrences, lastEventAtMs },
+      ]),
+    )
+  },
+})

@@ -1,0 +1,338 @@
+import { AT, Kernel } from '../wasm/kernel.js'
+import { hashBytes } from '../lib/hash.js'
+import type { Room } from '../lib/room-pool.js'
+import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
+import type { RowBlock } from './block.js'
+import { MissList } from './miss-list.js'
+import { writeLanding } from './landing-block.js'
+
+/** What the encoder asks of decoding and mining. */
+export interface BlockQuestions {
+  maySourceBe(text: string): boolean
+  /** @returns index into EVENT_TYPES, -1 for none of them */
+  typeIndex(text: string): number
+  readLevelWord(text: string): { readonly severity: number | null; readonly tags: string }
+  /** @returns index into SEVERITIES */
+  levelAtHead(message: Uint8Array): number
+  /** the hash pair every shape of a source starts from */
+  sourceSeed(source: string, out: Int32Array): void
+  /** @returns 0 when unknown */
+  templateNo(lo: number, hi: number): number
+  /** the template's constant text and marks, see `lib/skeleton.ts`; none when there is none */
+  skeleton(templateNo: number): Uint8Array
+}
+
+/** What happens to the messages of a source in one body. */
+export type Admission = 'store' | 'drop' | 'parse'
+const ADMISSION = { store: 1, drop: 2, parse: 3 } as const
+
+/** distinct sources, hosts, levels … that a thread remembers from block to block */
+const MAX_WORDS = 65_536
+
+/** What one call of `readLines` did. */
+export interface LinesRead {
+  /** offset of the first line that must be parsed, the body's length when there is none */
+  readonly next: number
+  readonly accepted: number
+  readonly dropped: number
+}
+
+/**
+ * Turns messages into one block of landing rows. Equal messages of the same millisecond are one row with a
+ * count; the side arrays carry what the sequencer decides on. The rows are kept by the hot path in
+ * WebAssembly; one encoder per thread. bench/micro/encode.bench.ts
+ */
+export class BlockEncoder {
+  readonly #kernel: Kernel
+  readonly #questions: BlockQuestions
+  readonly #misses = new MissList()
+  /** search words of decoded messages with letters beyond ASCII */
+  #wide: WideRow[] = []
+  readonly #wordOf = new Map<string, number>()
+  /** of each template the skeleton it had last, and 1 + its word */
+  #skeletons: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
+  readonly #seed = new Int32Array(2)
+  #admit: (source: string) => Admission = () => 'parse'
+  #receivedAtMs = 0
+  #modelVersion = ''
+  #bodyBytes = 0
+  /** the environment of the body before, its word and that of the empty text; null when words have other numbers */
+  #defaults: {
+    readonly environment: string
+    readonly word: number
+    readonly empty: number
+  } | null = null
+
+  /** @param seed four random numbers, the same for all threads */
+  constructor(questions: BlockQuestions, seed: Int32Array) {
+    const kernel: Kernel = new Kernel({
+      judgeSource: (word) => this.#judgeSource(questions, word),
+      admitSource: (word) => {
+        const admission: number = ADMISSION[this.#admit(kernel.word(word))]
+        kernel.calls.setAdmission(word, admission)
+        return admission
+      },
+      judgeType: (word) => {
+        const state = questions.typeIndex(kernel.word(word)) + 2
+        kernel.calls.setType(word, state)
+        return state
+      },
+      judgeLevel: (word) => this.#judgeLevel(questions, word),
+      levelAtHead: (at, length) => questions.levelAtHead(kernel.view(at, length)),
+      templateOf: (lo, hi) => questions.templateNo(lo | 0, hi | 0),
+      skeletonOf: (no) => this.#skeletonOf(questions.skeleton(no), no),
+    })
+    this.#kernel = kernel
+    this.#questions = questions
+    const [a, b] = new BigUint64Array(seed.slice(0, 4).buffer)
+    kernel.calls.secrets(a ?? 0n, b ?? 0n)
+  }
+
+  begin(receivedAtMs: number, modelVersion: string): void {
+    const kernel = this.#kernel
+    this.#wordOf.clear()
+    if (kernel.wordCount > MAX_WORDS) {
+      kernel.forgetWords()
+      this.#skeletons = []
+      this.#defaults = null
+    } else kernel.calls.beginBlock(0)
+    this.#misses.clear()
+    this.#wide = []
+    this.#receivedAtMs = receivedAtMs
+    this.#modelVersion = modelVersion
+  }
+
+  /**
+   * Takes the bytes of a body whose lines `readLines` will be asked for.
+   *
+   * @param admit is asked once for each source that a readable line names
+   */
+  beginBody(
+    bytes: Uint8Array,
+    context: {
+      readonly nowMs: number
+      readonly environment: string
+      readonly maxMessageBytes: number
+      readonly isUtf8: boolean
+    },
+    admit: (source: string) => Admission,
+  ): void {
+    const kernel = this.#kernel
+    this.#admit = admit
+    this.#bodyBytes = bytes.length
+    const { word, empty } = this.#defaultsOf(context.environment)
+    const at = kernel.calls.bodyAt(bytes.length)
+    kernel.bytes.set(bytes, at)
+    const { nowMs, maxMessageBytes, isUtf8 } = context
+    kernel.calls.beginBody(nowMs, maxMessageBytes, word, empty, isUtf8 ? 1 : 0)
+  }
+
+  /** Adds the lines of the body from an offset on, up to the first that must be parsed. */
+  readLines(from: number, most: number): LinesRead {
+    const { calls } = this.#kernel
+    const next = calls.readLines(from, this.#bodyBytes, Math.min(most, 0x7fff_ffff))
+    return { next, accepted: calls.acceptedLines(), dropped: calls.droppedLines() }
+  }
+
+  /** Adds a message that was decoded to an object. @param severity index into SEVERITIES */
+  add(event: CanonicalEvent, severity: number): void {
+    const kernel = this.#kernel
+    const source = this.#word(event.source)
+    const host = this.#word(event.host)
+    const environment = this.#word(event.environment)
+    this.#judgeSource(this.#questions, source)
+    const tags = this.#tagsOf(event)
+    const texts = [event.message, event.traceId, event.spanId, event.summary, event.dedupKey, tags]
+    const { at, sizes, messageBytes } = this.#placeTexts(texts)
+    const row = kernel.calls.addEvent(
+      event.timestampMs,
+      source,
+      host,
+      environment,
+      EVENT_TYPES.indexOf(event.type),
+      severity,
+      at,
+      sizes,
+      event.template === '' ? 1 : 0,
+    )
+    if (row < 0) return
+    const words = searchWords(event, messageBytes)
+    if (words !== '') this.#wide.push({ row, words })
+    if (event.template !== '') this.#readyMade(event.template, source, row)
+  }
+
+  /**
+   * The block; null when nothing was added.
+   *
+   * @param room where it goes if it fits
+   */
+  finish(room: Room | null = null): RowBlock | null {
+    const kernel = this.#kernel
+    const rows = kernel.calls.rowCount()
+    if (rows === 0) return null
+    const wide = [...this.#wide, ...this.#wideLines()].toSorted((a, b) => a.row - b.row)
+    this.#takeMisses()
+    return writeLanding(kernel, {
+      rows,
+      receivedAtMs: this.#receivedAtMs,
+      modelVersion: this.#modelVersion,
+      wide,
+      misses: this.#misses.finish(),
+      room,
+    })
+  }
+
+  #defaultsOf(environment: string): { readonly word: number; readonly empty: number } {
+    if (this.#defaults?.environment === environment) return this.#defaults
+    const [word, empty] = [this.#kernel.intern(environment), this.#kernel.intern('')]
+    this.#defaults = { environment, word, empty }
+    return this.#defaults
+  }
+
+  #word(text: string): number {
+    const known = this.#wordOf.get(text)
+    if (known !== undefined) return known
+    const word = this.#kernel.intern(text)
+    this.#wordOf.set(text, word)
+    return word
+  }
+
+  #skeletonOf(text: Uint8Array, no: number): number {
+    if (text.length === 0) return 0
+    const known = this.#skeletons[no]
+    if (known?.text === text) return known.word
+    const word = 1 + this.#kernel.internSkeleton(text)
+    this.#skeletons[no] = { text, word }
+    return word
+  }
+
+  #judgeSource(questions: BlockQuestions, word: number): number {
+    const name = this.#kernel.word(word)
+    const state = questions.maySourceBe(name) ? 1 : 2
+    questions.sourceSeed(name, this.#seed)
+    this.#kernel.calls.setSource(word, state, this.#seed[0] ?? 0, this.#seed[1] ?? 0)
+    return state
+  }
+
+  #judgeLevel(questions: BlockQuestions, word: number): number {
+    const { severity, tags } = questions.readLevelWord(this.#kernel.word(word))
+    const state = severity === null ? 2 : 3 + severity
+    const kept = tags === '' ? 0 : 1 + this.#kernel.intern(tags)
+    this.#kernel.calls.setLevel(word, state, kept)
+    return state
+  }
+
+  /** Of all types but logs the tags tell whether two messages are one event, in whatever order they came. */
+  #tagsOf({ type, tags }: CanonicalEvent): string {
+    if (tags === null) return ''
+    const text = JSON.stringify(tags)
+    if (type === 'log') return text
+    const { at, messageBytes } = this.#placeTexts([text])
+    const isFlat = this.#kernel.calls.areFlatTags(at, messageBytes) !== 0
+    return isFlat ? text : JSON.stringify(withSortedNames(tags))
+  }
+
+  /** Writes texts one after the other to where `addEvent` expects them. */
+  #placeTexts(texts: readonly string[]): {
+    readonly at: number
+    readonly sizes: number
+    readonly messageBytes: number
+  } {
+    const kernel = this.#kernel
+    const room = texts.reduce((sum, text) => sum + text.length * 3, SIZES_BYTES)
+    const sizes = kernel.calls.scratchAt(room)
+    const lengths = kernel.words32(sizes, texts.length)
+    let end = sizes + SIZES_BYTES
+    texts.forEach((text, i) => {
+      const length = text === '' ? 0 : encoder.encodeInto(text, kernel.bytes.subarray(end)).written
+      lengths[i] = length
+      end += length
+    })
+    return { at: sizes + SIZES_BYTES, sizes, messageBytes: lengths[0] ?? 0 }
+  }
+
+  #readyMade(template: string, source: number, row: number): void {
+    const { sourceSeed, templateNo } = this.#questions
+    const shape = this.#seed
+    sourceSeed(this.#kernel.word(source), shape)
+    shape[0] = (shape[0] ?? 0) ^ READY_MADE
+    const text = encoder.encode(template)
+    hashBytes(text, 0, text.length, shape)
+    const [lo = 0, hi = 0] = shape
+    const no = templateNo(lo, hi)
+    if (no !== 0) this.#kernel.calls.setTemplate(row, no)
+    else {
+      const sources = this.#kernel.words32(this.#kernel.calls.indexesAt(0), row + 1)
+      this.#misses.add(lo, hi, text, { sourceIndex: sources[row] ?? 0, readyMade: true, row })
+    }
+  }
+
+  /** Search words of the lines that were read as bytes. */
+  #wideLines(): WideRow[] {
+    const kernel = this.#kernel
+    const { calls } = kernel
+    const records = kernel.words32(calls.addressOf(AT.wides), calls.lengthOf(AT.wides) / 4)
+    const messages = calls.addressOf(AT.wideMessages)
+    const traces = calls.textsAt(0)
+    const found: WideRow[] = []
+    for (let i = 0; i < records.length; i += 6) {
+      const [row = 0, offset = 0, length = 0, traceAt = 0, traceLength = 0, host = 0] =
+        records.subarray(i, i + 6)
+      const message = kernel.text(messages + offset, length)
+      const trace = kernel.text(traces + traceAt, traceLength)
+      found.push({
+        row,
+        words: toSearchWords(`${message} ${kernel.word(host)} ${trace}`).join(' '),
+      })
+    }
+    return found
+  }
+
+  #takeMisses(): void {
+    const kernel = this.#kernel
+    const { calls } = kernel
+    const records = kernel.words32(calls.addressOf(AT.misses), calls.lengthOf(AT.misses) / 4)
+    const messages = calls.addressOf(AT.messages)
+    const sources = kernel.words32(calls.indexesAt(0), calls.rowCount())
+    for (let i = 0; i < records.length; i += 5) {
+      const [row = 0, lo = 0, hi = 0, offset = 0, length = 0] = records.subarray(i, i + 5)
+      const at = { sourceIndex: sources[row] ?? 0, readyMade: false, row }
+      this.#misses.add(lo | 0, hi | 0, kernel.view(messages + offset, length), at)
+    }
+  }
+}
+
+export interface WideRow {
+  readonly row: number
+  /** what a search finds the row by */
+  readonly words: string
+}
+
+const encoder = new TextEncoder()
+/** lengths of message, trace, span, summary, dedup key and tags */
+const SIZES_BYTES = 24
+const READY_MADE = 0x5bd1e995
+
+/** Words of a record with letters beyond ASCII, for the word index; '' when the texts themselves will do. */
+function searchWords(event: CanonicalEvent, messageBytes: number): string {
+  // UTF-8 longer than UTF-16 means that some character is not ASCII
+  const ascii =
+    messageBytes === event.message.length && isAscii(event.host) && isAscii(event.traceId)
+  if (ascii) return ''
+  return toSearchWords(`${event.message} ${event.host} ${event.traceId}`).join(' ')
+}
+
+const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
+
+/** Tags that are the same have the same JSON then. */
+function withSortedNames(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(withSortedNames)
+  const sorted = Object.create(null) as Record<string, unknown> // a member named `__proto__` is one like any other
+  for (const [name, item] of Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    sorted[name] = withSortedNames(item)
+  return sorted
+}
+
+/** Runs of letters and digits, lower case: what a search compares. */
+const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []

@@ -1,0 +1,136 @@
+import type { SeverityScale } from '../../model/severity.js'
+import type { TimeUnit } from './timestamp.js'
+
+/**
+ * The names that loggers, shippers and exports give to a canonical field, best first. They are
+ * written as compared: lower case, without `_ - . @` and blanks, so that `log.level`, `log_level`
+ * and `{"log":{"level":…}}` are one name.
+ *
+ * `!` asks a name only when no other name of the field holds anything, not even in a container.
+ * `?` marks a name that may hold anything: it counts only when its value can be read.
+ */
+const NAMES = {
+  timestamp:
+    'timestamp time ts datetime date/time date? eventtime eventcreated timeunixnano observedtimeunixnano ' +
+    'timeiso8601 timelocal isodate instant? timemillis starttime? asctime createdat? loggedat? when? ' +
+    'realtimetimestamp sourcerealtimetimestamp tsns t? dt? ingestiontime!',
+  severity:
+    'severitynumber severity severitytext level lvl loglevel levelname levellevelstr levellevel ' +
+    'detectedlevel status? priority? syslogseverityname syslogseverity levelno levelvalue s? type!?',
+  message:
+    'message msg body bodystringvalue log line raw rawstring text shortmessage event content ' +
+    'textpayload jsonpayloadmessage data! errmessage! errormessage! exceptionmessage! request!',
+  host:
+    'host hostname sysloghostname server node instance computer agenthostname kuberneteshost ' +
+    'k8snodename beathostname containername!',
+  source:
+    'servicename service app application appname program syslogidentifier logger loggername ' +
+    'categoryname name component source ddsource sourcetype job tag systemdunit loggroup logstream ' +
+    'logfilepath containername! kubernetescontainername k8scontainername',
+  traceId:
+    'traceid traceparent ddtraceid oteltraceid xb3traceid xtraceid logginggoogleapiscom/trace ' +
+    'mdctraceid contextmaptraceid requestid! correlationid!',
+  spanId:
+    'spanid ddspanid otelspanid xb3spanid traceparent logginggoogleapiscom/spanid mdcspanid ' +
+    'contextmapspanid',
+  environment: 'environment env deploymentenvironment deploymentenvironmentname serviceenvironment',
+  summary: 'summary fullmessage',
+  dedupKey: 'dedupkey',
+  template: 'logrecordtemplate',
+  httpStatus: 'status statuscode httpstatus httpstatuscode httpresponsestatuscode responsestatus',
+} as const satisfies Record<string, string>
+
+export type Field = keyof typeof NAMES
+
+export const FIELDS: readonly Field[] = fields()
+
+const UNITS: ReadonlyMap<string, TimeUnit> = new Map([
+  ['timeunixnano', 'ns'],
+  ['observedtimeunixnano', 'ns'],
+  ['tsns', 'ns'],
+  ['timemillis', 'ms'],
+  ['realtimetimestamp', 'us'],
+  ['sourcerealtimetimestamp', 'us'],
+])
+
+const SCALES: ReadonlyMap<string, SeverityScale | 'none'> = new Map([
+  ['severitynumber', 'otel'],
+  ['priority', 'syslog'],
+  ['syslogseverity', 'syslog'],
+  ['levelno', 'python'],
+  ['levelvalue', 'logback'],
+  ['levellevel', 'logback'],
+  // Numbers here are HTTP codes and kinds, never levels.
+  ['status', 'none'],
+  ['type', 'none'],
+])
+
+export interface Alias {
+  readonly field: Field
+  /** place of the field in FIELDS */
+  readonly fieldIndex: number
+  /** the name as compared */
+  readonly name: string
+  /** position among the names of its field; names that are asked last start at LAST_RANK */
+  readonly rank: number
+  readonly weak: boolean
+  readonly unit: TimeUnit
+  /** of a number in this field; `auto` guesses by size, `none` takes words only */
+  readonly scale: SeverityScale | 'auto' | 'none'
+}
+
+const LAST_RANK = 100_000
+
+const ALIASES: ReadonlyMap<string, readonly Alias[]> = indexAliases()
+
+/** @param name in the compared form of `comparedName` */
+export const aliasesOf = (name: string): readonly Alias[] => ALIASES.get(name) ?? []
+
+/** `_SYSTEMD-Unit` and `systemd.unit` are the same name. */
+export const comparedName = (key: string): string => key.replace(/[_\-. @]/g, '').toLowerCase()
+
+/**
+ * Objects whose members are looked at as if they stood at the top, in this order, after the top
+ * itself. Their unmapped members become tags under their own names.
+ */
+const CONTAINERS: ReadonlyMap<string, number> = new Map(
+  (
+    'log attributes fields event source result contentattributes content resourceattributes ' +
+    'resource jsonpayload extra'
+  )
+    .split(' ')
+    .map((name, i) => [name, i + 1]),
+)
+
+/** @returns 0 for a name that is no container */
+export const containerRank = (name: string): number => CONTAINERS.get(name) ?? 0
+
+/** Objects that carry tags beside the containers. */
+export const isTagHolder = (name: string): boolean =>
+  containerRank(name) > 0 ||
+  ['tags', 'labels', 'stream', 'contextmap', 'mdc', 'kuberneteslabels', 'context'].includes(name)
+
+function indexAliases(): Map<string, Alias[]> {
+  const index = new Map<string, Alias[]>()
+  for (const [fieldIndex, field] of FIELDS.entries()) {
+    for (const [i, marked] of NAMES[field].split(' ').entries()) {
+      const name = marked.replace(/[!?]/g, '')
+      const alias: Alias = {
+        field,
+        fieldIndex,
+        name,
+        rank: marked.includes('!') ? LAST_RANK + i : i,
+        weak: marked.includes('?'),
+        unit: UNITS.get(name) ?? 'auto',
+        scale: SCALES.get(name) ?? 'auto',
+      }
+      index.set(name, [...(index.get(name) ?? []), alias])
+    }
+  }
+  return index
+}
+
+function fields(): readonly Field[] {
+  const isField = (key: string): key is Field => Object.hasOwn(NAMES, key)
+  return Object.keys(NAMES).filter(isField)
+}

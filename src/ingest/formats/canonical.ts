@@ -1,0 +1,207 @@
+import type { CanonicalEvent, DecodeContext, Severity } from '../../model/event.js'
+import {
+  guessScale,
+  parseSeverity,
+  saysMoreThanSeverity,
+  severityOfNumber,
+} from '../../model/severity.js'
+import {
+  type Decoded,
+  invalid,
+  isEventType,
+  isProblem,
+  MAX_CHARS,
+  messageProblem,
+  outOfRange,
+  type Problem,
+  sourceProblem,
+  unreadableTime,
+  usableSource,
+} from './draft.js'
+import { isRecord, type JsonRecord } from './json-value.js'
+import { areSmallTags, TagCollector } from './tags.js'
+import { isAcceptedTime, parseTimestamp } from './timestamp.js'
+
+const CANONICAL_NAMES = [
+  'timestamp',
+  'source',
+  'type',
+  'severity',
+  'message',
+  'host',
+  'environment',
+  'trace_id',
+  'span_id',
+  'summary',
+  'dedup_key',
+  'tags',
+  'schema_version',
+] as const
+
+const NAMES: ReadonlySet<string> = new Set(CANONICAL_NAMES)
+
+/** True when every member has a canonical name, so that no other name needs to be looked for. */
+export function isCanonical(record: JsonRecord): boolean {
+  for (const name in record) {
+    if (!NAMES.has(name)) return false
+  }
+  return true
+}
+
+/**
+ * Reads a record that has canonical names only. Every message of a well-behaved producer passes
+ * here (bench/micro/decode.bench.ts).
+ */
+export function decodeCanonical(record: JsonRecord, context: DecodeContext): Decoded {
+  const source = context.source ?? record['source']
+  const { message, type } = record
+  const problem = shapeProblem(source, message, type, context)
+  if (problem !== null || typeof source !== 'string' || typeof message !== 'string') {
+    return { ...(problem ?? invalid('source is not a string')), source: usableSource(source) }
+  }
+  const timestampMs = timeOf(record['timestamp'], context.nowMs)
+  if (timestampMs === null) return unreadableTime(source)
+  if (!isAcceptedTime(timestampMs, context.nowMs)) return outOfRange(source)
+  const level = levelOf(record['severity'])
+  if (level === undefined) {
+    return { ...invalid('severity is neither a string nor a number'), source }
+  }
+  const texts = textsOf(record, source)
+  if (isProblem(texts)) return texts
+  const tags = tagsOf(record['tags'])
+  return {
+    timestampMs,
+    source,
+    type: isEventType(type) ? type : 'log',
+    severity: level,
+    message,
+    host: texts.host,
+    environment: texts.environment === '' ? context.environment : texts.environment,
+    traceId: texts.traceId,
+    spanId: texts.spanId,
+    summary: texts.summary,
+    tags: withSeverityText(tags, record['severity']),
+    dedupKey: texts.dedupKey,
+    template: '',
+  }
+}
+
+function shapeProblem(
+  source: unknown,
+  message: unknown,
+  type: unknown,
+  context: DecodeContext,
+): Omit<Problem, 'source'> | null {
+  if (typeof (source ?? '') !== 'string') return invalid('source is not a string')
+  if (typeof (message ?? '') !== 'string') return invalid('message is not a string')
+  const bad =
+    sourceProblem(typeof source === 'string' ? source : '') ??
+    messageProblem(typeof message === 'string' ? message : '', context.maxMessageBytes)
+  if (bad !== null) return bad
+  return type === undefined || type === null || isEventType(type) ? null : badType()
+}
+
+export const badType = (): Omit<Problem, 'source'> =>
+  invalid('type is not one of log, metric, trace, event')
+
+type Texts = Pick<
+  CanonicalEvent,
+  'host' | 'environment' | 'traceId' | 'spanId' | 'summary' | 'dedupKey'
+>
+
+/** Each name on its own line: one shape of record, one inline cache a name. */
+function textsOf(record: JsonRecord, source: string): Texts | Problem {
+  const host = textOf(record['host'], MAX_CHARS.host)
+  const environment = textOf(record['environment'], MAX_CHARS.environment)
+  const traceId = textOf(record['trace_id'], MAX_CHARS.trace_id)
+  const spanId = textOf(record['span_id'], MAX_CHARS.span_id)
+  const summary = textOf(record['summary'], MAX_CHARS.summary)
+  const dedupKey = textOf(record['dedup_key'], MAX_CHARS.dedup_key)
+  if (
+    host === null ||
+    environment === null ||
+    traceId === null ||
+    spanId === null ||
+    summary === null ||
+    dedupKey === null
+  ) {
+    return { ...textProblem(record), source }
+  }
+  return { host, environment, traceId, spanId, summary, dedupKey }
+}
+
+function textOf(value: unknown, maxChars: number): string | null {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' && value.length <= maxChars ? value : null
+}
+
+const LIMITED = ['host', 'environment', 'trace_id', 'span_id', 'summary', 'dedup_key'] as const
+
+/** Says which text field of a record is not a text or too long. */
+export function textProblem(record: JsonRecord): Omit<Problem, 'source'> {
+  for (const name of LIMITED) {
+    const value = record[name] ?? ''
+    if (typeof value !== 'string') return invalid(`${name} is not a string`)
+    if (value.length > MAX_CHARS[name]) {
+      return invalid(`${name} is longer than ${MAX_CHARS[name]} characters`)
+    }
+  }
+  throw new Error('bug: no text field of the record is at fault')
+}
+
+/** @returns null when there is a time that cannot be read */
+function timeOf(value: unknown, nowMs: number): number | null {
+  if (value === undefined || value === null || value === '') return nowMs
+  return typeof value === 'string' || typeof value === 'number'
+    ? parseTimestamp(value, nowMs)
+    : null
+}
+
+/** @returns null when the record names no level, undefined when the value cannot be one */
+export function levelOf(value: unknown): Severity | null | undefined {
+  if (value === undefined || value === null || value === '') return null
+  if (typeof value === 'string') {
+    return parseSeverity(value) ?? (isUnstated(value) ? null : (numericLevel(value) ?? 'INFO'))
+  }
+  if (typeof value !== 'number') return undefined
+  return severityOfNumber(value, guessScale(value)) ?? 'INFO'
+}
+
+/** Words by which tools say that they found no level. */
+export const isUnstated = (level: string): boolean =>
+  ['', 'unknown', 'none', 'null', 'undefined', '-'].includes(
+    level.slice(0, 32).trim().toLowerCase(),
+  )
+
+function numericLevel(text: string): Severity | null {
+  if (!/^\s{0,8}\d{1,5}\s{0,8}$/.test(text)) return null
+  return severityOfNumber(Number(text), guessScale(Number(text)))
+}
+
+function tagsOf(value: unknown): JsonRecord | null {
+  if (value === undefined || value === null) return null
+  if (isRecord(value) && areSmallTags(value)) return Object.keys(value).length > 0 ? value : null
+  const tags = new TagCollector()
+  if (isRecord(value)) tags.addAll(value)
+  else tags.addField('tags', value)
+  return tags.finish()
+}
+
+/** Keeps the producer's own word where five severities cannot express it. */
+export function withSeverityText(tags: JsonRecord | null, level: unknown): JsonRecord | null {
+  const kept = keptSeverityText(level)
+  if (kept === null || (tags !== null && Object.hasOwn(tags, 'severity_text'))) return tags
+  return { ...tags, severity_text: kept }
+}
+
+function keptSeverityText(level: unknown): string | null {
+  if (typeof level === 'string') {
+    if (level === '') return null
+    if (!saysMoreThanSeverity(level) || isUnstated(level) || numericLevel(level) !== null) {
+      return null
+    }
+    return level.trim().slice(0, 64)
+  }
+  const unknown = typeof level === 'number' && severityOfNumber(level, guessScale(level)) === null
+  return unknown ? String(level) : null
+}

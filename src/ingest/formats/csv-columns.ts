@@ -1,0 +1,88 @@
+import { parseSeverity } from '../../model/severity.js'
+import { aliasesOf, comparedName, type Field } from './aliases.js'
+import type { JsonRecord } from './json-value.js'
+import { parseTimestamp } from './timestamp.js'
+
+/** Rows looked at to tell what a column without a telling name holds. */
+const SAMPLE_ROWS = 50
+
+type Cells = readonly string[]
+
+export interface Columns {
+  readonly names: readonly string[]
+  /** 0 for a file that begins with data */
+  readonly headerRows: 0 | 1
+}
+
+/**
+ * Names the columns. A header that names no message, or no header at all, makes the contents
+ * decide: times, levels, and of the rest the longest texts are the messages.
+ *
+ * @param rows the first is the header, if there is one
+ */
+export function chooseColumns(rows: readonly Cells[], nowMs: number): Columns {
+  const [first = []] = rows
+  const names = uniqueNames(first)
+  if (names.some((name) => isNameOf(name, 'message'))) return { names, headerRows: 1 }
+  const isData =
+    first.some((cell) => isTime(cell, nowMs)) || (rows.length === 1 && first.length > 0)
+  const sample = rows.slice(isData ? 0 : 1, SAMPLE_ROWS + 1)
+  const guessed = guessNames(names, sample, nowMs)
+  if (!isData) return { names: guessed.withHeader, headerRows: 1 }
+  return { names: guessed.withoutHeader, headerRows: 0 }
+}
+
+/** @returns null for a row that does not have one cell a column; blank ones at its end are none */
+export function rowToRecord(row: Cells, names: readonly string[]): JsonRecord | null {
+  if (row.length < names.length || row.slice(names.length).some((cell) => cell !== '')) return null
+  const record = Object.create(null) as JsonRecord
+  for (const [i, name] of names.entries()) {
+    const cell = row[i]
+    if (cell !== undefined && cell !== '') record[name] = cell
+  }
+  return record
+}
+
+export const isBlankRow = (row: Cells): boolean => row.every((cell) => cell.trim() === '')
+
+const isNameOf = (name: string, field: Field): boolean =>
+  aliasesOf(comparedName(name)).some((alias) => alias.field === field)
+
+/** An empty name is the number of its column; a repeated one gets a number of its own. */
+function uniqueNames(header: Cells): readonly string[] {
+  const seen = new Map<string, number>()
+  return header.map((cell, i) => {
+    const name = cell.trim() === '' ? `column_${i + 1}` : cell.trim()
+    const count = (seen.get(name) ?? 0) + 1
+    seen.set(name, count)
+    return count === 1 ? name : `${name}_${count}`
+  })
+}
+
+/** Eight characters and more: a bare number may be anything. */
+const isTime = (cell: string, nowMs: number): boolean =>
+  cell.trim().length >= 8 && parseTimestamp(cell, nowMs) !== null
+
+function guessNames(names: readonly string[], rows: readonly Cells[], nowMs: number) {
+  const cellsOf = (i: number) => rows.map((row) => row[i] ?? '').filter((cell) => cell !== '')
+  const allAre = (i: number, is: (cell: string) => boolean) => {
+    const cells = cellsOf(i)
+    return cells.length > 0 && cells.every(is)
+  }
+  const indexes = names.map((_, i) => i)
+  const time = indexes.find((i) => allAre(i, (cell) => isTime(cell, nowMs)))
+  const level = indexes.find((i) => allAre(i, (cell) => parseSeverity(cell) !== null))
+  const free = indexes.filter((i) => i !== time && i !== level)
+  const lengthOf = (i: number) => cellsOf(i).reduce((sum, cell) => sum + cell.length, 0)
+  const longest = Math.max(...free.map(lengthOf))
+  const message = free.find((i) => lengthOf(i) === longest)
+  const roles = new Map([
+    [time, 'timestamp'],
+    [level, 'severity'],
+    [message, 'message'],
+  ])
+  return {
+    withHeader: names.map((name, i) => (i === message ? 'message' : name)),
+    withoutHeader: indexes.map((i) => roles.get(i) ?? `column_${i + 1}`),
+  }
+}

@@ -1,0 +1,78 @@
+import { AppError } from '../../model/errors.js'
+
+/** First bytes of what people upload under the wrong name: gzip, zip (xlsx), zstd, bzip2, xz, PDF. */
+const FOREIGN_STARTS = ['1f8b', '504b0304', '28b52ffd', '425a68', 'fd377a58', '25504446'] as const
+
+const SAMPLE_CHARS = 65_536
+/** Share of characters that no text holds, above which a file is taken for a binary one. */
+const MAX_GARBAGE = 0.1
+
+/** An uploaded file as text, in whatever Unicode encoding it came. */
+export interface FileText {
+  readonly text: string
+  /** the same as UTF-8, without a byte order mark */
+  readonly bytes: Buffer
+}
+
+/**
+ * @throws AppError `file_parse_error` for compressed and binary files
+ * @throws AppError `empty_file` for a file of blanks
+ */
+export function readFileText(body: Uint8Array): FileText {
+  const raw = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const start = raw.toString('hex', 0, 4)
+  if (FOREIGN_STARTS.some((magic) => start.startsWith(magic))) throw notText()
+  const wide = wideEncoding(raw)
+  const bytes = wide === null ? withoutMark(raw) : transcode(raw, wide)
+  const text = bytes.toString('utf8')
+  if (garbageShare(text) > MAX_GARBAGE) throw notText()
+  if (!/[^\s\0]/.test(text)) throw new AppError('empty_file', 'the file holds no rows')
+  return { text, bytes }
+}
+
+const notText = (): AppError =>
+  new AppError(
+    'file_parse_error',
+    'the file is not text: send CSV, JSON or plain text, uncompressed',
+  )
+
+const withoutMark = (raw: Buffer): Buffer =>
+  raw[0] === 0xef && raw[1] === 0xbb && raw[2] === 0xbf ? raw.subarray(3) : raw
+
+/** TextDecoder takes the byte order mark off and replaces lone surrogates. */
+const transcode = (raw: Buffer, encoding: string): Buffer =>
+  Buffer.from(new TextDecoder(encoding).decode(raw), 'utf8')
+
+/** By byte order mark, else by the zero bytes that half of an English text has in UTF-16. */
+function wideEncoding(raw: Buffer): 'utf-16le' | 'utf-16be' | null {
+  if (raw[0] === 0xff && raw[1] === 0xfe) return 'utf-16le'
+  if (raw[0] === 0xfe && raw[1] === 0xff) return 'utf-16be'
+  const pairs = Math.min(raw.length, SAMPLE_CHARS) >> 1
+  if (pairs < 4) return null
+  const even = zeroShare(raw, 0, pairs)
+  const odd = zeroShare(raw, 1, pairs)
+  if (odd > 0.4 && even < 0.05) return 'utf-16le'
+  return even > 0.4 && odd < 0.05 ? 'utf-16be' : null
+}
+
+function zeroShare(raw: Buffer, from: 0 | 1, pairs: number): number {
+  let zeros = 0
+  for (let i = 0; i < pairs; i += 1) zeros += raw[2 * i + from] === 0 ? 1 : 0
+  return zeros / pairs
+}
+
+/** Zero bytes are not counted: a rotated log may begin with a hole of them. */
+function garbageShare(text: string): number {
+  let garbage = 0
+  let counted = 0
+  for (let i = 0; i < text.length && counted < SAMPLE_CHARS; i += 1) {
+    const code = text.charCodeAt(i)
+    if (code === 0) continue
+    counted += 1
+    if (code === 0xfffd || (code < 32 && !isTextControl(code))) garbage += 1
+  }
+  return counted === 0 ? 0 : garbage / counted
+}
+
+/** Backspace to carriage return, and escape: terminals and colours. */
+const isTextControl = (code: number): boolean => (code >= 8 && code <= 13) || code === 27

@@ -1,0 +1,101 @@
+import { AppError } from '../../model/errors.js'
+import { Findings, NamePlace } from './findings.js'
+import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
+import { BROKEN_LINE, parseJson, rawText } from './ndjson.js'
+import type { RecordDecoder } from './record.js'
+
+const MAX_DEPTH = 3
+
+/**
+ * Decodes a JSON file: an array, NDJSON (whatever the file is called), one object, or one with
+ * the records inside it (`{"logs":[…]}`, Elasticsearch hits, Loki streams, OTLP logs).
+ *
+ * @throws AppError `file_parse_error` when nothing in it is JSON
+ */
+export function decodeJsonFile(text: string, decoder: RecordDecoder): void {
+  const whole = parseJson(text)
+  if (Array.isArray(whole)) decodeRecords(whole, decoder)
+  else if (isRecord(whole)) decodeRecords(recordsInside(whole), decoder)
+  else if (whole === undefined && text.trim().includes('\n')) decodeLines(text, decoder)
+  else throw unreadable()
+}
+
+/** A text that is JSON as a whole, on several lines. */
+export function isJsonFile(text: string): boolean {
+  return /^\s*[[{]/.test(text) && /[\]}]\s*$/.test(text.slice(-64)) && isList(parseJson(text))
+}
+
+const isList = (value: unknown): boolean => typeof value === 'object' && value !== null
+
+function decodeRecords(records: readonly unknown[], decoder: RecordDecoder): void {
+  for (const [i, record] of records.entries()) {
+    decoder.decode(i + 1, toWellFormed(record), () => rawText(record))
+  }
+}
+
+function decodeLines(text: string, decoder: RecordDecoder): void {
+  let parsed = 0
+  for (const [i, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue
+    const record = parseJson(line)
+    if (record === undefined) {
+      decoder.put(i + 1, BROKEN_LINE, () => line)
+      continue
+    }
+    parsed += isRecord(record) ? 1 : 0
+    decoder.decode(i + 1, toWellFormed(record), () => line)
+  }
+  if (parsed === 0) throw unreadable()
+}
+
+const unreadable = (): AppError =>
+  new AppError('file_parse_error', 'the file is not readable as JSON')
+
+function recordsInside(whole: JsonRecord): readonly unknown[] {
+  if (isLogRecord(whole)) return [whole]
+  if (Array.isArray(whole['resourceLogs'])) return otlpRecords(whole['resourceLogs'])
+  const lists = listsInside(whole, 0)
+  const logs = lists.filter((list) => list.some((item) => isLogRecord(item) || isLokiStream(item)))
+  const [list] = logs.length > 0 ? logs : lists
+  if (list === undefined) return [whole]
+  return list.flatMap((item) => (isLokiStream(item) ? lokiRecords(item) : [item]))
+}
+
+function listsInside(record: JsonRecord, depth: number): (readonly unknown[])[] {
+  return Object.values(record).flatMap((value) => {
+    if (Array.isArray(value)) return [value]
+    return isRecord(value) && depth < MAX_DEPTH ? listsInside(value, depth + 1) : []
+  })
+}
+
+const isLogRecord = (value: unknown): boolean =>
+  isRecord(value) &&
+  new Findings(value, new NamePlace())
+    .of('message')
+    .some((found) => typeof found.value === 'string')
+
+interface LokiStream {
+  readonly stream: JsonRecord
+  readonly values: readonly unknown[]
+}
+
+const isLokiStream = (value: unknown): value is LokiStream =>
+  isRecord(value) && isRecord(value['stream']) && Array.isArray(value['values'])
+
+const lokiRecords = ({ stream, values }: LokiStream): readonly unknown[] =>
+  values.map((pair) => (Array.isArray(pair) ? { ts: pair[0], line: pair[1], stream } : pair))
+
+function otlpRecords(resources: readonly unknown[]): readonly unknown[] {
+  const records: unknown[] = []
+  for (const resource of resources.filter(isRecord)) {
+    for (const scope of members(resource['scopeLogs'])) {
+      for (const record of members(scope['logRecords'])) {
+        records.push({ ...record, resource: resource['resource'] })
+      }
+    }
+  }
+  return records
+}
+
+const members = (value: unknown): readonly JsonRecord[] =>
+  Array.isArray(value) ? value.filter(isRecord) : []

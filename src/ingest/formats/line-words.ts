@@ -1,0 +1,26 @@
+import { EVENT_TYPES, SEVERITIES } from '../../model/event.js'
+import { levelOf, withSeverityText } from './canonical.js'
+import { sourceProblem } from './draft.js'
+
+/** What the members of few different values mean, asked once a word. */
+
+export const maySourceBe = (text: string): boolean => sourceProblem(text) === null
+
+/** @returns index into EVENT_TYPES, -1 for none of them */
+export const typeIndex = (text: string): number => EVENT_TYPES.findIndex((type) => type === text)
+
+export interface LevelWord {
+  /** index into SEVERITIES, null = the word names no level */
+  readonly severity: number | null
+  /** JSON of the tags that keep the producer's own word, '' = none */
+  readonly tags: string
+}
+
+export function readLevelWord(text: string): LevelWord {
+  const severity = levelOf(text) ?? null
+  const tags = withSeverityText(null, text)
+  return {
+    severity: severity === null ? null : SEVERITIES.indexOf(severity),
+    tags: tags === null ? '' : JSON.stringify(tags),
+  }
+}

@@ -1,0 +1,227 @@
+import { comparedName } from './aliases.js'
+import { isEventType, MAX_CHARS } from './draft.js'
+import type { Finding, Findings } from './findings.js'
+import { isRecord, type JsonRecord, plainValue } from './json-value.js'
+import { parseTimestamp } from './timestamp.js'
+import type { Severity } from '../../model/event.js'
+import { guessScale, parseSeverity, severityOfNumber } from '../../model/severity.js'
+import { isUnstated } from './canonical.js'
+
+/** Numbers of seconds below this (March 1973) are durations that happen to be called `time`. */
+const LEAST_EPOCH = 1e8
+
+export type TimeFinding =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'unreadable' }
+  | { readonly kind: 'time'; readonly timestampMs: number }
+
+/** The first readable time; one under a name that means nothing else must be readable. */
+export function findTime(findings: Findings, nowMs: number): TimeFinding {
+  let unreadable = false
+  const timestampMs = findings.first('timestamp', (finding) => {
+    if (isNoTime(finding)) return null
+    const ms = readTime(finding, nowMs)
+    if (ms === null && !finding.alias.weak) unreadable = true
+    return ms
+  })
+  if (timestampMs !== null) return { kind: 'time', timestampMs }
+  return { kind: unreadable ? 'unreadable' : 'none' }
+}
+
+function isNoTime({ alias, value }: Finding): boolean {
+  if (alias.unit === 'ns' && Number(value) === 0) return true
+  const guessed = alias.unit === 'auto' && alias.name !== 'timestamp'
+  if (!guessed) return false
+  // Six digits may be an hour and eight a day: 092819, 20261121.
+  const isBare = typeof value === 'string' && /^-?(?:\d{1,5}|\d{7}|\d{1,7}\.\d{1,12})$/.test(value)
+  return isBare || (typeof value === 'number' && Math.abs(value) < LEAST_EPOCH)
+}
+
+function readTime({ alias, owner, value }: Finding, nowMs: number): number | null {
+  if (typeof value === 'string') {
+    return isHour(value) ? readHour(value, owner, nowMs) : parseTimestamp(value, nowMs, alias.unit)
+  }
+  if (typeof value === 'number') return parseTimestamp(value, nowMs, alias.unit)
+  return isRecord(value) ? readTimeObject(value, nowMs) : null
+}
+
+const isHour = (text: string): boolean => /^(?:\d{1,2}:\d\d|\d{6}$)/.test(text)
+
+/** Tables often have the day in columns of its own: date, or month and day in any naming. */
+function readHour(hour: string, owner: JsonRecord, nowMs: number): number | null {
+  const parts = new Map<string, string>()
+  for (const [key, value] of Object.entries(owner)) {
+    const name = comparedName(key)
+    if (!DAY_NAMES.has(name) || parts.has(name)) continue
+    if (typeof value === 'string' || typeof value === 'number') parts.set(name, String(value))
+  }
+  const [month, date, day] = ['month', 'date', 'day'].map((name) => parts.get(name))
+  for (const words of [[date], [month, date], [month, day], [date, day]]) {
+    const text = [...words, hour].join(' ')
+    const ms = words.includes(undefined) || text.length > 64 ? null : parseTimestamp(text, nowMs)
+    if (ms !== null) return ms
+  }
+  return null
+}
+
+const DAY_NAMES: ReadonlySet<string> = new Set(['month', 'date', 'day'])
+
+/** `{epochSecond, nanoOfSecond}` of log4j, `{seconds, nanos}` of protobuf, `{$date}` of MongoDB. */
+function readTimeObject(value: JsonRecord, nowMs: number): number | null {
+  const seconds = value['epochSecond'] ?? value['seconds']
+  if (seconds !== undefined) {
+    const nanos = Number(value['nanoOfSecond'] ?? value['nanos'] ?? 0)
+    const ms = Number(seconds) * 1000 + Math.floor(nanos / 1e6)
+    return Number.isInteger(ms) ? ms : null
+  }
+  const date = value['$date']
+  const inner = isRecord(date) ? date['$numberLong'] : date
+  return typeof inner === 'string' || typeof inner === 'number'
+    ? parseTimestamp(inner, nowMs, typeof date === 'string' ? 'auto' : 'ms')
+    : null
+}
+
+export interface LevelFinding {
+  readonly severity: Severity | null
+  /** the word of the producer, '' when the record names no level */
+  readonly text: string
+}
+
+/** The first readable level; a level that nobody knows is INFO and keeps its word. */
+export function findLevel(findings: Findings): LevelFinding {
+  let unknown: Finding | null = null
+  const known = findings.first('severity', (finding) => {
+    const severity = readLevel(finding, findings)
+    const text = typeof finding.value === 'string' ? finding.value.slice(0, 64) : ''
+    if (severity !== null) return { severity, text }
+    if (!finding.alias.weak && unknown === null && isLevelValue(finding.value)) unknown = finding
+    return null
+  })
+  if (known !== null) return known
+  return unknown === null
+    ? { severity: httpLevel(findings), text: '' }
+    : keepWord(unknown, findings)
+}
+
+function keepWord(unknown: Finding, findings: Findings): LevelFinding {
+  findings.take(unknown)
+  return { severity: 'INFO', text: String(unknown.value).trim().slice(0, 64) }
+}
+
+const isLevelValue = (value: unknown): boolean =>
+  typeof value === 'number' ? value !== 0 : typeof value === 'string' && !isUnstated(value)
+
+/** Python and Windows number their levels in ranges that others use too. */
+function recordScale(findings: Findings): 'python' | 'windows' | null {
+  if (findings.hasMember('levelname') || findings.hasMember('levelno')) return 'python'
+  return findings.hasMember('eventid') || findings.hasMember('winlog') ? 'windows' : null
+}
+
+function readLevel({ alias, value }: Finding, findings: Findings): Severity | null {
+  if (alias.name === 'type' && isEventType(value)) return null
+  const word = typeof value === 'string' ? parseSeverity(value) : null
+  const number = word === null ? levelNumber(value) : null
+  if (number === null || alias.scale === 'none') return word
+  if (alias.scale === 'auto') {
+    return severityOfNumber(number, recordScale(findings) ?? guessScale(number))
+  }
+  // OpenTelemetry's 0 says that the level is not stated.
+  return alias.scale === 'otel' && number === 0 ? null : severityOfNumber(number, alias.scale)
+}
+
+function levelNumber(value: unknown): number | null {
+  if (typeof value === 'number') return value
+  const isDigits = typeof value === 'string' && value.length <= 16 && /^\s*\d{1,5}\s*$/.test(value)
+  return isDigits ? Number(value) : null
+}
+
+/** Access logs carry no level: a failed request is one. */
+function httpLevel(findings: Findings): Severity | null {
+  for (const { value } of findings.of('httpStatus')) {
+    const severity = severityOfHttpStatus(value)
+    if (severity !== null) return severity
+  }
+  return null
+}
+
+/** @returns null for anything but a code from 100 to 599 */
+export function severityOfHttpStatus(value: unknown): Severity | null {
+  const status = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
+  if (!(status >= 100 && status <= 599)) return null
+  if (status >= 500) return 'ERROR'
+  return status >= 400 ? 'WARNING' : 'INFO'
+}
+
+/** The first text of 1 to `maxChars` characters; a longer one stays a tag. */
+export function findText(
+  findings: Findings,
+  field: 'host' | 'environment' | 'summary' | 'dedupKey' | 'template',
+): string {
+  const maxChars = MAX_CHARS[field === 'dedupKey' ? 'dedup_key' : field]
+  const fits = ({ value }: Finding) =>
+    typeof value === 'string' && value.length <= maxChars ? value : null
+  return findings.first(field, fits) ?? ''
+}
+
+/** Trace and span ids as they came; `traceparent` and Google's resource names are taken apart. */
+export function findId(findings: Findings, field: 'traceId' | 'spanId'): string {
+  return findings.first(field, (finding) => readId(finding, field === 'traceId' ? 1 : 2)) ?? ''
+}
+
+function readId({ alias, value }: Finding, part: 1 | 2): string | null {
+  if (typeof value !== 'string' && typeof value !== 'number') return null
+  let id = String(value)
+  if (alias.name === 'traceparent') id = traceparentPart(id, part)
+  if (alias.name === 'logginggoogleapiscom/trace') id = id.slice(id.lastIndexOf('/') + 1)
+  // All zeroes is how tracers say that there is none.
+  return id.length > MAX_CHARS.trace_id || /^[0-]*$/.test(id) ? null : id
+}
+
+const traceparentPart = (text: string, part: 1 | 2): string =>
+  text.length > 128 ? '' : (/^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-/.exec(text)?.[part] ?? '')
+
+export interface MessageFinding {
+  readonly message: string
+  readonly finding: Finding
+}
+
+/** The first name that holds a text, journald's byte list or log4js' argument list. */
+export function findMessage(findings: Findings): MessageFinding | null {
+  return findings.first('message', (finding) => {
+    const message = readMessage(finding, findings)
+    return message === null || message === '' ? null : { message, finding }
+  })
+}
+
+function readMessage({ alias, owner, value }: Finding, findings: Findings): string | null {
+  if (typeof value === 'string') {
+    if (alias.name === 'request') return accessLine(value, findings)
+    const isDocker = alias.name === 'log' && typeof owner['stream'] === 'string'
+    return isDocker ? value.replace(/\r?\n$/, '') : value
+  }
+  if (Array.isArray(value)) return alias.name === 'data' ? firstText(value) : bytesToText(value)
+  return alias.name === 'body' ? jsonText(plainValue(value)) : null
+}
+
+/** As a web server would write it: `"GET / HTTP/1.1" 200`. */
+function accessLine(request: string, findings: Findings): string {
+  const status = findings.of('httpStatus')[0]?.value
+  return `"${request}"${severityOfHttpStatus(status) === null ? '' : ` ${String(status)}`}`
+}
+
+const firstText = (list: readonly unknown[]): string | null =>
+  typeof list[0] === 'string' ? list[0] : null
+
+function bytesToText(list: readonly unknown[]): string | null {
+  const isByte = (item: unknown): item is number =>
+    typeof item === 'number' && Number.isInteger(item) && item >= 0 && item <= 255
+  return list.length > 0 && list.every(isByte) ? Buffer.from(list).toString('utf8') : null
+}
+
+function jsonText(value: unknown): string | null {
+  try {
+    return isRecord(value) ? JSON.stringify(value) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,292 @@
+import { AppError } from '../../model/errors.js'
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import {
+  badType,
+  decodeCanonical,
+  isCanonical,
+  textProblem,
+  withSeverityText,
+} from './canonical.js'
+import {
+  type Decoded,
+  type Draft,
+  emptyDraft,
+  finishDraft,
+  invalid,
+  isEventType,
+  isProblem,
+  MAX_CHARS,
+  type Problem,
+  sourceProblem,
+  unreadableTime,
+  usableSource,
+} from './draft.js'
+import { type Finding, Findings, NamePlace } from './findings.js'
+import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
+import { parseSeverity } from '../../model/severity.js'
+import { findId, findLevel, findMessage, findText, findTime } from './record-fields.js'
+import { TagCollector } from './tags.js'
+
+/** How deep a log line in JSON may be wrapped in another (Docker, Splunk, CloudWatch). */
+const MAX_WRAPPED = 2
+/** Tag holders within each other; deeper ones are a value. */
+const MAX_HOLDERS = 4
+/** Arguments of a log4js call whose members become tags. */
+const MAX_ARGUMENTS = 9
+
+/**
+ * Turns the parsed records of one body into events. A record may use any of the names in
+ * `aliases.ts`; one with canonical names only takes a short way. `priority` is the engine's to
+ * set: a P1..P4 in a record stays a tag.
+ */
+export class RecordDecoder {
+  readonly #context: DecodeContext
+  readonly #sink: EventSink
+  readonly #names = new NamePlace()
+  #received = 0
+  #accepted = 0
+
+  constructor(context: DecodeContext, sink: EventSink) {
+    this.#context = context
+    this.#sink = sink
+  }
+
+  /** Records and broken ones together. */
+  get received(): number {
+    return this.#received
+  }
+
+  /** Records that may still come. */
+  get left(): number {
+    return this.#context.maxRows - this.#received
+  }
+
+  get accepted(): number {
+    return this.#accepted
+  }
+
+  /**
+   * @param record as JSON.parse gave it; may be changed
+   * @param rawOf gives the text for a rejection
+   */
+  decode(line: number, record: unknown, rawOf: () => string): void {
+    this.put(line, isRecord(record) ? this.#decodeRecord(record) : NO_OBJECT, rawOf)
+  }
+
+  /**
+   * Counts and passes on what became of one record.
+   *
+   * @throws AppError `file_parse_error` for the first row above the limit
+   */
+  put(line: number, decoded: Decoded, rawOf: () => string): void {
+    this.count(1)
+    if (isProblem(decoded)) {
+      const { reason, message, source } = decoded
+      this.#sink.reject(line, { reason, message, raw: rawOf(), source })
+      return
+    }
+    this.#accepted += 1
+    this.#sink.event(line, decoded)
+  }
+
+  /**
+   * Counts records that went another way.
+   *
+   * @throws AppError `file_parse_error` for the first row above the limit
+   */
+  count(records: number): void {
+    this.#received += records
+    if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
+  }
+
+  /** Reads a log line in JSON that something else carries; null when it is none. */
+  readWrapped(text: string): Draft | null {
+    const record = parseWrapped(text)
+    const draft = record === null ? null : this.#map(record, 1)
+    return draft === null || isProblem(draft) ? null : draft
+  }
+
+  #decodeRecord(record: JsonRecord): Decoded {
+    const ownSource = this.#context.source === null || record['source'] === undefined
+    if (ownSource && isCanonical(record)) return decodeCanonical(record, this.#context)
+    const bad = this.#canonicalProblem(record)
+    if (bad !== null) return { ...bad, source: usableSource(record['source']) }
+    const draft = this.#map(record, 0)
+    return isProblem(draft) ? draft : finishDraft(draft, this.#context)
+  }
+
+  /** A member with a canonical name holds what that name promises, whatever else there is. */
+  #canonicalProblem(record: JsonRecord): Omit<Problem, 'source'> | null {
+    const { message, source, type } = record
+    if (message !== undefined && message !== null && typeof message !== 'string') {
+      return invalid('message is not a string')
+    }
+    if (hasLongText(record)) return textProblem(record)
+    if (this.#context.source !== null || typeof source !== 'string') return null
+    const isForeign = typeof type === 'string' && !isEventType(type) && parseSeverity(type) === null
+    return isForeign && message !== undefined ? badType() : sourceProblem(source)
+  }
+
+  #map(record: JsonRecord, depth: number): Draft | Problem {
+    const findings = new Findings(record, this.#names)
+    const source = this.#findSource(findings, record)
+    const time = findTime(findings, this.#context.nowMs)
+    if (time.kind === 'unreadable') return unreadableTime(usableSource(source))
+    const level = findLevel(findings)
+    const found = findMessage(findings)
+    const type = record['type']
+    const draft: Draft = {
+      ...emptyDraft(),
+      timestampMs: time.kind === 'time' ? time.timestampMs : null,
+      source,
+      type: isEventType(type) ? type : 'log',
+      severity: level.severity,
+      message: found?.message ?? '',
+      host: findText(findings, 'host'),
+      environment: findText(findings, 'environment'),
+      traceId: findId(findings, 'traceId'),
+      spanId: findId(findings, 'spanId'),
+      summary: findText(findings, 'summary'),
+      dedupKey: findText(findings, 'dedupKey'),
+      template: findText(findings, 'template'),
+    }
+    draft.tags = withSeverityText(leftTags(findings, found?.finding ?? null), level.text)
+    return found === null || depth >= MAX_WRAPPED
+      ? draft
+      : this.#unwrap(draft, found.finding, depth)
+  }
+
+  /** In an upload the source is given, and what the record says of its origin stays a tag. */
+  #findSource(findings: Findings, record: JsonRecord): string {
+    if (this.#context.source !== null) return this.#context.source
+    const own = record['source']
+    if (typeof own === 'string' && own !== '') {
+      findings.take(topFinding(findings, 'source', record))
+      return own
+    }
+    const fits = ({ value }: Finding) => {
+      const name = typeof value === 'string' ? usableSource(value) : ''
+      return name === '' ? null : name
+    }
+    return findings.first('source', fits) ?? ''
+  }
+
+  /** A log line in JSON inside the line of a transport counts for itself. */
+  #unwrap(outer: Draft, { alias, key }: Finding, depth: number): Draft {
+    const isWrapper = WRAPPERS.has(alias.name) || key === '@message'
+    const inner = isWrapper ? parseWrapped(outer.message) : null
+    if (inner === null) return outer
+    const draft = this.#map(inner, depth + 1)
+    return isProblem(draft) ? outer : mergeDrafts(outer, draft)
+  }
+}
+
+const tooManyRows = (maxRows: number): AppError =>
+  new AppError('file_parse_error', `the file has more than ${maxRows} rows`)
+
+/** Names under which transports put the line that a program wrote. */
+const WRAPPERS: ReadonlySet<string> = new Set('log raw rawstring line event textpayload'.split(' '))
+
+const NO_OBJECT: Problem = {
+  reason: 'invalid_event',
+  message: 'a record must be a JSON object',
+  source: '',
+}
+
+/** Merges a wrapped line into its transport: the program's words, the transport's place and time. */
+export function mergeDrafts(outer: Draft, inner: Draft): Draft {
+  const tags = new TagCollector()
+  if (inner.tags !== null) tags.addAll(inner.tags)
+  if (outer.tags !== null) tags.addAll(outer.tags)
+  return {
+    timestampMs: outer.timestampMs ?? inner.timestampMs,
+    source: outer.source === '' ? inner.source : outer.source,
+    type: outer.type,
+    severity: inner.severity ?? outer.severity,
+    message: inner.message === '' ? outer.message : inner.message,
+    host: outer.host === '' ? inner.host : outer.host,
+    environment: outer.environment === '' ? inner.environment : outer.environment,
+    traceId: outer.traceId === '' ? inner.traceId : outer.traceId,
+    spanId: outer.spanId === '' ? inner.spanId : outer.spanId,
+    summary: outer.summary === '' ? inner.summary : outer.summary,
+    dedupKey: outer.dedupKey,
+    template: inner.template,
+    tags: tags.finish(),
+  }
+}
+
+function parseWrapped(text: string): JsonRecord | null {
+  if (!text.startsWith('{') || !text.trimEnd().endsWith('}')) return null
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null
+  } catch {
+    return null
+  }
+}
+
+function hasLongText(record: JsonRecord): boolean {
+  const isLong = (name: keyof typeof MAX_CHARS) => {
+    const value = record[name]
+    return typeof value === 'string' && value.length > MAX_CHARS[name]
+  }
+  return (
+    isLong('host') ||
+    isLong('environment') ||
+    isLong('trace_id') ||
+    isLong('span_id') ||
+    isLong('summary') ||
+    isLong('dedup_key')
+  )
+}
+
+function topFinding(findings: Findings, key: string, owner: JsonRecord): Finding {
+  const found = findings.of('source').find((f) => f.owner === owner && f.key === key)
+  if (found === undefined) throw new Error(`bug: no finding for ${key}`)
+  return found
+}
+
+/** What is left of a record; the members of its own `tags` come first. */
+function leftTags(findings: Findings, message: Finding | null): JsonRecord | null {
+  const { record } = findings
+  const tags = new TagCollector()
+  if (isRecord(record['tags'])) tags.addAll(record['tags'])
+  else if (record['tags'] !== undefined) tags.addField('tags', record['tags'])
+  addMembers(record, findings.names, { tags, findings })
+  if (message?.alias.name === 'data' && Array.isArray(message.value)) {
+    for (const item of message.value.slice(1, MAX_ARGUMENTS)) {
+      if (isRecord(item)) tags.addAll(item)
+    }
+  }
+  return tags.finish()
+}
+
+interface Leftover {
+  readonly tags: TagCollector
+  readonly findings: Findings
+}
+
+function addMembers(owner: JsonRecord, place: NamePlace, left: Leftover, depth = 0): void {
+  const isTop = depth === 0
+  // GELF marks the producer's own fields with an underscore.
+  const isGelf = isTop && owner['short_message'] !== undefined
+  for (const key of Object.keys(owner)) {
+    if (left.findings.isTaken(owner, key)) continue
+    if (isTop && (key === 'tags' || key === 'schema_version')) continue
+    const value = owner[key]
+    if (isRecord(value)) addObject(key, value, { place, left, depth })
+    else left.tags.addField(isGelf && key.startsWith('_') ? key.slice(1) : key, value)
+  }
+}
+
+interface At {
+  readonly place: NamePlace
+  readonly left: Leftover
+  readonly depth: number
+}
+
+function addObject(key: string, value: JsonRecord, { place, left, depth }: At): void {
+  const known = place.get(key)
+  if (known.isHolder && depth < MAX_HOLDERS) addMembers(value, known.inner, left, depth + 1)
+  else left.tags.add(key, left.findings.rest(value))
+}

@@ -1,0 +1,131 @@
+import { parseSeverity, severityOfNumber } from '../../model/severity.js'
+import { withSeverityText } from './canonical.js'
+import { type Draft, emptyDraft } from './draft.js'
+import type { JsonRecord } from './json-value.js'
+import { severityOfHttpStatus } from './record-fields.js'
+import { TagCollector } from './tags.js'
+import { refineLayout, TEXT_FORMS, type TextForm } from './text-forms.js'
+import { parseTimestamp } from './timestamp.js'
+
+/** No head of a line is longer. */
+const MAX_HEAD_CHARS = 2048
+const MAX_PARAMS = 64
+
+/** A line that begins a record of its own. */
+export interface TextHead {
+  readonly draft: Draft
+  /** columns that continuation lines are indented by, 0 when they are not */
+  readonly indent: number
+  /** true for a piece of a line that the container runtime cut */
+  readonly isPartial: boolean
+  /** `stdout` or `stderr` of a container, else '' */
+  readonly stream: string
+}
+
+/** @returns null for a line without a head that anyone knows */
+export function readHead(line: string, nowMs: number): TextHead | null {
+  // No form begins with a blank, and files of stack traces are mostly such lines.
+  if (line.startsWith(' ') || line.startsWith('\t')) return null
+  const start = line.length > MAX_HEAD_CHARS ? line.slice(0, MAX_HEAD_CHARS) : line
+  for (const form of TEXT_FORMS) {
+    const match = form.pattern.exec(start)
+    if (match === null) continue
+    const head = toHead(form, match, line, nowMs)
+    if (head !== null) return head
+  }
+  return null
+}
+
+type Groups = Readonly<Partial<Record<string, string>>>
+
+/** Groups that become fields of the event; the others become tags. */
+const FIELD_GROUPS: ReadonlySet<string> = new Set(
+  'time epoch fraction level boxed pri host trace cri client'.split(' '),
+)
+
+function toHead(
+  form: TextForm,
+  match: RegExpExecArray,
+  line: string,
+  nowMs: number,
+): TextHead | null {
+  const groups: Groups = match.groups ?? {}
+  const timestampMs = timeOf(groups, nowMs)
+  const level = groups['level'] ?? groups['boxed']
+  const severity = level === undefined ? severityOfPri(groups['pri']) : parseSeverity(level)
+  if (timestampMs === undefined || (level !== undefined && severity === null)) return null
+  const draft: Draft = {
+    ...emptyDraft(),
+    timestampMs,
+    severity,
+    host: known(groups['host']),
+    traceId: known(groups['trace']),
+    message: line.slice(match[0].length),
+  }
+  draft.tags = withSeverityText(refineAndTag(form, draft, groups), known(level))
+  const isPiece = groups['cri'] !== undefined
+  return {
+    draft,
+    indent: form.isAligned === true ? match[0].length : 0,
+    isPartial: groups['cri'] === 'P',
+    stream: isPiece ? known(groups['stream']) : '',
+  }
+}
+
+function refineAndTag(form: TextForm, draft: Draft, groups: Groups): JsonRecord | null {
+  const tags = new TagCollector()
+  if (form.refine === 'layout') refineLayout(draft, (name, value) => tags.add(name, value))
+  if (form.refine === 'access') refineAccess(draft, tags, known(groups['client']))
+  if (form.refine === 'structured-data') refineStructuredData(draft, tags)
+  for (const [name, value] of Object.entries(groups)) {
+    if (!FIELD_GROUPS.has(name)) tags.add(name, known(value))
+  }
+  return tags.finish()
+}
+
+/** A lone dash says that there is none. */
+const known = (value: string | undefined): string =>
+  value === undefined || value === '-' ? '' : value
+
+/** @returns null when the head has no time, undefined when the time does not exist */
+function timeOf(groups: Groups, nowMs: number): number | null | undefined {
+  const epoch = groups['epoch']
+  const text = epoch === undefined ? groups['time'] : `${epoch}${groups['fraction'] ?? ''}`
+  return text === undefined ? null : (parseTimestamp(text, nowMs) ?? undefined)
+}
+
+/** The last three bits of a syslog priority are the severity. */
+const severityOfPri = (pri: string | undefined) =>
+  pri === undefined ? null : severityOfNumber(Number(pri) % 8, 'syslog')
+
+/** The outcome of the request gives the severity. */
+function refineAccess(draft: Draft, tags: TagCollector, client: string): void {
+  const match = /^"(?:[^"\\]|\\.){0,8192}" (\d{3}) (\d+|-)/.exec(draft.message)
+  draft.message = `${client} ${draft.message}`
+  if (match === null) return
+  draft.severity = severityOfHttpStatus(match[1])
+  tags.add('status', Number(match[1]))
+  if (match[2] !== '-') tags.add('bytes', Number(match[2]))
+}
+
+/** `[id name="value" …][…] message` or `- message`; a byte order mark before the message goes. */
+function refineStructuredData(draft: Draft, tags: TagCollector): void {
+  const element = /\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="(?:[^"\\\]]|\\.){0,4096}"){0,64})\]/y
+  const text = draft.message
+  let end = text.startsWith('-') ? 1 : 0
+  for (let match = element.exec(text); match !== null; match = element.exec(text)) {
+    addParams(match[2] ?? '', tags)
+    end = element.lastIndex
+  }
+  draft.message = text.slice(end).replace(/^ \uFEFF?/, '')
+}
+
+function addParams(params: string, tags: TagCollector): void {
+  const param = / ([^\s="\]]{1,64})="((?:[^"\\\]]|\\.){0,4096})"/g
+  let left = MAX_PARAMS
+  for (const [, name = '', value = ''] of params.matchAll(param)) {
+    tags.add(name, value.replace(/\\(["\\\]])/g, '$1'))
+    left -= 1
+    if (left === 0) return
+  }
+}

@@ -1,0 +1,51 @@
+import { AppError } from '../../model/errors.js'
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import { decodeCsv } from './csv.js'
+import { type FileText, readFileText } from './file-text.js'
+import { decodeJournalExport, isJournalExport } from './journal-export.js'
+import { decodeJsonFile, isJsonFile } from './json-file.js'
+import { RecordDecoder } from './record.js'
+import { decodeText } from './text.js'
+
+type FileDecoder = (
+  file: FileText,
+  context: DecodeContext,
+  decoder: RecordDecoder,
+) => Promise<void> | void
+
+/** How a file of each kind is decoded. */
+const FILE_TYPES = {
+  csv: (file, context, decoder) => decodeCsv(file.text, context, decoder),
+  json: (file, _context, decoder) => decodeJsonFile(file.text, decoder),
+  txt: decodeTextFile,
+} as const satisfies Record<string, FileDecoder>
+
+export type FileType = keyof typeof FILE_TYPES
+
+/**
+ * Decodes an uploaded file of at most `context.maxRows` rows. A row that cannot be stored is
+ * rejected with its number; the source of all rows is `context.source`, and a row without a time
+ * is of now.
+ *
+ * @returns rows received: events and rejections together, at least 1
+ * @throws AppError `empty_file` for a file without rows
+ * @throws AppError `file_parse_error` for a file that is not what it is said to be, or has too
+ *   many rows; no message repeats anything of the file
+ */
+export async function decodeUpload(
+  fileType: FileType,
+  body: Uint8Array,
+  context: DecodeContext,
+  sink: EventSink,
+): Promise<number> {
+  const decoder = new RecordDecoder(context, sink)
+  await FILE_TYPES[fileType](readFileText(body), context, decoder)
+  if (decoder.received === 0) throw new AppError('empty_file', 'the file holds no rows')
+  return decoder.received
+}
+
+function decodeTextFile(file: FileText, context: DecodeContext, decoder: RecordDecoder): void {
+  if (isJournalExport(file.text)) decodeJournalExport(file.bytes, decoder)
+  else if (isJsonFile(file.text)) decodeJsonFile(file.text, decoder)
+  else decodeText(file.text, context, decoder)
+}

@@ -1,0 +1,242 @@
+import { AT, type Kernel } from '../wasm/kernel.js'
+import { POOLED_FROM } from '../lib/buffer-pool.js'
+import { ByteBuffer } from '../lib/byte-buffer.js'
+import type { Room } from '../lib/room-pool.js'
+import type { MissBlock, RowBlock } from './block.js'
+import type { WideRow } from './block-encoder.js'
+
+const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
+const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
+const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
+const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
+const TIME = "DateTime64(3, 'UTC')"
+const WORDS = 'LowCardinality(String)'
+
+export interface LandingParts {
+  readonly rows: number
+  readonly receivedAtMs: number
+  readonly modelVersion: string
+  /** by row, ascending */
+  readonly wide: readonly WideRow[]
+  readonly misses: MissBlock | null
+  readonly room: Room | null
+}
+
+/** Columns of few different values, and of texts, by their numbers in the kernel. */
+const [SOURCE, HOST, ENVIRONMENT, SKELETON] = [0, 1, 2, 3]
+const [TRACE, SPAN, SUMMARY, DEDUP, TAGS] = [0, 1, 2, 3, 4]
+
+/**
+ * Writes the kernel's rows as one block in ClickHouse's Native format; what the sequencer gives each row is
+ * zero and told by its place.
+ */
+export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
+  const { calls } = kernel
+  const { rows } = parts
+  const sources = dictionary(kernel, SOURCE)
+  const most = aligned(sizeOf(kernel, parts))
+  // columns do not begin at multiples of 8: they are put together here, and copied as one
+  const out = new NativeWriter(rows, kernel.view(calls.scratchAt(most), most))
+  const id = out.zeros('id', 'UInt64', 8)
+  const isNew = out.zeros('is_new', 'UInt8', 1)
+  const counts = kernel.view(calls.addressOf(AT.counts), rows * 4)
+  out.values('n', 'Int32', counts)
+  out.values('received_at', TIME, repeated(parts.receivedAtMs, rows))
+  const times = kernel.view(calls.addressOf(AT.times), rows * 8)
+  out.values('ts', TIME, times)
+  out.words('source', sources, kernel.words32(calls.indexesAt(SOURCE), rows))
+  out.values('type', ENUM_TYPE, kernel.view(calls.addressOf(AT.types), rows))
+  const severities = kernel.view(calls.addressOf(AT.severities), rows)
+  out.values('severity', ENUM_SEVERITY, severities)
+  const priority = out.zeros('priority', ENUM_PRIORITY, 1)
+  const prioritySource = out.zeros('priority_source', ENUM_PRIORITY_SOURCE, 1)
+  const confidence = out.zeros('confidence', 'Float32', 4)
+  out.words('model_version', [parts.modelVersion], new Uint32Array(rows))
+  const templateId = out.zeros('template_id', 'UInt64', 8)
+  for (const [name, column] of [
+    ['host', HOST],
+    ['environment', ENVIRONMENT],
+    ['skeleton', SKELETON],
+  ] as const)
+    out.words(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
+  out.texts('trace_id', textsOf(kernel, TRACE))
+  out.texts('span_id', textsOf(kernel, SPAN))
+  out.texts('message', kernel.view(calls.addressOf(AT.messages), calls.lengthOf(AT.messages)))
+  out.texts('search_words', searchWordsOf(parts))
+  out.texts('summary', textsOf(kernel, SUMMARY))
+  out.texts('tags', textsOf(kernel, TAGS))
+  out.texts('dedup_key', textsOf(kernel, DEDUP))
+  const made = out.finish()
+  const sides = aligned(made.length)
+  const { buffer, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
+  const bytes = new Uint8Array(buffer, at, made.length)
+  bytes.set(made)
+  return {
+    bytes,
+    rows,
+    at: { id, isNew, priority, prioritySource, confidence, templateId },
+    ...sideArrays(kernel, rows, { buffer, at: at + sides }),
+    sources,
+    misses: parts.misses,
+  }
+}
+
+/** of a row: hash, time, count, source, template, severity */
+const SIDE_BYTES = 8 + 8 + 4 + 4 + 4 + 1
+/** each array begins at a multiple of 8: shared memory is copied a byte at a time where it is not */
+const SIDE_SPARE = 6 * 8
+
+const aligned = (bytes: number): number => Math.ceil(bytes / 8) * 8
+
+interface Place {
+  readonly buffer: ArrayBufferLike
+  /** a multiple of 8 */
+  readonly at: number
+}
+
+function placeOf(bytes: number, room: Room | null): Place {
+  if (room !== null && room.bytes >= bytes) return room
+  const buffer = bytes < POOLED_FROM ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes)
+  return { buffer, at: 0 }
+}
+
+function sideArrays(
+  kernel: Kernel,
+  rows: number,
+  to: Place,
+): Pick<RowBlock, 'hashes' | 'tsMs' | 'counts' | 'sourceIndexes' | 'templateNos' | 'severities'> {
+  const { calls } = kernel
+  const { buffer } = to
+  let { at } = to
+  const placed = (address: number, width: number): number => {
+    const place = at
+    new Uint8Array(buffer, at, rows * width).set(kernel.view(address, rows * width))
+    at = aligned(at + rows * width)
+    return place
+  }
+  return {
+    tsMs: new Float64Array(buffer, placed(calls.addressOf(AT.moments), 8), rows),
+    hashes: new Int32Array(buffer, placed(calls.addressOf(AT.hashes), 8), rows * 2),
+    counts: new Int32Array(buffer, placed(calls.addressOf(AT.counts), 4), rows),
+    sourceIndexes: new Uint32Array(buffer, placed(calls.indexesAt(SOURCE), 4), rows),
+    templateNos: new Int32Array(buffer, placed(calls.addressOf(AT.templateNos), 4), rows),
+    severities: new Uint8Array(buffer, placed(calls.addressOf(AT.severities), 1), rows),
+  }
+}
+
+function dictionary(kernel: Kernel, column: number): string[] {
+  const { calls } = kernel
+  const size = calls.dictionarySize(column)
+  return Array.from(kernel.words32(calls.dictionaryAt(column), size), (word) => kernel.word(word))
+}
+
+const textsOf = (kernel: Kernel, column: number): Uint8Array => {
+  const length = kernel.calls.textsLength(column)
+  return kernel.view(kernel.calls.textsAt(column), length)
+}
+
+const repeated = (ms: number, rows: number): Uint8Array =>
+  new Uint8Array(new BigUint64Array(rows).fill(BigInt(ms)).buffer)
+
+function searchWordsOf({ rows, wide }: LandingParts): Uint8Array {
+  const out = new ByteBuffer(rows)
+  let row = 0
+  for (const { row: at, words } of wide) {
+    out.append(new Uint8Array(at - row))
+    out.string(words)
+    row = at + 1
+  }
+  out.append(new Uint8Array(rows - row))
+  return out.bytes.subarray(0, out.length)
+}
+
+/** Bytes that the block takes at most. */
+function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingParts): number {
+  const { calls } = kernel
+  let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 5 * 4 + 1)
+  for (const column of [SOURCE, HOST, ENVIRONMENT, SKELETON]) {
+    for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column)))
+      bytes += calls.wordLength(word) + 5
+  }
+  for (const column of [TRACE, SPAN, SUMMARY, DEDUP, TAGS]) bytes += calls.textsLength(column)
+  for (const { words } of wide) bytes += words.length * 3 + 5
+  return bytes + calls.lengthOf(AT.messages)
+}
+
+/** of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template */
+const FIXED_BYTES = 8 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
+
+const ADDITIONAL_KEYS = 1 << 9
+const NEED_UPDATE = 1 << 10
+
+/**
+ * Writes a block of the Native format into memory that may have been used before; see `lib/native-columns.ts` for its source.
+ */
+class NativeWriter {
+  readonly #out: ByteBuffer
+  readonly #memory: Uint8Array
+  readonly #rows: number
+  #columns = 0
+
+  constructor(rows: number, memory: Uint8Array) {
+    this.#out = new ByteBuffer(memory)
+    this.#memory = memory
+    this.#rows = rows
+    this.#out.varint(COLUMNS)
+    this.#out.varint(rows)
+  }
+
+  /** @returns where the values begin, all of them zero */
+  zeros(name: string, type: string, width: number): number {
+    this.#head(name, type)
+    const at = this.#out.length
+    const end = at + this.#rows * width
+    this.#out.bytes.fill(0, at, end)
+    this.#out.length = end
+    return at
+  }
+
+  values(name: string, type: string, bytes: Uint8Array): void {
+    this.#head(name, type)
+    this.#out.append(bytes)
+  }
+
+  texts(name: string, bytes: Uint8Array): void {
+    this.values(name, 'String', bytes)
+  }
+
+  words(name: string, values: readonly string[], indexes: Uint32Array): void {
+    const out = this.#out
+    const keyType = values.length <= 0x100 ? 0 : values.length <= 0x1_0000 ? 1 : 2
+    this.#head(name, WORDS)
+    out.u64(1)
+    out.u64(ADDITIONAL_KEYS | NEED_UPDATE | keyType)
+    out.u64(values.length)
+    for (const value of values) out.string(value)
+    out.u64(indexes.length)
+    if (keyType === 2)
+      out.append(new Uint8Array(indexes.buffer, indexes.byteOffset, indexes.length * 4))
+    else if (keyType === 1) out.append(new Uint8Array(Uint16Array.from(indexes).buffer))
+    else {
+      out.reserve(indexes.length)
+      out.bytes.set(indexes, out.length)
+      out.length += indexes.length
+    }
+  }
+
+  /** @returns the block, in the memory that was given */
+  finish(): Uint8Array {
+    if (this.#columns !== COLUMNS) throw new Error(`bug: ${this.#columns} columns of ${COLUMNS}`)
+    if (this.#out.bytes !== this.#memory)
+      throw new Error('bug: a block is larger than was foreseen')
+    return this.#out.bytes.subarray(0, this.#out.length)
+  }
+
+  #head(name: string, type: string): void {
+    this.#columns++
+    this.#out.string(name)
+    this.#out.string(type)
+  }
+}
+
+const COLUMNS = 23

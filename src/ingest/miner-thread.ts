@@ -1,0 +1,64 @@
+import { TemplateMiner } from '../templates/miner.js'
+import type { MissBlock } from './block.js'
+import type { FoundTemplate, Template } from './template-table.js'
+
+export interface MissTask {
+  readonly misses: MissBlock
+  readonly sources: readonly string[]
+}
+
+export interface MissAnswer {
+  /** template number of each miss */
+  readonly nos: Int32Array
+  readonly changes: readonly FoundTemplate[]
+}
+
+export type StoredTemplate = Pick<Template, 'id' | 'source' | 'text' | 'redirectId' | 'born'>
+
+/** null until `restore` was called: a thread that replaced a dead one knows nothing */
+let miner: TemplateMiner | null = null
+
+/**
+ * Begins with the templates the process knows. Runs in the one thread that owns all templates.
+ *
+ * @returns the number of each, 0 for one beyond the limits; the same numbers for the same list
+ */
+export function restore(templates: readonly StoredTemplate[]): Int32Array {
+  const fresh = new TemplateMiner()
+  fresh.restore(templates)
+  fresh.takeChanges()
+  miner = fresh
+  return Int32Array.from(templates, ({ id }) => fresh.numberOf(id))
+}
+
+/** @returns null when this thread must be restored first */
+export function resolveMisses({ misses, sources }: MissTask): MissAnswer | null {
+  if (miner === null) return null
+  const nos = new Int32Array(misses.ends.length)
+  let start = 0
+  for (let i = 0; i < nos.length; i++) {
+    const end = misses.ends[i] ?? start
+    const text = misses.bytes.subarray(start, end)
+    const source = sources[misses.sourceIndexes[i] ?? 0] ?? ''
+    nos[i] =
+      misses.readyMade[i] === 1
+        ? miner.resolveReadyMade(source, Buffer.from(text).toString())
+        : miner.resolve(source, text)
+    start = end
+  }
+  return { nos, changes: miner.takeChanges() }
+}
+
+/** For a readiness check: this thread answers. */
+export const ping = (): true => true
+
+/**
+ * Takes over what other instances have stored.
+ *
+ * @returns what became of it; null when this thread must be restored first
+ */
+export function adopt(templates: readonly StoredTemplate[]): readonly FoundTemplate[] | null {
+  if (miner === null) return null
+  miner.adopt(templates)
+  return miner.takeChanges()
+}

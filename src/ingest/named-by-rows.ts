@@ -1,0 +1,63 @@
+import { readNativeRows, type NativeRows } from '../clickhouse/native-rows.js'
+import { wholeMessage } from '../model/stored-message.js'
+import { TemplateMiner } from '../templates/miner.js'
+import type { EntryParts, Statement } from '../wal/record.js'
+import type { Sources } from '../records/sources.js'
+import type { StoredTemplate, TemplateStore } from '../templates/store.js'
+
+/** ids that are not of a template: it was beyond the owner's limits */
+const NONE = '0'.repeat(16)
+
+/**
+ * What rows of a damaged WAL name, and what entries that were lost may have told of it: rows are of
+ * registered sources and of known templates whatever else is gone.
+ */
+export class NamedByRows {
+  /** by source: of each template a message */
+  readonly #messages = new Map<string, Map<string, string>>()
+
+  /** To be called in the order of the entries: what a deletion takes away needs no name. */
+  add({ landing, statement }: Pick<EntryParts, 'landing' | 'statement'>): void {
+    if (statement !== null) this.#forget(statement)
+    const block = landing === null ? null : readNativeRows(landing)
+    for (let row = 0; row < (block?.rows ?? 0); row++) if (block !== null) this.#note(block, row)
+  }
+
+  /** Registers the sources, and saves the templates, that nobody knows. */
+  async complete(sources: Sources, store: TemplateStore): Promise<void> {
+    for (const name of this.#messages.keys())
+      if (sources.get(name) === undefined) await sources.registerAgain(name)
+    const known = new Set((await store.all()).map(({ source, id }) => `${id} ${source}`))
+    const found = [...this.#messages].flatMap(([source, messages]) =>
+      [...messages]
+        .filter(([id]) => !known.has(`${id} ${source}`))
+        .map(([id, message]) => templateOf(source, id, message)),
+    )
+    if (found.length > 0) await store.save(found)
+  }
+
+  #note(block: NativeRows, row: number): void {
+    const source = block.text('source', row)
+    const id = block.hex('template_id', row)
+    const message = block.text('message', row)
+    if (source === null || id === null || message === null) return
+    const messages = this.#messages.get(source) ?? new Map<string, string>()
+    this.#messages.set(source, messages)
+    if (id !== NONE && !messages.has(id))
+      messages.set(id, wholeMessage(block.text('skeleton', row) ?? '', message))
+  }
+
+  #forget(statement: Statement): void {
+    const change = statement.kind === 'shared' ? statement.change : statement
+    if (change.kind === 'clear-all') this.#messages.clear()
+    if (change.kind === 'delete-sources')
+      for (const source of change.sources) this.#messages.delete(source)
+  }
+}
+
+/** The text is what the first message of a template makes of it; more messages make it more general. */
+function templateOf(source: string, id: string, message: string): StoredTemplate {
+  const miner = new TemplateMiner()
+  const text = miner.textOf(miner.resolve(source, Buffer.from(message)))
+  return { source, id, redirectTo: '', text, born: Date.now() * 1000 }
+}

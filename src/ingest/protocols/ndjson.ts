@@ -1,0 +1,152 @@
+import { decompress, readContentCoding, type ContentCoding } from '../../http/decompress.js'
+import type { EdgeRequest, HeaderBag, RequestHead } from '../../http/request.js'
+import type { Reply } from '../../http/reply.js'
+import type { EdgeRoute } from '../../http/routes.js'
+import { createGate, type Gate } from '../../lib/semaphore.js'
+import { AppError } from '../../model/errors.js'
+
+/** 16 MiB, before and after decompression. */
+const INGEST_BYTES = 16 * 1024 * 1024
+/** Records of one body: a body of millions of broken one-character lines would be as many dead letters. */
+export const INGEST_RECORDS = 500_000
+/**
+ * Bodies that are unpacked at once, each of which may grow a thousandfold before its size is known: as many as
+ * libuv has threads for it. The others wait as they came.
+ */
+const UNPACKED_AT_ONCE = 4
+const UNPACKED_WAITING = 1_000
+
+interface IngestKey {
+  readonly sources: readonly string[] | null
+  readonly autoRegister: boolean
+}
+
+interface IngestResult {
+  readonly received: number
+  readonly accepted: number
+  readonly rejected: number
+  readonly dropped: number
+  readonly errors: readonly {
+    readonly line: number
+    readonly code: string
+    readonly message: string
+  }[]
+  readonly refusal: {
+    readonly code: 'source_not_allowed' | 'validation_error' | 'file_parse_error' | 'empty_file'
+    readonly message: string
+  } | null
+}
+
+export interface IngestServices {
+  /** @returns null for anything that is no key; synchronous */
+  readonly verifyKey: (key: string) => IngestKey | null
+  /** Resolves when what other instances stored before is known, a key for example; absent for the only one. */
+  readonly current?: () => Promise<void>
+  /** Whether a body of this size may come. */
+  readonly room: (bytes: number) => boolean
+  /** Resolves when what was accepted is durable. */
+  readonly ingest: (body: Uint8Array, key: IngestKey) => Promise<IngestResult>
+  readonly version: string
+  /** Whether events can be taken at all. */
+  readonly isReady: () => boolean
+}
+
+const keyOf = (headers: HeaderBag): string => {
+  const bearer = /^bearer +(\S+) *$/i.exec(headers.first('authorization') ?? '')?.[1]
+  return bearer ?? headers.first('x-api-key') ?? ''
+}
+
+const unauthorized = (): AppError =>
+  new AppError('unauthorized', 'an ingest key is required in Authorization: Bearer or X-Api-Key')
+
+const overloaded = (): AppError =>
+  new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
+
+type Admitted = Extract<Awaited<ReturnType<EdgeRoute['admit']>>, { kind: 'admitted' }>
+
+function admit(
+  head: RequestHead,
+  services: IngestServices,
+  inTurn: Gate,
+): Admitted | Promise<Admitted> {
+  const text = keyOf(head.headers)
+  const key = services.verifyKey(text)
+  const mayBeNew = key === null && text !== '' && services.current !== undefined
+  if (key === null && !mayBeNew) throw unauthorized()
+  readContentCoding(head.headers)
+  const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
+  const decide = (known: IngestKey | null): Admitted => {
+    if (known === null) throw unauthorized()
+    if (!services.room(bytes)) throw overloaded()
+    const handle = (request: EdgeRequest): Promise<Reply> => {
+      const coding = readContentCoding(request.headers)
+      const ingest = (body: Uint8Array): Promise<Reply> =>
+        services.ingest(body, known).then(toReply)
+      if (coding === 'identity') return ingest(request.body)
+      return inTurn(() => unpacked(request, coding, services)).then(ingest)
+    }
+    return { kind: 'admitted', handle }
+  }
+  if (key !== null || services.current === undefined) return decide(key)
+  // another instance may just have made it
+  return services.current().then(() => decide(services.verifyKey(text)))
+}
+
+/** @throws AppError overloaded when there is no room for it any more, or nobody waits for the answer */
+async function unpacked(
+  { body, signal }: EdgeRequest,
+  coding: ContentCoding,
+  { room }: IngestServices,
+): Promise<Uint8Array> {
+  if (signal.aborted || !room(body.byteLength)) throw overloaded()
+  return await decompress(body, coding, INGEST_BYTES)
+}
+
+function toReply(result: IngestResult): Reply {
+  const { refusal } = result
+  if (refusal?.code === 'file_parse_error')
+    throw new AppError('body_too_large', `the body has more than ${INGEST_RECORDS} records`)
+  if (refusal !== null) throw new AppError(refusal.code, refusal.message)
+  const { received, accepted, rejected, dropped, errors } = result
+  if (accepted === 1 && received === 1) return ONE_ACCEPTED
+  return { status: 202, json: { received, accepted, rejected, dropped, errors } }
+}
+
+/** of a request with one event */
+const ONE_ACCEPTED: Reply = {
+  status: 202,
+  jsonText: JSON.stringify({ received: 1, accepted: 1, rejected: 0, dropped: 0, errors: [] }),
+}
+
+/** The collector's own routes: events in, and whether it can take them. */
+export function ingestRoutes(services: IngestServices): EdgeRoute[] {
+  const inTurn = createGate({
+    atOnce: UNPACKED_AT_ONCE,
+    waiting: UNPACKED_WAITING,
+    refusal: overloaded,
+  })
+  return [
+    {
+      id: 'ingest',
+      method: 'POST',
+      path: '/ingest',
+      bodyBytes: INGEST_BYTES,
+      isAddressless: true,
+      admit: (head) => admit(head, services, inTurn),
+    },
+    {
+      id: 'collectorHealth',
+      method: 'GET',
+      path: '/health',
+      bodyBytes: 0,
+      admit: () => ({
+        kind: 'admitted',
+        handle: () => {
+          const ready = services.isReady()
+          const status = ready ? 'ok' : 'down'
+          return { status: ready ? 200 : 503, json: { status, version: services.version } }
+        },
+      }),
+    },
+  ]
+}

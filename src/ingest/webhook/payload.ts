@@ -1,0 +1,63 @@
+import { AppError } from '../../model/errors.js'
+import { toWellFormed } from '../formats/json-value.js'
+
+/** A parsed JSON object; nothing is known about its fields. */
+export type Fields = Readonly<Record<string, unknown>>
+
+const NONE: Fields = Object.freeze({})
+/** Longest id, ref, state, name or URL that is kept: they are repeated in every event of a push. */
+const WORD_BYTES = 2048
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Lone surrogates become U+FFFD. @throws AppError invalid_payload when the body is no JSON object */
+export function parseBody(body: Uint8Array): Fields {
+  let value: unknown
+  try {
+    value = toWellFormed(JSON.parse(decoder.decode(body)))
+  } catch {
+    throw invalidPayload('body', 'the body is not valid JSON')
+  }
+  if (!isFields(value)) throw invalidPayload('body', 'the body is not a JSON object')
+  return value
+}
+
+export const invalidPayload = (field: string, message: string): AppError =>
+  new AppError('invalid_payload', message, { details: { field } })
+
+export const missingField = (field: string): AppError =>
+  invalidPayload(field, `required field ${field} is missing or has the wrong type`)
+
+/** The object under `key`; an empty one when there is none. */
+export function fieldsAt(from: Fields, key: string): Fields {
+  const value = from[key]
+  return isFields(value) ? value : NONE
+}
+
+/** The text under `key`, verbatim; '' when it is no string or blank. */
+export function textAt(from: Fields, key: string): string {
+  const value = from[key]
+  return typeof value === 'string' && value.trim() !== '' ? value : ''
+}
+
+/** The short text under `key` without edge blanks, at most 2 KiB; '' when it is no string. */
+export function wordAt(from: Fields, key: string): string {
+  const value = from[key]
+  return typeof value === 'string' ? cutBytes(value.trim(), WORD_BYTES) : ''
+}
+
+/** The number or short text under `key`, as text; '' when it is neither. */
+export function idAt(from: Fields, key: string): string {
+  const value = from[key]
+  return typeof value === 'number' && Number.isFinite(value) ? String(value) : wordAt(from, key)
+}
+
+/** The longest head of `text` that takes at most `maxBytes` in UTF-8 and splits no character. */
+export function cutBytes(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
+  return text.slice(0, encoder.encodeInto(text, new Uint8Array(maxBytes)).read)
+}

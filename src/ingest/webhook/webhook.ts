@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { EdgeRequest, RequestHead } from '../../http/request.js'
+import type { Reply } from '../../http/reply.js'
+import type { EdgeRoute } from '../../http/routes.js'
+import { AppError } from '../../model/errors.js'
+import type { CanonicalEvent } from '../../model/event.js'
+
+const BODY_BYTES = 25 * 1024 * 1024
+/** a repeated delivery within this span is a duplicate */
+const WINDOW_MS = 300_000
+/** an instance that dies while it stores a delivery blocks a repeat for this long */
+const STORING_MS = 20_000
+const POLL_MS = 100
+const STORING = 'storing'
+
+type Delivery =
+  | {
+      readonly kind: 'events'
+      readonly source: string
+      readonly connector: string
+      readonly events: readonly CanonicalEvent[]
+    }
+  | { readonly kind: 'ignored'; readonly objectKind: string }
+
+/** The keys seen within the window; shared by all instances. */
+export interface SeenKeys {
+  get(key: string): Promise<string | null>
+  set(key: string, value: string, ttlMs: number): Promise<void>
+  setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>
+  delete(key: string): Promise<void>
+}
+
+export interface WebhookServices {
+  /** Compares the signature in constant time; false without a configured secret. */
+  readonly verify: (signature: string | undefined, body: Uint8Array) => boolean
+  /** @throws AppError invalid_payload */
+  readonly parse: (body: Uint8Array) => Delivery
+  readonly room: (bytes: number) => boolean
+  readonly seen: SeenKeys
+  /** Used while the shared keys do not answer. */
+  readonly seenHere: SeenKeys
+  /** Resolves when the events are durable. @returns how many were taken: none of a disabled source */
+  readonly store: (
+    events: readonly CanonicalEvent[],
+    source: { readonly name: string; readonly connector: string },
+  ) => Promise<number>
+}
+
+const badSignature = (): AppError => new AppError('invalid_signature', 'Invalid webhook signature')
+
+function admit(head: RequestHead, services: WebhookServices): void {
+  if (!/^[0-9a-f]{64}$/.test(head.headers.first('x-scm-token') ?? '')) throw badSignature()
+  const length = Number(head.headers.first('content-length') ?? 0)
+  if (services.room(Math.min(length, BODY_BYTES))) return
+  throw new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
+}
+
+async function receive(request: EdgeRequest, services: WebhookServices): Promise<Reply> {
+  const { body, headers } = request
+  if (!services.verify(headers.first('x-scm-token'), body)) throw badSignature()
+  const delivery = services.parse(body)
+  if (delivery.kind === 'ignored') return toReply('ignored', 0)
+  const { source: name, connector } = delivery
+  const { seen, claimed, mark } = await claim(name, delivery.events, services)
+  if (claimed.length === 0) return toReply('duplicate', 0)
+  // what was not stored was not seen: the platform, or a person, delivers it again
+  const release = async (): Promise<unknown> =>
+    await Promise.allSettled(claimed.map((event) => seen.delete(keyOf(event))))
+  try {
+    const stored = await services.store(claimed, { name, connector })
+    if (stored === 0) {
+      await release()
+      return toReply('ignored', 0)
+    }
+    await Promise.all(claimed.map((event) => seen.set(keyOf(event), mark, WINDOW_MS)))
+    return toReply('accepted', stored)
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+const toReply = (status: 'accepted' | 'duplicate' | 'ignored', events: number): Reply => ({
+  status: 202,
+  json: { status, events },
+})
+
+const keyOf = (event: CanonicalEvent): string => `webhook:${event.dedupKey}`
+
+interface Claim {
+  readonly seen: SeenKeys
+  /** events that this delivery is the first to bring, each once */
+  readonly claimed: readonly CanonicalEvent[]
+  /** what their keys are set to when they are stored */
+  readonly mark: string
+}
+
+async function claim(
+  source: string,
+  events: readonly CanonicalEvent[],
+  { seen, seenHere }: WebhookServices,
+): Promise<Claim> {
+  const distinct = [...new Map(events.map((event) => [event.dedupKey, event])).values()]
+  try {
+    return await claimIn(seen, source, distinct)
+  } catch (error) {
+    if (error instanceof AppError && error.details['dependency'] !== 'state') throw error
+    return await claimIn(seenHere, source, distinct)
+  }
+}
+
+async function claimIn(
+  seen: SeenKeys,
+  source: string,
+  events: readonly CanonicalEvent[],
+): Promise<Claim> {
+  const epochs = await Promise.all([EVERYTHING, source].map((name) => seen.get(epochKey(name))))
+  // without epochs as earlier versions wrote it
+  const mark = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
+  const mine = await Promise.all(events.map((event) => claimOne(seen, keyOf(event), mark)))
+  return { seen, claimed: events.filter((_, i) => mine[i] === true), mark }
+}
+
+/** Waits for another delivery of the same event that is being stored: it may fail, and then this one counts. */
+async function claimOne(seen: SeenKeys, key: string, mark: string): Promise<boolean> {
+  const deadline = Date.now() + STORING_MS
+  for (;;) {
+    if (await seen.setIfAbsent(key, STORING, STORING_MS)) return true
+    const found = await seen.get(key)
+    if (found !== null && found !== STORING) {
+      if (isOfNow(found, mark)) return false
+      // one of those who find it takes it away, and not what another one puts in its place
+      if (await seen.setIfAbsent(`${key} ${found}`, 'gone', WINDOW_MS)) await seen.delete(key)
+    }
+    if (Date.now() >= deadline)
+      throw new AppError('dependency_unavailable', 'the same delivery is still being stored', {
+        details: { dependency: 'spool' },
+        retryAfterS: 5,
+      })
+    if (found !== null) await sleep(POLL_MS)
+  }
+}
+
+/** a source has no such name */
+const EVERYTHING = ''
+const epochKey = (source: string): string => `webhook-epoch:${source}`
+
+/**
+ * Whether it was stored since the last deletion. An epoch that has ended by itself ended after everything
+ * that was stored before it.
+ */
+function isOfNow(found: string, mark: string): boolean {
+  const before = found.split(' ')
+  return mark.split(' ').every((epoch, i) => epoch === '' || epoch === (before[i] ?? ''))
+}
+
+/**
+ * What these sources have delivered is taken again: it is being deleted.
+ *
+ * @param sources null: all
+ */
+export async function forgetDeliveries(
+  seen: Pick<SeenKeys, 'set'>,
+  sources: readonly string[] | null,
+): Promise<void> {
+  const names = sources ?? [EVERYTHING]
+  const lastingMs = WINDOW_MS + STORING_MS
+  await Promise.all(names.map((name) => seen.set(epochKey(name), randomUUID(), lastingMs)))
+}
+
+/** The receiver of source-control webhooks. */
+export const webhookRoute = (services: WebhookServices): EdgeRoute => ({
+  id: 'scmWebhook',
+  method: 'POST',
+  path: '/webhooks/scm',
+  bodyBytes: BODY_BYTES,
+  isOpen: true,
+  admit: (head) => {
+    admit(head, services)
+    return { kind: 'admitted', handle: (request) => receive(request, services) }
+  },
+})

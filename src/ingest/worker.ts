@@ -1,0 +1,46 @@
+import { threadId, workerData } from 'node:worker_threads'
+
+import { maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
+import { levelAtHead } from '../templates/head-level.js'
+import { sourceSeed } from '../templates/scan.js'
+import { ShapeCache } from '../templates/shape-cache.js'
+import { SEVERITIES } from '../model/event.js'
+import { BlockEncoder } from './block-encoder.js'
+import { BodyEncoder } from './body-encoder.js'
+import { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
+import { packResult, unpackTask, type PackedResult, type PackedTask } from '../wal/packed-task.js'
+import { SkeletonTable } from './skeleton-table.js'
+
+/** What each thread is started with. */
+export interface WorkerSetup {
+  readonly shapes: SharedArrayBuffer
+  readonly skeletons: SharedArrayBuffer
+  /** four numbers, random per process: senders can't aim for a collision */
+  readonly hashSeed: readonly number[]
+}
+
+const setup = workerData as WorkerSetup // given by pool.ts, which is typed
+const shapes = new ShapeCache(setup.shapes)
+const skeletons = new SkeletonTable(setup.skeletons)
+const encoder = new BlockEncoder(
+  {
+    maySourceBe,
+    typeIndex,
+    readLevelWord,
+    levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
+    sourceSeed,
+    templateNo: (lo, hi) => shapes.get(lo, hi),
+    skeleton: (no) => skeletons.get(no),
+  },
+  Int32Array.from(setup.hashSeed),
+)
+const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() })
+
+/** Decodes, mines and hashes the bodies of one task into one block. Runs in a worker thread. */
+export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
+  const result = await bodies.encode(unpackTask(packed), Date.now(), packed.room)
+  return packResult(result, packed)
+}
+
+/** For a readiness check: which thread answers. */
+export const ping = (): number => threadId

@@ -1,0 +1,166 @@
+import type { Severity } from '../model/event.js'
+import type { AnomalyKind, AnomalyScope, AnomalyState, InsightAnomaly } from '../model/insights.js'
+import { clearTable } from '../clickhouse/clear-table.js'
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+
+/** An anomaly as it is kept. */
+export interface KeptAnomaly extends InsightAnomaly {
+  /** ms since 1970, 0 = no alert was raised for it */
+  readonly alertedAtMs: number
+}
+
+export interface AnomalyPosition {
+  readonly startedAtMs: number
+  readonly id: string
+}
+
+/** Empty lists mean any. */
+export interface AnomalyQuery {
+  /** as they were at this moment */
+  readonly atMs: number
+  /** that began then or later */
+  readonly sinceMs: number
+  readonly after: AnomalyPosition | null
+  readonly states: readonly string[]
+  readonly scopes: readonly string[]
+  readonly kinds: readonly string[]
+  readonly sources: readonly string[]
+  readonly severities: readonly string[]
+  readonly templates: readonly string[]
+  readonly ids: readonly string[]
+  readonly leastScore: number
+  /** without those that are part of a wider one */
+  readonly wholeOnly: boolean
+  readonly limit: number
+}
+
+/** A snapshot as it was stored. */
+export interface KeptSnapshot {
+  readonly generatedAtMs: number
+  readonly json: string
+}
+
+/** What the insight engine has told. */
+export interface InsightArchive {
+  saveSnapshot(asOfMs: number, snapshot: KeptSnapshot): Promise<void>
+  /** The one of a moment: the last at or before it. */
+  snapshotAt(atMs: number, signal?: AbortSignal): Promise<KeptSnapshot | null>
+  /** Replaces those of the same id and beginning. */
+  saveAnomalies(anomalies: readonly KeptAnomaly[], versionMs: number): Promise<void>
+  /** Newest beginning first. */
+  anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly KeptAnomaly[]>
+  removeSources(sources: readonly string[]): Promise<void>
+  clear(): Promise<void>
+}
+
+type PageRow = {
+  readonly id: string
+  readonly started: number
+  readonly ended: number
+  readonly detected: number
+  readonly state_then: AnomalyState
+  readonly scope: AnomalyScope
+  readonly kind: AnomalyKind
+  readonly source: string
+  readonly severity: Severity | ''
+  readonly template_id: string
+  readonly observed: number
+  readonly expected: number
+  readonly expected_least: number
+  readonly expected_most: number
+  readonly score: number
+  readonly part_of: string
+  readonly alerted_ms: number
+}
+
+const snapshotSql = statement<
+  { readonly at: number },
+  { readonly generated_ms: number; readonly doc: string }
+>('insight_snapshot')
+const pageSql = statement<Readonly<Record<string, unknown>>, PageRow>('insight_anomaly_page')
+
+const MAX_S = 0xffff_ffff
+const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
+const toSeconds = (ms: number): number => Math.min(MAX_S, Math.max(0, Math.floor(ms / 1000)))
+const iso = (ms: number): string => new Date(ms).toISOString()
+
+export function createInsightArchive(store: Store): InsightArchive {
+  return {
+    saveSnapshot: (asOfMs, { generatedAtMs, json }) =>
+      store.insertRows('insight_snapshots', [
+        { as_of: iso(asOfMs), generated_at: iso(generatedAtMs), doc: json },
+      ]),
+    async snapshotAt(atMs, signal) {
+      const [row] = await store.query(snapshotSql, { at: toSeconds(atMs) }, options(signal))
+      return row === undefined ? null : { generatedAtMs: row.generated_ms, json: row.doc }
+    },
+    saveAnomalies: (anomalies, versionMs) =>
+      store.insertRows(
+        'insight_anomalies',
+        anomalies.map((each) => toRow(each, versionMs)),
+      ),
+    async anomalies(query, signal) {
+      return (await store.query(pageSql, toParams(query), options(signal))).map(toAnomaly)
+    },
+    async removeSources(sources) {
+      const sql = 'DELETE FROM insight_anomalies WHERE source IN {sources:Array(String)}'
+      await store.change(sql, { sources })
+    },
+    async clear() {
+      await clearTable(store, 'insight_anomalies')
+      await clearTable(store, 'insight_snapshots')
+    },
+  }
+}
+
+const toParams = ({ atMs, sinceMs, after, leastScore, wholeOnly, ...lists }: AnomalyQuery) => ({
+  ...lists,
+  at: toSeconds(atMs),
+  since: toSeconds(sinceMs),
+  before: after === null ? MAX_S : toSeconds(after.startedAtMs),
+  before_id: after?.id ?? '~',
+  least_score: leastScore,
+  whole: wholeOnly ? 1 : 0,
+})
+
+const toRow = (anomaly: KeptAnomaly, versionMs: number): object => ({
+  started_at: iso(anomaly.startedAtMs),
+  id: anomaly.id,
+  version: versionMs * 1000,
+  ended_at: iso(anomaly.endedAtMs),
+  detected_at: iso(anomaly.detectedAtMs),
+  state: anomaly.state,
+  scope: anomaly.scope,
+  kind: anomaly.kind,
+  source: anomaly.source,
+  severity: anomaly.severity ?? '',
+  template_id: anomaly.templateId ?? '',
+  observed: anomaly.observed,
+  expected: anomaly.expected,
+  expected_least: anomaly.expectedLeast,
+  expected_most: anomaly.expectedMost,
+  score: anomaly.score,
+  part_of: anomaly.partOf ?? '',
+  alerted_at: iso(anomaly.alertedAtMs),
+})
+
+const toAnomaly = (row: PageRow): KeptAnomaly => ({
+  id: row.id,
+  scope: row.scope,
+  kind: row.kind,
+  state: row.state_then,
+  source: row.source,
+  severity: row.severity === '' ? null : row.severity,
+  templateId: row.template_id === '' ? null : row.template_id,
+  startedAtMs: row.started * 1000,
+  endedAtMs: row.ended * 1000,
+  detectedAtMs: row.detected * 1000,
+  observed: row.observed,
+  expected: row.expected,
+  expectedLeast: row.expected_least,
+  expectedMost: row.expected_most,
+  score: row.score,
+  partOf: row.part_of === '' ? null : row.part_of,
+  alertedAtMs: row.alerted_ms,
+})

@@ -1,0 +1,170 @@
+import type { Priority, Severity } from '../model/event.js'
+import type { Store } from '../clickhouse/client.js'
+import { toBucket, type Bucket, type BucketRow, type CounterRow } from '../events/series.js'
+import { statement } from '../clickhouse/statement.js'
+
+/** What is known of the templates beyond their counts. Ids are 16 lower-case hex digits. */
+export interface TemplateDirectory {
+  /** @returns the template that answers for `id` today; null when it is not known */
+  describe(id: string): DescribedTemplate | null
+  /** Every id that was merged away, with the one that answers for it today. */
+  redirects(): readonly { readonly from: string; readonly into: string }[]
+}
+
+export interface DescribedTemplate {
+  readonly id: string
+  readonly text: string
+  /** a person's correction */
+  readonly override: Priority | null
+}
+
+export interface TemplateView {
+  readonly id: string
+  readonly text: string
+  /** ms since 1970 */
+  readonly firstSeenMs: number
+  readonly lastSeenMs: number
+  readonly occurrences: number
+  readonly severity: Severity
+  readonly priority: Priority
+  /** 0..1 */
+  readonly confidence: number
+  readonly modelVersion: string
+}
+
+export interface TemplateStats {
+  /** How many templates have occurrences; merged ones are one. */
+  known(signal?: AbortSignal): Promise<number>
+  /** The templates with the most occurrences, merged ones summed into the one that answers for them. */
+  top(limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]>
+  /** @returns null when the template is not known or nothing of it is stored */
+  one(id: string, signal?: AbortSignal): Promise<TemplateView | null>
+  /** The newest hours with occurrences, ascending. */
+  hours(id: string, limit: number, signal?: AbortSignal): Promise<readonly Bucket[]>
+}
+
+interface TotalsRow extends CounterRow {
+  readonly template: string
+  readonly events: number
+  readonly confidence_sum: number
+  readonly model_version: string
+  readonly first_ms: number
+  readonly last_ms: number
+}
+
+const topSql = statement<
+  {
+    readonly merged: readonly bigint[]
+    readonly into: readonly bigint[]
+    readonly limit: number
+  },
+  TotalsRow
+>('template_top')
+const oneSql = statement<{ readonly id: bigint; readonly ids: readonly bigint[] }, TotalsRow>(
+  'template_one',
+)
+const hoursSql = statement<{ readonly ids: readonly bigint[]; readonly limit: number }, BucketRow>(
+  'template_hours',
+)
+
+/** Worst first: of two that are equally frequent the worse one is shown. */
+const SEVERITY_COLUMNS = [
+  ['CRITICAL', 'critical'],
+  ['ERROR', 'error'],
+  ['WARNING', 'warning'],
+  ['INFO', 'info'],
+  ['DEBUG', 'debug'],
+] as const
+const knownSql = statement<Record<string, never>, { readonly template: string }>('template_known')
+const PRIORITY_COLUMNS = [
+  ['P1', 'p1'],
+  ['P2', 'p2'],
+  ['P3', 'p3'],
+  ['P4', 'p4'],
+] as const
+
+export function createTemplateStats(
+  store: Pick<Store, 'query'>,
+  directory: TemplateDirectory,
+): TemplateStats {
+  const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
+  return {
+    async known(signal) {
+      const rows = await store.query(knownSql, {}, options(signal))
+      return new Set(rows.map(({ template }) => directory.describe(template)?.id ?? template)).size
+    },
+    async top(limit, signal) {
+      const params = { ...mergedIds(directory), limit }
+      const rows = await store.query(topSql, params, options(signal))
+      return rows
+        .map((row) => toView(row, directory.describe(row.template)))
+        .filter((view) => view !== null)
+    },
+    async one(id, signal) {
+      const template = directory.describe(id)
+      if (template === null) return null
+      const params = { id: toNumber(template.id), ids: aliases(template.id, directory) }
+      const [row] = await store.query(oneSql, params, options(signal))
+      return row === undefined ? null : toView(row, template)
+    },
+    async hours(id, limit, signal) {
+      const ids = aliases(directory.describe(id)?.id ?? id, directory)
+      const rows = await store.query(hoursSql, { ids, limit }, options(signal))
+      return rows.map(toBucket).toReversed()
+    },
+  }
+}
+
+/** Merged ids and their targets as two lists for SQL's `transform`. */
+export function mergedIds(directory: Pick<TemplateDirectory, 'redirects'>): {
+  readonly merged: readonly bigint[]
+  readonly into: readonly bigint[]
+} {
+  const redirects = directory.redirects()
+  return {
+    merged: redirects.map(({ from }) => toNumber(from)),
+    into: redirects.map(({ into }) => toNumber(into)),
+  }
+}
+
+const aliases = (id: string, directory: TemplateDirectory): readonly bigint[] => [
+  toNumber(id),
+  ...directory
+    .redirects()
+    .filter(({ into }) => into === id)
+    .map(({ from }) => toNumber(from)),
+]
+
+/** Text would be quoted in an array. */
+const toNumber = (hex: string): bigint => BigInt(`0x${hex}`)
+
+function toView(row: TotalsRow, template: DescribedTemplate | null): TemplateView | null {
+  if (template === null) return null
+  const { id, text, override } = template
+  return {
+    id,
+    text,
+    firstSeenMs: row.first_ms,
+    lastSeenMs: row.last_ms,
+    occurrences: row.p1 + row.p2 + row.p3 + row.p4,
+    severity: mostFrequent(SEVERITY_COLUMNS, row),
+    priority: override ?? mostFrequent(PRIORITY_COLUMNS, row),
+    confidence: override === null ? meanConfidence(row) : 1,
+    modelVersion: override === null ? row.model_version : 'manual',
+  }
+}
+
+function mostFrequent<Name extends string>(
+  columns: readonly (readonly [Name, keyof CounterRow])[],
+  row: CounterRow,
+): Name {
+  const [first, ...rest] = columns
+  if (first === undefined) throw new Error('bug: no columns to choose from')
+  let best = first
+  for (const column of rest) if (row[column[1]] > row[best[1]]) best = column
+  return best[0]
+}
+
+/** Four decimals, in 0..1: the sum is of floats. */
+const meanConfidence = ({ confidence_sum: sum, events }: TotalsRow): number =>
+  events <= 0 ? 0 : Math.min(1, Math.max(0, Math.round((sum / events) * 10_000) / 10_000))

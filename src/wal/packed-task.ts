@@ -1,0 +1,245 @@
+import { POOLED_FROM } from '../lib/buffer-pool.js'
+import type { Room } from '../lib/room-pool.js'
+import type {
+  BlockResult,
+  BlockTask,
+  BodyResult,
+  BodyTask,
+  DeadBlock,
+  EncodedBlock,
+  LineError,
+  RowBlock,
+} from '../ingest/block.js'
+
+/** A task on its way to a worker: bodies that differ in their bytes only are one. */
+export interface PackedTask extends Omit<BlockTask, 'bodies'> {
+  readonly runs: readonly Run[]
+  /** where the block is put if it is large enough, null when the block will be small */
+  readonly room: Room | null
+}
+
+/** Bodies one after another, in the order of the task. */
+interface Run {
+  /** what they have in common; its `bytes` are those of a single body */
+  readonly body: BodyTask
+  /** null: one body */
+  readonly small: { readonly bytes: Uint8Array; readonly ends: Uint32Array } | null
+}
+
+/** A result on its way back. */
+export interface PackedResult {
+  readonly block: RowBlock | null
+  readonly dead: DeadBlock | null
+  /** of each body: received, accepted, rejected, dropped */
+  readonly counts: Uint32Array
+  /** of each body: 1 + the index of its source, 0 without one */
+  readonly sourceOf: Uint32Array
+  readonly sources: readonly string[]
+  /** bodies of which there is more to tell */
+  readonly others: readonly (readonly [index: number, result: BodyResult])[]
+  /** whether the block took the room it was given */
+  readonly isRoomTaken: boolean
+}
+
+/** A buffer of its own costs as much as copying so many bytes. bench/flow/ingest.ts --small */
+const SMALL_BYTES = 16_384
+
+export interface Parcel {
+  readonly packed: PackedTask
+  /** The result as if the task had gone as it was, and what becomes of the memory it is in. */
+  readonly unpack: (result: PackedResult) => EncodedBlock
+  /** Gives back what the result is not in, once no worker has the task any more. */
+  readonly release: () => void
+}
+
+export interface Buffers {
+  /** @returns a buffer of at least so many bytes */
+  take(bytes: number): ArrayBufferLike
+  give(buffer: ArrayBufferLike): void
+}
+
+/** Where blocks are put; see `lib/room-pool.ts`. */
+export interface Rooms {
+  lend(bytes: number): Room
+  keep(room: Room, bytes: number): void
+  release(room: Room): void
+}
+
+/** What tasks and their blocks cross in. */
+export interface SharedMemory {
+  readonly buffers: Buffers
+  readonly rooms: Rooms
+}
+
+/**
+ * Bodies cross in shared memory: those that are not there yet are copied.
+ *
+ * @param roomBytes that the block will probably take
+ */
+export function packTask(
+  task: BlockTask,
+  { buffers, rooms }: SharedMemory,
+  roomBytes: number,
+): Parcel {
+  const { bodies, ...rest } = task
+  const taken: ArrayBufferLike[] = []
+  const take = (bytes: number): Uint8Array => {
+    const buffer = buffers.take(bytes)
+    taken.push(buffer)
+    return new Uint8Array(buffer, 0, bytes)
+  }
+  const runs: Run[] = []
+  for (let from = 0, to = 0; from < bodies.length; from = to) {
+    to = endOfRun(bodies, from)
+    runs.push(toRun(bodies.slice(from, to), take))
+  }
+  const room = roomBytes < POOLED_FROM ? null : rooms.lend(roomBytes)
+  let isRoomFree = true
+  return {
+    packed: { ...rest, runs, room },
+    unpack: (result) => {
+      isRoomFree = !result.isRoomTaken
+      const { block, dead } = result
+      const memory = isRoomFree ? NO_MEMORY : memoryOf(block, room, rooms)
+      return { block, dead, bodies: toBodyResults(result), ...memory }
+    },
+    release: () => {
+      for (const each of taken) buffers.give(each)
+      if (room !== null && isRoomFree) rooms.keep(room, 0)
+    },
+  }
+}
+
+type Memory = Pick<EncodedBlock, 'keepBytes' | 'free'>
+
+/** of a block that the engine looks after */
+const NO_MEMORY: Memory = { keepBytes: () => undefined, free: () => undefined }
+
+function memoryOf(block: RowBlock | null, room: Room | null, rooms: Rooms): Memory {
+  if (block === null || room === null) throw new Error('bug: a room without a block')
+  let isKept = false
+  return {
+    keepBytes: () => {
+      rooms.keep(room, block.bytes.length)
+      isKept = true
+    },
+    free: () => {
+      if (isKept) rooms.release(room)
+      else rooms.keep(room, 0)
+    },
+  }
+}
+
+/** @returns where the bodies end that can be one with the body at `from` */
+function endOfRun(bodies: readonly BodyTask[], from: number): number {
+  const first = bodies[from]
+  let to = from + 1
+  if (first === undefined || !isSmall(first)) return to
+  for (let next = bodies[to]; next !== undefined && isSmall(next); next = bodies[++to])
+    if (!isAlike(first, next)) break
+  return to
+}
+
+const isSmall = ({ bytes }: BodyTask): boolean => bytes !== null && bytes.byteLength <= SMALL_BYTES
+
+const isAlike = (a: BodyTask, b: BodyTask): boolean =>
+  a.format === b.format &&
+  a.protocol === b.protocol &&
+  a.source === b.source &&
+  a.allowedSources === b.allowedSources &&
+  a.keepRaw === b.keepRaw &&
+  a.maxRows === b.maxRows &&
+  a.verdicts === b.verdicts
+
+function toRun(bodies: readonly BodyTask[], take: (bytes: number) => Uint8Array): Run {
+  const [body] = bodies
+  if (body === undefined) throw new Error('bug: a run of no body')
+  if (!isSmall(body)) return { body: { ...body, bytes: shared(body.bytes, take) }, small: null }
+  const ends = new Uint32Array(bodies.length)
+  let length = 0
+  bodies.forEach(({ bytes }, i) => {
+    length += bytes?.byteLength ?? 0
+    ends[i] = length
+  })
+  const joined = take(length)
+  bodies.forEach(({ bytes }, i) => {
+    if (bytes !== null) joined.set(bytes, i === 0 ? 0 : ends[i - 1])
+  })
+  return { body: { ...body, bytes: null }, small: { bytes: joined, ends } }
+}
+
+function shared(bytes: Uint8Array | null, take: (bytes: number) => Uint8Array): Uint8Array | null {
+  if (bytes === null || bytes.buffer instanceof SharedArrayBuffer) return bytes
+  const copy = take(bytes.length)
+  copy.set(bytes)
+  return copy
+}
+
+/** The task as it was packed; small bodies are parts of one buffer. */
+export function unpackTask(packed: PackedTask): BlockTask {
+  const { runs, environment, maxMessageBytes, modelVersion } = packed
+  const bodies: BodyTask[] = []
+  for (const { body, small } of runs) {
+    if (small === null) {
+      bodies.push(body)
+      continue
+    }
+    let start = 0
+    for (const end of small.ends) {
+      bodies.push({ ...body, bytes: small.bytes.subarray(start, end) })
+      start = end
+    }
+  }
+  return { bodies, environment, maxMessageBytes, modelVersion }
+}
+
+export function packResult(
+  { block, dead, bodies }: BlockResult,
+  { room }: Pick<PackedTask, 'room'>,
+): PackedResult {
+  const counts = new Uint32Array(bodies.length * 4)
+  const sourceOf = new Uint32Array(bodies.length)
+  const indexOf = new Map<string, number>()
+  const others: [number, BodyResult][] = []
+  bodies.forEach((body, i) => {
+    const { received, accepted, rejected, dropped, sources, errors, refusal } = body
+    if (refusal !== null || errors.length > 0 || sources.length > 1) {
+      others.push([i, body])
+      return
+    }
+    counts.set([received, accepted, rejected, dropped], i * 4)
+    const [source] = sources
+    if (source !== undefined) sourceOf[i] = 1 + indexIn(indexOf, source)
+  })
+  const isRoomTaken = room !== null && block?.bytes.buffer === room.buffer
+  return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, isRoomTaken }
+}
+
+function indexIn(indexOf: Map<string, number>, text: string): number {
+  const known = indexOf.get(text)
+  if (known !== undefined) return known
+  indexOf.set(text, indexOf.size)
+  return indexOf.size - 1
+}
+
+function toBodyResults(packed: PackedResult): BodyResult[] {
+  const { counts, sourceOf } = packed
+  const others = new Map(packed.others)
+  const lists = packed.sources.map((source) => [source])
+  return Array.from(sourceOf, (source, i) => {
+    const other = others.get(i)
+    if (other !== undefined) return other
+    return {
+      received: counts[i * 4] ?? 0,
+      accepted: counts[i * 4 + 1] ?? 0,
+      rejected: counts[i * 4 + 2] ?? 0,
+      dropped: counts[i * 4 + 3] ?? 0,
+      errors: NO_ERRORS,
+      sources: lists[source - 1] ?? NO_SOURCES,
+      refusal: null,
+    }
+  })
+}
+
+const NO_ERRORS: readonly LineError[] = []
+const NO_SOURCES: readonly string[] = []

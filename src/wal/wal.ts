@@ -1,0 +1,511 @@
+import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+
+import type { Rooms } from './packed-task.js'
+import { WalDisk } from './disk.js'
+import { syncDir, writeAll } from './file.js'
+import {
+  encodeFrame,
+  frameAt,
+  FRAME_HEADER,
+  parseSegmentName,
+  scanSegment,
+  segmentName,
+  type DamagedRange,
+  type Frame,
+  type FrameKind,
+  type SegmentName,
+} from './format.js'
+
+/** bench/micro/wal.ts: larger segments free disk later, smaller ones cost a file per second */
+const SEGMENT_BYTES = 64 * 1024 * 1024
+/** between the token of a batch and what it goes without */
+const TOKEN_END = 0
+/** between two looks at the disk, and at whether it can be written again */
+const TEND_MS = 1_000
+/** what says that there is no space; the second is a quota's */
+const FULL_DISK = ['ENOSPC', 'EDQUOT']
+
+export interface WalOptions {
+  readonly dir: string
+  readonly maxBytes: number
+  /** entries behind so many bytes are not kept in memory, and read back when their turn comes */
+  readonly cacheBytes: number
+  /** where those that are read back are put */
+  readonly rooms: Rooms
+  readonly onDamage: (report: {
+    readonly segment: string
+    readonly ranges: readonly string[]
+  }) => void
+}
+
+/** The composition of a batch and the deduplication token it is sent under. */
+export interface BatchCut {
+  readonly from: number
+  readonly to: number
+  readonly token: string
+  /** what the batch goes without, see `amendment.ts`; null for most */
+  readonly amendment: Uint8Array | null
+}
+
+export interface WalEntry {
+  readonly seq: number
+  readonly bytes: number
+}
+
+interface Pending extends WalEntry {
+  readonly segment: Segment
+  readonly offset: number
+  cached: readonly Uint8Array[] | null
+  release: (() => void) | null
+}
+
+interface Segment {
+  readonly path: string
+  readonly key: Buffer
+  readonly file: FileHandle
+  size: number
+  /** entries not done yet */
+  waiting: number
+}
+
+interface Write {
+  readonly kind: FrameKind
+  readonly seq: number
+  readonly payload: readonly Uint8Array[]
+  /** the payload's memory is free for others */
+  readonly release: (() => void) | null
+  readonly resolve: () => void
+  readonly reject: (cause: unknown) => void
+}
+
+/**
+ * The durable queue between sequencer and ClickHouse: an append-only log in segments, written in group
+ * commits (one writev and one fdatasync for all that waits). An entry leaves when it is marked done; a
+ * segment whose entries are all done is deleted.
+ */
+export class Wal {
+  readonly #options: WalOptions
+  readonly #disk: WalDisk
+  readonly #timer: NodeJS.Timeout
+  readonly #segments: Segment[] = []
+  #pending: Pending[] = []
+  #queue: Write[] = []
+  #committing: Promise<void> | null = null
+  #nextSeq = 1
+  #bytes = 0
+  #segmentNumber = 1
+  #cut: BatchCut | null = null
+  #doneSeq = 0
+  #fault: Error | null = null
+  #failures = 0
+  #damagedBytes = 0
+  #damagedUpTo = 0
+  #tending: Promise<void> | null = null
+  #isClosed = false
+
+  private constructor(options: WalOptions, disk: WalDisk) {
+    this.#options = options
+    this.#disk = disk
+    this.#timer = setInterval(() => {
+      this.#tending ??= this.#tend().finally(() => {
+        this.#tending = null
+      })
+    }, TEND_MS).unref()
+  }
+
+  /** Opens the log and finds what was not done; reports damage and keeps what is readable. */
+  static async open(options: WalOptions): Promise<Wal> {
+    await mkdir(options.dir, { recursive: true, mode: 0o700 })
+    const wal = new Wal(options, await WalDisk.open(options.dir))
+    try {
+      const names = (await readdir(options.dir)).map(parseSegmentName)
+      const segments = names.filter((name) => name !== null)
+      for (const name of segments.sort((a, b) => a.number - b.number)) await wal.#load(name)
+      wal.#settle(wal.#doneSeq)
+      if (wal.#damagedBytes > 0) wal.#damagedUpTo = wal.#nextSeq - 1
+      await wal.#roll()
+      return wal
+    } catch (error) {
+      await wal.close()
+      throw error
+    }
+  }
+
+  /** Bytes on disk that wait for ClickHouse. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get maxBytes(): number {
+    return this.#options.maxBytes
+  }
+
+  get waiting(): readonly WalEntry[] {
+    return this.#pending
+  }
+
+  /** The batch that was being sent when the log was last closed or lost; it is sent again unchanged. */
+  get openCut(): BatchCut | null {
+    return this.#cut
+  }
+
+  /** The error that keeps the log from being written, null when it works. */
+  get fault(): Error | null {
+    return this.#fault
+  }
+
+  /**
+   * Failed commits so far. It grows before the first append of one is rejected, and every append made until
+   * then is lost with it: who refers to earlier appends looks here before the next one.
+   */
+  get failures(): number {
+    return this.#failures
+  }
+
+  /** Bytes of entries and marks that were found damaged, and are lost. */
+  get damagedBytes(): number {
+    return this.#damagedBytes
+  }
+
+  /** Entries up to this one may refer to some that were lost with damaged bytes; 0 = none. */
+  get damagedUpTo(): number {
+    return this.#damagedUpTo
+  }
+
+  isFull(): boolean {
+    return this.#bytes >= this.#options.maxBytes || this.#disk.isNearlyFull
+  }
+
+  /**
+   * Appends an entry; its place in the order is taken at the call.
+   *
+   * @param release called once, when the payload's memory is not read any more: the entry is done, or lost, or
+   * on disk only
+   * @returns its sequence, and a promise that resolves when it is on disk
+   */
+  append(
+    payload: readonly Uint8Array[],
+    release: (() => void) | null = null,
+  ): {
+    readonly seq: number
+    readonly durable: Promise<void>
+  } {
+    const seq = this.#nextSeq++
+    return { seq, durable: this.#write('entry', seq, { payload, release }) }
+  }
+
+  /**
+   * Records what one batch is made of, before it is first sent. Twice: without this mark its entries would
+   * go out again under another token, and be counted twice.
+   */
+  async cut(batch: BatchCut): Promise<void> {
+    const to = Buffer.alloc(8)
+    to.writeBigUInt64LE(BigInt(batch.to))
+    const amended = batch.amendment === null ? [] : [Buffer.of(TOKEN_END), batch.amendment]
+    const payload = [to, Buffer.from(batch.token), ...amended]
+    await Promise.all([1, 2].map(() => this.#write('cut', batch.from, { payload })))
+    this.#cut = batch
+  }
+
+  /** Everything up to `seq` is in ClickHouse. */
+  async done(seq: number): Promise<void> {
+    this.#cut = null
+    this.#settle(seq)
+    await this.#write('done', seq)
+    await this.#dropDoneSegments()
+  }
+
+  /**
+   * The payload as it was appended, in one part or several.
+   *
+   * @returns null when the disk does not hold it any more: that is reported, and the entry is gone
+   */
+  async read(entry: WalEntry): Promise<readonly Uint8Array[] | null> {
+    const pending = this.#pendingOf(entry)
+    if (pending.cached !== null) return pending.cached
+    return await this.#readBack(pending, Buffer.allocUnsafe(FRAME_HEADER + pending.bytes))
+  }
+
+  /** As `read`, for who is about to send it: it stays in memory until it is done. */
+  async load(entry: WalEntry): Promise<readonly Uint8Array[] | null> {
+    const pending = this.#pendingOf(entry)
+    if (pending.cached !== null) return pending.cached
+    const { rooms } = this.#options
+    const bytes = FRAME_HEADER + pending.bytes
+    const room = rooms.lend(bytes)
+    const payload = await this.#readBack(pending, Buffer.from(room.buffer, room.at, bytes)).catch(
+      (error: unknown) => {
+        rooms.keep(room, 0)
+        throw error
+      },
+    )
+    rooms.keep(room, payload === null ? 0 : bytes)
+    if (payload === null) return null
+    pending.cached = payload
+    pending.release = () => rooms.release(room)
+    return payload
+  }
+
+  #pendingOf({ seq }: WalEntry): Pending {
+    const pending = this.#pending[this.#indexAfter(seq) - 1]
+    if (pending?.seq !== seq) throw new Error(`bug: wal entry ${seq} is not waiting`)
+    return pending
+  }
+
+  /** @param frame of its size */
+  async #readBack(pending: Pending, frame: Buffer): Promise<readonly Uint8Array[] | null> {
+    // what can't be read now may be readable a moment later
+    const payload = (await readBack(pending, frame)) ?? (await readBack(pending, frame))
+    if (payload !== null) return [payload]
+    const { segment, offset, seq } = pending
+    const length = FRAME_HEADER + pending.bytes
+    this.#damagedUpTo = this.#nextSeq - 1
+    this.#reportDamage(basename(segment.path), [{ offset, length }])
+    this.#settleOne(this.#pending.splice(this.#indexAfter(seq) - 1, 1)[0])
+    return null
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    await this.#tending
+    await this.#committing
+    for (const segment of this.#segments) await segment.file.close()
+    this.#segments.length = 0
+  }
+
+  #write(
+    kind: FrameKind,
+    seq: number,
+    {
+      payload = [],
+      release = null,
+    }: { payload?: readonly Uint8Array[]; release?: (() => void) | null } = {},
+  ): Promise<void> {
+    const written = new Promise<void>((resolve, reject) => {
+      this.#queue.push({ kind, seq, payload, release, resolve, reject })
+    })
+    this.#committing ??= this.#commitAll()
+    return written
+  }
+
+  async #commitAll(): Promise<void> {
+    // one turn of the loop: writes of the same moment share a commit
+    await Promise.resolve()
+    while (this.#queue.length > 0) {
+      const group = await this.#takeGroup()
+      try {
+        await this.#commit(group)
+        if (this.#disk.hasReserve) this.#fault = null
+        for (const write of group) write.resolve()
+      } catch (cause) {
+        await this.#fail(group, cause)
+      }
+    }
+    // in the same turn as the last look at the queue: a write between the two would wait for ever
+    this.#committing = null
+  }
+
+  /** What is written next. What is left of a full disk is for the marks that make room. */
+  async #takeGroup(): Promise<readonly Write[]> {
+    if (this.#fault !== null && !this.#disk.hasReserve) {
+      await this.#disk.tend()
+      if (!this.#disk.hasReserve) this.#lose(this.#fault, ({ kind }) => kind === 'entry')
+    }
+    return this.#queue.splice(0)
+  }
+
+  async #commit(group: readonly Write[]): Promise<void> {
+    if (group.length === 0) return
+    let segment = this.#segments.at(-1)
+    if (segment === undefined || this.#isOver(segment)) segment = await this.#roll()
+    const start = segment.size
+    const { key } = segment
+    const buffers = group.flatMap((write) => encodeFrame(key, write))
+    const total = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
+    await writeAll(segment.file, buffers, start)
+    await segment.file.datasync()
+    segment.size = start + total
+    let offset = start
+    for (const write of group) {
+      const bytes = write.payload.reduce((sum, part) => sum + part.length, 0)
+      if (write.kind === 'entry') this.#addPending(write, { segment, offset, bytes })
+      offset += FRAME_HEADER + bytes
+    }
+  }
+
+  /** Whether the next write begins a new segment; on a full disk one does when that makes room. */
+  #isOver({ size, waiting }: Segment): boolean {
+    return size >= SEGMENT_BYTES || (!this.#disk.hasReserve && size > 0 && waiting === 0)
+  }
+
+  #addPending(
+    { seq, payload, release }: Write,
+    at: { readonly segment: Segment; readonly offset: number; readonly bytes: number },
+  ): void {
+    this.#bytes += at.bytes
+    // one that has to wait long is not kept: it would take the place of those whose turn is next
+    const isNear = this.#bytes <= this.#options.cacheBytes
+    this.#pending.push({ seq, ...at, ...(isNear ? { cached: payload, release } : NOT_CACHED) })
+    if (!isNear) release?.()
+    at.segment.waiting++
+  }
+
+  /** Nothing of a failed commit may stay behind: a later frame must not follow a torn one. */
+  async #fail(group: readonly Write[], cause: unknown): Promise<void> {
+    this.#fault = cause instanceof Error ? cause : new Error(String(cause))
+    const segment = this.#segments.at(-1)
+    await cutOff(segment).catch(() => {
+      // the torn tail is found by its checksum; appending goes on behind it in a new segment
+      if (segment !== undefined) segment.size = SEGMENT_BYTES
+    })
+    if ('code' in this.#fault && FULL_DISK.includes(String(this.#fault.code)))
+      await this.#disk.spendReserve()
+    // what came while the tail was cut off may refer to what is lost: it goes with it
+    this.#queue.unshift(...group)
+    this.#lose(cause, () => true)
+  }
+
+  /** Refuses what waits to be written. */
+  #lose(cause: unknown, isLost: (write: Write) => boolean): void {
+    const lost = this.#queue.filter(isLost)
+    this.#queue = this.#queue.filter((write) => !isLost(write))
+    if (lost.length > 0) this.#failures++
+    for (const write of lost) {
+      write.release?.()
+      write.reject(cause)
+    }
+  }
+
+  /** Looks after the disk, and tries whether it can be written again: nobody sends to a WAL that can't. */
+  async #tend(): Promise<void> {
+    await this.#disk.tend()
+    if (this.#isClosed || (this.#fault === null && this.#disk.hasReserve)) return
+    await this.#write('done', this.#doneSeq).catch(() => undefined)
+  }
+
+  #settle(doneSeq: number): void {
+    this.#doneSeq = Math.max(this.#doneSeq, doneSeq)
+    for (const entry of this.#pending.splice(0, this.#indexAfter(doneSeq))) this.#settleOne(entry)
+  }
+
+  #settleOne(entry: Pending | undefined): void {
+    if (entry === undefined) return
+    this.#bytes -= entry.bytes
+    entry.segment.waiting--
+    entry.release?.()
+  }
+
+  #reportDamage(segment: string, ranges: readonly DamagedRange[]): void {
+    this.#damagedBytes += ranges.reduce((sum, { length }) => sum + length, 0)
+    this.#options.onDamage({
+      segment,
+      ranges: ranges.map(({ offset, length }) => `${offset}+${length}`),
+    })
+  }
+
+  /** Where the entries later than `seq` begin; a million may wait while ClickHouse is away. */
+  #indexAfter(seq: number): number {
+    let [low, high] = [0, this.#pending.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#pending[middle]?.seq ?? 0) <= seq) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** From the oldest on: a segment holds the marks that say that those before it are done. */
+  async #dropDoneSegments(): Promise<void> {
+    for (;;) {
+      const [segment] = this.#segments
+      if (this.#segments.length < 2 || segment === undefined || segment.waiting > 0) return
+      const isGone = await rm(segment.path, { force: true }).then(
+        () => true,
+        () => false,
+      )
+      // it is tried again with the next one that is done
+      if (!isGone) return
+      if (this.#segments[0] === segment) this.#segments.shift()
+      await segment.file.close().catch(() => undefined)
+    }
+  }
+
+  async #roll(): Promise<Segment> {
+    const { text, key } = segmentName(this.#segmentNumber++)
+    const path = join(this.#options.dir, text)
+    const file = await open(path, 'wx+', 0o600)
+    const segment = { path, key, file, size: 0, waiting: 0 }
+    this.#segments.push(segment)
+    await syncDir(this.#options.dir)
+    await this.#dropDoneSegments()
+    return segment
+  }
+
+  async #load({ text, number, key }: SegmentName): Promise<void> {
+    const path = join(this.#options.dir, text)
+    const { frames, damaged } = scanSegment(key, await readFile(path))
+    if (damaged.length > 0) this.#reportDamage(text, damaged)
+    const file = await open(path, 'r')
+    const segment: Segment = { path, key, file, size: SEGMENT_BYTES, waiting: 0 }
+    this.#segments.push(segment)
+    this.#segmentNumber = number + 1
+    for (const frame of frames) this.#replay(frame, segment)
+  }
+
+  #replay(frame: Frame, segment: Segment): void {
+    const { kind, seq, payload, offset } = frame
+    this.#nextSeq = Math.max(this.#nextSeq, seq + 1)
+    switch (kind) {
+      case 'entry':
+        this.#pending.push({ seq, segment, offset, bytes: payload.length, ...NOT_CACHED })
+        this.#bytes += payload.length
+        segment.waiting++
+        return
+      case 'cut':
+        this.#cut = toCut(seq, Buffer.from(payload))
+        // its last entry may be damaged: another one of that number would go out with this batch
+        this.#nextSeq = Math.max(this.#nextSeq, this.#cut.to + 1)
+        return
+      case 'done':
+        if (this.#cut !== null && this.#cut.to <= seq) this.#cut = null
+        this.#doneSeq = Math.max(this.#doneSeq, seq)
+    }
+  }
+}
+
+const NOT_CACHED = { cached: null, release: null }
+
+/** The payload of an entry as the disk has it; null when it is not what was written. */
+async function readBack(
+  { segment, offset, seq }: Pending,
+  buffer: Buffer,
+): Promise<Uint8Array | null> {
+  const { bytesRead } = await segment.file
+    .read(buffer, 0, buffer.length, offset)
+    .catch((error: unknown) => {
+      // the disk can't read the place; whatever else is wrong passes
+      if (error instanceof Error && 'code' in error && error.code === 'EIO') return { bytesRead: 0 }
+      throw error
+    })
+  const frame = frameAt(segment.key, buffer.subarray(0, bytesRead), 0)
+  return frame?.kind === 'entry' && frame.seq === seq ? frame.payload : null
+}
+
+/** Takes back what was written behind the last whole frame. */
+async function cutOff(segment: Segment | undefined): Promise<void> {
+  await segment?.file.truncate(segment.size)
+  // else a power cut could bring it back beside what is written there next
+  await segment?.file.datasync()
+}
+
+function toCut(from: number, payload: Buffer): BatchCut {
+  const end = payload.indexOf(TOKEN_END, 8)
+  return {
+    from,
+    to: Number(payload.readBigUInt64LE()),
+    token: payload.toString('latin1', 8, end < 0 ? payload.length : end),
+    amendment: end < 0 ? null : payload.subarray(end + 1),
+  }
+}

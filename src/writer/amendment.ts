@@ -1,0 +1,134 @@
+import { readNativeRows } from '../clickhouse/native-rows.js'
+import type { EntryParts } from '../wal/record.js'
+
+export type RowTable = 'landing' | 'dead_letters'
+
+/** Rows `from` up to, not including, `to` of what entry `seq` has for a table. */
+export interface RefusedRows {
+  readonly seq: number
+  readonly table: RowTable
+  readonly from: number
+  readonly to: number
+}
+
+/** How a batch differs from its entries; recorded with the batch before it is sent. */
+export interface Amendment {
+  /** rows that ClickHouse refuses */
+  readonly refused: readonly RefusedRows[]
+  /** dead letters that stand for the refused rows, as Native blocks */
+  readonly dead: readonly Uint8Array[]
+  /** the rows of `landing` are stored already; only what follows them was refused */
+  readonly landed: boolean
+  /** events whose first row is lost: the first repeat in this batch begins each of them */
+  readonly begins: readonly number[]
+}
+
+export interface NumberedParts extends EntryParts {
+  readonly seq: number
+}
+
+/** the end of a run that is a whole block */
+const ALL_ROWS = Number.MAX_SAFE_INTEGER
+
+export const AS_IT_IS: Amendment = { refused: [], dead: [], landed: false, begins: [] }
+
+/** Length of the head u32, head as JSON, blocks of dead letters one after another. */
+export function encodeAmendment({ refused, dead, landed, begins }: Amendment): Uint8Array {
+  const head: AmendmentHead = { refused, landed, begins, dead: dead.map((block) => block.length) }
+  const json = Buffer.from(JSON.stringify(head))
+  const length = Buffer.alloc(4)
+  length.writeUInt32LE(json.length)
+  return Buffer.concat([length, json, ...dead])
+}
+
+/** @param bytes written by `encodeAmendment`; checked by the WAL's checksum */
+export function decodeAmendment(bytes: Uint8Array | null): Amendment {
+  if (bytes === null) return AS_IT_IS
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  let at = 4 + buffer.readUInt32LE(0)
+  const head = JSON.parse(buffer.toString('utf8', 4, at)) as AmendmentHead // our own bytes, checksummed
+  const dead = head.dead.map((length) => buffer.subarray(at, (at += length)))
+  return { ...AS_IT_IS, ...head, dead }
+}
+
+interface AmendmentHead {
+  readonly refused: Amendment['refused']
+  readonly landed: boolean
+  /** absent in what older programs wrote */
+  readonly begins?: readonly number[]
+  /** length of each block */
+  readonly dead: readonly number[]
+}
+
+/** A run of rows of one entry. */
+export interface Piece extends RefusedRows {
+  readonly bytes: Uint8Array
+}
+
+/** What a batch has for a table, without what is refused; the same for the same arguments. */
+export function piecesOf(
+  table: RowTable,
+  parts: readonly NumberedParts[],
+  amendment: Amendment,
+): readonly Piece[] {
+  const pieces = parts.flatMap((part) => {
+    const bytes = table === 'landing' ? part.landing : part.dead
+    if (bytes === null) return []
+    const refused = amendment.refused.filter((r) => r.seq === part.seq && r.table === table)
+    return refused.length === 0
+      ? [{ seq: part.seq, table, from: 0, to: ALL_ROWS, bytes }]
+      : kept(part.seq, table, { bytes, refused })
+  })
+  return table === 'landing' && amendment.refused.length + amendment.begins.length > 0
+    ? withNewEvents(pieces, parts, amendment)
+    : pieces
+}
+
+/** The runs of rows between the refused ones; none of a block that can't be cut. */
+function kept(
+  seq: number,
+  table: RowTable,
+  { bytes, refused }: { readonly bytes: Uint8Array; readonly refused: readonly RefusedRows[] },
+): readonly Piece[] {
+  const block = readNativeRows(bytes)
+  if (block === null) return []
+  const pieces: Piece[] = []
+  let from = 0
+  const end = { from: block.rows, to: block.rows }
+  for (const gap of [...refused.toSorted((a, b) => a.from - b.from), end]) {
+    if (gap.from > from)
+      pieces.push({ seq, table, from, to: gap.from, bytes: block.slice(from, gap.from) })
+    from = Math.max(from, gap.to)
+  }
+  return pieces
+}
+
+/** Where the row that began an event is refused or lost, the first repeat that is left begins it. */
+function withNewEvents(
+  pieces: readonly Piece[],
+  parts: readonly NumberedParts[],
+  { refused, begins }: Amendment,
+): readonly Piece[] {
+  const lost = new Set([...begins, ...refused.flatMap((rows) => begunBy(rows, parts))])
+  if (lost.size === 0) return pieces
+  return pieces.map((piece) => {
+    let { bytes } = piece
+    const block = readNativeRows(bytes)
+    for (let row = 0; row < (block?.rows ?? 0); row++) {
+      if (!lost.delete(block?.number('id', row) ?? 0)) continue
+      bytes = readNativeRows(bytes)?.withByte('is_new', row, 1) ?? bytes
+    }
+    return { ...piece, bytes }
+  })
+}
+
+/** Ids of the events that refused rows began. */
+function begunBy({ seq, table, from, to }: RefusedRows, parts: readonly NumberedParts[]): number[] {
+  const bytes = parts.find((part) => part.seq === seq)?.landing ?? null
+  const block = table === 'landing' && bytes !== null ? readNativeRows(bytes) : null
+  if (block === null) return []
+  const ids: number[] = []
+  for (let row = from; row < Math.min(to, block.rows); row++)
+    if (block.number('is_new', row) === 1) ids.push(block.number('id', row) ?? 0)
+  return ids
+}

@@ -1,0 +1,69 @@
+import { ByteBuffer } from '../lib/byte-buffer.js'
+import {
+  DictColumn,
+  FixedColumn,
+  StringColumn,
+  toNativeBlock,
+} from '../clickhouse/native-columns.js'
+import type { Rejection } from '../model/event.js'
+import type { DeadBlock } from '../ingest/block.js'
+
+/** raw text of a dead letter is cut here */
+const RAW_BYTES = 64 * 1024
+/** a raw text up to here is certainly not cut, and can be replayed */
+export const WHOLE_RAW_BYTES = RAW_BYTES - 4
+
+/** Dead letters of one block as ClickHouse Native bytes. */
+export class DeadLetterEncoder {
+  readonly #id = new FixedColumn('id', 'UInt64', 8)
+  readonly #receivedAt = new FixedColumn('received_at', "DateTime64(3, 'UTC')", 8)
+  readonly #protocol = new DictColumn('protocol')
+  readonly #source = new DictColumn('source')
+  readonly #reason = new DictColumn('reason')
+  readonly #detail = new StringColumn('detail')
+  readonly #line = new FixedColumn('line', 'UInt32', 4)
+  readonly #raw = new StringColumn('raw')
+  readonly #columns = [
+    this.#id,
+    this.#receivedAt,
+    this.#protocol,
+    this.#source,
+    this.#reason,
+    this.#detail,
+    this.#line,
+    this.#raw,
+  ]
+  readonly #out = new ByteBuffer()
+  #receivedAtMs = 0
+
+  begin(receivedAtMs: number): void {
+    for (const column of this.#columns) column.clear()
+    this.#receivedAtMs = receivedAtMs
+  }
+
+  add(protocol: string, line: number, rejection: Rejection): void {
+    this.#id.zeros(1)
+    this.#receivedAt.data.u64(this.#receivedAtMs)
+    this.#protocol.push(protocol)
+    this.#source.push(rejection.source.slice(0, 120))
+    this.#reason.push(rejection.reason)
+    this.#detail.push(rejection.message)
+    this.#line.data.u32(line)
+    this.#raw.pushBytes(cutUtf8(Buffer.from(rejection.raw.slice(0, RAW_BYTES)), RAW_BYTES))
+  }
+
+  finish(): DeadBlock | null {
+    const rows = this.#line.rows
+    if (rows === 0) return null
+    const { bytes, offsets } = toNativeBlock(this.#columns, rows, this.#out)
+    return { bytes, rows, idAt: offsets[0] ?? 0 }
+  }
+}
+
+/** Cuts at a character's edge. */
+function cutUtf8(bytes: Uint8Array, limit: number): Uint8Array {
+  if (bytes.length <= limit) return bytes
+  let end = limit
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
+  return bytes.subarray(0, end)
+}

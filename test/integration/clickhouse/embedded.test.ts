@@ -1,0 +1,334 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { createStore, type Store } from '../../../src/clickhouse/client.js'
+import { type EmbeddedState, startEmbedded } from '../../../src/clickhouse/embedded/embedded.js'
+import {
+  createTestDatabase,
+  quietLog,
+  startTestServer,
+  TEST_RESOURCES,
+} from '../../support/clickhouse.js'
+import { childOf } from '../../support/service.js'
+import { signal } from '../../support/signals.js'
+
+const run = promisify(execFile)
+
+const count = {
+  name: 'count',
+  sql: 'SELECT count() AS n FROM t',
+}
+
+t.test('an engine that is killed comes back at the same address with its data', async (t) => {
+  const states: EmbeddedState[] = []
+  const server = await startTestServer({ onState: (state) => states.push(state) })
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+  await store.insertRows('t', [{ a: 1 }, { a: 2 }])
+  const pid = server.engine.pid()
+
+  signal(pid, 'SIGKILL')
+  while (states.at(-1) !== 'down') await sleep(5)
+  await t.rejects(store.ping(), { code: 'dependency_unavailable' })
+  t.equal(server.engine.pid(), null)
+  while (states.at(-1) !== 'ready') await sleep(20)
+
+  t.not(server.engine.pid(), pid)
+  t.same(await store.query(count, {}), [{ n: 2 }])
+  t.same(states, ['ready', 'down', 'starting', 'ready'])
+})
+
+t.test('an engine that stands still is killed and comes back with its data', async (t) => {
+  const states: EmbeddedState[] = []
+  const server = await startTestServer({
+    onState: (state) => states.push(state),
+    patience: { everyMs: 20, answerMs: 500, misses: 3 },
+  })
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+  await store.insertRows('t', [{ a: 1 }, { a: 2 }])
+  const pid = server.engine.pid()
+  signal(pid, 'SIGSTOP')
+  while (states.at(-1) !== 'down') await sleep(5)
+  while (states.at(-1) !== 'ready') await sleep(20)
+  t.not(server.engine.pid(), pid)
+  t.notOk(signal(pid, 0), 'it is gone')
+  t.same(await store.query(count, {}), [{ n: 2 }])
+})
+
+t.test(
+  'a directory that is in use is refused by name, and its owner is not disturbed',
+  async (t) => {
+    const server = await startTestServer()
+    t.teardown(() => server.stop())
+    const { store, drop } = await createTestDatabase(server)
+    t.teardown(drop)
+
+    await t.rejects(
+      startEmbedded({ dataDir: server.dataDir, log: quietLog, resources: TEST_RESOURCES }),
+      { name: 'EmbeddedStartError', message: `${server.dataDir} is in use by another instance` },
+    )
+    await store.ping()
+    t.equal(server.engine.state, 'ready')
+  },
+)
+
+t.test('nobody gets in without the credentials', async (t) => {
+  const server = await startTestServer()
+  t.teardown(() => server.stop())
+  const { url, username } = server.engine
+  const status = async (headers: Record<string, string>, path = '/'): Promise<number> => {
+    const reply = await fetch(url + path, {
+      method: 'POST',
+      body: 'SYSTEM STOP LISTEN HTTP',
+      headers,
+    })
+    return reply.status
+  }
+  const basic = (text: string): Record<string, string> => ({
+    Authorization: `Basic ${Buffer.from(text).toString('base64')}`,
+  })
+
+  t.equal(await status({}), 401, 'no credentials')
+  t.equal(await status(basic('default:')), 401, "the engine's own user")
+  t.equal(await status(basic(`${username}:`)), 401, 'no password')
+  t.equal(await status(basic(`${username}:wrong`)), 401, 'wrong password')
+  t.equal(await status({ 'X-ClickHouse-User': 'default' }), 401, 'by header')
+  t.equal(await status({}, '/?user=default'), 401, 'by address')
+  t.equal(await status({}, '/play'), 401, 'another handler')
+})
+
+t.test(
+  'what is no request, from one who is gone, does not end it',
+  { skip: process.platform !== 'linux' || !existsSync('/dev/ptmx') },
+  async (t) => {
+    const server = await startTestServer()
+    t.teardown(() => server.stop())
+    const { store, drop } = await createTestDatabase(server)
+    t.teardown(drop)
+    const pid = server.engine.pid()
+    const port = Number(new URL(server.engine.url).port)
+    for (let i = 0; i < 60; i++) {
+      const socket = connect(port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.on('error', () => undefined)
+      socket.write('\u0000\u0001 no request\r\n\r\n')
+      await sleep(5)
+      socket.resetAndDestroy()
+    }
+    await store.ping()
+    t.equal(server.engine.pid(), pid)
+  },
+)
+
+t.test('the password is neither on a command line nor left in a file', async (t) => {
+  const server = await startTestServer({ password: 'a-password-for-this-test' })
+  t.teardown(() => server.stop())
+  t.same(
+    await readdir(join(server.dataDir, 'run')),
+    [],
+    'the configuration is gone once it is read',
+  )
+  const { stdout } = await run('ps', ['-ww', '-o', 'args=', '-p', `${server.engine.pid()}`])
+  t.match(stdout, 'embedded-child')
+  t.notMatch(stdout, 'a-password-for-this-test')
+})
+
+t.test(
+  'no core dump of the engine is written, and its memory is not for others of its user',
+  { skip: process.platform === 'linux' ? false : 'Linux only' },
+  async (t) => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+    t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+    const support = new URL('../../support/clickhouse.js', import.meta.url).href
+    // root may read everything, so as somebody else
+    const uid = process.getuid?.() === 0 ? 65_534 : (process.getuid?.() ?? 0)
+    await chmod(dataDir, 0o777)
+    const program = `
+      const { readFileSync, statSync } = await import('node:fs')
+      const { startTestServer } = await import(${JSON.stringify(support)})
+      const { engine, stop } = await startTestServer({ dataDir: ${JSON.stringify(join(dataDir, 'e'))} })
+      const seen = ['environ', 'maps', 'auxv'].map((name) => {
+        const file = \`/proc/\${engine.pid()}/\${name}\`
+        try { return readFileSync(file).length } catch (error) { return error.code }
+      })
+      const own = readFileSync('/proc/self/auxv').length
+      process.stdout.write(JSON.stringify({ seen, own: own > 0, uid: statSync(\`/proc/\${engine.pid()}/environ\`).uid }))
+      await stop()`
+    const args = ['--input-type=module', '-e', program]
+    const { stdout } = await run(process.execPath, args, { uid, cwd: '/', env: {} })
+    const refused = ['EACCES', 'EACCES', 'EACCES']
+    t.same(
+      JSON.parse(stdout),
+      { seen: refused, own: true, uid: 0 },
+      'as of a process that is not dumpable',
+    )
+  },
+)
+
+t.test('an engine that was stopped stays stopped and gives its directory free', async (t) => {
+  const first = await startTestServer()
+  const pid = first.engine.pid()
+  await Promise.all([first.engine.stop(), first.engine.stop()])
+  t.equal(first.engine.state, 'stopped')
+  t.notOk(signal(pid, 0))
+
+  const second = await startTestServer({ dataDir: first.dataDir })
+  t.equal(second.engine.state, 'ready')
+  await second.stop()
+})
+
+t.test('signals for the whole service do not end the engine', async (t) => {
+  const server = await startTestServer()
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  const pid = server.engine.pid()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) signal(pid, name)
+  for (let i = 0; i < 20; i++) await store.ping()
+  t.equal(server.engine.pid(), pid)
+})
+
+for (const moment of ['has answered', 'is being loaded'] as const)
+  t.test(
+    `the engine ends with the service that started it, killed when it ${moment}`,
+    async (t) => {
+      const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+      t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+      const support = new URL('../../support/clickhouse.js', import.meta.url).href
+      const program = `
+      const { startTestServer } = await import(${JSON.stringify(support)})
+      await startTestServer({ dataDir: ${JSON.stringify(dataDir)} })
+      process.stdout.write('ready')`
+      const service = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      if (moment === 'has answered') await once(service.stdout, 'data')
+      let pid = childOf(service.pid ?? 0)
+      for (; pid === null; pid = childOf(service.pid ?? 0)) await sleep(1)
+      t.ok(signal(pid, 0))
+      service.kill('SIGKILL')
+      await once(service, 'close')
+      while (signal(pid, 0)) await sleep(10)
+
+      const next = await startTestServer({ dataDir })
+      t.equal(next.engine.state, 'ready', 'and the next start gets the directory')
+      await next.stop()
+    },
+  )
+
+t.test('no acknowledged insert is lost when the engine is killed under load', async (t) => {
+  const server = await startTestServer()
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+  const acknowledged: number[] = []
+  let next = 0
+  const writer = async (): Promise<void> => {
+    while (next < 400) {
+      const a = next++
+      if (a % 200 === 100) {
+        while (server.engine.state !== 'ready') await sleep(10)
+        signal(server.engine.pid(), 'SIGKILL')
+      }
+      try {
+        await store.insertRows('t', [{ a }])
+        acknowledged.push(a)
+      } catch {
+        while (server.engine.state !== 'ready') await sleep(10)
+      }
+    }
+  }
+  await Promise.all([writer(), writer(), writer(), writer()])
+  const rows = await store.query<Record<string, never>, { readonly a: number }>(
+    { name: 'all', sql: 'SELECT a FROM t' },
+    {},
+  )
+  const stored = new Set(rows.map(({ a }) => a))
+  t.ok(acknowledged.length > 300)
+  t.same(
+    acknowledged.filter((a) => !stored.has(a)),
+    [],
+  )
+})
+
+t.test('a port that is taken is named', async (t) => {
+  const server = await startTestServer()
+  t.teardown(() => server.stop())
+  const port = new URL(server.engine.url).port
+  await t.rejects(startTestServer({ httpPort: Number(port) }), {
+    name: 'EmbeddedStartError',
+    message: `port ${port} of 127.0.0.1 is taken`,
+  })
+})
+
+t.test('any path will do for the data directory', async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), `click house's & <é> "%20"-`))
+  const server = await startTestServer({ dataDir })
+  t.teardown(() => server.stop())
+  const { store, drop } = await createTestDatabase(server)
+  await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+  await store.insertRows('t', [{ a: 1 }])
+  t.same(await store.query(count, {}), [{ n: 1 }])
+  await drop()
+})
+
+t.test('a directory that cannot be written stops the start', async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+  await writeFile(join(dataDir, 'clickhouse'), 'a file where the directory belongs')
+  await t.rejects(startTestServer({ dataDir }), { message: dataDir })
+})
+
+t.test('two engines form a cluster over the native protocol', async (t) => {
+  const password = 'shared-by-the-cluster'
+  const [tcpOne, tcpTwo] = [await freePort(), await freePort()]
+  const replica = (port: number): string =>
+    `<shard><replica><host>127.0.0.1</host><port>${port}</port>` +
+    `<user>engine_client</user><password>${password}</password></replica></shard>`
+  const remoteServers = `<remote_servers><pair>${replica(tcpOne)}${replica(tcpTwo)}</pair></remote_servers>`
+  const one = await startTestServer({ password, remoteServers, tcpPort: tcpOne })
+  t.teardown(() => one.stop())
+  const two = await startTestServer({ password, remoteServers, tcpPort: tcpTwo })
+  t.teardown(() => two.stop())
+  const connect = ({ engine }: typeof one): Store =>
+    createStore({ url: engine.url, username: engine.username, password, database: 'default' })
+  const stores = [connect(one), connect(two)]
+  t.teardown(() => Promise.all(stores.map((store) => store.close())))
+  for (const store of stores) {
+    await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
+    await store.command('CREATE TABLE d AS t ENGINE = Distributed(pair, default, t, a)')
+  }
+  await stores[0]?.command(
+    'INSERT INTO d SELECT number FROM numbers(1000)',
+    {},
+    {
+      settings: { distributed_foreground_insert: 1 },
+    },
+  )
+  const all = { name: 'all', sql: 'SELECT count() AS n FROM d' }
+  t.same(await stores[1]?.query(all, {}), [{ n: 1_000 }])
+  t.same(await stores[1]?.query(count, {}), [{ n: 500 }])
+})
+
+async function freePort(): Promise<number> {
+  const listener = createServer()
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const address = listener.address()
+  listener.close()
+  await once(listener, 'close')
+  return typeof address === 'object' ? (address?.port ?? 0) : 0
+}

@@ -1,0 +1,347 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { t as suite, test } from 'tap'
+import type { Store } from '../../../src/clickhouse/client.js'
+import type { EventQuery } from '../../../src/events/page.js'
+import { createEvents } from '../../../src/events/events.js'
+import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
+import { NO_FILTER } from '../../support/event-filter.js'
+import { applySchema, insertLanding, randomRows, type LandingRow } from '../../support/landing.js'
+
+const server = await startTestServer()
+suite.teardown(() => server.stop())
+
+/** The store, and `look` is told what each statement of that name is asked with. */
+const watch = (
+  store: Store,
+  name: string,
+  look: (params: Readonly<Record<string, unknown>>) => void,
+): Store => ({
+  ...store,
+  query: (statement, params, request) => {
+    if (statement.name === name) look(params)
+    return store.query(statement, params, request)
+  },
+})
+
+void test('pages of any filter hold every event once, newest first, however rare it is', async (t) => {
+  const seed = 41
+  t.comment(`seed ${seed}`)
+  const end = Date.parse('2024-03-31T23:58:17.350Z')
+  const rows: readonly LandingRow[] = randomRows({
+    seed,
+    rows: 1500,
+    startMs: end - 60 * 86_400_000,
+    endMs: end,
+    sources: ['web', 'db'],
+    templates: ['00000000000000aa', '00000000000000bb'],
+  }).filter((row) => row.isNew)
+  const [one] = rows
+  if (one === undefined) throw new Error('no rows')
+  const rare = [0, 3, 30].map((days, i) => {
+    const tsMs = end - 5_000 - days * 86_400_000
+    return { ...one, id: 9_000 + i, tsMs, source: 'rare', severity: 'CRITICAL' as const }
+  })
+  const all = [...rows, ...rare]
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  await insertLanding(store, all)
+  const events = createEvents(store)
+  const filters: readonly Partial<EventQuery['filter']>[] = [
+    {},
+    { sources: ['rare'] },
+    { sources: ['none'] },
+    { sources: [] },
+    { sources: ['web', 'rare'], severities: ['CRITICAL'] },
+    { severities: ['ERROR'], priorities: ['P1', 'P2'] },
+    { priorities: ['P4'], templateIds: ['00000000000000bb'] },
+    { severities: ['DEBUG'], search: 'message' },
+  ]
+  for (const part of filters) {
+    const filter = { ...NO_FILTER, ...part }
+    const fits = (wanted: readonly string[] | null, value: string): boolean =>
+      wanted === null || wanted.includes(value)
+    const any = (wanted: readonly string[]): readonly string[] | null =>
+      wanted.length === 0 ? null : wanted
+    const [fromMs, toMs] = [end - 50 * 86_400_000 + 1_234, end - 777]
+    const expected = all
+      .filter(
+        (row) =>
+          row.tsMs >= fromMs &&
+          row.tsMs < toMs &&
+          fits(filter.sources, row.source) &&
+          fits(any(filter.severities), row.severity) &&
+          fits(any(filter.priorities), row.priority) &&
+          fits(any(filter.templateIds), row.templateId),
+      )
+      .toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
+      .map(({ id }) => id)
+    const limit = Math.max(2, Math.ceil(expected.length / 4))
+    const got: number[] = []
+    let after: EventQuery['after'] = null
+    for (;;) {
+      const page = await events.page({ filter, fromMs, toMs, after, limit })
+      got.push(...page.map(({ id }) => id))
+      const last = page.at(-1)
+      if (page.length < limit || last === undefined) break
+      after = { tsMs: last.timestampMs, id: last.id }
+    }
+    t.same(got, expected, JSON.stringify(part))
+  }
+})
+
+void test('what came after a question is found by the next one, however late, early or many it is', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const read: string[] = []
+  const fromOfPages: number[] = []
+  const watched: Store = {
+    ...store,
+    query: async (statement, params, request) => {
+      const { from_ms: fromMs } = params as { readonly from_ms?: number }
+      if (statement.name === 'event_page' && fromMs !== undefined) fromOfPages.push(fromMs)
+      const rows = await store.query(statement, params, request)
+      read.push(statement.name)
+      return rows
+    },
+  }
+  let events = createEvents(watched)
+  const hour = 3_600_000
+  const now = Date.now()
+  const row = (id: number, tsMs: number, other: Partial<LandingRow> = {}): LandingRow => ({
+    id,
+    isNew: true,
+    n: 1,
+    receivedMs: now,
+    tsMs,
+    source: 'web',
+    severity: 'INFO',
+    priority: 'P3',
+    confidence: 1,
+    modelVersion: 'rules-1',
+    templateId: '00000000000000aa',
+    host: 'web-1',
+    ...other,
+  })
+  const stored: LandingRow[] = []
+  const add = async (...rows: readonly LandingRow[]): Promise<void> => {
+    stored.push(...rows)
+    await insertLanding(store, rows)
+  }
+  const filters: readonly (readonly [
+    Partial<EventQuery['filter']>,
+    (row: LandingRow) => boolean,
+  ])[] = [
+    [{}, () => true],
+    [{ sources: ['rare'] }, ({ source }) => source === 'rare'],
+    [{ severities: ['INFO'] }, ({ severity }) => severity === 'INFO'],
+    [{ search: 'message' }, () => true],
+    [{ search: 'web' }, ({ host }) => host?.startsWith('web') === true],
+    [{ search: 'far' }, ({ host }) => host === 'far-9'],
+    [{ search: 'fa* message' }, ({ host }) => host === 'far-9'],
+    [{ templateIds: ['00000000000000bb'] }, ({ templateId }) => templateId.endsWith('bb')],
+    [{ severities: ['ERROR'], search: 'far' }, (r) => r.severity === 'ERROR' && r.host === 'far-9'],
+  ]
+  const check = async (when: string): Promise<void> => {
+    for (const limit of [2, 30])
+      for (const [part, fits] of filters) {
+        const filter = { ...NO_FILTER, ...part }
+        const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit })
+        const wanted = stored.filter(fits).toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
+        t.same(
+          page.map(({ id }) => id),
+          wanted.slice(0, limit).map(({ id }) => id),
+          `${when}: ${limit} of ${JSON.stringify(part)}`,
+        )
+      }
+  }
+  await check('nothing stored')
+  await add(...Array.from({ length: 20 }, (_, i) => row(i + 1, now - 3 * hour - i * 60_000)))
+  await check('the first')
+  await add(row(101, now + 20 * hour), row(102, now + 23 * hour, { host: 'far-9' }))
+  await check('ahead of their time')
+  const bb = { templateId: '00000000000000bb' }
+  await add(row(201, now - 90 * 24 * hour, { host: 'far-9', severity: 'ERROR', ...bb }))
+  await add(row(202, Date.parse('1999-05-05T05:05:05Z'), { source: 'rare', host: 'far-9' }))
+  await check('late')
+  await add(...Array.from({ length: 40 }, (_, i) => row(i + 301, now - i * 500, { ...bb })))
+  await check('newer')
+
+  // a second in which more came than a page needs, by far
+  await add(row(401, now - 2_000))
+  await insertLanding(store, [row(401, now - 2_000, { isNew: false, n: 300_000 })])
+  events = createEvents(watched)
+  read.length = 0
+  await check('nobody knows yet that it is dense')
+  for (const until = Date.now() + 10_000; !read.includes('event_minutes'); await sleep(20))
+    if (Date.now() > until) throw new Error('the newest minutes were not looked at')
+  fromOfPages.length = 0
+  await check('dense')
+  await check('dense, again')
+  const isWithinSeconds = (fromMs: number): boolean => fromMs > now - 60_000
+  t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are looked at first')
+  const far = async (fromMs: number, limit: number): Promise<readonly number[]> => {
+    fromOfPages.length = 0
+    const filter = { ...NO_FILTER, search: 'far' }
+    const page = await events.page({ filter, fromMs, toMs: null, after: null, limit })
+    return page.map(({ id }) => id)
+  }
+  t.same(await far(0, 30), [102, 201, 202])
+  t.same(
+    fromOfPages,
+    [0, 0],
+    'what did not fill a page is read again, and looked for where it was not',
+  )
+  t.same(await far(now - hour, 29), [102])
+  t.same(
+    await far(now - 100 * 24 * hour, 29),
+    [102, 201],
+    'a longer time than was asked about before',
+  )
+  t.same(await far(0, 29), [102, 201, 202])
+  t.same(await far(now - hour, 29), [102])
+  await add(...Array.from({ length: 35 }, (_, i) => row(i + 501, now + i * 10, { host: 'far-9' })))
+  await check('dense, and newer')
+  await add(row(601, now - 10 * 60_000, { source: 'rare' }), row(602, now - 40 * 24 * hour, bb))
+  await check('dense, and late')
+  // what filled the page is gone
+  await store.change(
+    'ALTER TABLE events DELETE WHERE id > 500 AND id < 530',
+    {},
+    {
+      settings: { mutations_sync: '2' },
+    },
+  )
+  for (let at = stored.length - 1; at >= 0; at--) {
+    const id = stored[at]?.id ?? 0
+    if (id > 500 && id < 530) stored.splice(at, 1)
+  }
+  await check('dense, and fewer')
+  await check('dense, and fewer, again')
+})
+
+void test('pages of a dense minute go on without a gap', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const spansOfPages: number[] = []
+  const events = createEvents(
+    watch(store, 'event_page', ({ from_ms: fromMs, to_ms: toMs }) => {
+      spansOfPages.push(Number(toMs) - Number(fromMs))
+    }),
+  )
+  const now = Date.now()
+  const [one] = randomRows({
+    seed: 45,
+    rows: 1,
+    startMs: now - 1_000,
+    endMs: now,
+    sources: ['web'],
+    templates: ['00000000000000aa'],
+  })
+  if (one === undefined) throw new Error('no rows')
+  const row = (id: number, tsMs: number): LandingRow => ({
+    ...one,
+    id,
+    isNew: true,
+    n: 1,
+    receivedMs: now,
+    tsMs,
+  })
+  // half of them in the dense seconds, half hours before
+  const rows = Array.from({ length: 60 }, (_, i) =>
+    row(i + 1, i < 30 ? now - i * 200 : now - i * 600_000),
+  )
+  await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 500_000 }])
+  const walk = async (search = ''): Promise<readonly number[]> => {
+    const ids: number[] = []
+    const filter = { ...NO_FILTER, search }
+    for (let after: EventQuery['after'] = null; ;) {
+      const page = await events.page({ filter, fromMs: 0, toMs: null, after, limit: 7 })
+      ids.push(...page.map(({ id }) => id))
+      const last = page.at(-1)
+      if (page.length < 7 || last === undefined) return ids
+      after = { tsMs: last.timestampMs, id: last.id }
+    }
+  }
+  const wanted = rows.map(({ id }) => id)
+  t.same(await walk(), wanted, 'at first')
+  await sleep(500)
+  t.same(await walk(), wanted, 'when it is known that they are dense')
+  spansOfPages.length = 0
+  t.same(await walk('message'), wanted, 'of a word')
+  const narrow = spansOfPages.filter((ms) => ms < 10_000)
+  t.ok(narrow.length >= 3, 'pages of the dense seconds look at seconds')
+})
+
+void test('what a list has shown is found by its time, and what is gone or not yet shown by its id', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const times: (readonly [unknown, unknown])[] = []
+  const events = createEvents(
+    watch(store, 'event_by_id', ({ first_ms: firstMs, last_ms: lastMs }) => {
+      times.push([firstMs, lastMs])
+    }),
+  )
+  const now = Date.now()
+  const rows = randomRows({
+    seed: 46,
+    rows: 30,
+    startMs: now - 60_000,
+    endMs: now,
+    sources: ['web'],
+    templates: ['00000000000000aa'],
+  })
+  await insertLanding(store, rows)
+  const [newest, other] = await events.page({
+    filter: NO_FILTER,
+    fromMs: 0,
+    toMs: null,
+    after: null,
+    limit: 2,
+  })
+  if (newest === undefined || other === undefined) throw new Error('no events')
+  const hidden = rows.find(({ id, isNew }) => isNew && id !== newest.id && id !== other.id)?.id ?? 0
+  t.equal((await events.get(newest.id))?.timestampMs, newest.timestampMs)
+  t.same(times, [[newest.timestampMs, newest.timestampMs]])
+  t.equal((await events.get(hidden))?.id, hidden)
+  t.ok((await events.counted(newest.id)).length > 0)
+  await store.change(
+    `ALTER TABLE events DELETE WHERE id = ${other.id}`,
+    {},
+    {
+      settings: { mutations_sync: '2' },
+    },
+  )
+  t.equal(await events.get(other.id), null, 'deleted since')
+})
+
+void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {
+  const seed = 43
+  t.comment(`seed ${seed}`)
+  const end = Date.now() - 3_600_000
+  const spread = randomRows({
+    seed,
+    rows: 400,
+    startMs: end - 60 * 86_400_000,
+    endMs: end,
+    sources: ['web', 'db'],
+    templates: ['00000000000000aa'],
+  })
+  // arrivals that do not grow with the id, and ids of several blocks
+  const rows = spread.map((row) => ({ ...row, id: row.id + (row.id % 3) * 1_000_000 }))
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  await insertLanding(store, rows)
+  const events = createEvents(store)
+  const wanted = new Map<number, number>()
+  for (const { id, n } of rows) wanted.set(id, (wanted.get(id) ?? 0) + n)
+  const got = await Promise.all(
+    Array.from(wanted.keys(), async (id) => [id, (await events.get(id))?.occurrenceCount] as const),
+  )
+  t.same(new Map(got), wanted)
+  t.equal(await events.get(500_000), null)
+})

@@ -1,0 +1,406 @@
+import {
+  array,
+  assert,
+  asyncProperty,
+  constantFrom,
+  oneof,
+  sample,
+  string,
+  tuple,
+} from 'fast-check'
+import { t as suite, test } from 'tap'
+import { cutMessage } from '../../../bench/data/cut-message.js'
+import { MARK, toSkeleton, wholeMessage } from '../../../src/model/stored-message.js'
+import type { EventQuery } from '../../../src/events/page.js'
+import { toConditions } from '../../../src/events/event-search.js'
+import { createEvents } from '../../../src/events/events.js'
+import { migrate, readMigrations } from '../../../src/clickhouse/migrate.js'
+import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
+import { NO_FILTER } from '../../support/event-filter.js'
+import { applySchema } from '../../support/landing.js'
+
+const server = await startTestServer()
+suite.teardown(() => server.stop())
+
+const literal = oneof(
+  constantFrom(
+    ' ',
+    ' from ',
+    'user=',
+    ' (took ',
+    ' ms) ',
+    'Grüße, ',
+    ' - ',
+    'Failed password for ',
+    '/x/',
+  ),
+  string({ unit: constantFrom('a', 'b', ' ', ':', '=', 'É', '_', '日'), maxLength: 8 }),
+)
+const value = oneof(
+  constantFrom('bob', '17', '10.0.0.1', 'Straße', 'a b', '', 'ab', 'x_y', MARK),
+  string({ unit: constantFrom('a', 'B', ' ', '.', 'é', '本'), maxLength: 6 }),
+)
+const pattern = tuple(
+  array(literal, { minLength: 1, maxLength: 5 }),
+  array(array(value, { minLength: 5, maxLength: 5 }), { minLength: 3, maxLength: 3 }),
+)
+
+/** As the worker tells it: letters beyond ASCII are found by the words of the whole message. */
+const searchWords = (message: string): string =>
+  /^\p{ASCII}*$/u.test(message)
+    ? ''
+    : (message.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ')
+
+interface Stored {
+  readonly message: string
+  readonly skeleton: string
+  readonly kept: string
+}
+
+/** Messages of templates, and what a worker would store of each. */
+function toStored([literals, rows]: readonly [string[], string[][]]): Stored[] {
+  const skeleton = toSkeleton(literals)
+  return rows.flatMap((values) => {
+    const message =
+      literals[0] +
+      literals
+        .slice(1)
+        .map((text, i) => (values[i] ?? '') + text)
+        .join('')
+    const kept = cutMessage(skeleton, message)
+    return message === ''
+      ? []
+      : [{ message, skeleton: kept === null ? '' : skeleton, kept: kept ?? message }]
+  })
+}
+
+void test('a search finds in messages stored as skeleton and values what it finds in whole ones', async (t) => {
+  const seed = Number(process.env['SEED'] ?? 7)
+  t.comment(`seed ${seed}`)
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const stored = sample(pattern, { seed, numRuns: 80 }).flatMap(toStored)
+  for (const { message, skeleton, kept } of stored)
+    if (wholeMessage(skeleton, kept) !== message)
+      t.fail('not the message', { message, skeleton, kept })
+  const cut = stored.filter(({ skeleton }) => skeleton !== '').length
+  t.ok(cut > 60 && cut < stored.length, `${cut} of ${stored.length} are cut`)
+  const now = Date.now()
+  const rows = stored.flatMap(({ message, skeleton, kept }, i) => {
+    const row = {
+      is_new: 1,
+      n: 1,
+      received_at: new Date(now).toISOString(),
+      ts: new Date(now - i).toISOString(),
+      type: 'log',
+      severity: 'INFO',
+      priority: 'P4',
+      search_words: searchWords(message),
+    }
+    return [
+      { ...row, id: 2 * i + 1, source: 'whole', skeleton: '', message },
+      { ...row, id: 2 * i + 2, source: 'cut', skeleton, message: kept },
+    ]
+  })
+  for (let from = 0; from < rows.length; from += 100)
+    await store.insertRows('landing', rows.slice(from, from + 100))
+  const events = createEvents(store)
+  let matches = 0
+  const find = async (source: string, search: string): Promise<readonly number[]> => {
+    const filter = { ...NO_FILTER, sources: [source], search }
+    const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 1000 })
+    for (const { id, message } of page) {
+      const wanted = stored[Math.floor((id - 1) / 2)]?.message
+      if (message !== wanted) t.fail('another message', { id, message, wanted })
+    }
+    return page.map(({ id }) => Math.floor((id - 1) / 2))
+  }
+  const isSame = async (search: string): Promise<boolean> => {
+    const [whole, other] = await Promise.all([find('whole', search), find('cut', search)])
+    matches += whole.length
+    return whole.join() === other.join()
+  }
+  const messages = stored.map(({ message }) => message)
+  const part = tuple(
+    constantFrom(...messages),
+    constantFrom(0, 0.2, 0.4, 0.6),
+    constantFrom(2, 5, 9, 30),
+  ).map(([message, at, length]) => {
+    const from = Math.floor(message.length * at)
+    return message.slice(from, from + length).replaceAll('"', '')
+  })
+  const term = oneof(
+    part,
+    part.map((text) => `"${text}"`),
+    part.map((text) => `"${text.toUpperCase()}"`),
+    part.map((text) => `${text.trimEnd()}*`),
+    constantFrom(
+      'bob',
+      'from',
+      'FAILED',
+      'grüße',
+      '日*',
+      'user=bob',
+      '"user=b"',
+      '"- "',
+      '"="',
+      'x y',
+    ),
+    value.map((text) => text.replaceAll('"', '')),
+  )
+  const search = array(term, { minLength: 1, maxLength: 3 }).map((terms) => terms.join(' '))
+  await assert(asyncProperty(search, isSame), { seed, numRuns: 80 })
+  t.ok(matches > 200, `${matches} matches`)
+})
+
+void test('what was stored whole by an earlier version is found and read as it was', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  const numbers = { retention_days: 20_000, rollup_days: 20_031 }
+  const migrations = readMigrations()
+  const older = migrations.filter(({ version }) => version < 60)
+  t.ok(older.length < migrations.length)
+  await migrate(store, { numbers, log: quietLog, migrations: older })
+  const now = Date.now()
+  const row = (id: number, message: string, skeleton: object = {}): object => ({
+    id,
+    is_new: 1,
+    n: 1,
+    ts: new Date(now + id).toISOString(),
+    received_at: new Date(now).toISOString(),
+    source: 'web',
+    template_id: 7,
+    message,
+    ...skeleton,
+  })
+  await store.insertRows('landing', [row(1, 'user bob logged in'), row(2, 'user eve logged out')])
+  await migrate(store, { numbers, log: quietLog })
+  // all are applied again where a table is missing
+  await store.command('DROP TABLE audit')
+  await migrate(store, { numbers, log: quietLog })
+  await store.insertRows('landing', [row(3, 'bob', { skeleton: `user ${MARK} logged in` })])
+  const find = async (search: string): Promise<readonly string[]> => {
+    const filter = { ...NO_FILTER, search }
+    const events = createEvents(store)
+    const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 9 })
+    return page.map(({ id, message }) => `${id} ${message}`)
+  }
+  t.same(await find('bob'), ['3 user bob logged in', '1 user bob logged in'])
+  t.same(await find('logged'), [
+    '3 user bob logged in',
+    '2 user eve logged out',
+    '1 user bob logged in',
+  ])
+  t.same(await find('"eve logged"'), ['2 user eve logged out'])
+  const totals = await store.query(
+    { name: 'totals', sql: 'SELECT sum(events) AS events, uniq(t) AS t FROM template_stats' },
+    {},
+  )
+  t.same(totals, [{ events: 3, t: 1 }])
+})
+
+void test('words and prefixes are found in values, skeletons, hosts and traces, in young and in merged parts', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const row = (id: number, fields: object): object => ({
+    id,
+    is_new: 1,
+    n: 1,
+    ts: new Date(now + id).toISOString(),
+    received_at: new Date(now).toISOString(),
+    source: 'web',
+    ...fields,
+  })
+  const umlauts = 'Grüße an Jürgen, Über 17 Wörter'
+  const rows = [
+    row(1, { message: 'alice', skeleton: `user ${MARK} logged in`, host: 'Web-01.example' }),
+    row(2, { message: umlauts, search_words: searchWords(umlauts), host: 'db-2' }),
+    row(3, { message: 'nothing of it', trace_id: 'AB12cd-34ef', host: 'db-2' }),
+    row(4, { message: 'quetzalcoatl', skeleton: `user ${MARK} left`, host: 'web-02' }),
+  ]
+  for (const one of rows) await store.insertRows('landing', [one])
+  const find = async (search: string): Promise<readonly number[]> => {
+    const query = { filter: { ...NO_FILTER, search }, fromMs: 0, toMs: null, after: null, limit: 9 }
+    return (await createEvents(store).page(query)).map(({ id }) => id)
+  }
+  const wanted: Readonly<Record<string, readonly number[]>> = {
+    Alice: [1],
+    user: [4, 1],
+    'user web': [4, 1],
+    'web 01 example user alice logged in': [1],
+    'web 01 example user alice logged out': [],
+    'db 2': [3, 2],
+    ab12cd: [3],
+    '34ef nothing': [3],
+    jürgen: [2],
+    über: [2],
+    quetzalcoatl: [4],
+    quetz: [],
+    'quetz*': [4],
+    'log*': [1],
+    'exam*': [1],
+    'ab1*': [3],
+    'jür*': [2],
+    'etzal*': [],
+    'we* us*': [4, 1],
+    'db 2 wör*': [2],
+  }
+  for (const parts of ['young', 'merged']) {
+    for (const [search, ids] of Object.entries(wanted))
+      t.same(await find(search), ids, `${search}, ${parts}`)
+    await store.command('OPTIMIZE TABLE events FINAL')
+  }
+})
+
+void test('a word of values is looked for in few events at once, one of texts in the newest first', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const rows = Array.from({ length: 100 }, (_, i) => ({
+    id: i + 1,
+    is_new: 1,
+    n: 1,
+    ts: new Date(now - (100 - i) * 12 * 3_600_000).toISOString(),
+    received_at: new Date(now).toISOString(),
+    source: 'web',
+    message: `id${i} ${i % 20 === 0 ? 'zebra' : 'horse'}`,
+    skeleton: `${i % 10 === 0 ? 'left' : 'joined'} ${MARK} z`,
+    host: i === 40 ? 'zebra-1' : 'h1',
+  }))
+  await store.insertRows('landing', rows)
+  let pages: number[] = []
+  const counting: typeof store = Object.create(store, {
+    query: {
+      value: (async (question, params, options) => {
+        const { from_ms: fromMs } = params as { from_ms?: number }
+        if (question.name === 'event_page') pages.push(fromMs ?? -1)
+        return await store.query(question, params, options)
+      }) satisfies typeof store.query,
+    },
+  })
+  const events = createEvents(counting)
+  const find = async (filter: Partial<EventQuery['filter']>, limit = 50): Promise<number[]> => {
+    pages = []
+    const query = { filter: { ...NO_FILTER, ...filter }, fromMs: 0, toMs: null, after: null, limit }
+    return (await events.page(query)).map(({ id }) => id)
+  }
+  const every = (step: number): number[] =>
+    rows
+      .map(({ id }) => id)
+      .filter((id) => (id - 1) % step === 0)
+      .toReversed()
+
+  t.same(await find({ search: 'id17' }), [18])
+  t.same(pages, [0])
+  t.same(await find({ search: 'zebra' }), every(20), 'a host has it too')
+  t.ok(pages.length > 1)
+  t.same(await find({ search: 'left id20 zebra' }), [21])
+  t.same(pages, [0], 'one of the words is enough')
+  t.same(await find({ search: 'left' }), every(10))
+  t.ok(pages.length > 1)
+  t.same(await find({ search: 'id17', sources: ['web'], severities: ['DEBUG'] }), [18])
+  t.same(pages, [0])
+  const newest = every(1).filter((id) => (id - 1) % 20 !== 0)
+  t.same(await find({ search: 'horse' }, 1), newest.slice(0, 1))
+  t.same(pages, [0])
+  t.same(await find({ search: 'horse' }, 1), newest.slice(0, 1))
+  t.ok(pages.length === 1 && pages[0] !== 0, 'the newest filled the page last time')
+  t.same(await find({ search: 'horse id2' }), [3])
+})
+
+void test('indexes serve one word beside all other conditions, and two beside none', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const rows = Array.from({ length: 40 }, (_, i) => ({
+    id: i + 1,
+    is_new: 1,
+    n: 1,
+    ts: new Date(Date.now() - 60_000 + i).toISOString(),
+    received_at: new Date().toISOString(),
+    source: 'web',
+    message: `word${i} word`,
+    skeleton: `a ${MARK} z`,
+    trace_id: 'ab12',
+  }))
+  await store.insertRows('landing', rows)
+  await store.command('OPTIMIZE TABLE events FINAL')
+  const isCombined = async (
+    filter: Partial<EventQuery['filter']>,
+    places: number,
+  ): Promise<boolean> => {
+    const isFound = (filter.search ?? '').split(' ').map(() => 1)
+    const texts = [{ text: 'none', terms: isFound }]
+    const found = { skeletons: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
+    const conditions = toConditions({ ...NO_FILTER, ...filter }, found)
+    // as many of the page's own as there can be
+    const sql = `EXPLAIN indexes = 1 SELECT id FROM events
+      WHERE ts >= now() - 86400 AND ts < now() + 86400 AND received_at >= now() - 86400
+        AND if(ts < now() + 80000 OR (ts = now() + 80000 AND id < 9), 1, 0) AND toStartOfHour(ts) != toDateTime(1)
+        ${conditions.map((condition) => `AND ${condition.sql}`).join('\n')}`
+    const params: Record<string, unknown> = Object.assign(
+      {},
+      ...conditions.map((one) => one.params),
+    )
+    const lines = await store.query<typeof params, { readonly explain: string }>(
+      { name: 'explain', sql },
+      params,
+    )
+    return lines.some(({ explain }) => explain.includes('Combined skip indexes'))
+  }
+  const all: Partial<EventQuery['filter']> = {
+    severities: ['INFO'],
+    priorities: ['P4'],
+    types: ['log'],
+    environments: ['x'],
+    sources: ['web'],
+    templateIds: ['0000000000000001'],
+  }
+  t.ok(await isCombined({ search: 'quetzal' }, 2))
+  t.ok(await isCombined({ ...all, search: 'quetzal' }, 2))
+  t.ok(await isCombined({ ...all, search: 'quetzal coatl' }, 2))
+  t.ok(await isCombined({ ...all, search: 'quetzal coatl' }, 0))
+  t.ok(await isCombined({ search: 'quetzal coatl' }, 1))
+  t.ok(await isCombined({ search: 'quetzal coatl and more words' }, 2))
+  t.ok(await isCombined({ search: '"the quetzal coatl of"' }, 1))
+})
+
+void test('a search that thousands of sources, or of long texts of other letters, can match', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const skeletons = 500
+  await store.insertRows(
+    'landing',
+    Array.from({ length: skeletons }, (_, i) => ({
+      id: i + 1,
+      is_new: 1,
+      n: 1,
+      received_at: new Date(now).toISOString(),
+      ts: new Date(now - i).toISOString(),
+      source: `source ${i}`,
+      type: 'log',
+      severity: 'INFO',
+      priority: 'P4',
+      skeleton: `order ${String.fromCharCode(0x4e00 + i).repeat(99)} ${MARK}`,
+      message: '7',
+      host: 'h',
+    })),
+  )
+  const events = createEvents(store)
+  const found = async (filter: Partial<EventQuery['filter']>): Promise<readonly number[]> => {
+    const query = { fromMs: now - 86_400_000, toMs: null, after: null, limit: 5 }
+    const page = await events.page({ ...query, filter: { ...NO_FILTER, ...filter } })
+    return page.map(({ id }) => id)
+  }
+  t.same(await found({ search: 'order' }), [1, 2, 3, 4, 5])
+  const sources = Array.from({ length: 5_000 }, (_, i) => `source ${i + 490} ${'x'.repeat(99)}`)
+  sources.push('source 498', 'source 499')
+  for (const filter of [{}, { search: 'order' }, { search: 'order', severities: ['INFO'] }])
+    t.same(await found({ ...filter, sources }), [499, 500], JSON.stringify(filter))
+})

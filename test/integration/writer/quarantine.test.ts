@@ -1,0 +1,133 @@
+import { readdirSync } from 'node:fs'
+import { test, type Test } from 'tap'
+import { SEVERITIES } from '../../../src/model/event.js'
+import { encodeEntry, type EntryParts } from '../../../src/wal/record.js'
+import { startBackend } from '../../support/cluster.js'
+import { openRig, STEPS, type Rig } from '../../support/ingestion.js'
+import { seeded } from '../../support/landing.js'
+import {
+  refusableBlock,
+  refusableEntry,
+  refusableRows,
+  type RefusableRow,
+} from '../../support/refused-rows.js'
+
+const TABLES = [
+  'events',
+  'event_occurrences',
+  ...Object.keys(STEPS),
+  'template_stats',
+  'template_totals',
+  'host_stats',
+]
+
+const sum = (rows: readonly RefusableRow[]): number => rows.reduce((total, { n }) => total + n, 0)
+
+async function write(rig: Rig, entries: readonly EntryParts[]): Promise<void> {
+  const { wal, writer } = rig.ingestion
+  const appended = entries.map((entry) => wal.append(encodeEntry(entry)))
+  await Promise.all(appended.map(({ durable }) => durable))
+  await writer.flush(appended.at(-1)?.seq ?? 0)
+}
+
+/** Every table holds exactly these rows. */
+async function holds(t: Test, rig: Rig, rows: readonly RefusableRow[]): Promise<void> {
+  const [events] = await rig.rows(
+    'SELECT count() AS count, sum(n) AS n, uniqExact(id) AS ids FROM events',
+  )
+  t.same(events, { count: rows.length, n: sum(rows), ids: rows.length })
+  for (const table of [...Object.keys(STEPS), 'template_stats', 'template_totals']) {
+    const [counted] = await rig.rows(`
+      SELECT sum(p1 + p2 + p3 + p4) AS n,
+        ${SEVERITIES.map((name) => `sum(${table}.${name.toLowerCase()}) AS ${name}`).join(', ')}
+      FROM ${table}`)
+    const under = SEVERITIES.map((name) => [name, sum(rows.filter((row) => row.severity === name))])
+    t.same(counted, { n: sum(rows), ...Object.fromEntries(under) }, table)
+  }
+  const hosts = await rig.rows('SELECT host, sum(host_stats.n) AS n FROM host_stats GROUP BY host')
+  t.same(hosts, rows.length === 0 ? [] : [{ host: 'web-1', n: sum(rows) }], 'host_stats')
+}
+
+void test('ClickHouse refuses rows, and everything else is counted exactly', async (t) => {
+  const server = await startBackend()
+  t.teardown(() => server.stop())
+  const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
+  t.comment(`seed ${seed}`)
+  const random = seeded(seed)
+
+  await t.test('a refused insert leaves nothing in any table', async (t) => {
+    const rig = await openRig(t, server)
+    const [good, bad] = [
+      refusableBlock(refusableRows(random, { rows: 100, firstId: 1, oneIn: 1e9 })),
+      refusableBlock(refusableRows(random, { rows: 2, firstId: 500, oneIn: 1 })),
+    ]
+    const { insert, wouldTake } = rig.ingestion.batches
+    // the property that setting rows aside rests on: a batch is read to its end before a view sees it
+    for (const parts of [
+      [bad],
+      [good, bad],
+      [good, good, bad, good],
+      [good, Buffer.from('no block')],
+    ])
+      await t.rejects(insert('landing', parts, 'token'), { name: 'StoreError' })
+    for (const table of TABLES)
+      t.same(await rig.rows(`SELECT count() AS n FROM ${table}`), [{ n: 0 }], table)
+    t.equal(await wouldTake('landing', [good, good]), true)
+    t.equal(await wouldTake('landing', [good, bad]), false)
+    t.equal(await wouldTake('dead_letters', [Buffer.from('no block')]), false)
+    for (const table of TABLES)
+      t.same(await rig.rows(`SELECT count() AS n FROM ${table}`), [{ n: 0 }], table)
+  })
+
+  await t.test('rows among many entries', async (t) => {
+    const rig = await openRig(t, server)
+    const all = [40, 1, 700, 3].map((rows, i) =>
+      refusableRows(random, { rows, firstId: 1 + i * 1000, oneIn: 50 }),
+    )
+    await write(rig, all.map(refusableEntry))
+    const rows = all.flat()
+    const bad = rows.filter(({ severity }) => severity === 'BOGUS')
+    await holds(
+      t,
+      rig,
+      rows.filter(({ severity }) => severity !== 'BOGUS'),
+    )
+    const letters = await rig.rows('SELECT reason, source, raw, id FROM dead_letters')
+    t.equal(letters.length, sum(bad))
+    t.ok(letters.every(({ reason }) => reason === 'store_refused'))
+    t.equal(new Set(letters.map(({ id }) => id)).size, letters.length)
+    const texts = letters.map(({ raw }) => (JSON.parse(String(raw)) as { message: string }).message)
+    t.same([...new Set(texts)].sort(), bad.map(({ message }) => message).sort())
+    t.same(rig.ingestion.wal.waiting, [])
+
+    const [letter = {}] = letters.map(({ raw }) => JSON.parse(String(raw)) as object)
+    await rig.send([{ ...letter, severity: 'INFO' }])
+    t.pass('a letter is what ingest takes, its fault put right')
+  })
+
+  await t.test('a block that can not be read', async (t) => {
+    const rig = await openRig(t, server)
+    const good = refusableRows(random, { rows: 30, firstId: 1, oneIn: 1e9 })
+    const whole = refusableBlock(refusableRows(random, { rows: 2, firstId: 100, oneIn: 1e9 }))
+    const broken = whole.subarray(0, whole.length - 5)
+    await write(rig, [
+      refusableEntry(good.slice(0, 10)),
+      { ...refusableEntry([]), landing: broken, landingRows: 2 },
+      refusableEntry(good.slice(10)),
+    ])
+    await holds(t, rig, good)
+    const letters = await rig.rows('SELECT raw, detail FROM dead_letters')
+    t.equal(letters.length, 2)
+    const file = /wal\/(refused-[\w-]+\.native)/.exec(String(letters[0]?.['detail']))?.[1]
+    t.ok(readdirSync(rig.walDir).includes(file ?? ''), 'its bytes are kept')
+  })
+
+  await t.test('counts of later batches stay right', async (t) => {
+    const rig = await openRig(t, server)
+    await write(rig, [refusableEntry(refusableRows(random, { rows: 5, firstId: 1, oneIn: 1 }))])
+    await rig.send([{ source: 'a', message: 'after it' }])
+    await rig.ingestion.pipeline.settle()
+    t.same(await rig.rows('SELECT sum(p1 + p2 + p3 + p4) AS n FROM series_1s'), [{ n: 1 }])
+    t.same(await rig.rows('SELECT count() AS n FROM events'), [{ n: 1 }])
+  })
+})

@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test, type Test } from 'tap'
+import { restore } from '../../../src/backup/commands.js'
+import { checkFiles, readManifest, writeManifest } from '../../../src/backup/manifest.js'
+import { askRunning, openControl } from '../../../src/backup/control.js'
+import { loadConfig } from '../../../src/config.js'
+import { createLog } from '../../../src/telemetry/log.js'
+
+function tempDir(t: Test): string {
+  const dir = mkdtempSync(join(tmpdir(), 'backup-test-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+const HEAD = {
+  program: 'log-analytics-engine',
+  version: '0.1.0',
+  schema: 1,
+  database: 'logs',
+  taken_at: '2026-11-21T12:00:00.000Z',
+  clickhouse: { kind: 'file', name: 'clickhouse' },
+  totals: { events: 3 },
+} as const
+
+/** A backup as far as its files go. */
+async function makeBackup(t: Test, head = {}): Promise<string> {
+  const dir = tempDir(t)
+  mkdirSync(join(dir, 'clickhouse', 'data'), { recursive: true })
+  writeFileSync(join(dir, 'clickhouse', 'data', 'a.bin'), 'some rows')
+  writeFileSync(join(dir, 'clickhouse', 'b.sql'), 'CREATE')
+  await writeManifest(dir, { ...HEAD, ...head })
+  return dir
+}
+
+const manifestOf = (dir: string): string => join(dir, 'manifest.json')
+
+/** Changes the manifest and seals it again, as somebody would who knows how. */
+function rewrite(dir: string, change: (text: string) => string): void {
+  const text = change(readFileSync(manifestOf(dir), 'utf8').replace(/\n[0-9a-f]{64}\n$/, ''))
+  const sum = createHash('sha256').update(text).digest('hex')
+  writeFileSync(manifestOf(dir), `${text}\n${sum}\n`)
+}
+
+void test('what was written is what is read and found', async (t) => {
+  const dir = await makeBackup(t)
+  const manifest = await readManifest(dir)
+  t.match(manifest, HEAD)
+  t.same(
+    manifest.files.map(({ path, bytes }) => [path, bytes]),
+    [
+      ['clickhouse/b.sql', 6],
+      ['clickhouse/data/a.bin', 9],
+    ],
+  )
+  await checkFiles(dir, manifest)
+})
+
+void test('only a whole backup that fits is restored, and nothing is left behind of another', async (t) => {
+  const refused = async (why: RegExp, dir: string, env = {}) => {
+    const target = tempDir(t)
+    const parts = { dir, program: '', version: '', log: createLog('silent'), tell: () => undefined }
+    const config = loadConfig({ DATA_DIR: target, ...env })
+    await t.rejects(restore({ ...parts, config }), { message: why })
+    t.same(readdirSync(target), [])
+  }
+  const changed = async (change: (dir: string) => void): Promise<string> => {
+    const dir = await makeBackup(t)
+    change(dir)
+    return dir
+  }
+  const text = (dir: string): string => readFileSync(manifestOf(dir), 'utf8')
+  await refused(/no whole backup/, tempDir(t))
+  await refused(
+    /a\.bin of the backup is damaged/,
+    await changed((dir) => writeFileSync(join(dir, 'clickhouse/data/a.bin'), 'some rowz')),
+  )
+  await refused(
+    /b\.sql of the backup is missing/,
+    await changed((dir) => rmSync(join(dir, 'clickhouse/b.sql'))),
+  )
+  await refused(/changed or cut off/, await changed((dir) => truncateSync(manifestOf(dir), 100)))
+  await refused(
+    /changed or cut off/,
+    await changed((dir) => writeFileSync(manifestOf(dir), text(dir).replace('logs', 'logz'))),
+  )
+  await refused(/none of a backup/, await changed((dir) => rewrite(dir, () => '{}')))
+  await refused(
+    /newer program/,
+    await changed((dir) => rewrite(dir, (s) => s.replace('"format": 1', '"format": 2'))),
+  )
+  await refused(/newer version 0\.1\.0 \(schema 9999/, await makeBackup(t, { schema: 9999 }))
+  await refused(/set CLICKHOUSE_DATABASE=other/, await makeBackup(t, { database: 'other' }))
+  await refused(/without CLICKHOUSE_URL/, await makeBackup(t), {
+    CLICKHOUSE_URL: 'http://localhost:1',
+  })
+  const disk = { kind: 'disk', disk: 'backups', name: 'x' }
+  await refused(/set CLICKHOUSE_URL/, await makeBackup(t, { clickhouse: disk }))
+  for (const path of ['../x', '/etc/passwd', 'a/../../x'])
+    await refused(
+      /not in the backup/,
+      await changed((dir) => rewrite(dir, (s) => s.replace('clickhouse/b.sql', path))),
+    )
+  const odd = { kind: 'file', name: "x') SETTINGS password='" }
+  await refused(/none of a backup/, await makeBackup(t, { clickhouse: odd }))
+})
+
+void test('a directory that holds anything is not restored into', async (t) => {
+  const [dir, target] = [await makeBackup(t), tempDir(t)]
+  writeFileSync(join(target, 'x'), '')
+  const config = loadConfig({ DATA_DIR: target })
+  const parts = { dir, program: '', version: '', log: createLog('silent'), tell: () => undefined }
+  await t.rejects(restore({ ...parts, config }), { message: /is not empty/ })
+  t.same(readdirSync(target), ['x'])
+})
+
+void test('a command reaches the service of a data directory, however long its path', async (t) => {
+  for (const name of ['short', 'l'.repeat(120)]) {
+    const dir = join(tempDir(t), name)
+    mkdirSync(dir)
+    const close = await openControl(dir, {
+      snapshot: async (tell) => {
+        tell('on it')
+        return { name }
+      },
+    })
+    const told: string[] = []
+    t.same(await askRunning(dir, 'snapshot', (text) => told.push(text)), { name })
+    t.same(told, ['on it'])
+    close()
+    await t.rejects(
+      askRunning(dir, 'snapshot', () => undefined),
+      { message: /no service runs/ },
+    )
+    t.same(readdirSync(dir), [])
+  }
+})
+
+void test('what a command fails with is told, and one that ends early is too', async (t) => {
+  const dir = tempDir(t)
+  const close = await openControl(dir, {
+    snapshot: async () => {
+      throw new Error('clickhouse is away')
+    },
+  })
+  t.teardown(close)
+  await t.rejects(
+    askRunning(dir, 'snapshot', () => undefined),
+    { message: 'clickhouse is away' },
+  )
+})

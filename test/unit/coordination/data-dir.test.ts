@@ -1,0 +1,82 @@
+import { fork, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test, type Test } from 'tap'
+import { openDataDir } from '../../../src/coordination/data-dir.js'
+
+const RIVALS = 5
+const ROUNDS = 60
+
+function tempDir(t: Test): string {
+  const dir = mkdtempSync(join(tmpdir(), 'data-dir-test-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+const locksIn = (dir: string): readonly string[] =>
+  readdirSync(dir).filter((name) => name.startsWith('lock'))
+
+/** The id of a process that is gone. */
+const deadPid = (): number => spawnSync(process.execPath, ['--version']).pid
+
+void test('of those who find the lock of a dead process at the same moment one gets it', async (t) => {
+  const root = tempDir(t)
+  const main = fileURLToPath(new URL('../../support/data-dir-rival.js', import.meta.url))
+  const rivals = Array.from({ length: RIVALS }, () => fork(main))
+  t.teardown(() => rivals.forEach((rival) => rival.kill('SIGKILL')))
+  await Promise.all(rivals.map((rival) => once(rival, 'message')))
+  const pid = deadPid()
+  for (let round = 0; round < ROUNDS; round++) {
+    const dir = join(root, String(round))
+    mkdirSync(dir)
+    // in some rounds a power cut has left nothing in the file
+    const isEmpty = round % 3 === 0
+    const lock = join(dir, 'lock')
+    writeFileSync(lock, isEmpty ? '' : `${pid} 1`)
+    // in half of the rounds somebody died in the middle of taking it over
+    const dead = isEmpty ? `broken-${statSync(lock).ino}` : `${pid}-1`
+    if (round % 2 === 0) writeFileSync(`${lock}.after-${dead}`, isEmpty ? '' : `${pid} 2`)
+    const told = rivals.map((rival) => once(rival, 'message'))
+    for (const rival of rivals) rival.send(dir)
+    const answers = (await Promise.all(told)).map(([answer]) => String(answer))
+    const taken = answers.filter((answer) => answer === 'taken')
+    if (taken.length !== 1) t.fail(`round ${round}: ${JSON.stringify(answers)}`)
+    const refused = answers.filter((answer) => /is in use by process \d+/.test(answer))
+    if (refused.length !== RIVALS - 1) t.fail(`round ${round}: ${JSON.stringify(answers)}`)
+    const holder = rivals[answers.indexOf('taken')]
+    if (!readFileSync(join(dir, 'lock'), 'utf8').startsWith(`${holder?.pid} `))
+      t.fail(`round ${round}: the lock is of another`)
+    const left = locksIn(dir).filter((name) => name !== 'lock')
+    if (left.length > 0) t.fail(`round ${round}: ${left.join()} is left`)
+  }
+  t.pass(`${ROUNDS} rounds`)
+})
+
+void test('who gives it up leaves nothing, and who holds it is named', (t) => {
+  const dir = tempDir(t)
+  const held = openDataDir(dir)
+  t.throws(() => openDataDir(dir), { message: new RegExp(`in use by process ${process.pid};`) })
+  held.release()
+  t.same(locksIn(dir), [])
+  openDataDir(dir).release()
+  t.end()
+})
+
+void test('a lock whose process id is used again is of the dead', (t) => {
+  const dir = tempDir(t)
+  writeFileSync(join(dir, 'lock'), `${process.pid} 1 of another start of the machine`)
+  openDataDir(dir).release()
+  t.same(locksIn(dir), [])
+  t.end()
+})

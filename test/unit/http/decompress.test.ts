@@ -1,0 +1,112 @@
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { decompress, readContentCoding } from '../../../src/http/decompress.js'
+import type { ContentCoding } from '../../../src/http/decompress.js'
+import { HeaderBag } from '../../../src/http/request.js'
+import { readZstdFrames } from '../../../src/http/zstd-frames.js'
+
+const bytes = (buffer: Buffer) => new Uint8Array(buffer)
+const base64 = (text: string) => bytes(Buffer.from(text, 'base64'))
+const text = (body: Uint8Array) => Buffer.from(body).toString()
+
+// made with `zstd`: a content size with a checksum, a single segment without, 3 MB of zeros
+const ZSTD_LINE = base64('KLUv/QRYyQAAeyJtZXNzYWdlIjoiaGVsbG8genN0ZCJ9ChrcoyY=')
+const ZSTD_HELLO = base64('KLUv/SAYbQAAOGhlbGxvIAoBAJlLEQ==')
+const ZSTD_ZEROS = base64(
+  'KLUv/QRoTAAACAABAPz/ORACAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAzYOAAPJr9Y=',
+)
+
+t.test('every coding gives back what was compressed', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 5000 }), async (data) => {
+      const forms: [ContentCoding, Buffer][] = [
+        ['gzip', gzipSync(data)],
+        ['deflate', deflateSync(data)],
+        ['deflate', deflateRawSync(data)],
+        ['br', brotliCompressSync(data)],
+      ]
+      for (const [coding, packed] of forms) {
+        const body = await decompress(bytes(packed), coding, 5000)
+        if (Buffer.compare(body, data) !== 0) return false
+      }
+      return true
+    }),
+    { numRuns: 50 },
+  )
+  t.equal(text(await decompress(ZSTD_LINE, 'zstd', 100)), '{"message":"hello zstd"}\n')
+  t.equal(text(await decompress(ZSTD_HELLO, 'zstd', 100)), 'hello hello hello hello\n')
+})
+
+t.test('several frames, and frames of other programs between them, read as one body', async (t) => {
+  const skippable = Buffer.from([0x51, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 9, 9, 9])
+  const joined = bytes(Buffer.concat([ZSTD_HELLO, skippable, ZSTD_LINE]))
+  const want = 'hello hello hello hello\n{"message":"hello zstd"}\n'
+  t.equal(text(await decompress(joined, 'zstd', 100)), want)
+})
+
+t.test('a body that grows above the limit is refused with 413', async (t) => {
+  const large = Buffer.alloc(1_000_000)
+  const packed: [ContentCoding, Uint8Array<ArrayBuffer>][] = [
+    ['gzip', bytes(gzipSync(large))],
+    ['deflate', bytes(deflateSync(large))],
+    ['br', bytes(brotliCompressSync(large))],
+    ['zstd', ZSTD_ZEROS],
+    ['identity', bytes(large)],
+  ]
+  for (const [coding, body] of packed) {
+    await t.rejects(decompress(body, coding, 999_999), { code: 'body_too_large' }, coding)
+  }
+  t.equal((await decompress(ZSTD_ZEROS, 'zstd', 3_000_000)).byteLength, 3_000_000)
+})
+
+t.test(
+  'a header that asks for a giant window is refused before anything is set aside',
+  async (t) => {
+    const greedy = base64('KLUv/QRoTAAACAABAPz/ORAC')
+    greedy[5] = 0xa8
+    greedy.set([1, 0, 0], 6)
+    await t.rejects(decompress(greedy.slice(0, 13), 'zstd', 1000), { code: 'body_too_large' })
+  },
+)
+
+t.test('what is not in its coding is a bad request', async (t) => {
+  const junk = bytes(Buffer.from('not compressed at all'))
+  for (const coding of ['gzip', 'deflate', 'br', 'zstd'] as const) {
+    await t.rejects(decompress(junk, coding, 1000), { code: 'bad_request' }, coding)
+    await t.rejects(decompress(new Uint8Array(0), coding, 1000), { code: 'bad_request' }, coding)
+  }
+  const cut = bytes(gzipSync('some text').subarray(0, 15))
+  await t.rejects(decompress(cut, 'gzip', 1000), { code: 'bad_request' })
+  await t.rejects(decompress(ZSTD_LINE.slice(0, -6), 'zstd', 1000), { code: 'bad_request' })
+})
+
+t.test('arbitrary bytes after a Zstandard magic number never get past the reader', async (t) => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 64 }), (tail) => {
+      const data = new Uint8Array(Buffer.concat([Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), tail]))
+      const frames = readZstdFrames(data)
+      const total = frames?.reduce((sum, frame) => sum + frame.bytes.byteLength, 0) ?? 0
+      return total <= data.byteLength
+    }),
+  )
+  t.equal(readZstdFrames(new Uint8Array(0)), null)
+})
+
+t.test('the coding comes from Content-Encoding, one at most', async (t) => {
+  const of = (...values: string[]) => {
+    const bag = new HeaderBag()
+    for (const value of values) bag.add('content-encoding', value)
+    return bag
+  }
+  t.equal(readContentCoding(of()), 'identity')
+  t.equal(readContentCoding(of('GZIP')), 'gzip')
+  t.equal(readContentCoding(of('zstd')), 'zstd')
+  for (const values of [['compress'], ['gzip, gzip'], ['gzip', 'br'], ['constructor']]) {
+    t.throws(
+      () => readContentCoding(of(...values)),
+      { code: 'unsupported_media_type' },
+      values.join(),
+    )
+  }
+})

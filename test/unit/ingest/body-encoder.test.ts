@@ -1,0 +1,430 @@
+import {
+  type Arbitrary,
+  array,
+  assert,
+  asyncProperty,
+  constant,
+  constantFrom,
+  dictionary,
+  integer,
+  jsonValue,
+  oneof,
+  string,
+  tuple,
+  uint8Array,
+} from 'fast-check'
+import { isDeepStrictEqual } from 'node:util'
+import { test } from 'tap'
+import { maySourceBe, readLevelWord, typeIndex } from '../../../src/ingest/formats/line-words.js'
+import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
+import { levelAtHead } from '../../../src/templates/head-level.js'
+import { sourceSeed } from '../../../src/templates/scan.js'
+import { SEVERITIES, type CanonicalEvent } from '../../../src/model/event.js'
+import type { BlockResult, BodyTask, RowBlock } from '../../../src/ingest/block.js'
+import { BlockEncoder } from '../../../src/ingest/block-encoder.js'
+import { BodyEncoder } from '../../../src/ingest/body-encoder.js'
+import { DeadLetterEncoder } from '../../../src/writer/dead-letter-encoder.js'
+import { MARK, wholeMessage } from '../../../src/model/stored-message.js'
+import { readNative } from '../../support/native.js'
+
+const NOW = Date.UTC(2026, 10, 21, 12)
+const MAX_MESSAGE = 400
+
+const SKELETONS = [
+  'connection from \u0001 closed after \u0001 ms',
+  'connection from \u0001',
+  'ERROR: disk /dev/sda1 is 97 % full',
+  '\u0001 \u0001 ',
+  'naïve \u0001',
+  '',
+]
+
+const createBlock = (): BlockEncoder =>
+  new BlockEncoder(
+    {
+      maySourceBe,
+      typeIndex,
+      readLevelWord,
+      levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
+      sourceSeed,
+      // some shapes are known, some are not
+      templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
+      // of any shape: what does not fit stays whole
+      skeleton: (no) => Buffer.from(SKELETONS[no % SKELETONS.length] ?? ''),
+    },
+    Int32Array.of(7, 11, 13, 17),
+  )
+
+const createEncoder = (): BodyEncoder =>
+  new BodyEncoder({ block: createBlock(), dead: new DeadLetterEncoder() })
+
+const BODY: BodyTask = {
+  format: 'ingest',
+  bytes: null,
+  events: null,
+  protocol: 'ingest',
+  source: null,
+  allowedSources: null,
+  keepRaw: true,
+  maxRows: Number.POSITIVE_INFINITY,
+  verdicts: {},
+}
+
+const encode = (encoder: BodyEncoder, bodies: readonly Partial<BodyTask>[]): Promise<BlockResult> =>
+  encoder.encode(
+    {
+      bodies: bodies.map((body) => ({ ...BODY, ...body })),
+      environment: 'production',
+      maxMessageBytes: MAX_MESSAGE,
+      modelVersion: 'v1',
+    },
+    NOW,
+  )
+
+function bytesOf(body: string | Uint8Array): Uint8Array<ArrayBuffer> {
+  const bytes = Buffer.from(body)
+  const own = new Uint8Array(bytes.length)
+  own.set(bytes)
+  return own
+}
+
+/** What the parser makes of a body, line by line as objects. */
+function parsed(body: Uint8Array): {
+  readonly events: CanonicalEvent[]
+  readonly rejected: number
+} {
+  const events: CanonicalEvent[] = []
+  let rejected = 0
+  decodeIngest(
+    body,
+    {
+      nowMs: NOW,
+      environment: 'production',
+      source: null,
+      maxMessageBytes: MAX_MESSAGE,
+      maxRows: Number.POSITIVE_INFINITY,
+    },
+    { event: (_line, event) => events.push(event), reject: () => rejected++ },
+  )
+  return { events, rejected }
+}
+
+/** Everything of a block that can be seen, misses by their rows. */
+function shown(block: RowBlock | null): unknown {
+  if (block === null) return null
+  const { columns, rows } = readNative(block.bytes)
+  const misses = block.misses
+  return {
+    rows,
+    columns: columns.map(({ name, type, values }) => [name, type, values.map(String)]),
+    hashes: [...block.hashes],
+    tsMs: [...block.tsMs],
+    counts: [...block.counts],
+    severities: [...block.severities],
+    sources: [...block.sourceIndexes].map((index) => block.sources[index]),
+    templateNos: [...block.templateNos],
+    misses: misses === null ? null : [[...misses.shapes], [...misses.rows], [...misses.bytes]],
+  }
+}
+
+const textsOf = (block: RowBlock | null, column: string): readonly string[] =>
+  block === null
+    ? []
+    : (readNative(block.bytes).columns.find(({ name }) => name === column)?.values ?? []).map(
+        String,
+      )
+
+/** Whether skeletons and values together are the messages that came. */
+function isWhole(block: RowBlock | null, events: readonly CanonicalEvent[]): boolean {
+  const values = textsOf(block, 'message')
+  const stored = new Set(
+    textsOf(block, 'skeleton').map((text, i) => wholeMessage(text, values[i] ?? '')),
+  )
+  return events.every(
+    // the message of a key is that of its first event
+    ({ message, dedupKey }) => dedupKey !== '' || stored.has(Buffer.from(message).toString()),
+  )
+}
+
+// messages of the skeletons, and such that are nearly
+const value = constantFrom(
+  '17',
+  '',
+  '10.0.0.1:80',
+  'naïve 日本',
+  ' closed',
+  ' closed after ',
+  'v'.repeat(31),
+  'v'.repeat(33),
+  'v'.repeat(390),
+  MARK,
+)
+const ofSkeleton = tuple(
+  constantFrom(...SKELETONS),
+  array(value, { minLength: 2, maxLength: 2 }),
+  integer({ min: -60, max: 40 }),
+  constantFrom('', 'x', ' ', MARK),
+).map(([skeleton, values, at, other]) => {
+  const message = wholeMessage(skeleton, values.join(MARK))
+  return at < 0 ? message : message.slice(0, at) + other + message.slice(at + 1)
+})
+
+// texts that are plain, that need escapes, that are not ASCII, that look like what they are not
+const text = oneof(
+  constantFrom(
+    'connection from 10.0.0.1 closed after 17 ms',
+    'ERROR: disk /dev/sda1 is 97 % full',
+    'say "hi" to C:\\temp\\x',
+    'tab\there',
+    'naïve Grüße 日本',
+    '',
+    ' ',
+    'x'.repeat(MAX_MESSAGE),
+    'y'.repeat(MAX_MESSAGE + 1),
+    '\u001b[31mred\u001b[0m',
+    'two\nlines',
+  ),
+  string({ unit: 'grapheme' }),
+  string({ unit: 'binary' }),
+)
+// of the usual length, and nearly a time
+const nearTime = tuple(
+  integer({ min: 0, max: 23 }),
+  constantFrom(...'0 1 5 9 . : - T Z " \\ , + é'.split(' '), ' '),
+).map(([at, other]) => {
+  const usual = '2026-11-21T09:28:19.123Z'
+  return usual.slice(0, at) + other + usual.slice(at + 1)
+})
+const time = oneof(
+  nearTime,
+  constantFrom(
+    '2026-11-21T09:28:19.123Z',
+    '2026-11-21T09:28:19Z',
+    '2026-11-21 09:28:19.1',
+    '2026-11-21T10:28:19.123456789+01:00',
+    '2026-02-30T00:00:00Z',
+    '2024-02-29T23:59:59.999Z',
+    '2026-11-21T24:00:00Z',
+    '2026-11-21T23:59:60Z',
+    '1969-12-31T23:59:59Z',
+    '2026-11-23T09:28:19Z',
+    '2026-11-21T09:28:19,5Z',
+    '2026-11-21T09:28:19.Z',
+    'Nov 21 09:28:19',
+    '',
+    '1763717299',
+  ),
+  integer({ min: 0, max: 2_000_000_000 }),
+  integer({ min: 1_700_000_000_000, max: 1_800_000_000_000 }),
+  constantFrom(0, 1_763_717_299_123_456, 999_999_999_999_999, 1.5, -1, 1e20),
+)
+const tags = oneof(
+  dictionary(
+    oneof(constantFrom('region', 'pod', '__proto__', 'constructor', '1', 'a b'), string()),
+    oneof(constantFrom('eu', 'web-1', true, false, 17, 0, -1, 1.5, null), text, jsonValue()),
+  ),
+  jsonValue(),
+)
+const MEMBERS = {
+  timestamp: time,
+  source: oneof(constantFrom('checkout', 'auth service', 'Zahlung-ü', '', ' '), text),
+  severity: oneof(
+    constantFrom('INFO', 'warn', 'ERROR', 'notice', 'fatal', 'unknown', '', 'weird', 3, 30, null),
+    text,
+  ),
+  message: oneof(text, ofSkeleton),
+  host: oneof(constantFrom('web-1', 'h'.repeat(255), 'h'.repeat(256)), text),
+  environment: oneof(constantFrom('staging', ''), text),
+  type: oneof(constantFrom('log', 'metric', 'trace', 'event', 'span', '', null)),
+  trace_id: oneof(constantFrom('4bf92f3577b34da6a3ce929d0e0e4736', 't'.repeat(257)), text),
+  span_id: text,
+  summary: text,
+  dedup_key: oneof(constantFrom('k1', 'k2', ''), text),
+  tags,
+  schema_version: constant('1.0'),
+  msg: text,
+} as const
+
+/** The members of a line in some order, some twice, each as text. */
+const line = array(
+  oneof(
+    ...Object.entries(MEMBERS).map(([name, value]) =>
+      tuple(constant(name), value as Arbitrary<unknown>),
+    ),
+  ),
+  { maxLength: 9 },
+).chain((others) =>
+  tuple(
+    constantFrom('', ' '),
+    constantFrom('', ' ', '\r', '  \t'),
+    tuple(MEMBERS.source, MEMBERS.message, integer({ min: 0, max: others.length })),
+  ).map(([blank, tail, [source, message, at]]) => {
+    const members = [...others]
+    members.splice(at, 0, ['source', source], ['message', message])
+    const texts = members.map(([name, value]) => `"${name}":${blank}${JSON.stringify(value)}`)
+    return `{${texts.join(`,${blank}`)}}${tail}`
+  }),
+)
+const rawLine = oneof(
+  { weight: 20, arbitrary: line },
+  constantFrom(
+    '',
+    '{}',
+    '7',
+    'null',
+    '{"source":"a","message":"b"',
+    '"',
+    '{"message":"\\x","source":"a"}',
+  ),
+  // escapes by number
+  constantFrom(
+    String.raw`{"source":"a","message":"\u0041\u001b\u00e9"}`,
+    String.raw`{"source":"a","message":"\ud83d\ude00 \ud83d"}`,
+    String.raw`{"source":"a","message":"a\/b\b\f"}`,
+    String.raw`{"source":"a","message":"cut\u00"}`,
+  ),
+)
+
+const assertAll = <T>(values: Arbitrary<T>, check: (value: T) => Promise<boolean>): Promise<void> =>
+  assert(asyncProperty(values, check), { numRuns: 400 })
+
+void test('a body read as bytes is the block of the same body read as objects', async (t) => {
+  const encoder = createEncoder()
+  const other = createEncoder()
+  const seen = { accepted: 0, rejected: 0, cut: 0 }
+  const compare = async (body: string | Uint8Array): Promise<boolean> => {
+    const bytes = bytesOf(body)
+    const { events, rejected } = parsed(bytes)
+    const fast = await encode(encoder, [{ bytes }])
+    const slow = await encode(other, [{ format: 'events', events }])
+    const [counts] = fast.bodies
+    seen.accepted += counts?.accepted ?? 0
+    seen.rejected += counts?.rejected ?? 0
+    if (!isDeepStrictEqual(shown(fast.block), shown(slow.block))) return false
+    if (!isWhole(fast.block, events)) return false
+    seen.cut += textsOf(fast.block, 'skeleton').filter((text) => text !== '').length
+    return counts?.accepted === events.length && counts.rejected === rejected
+  }
+  // a body that begins with a bracket is an array, which is never read as lines
+  const bodies = array(rawLine, { maxLength: 12 }).map((lines) => ['7', ...lines].join('\n'))
+  await assertAll(bodies, compare)
+  // bytes that are no UTF-8, in the middle of good lines
+  const broken = tuple(bodies, uint8Array({ maxLength: 4 }), integer({ min: 1, max: 400 })).map(
+    ([body, bytes, at]) => {
+      const whole = Buffer.from(body)
+      return Buffer.concat([whole.subarray(0, at), bytes, whole.subarray(at)])
+    },
+  )
+  await assertAll(broken, compare)
+  t.ok(seen.accepted > 500, `${seen.accepted} accepted`)
+  t.ok(seen.rejected > 100, `${seen.rejected} rejected`)
+  t.ok(seen.cut > 20, `${seen.cut} stored as values of a skeleton`)
+})
+
+void test('what producers usually write needs no parser', async (t) => {
+  const lines = [
+    '{"timestamp":"2026-11-21T09:28:19.123Z","source":"a","host":"h","severity":"INFO","message":"up 1"}',
+    '{"message":"say \\"hi\\" \\u001b[1m","source":"a","severity":"notice","trace_id":"t","span_id":"s"}\r',
+    '{"timestamp": 1763717299123, "source": "b", "message": "Grüße", "severity": "error"}',
+    '{"source":"b","type":"metric","message":"cpu","tags":{"core":"0","load":17,"busy":true},"dedup_key":"k"}',
+    '{"source":"a","message":"WARN: low on memory","environment":"staging","summary":"s"}',
+  ]
+  const body = Buffer.from(lines.join('\n'))
+  const block = createBlock()
+  block.begin(NOW, 'v1')
+  const context = { nowMs: NOW, environment: 'production', maxMessageBytes: 400, isUtf8: true }
+  block.beginBody(body, context, (source) => (source === 'a' ? 'store' : 'drop'))
+  const second = lines.slice(0, 2).join('\n').length + 1
+  t.same(block.readLines(0, 2), { next: second, accepted: 2, dropped: 0 })
+  t.same(block.readLines(second, 99), { next: body.length, accepted: 1, dropped: 2 })
+  t.equal(block.finish()?.rows, 3)
+})
+
+void test('tags in another order are the same tags, but for logs, which they do not tell apart', async (t) => {
+  const lines = (type: string): string =>
+    [
+      '{"a":1,"ab":"x","b":[{"c":1,"d":2}]}',
+      '{"b":[{"d":2,"c":1}],"ab":"x","a":1}',
+      '{"ab":"x","a":1}',
+      '{"a":1,"ab":"x"}',
+    ]
+      .map((tags) => `{"source":"s","type":"${type}","message":"m","tags":${tags}}`)
+      .join('\n')
+  // as a parser gives them and as bytes
+  const flat = ['{"ab":"x","a":1}', '{ "a": 1, "ab": "x" }', '{"a":1,"ab":"x"}', '{"ab":1,"a":"x"}']
+  const both = flat.map((tags) => `{"source":"s","type":"metric","message":"m","tags":${tags}}`)
+  const { block: two } = await encode(createEncoder(), [{ bytes: bytesOf(both.join('\n')) }])
+  t.equal(two?.rows, 2)
+  for (const [type, rows] of [
+    ['metric', 2],
+    ['trace', 2],
+    ['event', 2],
+    ['log', 1],
+  ] as const) {
+    const { block } = await encode(createEncoder(), [{ bytes: bytesOf(lines(type)) }])
+    t.equal(block?.rows, rows, type)
+  }
+})
+
+void test('what a body may not write, and what is too much of it', async (t) => {
+  const line = (source: string, message = 'm'): string => JSON.stringify({ source, message })
+  const send = async (lines: readonly string[], rules: Partial<BodyTask>) =>
+    await encode(createEncoder(), [
+      { bytes: bytesOf(line('first')) },
+      { bytes: bytesOf(lines.join('\n')), ...rules },
+      { bytes: bytesOf(line('last')) },
+    ])
+  const sourcesOf = ({ bodies }: BlockResult) => bodies.map(({ sources }) => sources)
+
+  const denied = await send([line('a'), line('b'), line('a')], { allowedSources: ['a'] })
+  t.equal(denied.bodies[1]?.refusal?.code, 'source_not_allowed')
+  t.same(sourcesOf(denied), [['first'], [], ['last']])
+  t.same(denied.block?.sources, ['first', 'last'])
+  t.equal(denied.block?.rows, 2)
+
+  const many = await send([line('a', '1'), line('a', '2'), line('a', '3')], { maxRows: 2 })
+  t.equal(many.bodies[1]?.refusal?.code, 'file_parse_error')
+  t.equal(many.block?.rows, 2)
+  const enough = await send([line('a', '1'), line('a', '2')], { maxRows: 2 })
+  t.equal(enough.bodies[1]?.accepted, 2)
+
+  const ruled = await send([line('a'), line('off'), line('new'), line('__proto__'), '{'], {
+    verdicts: { off: 'drop', new: 'unknown_source' },
+  })
+  t.match(ruled.bodies[1], { received: 5, accepted: 2, dropped: 1, rejected: 2 })
+  t.same(ruled.bodies[1]?.sources, ['a', '__proto__'])
+  t.same(
+    ruled.bodies[1]?.errors.map(({ line: at, code }) => [at, code]),
+    [
+      [3, 'unknown_source'],
+      [5, 'invalid_json'],
+    ],
+  )
+  t.equal(ruled.dead?.rows, 2)
+  t.same(ruled.block?.sources, ['first', 'a', '__proto__', 'last'])
+})
+
+void test("a source that only refused lines name is not the body's", async (t) => {
+  const lines = ['{"source":"a","message":""}', '{"source":"b","message":"m","summary":17}']
+  const { bodies, block } = await encode(createEncoder(), [{ bytes: bytesOf(lines.join('\n')) }])
+  t.match(bodies[0], { accepted: 0, rejected: 2, sources: [] })
+  t.equal(block, null)
+})
+
+void test('the first line that a thread reads has no time that is none', async (t) => {
+  for (const timestamp of ['0000-00-00T10:00:07Z', `${'\0'.repeat(16)}:07.123Z`]) {
+    const body = bytesOf(`{"timestamp":"${timestamp}","source":"a","message":"m"}`)
+    const { bodies, block } = await encode(createEncoder(), [{ bytes: body }])
+    t.match(bodies[0], { accepted: 0, rejected: 1 })
+    t.equal(block, null)
+  }
+})
+
+void test('no texts are one whatever the secrets are', async (t) => {
+  // their halves differ by a number that the source of the hash tells
+  const made = ['ADňÐān x𧍲!', 'CDŊŐƃl x򡍰#', 'DDŋƐǄk x󢍱$']
+  const messages = [...made, ...made.map((text) => `${text}1234567812345678`)]
+  const lines = messages.map((message) => JSON.stringify({ source: 'a', message }))
+  const { block } = await encode(createEncoder(), [{ bytes: bytesOf(lines.join('\n')) }])
+  t.equal(block?.rows, messages.length)
+})

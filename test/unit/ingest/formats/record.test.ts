@@ -1,0 +1,410 @@
+import { test } from 'tap'
+import { decodeIngest } from '../../../../src/ingest/formats/ndjson.js'
+import type { CanonicalEvent, DecodeContext } from '../../../../src/model/event.js'
+import { AT, collect, ingestContext, NOW, uploadContext } from './collect.js'
+
+function read(record: object, context: DecodeContext = ingestContext) {
+  const sink = collect()
+  decodeIngest(Buffer.from(JSON.stringify(record)), context, sink)
+  const event: Partial<CanonicalEvent> = sink.events[0] ?? {}
+  return { event, tags: event.tags ?? {}, reason: sink.rejects[0]?.reason ?? null }
+}
+
+const ISO = '2026-11-21T09:28:19.000Z'
+
+void test('bunyan', async (t) => {
+  const { event, tags } = read({
+    name: 'checkout',
+    hostname: 'vm',
+    pid: 1,
+    level: 50,
+    msg: 'boom\n at x',
+    time: ISO,
+    v: 0,
+  })
+  t.match(event, { source: 'checkout', host: 'vm', severity: 'ERROR', timestampMs: AT })
+  t.equal(event.message, 'boom\n at x')
+  t.same(tags, { pid: 1, v: 0 })
+})
+
+void test('pino, with a custom level and an error', async (t) => {
+  const err = { type: 'Error', message: 'boom', stack: 'Error: boom\n    at f (x.js:1:2)' }
+  const { event, tags } = read({
+    level: 35,
+    time: AT,
+    pid: 2,
+    hostname: 'vm',
+    name: 'api',
+    msg: 'm',
+    err,
+  })
+  t.match(event, { source: 'api', severity: 'INFO', timestampMs: AT, message: 'm' })
+  t.same(tags, { pid: 2, err })
+  t.equal(read({ level: 60, time: AT, name: 'api', err }).event.message, 'boom')
+})
+
+void test('winston without a time', async (t) => {
+  const { event } = read({ level: 'silly', message: 'm', service: 'api' })
+  t.match(event, {
+    source: 'api',
+    severity: 'DEBUG',
+    timestampMs: NOW,
+    tags: { severity_text: 'silly' },
+  })
+})
+
+void test('log4js', async (t) => {
+  const { event, tags } = read({
+    startTime: ISO,
+    categoryName: 'checkout',
+    data: ['hello', { user: 1 }],
+    level: { level: 40_000, levelStr: 'ERROR', colour: 'red' },
+    context: {},
+    pid: 3,
+  })
+  t.match(event, { source: 'checkout', severity: 'ERROR', timestampMs: AT, message: 'hello' })
+  t.same(tags, { pid: 3, user: 1, level: { level: 40_000, colour: 'red' } })
+})
+
+void test('log4j2 JSON layout', async (t) => {
+  const thrown = {
+    name: 'java.lang.RuntimeException',
+    message: 'boom',
+    extendedStackTrace: [{ line: 3 }],
+  }
+  const { event, tags } = read({
+    instant: { epochSecond: AT / 1000, nanoOfSecond: 159_462_853 },
+    thread: 'main',
+    level: 'FATAL',
+    loggerName: 'com.acme.Checkout',
+    message: 'm',
+    thrown,
+    contextMap: { trace_id: 'abc123', user: 'u' },
+    threadId: 1,
+  })
+  t.match(event, {
+    source: 'com.acme.Checkout',
+    severity: 'CRITICAL',
+    timestampMs: AT + 159,
+    traceId: 'abc123',
+  })
+  t.same(tags, { thread: 'main', thrown, user: 'u', threadId: 1, severity_text: 'FATAL' })
+  t.equal(read({ timeMillis: AT, loggerName: 'a', message: 'm' }).event.timestampMs, AT)
+})
+
+void test('logback through the logstash encoder', async (t) => {
+  const { event, tags } = read({
+    '@timestamp': '2026-11-21T10:28:19.078+01:00',
+    '@version': '1',
+    message: 'm',
+    logger_name: 'com.acme.Checkout',
+    level: 'WARN',
+    level_value: 30_000,
+    stack_trace: 'java.lang.X\n\tat Y',
+    trace_id: 'abc',
+  })
+  t.match(event, {
+    source: 'com.acme.Checkout',
+    severity: 'WARNING',
+    timestampMs: AT + 78,
+    traceId: 'abc',
+  })
+  t.match(tags, { stack_trace: 'java.lang.X\n\tat Y' })
+})
+
+void test('Python, where 40 is an error', async (t) => {
+  const python = { name: 'app', asctime: '2026-11-21 09:28:19,000', message: 'm' }
+  t.match(read({ ...python, levelname: 'ERROR', levelno: 40 }).event, {
+    severity: 'ERROR',
+    timestampMs: AT,
+  })
+  t.equal(read({ ...python, level: 40, levelno: 40 }).event.severity, 'ERROR')
+  t.equal(read({ ...python, level: 40 }).event.severity, 'WARNING')
+})
+
+void test('Windows, where 2 is an error and 4 is not', async (t) => {
+  const windows = { EventID: 7, Computer: 'pc', Message: 'm', source: 'a' }
+  t.match(read({ ...windows, Level: 2 }).event, { severity: 'ERROR', host: 'pc', message: 'm' })
+  t.equal(read({ ...windows, Level: 4 }).event.severity, 'INFO')
+  t.equal(read({ source: 'a', message: 'm', level: 4 }).event.severity, 'WARNING')
+})
+
+void test('journald, with the message as bytes', async (t) => {
+  const journald = {
+    __REALTIME_TIMESTAMP: `${AT}123`,
+    PRIORITY: '3',
+    SYSLOG_IDENTIFIER: 'sshd',
+    _HOSTNAME: 'web-1',
+    _PID: '12',
+  }
+  const { event, tags } = read({ ...journald, MESSAGE: [...Buffer.from('é\x1b[0m')] })
+  t.match(event, {
+    source: 'sshd',
+    host: 'web-1',
+    severity: 'ERROR',
+    timestampMs: AT,
+    message: 'é\x1b[0m',
+  })
+  t.same(tags, { _PID: '12' })
+  t.equal(read({ ...journald, MESSAGE: [300] }).reason, 'missing_message')
+})
+
+void test('Docker json-file, with a plain line and with a JSON line', async (t) => {
+  const docker = { stream: 'stderr', time: '2026-11-21T09:28:19.000000001Z' }
+  t.match(read({ ...docker, log: 'hello\n' }, uploadContext).event, {
+    message: 'hello',
+    timestampMs: AT,
+    tags: { stream: 'stderr' },
+  })
+  const log = '{"level":"error","msg":"inner","trace_id":"abc","n":1}\n'
+  t.match(read({ ...docker, log }, uploadContext).event, {
+    message: 'inner',
+    severity: 'ERROR',
+    traceId: 'abc',
+    timestampMs: AT,
+    tags: { n: 1, stream: 'stderr' },
+  })
+})
+
+void test('GELF', async (t) => {
+  const { event, tags } = read({
+    version: '1.1',
+    host: 'web-1',
+    short_message: 'm',
+    full_message: 'm\nstack',
+    timestamp: AT / 1000 + 0.25,
+    level: 3,
+    _user: 'u',
+    _app: 'shop',
+  })
+  t.match(event, {
+    host: 'web-1',
+    severity: 'ERROR',
+    timestampMs: AT + 250,
+    message: 'm',
+    source: 'shop',
+  })
+  t.equal(event.summary, 'm\nstack')
+  t.same(tags, { version: '1.1', user: 'u' })
+})
+
+void test('OpenTelemetry log records', async (t) => {
+  const { event, tags } = read({
+    timeUnixNano: `${AT}000000`,
+    observedTimeUnixNano: `${AT + 5}000000`,
+    severityNumber: 17,
+    severityText: 'INFO',
+    body: { stringValue: 'm' },
+    attributes: [
+      { key: 'service.name', value: { stringValue: 'shop' } },
+      { key: 'n', value: { intValue: '5' } },
+      { key: 'list', value: { arrayValue: { values: [{ boolValue: true }] } } },
+    ],
+    traceId: '5b8efff798038103d269b633813fc60c',
+    spanId: 'eee19b7ec3c1b174',
+  })
+  t.match(event, {
+    source: 'shop',
+    severity: 'ERROR',
+    timestampMs: AT,
+    message: 'm',
+    spanId: 'eee19b7ec3c1b174',
+  })
+  t.match(tags, { n: '5', list: [true], severityText: 'INFO' })
+  const late = read({
+    timeUnixNano: '0',
+    observedTimeUnixNano: `${AT}000000`,
+    body: 'm',
+    service: 'a',
+  })
+  t.equal(late.event.timestampMs, AT)
+  t.equal(
+    read({ severity_number: 0, severityText: 'WARN', body: 'm', service: 'a' }).event.severity,
+    'WARNING',
+  )
+})
+
+void test('MongoDB', async (t) => {
+  const { event } = read({
+    t: { $date: ISO },
+    s: 'W',
+    c: 'NETWORK',
+    id: 1,
+    msg: 'm',
+    service: 'db',
+  })
+  t.match(event, {
+    severity: 'WARNING',
+    timestampMs: AT,
+    message: 'm',
+    tags: { c: 'NETWORK', id: 1 },
+  })
+  t.equal(
+    read({ t: { $date: { $numberLong: `${AT}` } }, msg: 'm', app: 'a' }).event.timestampMs,
+    AT,
+  )
+})
+
+void test('Google Cloud, Datadog, CloudWatch, Kibana and Splunk exports', async (t) => {
+  const google = read({
+    timestamp: ISO,
+    severity: 'DEFAULT',
+    jsonPayload: { message: 'm', user: 'u' },
+    'logging.googleapis.com/trace': 'projects/p/traces/abc',
+    'logging.googleapis.com/spanId': 'def',
+    logger: 'shop',
+  })
+  t.match(google.event, { message: 'm', traceId: 'abc', spanId: 'def', tags: { user: 'u' } })
+  const datadog = read({
+    id: 'x',
+    content: {
+      timestamp: ISO,
+      service: 'shop',
+      host: 'web-1',
+      message: 'm',
+      status: 'error',
+      attributes: { dd: { trace_id: '123' }, user: 'u' },
+    },
+    ddtags: 'env:prod,team:a',
+  })
+  t.match(datadog.event, {
+    source: 'shop',
+    host: 'web-1',
+    severity: 'ERROR',
+    timestampMs: AT,
+    message: 'm',
+  })
+  t.match(datadog.event, { traceId: '123', tags: { env: 'prod', team: 'a', user: 'u' } })
+  const cloudwatch = read({
+    '@timestamp': '2026-11-21 09:28:19.000',
+    '@message': 'm',
+    '@logStream': 's',
+  })
+  t.match(cloudwatch.event, { source: 's', message: 'm', timestampMs: AT })
+  const kibana = read({
+    _index: 'i',
+    _source: {
+      '@timestamp': ISO,
+      log: { level: 'warn' },
+      message: 'm',
+      service: { name: 'shop' },
+      trace: { id: 'abc' },
+      host: { name: 'web-1' },
+    },
+  })
+  t.match(kibana.event, {
+    source: 'shop',
+    severity: 'WARNING',
+    timestampMs: AT,
+    traceId: 'abc',
+    host: 'web-1',
+  })
+  t.same(kibana.tags, { _index: 'i' })
+  const splunk = read({
+    preview: false,
+    result: {
+      _time: '2026-11-21T09:28:19.000+00:00',
+      _raw: 'm',
+      host: 'web-1',
+      sourcetype: 'st',
+      source: '/var/log/x',
+    },
+  })
+  t.match(splunk.event, { message: 'm', host: 'web-1', timestampMs: AT, source: '/var/log/x' })
+})
+
+void test('an access log in JSON is judged by its status', async (t) => {
+  const nginx = {
+    time_iso8601: '2026-11-21T09:28:19+00:00',
+    request: 'GET /x HTTP/1.1',
+    request_id: 'abc',
+  }
+  const { event } = read({ ...nginx, status: '502' }, uploadContext)
+  t.match(event, {
+    message: '"GET /x HTTP/1.1" 502',
+    severity: 'ERROR',
+    traceId: 'abc',
+    timestampMs: AT,
+  })
+  t.equal(read({ ...nginx, status: 404 }, uploadContext).event.severity, 'WARNING')
+  t.equal(read({ ...nginx, status: 200 }, uploadContext).event.severity, 'INFO')
+})
+
+void test('names match whatever their case and separators', async (t) => {
+  for (const name of [
+    'Log-Level',
+    'LOG_LEVEL',
+    'log.level',
+    'logLevel',
+    'log level',
+    '@logLevel',
+  ]) {
+    t.equal(read({ source: 'a', message: 'm', [name]: 'error' }).event.severity, 'ERROR', name)
+  }
+})
+
+void test('a name at the top wins over one in a container, and the field over its aliases', async (t) => {
+  const { event, tags } = read({
+    attributes: { message: 'inner', level: 'error' },
+    lvl: 'info',
+    msg: 'top',
+    service: 'svc',
+    source: 'own',
+  })
+  t.match(event, { message: 'top', severity: 'INFO', source: 'own' })
+  t.same(tags, { message: 'inner', level: 'error', service: 'svc' })
+})
+
+void test('day and hour in columns of their own make one moment', async (t) => {
+  const reads = (record: object) =>
+    t.equal(read({ msg: 'm', app: 'a', ...record }).event.timestampMs, AT, JSON.stringify(record))
+  reads({ date: '2026-11-21', time: '09:28:19' })
+  reads({ Date: '26/11/21', Time: '09:28:19' })
+  reads({ Date: '261121', Time: '092819' })
+  reads({ Month: 'Nov', Date: '21', Time: '09:28:19' })
+  reads({ Date: 'Nov', Day: 21, Time: '09:28:19' })
+  t.equal(read({ msg: 'm', app: 'a', time: '09:28:19' }).reason, 'invalid_timestamp')
+})
+
+void test('numbers that are no times and words that are no levels stay tags', async (t) => {
+  const { event, tags } = read({
+    source: 'a',
+    message: 'm',
+    time: 12.5,
+    status: 'shipped',
+    when: 'later',
+    t: 1,
+  })
+  t.match(event, { timestampMs: NOW, severity: null })
+  t.same(tags, { time: 12.5, status: 'shipped', when: 'later', t: 1 })
+})
+
+void test('a record of thousands of spellings of one name is read', async (t) => {
+  const spellings = Array.from(
+    { length: 30_000 },
+    (_, i) => `level${'_-. @'[i % 5]}${'_'.repeat(i % 200)}${'-'.repeat(i / 200)}`,
+  )
+  const record = Object.fromEntries(spellings.map((name) => [name, 999]))
+  t.match(read({ source: 'a', message: 'm', ...record }).event, { severity: 'INFO' })
+})
+
+void test('traceparent gives both ids, zeroes give none', async (t) => {
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  t.match(read({ source: 'a', message: 'm', traceparent }).event, {
+    traceId: 'a'.repeat(32),
+    spanId: 'b'.repeat(16),
+  })
+  t.equal(read({ source: 'a', message: 'm', traceId: '0'.repeat(32), x: 1 }).event.traceId, '')
+})
+
+void test('in an upload the source is given and the origin of a record stays a tag', async (t) => {
+  const record = { source: 'own', service: 'svc', message: 'm' }
+  t.match(read(record, uploadContext).event, {
+    source: 'file',
+    tags: { source: 'own', service: 'svc' },
+  })
+  t.match(read({ message: 'm', severity: 'error' }, uploadContext).event, {
+    source: 'file',
+    tags: null,
+  })
+})

@@ -1,0 +1,210 @@
+import { array, assert, constantFrom, integer, nat, property, record } from 'fast-check'
+import { test } from 'tap'
+import type { RowBlock } from '../../../src/ingest/block.js'
+import { DedupWindow } from '../../../src/ingest/dedup-window.js'
+import { Sequencer } from '../../../src/ingest/sequencer.js'
+import { TemplateTable, type Template } from '../../../src/ingest/template-table.js'
+
+interface Message {
+  readonly hash: number
+  readonly timeMs: number
+  readonly template: number
+  readonly source: string
+}
+
+/** Room for the patched columns only, one after the other. */
+function blockOf(messages: readonly Message[]): RowBlock {
+  const rows = messages.length
+  const sources = [...new Set(messages.map(({ source }) => source))]
+  const at = {
+    id: 0,
+    isNew: rows * 8,
+    priority: rows * 9,
+    prioritySource: rows * 10,
+    confidence: rows * 11,
+    templateId: rows * 15,
+  }
+  return {
+    bytes: new Uint8Array(rows * 23),
+    rows,
+    at,
+    hashes: Int32Array.from(messages.flatMap(({ hash }) => [hash, -hash])),
+    tsMs: Float64Array.from(messages, ({ timeMs }) => timeMs),
+    counts: Int32Array.from(messages, () => 1),
+    severities: Uint8Array.from(messages, () => 1),
+    sourceIndexes: Uint32Array.from(messages, ({ source }) => sources.indexOf(source)),
+    templateNos: Int32Array.from(messages, ({ template }) => template),
+    sources,
+    misses: null,
+  }
+}
+
+function readBlock({ bytes, rows, at }: RowBlock) {
+  const view = new DataView(bytes.buffer)
+  return Array.from({ length: rows }, (_, row) => ({
+    id: Number(view.getBigUint64(at.id + row * 8, true)),
+    isNew: view.getUint8(at.isNew + row) === 1,
+    priority: view.getUint8(at.priority + row),
+    prioritySource: view.getUint8(at.prioritySource + row),
+    confidence: view.getFloat32(at.confidence + row * 4, true),
+    templateId: view
+      .getBigUint64(at.templateId + row * 8, true)
+      .toString(16)
+      .padStart(16, '0'),
+  }))
+}
+
+const idOf = (no: number): string => `${no}`.repeat(16).slice(0, 16)
+const template = (no: number, redirectTo = 0): Template => ({
+  no,
+  id: idOf(no),
+  source: 'a',
+  text: `template ${no}`,
+  redirectId: redirectTo === 0 ? '' : idOf(redirectTo),
+  born: no,
+})
+const corrected = (no: number, priority: number, atMs = 1) =>
+  [idOf(no), { priority, atMs }] as const
+
+const SCORE = { priority: 2, confidence: 0.5 }
+
+function createRig(firstId = 1) {
+  let nextId = firstId
+  const templates = new TemplateTable()
+  for (const no of [1, 2, 3, 4]) templates.apply(template(no))
+  const sequencer = new Sequencer({
+    ids: { take: () => nextId++ },
+    window: new DedupWindow(60_000, 10_000),
+    templates,
+    scorer: { assign: () => undefined, ...SCORE },
+  })
+  const sequence = (...messages: Partial<Message>[]) => {
+    const filled = messages.map((m) => ({ hash: 1, timeMs: 0, template: 1, source: 'a', ...m }))
+    const block = blockOf(filled)
+    const added = sequencer.sequence(block)
+    return { rows: readBlock(block), added }
+  }
+  return { sequencer, templates, sequence }
+}
+
+void test('ids are unique and rise, and repeats have that of their event', async () => {
+  const messages = array(
+    record({
+      hash: nat(20),
+      timeMs: integer({ min: 0, max: 200_000 }),
+      template: integer({ min: 1, max: 4 }),
+      source: constantFrom('a', 'b'),
+    }),
+    { minLength: 1, maxLength: 60 },
+  )
+  assert(
+    property(array(messages, { maxLength: 6 }), (blocks) => {
+      // ids above 2^32 use both halves
+      const { sequence } = createRig(2 ** 32 - 5)
+      const known = new Map<number, number>()
+      let last = 0
+      for (const block of blocks) {
+        const { rows, added } = sequence(...block)
+        if (added !== rows.filter(({ isNew }) => isNew).length) return false
+        for (const [i, row] of rows.entries()) {
+          const hash = block[i]?.hash ?? -1
+          if (row.templateId !== idOf(block[i]?.template ?? 0)) return false
+          if (row.priority !== SCORE.priority) return false
+          if (row.isNew && (row.id <= last || row.confidence !== 0.5)) return false
+          if (!row.isNew && known.get(row.id) !== hash) return false
+          if (row.isNew) last = row.id
+          known.set(row.id, hash)
+        }
+      }
+      return true
+    }),
+  )
+})
+
+void test("a person's priority wins over the model, for later events of the template", async (t) => {
+  const { sequencer, sequence } = createRig()
+  const before = sequence({ hash: 1 }).rows[0]
+  sequencer.override([corrected(1, 0)])
+  const { rows } = sequence({ hash: 1, timeMs: 5 }, { hash: 2 }, { hash: 3, template: 2 })
+  t.match(rows[0], { id: before?.id, isNew: false, priority: 2 }, 'a repeat counts as its event')
+  t.match(rows[1], { isNew: true, priority: 0, prioritySource: 1, confidence: 1 })
+  t.match(rows[2], { priority: 2, prioritySource: 0, confidence: 0.5 })
+  t.equal(sequencer.overrideOf(idOf(1)), 0)
+  sequencer.clearOverrides()
+  t.match(sequence({ hash: 4 }).rows, [{ priority: 2, prioritySource: 0 }])
+  t.equal(sequencer.overrideOf(idOf(1)), null)
+})
+
+void test('a corrected event counts its repeats under the new priority', async (t) => {
+  const { sequencer, sequence } = createRig()
+  const [first] = sequence({ hash: 1 }).rows
+  sequencer.correct(first?.id ?? 0, 3)
+  t.match(sequence({ hash: 1, timeMs: 9 }).rows, [{ id: first?.id, priority: 3 }])
+  t.match(sequence({ hash: 1, timeMs: 60_000 }).rows, [{ isNew: true, priority: 2 }])
+})
+
+void test('the priority of a template holds for those merged into it, over several steps', async (t) => {
+  const { sequencer, templates, sequence } = createRig()
+  const merge = (no: number, into: number): void => {
+    templates.apply(template(no, into))
+    sequencer.noteTemplates([template(no, into)])
+  }
+  sequencer.override([corrected(3, 0)])
+  merge(1, 2)
+  t.match(sequence({ hash: 1, template: 1 }).rows, [{ priority: 2 }])
+  merge(2, 3)
+  t.match(sequence({ hash: 2, template: 1 }, { hash: 3, template: 2 }).rows, [
+    { priority: 0, prioritySource: 1, templateId: idOf(1) },
+    { priority: 0 },
+  ])
+  sequencer.override([corrected(3, 1)])
+  t.match(sequence({ hash: 4, template: 1 }, { hash: 5, template: 4 }).rows, [
+    { priority: 1 },
+    { priority: 2 },
+  ])
+})
+
+void test('what was said last holds when two corrected templates turn out to be one', async (t) => {
+  const { sequencer, templates, sequence } = createRig()
+  sequencer.override([corrected(1, 3, 20), corrected(2, 0, 10)])
+  templates.apply(template(1, 2))
+  sequencer.noteTemplates([template(1, 2)])
+  for (const no of [1, 2]) {
+    t.match(sequence({ hash: no, template: no }).rows, [{ priority: 3, prioritySource: 1 }])
+    t.equal(sequencer.overrideOf(idOf(no)), 3)
+  }
+  sequencer.override([[idOf(1), null]])
+  t.match(sequence({ hash: 9, template: 1 }).rows, [{ priority: 0 }])
+})
+
+void test('two merged into each other at the same moment are answered for by the older', async (t) => {
+  const { sequencer, templates } = createRig()
+  templates.apply(template(1, 2))
+  templates.apply(template(2, 1))
+  templates.apply(template(3, 2))
+  for (const no of [1, 2, 3]) t.equal(templates.byId(idOf(no))?.id, idOf(1))
+  t.same(templates.aliasesOf(idOf(3)).toSorted(), [idOf(1), idOf(2), idOf(3)])
+  sequencer.override([corrected(3, 0)])
+  t.equal(sequencer.overrideOf(idOf(1)), 0)
+})
+
+void test('stored priorities hold from the first message on', async (t) => {
+  const { sequencer, templates, sequence } = createRig()
+  templates.apply(template(1, 2))
+  sequencer.override([corrected(2, 3)])
+  t.match(sequence({ hash: 1, template: 1 }, { hash: 2, template: 2 }).rows, [
+    { priority: 3 },
+    { priority: 3 },
+  ])
+})
+
+void test('nothing joins an event of a forgotten source, and others are as before', async (t) => {
+  const { sequencer, sequence } = createRig()
+  const before = sequence({ hash: 1 }, { hash: 2, source: 'b' }).rows
+  sequencer.forget(['a', 'never seen'])
+  const after = sequence({ hash: 1, timeMs: 1 }, { hash: 2, timeMs: 1, source: 'b' }).rows
+  t.equal(after[0]?.isNew, true)
+  t.equal(after[1]?.id, before[1]?.id)
+  sequencer.forgetAll()
+  t.ok(sequence({ hash: 1, timeMs: 2 }, { hash: 2, timeMs: 2 }).rows.every(({ isNew }) => isNew))
+})

@@ -1,0 +1,29 @@
+import { test } from 'tap'
+import { SkeletonTable } from '../../../src/ingest/skeleton-table.js'
+
+void test('the newest skeleton of each template, for every thread, until there is no room', (t) => {
+  const table = SkeletonTable.create(64)
+  const reader = new SkeletonTable(table.buffer)
+  const read = (no: number): string => Buffer.from(reader.get(no)).toString()
+  t.equal(read(1), '')
+  table.put(1, 'disk \u0001 is full')
+  table.put(2, 'größer')
+  t.equal(read(1), 'disk \u0001 is full')
+  t.equal(read(2), 'größer')
+  const old = reader.get(1)
+  table.put(1, '\u0001 is full')
+  t.equal(read(1), '\u0001 is full')
+  t.equal(Buffer.from(old).toString(), 'disk \u0001 is full', 'what was read stays')
+  for (let i = 0; i < 100; i++) table.put(2, 'größer')
+  table.put(3, 'x'.repeat(80))
+  t.equal(read(3), '', 'no room')
+  table.put(3, 'y')
+  t.equal(read(3), 'y')
+  table.put(1, '')
+  t.equal(read(1), '', 'it has none any more')
+  for (const no of [0, -1, 1 << 20]) {
+    table.put(no, 'z')
+    t.equal(read(no), '', `number ${no}`)
+  }
+  t.end()
+})

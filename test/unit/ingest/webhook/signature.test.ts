@@ -1,0 +1,97 @@
+import crypto, { createHmac } from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+import { assert, constantFrom, oneof, property, string, uint8Array } from 'fast-check'
+import { test } from 'tap'
+import { verifySignature } from '../../../../src/ingest/webhook/signature.js'
+
+const body = new TextEncoder().encode('{"object_kind":"push"}')
+const sign = (secret: string, of: Uint8Array = body): string =>
+  createHmac('sha256', secret).update(of).digest('hex')
+
+void test('a body signed with any of the secrets is let in', async (t) => {
+  t.ok(verifySignature(sign('current'), body, ['current']))
+  t.ok(verifySignature(sign('current'), body, ['current', 'previous']))
+  t.ok(verifySignature(sign('previous'), body, ['current', 'previous']))
+  t.ok(verifySignature(sign('previous'), body, ['', 'previous']))
+})
+
+void test('the digest is the one of RFC 4231, case 2', async (t) => {
+  const text = new TextEncoder().encode('what do ya want for nothing?')
+  const digest = '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843'
+  t.ok(verifySignature(digest, text, ['Jefe']))
+})
+
+void test('without a secret nothing is let in, not even what the empty secret signs', async (t) => {
+  t.notOk(verifySignature(sign('current'), body, []))
+  t.notOk(verifySignature(sign(''), body, ['']))
+})
+
+void test('another secret, another body or another digest is refused', async (t) => {
+  t.notOk(verifySignature(sign('other'), body, ['current', 'previous']))
+  t.notOk(verifySignature(sign('current'), new Uint8Array(), ['current']))
+  const digest = sign('current')
+  for (const [index, digit] of digest.split('').entries()) {
+    const wrong = `${digest.slice(0, index)}${digit === '0' ? '1' : '0'}${digest.slice(index + 1)}`
+    t.notOk(verifySignature(wrong, body, ['current']), `digit ${index}`)
+  }
+})
+
+void test('a header of another length, case or alphabet is refused and never throws', async (t) => {
+  const digest = sign('current')
+  const refused = [
+    undefined,
+    '',
+    digest.slice(1),
+    `${digest}0`,
+    `${digest}\n`,
+    ` ${digest}`,
+    `sha256=${digest}`,
+    digest.toUpperCase(),
+    digest.replace(/.$/, 'é'),
+    digest.replace(/^../, '💥'),
+    '\0'.repeat(64),
+    'f'.repeat(1_000_000),
+  ]
+  for (const header of refused) t.notOk(verifySignature(header, body, ['current']))
+  assert(
+    property(
+      oneof(string({ unit: 'binary' }), string({ unit: constantFrom('0', 'f', 'A', ' ') })),
+      (header) => !verifySignature(header, body, ['current', 'previous']),
+    ),
+  )
+})
+
+void test('whatever the bytes and the secret, the right digest fits', async () => {
+  assert(
+    property(uint8Array(), string({ minLength: 1 }), (bytes, secret) =>
+      verifySignature(sign(secret, bytes), bytes, [secret]),
+    ),
+  )
+})
+
+void test('whichever secret fits, or none, as many are tried and compared in constant time', async (t) => {
+  const { createHmac: hmac, timingSafeEqual: compare } = crypto
+  let [hmacs, compared] = [0, 0]
+  crypto.createHmac = (...args) => {
+    hmacs++
+    return hmac(...args)
+  }
+  crypto.timingSafeEqual = (a, b) => {
+    compared++
+    return compare(a, b)
+  }
+  // those who imported them by name get these
+  syncBuiltinESMExports()
+  t.teardown(() => {
+    Object.assign(crypto, { createHmac: hmac, timingSafeEqual: compare })
+    syncBuiltinESMExports()
+  })
+  const body = Buffer.from('{"a":1}')
+  const secrets = ['current', 'previous', 'oldest']
+  const digests = secrets.map((secret) => hmac('sha256', secret).update(body).digest('hex'))
+  for (const header of [...digests, '0'.repeat(64), `${digests[0]?.slice(0, 63)}0`]) {
+    ;[hmacs, compared] = [0, 0]
+    verifySignature(header, body, secrets)
+    t.same({ hmacs, compared }, { hmacs: 3, compared: 3 }, header)
+  }
+})

@@ -1,0 +1,140 @@
+import { test } from 'tap'
+
+import {
+  forgetDeliveries,
+  webhookRoute,
+  type WebhookServices,
+} from '../../../../src/ingest/webhook/webhook.js'
+import { HeaderBag, Request } from '../../../../src/http/request.js'
+import type { Reply } from '../../../../src/http/reply.js'
+import { AppError } from '../../../../src/model/errors.js'
+import type { CanonicalEvent } from '../../../../src/model/event.js'
+import { createInProcessState } from '../../../../src/coordination/memory-state.js'
+
+const log = { info() {}, warn() {}, error() {} }
+const SIGNATURE = 'a'.repeat(64)
+
+function toRequest(): Request {
+  const headers = new HeaderBag()
+  headers.add('x-scm-token', SIGNATURE)
+  return new Request({
+    method: 'POST',
+    path: '/webhooks/scm',
+    queryText: '',
+    headers,
+    params: {},
+    ip: () => '127.0.0.1',
+    requestId: 'r',
+    log,
+    signal: () => new AbortController().signal,
+  })
+}
+
+const event = (dedupKey: string): CanonicalEvent => ({
+  timestampMs: 0,
+  source: 'scm.a/b',
+  type: 'event',
+  severity: 'INFO',
+  message: dedupKey,
+  host: '',
+  environment: 'production',
+  traceId: '',
+  spanId: '',
+  summary: '',
+  tags: null,
+  dedupKey,
+  template: '',
+})
+
+function receiver(
+  keys: readonly string[],
+  store: WebhookServices['store'],
+  seen = createInProcessState({ onError: () => undefined }),
+) {
+  const route = webhookRoute({
+    verify: () => true,
+    parse: () => ({
+      kind: 'events',
+      source: 'scm.a/b',
+      connector: 'gitlab',
+      events: keys.map(event),
+    }),
+    room: () => true,
+    seen,
+    seenHere: seen,
+    store,
+  })
+  return async (): Promise<Reply> => {
+    const request = toRequest()
+    const admission = await route.admit(request)
+    if (admission.kind === 'refused') throw new Error('refused')
+    return await admission.handle(request)
+  }
+}
+
+void test('a delivery whose storing failed is not remembered as seen', async (t) => {
+  let tries = 0
+  const deliver = receiver(['one'], () => {
+    tries++
+    if (tries === 1) return Promise.reject(new AppError('dependency_unavailable', 'spool'))
+    return Promise.resolve(1)
+  })
+  await t.rejects(deliver(), { code: 'dependency_unavailable' })
+  t.match(await deliver(), { status: 202, json: { status: 'accepted', events: 1 } })
+  t.match(await deliver(), { status: 202, json: { status: 'duplicate', events: 0 } })
+})
+
+void test('a copy waits for the one that is being stored, and takes its place when that fails', async (t) => {
+  const pending: { readonly reject: (cause: Error) => void }[] = []
+  const deliver = receiver(['one'], () =>
+    pending.length === 0
+      ? new Promise<number>((_, reject) => pending.push({ reject }))
+      : Promise.resolve(1),
+  )
+  const first = deliver()
+  const copy = deliver()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  pending[0]?.reject(new AppError('dependency_unavailable', 'spool'))
+  await t.rejects(first, { code: 'dependency_unavailable' })
+  t.match(await copy, { json: { status: 'accepted', events: 1 } })
+})
+
+void test('what was ignored is taken when its source is on again', async (t) => {
+  let isOn = false
+  const deliver = receiver(['one'], (events) => Promise.resolve(isOn ? events.length : 0))
+  t.match(await deliver(), { json: { status: 'ignored', events: 0 } })
+  isOn = true
+  t.match(await deliver(), { json: { status: 'accepted', events: 1 } })
+  t.match(await deliver(), { json: { status: 'duplicate', events: 0 } })
+})
+
+void test('what was deleted is taken again, once', async (t) => {
+  const seen = createInProcessState({ onError: () => undefined })
+  const deliver = receiver(['one', 'two'], async (events) => events.length, seen)
+  const accepted = { json: { status: 'accepted', events: 2 } }
+  const duplicate = { json: { status: 'duplicate', events: 0 } }
+  t.match(await deliver(), accepted)
+  for (const sources of [['scm.a/b'], ['other', 'scm.a/b'], null, ['scm.a/b']]) {
+    await forgetDeliveries(seen, ['other'])
+    t.match(await deliver(), duplicate, 'of another source')
+    await forgetDeliveries(seen, sources)
+    const replies = await Promise.all([deliver(), deliver(), deliver()])
+    const events = replies.map(({ json }) => (json as { events: number }).events)
+    t.equal(
+      events.reduce((a, b) => a + b),
+      2,
+      'each once, whoever brought it',
+    )
+    t.match(await deliver(), duplicate)
+  }
+})
+
+void test('an event that stands twice in one delivery is stored once', async (t) => {
+  const stored: number[] = []
+  const deliver = receiver(['one', 'two', 'one'], (events) => {
+    stored.push(events.length)
+    return Promise.resolve(events.length)
+  })
+  t.match(await deliver(), { json: { status: 'accepted', events: 2 } })
+  t.same(stored, [2])
+})

@@ -1,0 +1,131 @@
+import {
+  array,
+  assert,
+  constantFrom,
+  oneof,
+  property,
+  string,
+  stringMatching,
+  tuple,
+} from 'fast-check'
+import { test } from 'tap'
+import { MARK, toSkeleton, wholeMessage } from '../../../src/model/stored-message.js'
+import { BlockEncoder } from '../../../src/ingest/block-encoder.js'
+import { readNative } from '../../support/native.js'
+
+const VALUE = '<*>'
+const wordsOf = (text: string): string[] => text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu) ?? []
+
+let skeleton = ''
+const block = new BlockEncoder(
+  {
+    maySourceBe: () => true,
+    typeIndex: () => 0,
+    readLevelWord: () => ({ severity: 1, tags: '' }),
+    levelAtHead: () => 1,
+    sourceSeed: (_source, out) => out.fill(7),
+    templateNo: () => 5000,
+    skeleton: (no) => Buffer.from(no === 5000 ? skeleton : 'another'),
+  },
+  Int32Array.of(1, 2, 3, 4),
+)
+const NOW = 1_800_000_000_000
+const CONTEXT = { nowMs: NOW, environment: 'e', maxMessageBytes: 65_536, isUtf8: true }
+
+/** Cuts messages as a worker does, all by one skeleton. */
+function cutAll(text: string, messages: readonly string[]): [skeleton: string, message: string][] {
+  if (messages.length === 0) return []
+  skeleton = text
+  const lines = messages.map(
+    (message, i) =>
+      `${JSON.stringify({ timestamp: NOW - i, source: 's', severity: 'INFO', message })}\n`,
+  )
+  block.begin(NOW, 'v1')
+  block.beginBody(Buffer.from(lines.join('')), CONTEXT, () => 'store')
+  const { accepted } = block.readLines(0, messages.length)
+  if (accepted !== messages.length) throw new Error(`${accepted} of ${messages.length} lines read`)
+  const { columns } = readNative(block.finish()?.bytes ?? new Uint8Array(0))
+  const textsOf = (name: string): string[] =>
+    columns.find((column) => column.name === name)?.values.map(String) ?? []
+  const kept = textsOf('message')
+  return textsOf('skeleton').map((one, i) => [one, kept[i] ?? ''])
+}
+
+const literal = oneof(
+  constantFrom(' ', ': ', ' from ', 'user=', ' (', ') ', '', 'ü ', ' - ', '", "', ' port '),
+  stringMatching(/^[a-c :=,.-]{0,40}$/),
+)
+const value = oneof(
+  constantFrom(MARK, '', '17', '10.0.0.1', 'bob', 'Grüße', 'a b c', ' from ', 'x'.repeat(99)),
+  string({ unit: 'grapheme', maxLength: 20 }),
+)
+
+void test('a message is its skeleton and its values, and no word crosses from one to the other', (t) => {
+  const seen = { cut: 0, whole: 0 }
+  const parts = tuple(
+    array(literal, { minLength: 1, maxLength: 6 }),
+    array(value, { minLength: 24 }),
+  )
+  assert(
+    property(parts, ([literals, values]) => {
+      const wantedSkeleton = toSkeleton(literals)
+      const messages = [0, 1, 2, 3].map(
+        (row) =>
+          literals[0] +
+          literals
+            .slice(1)
+            .map((text, i) => (values[row * 6 + i] ?? '') + text)
+            .join(''),
+      )
+      const wanted = messages.filter((message) => message !== '')
+      return cutAll(wantedSkeleton, wanted).every(([found, kept], i) => {
+        const message = wanted[i] ?? ''
+        if (found === '') seen.whole++
+        else seen.cut++
+        // what was made of a template's text is of the template, unless it holds the mark
+        const fits = found === (message.includes(MARK) ? '' : wantedSkeleton)
+        const words = found === '' ? wordsOf(kept) : [...wordsOf(found), ...wordsOf(kept)]
+        const same = words.toSorted().join(' ') === wordsOf(message).toSorted().join(' ')
+        return fits && same && wholeMessage(found, kept) === message
+      })
+    }),
+    { numRuns: 300 },
+  )
+  t.ok(seen.cut > 300 && seen.whole > 5, JSON.stringify(seen))
+  t.end()
+})
+
+void test('messages of another text stay as they are', (t) => {
+  let cut = 0
+  assert(
+    property(
+      array(literal, { minLength: 1, maxLength: 6 }),
+      array(value, { minLength: 1 }),
+      (literals, values) => {
+        const messages = values.filter((message) => message !== '')
+        return cutAll(toSkeleton(literals), messages).every(([found, kept], i) => {
+          if (found !== '') cut++
+          return wholeMessage(found, kept) === messages[i]
+        })
+      },
+    ),
+    { numRuns: 300 },
+  )
+  t.comment(`${cut} were cut`)
+  t.end()
+})
+
+void test('what a template gives as its skeleton', (t) => {
+  const of = (text: string): string => toSkeleton(text.split(VALUE)).replaceAll(MARK, '|')
+  t.equal(of('user <*> logged in from <*>'), 'user | logged in from |')
+  t.equal(of('all is well'), 'all is well', 'without values')
+  t.equal(of('took <*>ms, v<*>.'), 'took |, |.', 'no word is cut')
+  t.equal(of('<*>:<*> up'), '| up', 'a sign alone is part of the value')
+  t.equal(of('a <*>und<*> b'), 'a | b')
+  t.equal(of('<*>'), '', 'nothing but a value')
+  t.equal(of('Größe<*> cm'), '| cm', 'letters beyond ASCII are letters')
+  t.equal(of(`a${MARK}b <*>`), '', 'the mark itself')
+  t.equal(of('x <*> '.repeat(300)), '', 'too many values')
+  t.equal(of('x'.repeat(5000)), '', 'too long')
+  t.end()
+})

@@ -1,0 +1,203 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { TemplateMiner, type TemplateRecord } from '../../../src/templates/miner.js'
+import { matches } from '../../../src/templates/template-text.js'
+
+const encoder = new TextEncoder()
+
+/** The table of templates: of each the row that was written last. */
+class Table {
+  readonly #rows = new Map<string, { readonly version: number; readonly record: TemplateRecord }>()
+  #version = 0
+
+  save({ id, source, text, redirectId, born }: TemplateRecord): void {
+    const record = { id, source, text, redirectId, born }
+    this.#rows.set(id, { version: ++this.#version, record })
+  }
+
+  since(version: number): readonly TemplateRecord[] {
+    return [...this.#rows.values()].filter((row) => row.version > version).map((row) => row.record)
+  }
+
+  get version(): number {
+    return this.#version
+  }
+}
+
+/** A miner as one instance has it: what it finds is saved, what others save is adopted. */
+class Instance {
+  readonly miner: TemplateMiner
+  readonly #table: Table
+  #seen = 0
+
+  constructor(table: Table, nowMs: () => number, limits = {}) {
+    this.#table = table
+    this.miner = new TemplateMiner(limits, nowMs)
+  }
+
+  receive(source: string, message: string): number {
+    return this.miner.resolve(source, encoder.encode(message))
+  }
+
+  /** @returns how many rows were saved */
+  exchange(): number {
+    const records = this.#table.since(this.#seen)
+    this.#seen = this.#table.version
+    this.miner.adopt(records)
+    return this.save()
+  }
+
+  save(): number {
+    const news = this.miner.takeChanges().filter(({ isNews }) => isNews)
+    for (const change of news) this.#table.save(change)
+    return news.length
+  }
+
+  /** What the API would tell of a message's template. */
+  told(no: number): string {
+    const root = this.miner.rootOf(no)
+    return `${this.miner.idOf(root)} ${this.miner.textOf(root)}`
+  }
+}
+
+/** Exchanges until nobody has news. @returns how many rounds that took */
+function settle(instances: readonly Instance[]): number {
+  for (let round = 1; round <= 20; round++) {
+    if (instances.reduce((saved, instance) => saved + instance.exchange(), 0) === 0) return round
+  }
+  throw new Error('no end of news')
+}
+
+const colours = 'red blue green black white grey pink gold teal cyan'.split(' ')
+const clock = (): (() => number) => {
+  let ms = 1_700_000_000_000
+  return () => (ms += 1)
+}
+
+t.test('what each instance has seen too little of, all together have seen enough of', async (t) => {
+  const table = new Table()
+  const nowMs = clock()
+  const instances = [0, 1, 2].map(() => new Instance(table, nowMs))
+  const numbers = colours.map((name, i) => {
+    const at = instances[i % 3]
+    return [at, at?.receive('app', `connection of service ${name} to the pool was opened again`)]
+  }) as [Instance, number][]
+  settle(instances)
+  const told = new Set(numbers.map(([at, no]) => at.told(no)))
+  t.equal(told.size, 1, [...told].join('\n'))
+  t.match([...told][0], /^[0-9a-f]{16} connection of service <\*> to the pool was opened again$/)
+})
+
+t.test('the id that stays is the one that was born first, whoever merges', async (t) => {
+  const table = new Table()
+  let ms = 1_700_000_000_000
+  const [one, two] = [new Instance(table, () => ms), new Instance(table, () => ms)]
+  const text = (name: string): string => `session of user ${name} was opened on the machine`
+  const first = two.miner.idOf(two.receive('app', text('anna')))
+  ms += 10
+  for (const name of colours) one.receive('app', text(name))
+  ms += 10
+  for (const name of colours.toReversed()) two.receive('app', text(name))
+  settle([one, two])
+  for (const instance of [one, two]) {
+    const no = instance.receive('app', text('zoe'))
+    t.equal(instance.told(no), `${first} ${text('<*>')}`)
+  }
+})
+
+t.test('two who read the same template differently end with one reading', async (t) => {
+  const table = new Table()
+  const nowMs = clock()
+  const [one, two] = [new Instance(table, nowMs), new Instance(table, nowMs)]
+  const text = (user: string, host: string): string =>
+    `the session of ${user} was opened by the daemon on host ${host} again`
+  const start = text('anna', 'alpha')
+  const no = one.receive('app', start)
+  two.receive('app', start)
+  settle([one, two])
+  for (const name of colours) one.receive('app', text(name, 'alpha'))
+  for (const name of colours) two.receive('app', text('anna', name))
+  settle([one, two])
+  const told = [one, two].map((instance) => instance.told(instance.receive('app', start)))
+  t.equal(told[0], told[1])
+  t.equal(told[0], `${one.miner.idOf(no)} ${text('<*>', '<*>')}`)
+})
+
+const piece = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom(...'alpha beta gamma user from for opened'.split(' ')) },
+  { weight: 4, arbitrary: fc.constantFrom(...colours) },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      ...'12 7.5 MB KB ms /a/b core.12 node-7 a=b x1 :: <*> [y] "q" 10.0.0.1:80 =5'.split(' '),
+    ),
+  },
+)
+const message = fc.array(piece, { minLength: 1, maxLength: 8 }).map((pieces) => pieces.join(' '))
+const step = fc.oneof(
+  { weight: 12, arbitrary: fc.tuple(fc.nat(2), fc.constant('receive' as const), message) },
+  { weight: 2, arbitrary: fc.tuple(fc.nat(2), fc.constant('exchange' as const), fc.constant('')) },
+  { weight: 1, arbitrary: fc.tuple(fc.nat(2), fc.constant('restart' as const), fc.constant('')) },
+)
+
+t.test('in whatever order messages and news come, all end with the same templates', async (t) => {
+  const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
+  t.comment(`seed ${seed}`)
+  const holds = (steps: readonly (readonly [number, string, string])[]): boolean => {
+    const table = new Table()
+    const nowMs = clock()
+    const instances = [0, 1, 2].map(() => new Instance(table, nowMs))
+    const sent = new Set<string>()
+    for (const [at, what, text] of steps) {
+      const instance = instances[at]
+      if (instance === undefined) continue
+      if (what === 'receive') {
+        instance.receive('app', text)
+        instance.save()
+        sent.add(text)
+      } else if (what === 'exchange') instance.exchange()
+      else {
+        // what was saved is all that a restart knows
+        const fresh = new Instance(table, nowMs)
+        fresh.miner.restore(table.since(0))
+        fresh.save()
+        instances[at] = fresh
+      }
+    }
+    settle(instances)
+    for (const text of sent) {
+      const told = instances.map((instance) => instance.told(instance.receive('app', text)))
+      // a message may be news to an instance that has not met its shape: it tells the others
+      settle(instances)
+      const again = instances.map((instance) => instance.told(instance.receive('app', text)))
+      if (new Set(again).size !== 1)
+        throw new Error(`${text}\n${again.join('\n')}\nbefore\n${told.join('\n')}`)
+      if (!matches((again[0] ?? '').slice(17), text)) throw new Error(`${text} is no ${again[0]}`)
+    }
+    return true
+  }
+  t.doesNotThrow(() =>
+    fc.assert(fc.property(fc.array(step, { minLength: 5, maxLength: 120 }), holds), {
+      numRuns: Number(process.env['RUNS'] ?? 150),
+      seed,
+    }),
+  )
+})
+
+t.test(
+  'a miner that is full leaves out what it has no room for, and quarrels with nobody',
+  async (t) => {
+    const table = new Table()
+    const nowMs = clock()
+    const full = new Instance(table, nowMs, { templatesPerSource: 5 })
+    const other = new Instance(table, nowMs)
+    const word = (n: number): string =>
+      n.toString(36).replaceAll(/\d/g, (d) => 'ghijklmnop'[+d] ?? 'q')
+    for (let i = 0; i < 60; i++) {
+      full.receive('app', `${word(i * 7919)} ${word(i * 31)} full ${word(i * 17)}`)
+      other.receive('app', `${word(i * 104_729)} ${word(i * 13)} other ${word(i * 3)}`)
+    }
+    t.ok(settle([full, other]) < 20)
+    t.ok(full.miner.size <= 7, `${full.miner.size} templates`)
+  },
+)

@@ -1,0 +1,240 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { TemplateMiner, type TemplateChange } from '../../../src/templates/miner.js'
+import { MessageBytes } from '../../../src/templates/scan.js'
+import { matches, templateValues } from '../../../src/templates/template-text.js'
+
+const encoder = new TextEncoder()
+
+/** Mines all messages; the final text of each. */
+function mine(messages: readonly string[], miner = new TemplateMiner(), source = 'app'): string[] {
+  const numbers = messages.map((message) => miner.resolve(source, encoder.encode(message)))
+  return numbers.map((no) => miner.textOf(miner.rootOf(no)))
+}
+
+const one = (message: string): string => mine([message])[0] ?? ''
+
+/** Logs with a few kinds of messages, words and odd pieces mixed. */
+const piece = fc.oneof(
+  fc.constantFrom(...'alpha beta gamma user from for GET HTTP/1.1 Jan root true KB ms'.split(' ')),
+  fc.constantFrom(
+    ...'/a/b core.12 node-7 a=b x1 :: -- <*> [y] "q" 10.0.0.1:80 C:\\x 日本1本'.split(' '),
+  ),
+  fc.constantFrom(
+    '12:00:00',
+    '2025-06-03',
+    'http://a/b?c=d',
+    '\t',
+    '\n',
+    'fe80::1',
+    '5',
+    '\0',
+    'é',
+  ),
+  fc.string({ maxLength: 6 }),
+)
+const message = fc.array(piece, { minLength: 1, maxLength: 10 }).map((pieces) => pieces.join(' '))
+
+t.test('texts read as the message does, values masked', async (t) => {
+  const reads = (message: string, text: string) => t.equal(one(message), text, message)
+  reads('Took 19.05 seconds to spawn', 'Took <*> seconds to spawn')
+  reads('[instance: b9000564-fe1a-409b-b8cc-1e88b294cd1d] VM Started', '[instance: <*>] VM Started')
+  reads('10.0.0.1 "GET /v2/servers/detail HTTP/1.1" 200', '<*> "GET <*>" <*>')
+  reads('"GET / HTTP/1.1" 200', '"GET <*>" <*>')
+  reads('at Fri Jun 17 07:07:00 2005 done', 'at <*> done')
+  reads('- [21/Nov/2026:09:28:19 +0000] ok', '- [<*>] ok')
+  reads('state <ok>, uid=0 name= tty=ssh', 'state <ok>, uid=<*> name= tty=ssh')
+  reads(
+    'Failed password for invalid user bob from ::1',
+    'Failed password for invalid user <*> from <*>',
+  )
+  reads('generating core.2275', 'generating core.<*>')
+  reads('java.io.IOException: closed', 'java.io.IOException: closed')
+  reads('AirPort_Brcm43xx::sync: r24=7', 'AirPort_Brcm43xx::sync: r24=<*>')
+  reads('  two   blanks  ', 'two blanks')
+  reads('用户123登录成功', '用户<*>登录成功')
+  reads('boom\n    at f (/app/x.js:1:2)\n    at g (/app/y.js:3:4)', 'boom<*>')
+})
+
+t.test('one word that differs becomes a value only on evidence', async (t) => {
+  const opened = (name: string) => `connection of service ${name} to the pool was opened again`
+  const two = mine(['red', 'blue'].map(opened))
+  t.equal(new Set(two).size, 2, 'two words are two templates')
+  const many = mine('red blue green black white grey pink gold'.split(' ').map(opened))
+  t.same([...new Set(many)], ['connection of service <*> to the pool was opened again'])
+})
+
+t.test('states, verbs and first words stay apart longer', async (t) => {
+  const states = mine(
+    ['LOOKING', 'LEADING', 'FOLLOWING'].map((s) => `my vote for the round is ${s} now`),
+  )
+  t.equal(new Set(states).size, 3)
+  const programs = mine(
+    'sshd cron klogd syslogd cupsd portmap'.split(' ').map((p) => `${p} startup succeeded`),
+  )
+  t.equal(new Set(programs).size, 6)
+})
+
+t.test('a word in the place where a number was seen is a value', async (t) => {
+  const texts = mine(['no route to host 17 found today', 'no route to host alpha found today'])
+  t.same([...new Set(texts)], ['no route to host <*> found today'])
+})
+
+t.test('a word with one digit is text until another digit is seen', async (t) => {
+  t.equal(one('protocol ssh2 chosen'), 'protocol ssh2 chosen')
+  t.same(mine(['link eth0 is up', 'link eth1 is up']), ['link <*> is up', 'link <*> is up'])
+})
+
+t.test('amounts that change their unit are one value with it', async (t) => {
+  const texts = mine(['size 5.2 KB, free 7 KB of memory', 'size 3.1 MB, free 9 KB of memory'])
+  t.same([...new Set(texts)], ['size <*>, free <*> of memory'])
+  t.equal(one('size 5.2 KB'), 'size <*> KB')
+})
+
+t.test(
+  'every message matches the text of its template, and has a value for each variable',
+  async (t) => {
+    t.doesNotThrow(() =>
+      fc.assert(
+        fc.property(fc.array(message, { minLength: 1, maxLength: 60 }), (messages) => {
+          const texts = mine(messages)
+          return messages.every((message, i) => {
+            const text = texts[i] ?? ''
+            const values = templateValues(text, message)
+            return values?.length === text.split('<*>').length - 1 && matches(text, message)
+          })
+        }),
+        { numRuns: 300 },
+      ),
+    )
+  },
+)
+
+t.test('messages of one shape have one template', async (t) => {
+  const scanned = new MessageBytes()
+  const shapeOf = (text: string) => {
+    const out = new Int32Array(2)
+    const bytes = encoder.encode(text)
+    scanned.load(bytes)
+    scanned.shape(0, bytes.length, 1, 2, out)
+    return `${out[0]}/${out[1]}`
+  }
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(fc.array(message, { minLength: 2, maxLength: 40 }), (messages) => {
+        const varied = messages.map((text) => text.replaceAll(/\d/g, '7'))
+        const all = [...messages, ...varied]
+        const texts = mine(all)
+        const textOfShape = new Map<string, string>()
+        return all.every((text, i) => {
+          const shape = shapeOf(text)
+          const known = textOfShape.get(shape) ?? texts[i] ?? ''
+          textOfShape.set(shape, known)
+          return known === texts[i]
+        })
+      }),
+      { numRuns: 200 },
+    ),
+  )
+})
+
+const colours = 'red blue green black white grey pink gold'.split(' ')
+const log = (): string[] => [
+  ...colours.map((name) => `session of user ${name} was opened on host h${name.length}x`),
+  ...colours.map((_, i) => `request ${i} took ${i * 7} ms`),
+  ...colours.map((name) => `unrelated ${name}`),
+]
+
+t.test('the order of messages does not change their groups', async (t) => {
+  const groups = (messages: readonly string[]) => {
+    const texts = mine(messages)
+    return new Map(messages.map((message, i) => [message, texts[i]]))
+  }
+  const forward = groups(log())
+  const backward = groups(log().toReversed())
+  for (const [message, text] of forward) t.equal(backward.get(message), text, message)
+})
+
+t.test('ids survive a restart, redirects included', async (t) => {
+  const before = new TemplateMiner()
+  const numbers = log().map((message) => before.resolve('app', encoder.encode(message)))
+  const changes: TemplateChange[] = before.takeChanges()
+  t.ok(
+    changes.some(({ redirectTo }) => redirectTo !== 0),
+    'some templates were merged',
+  )
+  t.same(structuredClone(changes), changes)
+  t.same(before.takeChanges(), [], 'changes are told once')
+
+  const after = new TemplateMiner()
+  after.restore(changes)
+  t.same(after.takeChanges(), [])
+  for (const [i, message] of log().entries()) {
+    const again = after.resolve('app', encoder.encode(message))
+    t.equal(after.idOf(again), before.idOf(before.rootOf(numbers[i] ?? 0)), message)
+  }
+  for (const { id, redirectId } of changes) {
+    const root = after.idOf(after.rootOf(after.numberOf(id)))
+    t.equal(root, redirectId === '' ? id : redirectId)
+  }
+})
+
+t.test('two instances that meet the same first message give it the same id', async (t) => {
+  const [a, b] = [new TemplateMiner(), new TemplateMiner()]
+  b.resolve('other', encoder.encode('something else'))
+  const idOf = (miner: TemplateMiner) =>
+    miner.idOf(miner.resolve('app', encoder.encode('took 5 ms')))
+  t.equal(idOf(a), idOf(b))
+  t.match(idOf(a), /^[0-9a-f]{16}$/)
+  t.not(a.idOf(a.resolve('other', encoder.encode('took 5 ms'))), idOf(a), 'sources are apart')
+})
+
+t.test('a ready-made template is used as it is', async (t) => {
+  const miner = new TemplateMiner()
+  const no = miner.resolveReadyMade('app', 'User {name} paid {amount} %s')
+  t.equal(miner.textOf(no), 'User <*> paid <*> <*>')
+  t.equal(miner.resolveReadyMade('app', 'User {name} paid {amount} %s'), no)
+  t.ok(matches(miner.textOf(no), 'User bob paid 5 EUR'))
+})
+
+t.test('at a limit messages fall into the catch-all template', async (t) => {
+  const limits = { sources: 3, templates: 100, templatesPerSource: 20, evidencePerSource: 200 }
+  const miner = new TemplateMiner(limits)
+  const letters = (n: number) =>
+    n.toString().replaceAll(/\d/g, (digit) => String.fromCharCode(97 + Number(digit)))
+  for (let i = 0; i < 2000; i++) {
+    miner.resolve(
+      'a',
+      encoder.encode(`${letters(i * 7919)} ${letters(i * 104_729)} ${letters(i * 31)}`),
+    )
+    miner.resolve(`source-${i}`, encoder.encode('hello'))
+    miner.resolveReadyMade('a', `made ${letters(i)}`)
+  }
+  t.ok(miner.size <= limits.templates + limits.sources + 1, `${miner.size} templates`)
+  t.equal(miner.textOf(miner.resolve('a', encoder.encode('never seen before'))), '<*>')
+  t.equal(miner.textOf(miner.resolve('source-1999', encoder.encode('hello'))), '<*>')
+  t.equal(miner.takeChanges().filter(({ text }) => text === '<*>').length, 2)
+})
+
+t.test('hostile messages are resolved', async (t) => {
+  const miner = new TemplateMiner({ templatesPerSource: 50 })
+  const hostile = [
+    'x'.repeat(1_000_000),
+    'a '.repeat(500_000),
+    '1 '.repeat(500_000),
+    '<*>'.repeat(100_000),
+    '='.repeat(100_000),
+    'a-1.'.repeat(100_000),
+    `${'é'.repeat(4096)}x`,
+    '\n'.repeat(10_000),
+  ]
+  for (const message of hostile) {
+    const text = miner.textOf(miner.resolve('h', encoder.encode(message)))
+    t.ok(matches(text, message), `${message.slice(0, 10)} is of ${text.slice(0, 40)}`)
+  }
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => miner.resolve('b', bytes) > 0),
+    ),
+  )
+})

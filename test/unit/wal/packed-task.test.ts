@@ -1,0 +1,126 @@
+import { isDeepStrictEqual } from 'node:util'
+import * as fc from 'fast-check'
+import t from 'tap'
+import type { BlockTask, BodyResult, BodyTask, RowBlock } from '../../../src/ingest/block.js'
+import { watchedMemory } from '../../support/pipeline.js'
+import { packResult, packTask, unpackTask } from '../../../src/wal/packed-task.js'
+
+const KEYS = [null, ['a'], ['a', 'b']]
+const NO_VERDICTS = {}
+
+const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask => ({
+  format: kind === 3 ? 'csv' : 'ingest',
+  bytes: size === null ? null : Uint8Array.from({ length: size }, (_, i) => i + kind),
+  events: null,
+  protocol: kind === 4 ? 'replay' : 'ingest',
+  source: null,
+  allowedSources: KEYS[kind % KEYS.length] ?? null,
+  keepRaw: kind !== 5,
+  maxRows: 10,
+  verdicts: isFirstTry ? NO_VERDICTS : { a: 'drop' },
+})
+
+const task = (bodies: readonly BodyTask[]): BlockTask => ({
+  bodies,
+  environment: 'test',
+  maxMessageBytes: 100,
+  modelVersion: 'm',
+})
+
+const result = (kind: number): BodyResult => ({
+  received: kind + 3,
+  accepted: kind,
+  rejected: kind === 1 ? 1 : 0,
+  dropped: 2,
+  errors: kind === 1 ? [{ line: 1, code: 'invalid_json', message: 'no' }] : [],
+  sources: ['x', 'y', 'z'].slice(0, kind % 3),
+  refusal: kind === 4 ? { code: 'validation_error', message: 'no' } : null,
+})
+
+const bodies = fc.array(
+  fc
+    .tuple(
+      fc.oneof(fc.constant(null), fc.nat(40), fc.constantFrom(16_384, 16_385, 70_000)),
+      fc.nat(6),
+      fc.boolean(),
+    )
+    .map(([size, kind, isFirstTry]) => body(size, kind, isFirstTry)),
+  { maxLength: 40 },
+)
+
+const copyOf = (sent: readonly BodyTask[]): BodyTask[] =>
+  sent.map((each) => ({ ...each, bytes: each.bytes?.slice(0) ?? null }))
+
+t.test('a task comes out of its parcel as it went in, and so does the result', async (t) => {
+  fc.assert(
+    fc.property(bodies, fc.array(fc.nat(5), { minLength: 40, maxLength: 40 }), (sent, kinds) => {
+      const before = copyOf(sent)
+      const memory = watchedMemory(t)
+      const parcel = packTask(task(sent), memory, 100_000)
+      // as a worker gets it: what is not shared memory is copied
+      const there = structuredClone(parcel.packed)
+      const unpacked = unpackTask(there)
+      t.ok(isDeepStrictEqual(unpacked, task(before)))
+      const results = sent.map((_, i) => result(kinds[i] ?? 0))
+      const packed = packResult({ block: null, dead: null, bodies: results }, there)
+      const { bodies: got } = parcel.unpack(structuredClone(packed))
+      parcel.release()
+      t.strictSame(got, results)
+      t.ok(isDeepStrictEqual(task(sent), task(before)), 'every body can be sent again')
+      t.equal(memory.buffers.held.size, 0)
+      t.equal(memory.rooms.held.size, 0)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+t.test('small bodies of one key cross in one buffer', async (t) => {
+  const many = Array.from({ length: 300 }, () => body(200, 0, true))
+  const memory = watchedMemory(t)
+  const { buffers } = memory
+  const { packed, release } = packTask(task([...many, body(50_000, 0, true), ...many]), memory, 0)
+  t.equal(packed.runs.length, 3)
+  t.equal(buffers.held.size, 3)
+  release()
+  t.equal(buffers.held.size, 0)
+})
+
+t.test('the room for a block is given back unless the block took it', async (t) => {
+  const memory = watchedMemory(t)
+  const { held } = memory.rooms
+  const send = () => packTask(task([body(1000, 0, true)]), memory, 70_000)
+  const none = packResult({ block: null, dead: null, bodies: [result(0)] }, { room: null })
+  for (const isKept of [false, true]) {
+    const { packed, unpack, release } = send()
+    t.ok((packed.room?.bytes ?? 0) >= 70_000)
+    const { buffer = new ArrayBuffer(0), at } = packed.room ?? {}
+    const block = { ...BLOCK, bytes: new Uint8Array(buffer, at, 500) }
+    const got = unpack({ ...none, block, isRoomTaken: true })
+    release()
+    t.equal(held.size, 1, 'the block is in it')
+    if (isKept) got.keepBytes()
+    t.equal(held.size, 1, 'its bytes are')
+    got.free()
+    t.equal(held.size, 0)
+    t.throws(() => got.free(), { message: 'bug' }, 'nobody gives it back twice')
+  }
+  const unused = send()
+  unused.unpack(none)
+  unused.release()
+  send().release()
+  t.equal(held.size, 0, 'nor does a worker keep it that made no block, or died')
+})
+
+const BLOCK: RowBlock = {
+  bytes: new Uint8Array(0),
+  rows: 0,
+  at: { id: 0, isNew: 0, priority: 0, prioritySource: 0, confidence: 0, templateId: 0 },
+  hashes: new Int32Array(0),
+  tsMs: new Float64Array(0),
+  counts: new Int32Array(0),
+  severities: new Uint8Array(0),
+  sourceIndexes: new Uint32Array(0),
+  templateNos: new Int32Array(0),
+  sources: [],
+  misses: null,
+}

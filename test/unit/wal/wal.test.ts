@@ -1,0 +1,498 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import {
+  array,
+  assert,
+  asyncProperty,
+  constantFrom,
+  integer,
+  nat,
+  oneof,
+  record,
+  uint8Array,
+} from 'fast-check'
+import { test, type Test } from 'tap'
+import { Wal, type BatchCut, type WalOptions } from '../../../src/wal/wal.js'
+import { fillDisk } from '../../support/disk.js'
+import { WatchedRooms } from '../../support/pipeline.js'
+
+interface Report {
+  readonly segment: string
+  readonly ranges: readonly string[]
+}
+
+interface Opened {
+  readonly wal: Wal
+  readonly damage: readonly Report[]
+}
+
+async function openWal(dir: string, options: Partial<WalOptions> = {}): Promise<Opened> {
+  const damage: Report[] = []
+  const wal = await Wal.open({
+    dir,
+    maxBytes: 1024 ** 3,
+    cacheBytes: 1024 ** 2,
+    rooms: new WatchedRooms(),
+    onDamage: (report) => damage.push(report),
+    ...options,
+  })
+  return { wal, damage }
+}
+
+function tempDir(t: Test): string {
+  const dir = mkdtempSync(join(tmpdir(), 'wal-test-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+const bytesOf = (text: string): readonly Uint8Array[] => [Buffer.from(text)]
+
+async function contents(wal: Wal): Promise<readonly string[]> {
+  const texts: string[] = []
+  for (const entry of wal.waiting)
+    texts.push(`${entry.seq} ${Buffer.concat([...((await wal.read(entry)) ?? [])]).toString()}`)
+  return texts
+}
+
+const segmentsOf = (dir: string): readonly string[] =>
+  readdirSync(dir)
+    .filter((name) => name.endsWith('.log'))
+    .sort()
+
+/** the only segment with anything in it */
+function filledSegment(dir: string): string {
+  const [name] = segmentsOf(dir).filter((segment) => statSync(join(dir, segment)).size > 0)
+  if (name === undefined) throw new Error('no segment was written')
+  return join(dir, name)
+}
+
+void test('entries are kept in the order of their appends, whatever is in memory', async (t) => {
+  const { wal } = await openWal(tempDir(t), { cacheBytes: 20 })
+  const appended = Array.from({ length: 50 }, (_, i) => wal.append(bytesOf(`entry ${i}`)))
+  t.same(
+    appended.map(({ seq }) => seq),
+    Array.from({ length: 50 }, (_, i) => i + 1),
+  )
+  t.same(wal.waiting, [], 'nothing is there before it is on disk')
+  await Promise.all(appended.map(({ durable }) => durable))
+  t.same(
+    await contents(wal),
+    appended.map(({ seq }, i) => `${seq} entry ${i}`),
+  )
+  t.equal(
+    wal.bytes,
+    appended.reduce((sum, _, i) => sum + `entry ${i}`.length, 0),
+  )
+  await wal.close()
+})
+
+void test('an entry of several parts is read back whole, in memory and from disk', async (t) => {
+  const dir = tempDir(t)
+  for (const cacheBytes of [0, 1000]) {
+    const { wal } = await openWal(join(dir, `${cacheBytes}`), { cacheBytes })
+    await wal.append([Buffer.from('one '), Buffer.alloc(0), Buffer.from('two')]).durable
+    t.same(await contents(wal), ['1 one two'])
+    await wal.close()
+  }
+})
+
+void test('what is behind others is read back when it is sent, and stays until it is done', async (t) => {
+  const rooms = new WatchedRooms()
+  const { wal } = await openWal(tempDir(t), { cacheBytes: 12, rooms })
+  const texts = ['first', 'second', 'third', 'fourth']
+  const released: string[] = []
+  for (const text of texts) await wal.append(bytesOf(text), () => void released.push(text)).durable
+  t.same(released, ['third', 'fourth'], 'those are on disk only')
+  const loaded = new Map<string, readonly Uint8Array[]>()
+  for (const [i, entry] of wal.waiting.entries())
+    loaded.set(texts[i] ?? '', (await wal.load(entry)) ?? [])
+  t.equal(rooms.held.size, 2)
+  await wal.append(bytesOf('x')).durable
+  for (const [text, parts] of loaded) t.equal(Buffer.concat([...parts]).toString(), text)
+  const [, , third] = wal.waiting
+  if (third === undefined) return t.fail('no third entry')
+  t.equal(await wal.load(third), loaded.get('third'), 'it is there already')
+  await wal.done(3)
+  t.same(released, ['third', 'fourth', 'first', 'second'])
+  t.equal(rooms.held.size, 1)
+  await wal.done(5)
+  t.equal(rooms.held.size, 0)
+  return wal.close()
+})
+
+void test('what is not done is there after a restart, and numbers go on', async (t) => {
+  const dir = tempDir(t)
+  const first = await openWal(dir)
+  for (const text of ['a', 'b', 'c']) await first.wal.append(bytesOf(text)).durable
+  await first.wal.done(1)
+  // no close: a killed process does not close either
+  const second = await openWal(dir)
+  t.same(await contents(second.wal), ['2 b', '3 c'])
+  t.same(second.damage, [])
+  t.equal(second.wal.append(bytesOf('d')).seq, 4)
+  await second.wal.close()
+  await first.wal.close()
+  const third = await openWal(dir)
+  t.same(await contents(third.wal), ['2 b', '3 c', '4 d'])
+  await third.wal.close()
+})
+
+void test('a batch that was begun is offered again with its token until it is done', async (t) => {
+  const dir = tempDir(t)
+  const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
+  const first = await openWal(dir)
+  for (const text of ['a', 'b', 'c']) await first.wal.append(bytesOf(text)).durable
+  await first.wal.cut(cut)
+  await first.wal.close()
+  const second = await openWal(dir)
+  t.same(second.wal.openCut, cut)
+  await second.wal.append(bytesOf('d')).durable
+  await second.wal.close()
+  const third = await openWal(dir)
+  t.same(third.wal.openCut, cut, 'also when more came')
+  await third.wal.done(2)
+  t.equal(third.wal.openCut, null)
+  await third.wal.close()
+  const fourth = await openWal(dir)
+  t.equal(fourth.wal.openCut, null)
+  t.same(await contents(fourth.wal), ['3 c', '4 d'])
+  await fourth.wal.close()
+})
+
+void test('a torn tail takes nothing with it, wherever it tore', async (t) => {
+  const dir = tempDir(t)
+  const first = await openWal(dir)
+  await first.wal.append(bytesOf('first')).durable
+  await first.wal.append(bytesOf('second')).durable
+  const whole = statSync(filledSegment(dir)).size
+  await first.wal.append(bytesOf('the last one')).durable
+  await first.wal.close()
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  for (let length = whole; length < bytes.length; length++) {
+    for (const name of segmentsOf(dir)) rmSync(join(dir, name))
+    writeFileSync(segment, bytes.subarray(0, length))
+    const { wal, damage } = await openWal(dir)
+    t.same(await contents(wal), ['1 first', '2 second'], `torn at ${length}`)
+    t.equal(damage.length, length === whole ? 0 : 1)
+    const { seq, durable } = wal.append(bytesOf('after'))
+    await durable
+    await wal.close()
+    const again = await openWal(dir)
+    t.same(await contents(again.wal), ['1 first', '2 second', `${seq} after`])
+    await again.wal.close()
+  }
+})
+
+void test('a flipped byte costs the entry it is in and no other, and is told', async (t) => {
+  const dir = tempDir(t)
+  const { wal: fresh } = await openWal(dir)
+  const texts = ['alpha', 'beta', 'gamma', 'delta']
+  for (const text of texts) await fresh.append(bytesOf(text)).durable
+  await fresh.close()
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  const ends = texts.map((_, i) =>
+    texts.slice(0, i + 1).reduce((sum, text) => sum + 21 + text.length, 0),
+  )
+  for (let at = 0; at < bytes.length; at++) {
+    for (const name of segmentsOf(dir)) rmSync(join(dir, name))
+    const flipped = Buffer.from(bytes)
+    flipped[at] = (flipped[at] ?? 0) ^ 0x40
+    writeFileSync(segment, flipped)
+    const { wal, damage } = await openWal(dir)
+    const lost = ends.findIndex((end) => at < end)
+    const expected = texts.map((text, i) => `${i + 1} ${text}`).filter((_, i) => i !== lost)
+    t.same(await contents(wal), expected, `byte ${at}`)
+    const start = lost === 0 ? 0 : (ends[lost - 1] ?? 0)
+    t.same(
+      damage.map((report) => report.ranges),
+      [[`${start}+${(ends[lost] ?? 0) - start}`]],
+    )
+    await wal.close()
+  }
+})
+
+void test('a byte that flips after the start is found when the entry is read, and costs that entry alone', async (t) => {
+  const dir = tempDir(t)
+  const { wal, damage } = await openWal(dir, { cacheBytes: 0 })
+  for (const text of ['alpha', 'beta', 'gamma']) await wal.append(bytesOf(text)).durable
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  const at = bytes.indexOf('beta')
+  bytes[at] = (bytes[at] ?? 0) ^ 1
+  writeFileSync(segment, bytes)
+  const [, second] = wal.waiting
+  if (second === undefined) return t.fail('no second entry')
+  t.equal(await wal.load(second), null)
+  t.same(await contents(wal), ['1 alpha', '3 gamma'])
+  t.equal(wal.bytes, 'alphagamma'.length)
+  t.same(damage, [{ segment: basename(segment), ranges: [`26+${21 + 4}`] }])
+  t.equal(wal.damagedBytes, 25)
+  return wal.close()
+})
+
+void test('either of the two marks of a batch is enough, and no number of its entries is given again', async (t) => {
+  const dir = tempDir(t)
+  const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
+  const { wal: fresh } = await openWal(dir)
+  for (const text of ['a', 'b']) await fresh.append(bytesOf(text)).durable
+  await fresh.cut(cut)
+  await fresh.close()
+  const segment = filledSegment(dir)
+  const bytes = readFileSync(segment)
+  const marks = [bytes.indexOf('token-1'), bytes.lastIndexOf('token-1')]
+  t.not(marks[0], marks[1])
+  for (const mark of marks) {
+    for (const name of segmentsOf(dir)) rmSync(join(dir, name))
+    const flipped = Buffer.from(bytes)
+    flipped[mark] = (flipped[mark] ?? 0) ^ 1
+    // the last entry of the batch as well
+    flipped[43] = (flipped[43] ?? 0) ^ 1
+    writeFileSync(segment, flipped)
+    const { wal } = await openWal(dir)
+    t.same(await contents(wal), ['1 a'])
+    t.same(wal.openCut, cut)
+    t.equal(wal.append(bytesOf('new')).seq, 3)
+    await wal.close()
+  }
+})
+
+void test('a text that looks like a frame is not taken for one behind damage', async (t) => {
+  const dir = tempDir(t)
+  const { wal: other } = await openWal(join(dir, 'other'))
+  for (const text of ['x', 'y', 'z']) await other.append(bytesOf(text)).durable
+  await other.done(3)
+  await other.close()
+  // whoever knows the format can send whole frames as a message
+  const forged = readFileSync(filledSegment(join(dir, 'other')))
+  const own = join(dir, 'own')
+  const { wal: first } = await openWal(own)
+  await first.append(bytesOf('kept')).durable
+  await first.append([forged]).durable
+  await first.close()
+  const segment = filledSegment(own)
+  const bytes = readFileSync(segment)
+  bytes[30] = (bytes[30] ?? 0) ^ 1
+  for (const name of segmentsOf(own)) rmSync(join(own, name))
+  writeFileSync(segment, bytes)
+  const { wal, damage } = await openWal(own)
+  t.same(await contents(wal), ['1 kept'])
+  t.equal(damage.length, 1)
+  await wal.close()
+})
+
+void test('files of others in the directory are left alone', async (t) => {
+  const dir = tempDir(t)
+  for (const name of ['notes.txt', '0000000001.log', 'x.log'])
+    writeFileSync(join(dir, name), 'mine')
+  const { wal, damage } = await openWal(dir)
+  t.same([await contents(wal), damage], [[], []])
+  t.equal(readFileSync(join(dir, '0000000001.log'), 'utf8'), 'mine')
+  await wal.close()
+})
+
+void test('segments go when everything in them is done, and only then', async (t) => {
+  const dir = tempDir(t)
+  const { wal } = await openWal(dir, { cacheBytes: 0 })
+  const big = Buffer.alloc(40 * 1024 * 1024, 'x')
+  for (let i = 0; i < 4; i++) await wal.append([big]).durable
+  t.equal(segmentsOf(dir).length, 2, 'a new one is begun above 64 MiB')
+  await wal.done(1)
+  t.equal(segmentsOf(dir).length, 3, 'the mark itself needed another')
+  await wal.done(2)
+  t.equal(segmentsOf(dir).length, 2)
+  t.same(
+    wal.waiting.map(({ seq }) => seq),
+    [3, 4],
+  )
+  await wal.done(4)
+  t.equal(wal.bytes, 0)
+  await wal.close()
+  const again = await openWal(dir)
+  t.same(again.wal.waiting, [])
+  t.equal(segmentsOf(dir).length, 1)
+  t.equal(statSync(join(dir, segmentsOf(dir)[0] ?? '')).size, 0)
+  await again.wal.close()
+})
+
+void test('numbers may begin anew when nothing is left, and everything works as before', async (t) => {
+  const dir = tempDir(t)
+  for (let round = 0; round < 3; round++) {
+    const { wal, damage } = await openWal(dir)
+    t.same([wal.waiting, wal.openCut, damage], [[], null, []])
+    const { seq, durable } = wal.append(bytesOf(`round ${round}`))
+    await durable
+    await wal.cut({ from: seq, to: seq, token: `token ${round}`, amendment: null })
+    await wal.close()
+    const second = await openWal(dir)
+    t.same(await contents(second.wal), [`${seq} round ${round}`])
+    t.equal(second.wal.openCut?.token, `token ${round}`)
+    await second.wal.done(seq)
+    await second.wal.close()
+    // an empty start in between: the segment with the last number is gone then
+    await (await openWal(dir)).wal.close()
+  }
+})
+
+void test('it is full at its limit and has room again when entries are done', async (t) => {
+  const { wal } = await openWal(tempDir(t), { maxBytes: 10 })
+  await wal.append(bytesOf('12345')).durable
+  t.equal(wal.isFull(), false)
+  await wal.append(bytesOf('67890')).durable
+  t.equal(wal.isFull(), true)
+  await wal.done(1)
+  t.equal(wal.isFull(), false)
+  await wal.close()
+})
+
+void test('many entries wait and go without a pause that grows with their number', async (t) => {
+  const { wal } = await openWal(tempDir(t))
+  const last = Array.from({ length: 200_000 }, () => wal.append([])).at(-1)
+  await last?.durable
+  t.equal(wal.waiting.length, 200_000)
+  for (let seq = 1000; seq <= 200_000; seq += 1000) {
+    const first = wal.waiting[0]
+    if (first === undefined) return t.fail('entries are missing')
+    await wal.read(first)
+    await wal.done(seq)
+  }
+  t.same(wal.waiting, [])
+  return wal.close()
+})
+
+void test('a full disk refuses everything that waits, and it goes on when there is space', async (t) => {
+  const dir = tempDir(t)
+  const { wal } = await openWal(dir)
+  await wal.append(bytesOf('before')).durable
+  t.equal(wal.failures, 0)
+  const disk = await fillDisk(t)
+  const refused = ['a', 'b'].map((text) => wal.append(bytesOf(text)))
+  // comes while the first two are being written
+  const later = new Promise((resolve) => setImmediate(resolve)).then(() => wal.append(bytesOf('c')))
+  for (const { durable } of refused) await t.rejects(durable, { code: 'ENOSPC' })
+  await t.rejects((await later).durable, { code: 'ENOSPC' })
+  await t.rejects(wal.cut({ from: 1, to: 1, token: 'x', amendment: null }), { code: 'ENOSPC' })
+  t.equal(wal.openCut, null, 'a batch that is not recorded is not begun')
+  t.match(wal.fault, { message: /ENOSPC/ })
+  t.ok(wal.failures > 0)
+  disk.free()
+  const { seq, durable } = wal.append(bytesOf('after'))
+  await durable
+  t.equal(wal.fault, null)
+  const expected = ['1 before', `${seq} after`]
+  t.same(await contents(wal), expected)
+  await wal.close()
+  const again = await openWal(dir)
+  t.same(await contents(again.wal), expected)
+  t.same(again.damage, [])
+  await again.wal.close()
+})
+
+void test('who is refused finds the failure counted already', async (t) => {
+  const { wal } = await openWal(tempDir(t))
+  const disk = await fillDisk(t)
+  const seen = await wal.append(bytesOf('a')).durable.catch(() => wal.failures)
+  t.equal(seen, 1)
+  disk.free()
+  await wal.close()
+})
+
+void test('a torn write that can not be taken back is left behind in its file', async (t) => {
+  const dir = tempDir(t)
+  const { wal } = await openWal(dir)
+  await wal.append(bytesOf('before')).durable
+  const disk = await fillDisk(t, 'for good')
+  await t.rejects(wal.append(bytesOf('lost')).durable, { code: 'ENOSPC' })
+  disk.free()
+  const { seq, durable } = wal.append(bytesOf('after'))
+  await durable
+  t.equal(segmentsOf(dir).length, 2)
+  await wal.close()
+  const again = await openWal(dir)
+  t.same(await contents(again.wal), ['1 before', `${seq} after`])
+  t.equal(again.damage.length, 1)
+  await again.wal.close()
+})
+
+void test('a write that follows the answer of the one before is not forgotten', async (t) => {
+  const { wal } = await openWal(tempDir(t))
+  for (let i = 1; i <= 50; i++) {
+    await wal.append(bytesOf('x')).durable
+    await wal.cut({ from: i, to: i, token: `${i}`, amendment: null })
+    await wal.done(i)
+  }
+  t.same(wal.waiting, [])
+  await wal.close()
+})
+
+type Step =
+  | { readonly kind: 'append'; readonly bytes: Uint8Array }
+  | { readonly kind: 'cut' | 'done' | 'reopen' | 'crash'; readonly share: number }
+
+void test('any run of appends, batches and restarts keeps exactly what is not done', async (t) => {
+  const steps = array(
+    oneof(
+      {
+        weight: 4,
+        arbitrary: record({
+          kind: constantFrom('append' as const),
+          bytes: uint8Array({ maxLength: 90 }),
+        }),
+      },
+      {
+        weight: 3,
+        arbitrary: record({
+          kind: constantFrom('cut' as const, 'done' as const, 'reopen' as const, 'crash' as const),
+          share: integer({ min: 0, max: 100 }),
+        }),
+      },
+    ),
+    { maxLength: 40 },
+  )
+  let runs = 0
+  const root = tempDir(t)
+  await assert(
+    asyncProperty(steps, nat(200), async (all: readonly Step[], cacheBytes) => {
+      const dir = join(root, `${runs++}`)
+      let { wal } = await openWal(dir, { cacheBytes })
+      let model: { seq: number; hex: string }[] = []
+      let cut: BatchCut | null = null
+      for (const step of all) {
+        const first = model[0]
+        const pick = (share: number): number =>
+          model[Math.min(model.length - 1, Math.floor((share / 100) * model.length))]?.seq ?? 0
+        if (step.kind === 'append') {
+          const { seq, durable } = wal.append([step.bytes])
+          await durable
+          model.push({ seq, hex: Buffer.from(step.bytes).toString('hex') })
+        } else if (step.kind === 'cut' && first !== undefined && cut === null) {
+          const amendment = step.share % 2 === 0 ? null : Buffer.from(`\0rest ${runs}\0`)
+          cut = { from: first.seq, to: pick(step.share), token: `t${runs}-${first.seq}`, amendment }
+          await wal.cut(cut)
+        } else if (step.kind === 'done' && cut !== null) {
+          await wal.done(cut.to)
+          const { to } = cut
+          model = model.filter(({ seq }) => seq > to)
+          cut = null
+        } else if (step.kind === 'reopen' || step.kind === 'crash') {
+          const old = wal
+          if (step.kind === 'reopen') await old.close()
+          wal = (await openWal(dir, { cacheBytes })).wal
+          if (step.kind === 'crash') await old.close()
+        }
+        const stored: { seq: number; hex: string }[] = []
+        for (const entry of wal.waiting) {
+          const parts = await (runs % 2 === 0 ? wal.load(entry) : wal.read(entry))
+          const read = Buffer.concat([...(parts ?? [])])
+          stored.push({ seq: entry.seq, hex: read.toString('hex') })
+        }
+        if (JSON.stringify(stored) !== JSON.stringify(model)) throw new Error('other entries')
+        if (JSON.stringify(wal.openCut) !== JSON.stringify(cut)) throw new Error('another batch')
+      }
+      await wal.close()
+    }),
+    { numRuns: 40 },
+  )
+})

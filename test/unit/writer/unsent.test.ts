@@ -1,0 +1,157 @@
+import { test } from 'tap'
+import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
+import { DictColumn, FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-columns.js'
+import { AS_IT_IS, piecesOf, type NumberedParts } from '../../../src/writer/amendment.js'
+import type { SharedChange, SharedStatement } from '../../../src/wal/record.js'
+import { Unsent } from '../../../src/writer/unsent.js'
+import { readNative } from '../../support/native.js'
+
+interface Row {
+  readonly id: number
+  readonly source: string
+  readonly receivedMs: number
+  readonly isNew?: boolean
+}
+
+function entry(seq: number, rows: readonly Row[]): NumberedParts {
+  const id = new FixedColumn('id', 'UInt64', 8)
+  const isNew = new FixedColumn('is_new', 'UInt8', 1)
+  const receivedAt = new FixedColumn('received_at', "DateTime64(3, 'UTC')", 8)
+  const source = new DictColumn('source')
+  const priority = new FixedColumn('priority', 'Int8', 1)
+  for (const row of rows) {
+    id.data.u64(row.id)
+    isNew.data.u8(row.isNew === false ? 0 : 1)
+    receivedAt.data.u64(row.receivedMs)
+    source.push(row.source)
+    priority.data.u8(3)
+  }
+  const columns = [id, isNew, receivedAt, source, priority]
+  return {
+    seq,
+    landing: toNativeBlock(columns, rows.length, new ByteBuffer()).bytes,
+    landingRows: rows.length,
+    dead: null,
+    templates: rows.map((row) => ({
+      source: row.source,
+      id: '1',
+      redirectTo: '',
+      text: '',
+      born: 0,
+    })),
+    registrations: rows.map((row) => ({
+      name: row.source,
+      type: 'push',
+      connector: 'custom',
+      applicationId: null,
+    })),
+    statement: null,
+  }
+}
+
+const statement = (change: SharedChange, place: Partial<SharedStatement> = {}) =>
+  ({ kind: 'shared', id: 'c', change, beforeMs: null, fromSeq: 0, ...place }) as const
+
+/** What is sent of an entry: [id, is_new, priority] of each row. */
+function sent(unsent: Unsent, part: NumberedParts): readonly (readonly unknown[])[] {
+  const { leftOut } = unsent.stillWanted([part])
+  const pieces = unsent.revise(piecesOf('landing', [part], { ...AS_IT_IS, refused: leftOut }))
+  return pieces.flatMap(({ bytes }) => {
+    const { rows, columns } = readNative(bytes)
+    const of = (name: string, row: number): unknown =>
+      columns.find((column) => column.name === name)?.values[row]
+    return Array.from({ length: rows }, (_, row) =>
+      ['id', 'is_new', 'priority'].map((name) => Number(of(name, row))),
+    )
+  })
+}
+
+const ROWS = [
+  { id: 1, source: 'a', receivedMs: 10 },
+  { id: 2, source: 'b', receivedMs: 20 },
+  { id: 1, source: 'a', receivedMs: 30, isNew: false },
+  { id: 1, source: 'a', receivedMs: 40, isNew: false },
+]
+const DELETED = { kind: 'delete-sources', sources: ['a'] } as const
+
+void test('what is before a deletion is left out, what is after it goes', async (t) => {
+  const unsent = new Unsent()
+  unsent.add(5, statement(DELETED))
+  t.same(sent(unsent, entry(4, ROWS)), [[2, 1, 3]])
+  t.equal(sent(unsent, entry(6, ROWS)).length, 4)
+  const wanted = unsent.stillWanted([entry(4, ROWS)])
+  t.same(
+    wanted.templates.map(({ source }) => source),
+    ['b'],
+  )
+  t.same(
+    wanted.registrations.map(({ name }) => name),
+    ['b'],
+  )
+  t.same(wanted.again, [])
+  unsent.drop(4)
+  t.equal(sent(unsent, entry(4, ROWS)).length, 1, 'until all of it is stored')
+  unsent.drop(5)
+  t.equal(sent(unsent, entry(4, ROWS)).length, 4)
+})
+
+void test('of a deletion that was missed only older rows are left out', async (t) => {
+  const unsent = new Unsent()
+  unsent.add(5, statement(DELETED, { beforeMs: 30 }))
+  t.same(
+    sent(unsent, entry(4, ROWS)),
+    [
+      [2, 1, 3],
+      [1, 1, 3],
+      [1, 0, 3],
+    ],
+    'the first that is left begins the event',
+  )
+  const wanted = unsent.stillWanted([entry(4, ROWS)])
+  t.same(wanted.again, ['a'], 'its source is registered again')
+  t.same(
+    wanted.templates.map(({ source }) => source),
+    ['a', 'b', 'a', 'a'],
+  )
+})
+
+void test('a batch that is being sent stays as it is until the change took effect without it', async (t) => {
+  const unsent = new Unsent()
+  unsent.add(5, statement(DELETED, { fromSeq: 3 }))
+  t.equal(sent(unsent, entry(2, ROWS)).length, 4)
+  t.equal(unsent.covers('c', { from: 1 }), false)
+  t.equal(unsent.covers('c', { from: 3 }), true)
+  t.equal(unsent.covers('c', null), true)
+  unsent.widen('c')
+  t.equal(sent(unsent, entry(2, ROWS)).length, 1)
+  t.equal(unsent.covers('c', { from: 1 }), true)
+})
+
+void test('repeats of a corrected event move, the row that began it does not', async (t) => {
+  const unsent = new Unsent()
+  unsent.add(5, statement({ kind: 'correct-event', event: 1, priority: 'P1' }))
+  t.same(sent(unsent, entry(4, ROWS)), [
+    [1, 1, 3],
+    [2, 1, 3],
+    [1, 0, 0],
+    [1, 0, 0],
+  ])
+  const correction = { id: 1, tsMs: 0, priority: 'P2', reason: '' } as const
+  t.equal(unsent.isOvertaken(4, { kind: 'correct-event', correction }), true)
+  t.equal(unsent.isOvertaken(6, { kind: 'correct-event', correction }), false)
+})
+
+void test('clearing leaves out everything', async (t) => {
+  const unsent = new Unsent()
+  unsent.add(5, statement({ kind: 'clear-all' }))
+  const part = entry(4, ROWS)
+  t.same(sent(unsent, part), [])
+  const { leftOut } = unsent.stillWanted([{ ...part, dead: part.landing }])
+  t.same(
+    leftOut.map(({ table, from, to }) => [table, from, to]),
+    [
+      ['landing', 0, 4],
+      ['dead_letters', 0, 4],
+    ],
+  )
+})
