@@ -10,7 +10,7 @@ import { createHealth } from '../api/health.js'
 import { createReplay, type ReplayLetter, type ReplayOutcome } from '../records/replay.js'
 import type { LogServices } from '../api/routes/logs.js'
 import type { Config } from '../config.js'
-import { createGate } from '../lib/semaphore.js'
+import { createSemaphore } from '../lib/semaphore.js'
 import { AppError } from '../model/errors.js'
 import { PRIORITIES, type EventRecord } from '../model/event.js'
 import type { BodyResult } from '../ingest/block.js'
@@ -118,7 +118,7 @@ const PAGES_AT_ONCE = 10
 const PAGES_WAITING = 1_000
 
 const byTurns = (page: Events['page']): Events['page'] => {
-  const inTurn = createGate({
+  const inTurn = createSemaphore({
     atOnce: PAGES_AT_ONCE,
     waiting: PAGES_WAITING,
     refusal: () =>

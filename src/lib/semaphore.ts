@@ -1,4 +1,4 @@
-export interface GateOptions {
+export interface SemaphoreOptions {
   /** in work at once */
   readonly atOnce: number
   /** who may wait for that */
@@ -8,10 +8,10 @@ export interface GateOptions {
 }
 
 /** @throws what `refusal` makes when too many wait, or what the work throws */
-export type Gate = <T>(work: () => Promise<T>) => Promise<T>
+export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>
 
 /** Lets only so many of something be in work at once; the others wait in the order in which they came. */
-export function createGate({ atOnce, waiting, refusal }: GateOptions): Gate {
+export function createSemaphore({ atOnce, waiting, refusal }: SemaphoreOptions): Semaphore {
   let free = atOnce
   const queue: (() => void)[] = []
   return async (work) => {

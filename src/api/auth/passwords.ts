@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
-import { createGate } from '../../lib/semaphore.js'
+import { createSemaphore } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
 export const MIN_PASSWORD_CHARACTERS = 8
@@ -29,7 +29,7 @@ export interface Passwords {
 export function createPasswords(options: PasswordOptions = {}): Passwords {
   const { memoryKib = 19_456, concurrency = 2, maxWaiting = 64 } = options
   const settings = { memoryCost: memoryKib, timeCost: PASSES, parallelism: LANES }
-  const inTurn = createGate({ atOnce: concurrency, waiting: maxWaiting, refusal: tooMany })
+  const inTurn = createSemaphore({ atOnce: concurrency, waiting: maxWaiting, refusal: tooMany })
   const toBytes = (password: string): Buffer => Buffer.from(password.normalize('NFC'))
   const nobody = hashOfNothing(memoryKib)
   return {

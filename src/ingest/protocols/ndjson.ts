@@ -2,7 +2,7 @@ import { decompress, readContentCoding, type ContentCoding } from '../../http/de
 import type { EdgeRequest, HeaderBag, RequestHead } from '../../http/request.js'
 import type { Reply } from '../../http/reply.js'
 import type { EdgeRoute } from '../../http/routes.js'
-import { createGate, type Gate } from '../../lib/semaphore.js'
+import { createSemaphore, type Semaphore } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
 /** 16 MiB, before and after decompression. */
@@ -67,7 +67,7 @@ type Admitted = Extract<Awaited<ReturnType<EdgeRoute['admit']>>, { kind: 'admitt
 function admit(
   head: RequestHead,
   services: IngestServices,
-  inTurn: Gate,
+  inTurn: Semaphore,
 ): Admitted | Promise<Admitted> {
   const text = keyOf(head.headers)
   const key = services.verifyKey(text)
@@ -120,7 +120,7 @@ const ONE_ACCEPTED: Reply = {
 
 /** The collector's own routes: events in, and whether it can take them. */
 export function ingestRoutes(services: IngestServices): EdgeRoute[] {
-  const inTurn = createGate({
+  const inTurn = createSemaphore({
     atOnce: UNPACKED_AT_ONCE,
     waiting: UNPACKED_WAITING,
     refusal: overloaded,

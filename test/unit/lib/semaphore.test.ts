@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createGate } from '../../../src/lib/semaphore.js'
+import { createSemaphore } from '../../../src/lib/semaphore.js'
 
 /** Work that ends when it is told to. */
 function held() {
@@ -11,7 +11,7 @@ function held() {
 }
 
 t.test('so many are in work, the others follow in their order, and more are refused', async (t) => {
-  const inTurn = createGate({ atOnce: 2, waiting: 2, refusal: () => new Error('full') })
+  const inTurn = createSemaphore({ atOnce: 2, waiting: 2, refusal: () => new Error('full') })
   const all = Array.from({ length: 4 }, held)
   const begun: number[] = []
   const ended = all.map(({ work }, i) =>
@@ -35,7 +35,7 @@ t.test('so many are in work, the others follow in their order, and more are refu
 })
 
 t.test('who fails makes room like any other', async (t) => {
-  const inTurn = createGate({ atOnce: 1, waiting: 1, refusal: () => new Error('full') })
+  const inTurn = createSemaphore({ atOnce: 1, waiting: 1, refusal: () => new Error('full') })
   const failed = inTurn(() => Promise.reject(new Error('failed')))
   const next = inTurn(() => Promise.resolve('next'))
   await t.rejects(failed, { message: 'failed' })
