@@ -58,8 +58,8 @@ async function start(config: Config, log: Log): Promise<Running> {
     const system = await openSystem({ ...shared, jwtSecret, dataDir, maxWebSockets })
     closers.push(() => system.close())
     const { state, following } = storage
-    const edge = { config, uws, log, state, following, version, capacity }
-    const servers = openServers({ ...system, ...edge })
+    const http = { config, uws, log, state, following, version, capacity }
+    const servers = openServers({ ...system, ...http })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
     const { ingestion } = system
     const snapshot = createSnapshots({ config, storage, ingestion, dataDir: dataDir.path })

@@ -3,8 +3,8 @@ import { refuseContentCoding } from '../http/decompress.js'
 import { parseMultipart } from '../http/multipart.js'
 import type { MultipartFile } from '../http/multipart.js'
 import type { Reply } from '../http/reply.js'
-import type { EdgeRequest, RequestHead } from '../http/request.js'
-import type { Admission, EdgeRoute } from '../http/routes.js'
+import type { HttpRequest, RequestHead } from '../http/request.js'
+import type { Admission, HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { AppError } from '../model/errors.js'
 import type { LimitName, LimitSubject } from './auth/limits.js'
@@ -51,7 +51,7 @@ interface CompiledRoute<Services> {
   readonly checkReply: (value: unknown) => void
 }
 
-type BodyParser = (request: EdgeRequest, errors: FieldError[]) => unknown
+type BodyParser = (request: HttpRequest, errors: FieldError[]) => unknown
 
 const METHODS = {
   get: 'GET',
@@ -61,7 +61,7 @@ const METHODS = {
   delete: 'DELETE',
 } as const
 
-export function createApi<Services>(options: ApiOptions<Services>): EdgeRoute[] {
+export function createApi<Services>(options: ApiOptions<Services>): HttpRoute[] {
   const validator = createValidator()
   return options.routes.map((route) => {
     const compiled = compile(route, validator, options)
@@ -183,7 +183,7 @@ function answer<Services>(
   { route, query, params, body, checkReply }: CompiledRoute<Services>,
   services: Services,
   principal: Caller | null,
-  request: EdgeRequest,
+  request: HttpRequest,
 ): Reply | Promise<Reply> {
   const errors: FieldError[] = []
   const input = new Input(request, principal, {

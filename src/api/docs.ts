@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { edgeRoute } from '../http/routes.js'
-import type { EdgeRoute } from '../http/routes.js'
+import { httpRoute } from '../http/routes.js'
+import type { HttpRoute } from '../http/routes.js'
 import type { OpenApiDocument } from './openapi.js'
 
 /** The pages' own files only; no inline script, no other host, not in anybody's frame. */
@@ -37,7 +37,7 @@ const PAGES = [
  * @param describe called when somebody first asks
  * @throws Error when a file of the docs is missing
  */
-export function createDocsRoutes(describe: () => OpenApiDocument): EdgeRoute[] {
+export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
   let description: string | null = null
   const asset = (file: string): URL => new URL(import.meta.resolve(`#docs-assets/${file}`))
   const pages = PAGES.map(({ path, file, type }) => {
@@ -49,9 +49,9 @@ export function createDocsRoutes(describe: () => OpenApiDocument): EdgeRoute[] {
     }
     const id = `docs:${path}`
     const handle = () => ({ status: 200, headers, body })
-    return edgeRoute({ id, method: 'GET', path, bodyBytes: 0, handle })
+    return httpRoute({ id, method: 'GET', path, bodyBytes: 0, handle })
   })
-  const json = edgeRoute({
+  const json = httpRoute({
     id: 'openapi',
     method: 'GET',
     path: '/openapi.json',

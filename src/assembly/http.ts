@@ -12,8 +12,8 @@ import { parseScmWebhook } from '../ingest/webhook/webhook-events.js'
 import { verifySignature } from '../ingest/webhook/signature.js'
 import type { Config } from '../config.js'
 import type { RequestHead } from '../http/request.js'
-import { createServer, type EdgeServer } from '../http/server.js'
-import type { EdgeRoute } from '../http/routes.js'
+import { createServer, type HttpServer } from '../http/server.js'
+import type { HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { AppError } from '../model/errors.js'
 import { createInProcessState } from '../coordination/memory-state.js'
@@ -61,7 +61,7 @@ export function openServers(parts: HttpParts): Servers {
   }
 }
 
-function apiServer(parts: HttpParts): EdgeServer {
+function apiServer(parts: HttpParts): HttpServer {
   const { config, uws, log, services, live, version } = parts
   return createServer({
     uws,
@@ -104,7 +104,7 @@ function authenticate(head: RequestHead, services: Services): Caller {
   return { userId, role, family, expiresAtMs, via }
 }
 
-function collectorServer(parts: HttpParts): EdgeServer {
+function collectorServer(parts: HttpParts): HttpServer {
   const { config, uws, log, services } = parts
   return createServer({
     uws,
@@ -125,7 +125,7 @@ function collectorServer(parts: HttpParts): EdgeServer {
 }
 
 /** Without an API port the metrics are read here. */
-const metricsRoute = ({ uws, services }: HttpParts): EdgeRoute[] =>
+const metricsRoute = ({ uws, services }: HttpParts): HttpRoute[] =>
   createApi({
     uws,
     routes: allRoutes.filter(({ id }) => id === 'metrics'),
@@ -164,7 +164,7 @@ function toIngestServices(parts: HttpParts): IngestServices {
   }
 }
 
-function webhookRoutes({ config, ingestion, state, log }: HttpParts): EdgeRoute[] {
+function webhookRoutes({ config, ingestion, state, log }: HttpParts): HttpRoute[] {
   if (!config.webhookEnabled) return []
   const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
   const { pipeline } = ingestion

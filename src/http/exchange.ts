@@ -3,7 +3,7 @@ import type { BodyReader } from './body.js'
 import { writeDefaultHeaders, writeJsonHead } from './default-headers.js'
 import { JSON_ONLY, toErrorReply, toWire } from './reply.js'
 import type { Reply, WireReply } from './reply.js'
-import type { EdgeLog } from './request.js'
+import type { ServerLog } from './request.js'
 import type { UwsResponse } from './uws.js'
 
 /** What a finished request is reported as. */
@@ -18,7 +18,7 @@ export interface RequestOutcome {
 
 /** What all exchanges of one server share. */
 export interface ExchangeHost {
-  readonly log: EdgeLog
+  readonly log: ServerLog
   readonly inFlight: ExchangeList
   readonly bodyTimeoutMs: number
   readonly handlerTimeoutMs: number

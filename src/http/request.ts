@@ -2,8 +2,8 @@ import { AppError } from '../model/errors.js'
 import { parseCookies } from './cookies.js'
 import type { UwsRequest } from './uws.js'
 
-/** What the edge writes about; pino fits. */
-export interface EdgeLog {
+/** The levels the server logs at; a pino logger satisfies it. */
+export interface ServerLog {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
@@ -27,11 +27,11 @@ export interface RequestHead {
   readonly requestId: string
   /** aborted when the client leaves or the deadline passes */
   readonly signal: AbortSignal
-  readonly log: EdgeLog
+  readonly log: ServerLog
 }
 
 /** `body` is good until the handler is done. */
-export interface EdgeRequest extends RequestHead {
+export interface HttpRequest extends RequestHead {
   readonly body: Uint8Array
 }
 
@@ -89,19 +89,19 @@ interface HeadParts {
   readonly params: Readonly<Record<string, string>>
   readonly ip: () => string
   readonly requestId: string
-  readonly log: EdgeLog
+  readonly log: ServerLog
   readonly signal: () => AbortSignal
 }
 
 /** Address, query, cookies and signal are made when asked for: most ingest requests need none of them. */
-export class Request implements EdgeRequest {
+export class Request implements HttpRequest {
   readonly method: string
   readonly path: string
   readonly params: Readonly<Record<string, string>>
   readonly queryText: string
   readonly headers: HeaderBag
   readonly requestId: string
-  readonly log: EdgeLog
+  readonly log: ServerLog
   body: Uint8Array
   readonly #findIp: () => string
   readonly #signal: () => AbortSignal

@@ -1,4 +1,4 @@
-import type { EdgeRequest, RequestHead } from './request.js'
+import type { HttpRequest, RequestHead } from './request.js'
 import type { Reply } from './reply.js'
 import type { Routable } from './router.js'
 
@@ -8,11 +8,11 @@ export type Admission =
   | {
       readonly kind: 'admitted'
       /** takes the same request, its body read */
-      readonly handle: (request: EdgeRequest) => Reply | Promise<Reply>
+      readonly handle: (request: HttpRequest) => Reply | Promise<Reply>
     }
 
 /** A path the server answers. Both functions may throw an AppError instead of returning. */
-export interface EdgeRoute extends Routable {
+export interface HttpRoute extends Routable {
   /** names the route in logs and metrics */
   readonly id: string
   /** largest body; 0 when the route takes none (a small one is then read and ignored) */
@@ -35,14 +35,14 @@ export interface EdgeRoute extends Routable {
   readonly admit: (head: RequestHead) => Admission | Promise<Admission>
 }
 
-interface SimpleRoute extends Omit<EdgeRoute, 'admit'> {
+interface SimpleRoute extends Omit<HttpRoute, 'admit'> {
   /** returns a reply to refuse the request before its body is read, null to go on */
   readonly beforeBody?: (head: RequestHead) => Reply | null | Promise<Reply | null>
-  readonly handle: (request: EdgeRequest) => Reply | Promise<Reply>
+  readonly handle: (request: HttpRequest) => Reply | Promise<Reply>
 }
 
 /** A route that carries nothing from its check of the head over to its handler. */
-export function edgeRoute(route: SimpleRoute): EdgeRoute {
+export function httpRoute(route: SimpleRoute): HttpRoute {
   const { beforeBody, handle, ...rest } = route
   const admitted: Admission = { kind: 'admitted', handle }
   if (beforeBody === undefined) return { ...rest, admit: () => admitted }

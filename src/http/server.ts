@@ -12,10 +12,10 @@ import type { ExchangeHost, RequestOutcome } from './exchange.js'
 import { toErrorReply } from './reply.js'
 import type { Reply } from './reply.js'
 import { HeaderBag, Request, readFraming } from './request.js'
-import type { EdgeLog } from './request.js'
+import type { ServerLog } from './request.js'
 import { createRouter } from './router.js'
 import type { Router } from './router.js'
-import type { Admission, EdgeRoute } from './routes.js'
+import type { Admission, HttpRoute } from './routes.js'
 import type { Uws, UwsApp, UwsListenSocket, UwsRequest, UwsResponse } from './uws.js'
 import type { MountedWebSocket, WebSocketRoute, WebSocketServer } from './websocket.js'
 
@@ -54,9 +54,9 @@ export interface ServerOptions {
   readonly port: number
   /** the setting that names the port, for the error when it is taken */
   readonly portSetting: string
-  readonly routes: readonly EdgeRoute[]
+  readonly routes: readonly HttpRoute[]
   readonly webSockets?: readonly WebSocketRoute[]
-  readonly log: EdgeLog
+  readonly log: ServerLog
   readonly cors?: CorsOptions
   /** addresses and ranges whose X-Forwarded-For is believed */
   readonly trustedProxies?: readonly string[]
@@ -75,7 +75,7 @@ export interface ConnectionPool {
   open: number
 }
 
-export interface EdgeServer {
+export interface HttpServer {
   /**
    * Starts to accept connections.
    *
@@ -93,7 +93,7 @@ export interface EdgeServer {
 
 interface Server {
   readonly app: UwsApp
-  readonly router: Router<EdgeRoute>
+  readonly router: Router<HttpRoute>
   readonly webSocketPaths: ReadonlySet<string>
   readonly exchanges: ExchangeHost
   readonly cors: Cors
@@ -106,7 +106,7 @@ interface Server {
 }
 
 /** @throws RangeError or Error when an option is unusable; nothing listens yet */
-export function createServer(options: ServerOptions): EdgeServer {
+export function createServer(options: ServerOptions): HttpServer {
   const { addon } = options.uws
   const server = assemble(options, addon.App())
   const mounted = mountAll(server, options)
@@ -213,7 +213,7 @@ interface Head {
 }
 
 interface FoundRoute {
-  readonly route: EdgeRoute
+  readonly route: HttpRoute
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -329,7 +329,7 @@ function replyOptions(server: Server, exchange: Exchange, { path, headers }: Hea
   exchange.reply({ status: 204, headers: { Allow: allow } })
 }
 
-function admit(exchange: Exchange, route: EdgeRoute, request: Request): void {
+function admit(exchange: Exchange, route: HttpRoute, request: Request): void {
   const admission = route.admit(request)
   if (admission instanceof Promise) {
     admission.then(
@@ -342,7 +342,7 @@ function admit(exchange: Exchange, route: EdgeRoute, request: Request): void {
 }
 
 interface Routed {
-  readonly route: EdgeRoute
+  readonly route: HttpRoute
   readonly request: Request
 }
 
@@ -369,7 +369,7 @@ function proceed(exchange: Exchange, admission: Admission, { route, request }: R
 
 function toRefusal(
   outcome: Exclude<BodyOutcome, { kind: 'complete' }>,
-  { oversizeCode = 'body_too_large' }: EdgeRoute,
+  { oversizeCode = 'body_too_large' }: HttpRoute,
 ): AppError {
   if (outcome.kind === 'over_budget') {
     return new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 })

@@ -7,7 +7,7 @@ import { parseCookies } from './cookies.js'
 import type { Exchange } from './exchange.js'
 import { toErrorReply } from './reply.js'
 import { HeaderBag, readFraming } from './request.js'
-import type { EdgeLog } from './request.js'
+import type { ServerLog } from './request.js'
 import type { UwsApp, UwsRequest, UwsResponse, UwsWebSocketBehavior } from './uws.js'
 
 /** The opening request of a WebSocket, copied. */
@@ -69,7 +69,7 @@ export interface MountedWebSocket {
 
 /** What a WebSocket needs from the server it is mounted in. */
 export interface WebSocketServer {
-  readonly log: EdgeLog
+  readonly log: ServerLog
   readonly clientAddress: ClientAddress
   readonly begin: (res: UwsResponse) => Exchange
   readonly isDraining: () => boolean
@@ -359,7 +359,7 @@ function strike<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
 /** A hook that throws costs its own connection and nothing else. */
 function guard<User>(
   hub: Hub<User>,
-  log: EdgeLog,
+  log: ServerLog,
   connection: LiveConnection<User>,
   hook: () => Promise<void>,
 ): void {
@@ -371,7 +371,7 @@ function guard<User>(
 
 function notifyClose<User>(
   hub: Hub<User>,
-  log: EdgeLog,
+  log: ServerLog,
   connection: LiveConnection<User>,
   code: number,
 ): void {

@@ -5,7 +5,7 @@ import type { Priority } from '../model/event.js'
 import type { Page } from './keyset.js'
 import { NewestFirst, type PageQuery } from './newest-first.js'
 import { removeRecords, type Records } from './records.js'
-import { PrioritySchema } from '../api/schemas/event.js'
+import { PrioritySchema } from '../model/schemas.js'
 
 /** An alert as it is stored. */
 export const AlertDoc = Type.Object({

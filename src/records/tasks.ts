@@ -7,7 +7,7 @@ import type { Page } from './keyset.js'
 import { NewestFirst, type PageQuery } from './newest-first.js'
 import type { Records } from './records.js'
 import { createReferences, type ReferenceParts } from './references.js'
-import { PrioritySchema } from '../api/schemas/event.js'
+import { PrioritySchema } from '../model/schemas.js'
 
 export const TASK_STATUSES = ['todo', 'in_progress', 'blocked', 'done'] as const
 export type TaskStatus = (typeof TASK_STATUSES)[number]

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 
-/** One finished request; what the edge reports. */
+/** One finished request, as the HTTP server reports it. */
 interface RequestFacts {
   /** null when no route was found */
   readonly routeId: string | null
@@ -37,7 +37,7 @@ export interface GaugeReaders {
 }
 
 export interface Metrics {
-  /** for `observe` of the edge's servers */
+  /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestFacts): void
   /** for the pipeline's `onAccepted` */
   ingested(protocol: string, facts: IngestFacts): void

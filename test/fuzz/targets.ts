@@ -42,7 +42,7 @@ import {
   scanSegment,
 } from '../../src/wal/format.js'
 import { toConditions, toWordSearch } from '../../src/events/event-search.js'
-import { uws } from '../support/edge.js'
+import { uws } from '../support/http.js'
 import {
   NOW,
   collect,

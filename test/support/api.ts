@@ -3,7 +3,7 @@ import { ROLES, isRole, type Role } from '../../src/model/roles.js'
 import type { LimitName } from '../../src/api/auth/limits.js'
 import type { ApiRoute, Caller } from '../../src/api/route.js'
 import { AppError } from '../../src/model/errors.js'
-import { startServer, uws } from './edge.js'
+import { startServer, uws } from './http.js'
 
 /** A user of each role; `other` is a second viewer. */
 export const USERS = {

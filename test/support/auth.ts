@@ -14,7 +14,7 @@ import { ingestKeyRoutes } from '../../src/api/routes/ingest-keys.js'
 import { userRoutes } from '../../src/api/routes/users.js'
 import { createInProcessState } from '../../src/coordination/memory-state.js'
 import type { State } from '../../src/coordination/state.js'
-import { startServer, uws } from './edge.js'
+import { startServer, uws } from './http.js'
 import { memoryEntities } from './entities.js'
 
 export const JWT_SECRET = 'a secret of more than thirty-two characters'

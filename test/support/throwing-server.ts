@@ -1,8 +1,8 @@
 /** A server in which everything that can throw does; prints its port and serves until SIGTERM. */
-import { edgeRoute } from '../../src/http/routes.js'
+import { httpRoute } from '../../src/http/routes.js'
 import { createServer } from '../../src/http/server.js'
 import { createWebSocketHub } from '../../src/http/websocket.js'
-import { recordingLog, uws } from './edge.js'
+import { recordingLog, uws } from './http.js'
 
 const fail = (): never => {
   throw new Error('thrown on purpose')
@@ -30,29 +30,29 @@ const server = createServer({
   webSockets: [hub.route],
   observe: fail,
   routes: [
-    edgeRoute({ ...common, id: 'a', path: '/sync', handle: fail }),
-    edgeRoute({ ...common, id: 'b', path: '/async', handle: async () => fail() }),
-    edgeRoute({ ...common, id: 'c', path: '/before', beforeBody: fail, handle: fail }),
-    edgeRoute({
+    httpRoute({ ...common, id: 'a', path: '/sync', handle: fail }),
+    httpRoute({ ...common, id: 'b', path: '/async', handle: async () => fail() }),
+    httpRoute({ ...common, id: 'c', path: '/before', beforeBody: fail, handle: fail }),
+    httpRoute({
       ...common,
       id: 'd',
       path: '/before-async',
       beforeBody: async () => fail(),
       handle: fail,
     }),
-    edgeRoute({
+    httpRoute({
       ...common,
       id: 'e',
       path: '/bad-reply',
       handle: () => ({ status: 200, json: 1n }),
     }),
-    edgeRoute({
+    httpRoute({
       ...common,
       id: 'f',
       path: '/bad-header',
       handle: () => ({ status: 200, headers: { 'a\r\nb': 'c' } }),
     }),
-    edgeRoute({
+    httpRoute({
       ...common,
       id: 'g',
       path: '/late',

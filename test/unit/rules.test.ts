@@ -52,7 +52,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   '@node-rs/argon2': /^src\/api\/auth\//,
   ajv: /^src\/api\/validation\.ts$/,
   'ajv-formats': /^src\/api\/validation\.ts$/,
-  '@sinclair/typebox': /^src\/(api|records|coordination|events|insights|backup|priority)\//,
+  '@sinclair/typebox': /^src\/(api|records|coordination|events|insights|backup|priority|model)\//,
 }
 
 /** `collector` and `mining` do no I/O: none of these. */

@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { PageParameters, PageSchema } from '../../records/keyset.js'
 import { parseQueryTime } from '../query-time.js'
 import { routeFor } from '../route.js'
-import { SeveritySchema } from '../schemas/event.js'
+import { SeveritySchema } from '../../model/schemas.js'
 import {
   AnomalySchema,
   ExplanationSchema,

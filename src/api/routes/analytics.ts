@@ -3,7 +3,8 @@ import { Type } from '@sinclair/typebox'
 import type { Severity } from '../../model/event.js'
 import type { Window } from '../../model/window.js'
 import { routeFor } from '../route.js'
-import { SeveritySchema, Timestamp } from '../schemas/event.js'
+import { Timestamp } from '../schemas/event.js'
+import { SeveritySchema } from '../../model/schemas.js'
 import { Count, Percent, SourceFilter, WindowSchema } from '../schemas/series.js'
 
 /** What the analytics router asks of the store. */

@@ -3,7 +3,8 @@ import type { Incident, IncidentFields, Incidents } from '../../records/incident
 import { INCIDENT_STATUSES } from '../../records/incident-states.js'
 import { PageParameters, PageSchema } from '../../records/keyset.js'
 import { routeFor } from '../route.js'
-import { PrioritySchema, Timestamp } from '../schemas/event.js'
+import { Timestamp } from '../schemas/event.js'
+import { PrioritySchema } from '../../model/schemas.js'
 import {
   Description,
   EventIds,

@@ -6,7 +6,8 @@ import type { Granularity, Window } from '../../model/window.js'
 import type { ListedEvent } from '../../model/event.js'
 import { toEventItem, type EventContext } from '../event-views.js'
 import { routeFor } from '../route.js'
-import { EventItem, PrioritySchema } from '../schemas/event.js'
+import { EventItem } from '../schemas/event.js'
+import { PrioritySchema } from '../../model/schemas.js'
 import {
   Count,
   GranularitySchema,

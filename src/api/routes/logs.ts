@@ -7,14 +7,8 @@ import { toEventDetail, toEventItem, type EventContext } from '../event-views.js
 import { AppError } from '../../model/errors.js'
 import { parseQueryTime } from '../query-time.js'
 import { routeFor } from '../route.js'
-import {
-  EventDetail,
-  EventIdParams,
-  EventItem,
-  EventTypeSchema,
-  PrioritySchema,
-  SeveritySchema,
-} from '../schemas/event.js'
+import { EventDetail, EventIdParams, EventItem } from '../schemas/event.js'
+import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../../model/schemas.js'
 
 interface Position {
   readonly tsMs: number

@@ -2,7 +2,8 @@ import { Type, type Static } from '@sinclair/typebox'
 import { PageParameters, PageSchema } from '../../records/keyset.js'
 import { parseQueryTime } from '../query-time.js'
 import { routeFor } from '../route.js'
-import { PrioritySchema, Timestamp } from '../schemas/event.js'
+import { Timestamp } from '../schemas/event.js'
+import { PrioritySchema } from '../../model/schemas.js'
 import {
   Description,
   GivenTime,

@@ -1,19 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
-import { EVENT_TYPES, PRIORITIES, PRIORITY_SOURCES, SEVERITIES } from '../../model/event.js'
+import { PRIORITY_SOURCES } from '../../model/event.js'
+import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../../model/schemas.js'
 
-export const SeveritySchema = Type.Union(
-  SEVERITIES.map((s) => Type.Literal(s)),
-  { title: 'Severity' },
-)
-export const PrioritySchema = Type.Union(
-  PRIORITIES.map((p) => Type.Literal(p)),
-  { title: 'Priority' },
-)
-export const EventTypeSchema = Type.Union(
-  EVENT_TYPES.map((t) => Type.Literal(t)),
-  { title: 'EventType' },
-)
 export const Timestamp = Type.String({
   format: 'date-time',
   description: 'UTC with milliseconds',

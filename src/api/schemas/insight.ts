@@ -14,7 +14,8 @@ import {
   type MlHealth,
   type TemplateChange,
 } from '../../model/insights.js'
-import { SeveritySchema, Timestamp } from './event.js'
+import { Timestamp } from './event.js'
+import { SeveritySchema } from '../../model/schemas.js'
 import { toIso } from './record.js'
 
 const literals = <T extends string>(values: readonly T[]) =>

@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import type { KpiSnapshot } from '../../model/kpi.js'
-import { PrioritySchema, Timestamp } from './event.js'
+import { Timestamp } from './event.js'
+import { PrioritySchema } from '../../model/schemas.js'
 import { Count, Percent } from './series.js'
 
 const Trend = Type.Object(

@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import { GRANULARITIES, WINDOWS, type Window } from '../../model/window.js'
-import { PrioritySchema, SeveritySchema, Timestamp } from './event.js'
+import { Timestamp } from './event.js'
+import { PrioritySchema, SeveritySchema } from '../../model/schemas.js'
 
 const isWindow = (name: string): name is Window => name in WINDOWS
 

@@ -1,7 +1,7 @@
 import { decompress, readContentCoding, type ContentCoding } from '../../http/decompress.js'
-import type { EdgeRequest, HeaderBag, RequestHead } from '../../http/request.js'
+import type { HttpRequest, HeaderBag, RequestHead } from '../../http/request.js'
 import type { Reply } from '../../http/reply.js'
-import type { EdgeRoute } from '../../http/routes.js'
+import type { HttpRoute } from '../../http/routes.js'
 import { createSemaphore, type Semaphore } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
@@ -62,7 +62,7 @@ const unauthorized = (): AppError =>
 const overloaded = (): AppError =>
   new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
 
-type Admitted = Extract<Awaited<ReturnType<EdgeRoute['admit']>>, { kind: 'admitted' }>
+type Admitted = Extract<Awaited<ReturnType<HttpRoute['admit']>>, { kind: 'admitted' }>
 
 function admit(
   head: RequestHead,
@@ -78,7 +78,7 @@ function admit(
   const decide = (known: IngestKey | null): Admitted => {
     if (known === null) throw unauthorized()
     if (!services.room(bytes)) throw overloaded()
-    const handle = (request: EdgeRequest): Promise<Reply> => {
+    const handle = (request: HttpRequest): Promise<Reply> => {
       const coding = readContentCoding(request.headers)
       const ingest = (body: Uint8Array): Promise<Reply> =>
         services.ingest(body, known).then(toReply)
@@ -94,7 +94,7 @@ function admit(
 
 /** @throws AppError overloaded when there is no room for it any more, or nobody waits for the answer */
 async function unpacked(
-  { body, signal }: EdgeRequest,
+  { body, signal }: HttpRequest,
   coding: ContentCoding,
   { room }: IngestServices,
 ): Promise<Uint8Array> {
@@ -119,7 +119,7 @@ const ONE_ACCEPTED: Reply = {
 }
 
 /** The collector's own routes: events in, and whether it can take them. */
-export function ingestRoutes(services: IngestServices): EdgeRoute[] {
+export function ingestRoutes(services: IngestServices): HttpRoute[] {
   const inTurn = createSemaphore({
     atOnce: UNPACKED_AT_ONCE,
     waiting: UNPACKED_WAITING,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { EdgeRequest, RequestHead } from '../../http/request.js'
+import type { HttpRequest, RequestHead } from '../../http/request.js'
 import type { Reply } from '../../http/reply.js'
-import type { EdgeRoute } from '../../http/routes.js'
+import type { HttpRoute } from '../../http/routes.js'
 import { AppError } from '../../model/errors.js'
 import type { CanonicalEvent } from '../../model/event.js'
 
@@ -57,7 +57,7 @@ function admit(head: RequestHead, services: WebhookServices): void {
   throw new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
 }
 
-async function receive(request: EdgeRequest, services: WebhookServices): Promise<Reply> {
+async function receive(request: HttpRequest, services: WebhookServices): Promise<Reply> {
   const { body, headers } = request
   if (!services.verify(headers.first('x-scm-token'), body)) throw badSignature()
   const delivery = services.parse(body)
@@ -171,7 +171,7 @@ export async function forgetDeliveries(
 }
 
 /** The receiver of source-control webhooks. */
-export const webhookRoute = (services: WebhookServices): EdgeRoute => ({
+export const webhookRoute = (services: WebhookServices): HttpRoute => ({
   id: 'scmWebhook',
   method: 'POST',
   path: '/webhooks/scm',

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { ERRORS, type ErrorCode } from '../../../src/model/errors.js'
-import { rawExchange } from '../../support/edge.js'
+import { rawExchange } from '../../support/http.js'
 import {
   JWT_SECRET,
   WEBHOOK_SECRET,

@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { edgeRoute } from '../../../src/http/routes.js'
-import type { EdgeRoute } from '../../../src/http/routes.js'
+import { httpRoute } from '../../../src/http/routes.js'
+import type { HttpRoute } from '../../../src/http/routes.js'
 import type { RequestOutcome } from '../../../src/http/exchange.js'
 import { createServer } from '../../../src/http/server.js'
 import { AppError } from '../../../src/model/errors.js'
 import { WatchedBuffers } from '../../support/pipeline.js'
-import { rawExchange, recordingLog, startServer, statuses, uws } from '../../support/edge.js'
+import { rawExchange, recordingLog, startServer, statuses, uws } from '../../support/http.js'
 
 const HOST = 'Host: localhost\r\n'
 const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\n${HOST}${headers}\r\n`
@@ -18,8 +18,8 @@ const post = (path: string, headers: string, body = '') =>
 /** Remembers what reached a handler. */
 function recorder() {
   const seen: string[] = []
-  const routes: EdgeRoute[] = [
-    edgeRoute({
+  const routes: HttpRoute[] = [
+    httpRoute({
       id: 'echo',
       method: 'POST',
       path: '/echo',
@@ -29,7 +29,7 @@ function recorder() {
         return { status: 200, body: new Uint8Array(body) }
       },
     }),
-    edgeRoute({
+    httpRoute({
       id: 'hello',
       method: 'GET',
       path: '/hello/{name}',
@@ -39,7 +39,7 @@ function recorder() {
         return { status: 200, json: params }
       },
     }),
-    edgeRoute({
+    httpRoute({
       id: 'guarded',
       method: 'POST',
       path: '/guarded',
@@ -48,7 +48,7 @@ function recorder() {
         headers.first('x-key') === 'k' ? null : { status: 401, body: 'no key' },
       handle: ({ body }) => ({ status: 200, body: String(body.byteLength) }),
     }),
-    edgeRoute({
+    httpRoute({
       id: 'open',
       method: 'POST',
       path: '/open',
@@ -56,14 +56,14 @@ function recorder() {
       isOpen: true,
       handle: ({ body }) => ({ status: 200, body: String(body.byteLength) }),
     }),
-    edgeRoute({
+    httpRoute({
       id: 'never',
       method: 'GET',
       path: '/never',
       bodyBytes: 0,
       handle: () => new Promise(() => {}),
     }),
-    edgeRoute({
+    httpRoute({
       id: 'undecided',
       method: 'GET',
       path: '/undecided',
@@ -71,7 +71,7 @@ function recorder() {
       beforeBody: () => new Promise(() => {}),
       handle: () => ({ status: 200 }),
     }),
-    edgeRoute({
+    httpRoute({
       id: 'undecidedBody',
       method: 'POST',
       path: '/undecided',
@@ -79,14 +79,14 @@ function recorder() {
       beforeBody: () => new Promise(() => {}),
       handle: () => ({ status: 200 }),
     }),
-    edgeRoute({
+    httpRoute({
       id: 'large',
       method: 'GET',
       path: '/large',
       bodyBytes: 0,
       handle: () => ({ status: 200, body: Buffer.alloc(30_000_000, 'x') }),
     }),
-    edgeRoute({
+    httpRoute({
       id: 'throws',
       method: 'GET',
       path: '/throws/{how}',
@@ -270,7 +270,7 @@ const until = async (isSo: () => boolean): Promise<void> => {
 t.test('a body in pieces arrives whole, and stays so until the handler is done', async (t) => {
   const sizes: number[] = []
   const sent = Buffer.from(Array.from({ length: 4_000_000 }, (_, i) => i % 251))
-  const route = edgeRoute({
+  const route = httpRoute({
     id: 'in',
     method: 'POST',
     path: '/in',
@@ -394,7 +394,7 @@ t.test('when the body is there, its own deadline is over, whoever is still asked
 t.test('a client that leaves aborts the signal, in mid-body and in mid-handler', async (t) => {
   let signal: AbortSignal | null = null
   const outcomes: RequestOutcome[] = []
-  const route = edgeRoute({
+  const route = httpRoute({
     id: 'waits',
     method: 'POST',
     path: '/waits',
@@ -544,7 +544,7 @@ t.test('connections above the cap are closed at once', async (t) => {
 t.test('stopping lets the request in flight end and refuses new connections', async (t) => {
   const arrived = deferred<void>()
   const reply = deferred<{ status: number; body: string }>()
-  const route = edgeRoute({
+  const route = httpRoute({
     id: 'waits',
     method: 'GET',
     path: '/waits',

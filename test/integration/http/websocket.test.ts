@@ -6,7 +6,7 @@ import t from 'tap'
 import { WebSocket } from 'ws'
 import { createWebSocketHub } from '../../../src/http/websocket.js'
 import type { WebSocketOptions } from '../../../src/http/websocket.js'
-import { rawExchange, startServer, statuses } from '../../support/edge.js'
+import { rawExchange, startServer, statuses } from '../../support/http.js'
 
 type Test = Parameters<typeof startServer>[0]
 

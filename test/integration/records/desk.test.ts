@@ -16,7 +16,7 @@ import { createEntities } from '../../../src/coordination/entities.js'
 import { migrate } from '../../../src/clickhouse/migrate.js'
 import { startApi } from '../../support/api.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
-import { recordingLog } from '../../support/edge.js'
+import { recordingLog } from '../../support/http.js'
 
 const key = cursorKey('a secret of more than thirty-two characters')
 const yes = (): boolean => true

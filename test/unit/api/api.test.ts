@@ -7,7 +7,7 @@ import { RouteReply, multipart, routeFor } from '../../../src/api/route.js'
 import type { Caller } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
 import { HeaderBag } from '../../../src/http/request.js'
-import { startServer, uws } from '../../support/edge.js'
+import { startServer, uws } from '../../support/http.js'
 
 interface Services {
   readonly names: string[]

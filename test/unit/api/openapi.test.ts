@@ -5,7 +5,7 @@ import { collectComponents } from '../../../src/api/openapi-components.js'
 import { createOpenApi, webSocketOperation } from '../../../src/api/openapi.js'
 import type { OpenApiDocument } from '../../../src/api/openapi.js'
 import { multipart, routeFor } from '../../../src/api/route.js'
-import { startServer } from '../../support/edge.js'
+import { startServer } from '../../support/http.js'
 
 const route = routeFor<object>()
 const none = Type.Object({})

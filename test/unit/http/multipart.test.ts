@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import { parseMultipart } from '../../../src/http/multipart.js'
-import { uws } from '../../support/edge.js'
+import { uws } from '../../support/http.js'
 
 const LIMITS = { fileBytes: 1000, fieldBytes: 100, parts: 8 }
 const TYPE = 'multipart/form-data; boundary=XyZ'

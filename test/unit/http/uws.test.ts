@@ -1,7 +1,7 @@
 import t from 'tap'
 import { loadUws } from '../../../src/http/uws.js'
 
-t.test('a build loads, says which it is, and has what the edge uses', async (t) => {
+t.test('a build loads, says which it is, and has what the HTTP server uses', async (t) => {
   const env: Record<string, string | undefined> = {}
   const { addon, build } = loadUws(env)
   t.match(build, /^[\w@./-]+ \d+\.\d+\.\d+/)

@@ -5,7 +5,7 @@ import { audited } from '../../../src/api/audited.js'
 import { routeFor } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
 import { USERS, startApi } from '../../support/api.js'
-import { recordingLog } from '../../support/edge.js'
+import { recordingLog } from '../../support/http.js'
 
 const entry: AuditEntry = {
   actorId: 'a',

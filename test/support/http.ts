@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { createServer } from '../../src/http/server.js'
-import type { EdgeServer, ServerOptions } from '../../src/http/server.js'
+import type { HttpServer, ServerOptions } from '../../src/http/server.js'
 import { loadUws } from '../../src/http/uws.js'
 
 export const uws = loadUws(process.env)
@@ -23,7 +23,7 @@ export function recordingLog() {
 interface Running {
   readonly port: number
   readonly url: string
-  readonly server: EdgeServer
+  readonly server: HttpServer
   readonly log: ReturnType<typeof recordingLog>
 }
 

@@ -1,0 +1,16 @@
+import { Type } from '@sinclair/typebox'
+
+import { EVENT_TYPES, PRIORITIES, SEVERITIES } from './event.js'
+
+export const SeveritySchema = Type.Union(
+  SEVERITIES.map((severity) => Type.Literal(severity)),
+  { title: 'Severity' },
+)
+export const PrioritySchema = Type.Union(
+  PRIORITIES.map((priority) => Type.Literal(priority)),
+  { title: 'Priority' },
+)
+export const EventTypeSchema = Type.Union(
+  EVENT_TYPES.map((type) => Type.Literal(type)),
+  { title: 'EventType' },
+)
