@@ -11,7 +11,7 @@ import type { Log } from '../telemetry/log.js'
 import { checkFiles, readManifest, writeManifest, type Manifest } from './manifest.js'
 import { askRunning } from './control.js'
 import type { Snapshot } from './snapshots.js'
-import { openDatabase } from '../assembly/storage.js'
+import { openDatabase } from '../clickhouse/database.js'
 
 export interface CommandParts {
   readonly config: Config

@@ -19,7 +19,7 @@ interface Import {
 const ORDER: readonly (readonly string[])[] = [
   ['main'],
   ['app'],
-  ['assembly'],
+  ['assembly', 'announcement'],
   ['api'],
   ['backup', 'insights'],
   ['ingest'],
@@ -28,8 +28,8 @@ const ORDER: readonly (readonly string[])[] = [
   ['templates', 'records'],
   ['coordination'],
   ['writer'],
-  ['wal', 'clickhouse'],
-  ['http', 'telemetry', 'wasm', 'config'],
+  ['wal', 'clickhouse', 'http'],
+  ['telemetry', 'wasm', 'config'],
   ['model', 'lib'],
 ]
 

@@ -1,13 +1,13 @@
-import { createDurableFamilies, createSharedFamilies } from '../api/auth/families.js'
-import { createIngestKeys, type IngestKeys } from '../api/auth/ingest-keys.js'
-import { createPasswords } from '../api/auth/passwords.js'
-import { createSessions, type Sessions } from '../api/auth/sessions.js'
-import { createTokens, type Tokens } from '../api/auth/tokens.js'
-import { createUsers, type User, type Users } from '../api/auth/users.js'
-import type { Config } from '../config.js'
-import type { Log } from '../telemetry/log.js'
-import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from '../coordination/documents.js'
-import type { Storage } from './storage.js'
+import { createDurableFamilies, createSharedFamilies } from './families.js'
+import { createIngestKeys, type IngestKeys } from './ingest-keys.js'
+import { createPasswords } from './passwords.js'
+import { createSessions, type Sessions } from './sessions.js'
+import { createTokens, type Tokens } from './tokens.js'
+import { createUsers, type User, type Users } from './users.js'
+import type { Config } from '../../config.js'
+import type { Log } from '../../telemetry/log.js'
+import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from '../../coordination/documents.js'
+import type { Storage } from '../../assembly/storage.js'
 
 export interface Accounts {
   readonly users: Users

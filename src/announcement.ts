@@ -1,6 +1,6 @@
-import type { Config } from '../config.js'
-import type { Accounts } from './accounts.js'
-import type { Servers } from './http.js'
+import type { Config } from './config.js'
+import type { Accounts } from './api/auth/accounts.js'
+import type { Servers } from './api/servers.js'
 
 export interface AnnouncementParts {
   readonly config: Config

@@ -1,6 +1,6 @@
 import type { RoomPool } from '../lib/room-pool.js'
 import { createRefusals, type Refusals } from '../writer/quarantine.js'
-import type { Sequencer } from '../ingest/sequencer.js'
+import type { Sequencer } from './sequencer.js'
 import { Wal } from '../wal/wal.js'
 import { keepBeside } from '../wal/file.js'
 import { decodeEntry, type EntryParts, type TemplateRow } from '../wal/record.js'
@@ -10,9 +10,9 @@ import type { BatchStore } from '../writer/batches.js'
 import { isDataError } from '../clickhouse/failure.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
-import type { IngestionParts } from './ingestion.js'
-import { NamedByRows } from '../ingest/named-by-rows.js'
-import { executeStatement, type Run } from './statements.js'
+import type { IngestionParts } from '../assembly/ingestion.js'
+import { NamedByRows } from './named-by-rows.js'
+import { executeStatement, type Run } from '../assembly/statements.js'
 
 /** how much of what waits for ClickHouse is kept in memory: a large batch and some of the next; bench/README.md: more gains nothing */
 export const WAL_CACHE_BYTES = 64 * 1024 * 1024

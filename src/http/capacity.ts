@@ -1,5 +1,5 @@
-import type { ConnectionPool } from '../http/server.js'
-import { openFileLimit } from '../http/open-files.js'
+import type { ConnectionPool } from './server.js'
+import { openFileLimit } from './open-files.js'
 import type { Log } from '../telemetry/log.js'
 
 /** How many connections may be open, and by whom. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { planCapacity } from '../../../src/assembly/connections.js'
+import { planCapacity } from '../../../src/http/capacity.js'
 import { openFileLimit } from '../../../src/http/open-files.js'
 
 const plan = (max: number, openFiles: number | null) => {

@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Config } from '../config.js'
+import type { Log } from '../telemetry/log.js'
+import { createStore, type Store } from './client.js'
+import { createClusterStore } from './cluster/cluster.js'
+import { startEmbedded, type Embedded } from './embedded/embedded.js'
+import { migrate, type SchemaNumbers } from './migrate.js'
+
+/** A partition of the short rollups is dropped when its whole month is past retention. */
+const MONTH_DAYS = 31
+/**
+ * The lock of the data directory is ours, so another holder of the engine's lock has lost its parent and is
+ * about to end. On a busy machine that takes seconds.
+ */
+const ENGINE_LOCK_WAIT_MS = 20_000
+/** A remote server may be starting beside this program. */
+const REMOTE_WAIT_MS = 30_000
+const REMOTE_PAUSE_MS = 500
+
+/** The ClickHouse that the settings name: the embedded engine, a server, or a cluster. */
+export interface Database {
+  readonly store: Store
+  /** The same server without a database, for what comes before the database exists. */
+  readonly server: Store
+  /** The engine's process; null with a remote server. */
+  readonly embedded: Embedded | null
+  /** Waits for a server that starts beside this program, and creates the database. */
+  reach(): Promise<void>
+  /** Brings the database to this program's schema and retention. */
+  prepare(): Promise<void>
+  close(): Promise<void>
+}
+
+/** @throws Error when the embedded engine does not start, or a setting can't be used */
+export async function openDatabase(
+  config: Config,
+  { log, backupsDir }: { readonly log: Log; readonly backupsDir?: string },
+): Promise<Database> {
+  const embedded =
+    config.clickhouseUrl === null
+      ? await startEmbedded({
+          log,
+          ...(backupsDir === undefined ? {} : { backupsDir }),
+          dataDir: join(config.dataDir, 'clickhouse'),
+          lockWaitMs: ENGINE_LOCK_WAIT_MS,
+          isOurs: true,
+          onState: (state) => log.debug({ state }, 'embedded clickhouse'),
+        })
+      : null
+  const options = connectionOf(config, embedded)
+  const migration = { log, numbers: numbersOf(config) }
+  const single = (): Pick<Database, 'store' | 'prepare'> => {
+    const store = createStore(options)
+    return { store, prepare: () => migrate(store, migration) }
+  }
+  const cluster = (): Pick<Database, 'store' | 'prepare'> => {
+    const store = createClusterStore({
+      ...options,
+      cluster: config.clickhouseCluster,
+      nodes: config.clickhouseNodes,
+      replication: config.clickhouseReplication,
+      insertQuorum: config.clickhouseInsertQuorum,
+    })
+    return { store, prepare: () => store.prepare(migration) }
+  }
+  const { store, prepare } = config.clickhouseCluster === '' ? single() : cluster()
+  const server = createStore({ ...options, database: 'default' })
+  return {
+    store,
+    server,
+    embedded,
+    reach: async () => {
+      if (embedded === null) await waitForRemote(store, config)
+    },
+    prepare: async () => {
+      await prepare()
+      await embedded?.tablesMade()
+    },
+    close: async () => {
+      await server.close()
+      await store.close()
+      await embedded?.stop()
+    },
+  }
+}
+
+function connectionOf(
+  config: Config,
+  embedded: Embedded | null,
+): Parameters<typeof createStore>[0] {
+  const { clickhouseDatabase: database, clickhouseCaFile } = config
+  if (embedded !== null) {
+    const { url, username, password } = embedded
+    return { url, username, password, database }
+  }
+  return {
+    url: config.clickhouseUrl ?? '',
+    username: config.clickhouseUser,
+    password: config.clickhousePassword ?? '',
+    database,
+    ...(clickhouseCaFile === '' ? {} : { tls: { caCert: readCa(clickhouseCaFile) } }),
+  }
+}
+
+const numbersOf = ({ retentionDays }: Config): SchemaNumbers => ({
+  retention_days: retentionDays,
+  rollup_days: retentionDays + MONTH_DAYS,
+})
+
+function readCa(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`CLICKHOUSE_CA_FILE can't be read: ${reason}`, { cause: error })
+  }
+}
+
+/** A server that never answers stops the start. */
+async function waitForRemote(store: Store, config: Config): Promise<void> {
+  const { host } = new URL(config.clickhouseUrl ?? '')
+  const deadline = Date.now() + REMOTE_WAIT_MS
+  for (;;) {
+    try {
+      await store.createDatabase()
+      return
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      const isAway =
+        error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
+      // A running service takes a refused password for a server that still reads its users; a start does not.
+      const retry = isAway && !reason.includes('AUTHENTICATION_FAILED')
+      if (!retry || Date.now() >= deadline)
+        throw new Error(
+          `ClickHouse at ${host} can't be used: ${reason}; check CLICKHOUSE_URL, CLICKHOUSE_USER and CLICKHOUSE_PASSWORD`,
+          { cause: error },
+        )
+    }
+    await sleep(REMOTE_PAUSE_MS)
+  }
+}
