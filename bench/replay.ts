@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Api, field, listField, numberField, textField } from './lib/api.js'
 import { settingsOf, type BenchOptions } from './lib/options.js'
 import { startService, type Target } from './lib/service.js'
+import { HOUR_MS, DAY_MS } from '../src/model/time.js'
 
 /** A log whose lines begin with their own times. */
 interface LogFile {
@@ -16,7 +17,6 @@ interface Replayed extends LogFile {
   readonly taken: number
 }
 
-const DAY_MS = 86_400_000
 /** a look tells of the last five days: so often one is made */
 const STEP_MS = 4 * DAY_MS
 /** an upload holds at most 10 MB and 200,000 rows */
@@ -146,7 +146,7 @@ async function tellOf(api: Api, { source, path, lines, taken }: Replayed): Promi
   const [firstMs, lastMs] = span
   const iso = (ms: number): string => new Date(ms).toISOString()
   for (let atMs = firstMs + STEP_MS; atMs < lastMs; atMs += STEP_MS) await refresh(api, iso(atMs))
-  const snapshot = await refresh(api, iso(lastMs + 3_600_000))
+  const snapshot = await refresh(api, iso(lastMs + HOUR_MS))
   const query = `source=${encodeURIComponent(source)}&limit=200`
   const known = listField(await api.json(`/api/ai-insights/anomalies?${query}`), 'items')
   const out = (text: string): void => void process.stdout.write(`${text}\n`)

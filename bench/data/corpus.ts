@@ -2,6 +2,7 @@ import { SEVERITIES } from '../../src/model/event.js'
 import { KINDS, type Kind } from './kinds.js'
 import { Random } from './random.js'
 import { HOSTS, VALUES, type Value } from './values.js'
+import { DAY_MS } from '../../src/model/time.js'
 
 export interface CorpusOptions {
   /** the same options give the same bytes, on every machine */
@@ -47,7 +48,7 @@ const RUN_LENGTH = 25
 const LATE_SHARE = 0.01
 const LATE_MS = 600_000
 const VERY_LATE_SHARE = 0.0005
-const VERY_LATE_MS = 3 * 86_400_000
+const VERY_LATE_MS = 3 * DAY_MS
 const SHUFFLED_SHARE = 0.2
 const SHUFFLED_MS = 80
 

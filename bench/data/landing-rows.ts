@@ -9,6 +9,7 @@ import { type Corpus, type CorpusEvent, firstPattern, sourceNames, writeMessage 
 import { cutMessage } from './cut-message.js'
 import { KINDS } from './kinds.js'
 import { Random } from './random.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 /** A template as the service would store it. */
 export interface MinedTemplate {
@@ -24,7 +25,7 @@ const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
 const DATE_TIME = "DateTime64(3, 'UTC')"
 /** messages of each pattern and source that the templates are mined from */
 const MINED = 60
-const DEDUP_WINDOW_MS = 60_000
+const DEDUP_WINDOW_MS = MINUTE_MS
 /** from an event's time to its arrival, when it is on time */
 const ARRIVAL_MS = 200
 /** steps of the confidence around what the model says of the pattern */

@@ -2,6 +2,7 @@ import { SEVERITIES } from '../../src/model/event.js'
 import { field, listField, numberField, textField } from '../lib/api.js'
 import type { Engine } from '../lib/engine.js'
 import type { Check } from '../lib/report.js'
+import { DAY_S } from '../../src/model/time.js'
 
 /** A question as it was put, and what came. */
 export interface Asked {
@@ -16,7 +17,6 @@ interface Question extends Asked {
 }
 
 const CHECK = 'answers are what a plain reading of the rows gives'
-const DAY_S = 86_400
 /** windows begin and end at whole steps, which may be in or out */
 const WINDOWS: Readonly<Record<string, { readonly lengthS: number; readonly edgeS: number }>> = {
   '24h': { lengthS: DAY_S, edgeS: 120 },

@@ -13,6 +13,7 @@ import { measureQuestions } from './cluster-questions.js'
 import { addFindings, type Findings, type QueryCost } from './cluster-report.js'
 import { checkApi } from './exactness.js'
 import { type Sent, startSender } from './sender-client.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 /** so that no event, the latest ones included, lies before a window of 30 days */
 const SPAN_S = 26 * 86_400
@@ -26,7 +27,7 @@ const STORED_MAX_MS = 300_000
  */
 export async function runCluster(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
   const options = { ...asked, sources: asked.sources ?? 100, spanS: asked.spanS ?? SPAN_S }
-  const startMs = Math.floor((Date.now() - options.spanS * 1000) / 60_000) * 60_000
+  const startMs = Math.floor((Date.now() - options.spanS * 1000) / MINUTE_MS) * MINUTE_MS
   const findings: Findings[] = []
   const checks: Check[] = []
   for (const shards of options.shards) {

@@ -12,9 +12,10 @@ import { checkApi, checkTables, readTableBytes, visibleOccurrences } from './exa
 import { feedNative } from './native-feed.js'
 import { probe } from './probes.js'
 import { type Order, type Sent, type Sender, startSender } from './sender-client.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 const WARM_EVENTS = 30_000
-const DEDUP_WINDOW_MS = 60_000
+const DEDUP_WINDOW_MS = MINUTE_MS
 const VISIBLE_MAX_MS = 120_000
 /** so many at once are taken, whatever ClickHouse does meanwhile */
 const BURST_EVENTS = 1_000_000
@@ -124,7 +125,7 @@ async function sendAndCount(
   const { events, seed, ...rest } = change
   const spanMs = options.spanS * 1000
   // The last event is in the past when it is sent: a window that ends now holds them all.
-  const startMs = Math.floor((Date.now() - spanMs) / 60_000) * 60_000
+  const startMs = Math.floor((Date.now() - spanMs) / MINUTE_MS) * MINUTE_MS
   const corpus = { seed, events, startMs, spanMs, sources: options.sources }
   run.orders.push(corpus)
   const sent = await run.sender.send({

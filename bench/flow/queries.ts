@@ -1,3 +1,5 @@
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../src/model/time.js'
+
 /** One kind of question, asked in several variants in turn so that no answer is simply the last one. */
 export interface Query {
   readonly name: string
@@ -13,7 +15,7 @@ export const RARE_WORD = 'quetzalcoatl'
 /** Twenty events over 30 days from a source that sends nothing else, five of them with a word of their own. */
 export function rareLines(nowMs: number): readonly string[] {
   return Array.from({ length: 20 }, (_, i) => {
-    const timestamp = new Date(nowMs - 60_000 - i * 1.4 * 86_400_000).toISOString()
+    const timestamp = new Date(nowMs - MINUTE_MS - i * 1.4 * DAY_MS).toISOString()
     const message = `maintenance window ${i} ${i % 4 === 0 ? RARE_WORD : 'ended'}`
     return JSON.stringify({
       timestamp,
@@ -27,7 +29,6 @@ export function rareLines(nowMs: number): readonly string[] {
 
 const WINDOWS = ['5s', '1m', '15m', '1h', '24h', '7d', '30d'] as const
 
-const HOUR_MS = 3_600_000
 const MONTH_MS = 30 * 24 * HOUR_MS
 
 const sinceAgo = (nowMs: number, spanMs: number): string =>

@@ -17,10 +17,11 @@ import {
   type UnitCosts,
 } from '../lib/scale-model.js'
 import { startService } from '../lib/service.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 const SMALL = { blocks: 60, events: 100 }
 const LARGE = { blocks: 4, events: 100_000 }
-const SPAN_MS = 3_600_000
+const SPAN_MS = HOUR_MS
 /** of the service; `npm run bench -- ingest` measures them, see bench/README.md */
 const FROM_INGEST = { serviceCpuPerMillion: 3.9, sentBytes: 243, loggedBytes: 184 }
 /** what a plan is made for; figures of a common server */

@@ -9,6 +9,7 @@ import { startEmbedded } from '../../src/clickhouse/embedded/embedded.js'
 import { createInsightSeries } from '../../src/insights/stored-series.js'
 import { migrate } from '../../src/clickhouse/migrate.js'
 import { childrenOf, readUsage } from '../lib/processes.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 const TEMPLATES = 10_000
 const DAYS = 33
@@ -44,7 +45,7 @@ export async function measureCost(seed: number): Promise<Costs> {
   const store = createStore({ url, username, password, database: 'bench' })
   try {
     await migrate(store, { numbers: { retention_days: 400, rollup_days: 431 }, log: quiet })
-    const endHour = Math.floor(Date.now() / 3_600_000)
+    const endHour = Math.floor(Date.now() / HOUR_MS)
     await fill(store, endHour - DAYS * 24, DAYS * 24 - 1, seed)
     const memory = createMemory()
     const look = (name: string, hour: number): Promise<LookCost> =>
@@ -109,7 +110,7 @@ async function measure(
 /** Rates of templates fall with their rank, as they do in logs; each source has ten. Every fiftieth source has trouble. */
 async function fill(store: Store, fromHour: number, hours: number, seed: number): Promise<void> {
   const span = { from: fromHour * 3600, hours }
-  await store.command(FILL_TEMPLATES, { seed, ...span, end: Math.floor(Date.now() / 3_600_000) })
+  await store.command(FILL_TEMPLATES, { seed, ...span, end: Math.floor(Date.now() / HOUR_MS) })
   await store.command(FILL_SOURCES, { from: span.from })
 }
 

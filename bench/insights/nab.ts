@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { findAnomalies } from '../../src/insights/anomalies.js'
 import { NOTHING, tally, type Detector, type Graded } from './grade.js'
 import { simple, type Grade } from './quality.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 /** A series of the Numenta Anomaly Benchmark, as the sums of its hours. */
 export interface NabSeries extends Graded {
@@ -13,7 +14,6 @@ export interface NabSeries extends Graded {
   readonly from: number
 }
 
-const HOUR_MS = 3_600_000
 const DAY_HOURS = 24
 /** the benchmark grades nothing in the first part of a series, which detectors learn from */
 const PROBATION = 0.15

@@ -11,6 +11,7 @@ import { DeadLetterEncoder } from '../../src/writer/dead-letter-encoder.js'
 import type { BlockTask, RowBlock } from '../../src/ingest/block.js'
 import { SkeletonTable } from '../../src/ingest/skeleton-table.js'
 import { Corpus } from '../data/corpus.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 /**
  * One worker thread's whole work on bodies of generated events whose templates are known; and of its parts
@@ -21,8 +22,8 @@ const nowMs = Date.now()
 const corpus = new Corpus({
   seed: 1,
   events: EVENTS,
-  startMs: nowMs - 3_600_000,
-  spanMs: 3_600_000,
+  startMs: nowMs - HOUR_MS,
+  spanMs: HOUR_MS,
   sources: 16,
 })
 const bodies: Buffer[] = []

@@ -3,6 +3,7 @@ import { AppError } from '../model/errors.js'
 import type { ApiOptions } from './api.js'
 import type { Audit } from '../records/audit.js'
 import { RouteReply, type ApiRoute, type CheckedInput } from './route.js'
+import { MINUTE_MS } from '../model/time.js'
 
 /** Changes that say nothing about who may what, or that come in great numbers. */
 const QUIET: ReadonlySet<string> = new Set(['refresh', 'logout', 'readAlert', 'readAllAlerts'])
@@ -27,7 +28,7 @@ const TARGET_FIELDS = ['email', 'name', 'title', 'source_name'] as const
 const MAX_TARGET_CHARACTERS = 300
 const MAX_VALUE_CHARACTERS = 500
 /** Being refused costs nothing, and the trail is kept for long: once a minute by user and operation. */
-const REFUSALS = { ttl: 60_000, max: 10_000 }
+const REFUSALS = { ttl: MINUTE_MS, max: 10_000 }
 
 /**
  * The same routes, of which those that change something record who did it, whether it succeeded or

@@ -37,6 +37,7 @@ import type { ReplayClaims } from '../records/replay-claims.js'
 import type { SharedChanges } from '../coordination/shared-changes.js'
 import type { Storage } from './storage.js'
 import { samplesOf, toDirectory, variablesOf } from '../ingest/template-directory.js'
+import { DAY_S } from '../model/time.js'
 
 /** rows of an uploaded file */
 const UPLOAD_ROWS = 200_000
@@ -309,5 +310,5 @@ const toCookies = (config: Config): CookieSettings => ({
   secure: config.cookieSecure,
   sameSite: config.cookieSamesite,
   accessSeconds: config.accessTokenExpireMinutes * 60,
-  refreshSeconds: config.refreshTokenExpireDays * 86_400,
+  refreshSeconds: config.refreshTokenExpireDays * DAY_S,
 })

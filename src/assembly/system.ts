@@ -23,6 +23,7 @@ import { createServices, type Services } from './services.js'
 import { SharedChanges } from '../coordination/shared-changes.js'
 import type { StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
+import { DAY_MS } from '../model/time.js'
 
 export interface SystemParts {
   readonly config: Config
@@ -129,7 +130,7 @@ interface Counters {
 }
 
 const ANSWERS_MARK = 'answers:mark'
-const MARK_TTL_MS = 86_400_000
+const MARK_TTL_MS = DAY_MS
 
 /** What one instance writes makes the answers of all instances old. */
 function openAnswers({ config, storage, log }: SystemParts): Answers {

@@ -13,6 +13,7 @@ import {
 } from './backup.js'
 import type { Ingestion } from '../assembly/ingestion.js'
 import type { Storage } from '../assembly/storage.js'
+import { MINUTE_MS, HOUR_MS } from '../model/time.js'
 
 /** What the database held at one moment, between two batches. */
 export interface Snapshot {
@@ -35,9 +36,9 @@ export interface SnapshotParts {
 }
 
 /** parts that hold corrected events are written anew, the corrected columns only */
-const APPLY_MS = 3_600_000
+const APPLY_MS = HOUR_MS
 /** for the batch in hand to be taken; else ClickHouse is away, and there is nothing to back up */
-const WAIT_MS = 60_000
+const WAIT_MS = MINUTE_MS
 
 /** folder of the embedded engine's backups in a data directory */
 const backupsDir = (dataDir: string): string => join(dataDir, 'clickhouse', 'backups')

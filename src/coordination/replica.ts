@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { State } from './state.js'
+import { DAY_MS } from '../model/time.js'
 
 /** How this instance and the others know of each other's changes. */
 export interface Following {
@@ -34,7 +35,7 @@ export interface FollowingParts {
 const CHANNEL = 'changed'
 /** a random text that changes with whatever others must take over */
 const MARK = 'changed:mark'
-const MARK_TTL_MS = 86_400_000
+const MARK_TTL_MS = DAY_MS
 const EVERY_MS = 3_000
 /** after a look that failed, those who want to be current are not kept waiting for the next one */
 const LEAVE_ALONE_MS = 5_000

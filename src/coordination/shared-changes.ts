@@ -17,6 +17,7 @@ import {
 } from './documents.js'
 import type { Exclusive } from './lock.js'
 import type { Following } from './replica.js'
+import { DAY_MS } from '../model/time.js'
 
 /** nothing is sent by an instance that has not looked for so long at what others changed */
 const LEASE_MS = 5_000
@@ -28,7 +29,7 @@ const WAIT_MS = 20_000
 const TICK_MS = 200
 const LEAVE_MS = 1_000
 /** an instance that was away for so long is not expected back */
-const GONE_MS = 30 * 86_400_000
+const GONE_MS = 30 * DAY_MS
 
 export interface SharedChangesParts {
   readonly entities: Entities

@@ -3,6 +3,7 @@ import { STEP_S, WINDOWS, alignDown, startOfWindow, type Window } from '../model
 import type { Store } from '../clickhouse/client.js'
 import type { SourceStats } from './source-stats.js'
 import { statement } from '../clickhouse/statement.js'
+import { HOUR_S } from '../model/time.js'
 
 export interface SeverityCount {
   readonly severity: Severity
@@ -70,8 +71,6 @@ const deadSql = statement<
   { readonly from_ms: number; readonly to_ms: number; readonly step: number },
   { readonly bucket: number; readonly dead: number }
 >('analytics_dead')
-
-const HOUR_S = STEP_S.hour
 
 export interface AnalyticsParts {
   readonly store: Pick<Store, 'query'>

@@ -1,6 +1,7 @@
 import type { Priority } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import { DAY_MS } from '../model/time.js'
 
 export interface CalendarDay {
   /** YYYY-MM-DD, UTC */
@@ -26,8 +27,6 @@ const calendarSql = statement<
   { readonly first: string; readonly last: string; readonly priorities: readonly Priority[] },
   CalendarDay
 >('calendar')
-
-const DAY_MS = 86_400_000
 
 export function createCalendar(
   store: Pick<Store, 'query'>,

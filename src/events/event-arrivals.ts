@@ -1,5 +1,6 @@
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import { DAY_MS } from '../model/time.js'
 
 /** When an event may have arrived. */
 export interface Arrival {
@@ -26,7 +27,6 @@ interface Chunk {
 const arrivalsSql = statement<{ readonly ids_each: number }, Chunk>('event_arrivals')
 
 const IDS_EACH = 65_536
-const DAY_MS = 86_400_000
 /** Newer ids than are known are looked for from the newest known day on. */
 const MAX_AGE_MS = 600_000
 

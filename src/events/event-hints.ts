@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import { MINUTE_MS, HOUR_S } from '../model/time.js'
 
 /** How many events an hour holds, and where the newest ones are, as of a minute ago at most. */
 export interface Density {
@@ -49,7 +50,7 @@ interface Span {
 
 const spanSql = statement<Record<string, never>, Span>('event_span')
 
-const DENSITY_MAX_AGE_MS = 60_000
+const DENSITY_MAX_AGE_MS = MINUTE_MS
 /** older, it is waited for: much may have been stored since */
 const DENSITY_STALE_MS = 600_000
 
@@ -68,10 +69,8 @@ const DENSE_EVENTS = 200_000
 /** what came in late or comes in meanwhile is to be among them */
 const DENSE_LEAST_MS = 10_000
 const DENSE_MAX_AGE_MS = 10_000
-const MINUTE_MS = 60_000
 /** So much longer than its page a range may become before it is made shorter: until then the same is asked. */
 const ROOM = 4
-const HOUR_S = 3_600
 
 /** the one asked longest ago goes first */
 const MAX_QUESTIONS = 1000

@@ -6,6 +6,7 @@ import type { Density, EventHints } from './event-hints.js'
 import type { EventPosition, EventQuery, ListedRow } from './page.js'
 import { hasIndex, hasWordOfValues, type EventFilter, type FoundTexts } from './event-search.js'
 import { statement } from '../clickhouse/statement.js'
+import { HOUR_MS, HOUR_S } from '../model/time.js'
 
 export interface TimeRange {
   /** inclusive */
@@ -43,8 +44,6 @@ const hoursSql = statement<
   HourCount
 >('event_hours')
 
-const HOUR_MS = 3_600_000
-const HOUR_S = 3_600
 /** hours that one question names; more are asked for in further ones */
 const MAX_HOURS = 1000
 /** where the times of the rollups end, in 2106 */

@@ -4,6 +4,7 @@ import type { EventQuery } from './page.js'
 import { toQuestion, type TimeRange } from './event-ranges.js'
 import { toWordSearch, type FoundText, type FoundTexts, type WordSearch } from './event-search.js'
 import { statement, type Statement } from '../clickhouse/statement.js'
+import { HOUR_MS, HOUR_S } from '../model/time.js'
 
 type Params = Readonly<Record<string, unknown>>
 
@@ -18,8 +19,6 @@ const EACH_NAME_ONCE = { max_threads: 1, query_plan_filter_push_down: 0 } as con
 /** What other sources have would have granules read that hold nothing of these. */
 const OF_SOURCES = 'AND source IN {sources:Array(String)}'
 
-const HOUR_S = 3_600
-const HOUR_MS = HOUR_S * 1000
 const END_S = 0xffff_ffff
 
 /** The skeletons and hosts that hold words of a search, looked up once for the ranges of a page. */

@@ -8,6 +8,7 @@ import { createEventHints } from './event-hints.js'
 import { createLookedThrough } from './event-parts.js'
 import { type EventQuery, type ListedRow, MAX_AHEAD_MS, pageRows } from './page.js'
 import { statement } from '../clickhouse/statement.js'
+import { DAY_MS } from '../model/time.js'
 
 interface EventRow extends ListedRow {
   readonly received_ms: number
@@ -65,7 +66,7 @@ const correctSql = statement<
 >('event_correct')
 
 /** A repeat may be read before what it repeats, by less than this. */
-const MAX_EARLY_MS = 86_400_000
+const MAX_EARLY_MS = DAY_MS
 /** what reads a few rows is done before a second thread has started */
 const ONE_THREAD = { max_threads: 1 }
 

@@ -3,6 +3,7 @@ import { alignDown } from '../model/window.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import { mergedIds, type TemplateDirectory } from '../templates/stats.js'
+import { HOUR_S, DAY_S } from '../model/time.js'
 
 interface SeriesRow {
   readonly by_source: 0 | 1
@@ -60,8 +61,6 @@ const topErrorsSql = statement<
   { readonly template: string; readonly errors: number }
 >('kpi_top_errors')
 
-const HOUR_S = 3_600
-const DAY_S = 86_400
 /** More than are shown, so that ties can be ordered by text and unknown templates left out. */
 const TOP_ERRORS = 50
 const SPARKLINE_MINUTES = 7

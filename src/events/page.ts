@@ -6,6 +6,7 @@ import { timeRanges } from './event-ranges.js'
 import { asOnePart, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { createTexts } from './event-texts.js'
 import { statement, type Statement } from '../clickhouse/statement.js'
+import { HOUR_MS } from '../model/time.js'
 
 /** Where a page goes on: below this event in (time, id) order. */
 export interface EventPosition {
@@ -52,7 +53,7 @@ type PageParams = Readonly<Record<string, unknown>>
 const pageSql = statement<PageParams, PageRow>('event_page')
 
 /** no event is accepted that is more than a day ahead of its arrival */
-export const MAX_AHEAD_MS = 25 * 3_600_000
+export const MAX_AHEAD_MS = 25 * HOUR_MS
 
 export interface PageSources {
   readonly answers: Pick<Store, 'query'>

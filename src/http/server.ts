@@ -18,6 +18,7 @@ import type { Router } from './router.js'
 import type { Admission, HttpRoute } from './routes.js'
 import type { Uws, UwsApp, UwsListenSocket, UwsRequest, UwsResponse } from './uws.js'
 import type { MountedWebSocket, WebSocketRoute, WebSocketServer } from './websocket.js'
+import { MINUTE_MS } from '../model/time.js'
 
 /** Bounds that hold for a whole server; each has a default. */
 interface ServerLimits {
@@ -44,7 +45,7 @@ const DEFAULT_LIMITS: ServerLimits = {
   heldBodyBytes: 268_435_456,
   bodyTimeoutMs: 120_000,
   handlerTimeoutMs: 30_000,
-  stallTimeoutMs: 60_000,
+  stallTimeoutMs: MINUTE_MS,
 }
 
 export interface ServerOptions {

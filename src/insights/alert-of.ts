@@ -1,6 +1,7 @@
 import type { Priority } from '../model/event.js'
 import type { InsightAnomaly } from '../model/insights.js'
 import { seriesOf } from './continued.js'
+import { HOUR_MS } from '../model/time.js'
 
 export interface AlertRules {
   readonly leastScore: number
@@ -21,7 +22,7 @@ export interface AnomalyAlert {
 
 /** A look that finds more than this has found one thing: the gravest are told. */
 const MAX_ALERTS = 20
-const RECENT_MS = 24 * 3_600_000
+const RECENT_MS = 24 * HOUR_MS
 const MAX_NAME = 120
 
 /**

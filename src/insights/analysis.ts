@@ -14,6 +14,7 @@ import { mlHealthOf } from './ml-health.js'
 import { DAY_HOURS, watchedFrom, type Frame, type SeriesKey } from './series.js'
 import { MOSTLY, withWholes } from './wholes.js'
 import { changeOf, notableChanges, type TemplateSeries } from './template-changes.js'
+import { HOUR_MS } from '../model/time.js'
 
 /** What a source counted, by hour of the frame. */
 export interface SourceSeries {
@@ -65,7 +66,6 @@ export interface ClosingFacts {
   readonly agreeing: number
 }
 
-const HOUR_MS = 3_600_000
 const MODEL_VERSION = 'insights-1'
 /** a severity that is nearly all of its source is not looked at twice */
 const NEARLY_ALL = 0.9

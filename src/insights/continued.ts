@@ -1,7 +1,8 @@
 import type { InsightAnomaly } from '../model/insights.js'
+import { HOUR_MS } from '../model/time.js'
 
 /** Hours that may lie between two parts of one anomaly. */
-const GAP_MS = 3 * 3_600_000
+const GAP_MS = 3 * HOUR_MS
 
 /**
  * Gives anomalies the id, beginning and moment of detection under which they are known already: events that

@@ -3,8 +3,8 @@ import { cellOf, fitBaseline, type Baseline, type Hours } from './baseline.js'
 import { expectedRange, surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
 import { DAY_HOURS } from './series.js'
+import { HOUR_MS } from '../model/time.js'
 
-const HOUR_MS = 3_600_000
 const AHEAD_HOURS = 24
 const TRAINING_DAYS = 28
 const LEAST_DAYS = 4

@@ -23,6 +23,7 @@ import { runInsights, type Moment, type RunResult } from './run.js'
 import { pauseAfter, SliceClock } from './slice-clock.js'
 import type { Storage } from '../assembly/storage.js'
 import { toDirectory } from '../ingest/template-directory.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../model/time.js'
 
 export interface InsightParts {
   readonly config: Config
@@ -62,14 +63,12 @@ export interface Insights {
   close(): Promise<void>
 }
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 /** an hour counts as whole when what was sent in it has had this long to be written */
 const SETTLE_MS = 90_000
 /** when nothing came for so long, the look is back from the last hour that has something */
 const ASLEEP_HOURS = 7 * 24
 const FIRST_LOOK_MS = 5_000
-const LOCK_MS = 60_000
+const LOCK_MS = MINUTE_MS
 const LOCK = 'insights:look'
 const TURN = 'insights:turn'
 const ACTOR = 'insights'

@@ -2,6 +2,7 @@ import { contributionsOf, type PartCounts } from './contributions.js'
 import type { Severity } from '../model/event.js'
 import type { Explanation, InsightAnomaly } from '../model/insights.js'
 import type { InsightSeries, PartsQuery } from './stored-series.js'
+import { HOUR_MS } from '../model/time.js'
 
 /** What is counted in the span of an anomaly and before; hours since 1970. */
 export interface CountedSpan extends Omit<PartsQuery, 'severity'> {
@@ -13,7 +14,6 @@ export interface CountedSpan extends Omit<PartsQuery, 'severity'> {
 type Counted = Record<'templates' | 'sources' | 'hosts', readonly PartCounts[]>
 type Series = Pick<InsightSeries, 'parts' | 'sourceParts' | 'hostParts'>
 
-const HOUR_MS = 3_600_000
 const LEAST_BEFORE_HOURS = 6
 
 /** What templates, sources and hosts counted; sources only where the anomaly is not of one. */

@@ -2,9 +2,10 @@ import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import type { InsightAnomaly, InsightSnapshot } from '../model/insights.js'
 import type { AnomalyQuery, KeptAnomaly } from './store.js'
 import type { Ingestion } from '../assembly/ingestion.js'
+import { DAY_MS } from '../model/time.js'
 
 /** how far back known anomalies may go on */
-const KNOWN_MS = 12 * 86_400_000
+const KNOWN_MS = 12 * DAY_MS
 const MAX_KNOWN = 20_000
 
 export const neverAlerted = (anomaly: InsightAnomaly): KeptAnomaly => ({

@@ -3,6 +3,7 @@ import type { Store } from '../clickhouse/client.js'
 import { sourceRows, templateDays, templateRows, type HourRow, type TemplateDay } from './rows.js'
 import { statement } from '../clickhouse/statement.js'
 import { mergedIds, type TemplateDirectory } from '../templates/stats.js'
+import { HOUR_S } from '../model/time.js'
 
 /** Whole hours since 1970: the first one, and the one after the last. */
 export interface HourSpan {
@@ -96,7 +97,6 @@ const partsSql = statement<
 >('insight_parts')
 const hostPartsSql = statement<Rows, HostRow>('insight_host_parts')
 
-const HOUR_S = 3600
 /** a few are shown: there may be more hosts than an answer should hold */
 const MAX_HOSTS = 100
 /** a look has time, and is told what it took: a thread at a time, so that the time is the processor's too */

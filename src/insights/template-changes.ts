@@ -3,6 +3,7 @@ import type { TemplateChange, TemplateChangeKind } from '../model/insights.js'
 import { surprise, twoSidedChance } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
 import { DAY_HOURS, weekdayOf } from './series.js'
+import { HOUR_MS } from '../model/time.js'
 
 export interface TemplateSeries {
   readonly templateId: string
@@ -24,7 +25,6 @@ interface Context {
   readonly sourceFrom: number
 }
 
-const HOUR_MS = 3_600_000
 const BASELINE_DAYS = 27
 /** fewer days before say nothing of growth */
 const LEAST_DAYS = 7

@@ -1,3 +1,10 @@
+export const SECOND_MS = 1_000
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 86_400_000
+export const HOUR_S = 3_600
+export const DAY_S = 86_400
+
 const DAYS_BEFORE = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334] as const
 const DAYS_IN = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
 
@@ -22,5 +29,5 @@ export function toUtcMs(year: number, month: number, day: number, timeMs: number
   const leapDays = Math.floor(past / 4) - Math.floor(past / 100) + Math.floor(past / 400)
   const dayOfYear = before + day - 1 + (leap && month > 2 ? 1 : 0)
   // 719162 days lie between the first day of year 1 and 1970.
-  return (past * 365 + leapDays + dayOfYear - 719_162) * 86_400_000 + timeMs
+  return (past * 365 + leapDays + dayOfYear - 719_162) * DAY_MS + timeMs
 }

@@ -1,3 +1,5 @@
+import { HOUR_S, DAY_S } from './time.js'
+
 export const GRANULARITIES = ['second', 'minute', 'hour', 'day'] as const
 export type Granularity = (typeof GRANULARITIES)[number]
 
@@ -5,8 +7,8 @@ export type Granularity = (typeof GRANULARITIES)[number]
 export const STEP_S = {
   second: 5,
   minute: 60,
-  hour: 3_600,
-  day: 86_400,
+  hour: HOUR_S,
+  day: DAY_S,
 } as const satisfies Record<Granularity, number>
 
 /** Spans of time that a client may ask for; `seconds` null = a calendar month. */
@@ -16,11 +18,11 @@ export const WINDOWS = {
   '5m': { granularity: 'minute', seconds: 300 },
   '10m': { granularity: 'minute', seconds: 600 },
   '15m': { granularity: 'minute', seconds: 900 },
-  '1h': { granularity: 'hour', seconds: 3_600 },
-  '2h': { granularity: 'hour', seconds: 7_200 },
-  '24h': { granularity: 'hour', seconds: 86_400 },
-  '7d': { granularity: 'day', seconds: 604_800 },
-  '30d': { granularity: 'day', seconds: 2_592_000 },
+  '1h': { granularity: 'hour', seconds: HOUR_S },
+  '2h': { granularity: 'hour', seconds: 2 * HOUR_S },
+  '24h': { granularity: 'hour', seconds: DAY_S },
+  '7d': { granularity: 'day', seconds: 7 * DAY_S },
+  '30d': { granularity: 'day', seconds: 30 * DAY_S },
   '1mo': { granularity: 'day', seconds: null },
 } as const satisfies Record<
   string,
@@ -41,7 +43,7 @@ export function monthBefore(atS: number): number {
   const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()]
   const lastDay = new Date(Date.UTC(year, month, 0)).getUTCDate()
   const day = Math.min(at.getUTCDate(), lastDay)
-  return Date.UTC(year, month - 1, day) / 1000 + (atS % 86_400)
+  return Date.UTC(year, month - 1, day) / 1000 + (atS % DAY_S)
 }
 
 /** The multiple of `stepS` at or before `atS`. */

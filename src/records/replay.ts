@@ -1,4 +1,5 @@
 import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../model/dead-letter.js'
+import { MINUTE_MS } from '../model/time.js'
 
 /**
  * What became of a letter: its message is stored; it was refused again, and is a new dead letter with
@@ -66,7 +67,7 @@ export interface Replay {
 export const MAX_REPLAYED = 10_000
 const MAX_SEEN = 100_000
 /** half of what a call may take: the rest is the next call's */
-const LONG_MS = 60_000
+const LONG_MS = MINUTE_MS
 /** held in memory at once; each has up to 64 KiB */
 const CHUNK = 250
 /** the collector keeps this much of a record; what is that long may have been cut within a character */

@@ -13,6 +13,7 @@ import { hasUnreadable, type Refusals } from './quarantine.js'
 import type { Wal, BatchCut, WalEntry } from '../wal/wal.js'
 import { decodeEntry, type EntryParts, type Registration, type Statement } from '../wal/record.js'
 import { Unsent, type StillWanted } from './unsent.js'
+import { MINUTE_MS } from '../model/time.js'
 
 /** bench/README.md: half of it costs ClickHouse a fifth more CPU when much comes in, twice of it gains nothing */
 export const BATCH_BYTES = 48 * 1024 * 1024
@@ -32,7 +33,7 @@ const LONG_FROM_BYTES = 256 * 1024
 const LONG_BELOW_BYTES = 4 * 1024 * 1024
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
-const LOOK_AFTER_MS = 60_000
+const LOOK_AFTER_MS = MINUTE_MS
 /** between two looks at whether a change of all instances is over, when nothing tells */
 const OVER_PAUSE_MS = 200
 

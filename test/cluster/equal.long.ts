@@ -2,6 +2,7 @@ import t from 'tap'
 import { startCluster } from '../support/cluster.js'
 import { seeded } from '../support/landing.js'
 import { eventually, settled, startLiveService, type LiveService } from '../support/live-service.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../src/model/time.js'
 
 // oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
 
@@ -11,13 +12,12 @@ const SOURCES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta', 't
 const SEVERITIES = ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']
 const startedMs = Date.now()
 const seed = Number(process.env['SEED'] ?? startedMs % 100_000)
-const DAY = 86_400_000
 
 /** Messages of the last ten days; none so near the edge of a window that it leaves it during the test. */
 function bodies(): readonly (readonly object[])[] {
   const random = seeded(seed)
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
-  const ages = [200_000, 20 * 60_000, 40 * 60_000, 5 * 3_600_000, 30 * 3_600_000, 5 * DAY]
+  const ages = [200_000, 20 * MINUTE_MS, 40 * MINUTE_MS, 5 * HOUR_MS, 30 * HOUR_MS, 5 * DAY_MS]
   return Array.from({ length: 12 }, () =>
     Array.from({ length: 150 }, () => {
       const message =

@@ -10,6 +10,7 @@ import { DEPLOY, parseYaml, readDeploy } from '../support/deploy.js'
 import { freePort } from '../support/ports.js'
 import { ingest, KNOWN, logIn, startService, tempDataDir } from '../support/service.js'
 import { runTool, toolPath, without } from '../support/tools.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 const METRICS_TOKEN = 'metrics-token-of-the-test'
 const skip = without('prometheus', 'promtool')
@@ -100,7 +101,7 @@ test('Prometheus fills every panel and every rule from a running service', { ski
   await t.test('every panel has values', async (t) => {
     t.ok(expressions.length > 35, `${expressions.length} expressions`)
     let empty = expressions
-    for (const until = Date.now() + 60_000; empty.length > 0 && Date.now() < until;) {
+    for (const until = Date.now() + MINUTE_MS; empty.length > 0 && Date.now() < until;) {
       await sleep(500)
       const found = await Promise.all(empty.map(([, expr]) => prometheus.values(filled(expr))))
       empty = empty.filter((_, i) => found[i] !== true)

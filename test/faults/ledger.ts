@@ -1,5 +1,6 @@
 import { SEVERITIES, type Severity } from '../../src/model/event.js'
 import { seeded } from '../support/landing.js'
+import { DAY_S } from '../../src/model/time.js'
 
 /**
  * What the sender of a body knows of it; destroyed was acknowledged, and was then broken on the disk by a
@@ -30,7 +31,6 @@ const WORDS = (
   'disk link node queue cache lease shard token frame relay probe route stage batch index mount quota pulse ' +
   'opened closed moved stalled failed joined parted probed sealed warmed drained merged pinned evicted synced'
 ).split(' ')
-const DAY_S = 86_400
 
 /**
  * What was sent and what its senders were told. Every body has a second of its own, so that each rollup

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection } from '../../bench/lib/connection.js'
 import { seeded } from '../support/landing.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 export interface Flood {
   readonly collector: string
@@ -28,7 +29,6 @@ export interface Flooded {
 const IMPATIENT_MS = 250
 const DIGITS = 12
 const MARK = '#'.repeat(DIGITS)
-const HOUR_MS = 3_600_000
 const SOURCES = ['shop', 'billing', 'search', 'mail']
 const WORDS = 'order cart user page query token queue batch index cache lease shard'.split(' ')
 

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 /** between two questions to the control */
 const PAUSE_MS = 20
@@ -14,7 +15,7 @@ const ALLOWANCE_MS = 1_000
 const SEEN_MS = 2_000
 
 /** What the product promises, after which it must have answered whatever is broken. */
-export const PROMISED_MS = { answer: 30_000, clearing: 60_000, health: 2_000 } as const
+export const PROMISED_MS = { answer: 30_000, clearing: MINUTE_MS, health: 2_000 } as const
 export type Promised = keyof typeof PROMISED_MS
 
 /** Nobody is waited for longer than this: it has been forgotten. */

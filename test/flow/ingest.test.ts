@@ -15,6 +15,7 @@ import {
   type Caller,
   type Service,
 } from '../support/service.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 const MIB = 1024 * 1024
 
@@ -95,7 +96,7 @@ async function tooLarge(t: Test, service: Service): Promise<void> {
 /** 2,000 lines in the forms of a system log, with repeats among them. */
 const generated = (): string =>
   Array.from({ length: 2000 }, (_, i) => {
-    const at = new Date(Date.now() - 3_600_000 + i * 500).toISOString()
+    const at = new Date(Date.now() - HOUR_MS + i * 500).toISOString()
     const level = ['INFO', 'WARN', 'ERROR'][i % 3] ?? 'INFO'
     return `${at} ${level} worker-${i % 7}: request ${i % 40} took ${i % 90} ms`
   }).join('\n')

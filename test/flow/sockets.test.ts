@@ -8,6 +8,7 @@ import t from 'tap'
 import { SocketReader } from '../../bench/lib/socket-reader.js'
 import { KNOWN, ingest, logIn, startService, tempDataDir } from '../support/service.js'
 import { eventually } from '../support/live-service.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 const SOCKETS = Number(process.env['SOCKETS'] ?? 1_500)
 /** of each twenty one talks */
@@ -76,7 +77,7 @@ const tell = (peers: readonly Peer[], satisfies: (seen: Peer['seen']) => boolean
   eventually(
     async () => peers.filter(({ seen }) => satisfies(seen)).length,
     (count) => count === peers.length,
-    60_000,
+    MINUTE_MS,
   )
 
 t.test(`${SOCKETS} WebSockets, most of them idle`, { timeout: 600_000 }, async (t) => {

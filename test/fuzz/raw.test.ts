@@ -13,12 +13,13 @@ import { INGEST_KEY } from '../support/service.js'
 import { readCorpus, writeCorpus } from './corpus.js'
 import { createMutator } from './mutate.js'
 import { KEEPS, SEED, TIMES } from './settings.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 t.comment(`FUZZ_SEED=${SEED}`)
 const INPUTS = 800
 const AT_ONCE = 40
 /** the library ends what is idle or slow after 12 s; a handler has 30 s */
-const HANGS_MS = 60_000
+const HANGS_MS = MINUTE_MS
 /** a client that says it is done is given this time for an answer first */
 const LISTEN_MS = 60
 const FAULTS = [500, 502, 504]

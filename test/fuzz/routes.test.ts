@@ -16,6 +16,7 @@ import { fromSchema, hostile, HOSTILE_TEXTS, type Pool } from './from-schema.js'
 import { createMutator } from './mutate.js'
 import { SEED, TIMES } from './settings.js'
 import { TARGETS } from './targets.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 // oxlint-disable typescript/no-explicit-any -- the document and the replies, read as a client reads them
 
@@ -31,7 +32,7 @@ const FEW: Readonly<Record<string, number>> = {
   clearAll: 1,
 }
 /** more than any deadline of the service */
-const HANGS_MS = 60_000
+const HANGS_MS = MINUTE_MS
 
 const service = await startLiveService(t, { LOG_LEVEL: 'warn', SOURCE_CREATE_LIMIT: '100000/60' })
 const document: any = (await service.call('GET /openapi.json')).body

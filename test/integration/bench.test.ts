@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { buildDatabase } from '../../bench/flow/database.js'
 import { openEngine } from '../../bench/lib/engine.js'
+import { DAY_MS } from '../../src/model/time.js'
 
-const OPTIONS = { seed: 3, events: 4000, spanMs: 3 * 86_400_000, sources: 20 }
+const OPTIONS = { seed: 3, events: 4000, spanMs: 3 * DAY_MS, sources: 20 }
 
 t.test(
   'a database that is made for the bench counts alike in all its tables, is gone on with, and is made up to the present',

@@ -15,6 +15,7 @@ import { createLog } from '../../src/telemetry/log.js'
 import type { Backend } from './cluster.js'
 import { seeded } from './landing.js'
 import { bodyOf, SUBMISSION } from './pipeline.js'
+import { HOUR_MS, DAY_MS } from '../../src/model/time.js'
 
 const log = createLog('silent')
 
@@ -117,7 +118,7 @@ export function messagesOf(seed: number, events: number): readonly Sent[] {
   const random = seeded(seed)
   const pick = <T>(values: readonly [T, ...T[]]): T =>
     values[Math.floor(random() * values.length)] ?? values[0]
-  const start = Date.now() - 5 * 86_400_000
+  const start = Date.now() - 5 * DAY_MS
   return Array.from({ length: events }, (_, i) => {
     const first = start + Math.floor(random() * 5 * 86_000_000)
     const one = {
@@ -178,7 +179,7 @@ export async function compare(t: Test, rig: Rig, sent: readonly Sent[]): Promise
   }
   const counted = new Map<string, number>()
   for (const { timestamp, source, severity } of sent) {
-    const key = `${Math.floor(Date.parse(timestamp) / 3_600_000) * 3600} ${source} ${severity}`
+    const key = `${Math.floor(Date.parse(timestamp) / HOUR_MS) * 3600} ${source} ${severity}`
     counted.set(key, (counted.get(key) ?? 0) + 1)
   }
   const hosts = await rig.rows(`

@@ -5,6 +5,7 @@ import {
   StringColumn,
   toNativeBlock,
 } from '../../src/clickhouse/native-columns.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 export interface LandingBlockOptions {
   /** of all blocks together; a third are repeats */
@@ -18,7 +19,7 @@ export interface LandingBlockOptions {
 export function landingBlock(random: () => number, options: LandingBlockOptions): Uint8Array[] {
   const { rows, firstId, blocks, sources = 30 } = options
   const size = rows / blocks
-  const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000
+  const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   let event = { id: firstId, source: '', tsMs: hour }
   return Array.from({ length: blocks }, (_, block) => {
     const columns = {

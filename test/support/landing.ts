@@ -8,6 +8,7 @@ import {
 import type { Store } from '../../src/clickhouse/client.js'
 import { migrate } from '../../src/clickhouse/migrate.js'
 import { quietLog } from './clickhouse.js'
+import { MINUTE_MS, DAY_MS } from '../../src/model/time.js'
 
 /** A row of the landing table, as far as the rollups look at it. */
 export interface LandingRow {
@@ -66,8 +67,6 @@ export function seeded(seed: number): () => number {
   }
 }
 
-const DAY_MS = 86_400_000
-
 interface RandomOptions {
   readonly seed: number
   readonly rows: number
@@ -108,7 +107,7 @@ export function randomRows(options: RandomOptions): readonly LandingRow[] {
     rows.push(row)
     const repeat = { ...row, isNew: false, confidence: 0, modelVersion: '' }
     if (random() < 0.3) {
-      const later = Math.floor(Math.min(options.endMs, row.tsMs + random() * 60_000))
+      const later = Math.floor(Math.min(options.endMs, row.tsMs + random() * MINUTE_MS))
       rows.push({ ...repeat, n: 2, tsMs: later, receivedMs: row.receivedMs })
     }
     if (random() < 0.1) {

@@ -1,8 +1,7 @@
 import { createStore, type Store } from '../../src/clickhouse/client.js'
 import { startTestServer, type TestServer } from './clickhouse.js'
 import { applySchema } from './landing.js'
-
-const HOUR_MS = 3_600_000
+import { HOUR_MS } from '../../src/model/time.js'
 
 /** Messages of one kind: so many an hour, from an hour up to another. */
 export interface Stretch {

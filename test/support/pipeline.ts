@@ -21,6 +21,7 @@ import { Wal } from '../../src/wal/wal.js'
 import { TemplateTable } from '../../src/ingest/template-table.js'
 import { Writer, type BatchTarget } from '../../src/writer/writer.js'
 import { readNative } from './native.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 /** A wal in a directory of its own that is gone after the test. */
 export async function createTestWal(t: Test, dir = tempDir(t)): Promise<Wal> {
@@ -286,7 +287,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   let nextId = 1
   const sequencer = new Sequencer({
     ids: { take: () => nextId++ },
-    window: new DedupWindow(60_000, 100_000),
+    window: new DedupWindow(MINUTE_MS, 100_000),
     templates,
     scorer: model,
   })

@@ -7,6 +7,7 @@ import {
 } from '../../src/clickhouse/native-columns.js'
 import { SEVERITIES } from '../../src/model/event.js'
 import type { EntryParts } from '../../src/wal/record.js'
+import { HOUR_MS } from '../../src/model/time.js'
 
 export interface RefusableRow {
   readonly id: number
@@ -76,7 +77,7 @@ export function refusableRows(
       id: firstId + i,
       isNew: true,
       n: 1 + Math.floor(random() * 3),
-      tsMs: Date.now() - Math.floor(random() * 3_600_000),
+      tsMs: Date.now() - Math.floor(random() * HOUR_MS),
       source: random() < 0.5 ? 'shop' : 'bank',
       message: `payment ${firstId + i} booked`,
       severity: random() < 1 / oneIn ? ('BOGUS' as const) : severity,

@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 export const INGEST_KEY = 'ik_for_the_flow_tests_0123456789'
 export const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 /** a start on a busy machine with two cores */
-const READY_MS = 60_000
+const READY_MS = MINUTE_MS
 
 export interface Ended {
   readonly code: number | null

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { State } from '../../src/coordination/state.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 /** What every state holds to. `make` returns another view on the same memory each time where
  * that is possible, else the same view. */
@@ -8,7 +9,7 @@ export function stateContract(suite: Test, make: () => Promise<State>): void {
   void suite.test('a value is there until its time is over', async (t) => {
     const state = await make()
     t.equal(await state.get('v1'), null)
-    await state.set('v1', 'ä\u0000b', 60_000)
+    await state.set('v1', 'ä\u0000b', MINUTE_MS)
     t.equal(await state.get('v1'), 'ä\u0000b')
     await state.set('v1', 'short', 20)
     await until(async () => (await state.get('v1')) === null)
@@ -16,27 +17,27 @@ export function stateContract(suite: Test, make: () => Promise<State>): void {
 
   void suite.test('set-if-absent succeeds once, and again after its time', async (t) => {
     const [a, b] = [await make(), await make()]
-    const wins = await Promise.all([a, b, a, b].map((s) => s.setIfAbsent('once', 'x', 60_000)))
+    const wins = await Promise.all([a, b, a, b].map((s) => s.setIfAbsent('once', 'x', MINUTE_MS)))
     t.equal(wins.filter(Boolean).length, 1)
     await a.setIfAbsent('briefly', 'x', 30)
-    await until(() => b.setIfAbsent('briefly', 'y', 60_000))
+    await until(() => b.setIfAbsent('briefly', 'y', MINUTE_MS))
     t.equal(await a.get('briefly'), 'y')
   })
 
   void suite.test('set-if-absent leaves value and lifetime as they were', async (t) => {
     const state = await make()
     await state.set('kept', 'first', 1_000)
-    t.equal(await state.setIfAbsent('kept', 'second', 60_000), false)
+    t.equal(await state.setIfAbsent('kept', 'second', MINUTE_MS), false)
     t.equal(await state.get('kept'), 'first')
     await until(async () => (await state.get('kept')) === null)
   })
 
   void suite.test('compare-and-set lets one of many through and sets the lifetime', async (t) => {
     const [a, b] = [await make(), await make()]
-    await a.set('cas', 'one', 60_000)
+    await a.set('cas', 'one', MINUTE_MS)
     const wins = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
-        (i % 2 ? a : b).compareAndSet('cas', 'one', `w${i}`, 60_000),
+        (i % 2 ? a : b).compareAndSet('cas', 'one', `w${i}`, MINUTE_MS),
       ),
     )
     t.equal(wins.filter(Boolean).length, 1)
@@ -50,7 +51,7 @@ export function stateContract(suite: Test, make: () => Promise<State>): void {
 
   void suite.test('take gives the value to one of many', async (t) => {
     const [a, b] = [await make(), await make()]
-    await a.set('taken', 'x', 60_000)
+    await a.set('taken', 'x', MINUTE_MS)
     const got = await Promise.all([a, b, a, b].map((s) => s.take('taken')))
     t.strictSame(
       got.filter((v) => v !== null),
@@ -61,7 +62,7 @@ export function stateContract(suite: Test, make: () => Promise<State>): void {
 
   void suite.test('delete removes, and does not mind an absent key', async (t) => {
     const state = await make()
-    await state.set('gone', 'x', 60_000)
+    await state.set('gone', 'x', MINUTE_MS)
     await state.delete('gone')
     await state.delete('gone')
     t.equal(await state.get('gone'), null)

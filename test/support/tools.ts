@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 const mustRun = process.env['REQUIRE_SERVERS'] === '1' || process.env['CI'] === 'true'
 
@@ -49,6 +50,6 @@ interface ToolRun {
 
 /** Runs a checker to its end. */
 export function runTool(name: string, args: readonly string[]): ToolRun {
-  const run = spawnSync(toolPath(name), args, { encoding: 'utf8', timeout: 60_000 })
+  const run = spawnSync(toolPath(name), args, { encoding: 'utf8', timeout: MINUTE_MS })
   return { code: run.status, text: `${run.stdout}${run.stderr}` }
 }

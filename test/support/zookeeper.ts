@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from './ports.js'
+import { MINUTE_MS } from '../../src/model/time.js'
 
 /** what Debian's package `zookeeper` installs */
 const JAR = '/usr/share/java/zookeeper.jar'
-const READY_MS = 60_000
+const READY_MS = MINUTE_MS
 const ANSWER_MS = 2_000
 
 export interface ZooKeeper {

@@ -8,6 +8,7 @@ import type { Config } from '../../config.js'
 import type { Log } from '../../telemetry/log.js'
 import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from '../../coordination/documents.js'
 import type { Storage } from '../../assembly/storage.js'
+import { DAY_S } from '../../model/time.js'
 
 export interface Accounts {
   readonly users: Users
@@ -40,7 +41,7 @@ export async function openAccounts(
   const tokens = createTokens({
     secret: jwtSecret,
     accessSeconds: config.accessTokenExpireMinutes * 60,
-    refreshSeconds: config.refreshTokenExpireDays * 86_400,
+    refreshSeconds: config.refreshTokenExpireDays * DAY_S,
   })
   // instances that share Redis share logins there; one alone keeps them where a restart finds them
   const families =

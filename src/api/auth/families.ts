@@ -1,4 +1,5 @@
 import type { Entities } from './entities.js'
+import { HOUR_MS } from '../../model/time.js'
 
 /**
  * A family is what a login begins and its refreshes continue; at any time one refresh token of
@@ -29,7 +30,7 @@ interface Move {
 
 /** Logins a user can have at once; one more ends the one nearest to its expiry. */
 const MAX_PER_USER = 50
-const SWEEP_MS = 3_600_000
+const SWEEP_MS = HOUR_MS
 
 /**
  * Families of a single instance, kept in the store: a refresh token outlives a restart, and so

@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../../model/errors.js'
 import type { Entities } from './entities.js'
+import { MINUTE_MS } from '../../model/time.js'
 
 /** An ingest key as it is stored; the key itself is not. */
 export interface IngestKey {
@@ -56,7 +57,7 @@ export interface IngestKeys {
   readonly ensureFirst: (given: string | null) => Promise<NewIngestKey | null>
 }
 
-const USE_NOTED_EVERY_MS = 60_000
+const USE_NOTED_EVERY_MS = MINUTE_MS
 /** Hashing twice costs as much as the rest of a small request's check. */
 const REMEMBERED_KEYS = 1_024
 /** longer than any key */

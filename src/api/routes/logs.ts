@@ -9,6 +9,7 @@ import { parseQueryTime } from '../query-time.js'
 import { routeFor } from '../route.js'
 import { EventDetail, EventIdParams, EventItem } from '../schemas/event.js'
 import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../../model/schemas.js'
+import { DAY_MS } from '../../model/time.js'
 
 interface Position {
   readonly tsMs: number
@@ -66,7 +67,6 @@ export interface LogServices {
 
 const route = routeFor<LogServices>()
 
-const DAY_MS = 86_400_000
 const DEFAULT_SPAN_MS = 30 * DAY_MS
 const MAX_SEARCH = 1000
 

@@ -6,6 +6,7 @@ import { METRICS_TYPE } from '../../telemetry/metrics.js'
 import type { Deletions } from '../../records/deletions.js'
 import type { Health, HealthReport } from '../health.js'
 import { RouteReply, routeFor, type Caller } from '../route.js'
+import { MINUTE_MS } from '../../model/time.js'
 
 /** What was collected from one protocol and source. */
 interface CollectorFigures {
@@ -208,7 +209,7 @@ const clearAll = route({
   }),
   status: 200,
   errors: ['dependency_unavailable'],
-  handlerTimeoutMs: 60_000,
+  handlerTimeoutMs: MINUTE_MS,
   handle: async (_, { deletions }) => ({ cleared: await deletions.clearAll() }),
 })
 

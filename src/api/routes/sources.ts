@@ -11,6 +11,7 @@ import {
   SourceTypeSchema,
   Uuid,
 } from '../schemas/source.js'
+import { DAY_MS } from '../../model/time.js'
 
 interface Source {
   readonly name: string
@@ -58,7 +59,6 @@ export interface SourceServices {
 
 const route = routeFor<SourceServices>()
 
-const DAY_MS = 86_400_000
 const FILE_BYTES = 10 * 1024 * 1024
 const NameParams = Type.Object({ name: SourceName })
 

@@ -17,6 +17,7 @@ import {
 import { Timestamp } from './event.js'
 import { SeveritySchema } from '../../model/schemas.js'
 import { toIso } from './record.js'
+import { DAY_MS } from '../../model/time.js'
 
 const literals = <T extends string>(values: readonly T[]) =>
   Type.Union(values.map((value) => Type.Literal(value)))
@@ -172,8 +173,6 @@ export const toAnomalyView = (
   part_of: anomaly.partOf,
   links: linksOf(anomaly),
 })
-
-const DAY_MS = 86_400_000
 
 function linksOf(anomaly: InsightAnomaly): Static<typeof Links> {
   const { scope, kind, source, severity, templateId, startedAtMs, endedAtMs } = anomaly

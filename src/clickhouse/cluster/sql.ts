@@ -1,4 +1,5 @@
 import type { Migration } from '../migrate.js'
+import { DAY_S } from '../../model/time.js'
 
 /**
  * Where the rows of a table are kept in a cluster; the line `-- shard:` of its migration says it.
@@ -97,7 +98,7 @@ export function onCluster(sql: string, cluster: string): string {
 const firstLine = (sql: string): string => /^(?!--).+$/m.exec(sql)?.[0] ?? ''
 
 /** how long a batch may wait to be offered again */
-const DEDUPLICATION_S = 30 * 86_400
+const DEDUPLICATION_S = 30 * DAY_S
 
 /**
  * The same table with a Replicated engine. The path is the same for all replicas of a shard, however the table

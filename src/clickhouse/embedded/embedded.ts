@@ -13,6 +13,7 @@ import { startEngine, type Engine } from './process.js'
 import { isHung, PATIENCE, type WatchOptions } from './watch.js'
 import type { StoreLog } from '../log.js'
 import { spreadParts } from './table-directories.js'
+import { MINUTE_MS } from '../../model/time.js'
 
 /** starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped */
 export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
@@ -74,7 +75,7 @@ const UNSYNCED =
 const START_TIMEOUT_MS = 180_000
 const RESTART_BACKOFF = { baseMs: 100, maxMs: 10_000 }
 /** An engine that lived this long is restarted as if it had never failed. */
-const HEALTHY_AFTER_MS = 60_000
+const HEALTHY_AFTER_MS = MINUTE_MS
 
 /**
  * Starts ClickHouse in a child process and keeps it running until `stop`.

@@ -1,4 +1,4 @@
-import { toUtcMs } from '../../model/time.js'
+import { toUtcMs, MINUTE_MS, HOUR_MS, DAY_MS } from '../../model/time.js'
 
 const TIME = String.raw`(?<h>\d{1,2})[:.](?<min>\d\d)(?:[:.](?<s>\d\d)(?:[.,](?<f>\d{1,12}))?)?`
 const ZONE = String.raw`(?: ?(?<zone>[zZ]|[A-Z]{3,4}|[+-]\d\d:?\d\d|[+-]\d\d))?`
@@ -100,7 +100,7 @@ function inLatestYear(month: number, day: number, timeMs: number, nowMs: number)
   // From one year ahead: in the last hours of a year the next one may have begun elsewhere.
   for (let year = thisYear + 1; year > thisYear - 9; year -= 1) {
     const at = toUtcMs(year, month, day, timeMs)
-    if (at !== null && at <= nowMs + 86_400_000) return at
+    if (at !== null && at <= nowMs + DAY_MS) return at
   }
   return null
 }
@@ -138,11 +138,11 @@ const ZONE_HOURS: ReadonlyMap<string, number> = new Map([
 
 function zoneOffset(zone: string): number | null {
   const named = ZONE_HOURS.get(zone.toUpperCase())
-  if (named !== undefined) return named * 3_600_000
+  if (named !== undefined) return named * HOUR_MS
   const match = /^([+-])(\d\d):?(\d\d)?$/.exec(zone)
   if (match === null) return null
   const [, sign, hours, minutes = '0'] = match
   if (Number(hours) > 23 || Number(minutes) > 59) return null
-  const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000
+  const offsetMs = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS
   return sign === '-' ? -offsetMs : offsetMs
 }

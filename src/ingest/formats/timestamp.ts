@@ -1,7 +1,5 @@
 import { parseTimeForm } from './timestamp-forms.js'
-import { toUtcMs } from '../../model/time.js'
-
-const DAY_MS = 86_400_000
+import { toUtcMs, MINUTE_MS, DAY_MS } from '../../model/time.js'
 
 /** `auto` tells seconds, milli-, micro- and nanoseconds apart by size. */
 export type TimeUnit = 'auto' | 's' | 'ms' | 'us' | 'ns'
@@ -101,7 +99,7 @@ function parseIso(text: string): number | null {
   const restMs = isoRest(text)
   if (restMs === null) return null
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const timeMs = (hours * 60 + minutes) * 60_000 + restMs
+  const timeMs = (hours * 60 + minutes) * MINUTE_MS + restMs
   return toUtcMs(year, twoDigits(text, 5), twoDigits(text, 8), timeMs)
 }
 
@@ -154,6 +152,6 @@ function parseOffset(text: string, at: number): number {
   else if (rest === 5) minutes = twoDigits(text, at + 3)
   else if (rest !== 3) return Number.NaN
   if (!(hours <= 23) || !(minutes <= 59)) return Number.NaN
-  const offsetMs = (hours * 60 + minutes) * 60_000
+  const offsetMs = (hours * 60 + minutes) * MINUTE_MS
   return sign === MINUS ? -offsetMs : offsetMs
 }

@@ -1,4 +1,4 @@
-const DAY_MS = 86_400_000
+import { MINUTE_MS, DAY_MS } from '../../model/time.js'
 
 /** ISO 8601 and `2026-11-21 09:28:19 UTC`; seconds, fraction and zone may be missing. */
 const MOMENT =
@@ -50,5 +50,5 @@ function zoneMs(zone: string): number | null {
   const hours = Number(zone.slice(1, 3))
   const minutes = Number(zone.slice(3).replace(':', ''))
   if (hours > 23 || minutes > 59) return null
-  return (zone.startsWith('-') ? -1 : 1) * (hours * 60 + minutes) * 60_000
+  return (zone.startsWith('-') ? -1 : 1) * (hours * 60 + minutes) * MINUTE_MS
 }

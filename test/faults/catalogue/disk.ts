@@ -21,9 +21,10 @@ import { killBoth } from '../kills.js'
 import type { Ledger } from '../ledger.js'
 import type { Fault, Scene, Setting } from '../trial.js'
 import { isWell, untilHealth, whileTold } from '../watch.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 /** a body on a busy machine */
-const TAKEN_MS = 60_000
+const TAKEN_MS = MINUTE_MS
 const SMALL_DISK = '24m'
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 
@@ -341,7 +342,7 @@ export const diskFaults: readonly Fault[] = [
       await pause(1200, 2500)
       // what is acknowledged while the clock is wrong becomes visible without waiting for it
       load.pause(true)
-      await installation.settle(60_000)
+      await installation.settle(MINUTE_MS)
       load.pause(false)
       writeFileSync(join(dir, 'clock'), '+0')
       await pause(1200, 1500)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { eventually, settled, startLiveService } from '../../support/live-service.js'
 import { currentKpis } from '../../support/kpi-socket.js'
+import { SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 // oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
 
@@ -9,10 +10,6 @@ const { call, ingest } = service
 
 const isShared = ['TEST_SHARDS', 'TEST_INSTANCES'].some((name) => process.env[name] !== undefined)
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
 const PRIORITIES = ['P1', 'P2', 'P3', 'P4']
 const SEVERITIES = ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']
 
@@ -63,15 +60,22 @@ interface Known {
   readonly atMs: number
   readonly n: number
 }
-const AGES = [8 * SECOND, 15 * SECOND, 100 * SECOND, 4 * MINUTE, 9 * MINUTE, 40 * MINUTE].concat([
-  70 * MINUTE,
-  110 * MINUTE,
-  5 * HOUR,
-  20 * HOUR,
-  26 * HOUR,
-  40 * HOUR,
-  50 * HOUR,
-  10 * DAY,
+const AGES = [
+  8 * SECOND_MS,
+  15 * SECOND_MS,
+  100 * SECOND_MS,
+  4 * MINUTE_MS,
+  9 * MINUTE_MS,
+  40 * MINUTE_MS,
+].concat([
+  70 * MINUTE_MS,
+  110 * MINUTE_MS,
+  5 * HOUR_MS,
+  20 * HOUR_MS,
+  26 * HOUR_MS,
+  40 * HOUR_MS,
+  50 * HOUR_MS,
+  10 * DAY_MS,
 ])
 const NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta']
 
@@ -80,7 +84,7 @@ function knownEvents(nowMs: number): Known[] {
   NAMES.forEach((name, i) => {
     AGES.forEach((age, j) => {
       // the last applications are silent lately
-      if (i >= 5 && age < DAY) return
+      if (i >= 5 && age < DAY_MS) return
       const severity = SEVERITIES[(i * 3 + j * (i + 1)) % 5] ?? 'INFO'
       const message = `unit ${name} reports state ${severity.toLowerCase()} of line`
       known.push({
@@ -137,11 +141,14 @@ t.test('every field of the KPI snapshot is what counting the events by hand give
   t.equal(kpis.success_rate_pct, two((total / (total + 2)) * 100))
   t.equal(kpis.dlq_count, 2)
   t.equal(kpis.error_events, errors(known))
-  t.equal(kpis.events_last_minute, count(within(MINUTE)))
-  t.equal(kpis.errors_last_minute, errors(within(MINUTE)))
-  t.equal(kpis.events_last_5min, count(within(5 * MINUTE)))
-  t.equal(two(kpis.events_per_second), two(count(within(MINUTE)) / 60))
-  t.equal(kpis.criticals_24h, count(within(DAY).filter(({ severity }) => severity === 'CRITICAL')))
+  t.equal(kpis.events_last_minute, count(within(MINUTE_MS)))
+  t.equal(kpis.errors_last_minute, errors(within(MINUTE_MS)))
+  t.equal(kpis.events_last_5min, count(within(5 * MINUTE_MS)))
+  t.equal(two(kpis.events_per_second), two(count(within(MINUTE_MS)) / 60))
+  t.equal(
+    kpis.criticals_24h,
+    count(within(DAY_MS).filter(({ severity }) => severity === 'CRITICAL')),
+  )
   t.equal(kpis.templates_known, new Set(events.map((event) => event.template_id)).size)
   t.equal(kpis.total_applications, 7)
   t.equal(kpis.active_applications, 5)
@@ -157,20 +164,20 @@ t.test('every field of the KPI snapshot is what counting the events by hand give
   const change = (now: number, before: number): number =>
     before === 0 ? (now === 0 ? 0 : 100) : two(((now - before) / before) * 100)
   const trend = (of: (known: readonly Known[]) => number) => ({
-    '1h': change(of(within(HOUR)), of(within(HOUR, HOUR))),
-    '24h': change(of(within(DAY)), of(within(DAY, DAY))),
+    '1h': change(of(within(HOUR_MS)), of(within(HOUR_MS, HOUR_MS))),
+    '24h': change(of(within(DAY_MS)), of(within(DAY_MS, DAY_MS))),
   })
   t.same(kpis.trends, { events: trend(count), errors: trend(errors) })
 
-  const minute = (ms: number): number => Math.floor(ms / MINUTE)
+  const minute = (ms: number): number => Math.floor(ms / MINUTE_MS)
   const sparkline = (now: number): number[] =>
     Array.from({ length: 7 }, (_, i) =>
       count(known.filter(({ atMs }) => minute(atMs) === minute(now) - 6 + i)),
     )
-  const lines7 = [sparkline(nowMs), sparkline(nowMs - MINUTE)].map((line) => line.join())
+  const lines7 = [sparkline(nowMs), sparkline(nowMs - MINUTE_MS)].map((line) => line.join())
   t.ok(lines7.includes(kpis.sparkline.join()), `${kpis.sparkline.join()} in ${lines7.join(' or ')}`)
 
-  const today = events.filter(({ timestamp }) => nowMs - Date.parse(timestamp) < DAY)
+  const today = events.filter(({ timestamp }) => nowMs - Date.parse(timestamp) < DAY_MS)
   const occurrences = (of: readonly any[]): number => sum(of.map((e) => e.occurrence_count))
   const top = (entries: readonly (readonly [string, number])[]) =>
     entries.toSorted((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, 5)
@@ -258,13 +265,13 @@ t.test('the counts of all routes agree with the events', async (t) => {
 })
 
 t.test('a correction moves the event in every counter before the reply', async (t) => {
-  const at = new Date(Date.now() - 2 * MINUTE)
+  const at = new Date(Date.now() - 2 * MINUTE_MS)
   const event = (message: string, seconds = 0) => ({
     source: 'fixable',
     severity: 'WARNING',
     message,
     host: 'web-1',
-    timestamp: new Date(at.getTime() + seconds * SECOND).toISOString(),
+    timestamp: new Date(at.getTime() + seconds * SECOND_MS).toISOString(),
   })
   await call('POST /api/sources', { json: { name: 'fixable' } })
   await ingest([
@@ -321,7 +328,7 @@ t.test(
   'critical figures follow a correction at once, and more P1 never raise the health',
   async (t) => {
     const events = await allEvents('&source=src-alpha')
-    const recent = events.filter((e) => Date.now() - Date.parse(e.timestamp) < DAY)
+    const recent = events.filter((e) => Date.now() - Date.parse(e.timestamp) < DAY_MS)
     const before = await get('/api/kpis')
     for (const { id } of recent)
       await call(`PATCH /api/logs/${id}/priority`, { json: { priority: 'P1' } })
@@ -349,7 +356,7 @@ t.test('two people who correct one event at once leave counts that agree', async
             json: { priority, reason: `by ${i % 2}` },
           }),
         ({ status }) => status !== 503,
-        60_000,
+        MINUTE_MS,
       ),
     ),
   )

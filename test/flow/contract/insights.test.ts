@@ -3,10 +3,10 @@ import formats from 'ajv-formats'
 import t, { type Test } from 'tap'
 import { settled, startLiveService, type Answer } from '../../support/live-service.js'
 import { eventsOf, GOES_ON, type Stretch } from '../../support/log-history.js'
+import { MINUTE_MS, HOUR_MS } from '../../../src/model/time.js'
 
 // oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
 
-const HOUR_MS = 3_600_000
 const nowMs = Date.now()
 const hourAgo = (hours: number): number => (Math.floor(nowMs / HOUR_MS) - hours) * HOUR_MS
 const iso = (ms: number): string => new Date(ms).toISOString()
@@ -135,7 +135,7 @@ t.test('the same data give the same snapshot', async (t) => {
 })
 
 t.test('at: the snapshot and the anomalies of a moment of the past', async (t) => {
-  const then = iso(hourAgo(48) + 60_000)
+  const then = iso(hourAgo(48) + MINUTE_MS)
   refused(t, await call(`GET ${path}/snapshot?at=${then}`), [404, 'not_found'])
   const made = (await call(`POST ${path}/snapshot/refresh?at=${then}`)).body
   t.equal(made.as_of, iso(hourAgo(48)))

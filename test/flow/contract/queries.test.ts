@@ -7,16 +7,13 @@ import {
   settled,
   startLiveService,
 } from '../../support/live-service.js'
+import { SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 // oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
 
 const service = await startLiveService(t)
 const { call } = service
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
 const nowMs = Date.now()
 const ago = (ms: number): string => new Date(nowMs - ms).toISOString()
 
@@ -38,31 +35,37 @@ await service.ingest([
     severity: 'DEBUG',
     message: 'apple',
     environment: 'production',
-    timestamp: ago(5 * SECOND),
+    timestamp: ago(5 * SECOND_MS),
   },
   {
     source: 'front',
     severity: 'ERROR',
     message: 'banana',
     environment: 'staging',
-    timestamp: ago(2 * HOUR),
+    timestamp: ago(2 * HOUR_MS),
   },
   {
     source: 'back',
     severity: 'CRITICAL',
     message: 'cherry',
     environment: 'dev',
-    timestamp: ago(3 * DAY),
+    timestamp: ago(3 * DAY_MS),
   },
   {
     source: 'back',
     type: 'metric',
     message: 'damson',
     host: 'host-seven',
-    timestamp: ago(20 * DAY),
+    timestamp: ago(20 * DAY_MS),
   },
-  { source: 'back', type: 'trace', message: 'elder', trace_id: 'abc123', timestamp: ago(31 * DAY) },
-  { source: 'back', type: 'event', message: 'fig', tags: { a: 'b' }, timestamp: ago(400 * DAY) },
+  {
+    source: 'back',
+    type: 'trace',
+    message: 'elder',
+    trace_id: 'abc123',
+    timestamp: ago(31 * DAY_MS),
+  },
+  { source: 'back', type: 'event', message: 'fig', tags: { a: 'b' }, timestamp: ago(400 * DAY_MS) },
 ])
 await settled(service)
 
@@ -144,7 +147,10 @@ t.test('list-events: template_id leaves the events of those templates', async (t
 t.test('list-events: start_time is 30 days ago by default, end_time is open', async (t) => {
   t.same(await list(''), ['apple', 'banana', 'cherry', 'damson'])
   t.equal((await list('start_time=2000-01-01')).length, 6)
-  t.same(await list(`start_time=${ago(40 * DAY)}&end_time=${ago(10 * DAY)}`), ['damson', 'elder'])
+  t.same(await list(`start_time=${ago(40 * DAY_MS)}&end_time=${ago(10 * DAY_MS)}`), [
+    'damson',
+    'elder',
+  ])
   for (const before of ['0001-01-01', '1969-12-31T23:59:59Z', '1970-01-01T00:00:00%2B01:00']) {
     t.equal((await list(`start_time=${before}`)).length, 6, before)
     t.same(await list(`start_time=${before}&search=apple&severity=DEBUG`), ['apple'])
@@ -216,10 +222,10 @@ const GRANULARITY = {
   '1mo': 'day',
 }
 const STEP: Readonly<Record<string, number>> = {
-  second: 5 * SECOND,
-  minute: MINUTE,
-  hour: HOUR,
-  day: DAY,
+  second: 5 * SECOND_MS,
+  minute: MINUTE_MS,
+  hour: HOUR_MS,
+  day: DAY_MS,
 }
 
 t.test('time series: each window has the granularity and the step of the table', async (t) => {
@@ -235,7 +241,7 @@ t.test('time series: each window has the granularity and the step of the table',
   }
   const seconds = await get('/api/logs/meta/timeseries?window=5s&granularity=second&source=ticking')
   t.equal(seconds.granularity, 'second')
-  for (const bucket of seconds.buckets) t.equal(Date.parse(bucket.t) % (5 * SECOND), 0)
+  for (const bucket of seconds.buckets) t.equal(Date.parse(bucket.t) % (5 * SECOND_MS), 0)
   t.equal(await status('/api/logs/meta/timeseries?window=3h'), 422)
   t.equal(await status('/api/logs/meta/timeseries?granularity=week'), 422)
 })
@@ -256,7 +262,7 @@ t.test(
     t.match(series, { window: '24h', granularity: 'day', offset: 0 })
     t.same(
       series.buckets.map((bucket: any) => bucket.t.slice(0, 10)),
-      [ago(31 * DAY), ago(20 * DAY), ago(3 * DAY)].map((time) => time.slice(0, 10)),
+      [ago(31 * DAY_MS), ago(20 * DAY_MS), ago(3 * DAY_MS)].map((time) => time.slice(0, 10)),
       'anchored on the latest event, ascending',
     )
     const newest = await get('/api/logs/meta/timeseries?source=back&limit=1')
@@ -269,7 +275,7 @@ t.test(
     const spread = Array.from({ length: 14 }, (_, i) => ({
       source: 'spread',
       message: 'beat',
-      timestamp: ago(i * HOUR),
+      timestamp: ago(i * HOUR_MS),
     }))
     await service.ingest(spread)
     await settled(service)
@@ -281,9 +287,9 @@ t.test('calendar: days is 365 by default and 1 to 730, priority is optional', as
   const days = async (query: string): Promise<string[]> =>
     (await get(`/api/logs/meta/calendar${query}`)).map((each: any) => each.day)
   const year = await days('')
-  t.notOk(year.includes(ago(400 * DAY).slice(0, 10)))
-  t.ok(year.includes(ago(31 * DAY).slice(0, 10)))
-  t.ok((await days('?days=730')).includes(ago(400 * DAY).slice(0, 10)))
+  t.notOk(year.includes(ago(400 * DAY_MS).slice(0, 10)))
+  t.ok(year.includes(ago(31 * DAY_MS).slice(0, 10)))
+  t.ok((await days('?days=730')).includes(ago(400 * DAY_MS).slice(0, 10)))
   t.equal((await days('?days=1')).length, 1)
   for (const n of [0, 731]) t.equal(await status(`/api/logs/meta/calendar?days=${n}`), 422)
   t.equal(await status('/api/logs/meta/calendar?priority=P5'), 422)
@@ -336,7 +342,7 @@ t.test(
       type: 'push',
       connector: 'custom',
       status: 'active',
-      last_event_at: ago(5 * SECOND),
+      last_event_at: ago(5 * SECOND_MS),
     })
     for (const name of ['', 'x'.repeat(121), 'a\nb'])
       t.equal((await call('POST /api/sources', { json: { name } })).status, 422)

@@ -2,6 +2,7 @@ import t from 'tap'
 import { eventsOf, GOES_ON, startOwnServer, type Stretch } from '../../support/log-history.js'
 import { ingest, KNOWN, logIn, startService, tempDataDir } from '../../support/service.js'
 import type { Caller, Service } from '../../support/service.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 interface Alert {
   readonly id: string
@@ -37,7 +38,6 @@ interface Run {
   readonly caller: Caller
 }
 
-const HOUR_MS = 3_600_000
 const HISTORY_HOURS = 20 * 24
 const STEADY = {
   severity: 'INFO',

@@ -6,6 +6,7 @@ import { eventually } from '../../support/live-service.js'
 import { startShared, type Instance, type Shared } from '../../support/instances.js'
 import { ingest, logIn, type Caller, type Item } from '../../support/service.js'
 import { startUnrulyClickHouse } from '../../support/unruly-clickhouse.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 /** `npm run test:instances` tries everything; each outage takes the time until an instance counts as away. */
 const isLong = process.env['TEST_LONG'] === '1'
@@ -46,7 +47,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
       await eventually(
         () => logged(instance),
         (n) => n === 0,
-        60_000,
+        MINUTE_MS,
       )
   }
   /** What every table counts of a source. */
@@ -182,7 +183,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
       await eventually(
         () => counts('orphan'),
         (found) => JSON.stringify(found) === JSON.stringify(all(0)),
-        60_000,
+        MINUTE_MS,
       )
       one = await one.again()
       caller = await logIn(one)

@@ -9,6 +9,7 @@ import {
   type Stretch,
 } from '../../support/log-history.js'
 import { ingest, logIn } from '../../support/service.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 interface Snapshot {
   readonly generated_at: string
@@ -19,7 +20,6 @@ interface Page {
   readonly items: readonly { readonly related_source: string | null }[]
 }
 
-const HOUR_MS = 3_600_000
 const nowMs = Date.now()
 const steady: Stretch = {
   source: 'shop',

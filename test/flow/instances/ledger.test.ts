@@ -5,6 +5,7 @@ import { seeded } from '../../support/landing.js'
 import { eventually } from '../../support/live-service.js'
 import { startShared, type Instance, type Shared } from '../../support/instances.js'
 import { INGEST_KEY, logIn } from '../../support/service.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 /** `npm run test:instances` tries more of each. */
 const isLong = process.env['TEST_LONG'] === '1'
@@ -73,7 +74,7 @@ async function ledgers(shared: Shared): Promise<void> {
       await eventually(
         async () => await (await fetch(`${api}/metrics`)).text(),
         (metrics) => /wal_entries 0$/m.test(metrics),
-        60_000,
+        MINUTE_MS,
       )
     const rows = await shared.rows(`
       SELECT substring(trace_id, 6) AS body, sum(n) AS n, uniqExact(message) AS messages

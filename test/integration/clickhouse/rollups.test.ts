@@ -17,11 +17,10 @@ import {
   secondOf,
   type LandingRow,
 } from '../../support/landing.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 const isWindow = (name: string): name is Window => name in WINDOWS
 const WINDOW_NAMES = Object.keys(WINDOWS).filter(isWindow)
-const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
 const SOURCES = ['web', 'db', 'rare']
 const TEMPLATES = ['aaaaaaaaaaaaaaaa', 'bb00000000000001', '00000000000000cc', '000000000000dddd']
 
@@ -92,7 +91,7 @@ const insertDead = (store: Store, rows: readonly DeadRow[]): Promise<void> =>
 /** Whole hours and minutes, their edges, and a month end. */
 const NOWS = [
   Date.now(),
-  alignDown(Date.now(), 3_600_000),
+  alignDown(Date.now(), HOUR_MS),
   alignDown(Date.now(), MINUTE_MS) - 1,
   alignDown(Date.now(), DAY_MS) - 1,
   alignDown(Date.now(), MINUTE_MS) + 1,
@@ -295,7 +294,7 @@ void test('dead letters count for a day', async (t) => {
 })
 
 void test('the templates with the most errors of the last 24 h come first', async (t) => {
-  const nowMs = alignDown(Date.now(), 3_600_000) + 30 * MINUTE_MS
+  const nowMs = alignDown(Date.now(), HOUR_MS) + 30 * MINUTE_MS
   const row = (
     templateId: string,
     agoMs: number,
@@ -394,14 +393,14 @@ void test('templates equal a count over the rows, merged ones included', async (
   )
 
   const first = rows.filter((row) => canonical(row.templateId) === TEMPLATES[0])
-  const starts = [...new Set(first.map((row) => alignDown(row.tsMs, 3_600_000)))].toSorted(
+  const starts = [...new Set(first.map((row) => alignDown(row.tsMs, HOUR_MS)))].toSorted(
     (a, b) => a - b,
   )
   const hours = await stats.hours(TEMPLATES[2] ?? '', 744)
   t.same(
     hours.map((hour) => [hour.t, hour.ERROR, hour.P1]),
     starts.map((start) => {
-      const inside = first.filter((row) => alignDown(row.tsMs, 3_600_000) === start)
+      const inside = first.filter((row) => alignDown(row.tsMs, HOUR_MS) === start)
       return [
         new Date(start).toISOString(),
         occurrences(inside, (row) => row.severity === 'ERROR'),

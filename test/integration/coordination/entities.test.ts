@@ -5,6 +5,7 @@ import type { Collection, EntityChange } from '../../../src/coordination/collect
 import { createEntities, type EntitiesOptions } from '../../../src/coordination/entities.js'
 import { migrate } from '../../../src/clickhouse/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
+import { DAY_MS } from '../../../src/model/time.js'
 
 interface Counter {
   readonly n: number
@@ -143,7 +144,7 @@ t.test('entities', async (t) => {
 
   t.test('versions grow even when the clock goes back', async (t) => {
     const store = await database(t)
-    const ahead = await open(store, { now: () => Date.now() + 86_400_000 })
+    const ahead = await open(store, { now: () => Date.now() + DAY_MS })
     await ahead.put('a', { n: 1 })
     const behind = await open(store, { now: () => 0 })
     await behind.put('a', { n: 2 })

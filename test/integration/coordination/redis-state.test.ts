@@ -4,6 +4,7 @@ import { createRedisState } from '../../../src/coordination/redis-state.js'
 import type { State } from '../../../src/coordination/state.js'
 import { startRedis } from '../../support/redis.js'
 import { stateContract, until } from '../../support/state-contract.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 const unexpected = (error: unknown): never => {
   throw error
@@ -47,7 +48,7 @@ void test('the contract of a state, two instances on one Redis', async (t) => {
 
 void test('prefixes keep two services on one Redis apart', async (t) => {
   const [a, b] = [await connect({ keyPrefix: 'a:' }), await connect({ keyPrefix: 'b:' })]
-  await a.set('k', 'of a', 60_000)
+  await a.set('k', 'of a', MINUTE_MS)
   t.equal(await b.get('k'), null)
   const heard: string[] = []
   await b.subscribe('news', (m) => heard.push(m))

@@ -9,11 +9,10 @@ import { createEvents } from '../../../src/events/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { NO_FILTER } from '../../support/event-filter.js'
 import { applySchema, seeded } from '../../support/landing.js'
+import { MINUTE_MS, DAY_MS } from '../../../src/model/time.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())
-
-const DAY_MS = 86_400_000
 
 interface Stored {
   readonly id: number
@@ -81,7 +80,7 @@ void test('searches that are asked again find what came, was merged, corrected o
         const receivedMs = startMs - pick([0, 1, 2]) * DAY_MS
         return {
           id: 10 + stored.length + i,
-          tsMs: Math.floor(receivedMs - random() ** 3 * 37 * DAY_MS + random() * 60_000),
+          tsMs: Math.floor(receivedMs - random() ** 3 * 37 * DAY_MS + random() * MINUTE_MS),
           receivedMs,
           severity: pick<Severity>(['INFO', 'ERROR']),
           priority: pick<Priority>(['P2', 'P4']),
@@ -256,7 +255,7 @@ void test('what was looked through is remembered while the parts can not be list
   t.equal(await passed(), null)
   isFailing = false
   t.equal(await passed(), null, 'not tried at once')
-  nowMs += 60_000
+  nowMs += MINUTE_MS
   t.equal(await passed(), 1)
 })
 

@@ -6,6 +6,7 @@ import { createEvents } from '../../../src/events/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { NO_FILTER } from '../../support/event-filter.js'
 import { applySchema, insertLanding, randomRows, type LandingRow } from '../../support/landing.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())
@@ -30,7 +31,7 @@ void test('pages of any filter hold every event once, newest first, however rare
   const rows: readonly LandingRow[] = randomRows({
     seed,
     rows: 1500,
-    startMs: end - 60 * 86_400_000,
+    startMs: end - 60 * DAY_MS,
     endMs: end,
     sources: ['web', 'db'],
     templates: ['00000000000000aa', '00000000000000bb'],
@@ -38,7 +39,7 @@ void test('pages of any filter hold every event once, newest first, however rare
   const [one] = rows
   if (one === undefined) throw new Error('no rows')
   const rare = [0, 3, 30].map((days, i) => {
-    const tsMs = end - 5_000 - days * 86_400_000
+    const tsMs = end - 5_000 - days * DAY_MS
     return { ...one, id: 9_000 + i, tsMs, source: 'rare', severity: 'CRITICAL' as const }
   })
   const all = [...rows, ...rare]
@@ -63,7 +64,7 @@ void test('pages of any filter hold every event once, newest first, however rare
       wanted === null || wanted.includes(value)
     const any = (wanted: readonly string[]): readonly string[] | null =>
       wanted.length === 0 ? null : wanted
-    const [fromMs, toMs] = [end - 50 * 86_400_000 + 1_234, end - 777]
+    const [fromMs, toMs] = [end - 50 * DAY_MS + 1_234, end - 777]
     const expected = all
       .filter(
         (row) =>
@@ -107,7 +108,7 @@ void test('what came after a question is found by the next one, however late, ea
     },
   }
   let events = createEvents(watched)
-  const hour = 3_600_000
+  const hour = HOUR_MS
   const now = Date.now()
   const row = (id: number, tsMs: number, other: Partial<LandingRow> = {}): LandingRow => ({
     id,
@@ -157,7 +158,7 @@ void test('what came after a question is found by the next one, however late, ea
       }
   }
   await check('nothing stored')
-  await add(...Array.from({ length: 20 }, (_, i) => row(i + 1, now - 3 * hour - i * 60_000)))
+  await add(...Array.from({ length: 20 }, (_, i) => row(i + 1, now - 3 * hour - i * MINUTE_MS)))
   await check('the first')
   await add(row(101, now + 20 * hour), row(102, now + 23 * hour, { host: 'far-9' }))
   await check('ahead of their time')
@@ -179,7 +180,7 @@ void test('what came after a question is found by the next one, however late, ea
   fromOfPages.length = 0
   await check('dense')
   await check('dense, again')
-  const isWithinSeconds = (fromMs: number): boolean => fromMs > now - 60_000
+  const isWithinSeconds = (fromMs: number): boolean => fromMs > now - MINUTE_MS
   t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are looked at first')
   const far = async (fromMs: number, limit: number): Promise<readonly number[]> => {
     fromOfPages.length = 0
@@ -203,7 +204,7 @@ void test('what came after a question is found by the next one, however late, ea
   t.same(await far(now - hour, 29), [102])
   await add(...Array.from({ length: 35 }, (_, i) => row(i + 501, now + i * 10, { host: 'far-9' })))
   await check('dense, and newer')
-  await add(row(601, now - 10 * 60_000, { source: 'rare' }), row(602, now - 40 * 24 * hour, bb))
+  await add(row(601, now - 10 * MINUTE_MS, { source: 'rare' }), row(602, now - 40 * 24 * hour, bb))
   await check('dense, and late')
   // what filled the page is gone
   await store.change(
@@ -289,7 +290,7 @@ void test('what a list has shown is found by its time, and what is gone or not y
   const rows = randomRows({
     seed: 46,
     rows: 30,
-    startMs: now - 60_000,
+    startMs: now - MINUTE_MS,
     endMs: now,
     sources: ['web'],
     templates: ['00000000000000aa'],
@@ -321,11 +322,11 @@ void test('what a list has shown is found by its time, and what is gone or not y
 void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {
   const seed = 43
   t.comment(`seed ${seed}`)
-  const end = Date.now() - 3_600_000
+  const end = Date.now() - HOUR_MS
   const spread = randomRows({
     seed,
     rows: 400,
-    startMs: end - 60 * 86_400_000,
+    startMs: end - 60 * DAY_MS,
     endMs: end,
     sources: ['web', 'db'],
     templates: ['00000000000000aa'],

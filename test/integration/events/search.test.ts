@@ -18,6 +18,7 @@ import { migrate, readMigrations } from '../../../src/clickhouse/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
 import { NO_FILTER } from '../../support/event-filter.js'
 import { applySchema } from '../../support/landing.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 const server = await startTestServer()
 suite.teardown(() => server.stop())
@@ -264,7 +265,7 @@ void test('a word of values is looked for in few events at once, one of texts in
     id: i + 1,
     is_new: 1,
     n: 1,
-    ts: new Date(now - (100 - i) * 12 * 3_600_000).toISOString(),
+    ts: new Date(now - (100 - i) * 12 * HOUR_MS).toISOString(),
     received_at: new Date(now).toISOString(),
     source: 'web',
     message: `id${i} ${i % 20 === 0 ? 'zebra' : 'horse'}`,
@@ -320,7 +321,7 @@ void test('indexes serve one word beside all other conditions, and two beside no
     id: i + 1,
     is_new: 1,
     n: 1,
-    ts: new Date(Date.now() - 60_000 + i).toISOString(),
+    ts: new Date(Date.now() - MINUTE_MS + i).toISOString(),
     received_at: new Date().toISOString(),
     source: 'web',
     message: `word${i} word`,
@@ -394,7 +395,7 @@ void test('a search that thousands of sources, or of long texts of other letters
   )
   const events = createEvents(store)
   const found = async (filter: Partial<EventQuery['filter']>): Promise<readonly number[]> => {
-    const query = { fromMs: now - 86_400_000, toMs: null, after: null, limit: 5 }
+    const query = { fromMs: now - DAY_MS, toMs: null, after: null, limit: 5 }
     const page = await events.page({ ...query, filter: { ...NO_FILTER, ...filter } })
     return page.map(({ id }) => id)
   }

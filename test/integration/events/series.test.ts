@@ -21,6 +21,7 @@ import {
   secondOf,
   type LandingRow,
 } from '../../support/landing.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 const at = (text: string): number => Date.parse(text)
 const isWindow = (name: string): name is Window => name in WINDOWS
@@ -118,7 +119,7 @@ void test('every window, granularity and page equals a count over the rows', asy
     rows: 3000,
     startMs: at('2024-01-15T00:00:00Z'),
     // some are ahead of the clocks below
-    endMs: end + 8 * 3_600_000,
+    endMs: end + 8 * HOUR_MS,
     sources: ['web', 'db', 'rare one, with "signs" \\ and é'],
     templates: ['00000000000000aa'],
   })
@@ -167,7 +168,7 @@ void test('what flows in up to now, and what is a little ahead, equals a count o
   const rows = randomRows({
     seed,
     rows: 2000,
-    startMs: end - 70 * 60_000,
+    startMs: end - 70 * MINUTE_MS,
     endMs: end,
     sources: ['web', 'db'],
     templates: ['00000000000000aa'],
@@ -194,7 +195,7 @@ void test('what flows in up to now, and what is a little ahead, equals a count o
 
 void test('the latest event is not looked for where the newest buckets tell', async (t) => {
   const end = at('2024-03-31T10:07:31Z')
-  const times = Array.from({ length: 1_000 }, (_, hour) => end - hour * 3_600_000)
+  const times = Array.from({ length: 1_000 }, (_, hour) => end - hour * HOUR_MS)
   const recent = Array.from({ length: 300 }, (_, i) => end - i * 15_000)
   const rows = [...times, ...recent].map((tsMs) => ({ ...ROW, tsMs }))
   const store = await stored(t, rows)
@@ -302,7 +303,7 @@ void test('the calendar counts occurrences per day and priority', async (t) => {
     seed,
     rows: 1500,
     startMs: at('2022-02-20T00:00:00Z'),
-    endMs: nowMs + 86_400_000,
+    endMs: nowMs + DAY_MS,
     sources: ['web', 'db'],
     templates: ['00000000000000aa'],
   })

@@ -9,6 +9,7 @@ import { createServer } from '../../../src/http/server.js'
 import { AppError } from '../../../src/model/errors.js'
 import { WatchedBuffers } from '../../support/pipeline.js'
 import { rawExchange, recordingLog, startServer, statuses, uws } from '../../support/http.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 const HOST = 'Host: localhost\r\n'
 const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\n${HOST}${headers}\r\n`
@@ -383,7 +384,7 @@ t.test('a slow body is answered 408, a slow handler 503, and both in the envelop
 
 t.test('when the body is there, its own deadline is over, whoever is still asked', async (t) => {
   const { routes } = recorder()
-  const limits = { bodyTimeoutMs: 3_600_000, handlerTimeoutMs: 150 }
+  const limits = { bodyTimeoutMs: HOUR_MS, handlerTimeoutMs: 150 }
   const { url } = startServer(t, { routes, limits })
   const reply = await fetch(`${url}/undecided`, { method: 'POST', body: 'all of it' })
   t.equal(reply.status, 503)

@@ -7,6 +7,7 @@ import { WebSocket } from 'ws'
 import { createWebSocketHub } from '../../../src/http/websocket.js'
 import type { WebSocketOptions } from '../../../src/http/websocket.js'
 import { rawExchange, startServer, statuses } from '../../support/http.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 type Test = Parameters<typeof startServer>[0]
 
@@ -137,7 +138,7 @@ t.test('a silent connection gets a text ping, a busy one does not', async (t) =>
 t.test('a client that does not answer protocol pings is dropped', async (t) => {
   let ended: number | null = null
   const { port } = start(t, {
-    limits: { idleTimeoutS: 8, keepaliveMs: 60_000 },
+    limits: { idleTimeoutS: 8, keepaliveMs: MINUTE_MS },
     onClose: (_, code) => {
       ended = code
     },

@@ -10,8 +10,8 @@ import type { MlHealth } from '../../../src/model/insights.js'
 import { createInsightSeries } from '../../../src/insights/stored-series.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { applySchema, insertLanding, type LandingRow } from '../../support/landing.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
-const HOUR = 3_600_000
 const END = 20_000 * 24 + 12
 
 const server = await startTestServer()
@@ -22,7 +22,7 @@ const row = (hour: number, fields: Partial<LandingRow> = {}): LandingRow => ({
   isNew: true,
   n: 100,
   receivedMs: Date.now(),
-  tsMs: hour * HOUR + 1000,
+  tsMs: hour * HOUR_MS + 1000,
   source: 'web',
   severity: 'INFO',
   priority: 'P4',

@@ -7,8 +7,8 @@ import type { Store } from '../../../src/clickhouse/client.js'
 import { createInsightSeries, type InsightSeries } from '../../../src/insights/stored-series.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { applySchema, insertLanding, seeded, type LandingRow } from '../../support/landing.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
-const HOUR = 3_600_000
 const END = 20_000 * 24 + 12
 const DAYS = 30
 const SEED = 7
@@ -25,7 +25,7 @@ const row = (hour: number, source: string, fields: Partial<LandingRow> = {}): La
   isNew: true,
   n: 1,
   receivedMs: Date.now(),
-  tsMs: hour * HOUR + 1000,
+  tsMs: hour * HOUR_MS + 1000,
   source,
   severity: 'INFO',
   priority: 'P4',

@@ -7,8 +7,8 @@ import { createInsightArchive, type AnomalyQuery } from '../../../src/insights/s
 import type { KeptAnomaly } from '../../../src/insights/store.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { applySchema, insertLanding, type LandingRow } from '../../support/landing.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
-const HOUR = 3_600_000
 const END = 20_000 * 24 + 12
 const STEADY = '00000000000000aa'
 const MERGED = '00000000000000bb'
@@ -29,7 +29,7 @@ const row = (hour: number, fields: Partial<LandingRow>): LandingRow => ({
   isNew: true,
   n: 1,
   receivedMs: Date.now(),
-  tsMs: hour * HOUR + 1000,
+  tsMs: hour * HOUR_MS + 1000,
   source: 'web',
   severity: 'INFO',
   priority: 'P4',
@@ -73,7 +73,7 @@ test('a failure never seen before is found, with its template as the cause', asy
   const { snapshot, anomalies } = await runInsights(partsOf(store), moment)
   const errors = anomalies.find(({ scope }) => scope === 'severity')
   t.match(errors, { severity: 'ERROR', kind: 'spike', state: 'ongoing', observed: 210 })
-  t.equal(errors?.startedAtMs, (END - 3) * HOUR)
+  t.equal(errors?.startedAtMs, (END - 3) * HOUR_MS)
   const cause = snapshot.correlations.find(({ anomalyId }) => anomalyId === errors?.id)
   t.match(cause?.templates, [{ name: FAILURE, before: 0, during: 70, explains: 1 }])
   t.match(snapshot.templates, [{ change: 'new', templateId: FAILURE, count: 210 }])
@@ -130,9 +130,9 @@ const kept = (id: string, hour: number, fields: Partial<KeptAnomaly> = {}): Kept
   source: 'web',
   severity: null,
   templateId: null,
-  startedAtMs: hour * HOUR,
-  endedAtMs: (hour + 4) * HOUR,
-  detectedAtMs: (hour + 1) * HOUR,
+  startedAtMs: hour * HOUR_MS,
+  endedAtMs: (hour + 4) * HOUR_MS,
+  detectedAtMs: (hour + 1) * HOUR_MS,
   observed: 10,
   expected: 1.5,
   expectedLeast: 0,
@@ -151,11 +151,11 @@ test('anomalies are listed by beginning, filtered, and shown as they were at a m
   const ids = async (query: Partial<AnomalyQuery>): Promise<string> =>
     (await archive.anomalies({ ...ANY, ...query })).map(({ id }) => id).join('')
   t.equal(await ids({}), 'cba')
-  t.equal(await ids({ after: { startedAtMs: END * HOUR, id: 'b' } }), 'a')
+  t.equal(await ids({ after: { startedAtMs: END * HOUR_MS, id: 'b' } }), 'a')
   t.equal(await ids({ sources: ['db'] }), 'c')
   t.equal(await ids({ leastScore: 9 }), 'c')
-  t.equal(await ids({ atMs: (END + 1) * HOUR }), 'ba', 'c was not detected yet')
-  const [then] = await archive.anomalies({ ...ANY, ids: ['a'], atMs: (END + 2) * HOUR })
+  t.equal(await ids({ atMs: (END + 1) * HOUR_MS }), 'ba', 'c was not detected yet')
+  const [then] = await archive.anomalies({ ...ANY, ids: ['a'], atMs: (END + 2) * HOUR_MS })
   t.match(then, { state: 'ongoing', observed: 99 })
   t.same((await archive.anomalies({ ...ANY, ids: ['a'] }))[0], kept('a', END, { observed: 99 }))
   await archive.removeSources(['web'])
@@ -168,13 +168,13 @@ test('the snapshot of a moment is the last one at or before it', async (t) => {
   const archive = createInsightArchive(await database(t))
   t.equal(await archive.snapshotAt(Date.now()), null)
   const save = (hour: number, generatedAtMs: number, json: string): Promise<void> =>
-    archive.saveSnapshot(hour * HOUR, { generatedAtMs, json })
+    archive.saveSnapshot(hour * HOUR_MS, { generatedAtMs, json })
   const now = Date.now()
   await save(END, now, '"first"')
   await save(END, now + 5, '"again"')
   await save(END + 3, now + 9, '"later"')
   const at = async (hour: number): Promise<string | undefined> =>
-    (await archive.snapshotAt(hour * HOUR))?.json
+    (await archive.snapshotAt(hour * HOUR_MS))?.json
   t.equal(await at(END - 1), undefined)
   t.equal(await at(END + 2), '"again"')
   t.equal(await at(END + 9), '"later"')

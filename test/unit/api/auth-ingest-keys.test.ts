@@ -2,6 +2,7 @@ import { test, type Test } from 'tap'
 import { createIngestKeys, type IngestKey } from '../../../src/api/auth/ingest-keys.js'
 import { memoryEntities } from '../../support/entities.js'
 import { until } from '../../support/state-contract.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 const input = { name: 'shipper', sources: ['web', 'db'], autoRegister: false }
 
@@ -70,7 +71,7 @@ void test('the last use is written once a minute at most', async (t) => {
   t.equal(updates(), 1)
   keys.verify(key)
   t.equal(updates(), 2)
-  await until(() => stored.list()[0]?.lastUsedAtMs === startMs + 60_000)
+  await until(() => stored.list()[0]?.lastUsedAtMs === startMs + MINUTE_MS)
 })
 
 void test('a last use that cannot be written is reported and does not refuse the key', async (t) => {

@@ -12,6 +12,7 @@ import { createUsers, type User } from '../../../src/api/auth/users.js'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { cpuOfBoth } from '../../support/cpu.js'
 import { memoryEntities } from '../../support/entities.js'
+import { DAY_MS } from '../../../src/model/time.js'
 
 const unexpected = (error: unknown): never => {
   throw error
@@ -160,7 +161,7 @@ void test('a refresh token lives on for its lifetime from each refresh', async (
   const { sessions, login, clock } = await setUp(t)
   let { refreshToken } = await login()
   for (let day = 0; day < 20; day += 5) {
-    clock.ms += 5 * 86_400_000
+    clock.ms += 5 * DAY_MS
     refreshToken = (await sessions.refresh(refreshToken)).refreshToken
   }
   t.ok(refreshToken)

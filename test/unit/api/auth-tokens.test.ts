@@ -1,6 +1,7 @@
 import { createHmac, generateKeyPairSync, sign as signWith } from 'node:crypto'
 import { test, type Test } from 'tap'
 import { createTokens } from '../../../src/api/auth/tokens.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 const secret = 'a secret of more than thirty-two characters'
 const clock = { ms: 1_700_000_000_000 }
@@ -61,9 +62,9 @@ void test('a token that was taken before opens nothing for one that differs from
   refused(t, `${head}.${payload}.${signature.slice(1)}${signature.slice(0, 1)}`)
   refused(t, `${access} `)
   t.equal(tokens.verifyAccess(access), tokens.verifyAccess(access), 'and is remembered itself')
-  clock.ms += 3_600_000
+  clock.ms += HOUR_MS
   refused(t, access, 'token_expired')
-  clock.ms -= 3_600_000
+  clock.ms -= HOUR_MS
 })
 
 void test('a token ends with its lifetime, to the second', async (t) => {

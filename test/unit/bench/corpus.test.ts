@@ -3,6 +3,7 @@ import { Corpus, type CorpusOptions, sourceNames } from '../../../bench/data/cor
 import { KINDS } from '../../../bench/data/kinds.js'
 import { countDistinct, Tally, widenSteps } from '../../../bench/data/tally.js'
 import { SEVERITIES } from '../../../src/model/event.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
 const START_MS = Date.UTC(2026, 4, 3, 10)
 const options = (changes: Partial<CorpusOptions> = {}): CorpusOptions => ({
@@ -79,7 +80,7 @@ t.test('the counts are those of the lines', async (t) => {
 t.test('wider steps hold what the seconds in them hold', async (t) => {
   const tally = new Tally(1)
   tally.add({ timestampMs: 59_999, source: 'a', severity: 0 })
-  tally.add({ timestampMs: 60_000, source: 'a', severity: 4 })
+  tally.add({ timestampMs: MINUTE_MS, source: 'a', severity: 4 })
   tally.add({ timestampMs: 119_000, source: 'a', severity: 4 })
   t.same(
     [...widenSteps(tally.counts(), 60)],
@@ -95,7 +96,7 @@ t.test(
   async (t) => {
     const events = linesOf(text(new Corpus(options()), 1 << 30)).map((line) => JSON.parse(line))
     const times = events.map(({ timestamp }) => Date.parse(timestamp))
-    t.ok(times.every((time) => time < START_MS + 72_000 && time > START_MS - 4 * 86_400_000))
+    t.ok(times.every((time) => time < START_MS + 72_000 && time > START_MS - 4 * DAY_MS))
     let latest = 0
     const lateness = times.map((time) => (latest = Math.max(latest, time)) - time)
     const late = lateness.filter((ms) => ms >= 1000).length / times.length
@@ -113,7 +114,7 @@ t.test(
 
 t.test('repeats make fewer events than messages, and a wider window fewer still', async (t) => {
   const distinct = (windowMs: number): number => countDistinct([new Corpus(options())], windowMs)
-  const [narrow, wide] = [distinct(1000), distinct(3_600_000)]
+  const [narrow, wide] = [distinct(1000), distinct(HOUR_MS)]
   t.ok(narrow < 19_900 && narrow > 18_000, `${narrow}`)
   t.ok(wide < narrow, `${wide} after ${narrow}`)
 })
@@ -130,11 +131,11 @@ t.test('an event lasts one window from its first occurrence', async (t) => {
     }
     return corpus
   }
-  t.equal(countDistinct([at(0, 59_999)], 60_000), 1)
-  t.equal(countDistinct([at(0, 60_000)], 60_000), 2)
-  t.equal(countDistinct([at(0, 59_999, 60_000)], 60_000), 2, 'a repeat does not prolong it')
-  t.equal(countDistinct([at(10, 9)], 60_000), 2, 'what is earlier is another event')
-  t.equal(countDistinct([at(0), at(1)], 60_000), 1, 'one stream continues the other')
+  t.equal(countDistinct([at(0, 59_999)], MINUTE_MS), 1)
+  t.equal(countDistinct([at(0, MINUTE_MS)], MINUTE_MS), 2)
+  t.equal(countDistinct([at(0, 59_999, MINUTE_MS)], MINUTE_MS), 2, 'a repeat does not prolong it')
+  t.equal(countDistinct([at(10, 9)], MINUTE_MS), 2, 'what is earlier is another event')
+  t.equal(countDistinct([at(0), at(1)], MINUTE_MS), 1, 'one stream continues the other')
 })
 
 t.test('any number of sources has distinct names, the kinds in turn', async (t) => {

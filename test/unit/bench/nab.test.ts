@@ -5,10 +5,11 @@ import t from 'tap'
 import { gradeNab, readNab, toSeries } from '../../../bench/insights/nab.js'
 import { precisionOf, recallOf } from '../../../bench/insights/grade.js'
 import { seeded } from '../../support/landing.js'
+import { MINUTE_MS, HOUR_MS } from '../../../src/model/time.js'
 
 const START = Date.parse('2026-03-02T05:00:00Z')
 const time = (hour: number, minute = 0): string =>
-  new Date(START + hour * 3_600_000 + minute * 60_000).toISOString().slice(0, 19).replace('T', ' ')
+  new Date(START + hour * HOUR_MS + minute * MINUTE_MS).toISOString().slice(0, 19).replace('T', ' ')
 
 /** Six weeks of half hours with a rhythm, and a burst of four hours in the last one. */
 function csv(): string {
@@ -26,7 +27,7 @@ const windows = [[`${time(38 * 24 - 6)}.000000`, `${time(38 * 24 + 10)}.000000`]
 
 t.test('a series of the benchmark is summed by hour, with its windows', async (t) => {
   const { counts, labels, startHour, from } = toSeries('realTweets/x.csv', csv(), windows)
-  t.equal(startHour * 3_600_000, Date.parse('2026-03-02T00:00:00Z'), 'from a midnight on')
+  t.equal(startHour * HOUR_MS, Date.parse('2026-03-02T00:00:00Z'), 'from a midnight on')
   t.same(Array.from(counts.slice(0, 5)), [0, 0, 0, 0, 0])
   const burst = counts[5 + 38 * 24] ?? 0
   t.ok(burst > 8000 && burst < 9000, 'two half hours')

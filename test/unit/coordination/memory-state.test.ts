@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { stateContract } from '../../support/state-contract.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 const unexpected = (error: unknown): never => {
   throw error
@@ -19,7 +20,7 @@ void test('a subscriber that throws is reported', async (t) => {
 
 void test('values beyond the limit of bytes push out the least recently used', async (t) => {
   const state = createInProcessState({ onError: unexpected, maxBytes: 100_000 })
-  for (let i = 0; i < 1_000; i++) await state.set(`k${i}`, 'x'.repeat(100), 60_000)
+  for (let i = 0; i < 1_000; i++) await state.set(`k${i}`, 'x'.repeat(100), MINUTE_MS)
   t.equal(await state.get('k0'), null)
   t.equal(await state.get('k999'), 'x'.repeat(100))
   let kept = 0

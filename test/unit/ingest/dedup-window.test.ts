@@ -11,6 +11,7 @@ import {
 } from 'fast-check'
 import { test } from 'tap'
 import { DedupWindow } from '../../../src/ingest/dedup-window.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 interface Known {
   readonly hash: number
@@ -214,7 +215,7 @@ void test('a message that repeats an event which makes room in the same batch ha
 })
 
 void test('equal messages whose times run backwards each begin an event, and cost no more than others', async (t) => {
-  const window = new DedupWindow(60_000, 50_000)
+  const window = new DedupWindow(MINUTE_MS, 50_000)
   for (let n = 0; n < 400_000; n += window.batchRows) {
     const batch = Array.from({ length: window.batchRows }, (_, i) => ({
       hash: 3,

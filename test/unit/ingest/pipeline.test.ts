@@ -2,6 +2,7 @@ import { test } from 'tap'
 import type { Pool } from '../../../src/ingest/pool.js'
 import { fillDisk } from '../../support/disk.js'
 import { bodyOf, createTestPipeline, SUBMISSION, type Row } from '../../support/pipeline.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 const T0 = 1_700_000_000_000
 const event = (message: string, fields: object = {}): object => ({
@@ -121,7 +122,7 @@ void test('repeats carry the id and the priority of their event', async (t) => {
   const at = (ms: number): object => ({ timestamp: new Date(T0 + ms).toISOString() })
   await send([event('disk full', at(0)), event('disk full', at(0)), event('other', at(0))])
   await send([event('disk full', at(59_999))])
-  await send([event('disk full', at(60_000)), event('disk full', { ...at(60_500), host: 'h' })])
+  await send([event('disk full', at(MINUTE_MS)), event('disk full', { ...at(60_500), host: 'h' })])
   const rows = (await landing()).filter(
     (row) => row['message'] === 'disk full' && row['host'] === '',
   )

@@ -4,6 +4,7 @@ import type { RowBlock } from '../../../src/ingest/block.js'
 import { DedupWindow } from '../../../src/ingest/dedup-window.js'
 import { Sequencer } from '../../../src/ingest/sequencer.js'
 import { TemplateTable, type Template } from '../../../src/ingest/template-table.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 interface Message {
   readonly hash: number
@@ -74,7 +75,7 @@ function createRig(firstId = 1) {
   for (const no of [1, 2, 3, 4]) templates.apply(template(no))
   const sequencer = new Sequencer({
     ids: { take: () => nextId++ },
-    window: new DedupWindow(60_000, 10_000),
+    window: new DedupWindow(MINUTE_MS, 10_000),
     templates,
     scorer: { assign: () => undefined, ...SCORE },
   })
@@ -140,7 +141,7 @@ void test('a corrected event counts its repeats under the new priority', async (
   const [first] = sequence({ hash: 1 }).rows
   sequencer.correct(first?.id ?? 0, 3)
   t.match(sequence({ hash: 1, timeMs: 9 }).rows, [{ id: first?.id, priority: 3 }])
-  t.match(sequence({ hash: 1, timeMs: 60_000 }).rows, [{ isNew: true, priority: 2 }])
+  t.match(sequence({ hash: 1, timeMs: MINUTE_MS }).rows, [{ isNew: true, priority: 2 }])
 })
 
 void test('the priority of a template holds for those merged into it, over several steps', async (t) => {

@@ -4,10 +4,10 @@ import { Analysis, type CountedTemplate } from '../../../src/insights/analysis.j
 import { forecastNext } from '../../../src/insights/forecast.js'
 import { frameEndingAt } from '../../../src/insights/series.js'
 import type { InsightSnapshot } from '../../../src/model/insights.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 const FRAME = frameEndingAt(20_000 * 24 + 15)
 const { hours } = FRAME
-const HOUR_MS = 3_600_000
 const NONE = new Float64Array(hours)
 
 const wavering = (seed: number, meanAt: (hour: number) => number): Float64Array => {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { pauseAfter, SliceClock } from '../../../src/insights/slice-clock.js'
+import { MINUTE_MS } from '../../../src/model/time.js'
 
 /** more than a slice */
 const STEP_MS = 10
@@ -24,7 +25,7 @@ test('looks take no more than their share of a core, and come no sooner than the
     ),
   )
   t.equal(pauseAfter(4_000, { insightsIntervalSeconds: 300, insightsCpuPct: 5 }), 300_000)
-  t.equal(pauseAfter(60_000, { insightsIntervalSeconds: 300, insightsCpuPct: 5 }), 1_200_000)
+  t.equal(pauseAfter(MINUTE_MS, { insightsIntervalSeconds: 300, insightsCpuPct: 5 }), 1_200_000)
 })
 
 test('a run gives the thread back whenever a slice is used up', async (t) => {

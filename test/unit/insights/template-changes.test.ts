@@ -5,10 +5,10 @@ import {
   type TemplateSeries,
 } from '../../../src/insights/template-changes.js'
 import type { TemplateChange } from '../../../src/model/insights.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 const HOURS = 40 * 24
 const START = 20_000 * 24
-const HOUR_MS = 3_600_000
 const CONTEXT = { startHour: START, hours: HOURS, sourceFrom: 0 }
 
 const template = (

@@ -1,6 +1,7 @@
 import { array, assert, constantFrom, integer, property, record } from 'fast-check'
 import { test } from 'tap'
 import { createCollectorStats } from '../../../src/telemetry/collector-stats.js'
+import { HOUR_MS } from '../../../src/model/time.js'
 
 const body = {
   protocol: 'ingest',
@@ -39,7 +40,7 @@ void test('the rate is that of the last minute, whatever was before', async (t) 
   t.equal(rate(), 20)
   now += 30_000
   t.equal(rate(), 10, 'the first is a minute old')
-  now += 3_600_000
+  now += HOUR_MS
   t.equal(rate(), 0)
   stats.note({ ...body, received: 60 })
   t.equal(rate(), 1)

@@ -16,6 +16,7 @@ import { test } from 'tap'
 import { decodeIngest } from '../../../../src/ingest/formats/ndjson.js'
 import { AppError } from '../../../../src/model/errors.js'
 import { AT, collect, ingestContext, NOW } from './collect.js'
+import { DAY_MS } from '../../../../src/model/time.js'
 
 function decode(body: string | Uint8Array, context = ingestContext) {
   const sink = collect()
@@ -193,7 +194,7 @@ void test('a record that cannot be stored is rejected with the reason', async (t
     undefined,
     'characters, not units',
   )
-  t.equal(one({ ...record, timestamp: NOW + 86_400_000 }).reason, undefined, 'one day ahead')
+  t.equal(one({ ...record, timestamp: NOW + DAY_MS }).reason, undefined, 'one day ahead')
 })
 
 void test('the length of a message is counted in bytes', async (t) => {

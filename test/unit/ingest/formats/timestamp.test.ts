@@ -1,6 +1,7 @@
 import { assert, constantFrom, date, integer, property, string } from 'fast-check'
 import { test } from 'tap'
 import { isAcceptedTime, parseTimestamp } from '../../../../src/ingest/formats/timestamp.js'
+import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../../src/model/time.js'
 
 const NOW = Date.UTC(2026, 10, 21, 12)
 const AT = Date.UTC(2026, 10, 21, 9, 28, 19)
@@ -97,7 +98,7 @@ void test('the forms of loggers, web servers and exports are read', async (t) =>
   reads('Nov 21, 2026 @ 09:28:19.000', AT)
   reads('Nov 21, 2026 9:28:19 AM', AT)
   reads('Nov 21, 2026, 12:00:01 AM', Date.UTC(2026, 10, 21, 0, 0, 1))
-  reads('November 21, 2026 9:28:19 PM', AT + 12 * 3_600_000)
+  reads('November 21, 2026 9:28:19 PM', AT + 12 * HOUR_MS)
   reads('2026-11-21 @ 09:28:19.000', AT)
   reads('Sat, 21 Nov 2026 09:28:19 GMT', AT)
   reads('21 Nov 2026 09:28:19,000', AT)
@@ -134,7 +135,7 @@ void test('a written time comes back as the same millisecond', async (t) => {
   assert(property(anyDate, (d) => parse(d.toUTCString()) === Math.floor(d.getTime() / 1000) * 1000))
   assert(
     property(anyDate, integer({ min: -1439, max: 1439 }), (d, offsetMin) => {
-      const local = new Date(d.getTime() + offsetMin * 60_000).toISOString().slice(0, -1)
+      const local = new Date(d.getTime() + offsetMin * MINUTE_MS).toISOString().slice(0, -1)
       const size = Math.abs(offsetMin)
       const hours = `${Math.floor(size / 60)}`.padStart(2, '0')
       const minutes = `${size % 60}`.padStart(2, '0')
@@ -172,6 +173,6 @@ void test('no text makes the parser throw or answer with a fraction', async (t) 
 void test('times from 1970 up to one day ahead are accepted', async (t) => {
   t.ok(isAcceptedTime(0, NOW))
   t.notOk(isAcceptedTime(-1, NOW))
-  t.ok(isAcceptedTime(NOW + 86_400_000, NOW))
+  t.ok(isAcceptedTime(NOW + DAY_MS, NOW))
   t.notOk(isAcceptedTime(NOW + 86_400_001, NOW))
 })

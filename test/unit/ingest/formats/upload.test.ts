@@ -6,6 +6,7 @@ import { test } from 'tap'
 import { decodeUpload, type FileType } from '../../../../src/ingest/formats/upload.js'
 import { AppError } from '../../../../src/model/errors.js'
 import { AT, collect, NOW, uploadContext } from './collect.js'
+import { HOUR_MS } from '../../../../src/model/time.js'
 
 async function decode(type: FileType, body: string | Uint8Array, context = uploadContext) {
   const sink = collect()
@@ -334,7 +335,7 @@ void test(
       t.same(rejects, [], `${name}: nothing is rejected`)
       t.ok(
         events.every(
-          (event) => event.timestampMs !== NOW && Math.abs(event.timestampMs - AT) < 3_600_000,
+          (event) => event.timestampMs !== NOW && Math.abs(event.timestampMs - AT) < HOUR_MS,
         ),
         name,
       )

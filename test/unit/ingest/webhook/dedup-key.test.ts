@@ -18,6 +18,7 @@ import { test } from 'tap'
 import { AppError } from '../../../../src/model/errors.js'
 import { parseScmWebhook } from '../../../../src/ingest/webhook/webhook-events.js'
 import { bodyOf, webhook, withField, withFields, type Payload } from '../../../support/webhooks.js'
+import { DAY_MS } from '../../../../src/model/time.js'
 
 const context = {
   nowMs: Date.UTC(2026, 10, 21, 9, 28, 19),
@@ -205,7 +206,7 @@ function isWhole(event: Event): boolean {
     event.message.trim() !== '' &&
     Number.isSafeInteger(event.timestampMs) &&
     event.timestampMs >= 0 &&
-    event.timestampMs <= context.nowMs + 86_400_000 &&
+    event.timestampMs <= context.nowMs + DAY_MS &&
     /^sha256:[0-9a-f]{64}$/.test(event.dedupKey) &&
     tags.every((tag) => typeof tag === 'string' && tag !== '')
   )

@@ -1,6 +1,7 @@
 import { assert, date, property } from 'fast-check'
 import { test } from 'tap'
 import { eventTimeMs, parseMoment } from '../../../../src/ingest/webhook/timestamp.js'
+import { DAY_MS } from '../../../../src/model/time.js'
 
 const at = Date.UTC(2026, 10, 21, 9, 28, 19)
 
@@ -59,7 +60,7 @@ void test('every millisecond of the years 1970 to 2099 is read back from ISO 860
 void test('an event takes the first usable moment between 1970 and tomorrow', async (t) => {
   t.equal(eventTimeMs([null, 'soon', '2026-11-21T09:28:19Z', '2020-01-01'], at), at)
   t.equal(eventTimeMs(['1969-12-31T23:59:59Z', '1970-01-01T00:00:00Z'], at), 0)
-  t.equal(eventTimeMs(['2026-11-22T09:28:19Z'], at), at + 86_400_000, 'a day ahead')
+  t.equal(eventTimeMs(['2026-11-22T09:28:19Z'], at), at + DAY_MS, 'a day ahead')
   t.equal(eventTimeMs(['2026-11-22T09:28:20Z'], at), at, 'further ahead is the arrival')
   t.equal(eventTimeMs([], at), at)
 })
