@@ -20,6 +20,7 @@ import { openIngestion, type Ingestion } from './ingestion.js'
 import { openLive, type Live } from './live.js'
 import { createReplayClaims, noReplayClaims, type ReplayClaims } from '../records/replay-claims.js'
 import { createServices, type Services } from './services.js'
+import { toDirectory } from '../ingest/template-directory.js'
 import { SharedChanges } from '../coordination/shared-changes.js'
 import type { StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
@@ -56,7 +57,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     sourceStats: createSourceStats(answers),
     answers,
   }
-  const late: LateParts = { hooks: null, live: null, insights: null }
+  const late: LateParts = { hooks: null, live: null }
   const changes = openChanges(parts)
   const ingestion = await joinIngestion(parts, counters, { late, changes })
   const applications = createApplications(
@@ -66,13 +67,16 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   const desk = joinDesk(parts, ingestion, applications)
   const insights = createInsights({
     config,
-    storage,
-    ingestion,
     log,
-    ...desk,
+    store: storage.store,
+    state: storage.state,
+    sources: ingestion.sources,
+    directory: toDirectory(ingestion),
+    model: ingestion.model,
+    alerts: desk.alerts,
+    incidents: desk.incidents,
     onNews: async () => late.live?.push.onChanged(),
   })
-  late.insights = insights
   late.hooks = hooksAmong(insights, desk, applications)
   const limiter = createLimiter(storage.state, toRateLimits(config))
   const shared = { config, storage, ingestion, applications, limiter, log }
@@ -180,7 +184,6 @@ const joinIngestion = (
       metrics.batchWritten(rows)
       answers.renew()
       late.live?.push.onWritten()
-      late.insights?.noteWritten()
     },
     onFailure: () => metrics.batchFailed(),
     onRefused: (rows) => metrics.rowsRefused(rows),
@@ -225,7 +228,6 @@ const hooksAmong = (
 interface LateParts {
   hooks: StatementHooks | null
   live: Live | null
-  insights: Insights | null
 }
 
 const hooksOf = (late: LateParts): StatementHooks => {

@@ -6,11 +6,11 @@ import type { Config } from '../config.js'
 import { alertsFor, type AnomalyAlert } from './alert-of.js'
 import type { KeptAnomaly } from './store.js'
 import type { Log } from '../telemetry/log.js'
-import type { Ingestion } from '../assembly/ingestion.js'
+import type { Sources } from '../records/sources.js'
 
 export interface AnomalyAlertParts {
   readonly config: Config
-  readonly ingestion: Pick<Ingestion, 'sources'>
+  readonly sources: Sources
   readonly alerts: Pick<Alerts, 'create'>
   readonly incidents: Pick<Incidents, 'create'>
   readonly textOf: (templateId: string) => string | null
@@ -51,10 +51,7 @@ export async function raiseAlerts(
 }
 
 /** What began before its source was registered came with a file of the past: nobody is called for that. */
-function isOnWatch(
-  { ingestion: { sources } }: AnomalyAlertParts,
-  { source, startedAtMs }: KeptAnomaly,
-): boolean {
+function isOnWatch({ sources }: AnomalyAlertParts, { source, startedAtMs }: KeptAnomaly): boolean {
   const known = source === '' ? sources.list() : [sources.get(source)]
   return known.some((each) => each !== undefined && each.createdAtMs <= startedAtMs)
 }

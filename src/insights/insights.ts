@@ -5,7 +5,7 @@ import type { Incidents } from '../records/incidents.js'
 import type { Config } from '../config.js'
 import { continued } from './continued.js'
 import type { Explanation, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
-import type { Lease } from '../coordination/state.js'
+import type { Lease, State } from '../coordination/state.js'
 import { createInsightSeries, type InsightSeries } from './stored-series.js'
 import {
   createInsightArchive,
@@ -14,25 +14,29 @@ import {
   type KeptAnomaly,
 } from './store.js'
 import type { Log } from '../telemetry/log.js'
-import type { Ingestion } from '../assembly/ingestion.js'
 import { raiseAlerts } from './alerts.js'
 import { agreementOf, knownAround, neverAlerted, parseSnapshot, withKnownIds } from './records.js'
 import { createMemory } from './counts.js'
 import { explain } from './parts.js'
 import { runInsights, type Moment, type RunResult } from './run.js'
 import { pauseAfter, SliceClock } from './slice-clock.js'
-import type { Storage } from '../assembly/storage.js'
-import { toDirectory } from '../ingest/template-directory.js'
+import type { PriorityModel } from '../priority/model.js'
+import type { Sources } from '../records/sources.js'
+import type { Store } from '../clickhouse/client.js'
+import type { TemplateDirectory } from '../templates/stats.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../model/time.js'
 
-export interface InsightParts {
+export interface InsightDeps {
   readonly config: Config
-  readonly storage: Storage
-  readonly ingestion: Ingestion
-  readonly alerts: Pick<Alerts, 'create'>
-  readonly incidents: Pick<Incidents, 'create'>
   readonly log: Log
-  /** Alerts were raised, or ML health has changed: KPIs are not what they were. */
+  readonly store: Store
+  readonly state: State
+  readonly sources: Sources
+  readonly directory: TemplateDirectory
+  readonly model: PriorityModel
+  readonly alerts: Alerts
+  readonly incidents: Incidents
+  /** Called after a run that raised alerts or changed ML health, which the KPIs show. */
   readonly onNews: () => Promise<void>
 }
 
@@ -53,8 +57,6 @@ export interface Insights {
   textOf(templateId: string): string | null
   /** 0..1; null without a recent snapshot */
   mlHealth(): number | null
-  /** Something was written: the next look may find something. */
-  noteWritten(): void
   /** For deletions: nothing of these sources is told any more. */
   forget(sources: readonly string[]): Promise<void>
   forgetAll(): Promise<void>
@@ -73,28 +75,25 @@ const LOCK = 'insights:look'
 const TURN = 'insights:turn'
 const ACTOR = 'insights'
 
-export function createInsights(parts: InsightParts): Insights {
-  return new Engine(parts)
+export function createInsights(deps: InsightDeps): Insights {
+  return new Engine(deps)
 }
 
 class Engine implements Insights {
-  readonly #parts: InsightParts
+  readonly #deps: InsightDeps
   readonly #series: InsightSeries
   readonly #archive: InsightArchive
-  readonly #directory: ReturnType<typeof toDirectory>
   #newest: MadeSnapshot | null = null
   #timer: NodeJS.Timeout | null = null
   #running: Promise<unknown> = Promise.resolve()
   readonly #closing = new AbortController()
   readonly #memory = createMemory()
-  #wasWritten = true
   #lastCostMs = 0
 
-  constructor(parts: InsightParts) {
-    this.#parts = parts
-    this.#directory = toDirectory(parts.ingestion)
-    this.#series = createInsightSeries(parts.storage.store, this.#directory)
-    this.#archive = createInsightArchive(parts.storage.store)
+  constructor(deps: InsightDeps) {
+    this.#deps = deps
+    this.#series = createInsightSeries(deps.store, deps.directory)
+    this.#archive = createInsightArchive(deps.store)
   }
 
   async snapshot(atMs: number | null, signal?: AbortSignal): Promise<MadeSnapshot | null> {
@@ -117,17 +116,13 @@ class Engine implements Insights {
   }
 
   textOf(templateId: string): string | null {
-    return this.#directory.describe(templateId)?.text ?? null
+    return this.#deps.directory.describe(templateId)?.text ?? null
   }
 
   mlHealth(): number | null {
     const newest = this.#newest
     if (newest === null || newest.generatedAtMs < Date.now() - DAY_MS) return null
     return newest.snapshot.health.score
-  }
-
-  noteWritten(): void {
-    this.#wasWritten = true
   }
 
   forget(sources: readonly string[]): Promise<void> {
@@ -140,7 +135,7 @@ class Engine implements Insights {
   }
 
   start(): void {
-    if (this.#parts.config.insightsIntervalSeconds > 0) this.#plan(FIRST_LOOK_MS)
+    if (this.#deps.config.insightsIntervalSeconds > 0) this.#plan(FIRST_LOOK_MS)
   }
 
   async close(): Promise<void> {
@@ -153,7 +148,7 @@ class Engine implements Insights {
     if (this.#closing.signal.aborted) return
     this.#timer = setTimeout(() => {
       this.#running = this.#takeTurn().finally(() =>
-        this.#plan(pauseAfter(this.#lastCostMs, this.#parts.config)),
+        this.#plan(pauseAfter(this.#lastCostMs, this.#deps.config)),
       )
     }, delayMs)
     this.#timer.unref()
@@ -161,11 +156,11 @@ class Engine implements Insights {
 
   /** One of the instances looks, the others take over what it found. */
   async #takeTurn(): Promise<void> {
-    const { storage, config, log } = this.#parts
+    const { state, config, log } = this.#deps
     try {
       const lastMs = Math.max(1000, config.insightsIntervalSeconds * 900)
-      const isMine = await storage.state.setIfAbsent(TURN, ACTOR, lastMs)
-      if (isMine && this.#mayFindSomething()) await this.#look(null)
+      const isMine = await state.setIfAbsent(TURN, ACTOR, lastMs)
+      if (isMine) await this.#look(null)
       else this.#newest = await this.snapshot(null)
     } catch (error) {
       if (this.#closing.signal.aborted) return
@@ -173,25 +168,18 @@ class Engine implements Insights {
     }
   }
 
-  #mayFindSomething(): boolean {
-    const isShared = this.#parts.storage.state.kind === 'redis'
-    const asOfMs = this.#newest?.snapshot.asOfMs ?? 0
-    return isShared || this.#wasWritten || Date.now() - SETTLE_MS >= asOfMs + HOUR_MS
-  }
-
   #look(atMs: number | null): Promise<MadeSnapshot> {
     return this.#exclusive(async (lease) => {
       const begunAtMs = Date.now()
-      this.#wasWritten = false
       const moment = await this.#momentOf(atMs)
-      const { ingestion } = this.#parts
+      const { sources, directory, model } = this.#deps
       const result = await runInsights(
         {
           series: this.#series,
-          isWatched: (source) => ingestion.sources.get(source)?.enabled ?? false,
-          canonical: (id) => ingestion.templates.byId(id)?.id ?? id,
-          isCorrected: (id) => ingestion.sequencer.overrideOf(id) !== null,
-          agreement: () => agreementOf(ingestion),
+          isWatched: (source) => sources.get(source)?.enabled ?? false,
+          canonical: (id) => directory.describe(id)?.id ?? id,
+          isCorrected: (id) => (directory.describe(id)?.override ?? null) !== null,
+          agreement: () => agreementOf(model),
           memory: moment.isPast ? createMemory() : this.#memory,
           clock: new SliceClock([this.#closing.signal, lease.signal]),
         },
@@ -202,11 +190,11 @@ class Engine implements Insights {
       const healthBefore = this.mlHealth()
       const isNewest = made.snapshot.asOfMs >= (this.#newest?.snapshot.asOfMs ?? 0)
       if (isNewest) this.#newest = made
-      if (alerted > 0 || this.mlHealth() !== healthBefore) await this.#parts.onNews()
+      if (alerted > 0 || this.mlHealth() !== healthBefore) await this.#deps.onNews()
       const tookMs = Date.now() - begunAtMs
       const { ongoing, series } = made.snapshot
       const facts = { tookMs, costMs: Math.round(result.costMs), series, ongoing, alerted }
-      this.#parts.log.debug(facts, 'insight snapshot computed')
+      this.#deps.log.debug(facts, 'insight snapshot computed')
       return made
     })
   }
@@ -260,7 +248,7 @@ class Engine implements Insights {
       .filter(({ id }) => !found.has(id))
       .map((each) => (each.state === 'over' ? each : { ...each, state: 'over' as const }))
     const all: readonly KeptAnomaly[] = [...kept, ...others]
-    const alertParts = { ...this.#parts, textOf: (id: string) => this.textOf(id) }
+    const alertParts = { ...this.#deps, textOf: (id: string) => this.textOf(id) }
     const alerted = await raiseAlerts(alertParts, all, nowMs)
     const before = new Map(known.map((each) => [each.id, each]))
     const changed = all
@@ -272,7 +260,7 @@ class Engine implements Insights {
 
   /** Deleted sources are not told of; one that was made anew has nothing to do with what was before. */
   #withoutDeleted(generatedAtMs: number, snapshot: InsightSnapshot): InsightSnapshot {
-    const { sources } = this.#parts.ingestion
+    const { sources } = this.#deps
     const isThere = (source: string): boolean => {
       const createdAtMs = sources.get(source)?.createdAtMs
       return source === '' || (createdAtMs !== undefined && createdAtMs <= generatedAtMs)
@@ -299,6 +287,6 @@ class Engine implements Insights {
   }
 
   #exclusive<T>(work: (lease: Lease) => Promise<T>): Promise<T> {
-    return this.#parts.storage.state.withLock(LOCK, LOCK_MS, work)
+    return this.#deps.state.withLock(LOCK, LOCK_MS, work)
   }
 }

@@ -1,7 +1,7 @@
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import type { InsightAnomaly, InsightSnapshot } from '../model/insights.js'
 import type { AnomalyQuery, KeptAnomaly } from './store.js'
-import type { Ingestion } from '../assembly/ingestion.js'
+import type { PriorityModel } from '../priority/model.js'
 import { DAY_MS } from '../model/time.js'
 
 /** how far back known anomalies may go on */
@@ -63,7 +63,7 @@ export function withKnownIds(
  * How often the model, asked by severity and words alone, gives the priority a person gave. Its counters of rarity
  * and bursts have no part in it: they grow with P1 too.
  */
-export function agreementOf({ model }: Pick<Ingestion, 'model'>): {
+export function agreementOf(model: PriorityModel): {
   readonly corrections: number
   readonly agreeing: number
 } {

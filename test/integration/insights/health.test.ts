@@ -145,7 +145,7 @@ function agreementAfter(corrections: readonly (readonly [string, Priority])[]) {
   const model = new PriorityModel()
   for (const [i, [text, priority]] of corrections.entries())
     model.learn(i + 1, 'INFO', priority, text)
-  return agreementOf({ model })
+  return agreementOf(model)
 }
 
 test('agreement is how often the model by itself gives what people gave', async (t) => {
