@@ -68,13 +68,10 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   const insights = createInsights({
     config,
     log,
-    store: storage.store,
-    state: storage.state,
-    sources: ingestion.sources,
+    ...storage,
+    ...ingestion,
     directory: toDirectory(ingestion),
-    model: ingestion.model,
-    alerts: desk.alerts,
-    incidents: desk.incidents,
+    ...desk,
     onNews: async () => late.live?.push.onChanged(),
   })
   late.hooks = hooksAmong(insights, desk, applications)
