@@ -18,11 +18,10 @@ import type { Answers } from '../events/query-cache.js'
 import { createBatchStore, type BatchStore } from '../writer/batches.js'
 import type { Collection } from '../coordination/collection.js'
 import { createEvents, type Events } from '../events/events.js'
-import { Sources, type Source } from '../records/sources.js'
+import { SourceDoc, Sources, type Source } from '../records/sources.js'
 import { createTemplateStats } from '../templates/stats.js'
 import { createTemplateStore } from '../templates/store.js'
 import type { Log } from '../telemetry/log.js'
-import { parserOf, SourceDoc } from '../coordination/documents.js'
 import { createPriorities, type Priorities } from '../priority/priorities.js'
 import { adoptLogged, openWal, openWriter, WAL_CACHE_BYTES } from '../ingest/recovery.js'
 import type { SharedChanges } from '../coordination/shared-changes.js'
@@ -94,7 +93,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const { config, storage, hooks, shared } = parts
   const batches = createBatchStore(storage.store)
   const templateStore = createTemplateStore(storage.store)
-  const records = storage.entities.collection('source', parserOf(SourceDoc))
+  const records = storage.entities.collection('source', SourceDoc)
   const sources = new Sources(records, config.maxSources, Date.now)
   const shapes = ShapeCache.create(SHAPES)
   const templates = new TemplateTable()

@@ -3,7 +3,7 @@ import type { BatchStore } from '../writer/batches.js'
 import type { Collection } from '../coordination/collection.js'
 import type { Events } from '../events/events.js'
 import type { Sources } from '../records/sources.js'
-import type { TemplatePriority } from '../coordination/documents.js'
+import type { TemplatePriority } from '../priority/priorities.js'
 
 /** What happens outside the pipeline when a statement takes effect. */
 export interface StatementHooks {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 
-import { createApplications, type Applications } from '../records/applications.js'
+import { ApplicationDoc, createApplications, type Applications } from '../records/applications.js'
 import { createAudit, type Audit } from '../records/audit.js'
 import { createLimiter, toRateLimits } from '../api/auth/limits.js'
 import type { Config } from '../config.js'
@@ -14,7 +14,6 @@ import type { Log } from '../telemetry/log.js'
 import { createMetrics, type Metrics } from '../telemetry/metrics.js'
 import type { Accounts } from '../api/auth/accounts.js'
 import { clearDesk, createDesk, type Desk } from '../records/desk.js'
-import { ApplicationDoc, parserOf } from '../coordination/documents.js'
 import { createInsights, type Insights } from '../insights/insights.js'
 import { openIngestion, type Ingestion } from './ingestion.js'
 import { openLive, type Live } from './live.js'
@@ -61,7 +60,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
   const changes = openChanges(parts)
   const ingestion = await joinIngestion(parts, counters, { late, changes })
   const applications = createApplications(
-    storage.entities.collection('application', parserOf(ApplicationDoc)),
+    storage.entities.collection('application', ApplicationDoc),
     storage.withLock,
   )
   const desk = joinDesk(parts, ingestion, applications)

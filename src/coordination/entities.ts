@@ -1,3 +1,6 @@
+import type { TSchema } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+
 import type { Store } from '../clickhouse/client.js'
 import { Collection, type ChangedRow, type CollectionParts, type LoadedRow } from './collection.js'
 import { EntityWriter } from './entity-writer.js'
@@ -17,6 +20,9 @@ export interface EntitiesOptions {
   readonly onStored?: () => Promise<void>
 }
 
+/** The schema of a stored record. */
+export type DocSchema<T> = TSchema & { readonly static: T }
+
 /**
  * Small records, all in memory: reads are synchronous, a write resolves when it is on disk.
  * One table holds them; a change is a new version of a row, a deletion too.
@@ -26,9 +32,9 @@ export interface Entities {
    * The records of one kind; to be asked for once. Unreadable rows are left out and reported.
    *
    * @param kind lower-case words joined by `_`
-   * @param parse checks what was stored, and what is about to be; throws what is wrong, without values
+   * @param schema checks what was stored, and what is about to be
    */
-  collection<T extends object>(kind: string, parse: (doc: unknown) => T): Collection<T>
+  collection<T extends object>(kind: string, schema: DocSchema<T>): Collection<T>
   /** Resolves when no write is under way. */
   idle(): Promise<void>
   /**
@@ -73,13 +79,13 @@ export async function createEntities(store: Store, options: EntitiesOptions): Pr
     onStored: options.onStored ?? null,
   }
   return {
-    collection(kind, parse) {
+    collection(kind, schema) {
       if (!/^[a-z][a-z_]{0,39}$/.test(kind) || collections.has(kind)) {
         throw new Error(`bug: entity kind ${kind} is not a word, or is used twice`)
       }
       const rows = loaded.get(kind) ?? []
       loaded.delete(kind)
-      const collection = new Collection(parts, { kind, parse, rows })
+      const collection = new Collection(parts, { kind, parse: parserOf(schema), rows })
       collections.set(kind, collection)
       return collection
     },
@@ -87,6 +93,14 @@ export async function createEntities(store: Store, options: EntitiesOptions): Pr
     catchUp: createCatchUp(store, collections, loadedAtMs),
   }
 }
+
+const parserOf =
+  <T>(schema: DocSchema<T>) =>
+  (doc: unknown): T => {
+    if (Value.Check(schema, doc)) return doc
+    const first = Value.Errors(schema, doc).First()
+    throw new Error(`stored record does not fit: ${first?.path ?? ''} ${first?.message ?? ''}`)
+  }
 
 function createCatchUp(
   store: Store,

@@ -1,23 +1,48 @@
 import { randomUUID } from 'node:crypto'
+import { Type, type Static } from '@sinclair/typebox'
 
 import { AppError } from '../model/errors.js'
 import type { Priority } from '../model/event.js'
+import { PrioritySchema, ReadonlyTexts } from '../model/schemas.js'
 import type { SharedChange, SharedStatement } from '../wal/record.js'
 import { Unsent } from '../writer/unsent.js'
 import type { SharedWork } from '../writer/writer.js'
 import type { Collection } from './collection.js'
 import type { Entities } from './entities.js'
 import type { Log } from '../telemetry/log.js'
-import {
-  InstanceDoc,
-  parserOf,
-  SharedChangeDoc,
-  type InstanceRecord,
-  type SharedChangeRecord,
-} from './documents.js'
 import type { Exclusive } from './lock.js'
 import type { Following } from './replica.js'
 import { DAY_MS } from '../model/time.js'
+
+/** An instance that works on this database, and which of the changes of all instances it knows. */
+const InstanceDoc = Type.Object({
+  /** others need not wait for it: it looks at what was changed before it writes again */
+  isAway: Type.Boolean(),
+  known: Type.Array(Type.String()),
+  atMs: Type.Number(),
+})
+type InstanceRecord = Readonly<Static<typeof InstanceDoc>>
+
+/** A change that all instances make together. */
+const SharedChangeDoc = Type.Object({
+  change: Type.Union([
+    Type.Object({ kind: Type.Literal('delete-sources'), sources: ReadonlyTexts }),
+    Type.Object({ kind: Type.Literal('clear-all') }),
+    Type.Object({
+      kind: Type.Literal('correct-event'),
+      event: Type.Number(),
+      priority: PrioritySchema,
+    }),
+  ]),
+  /** the instance that was asked for it */
+  by: Type.String(),
+  atMs: Type.Number(),
+  /** when it had taken effect, null before */
+  overMs: Type.Union([Type.Number(), Type.Null()]),
+  /** what the one who asked is told */
+  result: Type.Unknown(),
+})
+type SharedChangeRecord = Readonly<Static<typeof SharedChangeDoc>>
 
 /** nothing is sent by an instance that has not looked for so long at what others changed */
 const LEASE_MS = 5_000
@@ -93,8 +118,8 @@ export class SharedChanges implements SharedWork {
 
   constructor(parts: SharedChangesParts) {
     this.#parts = parts
-    this.#changes = parts.entities.collection('shared_change', parserOf(SharedChangeDoc))
-    this.#instances = parts.entities.collection('instance', parserOf(InstanceDoc))
+    this.#changes = parts.entities.collection('shared_change', SharedChangeDoc)
+    this.#instances = parts.entities.collection('instance', InstanceDoc)
     this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref()
   }
 

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { EVENT_TYPES, PRIORITIES, SEVERITIES } from './event.js'
+import { ROLES } from './roles.js'
 
 export const SeveritySchema = Type.Union(
   SEVERITIES.map((severity) => Type.Literal(severity)),
@@ -14,3 +15,10 @@ export const EventTypeSchema = Type.Union(
   EVENT_TYPES.map((type) => Type.Literal(type)),
   { title: 'EventType' },
 )
+export const RoleSchema = Type.Union(
+  ROLES.map((role) => Type.Literal(role)),
+  { title: 'Role' },
+)
+
+/** Texts that nobody changes. */
+export const ReadonlyTexts = Type.Unsafe<readonly string[]>(Type.Array(Type.String()))

@@ -1,16 +1,23 @@
+import { Type, type Static } from '@sinclair/typebox'
+
 import type { PriorityModel } from './model.js'
-import { NOTHING_LEARNED, withCorrection, type PriorityState } from './state.js'
+import { NOTHING_LEARNED, PriorityStateDoc, withCorrection, type PriorityState } from './state.js'
 import { PRIORITIES, type Priority, type Severity } from '../model/event.js'
+import { PrioritySchema } from '../model/schemas.js'
 import type { Sequencer } from '../ingest/sequencer.js'
 import type { TemplateTable } from '../ingest/template-table.js'
 import type { Collection } from '../coordination/collection.js'
 import type { Entities } from '../coordination/entities.js'
-import {
-  parserOf,
-  PriorityModelDoc,
-  TemplatePriorityDoc,
-  type TemplatePriority,
-} from '../coordination/documents.js'
+
+/** A person's priority for a template. */
+const TemplatePriorityDoc = Type.Object({
+  templateId: Type.String({ pattern: '^[0-9a-f]{16}$' }),
+  source: Type.String(),
+  priority: PrioritySchema,
+  /** when it was said, ms since 1970 */
+  atMs: Type.Optional(Type.Number()),
+})
+export type TemplatePriority = Readonly<Static<typeof TemplatePriorityDoc>>
 
 export interface TemplateCorrection {
   readonly templateId: string
@@ -46,8 +53,8 @@ export function createPriorities({
   model,
   templates,
 }: PriorityParts): Priorities {
-  const overrides = entities.collection('template_priority', parserOf(TemplatePriorityDoc))
-  const learned = entities.collection<PriorityState>('priority_model', parserOf(PriorityModelDoc))
+  const overrides = entities.collection<TemplatePriority>('template_priority', TemplatePriorityDoc)
+  const learned = entities.collection<PriorityState>('priority_model', PriorityStateDoc)
   const tell = inOneGo((changes: readonly Change[]) => sequencer.override(changes))
   sequencer.override(overrides.list().map((each) => [each.templateId, toCorrected(each)]))
   model.restore(learned.get(MODEL_ID) ?? NOTHING_LEARNED)

@@ -1,20 +1,25 @@
+import { Type, type Static } from '@sinclair/typebox'
+
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../model/event.js'
+import { ReadonlyTexts } from '../model/schemas.js'
 import { wordsOf } from './words.js'
 
 /** A person's priority for a template, as far as it teaches something of other templates. */
-export interface Correction {
-  readonly words: readonly string[]
-  readonly severity: number
-  readonly priority: number
-}
+const CorrectionDoc = Type.Object({
+  words: ReadonlyTexts,
+  severity: Type.Number(),
+  priority: Type.Number(),
+})
+export type Correction = Readonly<Static<typeof CorrectionDoc>>
 
-/** What is stored of a model; JSON. */
-export interface PriorityState {
-  readonly format: 1
+/** What is stored of a model. */
+export const PriorityStateDoc = Type.Object({
+  format: Type.Literal(1),
   /** corrections learned from, all together */
-  readonly learned: number
-  readonly corrections: readonly Correction[]
-}
+  learned: Type.Number(),
+  corrections: Type.Unsafe<readonly Correction[]>(Type.Array(CorrectionDoc)),
+})
+export type PriorityState = Readonly<Static<typeof PriorityStateDoc>>
 
 export const MAX_CORRECTIONS = 1000
 

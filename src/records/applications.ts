@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto'
 
+import { Type, type Static } from '@sinclair/typebox'
+
 import { AppError } from '../model/errors.js'
+import { ReadonlyTexts } from '../model/schemas.js'
 
 /** A group of sources. */
-export interface Application {
-  readonly id: string
-  readonly name: string
-  readonly environment: string
-  readonly hosts: readonly string[]
-  readonly createdAtMs: number
-}
+export const ApplicationDoc = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  environment: Type.String(),
+  hosts: ReadonlyTexts,
+  createdAtMs: Type.Number(),
+})
+export type Application = Readonly<Static<typeof ApplicationDoc>>
 
 export interface ApplicationStorage {
   get(id: string): Application | null

@@ -3,7 +3,6 @@ import type { Applications } from './applications.js'
 import { createIncidents, IncidentDoc, type Incident, type Incidents } from './incidents.js'
 import { createTasks, TaskDoc, type Task, type Tasks } from './tasks.js'
 import type { Entities } from '../coordination/entities.js'
-import { parserOf } from '../coordination/documents.js'
 
 /** What people work on: alerts, incidents, tasks. */
 export interface Desk {
@@ -23,20 +22,20 @@ export interface DeskParts {
 export function createDesk(parts: DeskParts): Desk {
   const { entities, hasUser } = parts
   const incidents = createIncidents({
-    records: entities.collection<Incident>('incident', parserOf(IncidentDoc)),
+    records: entities.collection<Incident>('incident', IncidentDoc),
     hasUser,
     hasApplication: parts.hasApplication,
   })
   return {
     alerts: createAlerts({
-      records: entities.collection<Alert>('alert', parserOf(AlertDoc)),
-      marks: entities.collection('alert_mark', parserOf(AlertMarkDoc)),
+      records: entities.collection<Alert>('alert', AlertDoc),
+      marks: entities.collection('alert_mark', AlertMarkDoc),
       sourcesOfEvents: parts.sourcesOfEvents,
       hasSource: parts.hasSource,
     }),
     incidents,
     tasks: createTasks({
-      records: entities.collection<Task>('task', parserOf(TaskDoc)),
+      records: entities.collection<Task>('task', TaskDoc),
       hasUser,
       hasIncident: (id) => incidents.has(id),
     }),

@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
 import type { Entities } from '../coordination/entities.js'
-import { parserOf } from '../coordination/documents.js'
 
 const ClaimDoc = Type.Object({ ids: Type.Array(Type.Number()) })
 
@@ -15,7 +14,7 @@ export interface ReplayClaims {
 
 /** @param self who works on this data directory; its claims outlive the process, as its WAL does */
 export function createReplayClaims(entities: Entities, self: string): ReplayClaims {
-  const claims = entities.collection('replay_claim', parserOf(ClaimDoc))
+  const claims = entities.collection('replay_claim', ClaimDoc)
   return {
     claim: async (ids) => {
       const others = new Set(

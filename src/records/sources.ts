@@ -1,18 +1,19 @@
+import { Type, type Static } from '@sinclair/typebox'
+
 import { AppError } from '../model/errors.js'
 
-export const SOURCE_TYPES = ['push', 'webhook', 'poll', 'file'] as const
-export type SourceType = (typeof SOURCE_TYPES)[number]
+const SOURCE_TYPES = ['push', 'webhook', 'poll', 'file'] as const
 
 /** A registered origin of messages. */
-export interface Source {
-  readonly name: string
-  readonly type: SourceType
-  readonly connector: string
-  readonly enabled: boolean
-  readonly applicationId: string | null
-  /** ms since 1970 */
-  readonly createdAtMs: number
-}
+export const SourceDoc = Type.Object({
+  name: Type.String(),
+  type: Type.Union(SOURCE_TYPES.map((type) => Type.Literal(type))),
+  connector: Type.String(),
+  enabled: Type.Boolean(),
+  applicationId: Type.Union([Type.String(), Type.Null()]),
+  createdAtMs: Type.Number(),
+})
+export type Source = Readonly<Static<typeof SourceDoc>>
 
 /** Where sources are kept; writes are durable when they resolve. */
 export interface SourceStorage {

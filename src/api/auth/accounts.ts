@@ -1,12 +1,11 @@
-import { createDurableFamilies, createSharedFamilies } from './families.js'
-import { createIngestKeys, type IngestKeys } from './ingest-keys.js'
+import { createDurableFamilies, createSharedFamilies, FamilyDoc } from './families.js'
+import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
 import { createPasswords } from './passwords.js'
 import { createSessions, type Sessions } from './sessions.js'
 import { createTokens, type Tokens } from './tokens.js'
-import { createUsers, type User, type Users } from './users.js'
+import { createUsers, UserDoc, type User, type Users } from './users.js'
 import type { Config } from '../../config.js'
 import type { Log } from '../../telemetry/log.js'
-import { FamilyDoc, IngestKeyDoc, parserOf, UserDoc } from '../../coordination/documents.js'
 import type { Storage } from '../../assembly/storage.js'
 import { DAY_S } from '../../model/time.js'
 
@@ -32,7 +31,7 @@ export async function openAccounts(
   log: Log,
 ): Promise<Accounts> {
   const passwords = createPasswords()
-  const records = entities.collection<User>('user', parserOf(UserDoc))
+  const records = entities.collection<User>('user', UserDoc)
   const users = createUsers({
     entities: records,
     passwords,
@@ -47,9 +46,9 @@ export async function openAccounts(
   const families =
     state.kind === 'redis'
       ? createSharedFamilies(state)
-      : createDurableFamilies(entities.collection('session', parserOf(FamilyDoc)))
+      : createDurableFamilies(entities.collection('session', FamilyDoc))
   const ingestKeys = createIngestKeys({
-    entities: entities.collection('ingest_key', parserOf(IngestKeyDoc)),
+    entities: entities.collection('ingest_key', IngestKeyDoc),
     withLock,
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key is not noted'),
   })

@@ -1,3 +1,5 @@
+import { Type, type Static } from '@sinclair/typebox'
+
 import type { Entities } from './entities.js'
 import { HOUR_MS } from '../../model/time.js'
 
@@ -13,13 +15,14 @@ export interface Families {
   readonly end: (id: string) => Promise<void>
 }
 
-export interface Family {
-  readonly id: string
-  readonly userId: string
+export const FamilyDoc = Type.Object({
+  id: Type.String(),
+  userId: Type.String(),
   /** id of the current refresh token */
-  readonly jti: string
-  readonly expiresAtMs: number
-}
+  jti: Type.String(),
+  expiresAtMs: Type.Number(),
+})
+export type Family = Readonly<Static<typeof FamilyDoc>>
 
 interface Move {
   readonly id: string

@@ -1,24 +1,27 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { Type, type Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../../model/errors.js'
+import { ReadonlyTexts } from '../../model/schemas.js'
 import type { Entities } from './entities.js'
 import { MINUTE_MS } from '../../model/time.js'
 
 /** An ingest key as it is stored; the key itself is not. */
-export interface IngestKey {
-  readonly id: string
-  readonly name: string
+export const IngestKeyDoc = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
   /** the first characters of the key, to be recognised by */
-  readonly prefix: string
+  prefix: Type.String(),
   /** hex SHA-256; a key is long and random, so a slow hash would add nothing but delay */
-  readonly hash: string
+  hash: Type.String(),
   /** null = any */
-  readonly sources: readonly string[] | null
-  readonly autoRegister: boolean
-  readonly createdAtMs: number
+  sources: Type.Union([ReadonlyTexts, Type.Null()]),
+  autoRegister: Type.Boolean(),
+  createdAtMs: Type.Number(),
   /** kept up to date to the minute */
-  readonly lastUsedAtMs: number | null
-}
+  lastUsedAtMs: Type.Union([Type.Number(), Type.Null()]),
+})
+export type IngestKey = Readonly<Static<typeof IngestKeyDoc>>
 
 interface IngestKeyInput {
   readonly name: string

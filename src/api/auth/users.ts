@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../../model/errors.js'
+import { RoleSchema } from '../../model/schemas.js'
 import type { Entities } from './entities.js'
 import { checkPassword, generatePassword, type Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
@@ -15,18 +17,19 @@ import {
 } from './user-rules.js'
 
 /** A user as it is stored. */
-export interface User {
-  readonly id: string
+export const UserDoc = Type.Object({
+  id: Type.String(),
   /** normalised, unique */
-  readonly email: string
-  readonly role: Role
-  readonly isActive: boolean
-  readonly passwordHash: string
+  email: Type.String(),
+  role: RoleSchema,
+  isActive: Type.Boolean(),
+  passwordHash: Type.String(),
   /** raised to end the user's refresh tokens */
-  readonly tokenEpoch: number
-  readonly createdAtMs: number
-  readonly lastLoginAtMs: number | null
-}
+  tokenEpoch: Type.Number(),
+  createdAtMs: Type.Number(),
+  lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
+})
+export type User = Readonly<Static<typeof UserDoc>>
 
 export interface UserInput {
   readonly email: string

@@ -12,7 +12,8 @@ import type { Limiter } from '../auth/limits.js'
 import type { Grant, Sessions } from '../auth/sessions.js'
 import type { Users } from '../auth/users.js'
 import { RouteReply, routeFor } from '../route.js'
-import { GivenPassword, RoleSchema } from '../schemas/user.js'
+import { RoleSchema } from '../../model/schemas.js'
+import { GivenPassword } from '../schemas/user.js'
 import { Uuid } from '../schemas/source.js'
 
 export interface AuthServices {

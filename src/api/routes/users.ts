@@ -2,16 +2,10 @@ import { Type } from '@sinclair/typebox'
 import type { Limiter } from '../auth/limits.js'
 import type { UserInput, UserPatch, Users } from '../auth/users.js'
 import { PageParameters, PageSchema, keysetPage } from '../../records/keyset.js'
+import { RoleSchema } from '../../model/schemas.js'
 import { routeFor } from '../route.js'
 import { Uuid } from '../schemas/source.js'
-import {
-  Email,
-  GivenPassword,
-  NewPassword,
-  RoleSchema,
-  UserSchema,
-  toUserView,
-} from '../schemas/user.js'
+import { Email, GivenPassword, NewPassword, UserSchema, toUserView } from '../schemas/user.js'
 
 export interface UserServices {
   readonly users: Users

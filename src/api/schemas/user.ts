@@ -1,14 +1,10 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { MAX_PASSWORD_CHARACTERS, MIN_PASSWORD_CHARACTERS } from '../auth/passwords.js'
-import { ROLES } from '../../model/roles.js'
+import { RoleSchema } from '../../model/schemas.js'
 import type { User } from '../auth/users.js'
 import { Timestamp } from './event.js'
 import { Uuid } from './source.js'
 
-export const RoleSchema = Type.Union(
-  ROLES.map((role) => Type.Literal(role)),
-  { title: 'Role' },
-)
 export const Email = Type.String({ minLength: 3, maxLength: 320, examples: ['ann@example.com'] })
 export const NewPassword = Type.String({
   minLength: MIN_PASSWORD_CHARACTERS,

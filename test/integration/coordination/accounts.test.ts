@@ -1,12 +1,15 @@
 import tap, { test } from 'tap'
-import { FamilyDoc, IngestKeyDoc, UserDoc, parserOf } from '../../../src/coordination/documents.js'
-import { createDurableFamilies, createSharedFamilies } from '../../../src/api/auth/families.js'
-import { createIngestKeys } from '../../../src/api/auth/ingest-keys.js'
+import {
+  createDurableFamilies,
+  createSharedFamilies,
+  FamilyDoc,
+} from '../../../src/api/auth/families.js'
+import { createIngestKeys, IngestKeyDoc } from '../../../src/api/auth/ingest-keys.js'
 import { createLimiter, toRateLimits } from '../../../src/api/auth/limits.js'
 import { createPasswords } from '../../../src/api/auth/passwords.js'
 import { createSessions } from '../../../src/api/auth/sessions.js'
 import { createTokens } from '../../../src/api/auth/tokens.js'
-import { createUsers } from '../../../src/api/auth/users.js'
+import { createUsers, UserDoc } from '../../../src/api/auth/users.js'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { createRedisState } from '../../../src/coordination/redis-state.js'
 import type { State } from '../../../src/coordination/state.js'
@@ -47,7 +50,7 @@ async function start(store: Store, state: State) {
         }
       : {}),
   })
-  const records = entities.collection('user', parserOf(UserDoc))
+  const records = entities.collection('user', UserDoc)
   const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
     state.withLock(key, ttlMs, async () => {
       if (isShared) await entities.catchUp()
@@ -60,14 +63,14 @@ async function start(store: Store, state: State) {
   })
   const families = isShared
     ? createSharedFamilies(state)
-    : createDurableFamilies(entities.collection('session', parserOf(FamilyDoc)))
+    : createDurableFamilies(entities.collection('session', FamilyDoc))
   const tokens = createTokens({
     secret: 'a secret of more than thirty-two characters',
     accessSeconds: 60,
     refreshSeconds: 600,
   })
   const ingestKeys = createIngestKeys({
-    entities: entities.collection('ingest_key', parserOf(IngestKeyDoc)),
+    entities: entities.collection('ingest_key', IngestKeyDoc),
     withLock,
     onError: unexpected,
   })

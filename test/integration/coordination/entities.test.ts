@@ -1,3 +1,4 @@
+import { Type, type Static } from '@sinclair/typebox'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Store } from '../../../src/clickhouse/client.js'
@@ -7,23 +8,15 @@ import { migrate } from '../../../src/clickhouse/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
 import { DAY_MS } from '../../../src/model/time.js'
 
-interface Counter {
-  readonly n: number
-}
-
-function parseCounter(doc: unknown): Counter {
-  if (typeof doc === 'object' && doc !== null && 'n' in doc && typeof doc.n === 'number') {
-    return { n: doc.n }
-  }
-  throw new Error('n is not a number')
-}
+const CounterDoc = Type.Object({ n: Type.Number() })
+type Counter = Readonly<Static<typeof CounterDoc>>
 
 const open = async (
   store: Store,
   options: Partial<EntitiesOptions> = {},
 ): Promise<Collection<Counter>> => {
   const entities = await createEntities(store, { log: quietLog, ...options })
-  return entities.collection('counters', parseCounter)
+  return entities.collection('counters', CounterDoc)
 }
 
 const contents = (counters: Collection<Counter>): Counter[] =>
@@ -167,7 +160,11 @@ t.test('entities', async (t) => {
     t.same(counters.list(), [{ n: 7 }])
     t.same(reports, [
       { kind: 'counters', id: 'cut', reason: 'not JSON' },
-      { kind: 'counters', id: 'other', reason: 'n is not a number' },
+      {
+        kind: 'counters',
+        id: 'other',
+        reason: 'stored record does not fit: /n Expected required property',
+      },
     ])
     await counters.put('cut', { n: 8 })
     t.same((await open(store)).get('cut'), { n: 8 })
@@ -183,7 +180,9 @@ t.test('entities', async (t) => {
     const next = counters.update('a', (current) => ({ n: (current?.n ?? 0) + 1 }))
     await t.rejects(refused, { message: 'not allowed' })
     t.same(await next, { n: 2 })
-    await t.rejects(counters.put('a', { n: Number.NaN }), { message: 'n is not a number' })
+    await t.rejects(counters.put('a', { n: Number.NaN }), {
+      message: 'stored record does not fit: /n Expected number',
+    })
     await t.rejects(counters.put('', { n: 1 }), RangeError)
     await t.rejects(counters.put('\ud800', { n: 1 }), RangeError)
     t.same(counters.get('a'), { n: 2 })

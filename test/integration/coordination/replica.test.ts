@@ -1,3 +1,4 @@
+import { Type, type Static } from '@sinclair/typebox'
 import tap, { test } from 'tap'
 import { createExclusive } from '../../../src/coordination/lock.js'
 import { createFollowing, type Following } from '../../../src/coordination/replica.js'
@@ -12,9 +13,8 @@ import { seeded } from '../../support/landing.js'
 import { startRedis } from '../../support/redis.js'
 import { until } from '../../support/state-contract.js'
 
-interface Counter {
-  readonly n: number
-}
+const CounterDoc = Type.Object({ n: Type.Number() })
+type Counter = Readonly<Static<typeof CounterDoc>>
 
 interface Instance {
   readonly counters: Collection<Counter>
@@ -63,7 +63,7 @@ if (redis === null) {
       await state.close()
     })
     return {
-      counters: entities.collection('counter', (doc) => doc as Counter),
+      counters: entities.collection('counter', CounterDoc),
       following,
       state,
       get looks() {

@@ -9,7 +9,6 @@ import {
 } from '../../../src/records/incidents.js'
 import { createTasks, TaskDoc } from '../../../src/records/tasks.js'
 import { auditRoutes } from '../../../src/api/routes/audit.js'
-import { parserOf } from '../../../src/coordination/documents.js'
 import { createAuditTable } from '../../../src/records/audit-table.js'
 import type { Store } from '../../../src/clickhouse/client.js'
 import { createEntities } from '../../../src/coordination/entities.js'
@@ -25,18 +24,18 @@ const yes = (): boolean => true
 async function open(store: Store) {
   const entities = await createEntities(store, { log: quietLog })
   const alerts = createAlerts({
-    records: entities.collection('alert', parserOf(AlertDoc)),
-    marks: entities.collection('alert_mark', parserOf(AlertMarkDoc)),
+    records: entities.collection('alert', AlertDoc),
+    marks: entities.collection('alert_mark', AlertMarkDoc),
     sourcesOfEvents: async () => [],
     hasSource: yes,
   })
   const incidents = createIncidents({
-    records: entities.collection('incident', parserOf(IncidentDoc)),
+    records: entities.collection('incident', IncidentDoc),
     hasUser: yes,
     hasApplication: yes,
   })
   const tasks = createTasks({
-    records: entities.collection('task', parserOf(TaskDoc)),
+    records: entities.collection('task', TaskDoc),
     hasUser: yes,
     hasIncident: incidents.has,
   })
