@@ -182,13 +182,6 @@ const SETTINGS = {
     'open connections, both ports together; lowered to what the open-file limit allows',
   ),
 
-  answersKeptMs: integer(
-    'ANSWERS_KEPT_MS',
-    2_000,
-    [0, 60_000],
-    'how long an answer serves who asks the same, until something is written; 0 = never',
-  ),
-
   loginLimit: limit('LOGIN_LIMIT', '10/60', 'logins per address and e-mail; six times per address'),
   refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),
   sourceCreateLimit: limit('SOURCE_CREATE_LIMIT', '30/60', 'source creates and uploads per user'),

@@ -14,7 +14,6 @@ import type { Wal } from '../wal/wal.js'
 import { TemplateTable } from '../ingest/template-table.js'
 import { Unsent } from '../writer/unsent.js'
 import type { Writer } from '../writer/writer.js'
-import type { Answers } from '../events/query-cache.js'
 import { createBatchStore, type BatchStore } from '../writer/batches.js'
 import type { Collection } from '../coordination/collection.js'
 import { createEvents, type Events } from '../events/events.js'
@@ -73,7 +72,6 @@ export interface Ingestion {
 export interface IngestionParts {
   readonly config: Config
   readonly storage: Storage
-  readonly answers: Pick<Answers, 'query'>
   readonly walDir: string
   readonly log: Log
   readonly hooks: StatementHooks
@@ -112,7 +110,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const buffers = new BufferPool(FREE_BUFFER_BYTES)
   const pool = await openPool(config, { shapes, buffers, rooms }, readers)
   const priorities = createPriorities({ entities: storage.entities, ...readers })
-  const events = createEvents(storage.store, parts.answers)
+  const events = createEvents(storage.store)
   const directory = toDirectory({ templates, sequencer })
   const run = {
     batches,

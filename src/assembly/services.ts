@@ -17,7 +17,6 @@ import type { BodyResult } from '../ingest/block.js'
 import { encodeCorrection } from '../priority/correction-rows.js'
 import type { Pipeline, Submission } from '../ingest/pipeline.js'
 import { createAnalytics } from '../events/analytics.js'
-import type { Answers } from '../events/query-cache.js'
 import type { AuditTable } from '../records/audit-table.js'
 import { createCalendar } from '../events/calendar.js'
 import { createDeadLetters } from '../records/dead-letters.js'
@@ -59,7 +58,6 @@ export interface ServiceParts {
   readonly live: Live
   readonly insights: Insights
   readonly sourceStats: SourceStats
-  readonly answers: Answers
   readonly audit: Audit
   readonly auditTrail: AuditTable
   readonly metrics: Metrics
@@ -74,10 +72,7 @@ export type Services = ReturnType<typeof createServices>
 export function createServices(parts: ServiceParts) {
   const { config, ingestion, accounts, applications, live, sourceStats } = parts
   const { sources, templates, events } = ingestion
-  const onChanged = async (): Promise<void> => {
-    parts.answers.renew()
-    await live.push.onChanged()
-  }
+  const onChanged = (): Promise<void> => live.push.onChanged()
   return {
     ...accounts,
     ...parts.desk,
@@ -134,11 +129,11 @@ const byTurns = (page: Events['page']): Events['page'] => {
 }
 
 /** What is counted, read from the rollups. */
-const createCounts = ({ answers, sourceStats, storage, ingestion }: ServiceParts) => ({
-  series: createSeries(answers),
-  calendar: createCalendar(answers),
-  analytics: createAnalytics({ store: answers, sourceStats }),
-  templateStats: createTemplateStats(answers, toDirectory(ingestion)),
+const createCounts = ({ sourceStats, storage, ingestion }: ServiceParts) => ({
+  series: createSeries(storage.store),
+  calendar: createCalendar(storage.store),
+  analytics: createAnalytics({ store: storage.store, sourceStats }),
+  templateStats: createTemplateStats(storage.store, toDirectory(ingestion)),
   templateSamples: samplesOf(ingestion),
   templateVariables: variablesOf(ingestion),
   deadLetters: createDeadLetters(storage.store),

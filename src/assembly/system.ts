@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 
 import { ApplicationDoc, createApplications, type Applications } from '../records/applications.js'
@@ -6,7 +5,6 @@ import { createAudit, type Audit } from '../records/audit.js'
 import { createLimiter, toRateLimits } from '../api/auth/limits.js'
 import type { Config } from '../config.js'
 import type { DataDir } from '../coordination/data-dir.js'
-import { createAnswers, type Answers } from '../events/query-cache.js'
 import { createAuditTable } from '../records/audit-table.js'
 import { createSourceStats, type SourceStats } from '../events/source-stats.js'
 import { createCollectorStats, type CollectorStats } from '../telemetry/collector-stats.js'
@@ -49,12 +47,10 @@ const CLOSE_AUDIT_MS = 1_000
 
 export async function openSystem(parts: SystemParts): Promise<System> {
   const { config, log, storage, accounts, version } = parts
-  const answers = openAnswers(parts)
   const counters = {
     metrics: createMetrics({ version }),
     collectorStats: createCollectorStats(),
-    sourceStats: createSourceStats(answers),
-    answers,
+    sourceStats: createSourceStats(storage.store),
   }
   const late: LateParts = { hooks: null, live: null }
   const changes = openChanges(parts)
@@ -126,25 +122,6 @@ interface Counters {
   readonly metrics: Metrics
   readonly collectorStats: CollectorStats
   readonly sourceStats: SourceStats
-  readonly answers: Answers
-}
-
-const ANSWERS_MARK = 'answers:mark'
-const MARK_TTL_MS = DAY_MS
-
-/** What one instance writes makes the answers of all instances old. */
-function openAnswers({ config, storage, log }: SystemParts): Answers {
-  const { state, store } = storage
-  const shared = {
-    read: async () => (await state.get(ANSWERS_MARK)) ?? '',
-    renew: () => state.set(ANSWERS_MARK, randomUUID(), MARK_TTL_MS),
-  }
-  const alone = { read: () => Promise.resolve(''), renew: () => Promise.resolve() }
-  return createAnswers(store, {
-    mark: state.kind === 'redis' ? shared : alone,
-    maxAgeMs: config.answersKeptMs,
-    onError: (error) => log.warn({ err: error }, 'other instances may answer from before a change'),
-  })
 }
 
 /** An embedded database has no other instance. */
@@ -165,20 +142,18 @@ const openClaims = ({ storage, dataDir }: SystemParts): ReplayClaims =>
 
 const joinIngestion = (
   { config, storage, log, dataDir }: SystemParts,
-  { metrics, collectorStats, answers }: Counters,
+  { metrics, collectorStats }: Counters,
   { late, changes }: { readonly late: LateParts; readonly changes: SharedChanges | null },
 ): Promise<Ingestion> =>
   openIngestion({
     config,
     storage,
-    answers,
     walDir: join(dataDir.path, 'wal'),
     log,
     hooks: hooksOf(late),
     shared: changes,
     onWritten: (rows) => {
       metrics.batchWritten(rows)
-      answers.renew()
       late.live?.push.onWritten()
     },
     onFailure: () => metrics.batchFailed(),

@@ -5,7 +5,6 @@ import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../mode
 import type { Store } from '../clickhouse/client.js'
 import { ANY_TIME, type Arrival, createArrivals } from './event-arrivals.js'
 import { createEventHints } from './event-hints.js'
-import { createLookedThrough } from './event-parts.js'
 import { type EventQuery, type ListedRow, MAX_AHEAD_MS, pageRows } from './page.js'
 import { statement } from '../clickhouse/statement.js'
 import { DAY_MS } from '../model/time.js'
@@ -89,14 +88,12 @@ export interface Events {
 
 /**
  * The events table: the only reader of it.
- * @param answers what was asked already serves lists until something is written
  */
-export function createEvents(store: Store, answers: Pick<Store, 'query'> = store): Events {
-  const { rowOf, repeatsOf, get, noteTimes } = createLookUp(store, answers)
+export function createEvents(store: Store): Events {
+  const { rowOf, repeatsOf, get, noteTimes } = createLookUp(store)
   const sources = {
-    answers,
+    answers: store,
     hints: createEventHints(store),
-    lookedThrough: createLookedThrough(answers),
   }
   return {
     page: async (query, signal) => {
@@ -146,7 +143,7 @@ const LAST_MS = Date.UTC(2299, 11, 31)
 const MAX_TIMES = 50_000
 
 /** Single events by id. */
-function createLookUp(store: Pick<Store, 'query'>, answers: Pick<Store, 'query'>) {
+function createLookUp(store: Pick<Store, 'query'>) {
   const arrivals = createArrivals(store)
   const times = new LRUCache<number, number>({ max: MAX_TIMES })
   const toOptions = (signal: AbortSignal | undefined) => ({
@@ -166,7 +163,7 @@ function createLookUp(store: Pick<Store, 'query'>, answers: Pick<Store, 'query'>
 
   /** @param arrivedMs none of the events arrived before */
   const repeatsOf = (ids: readonly number[], arrivedMs: number, signal: AbortSignal | undefined) =>
-    answers.query(
+    store.query(
       repeatsSql,
       { ids, arrived_ms: Math.max(0, arrivedMs - MAX_EARLY_MS) },
       toOptions(signal),

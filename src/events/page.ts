@@ -1,7 +1,6 @@
 import type { EventType, Priority, Severity } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
 import type { EventHints } from './event-hints.js'
-import type { Asked, LookedThrough } from './event-parts.js'
 import { timeRanges } from './event-ranges.js'
 import { asOnePart, toConditions, type Condition, type EventFilter } from './event-search.js'
 import { createTexts } from './event-texts.js'
@@ -43,14 +42,9 @@ export interface ListedRow {
   readonly correction_reason: string
 }
 
-export interface PageRow extends ListedRow {
-  /** in which it was found */
-  readonly part: string
-}
-
 type PageParams = Readonly<Record<string, unknown>>
 
-const pageSql = statement<PageParams, PageRow>('event_page')
+const pageSql = statement<PageParams, ListedRow>('event_page')
 
 /** no event is accepted that is more than a day ahead of its arrival */
 export const MAX_AHEAD_MS = 25 * HOUR_MS
@@ -58,7 +52,6 @@ export const MAX_AHEAD_MS = 25 * HOUR_MS
 export interface PageSources {
   readonly answers: Pick<Store, 'query'>
   readonly hints: EventHints
-  readonly lookedThrough: LookedThrough
 }
 
 /** Newest first; walks time ranges from the newest data backwards until the page is full. */
@@ -66,11 +59,11 @@ export async function pageRows(
   sources: PageSources,
   query: EventQuery,
   signal: AbortSignal | undefined,
-): Promise<PageRow[]> {
+): Promise<ListedRow[]> {
   const options = signal === undefined ? {} : { signal }
-  const { answers, hints, lookedThrough } = sources
+  const { answers, hints } = sources
   const texts = createTexts(sources, query, options)
-  const rows: PageRow[] = []
+  const rows: ListedRow[] = []
   for await (const range of timeRanges(query, {
     answers,
     hints,
@@ -79,9 +72,9 @@ export async function pageRows(
     allTexts: texts.ofAll,
   })) {
     const arrivedMs = Math.max(0, range.fromMs - MAX_AHEAD_MS)
-    const ask: Asked['ask'] = (conditions, isSmall) => {
+    const ask = (conditions: readonly Condition[]) => {
       const settings = {
-        ...(isSmall ? { max_threads: 1 } : {}),
+        ...(range.isSmall ? { max_threads: 1 } : {}),
         ...(range.isSparse === true ? { use_skip_indexes_on_data_read: 0 as const } : {}),
       }
       const params = {
@@ -100,17 +93,13 @@ export async function pageRows(
         ...toPosition(query.after),
         ...(range.hours === null ? [] : [withinHours(range.hours)]),
       ])
-    const page =
-      range.isDeep === true
-        ? await lookedThrough.page(query, { range, arrivedMs, conditions, options, ask })
-        : await ask(await conditions, range.isSmall)
-    rows.push(...page)
+    rows.push(...(await ask(await conditions)))
     if (rows.length >= query.limit) break
   }
   return rows
 }
 
-const withConditions = (conditions: readonly Condition[]): Statement<PageParams, PageRow> => ({
+const withConditions = (conditions: readonly Condition[]): Statement<PageParams, ListedRow> => ({
   name: pageSql.name,
   sql: pageSql.sql.replace('/*conditions*/', () =>
     conditions.map((condition) => `AND ${condition.sql}`).join('\n    '),

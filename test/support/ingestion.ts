@@ -48,7 +48,6 @@ export async function openRig(
   const ingestion = await openIngestion({
     config,
     storage,
-    answers: storage.store,
     walDir: join(dir, 'wal'),
     log,
     hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },

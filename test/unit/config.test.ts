@@ -270,16 +270,6 @@ const CASES: readonly (readonly [
     ['99', '1000001'],
   ],
   [
-    'answersKeptMs',
-    'ANSWERS_KEPT_MS',
-    2_000,
-    [
-      ['0', 0],
-      ['60000', 60_000],
-    ],
-    ['-1', '60001'],
-  ],
-  [
     'wsMaxOpen',
     'WS_MAX_OPEN',
     50,
