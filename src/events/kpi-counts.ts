@@ -2,7 +2,7 @@ import type { KpiCounts, KpiPeriod, SourceDay } from '../model/kpi.js'
 import { alignDown } from '../model/window.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
-import { mergedIds, type TemplateDirectory } from '../templates/stats.js'
+import { mergedIds, type TemplateDirectory } from './template-stats.js'
 import { HOUR_S, DAY_S } from '../model/time.js'
 
 interface SeriesRow {

@@ -1,7 +1,7 @@
 import type { ListedEvent } from '../model/event.js'
 import { templateValues } from '../templates/template-text.js'
 import { PRIORITIES } from '../model/event.js'
-import type { TemplateDirectory } from '../templates/stats.js'
+import type { TemplateDirectory } from '../events/template-stats.js'
 import type { Ingestion } from '../assembly/ingestion.js'
 
 /** newest messages whose values are counted */

@@ -6,7 +6,7 @@ import type { Store } from '../../../src/clickhouse/client.js'
 import { createDeadLetters } from '../../../src/records/dead-letters.js'
 import { readKpiCounts } from '../../../src/events/kpi-counts.js'
 import { createSourceStats } from '../../../src/events/source-stats.js'
-import { createTemplateStats, type TemplateDirectory } from '../../../src/templates/stats.js'
+import { createTemplateStats, type TemplateDirectory } from '../../../src/events/template-stats.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import {
   applySchema,

@@ -1,6 +1,6 @@
 import type { Priority, Severity } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
-import { toBucket, type Bucket, type BucketRow, type CounterRow } from '../events/series.js'
+import { toBucket, type Bucket, type BucketRow, type CounterRow } from './series.js'
 import { statement } from '../clickhouse/statement.js'
 
 /** What is known of the templates beyond their counts. Ids are 16 lower-case hex digits. */
