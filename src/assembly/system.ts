@@ -21,7 +21,6 @@ import { toDirectory } from '../ingest/template-directory.js'
 import { SharedChanges } from '../coordination/shared-changes.js'
 import type { StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
-import { DAY_MS } from '../model/time.js'
 
 export interface SystemParts {
   readonly config: Config
