@@ -1,4 +1,4 @@
-import { DictColumn, FixedColumn, StringColumn, toNativeBlock, type Column } from '../../src/clickhouse/native-columns.js'
+import { DictColumn, FixedColumn, StringColumn, toNativeBlock, type Column } from '../../src/clickhouse/native-writer.js'
 import { ByteBuffer } from '../../src/lib/byte-buffer.js'
 import { toSkeleton } from '../../src/model/stored-message.js'
 import { TemplateMiner } from '../../src/templates/miner.js'

@@ -8,8 +8,8 @@ import {
   type ClickHouseSettings,
   createClient,
 } from '@clickhouse/client'
-import { joinBlocks } from './native-join.js'
-import { readNative, type NativeRows } from './native-reader.js'
+import { readBlocks, type NativeBlock } from './native-reader.js'
+import { joinBlocks } from './native-writer.js'
 import { toStoreFailure } from './failure.js'
 import { insertsSql } from './inserts-running.js'
 import { inShortParams } from './long-params.js'
@@ -64,7 +64,7 @@ export interface Store {
     statement: Statement<Params, Columns>,
     params: Params,
     options?: RequestOptions,
-  ): Promise<readonly NativeRows[]>
+  ): Promise<readonly NativeBlock[]>
   /** Runs a statement that returns nothing. Default timeout 120 s */
   command(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
   /**
@@ -194,7 +194,7 @@ function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColu
           abort_signal: signal,
           clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
         })
-        return readNative(await buffer(result.stream))
+        return readBlocks(await buffer(result.stream))
       }),
     query: (statement, params, request = {}) =>
       perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {

@@ -1,23 +1,299 @@
 /**
- * Reads columns of ClickHouse's Native format, for answers of millions of numbers: no text, no object a row.
- * Source: the Native format of ClickHouse's documentation; an Array column is its ends, then all items.
+ * Reads ClickHouse's Native format: the blocks that wait in the log, and answers of queries that are millions of numbers.
+ *
+ * A block is the number of its columns, the number of its rows, and for each column its name, its type and its data.
+ * A reader walks over that data once and notes where it lies; values are read when they are asked for. Types are
+ * numbers of one to eight bytes, String (each text behind its length), LowCardinality(String) (version, flags, keys,
+ * one index a row) and Array of a number (the end of each row's items, then all items).
+ *
+ * Source: the Native format of ClickHouse's documentation, SerializationLowCardinality and SerializationArray.
  */
-export type Numbers = Uint16Array | Int32Array | Uint32Array | Float64Array
-
-export type NativeColumn =
-  | { readonly kind: 'text'; readonly values: readonly string[] }
-  | { readonly kind: 'ids'; readonly values: BigUint64Array }
-  | { readonly kind: 'numbers'; readonly values: Numbers }
-  | {
-      readonly kind: 'lists'
-      /** of each row the index after its last item */
-      readonly ends: Float64Array
-      readonly items: Numbers
-    }
-
-export interface NativeRows {
+export class NativeBlock {
+  readonly bytes: Buffer
   readonly rows: number
   readonly columns: ReadonlyMap<string, NativeColumn>
+
+  constructor(bytes: Buffer, rows: number, columns: ReadonlyMap<string, NativeColumn>) {
+    this.bytes = bytes
+    this.rows = rows
+    this.columns = columns
+  }
+
+  /** @returns null for a column of another type, or none */
+  utf8(column: string, row: number): Buffer | null {
+    const data = this.columns.get(column)?.data
+    if (data?.kind === 'text') return data.texts.at(row)
+    return data?.kind === 'dictionary' ? data.keys.at(indexAt(data, row)) : null
+  }
+
+  /** @returns null for a column of another type, or none */
+  text(column: string, row: number): string | null {
+    return this.utf8(column, row)?.toString() ?? null
+  }
+
+  /** @returns null for a column of another type, or none */
+  number(column: string, row: number): number | null {
+    const found = this.columns.get(column)
+    return found?.data.kind === 'fixed' ? numberAt(found.type, found.data, row) : null
+  }
+
+  /** @returns a value of 64 bits as 16 digits, null for a column of another type, or none */
+  hex(column: string, row: number): string | null {
+    const data = this.columns.get(column)?.data
+    if (data?.kind !== 'fixed' || data.width !== 8) return null
+    return toHex(data.values.readBigUInt64LE(row * 8))
+  }
+
+  /** @throws TypeError when there is no such column of String */
+  texts(column: string): readonly string[] {
+    const data = this.#expected(column, 'text')
+    return Array.from({ length: this.rows }, (_, row) => data.texts.at(row)?.toString() ?? '')
+  }
+
+  /** @throws TypeError when there is no such column of numbers */
+  numbers(column: string): Numbers {
+    const { values } = this.#expected(column, 'fixed')
+    return toNumbers(this.columns.get(column)?.type ?? '', values)
+  }
+
+  /** @returns values of 64 bits, each as 16 digits. @throws TypeError when there is no such column */
+  hexIds(column: string): readonly string[] {
+    const { values } = this.#expected(column, 'fixed')
+    return Array.from(new BigUint64Array(copyOf(values)), toHex)
+  }
+
+  /** @throws TypeError when there is no such column of lists of numbers */
+  lists(column: string): NumberLists {
+    const { ends, type, items } = this.#expected(column, 'list')
+    return { ends, items: toNumbers(type, items) }
+  }
+
+  /** The rows from `from` up to, not including, `to` as a block of their own. */
+  slice(from: number, to: number): Uint8Array {
+    const parts: Uint8Array[] = [varint(this.columns.size), varint(to - from)]
+    for (const { head, data } of this.columns.values()) parts.push(head, ...sliceOf(data, from, to))
+    return Buffer.concat(parts)
+  }
+
+  /** A copy in which rows of a column of one byte have other values. */
+  withBytes(column: string, values: ReadonlyMap<number, number>): Uint8Array {
+    const data = this.columns.get(column)?.data
+    if (data?.kind !== 'fixed' || data.width !== 1) return this.bytes
+    const changed = Buffer.from(this.bytes)
+    const at = data.values.byteOffset - this.bytes.byteOffset
+    for (const [row, value] of values) changed.writeUInt8(value, at + row)
+    return changed
+  }
+
+  #expected<K extends Data['kind']>(column: string, kind: K): Extract<Data, { kind: K }> {
+    const data = this.columns.get(column)?.data
+    if (data === undefined || !isOfKind(data, kind))
+      throw new TypeError(`bug: a block without the column ${column} of kind ${kind}`)
+    return data
+  }
+}
+
+export type Numbers = Uint16Array | Int32Array | Uint32Array | Float64Array
+
+export interface NumberLists {
+  /** of each row the index after its last item */
+  readonly ends: Float64Array
+  readonly items: Numbers
+}
+
+interface NativeColumn {
+  readonly type: string
+  /** Name and type as they stand in the block. */
+  readonly head: Buffer
+  readonly data: Data
+}
+
+type Data = Fixed | Text | Dictionary | List
+
+interface Fixed {
+  readonly kind: 'fixed'
+  /** bytes of a value */
+  readonly width: number
+  readonly values: Buffer
+}
+
+interface Text {
+  readonly kind: 'text'
+  readonly texts: Texts
+}
+
+export interface Dictionary {
+  readonly kind: 'dictionary'
+  /** Version, flags and keys as they stand in the block. */
+  readonly head: Buffer
+  readonly keys: Texts
+  /** bytes of an index */
+  readonly width: number
+  readonly indexes: Buffer
+}
+
+interface List {
+  readonly kind: 'list'
+  /** of an item */
+  readonly type: string
+  readonly ends: Float64Array
+  readonly items: Buffer
+}
+
+/** Texts one after another, each behind its length. */
+class Texts {
+  readonly count: number
+  readonly bytes: Buffer
+  #starts: Uint32Array | null = null
+
+  constructor(bytes: Buffer, count: number) {
+    this.bytes = bytes
+    this.count = count
+  }
+
+  /** @returns null when there is no text of that number */
+  at(index: number): Buffer | null {
+    const start = this.starts[index]
+    return index < this.count && start !== undefined ? new Cursor(this.bytes, start).text() : null
+  }
+
+  /** Where each text and the length before it begin; one more entry says where the last text ends. */
+  get starts(): Uint32Array {
+    this.#starts ??= this.#findStarts()
+    return this.#starts
+  }
+
+  #findStarts(): Uint32Array {
+    const starts = new Uint32Array(this.count + 1)
+    const cursor = new Cursor(this.bytes, 0)
+    for (let i = 0; i < this.count; i++) {
+      starts[i] = cursor.at
+      cursor.skip(cursor.varint())
+    }
+    starts[this.count] = cursor.at
+    return starts
+  }
+}
+
+/** @returns null for bytes that are not exactly one block of numbers and texts */
+export function readBlock(bytes: Uint8Array): NativeBlock | null {
+  try {
+    const cursor = new Cursor(bytes, 0)
+    const block = nextBlock(cursor)
+    const hasList = [...block.columns.values()].some(({ data }) => data.kind === 'list')
+    return cursor.isAtEnd && !hasList ? block : null
+  } catch (error) {
+    if (error instanceof RangeError) return null
+    throw error
+  }
+}
+
+/**
+ * Reads an answer of a query; blocks without rows are left out.
+ *
+ * @throws RangeError when the bytes end too early, or a type is not one of the four kinds
+ */
+export function readBlocks(bytes: Uint8Array): readonly NativeBlock[] {
+  const cursor = new Cursor(bytes, 0)
+  const blocks: NativeBlock[] = []
+  while (!cursor.isAtEnd) {
+    const block = nextBlock(cursor)
+    if (block.rows > 0) blocks.push(block)
+  }
+  return blocks
+}
+
+function nextBlock(cursor: Cursor): NativeBlock {
+  const start = cursor.at
+  const count = cursor.varint()
+  const rows = cursor.varint()
+  const columns = new Map<string, NativeColumn>()
+  for (let i = 0; i < count; i++) {
+    const headAt = cursor.at
+    const name = cursor.text().toString()
+    const type = cursor.text().toString()
+    const head = cursor.since(headAt)
+    columns.set(name, { type, head, data: readData(cursor, type, rows) })
+  }
+  if (columns.size !== count) throw new RangeError('two columns of one name')
+  return new NativeBlock(cursor.since(start), rows, columns)
+}
+
+function readData(cursor: Cursor, type: string, rows: number): Data {
+  if (type === 'String') return { kind: 'text', texts: readTexts(cursor, rows) }
+  if (type === 'LowCardinality(String)') return readDictionary(cursor, rows)
+  const item = /^Array\((\w+)\)$/.exec(type)?.[1]
+  if (item !== undefined) return readLists(cursor, item, rows)
+  const width = widthOf(type)
+  return { kind: 'fixed', width, values: cursor.take(rows * width) }
+}
+
+function readTexts(cursor: Cursor, count: number): Texts {
+  const start = cursor.at
+  for (let i = 0; i < count; i++) cursor.skip(cursor.varint())
+  return new Texts(cursor.since(start), count)
+}
+
+/** The version of a dictionary, and its flags: the block has its own keys, all of them. */
+export const DICTIONARY_VERSION = 1
+export const DICTIONARY_FLAGS = (1 << 9) | (1 << 10)
+/** bytes of an index, by the low byte of the flags */
+const INDEX_WIDTHS = [1, 2, 4]
+
+function readDictionary(cursor: Cursor, rows: number): Dictionary {
+  const start = cursor.at
+  const [version, flags] = [cursor.u64(), cursor.u64()]
+  const width = INDEX_WIDTHS[flags & 0xff]
+  if (version !== DICTIONARY_VERSION || flags - (flags & 0xff) !== DICTIONARY_FLAGS || !width)
+    throw new RangeError(`a dictionary of version ${version} with flags ${flags}`)
+  const keys = readTexts(cursor, cursor.u64())
+  const head = cursor.since(start)
+  if (cursor.u64() !== rows) throw new RangeError('another number of indexes than rows')
+  return { kind: 'dictionary', head, keys, width, indexes: cursor.take(rows * width) }
+}
+
+function readLists(cursor: Cursor, type: string, rows: number): List {
+  const words = new Uint32Array(copyOf(cursor.take(rows * 8)))
+  const ends = new Float64Array(rows)
+  for (let row = 0; row < rows; row++)
+    ends[row] = (words[2 * row] ?? 0) + (words[2 * row + 1] ?? 0) * 2 ** 32
+  return { kind: 'list', type, ends, items: cursor.take((ends.at(-1) ?? 0) * widthOf(type)) }
+}
+
+function widthOf(type: string): number {
+  const bits = /^(?:U?Int|Float|Enum)(8|16|32|64)(?:\(|$)/.exec(type)?.[1]
+  if (bits !== undefined) return Number(bits) / 8
+  if (type.startsWith('DateTime64(')) return 8
+  throw new RangeError(`a column of type ${type} is not read`)
+}
+
+function numberAt(type: string, { width, values }: Fixed, row: number): number {
+  const at = row * width
+  if (type === 'Float32') return values.readFloatLE(at)
+  if (type === 'Float64') return values.readDoubleLE(at)
+  if (width === 8) return Number(values.readBigInt64LE(at))
+  return /^(U|Enum)/.test(type) ? values.readUIntLE(at, width) : values.readIntLE(at, width)
+}
+
+export function indexAt({ width, indexes }: Dictionary, row: number): number {
+  if (width === 1) return indexes[row] ?? 0
+  return width === 2 ? indexes.readUInt16LE(row * 2) : indexes.readUInt32LE(row * 4)
+}
+
+function sliceOf(data: Data, from: number, to: number): readonly Uint8Array[] {
+  switch (data.kind) {
+    case 'fixed':
+      return [data.values.subarray(from * data.width, to * data.width)]
+    case 'text':
+      return [data.texts.bytes.subarray(data.texts.starts[from], data.texts.starts[to])]
+    case 'dictionary': {
+      const rows = Buffer.alloc(8)
+      rows.writeBigUInt64LE(BigInt(to - from))
+      return [data.head, rows, data.indexes.subarray(from * data.width, to * data.width)]
+    }
+    case 'list':
+      throw new Error('bug: a block of lists is not cut')
+  }
 }
 
 const NUMBERS = {
@@ -27,85 +303,75 @@ const NUMBERS = {
   Float64: Float64Array,
 } as const
 
-/** @throws Error `bug:` on a type that is not read here, RangeError when the bytes end too early */
-export function readNative(bytes: Uint8Array): readonly NativeRows[] {
-  const input = new Input(bytes)
-  const blocks: NativeRows[] = []
-  while (!input.isAtEnd()) {
-    const width = input.varint()
-    const rows = input.varint()
-    const columns = new Map<string, NativeColumn>()
-    for (let i = 0; i < width; i++) {
-      const name = input.text()
-      columns.set(name, readColumn(input, input.text(), rows))
-    }
-    if (rows > 0) blocks.push({ rows, columns })
-  }
-  return blocks
-}
-
-function readColumn(input: Input, type: string, rows: number): NativeColumn {
-  if (type === 'String')
-    return { kind: 'text', values: Array.from({ length: rows }, () => input.text()) }
-  if (type === 'UInt64') return { kind: 'ids', values: new BigUint64Array(input.bytes(rows * 8)) }
-  const list = /^Array\((\w+)\)$/.exec(type)?.[1]
-  if (list === undefined) return { kind: 'numbers', values: readNumbers(input, type, rows) }
-  const words = new Uint32Array(input.bytes(rows * 8))
-  const ends = new Float64Array(rows)
-  for (let row = 0; row < rows; row++)
-    ends[row] = (words[2 * row] ?? 0) + (words[2 * row + 1] ?? 0) * 2 ** 32
-  return { kind: 'lists', ends, items: readNumbers(input, list, ends.at(-1) ?? 0) }
-}
-
-function readNumbers(input: Input, type: string, count: number): Numbers {
-  if (!isNumberType(type)) throw new Error(`bug: a column of type ${type} is not read`)
-  const Kind = NUMBERS[type]
-  return new Kind(input.bytes(count * Kind.BYTES_PER_ELEMENT))
+function toNumbers(type: string, bytes: Buffer): Numbers {
+  if (!isNumberType(type)) throw new TypeError(`bug: numbers of type ${type} are not read`)
+  return new NUMBERS[type](copyOf(bytes))
 }
 
 const isNumberType = (type: string): type is keyof typeof NUMBERS => type in NUMBERS
 
-class Input {
-  readonly #bytes: Uint8Array
-  readonly #decoder = new TextDecoder()
-  #at = 0
+const isOfKind = <K extends Data['kind']>(
+  data: Data,
+  kind: K,
+): data is Extract<Data, { kind: K }> => data.kind === kind
 
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes
+/** Typed arrays begin at multiples of their width, columns anywhere. */
+const copyOf = (bytes: Buffer): ArrayBuffer => new Uint8Array(bytes).buffer
+
+const toHex = (value: bigint): string => value.toString(16).padStart(16, '0')
+
+function varint(value: number): Uint8Array {
+  const bytes: number[] = []
+  let rest = value
+  for (; rest >= 0x80; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 0x80)
+  bytes.push(rest)
+  return Uint8Array.from(bytes)
+}
+
+/** Moves forward over bytes. @throws RangeError beyond the end */
+class Cursor {
+  at: number
+  readonly #bytes: Buffer
+
+  constructor(bytes: Uint8Array, at: number) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    this.at = at
   }
 
-  isAtEnd(): boolean {
-    return this.#at >= this.#bytes.length
+  get isAtEnd(): boolean {
+    return this.at >= this.#bytes.length
   }
 
   varint(): number {
-    let [value, factor] = [0, 1]
-    for (;;) {
-      const byte = this.#bytes[this.#at++]
-      if (byte === undefined) throw new RangeError('an answer in Native format ends too early')
-      value += (byte & 0x7f) * factor
+    let value = 0
+    for (let scale = 1; scale <= 2 ** 42; scale *= 128) {
+      const byte = this.#bytes[this.at++]
+      if (byte === undefined) break
+      value += (byte & 0x7f) * scale
       if (byte < 0x80) return value
-      factor *= 0x80
     }
+    throw new RangeError('no number, or one that is too large')
   }
 
-  text(): string {
-    const length = this.varint()
-    return this.#decoder.decode(this.#take(length))
+  skip(length: number): void {
+    this.at += length
+    if (this.at > this.#bytes.length) throw new RangeError('the block ends too early')
   }
 
-  /** A copy, so that numbers in it lie where typed arrays want them. */
-  bytes(length: number): ArrayBuffer {
-    const copy = new ArrayBuffer(length)
-    new Uint8Array(copy).set(this.#take(length))
-    return copy
+  take(length: number): Buffer {
+    this.skip(length)
+    return this.#bytes.subarray(this.at - length, this.at)
   }
 
-  #take(length: number): Uint8Array {
-    const to = this.#at + length
-    if (to > this.#bytes.length) throw new RangeError('an answer in Native format ends too early')
-    const part = this.#bytes.subarray(this.#at, to)
-    this.#at = to
-    return part
+  text(): Buffer {
+    return this.take(this.varint())
+  }
+
+  u64(): number {
+    return Number(this.take(8).readBigUInt64LE())
+  }
+
+  since(start: number): Buffer {
+    return this.#bytes.subarray(start, this.at)
   }
 }

@@ -1,3 +1,4 @@
+import { NativeWriter } from '../clickhouse/native-writer.js'
 import { AT, type Kernel } from '../wasm/kernel.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
@@ -10,7 +11,7 @@ const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3
 const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
 const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
 const TIME = "DateTime64(3, 'UTC')"
-const WORDS = 'LowCardinality(String)'
+const TEXT = 'String'
 
 export interface LandingParts {
   readonly rows: number
@@ -36,7 +37,9 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   const sources = dictionary(kernel, SOURCE)
   const most = aligned(sizeOf(kernel, parts))
   // columns do not begin at multiples of 8: they are put together here, and copied as one
-  const out = new NativeWriter(rows, kernel.view(calls.scratchAt(most), most))
+  const memory = kernel.view(calls.scratchAt(most), most)
+  const buffer = new ByteBuffer(memory)
+  const out = new NativeWriter(buffer, COLUMNS, rows)
   const id = out.zeros('id', 'UInt64', 8)
   const isNew = out.zeros('is_new', 'UInt8', 1)
   const counts = kernel.view(calls.addressOf(AT.counts), rows * 4)
@@ -44,38 +47,43 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   out.values('received_at', TIME, repeated(parts.receivedAtMs, rows))
   const times = kernel.view(calls.addressOf(AT.times), rows * 8)
   out.values('ts', TIME, times)
-  out.words('source', sources, kernel.words32(calls.indexesAt(SOURCE), rows))
+  out.dictionary('source', sources, kernel.words32(calls.indexesAt(SOURCE), rows))
   out.values('type', ENUM_TYPE, kernel.view(calls.addressOf(AT.types), rows))
   const severities = kernel.view(calls.addressOf(AT.severities), rows)
   out.values('severity', ENUM_SEVERITY, severities)
   const priority = out.zeros('priority', ENUM_PRIORITY, 1)
   const prioritySource = out.zeros('priority_source', ENUM_PRIORITY_SOURCE, 1)
   const confidence = out.zeros('confidence', 'Float32', 4)
-  out.words('model_version', [parts.modelVersion], new Uint32Array(rows))
+  out.dictionary('model_version', [parts.modelVersion], new Uint32Array(rows))
   const templateId = out.zeros('template_id', 'UInt64', 8)
   for (const [name, column] of [
     ['host', HOST],
     ['environment', ENVIRONMENT],
     ['skeleton', SKELETON],
   ] as const)
-    out.words(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
-  out.texts('trace_id', textsOf(kernel, TRACE))
-  out.texts('span_id', textsOf(kernel, SPAN))
-  out.texts('message', kernel.view(calls.addressOf(AT.messages), calls.lengthOf(AT.messages)))
-  out.texts('search_words', searchWordsOf(parts))
-  out.texts('summary', textsOf(kernel, SUMMARY))
-  out.texts('tags', textsOf(kernel, TAGS))
-  out.texts('dedup_key', textsOf(kernel, DEDUP))
-  const made = out.finish()
+    out.dictionary(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
+  out.values('trace_id', TEXT, textsOf(kernel, TRACE))
+  out.values('span_id', TEXT, textsOf(kernel, SPAN))
+  out.values(
+    'message',
+    TEXT,
+    kernel.view(calls.addressOf(AT.messages), calls.lengthOf(AT.messages)),
+  )
+  out.values('search_words', TEXT, searchWordsOf(parts))
+  out.values('summary', TEXT, textsOf(kernel, SUMMARY))
+  out.values('tags', TEXT, textsOf(kernel, TAGS))
+  out.values('dedup_key', TEXT, textsOf(kernel, DEDUP))
+  if (buffer.bytes !== memory) throw new Error('bug: a block is larger than was foreseen')
+  const made = buffer.written
   const sides = aligned(made.length)
-  const { buffer, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
-  const bytes = new Uint8Array(buffer, at, made.length)
+  const { buffer: target, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
+  const bytes = new Uint8Array(target, at, made.length)
   bytes.set(made)
   return {
     bytes,
     rows,
     at: { id, isNew, priority, prioritySource, confidence, templateId },
-    ...sideArrays(kernel, rows, { buffer, at: at + sides }),
+    ...sideArrays(kernel, rows, { buffer: target, at: at + sides }),
     sources,
     misses: parts.misses,
   }
@@ -142,12 +150,12 @@ function searchWordsOf({ rows, wide }: LandingParts): Uint8Array {
   const out = new ByteBuffer(rows)
   let row = 0
   for (const { row: at, words } of wide) {
-    out.append(new Uint8Array(at - row))
+    out.zeros(at - row)
     out.string(words)
     row = at + 1
   }
-  out.append(new Uint8Array(rows - row))
-  return out.bytes.subarray(0, out.length)
+  out.zeros(rows - row)
+  return out.written
 }
 
 /** Bytes that the block takes at most. */
@@ -165,78 +173,5 @@ function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingParts): num
 
 /** of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template */
 const FIXED_BYTES = 8 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
-
-const ADDITIONAL_KEYS = 1 << 9
-const NEED_UPDATE = 1 << 10
-
-/**
- * Writes a block of the Native format into memory that may have been used before; see `lib/native-columns.ts` for its source.
- */
-class NativeWriter {
-  readonly #out: ByteBuffer
-  readonly #memory: Uint8Array
-  readonly #rows: number
-  #columns = 0
-
-  constructor(rows: number, memory: Uint8Array) {
-    this.#out = new ByteBuffer(memory)
-    this.#memory = memory
-    this.#rows = rows
-    this.#out.varint(COLUMNS)
-    this.#out.varint(rows)
-  }
-
-  /** @returns where the values begin, all of them zero */
-  zeros(name: string, type: string, width: number): number {
-    this.#head(name, type)
-    const at = this.#out.length
-    const end = at + this.#rows * width
-    this.#out.bytes.fill(0, at, end)
-    this.#out.length = end
-    return at
-  }
-
-  values(name: string, type: string, bytes: Uint8Array): void {
-    this.#head(name, type)
-    this.#out.append(bytes)
-  }
-
-  texts(name: string, bytes: Uint8Array): void {
-    this.values(name, 'String', bytes)
-  }
-
-  words(name: string, values: readonly string[], indexes: Uint32Array): void {
-    const out = this.#out
-    const keyType = values.length <= 0x100 ? 0 : values.length <= 0x1_0000 ? 1 : 2
-    this.#head(name, WORDS)
-    out.u64(1)
-    out.u64(ADDITIONAL_KEYS | NEED_UPDATE | keyType)
-    out.u64(values.length)
-    for (const value of values) out.string(value)
-    out.u64(indexes.length)
-    if (keyType === 2)
-      out.append(new Uint8Array(indexes.buffer, indexes.byteOffset, indexes.length * 4))
-    else if (keyType === 1) out.append(new Uint8Array(Uint16Array.from(indexes).buffer))
-    else {
-      out.reserve(indexes.length)
-      out.bytes.set(indexes, out.length)
-      out.length += indexes.length
-    }
-  }
-
-  /** @returns the block, in the memory that was given */
-  finish(): Uint8Array {
-    if (this.#columns !== COLUMNS) throw new Error(`bug: ${this.#columns} columns of ${COLUMNS}`)
-    if (this.#out.bytes !== this.#memory)
-      throw new Error('bug: a block is larger than was foreseen')
-    return this.#out.bytes.subarray(0, this.#out.length)
-  }
-
-  #head(name: string, type: string): void {
-    this.#columns++
-    this.#out.string(name)
-    this.#out.string(type)
-  }
-}
 
 const COLUMNS = 23

@@ -1,4 +1,4 @@
-import { readNativeRows, type NativeRows } from '../clickhouse/native-rows.js'
+import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import { wholeMessage } from '../model/stored-message.js'
 import { TemplateMiner } from '../templates/miner.js'
 import type { EntryParts, Statement } from '../wal/record.js'
@@ -19,7 +19,7 @@ export class NamedByRows {
   /** To be called in the order of the entries: what a deletion takes away needs no name. */
   add({ landing, statement }: Pick<EntryParts, 'landing' | 'statement'>): void {
     if (statement !== null) this.#forget(statement)
-    const block = landing === null ? null : readNativeRows(landing)
+    const block = landing === null ? null : readBlock(landing)
     for (let row = 0; row < (block?.rows ?? 0); row++) if (block !== null) this.#note(block, row)
   }
 
@@ -36,7 +36,7 @@ export class NamedByRows {
     if (found.length > 0) await store.save(found)
   }
 
-  #note(block: NativeRows, row: number): void {
+  #note(block: NativeBlock, row: number): void {
     const source = block.text('source', row)
     const id = block.hex('template_id', row)
     const message = block.text('message', row)

@@ -1,4 +1,4 @@
-import type { NativeColumn, NativeRows, Numbers } from '../clickhouse/native-reader.js'
+import type { NativeBlock, Numbers } from '../clickhouse/native-reader.js'
 
 /** What a series counted in some hours: items `begin` up to `end` of two lists. */
 export interface HourRow {
@@ -25,21 +25,21 @@ const SEVERITY_COLUMNS = ['debug', 'info', 'warning', 'error', 'critical'] as co
 /** Names the counts of a source of one severity, an index of SEVERITIES. */
 export const sourceKey = (source: string, severity: number): string => `${severity} ${source}`
 
-export function* sourceRows(blocks: readonly NativeRows[], from: number): Iterable<HourRow> {
-  for (const { columns } of blocks) {
-    const names = texts(columns, 'source')
-    const { items: at, ends } = lists(columns, 'at')
+export function* sourceRows(blocks: readonly NativeBlock[], from: number): Iterable<HourRow> {
+  for (const block of blocks) {
+    const names = block.texts('source')
+    const { items: at, ends } = block.lists('at')
     for (const [severity, name] of SEVERITY_COLUMNS.entries()) {
       const keys = names.map((source) => sourceKey(source, severity))
-      yield* listed(keys, ends, { from, at, n: lists(columns, name).items })
+      yield* listed(keys, ends, { from, at, n: block.lists(name).items })
     }
   }
 }
 
-export function* templateRows(blocks: readonly NativeRows[], from: number): Iterable<HourRow> {
-  for (const { columns } of blocks) {
-    const { items: at, ends } = lists(columns, 'at')
-    yield* listed(hexIds(columns), ends, { from, at, n: lists(columns, 'n').items })
+export function* templateRows(blocks: readonly NativeBlock[], from: number): Iterable<HourRow> {
+  for (const block of blocks) {
+    const { items: at, ends } = block.lists('at')
+    yield* listed(block.hexIds('template'), ends, { from, at, n: block.lists('n').items })
   }
 }
 
@@ -58,15 +58,15 @@ function* listed(
 
 const isCount = (n: number): boolean => n !== 0
 
-export function templateDays(blocks: readonly NativeRows[]): ReadonlyMap<string, TemplateDay> {
+export function templateDays(blocks: readonly NativeBlock[]): ReadonlyMap<string, TemplateDay> {
   const days = new Map<string, TemplateDay>()
-  for (const { columns } of blocks) {
+  for (const block of blocks) {
     const [routine, routineEvents, unsureEvents] = [
-      numbers(columns, 'routine'),
-      numbers(columns, 'routine_events'),
-      numbers(columns, 'unsure_events'),
+      block.numbers('routine'),
+      block.numbers('routine_events'),
+      block.numbers('unsure_events'),
     ]
-    for (const [row, id] of hexIds(columns).entries())
+    for (const [row, id] of block.hexIds('template').entries())
       days.set(id, {
         routine: routine[row] ?? 0,
         routineEvents: routineEvents[row] ?? 0,
@@ -75,27 +75,3 @@ export function templateDays(blocks: readonly NativeRows[]): ReadonlyMap<string,
   }
   return days
 }
-
-type Columns = NativeRows['columns']
-
-function column<K extends NativeColumn['kind']>(
-  columns: Columns,
-  name: string,
-  kind: K,
-): Extract<NativeColumn, { kind: K }> {
-  const found = columns.get(name)
-  if (found === undefined || !isOfKind(found, kind))
-    throw new TypeError(`bug: an answer without the column ${name} of ${kind}`)
-  return found
-}
-
-const isOfKind = <K extends NativeColumn['kind']>(
-  found: NativeColumn,
-  kind: K,
-): found is Extract<NativeColumn, { kind: K }> => found.kind === kind
-
-const texts = (columns: Columns, name: string) => column(columns, name, 'text').values
-const numbers = (columns: Columns, name: string) => column(columns, name, 'numbers').values
-const lists = (columns: Columns, name: string) => column(columns, name, 'lists')
-const hexIds = (columns: Columns): readonly string[] =>
-  Array.from(column(columns, 'template', 'ids').values, (id) => id.toString(16).padStart(16, '0'))

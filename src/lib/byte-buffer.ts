@@ -52,10 +52,17 @@ export class ByteBuffer {
     this.bytes[this.length++] = rest
   }
 
-  append(source: Uint8Array): void {
+  /** Appends a byte for each element: its low eight bits. */
+  append(source: Uint8Array | Uint32Array): void {
     this.reserve(source.length)
     this.bytes.set(source, this.length)
     this.length += source.length
+  }
+
+  zeros(count: number): void {
+    this.reserve(count)
+    this.bytes.fill(0, this.length, this.length + count)
+    this.length += count
   }
 
   /**
@@ -79,6 +86,11 @@ export class ByteBuffer {
 
   clear(): void {
     this.length = 0
+  }
+
+  /** The bytes written so far; what is written next may overwrite them. */
+  get written(): Uint8Array {
+    return this.bytes.subarray(0, this.length)
   }
 
   /** The bytes written so far, in an array of their own. */

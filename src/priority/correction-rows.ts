@@ -1,6 +1,6 @@
 import { ByteBuffer } from '../lib/byte-buffer.js'
 import { EVENT_TYPES, PRIORITIES, SEVERITIES } from '../model/event.js'
-import { DictColumn, FixedColumn, toNativeBlock } from '../clickhouse/native-columns.js'
+import { DictColumn, FixedColumn, toNativeBlock } from '../clickhouse/native-writer.js'
 
 /** The event whose counts move, and what it is counted under. */
 export interface CorrectedEvent {

@@ -1,4 +1,4 @@
-import { readNativeRows } from '../clickhouse/native-rows.js'
+import { readBlock } from '../clickhouse/native-reader.js'
 import type { EntryParts } from '../wal/record.js'
 
 export type RowTable = 'landing' | 'dead_letters'
@@ -90,7 +90,7 @@ function kept(
   table: RowTable,
   { bytes, refused }: { readonly bytes: Uint8Array; readonly refused: readonly RefusedRows[] },
 ): readonly Piece[] {
-  const block = readNativeRows(bytes)
+  const block = readBlock(bytes)
   if (block === null) return []
   const pieces: Piece[] = []
   let from = 0
@@ -112,20 +112,19 @@ function withNewEvents(
   const lost = new Set([...begins, ...refused.flatMap((rows) => begunBy(rows, parts))])
   if (lost.size === 0) return pieces
   return pieces.map((piece) => {
-    let { bytes } = piece
-    const block = readNativeRows(bytes)
-    for (let row = 0; row < (block?.rows ?? 0); row++) {
-      if (!lost.delete(block?.number('id', row) ?? 0)) continue
-      bytes = readNativeRows(bytes)?.withByte('is_new', row, 1) ?? bytes
-    }
-    return { ...piece, bytes }
+    const block = readBlock(piece.bytes)
+    if (block === null) return piece
+    const begun = new Map<number, number>()
+    for (let row = 0; row < block.rows; row++)
+      if (lost.delete(block.number('id', row) ?? 0)) begun.set(row, 1)
+    return begun.size === 0 ? piece : { ...piece, bytes: block.withBytes('is_new', begun) }
   })
 }
 
 /** Ids of the events that refused rows began. */
 function begunBy({ seq, table, from, to }: RefusedRows, parts: readonly NumberedParts[]): number[] {
   const bytes = parts.find((part) => part.seq === seq)?.landing ?? null
-  const block = table === 'landing' && bytes !== null ? readNativeRows(bytes) : null
+  const block = table === 'landing' && bytes !== null ? readBlock(bytes) : null
   if (block === null) return []
   const ids: number[] = []
   for (let row = from; row < Math.min(to, block.rows); row++)

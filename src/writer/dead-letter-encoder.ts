@@ -4,7 +4,7 @@ import {
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../clickhouse/native-columns.js'
+} from '../clickhouse/native-writer.js'
 import type { Rejection } from '../model/event.js'
 import type { DeadBlock } from '../ingest/block.js'
 

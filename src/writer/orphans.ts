@@ -1,4 +1,4 @@
-import { readNativeRows } from '../clickhouse/native-rows.js'
+import { readBlock } from '../clickhouse/native-reader.js'
 import type { NumberedParts } from './amendment.js'
 
 /** Events that rows of a batch repeat, and that neither begin in it nor are stored. */
@@ -9,7 +9,7 @@ export async function orphansOf(
   const begun = new Set<number>()
   const repeated = new Set<number>()
   for (const { landing } of parts) {
-    const block = landing === null ? null : readNativeRows(landing)
+    const block = landing === null ? null : readBlock(landing)
     for (let row = 0; row < (block?.rows ?? 0); row++) {
       const id = block?.number('id', row) ?? 0
       if (block?.number('is_new', row) === 1) begun.add(id)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { readNativeRows } from '../clickhouse/native-rows.js'
+import { readBlock } from '../clickhouse/native-reader.js'
 import {
   decodeAmendment,
   encodeAmendment,
@@ -97,13 +97,13 @@ const bytesOf = (pieces: readonly Piece[]): readonly Uint8Array[] =>
 
 /** Broken lengths make ClickHouse ask for more memory than there is, which looks like a fault that passes. */
 export const hasUnreadable = (pieces: readonly Piece[]): boolean =>
-  pieces.some(({ bytes }) => readNativeRows(bytes) === null)
+  pieces.some(({ bytes }) => readBlock(bytes) === null)
 
 /** Some of the events that begin in these rows. One insert fills a part of `events`: it is there whole or not. */
 function newEvents(pieces: readonly Piece[]): readonly number[] {
   const ids: number[] = []
   for (const { table, bytes } of pieces) {
-    const block = table === 'landing' ? readNativeRows(bytes) : null
+    const block = table === 'landing' ? readBlock(bytes) : null
     for (let row = 0; row < (block?.rows ?? 0); row++) {
       if (block?.number('is_new', row) === 1) ids.push(block.number('id', row) ?? 0)
       if (ids.length >= SOME_EVENTS) return ids
@@ -133,7 +133,7 @@ function halve(pieces: readonly Piece[]): readonly [readonly Piece[], readonly P
   const middle = pieces.length >>> 1
   if (middle > 0) return [pieces.slice(0, middle), pieces.slice(middle)]
   const [piece] = pieces
-  const block = piece === undefined ? null : readNativeRows(piece.bytes)
+  const block = piece === undefined ? null : readBlock(piece.bytes)
   if (piece === undefined || block === null || block.rows < 2) return null
   // the rows of a correction belong together
   if (piece.table === 'landing' && block.text('message', 0) === null) return null

@@ -1,4 +1,4 @@
-import { readNativeRows, type NativeRows } from '../clickhouse/native-rows.js'
+import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import { wholeMessage } from '../model/stored-message.js'
 import { EVENT_TYPES, SEVERITIES } from '../model/event.js'
 import type { NumberedParts, Piece } from './amendment.js'
@@ -62,7 +62,7 @@ function lettersOf(
   fileName: string,
 ): readonly Letter[] {
   const keptIn = `; it is kept in WAL/${fileName}`
-  const block = readNativeRows(bytes)
+  const block = readBlock(bytes)
   if (block === null) {
     const copies = Math.max(1, entries.find((entry) => entry.seq === seq)?.landingRows ?? 1)
     const message = `the store refused a block that can not be read${keptIn}`
@@ -81,13 +81,13 @@ function lettersOf(
 }
 
 /** None in the rows of a correction, which move counts: n under the new priority, −n under the old. */
-const messagesIn = (block: NativeRows, row: number): number =>
+const messagesIn = (block: NativeBlock, row: number): number =>
   block.text('message', row) === null
     ? 0
     : Math.min(MAX_COPIES, Math.max(1, block.number('n', row) ?? 1))
 
 /** The row as a canonical event; what can't be told is left out. */
-function toLine(block: NativeRows, row: number): string {
+function toLine(block: NativeBlock, row: number): string {
   const text = (column: string): string | undefined => block.text(column, row) || undefined
   const named = (column: string, names: readonly string[]): string | undefined =>
     names[block.number(column, row) ?? -1] ?? text(column)

@@ -1,4 +1,4 @@
-import { readNativeRows, type NativeRows } from '../clickhouse/native-rows.js'
+import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import { PRIORITIES, type Priority } from '../model/event.js'
 import type { NumberedParts, Piece, RefusedRows, RowTable } from './amendment.js'
 import type { Registration, SharedStatement, Statement, TemplateRow } from '../wal/record.js'
@@ -117,10 +117,10 @@ export class Unsent {
   #look(part: NumberedParts): Looked {
     const deletions = this.#deletions(part.seq)
     if (deletions.length === 0) return NOTHING
-    const landing = part.landing === null ? null : readNativeRows(part.landing)
-    const dead = part.dead === null ? null : readNativeRows(part.dead)
+    const landing = part.landing === null ? null : readBlock(part.landing)
+    const dead = part.dead === null ? null : readBlock(part.dead)
     const kept = new Set<string>()
-    const isGone = (block: NativeRows, row: number): boolean => {
+    const isGone = (block: NativeBlock, row: number): boolean => {
       const source = block.text('source', row) ?? ''
       const receivedMs = block.number('received_at', row) ?? 0
       const about = deletions.filter((held) => concerns(held, source))
@@ -130,7 +130,7 @@ export class Unsent {
     }
     // dead letters outlive their source, but not everything
     const cleared = deletions.filter(({ change }) => change.kind === 'clear-all')
-    const isCleared = (block: NativeRows, row: number): boolean =>
+    const isCleared = (block: NativeBlock, row: number): boolean =>
       cleared.some(
         ({ beforeMs }) => beforeMs === null || (block.number('received_at', row) ?? 0) < beforeMs,
       )
@@ -152,8 +152,8 @@ const concerns = ({ change }: SharedStatement, source: string): boolean =>
 function runsOf(
   seq: number,
   table: RowTable,
-  block: NativeRows | null,
-  isGone: (block: NativeRows, row: number) => boolean,
+  block: NativeBlock | null,
+  isGone: (block: NativeBlock, row: number) => boolean,
 ): readonly RefusedRows[] {
   const runs: { seq: number; table: RowTable; from: number; to: number }[] = []
   for (let row = 0; row < (block?.rows ?? 0); row++) {
@@ -167,12 +167,13 @@ function runsOf(
 
 /** A row that begins an event stays as it is: the event's own row says what it was counted under. */
 function recount(piece: Piece, corrected: ReadonlyMap<number, Priority>): Piece {
-  const block = readNativeRows(piece.bytes)
-  let { bytes } = piece
-  for (let row = 0; row < (block?.rows ?? 0); row++) {
-    const priority = corrected.get(block?.number('id', row) ?? 0)
-    if (priority === undefined || block?.number('is_new', row) === 1) continue
-    bytes = readNativeRows(bytes)?.withByte('priority', row, PRIORITIES.indexOf(priority)) ?? bytes
+  const block = readBlock(piece.bytes)
+  if (block === null) return piece
+  const priorities = new Map<number, number>()
+  for (let row = 0; row < block.rows; row++) {
+    const priority = corrected.get(block.number('id', row) ?? 0)
+    if (priority !== undefined && block.number('is_new', row) !== 1)
+      priorities.set(row, PRIORITIES.indexOf(priority))
   }
-  return { ...piece, bytes }
+  return { ...piece, bytes: block.withBytes('priority', priorities) }
 }

@@ -21,8 +21,8 @@ import {
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../../src/clickhouse/native-columns.js'
-import { readNativeRows } from '../../src/clickhouse/native-rows.js'
+} from '../../src/clickhouse/native-writer.js'
+import { readBlock } from '../../src/clickhouse/native-reader.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { matches } from '../../src/templates/template-text.js'
 import { levelAtHead } from '../../src/templates/head-level.js'
@@ -393,7 +393,7 @@ function nativeSeed(rows: number): Uint8Array {
 
 /** A block as a disk may give it back: what is read of it is cut and put together without loss. */
 function checkNative(input: Buffer): void {
-  const block = readNativeRows(input)
+  const block = readBlock(input)
   if (block === null) return
   const middle = block.rows >>> 1
   for (const [from, to] of [
@@ -401,7 +401,7 @@ function checkNative(input: Buffer): void {
     [0, middle],
     [middle, block.rows],
   ] as const) {
-    const piece = readNativeRows(block.slice(from, to))
+    const piece = readBlock(block.slice(from, to))
     insist(piece !== null && piece.rows === to - from, 'a piece is a block')
     for (let row = 0; row < Math.min(3, piece.rows); row++)
       for (const column of ['id', 'source', 'message', 'is_new']) {
@@ -587,7 +587,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'native',
-    part: /\/build\/src\/clickhouse\/native-rows/,
+    part: /\/build\/src\/clickhouse\/native-reader/,
     runs: 1500,
     seeds: [nativeSeed(1), nativeSeed(7)],
     tokens: ['UInt64', 'UInt8', 'Enum8(', 'Float32', 'LowCardinality(String)', 'String'],

@@ -4,7 +4,7 @@ import {
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../../src/clickhouse/native-columns.js'
+} from '../../src/clickhouse/native-writer.js'
 import { SEVERITIES } from '../../src/model/event.js'
 import type { EntryParts } from '../../src/wal/record.js'
 import { HOUR_MS } from '../../src/model/time.js'

@@ -1,5 +1,5 @@
 import type { ClickHouseSettings } from '@clickhouse/client'
-import type { NativeRows } from '../native-reader.js'
+import type { NativeBlock } from '../native-reader.js'
 import { AppError } from '../../model/errors.js'
 import {
   createStore,
@@ -124,7 +124,7 @@ class Cluster implements ClusterStore {
     sql: Statement<Params, Columns>,
     params: Params,
     request?: RequestOptions,
-  ): Promise<readonly NativeRows[]> {
+  ): Promise<readonly NativeBlock[]> {
     return this.#front.queryColumns(sql, params, request)
   }
 

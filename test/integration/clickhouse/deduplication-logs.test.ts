@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readdirSync, readFileSync, renameSync } fro
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
-import { FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-columns.js'
+import { FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-writer.js'
 import type { Store } from '../../../src/clickhouse/client.js'
 import {
   createTestDatabase,

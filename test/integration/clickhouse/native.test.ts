@@ -5,7 +5,7 @@ import {
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../../../src/clickhouse/native-columns.js'
+} from '../../../src/clickhouse/native-writer.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 
 const texts = [

@@ -7,7 +7,7 @@ import {
   FixedColumn,
   StringColumn,
   toNativeBlock,
-} from '../../../src/clickhouse/native-columns.js'
+} from '../../../src/clickhouse/native-writer.js'
 import { encodeEntry, type EntryParts } from '../../../src/wal/record.js'
 import { Wal } from '../../../src/wal/wal.js'
 import { keepBeside } from '../../../src/wal/file.js'

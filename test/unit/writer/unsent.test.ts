@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
-import { DictColumn, FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-columns.js'
+import { DictColumn, FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-writer.js'
 import { AS_IT_IS, piecesOf, type NumberedParts } from '../../../src/writer/amendment.js'
 import type { SharedChange, SharedStatement } from '../../../src/wal/record.js'
 import { Unsent } from '../../../src/writer/unsent.js'

@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
-import { FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-columns.js'
+import { FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-writer.js'
 import { encodeEntry, type EntryParts } from '../../../src/wal/record.js'
 import type { Wal } from '../../../src/wal/wal.js'
 import { Writer } from '../../../src/writer/writer.js'
