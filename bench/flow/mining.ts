@@ -1,6 +1,6 @@
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { MessageBytes, sourceSeed } from '../../src/templates/scan.js'
-import { ShapeCache } from '../../src/templates/shape-cache.js'
+import { SignatureCache } from '../../src/templates/signature-cache.js'
 import { Corpus, sourceNames } from '../data/corpus.js'
 import { watchProcesses } from '../lib/footprint.js'
 import type { BenchOptions } from '../lib/options.js'
@@ -63,7 +63,7 @@ type Message = readonly [source: string, message: Uint8Array]
 /** As the service does it: the shape is looked up, and only an unknown one goes to the miner. */
 function createMining(messages: readonly Message[]): (i: number) => number {
   const miner = new TemplateMiner()
-  const shapes = ShapeCache.create(1 << 18)
+  const shapes = SignatureCache.create(1 << 18)
   const seeds = new Map(sourceNames(SOURCES).map((name) => [name, seedOf(name)]))
   const seedOfMessage = messages.map(([source]) => seeds.get(source) ?? seedOf(source))
   const bytes = new MessageBytes()

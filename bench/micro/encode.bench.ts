@@ -3,13 +3,13 @@ import { maySourceBe, readLevelWord, typeIndex } from '../../src/ingest/formats/
 import { toSkeleton } from '../../src/model/stored-message.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { sourceSeed } from '../../src/templates/scan.js'
-import { ShapeCache } from '../../src/templates/shape-cache.js'
+import { SignatureCache } from '../../src/templates/signature-cache.js'
 import { VALUE } from '../../src/templates/template-text.js'
 import { BlockEncoder } from '../../src/ingest/block-encoder.js'
 import { BodyEncoder } from '../../src/ingest/body-encoder.js'
 import { DeadLetterEncoder } from '../../src/writer/dead-letter-encoder.js'
 import type { BlockTask, RowBlock } from '../../src/ingest/block.js'
-import { SkeletonTable } from '../../src/ingest/skeleton-table.js'
+import { ConstantTexts } from '../../src/templates/constant-texts.js'
 import { Corpus } from '../data/corpus.js'
 import { HOUR_MS } from '../../src/model/time.js'
 
@@ -30,8 +30,8 @@ const bodies: Buffer[] = []
 for (let body = corpus.block(1024 * 1024); body !== null; body = corpus.block(1024 * 1024))
   bodies.push(Buffer.from(body.bytes))
 
-const shapes = ShapeCache.create(1 << 18)
-const skeletons = SkeletonTable.create()
+const shapes = SignatureCache.create(1 << 18)
+const skeletons = ConstantTexts.create()
 const miner = new TemplateMiner()
 const block = new BlockEncoder(
   {
@@ -41,7 +41,7 @@ const block = new BlockEncoder(
     levelAtHead: () => 1,
     sourceSeed,
     templateNo: (lo, hi) => shapes.get(lo, hi),
-    skeleton: (no) => skeletons.get(no),
+    constantText: (no) => skeletons.get(no),
   },
   Int32Array.of(1, 2, 3, 4),
 )

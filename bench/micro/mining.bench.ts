@@ -12,7 +12,7 @@ import { levelAtHead } from '../../src/templates/head-level.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { PriorityModel } from '../../src/priority/model.js'
 import { MessageBytes, sourceSeed } from '../../src/templates/scan.js'
-import { ShapeCache } from '../../src/templates/shape-cache.js'
+import { SignatureCache } from '../../src/templates/signature-cache.js'
 
 const PIECE = 400
 const PASSES = 100
@@ -106,7 +106,7 @@ let filled = 0
 for (const [i, message] of messages.entries()) ends[i] = filled += message.length
 
 const miner = new TemplateMiner()
-const cache = ShapeCache.create(1 << 18)
+const cache = SignatureCache.create(1 << 18)
 let sink = 0
 const shapeOf = (i: number): number => {
   const start = i === 0 ? 0 : (ends[i - 1] ?? 0)

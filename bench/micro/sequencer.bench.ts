@@ -7,9 +7,10 @@
  */
 import { PriorityModel } from '../../src/priority/model.js'
 import type { RowBlock } from '../../src/ingest/block.js'
+import { PriorityOverrides } from '../../src/priority/overrides.js'
 import { DedupWindow } from '../../src/ingest/dedup-window.js'
 import { Sequencer } from '../../src/ingest/sequencer.js'
-import { TemplateTable } from '../../src/ingest/template-table.js'
+import { TemplateRegistry } from '../../src/templates/registry.js'
 
 const [ROWS, BLOCKS, WARM_UP] = [4300, 600, 250]
 const TEMPLATES = 170
@@ -53,17 +54,24 @@ function block(no: number): RowBlock {
   }
 }
 
-const templates = new TemplateTable()
-const scorer = new PriorityModel()
+const templates = new TemplateRegistry()
+const model = new PriorityModel()
+model.watch(templates)
 for (let no = 1; no <= TEMPLATES; no++) {
   const text = `request ${'abcdefghij'[no % 10]}${no} failed: <*>`
   const id = no.toString(16).padStart(16, '0')
-  templates.apply({ no, id, source: 'source-0', text, redirectId: '', born: 1 })
-  scorer.register(no, text)
+  templates.learn([{ no, id, source: 'source-0', text, redirectId: '', born: 1 }])
 }
 let next = 1
 const window = new DedupWindow(300_000, 1_000_000)
-const sequencer = new Sequencer({ ids: { take: () => next++ }, window, templates, scorer })
+const overrides = new PriorityOverrides(templates)
+const sequencer = new Sequencer({
+  ids: { take: () => next++ },
+  window,
+  templates,
+  model,
+  overrides,
+})
 const times: number[] = []
 let added = 0
 for (let no = 0; no < BLOCKS; no++) {

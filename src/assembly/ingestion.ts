@@ -2,16 +2,16 @@ import type { Config } from '../config.js'
 import { BufferPool } from '../lib/buffer-pool.js'
 import { RoomPool } from '../lib/room-pool.js'
 import { PriorityModel } from '../priority/model.js'
-import { ShapeCache } from '../templates/shape-cache.js'
+import { SignatureCache } from '../templates/signature-cache.js'
 import { PRIORITIES } from '../model/event.js'
 import { DedupWindow } from '../ingest/dedup-window.js'
 import { createLazyPool } from '../ingest/lazy-pool.js'
 import { Pipeline } from '../ingest/pipeline.js'
 import { createPool, type Pool } from '../ingest/pool.js'
 import { Sequencer } from '../ingest/sequencer.js'
-import { SkeletonTable } from '../ingest/skeleton-table.js'
+import { ConstantTexts } from '../templates/constant-texts.js'
 import type { Wal } from '../wal/wal.js'
-import { TemplateTable } from '../ingest/template-table.js'
+import { TemplateRegistry } from '../templates/registry.js'
 import { Unsent } from '../writer/unsent.js'
 import type { Writer } from '../writer/writer.js'
 import { createBatchStore, type BatchStore } from '../writer/batches.js'
@@ -21,26 +21,21 @@ import { SourceDoc, Sources, type Source } from '../records/sources.js'
 import { createTemplateStats } from '../events/template-stats.js'
 import { createTemplateStore } from '../templates/store.js'
 import type { Log } from '../telemetry/log.js'
-import { createPriorities, type Priorities } from '../priority/priorities.js'
+import { PriorityOverrides } from '../priority/overrides.js'
+import { createPriorityStore, type PriorityStore } from '../priority/store.js'
 import { adoptLogged, openWal, openWriter, WAL_CACHE_BYTES } from '../ingest/recovery.js'
 import type { SharedChanges } from '../coordination/shared-changes.js'
 import { executeStatement, type Run, type StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
-import { toDirectory } from '../ingest/template-directory.js'
-import {
-  followTemplates,
-  learnTemplates,
-  numberTemplates,
-  readTemplates,
-  type TemplateReaders,
-} from '../ingest/template-sharing.js'
+import { createTemplateDirectory, type TemplateDirectory } from '../templates/directory.js'
+import { adoptStoredTemplates, loadTemplates, numberTemplates } from '../templates/sharing.js'
 
 /** buffers of bodies that wait for use */
 const FREE_BUFFER_BYTES = 32 * 1024 * 1024
 /** buffers of blocks that wait for use: as many as the WAL keeps in memory, and some that fill up */
 const FREE_ROOM_BYTES = WAL_CACHE_BYTES + 32 * 1024 * 1024
-/** shapes known to every thread; 12 bytes each */
-const SHAPES = 1 << 18
+/** Signatures that every thread knows, 16 bytes each. */
+const SIGNATURES = 1 << 18
 
 export interface Ingestion {
   readonly pipeline: Pipeline
@@ -52,14 +47,16 @@ export interface Ingestion {
   readonly wal: Wal
   readonly writer: Writer
   readonly window: DedupWindow
-  readonly templates: TemplateTable
+  readonly templates: TemplateRegistry
   readonly model: PriorityModel
   readonly sequencer: Sequencer
   readonly sources: Sources
   readonly sourceRecords: Collection<Source>
   readonly events: Events
   readonly batches: BatchStore
-  readonly priorities: Priorities
+  readonly directory: TemplateDirectory
+  readonly overrides: PriorityOverrides
+  readonly priorities: PriorityStore
   /** Their messages are of unregistered sources from here on; nothing joins what is being deleted. */
   forget(sources: readonly string[]): void
   forgetAll(): void
@@ -93,12 +90,16 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   const templateStore = createTemplateStore(storage.store)
   const records = storage.entities.collection('source', SourceDoc)
   const sources = new Sources(records, config.maxSources, Date.now)
-  const shapes = ShapeCache.create(SHAPES)
-  const templates = new TemplateTable()
+  const signatures = SignatureCache.create(SIGNATURES)
+  const templates = new TemplateRegistry()
   const model = new PriorityModel()
   const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
-  const sequencer = new Sequencer({ ids: storage.ids, window, templates, scorer: model })
-  const readers = { templates, model, sequencer, skeletons: SkeletonTable.create() }
+  const constantTexts = ConstantTexts.create()
+  model.watch(templates)
+  constantTexts.watch(templates)
+  const overrides = new PriorityOverrides(templates)
+  const sequencer = new Sequencer({ ids: storage.ids, window, templates, model, overrides })
+  const known = { templates, model, overrides }
   const rooms = new RoomPool(FREE_ROOM_BYTES)
   const wal = await openWal(parts, rooms, () => {
     sequencer.forgetAll()
@@ -106,24 +107,26 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   })
   const unsent = shared?.unsent ?? new Unsent()
   await adoptLogged(wal, sources, { store: templateStore, unsent })
-  await readTemplates(templateStore, readers)
+  await loadTemplates(templateStore, templates)
   const buffers = new BufferPool(FREE_BUFFER_BYTES)
-  const pool = await openPool(config, { shapes, buffers, rooms }, readers)
-  const priorities = createPriorities({ entities: storage.entities, ...readers })
+  const pool = await openPool(config, { signatures, constantTexts, buffers, rooms }, templates)
+  const priorities = createPriorityStore({ entities: storage.entities, ...known })
   const events = createEvents(storage.store)
-  const directory = toDirectory({ templates, sequencer })
+  const directory = createTemplateDirectory(templates, (id) => overrides.of(id))
   const run = {
     batches,
     events,
     sources,
-    overrides: priorities.overrides,
+    priorities,
     templatesKnown: () => createTemplateStats(storage.store, directory).known(),
     hooks,
   }
   const writer = openWriter(parts, { wal, sequencer, templates: templateStore, run, shared })
-  const stages = { buffers, rooms, pool, wal, writer, sources, priorities, ...readers }
-  const pipeline = joinPipeline(parts, stages, (lo, hi, no) => shapes.put(lo, hi, no))
-  storage.following.add(() => followTemplates(templateStore, { templates, pipeline }))
+  const stages = { buffers, rooms, pool, wal, writer, sources, sequencer, priorities, ...known }
+  const pipeline = joinPipeline(parts, stages, (lo, hi, no) => signatures.put(lo, hi, no))
+  storage.following.add(() =>
+    adoptStoredTemplates(templateStore, templates, (rows) => pipeline.adopt(rows)),
+  )
   records.onChange(({ id, value, origin }) => {
     if (origin === 'reload') sources.follow(id, value)
   })
@@ -133,6 +136,7 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
     ...stages,
     pipeline,
     window,
+    directory,
     sourceRecords: records,
     events,
     batches,
@@ -141,23 +145,39 @@ export async function openIngestion(parts: IngestionParts): Promise<Ingestion> {
   }
 }
 
-type Stages = TemplateReaders &
-  Pick<Ingestion, 'buffers' | 'rooms' | 'pool' | 'wal' | 'writer' | 'sources' | 'priorities'>
+type Stages = Pick<
+  Ingestion,
+  | 'buffers'
+  | 'rooms'
+  | 'pool'
+  | 'wal'
+  | 'writer'
+  | 'sources'
+  | 'sequencer'
+  | 'priorities'
+  | 'templates'
+  | 'model'
+  | 'overrides'
+>
 
 /** An instance that takes no events starts its threads when a file is uploaded, or a dead letter replayed. */
 async function openPool(
   { role, workers }: Config,
   {
-    shapes,
+    signatures,
+    constantTexts,
     buffers,
     rooms,
-  }: Pick<Ingestion, 'buffers' | 'rooms'> & { readonly shapes: ShapeCache },
-  readers: TemplateReaders,
+  }: Pick<Ingestion, 'buffers' | 'rooms'> & {
+    readonly signatures: SignatureCache
+    readonly constantTexts: ConstantTexts
+  },
+  templates: TemplateRegistry,
 ): Promise<Pool> {
   const open = async (): Promise<Pool> => {
-    const shared = { shapes: shapes.buffer, skeletons: readers.skeletons.buffer }
+    const shared = { signatures: signatures.buffer, constantTexts: constantTexts.buffer }
     const pool = createPool(workers, shared, { buffers, rooms })
-    await numberTemplates(pool, readers)
+    await numberTemplates(templates, (known) => pool.restore(known))
     return pool
   }
   return role === 'api' ? createLazyPool(workers, open) : await open()
@@ -166,17 +186,15 @@ async function openPool(
 const joinPipeline = (
   { config, onAccepted }: IngestionParts,
   stages: Stages,
-  learnShape: (lo: number, hi: number, templateNo: number) => void,
+  learnSignature: (lo: number, hi: number, templateNo: number) => void,
 ): Pipeline =>
   new Pipeline({
     ...stages,
-    gate: stages.sources,
     environment: config.environment,
     maxMessageBytes: config.maxMessageBytes,
     maxBytes: config.pipelineMaxBytes,
     modelVersion: () => stages.model.modelVersion,
-    learnShape,
-    onTemplates: (changes) => learnTemplates(stages, changes),
+    learnSignature,
     onAccepted,
   })
 
@@ -196,7 +214,7 @@ const forgetting = ({
   forgetAll: () => {
     sources.forgetAll()
     sequencer.forgetAll()
-    sequencer.clearOverrides()
+    priorities.forget(() => true)
     templates.markUnsaved(() => true)
   },
 })

@@ -15,7 +15,6 @@ import type { Sources } from '../records/sources.js'
 import type { Log } from '../telemetry/log.js'
 import type { Ingestion } from './ingestion.js'
 import type { Storage } from './storage.js'
-import { toDirectory } from '../ingest/template-directory.js'
 
 export interface Live {
   readonly kpis: KpiCache
@@ -70,7 +69,7 @@ async function compute({
 }: LiveParts): Promise<KpiSnapshot> {
   // the snapshot is for the clients of all instances
   await storage.following.current()
-  const directory = toDirectory(ingestion)
+  const { directory } = ingestion
   const groups = groupSources(applications, ingestion.sources)
   const sources = groups.flatMap((group) => group.sources)
   const [counts, templatesKnown] = await Promise.all([

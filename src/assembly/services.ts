@@ -14,7 +14,6 @@ import { createSemaphore } from '../lib/semaphore.js'
 import { AppError } from '../model/errors.js'
 import { PRIORITIES, type EventRecord } from '../model/event.js'
 import type { BodyResult } from '../ingest/block.js'
-import { encodeCorrection } from '../priority/correction-rows.js'
 import type { Pipeline, Submission } from '../ingest/pipeline.js'
 import { createAnalytics } from '../events/analytics.js'
 import type { AuditTable } from '../records/audit-table.js'
@@ -35,7 +34,7 @@ import type { Live } from './live.js'
 import type { ReplayClaims } from '../records/replay-claims.js'
 import type { SharedChanges } from '../coordination/shared-changes.js'
 import type { Storage } from './storage.js'
-import { samplesOf, toDirectory, variablesOf } from '../ingest/template-directory.js'
+import { createTemplateSamples } from '../events/template-samples.js'
 import { DAY_S } from '../model/time.js'
 
 /** rows of an uploaded file */
@@ -133,9 +132,8 @@ const createCounts = ({ sourceStats, storage, ingestion }: ServiceParts) => ({
   series: createSeries(storage.store),
   calendar: createCalendar(storage.store),
   analytics: createAnalytics({ store: storage.store, sourceStats }),
-  templateStats: createTemplateStats(storage.store, toDirectory(ingestion)),
-  templateSamples: samplesOf(ingestion),
-  templateVariables: variablesOf(ingestion),
+  templateStats: createTemplateStats(storage.store, ingestion.directory),
+  ...createTemplateSamples(ingestion.templates, ingestion.events),
   deadLetters: createDeadLetters(storage.store),
 })
 
@@ -156,14 +154,13 @@ function createChanges(
     corrections: createCorrections({
       events,
       withLock,
-      canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
-      setTemplatePriority: (correction) => ingestion.priorities.set(correction),
+      templates,
+      priorities: ingestion.priorities,
       correctRepeats: async (event, priority) => {
         if (changes === null) sequencer.correct(event, PRIORITIES.indexOf(priority))
         else await changes.carryOut({ kind: 'correct-event', event, priority })
       },
       settle: () => pipeline.settle(),
-      encode: encodeCorrection,
       execute: (statement, rows) => pipeline.execute(statement, rows),
       onCorrected: onChanged,
     }),
@@ -256,13 +253,12 @@ function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof creat
 
 function explain(
   event: EventRecord,
-  { templates, model, sequencer }: Ingestion,
+  { templates, model, overrides }: Ingestion,
 ): ReturnType<LogServices['explain']> {
   const template = templates.byId(event.templateId)
-  const override = sequencer.overrideOf(template?.id ?? event.templateId)
   return {
     ...model.explain(template?.no ?? 0, event.severity, template?.text ?? event.message),
-    override: override === null ? null : (PRIORITIES[override] ?? null),
+    override: overrides.of(template?.id ?? event.templateId),
   }
 }
 

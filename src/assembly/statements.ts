@@ -1,9 +1,8 @@
 import type { OwnStatement } from '../writer/writer.js'
 import type { BatchStore } from '../writer/batches.js'
-import type { Collection } from '../coordination/collection.js'
 import type { Events } from '../events/events.js'
 import type { Sources } from '../records/sources.js'
-import type { TemplatePriority } from '../priority/priorities.js'
+import type { PriorityStore } from '../priority/store.js'
 
 /** What happens outside the pipeline when a statement takes effect. */
 export interface StatementHooks {
@@ -16,7 +15,7 @@ export interface Run {
   readonly batches: BatchStore
   readonly events: Events
   readonly sources: Sources
-  readonly overrides: Collection<TemplatePriority>
+  readonly priorities: PriorityStore
   /** templates with occurrences */
   readonly templatesKnown: () => Promise<number>
   readonly hooks: StatementHooks
@@ -32,7 +31,7 @@ export async function executeStatement(statement: OwnStatement, run: Run): Promi
     case 'delete-sources': {
       const events = await run.batches.deleteSources(statement.sources)
       const alerts = await run.hooks.removeAlerts(statement.sources)
-      await removeOverrides(run, (source) => statement.sources.includes(source))
+      await run.priorities.remove((source) => statement.sources.includes(source))
       await run.sources.remove(statement.sources)
       return { events, alerts }
     }
@@ -40,7 +39,7 @@ export async function executeStatement(statement: OwnStatement, run: Run): Promi
       const templates = await run.templatesKnown()
       const cleared = await run.batches.clear()
       const entities = await run.hooks.clearEntities()
-      await removeOverrides(run, () => true)
+      await run.priorities.remove(() => true)
       const sources = await run.sources.removeAll()
       const { events, deadLetters } = cleared
       return { events, templates, dead_letters: deadLetters, sources, ...entities }
@@ -52,9 +51,4 @@ export async function executeStatement(statement: OwnStatement, run: Run): Promi
       await run.batches.deleteDeadLetters(statement.ids)
       return null
   }
-}
-
-async function removeOverrides(run: Run, isGone: (source: string) => boolean): Promise<void> {
-  for (const { templateId, source } of run.overrides.list())
-    if (isGone(source)) await run.overrides.remove(templateId)
 }

@@ -17,7 +17,6 @@ import { openIngestion, type Ingestion } from './ingestion.js'
 import { openLive, type Live } from './live.js'
 import { createReplayClaims, noReplayClaims, type ReplayClaims } from '../records/replay-claims.js'
 import { createServices, type Services } from './services.js'
-import { toDirectory } from '../ingest/template-directory.js'
 import { SharedChanges } from '../coordination/shared-changes.js'
 import type { StatementHooks } from './statements.js'
 import type { Storage } from './storage.js'
@@ -64,7 +63,7 @@ export async function openSystem(parts: SystemParts): Promise<System> {
     log,
     ...storage,
     ...ingestion,
-    directory: toDirectory(ingestion),
+    directory: ingestion.directory,
     ...desk,
     onNews: async () => late.live?.push.onChanged(),
   })

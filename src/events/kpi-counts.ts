@@ -2,7 +2,8 @@ import type { KpiCounts, KpiPeriod, SourceDay } from '../model/kpi.js'
 import { alignDown } from '../model/window.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
-import { mergedIds, type TemplateDirectory } from './template-stats.js'
+import type { TemplateDirectory } from '../templates/directory.js'
+import { mergedIds } from './template-stats.js'
 import { HOUR_S, DAY_S } from '../model/time.js'
 
 interface SeriesRow {

@@ -2,21 +2,7 @@ import type { Priority, Severity } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
 import { toBucket, type Bucket, type BucketRow, type CounterRow } from './series.js'
 import { statement } from '../clickhouse/statement.js'
-
-/** What is known of the templates beyond their counts. Ids are 16 lower-case hex digits. */
-export interface TemplateDirectory {
-  /** @returns the template that answers for `id` today; null when it is not known */
-  describe(id: string): DescribedTemplate | null
-  /** Every id that was merged away, with the one that answers for it today. */
-  redirects(): readonly { readonly from: string; readonly into: string }[]
-}
-
-export interface DescribedTemplate {
-  readonly id: string
-  readonly text: string
-  /** a person's correction */
-  readonly override: Priority | null
-}
+import type { DescribedTemplate, TemplateDirectory } from '../templates/directory.js'
 
 export interface TemplateView {
   readonly id: string

@@ -18,8 +18,8 @@ export interface BlockQuestions {
   sourceSeed(source: string, out: Int32Array): void
   /** @returns 0 when unknown */
   templateNo(lo: number, hi: number): number
-  /** the template's constant text and marks, see `lib/skeleton.ts`; none when there is none */
-  skeleton(templateNo: number): Uint8Array
+  /** See `model/stored-message.ts`. @returns no bytes when the template's messages are stored whole */
+  constantText(templateNo: number): Uint8Array
 }
 
 /** What happens to the messages of a source in one body. */
@@ -49,8 +49,8 @@ export class BlockEncoder {
   /** search words of decoded messages with letters beyond ASCII */
   #wide: WideRow[] = []
   readonly #wordOf = new Map<string, number>()
-  /** of each template the skeleton it had last, and 1 + its word */
-  #skeletons: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
+  /** The constant text that each template had last, and 1 + its word. */
+  #constantTexts: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
   readonly #seed = new Int32Array(2)
   #admit: (source: string) => Admission = () => 'parse'
   #receivedAtMs = 0
@@ -80,7 +80,7 @@ export class BlockEncoder {
       judgeLevel: (word) => this.#judgeLevel(questions, word),
       levelAtHead: (at, length) => questions.levelAtHead(kernel.view(at, length)),
       templateOf: (lo, hi) => questions.templateNo(lo | 0, hi | 0),
-      skeletonOf: (no) => this.#skeletonOf(questions.skeleton(no), no),
+      skeletonOf: (no) => this.#constantTextOf(questions.constantText(no), no),
     })
     this.#kernel = kernel
     this.#questions = questions
@@ -93,7 +93,7 @@ export class BlockEncoder {
     this.#wordOf.clear()
     if (kernel.wordCount > MAX_WORDS) {
       kernel.forgetWords()
-      this.#skeletons = []
+      this.#constantTexts = []
       this.#defaults = null
     } else kernel.calls.beginBlock(0)
     this.#misses.clear()
@@ -197,12 +197,12 @@ export class BlockEncoder {
     return word
   }
 
-  #skeletonOf(text: Uint8Array, no: number): number {
+  #constantTextOf(text: Uint8Array, no: number): number {
     if (text.length === 0) return 0
-    const known = this.#skeletons[no]
+    const known = this.#constantTexts[no]
     if (known?.text === text) return known.word
     const word = 1 + this.#kernel.internSkeleton(text)
-    this.#skeletons[no] = { text, word }
+    this.#constantTexts[no] = { text, word }
     return word
   }
 

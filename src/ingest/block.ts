@@ -1,4 +1,5 @@
 import type { CanonicalEvent, RejectReason } from '../model/event.js'
+import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 
 /** How a body is decoded: the wire format, or events that are decoded already. */
 export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
@@ -99,12 +100,6 @@ export interface MissBlock {
   /** rows that wait, and the miss each waits for */
   readonly rows: Uint32Array
   readonly missOfRow: Uint32Array
-}
-
-export interface DeadBlock {
-  readonly bytes: Uint8Array
-  readonly rows: number
-  readonly idAt: number
 }
 
 export interface BlockResult {

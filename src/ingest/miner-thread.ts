@@ -1,6 +1,7 @@
 import { TemplateMiner } from '../templates/miner.js'
 import type { MissBlock } from './block.js'
-import type { FoundTemplate, Template } from './template-table.js'
+import type { MinedTemplate } from '../templates/registry.js'
+import type { TemplateRow } from '../wal/record.js'
 
 export interface MissTask {
   readonly misses: MissBlock
@@ -10,10 +11,8 @@ export interface MissTask {
 export interface MissAnswer {
   /** template number of each miss */
   readonly nos: Int32Array
-  readonly changes: readonly FoundTemplate[]
+  readonly changes: readonly MinedTemplate[]
 }
-
-export type StoredTemplate = Pick<Template, 'id' | 'source' | 'text' | 'redirectId' | 'born'>
 
 /** null until `restore` was called: a thread that replaced a dead one knows nothing */
 let miner: TemplateMiner | null = null
@@ -23,7 +22,7 @@ let miner: TemplateMiner | null = null
  *
  * @returns the number of each, 0 for one beyond the limits; the same numbers for the same list
  */
-export function restore(templates: readonly StoredTemplate[]): Int32Array {
+export function restore(templates: readonly TemplateRow[]): Int32Array {
   const fresh = new TemplateMiner()
   fresh.restore(templates)
   fresh.takeChanges()
@@ -57,7 +56,7 @@ export const ping = (): true => true
  *
  * @returns what became of it; null when this thread must be restored first
  */
-export function adopt(templates: readonly StoredTemplate[]): readonly FoundTemplate[] | null {
+export function adopt(templates: readonly TemplateRow[]): readonly MinedTemplate[] | null {
   if (miner === null) return null
   miner.adopt(templates)
   return miner.takeChanges()

@@ -10,8 +10,7 @@ import type {
   RowBlock,
   SourceVerdict,
 } from './block.js'
-import { deletionOf, sumsOf, type AcceptedBodies } from './body-results.js'
-import type { StoredTemplate } from './miner-thread.js'
+import { deletionOf, sumsOf, type AcceptedBodies } from './submission.js'
 import type { Pool } from './pool.js'
 import type { Sequencer } from './sequencer.js'
 import type { Wal } from '../wal/wal.js'
@@ -23,12 +22,8 @@ import {
   type Statement,
   type TemplateRow,
 } from '../wal/record.js'
-import {
-  toTemplateRow,
-  type FoundTemplate,
-  type Template,
-  type TemplateTable,
-} from './template-table.js'
+import { toTemplateRow, type MinedTemplate, type TemplateRegistry } from '../templates/registry.js'
+import type { Sources } from '../records/sources.js'
 import type { Writer } from '../writer/writer.js'
 
 /** bench/flow/ingest.ts: smaller tasks keep the threads even, larger ones save hand-overs */
@@ -59,29 +54,20 @@ export interface Submission {
   readonly register: Omit<Registration, 'name'> | null
 }
 
-/** What the pipeline asks of the registered sources. */
-export interface SourceGate {
-  admit(name: string): 'ok' | 'unregistered' | 'full' | 'disabled'
-  /** Takes effect at once; made durable with the messages that caused it. */
-  register(registration: Registration): void
-}
-
 export interface PipelineParts {
   readonly pool: Pool
   readonly sequencer: Sequencer
   readonly wal: Wal
   readonly writer: Writer
-  readonly templates: TemplateTable
-  readonly gate: SourceGate
+  readonly templates: TemplateRegistry
+  readonly sources: Pick<Sources, 'admit' | 'register'>
   readonly environment: string
   readonly maxMessageBytes: number
   /** bodies in work at once, in bytes */
   readonly maxBytes: number
   readonly modelVersion: () => string
-  /** a shape belongs to a template from here on, for every thread */
-  readonly learnShape: (lo: number, hi: number, templateNo: number) => void
-  /** Templates are new, read differently, or were merged. */
-  readonly onTemplates: (changes: readonly Template[]) => void
+  /** Makes the template of a signature known to every thread. */
+  readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
   readonly onAccepted: (bodies: AcceptedBodies) => void
 }
 
@@ -204,13 +190,13 @@ export class Pipeline {
   }
 
   /** Takes over templates that other instances have stored; what that brings up is stored in turn. */
-  async adopt(records: readonly StoredTemplate[]): Promise<void> {
-    const { pool, templates, onTemplates } = this.#parts
+  async adopt(records: readonly TemplateRow[]): Promise<void> {
+    const { pool, templates } = this.#parts
     const changes = await pool.adopt(records, () => templates.numbered())
     this.#learn(changes)
     // those the owner has no room for are shown all the same
     const unknown = records.filter(({ id }) => (templates.find(id)?.no ?? 0) === 0)
-    onTemplates(unknown.map((record) => ({ ...record, no: 0 })))
+    templates.learn(unknown.map((record) => ({ ...record, no: 0 })))
     // what can't be written now goes with the next entry
     if (changes.some(({ isNews }) => isNews)) this.#append(EMPTY).durable.catch(() => undefined)
   }
@@ -332,9 +318,9 @@ export class Pipeline {
    * @returns false when the task must be encoded again, with the verdicts that were missing
    */
   #admitted(task: Task, result: BlockResult): boolean {
-    const { gate } = this.#parts
+    const { sources } = this.#parts
     // of nearly all tasks; what any body stored is of these sources
-    if (result.block?.sources.every((name) => gate.admit(name) === 'ok') === true) return true
+    if (result.block?.sources.every((name) => sources.admit(name) === 'ok') === true) return true
     const found = task.jobs.map(({ submission }, i) =>
       this.#verdicts(result.bodies[i]?.sources ?? [], submission.register),
     )
@@ -352,7 +338,7 @@ export class Pipeline {
   ): [string, SourceVerdict][] {
     let found: [string, SourceVerdict][] = NO_FINDINGS
     for (const name of sources) {
-      const admission = this.#parts.gate.admit(name)
+      const admission = this.#parts.sources.admit(name)
       if (admission === 'ok') continue
       if (found === NO_FINDINGS) found = []
       if (admission === 'disabled') found.push([name, 'drop'])
@@ -365,14 +351,14 @@ export class Pipeline {
 
   /** Made durable with the next entry, which is this task's unless another one is faster. */
   #register(registration: Registration): void {
-    this.#parts.gate.register(registration)
+    this.#parts.sources.register(registration)
     this.#unsavedRegistrations.push(registration)
   }
 
   async #resolveMisses(block: RowBlock | null, misses: MissBlock): Promise<void> {
     if (block === null) return
     const { sources, templateNos } = block
-    const { pool, templates, learnShape } = this.#parts
+    const { pool, templates, learnSignature } = this.#parts
     const answer = await pool
       .resolve({ misses, sources }, () => templates.numbered())
       .catch((cause) => {
@@ -380,15 +366,15 @@ export class Pipeline {
       })
     this.#learn(answer.changes)
     answer.nos.forEach((no, i) => {
-      learnShape(misses.shapes[i * 2] ?? 0, misses.shapes[i * 2 + 1] ?? 0, no)
+      learnSignature(misses.shapes[i * 2] ?? 0, misses.shapes[i * 2 + 1] ?? 0, no)
     })
     misses.rows.forEach((row, i) => {
       templateNos[row] = answer.nos[misses.missOfRow[i] ?? 0] ?? 0
     })
   }
 
-  #learn(changes: readonly FoundTemplate[]): void {
-    this.#parts.onTemplates(changes)
+  #learn(changes: readonly MinedTemplate[]): void {
+    this.#parts.templates.learn(changes)
     this.#unsavedTemplates.push(...changes.filter(({ isNews }) => isNews).map(toTemplateRow))
   }
 
@@ -440,7 +426,7 @@ export class Pipeline {
     const templates = this.#unsavedTemplates
     const registrations = this.#unsavedRegistrations.filter(
       // one that was deleted meanwhile must not come back
-      ({ name }) => !['unregistered', 'full'].includes(this.#parts.gate.admit(name)),
+      ({ name }) => !['unregistered', 'full'].includes(this.#parts.sources.admit(name)),
     )
     this.#unsavedTemplates = []
     this.#unsavedRegistrations = []

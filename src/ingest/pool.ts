@@ -3,23 +3,24 @@ import { Piscina } from 'piscina'
 
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
-import type { MissAnswer, MissTask, StoredTemplate } from './miner-thread.js'
-import { packTask, type PackedResult, type SharedMemory } from '../wal/packed-task.js'
-import type { FoundTemplate, Template } from './template-table.js'
+import type { MissAnswer, MissTask } from './miner-thread.js'
+import { packTask, type PackedResult, type SharedMemory } from './packed-task.js'
+import type { MinedTemplate, Template } from '../templates/registry.js'
+import type { TemplateRow } from '../wal/record.js'
 import type { WorkerSetup } from './worker.js'
 
 export interface Pool {
   readonly workers: number
   encode(task: BlockTask): Promise<EncodedBlock>
   /** Gives the template owner what is stored. @returns the number of each template, 0 = beyond its limits */
-  restore(templates: readonly StoredTemplate[]): Promise<Int32Array>
+  restore(templates: readonly TemplateRow[]): Promise<Int32Array>
   /** @param known every template of the process by number, for a thread that starts afresh */
   resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
   /** Tells the template owner what other instances have stored. @returns what changed by that */
   adopt(
-    templates: readonly StoredTemplate[],
+    templates: readonly TemplateRow[],
     known: () => readonly Template[],
-  ): Promise<readonly FoundTemplate[]>
+  ): Promise<readonly MinedTemplate[]>
   /** Resolves when an encoder and the template owner have answered, or have just done something. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -46,7 +47,7 @@ function keepFilled(threads: Piscina, wanted: number): void {
 /** Starts the worker threads and the one thread that owns the templates. */
 export function createPool(
   workers: number,
-  shared: Pick<WorkerSetup, 'shapes' | 'skeletons'>,
+  shared: Omit<WorkerSetup, 'hashSeed'>,
   memory: SharedMemory,
 ): Pool {
   const seed = (): number => randomInt(0, 2 ** 32) | 0
@@ -67,7 +68,7 @@ export function createPool(
     maxThreads: 1,
   })
   keepFilled(owner, 1)
-  const restore = async (templates: readonly StoredTemplate[]): Promise<Int32Array> =>
+  const restore = async (templates: readonly TemplateRow[]): Promise<Int32Array> =>
     (await owner.run(templates, { name: 'restore' })) as Int32Array // the thread's own type
   /** A thread that replaced a dead one is told first what is known. */
   const askOwner = async <T>(

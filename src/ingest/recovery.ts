@@ -11,7 +11,7 @@ import { isDataError } from '../clickhouse/failure.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
 import type { IngestionParts } from '../assembly/ingestion.js'
-import { NamedByRows } from './named-by-rows.js'
+import { RecoveredNames } from './recovered-names.js'
 import { executeStatement, type Run } from '../assembly/statements.js'
 
 /** how much of what waits for ClickHouse is kept in memory: a large batch and some of the next; bench/README.md: more gains nothing */
@@ -46,7 +46,7 @@ export async function adoptLogged(
   { store, unsent }: { readonly store: TemplateStore; readonly unsent: Unsent },
 ): Promise<void> {
   // entries that can't be read may have told of sources and templates of those behind them
-  const named = wal.damagedBytes > 0 ? new NamedByRows() : null
+  const named = wal.damagedBytes > 0 ? new RecoveredNames() : null
   const templates = new Map<string, TemplateRow>()
   const save = async (): Promise<void> => {
     if (templates.size > 0) await store.save([...templates.values()])

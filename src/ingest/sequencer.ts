@@ -1,36 +1,22 @@
-import type { DeadBlock, RowBlock } from './block.js'
+import type { DeadBlock } from '../writer/dead-letter-encoder.js'
+import type { RowBlock } from './block.js'
 import type { DedupWindow } from './dedup-window.js'
-import type { Template, TemplateTable } from './template-table.js'
+import type { EventIds } from '../coordination/event-ids.js'
+import type { PriorityModel } from '../priority/model.js'
+import { NO_OVERRIDE, type PriorityOverrides } from '../priority/overrides.js'
+import type { TemplateRegistry } from '../templates/registry.js'
 
-/** Gives out event ids; `take` is synchronous because blocks of ids are reserved ahead. */
-export interface IdSource {
-  take(): number
-}
-
-/** The automatic priority; results are left in the fields so that a row costs no object. */
-export interface PriorityScorer {
-  assign(templateNo: number, severity: number, epochSecond: number, n: number): void
-  readonly priority: number
-  readonly confidence: number
-}
-
-export interface SequencerParts {
-  readonly ids: IdSource
+export interface SequencerDeps {
+  /** Synchronous, because blocks of ids are reserved ahead. */
+  readonly ids: Pick<EventIds, 'take'>
   readonly window: DedupWindow
-  readonly templates: TemplateTable
-  readonly scorer: PriorityScorer
+  readonly templates: TemplateRegistry
+  readonly model: Pick<PriorityModel, 'assign' | 'priority' | 'confidence'>
+  readonly overrides: PriorityOverrides
 }
 
-/** A person's priority for a template. */
-interface Corrected {
-  /** index into PRIORITIES */
-  readonly priority: number
-  readonly atMs: number
-}
-
-const AUTO = 0
-const TEMPLATE = 1
-const NO_OVERRIDE = 255
+/** Index of the column `priority_source`. */
+const PRIORITY_OF = { model: 0, template: 1 } as const
 
 /** Rows `from` to `to` of a block. */
 interface BatchPlace {
@@ -46,24 +32,19 @@ interface BatchPlace {
  * and writes them into the block's bytes. Synchronous: blocks are sequenced one after the other.
  */
 export class Sequencer {
-  readonly #parts: SequencerParts
-  #overrides = new Uint8Array(1024).fill(NO_OVERRIDE)
-  /** by the template that was corrected, which may have been merged since */
-  readonly #correctedOf = new Map<string, Corrected>()
-  /** by the template that answers for it */
-  #correctedRoots = new Map<string, Corrected>()
+  readonly #deps: SequencerDeps
   readonly #ownerOf = new Map<string, number>()
   #owners = 0
 
-  constructor(parts: SequencerParts) {
-    this.#parts = parts
+  constructor(deps: SequencerDeps) {
+    this.#deps = deps
   }
 
   /** @returns how many rows began a new event */
   sequence(block: RowBlock): number {
     const view = new DataView(block.bytes.buffer, block.bytes.byteOffset, block.bytes.length)
     const owners = Uint32Array.from(block.sources, (source) => this.#owner(source))
-    const step = this.#parts.window.batchRows
+    const step = this.#deps.window.batchRows
     let added = 0
     for (let from = 0; from < block.rows; from += step)
       added += this.#sequenceBatch(block, {
@@ -79,77 +60,31 @@ export class Sequencer {
   number(dead: DeadBlock): void {
     const view = new DataView(dead.bytes.buffer, dead.bytes.byteOffset, dead.bytes.length)
     for (let row = 0; row < dead.rows; row++)
-      setId(view, dead.idAt + row * 8, this.#parts.ids.take())
-  }
-
-  /** Later events of these templates take the priority that a person gave them; null = none. */
-  override(changes: Iterable<readonly [templateId: string, corrected: Corrected | null]>): void {
-    for (const [templateId, corrected] of changes) {
-      if (corrected === null) this.#correctedOf.delete(templateId)
-      else this.#correctedOf.set(templateId, corrected)
-    }
-    this.#lookAll()
-  }
-
-  /** What a person said of a template, or last of those that it is one with. */
-  overrideOf(templateId: string): number | null {
-    const root = this.#parts.templates.byId(templateId)?.id ?? templateId
-    return this.#correctedRoots.get(root)?.priority ?? null
-  }
-
-  /** Templates are new, or were merged. */
-  noteTemplates(changes: readonly Template[]): void {
-    if (this.#correctedOf.size === 0) return
-    if (changes.some(({ redirectId }) => redirectId !== '')) this.#lookAll()
-    else for (const { no, id } of changes) this.#look(no, id)
-  }
-
-  #lookAll(): void {
-    const { templates } = this.#parts
-    this.#correctedRoots = new Map()
-    for (const [templateId, corrected] of this.#correctedOf) {
-      const root = templates.byId(templateId)?.id ?? templateId
-      const other = this.#correctedRoots.get(root)
-      if (other === undefined || other.atMs <= corrected.atMs)
-        this.#correctedRoots.set(root, corrected)
-    }
-    this.#overrides.fill(NO_OVERRIDE)
-    if (this.#correctedRoots.size === 0) return
-    for (const { no, id } of templates.numbered()) this.#look(no, templates.byId(id)?.id ?? id)
-  }
-
-  #look(no: number, root: string): void {
-    if (no >= this.#overrides.length) this.#grow(no)
-    this.#overrides[no] = this.#correctedRoots.get(root)?.priority ?? NO_OVERRIDE
+      setId(view, dead.idAt + row * 8, this.#deps.ids.take())
   }
 
   /** Repeats of event `id` count under this priority from here on. */
   correct(id: number, priority: number): void {
-    this.#parts.window.setPriority(id, priority)
+    this.#deps.window.setPriority(id, priority)
   }
 
   /** No later message joins an event of these sources. */
   forget(sources: readonly string[]): void {
     for (const source of sources) {
       const owner = this.#ownerOf.get(source)
-      if (owner !== undefined) this.#parts.window.forget(owner)
+      if (owner !== undefined) this.#deps.window.forget(owner)
       this.#ownerOf.delete(source)
     }
   }
 
   /** Begins with an empty window: what was given out did not become durable, or everything was deleted. */
   forgetAll(): void {
-    this.#parts.window.clear()
+    this.#deps.window.clear()
     this.#ownerOf.clear()
   }
 
-  clearOverrides(): void {
-    this.#correctedOf.clear()
-    this.#lookAll()
-  }
-
   #sequenceBatch(block: RowBlock, { view, owners, from, to }: BatchPlace): number {
-    const { window, ids, templates } = this.#parts
+    const { window, ids, templates } = this.#deps
     const batch = window.batch()
     const rows = to - from
     batch.hashes.set(block.hashes.subarray(from * 2, to * 2))
@@ -173,15 +108,16 @@ export class Sequencer {
   }
 
   #score(block: RowBlock, row: number, view: DataView): number {
-    const { scorer } = this.#parts
+    const { model, overrides } = this.#deps
     const no = block.templateNos[row] ?? 0
     const second = Math.floor((block.tsMs[row] ?? 0) / 1000)
-    scorer.assign(no, block.severities[row] ?? 1, second, block.counts[row] ?? 1)
-    const override = this.#overrides[no] ?? NO_OVERRIDE
-    view.setUint8(block.at.prioritySource + row, override === NO_OVERRIDE ? AUTO : TEMPLATE)
-    const confidence = override === NO_OVERRIDE ? scorer.confidence : 1
-    view.setFloat32(block.at.confidence + row * 4, confidence, true)
-    return override === NO_OVERRIDE ? scorer.priority : override
+    model.assign(no, block.severities[row] ?? 1, second, block.counts[row] ?? 1)
+    const override = overrides.at(no)
+    const isCorrected = override !== NO_OVERRIDE
+    const source = isCorrected ? PRIORITY_OF.template : PRIORITY_OF.model
+    view.setUint8(block.at.prioritySource + row, source)
+    view.setFloat32(block.at.confidence + row * 4, isCorrected ? 1 : model.confidence, true)
+    return isCorrected ? override : model.priority
   }
 
   #owner(source: string): number {
@@ -190,12 +126,6 @@ export class Sequencer {
     const owner = ++this.#owners
     this.#ownerOf.set(source, owner)
     return owner
-  }
-
-  #grow(no: number): void {
-    const grown = new Uint8Array(Math.max(no + 1, this.#overrides.length * 2)).fill(NO_OVERRIDE)
-    grown.set(this.#overrides)
-    this.#overrides = grown
   }
 }
 

@@ -3,25 +3,25 @@ import { threadId, workerData } from 'node:worker_threads'
 import { maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
 import { levelAtHead } from '../templates/head-level.js'
 import { sourceSeed } from '../templates/scan.js'
-import { ShapeCache } from '../templates/shape-cache.js'
+import { SignatureCache } from '../templates/signature-cache.js'
 import { SEVERITIES } from '../model/event.js'
 import { BlockEncoder } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
 import { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
-import { packResult, unpackTask, type PackedResult, type PackedTask } from '../wal/packed-task.js'
-import { SkeletonTable } from './skeleton-table.js'
+import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
+import { ConstantTexts } from '../templates/constant-texts.js'
 
 /** What each thread is started with. */
 export interface WorkerSetup {
-  readonly shapes: SharedArrayBuffer
-  readonly skeletons: SharedArrayBuffer
+  readonly signatures: SharedArrayBuffer
+  readonly constantTexts: SharedArrayBuffer
   /** four numbers, random per process: senders can't aim for a collision */
   readonly hashSeed: readonly number[]
 }
 
 const setup = workerData as WorkerSetup // given by pool.ts, which is typed
-const shapes = new ShapeCache(setup.shapes)
-const skeletons = new SkeletonTable(setup.skeletons)
+const signatures = new SignatureCache(setup.signatures)
+const constantTexts = new ConstantTexts(setup.constantTexts)
 const encoder = new BlockEncoder(
   {
     maySourceBe,
@@ -29,8 +29,8 @@ const encoder = new BlockEncoder(
     readLevelWord,
     levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
     sourceSeed,
-    templateNo: (lo, hi) => shapes.get(lo, hi),
-    skeleton: (no) => skeletons.get(no),
+    templateNo: (lo, hi) => signatures.get(lo, hi),
+    constantText: (no) => constantTexts.get(no),
   },
   Int32Array.from(setup.hashSeed),
 )

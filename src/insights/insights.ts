@@ -23,7 +23,7 @@ import { pauseAfter, SliceClock } from './slice-clock.js'
 import type { PriorityModel } from '../priority/model.js'
 import type { Sources } from '../records/sources.js'
 import type { Store } from '../clickhouse/client.js'
-import type { TemplateDirectory } from '../events/template-stats.js'
+import type { TemplateDirectory } from '../templates/directory.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../model/time.js'
 
 export interface InsightDeps {

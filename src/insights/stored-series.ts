@@ -2,7 +2,8 @@ import type { Severity } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
 import { sourceRows, templateDays, templateRows, type HourRow, type TemplateDay } from './rows.js'
 import { statement } from '../clickhouse/statement.js'
-import { mergedIds, type TemplateDirectory } from '../events/template-stats.js'
+import type { TemplateDirectory } from '../templates/directory.js'
+import { mergedIds } from '../events/template-stats.js'
 import { HOUR_S } from '../model/time.js'
 
 /** Whole hours since 1970: the first one, and the one after the last. */

@@ -1,34 +1,39 @@
 import { ByteBuffer } from '../lib/byte-buffer.js'
-import { EVENT_TYPES, PRIORITIES, SEVERITIES } from '../model/event.js'
+import {
+  EVENT_TYPES,
+  PRIORITIES,
+  SEVERITIES,
+  type EventRecord,
+  type Priority,
+} from '../model/event.js'
 import { DictColumn, FixedColumn, toNativeBlock } from '../clickhouse/native-writer.js'
 
-/** The event whose counts move, and what it is counted under. */
-export interface CorrectedEvent {
-  readonly id: number
-  readonly receivedAtMs: number
-  readonly source: string
-  readonly type: (typeof EVENT_TYPES)[number]
-  readonly severity: (typeof SEVERITIES)[number]
-  /** 16 hex digits */
-  readonly templateId: string
+/** Landing rows in the Native format. */
+export interface CorrectionRows {
+  readonly bytes: Uint8Array
+  readonly rows: number
+}
+
+type CorrectedEvent = Pick<
+  EventRecord,
+  'id' | 'receivedAtMs' | 'source' | 'type' | 'severity' | 'templateId'
+> & {
+  /** What the event is counted under, by timestamp. */
   readonly counted: readonly {
     readonly tsMs: number
-    readonly priority: (typeof PRIORITIES)[number]
+    readonly priority: Priority
     readonly n: number
   }[]
 }
 
 /**
- * The landing rows that move an event's occurrences to another priority in every rollup: for each moment
- * so many fewer under the old priority and as many more under the new one. They carry the event's own
- * arrival, so that retention drops them together with what they correct.
+ * The landing rows that move an event's occurrences to another priority in every rollup: for each timestamp a
+ * negative count under the old priority and the same count under the new one. They carry the event's time of
+ * arrival, so that retention drops them together with the rows they correct.
  *
  * @returns null when everything is counted under `priority` already
  */
-export function encodeCorrection(
-  event: CorrectedEvent,
-  priority: (typeof PRIORITIES)[number],
-): { readonly bytes: Uint8Array; readonly rows: number } | null {
+export function encodeCorrection(event: CorrectedEvent, priority: Priority): CorrectionRows | null {
   const moves = event.counted.filter((c) => c.priority !== priority && c.n !== 0)
   if (moves.length === 0) return null
   const columns = {
@@ -43,7 +48,7 @@ export function encodeCorrection(
     priority: new FixedColumn('priority', 'Int8', 1),
     templateId: new FixedColumn('template_id', 'UInt64', 8),
   }
-  const add = (tsMs: number, n: number, under: (typeof PRIORITIES)[number]): void => {
+  const add = (tsMs: number, n: number, under: Priority): void => {
     columns.id.data.u64(event.id)
     columns.isNew.data.u8(0)
     columns.n.data.u32(n)

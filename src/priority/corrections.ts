@@ -1,107 +1,81 @@
+import type { Events } from '../events/events.js'
 import { AppError } from '../model/errors.js'
-import type { EventRecord, EventType, Priority, Severity } from '../model/event.js'
+import type { EventRecord, Priority } from '../model/event.js'
+import type { TemplateRegistry } from '../templates/registry.js'
+import type { Statement } from '../wal/record.js'
+import { encodeCorrection, type CorrectionRows } from './correction-rows.js'
+import type { PriorityStore } from './store.js'
 
-/** correction reasons are kept up to this many characters */
+/** Reasons are cut to this many characters. */
 const REASON_CHARACTERS = 200
+/** A correction holds the lock of its event for at most this long. */
+const LOCK_MS = 30_000
 
-interface Counted {
-  readonly tsMs: number
-  readonly priority: Priority
-  readonly n: number
-}
-
-interface LandingRows {
-  readonly bytes: Uint8Array
-  readonly rows: number
-}
-
-export interface CorrectionParts {
-  readonly events: {
-    get(id: number): Promise<EventRecord | null>
-    counted(id: number): Promise<readonly Counted[]>
-  }
+/**
+ * Corrects the priority of an event, one correction of an event at a time, so that two people's corrections both move
+ * exactly what is counted:
+ *
+ * 1. Lock the event and read it.
+ * 2. Store the priority for the event's template. Later events of the template take it, and the model learns from it.
+ * 3. Count later repeats of the event under the new priority, on all instances.
+ * 4. Wait until everything sequenced under the old priority is stored, and read what is counted.
+ * 5. Write the rows that move these counts to the new priority, together with the command that changes the event,
+ *    through the write-ahead log.
+ * 6. Announce that counts have changed. The route that asked writes the audit record.
+ */
+export function createCorrections({
+  events,
+  templates,
+  priorities,
+  withLock,
+  correctRepeats,
+  settle,
+  execute,
+  onCorrected,
+}: {
+  readonly events: Pick<Events, 'get' | 'counted'>
+  readonly templates: TemplateRegistry
+  readonly priorities: PriorityStore
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
-  readonly canonicalTemplate: (id: string) => string
-  /** Makes the template's priority durable and known to the sequencer. */
-  readonly setTemplatePriority: (correction: {
-    readonly templateId: string
-    readonly source: string
-    readonly severity: Severity
-    readonly priority: Priority
-  }) => Promise<void>
-  /** Repeats of the event count under this priority from here on; resolves when they do on all instances. */
+  /** Resolves when all instances count repeats of the event under this priority. */
   readonly correctRepeats: (id: number, priority: Priority) => Promise<void>
   /** Resolves when everything acknowledged so far is stored. */
   readonly settle: () => Promise<void>
-  readonly encode: (
-    event: {
-      readonly id: number
-      readonly receivedAtMs: number
-      readonly source: string
-      readonly type: EventType
-      readonly severity: Severity
-      readonly templateId: string
-      readonly counted: readonly Counted[]
-    },
-    priority: Priority,
-  ) => LandingRows | null
-  readonly execute: (
-    statement: {
-      readonly kind: 'correct-event'
-      readonly correction: {
-        readonly id: number
-        readonly tsMs: number
-        readonly priority: Priority
-        readonly reason: string
-      }
-    },
-    rows: LandingRows | null,
-  ) => Promise<unknown>
-  /** Resolves when nobody is shown counts from before. */
+  /** Puts a command and rows into the write-ahead log; resolves when both took effect. */
+  readonly execute: (command: Statement, rows: CorrectionRows | null) => Promise<unknown>
+  /** Resolves when no client is shown counts from before. */
   readonly onCorrected: () => Promise<void>
-}
-
-export interface Corrections {
-  /**
-   * Gives an event a person's priority. One at a time per event, so that two people's corrections both
-   * move exactly what is counted.
-   *
-   * @throws AppError not_found, dependency_unavailable
-   */
-  correct(id: number, priority: Priority, reason: string): Promise<EventRecord>
-}
-
-export function createCorrections(parts: CorrectionParts): Corrections {
+}) {
   const find = async (id: number): Promise<EventRecord> => {
-    const event = await parts.events.get(id)
+    const event = await events.get(id)
     if (event !== null) return event
     throw new AppError('not_found', 'there is no such event', { details: { event_id: id } })
   }
 
-  const correctAlone = async (
+  const correctLocked = async (
     id: number,
     priority: Priority,
     reason: string,
   ): Promise<EventRecord> => {
     const event = await find(id)
-    const templateId = parts.canonicalTemplate(event.templateId)
-    const { source, severity } = event
-    await parts.setTemplatePriority({ templateId, source, severity, priority })
-    await parts.correctRepeats(id, priority)
-    // what was sequenced under the old priority must be counted before it is moved
-    await parts.settle()
-    const rows = parts.encode({ ...event, counted: await parts.events.counted(id) }, priority)
-    const correction = { id, tsMs: event.timestampMs, priority, reason: cut(reason) }
-    await parts.execute({ kind: 'correct-event', correction }, rows)
-    await parts.onCorrected()
+    const templateId = templates.byId(event.templateId)?.id ?? event.templateId
+    const { source, severity, timestampMs: tsMs } = event
+    await priorities.correct({ templateId, source, severity, priority })
+    await correctRepeats(id, priority)
+    await settle()
+    const rows = encodeCorrection({ ...event, counted: await events.counted(id) }, priority)
+    const correction = { id, tsMs, priority, reason: shorten(reason) }
+    await execute({ kind: 'correct-event', correction }, rows)
+    await onCorrected()
     return await find(id)
   }
 
   return {
-    correct: (id, priority, reason) =>
-      parts.withLock(`correct:${id}`, 30_000, () => correctAlone(id, priority, reason)),
+    /** @throws AppError not_found, dependency_unavailable */
+    correct: (id: number, priority: Priority, reason: string): Promise<EventRecord> =>
+      withLock(`correct:${id}`, LOCK_MS, () => correctLocked(id, priority, reason)),
   }
 }
 
 /** By code point, so that no character is cut in half. */
-const cut = (reason: string): string => Array.from(reason).slice(0, REASON_CHARACTERS).join('')
+const shorten = (reason: string): string => Array.from(reason).slice(0, REASON_CHARACTERS).join('')

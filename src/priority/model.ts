@@ -1,4 +1,5 @@
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../model/event.js'
+import type { TemplateRegistry } from '../templates/registry.js'
 import {
   chances,
   fit,
@@ -101,6 +102,13 @@ export class PriorityModel {
   /** Changes when the model has learned. */
   get modelVersion(): string {
     return `ordinal-1.${this.#version}`
+  }
+
+  /** Learns the words of templates as they become known. */
+  watch(templates: TemplateRegistry): void {
+    templates.onChange((changes) => {
+      for (const { no, text } of changes) if (no !== 0) this.register(no, text)
+    })
   }
 
   /** Makes the words of a template known; call again when its text changed. */

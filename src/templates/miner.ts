@@ -1,5 +1,7 @@
+import type { TemplateRow } from '../wal/record.js'
 import { MaskedMessage } from './masked-message.js'
 import { SourceTemplates, type Registry } from './source-templates.js'
+import type { MinedTemplate } from './registry.js'
 import { Template } from './template.js'
 import { VALUE } from './template-text.js'
 
@@ -21,27 +23,6 @@ const DEFAULT_LIMITS: MinerLimits = {
 
 /** so often two instances may differ about a template; more would be a fault, and would never end */
 const MAX_DISPUTES = 30
-
-/** A template as it is to be stored; structured-clonable. */
-export interface TemplateChange {
-  /** number in this process, from 1 */
-  readonly no: number
-  /** 16 hex digits, stable */
-  readonly id: string
-  readonly source: string
-  readonly text: string
-  /** number of the older template that this one is, 0 for none */
-  readonly redirectTo: number
-  /** id of that template, '' for none */
-  readonly redirectId: string
-  /** when the first message of it came, microseconds since 1970 */
-  readonly born: number
-  /** whether what is stored of it must be brought up to date */
-  readonly isNews: boolean
-}
-
-/** What is stored of a template. */
-export type TemplateRecord = Pick<TemplateChange, 'id' | 'source' | 'text' | 'redirectId' | 'born'>
 
 /**
  * Finds the template of every message; one set of templates a source.
@@ -137,7 +118,7 @@ export class TemplateMiner {
    * Takes in stored templates, before the first message. They are numbered in the order given, so
    * the same list gets the same numbers; known ids and those above the limits are left out.
    */
-  restore(records: Iterable<TemplateRecord>): void {
+  restore(records: Iterable<TemplateRow>): void {
     const redirects: [number, string][] = []
     for (const record of records) {
       const template = this.#take(record)
@@ -155,7 +136,7 @@ export class TemplateMiner {
    * Takes over what other instances have stored, at any time. Those above the limits are left out.
    * `takeChanges` tells what became of it.
    */
-  adopt(records: readonly TemplateRecord[]): void {
+  adopt(records: readonly TemplateRow[]): void {
     const fresh = new Set<string>()
     for (const record of records) {
       const no = this.#byId.get(record.id)
@@ -171,7 +152,7 @@ export class TemplateMiner {
     for (const record of records) this.#compareWith(record)
   }
 
-  #admit(record: TemplateRecord): boolean {
+  #admit(record: TemplateRow): boolean {
     const entry = this.#source(record.source)
     if (entry === null || entry.count >= this.#limits.templatesPerSource) return false
     const template = this.#take(record)
@@ -183,7 +164,7 @@ export class TemplateMiner {
   }
 
   /** Makes a template of what is stored of it; null when it is known, or there is no room. */
-  #take({ id, source, text, redirectId, born }: TemplateRecord): Template | null {
+  #take({ id, source, text, redirectId, born }: TemplateRow): Template | null {
     const entry = this.#source(source)
     const full = this.#templates.length >= this.#limits.templates
     if (entry === null || full || this.#byId.has(id)) return null
@@ -205,7 +186,7 @@ export class TemplateMiner {
       this.#sources.get(template.source)?.templates.putOldestFirst(template)
   }
 
-  #reread({ id, source, text, redirectId }: TemplateRecord): void {
+  #reread({ id, source, text, redirectId }: TemplateRow): void {
     const no = this.#byId.get(id)
     if (no === undefined || redirectId !== '') return
     const template = this.#template(no)
@@ -217,7 +198,7 @@ export class TemplateMiner {
   }
 
   /** Notes whether what is stored of a template is what is known of it here. */
-  #compareWith({ id, text, redirectId, born }: TemplateRecord): void {
+  #compareWith({ id, text, redirectId, born }: TemplateRow): void {
     const no = this.#byId.get(id)
     if (no === undefined) return
     const template = this.#template(no)
@@ -232,18 +213,17 @@ export class TemplateMiner {
   }
 
   /** Templates that are new, read differently, or were merged since the last call. */
-  takeChanges(): TemplateChange[] {
+  takeChanges(): MinedTemplate[] {
     const changes = [...this.#changed].map((no) => this.#toChange(this.#template(no)))
     this.#changed.clear()
     this.#stored.clear()
     return changes
   }
 
-  #toChange(template: Template): TemplateChange {
+  #toChange(template: Template): MinedTemplate {
     const { no, id, source, text, born } = template
-    const redirectTo = template.redirect === 0 ? 0 : this.rootOf(no)
-    const redirectId = redirectTo === 0 ? '' : this.#template(redirectTo).id
-    return { no, id, source, text, redirectTo, redirectId, born, isNews: !this.#stored.has(no) }
+    const redirectId = template.redirect === 0 ? '' : this.#template(this.rootOf(no)).id
+    return { no, id, source, text, redirectId, born, isNews: !this.#stored.has(no) }
   }
 
   #source(name: string): SourceEntry | null {

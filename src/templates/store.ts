@@ -1,30 +1,19 @@
 import type { Store } from '../clickhouse/client.js'
 import { isDataError } from '../clickhouse/failure.js'
 import { statement } from '../clickhouse/statement.js'
-
-/** A mined template as it is stored. */
-export interface StoredTemplate {
-  readonly source: string
-  /** 16 hex digits */
-  readonly id: string
-  /** '' = none */
-  readonly redirectTo: string
-  readonly text: string
-  /** microseconds since 1970 */
-  readonly born: number
-}
+import type { TemplateRow } from '../wal/record.js'
 
 /** The table of templates. Of several rows of a template the one that was written last counts. */
 export interface TemplateStore {
   /** May be repeated. @returns how many rows ClickHouse refused; they are left out */
-  save(rows: readonly StoredTemplate[]): Promise<number>
+  save(rows: readonly TemplateRow[]): Promise<number>
   /** In the order in which they were written. */
-  all(): Promise<readonly StoredTemplate[]>
+  all(): Promise<readonly TemplateRow[]>
   /**
-   * Calls `take` with what was written, by other instances too, since `all` or the last call; what it has
-   * taken is not told again.
+   * Calls `take` with the rows that any instance wrote since `all` or the last call. Rows that it has taken
+   * are not passed again.
    */
-  changed(take: (templates: readonly StoredTemplate[]) => Promise<void>): Promise<void>
+  changed(take: (templates: readonly TemplateRow[]) => Promise<void>): Promise<void>
 }
 
 interface Row {
@@ -39,21 +28,21 @@ interface Row {
 const allSql = statement<Record<string, never>, Row>('templates_all')
 const changedSql = statement<{ readonly since: number }, Row>('templates_changed')
 
-/** versions are clocks of the instances: how far one may be behind another, or a row be late, ms */
+/** Versions are clocks of the instances: one may be behind another, or a row be late, by this much. */
 const OVERLAP_MS = 300_000
 const CHANGED_TIMEOUT_MS = 5_000
 
 export function createTemplateStore(store: Store): TemplateStore {
-  /** the greatest version that was seen anywhere */
+  /** The greatest version that any instance wrote. */
   let newest = 0
-  /** versions told, of those rows that `changed` would find again */
-  const told = new Map<string, number>()
+  /** Versions of the rows passed on that `changed` would find again. */
+  const passed = new Map<string, number>()
 
-  const noteTold = (rows: readonly Row[]): void => {
+  const notePassed = (rows: readonly Row[]): void => {
     for (const { version } of rows) newest = Math.max(newest, version)
     const since = newest - OVERLAP_MS
-    for (const [key, version] of told) if (version <= since) told.delete(key)
-    for (const row of rows) if (row.version > since) told.set(keyOf(row), row.version)
+    for (const [key, version] of passed) if (version <= since) passed.delete(key)
+    for (const row of rows) if (row.version > since) passed.set(keyOf(row), row.version)
   }
 
   return {
@@ -64,41 +53,41 @@ export function createTemplateStore(store: Store): TemplateStore {
     },
     all: async () => {
       const rows = await store.query(allSql, {})
-      noteTold(rows)
+      notePassed(rows)
       return rows.map(toTemplate)
     },
     changed: async (take) => {
       const since = Math.max(0, newest - OVERLAP_MS)
       const rows = await store.query(changedSql, { since }, { timeoutMs: CHANGED_TIMEOUT_MS })
-      const news = rows.filter((row) => told.get(keyOf(row)) !== row.version)
+      const news = rows.filter((row) => passed.get(keyOf(row)) !== row.version)
       await take(news.map(toTemplate))
-      noteTold(news)
+      notePassed(news)
     },
   }
 }
 
 const keyOf = ({ source, id }: Row): string => `${id} ${source}`
 
-const toTemplate = ({ source, id, redirect_to: redirectTo, text, born }: Row): StoredTemplate => ({
+const toTemplate = ({ source, id, redirect_to: redirectId, text, born }: Row): TemplateRow => ({
   source,
   id,
-  redirectTo,
+  redirectId,
   text,
   born,
 })
 
-const toRow = ({ source, id, redirectTo, text, born }: StoredTemplate, version: number) => ({
+const toRow = ({ source, id, redirectId, text, born }: TemplateRow, version: number) => ({
   source,
   template_id: toDecimal(id),
   version,
   born,
-  redirect_to: toDecimal(redirectTo),
+  redirect_to: toDecimal(redirectId),
   text,
 })
 
 const toDecimal = (hex: string): string => (hex === '' ? '0' : BigInt(`0x${hex}`).toString())
 
-/** Rows one by one when they are refused together. */
+/** Inserts rows one by one when ClickHouse refuses them together. */
 async function saveRows(store: Store, rows: readonly object[]): Promise<number> {
   try {
     await store.insertRows('templates', rows)

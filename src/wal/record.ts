@@ -38,7 +38,7 @@ export interface TemplateRow {
   /** 16 hex digits */
   readonly id: string
   /** 16 hex digits, '' when none */
-  readonly redirectTo: string
+  readonly redirectId: string
   readonly text: string
   /** microseconds since 1970 */
   readonly born: number

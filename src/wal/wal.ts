@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 
-import type { Rooms } from './packed-task.js'
+import type { RoomPool } from '../lib/room-pool.js'
 import { WalDisk } from './disk.js'
 import { syncDir, writeAll } from './file.js'
 import {
@@ -32,7 +32,7 @@ export interface WalOptions {
   /** entries behind so many bytes are not kept in memory, and read back when their turn comes */
   readonly cacheBytes: number
   /** where those that are read back are put */
-  readonly rooms: Rooms
+  readonly rooms: Pick<RoomPool, 'lend' | 'keep' | 'release'>
   readonly onDamage: (report: {
     readonly segment: string
     readonly ranges: readonly string[]

@@ -6,12 +6,19 @@ import {
   toNativeBlock,
 } from '../clickhouse/native-writer.js'
 import type { Rejection } from '../model/event.js'
-import type { DeadBlock } from '../ingest/block.js'
 
 /** raw text of a dead letter is cut here */
 const RAW_BYTES = 64 * 1024
 /** a raw text up to here is certainly not cut, and can be replayed */
 export const WHOLE_RAW_BYTES = RAW_BYTES - 4
+
+/** Rows of dead letters in the Native format. */
+export interface DeadBlock {
+  readonly bytes: Uint8Array
+  readonly rows: number
+  /** Where the ids begin in `bytes`; the sequencer fills them in. */
+  readonly idAt: number
+}
 
 /** Dead letters of one block as ClickHouse Native bytes. */
 export class DeadLetterEncoder {

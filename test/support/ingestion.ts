@@ -10,7 +10,6 @@ import { openStorage, type Storage } from '../../src/assembly/storage.js'
 import { loadConfig } from '../../src/config.js'
 import { openDataDir } from '../../src/coordination/data-dir.js'
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../../src/model/event.js'
-import { encodeCorrection } from '../../src/priority/correction-rows.js'
 import { createLog } from '../../src/telemetry/log.js'
 import type { Backend } from './cluster.js'
 import { seeded } from './landing.js'
@@ -76,12 +75,11 @@ export async function openRig(
     corrections: createCorrections({
       events,
       withLock,
-      canonicalTemplate: (id) => templates.byId(id)?.id ?? id,
-      setTemplatePriority: ingestion.priorities.set,
+      templates,
+      priorities: ingestion.priorities,
       correctRepeats: async (id, priority) =>
         ingestion.sequencer.correct(id, PRIORITIES.indexOf(priority)),
       settle: () => pipeline.settle(),
-      encode: encodeCorrection,
       execute: (statement, rows) => pipeline.execute(statement, rows),
       onCorrected: async () => undefined,
     }),

@@ -2,23 +2,23 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { learnTemplates } from '../../src/ingest/template-sharing.js'
 import { wholeMessage } from '../../src/model/stored-message.js'
 import { PriorityModel } from '../../src/priority/model.js'
-import { ShapeCache } from '../../src/templates/shape-cache.js'
+import { PriorityOverrides } from '../../src/priority/overrides.js'
+import { SignatureCache } from '../../src/templates/signature-cache.js'
 import type { BodyResult } from '../../src/ingest/block.js'
 import { DedupWindow } from '../../src/ingest/dedup-window.js'
-import { Pipeline, type SourceGate, type Submission } from '../../src/ingest/pipeline.js'
+import { Pipeline, type Submission } from '../../src/ingest/pipeline.js'
 import { createPool, type Pool } from '../../src/ingest/pool.js'
 import { BufferPool } from '../../src/lib/buffer-pool.js'
 import { RoomPool, type Room } from '../../src/lib/room-pool.js'
-import type { SharedMemory } from '../../src/wal/packed-task.js'
+import type { SharedMemory } from '../../src/ingest/packed-task.js'
 import { Sequencer } from '../../src/ingest/sequencer.js'
 import { createRefusals, type Refusals } from '../../src/writer/quarantine.js'
-import { SkeletonTable } from '../../src/ingest/skeleton-table.js'
+import { ConstantTexts } from '../../src/templates/constant-texts.js'
 import type { EntryParts, Registration, Statement } from '../../src/wal/record.js'
 import { Wal } from '../../src/wal/wal.js'
-import { TemplateTable } from '../../src/ingest/template-table.js'
+import { TemplateRegistry } from '../../src/templates/registry.js'
 import { Writer, type BatchTarget } from '../../src/writer/writer.js'
 import { readNative } from './native.js'
 import { MINUTE_MS } from '../../src/model/time.js'
@@ -157,7 +157,7 @@ export function refusalsOf(wal: Wal, target: RecordingTarget): TestRefusals {
 }
 
 /** Registered sources the plain way. */
-export class TestGate implements SourceGate {
+export class TestSources {
   readonly states = new Map<string, 'ok' | 'disabled'>()
   max = 1000
 
@@ -176,9 +176,10 @@ export interface TestPipeline {
   readonly wal: Wal
   readonly writer: Writer
   readonly sequencer: Sequencer
-  readonly templates: TemplateTable
+  readonly overrides: PriorityOverrides
+  readonly templates: TemplateRegistry
   readonly target: RecordingTarget
-  readonly gate: TestGate
+  readonly sources: TestSources
   readonly send: (lines: readonly object[], options?: Partial<Submission>) => Promise<BodyResult>
   /** The landing rows once everything sent is written. */
   readonly landing: () => Promise<readonly Row[]>
@@ -277,19 +278,23 @@ interface Made {
 
 /** The whole pipeline with real threads and a real wal; batches end in a recording target. */
 export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
-  const shapes = ShapeCache.create(4096)
-  const skeletons = SkeletonTable.create()
-  const shared = { shapes: shapes.buffer, skeletons: skeletons.buffer }
+  const signatures = SignatureCache.create(4096)
+  const constantTexts = ConstantTexts.create()
+  const shared = { signatures: signatures.buffer, constantTexts: constantTexts.buffer }
   const threads = createPool(1, shared, watchedMemory(t))
   const pool = made.pool?.(threads) ?? threads
-  const templates = new TemplateTable()
+  const templates = new TemplateRegistry()
   const model = new PriorityModel()
+  const overrides = new PriorityOverrides(templates)
+  model.watch(templates)
+  constantTexts.watch(templates)
   let nextId = 1
   const sequencer = new Sequencer({
     ids: { take: () => nextId++ },
     window: new DedupWindow(MINUTE_MS, 100_000),
     templates,
-    scorer: model,
+    model,
+    overrides,
   })
   const wal = await createTestWal(t)
   const target = new RecordingTarget()
@@ -300,22 +305,20 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     onWritten: () => undefined,
     onFailure: () => undefined,
   })
-  const gate = new TestGate()
+  const sources = new TestSources()
   await pool.restore([])
-  const readers = { templates, model, sequencer, skeletons }
   const pipeline = new Pipeline({
     pool,
     sequencer,
     wal,
     writer,
     templates,
-    gate,
+    sources,
     environment: 'production',
     maxMessageBytes: 65_536,
     maxBytes: 32 * 1024 * 1024,
     modelVersion: () => model.modelVersion,
-    learnShape: (lo, hi, no) => shapes.put(lo, hi, no),
-    onTemplates: (changes) => learnTemplates(readers, changes),
+    learnSignature: (lo, hi, no) => signatures.put(lo, hi, no),
     onAccepted: () => undefined,
   })
   writer.start()
@@ -331,9 +334,10 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     wal,
     writer,
     sequencer,
+    overrides,
     templates,
     target,
-    gate,
+    sources,
     send: (lines, options = {}) => {
       const bytes = bodyOf(lines.map((line) => JSON.stringify(line)).join('\n'))
       return pipeline.submit({ ...SUBMISSION, bytes, ...options })

@@ -6,7 +6,8 @@ import type { Store } from '../../../src/clickhouse/client.js'
 import { createDeadLetters } from '../../../src/records/dead-letters.js'
 import { readKpiCounts } from '../../../src/events/kpi-counts.js'
 import { createSourceStats } from '../../../src/events/source-stats.js'
-import { createTemplateStats, type TemplateDirectory } from '../../../src/events/template-stats.js'
+import { createTemplateStats } from '../../../src/events/template-stats.js'
+import type { TemplateDirectory } from '../../../src/templates/directory.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import {
   applySchema,

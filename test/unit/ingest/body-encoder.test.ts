@@ -50,7 +50,7 @@ const createBlock = (): BlockEncoder =>
       // some shapes are known, some are not
       templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
       // of any shape: what does not fit stays whole
-      skeleton: (no) => Buffer.from(SKELETONS[no % SKELETONS.length] ?? ''),
+      constantText: (no) => Buffer.from(SKELETONS[no % SKELETONS.length] ?? ''),
     },
     Int32Array.of(7, 11, 13, 17),
   )

@@ -16,8 +16,8 @@ const total = (rows: readonly Row[]): number => rows.reduce((sum, row) => sum + 
 const newOnes = (rows: readonly Row[]): readonly Row[] => rows.filter((row) => row['is_new'] === 1)
 
 void test('every message of a body is accepted, rejected or dropped, and stored accordingly', async (t) => {
-  const { send, landing, target, gate } = await createTestPipeline(t)
-  gate.states.set('off', 'disabled')
+  const { send, landing, target, sources } = await createTestPipeline(t)
+  sources.states.set('off', 'disabled')
   const lines = [
     event('fine'),
     event('fine'),
@@ -56,8 +56,8 @@ void test('a source is registered by its first message when the sender may, once
 })
 
 void test('messages of a source nobody may register are dead letters', async (t) => {
-  const { send, landing, target, gate } = await createTestPipeline(t)
-  gate.states.set('known', 'ok')
+  const { send, landing, target, sources } = await createTestPipeline(t)
+  sources.states.set('known', 'ok')
   const result = await send([event('a'), event('b', { source: 'known' })], { register: null })
   t.match(result, { received: 2, accepted: 1, rejected: 1, dropped: 0 })
   t.same(
@@ -72,8 +72,8 @@ void test('messages of a source nobody may register are dead letters', async (t)
 })
 
 void test('the limit of sources holds within one body too', async (t) => {
-  const { send, landing, gate, target } = await createTestPipeline(t)
-  gate.max = 3
+  const { send, landing, sources, target } = await createTestPipeline(t)
+  sources.max = 3
   const lines = Array.from({ length: 5 }, (_, i) => event('x', { source: `s${i}` }))
   const result = await send(lines)
   t.match(result, { received: 5, accepted: 3, rejected: 2 })
@@ -83,7 +83,7 @@ void test('the limit of sources holds within one body too', async (t) => {
   )
   t.equal(total(await landing()), 3)
   t.same(target.registered.length, 3)
-  t.equal(gate.states.size, 3)
+  t.equal(sources.states.size, 3)
 })
 
 void test('a body that names a source outside the key is refused and leaves nothing', async (t) => {
@@ -141,18 +141,18 @@ void test('repeats carry the id and the priority of their event', async (t) => {
 })
 
 void test("a person's priority holds for repeats of the event and for the template", async (t) => {
-  const { send, landing, sequencer } = await createTestPipeline(t)
+  const { send, landing, sequencer, overrides } = await createTestPipeline(t)
   await send([event('user 17 logged out')])
   const [first] = await landing()
   const template = BigInt(String(first?.['template_id'])).toString(16).padStart(16, '0')
   const to = first?.['priority'] === 0 ? 3 : 0
-  sequencer.override([[template, { priority: to, atMs: 1 }]])
+  overrides.set([[template, { priority: to, atMs: 1 }]])
   sequencer.correct(Number(first?.['id']), to)
   await send([event('user 17 logged out'), event('user 18 logged out')])
   const [, repeat, second] = await landing()
   t.match(repeat, { is_new: 0, priority: to, id: first?.['id'] })
   t.match(second, { is_new: 1, priority: to, priority_source: 1, confidence: 1 })
-  sequencer.override([[template, null]])
+  overrides.set([[template, null]])
   await send([event('user 19 logged out')])
   t.match((await landing()).at(-1), { priority: first?.['priority'], priority_source: 0 })
 })
@@ -163,7 +163,7 @@ void test('a source that is deleted while its messages are worked on is an unkno
     isHeld = resolve
   })
   let release: (() => void) | null = null
-  const { send, landing, gate, target } = await createTestPipeline(t, {
+  const { send, landing, sources, target } = await createTestPipeline(t, {
     pool: (pool): Pool => ({
       ...pool,
       encode: async (task) => {
@@ -178,10 +178,10 @@ void test('a source that is deleted while its messages are worked on is an unkno
       },
     }),
   })
-  gate.states.set('app', 'ok')
+  sources.states.set('app', 'ok')
   const sent = send([event('late')], { register: null })
   await held
-  gate.states.delete('app')
+  sources.states.delete('app')
   const go: (() => void) | null = release
   if (go !== null) (go as () => void)()
   t.match(await sent, { received: 1, accepted: 0, rejected: 1 })

@@ -3,8 +3,9 @@ import { test } from 'tap'
 import type { RowBlock } from '../../../src/ingest/block.js'
 import { DedupWindow } from '../../../src/ingest/dedup-window.js'
 import { Sequencer } from '../../../src/ingest/sequencer.js'
-import { TemplateTable, type Template } from '../../../src/ingest/template-table.js'
 import { MINUTE_MS } from '../../../src/model/time.js'
+import { PriorityOverrides } from '../../../src/priority/overrides.js'
+import { TemplateRegistry, type Template } from '../../../src/templates/registry.js'
 
 interface Message {
   readonly hash: number
@@ -56,12 +57,12 @@ function readBlock({ bytes, rows, at }: RowBlock) {
 }
 
 const idOf = (no: number): string => `${no}`.repeat(16).slice(0, 16)
-const template = (no: number, redirectTo = 0): Template => ({
+const template = (no: number, into = 0): Template => ({
   no,
   id: idOf(no),
   source: 'a',
   text: `template ${no}`,
-  redirectId: redirectTo === 0 ? '' : idOf(redirectTo),
+  redirectId: into === 0 ? '' : idOf(into),
   born: no,
 })
 const corrected = (no: number, priority: number, atMs = 1) =>
@@ -71,13 +72,15 @@ const SCORE = { priority: 2, confidence: 0.5 }
 
 function createRig(firstId = 1) {
   let nextId = firstId
-  const templates = new TemplateTable()
-  for (const no of [1, 2, 3, 4]) templates.apply(template(no))
+  const templates = new TemplateRegistry()
+  templates.learn([1, 2, 3, 4].map((no) => template(no)))
+  const overrides = new PriorityOverrides(templates)
   const sequencer = new Sequencer({
     ids: { take: () => nextId++ },
     window: new DedupWindow(MINUTE_MS, 10_000),
     templates,
-    scorer: { assign: () => undefined, ...SCORE },
+    model: { assign: () => undefined, ...SCORE },
+    overrides,
   })
   const sequence = (...messages: Partial<Message>[]) => {
     const filled = messages.map((m) => ({ hash: 1, timeMs: 0, template: 1, source: 'a', ...m }))
@@ -85,7 +88,7 @@ function createRig(firstId = 1) {
     const added = sequencer.sequence(block)
     return { rows: readBlock(block), added }
   }
-  return { sequencer, templates, sequence }
+  return { sequencer, overrides, templates, sequence }
 }
 
 void test('ids are unique and rise, and repeats have that of their event', async () => {
@@ -123,17 +126,17 @@ void test('ids are unique and rise, and repeats have that of their event', async
 })
 
 void test("a person's priority wins over the model, for later events of the template", async (t) => {
-  const { sequencer, sequence } = createRig()
+  const { overrides, sequence } = createRig()
   const before = sequence({ hash: 1 }).rows[0]
-  sequencer.override([corrected(1, 0)])
+  overrides.set([corrected(1, 0)])
   const { rows } = sequence({ hash: 1, timeMs: 5 }, { hash: 2 }, { hash: 3, template: 2 })
   t.match(rows[0], { id: before?.id, isNew: false, priority: 2 }, 'a repeat counts as its event')
   t.match(rows[1], { isNew: true, priority: 0, prioritySource: 1, confidence: 1 })
   t.match(rows[2], { priority: 2, prioritySource: 0, confidence: 0.5 })
-  t.equal(sequencer.overrideOf(idOf(1)), 0)
-  sequencer.clearOverrides()
+  t.equal(overrides.of(idOf(1)), 'P1')
+  overrides.set([[idOf(1), null]])
   t.match(sequence({ hash: 4 }).rows, [{ priority: 2, prioritySource: 0 }])
-  t.equal(sequencer.overrideOf(idOf(1)), null)
+  t.equal(overrides.of(idOf(1)), null)
 })
 
 void test('a corrected event counts its repeats under the new priority', async (t) => {
@@ -145,12 +148,11 @@ void test('a corrected event counts its repeats under the new priority', async (
 })
 
 void test('the priority of a template holds for those merged into it, over several steps', async (t) => {
-  const { sequencer, templates, sequence } = createRig()
+  const { overrides, templates, sequence } = createRig()
   const merge = (no: number, into: number): void => {
-    templates.apply(template(no, into))
-    sequencer.noteTemplates([template(no, into)])
+    templates.learn([template(no, into)])
   }
-  sequencer.override([corrected(3, 0)])
+  overrides.set([corrected(3, 0)])
   merge(1, 2)
   t.match(sequence({ hash: 1, template: 1 }).rows, [{ priority: 2 }])
   merge(2, 3)
@@ -158,7 +160,7 @@ void test('the priority of a template holds for those merged into it, over sever
     { priority: 0, prioritySource: 1, templateId: idOf(1) },
     { priority: 0 },
   ])
-  sequencer.override([corrected(3, 1)])
+  overrides.set([corrected(3, 1)])
   t.match(sequence({ hash: 4, template: 1 }, { hash: 5, template: 4 }).rows, [
     { priority: 1 },
     { priority: 2 },
@@ -166,33 +168,30 @@ void test('the priority of a template holds for those merged into it, over sever
 })
 
 void test('what was said last holds when two corrected templates turn out to be one', async (t) => {
-  const { sequencer, templates, sequence } = createRig()
-  sequencer.override([corrected(1, 3, 20), corrected(2, 0, 10)])
-  templates.apply(template(1, 2))
-  sequencer.noteTemplates([template(1, 2)])
+  const { overrides, templates, sequence } = createRig()
+  overrides.set([corrected(1, 3, 20), corrected(2, 0, 10)])
+  templates.learn([template(1, 2)])
   for (const no of [1, 2]) {
     t.match(sequence({ hash: no, template: no }).rows, [{ priority: 3, prioritySource: 1 }])
-    t.equal(sequencer.overrideOf(idOf(no)), 3)
+    t.equal(overrides.of(idOf(no)), 'P4')
   }
-  sequencer.override([[idOf(1), null]])
+  overrides.set([[idOf(1), null]])
   t.match(sequence({ hash: 9, template: 1 }).rows, [{ priority: 0 }])
 })
 
 void test('two merged into each other at the same moment are answered for by the older', async (t) => {
-  const { sequencer, templates } = createRig()
-  templates.apply(template(1, 2))
-  templates.apply(template(2, 1))
-  templates.apply(template(3, 2))
+  const { overrides, templates } = createRig()
+  templates.learn([template(1, 2), template(2, 1), template(3, 2)])
   for (const no of [1, 2, 3]) t.equal(templates.byId(idOf(no))?.id, idOf(1))
   t.same(templates.aliasesOf(idOf(3)).toSorted(), [idOf(1), idOf(2), idOf(3)])
-  sequencer.override([corrected(3, 0)])
-  t.equal(sequencer.overrideOf(idOf(1)), 0)
+  overrides.set([corrected(3, 0)])
+  t.equal(overrides.of(idOf(1)), 'P1')
 })
 
 void test('stored priorities hold from the first message on', async (t) => {
-  const { sequencer, templates, sequence } = createRig()
-  templates.apply(template(1, 2))
-  sequencer.override([corrected(2, 3)])
+  const { overrides, templates, sequence } = createRig()
+  templates.learn([template(1, 2)])
+  overrides.set([corrected(2, 3)])
   t.match(sequence({ hash: 1, template: 1 }, { hash: 2, template: 2 }).rows, [
     { priority: 3 },
     { priority: 3 },

@@ -25,7 +25,7 @@ const block = new BlockEncoder(
     levelAtHead: () => 1,
     sourceSeed: (_source, out) => out.fill(7),
     templateNo: () => 5000,
-    skeleton: (no) => Buffer.from(no === 5000 ? skeleton : 'another'),
+    constantText: (no) => Buffer.from(no === 5000 ? skeleton : 'another'),
   },
   Int32Array.of(1, 2, 3, 4),
 )

@@ -1,21 +1,22 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { TemplateMiner, type TemplateRecord } from '../../../src/templates/miner.js'
+import { TemplateMiner } from '../../../src/templates/miner.js'
+import type { TemplateRow } from '../../../src/wal/record.js'
 import { matches } from '../../../src/templates/template-text.js'
 
 const encoder = new TextEncoder()
 
 /** The table of templates: of each the row that was written last. */
 class Table {
-  readonly #rows = new Map<string, { readonly version: number; readonly record: TemplateRecord }>()
+  readonly #rows = new Map<string, { readonly version: number; readonly record: TemplateRow }>()
   #version = 0
 
-  save({ id, source, text, redirectId, born }: TemplateRecord): void {
+  save({ id, source, text, redirectId, born }: TemplateRow): void {
     const record = { id, source, text, redirectId, born }
     this.#rows.set(id, { version: ++this.#version, record })
   }
 
-  since(version: number): readonly TemplateRecord[] {
+  since(version: number): readonly TemplateRow[] {
     return [...this.#rows.values()].filter((row) => row.version > version).map((row) => row.record)
   }
 

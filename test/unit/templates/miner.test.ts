@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { TemplateMiner, type TemplateChange } from '../../../src/templates/miner.js'
+import { TemplateMiner } from '../../../src/templates/miner.js'
+import type { MinedTemplate } from '../../../src/templates/registry.js'
 import { MessageBytes } from '../../../src/templates/scan.js'
 import { matches, templateValues } from '../../../src/templates/template-text.js'
 
@@ -158,9 +159,9 @@ t.test('the order of messages does not change their groups', async (t) => {
 t.test('ids survive a restart, redirects included', async (t) => {
   const before = new TemplateMiner()
   const numbers = log().map((message) => before.resolve('app', encoder.encode(message)))
-  const changes: TemplateChange[] = before.takeChanges()
+  const changes: MinedTemplate[] = before.takeChanges()
   t.ok(
-    changes.some(({ redirectTo }) => redirectTo !== 0),
+    changes.some(({ redirectId }) => redirectId !== ''),
     'some templates were merged',
   )
   t.same(structuredClone(changes), changes)

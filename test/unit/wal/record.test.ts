@@ -47,7 +47,7 @@ const entry = record({
       source: name,
       id: hex,
       born: maxSafeNat(),
-      redirectTo: oneof(hex, constant('')),
+      redirectId: oneof(hex, constant('')),
       text: name,
     }),
     { maxLength: 4 },

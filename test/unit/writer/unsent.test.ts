@@ -35,7 +35,7 @@ function entry(seq: number, rows: readonly Row[]): NumberedParts {
     templates: rows.map((row) => ({
       source: row.source,
       id: '1',
-      redirectTo: '',
+      redirectId: '',
       text: '',
       born: 0,
     })),

@@ -101,7 +101,7 @@ void test('sources and templates are stored before the rows that name them', asy
     connector: 'custom',
     applicationId: null,
   } as const
-  const template = { source: 's', id: '00000000000000ff', redirectTo: '', text: 'x', born: 1 }
+  const template = { source: 's', id: '00000000000000ff', redirectId: '', text: 'x', born: 1 }
   const [row = EMPTY] = rowsOf(1)
   const last = await put(rig.wal, [
     { ...row, registrations: [registration], templates: [template], dead: blockOf(9) },

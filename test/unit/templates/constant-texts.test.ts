@@ -1,9 +1,9 @@
 import { test } from 'tap'
-import { SkeletonTable } from '../../../src/ingest/skeleton-table.js'
+import { ConstantTexts } from '../../../src/templates/constant-texts.js'
 
 void test('the newest skeleton of each template, for every thread, until there is no room', (t) => {
-  const table = SkeletonTable.create(64)
-  const reader = new SkeletonTable(table.buffer)
+  const table = ConstantTexts.create(64)
+  const reader = new ConstantTexts(table.buffer)
   const read = (no: number): string => Buffer.from(reader.get(no)).toString()
   t.equal(read(1), '')
   table.put(1, 'disk \u0001 is full')

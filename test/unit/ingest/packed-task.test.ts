@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import type { BlockTask, BodyResult, BodyTask, RowBlock } from '../../../src/ingest/block.js'
 import { watchedMemory } from '../../support/pipeline.js'
-import { packResult, packTask, unpackTask } from '../../../src/wal/packed-task.js'
+import { packResult, packTask, unpackTask } from '../../../src/ingest/packed-task.js'
 
 const KEYS = [null, ['a'], ['a', 'b']]
 const NO_VERDICTS = {}

@@ -10,7 +10,7 @@ const BUCKET = WAYS * ENTRY
  * An entry is lo, hi, number and a check over all three, written without a lock: a reader that
  * meets a half-written entry sees a wrong check and reports a miss.
  */
-export class ShapeCache {
+export class SignatureCache {
   readonly buffer: SharedArrayBuffer
   readonly #entries: Int32Array
   readonly #mask: number
@@ -24,10 +24,10 @@ export class ShapeCache {
   }
 
   /** @param capacity entries of 16 bytes; rounded up to a power of two, at least 4 */
-  static create(capacity: number): ShapeCache {
+  static create(capacity: number): SignatureCache {
     let entries = WAYS
     while (entries < capacity) entries *= 2
-    return new ShapeCache(new SharedArrayBuffer(entries * ENTRY * Int32Array.BYTES_PER_ELEMENT))
+    return new SignatureCache(new SharedArrayBuffer(entries * ENTRY * Int32Array.BYTES_PER_ELEMENT))
   }
 
   /** @returns the template number, 0 when the shape is not known */

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { ShapeCache } from '../../../src/templates/shape-cache.js'
+import { SignatureCache } from '../../../src/templates/signature-cache.js'
 
 t.test('a reader of the same memory sees what the writer put', async (t) => {
-  const writer = ShapeCache.create(64)
-  const reader = new ShapeCache(writer.buffer)
+  const writer = SignatureCache.create(64)
+  const reader = new SignatureCache(writer.buffer)
   t.equal(reader.get(5, 6), 0)
   writer.put(5, 6, 42)
   t.equal(reader.get(5, 6), 42)
@@ -20,7 +20,7 @@ t.test('a lookup never gives another shape its number, however full the cache is
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(fc.array(fc.tuple(hash, hash), { minLength: 1, maxLength: 200 }), (shapes) => {
-        const cache = ShapeCache.create(16)
+        const cache = SignatureCache.create(16)
         const size = cache.buffer.byteLength
         const numbers = new Map<string, number>()
         for (const [i, [lo, hi]] of shapes.entries()) {
@@ -38,7 +38,7 @@ t.test('a lookup never gives another shape its number, however full the cache is
 })
 
 t.test('a half-written entry is a miss', async (t) => {
-  const cache = ShapeCache.create(4)
+  const cache = SignatureCache.create(4)
   cache.put(7, 8, 1)
   const words = new Int32Array(cache.buffer)
   const at = words.indexOf(7)

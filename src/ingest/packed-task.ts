@@ -1,15 +1,15 @@
-import { POOLED_FROM } from '../lib/buffer-pool.js'
-import type { Room } from '../lib/room-pool.js'
+import { POOLED_FROM, type BufferPool } from '../lib/buffer-pool.js'
+import type { Room, RoomPool } from '../lib/room-pool.js'
 import type {
   BlockResult,
   BlockTask,
   BodyResult,
   BodyTask,
-  DeadBlock,
   EncodedBlock,
   LineError,
   RowBlock,
-} from '../ingest/block.js'
+} from './block.js'
+import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 
 /** A task on its way to a worker: bodies that differ in their bytes only are one. */
 export interface PackedTask extends Omit<BlockTask, 'bodies'> {
@@ -52,24 +52,13 @@ export interface Parcel {
   readonly release: () => void
 }
 
-export interface Buffers {
-  /** @returns a buffer of at least so many bytes */
-  take(bytes: number): ArrayBufferLike
-  give(buffer: ArrayBufferLike): void
-}
-
-/** Where blocks are put; see `lib/room-pool.ts`. */
-export interface Rooms {
-  lend(bytes: number): Room
-  keep(room: Room, bytes: number): void
-  release(room: Room): void
-}
-
-/** What tasks and their blocks cross in. */
+/** The memory that tasks and their blocks cross in. */
 export interface SharedMemory {
-  readonly buffers: Buffers
+  readonly buffers: Pick<BufferPool, 'take' | 'give'>
   readonly rooms: Rooms
 }
+
+type Rooms = Pick<RoomPool, 'lend' | 'keep' | 'release'>
 
 /**
  * Bodies cross in shared memory: those that are not there yet are copied.

@@ -1,6 +1,10 @@
-/** Numbers of templates; a template beyond has no skeleton here. */
+import { toSkeleton } from '../model/stored-message.js'
+import type { TemplateRegistry } from './registry.js'
+import { VALUE } from './template-text.js'
+
+/** Templates with greater numbers have no constant text here; their messages are stored whole. */
 const MAX_TEMPLATES = 1 << 17
-/** A generous text for each template; the pages of it that are never written take no memory. */
+/** Far more than usual templates need; pages that are never written take no memory. */
 const TEXT_BYTES = 32 * 1024 * 1024
 const HEAD_INTS = MAX_TEMPLATES + 1
 const LENGTH_BYTES = 4
@@ -8,16 +12,16 @@ const LENGTH_BYTES = 4
 const encoder = new TextEncoder()
 
 /**
- * Template number → skeleton in shared memory: one writer thread, many readers, fixed size. Texts are only
- * added, and where the newest of a template is, is written last: what a reader finds is whole, and stays.
- * When there is no more room, templates keep the skeleton they have.
+ * Template number → constant text in shared memory of a fixed size, with one writer thread and many readers. Texts
+ * are only appended, and the address of a template's newest text is written last, so a reader always finds a
+ * complete text. When the memory is full, templates keep the text they have.
  */
-export class SkeletonTable {
+export class ConstantTexts {
   readonly buffer: SharedArrayBuffer
-  /** where the text of each template begins, 0 = none; the last is where the next one goes */
+  /** The offset of each template's text, 0 = none; the last one is where the next text goes. */
   readonly #places: Int32Array
   readonly #bytes: Uint8Array
-  /** of each template that was asked for, its place then and the text there */
+  /** The texts that this thread has read, with their offsets. */
   readonly #found: ({ readonly at: number; readonly text: Uint8Array } | undefined)[] = []
 
   /** @param buffer from the `buffer` of a table made by `create` */
@@ -27,11 +31,11 @@ export class SkeletonTable {
     this.#bytes = new Uint8Array(buffer)
   }
 
-  static create(textBytes = TEXT_BYTES): SkeletonTable {
-    return new SkeletonTable(new SharedArrayBuffer(HEAD_INTS * LENGTH_BYTES + textBytes))
+  static create(textBytes = TEXT_BYTES): ConstantTexts {
+    return new ConstantTexts(new SharedArrayBuffer(HEAD_INTS * LENGTH_BYTES + textBytes))
   }
 
-  /** @returns the skeleton's bytes, none when there is no skeleton; the same array as long as it is the same */
+  /** @returns no bytes when there is no text; the same array until the text changes */
   get(no: number): Uint8Array {
     const at = no > 0 && no < MAX_TEMPLATES ? Atomics.load(this.#places, no) : 0
     if (at === 0) return EMPTY
@@ -43,10 +47,17 @@ export class SkeletonTable {
     return text
   }
 
+  /** Keeps the constant text of every numbered template; for the one writer only. */
+  watch(templates: TemplateRegistry): void {
+    templates.onChange((changes) => {
+      for (const { no, text } of changes) this.put(no, toSkeleton(text.split(VALUE)))
+    })
+  }
+
   /** For the one writer only. */
-  put(no: number, skeleton: string): void {
+  put(no: number, constantText: string): void {
     if (no <= 0 || no >= MAX_TEMPLATES) return
-    const text = encoder.encode(skeleton)
+    const text = encoder.encode(constantText)
     if (Buffer.compare(text, this.get(no)) === 0) return
     const at = Math.max(this.#places[MAX_TEMPLATES] ?? 0, HEAD_INTS * LENGTH_BYTES)
     const end = at + LENGTH_BYTES + text.length

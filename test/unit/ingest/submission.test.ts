@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { BodyResult } from '../../../src/ingest/block.js'
-import { deletionOf, sumsOf } from '../../../src/ingest/body-results.js'
+import { deletionOf, sumsOf } from '../../../src/ingest/submission.js'
 
 const result = (sources: readonly string[], accepted: number, rejected = 0): BodyResult => ({
   received: accepted + rejected,

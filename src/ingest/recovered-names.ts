@@ -1,9 +1,9 @@
 import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import { wholeMessage } from '../model/stored-message.js'
 import { TemplateMiner } from '../templates/miner.js'
-import type { EntryParts, Statement } from '../wal/record.js'
+import type { EntryParts, Statement, TemplateRow } from '../wal/record.js'
 import type { Sources } from '../records/sources.js'
-import type { StoredTemplate, TemplateStore } from '../templates/store.js'
+import type { TemplateStore } from '../templates/store.js'
 
 /** ids that are not of a template: it was beyond the owner's limits */
 const NONE = '0'.repeat(16)
@@ -12,7 +12,7 @@ const NONE = '0'.repeat(16)
  * What rows of a damaged WAL name, and what entries that were lost may have told of it: rows are of
  * registered sources and of known templates whatever else is gone.
  */
-export class NamedByRows {
+export class RecoveredNames {
   /** by source: of each template a message */
   readonly #messages = new Map<string, Map<string, string>>()
 
@@ -56,8 +56,8 @@ export class NamedByRows {
 }
 
 /** The text is what the first message of a template makes of it; more messages make it more general. */
-function templateOf(source: string, id: string, message: string): StoredTemplate {
+function templateOf(source: string, id: string, message: string): TemplateRow {
   const miner = new TemplateMiner()
   const text = miner.textOf(miner.resolve(source, Buffer.from(message)))
-  return { source, id, redirectTo: '', text, born: Date.now() * 1000 }
+  return { source, id, redirectId: '', text, born: Date.now() * 1000 }
 }

@@ -1,41 +1,48 @@
 import type { TemplateRow } from '../wal/record.js'
 
-/** A template as it is known to the whole process. */
-export interface Template {
-  /** its number with the template owner, 0 = beyond the owner's limits */
+/** A template as the process knows it; its row with its number. */
+export interface Template extends TemplateRow {
+  /** Number that the miner gave it, 0 when it is beyond the miner's limits. */
   readonly no: number
-  /** 16 hex digits */
-  readonly id: string
-  readonly source: string
-  readonly text: string
-  /** id of the template it was merged into, '' = none */
-  readonly redirectId: string
-  /** when the first message of it came, microseconds since 1970 */
-  readonly born: number
 }
 
-/** A template as the owner reports it. */
-export interface FoundTemplate extends Template {
-  /** whether it must be stored */
+/** A template as the miner reports it. */
+export interface MinedTemplate extends Template {
+  /** Whether its stored row must be brought up to date. */
   readonly isNews: boolean
 }
 
-/** What the main thread knows of every template: ids for the rows, texts and redirects for the API. */
-export class TemplateTable {
+/**
+ * The templates that exist, with their numbers and ids, as the main thread knows them: the sequencer takes ids
+ * from here, the API texts and redirects. The miner's thread finds templates; what it reports, what is stored and
+ * what other instances found comes in through `learn`, and whoever depends on templates listens to `onChange`.
+ */
+export class TemplateRegistry {
   readonly #byNo: (Template | undefined)[] = []
   readonly #byId = new Map<string, Template>()
   readonly #unsaved = new Set<number>()
-  /** made when asked for, until a template is merged */
+  /** Computed on demand; null after a merge. */
   #redirects: readonly { readonly from: string; readonly into: string }[] | null = null
   #idLo = new Uint32Array(1024)
   #idHi = new Uint32Array(1024)
+  readonly #listeners: ((changes: readonly Template[]) => void)[] = []
 
   get size(): number {
     return this.#byId.size
   }
 
-  apply(change: Template): void {
-    const { no, id, source, text, redirectId, born } = change
+  /** Takes in templates that are new, read differently, or were merged, and tells the listeners. */
+  learn(changes: readonly Template[]): void {
+    for (const change of changes) this.#apply(change)
+    for (const listener of this.#listeners) listener(changes)
+  }
+
+  /** @param listener is called after each change; first registered, first called */
+  onChange(listener: (changes: readonly Template[]) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  #apply({ no, id, source, text, redirectId, born }: Template): void {
     const known = this.#byId.get(id)
     if (redirectId !== (known?.redirectId ?? '')) this.#redirects = null
     const template = { no: no === 0 ? (known?.no ?? 0) : no, id, source, text, redirectId, born }
@@ -60,7 +67,7 @@ export class TemplateTable {
     return this.#byId.get(id)
   }
 
-  /** The template that answers for `id` today. */
+  /** The template that `id` was merged into, or its own. */
   byId(id: string): Template | undefined {
     const template = this.#byId.get(id)
     return template === undefined || template.redirectId === '' ? template : this.#root(template)
@@ -75,7 +82,7 @@ export class TemplateTable {
       .map((template) => template.id)
   }
 
-  /** Every id that was merged away, with the one that answers for it today. */
+  /** Every id that was merged away, with the id of the template it was merged into. */
   redirects(): readonly { readonly from: string; readonly into: string }[] {
     if (this.#redirects !== null) return this.#redirects
     this.#redirects = this.all().flatMap(({ id: from }) => {
@@ -89,21 +96,21 @@ export class TemplateTable {
     return [...this.#byId.values()]
   }
 
-  /** Those that the owner knows, by their numbers. */
+  /** The templates that the miner knows, in the order of their numbers. */
   numbered(): readonly Template[] {
     return this.#byNo.filter((template) => template !== undefined)
   }
 
   /**
-   * The stored rows of these sources' templates are being deleted. The templates stay known, so that their
-   * numbers stay good, and are stored again when a message of theirs comes.
+   * The stored rows of these sources' templates are being deleted. The templates stay known, because their
+   * numbers are in use, and are stored again with their next message.
    */
   markUnsaved(isDeleted: (source: string) => boolean): void {
     for (const template of this.numbered())
       if (isDeleted(template.source)) this.#unsaved.add(template.no)
   }
 
-  /** Templates among `nos` that must be stored again; each is told once. */
+  /** Templates among `nos` that must be stored again; each is returned once. */
   takeUnsaved(nos: Int32Array): readonly Template[] {
     if (this.#unsaved.size === 0) return []
     const found: Template[] = []
@@ -114,7 +121,7 @@ export class TemplateTable {
     return found
   }
 
-  /** Follows redirects. What two instances stored at the same moment may be a circle: its oldest answers. */
+  /** Follows redirects. Two instances that merge at the same time may store a cycle; its oldest template wins. */
   #root(from: Template): Template {
     const path: Template[] = []
     let at = from
@@ -125,8 +132,8 @@ export class TemplateTable {
       at = next
     }
     if (at.redirectId === '') return at
-    const circle = path.slice(path.indexOf(at))
-    return circle.reduce((oldest, each) => (isOlder(each, oldest) ? each : oldest))
+    const cycle = path.slice(path.indexOf(at))
+    return cycle.reduce((oldest, each) => (isOlder(each, oldest) ? each : oldest))
   }
 
   #number(template: Template): void {
@@ -150,11 +157,11 @@ export class TemplateTable {
 const isOlder = (a: Template, b: Template): boolean =>
   a.born < b.born || (a.born === b.born && a.id < b.id)
 
-/** As it is stored. */
+/** Without what holds in this process only. */
 export const toTemplateRow = ({ source, id, redirectId, text, born }: Template): TemplateRow => ({
   source,
   id,
-  redirectTo: redirectId,
+  redirectId,
   text,
   born,
 })

@@ -1,0 +1,29 @@
+import type { Priority } from '../model/event.js'
+import type { TemplateRegistry } from './registry.js'
+
+/** What readers of rollups ask about templates. Ids are 16 lower-case hex digits. */
+export interface TemplateDirectory {
+  /** @returns the template that `id` was merged into, or its own; null when it is not known */
+  describe(id: string): DescribedTemplate | null
+  /** Every id that was merged away, with the id of the template it was merged into. */
+  redirects(): readonly { readonly from: string; readonly into: string }[]
+}
+
+export interface DescribedTemplate {
+  readonly id: string
+  readonly text: string
+  /** The priority that a person gave the template. */
+  readonly override: Priority | null
+}
+
+export const createTemplateDirectory = (
+  templates: TemplateRegistry,
+  overrideOf: (id: string) => Priority | null,
+): TemplateDirectory => ({
+  describe(id) {
+    const template = templates.byId(id)
+    if (template === undefined) return null
+    return { id: template.id, text: template.text, override: overrideOf(template.id) }
+  },
+  redirects: () => templates.redirects(),
+})

@@ -1,0 +1,46 @@
+import type { TemplateRow } from '../wal/record.js'
+import type { Template, TemplateRegistry } from './registry.js'
+import type { TemplateStore } from './store.js'
+
+/*
+ * Several instances find templates independently and store them in one table. An id is a hash of the source and of
+ * the text at birth, so the same first message gives the same id everywhere. Each instance reads what the others
+ * stored and has its miner adopt it; what that changes is stored in turn, until all agree (`TemplateMiner`).
+ */
+
+/** Makes the stored templates known before the first message. They get their numbers from `numberTemplates`. */
+export async function loadTemplates(
+  store: Pick<TemplateStore, 'all'>,
+  templates: TemplateRegistry,
+): Promise<void> {
+  const stored = await store.all()
+  templates.learn(stored.map((row) => ({ ...row, no: 0 })))
+}
+
+/**
+ * Gives the miner what is known and takes over the numbers that it assigns.
+ *
+ * @param restore resolves to the number of each template
+ */
+export async function numberTemplates(
+  templates: TemplateRegistry,
+  restore: (known: readonly TemplateRow[]) => Promise<Int32Array>,
+): Promise<void> {
+  const known = templates.all()
+  const nos = await restore(known)
+  templates.learn(known.map((template, i) => ({ ...template, no: nos[i] ?? 0 })))
+}
+
+/** Has the miner adopt what other instances have stored since the last call. */
+export const adoptStoredTemplates = (
+  store: Pick<TemplateStore, 'changed'>,
+  templates: TemplateRegistry,
+  adopt: (rows: readonly TemplateRow[]) => Promise<void>,
+): Promise<void> =>
+  store.changed(async (stored) => {
+    const unknown = stored.filter((row) => !isSame(templates.find(row.id), row))
+    if (unknown.length > 0) await adopt(unknown)
+  })
+
+const isSame = (known: Template | undefined, { text, redirectId, born }: TemplateRow): boolean =>
+  known?.text === text && known.redirectId === redirectId && known.born === born
