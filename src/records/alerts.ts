@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../model/errors.js'
 import type { Priority } from '../model/event.js'
-import type { Page } from './keyset.js'
-import { NewestFirst, type PageQuery } from './newest-first.js'
-import { removeRecords, type Records } from './records.js'
+import { NewestFirst, type Records } from './newest-first.js'
+import type { PageQuery } from './page.js'
 import { PrioritySchema } from '../model/schemas.js'
 
 /** An alert as it is stored. */
@@ -14,76 +13,62 @@ export const AlertDoc = Type.Object({
   createdAtMs: Type.Integer(),
   title: Type.String(),
   severity: PrioritySchema,
-  /** read on its own; one at or below the mark of read-all is read as well */
+  /** Whether it was read by itself; read-all reads every alert up to its watermark as well. */
   read: Type.Boolean(),
   eventIds: Type.Array(Type.Integer()),
   relatedSource: Type.Union([Type.String(), Type.Null()]),
 })
 export type Alert = Readonly<Static<typeof AlertDoc>>
 
-/** Up to where read-all has read; one record with the id `MARK_ID`. */
-export const AlertMarkDoc = Type.Object({ seq: Type.Integer() })
-export type AlertMark = Readonly<Static<typeof AlertMarkDoc>>
+/** The watermark up to which read-all has read; one record with the id `WATERMARK_ID`. */
+export const AlertWatermarkDoc = Type.Object({ seq: Type.Integer() })
+export type AlertWatermark = Readonly<Static<typeof AlertWatermarkDoc>>
 
 export interface NewAlert {
-  /** for those that may be raised again: the second time is as if it were not */
+  /** Given for an alert that may be raised again: the second time changes nothing. */
   readonly id?: string
   readonly title: string
   readonly severity: Priority
   readonly eventIds: readonly number[]
-  /** null = the common source of the events, if they have one */
+  /** null for the common source of the events, if they have one. */
   readonly relatedSource: string | null
 }
 
 interface AlertFilter {
-  /** null = both */
+  /** null for both. */
   readonly read: boolean | null
-  /** empty = any */
+  /** Empty for any. */
   readonly severities: readonly string[]
 }
 
-export interface AlertParts {
+export interface AlertDeps {
   readonly records: Records<Alert>
-  readonly marks: Pick<Records<AlertMark>, 'get' | 'update' | 'onChange'>
-  /** distinct sources of the events of these ids that exist */
+  readonly watermarks: Pick<Records<AlertWatermark>, 'get' | 'update' | 'onChange'>
+  /** The distinct sources of those events that exist. */
   readonly sourcesOfEvents: (ids: readonly number[]) => Promise<readonly string[]>
-  /** whether a source is registered; false from the moment its deletion begins */
+  /** Whether a source is registered; false as soon as its deletion begins. */
   readonly hasSource: (name: string) => boolean
   readonly nowMs?: () => number
-  /** when there are so many, the oldest hundredth goes, read ones first */
+  /** With this many alerts the oldest hundredth is deleted, read ones first. */
   readonly maxAlerts?: number
 }
 
-/** Alerts in memory, written through. Every change may reject with dependency_unavailable. */
-export interface Alerts {
-  page(query: PageQuery, filter: AlertFilter): Page<Alert>
-  create(alert: NewAlert): Promise<Alert>
-  /** @throws AppError not_found */
-  read(id: string): Promise<Alert>
-  /** @returns how many were unread */
-  readAll(): Promise<number>
-  /** For the deletion of sources. @returns how many went */
-  removeForSources(names: readonly string[]): Promise<number>
-  /** unread ones */
-  openCount(): number
-  /** the newest */
-  recent(count: number): readonly Alert[]
-  clear(): Promise<number>
-}
+export type Alerts = ReturnType<typeof createAlerts>
 
-const MARK_ID = 'read'
+const WATERMARK_ID = 'read'
 const MAX_ALERTS = 200_000
+/** Removals that are under way at once; the entity writer inserts them together. */
+const REMOVALS_AT_ONCE = 500
 
-export function createAlerts(parts: AlertParts): Alerts {
-  const index = new NewestFirst(parts.records)
-  const counter = createCounter(parts, index)
-  return { ...createReads(index, counter), ...createChanges(parts, index, counter) }
+/** Alerts in memory, written through. Every change may reject with `dependency_unavailable`. */
+export function createAlerts(deps: AlertDeps) {
+  const index = new NewestFirst(deps.records)
+  const counter = createCounter(deps, index)
+  return { ...createReads(index, counter), ...createChanges(deps, index, counter) }
 }
 
-type Reads = Pick<Alerts, 'page' | 'openCount' | 'recent'>
-
-const createReads = (index: NewestFirst<Alert>, counter: Counter): Reads => ({
-  page(query, { read, severities }) {
+const createReads = (index: NewestFirst<Alert>, counter: Counter) => ({
+  page(query: PageQuery, { read, severities }: AlertFilter) {
     const page = index.page(
       query,
       (alert) =>
@@ -93,7 +78,8 @@ const createReads = (index: NewestFirst<Alert>, counter: Counter): Reads => ({
     return { ...page, items: page.items.map(counter.view) }
   },
   openCount: () => counter.open(),
-  recent(count) {
+  /** Gives the newest alerts. */
+  recent(count: number): readonly Alert[] {
     const newest: Alert[] = []
     for (const alert of index.values()) {
       if (newest.length >= count) break
@@ -103,73 +89,81 @@ const createReads = (index: NewestFirst<Alert>, counter: Counter): Reads => ({
   },
 })
 
-function createChanges(
-  parts: AlertParts,
-  index: NewestFirst<Alert>,
-  counter: Counter,
-): Omit<Alerts, keyof Reads> {
-  const { records, marks, nowMs = Date.now, maxAlerts = MAX_ALERTS } = parts
-  /** alerts being written: not among the records yet, but before whatever is asked for next */
+function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Counter) {
+  const { records, watermarks, nowMs = Date.now, maxAlerts = MAX_ALERTS } = deps
+  /** Alerts being written are not among the records yet, but precede the next request. */
   const pending = new Set<Promise<unknown>>()
   const makeRoom = createEviction(records, index, maxAlerts)
   return {
-    async create({ id = randomUUID(), title, severity, eventIds, relatedSource: given }) {
+    async create({
+      id = randomUUID(),
+      title,
+      severity,
+      eventIds,
+      relatedSource: given,
+    }: NewAlert): Promise<Alert> {
       if (records.size >= maxAlerts) await makeRoom()
       const asks = given === null && eventIds.length > 0
-      const sources = asks ? await parts.sourcesOfEvents(eventIds) : []
-      // nothing is awaited from here on to the write: a deletion sees either the alert or no source
-      const relatedSource = given ?? soleSource(sources, parts.hasSource)
+      const sources = asks ? await deps.sourcesOfEvents(eventIds) : []
+      // Nothing is awaited between this check and the write, so that a deletion of the source finds the alert.
+      const relatedSource = given ?? soleSource(sources, deps.hasSource)
       const createdAtMs = nowMs()
-      const seq = index.nextSeq(createdAtMs, marks.get(MARK_ID)?.seq)
+      const seq = index.nextSeq(createdAtMs, watermarks.get(WATERMARK_ID)?.seq)
       const facts = { id, seq, createdAtMs, title, severity, relatedSource }
       const alert: Alert = { ...facts, eventIds: [...eventIds], read: false }
       const write = records.update(id, (current) => current ?? alert)
       pending.add(write)
       return (await write.finally(() => pending.delete(write))) ?? alert
     },
-    async read(id) {
+    /** @throws AppError not_found */
+    async read(id: string): Promise<Alert> {
       const alert = await records.update(id, (current) =>
         current === null || counter.isRead(current) ? current : { ...current, read: true },
       )
       if (alert === null) throw missing(id)
       return counter.view(alert)
     },
-    async readAll() {
+    /** @returns how many were unread */
+    async readAll(): Promise<number> {
       await Promise.allSettled(pending)
       const updated = counter.open()
       const newest = index.values().next().value
       if (updated === 0 || newest === undefined) return 0
       const { seq } = newest
-      await marks.update(MARK_ID, (mark) => (mark !== null && mark.seq >= seq ? mark : { seq }))
+      await watermarks.update(WATERMARK_ID, (current) =>
+        current !== null && current.seq >= seq ? current : { seq },
+      )
       return updated
     },
-    async removeForSources(names) {
+    /** Deletes the alerts of deleted sources. @returns how many there were */
+    async removeForSources(names: readonly string[]): Promise<number> {
       await Promise.allSettled(pending)
       const gone = new Set(names)
       const ids: string[] = []
       for (const { id, relatedSource } of index.values()) {
         if (relatedSource !== null && gone.has(relatedSource)) ids.push(id)
       }
-      return removeRecords(records, ids)
+      return removeAll(records, ids)
     },
+    /** @returns how many there were */
     clear: () => records.clear(),
   }
 }
 
 type Counter = ReturnType<typeof createCounter>
 
-/** Who is read, and how many are not. */
-function createCounter({ records, marks }: AlertParts, index: NewestFirst<Alert>) {
+/** Says which alerts are read, and counts those that are not. */
+function createCounter({ records, watermarks }: AlertDeps, index: NewestFirst<Alert>) {
   const unread = new Set<string>()
-  let markSeq = 0
-  const isRead = ({ read, seq }: Alert): boolean => read || seq <= markSeq
+  let readUpTo = 0
+  const isRead = ({ read, seq }: Alert): boolean => read || seq <= readUpTo
   const count = (): void => {
-    markSeq = marks.get(MARK_ID)?.seq ?? 0
+    readUpTo = watermarks.get(WATERMARK_ID)?.seq ?? 0
     unread.clear()
     for (const alert of index.values()) if (!isRead(alert)) unread.add(alert.id)
   }
   count()
-  marks.onChange(count)
+  watermarks.onChange(count)
   records.onChange(({ id, value }) => {
     if (value === null || isRead(value)) unread.delete(id)
     else unread.add(id)
@@ -193,7 +187,7 @@ function createEviction(
     const count = records.size - maxAlerts + Math.ceil(maxAlerts / 100)
     const read = index.oldest(count, (alert) => alert.read)
     const others = index.oldest(count - read.length, (alert) => !alert.read)
-    await removeRecords(
+    await removeAll(
       records,
       [...read, ...others].map(({ id }) => id),
     )
@@ -204,6 +198,16 @@ function createEviction(
     })
     await running
   }
+}
+
+async function removeAll(records: Records<Alert>, ids: readonly string[]): Promise<number> {
+  let removed = 0
+  for (let from = 0; from < ids.length; from += REMOVALS_AT_ONCE) {
+    const some = ids.slice(from, from + REMOVALS_AT_ONCE)
+    const existed = await Promise.all(some.map((id) => records.remove(id)))
+    removed += existed.filter(Boolean).length
+  }
+  return removed
 }
 
 function soleSource(

@@ -1,4 +1,4 @@
-import { AlertDoc, AlertMarkDoc, createAlerts, type Alert, type Alerts } from './alerts.js'
+import { AlertDoc, AlertWatermarkDoc, createAlerts, type Alert, type Alerts } from './alerts.js'
 import type { Applications } from './applications.js'
 import { createIncidents, IncidentDoc, type Incident, type Incidents } from './incidents.js'
 import { createTasks, TaskDoc, type Task, type Tasks } from './tasks.js'
@@ -29,7 +29,7 @@ export function createDesk(parts: DeskParts): Desk {
   return {
     alerts: createAlerts({
       records: entities.collection<Alert>('alert', AlertDoc),
-      marks: entities.collection('alert_mark', AlertMarkDoc),
+      watermarks: entities.collection('alert_mark', AlertWatermarkDoc),
       sourcesOfEvents: parts.sourcesOfEvents,
       hasSource: parts.hasSource,
     }),

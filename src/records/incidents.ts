@@ -1,19 +1,34 @@
 import { randomUUID } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../model/errors.js'
-import type { Priority } from '../model/event.js'
-import { INCIDENT_STATUSES, OPENED, advance, type IncidentStatus } from './incident-states.js'
-import type { Page } from './keyset.js'
-import { NewestFirst, type PageQuery } from './newest-first.js'
-import type { Records } from './records.js'
-import { createReferences, type ReferenceParts } from './references.js'
 import { PrioritySchema } from '../model/schemas.js'
-import { TimelineEntryDoc, appendEntry, type TimelineEntry } from './timeline.js'
+import { NewestFirst, type Records } from './newest-first.js'
+import type { PageQuery } from './page.js'
+import { checkReferences } from './references.js'
+
+export const INCIDENT_STATUSES = [
+  'open',
+  'acknowledged',
+  'investigating',
+  'resolved',
+  'closed',
+] as const
+export type IncidentStatus = (typeof INCIDENT_STATUSES)[number]
+
+export const TIMELINE_KINDS = ['created', 'changed', 'transition', 'note'] as const
+
+const TimelineEntryDoc = Type.Object({
+  atMs: Type.Integer(),
+  actorId: Type.String(),
+  kind: Type.Union(TIMELINE_KINDS.map((kind) => Type.Literal(kind))),
+  text: Type.String(),
+})
+type TimelineEntry = Readonly<Static<typeof TimelineEntryDoc>>
 
 const OptionalText = Type.Union([Type.String(), Type.Null()])
 const OptionalMs = Type.Union([Type.Integer(), Type.Null()])
 
-/** An incident as it is stored. */
+/** An incident as it is stored; times in ms since 1970. */
 export const IncidentDoc = Type.Object({
   id: Type.String(),
   seq: Type.Integer(),
@@ -29,27 +44,37 @@ export const IncidentDoc = Type.Object({
   alertIds: Type.Array(Type.String()),
   eventIds: Type.Array(Type.Integer()),
   status: Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status))),
+  /** When it last left `open`; a reopen keeps it. */
   acknowledgedAtMs: OptionalMs,
+  /** Set in `resolved` and `closed` only. */
   resolvedAtMs: OptionalMs,
+  /** Set in `closed` only. */
   closedAtMs: OptionalMs,
   timeline: Type.Array(TimelineEntryDoc),
 })
 export type Incident = Readonly<Static<typeof IncidentDoc>>
 
-/** What a person sets. */
-export interface IncidentFields {
-  readonly title: string
-  readonly description: string
-  readonly severity: Priority
-  readonly applicationId: string | null
-  readonly source: string | null
-  readonly assigneeId: string | null
-  readonly alertIds: string[]
-  readonly eventIds: number[]
-}
+const FIELD_NAMES = [
+  'title',
+  'description',
+  'severity',
+  'applicationId',
+  'source',
+  'assigneeId',
+  'alertIds',
+  'eventIds',
+] as const satisfies readonly (keyof Incident)[]
 
+/** The fields that a person sets. */
+export type IncidentFields = Pick<Incident, (typeof FIELD_NAMES)[number]>
+
+export type IncidentProgress = Pick<
+  Incident,
+  'status' | 'acknowledgedAtMs' | 'resolvedAtMs' | 'closedAtMs'
+>
+
+/** An empty list matches any value. */
 interface IncidentFilter {
-  /** each empty = any */
   readonly statuses: readonly string[]
   readonly severities: readonly string[]
   readonly assigneeIds: readonly string[]
@@ -57,99 +82,92 @@ interface IncidentFilter {
   readonly sources: readonly string[]
 }
 
-export interface IncidentParts extends Pick<ReferenceParts, 'hasUser' | 'hasApplication'> {
+interface IncidentDeps {
   readonly records: Records<Incident>
+  readonly hasUser: (id: string) => boolean
+  readonly hasApplication: (id: string) => boolean
   readonly nowMs?: () => number
   readonly maxIncidents?: number
 }
 
-/**
- * Incidents in memory, written through. Changes of one incident follow one another, each on the
- * basis of the one before; every one may reject with dependency_unavailable.
- */
-export interface Incidents {
-  page(query: PageQuery, filter: IncidentFilter): Page<Incident>
-  has(id: string): boolean
-  /** @throws AppError not_found */
-  get(id: string): Incident
-  /**
-   * @param id for one that may be opened again: the second time is as if it were not
-   * @throws AppError validation_error for a user or application that does not exist; overloaded
-   */
-  create(actorId: string, fields: IncidentFields, id?: string): Promise<Incident>
-  /** @throws AppError not_found, validation_error */
-  change(actorId: string, id: string, fields: Partial<IncidentFields>): Promise<Incident>
-  /** @throws AppError not_found, invalid_transition */
-  transition(actorId: string, id: string, move: Move): Promise<Incident>
-  /** @throws AppError not_found */
-  addNote(actorId: string, id: string, text: string): Promise<Incident>
-  /** @throws AppError not_found */
-  remove(id: string): Promise<void>
-  clear(): Promise<number>
-}
-
-interface Move {
+interface Transition {
   readonly to: IncidentStatus
-  /** '' = none */
+  /** '' for none. */
   readonly note: string
 }
 
-const MAX_INCIDENTS = 100_000
+export type Incidents = ReturnType<typeof createIncidents>
 
-export function createIncidents(parts: IncidentParts): Incidents {
-  const { records } = parts
+const MAX_INCIDENTS = 100_000
+/** The timeline stays well below what one record may hold, also when every character is escaped. */
+export const MAX_TIMELINE_ENTRIES = 1_000
+const MAX_TIMELINE_CHARS = 400_000
+
+/**
+ * Incidents in memory, written through. Changes of one incident follow one another, each on the basis of the
+ * one before. Every change may reject with `dependency_unavailable`.
+ */
+export function createIncidents(deps: IncidentDeps) {
+  const { records } = deps
   const index = new NewestFirst(records)
   return {
-    page: (query, filter) => index.page(query, (incident) => matches(incident, filter)),
-    has: (id) => records.get(id) !== null,
-    get: (id) => records.get(id) ?? refuseMissing(id),
-    ...createEdits(parts, index),
-    async remove(id) {
+    page: (query: PageQuery, filter: IncidentFilter) =>
+      index.page(query, (incident) => matches(incident, filter)),
+    has: (id: string) => records.get(id) !== null,
+    /** @throws AppError not_found */
+    get: (id: string): Incident => records.get(id) ?? refuseMissing(id),
+    ...createEdits(deps, index),
+    /** @throws AppError not_found */
+    async remove(id: string): Promise<void> {
       if (!(await records.remove(id))) refuseMissing(id)
     },
+    /** @returns how many there were */
     clear: () => records.clear(),
   }
 }
 
-type Edits = Pick<Incidents, 'create' | 'change' | 'transition' | 'addNote'>
-
-function createEdits(parts: IncidentParts, index: NewestFirst<Incident>): Edits {
-  const { records, nowMs = Date.now, maxIncidents = MAX_INCIDENTS } = parts
-  const references = createReferences(parts)
+function createEdits(deps: IncidentDeps, index: NewestFirst<Incident>) {
+  const { records, nowMs = Date.now, maxIncidents = MAX_INCIDENTS } = deps
   const update = createUpdate(records, nowMs)
   return {
-    async create(actorId, fields, id = randomUUID()) {
-      references.check(fields)
+    /**
+     * @param id given for an incident that may be opened again: the second time changes nothing
+     * @throws AppError validation_error for a user or application that does not exist; overloaded
+     */
+    async create(actorId: string, fields: IncidentFields, id: string = randomUUID()) {
+      checkFields(deps, fields)
       if (records.size >= maxIncidents) throw tooMany(maxIncidents)
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs)
       const timeline = [entry(createdAtMs, actorId, 'created', '')]
-      const moments = { createdAtMs, updatedAtMs: createdAtMs }
-      const facts = { id, seq, ...moments, createdBy: actorId }
+      const facts = { id, seq, createdAtMs, updatedAtMs: createdAtMs, createdBy: actorId }
       const incident: Incident = { ...facts, ...fields, ...OPENED, timeline }
       return (await records.update(id, (current) => current ?? incident)) ?? incident
     },
-    async change(actorId, id, fields) {
+    /** @throws AppError not_found, validation_error */
+    async change(actorId: string, id: string, fields: Partial<IncidentFields>) {
       if (records.get(id) === null) refuseMissing(id)
-      references.check(fields)
+      checkFields(deps, fields)
       return update(id, (current, atMs) => {
         const changed = changedNames(current, fields)
         if (changed.length === 0) return current
         const note = entry(atMs, actorId, 'changed', changed.map(toSnakeCase).join(', '))
-        return { ...current, ...fields, timeline: appendEntry(current.timeline, note) }
+        return { ...current, ...fields, timeline: withEntry(current.timeline, note) }
       })
     },
-    transition: (actorId, id, { to, note }) =>
+    /** @throws AppError not_found, invalid_transition */
+    transition: (actorId: string, id: string, { to, note }: Transition) =>
       update(id, (current, atMs) => {
         const progress = advance(current, to, atMs)
         const text = `${current.status} → ${to}${note === '' ? '' : `: ${note}`}`
         const done = entry(atMs, actorId, 'transition', text)
-        return { ...current, ...progress, timeline: appendEntry(current.timeline, done) }
+        return { ...current, ...progress, timeline: withEntry(current.timeline, done) }
       }),
-    addNote: (actorId, id, text) =>
+    /** @throws AppError not_found */
+    addNote: (actorId: string, id: string, text: string) =>
       update(id, (current, atMs) => {
         const note = entry(atMs, actorId, 'note', text)
-        return { ...current, timeline: appendEntry(current.timeline, note) }
+        return { ...current, timeline: withEntry(current.timeline, note) }
       }),
   }
 }
@@ -159,7 +177,7 @@ const createUpdate =
   async (id: string, change: (current: Incident, atMs: number) => Incident): Promise<Incident> => {
     const changed = await records.update(id, (current) => {
       if (current === null) return null
-      // a clock that is set back must not turn the timeline round
+      // A clock that is set back must not reverse the timeline.
       const atMs = Math.max(nowMs(), current.updatedAtMs)
       const next = change(current, atMs)
       return next === current ? current : { ...next, updatedAtMs: atMs }
@@ -167,12 +185,75 @@ const createUpdate =
     return changed ?? refuseMissing(id)
   }
 
+const checkFields = (
+  { hasUser, hasApplication }: IncidentDeps,
+  { assigneeId, applicationId }: Partial<IncidentFields>,
+): void =>
+  checkReferences([
+    { path: 'assignee_id', id: assigneeId, noun: 'user', exists: hasUser },
+    { path: 'application_id', id: applicationId, noun: 'application', exists: hasApplication },
+  ])
+
+/**
+ * open ──▶ acknowledged ──▶ investigating ──▶ resolved ──▶ closed
+ * Forward skips up to resolved; resolved and closed ─▶ open is a reopen.
+ */
+const NEXT = {
+  open: ['acknowledged', 'investigating', 'resolved'],
+  acknowledged: ['investigating', 'resolved'],
+  investigating: ['resolved'],
+  resolved: ['closed', 'open'],
+  closed: ['open'],
+} as const satisfies Record<IncidentStatus, readonly IncidentStatus[]>
+
+export const OPENED: IncidentProgress = {
+  status: 'open',
+  acknowledgedAtMs: null,
+  resolvedAtMs: null,
+  closedAtMs: null,
+}
+
+/** @throws AppError invalid_transition */
+export function advance(
+  { status: from, acknowledgedAtMs, resolvedAtMs }: IncidentProgress,
+  to: IncidentStatus,
+  atMs: number,
+): IncidentProgress {
+  const allowed: readonly IncidentStatus[] = NEXT[from]
+  if (!allowed.includes(to)) {
+    throw new AppError('invalid_transition', `an incident that is ${from} can not become ${to}`, {
+      details: { from, to, allowed },
+    })
+  }
+  if (to === 'open') return { ...OPENED, acknowledgedAtMs }
+  return {
+    status: to,
+    acknowledgedAtMs: from === 'open' ? atMs : acknowledgedAtMs,
+    resolvedAtMs: to === 'resolved' ? atMs : resolvedAtMs,
+    closedAtMs: to === 'closed' ? atMs : null,
+  }
+}
+
 const entry = (
   atMs: number,
   actorId: string,
   kind: TimelineEntry['kind'],
   text: string,
 ): TimelineEntry => ({ atMs, actorId, kind, text })
+
+/** Adds an entry. The first one stays; the oldest after it go when there are too many or they are too long. */
+function withEntry(timeline: readonly TimelineEntry[], added: TimelineEntry): TimelineEntry[] {
+  const [first, ...rest] = [...timeline, added]
+  if (first === undefined) return []
+  let chars = rest.reduce((sum, { text }) => sum + text.length, first.text.length)
+  let from = Math.max(0, rest.length - (MAX_TIMELINE_ENTRIES - 1))
+  for (let i = 0; i < from; i++) chars -= rest[i]?.text.length ?? 0
+  while (chars > MAX_TIMELINE_CHARS && from < rest.length - 1) {
+    chars -= rest[from]?.text.length ?? 0
+    from++
+  }
+  return [first, ...rest.slice(from)]
+}
 
 function matches(incident: Incident, filter: IncidentFilter): boolean {
   const { statuses, severities, assigneeIds, applicationIds, sources } = filter
@@ -187,17 +268,6 @@ function matches(incident: Incident, filter: IncidentFilter): boolean {
 
 const isAmong = (wanted: readonly string[], value: string | null): boolean =>
   wanted.length === 0 || (value !== null && wanted.includes(value))
-
-const FIELD_NAMES = [
-  'title',
-  'description',
-  'severity',
-  'applicationId',
-  'source',
-  'assigneeId',
-  'alertIds',
-  'eventIds',
-] as const satisfies readonly (keyof IncidentFields)[]
 
 const changedNames = (current: Incident, fields: Partial<IncidentFields>): readonly string[] =>
   FIELD_NAMES.filter((name) => {

@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../model/errors.js'
-import type { Priority } from '../model/event.js'
 import { isAtLeast, type Role } from '../model/roles.js'
-import type { Page } from './keyset.js'
-import { NewestFirst, type PageQuery } from './newest-first.js'
-import type { Records } from './records.js'
-import { createReferences, type ReferenceParts } from './references.js'
+import { NewestFirst, type Records } from './newest-first.js'
+import type { PageQuery } from './page.js'
+import { checkReferences } from './references.js'
 import { PrioritySchema } from '../model/schemas.js'
 
 export const TASK_STATUSES = ['todo', 'in_progress', 'blocked', 'done'] as const
-export type TaskStatus = (typeof TASK_STATUSES)[number]
 
 const OptionalText = Type.Union([Type.String(), Type.Null()])
 const OptionalMs = Type.Union([Type.Integer(), Type.Null()])
@@ -29,24 +26,19 @@ export const TaskDoc = Type.Object({
   assigneeId: OptionalText,
   incidentId: OptionalText,
   dueAtMs: OptionalMs,
-  /** set while the status is `done` */
+  /** Set while the status is `done`. */
   completedAtMs: OptionalMs,
 })
 export type Task = Readonly<Static<typeof TaskDoc>>
 
-/** What a person sets. */
-export interface TaskFields {
-  readonly title: string
-  readonly description: string
-  readonly status: TaskStatus
-  readonly priority: Priority
-  readonly assigneeId: string | null
-  readonly incidentId: string | null
-  readonly dueAtMs: number | null
-}
+/** The fields that a person sets. */
+export type TaskFields = Pick<
+  Task,
+  'title' | 'description' | 'status' | 'priority' | 'assigneeId' | 'incidentId' | 'dueAtMs'
+>
 
+/** An empty list matches any value. */
 interface TaskFilter {
-  /** each empty = any */
   readonly statuses: readonly string[]
   readonly assigneeIds: readonly string[]
   readonly incidentIds: readonly string[]
@@ -57,72 +49,77 @@ interface Actor {
   readonly role: Role
 }
 
-export interface TaskParts extends Pick<ReferenceParts, 'hasUser' | 'hasIncident'> {
+interface TaskDeps {
   readonly records: Records<Task>
+  readonly hasUser: (id: string) => boolean
+  readonly hasIncident: (id: string) => boolean
   readonly nowMs?: () => number
   readonly maxTasks?: number
 }
 
-/**
- * Tasks in memory, written through. A viewer sees those assigned to them, a manager all; admins
- * change them, and assignees move their own. Every change may reject with dependency_unavailable.
- */
-export interface Tasks {
-  page(actor: Actor, query: PageQuery, filter: TaskFilter): Page<Task>
-  /** @throws AppError not_found, forbidden */
-  get(actor: Actor, id: string): Task
-  /** @throws AppError validation_error for a user or incident that does not exist; overloaded */
-  create(actor: Actor, fields: TaskFields): Promise<Task>
-  /** @throws AppError not_found, validation_error; forbidden, also for an assignee's other fields */
-  change(actor: Actor, id: string, fields: Partial<TaskFields>): Promise<Task>
-  /** @throws AppError not_found */
-  remove(id: string): Promise<void>
-  clear(): Promise<number>
-}
+export type Tasks = ReturnType<typeof createTasks>
 
 const MAX_TASKS = 100_000
 
-export function createTasks(parts: TaskParts): Tasks {
-  const { records, nowMs = Date.now, maxTasks = MAX_TASKS } = parts
+/**
+ * Tasks in memory, written through. A viewer sees the tasks assigned to them, a manager all; admins change
+ * them, and assignees move their own. Every change may reject with `dependency_unavailable`.
+ */
+export function createTasks({
+  records,
+  hasUser,
+  hasIncident,
+  nowMs = Date.now,
+  maxTasks = MAX_TASKS,
+}: TaskDeps) {
   const index = new NewestFirst(records)
-  const references = createReferences(parts)
+  const checkFields = ({ assigneeId, incidentId }: Partial<TaskFields>): void =>
+    checkReferences([
+      { path: 'assignee_id', id: assigneeId, noun: 'user', exists: hasUser },
+      { path: 'incident_id', id: incidentId, noun: 'incident', exists: hasIncident },
+    ])
   return {
-    page: (actor, query, filter) =>
+    page: (actor: Actor, query: PageQuery, filter: TaskFilter) =>
       index.page(query, (task) => maySee(actor, task) && matches(task, filter)),
-    get(actor, id) {
+    /** @throws AppError not_found, forbidden */
+    get(actor: Actor, id: string): Task {
       const task = records.get(id)
       if (task === null) throw missing(id)
       if (!maySee(actor, task)) throw forbidden('this task is assigned to somebody else')
       return task
     },
-    async create({ userId: createdBy }, fields) {
-      references.check(fields)
+    /** @throws AppError validation_error for a user or incident that does not exist; overloaded */
+    async create({ userId: createdBy }: Actor, fields: TaskFields): Promise<Task> {
+      checkFields(fields)
       if (records.size >= maxTasks) throw tooMany(maxTasks)
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs)
-      const moments = { createdAtMs, updatedAtMs: createdAtMs }
+      const facts = { id: randomUUID(), seq, createdAtMs, updatedAtMs: createdAtMs, createdBy }
       const completedAtMs = fields.status === 'done' ? createdAtMs : null
-      const task: Task = { id: randomUUID(), seq, ...moments, createdBy, ...fields, completedAtMs }
+      const task: Task = { ...facts, ...fields, completedAtMs }
       await records.update(task.id, () => task)
       return task
     },
-    async change(actor, id, fields) {
+    /** @throws AppError not_found, validation_error; forbidden, also for an assignee's other fields */
+    async change(actor: Actor, id: string, fields: Partial<TaskFields>): Promise<Task> {
       const task = records.get(id)
       if (task === null) throw missing(id)
       refuseChange(actor, task, fields)
-      references.check(fields)
+      checkFields(fields)
       const changed = await records.update(id, (current) => {
         if (current === null) return null
-        // it may have been assigned to somebody else meanwhile
+        // The task may have been assigned to another user meanwhile.
         refuseChange(actor, current, fields)
         return apply(current, fields, Math.max(nowMs(), current.updatedAtMs))
       })
       if (changed === null) throw missing(id)
       return changed
     },
-    async remove(id) {
+    /** @throws AppError not_found */
+    async remove(id: string): Promise<void> {
       if (!(await records.remove(id))) throw missing(id)
     },
+    /** @returns how many there were */
     clear: () => records.clear(),
   }
 }

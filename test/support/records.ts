@@ -1,14 +1,14 @@
-import type { Records } from '../../src/records/records.js'
+import type { Records } from '../../src/records/newest-first.js'
 
-type Listener<T> = Parameters<Records<T>['onChange']>[0]
+type Listener<T extends object> = Parameters<Records<T>['onChange']>[0]
 
 /** Records in memory whose writes take a turn of the event loop, one after another per id. */
-export function memoryRecords<T>(initial: Iterable<[string, T]> = []): Records<T> {
+export function memoryRecords<T extends object>(initial: Iterable<[string, T]> = []): Records<T> {
   const all = new Map<string, T>(initial)
   const tails = new Map<string, Promise<unknown>>()
   const listeners = new Set<Listener<T>>()
   const announce = (id: string, value: T | null): void => {
-    for (const listener of listeners) listener({ id, value })
+    for (const listener of listeners) listener({ id, value, previous: null, origin: 'local' })
   }
   const update: Records<T>['update'] = (id, change) => {
     const turn = (tails.get(id) ?? Promise.resolve()).then(async () => {
@@ -45,6 +45,9 @@ export function memoryRecords<T>(initial: Iterable<[string, T]> = []): Records<T
       for (const id of ids) announce(id, null)
       return ids.length
     },
-    onChange: (listener) => listeners.add(listener),
+    onChange: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import type { Alert, Alerts } from '../../records/alerts.js'
-import { PageParameters, PageSchema } from '../../records/keyset.js'
+import { PageParameters, PageSchema } from '../schemas/page.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { AuditRecord } from '../../records/audit.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import { PageParameters, PageSchema } from '../../records/keyset.js'
+import { PageParameters, PageSchema } from '../schemas/page.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 

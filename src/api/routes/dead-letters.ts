@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../../model/dead-letter.js'
-import { PageParameters, PageSchema } from '../../records/keyset.js'
+import { PageParameters, PageSchema } from '../schemas/page.js'
 import { MAX_REPLAYED, type Replay } from '../../records/replay.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'

@@ -1,7 +1,13 @@
 import { Type, type Static } from '@sinclair/typebox'
-import type { Incident, IncidentFields, Incidents } from '../../records/incidents.js'
-import { INCIDENT_STATUSES } from '../../records/incident-states.js'
-import { PageParameters, PageSchema } from '../../records/keyset.js'
+import {
+  INCIDENT_STATUSES,
+  MAX_TIMELINE_ENTRIES,
+  TIMELINE_KINDS,
+  type Incident,
+  type IncidentFields,
+  type Incidents,
+} from '../../records/incidents.js'
+import { PageParameters, PageSchema } from '../schemas/page.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
@@ -15,7 +21,6 @@ import {
   toIsoOrNull,
 } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
-import { MAX_TIMELINE_ENTRIES, TIMELINE_KINDS } from '../../records/timeline.js'
 
 export interface IncidentServices {
   readonly incidents: Omit<Incidents, 'has' | 'clear'>

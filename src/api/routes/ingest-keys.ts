@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import type { IngestKey, IngestKeys } from '../auth/ingest-keys.js'
-import { PageParameters, PageSchema, keysetPage } from '../../records/keyset.js'
+import { pageOldestFirst } from '../../records/page.js'
+import { PageParameters, PageSchema } from '../schemas/page.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { notBlank } from '../schemas/record.js'
@@ -50,8 +51,7 @@ export const ingestKeyRoutes = [
     errors: ['invalid_cursor'],
     handle: ({ query: { limit, cursor } }, { ingestKeys, cursorKey }) => {
       const filters = { list: 'ingest-keys' }
-      const request = { order: 'oldest', limit, cursor, filters, cursorKey } as const
-      const page = keysetPage(ingestKeys.list(), request)
+      const page = pageOldestFirst(ingestKeys.list(), { limit, cursor, filters, cursorKey })
       return { ...page, items: page.items.map(toView) }
     },
   }),

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { PageParameters, PageSchema } from '../../records/keyset.js'
+import { PageParameters, PageSchema } from '../schemas/page.js'
 import { parseQueryTime } from '../query-time.js'
 import { routeFor } from '../route.js'
 import { Timestamp } from '../schemas/event.js'

@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { Limiter } from '../auth/limits.js'
 import type { UserInput, UserPatch, Users } from '../auth/users.js'
-import { PageParameters, PageSchema, keysetPage } from '../../records/keyset.js'
+import { pageOldestFirst } from '../../records/page.js'
+import { PageParameters, PageSchema } from '../schemas/page.js'
 import { RoleSchema } from '../../model/schemas.js'
 import { routeFor } from '../route.js'
 import { Uuid } from '../schemas/source.js'
@@ -34,8 +35,7 @@ export const userRoutes = [
     errors: ['invalid_cursor'],
     handle: ({ query: { limit, cursor } }, { users, cursorKey }) => {
       const filters = { list: 'users' }
-      const request = { order: 'oldest', limit, cursor, filters, cursorKey } as const
-      const page = keysetPage(users.list(), request)
+      const page = pageOldestFirst(users.list(), { limit, cursor, filters, cursorKey })
       return { ...page, items: page.items.map(toUserView) }
     },
   }),

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { createAlerts, AlertDoc, AlertMarkDoc } from '../../../src/records/alerts.js'
+import { createAlerts, AlertDoc, AlertWatermarkDoc } from '../../../src/records/alerts.js'
 import { createAudit } from '../../../src/records/audit.js'
 import { cursorKey } from '../../../src/records/cursor.js'
 import {
@@ -25,7 +25,7 @@ async function open(store: Store) {
   const entities = await createEntities(store, { log: quietLog })
   const alerts = createAlerts({
     records: entities.collection('alert', AlertDoc),
-    marks: entities.collection('alert_mark', AlertMarkDoc),
+    watermarks: entities.collection('alert_mark', AlertWatermarkDoc),
     sourcesOfEvents: async () => [],
     hasSource: yes,
   })

@@ -2,8 +2,8 @@ import { test } from 'tap'
 import {
   createAlerts,
   type Alert,
-  type AlertMark,
-  type AlertParts,
+  type AlertWatermark,
+  type AlertDeps,
 } from '../../../src/records/alerts.js'
 import { cursorKey } from '../../../src/records/cursor.js'
 import { alertRoutes } from '../../../src/api/routes/alerts.js'
@@ -12,15 +12,15 @@ import { memoryRecords } from '../../support/records.js'
 
 const SOURCES: Readonly<Record<number, string>> = { 1: 'web', 2: 'web', 3: 'db', 4: 'gone' }
 
-function setUp(parts: Partial<AlertParts> = {}) {
+function setUp(parts: Partial<AlertDeps> = {}) {
   const records = memoryRecords<Alert>()
-  const marks = memoryRecords<AlertMark>()
+  const watermarks = memoryRecords<AlertWatermark>()
   const sourcesOfEvents = async (ids: readonly number[]) => [
     ...new Set(ids.flatMap((id) => SOURCES[id] ?? [])),
   ]
   const hasSource = (name: string): boolean => name !== 'gone'
-  const make = () => createAlerts({ records, marks, sourcesOfEvents, hasSource, ...parts })
-  return { records, marks, make, alerts: make() }
+  const make = () => createAlerts({ records, watermarks, sourcesOfEvents, hasSource, ...parts })
+  return { records, watermarks, make, alerts: make() }
 }
 
 const key = cursorKey('a secret of more than thirty-two characters')

@@ -5,8 +5,8 @@ import {
   OPENED,
   advance,
   type IncidentStatus,
-  type Progress,
-} from '../../../src/records/incident-states.js'
+  type IncidentProgress,
+} from '../../../src/records/incidents.js'
 
 const ALLOWED = new Set([
   'open acknowledged',
@@ -21,7 +21,7 @@ const ALLOWED = new Set([
 ])
 
 /** A record in a status, with what such a record has. */
-function standing(status: IncidentStatus): Progress {
+function standing(status: IncidentStatus): IncidentProgress {
   const isOver = status === 'resolved' || status === 'closed'
   return {
     status,
@@ -68,7 +68,7 @@ void test('no sequence of transitions leaves an inconsistent record', async () =
   )
 })
 
-function isConsistent(progress: Progress, nowMs: number): boolean {
+function isConsistent(progress: IncidentProgress, nowMs: number): boolean {
   const { status, acknowledgedAtMs, resolvedAtMs, closedAtMs } = progress
   const isOver = status === 'resolved' || status === 'closed'
   const times = [acknowledgedAtMs, resolvedAtMs, closedAtMs].filter((ms) => ms !== null)

@@ -2,10 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { array, assert, asyncProperty, constantFrom } from 'fast-check'
 import { test } from 'tap'
 import { cursorKey } from '../../../src/records/cursor.js'
-import { INCIDENT_STATUSES } from '../../../src/records/incident-states.js'
-import { createIncidents, type Incident } from '../../../src/records/incidents.js'
+import {
+  createIncidents,
+  INCIDENT_STATUSES,
+  MAX_TIMELINE_ENTRIES,
+  type Incident,
+} from '../../../src/records/incidents.js'
 import { incidentRoutes } from '../../../src/api/routes/incidents.js'
-import { MAX_TIMELINE_ENTRIES } from '../../../src/records/timeline.js'
 import { USERS, startApi } from '../../support/api.js'
 import { memoryRecords } from '../../support/records.js'
 

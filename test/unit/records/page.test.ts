@@ -1,27 +1,22 @@
-import { array, assert, boolean, integer, property } from 'fast-check'
+import { array, assert, integer, property } from 'fast-check'
 import { test } from 'tap'
 import { cursorKey } from '../../../src/records/cursor.js'
-import { keysetPage } from '../../../src/records/keyset.js'
+import { pageOldestFirst } from '../../../src/records/page.js'
 
 const key = cursorKey('a secret of more than thirty-two characters')
 const toRecord = (createdAtMs: number, i: number) => ({ id: `id-${i}`, createdAtMs })
 const filters = { list: 'things' }
 
-void test('pages walk over all records once, in order, also when some share their moment', async () => {
-  const moments = array(integer({ min: 0, max: 5 }), { maxLength: 40 })
+void test('pages walk over all records once, oldest first, also when some share their timestamp', async () => {
+  const timestamps = array(integer({ min: 0, max: 5 }), { maxLength: 40 })
   assert(
-    property(moments, integer({ min: 1, max: 7 }), boolean(), (times, limit, isOldest) => {
+    property(timestamps, integer({ min: 1, max: 7 }), (times, limit) => {
       const records = times.map(toRecord)
-      const request = {
-        order: isOldest ? 'oldest' : 'newest',
-        limit,
-        filters,
-        cursorKey: key,
-      } as const
+      const request = { limit, filters, cursorKey: key }
       const seen: { id: string; createdAtMs: number }[] = []
       let cursor: string | undefined
       for (;;) {
-        const page = keysetPage(records, { ...request, cursor })
+        const page = pageOldestFirst(records, { ...request, cursor })
         seen.push(...page.items)
         if (page.has_more !== (page.next_cursor !== null)) return false
         if (page.next_cursor === null) break
@@ -30,7 +25,7 @@ void test('pages walk over all records once, in order, also when some share thei
       }
       const inOrder = seen.every((record, i) => {
         const before = seen[i - 1]?.createdAtMs ?? record.createdAtMs
-        return isOldest ? before <= record.createdAtMs : before >= record.createdAtMs
+        return before <= record.createdAtMs
       })
       return inOrder && seen.length === times.length && new Set(seen).size === times.length
     }),
@@ -39,9 +34,9 @@ void test('pages walk over all records once, in order, also when some share thei
 
 void test('a page goes on where the last one ended although its record is gone', async (t) => {
   const records = [1, 2, 3, 4].map(toRecord)
-  const request = { order: 'oldest', limit: 2, filters, cursorKey: key } as const
-  const first = keysetPage(records, { ...request, cursor: undefined })
-  const rest = keysetPage([...records.slice(2), toRecord(0, 9)], {
+  const request = { limit: 2, filters, cursorKey: key }
+  const first = pageOldestFirst(records, { ...request, cursor: undefined })
+  const rest = pageOldestFirst([...records.slice(2), toRecord(0, 9)], {
     ...request,
     cursor: first.next_cursor ?? '',
   })
@@ -51,8 +46,8 @@ void test('a page goes on where the last one ended although its record is gone',
 
 void test('a cursor of another list is refused', async (t) => {
   const records = [1, 2, 3].map(toRecord)
-  const request = { order: 'oldest', limit: 2, filters, cursorKey: key } as const
-  const { next_cursor } = keysetPage(records, { ...request, cursor: undefined })
+  const request = { limit: 2, filters, cursorKey: key }
+  const { next_cursor } = pageOldestFirst(records, { ...request, cursor: undefined })
   const other = { ...request, filters: { list: 'others' }, cursor: next_cursor ?? '' }
-  t.throws(() => keysetPage(records, other), { code: 'invalid_cursor' })
+  t.throws(() => pageOldestFirst(records, other), { code: 'invalid_cursor' })
 })

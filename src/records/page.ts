@@ -1,0 +1,71 @@
+import { decodeCursor, encodeCursor, type CursorFilters } from './cursor.js'
+
+/** What a list asks for; a cursor is good for the same `list`, filters and key only. */
+export interface PageQuery {
+  readonly limit: number
+  readonly cursor?: string | undefined
+  readonly filters: CursorFilters
+  readonly cursorKey: Buffer
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  readonly next_cursor: string | null
+  readonly has_more: boolean
+}
+
+/** Where a record stands in a list: a number that grows with creation, then the id. */
+export type Position = readonly [created: number, id: string]
+
+/**
+ * Takes one page of records in memory. The cursor holds the position of the page's last record, so that
+ * walking the pages shows each record that lasts exactly once, whatever is created and deleted meanwhile.
+ *
+ * @param after gives the records behind a position in the order of the list, all of them for null
+ * @throws AppError invalid_cursor
+ */
+export function takePage<T>(
+  { limit, cursor, filters, cursorKey }: PageQuery,
+  after: (position: Position | null) => Iterable<T>,
+  positionOf: (record: T) => Position,
+): Page<T> {
+  const items: T[] = []
+  const from = cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isPosition)
+  for (const record of after(from)) {
+    const last = items.at(-1)
+    if (items.length === limit && last !== undefined) {
+      const next = encodeCursor(cursorKey, filters, positionOf(last))
+      return { items, next_cursor: next, has_more: true }
+    }
+    items.push(record)
+  }
+  return { items, next_cursor: null, has_more: false }
+}
+
+/** Takes a page of a few records, which are sorted on each call. @throws AppError invalid_cursor */
+export function pageOldestFirst<T extends { readonly id: string; readonly createdAtMs: number }>(
+  records: readonly T[],
+  query: PageQuery,
+): Page<T> {
+  const positionOf = ({ createdAtMs, id }: T): Position => [createdAtMs, id]
+  const sorted = records.toSorted((a, b) => comparePositions(positionOf(a), positionOf(b)))
+  return takePage(
+    query,
+    (position) =>
+      position === null
+        ? sorted
+        : sorted.filter((record) => comparePositions(positionOf(record), position) > 0),
+    positionOf,
+  )
+}
+
+export function comparePositions([aCreated, a]: Position, [bCreated, b]: Position): number {
+  if (aCreated !== bCreated) return aCreated - bCreated
+  return a < b ? -1 : Number(a > b)
+}
+
+const isPosition = (value: unknown): value is Position =>
+  Array.isArray(value) &&
+  value.length === 2 &&
+  Number.isFinite(value[0]) &&
+  typeof value[1] === 'string'
