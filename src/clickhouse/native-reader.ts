@@ -210,8 +210,8 @@ function nextBlock(cursor: Cursor): NativeBlock {
   const columns = new Map<string, NativeColumn>()
   for (let i = 0; i < count; i++) {
     const headAt = cursor.at
-    const name = cursor.text().toString()
-    const type = cursor.text().toString()
+    const name = cursor.latin1()
+    const type = cursor.latin1()
     const head = cursor.since(headAt)
     columns.set(name, { type, head, data: readData(cursor, type, rows) })
   }
@@ -261,6 +261,7 @@ function readLists(cursor: Cursor, type: string, rows: number): List {
 }
 
 function widthOf(type: string): number {
+  if (type === 'UInt64') return 8
   const bits = /^(?:U?Int|Float|Enum)(8|16|32|64)(?:\(|$)/.exec(type)?.[1]
   if (bits !== undefined) return Number(bits) / 8
   if (type.startsWith('DateTime64(')) return 8
@@ -367,8 +368,16 @@ class Cursor {
     return this.take(this.varint())
   }
 
+  /** The names and types of columns are ASCII. */
+  latin1(): string {
+    const length = this.varint()
+    this.skip(length)
+    return this.#bytes.toString('latin1', this.at - length, this.at)
+  }
+
   u64(): number {
-    return Number(this.take(8).readBigUInt64LE())
+    this.skip(8)
+    return Number(this.#bytes.readBigUInt64LE(this.at - 8))
   }
 
   since(start: number): Buffer {

@@ -263,7 +263,8 @@ function hasSameColumns(a: NativeBlock, b: NativeBlock): boolean {
 function join(first: NativeBlock, blocks: readonly NativeBlock[]): Uint8Array {
   if (blocks.length === 1) return first.bytes
   const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
-  const out = new ByteBuffer(blocks.reduce((sum, { bytes }) => sum + bytes.length, 1024))
+  const most = blocks.reduce((sum, { bytes }) => sum + bytes.length, 1024)
+  const out = new ByteBuffer(Buffer.allocUnsafe(most))
   out.varint(first.columns.size)
   out.varint(rows)
   for (const [name, { head }] of first.columns) {
