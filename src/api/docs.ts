@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { Reply } from '../http/reply.js'
 import { httpRoute } from '../http/routes.js'
 import type { HttpRoute } from '../http/routes.js'
+import { GUIDES, createGuides } from './guides.js'
 import type { OpenApiDocument } from './openapi.js'
 
-/** The pages' own files only; no inline script, no other host, not in anybody's frame. */
+/** The pages load files of this server only, run no inline script and are shown in no frame. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -20,11 +22,15 @@ const HTML = 'text/html; charset=utf-8'
 const SCRIPT = 'text/javascript; charset=utf-8'
 const STYLE = 'text/css; charset=utf-8'
 
-const PAGES = [
+const FILES = [
   { path: '/docs', file: 'index.html', type: HTML },
   { path: '/docs/', file: 'index.html', type: HTML },
-  { path: '/docs/style.css', file: 'style.css', type: STYLE },
-  ...['app', 'call', 'dom', 'fields', 'live', 'operation', 'schema'].map((name) => ({
+  ...['style', 'guide'].map((name) => ({
+    path: `/docs/${name}.css`,
+    file: `${name}.css`,
+    type: STYLE,
+  })),
+  ...['app', 'call', 'dom', 'fields', 'guide', 'live', 'operation', 'schema'].map((name) => ({
     path: `/docs/${name}.js`,
     file: `${name}.js`,
     type: SCRIPT,
@@ -32,25 +38,20 @@ const PAGES = [
 ] as const
 
 /**
- * Serves the OpenAPI document and the interactive docs that are made from it in the browser.
+ * Serves the OpenAPI document, the interactive reference that the browser makes of it at `/docs`, and the guides at
+ * `/docs/NAME`.
  *
- * @param describe called when somebody first asks
+ * @param describe is called at the first request for the document.
  * @throws Error when a file of the docs is missing
  */
 export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
   let description: string | null = null
-  const asset = (file: string): URL => new URL(import.meta.resolve(`#docs-assets/${file}`))
-  const pages = PAGES.map(({ path, file, type }) => {
-    const body = readFileSync(fileURLToPath(asset(file)))
-    const headers = {
-      'Content-Type': type,
-      'Content-Security-Policy': POLICY,
-      'Cache-Control': 'no-cache',
-    }
-    const id = `docs:${path}`
-    const handle = () => ({ status: 200, headers, body })
-    return httpRoute({ id, method: 'GET', path, bodyBytes: 0, handle })
+  const guide = createGuides(readAsset('guide.html').toString())
+  const files = FILES.map(({ path, file, type }) => {
+    const body = readAsset(file)
+    return docsRoute(path, type, () => body)
   })
+  const guides = GUIDES.map((name) => docsRoute(`/docs/${name}`, HTML, () => guide(name)))
   const json = httpRoute({
     id: 'openapi',
     method: 'GET',
@@ -62,5 +63,18 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
       body: (description ??= JSON.stringify(describe())),
     }),
   })
-  return [json, ...pages]
+  return [json, ...files, ...guides]
+}
+
+const readAsset = (file: string): Buffer =>
+  readFileSync(fileURLToPath(new URL(import.meta.resolve(`#docs-assets/${file}`))))
+
+function docsRoute(path: string, type: string, body: () => string | Buffer): HttpRoute {
+  const headers = {
+    'Content-Type': type,
+    'Content-Security-Policy': POLICY,
+    'Cache-Control': 'no-cache',
+  }
+  const handle = (): Reply => ({ status: 200, headers, body: body() })
+  return httpRoute({ id: `docs:${path}`, method: 'GET', path, bodyBytes: 0, handle })
 }

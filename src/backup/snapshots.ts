@@ -94,8 +94,8 @@ function placeOf(config: Config, isEmbedded: boolean): BackupPlace {
   const name = `backup-${randomBytes(8).toString('hex')}`
   if (isEmbedded) return { kind: 'file', name }
   if (config.clickhouseCluster !== '')
-    throw new Error('a cluster is backed up with BACKUP … ON CLUSTER; see the README')
+    throw new Error('a cluster is backed up with BACKUP … ON CLUSTER; see the guide to operations')
   if (config.clickhouseBackupDisk === '')
-    throw new Error('CLICKHOUSE_BACKUP_DISK names no disk of the ClickHouse server; see the README')
+    throw new Error('CLICKHOUSE_BACKUP_DISK names no disk of the ClickHouse server; see the guide to operations')
   return { kind: 'disk', disk: config.clickhouseBackupDisk, name }
 }

@@ -12,8 +12,8 @@ export interface Options {
   readonly lanes: number
   /** times the length of what lasts */
   readonly stretch: number
-  /** the tables go into the README */
-  readonly readme: boolean
+  /** Writes the tables into the guide to reliability. */
+  readonly docs: boolean
   /** only what is broken on purpose */
   readonly sabotageOnly: boolean
   /** the few faults that every change has to survive, once each */
@@ -34,7 +34,7 @@ export function readOptions(argv: readonly string[]): Options | null {
       rounds: { type: 'string', default: '1' },
       lanes: { type: 'string', default: '3' },
       stretch: { type: 'string', default: '1' },
-      readme: { type: 'boolean', default: false },
+      docs: { type: 'boolean', default: false },
       sabotage: { type: 'boolean', default: false },
       short: { type: 'boolean', default: false },
       budget: { type: 'string', default: 'Infinity' },
@@ -49,7 +49,7 @@ export function readOptions(argv: readonly string[]): Options | null {
     rounds: Number(values.rounds),
     lanes: Number(values.lanes),
     stretch: Number(values.stretch),
-    readme: values.readme,
+    docs: values.docs,
     sabotageOnly: values.sabotage,
     isShort: values.short,
     budgetS: Number(values.budget),
@@ -77,7 +77,7 @@ export const usage = (faults: readonly Fault[]): string =>
     '  --short        only the few faults that every change has to survive, once each',
     '  --budget S     begins nothing after so many seconds',
     '  --results F    adds the outcomes to those that earlier runs have kept in this file',
-    '  --readme       writes the tables into README.md, of the results file where there is one',
+    '  --docs         writes the tables into src/docs/reliability.md, of the results file where there is one',
     '',
     ...faults.map(({ id, title }) => `  ${id.padEnd(20)} ${title}`),
     '',

@@ -13,10 +13,10 @@ import {
 } from './results.js'
 import { SABOTAGES, sabotagedMain, type Sabotage } from './sabotage.js'
 import { Promptness } from './promptness.js'
-import { renderTables, intoReadme, type Caught } from './table.js'
+import { renderTables, intoGuide, type Caught } from './table.js'
 import { tryFault, type Fault, type Result } from './trial.js'
 
-const README = fileURLToPath(new URL('../../../README.md', import.meta.url))
+const GUIDE = fileURLToPath(new URL('../../../src/docs/reliability.md', import.meta.url))
 /** a moment may be chosen in which nothing is at stake */
 const SABOTAGE_TRIES = 8
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
@@ -52,7 +52,7 @@ async function main(given: Options, promptness: Promptness): Promise<void> {
   ]
   await inLanes(work, given.lanes)
   const tables = renderTables(kept)
-  if (given.readme) writeFileSync(README, intoReadme(readFileSync(README, 'utf8'), tables))
+  if (given.docs) writeFileSync(GUIDE, intoGuide(readFileSync(GUIDE, 'utf8'), tables))
   process.stdout.write(toTap(results, caught, late))
   process.stderr.write(tables)
   const isWell = results.every(isSurvived) && caught.every(({ by }) => by !== null)

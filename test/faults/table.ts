@@ -11,10 +11,10 @@ export interface Caught {
   readonly doubled: number
 }
 
-const BEGIN = '<!-- faults: written by `npm run test:faults -- --readme` -->'
+const BEGIN = '<!-- faults: written by `npm run test:faults -- --docs` -->'
 const END = '<!-- /faults -->'
 
-/** The tables of the README: what was tried, and what was broken on purpose. */
+/** The tables of the guide to reliability: what was tried, and what was broken on purpose. */
 export const renderTables = (results: Results): string =>
   [renderFaults(results), renderSabotages(results)].filter((table) => table !== '').join('\n')
 
@@ -53,9 +53,9 @@ function renderSabotages({ sabotages }: Results): string {
   return [...head, ...rows, ''].join('\n')
 }
 
-/** @throws Error when the README has no place for the tables */
-export function intoReadme(readme: string, tables: string): string {
-  const [from, to] = [readme.indexOf(BEGIN), readme.indexOf(END)]
-  if (from < 0 || to < from) throw new Error(`README.md lacks ${BEGIN} … ${END}`)
-  return `${readme.slice(0, from + BEGIN.length)}\n\n${tables}\n${readme.slice(to)}`
+/** @throws Error when the guide has no place for the tables */
+export function intoGuide(guide: string, tables: string): string {
+  const [from, to] = [guide.indexOf(BEGIN), guide.indexOf(END)]
+  if (from < 0 || to < from) throw new Error(`the guide lacks ${BEGIN} … ${END}`)
+  return `${guide.slice(0, from + BEGIN.length)}\n\n${tables}\n${guide.slice(to)}`
 }

@@ -44,7 +44,7 @@ export interface Scene {
 
 export interface Fault {
   readonly id: string
-  /** row of the README's table */
+  /** Row of the table in the guide to reliability. */
   readonly title: string
   /** rounds of a short run */
   readonly rounds: number

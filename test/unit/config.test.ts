@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { loadConfig, settingsHelp, type Config } from '../../src/config.js'
 import { ConfigError } from '../../src/lib/setting.js'
@@ -423,11 +423,11 @@ void test('the settings do not change after the start', async (t) => {
   t.ok(Object.isFrozen(loadConfig({})))
 })
 
-const readme = new URL('../../../README.md', import.meta.url)
+const guide = new URL('../../../src/docs/operations.md', import.meta.url)
 
 /** Rows `| \`NAME\` | default | meaning |` of the section "Settings". */
-function settingsOfReadme(): readonly { env: string; fallback: string; doc: string }[] {
-  const [, section = ''] = readFileSync(readme, 'utf8').split(/^#+ Settings\s*$/m)
+function settingsOfGuide(): readonly { env: string; fallback: string; doc: string }[] {
+  const [, section = ''] = readFileSync(guide, 'utf8').split(/^#+ Settings\s*$/m)
   const [own = ''] = section.split(/^#+ /m)
   return [...own.matchAll(/^\| `([A-Z_]+)` \| (.*?) \| (.*?) \|\s*$/gm)].map(
     ([, env = '', fallback = '', doc = '']) => ({
@@ -438,13 +438,9 @@ function settingsOfReadme(): readonly { env: string; fallback: string; doc: stri
   )
 }
 
-void test(
-  "the README's settings are those of the program",
-  { skip: existsSync(readme) ? false : 'there is no README.md yet' },
-  async (t) => {
-    const ofCpus = (env: string, fallback: string): string => (env === 'WORKERS' ? '' : fallback)
-    const plain = (rows: ReturnType<typeof settingsHelp>): string[] =>
-      rows.map(({ env, fallback, doc }) => `${env} | ${ofCpus(env, fallback)} | ${doc}`).toSorted()
-    t.same(plain(settingsOfReadme()), plain(settingsHelp()))
-  },
-)
+void test('the settings of the guide are those of the program', async (t) => {
+  const ofCpus = (env: string, fallback: string): string => (env === 'WORKERS' ? '' : fallback)
+  const plain = (rows: ReturnType<typeof settingsHelp>): string[] =>
+    rows.map(({ env, fallback, doc }) => `${env} | ${ofCpus(env, fallback)} | ${doc}`).toSorted()
+  t.same(plain(settingsOfGuide()), plain(settingsHelp()))
+})

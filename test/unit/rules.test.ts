@@ -48,6 +48,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   'prom-client': /^src\/telemetry\//,
   'fast-csv': /^src\/ingest\/formats\//,
   '@fast-csv/parse': /^src\/ingest\/formats\//,
+  marked: /^src\/api\/guides\.ts$/,
   'fast-jwt': /^src\/api\/auth\//,
   '@node-rs/argon2': /^src\/api\/auth\//,
   ajv: /^src\/api\/validation\.ts$/,

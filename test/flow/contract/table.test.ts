@@ -49,9 +49,9 @@ t.test('every query parameter of the tables is declared, and no other', (t) => {
   t.end()
 })
 
-t.test('README, the table of the program and OpenAPI agree on the errors', (t) => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  const [, section = ''] = /\n## Errors\n([\s\S]*?)\n## /.exec(readme) ?? []
+t.test('the guide, the table of the program and OpenAPI agree on the errors', (t) => {
+  const guide = readFileSync(join(root, 'src/docs/api.md'), 'utf8')
+  const [, section = ''] = /\n## Errors\n([\s\S]*?)(?:\n## |$)/.exec(guide) ?? []
   const listed = [...section.matchAll(/^\| `(\w+)` \| (\d{3}) \| \S.* \|$/gm)].map(
     ([, code = '', status = '']) => `${code} ${status}`,
   )

@@ -3,7 +3,7 @@ import { CATALOGUE, ESSENTIAL } from '../../faults/catalogue/all.js'
 import { delaying, judge, lostIn } from '../../faults/promptness.js'
 import { readResults, withFault, withSabotage, withSeed } from '../../faults/results.js'
 import { SABOTAGES, sabotagedText } from '../../faults/sabotage.js'
-import { intoReadme, renderTables } from '../../faults/table.js'
+import { intoGuide, renderTables } from '../../faults/table.js'
 
 void test('names of faults lead to faults', async (t) => {
   const ids = CATALOGUE.map(({ id }) => id)
@@ -31,8 +31,8 @@ void test('outcomes of several runs add up in the tables', async (t) => {
   t.match(renderTables(results), `| ${fault.title} | 4 | 80 | 0 | 0 |`)
   results = withFault(results, { ...fine, lost: 3, problems: ['three are lost'] })
   results = withSabotage(results, { sabotage, by: null, lost: 0, doubled: 0 })
-  const text = intoReadme(
-    'a <!-- faults: written by `npm run test:faults -- --readme` --> b <!-- /faults --> c',
+  const text = intoGuide(
+    'a <!-- faults: written by `npm run test:faults -- --docs` --> b <!-- /faults --> c',
     renderTables(results),
   )
   t.match(text, `| ${fault.title} | 6 (1 not survived as it must be) | 120 | 3 | 0 |`)
@@ -40,7 +40,7 @@ void test('outcomes of several runs add up in the tables', async (t) => {
   t.match(text, `| ${sabotage.title} | nothing | 0 | 0 |`)
   t.match(text, 'seeds 7, 8.')
   t.notMatch(text, /^a .* b /)
-  t.throws(() => intoReadme('a README without a place', ''))
+  t.throws(() => intoGuide('a guide without a place', ''))
 })
 
 void test('an answer is late when it took more than is promised, without what the machine took', async (t) => {
