@@ -274,7 +274,7 @@ export type Config = {
   readonly [Name in keyof Settings]: ReturnType<Settings[Name]['parse']>
 }
 
-/** Environment variable, default and meaning of each setting, for `--help` and the README's test. */
+/** Environment variable, default and meaning of each setting, for `--help` and the test of the guide to operations. */
 export const settingsHelp = (): readonly { env: string; fallback: string; doc: string }[] =>
   Object.values(SETTINGS).map(({ env, fallback, doc }) => ({ env, fallback, doc }))
 

@@ -156,7 +156,7 @@ async function runCommand(config: Config, log: Log): Promise<boolean> {
 }
 
 async function main(): Promise<void> {
-  // little survives a request: threads that help to collect it cost more than it does. bench/README.md
+  // little survives a request: threads that help to collect it cost more than it does. bench/NOTES.md
   setFlagsFromString('--no-parallel-scavenge')
   if (process.argv.includes('--help')) {
     process.stdout.write(help())

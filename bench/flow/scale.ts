@@ -22,7 +22,7 @@ import { HOUR_MS } from '../../src/model/time.js'
 const SMALL = { blocks: 60, events: 100 }
 const LARGE = { blocks: 4, events: 100_000 }
 const SPAN_MS = HOUR_MS
-/** of the service; `npm run bench -- ingest` measures them, see bench/README.md */
+/** of the service; `npm run bench -- ingest` measures them, see bench/NOTES.md */
 const FROM_INGEST = { serviceCpuPerMillion: 3.9, sentBytes: 243, loggedBytes: 184 }
 /** what a plan is made for; figures of a common server */
 const SERVER: Machine = {

@@ -1,5 +1,5 @@
 -- Times and ids grow by little: of each 64 differences only the bits that differ are kept, which ZSTD then packs in
--- less time (bench/README.md). As are priorities and severities, which are two or three bits. What is stored already changes
+-- less time (bench/NOTES.md). As are priorities and severities, which are two or three bits. What is stored already changes
 -- when it is merged.
 ALTER TABLE events
     MODIFY COLUMN IF EXISTS id CODEC(Delta, T64('bit'), ZSTD(1)),

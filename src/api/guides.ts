@@ -107,7 +107,8 @@ export function renderGuide(name: GuideName, text: string): Guide {
         const html = this.parser.parseInline(tokens)
         const id = uniqueId(slug(raw), taken)
         if (depth === 1) title = raw
-        else if (depth <= 3) headings.push({ depth, id, html: html.replaceAll(/<\/?a\b[^>]*>/g, '') })
+        else if (depth <= 3)
+          headings.push({ depth, id, html: html.replaceAll(/<\/?a\b[^>]*>/g, '') })
         return `<h${depth} id="${escape(id)}">${html}${depth === 1 ? '' : anchorTo(id)}</h${depth}>\n`
       },
       link({ href, tokens }) {

@@ -96,6 +96,8 @@ function placeOf(config: Config, isEmbedded: boolean): BackupPlace {
   if (config.clickhouseCluster !== '')
     throw new Error('a cluster is backed up with BACKUP … ON CLUSTER; see the guide to operations')
   if (config.clickhouseBackupDisk === '')
-    throw new Error('CLICKHOUSE_BACKUP_DISK names no disk of the ClickHouse server; see the guide to operations')
+    throw new Error(
+      'CLICKHOUSE_BACKUP_DISK names no disk of the ClickHouse server; see the guide to operations',
+    )
   return { kind: 'disk', disk: config.clickhouseBackupDisk, name }
 }

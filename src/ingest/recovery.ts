@@ -14,7 +14,7 @@ import type { IngestionParts } from '../assembly/ingestion.js'
 import { RecoveredNames } from './recovered-names.js'
 import { executeStatement, type Run } from '../assembly/statements.js'
 
-/** how much of what waits for ClickHouse is kept in memory: a large batch and some of the next; bench/README.md: more gains nothing */
+/** how much of what waits for ClickHouse is kept in memory: a large batch and some of the next; bench/NOTES.md: more gains nothing */
 export const WAL_CACHE_BYTES = 64 * 1024 * 1024
 /** templates of waiting entries that are saved in one insert at the start */
 const ADOPTED_TOGETHER = 10_000

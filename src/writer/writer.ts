@@ -15,7 +15,7 @@ import { decodeEntry, type EntryParts, type Registration, type Statement } from 
 import { Unsent, type StillWanted } from './unsent.js'
 import { MINUTE_MS } from '../model/time.js'
 
-/** bench/README.md: half of it costs ClickHouse a fifth more CPU when much comes in, twice of it gains nothing */
+/** bench/NOTES.md: half of it costs ClickHouse a fifth more CPU when much comes in, twice of it gains nothing */
 export const BATCH_BYTES = 48 * 1024 * 1024
 /** ClickHouse forms one block, and so one part per table, below this */
 export const BATCH_ROWS = 500_000

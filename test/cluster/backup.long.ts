@@ -4,7 +4,7 @@ import t from 'tap'
 import { startCluster, type TestCluster } from '../support/cluster.js'
 import { eventually, settled, startLiveService, type LiveService } from '../support/live-service.js'
 
-/** The procedure of deploy/README.md, section "Backup and restore on a cluster", step by step. */
+/** The procedure of src/docs/cluster.md, section "Backup of a cluster", step by step. */
 const QUESTIONS = [
   '/api/logs?limit=200',
   '/api/logs/meta/timeseries?window=30d&granularity=day&limit=50',

@@ -11,7 +11,7 @@ import { runToEnd } from '../support/service.js'
 
 // oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
 
-/** The procedure of the README, section "A cluster", step by step. */
+/** The procedure of src/docs/cluster.md, section "Adding a shard", step by step. */
 const numbers = { retention_days: 20_000, rollup_days: 20_031 }
 const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
 t.comment(`seed ${seed}`)
@@ -86,7 +86,7 @@ t.test(
   },
 )
 
-/** Of the README: what moves the tables of one server to where a cluster has them. */
+/** Of src/docs/cluster.md: what moves the tables of one server to where a cluster has them. */
 const MOVE = `SELECT if(engine = 'MaterializedView', concat('DROP VIEW one.', name),
   concat('RENAME TABLE one.', name, ' TO one_local.', name)) AS sql
 FROM system.tables WHERE database = 'one' AND engine != 'Null'

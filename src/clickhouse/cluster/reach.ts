@@ -74,6 +74,6 @@ export async function refuseOwnTables(
   if (own === undefined) return
   throw new Error(
     `the table ${own.name} of database ${front} is one server's and no cluster's: ` +
-      'move the tables as the README says in "A cluster", or set CLICKHOUSE_DATABASE to another one',
+      'move the tables as the guide to clusters says, or set CLICKHOUSE_DATABASE to another one',
   )
 }

@@ -102,7 +102,7 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
     <!-- A changed retention rewrites the dates of parts, never their rows. -->
     <materialize_ttl_recalculate_only>1</materialize_ttl_recalculate_only>
     <!-- Twelve parts of a size become one, instead of five: rows are rewritten less often, and there
-         are a few more parts to read (bench/README.md). -->
+         are a few more parts to read (bench/NOTES.md). -->
     <merge_selector_base>12</merge_selector_base>
     <!-- The engine removes what it has merged after half a minute, about when the kernel would write the new part:
          a power cut in between would leave neither. -->

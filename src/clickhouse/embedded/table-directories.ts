@@ -18,7 +18,7 @@ export const namesIn = (dir: string): Promise<string[]> => readdir(dir).catch(()
  * An insert makes some two hundred files, and a merge leaves as many behind for each part it took. All of a table
  * would be in one block group, in which an ext4 without a journal passes by every file that was removed in the last
  * minutes whenever it makes one; so each part goes to a group of its own, where the file system can do that
- * (bench/README.md: 0.4 of 4.0 CPU s/M).
+ * (bench/NOTES.md: 0.4 of 4.0 CPU s/M).
  */
 export async function spreadParts(clickhouseDir: string): Promise<void> {
   await spreadSubdirectories(await listTables(clickhouseDir))

@@ -237,7 +237,7 @@ export function addRow(from: usize, length: usize, mines: bool, mayHoldMark: boo
   return row
 }
 
-/** What makes two messages the same event: see the README on counting. */
+/** What makes two messages the same event; src/docs/api.md, "What is counted". */
 function recordHash(at: usize, length: usize): u64 {
   let h = mix(startHash(), wordHash(sourceWord))
   if (rangeEnd(3) != 0) {

@@ -1,0 +1,149 @@
+/** The guides as files of the repository and as pages of the service. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { createDocsRoutes } from '../../../src/api/docs.js'
+import { GUIDES, renderGuide } from '../../../src/api/guides.js'
+import { startServer } from '../../support/http.js'
+
+const root = fileURLToPath(new URL('../../../../', import.meta.url))
+const folder = join(root, 'src/docs')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const idsOf = (html: string): readonly string[] =>
+  [...html.matchAll(/<[^>]+ id="([^"]+)"/g)].map(([, id = '']) => id)
+
+t.test('every file of the folder is a guide, and the README links to each', async (t) => {
+  const files = readdirSync(folder).map((file) => file.replace(/\.md$/, ''))
+  t.same([...GUIDES].toSorted(), files.toSorted())
+  const readme = read('README.md')
+  for (const name of GUIDES) t.match(readme, `](src/docs/${name}.md)`, name)
+  t.ok(readme.split('\n').length <= 201, 'the README has at most 200 lines')
+})
+
+t.test('every guide is served, and its links lead somewhere', async (t) => {
+  const { url } = startServer(t, {
+    routes: createDocsRoutes(() => ({ openapi: '3.1.0' }) as never),
+  })
+  const pages = new Map<string, string>()
+  for (const name of GUIDES) {
+    const reply = await fetch(`${url}/docs/${name}`)
+    t.equal(reply.status, 200, name)
+    t.equal(reply.headers.get('content-type'), 'text/html; charset=utf-8')
+    const policy = reply.headers.get('content-security-policy') ?? ''
+    t.match(policy, /default-src 'none'; script-src 'self'; style-src 'self'/)
+    pages.set(`/docs/${name}`, await reply.text())
+  }
+  let links = 0
+  for (const [path, html] of pages) {
+    const ids = idsOf(html)
+    t.same(ids, [...new Set(ids)], `${path} has each id once`)
+    t.notMatch(
+      html,
+      /<(?:script(?! type="module" src="\/docs\/)|style|iframe|img)\b|style="|\son\w+="/,
+    )
+    for (const [, href = ''] of html.matchAll(/(?:href|src)="([^"]+)"/g)) {
+      links += 1
+      if (/^(?:https:\/\/github\.com\/|http:\/\/127\.0\.0\.1:8000\/docs$|data:,$)/.test(href))
+        continue
+      const [to = '', hash = ''] = href.split('#')
+      const target = to === '' ? html : pages.get(to)
+      if (hash !== '') t.ok(idsOf(target ?? '').includes(hash), `${path}: ${href}`)
+      else if (target === undefined)
+        t.equal((await fetch(url + to)).status, 200, `${path}: ${href}`)
+    }
+  }
+  t.ok(links > 1_000, `${links} links`)
+  const unknown = await fetch(`${url}/docs/no-such-guide`)
+  t.equal(unknown.status, 404)
+  t.match(await unknown.json(), { detail: { code: 'route_not_found' } })
+})
+
+t.test('the list beside each guide holds the headings of all, for the search', async (t) => {
+  const { url } = startServer(t, {
+    routes: createDocsRoutes(() => ({ openapi: '3.1.0' }) as never),
+  })
+  const html = await (await fetch(`${url}/docs/security`)).text()
+  for (const name of GUIDES) {
+    const headings = [...read(`src/docs/${name}.md`).matchAll(/^#{2,3} (.+)$/gm)]
+    t.ok(headings.length >= 2, name)
+    const listed = html.split(`href="/docs/${name}#`).length - 1
+    t.ok(listed >= headings.length - codeHeadings(name), `${name}: ${listed} of ${headings.length}`)
+  }
+  t.match(html, '<a href="/docs/security" aria-current="page">')
+  t.match(html, '<a href="/docs/operations#backup-and-restore">Backup and restore</a>')
+})
+
+/** Lines of code blocks that look like headings. */
+const codeHeadings = (name: string): number =>
+  [...read(`src/docs/${name}.md`).matchAll(/^```[\s\S]*?^```/gm)].flatMap(([block]) => [
+    ...block.matchAll(/^#{2,3} /gm),
+  ]).length
+
+t.test(
+  'in a repository the relative links of README and guides lead to files and headings',
+  async (t) => {
+    const files = [
+      'README.md',
+      'src/README.md',
+      'deploy/README.md',
+      'bench/NOTES.md',
+      'bench/NOTES.md',
+    ]
+    for (const file of [...files, ...GUIDES.map((name) => `src/docs/${name}.md`)]) {
+      const text = read(file).replaceAll(/^```[\s\S]*?^```/gm, '')
+      for (const [, href = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (href.startsWith('http')) continue
+        const [to = '', hash] = href.split('#')
+        const path = to === '' ? file : join(dirname(file), to)
+        t.ok(existsSync(join(root, path)), `${file}: ${href}`)
+        if (hash === undefined || !path.endsWith('.md')) continue
+        const ids = idsOf(renderGuide('changes', read(path)).html)
+        t.ok(ids.includes(hash), `${file}: ${href}`)
+      }
+    }
+  },
+)
+
+t.test('every test that the guide to security names exists', async (t) => {
+  const [, section = ''] = read('src/docs/security.md').split('## Threat model')
+  const named = [...section.matchAll(/`((?:unit|integration|flow|fuzz)[\w/…-]*)`/g)]
+  t.ok(named.length > 20, `${named.length} tests are named`)
+  const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+  for (const [, name = ''] of named) {
+    const prefix = name.replace(/-?…$/, '')
+    t.ok(
+      files.some((file) => file.startsWith(prefix)),
+      name,
+    )
+  }
+})
+
+t.test('a guide is text: HTML, images and other schemes do nothing', async (t) => {
+  const { html, headings, title } = renderGuide(
+    'api',
+    [
+      '# A & B',
+      '## Twice',
+      '## Twice',
+      '## `code`, and <b>more</b>',
+      '<script>evil()</script>',
+      '',
+      'a <img src=x onerror=evil()> b ![<i>](https://example.com/x.png)',
+      '',
+      '[one](javascript:evil()) [two](../../src/main.ts) [three](operations.md#settings) [four](none.md)',
+    ].join('\n'),
+  )
+  t.equal(title, 'A & B')
+  t.same(
+    headings.map(({ id }) => id),
+    ['twice', 'twice-1', 'code-and-bmoreb'],
+  )
+  t.notMatch(html, /<(?:script|img|i|b)\b/)
+  t.match(html, '&lt;script&gt;')
+  t.notMatch(html, 'javascript:')
+  t.same(
+    [...html.matchAll(/<a href="([^#"][^"]*)"/g)].map(([, href]) => href),
+    ['/docs/operations#settings'],
+  )
+})
