@@ -3,6 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { describeApi } from '../../../src/api/description.js'
 import { createDocsRoutes } from '../../../src/api/docs.js'
 import { GUIDES, renderGuide } from '../../../src/api/guides.js'
 import { startServer } from '../../support/http.js'
@@ -23,7 +24,7 @@ t.test('every file of the folder is a guide, and the README links to each', asyn
 
 t.test('every guide is served, and its links lead somewhere', async (t) => {
   const { url } = startServer(t, {
-    routes: createDocsRoutes(() => ({ openapi: '3.1.0' }) as never),
+    routes: createDocsRoutes(() => describeApi('0')),
   })
   const pages = new Map<string, string>()
   for (const name of GUIDES) {
@@ -61,7 +62,7 @@ t.test('every guide is served, and its links lead somewhere', async (t) => {
 
 t.test('the list beside each guide holds the headings of all, for the search', async (t) => {
   const { url } = startServer(t, {
-    routes: createDocsRoutes(() => ({ openapi: '3.1.0' }) as never),
+    routes: createDocsRoutes(() => describeApi('0')),
   })
   const html = await (await fetch(`${url}/docs/security`)).text()
   for (const name of GUIDES) {
