@@ -13,38 +13,47 @@ import { isAtLeast } from '../model/roles.js'
 import type { Role } from '../model/roles.js'
 import { JsonText, RouteReply, isMultipart, isOptional } from './route.js'
 import type { ApiRoute, Caller, CheckedInput, MultipartBody } from './route.js'
+import type { Services } from './services.js'
 import { createValidator, throwOnErrors } from './validation.js'
 import type { FieldError, TextCheck, Validator } from './validation.js'
 
-export interface ApiOptions<Services> {
+/*
+ * The way of a request through the API.
+ *
+ * `http/` has matched the route and aborts the request when the client disconnects or the deadline passes.
+ *  1. admit, before the body is read: a public route counts the request against its limit by address;
+ *     with several instances, the change log is caught up; the access token gives the user, whose role
+ *     must suffice; a request that is authenticated by a cookie must come from an allowed origin; other
+ *     routes count the request against their limit by user.
+ *  2. `http/` reads the body up to the route's `bodyBytes`.
+ *  3. answer: path, query and body are parsed and validated against the schemas of the route, and all
+ *     errors are reported together. The handler runs, and its result becomes the reply.
+ * Whatever throws an AppError on this way answers the request with it.
+ */
+
+export interface ApiOptions {
   readonly uws: Uws
-  readonly routes: readonly ApiRoute<Services>[]
+  readonly routes: readonly ApiRoute[]
   readonly services: Services
-  /** Given when there are other instances: resolves when what they answered for is known here; never rejects. */
+  /** Waits until the changes that other instances have confirmed are known here. Never rejects. Absent for one instance. */
   readonly current?: () => Promise<void>
-  /** @throws AppError to answer with when the request shows no valid access token */
+  /** @throws AppError unauthorized or token_expired */
   readonly authenticate: (head: RequestHead) => Caller
-  /**
-   * Counts one request: on a public route before anything else, otherwise once the user is known.
-   *
-   * @throws AppError rate_limited
-   */
+  /** Counts one request. @throws AppError rate_limited */
   readonly consume: (limit: LimitName, subject: LimitSubject) => Promise<void>
-  /** Asked for requests that change something and carry a cookie but no bearer token. */
   readonly mayUseCookies: MayUseCookies
-  /** Told of a user who is turned away at the door of a route: the role or the origin does not suffice. */
+  /** Called for each user whose role or origin does not suffice for a route. */
   readonly onRefused?: (
-    route: ApiRoute<Services>,
+    route: ApiRoute,
     caller: Caller,
     refused: { readonly head: RequestHead; readonly error: AppError },
   ) => void
-  /** holds every reply to its schema, for tests: a mismatch is answered with internal_error */
+  /** Tests set it: a reply that does not fit its schema becomes internal_error. */
   readonly checkReplies?: boolean
 }
 
-/** A route with what checks its input. */
-interface CompiledRoute<Services> {
-  readonly route: ApiRoute<Services>
+interface CompiledRoute {
+  readonly route: ApiRoute
   readonly query: TextCheck
   readonly params: TextCheck | null
   readonly body: BodyParser
@@ -61,7 +70,7 @@ const METHODS = {
   delete: 'DELETE',
 } as const
 
-export function createApi<Services>(options: ApiOptions<Services>): HttpRoute[] {
+export function createApi(options: ApiOptions): HttpRoute[] {
   const validator = createValidator()
   return options.routes.map((route) => {
     const compiled = compile(route, validator, options)
@@ -78,11 +87,11 @@ export function createApi<Services>(options: ApiOptions<Services>): HttpRoute[] 
   })
 }
 
-function compile<Services>(
-  route: ApiRoute<Services>,
+function compile(
+  route: ApiRoute,
   validator: Validator,
-  { uws, checkReplies = false }: ApiOptions<Services>,
-): CompiledRoute<Services> {
+  { uws, checkReplies = false }: ApiOptions,
+): CompiledRoute {
   return {
     route,
     query: validator.texts('query', route.query),
@@ -92,24 +101,21 @@ function compile<Services>(
   }
 }
 
-/**
- * Limit by address, what others changed, token, role, origin, limit by user; all before the body is looked
- * at. Without a limit and without others it is decided at once.
- */
-function admit<Services>(
-  compiled: CompiledRoute<Services>,
-  options: ApiOptions<Services>,
+/** Decides synchronously unless the route has a limit or there are other instances. */
+function admit(
+  compiled: CompiledRoute,
+  options: ApiOptions,
   head: RequestHead,
 ): Admission | Promise<Admission> {
-  const { limit, isOfInstance } = compiled.route
-  const mayBeLate = options.current !== undefined && isOfInstance !== true
-  if (limit !== 'none' || mayBeLate) return admitInTime(compiled, options, head)
+  const { limit, isInstanceLocal } = compiled.route
+  const mayBeStale = options.current !== undefined && isInstanceLocal !== true
+  if (limit !== 'none' || mayBeStale) return admitLater(compiled, options, head)
   return toAdmission(compiled, options, checkCaller(compiled.route, options, head))
 }
 
-async function admitInTime<Services>(
-  compiled: CompiledRoute<Services>,
-  options: ApiOptions<Services>,
+async function admitLater(
+  compiled: CompiledRoute,
+  options: ApiOptions,
   head: RequestHead,
 ): Promise<Admission> {
   const { limit, role } = compiled.route
@@ -121,9 +127,9 @@ async function admitInTime<Services>(
   return toAdmission(compiled, options, caller)
 }
 
-const toAdmission = <Services>(
-  compiled: CompiledRoute<Services>,
-  { services }: ApiOptions<Services>,
+const toAdmission = (
+  compiled: CompiledRoute,
+  { services }: ApiOptions,
   caller: Caller | null,
 ): Admission => ({
   kind: 'admitted',
@@ -131,11 +137,7 @@ const toAdmission = <Services>(
 })
 
 /** @returns null on a public route that is called without a valid token */
-function checkCaller<Services>(
-  route: ApiRoute<Services>,
-  options: ApiOptions<Services>,
-  head: RequestHead,
-): Caller | null {
+function checkCaller(route: ApiRoute, options: ApiOptions, head: RequestHead): Caller | null {
   const caller = findCaller(route.role, options, head)
   try {
     if (caller !== null && route.role !== 'public') checkRole(route.role, caller)
@@ -148,9 +150,9 @@ function checkCaller<Services>(
   return caller
 }
 
-function findCaller<Services>(
+function findCaller(
   role: Role | 'public',
-  { authenticate }: ApiOptions<Services>,
+  { authenticate }: ApiOptions,
   head: RequestHead,
 ): Caller | null {
   try {
@@ -167,10 +169,10 @@ function checkRole(needed: Role, { role }: Caller): void {
   throw new AppError('forbidden', `this needs the role ${needed}`, { details })
 }
 
-function checkOrigin<Services>(
-  { method }: ApiRoute<Services>,
+function checkOrigin(
+  { method }: ApiRoute,
   principal: Caller | null,
-  { mayUseCookies }: ApiOptions<Services>,
+  { mayUseCookies }: ApiOptions,
   { headers }: RequestHead,
 ): void {
   if (method === 'get' || principal?.via === 'bearer') return
@@ -178,9 +180,9 @@ function checkOrigin<Services>(
   throw new AppError('forbidden', 'the origin is not allowed')
 }
 
-/** At once when the handler is: most of what is answered from memory is. */
-function answer<Services>(
-  { route, query, params, body, checkReply }: CompiledRoute<Services>,
+/** Synchronous when the handler is, as most handlers that answer from memory are. */
+function answer(
+  { route, query, params, body, checkReply }: CompiledRoute,
   services: Services,
   principal: Caller | null,
   request: HttpRequest,
@@ -220,7 +222,7 @@ class Input implements CheckedInput {
     this.body = body
   }
 
-  /** made when asked for: most handlers are done too soon for it to matter */
+  /** The request creates its signal on first use, and most handlers use none. */
   get signal(): AbortSignal {
     return this.head.signal
   }
@@ -235,7 +237,7 @@ const fromRecord = (record: Readonly<Record<string, string>>) => ({
   },
 })
 
-function toReply<Services>(route: ApiRoute<Services>, full: RouteReply<unknown>): Reply {
+function toReply(route: ApiRoute, full: RouteReply<unknown>): Reply {
   const status = full.status ?? route.status
   const { headers, cookies, body } = full
   if (status === 204) return { status, headers, cookies }
@@ -245,26 +247,22 @@ function toReply<Services>(route: ApiRoute<Services>, full: RouteReply<unknown>)
   return { status, headers: typed, cookies, body: String(body) }
 }
 
-function toReplyCheck<Services>(
-  { id, reply, status, produces }: ApiRoute<Services>,
+function toReplyCheck(
+  { id, reply, status, produces }: ApiRoute,
   validator: Validator,
 ): (value: unknown) => void {
   if (status === 204 || produces !== undefined) return () => undefined
   const check = validator.json(reply)
   return (value) => {
     const errors: FieldError[] = []
-    // dates and undefined fields take their JSON form first
+    // The schema describes the JSON form, in which undefined fields are absent.
     check(JSON.parse(value instanceof JsonText ? value.text : JSON.stringify(value)), errors)
     if (errors.length === 0) return
     throw new Error(`bug: reply of ${id} breaks its schema: ${JSON.stringify(errors)}`)
   }
 }
 
-function toBodyParser<Services>(
-  { body }: ApiRoute<Services>,
-  validator: Validator,
-  uws: Uws,
-): BodyParser {
+function toBodyParser({ body }: ApiRoute, validator: Validator, uws: Uws): BodyParser {
   if (body === null) return () => null
   const parse = isMultipart(body) ? formParser(body, validator, uws) : jsonParser(body, validator)
   return (request, errors) => {
@@ -293,7 +291,7 @@ function jsonParser(schema: TSchema, validator: Validator): BodyParser {
   }
 }
 
-/** @returns undefined, having said so in `errors`, when the body is not JSON */
+/** @returns undefined, with an entry in `errors`, when the body is not JSON */
 function parseJson(body: Uint8Array, errors: FieldError[]): unknown {
   try {
     const text = UTF8.decode(body)
@@ -306,10 +304,10 @@ function parseJson(body: Uint8Array, errors: FieldError[]): unknown {
 }
 
 const SURROGATE = /\\u[dD][89a-fA-F]/
-/** With the `u` flag a pair is one letter and only a lone half is a surrogate. */
+/** With the `u` flag a pair is one character, so only a lone half matches. */
 const LONE = /\p{Surrogate}/u
 
-/** Half a character can't be stored: it would read back as another text. */
+/** ClickHouse stores UTF-8, which has no lone surrogates: the text would read back as another one. */
 class LoneSurrogate extends Error {
   override readonly message = 'a text holds half of a surrogate pair'
 }
@@ -319,7 +317,7 @@ function refuseLone(key: string, value: unknown): unknown {
   return value
 }
 
-/** Text fields of a form are short: names, types, ids. */
+/** Text fields of a form hold names, types and ids. */
 const FIELD_BYTES = 16_384
 
 function formParser(form: MultipartBody, validator: Validator, uws: Uws): BodyParser {

@@ -1,15 +1,16 @@
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../model/errors.js'
 import type { ApiOptions } from './api.js'
+import type { State } from '../coordination/state.js'
 import type { Audit } from '../records/audit.js'
 import { RouteReply, type ApiRoute, type CheckedInput } from './route.js'
 import { MINUTE_MS } from '../model/time.js'
 
-/** Changes that say nothing about who may what, or that come in great numbers. */
-const QUIET: ReadonlySet<string> = new Set(['refresh', 'logout', 'readAlert', 'readAllAlerts'])
+/** Frequent operations that change no rights and no data worth auditing. */
+const UNRECORDED: ReadonlySet<string> = new Set(['refresh', 'logout', 'readAlert', 'readAllAlerts'])
 
-/** Fields of a body that tell what was asked for. Nothing that could be a secret is among them. */
-const TOLD_FIELDS = [
+/** Fields of a body that are recorded; none of them can hold a secret. */
+const RECORDED_FIELDS = [
   'email',
   'role',
   'is_active',
@@ -27,22 +28,19 @@ const TARGET_FIELDS = ['email', 'name', 'title', 'source_name'] as const
 
 const MAX_TARGET_CHARACTERS = 300
 const MAX_VALUE_CHARACTERS = 500
-/** Being refused costs nothing, and the trail is kept for long: once a minute by user and operation. */
+/** A client can cause refusals without limit, and the audit trail is kept for 400 days. */
 const REFUSALS = { ttl: MINUTE_MS, max: 10_000 }
 
-/**
- * The same routes, of which those that change something record who did it, whether it succeeded or
- * not. A route that is added later is recorded without further ado.
- */
-export const audited = <S>(
-  routes: readonly ApiRoute<S>[],
+/** The same routes; those that change something record the user, the operation and its outcome. */
+export const audited = (
+  routes: readonly ApiRoute[],
   audit: Pick<Audit, 'record'>,
-): readonly ApiRoute<S>[] =>
+): readonly ApiRoute[] =>
   routes.map((route) =>
-    route.method === 'get' || QUIET.has(route.id) ? route : recorded(route, audit),
+    route.method === 'get' || UNRECORDED.has(route.id) ? route : recorded(route, audit),
   )
 
-const recorded = <S>(route: ApiRoute<S>, audit: Pick<Audit, 'record'>): ApiRoute<S> => ({
+const recorded = (route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute => ({
   ...route,
   async handle(input, services) {
     const record = (outcome: string, reply: unknown): Promise<void> => {
@@ -68,19 +66,14 @@ const recorded = <S>(route: ApiRoute<S>, audit: Pick<Audit, 'record'>): ApiRoute
   },
 })
 
-/** What instances remember together; see `state/state.ts`. */
-interface Seen {
-  setIfAbsent(key: string, value: string, ttlMs: number): Promise<boolean>
-}
-
 /**
- * Records users who were turned away at the door of a route, before anything of the request was looked at.
- * While `seen` is away each instance records for itself.
+ * Records the users whose role or origin did not suffice for a route, once a minute for each user and
+ * operation over all instances. While the shared state does not answer, each instance records for itself.
  */
-export function recordRefusals<S>(
+export function recordRefusals(
   audit: Pick<Audit, 'record'>,
-  seen: Seen,
-): NonNullable<ApiOptions<S>['onRefused']> {
+  state: Pick<State, 'setIfAbsent'>,
+): NonNullable<ApiOptions['onRefused']> {
   const recent = new LRUCache<string, true>(REFUSALS)
   return ({ id }, { userId }, { head, error }) => {
     const key = `${userId} ${id}`
@@ -89,14 +82,14 @@ export function recordRefusals<S>(
     const target = cut(Object.values(head.params).join('/'), MAX_TARGET_CHARACTERS)
     const { ip } = head
     const entry = { actorId: userId, action: id, target, outcome: error.code, ip, detail: {} }
-    void seen
+    void state
       .setIfAbsent(`refused:${key}`, '1', REFUSALS.ttl)
       .catch(() => true)
       .then((isFirst) => (isFirst ? audit.record(entry) : undefined))
   }
 }
 
-/** What the path names; else what the body names; else the id of what was made. */
+/** The target is named by the path, else by the body, else by the id of the created record. */
 function targetOf({ params, body }: CheckedInput, reply: unknown): string {
   const named = Object.values(toRecord(params)).map(String).join('/')
   if (named !== '') return cut(named, MAX_TARGET_CHARACTERS)
@@ -111,18 +104,18 @@ function targetOf({ params, body }: CheckedInput, reply: unknown): string {
 
 function detailOf({ query, body }: CheckedInput, target: string): Record<string, unknown> {
   const given = { ...toRecord(query), ...fieldsOf(body) }
-  const names = [...Object.keys(toRecord(query)), ...TOLD_FIELDS]
-  const told = names.filter((name) => given[name] !== undefined && given[name] !== target)
-  return Object.fromEntries(told.map((name) => [name, toTold(given[name])]))
+  const names = [...Object.keys(toRecord(query)), ...RECORDED_FIELDS]
+  const recorded = names.filter((name) => given[name] !== undefined && given[name] !== target)
+  return Object.fromEntries(recorded.map((name) => [name, toRecordedValue(given[name])]))
 }
 
-function toTold(value: unknown): unknown {
+function toRecordedValue(value: unknown): unknown {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null) return value
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return cut(text, MAX_VALUE_CHARACTERS)
 }
 
-/** Of a multipart body the text fields. */
+/** A multipart body counts with its text fields. */
 function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
   const given = toRecord(body)
   return 'fields' in given && 'files' in given ? toRecord(given['fields']) : given
@@ -131,5 +124,5 @@ function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
 const toRecord = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
 
-/** Half a character, at the cut or from the client, becomes U+FFFD: the table takes UTF-8 only. */
+/** Half a surrogate pair becomes U+FFFD, because the table takes UTF-8 only. */
 const cut = (text: string, max: number): string => Buffer.from(text.slice(0, max)).toString()

@@ -4,15 +4,22 @@ import type { Static } from '@sinclair/typebox'
 import type { EventRecord, ListedEvent } from '../model/event.js'
 import type { EventDetail, EventItem } from './schemas/event.js'
 
-/** What a view needs beyond the event itself. */
+/** Looks up the templates and applications that events refer to. */
 export interface EventContext {
-  /** the template that answers for this one today */
+  /** @returns the template that `id` was merged into, or `id` itself */
   canonicalTemplate(id: string): string
-  /** name of the application a source is linked to */
+  /** @returns `id` and every id that was merged into it */
+  templateAliases(id: string): readonly string[]
+  /** @returns the name of the application that the source is linked to */
   applicationOf(source: string): string | null
+  /** @returns the sources linked to the application of this name; none when it does not exist */
+  sourcesOfApplication(name: string): readonly string[]
 }
 
-export function toEventItem(event: ListedEvent, context: EventContext): Static<typeof EventItem> {
+export function toEventItem(
+  event: ListedEvent,
+  context: Pick<EventContext, 'canonicalTemplate'>,
+): Static<typeof EventItem> {
   return {
     id: event.id,
     timestamp: new Date(event.timestampMs).toISOString(),
@@ -33,7 +40,7 @@ export function toEventItem(event: ListedEvent, context: EventContext): Static<t
 
 export function toEventDetail(
   event: EventRecord,
-  context: EventContext,
+  context: Pick<EventContext, 'canonicalTemplate' | 'applicationOf'>,
 ): Static<typeof EventDetail> {
   return {
     ...toEventItem(event, context),

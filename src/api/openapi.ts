@@ -27,7 +27,7 @@ export interface OpenApiOptions {
 }
 
 /** Everything of a route but its handler. */
-type DocumentedRoute = Omit<ApiRoute<never>, 'handle'>
+type DocumentedRoute = Omit<ApiRoute, 'handle'>
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -8,8 +8,9 @@ import type { ErrorCode } from '../model/errors.js'
 import type { LimitName } from './auth/limits.js'
 import type { Role } from '../model/roles.js'
 import type { Principal } from './auth/sessions.js'
+import type { Services } from './services.js'
 
-/** Who calls, and where the token came from: browsers send a cookie on their own. */
+/** The user of a request. Browsers send a cookie by themselves, so the origin is checked for those. */
 export interface Caller extends Principal {
   readonly via: 'bearer' | 'cookie'
 }
@@ -20,11 +21,11 @@ type SuccessStatus = 200 | 201 | 202 | 204
 /** A multipart/form-data body. */
 export interface MultipartBody<F extends TObject = TObject> {
   readonly kind: 'multipart'
-  /** text fields, coerced like a query string */
+  /** Text fields, coerced like a query string. */
   readonly fields: F
-  /** names of the file fields, each required once */
+  /** Names of the file fields; each must occur exactly once. */
   readonly files: readonly string[]
-  /** largest file; above it `file_too_large` */
+  /** Larger files get `file_too_large`. */
   readonly fileBytes: number
 }
 
@@ -46,19 +47,19 @@ type BodyOf<B extends BodySchema> =
         ? Static<B>
         : null
 
-/** What a handler works on: checked, and nothing of the socket. */
+/** The validated input of a handler. It holds nothing of the socket. */
 interface RouteInput<Q extends TObject, P extends TObject, B extends BodySchema, A extends Access> {
   readonly query: Static<Q>
   readonly params: Static<P>
   readonly body: BodyOf<B>
-  /** on a public route null when the caller shows no valid token */
+  /** Null only on a public route that is called without a valid token. */
   readonly principal: A extends 'public' ? Caller | null : Caller
   readonly head: RequestHead
-  /** aborted when the client leaves or the deadline passes */
+  /** Aborted when the client disconnects or the deadline passes. */
   readonly signal: AbortSignal
 }
 
-/** A reply that needs more than its body. */
+/** A reply with a status, headers or cookies of its own. */
 export class RouteReply<T> {
   readonly body: T
   readonly status: number | null
@@ -75,7 +76,7 @@ export class RouteReply<T> {
   }
 }
 
-/** A body that is JSON already, of the route's schema. */
+/** A reply body that is serialised already; it must fit the route's schema. */
 export class JsonText {
   readonly text: string
 
@@ -85,43 +86,42 @@ export class JsonText {
 }
 
 interface ReplyExtras {
-  /** instead of the route's own; must be among its `alsoStatuses` */
+  /** Replaces the route's status; must be one of its `alsoStatuses`. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly cookies?: readonly Cookie[]
-  /** the user who is known from now on, for the audit trail */
+  /** The user that a login has authenticated, for the audit trail. */
   readonly actorId?: string
 }
 
 interface RouteFacts {
-  /** names the route in metrics, logs and OpenAPI; camelCase, unique */
+  /** Unique camelCase name of the route in metrics, the audit trail and OpenAPI. */
   readonly id: string
   readonly method: Lowercase<RouteMethod>
   readonly path: string
   readonly summary: string
   readonly description?: string
-  /** heading in the docs; the first path segment below /api when absent */
+  /** Group in the API reference. Default: the first path segment below /api. */
   readonly tag?: string
-  /** counted when the caller is known: what the limit counts by must be known then */
+  /** The rate limit that each request counts against. */
   readonly limit: 'none' | LimitName
-  /** largest body; 0 when `body` is null */
+  /** Largest body; 0 when `body` is null. */
   readonly bodyBytes: number
   readonly status: SuccessStatus
-  /** further statuses that carry the reply's schema */
+  /** Further statuses whose body has the schema `reply`. */
   readonly alsoStatuses?: readonly number[]
-  /** what `handle` may throw; those implied by role, limit and schemas are added by themselves */
+  /** Codes that `handle` may throw. OpenAPI adds those that role, limit and schemas imply. */
   readonly errors: readonly ErrorCode[]
-  /** media type of a reply that is text and not JSON */
+  /** Media type of a reply that is text instead of JSON. */
   readonly produces?: string
-  /** overrides the server's deadline; ms */
+  /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number
-  /** it tells of this instance alone, and waits for nothing that others changed */
-  readonly isOfInstance?: true
+  /** The reply describes this instance only, so the request does not wait for the change log. */
+  readonly isInstanceLocal?: true
   readonly examples?: { readonly body?: unknown; readonly reply?: unknown }
 }
 
 interface RouteDefinition<
-  Services,
   Q extends TObject,
   P extends TObject,
   B extends BodySchema,
@@ -141,8 +141,8 @@ interface RouteDefinition<
 
 type HandlerResult<T> = T | RouteReply<T> | JsonText
 
-/** A route whose input types are behind it; what the API and the OpenAPI document work on. */
-export interface ApiRoute<Services> extends RouteFacts {
+/** A route without the types of its input, as the API and the OpenAPI document use it. */
+export interface ApiRoute extends RouteFacts {
   readonly role: Access
   readonly query: TObject
   readonly params: TObject | null
@@ -151,7 +151,6 @@ export interface ApiRoute<Services> extends RouteFacts {
   readonly handle: (input: CheckedInput, services: Services) => unknown
 }
 
-/** Input that has passed the route's schemas. */
 export interface CheckedInput {
   readonly query: unknown
   readonly params: unknown
@@ -161,23 +160,21 @@ export interface CheckedInput {
   readonly signal: AbortSignal
 }
 
-/** Gives the `route` function for one set of services: `const route = routeFor<Services>()`. */
-export function routeFor<Services>() {
-  return function route<
-    Q extends TObject,
-    P extends TObject,
-    B extends BodySchema,
-    R extends TSchema,
-    A extends Access,
-  >(definition: RouteDefinition<Services, Q, P, B, R, A>): ApiRoute<Services> {
-    checkDefinition(definition)
-    const { handle, params = null, ...rest } = definition
-    return {
-      ...rest,
-      params,
-      // the schemas have checked the input against the very types named here
-      handle: (input, services) => handle(input as RouteInput<Q, P, B, A>, services),
-    }
+/** Declares a route. @throws Error when path, parameters and body do not fit together */
+export function route<
+  Q extends TObject,
+  P extends TObject,
+  B extends BodySchema,
+  R extends TSchema,
+  A extends Access,
+>(definition: RouteDefinition<Q, P, B, R, A>): ApiRoute {
+  checkDefinition(definition)
+  const { handle, params = null, ...rest } = definition
+  return {
+    ...rest,
+    params,
+    // Ajv has checked the input against the schemas that these types come from.
+    handle: (input, services) => handle(input as RouteInput<Q, P, B, A>, services),
   }
 }
 

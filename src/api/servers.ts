@@ -78,7 +78,7 @@ function apiServer(parts: HttpParts): HttpServer {
       ...createDocsRoutes(() => describeApi(version)),
       ...createApi({
         uws,
-        routes: audited<Services>(allRoutes, services.audit),
+        routes: audited(allRoutes, services.audit),
         services,
         ...currentOf(parts),
         authenticate: (head) => authenticate(head, services),

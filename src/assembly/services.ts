@@ -8,7 +8,7 @@ import { forgetDeliveries } from '../ingest/webhook/webhook.js'
 import { createDeletions, type DeletionParts } from '../records/deletions.js'
 import { createHealth } from '../api/health.js'
 import { createReplay, type ReplayLetter, type ReplayOutcome } from '../records/replay.js'
-import type { LogServices } from '../api/routes/logs.js'
+import type { Services as ApiServices, Upload } from '../api/services.js'
 import type { Config } from '../config.js'
 import { createSemaphore } from '../lib/semaphore.js'
 import { AppError } from '../model/errors.js'
@@ -254,7 +254,7 @@ function probesOf({ storage, ingestion }: ServiceParts): Parameters<typeof creat
 function explain(
   event: EventRecord,
   { templates, model, overrides }: Ingestion,
-): ReturnType<LogServices['explain']> {
+): ReturnType<ApiServices['explain']> {
   const template = templates.byId(event.templateId)
   return {
     ...model.explain(template?.no ?? 0, event.severity, template?.text ?? event.message),
@@ -276,13 +276,6 @@ const applicationLinks = (sources: Sources, applications: Applications) => ({
       .map((source) => source.name)
   },
 })
-
-interface Upload {
-  readonly format: 'csv' | 'json' | 'txt'
-  readonly bytes: Uint8Array
-  readonly source: string
-  readonly applicationId: string | null
-}
 
 const toSubmission = ({ format, bytes, source, applicationId }: Upload): Submission => ({
   format,

@@ -2,6 +2,7 @@ import { createApi } from '../../src/api/api.js'
 import { ROLES, isRole, type Role } from '../../src/model/roles.js'
 import type { LimitName } from '../../src/api/auth/limits.js'
 import type { ApiRoute, Caller } from '../../src/api/route.js'
+import type { Services } from '../../src/api/services.js'
 import { AppError } from '../../src/model/errors.js'
 import { startServer, uws } from './http.js'
 
@@ -26,14 +27,24 @@ interface Test {
   teardown(end: () => Promise<void>): void
 }
 
+/** Some of the services, each with some of its functions. */
+export type FakeServices = {
+  readonly [Name in keyof Services]?: Services[Name] extends (...parameters: never) => unknown
+    ? Services[Name]
+    : Partial<Services[Name]>
+}
+
+/** The services that the routes under test call; to call another one is an error of the test. */
+export const fakeServices = (services: FakeServices): Services => services as Services
+
 /** Routes on a server of their own; a token is the name of a role. */
-export function startApi<S>(t: Test, routes: readonly ApiRoute<S>[], services: S) {
+export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeServices) {
   const consumed: LimitName[] = []
   const { url, log } = startServer(t, {
     routes: createApi({
       uws,
       routes,
-      services,
+      services: fakeServices(services),
       authenticate: (head): Caller => {
         const role = head.headers.first('authorization')?.replace('Bearer ', '')
         if (!isRole(role)) throw new AppError('unauthorized', 'who?')

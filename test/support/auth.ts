@@ -14,6 +14,7 @@ import { ingestKeyRoutes } from '../../src/api/routes/ingest-keys.js'
 import { userRoutes } from '../../src/api/routes/users.js'
 import { createInProcessState } from '../../src/coordination/memory-state.js'
 import type { State } from '../../src/coordination/state.js'
+import { fakeServices } from './api.js'
 import { startServer, uws } from './http.js'
 import { memoryEntities } from './entities.js'
 
@@ -71,7 +72,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
   const routes = createApi({
     uws,
     routes: [...authRoutes, ...userRoutes, ...ingestKeyRoutes],
-    services,
+    services: fakeServices(services),
     authenticate: ({ headers, cookies }) => {
       const { token, via } = accessTokenOf({
         authorization: headers.first('authorization') ?? '',

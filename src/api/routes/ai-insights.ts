@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
 
 import { AppError } from '../../model/errors.js'
-import type { Explanation, InsightAnomaly, InsightSnapshot } from '../../model/insights.js'
+import type { AnomalyQuery } from '../../insights/store.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { parseQueryTime } from '../query-time.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { SeveritySchema } from '../../model/schemas.js'
 import {
   AnomalySchema,
@@ -23,42 +23,6 @@ interface Position {
   readonly startedAtMs: number
   readonly id: string
 }
-
-interface Made {
-  readonly generatedAtMs: number
-  readonly snapshot: InsightSnapshot
-}
-
-interface AnomalyQuery {
-  readonly atMs: number
-  readonly sinceMs: number
-  readonly after: Position | null
-  readonly states: readonly string[]
-  readonly scopes: readonly string[]
-  readonly kinds: readonly string[]
-  readonly sources: readonly string[]
-  readonly severities: readonly string[]
-  readonly templates: readonly string[]
-  readonly ids: readonly string[]
-  readonly leastScore: number
-  readonly wholeOnly: boolean
-  readonly limit: number
-}
-
-export interface AiInsightServices {
-  readonly insights: {
-    /** The last one made for a moment or before it. */
-    snapshot(atMs: number | null, signal?: AbortSignal): Promise<Made | null>
-    refresh(atMs: number | null): Promise<Made>
-    /** Newest beginning first. */
-    anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly InsightAnomaly[]>
-    explain(anomaly: InsightAnomaly, signal?: AbortSignal): Promise<Explanation>
-    textOf(templateId: string): string | null
-  }
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<AiInsightServices>()
 
 const AtParameter = Type.Optional(
   Type.String({ maxLength: 64, description: 'ISO 8601; as it was at this moment' }),

@@ -1,18 +1,11 @@
 import { Type, type Static } from '@sinclair/typebox'
-import type { Alert, Alerts } from '../../records/alerts.js'
+import type { Alert } from '../../records/alerts.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
 import { EventIds, RECORD_BYTES, Title, toIso } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
-
-export interface AlertServices {
-  readonly alerts: Pick<Alerts, 'page' | 'create' | 'read' | 'readAll'>
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<AlertServices>()
 
 const AlertSchema = Type.Object(
   {

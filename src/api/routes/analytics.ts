@@ -1,40 +1,9 @@
 import { Type } from '@sinclair/typebox'
 
-import type { Severity } from '../../model/event.js'
-import type { Window } from '../../model/window.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { SeveritySchema } from '../../model/schemas.js'
 import { Count, Percent, SourceFilter, WindowSchema } from '../schemas/series.js'
-
-/** What the analytics router asks of the store. */
-export interface AnalyticsServices {
-  readonly analytics: {
-    severities(
-      window: Window,
-      sources: readonly string[],
-      signal?: AbortSignal,
-    ): Promise<readonly { readonly severity: Severity; readonly count: number }[]>
-    topSources(
-      window: Window,
-      limit: number,
-      signal?: AbortSignal,
-    ): Promise<
-      readonly {
-        readonly source: string
-        readonly count: number
-        readonly errors: number
-        readonly lastEventAtMs: number
-      }[]
-    >
-    deadVsStored(
-      window: Window,
-      signal?: AbortSignal,
-    ): Promise<readonly { readonly t: string; readonly stored: number; readonly dlq: number }[]>
-  }
-}
-
-const route = routeFor<AnalyticsServices>()
 
 const WindowQuery = Type.Union(WindowSchema.anyOf, { default: '24h' })
 const WINDOW_TEXT =

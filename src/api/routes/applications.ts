@@ -1,28 +1,15 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import type { Application, Applications } from '../../records/applications.js'
-import type { Deletions } from '../../records/deletions.js'
-import { routeFor } from '../route.js'
+import type { Application } from '../../records/applications.js'
+import { route } from '../route.js'
+import type { Services } from '../services.js'
 import { notBlank } from '../schemas/record.js'
 import { ApplicationSchema, Uuid } from '../schemas/source.js'
-
-export interface ApplicationServices {
-  readonly applications: Applications
-  readonly sources: {
-    list(): readonly { readonly name: string; readonly applicationId: string | null }[]
-  }
-  readonly sourceTotals: (
-    signal?: AbortSignal,
-  ) => Promise<ReadonlyMap<string, { readonly events: number }>>
-  readonly deletions: Pick<Deletions, 'deleteSources'>
-}
-
-const route = routeFor<ApplicationServices>()
 
 const IdParams = Type.Object({ app_id: Uuid })
 const Name = notBlank(300)
 
-const sourcesOf = (id: string, services: ApplicationServices): readonly string[] =>
+const sourcesOf = (id: string, services: Services): readonly string[] =>
   services.sources
     .list()
     .filter((source) => source.applicationId === id)
@@ -30,10 +17,7 @@ const sourcesOf = (id: string, services: ApplicationServices): readonly string[]
 
 type View = Static<typeof ApplicationSchema>
 
-async function views(
-  applications: readonly Application[],
-  services: ApplicationServices,
-): Promise<View[]> {
+async function views(applications: readonly Application[], services: Services): Promise<View[]> {
   const totals = await services.sourceTotals()
   return applications.map(({ id, name, environment, hosts }) => {
     const sources = sourcesOf(id, services)
@@ -49,7 +33,7 @@ async function views(
   })
 }
 
-async function view(application: Application, services: ApplicationServices): Promise<View> {
+async function view(application: Application, services: Services): Promise<View> {
   const [first] = await views([application], services)
   if (first === undefined) throw new Error('bug: an application has no view')
   return first

@@ -2,31 +2,13 @@ import { Type } from '@sinclair/typebox'
 import type { AuditRecord } from '../../records/audit.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 
 interface Position {
   readonly seq: number
   readonly id: string
 }
-
-export interface AuditServices {
-  readonly auditTrail: {
-    /** Newest first. */
-    page(
-      query: {
-        readonly actions: readonly string[]
-        readonly actors: readonly string[]
-        readonly after: Position | null
-        readonly limit: number
-      },
-      signal?: AbortSignal,
-    ): Promise<readonly AuditRecord[]>
-  }
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<AuditServices>()
 
 const Names = Type.Array(Type.String({ maxLength: 120 }), { maxItems: 100 })
 

@@ -1,29 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import type { RequestHead } from '../../http/request.js'
 import { AppError } from '../../model/errors.js'
-import {
-  ACCESS_COOKIE,
-  REFRESH_COOKIE,
-  accessTokenOf,
-  authCookies,
-  type CookieSettings,
-} from '../auth/credentials.js'
-import type { Limiter } from '../auth/limits.js'
-import type { Grant, Sessions } from '../auth/sessions.js'
-import type { Users } from '../auth/users.js'
-import { RouteReply, routeFor } from '../route.js'
+import { ACCESS_COOKIE, REFRESH_COOKIE, accessTokenOf, authCookies } from '../auth/credentials.js'
+import type { Grant } from '../auth/sessions.js'
+import { RouteReply, route } from '../route.js'
+import type { Services } from '../services.js'
 import { RoleSchema } from '../../model/schemas.js'
 import { GivenPassword } from '../schemas/user.js'
 import { Uuid } from '../schemas/source.js'
-
-export interface AuthServices {
-  readonly sessions: Sessions
-  readonly users: Pick<Users, 'get'>
-  readonly limiter: Limiter
-  readonly cookies: CookieSettings
-}
-
-const route = routeFor<AuthServices>()
 
 const Tokens = Type.Object(
   {
@@ -36,7 +20,7 @@ const MaybeRefreshToken = Type.Optional(
   Type.Object({ refresh_token: Type.Optional(Type.String({ maxLength: 4_096 })) }),
 )
 
-const replyWith = (grant: Grant, { cookies }: AuthServices) =>
+const replyWith = (grant: Grant, { cookies }: Services) =>
   new RouteReply(
     { access_token: grant.accessToken, refresh_token: grant.refreshToken },
     {

@@ -1,21 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../../model/dead-letter.js'
+import type { DeadLetter, DeadLetterPosition } from '../../model/dead-letter.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
-import { MAX_REPLAYED, type Replay } from '../../records/replay.js'
-import { routeFor } from '../route.js'
+import { MAX_REPLAYED } from '../../records/replay.js'
+import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
-
-export interface DeadLetterServices {
-  readonly deadLetters: {
-    /** Newest first. */
-    page(query: DeadLetterQuery, signal?: AbortSignal): Promise<readonly DeadLetter[]>
-  }
-  readonly replay: Replay
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<DeadLetterServices>()
 
 const LetterId = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const Names = Type.Array(Type.String({ maxLength: 120 }), { maxItems: 100 })

@@ -5,10 +5,9 @@ import {
   TIMELINE_KINDS,
   type Incident,
   type IncidentFields,
-  type Incidents,
 } from '../../records/incidents.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
 import {
@@ -21,13 +20,6 @@ import {
   toIsoOrNull,
 } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
-
-export interface IncidentServices {
-  readonly incidents: Omit<Incidents, 'has' | 'clear'>
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<IncidentServices>()
 
 const StatusSchema = Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status)))
 const NoteText = notBlank(10_000)

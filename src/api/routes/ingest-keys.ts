@@ -1,18 +1,11 @@
 import { Type, type Static } from '@sinclair/typebox'
-import type { IngestKey, IngestKeys } from '../auth/ingest-keys.js'
+import type { IngestKey } from '../auth/ingest-keys.js'
 import { pageOldestFirst } from '../../records/page.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { notBlank } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
-
-export interface IngestKeyServices {
-  readonly ingestKeys: Pick<IngestKeys, 'create' | 'list' | 'remove'>
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<IngestKeyServices>()
 
 const FIELDS = {
   id: Uuid,

@@ -9,18 +9,8 @@ import {
 import { AppError } from '../../model/errors.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../auth/credentials.js'
 import type { MayUseCookies } from '../auth/origin.js'
-import { JsonText, routeFor } from '../route.js'
+import { JsonText, route } from '../route.js'
 import { KpiSnapshotSchema } from '../schemas/kpi.js'
-
-/** What the KPI router asks for. */
-export interface KpiServices {
-  readonly kpis: {
-    /** the snapshot as JSON, at most 30 s old */
-    get(): Promise<string>
-  }
-}
-
-const route = routeFor<KpiServices>()
 
 export const kpiRoutes = [
   route({

@@ -1,11 +1,10 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { AppError } from '../../model/errors.js'
-import type { Priority, Severity } from '../../model/event.js'
-import type { Granularity, Window } from '../../model/window.js'
-import type { ListedEvent } from '../../model/event.js'
-import { toEventItem, type EventContext } from '../event-views.js'
-import { routeFor } from '../route.js'
+import type { TemplateView } from '../../events/template-stats.js'
+import { toEventItem } from '../event-views.js'
+import { route } from '../route.js'
+import type { Services } from '../services.js'
 import { EventItem } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
 import {
@@ -17,75 +16,6 @@ import {
   TimeBucket,
   WindowSchema,
 } from '../schemas/series.js'
-
-type Bucket = Readonly<Static<typeof TimeBucket>>
-
-interface TemplateView {
-  readonly id: string
-  readonly text: string
-  readonly firstSeenMs: number
-  readonly lastSeenMs: number
-  readonly occurrences: number
-  readonly severity: Severity
-  readonly priority: Priority
-  readonly confidence: number
-  readonly modelVersion: string
-}
-
-interface SeriesQuery {
-  readonly window: Window
-  readonly granularity: Granularity | 'auto'
-  readonly sources: readonly string[]
-  readonly limit: number
-  readonly offset: number
-}
-
-/** The most frequent texts in one place of a template. */
-interface VariableValues {
-  /** 0-based, from the left */
-  readonly index: number
-  readonly values: readonly { readonly value: string; readonly count: number }[]
-}
-
-/** What the counts of the logs router ask for. */
-export interface LogMetaServices {
-  readonly series: {
-    page(
-      query: SeriesQuery,
-      signal?: AbortSignal,
-    ): Promise<{
-      readonly granularity: Granularity
-      readonly buckets: readonly Bucket[]
-      readonly hasMore: boolean
-    }>
-  }
-  readonly calendar: {
-    days(
-      priorities: readonly Priority[],
-      days: number,
-      signal?: AbortSignal,
-    ): Promise<readonly { readonly day: string; readonly value: number }[]>
-  }
-  readonly templateStats: {
-    top(limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]>
-    one(id: string, signal?: AbortSignal): Promise<TemplateView | null>
-    hours(id: string, limit: number, signal?: AbortSignal): Promise<readonly Bucket[]>
-  }
-  /** The newest events of a template and of those merged into it. */
-  readonly templateSamples: (
-    id: string,
-    limit: number,
-    signal?: AbortSignal,
-  ) => Promise<readonly ListedEvent[]>
-  /** The most frequent values of each variable of a template. */
-  readonly templateVariables: (
-    template: { readonly id: string; readonly text: string },
-    signal?: AbortSignal,
-  ) => Promise<readonly VariableValues[]>
-  readonly eventContext: EventContext
-}
-
-const route = routeFor<LogMetaServices>()
 
 const SAMPLES = 5
 
@@ -135,7 +65,7 @@ const toTemplate = (view: TemplateView): Static<typeof TemplateSchema> => ({
 async function templateDetail(
   id: string,
   hours: number,
-  services: LogMetaServices,
+  services: Services,
   signal: AbortSignal,
 ): Promise<Static<typeof TemplateDetail>> {
   const view = await services.templateStats.one(id, signal)

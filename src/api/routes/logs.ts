@@ -1,12 +1,11 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import type { Priority } from '../../model/event.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import type { EventRecord, ListedEvent } from '../../model/event.js'
-import { toEventDetail, toEventItem, type EventContext } from '../event-views.js'
+import { toEventDetail, toEventItem } from '../event-views.js'
 import { AppError } from '../../model/errors.js'
 import { parseQueryTime } from '../query-time.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
+import type { Services } from '../services.js'
 import { EventDetail, EventIdParams, EventItem } from '../schemas/event.js'
 import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../../model/schemas.js'
 import { DAY_MS } from '../../model/time.js'
@@ -25,47 +24,6 @@ interface Filter {
   readonly templateIds: readonly string[]
   readonly search: string
 }
-
-/** What the router asks of the store and the registries. */
-export interface LogServices {
-  readonly events: {
-    page(
-      query: {
-        readonly filter: Filter
-        readonly fromMs: number
-        readonly toMs: number | null
-        readonly after: Position | null
-        readonly limit: number
-      },
-      signal?: AbortSignal,
-    ): Promise<readonly ListedEvent[]>
-    get(id: number, signal?: AbortSignal): Promise<EventRecord | null>
-  }
-  readonly eventContext: EventContext & {
-    /** the id and every id merged into it */
-    templateAliases(id: string): readonly string[]
-    /** sources linked to the application of this name; none when there is no such application */
-    sourcesOfApplication(name: string): readonly string[]
-  }
-  readonly corrections: {
-    /** @throws AppError not_found, dependency_unavailable */
-    correct(id: number, priority: Priority, reason: string): Promise<EventRecord>
-  }
-  /** How the automatic priority of such an event comes about now. */
-  readonly explain: (event: EventRecord) => {
-    readonly priority: Priority
-    readonly confidence: number
-    readonly score: number
-    readonly chances: Readonly<Record<Priority, number>>
-    readonly contributions: readonly { readonly feature: string; readonly points: number }[]
-    readonly modelVersion: string
-    /** a person's priority for the template; it wins */
-    readonly override: Priority | null
-  }
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<LogServices>()
 
 const DEFAULT_SPAN_MS = 30 * DAY_MS
 const MAX_SEARCH = 1000
@@ -144,7 +102,7 @@ const isPosition = (value: unknown): value is Position =>
   Number.isSafeInteger(value.id)
 
 /** @returns null when nothing can match */
-function toFilter(query: Static<typeof ListQuery>, { eventContext }: LogServices): Filter | null {
+function toFilter(query: Static<typeof ListQuery>, { eventContext }: Services): Filter | null {
   const wanted = query.severity ?? []
   const severities = query.is_error_or_worse === true ? worse(wanted) : wanted
   const sources = toSources(query, eventContext)
@@ -162,7 +120,7 @@ function toFilter(query: Static<typeof ListQuery>, { eventContext }: LogServices
 
 function toSources(
   query: Static<typeof ListQuery>,
-  context: LogServices['eventContext'],
+  context: Services['eventContext'],
 ): readonly string[] | null {
   const named = query.source ?? null
   if (query.application === undefined || query.application === '') return named
@@ -178,7 +136,7 @@ const worse = (wanted: readonly string[]): readonly string[] | null => {
 
 async function listEvents(
   query: Static<typeof ListQuery>,
-  services: LogServices,
+  services: Services,
   signal: AbortSignal,
 ): Promise<Static<typeof EventPage>> {
   const { cursor, limit, ...filters } = query

@@ -2,35 +2,10 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import type { RequestHead } from '../../http/request.js'
 import { AppError } from '../../model/errors.js'
-import { METRICS_TYPE } from '../../telemetry/metrics.js'
-import type { Deletions } from '../../records/deletions.js'
-import type { Health, HealthReport } from '../health.js'
-import { RouteReply, routeFor, type Caller } from '../route.js'
 import { MINUTE_MS } from '../../model/time.js'
-
-/** What was collected from one protocol and source. */
-interface CollectorFigures {
-  readonly protocol: string
-  readonly source: string | null
-  readonly received: number
-  readonly stored: number
-  readonly rejected: number
-  readonly bytes: number
-  readonly ratePerSecond: number
-  readonly lastEventAtMs: number | null
-}
-
-export interface MonitoringServices {
-  readonly health: Health
-  readonly version: string
-  readonly collectorStats: { list(): readonly CollectorFigures[] }
-  readonly deletions: Pick<Deletions, 'clearAll'>
-  readonly metrics: { render(): Promise<string> }
-  /** null: only loopback clients read the metrics */
-  readonly metricsToken: string | null
-}
-
-const route = routeFor<MonitoringServices>()
+import { METRICS_TYPE } from '../../telemetry/metrics.js'
+import type { HealthReport } from '../health.js'
+import { RouteReply, route, type Caller } from '../route.js'
 
 const StatusSchema = Type.Union([
   Type.Literal('ok'),
@@ -102,7 +77,7 @@ function refuseStrangers(head: RequestHead, token: string | null): void {
 const views = [
   route({
     id: 'health',
-    isOfInstance: true,
+    isInstanceLocal: true,
     method: 'get',
     path: '/api/monitoring/health',
     summary: 'Whether the service and what it depends on work',
@@ -159,7 +134,7 @@ const views = [
   }),
   route({
     id: 'metrics',
-    isOfInstance: true,
+    isInstanceLocal: true,
     method: 'get',
     path: '/metrics',
     summary: 'Metrics in the text format of Prometheus',

@@ -1,8 +1,10 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { AppError } from '../../model/errors.js'
-import type { Deletions } from '../../records/deletions.js'
-import { multipart, routeFor } from '../route.js'
+import type { SourceTotals } from '../../events/source-stats.js'
+import type { Source } from '../../records/sources.js'
+import { multipart, route } from '../route.js'
+import type { Services } from '../services.js'
 import {
   Connector,
   NewSourceName,
@@ -12,52 +14,6 @@ import {
   Uuid,
 } from '../schemas/source.js'
 import { DAY_MS } from '../../model/time.js'
-
-interface Source {
-  readonly name: string
-  readonly type: 'push' | 'webhook' | 'poll' | 'file'
-  readonly connector: string
-  readonly enabled: boolean
-  readonly applicationId: string | null
-}
-
-interface SourceTotals {
-  readonly events: number
-  readonly lastEventAtMs: number
-}
-
-interface UploadResult {
-  readonly accepted: number
-  readonly rejected: number
-  readonly refusal: { readonly code: string; readonly message: string } | null
-}
-
-export interface SourceServices {
-  readonly sources: {
-    list(): readonly Source[]
-    get(name: string): Source | undefined
-    create(source: Omit<Source, 'enabled'>): Promise<Source>
-    change(name: string, fields: { readonly enabled: boolean }): Promise<Source>
-  }
-  readonly applications: {
-    /** @throws AppError not_found */
-    require(id: string): unknown
-    /** Appends the name to the application's hosts. @throws AppError not_found */
-    link(id: string, source: string): Promise<unknown>
-  }
-  readonly sourceTotals: (signal?: AbortSignal) => Promise<ReadonlyMap<string, SourceTotals>>
-  readonly deletions: Pick<Deletions, 'deleteSources'>
-  /** Tells other instances that a source changed. */
-  readonly announce: (name: string) => void
-  readonly upload: (file: {
-    readonly format: 'csv' | 'json' | 'txt'
-    readonly bytes: Uint8Array
-    readonly source: string
-    readonly applicationId: string | null
-  }) => Promise<UploadResult>
-}
-
-const route = routeFor<SourceServices>()
 
 const FILE_BYTES = 10 * 1024 * 1024
 const NameParams = Type.Object({ name: SourceName })
@@ -84,10 +40,7 @@ function toSource(source: Source, totals: SourceTotals | undefined): Static<type
   }
 }
 
-const view = async (
-  source: Source,
-  services: SourceServices,
-): Promise<Static<typeof SourceSchema>> =>
+const view = async (source: Source, services: Services): Promise<Static<typeof SourceSchema>> =>
   toSource(source, (await services.sourceTotals()).get(source.name))
 
 async function create(
@@ -97,7 +50,7 @@ async function create(
     readonly connector?: string
     readonly application_id?: string | null
   },
-  services: SourceServices,
+  services: Services,
 ): Promise<Static<typeof SourceSchema>> {
   const applicationId = body.application_id ?? null
   if (applicationId !== null) services.applications.require(applicationId)
@@ -124,7 +77,7 @@ async function upload(
     readonly application_id?: string
   },
   data: Uint8Array | undefined,
-  services: SourceServices,
+  services: Services,
 ): Promise<Static<typeof UploadReply>> {
   const { file_type: format, source_name: name, application_id: applicationId = null } = form
   if (applicationId !== null) services.applications.require(applicationId)

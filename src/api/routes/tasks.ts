@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { parseQueryTime } from '../query-time.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
 import {
@@ -13,14 +13,7 @@ import {
   toIsoOrNull,
 } from '../schemas/record.js'
 import { Uuid } from '../schemas/source.js'
-import { TASK_STATUSES, type Task, type TaskFields, type Tasks } from '../../records/tasks.js'
-
-export interface TaskServices {
-  readonly tasks: Omit<Tasks, 'clear'>
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<TaskServices>()
+import { TASK_STATUSES, type Task, type TaskFields } from '../../records/tasks.js'
 
 const StatusSchema = Type.Union(TASK_STATUSES.map((status) => Type.Literal(status)))
 const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])

@@ -1,20 +1,11 @@
 import { Type } from '@sinclair/typebox'
-import type { Limiter } from '../auth/limits.js'
-import type { UserInput, UserPatch, Users } from '../auth/users.js'
+import type { UserInput, UserPatch } from '../auth/users.js'
 import { pageOldestFirst } from '../../records/page.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { RoleSchema } from '../../model/schemas.js'
-import { routeFor } from '../route.js'
+import { route } from '../route.js'
 import { Uuid } from '../schemas/source.js'
 import { Email, GivenPassword, NewPassword, UserSchema, toUserView } from '../schemas/user.js'
-
-export interface UserServices {
-  readonly users: Users
-  readonly limiter: Limiter
-  readonly cursorKey: Buffer
-}
-
-const route = routeFor<UserServices>()
 
 const IdParams = Type.Object({ id: Uuid })
 const BODY_BYTES = 16 * 1024

@@ -3,17 +3,13 @@ import t from 'tap'
 import { createApi } from '../../../src/api/api.js'
 import type { ApiOptions } from '../../../src/api/api.js'
 import { createOriginCheck } from '../../../src/api/auth/origin.js'
-import { RouteReply, multipart, routeFor } from '../../../src/api/route.js'
+import { RouteReply, multipart, route } from '../../../src/api/route.js'
 import type { Caller } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
 import { HeaderBag } from '../../../src/http/request.js'
+import { fakeServices } from '../../support/api.js'
 import { startServer, uws } from '../../support/http.js'
 
-interface Services {
-  readonly names: string[]
-}
-
-const route = routeFor<Services>()
 const none = Type.Object({})
 
 const listThings = route({
@@ -33,7 +29,7 @@ const listThings = route({
   reply: Type.Unknown(),
   status: 200,
   errors: [],
-  handle: ({ query, principal }, { names }) => ({ query, names, user: principal.userId }),
+  handle: ({ query, principal }, { version }) => ({ query, version, user: principal.userId }),
 })
 
 const createThing = route({
@@ -138,7 +134,7 @@ const ownState = route({
   summary: 'own state',
   role: 'public',
   limit: 'none',
-  isOfInstance: true,
+  isInstanceLocal: true,
   bodyBytes: 0,
   query: none,
   body: null,
@@ -154,11 +150,11 @@ const CALLERS: Readonly<Record<string, Caller>> = {
   admin: { userId: 'a', role: 'admin', via: 'bearer', ...token },
 }
 
-function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions<Services>> = {}) {
-  const routes = createApi<Services>({
+function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions> = {}) {
+  const routes = createApi({
     uws,
     routes: [listThings, createThing, getThing, upload, logout, ownState],
-    services: { names: ['x'] },
+    services: fakeServices({ version: 'x' }),
     authenticate({ headers, cookies }) {
       const cookie = cookies.get('ACCESS_TOKEN')
       if (cookie !== undefined) return { userId: cookie, role: 'admin', via: 'cookie', ...token }

@@ -4,10 +4,10 @@ import type { DeadLetter, DeadLetterQuery } from '../../../src/model/dead-letter
 import { createHealth, type Probe } from '../../../src/api/health.js'
 import type { ReplayRequest } from '../../../src/records/replay.js'
 import { deadLetterRoutes } from '../../../src/api/routes/dead-letters.js'
-import { monitoringRoutes, type MonitoringServices } from '../../../src/api/routes/monitoring.js'
+import { monitoringRoutes } from '../../../src/api/routes/monitoring.js'
 import { createCollectorStats } from '../../../src/telemetry/collector-stats.js'
 import { createMetrics } from '../../../src/telemetry/metrics.js'
-import { startApi } from '../../support/api.js'
+import { startApi, type FakeServices } from '../../support/api.js'
 
 const ok: Probe = () => ({ status: 'ok', detail: 'all is well' })
 const well = { clickhouse: ok, state: ok, spool: ok, workers: ok }
@@ -23,7 +23,7 @@ const cleared = {
   dead_letters: 8,
 }
 
-const services = (parts: Partial<MonitoringServices> = {}): MonitoringServices => ({
+const services = (parts: FakeServices = {}): FakeServices => ({
   health: createHealth(well),
   version: '1.2.3',
   collectorStats: createCollectorStats(),

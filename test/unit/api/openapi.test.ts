@@ -5,10 +5,9 @@ import { GUIDES } from '../../../src/api/guides.js'
 import { collectComponents } from '../../../src/api/openapi-components.js'
 import { createOpenApi, webSocketOperation } from '../../../src/api/openapi.js'
 import type { OpenApiDocument } from '../../../src/api/openapi.js'
-import { multipart, routeFor } from '../../../src/api/route.js'
+import { multipart, route } from '../../../src/api/route.js'
 import { startServer } from '../../support/http.js'
 
-const route = routeFor<object>()
 const none = Type.Object({})
 const Thing = Type.Object({ id: Type.Integer(), name: Type.String() }, { title: 'Thing' })
 

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { test } from 'tap'
 import { createAudit, type AuditEntry, type AuditRecord } from '../../../src/records/audit.js'
 import { audited } from '../../../src/api/audited.js'
-import { routeFor } from '../../../src/api/route.js'
+import { route } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
 import { USERS, startApi } from '../../support/api.js'
 import { recordingLog } from '../../support/http.js'
@@ -85,7 +85,6 @@ void test('a batch that can never be stored does not hold up the next', async (t
   t.ok(log.entries.some(({ fields }) => JSON.stringify(fields).includes('"bad"')))
 })
 
-const route = routeFor<object>()
 const none = Type.Object({})
 const facts = {
   limit: 'none',

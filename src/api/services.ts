@@ -1,0 +1,91 @@
+import type { createAnalytics } from '../events/analytics.js'
+import type { createCalendar } from '../events/calendar.js'
+import type { createEvents } from '../events/events.js'
+import type { createKpiCache } from '../events/kpi-cache.js'
+import type { createSeries } from '../events/series.js'
+import type { SourceStats } from '../events/source-stats.js'
+import type { BodyResult } from '../ingest/block.js'
+import type { createInsights } from '../insights/insights.js'
+import type { EventRecord, Priority } from '../model/event.js'
+import type { createCorrections } from '../priority/corrections.js'
+import type { PriorityExplanation } from '../priority/model.js'
+import type { Alerts } from '../records/alerts.js'
+import type { Applications } from '../records/applications.js'
+import type { AuditTable } from '../records/audit-table.js'
+import type { DeadLetters } from '../records/dead-letters.js'
+import type { Deletions } from '../records/deletions.js'
+import type { Incidents } from '../records/incidents.js'
+import type { Replay } from '../records/replay.js'
+import type { Sources } from '../records/sources.js'
+import type { Tasks } from '../records/tasks.js'
+import type { CollectorStats } from '../telemetry/collector-stats.js'
+import type { Metrics } from '../telemetry/metrics.js'
+import type { createTemplateSamples } from '../events/template-samples.js'
+import type { TemplateStats } from '../events/template-stats.js'
+import type { CookieSettings } from './auth/credentials.js'
+import type { IngestKeys } from './auth/ingest-keys.js'
+import type { Limiter } from './auth/limits.js'
+import type { Sessions } from './auth/sessions.js'
+import type { Users } from './auth/users.js'
+import type { EventContext } from './event-views.js'
+import type { Health } from './health.js'
+
+/** What the handlers of the routes call; the program builds it once. */
+export interface Services {
+  // Events and what is counted of them.
+  readonly events: Pick<ReturnType<typeof createEvents>, 'page' | 'get'>
+  readonly eventContext: EventContext
+  readonly corrections: ReturnType<typeof createCorrections>
+  /** Computes how the automatic priority of the event would come about. */
+  readonly explain: (
+    event: EventRecord,
+  ) => PriorityExplanation & { readonly override: Priority | null }
+  readonly series: ReturnType<typeof createSeries>
+  readonly calendar: ReturnType<typeof createCalendar>
+  readonly analytics: ReturnType<typeof createAnalytics>
+  readonly templateStats: TemplateStats
+  readonly templateSamples: ReturnType<typeof createTemplateSamples>['templateSamples']
+  readonly templateVariables: ReturnType<typeof createTemplateSamples>['templateVariables']
+  readonly kpis: Pick<ReturnType<typeof createKpiCache>, 'get'>
+  readonly insights: ReturnType<typeof createInsights>
+
+  // Records.
+  readonly alerts: Alerts
+  readonly incidents: Incidents
+  readonly tasks: Tasks
+  readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
+  readonly sourceTotals: SourceStats['all']
+  readonly applications: Applications
+  readonly deletions: Deletions
+  readonly deadLetters: Pick<DeadLetters, 'page'>
+  readonly replay: Replay
+  readonly auditTrail: Pick<AuditTable, 'page'>
+  /** Parses an uploaded file and ingests its rows. */
+  readonly upload: (file: Upload) => Promise<BodyResult>
+  /** Tells the other instances that a source changed. */
+  readonly announce: (source: string) => void
+
+  // Users and keys.
+  readonly users: Users
+  readonly sessions: Sessions
+  readonly ingestKeys: IngestKeys
+  readonly limiter: Limiter
+  readonly cookies: CookieSettings
+  /** Signs the cursors of pages. */
+  readonly cursorKey: Buffer
+
+  // The service itself.
+  readonly version: string
+  readonly health: Health
+  readonly collectorStats: Pick<CollectorStats, 'list'>
+  readonly metrics: Pick<Metrics, 'render'>
+  /** Without a token only clients on this machine read the metrics. */
+  readonly metricsToken: string | null
+}
+
+export interface Upload {
+  readonly format: 'csv' | 'json' | 'txt'
+  readonly bytes: Uint8Array
+  readonly source: string
+  readonly applicationId: string | null
+}
