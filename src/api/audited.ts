@@ -105,8 +105,8 @@ function targetOf({ params, body }: CheckedInput, reply: unknown): string {
 function detailOf({ query, body }: CheckedInput, target: string): Record<string, unknown> {
   const given = { ...toRecord(query), ...fieldsOf(body) }
   const names = [...Object.keys(toRecord(query)), ...RECORDED_FIELDS]
-  const recorded = names.filter((name) => given[name] !== undefined && given[name] !== target)
-  return Object.fromEntries(recorded.map((name) => [name, toRecordedValue(given[name])]))
+  const shown = names.filter((name) => given[name] !== undefined && given[name] !== target)
+  return Object.fromEntries(shown.map((name) => [name, toRecordedValue(given[name])]))
 }
 
 function toRecordedValue(value: unknown): unknown {
