@@ -88,8 +88,8 @@ export class LandingRows {
   readonly #templateId = new FixedColumn('template_id', 'UInt64', 8)
   readonly #host = new DictColumn('host')
   readonly #environment = new DictColumn('environment')
-  readonly #skeleton = new DictColumn('skeleton')
-  readonly #message = new StringColumn('message')
+  readonly #skeleton = new DictColumn('constant_text')
+  readonly #message = new StringColumn('variables')
   readonly #searchWords = new StringColumn('search_words')
   readonly #columns: readonly Column[] = [
     this.#id,

@@ -84,9 +84,9 @@ function toWhere(params: URLSearchParams, atMs: number): string {
 const quote = (text: string): string =>
   `'${text.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`
 
-const PARTS = String.raw`splitByChar('\x01', skeleton)`
+const PARTS = String.raw`splitByChar('\x01', constant_text)`
 /** the constant texts and the values between them, in turn */
-const MESSAGE = String.raw`if(skeleton = '', message, arrayStringConcat(arrayMap((text, value) -> concat(text, value), ${PARTS}, arrayResize(splitByChar('\x01', message), length(${PARTS})))))`
+const MESSAGE = String.raw`if(constant_text = '', variables, arrayStringConcat(arrayMap((text, value) -> concat(text, value), ${PARTS}, arrayResize(splitByChar('\x01', variables), length(${PARTS})))))`
 const TEXT = `lower(concat(${MESSAGE}, ' ', host, ' ', trace_id))`
 
 /** Words, prefixes and quoted phrases, each looked for in the whole text. */

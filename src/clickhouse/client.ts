@@ -11,9 +11,8 @@ import {
 import { readBlocks, type NativeBlock } from './native-reader.js'
 import { joinBlocks } from './native-writer.js'
 import { toStoreFailure } from './failure.js'
-import { insertsSql } from './inserts-running.js'
 import { inShortParams } from './long-params.js'
-import type { Statement } from './statement.js'
+import { statement, type Statement } from './statement.js'
 
 export interface StoreOptions {
   readonly url: string
@@ -95,6 +94,10 @@ export interface Store {
   close(): Promise<void>
 }
 
+const insertsSql = statement<{ readonly seconds: number }, { readonly running: number }>(
+  'inserts_running',
+)
+
 const QUERY_TIMEOUT_MS = 30_000
 const WRITE_TIMEOUT_MS = 120_000
 const PING_TIMEOUT_MS = 5_000
@@ -115,7 +118,7 @@ const READ_SETTINGS: ClickHouseSettings = {
 }
 
 /** Indexes of events that merges make. A new part has a few dozen granules, whose columns are read as fast as these. */
-export const INDEXES_OF_MERGES = 'by_skeleton,by_template,by_source,by_host,by_trace_id'
+export const INDEXES_OF_MERGES = 'by_constant_text,by_template,by_source,by_host,by_trace_id'
 
 const INSERT_SETTINGS: ClickHouseSettings = {
   async_insert: 0,
@@ -187,19 +190,19 @@ function connect(options: StoreOptions, database: string): ClickHouseClient {
 
 function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColumns'> {
   return {
-    queryColumns: (statement, params, request = {}) =>
-      perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
+    queryColumns: (asked, params, request = {}) =>
+      perform(`query ${asked.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
         const result = await client.exec({
-          ...inShortParams(`${statement.sql}\nFORMAT Native`, params),
+          ...inShortParams(`${asked.sql}\nFORMAT Native`, params),
           abort_signal: signal,
           clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
         })
         return readBlocks(await buffer(result.stream))
       }),
-    query: (statement, params, request = {}) =>
-      perform(`query ${statement.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
+    query: (asked, params, request = {}) =>
+      perform(`query ${asked.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
         const result = await client.query({
-          ...inShortParams(statement.sql, params),
+          ...inShortParams(asked.sql, params),
           format: 'JSONEachRow',
           abort_signal: signal,
           clickhouse_settings: { ...READ_SETTINGS, ...request.settings },

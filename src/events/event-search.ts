@@ -72,7 +72,7 @@ export function toWordSearch(search: string, column: Column): WordSearch | null 
 }
 
 /** Columns of few texts. */
-type Column = 'skeleton' | 'host'
+type Column = 'constant_text' | 'host'
 type Word = Exclude<Term, { readonly kind: 'phrase' }>
 
 const isWord = (term: Term): term is Word => term.kind !== 'phrase'
@@ -119,7 +119,7 @@ const MAX_NAMED_CHARS = 50_000
 function inTexts(word: Word, name: string, { skeletons, hosts }: Texts): readonly Condition[] {
   const conditions: Condition[] = []
   for (const [column, texts] of [
-    ['skeleton', skeletons],
+    ['constant_text', skeletons],
     ['host', hosts],
   ] as const) {
     if (texts.length === 0) continue
@@ -145,7 +145,7 @@ function wordCondition(word: Word, name: string, texts: Texts): Condition {
   const known = inTexts(word, name, texts)
   const places = [
     ...known.map(({ sql }) => sql),
-    `hasToken(lower(message), {${name}:String})`,
+    `hasToken(lower(variables), {${name}:String})`,
     `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}))`,
     `(notEmpty(search_words) AND hasToken(search_words, {${name}:String}))`,
   ]
@@ -160,14 +160,14 @@ interface IndexedCondition extends Condition {
 }
 
 /**
- * Served by the indexes by_skeleton, by_host, by_message, has_trace, by_trace_id and by_search_words, whose expressions these
+ * Served by the indexes by_constant_text, by_host, by_variables, has_trace, by_trace_id and by_search_words, whose expressions these
  * must be.
  */
 function indexedCondition(word: Word, name: string, texts: Texts): IndexedCondition {
   const known = inTexts(word, name, texts)
   const places = [
     ...known.map(({ sql }) => sql),
-    `hasToken(lower(message), {${name}:String})`,
+    `hasToken(lower(variables), {${name}:String})`,
     `(notEmpty(trace_id) AND has(tokens(lower(trace_id)), {${name}:String}))`,
     `has(tokens(search_words), {${name}:String})`,
   ]
@@ -184,7 +184,7 @@ function prefixCondition(word: Word, name: string, texts: Texts): Condition {
   const places = [
     ...known.map(({ sql }) => sql),
     // the plain text is found many times faster, and seldom
-    `(positionCaseInsensitive(message, {${name}:String}) > 0 AND match(lower(message), {${name}_re:String}))`,
+    `(positionCaseInsensitive(variables, {${name}:String}) > 0 AND match(lower(variables), {${name}_re:String}))`,
     `(notEmpty(trace_id) AND match(lower(trace_id), {${name}_re:String}))`,
     `(position(search_words, {${name}:String}) > 0 AND match(search_words, {${name}_re:String}))`,
   ]
@@ -226,10 +226,10 @@ function phraseCondition(text: string, name: string): Condition {
   const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
   const isRun = runs[0] === text
   const inParts = (part: string): string =>
-    `(${holds('skeleton', part)} OR ${holds('message', part)})`
+    `(${holds('constant_text', part)} OR ${holds('variables', part)})`
   const all = isRun
     ? inParts(name)
-    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('full_message', name)].join(' AND ')
+    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('message', name)].join(' AND ')
   return asOnePart({
     sql: `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}`,
     params: Object.fromEntries([

@@ -8,7 +8,7 @@ import { HOUR_MS, HOUR_S } from '../model/time.js'
 
 type Params = Readonly<Record<string, unknown>>
 
-const skeletonsSql = statement<Params, FoundText>('event_skeletons')
+const skeletonsSql = statement<Params, FoundText>('event_constant_texts')
 const hostsSql = statement<Params & { readonly from: number; readonly until: number }, FoundText>(
   'event_hosts',
 )
@@ -61,7 +61,7 @@ export function createTexts(
     })
 
   const findSkeletons = (): Promise<readonly FoundText[]> =>
-    find(skeletonsSql, toWordSearch(search, 'skeleton'), {})
+    find(skeletonsSql, toWordSearch(search, 'constant_text'), {})
   let all: Promise<FoundTexts> | null = null
   let skeletons: Promise<readonly FoundText[]> | null = null
   let older: Promise<readonly FoundText[]> | null = null

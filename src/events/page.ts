@@ -36,8 +36,8 @@ export interface ListedRow {
   readonly host: string
   readonly environment: string
   readonly trace_id: string
-  readonly skeleton: string
-  readonly message: string
+  readonly constant_text: string
+  readonly variables: string
   readonly tags: string
   readonly correction_reason: string
 }

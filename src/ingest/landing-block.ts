@@ -59,13 +59,13 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   for (const [name, column] of [
     ['host', HOST],
     ['environment', ENVIRONMENT],
-    ['skeleton', SKELETON],
+    ['constant_text', SKELETON],
   ] as const)
     out.dictionary(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
   out.values('trace_id', TEXT, textsOf(kernel, TRACE))
   out.values('span_id', TEXT, textsOf(kernel, SPAN))
   out.values(
-    'message',
+    'variables',
     TEXT,
     kernel.view(calls.addressOf(AT.messages), calls.lengthOf(AT.messages)),
   )

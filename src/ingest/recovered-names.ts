@@ -39,12 +39,12 @@ export class RecoveredNames {
   #note(block: NativeBlock, row: number): void {
     const source = block.text('source', row)
     const id = block.hex('template_id', row)
-    const message = block.text('message', row)
-    if (source === null || id === null || message === null) return
+    const variables = block.text('variables', row)
+    if (source === null || id === null || variables === null) return
     const messages = this.#messages.get(source) ?? new Map<string, string>()
     this.#messages.set(source, messages)
     if (id !== NONE && !messages.has(id))
-      messages.set(id, wholeMessage(block.text('skeleton', row) ?? '', message))
+      messages.set(id, wholeMessage(block.text('constant_text', row) ?? '', variables))
   }
 
   #forget(statement: Statement): void {

@@ -136,7 +136,7 @@ function halve(pieces: readonly Piece[]): readonly [readonly Piece[], readonly P
   const block = piece === undefined ? null : readBlock(piece.bytes)
   if (piece === undefined || block === null || block.rows < 2) return null
   // the rows of a correction belong together
-  if (piece.table === 'landing' && block.text('message', 0) === null) return null
+  if (piece.table === 'landing' && block.text('variables', 0) === null) return null
   const half = block.rows >>> 1
   const cut = (from: number, to: number): readonly Piece[] => [
     { ...piece, from: piece.from + from, to: piece.from + to, bytes: block.slice(from, to) },

@@ -82,7 +82,7 @@ function lettersOf(
 
 /** None in the rows of a correction, which move counts: n under the new priority, −n under the old. */
 const messagesIn = (block: NativeBlock, row: number): number =>
-  block.text('message', row) === null
+  block.text('variables', row) === null
     ? 0
     : Math.min(MAX_COPIES, Math.max(1, block.number('n', row) ?? 1))
 
@@ -96,7 +96,10 @@ function toLine(block: NativeBlock, row: number): string {
     source: text('source'),
     type: named('type', EVENT_TYPES),
     severity: named('severity', SEVERITIES),
-    message: wholeMessage(block.text('skeleton', row) ?? '', block.text('message', row) ?? ''),
+    message: wholeMessage(
+      block.text('constant_text', row) ?? '',
+      block.text('variables', row) ?? '',
+    ),
     host: text('host'),
     environment: text('environment'),
     trace_id: text('trace_id'),

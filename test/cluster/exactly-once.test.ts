@@ -1,8 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { createClusterStore, type ClusterStore } from '../../src/clickhouse/cluster/cluster.js'
 import type { Store } from '../../src/clickhouse/client.js'
-import { inTurn, turnsOf } from '../../src/clickhouse/turn.js'
 import { quietLog } from '../support/clickhouse.js'
 import { ask, clusterOptions, startCluster } from '../support/cluster.js'
 import { seeded } from '../support/landing.js'
@@ -126,21 +124,6 @@ t.test('while a shard is away nothing is half there, and a change waits for it',
     `SELECT countIf(source = 'source-1') AS n FROM events`,
   )
   t.equal(left?.n, 0, 'it is deleted on every shard')
-})
-
-t.test('of those that ask different servers of a cluster one at a time has the turn', async (t) => {
-  const options = clusterOptions(cluster, 'default')
-  const asked = cluster.shards.map(({ url }) => createClusterStore({ ...options, url }))
-  t.teardown(() => Promise.all(asked.map((store) => store.close())).then(() => undefined))
-  const at = { work: 0, most: 0 }
-  const work = async (check: () => void): Promise<void> => {
-    at.most = Math.max(at.most, ++at.work)
-    await sleep(300)
-    check()
-    at.work--
-  }
-  await Promise.all(asked.map((store) => inTurn(turnsOf(store, options.cluster), 'turn', work)))
-  t.equal(at.most, 1)
 })
 
 t.test(

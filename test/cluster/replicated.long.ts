@@ -1,6 +1,6 @@
 import t from 'tap'
 import { replicated } from '../../src/clickhouse/cluster/sql.js'
-import { readMigrations, renderMigration } from '../../src/clickhouse/migrate.js'
+import { readMigrations, renderMigration, MIGRATION_REQUEST } from '../../src/clickhouse/migrate.js'
 import { ask, startCluster } from '../support/cluster.js'
 import { startZooKeeper } from '../support/zookeeper.js'
 
@@ -22,9 +22,10 @@ else {
   )
   t.teardown(() => cluster.stop())
   const numbers = { retention_days: 30, rollup_days: 61 }
-  const tables = readMigrations().flatMap(({ text }) =>
-    /^ENGINE = .*MergeTree/m.test(text)
-      ? [/^CREATE TABLE IF NOT EXISTS (\w+)/m.exec(text)?.[1] ?? '']
+  const statements = readMigrations().flatMap((migration) => migration.statements)
+  const tables = statements.flatMap((sql) =>
+    /^ENGINE = .*MergeTree/m.test(sql)
+      ? [/^CREATE TABLE IF NOT EXISTS (\w+)/m.exec(sql)?.[1] ?? '']
       : [],
   )
 
@@ -35,10 +36,8 @@ else {
         const store = shard.connect('copied_local')
         t.teardown(() => store.close())
         await store.createDatabase()
-        // a read-only table takes no ALTER, and so has not the columns that later views ask for
-        for (const { text } of readMigrations())
-          if (/^CREATE TABLE/m.test(text))
-            await store.command(replicated(renderMigration(text, numbers)))
+        for (const sql of statements)
+          await store.command(replicated(renderMigration(sql, numbers)), {}, MIGRATION_REQUEST)
         const made = await ask<{ readonly name: string; readonly engine: string }>(
           store,
           `SELECT name, engine FROM system.tables

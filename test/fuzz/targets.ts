@@ -380,7 +380,7 @@ function nativeSeed(rows: number): Uint8Array {
   const isNew = new FixedColumn('is_new', 'UInt8', 1)
   const time = new FixedColumn('ts', "DateTime64(3, 'UTC')", 8)
   const source = new DictColumn('source')
-  const message = new StringColumn('message')
+  const message = new StringColumn('variables')
   for (let row = 0; row < rows; row++) {
     id.data.u64(row + 1)
     isNew.data.u8(row % 2)
@@ -404,7 +404,7 @@ function checkNative(input: Buffer): void {
     const piece = readBlock(block.slice(from, to))
     insist(piece !== null && piece.rows === to - from, 'a piece is a block')
     for (let row = 0; row < Math.min(3, piece.rows); row++)
-      for (const column of ['id', 'source', 'message', 'is_new']) {
+      for (const column of ['id', 'source', 'variables', 'is_new']) {
         insist(piece.text(column, row) === block.text(column, from + row), 'texts stay')
         insist(piece.number(column, row) === block.number(column, from + row), 'numbers stay')
       }

@@ -137,7 +137,7 @@ export const STEPS = { series_1s: 1, series_1m: 60, series_1h: 3600, series_1d: 
 export async function compare(t: Test, rig: Rig, sent: readonly Sent[]): Promise<void> {
   await rig.ingestion.pipeline.settle()
   const events = await rig.rows(`
-    SELECT id, source, full_message AS message, toString(severity) AS severity, toString(priority) AS priority,
+    SELECT id, source, message, toString(severity) AS severity, toString(priority) AS priority,
       lower(hex(template_id)) AS template, toUnixTimestamp64Milli(ts) AS ts FROM events ORDER BY id`)
   const byKey = new Map(
     events.map((event) => [

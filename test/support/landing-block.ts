@@ -30,7 +30,7 @@ export function landingBlock(random: () => number, options: LandingBlockOptions)
       ts: new FixedColumn('ts', "DateTime64(3, 'UTC')", 8),
       source: new DictColumn('source'),
       templateId: new FixedColumn('template_id', 'UInt64', 8),
-      message: new StringColumn('message'),
+      message: new StringColumn('variables'),
     }
     for (let row = 0; row < size; row++) {
       const at = block * size + row

@@ -48,7 +48,7 @@ export async function insertLanding(store: Store, rows: readonly LandingRow[]): 
     model_version: row.modelVersion,
     template_id: BigInt(`0x${row.templateId}`).toString(),
     host: row.host ?? '',
-    message: `message of ${row.id}`,
+    variables: `message of ${row.id}`,
   }))
   // several batches, so that the rollups have rows to sum when they are read
   const batch = Math.max(1, Math.ceil(values.length / 3))

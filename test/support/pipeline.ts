@@ -52,9 +52,9 @@ function toRows(bytes: Uint8Array): readonly Row[] {
         return [name, Buffer.isBuffer(value) ? value.toString() : value]
       }),
     )
-    const { skeleton = '', message } = texts
-    if (message === undefined) return texts
-    return { ...texts, message: wholeMessage(String(skeleton), String(message)) }
+    const { constant_text: constantText = '', variables } = texts
+    if (variables === undefined) return texts
+    return { ...texts, message: wholeMessage(String(constantText), String(variables)) }
   })
 }
 

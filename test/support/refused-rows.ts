@@ -34,7 +34,7 @@ export function refusableBlock(rows: readonly RefusableRow[]): Uint8Array {
     templateId: new FixedColumn('template_id', 'UInt64', 8),
     host: new DictColumn('host'),
     environment: new DictColumn('environment'),
-    message: new StringColumn('message'),
+    message: new StringColumn('variables'),
   }
   for (const row of rows) {
     columns.id.data.u64(row.id)

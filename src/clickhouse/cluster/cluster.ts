@@ -13,7 +13,6 @@ import { reachByDdl } from './ddl.js'
 import { reachNodes } from './nodes.js'
 import { type ClusterServer, type Reach, refuseOwnTables, serversSql, shardsOf } from './reach.js'
 import { replicated, shardedTables, type ShardedTable, writeTable } from './sql.js'
-import { clusterInsertsSql } from '../inserts-running.js'
 import { type MigrateOptions, readMigrations } from '../migrate.js'
 import { statement, type Statement } from '../statement.js'
 
@@ -40,6 +39,10 @@ export interface ClusterStore extends Store {
 const aliveSql = statement<{ readonly cluster: string }, { readonly position: number }>(
   'cluster_alive',
 )
+const insertsSql = statement<
+  { readonly cluster: string; readonly seconds: number },
+  { readonly running: number }
+>('cluster_inserts_running')
 const featuresSql = statement<
   Record<string, never>,
   { readonly coordination: number; readonly macros: number }
@@ -170,7 +173,7 @@ class Cluster implements ClusterStore {
 
   async insertsRunning(seconds: number): Promise<number> {
     const { cluster } = this.#options
-    return (await this.#front.query(clusterInsertsSql, { cluster, seconds }))[0]?.running ?? 0
+    return (await this.#front.query(insertsSql, { cluster, seconds }))[0]?.running ?? 0
   }
 
   /** Every server has to answer: without one of them neither counts nor inserts are complete. */

@@ -1,10 +1,8 @@
 import { createStore, type Store, type StoreOptions } from '../client.js'
 import { readColumns, type Reach, type ReachOptions } from './reach.js'
 import { distributedTables, onCluster } from './sql.js'
-import { clusterInsertsSql } from '../inserts-running.js'
-import { MIGRATION_MS, migrateTarget } from '../migrate.js'
+import { MIGRATION_REQUEST, migrateTarget } from '../migrate.js'
 import { statement } from '../statement.js'
-import { turnsOf } from '../turn.js'
 
 const viewsSql = statement<{ readonly cluster: string }, { readonly shards: number }>(
   'cluster_views',
@@ -56,12 +54,9 @@ export async function reachByDdl(
         {
           database: options.local,
           createDatabase: createDatabases,
-          command: (sql) => run(options.rewrite(sql), {}, { timeoutMs: MIGRATION_MS }),
+          command: (sql) => run(options.rewrite(sql), {}, MIGRATION_REQUEST),
           books: booksOf(front, options, run),
           tables: async () => (await tablesOf(options.local)).map(({ name }) => name),
-          insertsRunning: async () =>
-            (await root.query(clusterInsertsSql, { cluster, seconds: 0 }))[0]?.running ?? 0,
-          turns: turnsOf(root, cluster),
         },
         migration,
       )

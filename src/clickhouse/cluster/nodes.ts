@@ -12,8 +12,7 @@ import {
   tablesSql,
 } from './reach.js'
 import { distributedTables } from './sql.js'
-import { MIGRATION_MS, migrateTarget } from '../migrate.js'
-import { turnsOf } from '../turn.js'
+import { MIGRATION_REQUEST, migrateTarget } from '../migrate.js'
 
 interface Node extends Place {
   readonly store: Store
@@ -87,12 +86,10 @@ const migrateNode = (
     {
       database: store.database,
       createDatabase: () => store.createDatabase(),
-      command: (sql) => store.command(rewrite(sql), {}, { timeoutMs: MIGRATION_MS }),
+      command: (sql) => store.command(rewrite(sql), {}, MIGRATION_REQUEST),
       books: store,
       tables: async () =>
         (await store.query(tablesSql, { database: store.database })).map(({ name }) => name),
-      insertsRunning: () => store.insertsRunning(0),
-      turns: turnsOf(store),
     },
     migration,
   )

@@ -18,13 +18,13 @@ export interface ShardedTable {
 /** Tables that the migrations make, with their line `-- shard:`. @throws Error when one has none */
 export function shardedTables(migrations: readonly Migration[]): readonly ShardedTable[] {
   const tables = new Map<string, string>()
-  for (const { name: file, text } of migrations) {
-    const name = /^CREATE TABLE IF NOT EXISTS (\w+)/m.exec(text)?.[1]
-    const shard = /^-- shard: (.+)$/m.exec(text)?.[1]
+  for (const sql of migrations.flatMap(({ statements }) => statements)) {
+    const name = /^CREATE TABLE IF NOT EXISTS (\w+)/m.exec(sql)?.[1]
+    const shard = /^-- shard: (.+)$/m.exec(sql)?.[1]
     if (name !== undefined && shard === undefined)
-      throw new Error(`bug: migration ${file} makes a table and has no line "-- shard:"`)
+      throw new Error(`bug: a migration makes the table ${name} and has no line "-- shard:"`)
     if (name !== undefined && shard !== undefined) tables.set(name, shard)
-    const dropped = /^DROP TABLE IF EXISTS (\w+)/m.exec(text)?.[1]
+    const dropped = /^DROP TABLE IF EXISTS (\w+)/m.exec(sql)?.[1]
     if (dropped !== undefined) tables.delete(dropped)
   }
   return Array.from(tables, ([name, shard]) => ({ name, shard }))

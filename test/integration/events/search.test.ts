@@ -14,8 +14,7 @@ import { MARK, toSkeleton, wholeMessage } from '../../../src/model/stored-messag
 import type { EventQuery } from '../../../src/events/page.js'
 import { toConditions } from '../../../src/events/event-search.js'
 import { createEvents } from '../../../src/events/events.js'
-import { migrate, readMigrations } from '../../../src/clickhouse/migrate.js'
-import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
+import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { NO_FILTER } from '../../support/event-filter.js'
 import { applySchema } from '../../support/landing.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
@@ -100,8 +99,8 @@ void test('a search finds in messages stored as skeleton and values what it find
       search_words: searchWords(message),
     }
     return [
-      { ...row, id: 2 * i + 1, source: 'whole', skeleton: '', message },
-      { ...row, id: 2 * i + 2, source: 'cut', skeleton, message: kept },
+      { ...row, id: 2 * i + 1, source: 'whole', constant_text: '', variables: message },
+      { ...row, id: 2 * i + 2, source: 'cut', constant_text: skeleton, variables: kept },
     ]
   })
   for (let from = 0; from < rows.length; from += 100)
@@ -155,53 +154,7 @@ void test('a search finds in messages stored as skeleton and values what it find
   t.ok(matches > 200, `${matches} matches`)
 })
 
-void test('what was stored whole by an earlier version is found and read as it was', async (t) => {
-  const { store, drop } = await createTestDatabase(server)
-  t.teardown(drop)
-  const numbers = { retention_days: 20_000, rollup_days: 20_031 }
-  const migrations = readMigrations()
-  const older = migrations.filter(({ version }) => version < 60)
-  t.ok(older.length < migrations.length)
-  await migrate(store, { numbers, log: quietLog, migrations: older })
-  const now = Date.now()
-  const row = (id: number, message: string, skeleton: object = {}): object => ({
-    id,
-    is_new: 1,
-    n: 1,
-    ts: new Date(now + id).toISOString(),
-    received_at: new Date(now).toISOString(),
-    source: 'web',
-    template_id: 7,
-    message,
-    ...skeleton,
-  })
-  await store.insertRows('landing', [row(1, 'user bob logged in'), row(2, 'user eve logged out')])
-  await migrate(store, { numbers, log: quietLog })
-  // all are applied again where a table is missing
-  await store.command('DROP TABLE audit')
-  await migrate(store, { numbers, log: quietLog })
-  await store.insertRows('landing', [row(3, 'bob', { skeleton: `user ${MARK} logged in` })])
-  const find = async (search: string): Promise<readonly string[]> => {
-    const filter = { ...NO_FILTER, search }
-    const events = createEvents(store)
-    const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 9 })
-    return page.map(({ id, message }) => `${id} ${message}`)
-  }
-  t.same(await find('bob'), ['3 user bob logged in', '1 user bob logged in'])
-  t.same(await find('logged'), [
-    '3 user bob logged in',
-    '2 user eve logged out',
-    '1 user bob logged in',
-  ])
-  t.same(await find('"eve logged"'), ['2 user eve logged out'])
-  const totals = await store.query(
-    { name: 'totals', sql: 'SELECT sum(events) AS events, uniq(t) AS t FROM template_stats' },
-    {},
-  )
-  t.same(totals, [{ events: 3, t: 1 }])
-})
-
-void test('words and prefixes are found in values, skeletons, hosts and traces, in young and in merged parts', async (t) => {
+void test('words and prefixes are found in variables, constant texts, hosts and traces, in young and in merged parts', async (t) => {
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)
@@ -217,10 +170,10 @@ void test('words and prefixes are found in values, skeletons, hosts and traces, 
   })
   const umlauts = 'Grüße an Jürgen, Über 17 Wörter'
   const rows = [
-    row(1, { message: 'alice', skeleton: `user ${MARK} logged in`, host: 'Web-01.example' }),
-    row(2, { message: umlauts, search_words: searchWords(umlauts), host: 'db-2' }),
-    row(3, { message: 'nothing of it', trace_id: 'AB12cd-34ef', host: 'db-2' }),
-    row(4, { message: 'quetzalcoatl', skeleton: `user ${MARK} left`, host: 'web-02' }),
+    row(1, { variables: 'alice', constant_text: `user ${MARK} logged in`, host: 'Web-01.example' }),
+    row(2, { variables: umlauts, search_words: searchWords(umlauts), host: 'db-2' }),
+    row(3, { variables: 'nothing of it', trace_id: 'AB12cd-34ef', host: 'db-2' }),
+    row(4, { variables: 'quetzalcoatl', constant_text: `user ${MARK} left`, host: 'web-02' }),
   ]
   for (const one of rows) await store.insertRows('landing', [one])
   const find = async (search: string): Promise<readonly number[]> => {
@@ -268,8 +221,8 @@ void test('a word of values is looked for in few events at once, one of texts in
     ts: new Date(now - (100 - i) * 12 * HOUR_MS).toISOString(),
     received_at: new Date(now).toISOString(),
     source: 'web',
-    message: `id${i} ${i % 20 === 0 ? 'zebra' : 'horse'}`,
-    skeleton: `${i % 10 === 0 ? 'left' : 'joined'} ${MARK} z`,
+    variables: `id${i} ${i % 20 === 0 ? 'zebra' : 'horse'}`,
+    constant_text: `${i % 10 === 0 ? 'left' : 'joined'} ${MARK} z`,
     host: i === 40 ? 'zebra-1' : 'h1',
   }))
   await store.insertRows('landing', rows)
@@ -324,8 +277,8 @@ void test('indexes serve one word beside all other conditions, and two beside no
     ts: new Date(Date.now() - MINUTE_MS + i).toISOString(),
     received_at: new Date().toISOString(),
     source: 'web',
-    message: `word${i} word`,
-    skeleton: `a ${MARK} z`,
+    variables: `word${i} word`,
+    constant_text: `a ${MARK} z`,
     trace_id: 'ab12',
   }))
   await store.insertRows('landing', rows)
@@ -375,10 +328,10 @@ void test('a search that thousands of sources, or of long texts of other letters
   t.teardown(drop)
   await applySchema(store)
   const now = Date.now()
-  const skeletons = 500
+  const constantTexts = 500
   await store.insertRows(
     'landing',
-    Array.from({ length: skeletons }, (_, i) => ({
+    Array.from({ length: constantTexts }, (_, i) => ({
       id: i + 1,
       is_new: 1,
       n: 1,
@@ -388,8 +341,8 @@ void test('a search that thousands of sources, or of long texts of other letters
       type: 'log',
       severity: 'INFO',
       priority: 'P4',
-      skeleton: `order ${String.fromCharCode(0x4e00 + i).repeat(99)} ${MARK}`,
-      message: '7',
+      constant_text: `order ${String.fromCharCode(0x4e00 + i).repeat(99)} ${MARK}`,
+      variables: '7',
       host: 'h',
     })),
   )

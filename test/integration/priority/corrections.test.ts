@@ -16,7 +16,7 @@ void test('what goes in comes out of every table', async (t) => {
     await compare(t, rig, sent)
     const [subject] = sent
     if (subject === undefined) return t.fail('nothing was sent')
-    const found = await rig.rows('SELECT id, full_message AS message FROM events')
+    const found = await rig.rows('SELECT id, message FROM events')
     const id = Number(found.find((row) => row['message'] === subject.message)?.['id'])
     const lateMs = Date.parse(subject.timestamp) + 59_500
     const repeat = { ...subject, timestamp: new Date(lateMs).toISOString() }

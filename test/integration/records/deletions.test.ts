@@ -35,7 +35,7 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
     await rig.ingestion.pipeline.settle()
     const [left] = await rig.rows(`
       SELECT countIf(source = 'b') AS b, countIf(source = 'a') AS a,
-        countIf(source = 'a' AND full_message LIKE '% number %') AS old FROM events`)
+        countIf(source = 'a' AND message LIKE '% number %') AS old FROM events`)
     t.match(left, { b: 0, old: 0 })
     const a = Number(left?.['a'])
     t.ok(a >= acknowledged - after && a <= acknowledged - before, `${a} came after`)

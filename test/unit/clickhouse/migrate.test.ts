@@ -1,7 +1,20 @@
 import t from 'tap'
-import { findTtls, readMigrations, renderMigration } from '../../../src/clickhouse/migrate.js'
+import {
+  findTtls,
+  type Migration,
+  readMigrations,
+  renderMigration,
+  tablesMadeBy,
+  toStatements,
+} from '../../../src/clickhouse/migrate.js'
 
 const numbers = { retention_days: 90, rollup_days: 121 }
+
+const migration = (version: number, ...statements: readonly string[]): Migration => ({
+  version,
+  name: `test_${version}`,
+  statements,
+})
 
 t.test('tokens become numbers and engines', async (t) => {
   const text =
@@ -26,6 +39,14 @@ t.test('only whole days are put into a table', async (t) => {
   }
 })
 
+t.test('a file is split where a line ends with a semicolon, and nowhere else', async (t) => {
+  t.same(toStatements("-- one; two\nSELECT ';' AS a,\n  1;\n\n-- next\nSELECT 2; \n"), [
+    "-- one; two\nSELECT ';' AS a,\n  1",
+    '-- next\nSELECT 2',
+  ])
+  t.same(toStatements('SELECT 1'), ['SELECT 1'])
+})
+
 t.test('the migrations of the program have numbers of their own and can be rendered', async (t) => {
   const migrations = readMigrations()
   t.ok(migrations.length >= 4)
@@ -34,27 +55,29 @@ t.test('the migrations of the program have numbers of their own and can be rende
     versions,
     [...new Set(versions)].sort((a, b) => a - b),
   )
-  for (const { name, text } of migrations) {
-    t.notMatch(renderMigration(text, numbers), /\{\{/, name)
-    t.notMatch(text, /;\s*$/, `${name} is one statement`)
-    t.match(
-      text,
-      /IF (NOT )?EXISTS|^OPTIMIZE|^ALTER TABLE \w+ MODIFY SETTING/m,
-      `${name} can be repeated`,
-    )
-    t.notMatch(text, /^ALTER .*MODIFY QUERY/m, `${name}: see 0063`)
-  }
+  for (const { name, statements } of migrations)
+    for (const sql of statements) {
+      t.notMatch(renderMigration(sql, numbers), /\{\{/, name)
+      const code = sql.replaceAll(/^--.*\n|^\n/gm, '')
+      t.match(code, /^(CREATE|ALTER|DROP) /, `${name} is split between its statements`)
+      t.match(code, /IF (NOT )?EXISTS|^ALTER TABLE \w+ MODIFY SETTING/m, `${name} can be repeated`)
+      t.notMatch(code, /^ALTER .*MODIFY QUERY/m, `${name}: see schema/README.md`)
+    }
+})
+
+t.test('the table that batches are inserted into is made when every view is there', async (t) => {
+  const made = tablesMadeBy(readMigrations())
+  t.ok(made.indexOf('landing') > made.findLastIndex((name) => name.endsWith('_mv')))
 })
 
 t.test('the last migration of a table decides its retention', async (t) => {
   const ttls = findTtls([
-    {
-      version: 1,
-      name: 'a',
-      text: 'CREATE TABLE IF NOT EXISTS a\n(x Date)\nTTL x + {{rollup_days}}\n',
-    },
-    { version: 2, name: 'b', text: 'CREATE TABLE IF NOT EXISTS b\n(x Date)\nTTL x + 5\n' },
-    { version: 3, name: 'c', text: 'ALTER TABLE a\nMODIFY TTL x + {{retention_days}}\n' },
+    migration(
+      1,
+      'CREATE TABLE IF NOT EXISTS a\n(x Date)\nTTL x + {{rollup_days}}\n',
+      'CREATE TABLE IF NOT EXISTS b\n(x Date)\nTTL x + 5\n',
+    ),
+    migration(2, 'ALTER TABLE a\nMODIFY TTL x + {{retention_days}}\n'),
   ])
   t.same([...ttls], [['a', 'x + {{retention_days}}']])
 })

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { toWordSearch } from '../../../src/events/event-search.js'
 
 const wordsOf = (search: string): readonly unknown[] =>
-  Object.values(toWordSearch(search, 'skeleton')?.params ?? {})
+  Object.values(toWordSearch(search, 'constant_text')?.params ?? {})
 
 void test('a phrase is looked up by the longest words that it holds as a whole', (t) => {
   t.same(wordsOf('"sorry, too many clients"'), ['many', 'too'])

@@ -136,9 +136,9 @@ const textsOf = (block: RowBlock | null, column: string): readonly string[] =>
 
 /** Whether skeletons and values together are the messages that came. */
 function isWhole(block: RowBlock | null, events: readonly CanonicalEvent[]): boolean {
-  const values = textsOf(block, 'message')
+  const values = textsOf(block, 'variables')
   const stored = new Set(
-    textsOf(block, 'skeleton').map((text, i) => wholeMessage(text, values[i] ?? '')),
+    textsOf(block, 'constant_text').map((text, i) => wholeMessage(text, values[i] ?? '')),
   )
   return events.every(
     // the message of a key is that of its first event
@@ -302,7 +302,7 @@ void test('a body read as bytes is the block of the same body read as objects', 
     seen.rejected += counts?.rejected ?? 0
     if (!isDeepStrictEqual(shown(fast.block), shown(slow.block))) return false
     if (!isWhole(fast.block, events)) return false
-    seen.cut += textsOf(fast.block, 'skeleton').filter((text) => text !== '').length
+    seen.cut += textsOf(fast.block, 'constant_text').filter((text) => text !== '').length
     return counts?.accepted === events.length && counts.rejected === rejected
   }
   // a body that begins with a bracket is an array, which is never read as lines

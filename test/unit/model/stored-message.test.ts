@@ -47,8 +47,8 @@ function cutAll(text: string, messages: readonly string[]): [skeleton: string, m
   const { columns } = readNative(block.finish()?.bytes ?? new Uint8Array(0))
   const textsOf = (name: string): string[] =>
     columns.find((column) => column.name === name)?.values.map(String) ?? []
-  const kept = textsOf('message')
-  return textsOf('skeleton').map((one, i) => [one, kept[i] ?? ''])
+  const kept = textsOf('variables')
+  return textsOf('constant_text').map((one, i) => [one, kept[i] ?? ''])
 }
 
 const literal = oneof(

@@ -36,7 +36,7 @@ function blockOf(rows: readonly TestRow[]): Uint8Array {
   const n = new FixedColumn('n', 'Int32', 4)
   const ts = new FixedColumn('ts', "DateTime64(3, 'UTC')", 8)
   const source = new DictColumn('source')
-  const message = new StringColumn('message')
+  const message = new StringColumn('variables')
   for (const row of rows) {
     id.data.u64(row.id)
     isNew.data.u8(row.isNew ? 1 : 0)

@@ -9,7 +9,7 @@ import {
 import { readMigrations } from '../../../../src/clickhouse/migrate.js'
 import { listSchema, readSchema } from '../../../../src/clickhouse/schema.js'
 
-const migration = (text: string) => ({ version: 1, name: 'test', text })
+const migration = (sql: string) => ({ version: 1, name: 'test', statements: [sql] })
 
 t.test('every table of the program says on which shard its rows are', async (t) => {
   const tables = shardedTables(readMigrations())
@@ -55,11 +55,12 @@ t.test('Distributed tables have a key only where it stays true', async (t) => {
 })
 
 t.test('every migration and every change can be told to a cluster', async (t) => {
-  for (const { name, text } of readMigrations()) {
-    const sql = onCluster(text, 'c')
-    t.equal(sql.replace(" ON CLUSTER 'c'", ''), text, name)
-    t.match(sql, /^\w[A-Z ]+ \w+ ON CLUSTER 'c'/m, name)
-  }
+  for (const { name, statements } of readMigrations())
+    for (const own of statements) {
+      const sql = onCluster(own, 'c')
+      t.equal(sql.replace(" ON CLUSTER 'c'", ''), own, name)
+      t.match(sql, /^\w[A-Z ]+ \w+ ON CLUSTER 'c'/m, name)
+    }
   for (const [sql, expected] of [
     ['DELETE FROM events WHERE 1', "DELETE FROM events ON CLUSTER 'c' WHERE 1"],
     ['TRUNCATE TABLE a', "TRUNCATE TABLE a ON CLUSTER 'c'"],

@@ -13,4 +13,4 @@ CREATE TABLE IF NOT EXISTS entities
 )
 ENGINE = {{engine:ReplacingMergeTree(version, is_deleted)}}
 ORDER BY (kind, id)
-SETTINGS non_replicated_deduplication_window = 1000, fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS non_replicated_deduplication_window = 1000, fsync_after_insert = 1, fsync_part_directory = 1;

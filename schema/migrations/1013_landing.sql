@@ -1,5 +1,8 @@
--- The one table that batches are inserted into. It stores nothing; the views below fan out.
+-- The one table that batches are inserted into. It stores nothing, so it has no sort key: the views of the
+-- tables above fan out. It is made after them: a server that comes back with an empty disk takes no batch
+-- before it has every view.
 -- One row per distinct message and millisecond of a block; n may be negative (a correction moves counts).
+-- constant_text and variables are those of events.
 -- shard: cityHash64(source)
 CREATE TABLE IF NOT EXISTS landing
 (
@@ -20,10 +23,17 @@ CREATE TABLE IF NOT EXISTS landing
     environment LowCardinality(String),
     trace_id String,
     span_id String,
-    message String,
+    constant_text LowCardinality(String),
+    variables String,
     search_words String,
     summary String,
     tags String,
     dedup_key String
 )
-ENGINE = Null
+ENGINE = Null;
+
+-- The columns of landing without its views: an insert says whether ClickHouse can read the rows, and stores
+-- nothing. A migration that changes the columns of landing changes these too.
+-- shard: home
+CREATE TABLE IF NOT EXISTS landing_probe AS landing
+ENGINE = Null;

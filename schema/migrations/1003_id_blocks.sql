@@ -1,4 +1,4 @@
--- Ranges of event ids that some instance has reserved: first_id up to, not including, end_id. Rows are never
+-- Ranges of event ids that an instance has reserved: first_id up to, not including, end_id. Rows are never
 -- removed, so that no id is given twice. Sorted by range: a reservation starts where the last one ends.
 -- shard: home
 CREATE TABLE IF NOT EXISTS id_blocks
@@ -10,4 +10,4 @@ CREATE TABLE IF NOT EXISTS id_blocks
 )
 ENGINE = {{engine:MergeTree}}
 ORDER BY (first_id, owner)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

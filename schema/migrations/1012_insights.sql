@@ -1,3 +1,17 @@
+-- Results of insight runs, one snapshot for each hour that was analysed: the last one computed stays.
+-- Sorted by that hour: the snapshot of a time is the last at or before it.
+-- shard: home
+CREATE TABLE IF NOT EXISTS insight_snapshots
+(
+    as_of DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    generated_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    doc String CODEC(ZSTD(3))
+)
+ENGINE = {{engine:ReplacingMergeTree(generated_at)}}
+ORDER BY as_of
+TTL toDateTime(generated_at) + INTERVAL 400 DAY
+SETTINGS non_replicated_deduplication_window = 1000;
+
 -- Anomalies as last seen. Sorted by their beginning, which never moves, then id: the keyset of the list,
 -- newest first. alerted_at is 0 until an alert was raised.
 -- shard: home
@@ -25,4 +39,4 @@ CREATE TABLE IF NOT EXISTS insight_anomalies
 ENGINE = {{engine:ReplacingMergeTree(version)}}
 ORDER BY (started_at, id)
 TTL toDateTime(intDiv(version, 1000000)) + INTERVAL 400 DAY
-SETTINGS non_replicated_deduplication_window = 1000
+SETTINGS non_replicated_deduplication_window = 1000;

@@ -17,4 +17,9 @@ PARTITION BY toDate(received_at)
 ORDER BY (received_at, id)
 TTL toDateTime(received_at) + INTERVAL {{retention_days}} DAY
 SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000,
-    fsync_after_insert = 1, fsync_part_directory = 1
+    fsync_after_insert = 1, fsync_part_directory = 1;
+
+-- An insert says whether ClickHouse can read the rows, and stores nothing.
+-- shard: home
+CREATE TABLE IF NOT EXISTS dead_letters_probe AS dead_letters
+ENGINE = Null;

@@ -17,4 +17,4 @@ ENGINE = {{engine:MergeTree}}
 PARTITION BY toYYYYMM(at)
 ORDER BY (seq, id)
 TTL toDateTime(at) + INTERVAL 400 DAY
-SETTINGS non_replicated_deduplication_window = 1000, fsync_after_insert = 1, fsync_part_directory = 1
+SETTINGS non_replicated_deduplication_window = 1000, fsync_after_insert = 1, fsync_part_directory = 1;

@@ -1,7 +1,0 @@
-CREATE MATERIALIZED VIEW IF NOT EXISTS events_mv TO events AS
-SELECT
-    id, n, received_at, ts, source, type, severity, priority, priority AS auto_priority, priority_source,
-    confidence, model_version, template_id, host, environment, trace_id, span_id, message, search_words,
-    summary, tags, dedup_key
-FROM landing
-WHERE is_new

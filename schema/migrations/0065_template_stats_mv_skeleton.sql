@@ -1,2 +1,0 @@
--- Made again below with the skeleton; see 0063.
-DROP VIEW IF EXISTS template_stats_mv

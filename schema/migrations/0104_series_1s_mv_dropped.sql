@@ -1,2 +1,0 @@
--- Made again below, cheaper.
-DROP VIEW IF EXISTS series_1s_mv

@@ -1,0 +1,99 @@
+-- One row per event. Partitioned by arrival so that an insert touches one partition whatever times it
+-- carries and retention drops whole partitions. Sorted by event time, then id: pages newest-first read in
+-- order and the keyset (ts, id) is a range of the sort key.
+--
+-- A message is stored in two columns: constant_text is the constant text of its template with one byte 1 where
+-- each variable stands, variables are the values joined by that byte. Where constant_text is '', variables is the
+-- whole message. The column message puts both together, for a microsecond a row.
+-- auto_priority keeps what the first occurrences of the event were counted under, for corrections.
+--
+-- The words of a message are those of its constant text (template_totals knows all of them) and of its
+-- variables, its host and its trace. An index over one column is computed while that column is merged, one over
+-- several makes them all be merged row by row: so there is one for each. The filter of variables is made with
+-- every part, so that a search of a word reads no young part in vain. Search words and traces are rare: their
+-- Bloom filters have 0.1 % false positives (with 2.5 % a search of 50 million events read 160 of 6,200 granules
+-- in vain, more than half of its time). has_trace tells in young parts that there are no traces. No index tells
+-- severities and priorities: series_1h knows which an hour has.
+--
+-- Times and ids grow by little: of each 64 differences T64('bit') keeps the bits that differ (bench/NOTES.md
+-- has the measurements of the codecs). default_compression_codec is that of the indexes.
+-- shard: view
+CREATE TABLE IF NOT EXISTS events
+(
+    id UInt64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    n Int32 CODEC(T64, ZSTD(1)),
+    received_at DateTime64(3, 'UTC') CODEC(ZSTD(1)),
+    ts DateTime64(3, 'UTC') CODEC(Delta, T64('bit'), ZSTD(1)),
+    source LowCardinality(String) CODEC(ZSTD(1)),
+    type Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3) CODEC(ZSTD(1)),
+    severity Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4) CODEC(T64('bit'), ZSTD(1)),
+    priority Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3) CODEC(T64('bit'), ZSTD(1)),
+    auto_priority Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3) CODEC(T64('bit'), ZSTD(1)),
+    priority_source Enum8('auto' = 0, 'template' = 1, 'manual' = 2) CODEC(ZSTD(1)),
+    confidence Float32 CODEC(ZSTD(1)),
+    model_version LowCardinality(String) CODEC(ZSTD(1)),
+    template_id UInt64 CODEC(ZSTD(1)),
+    host LowCardinality(String) CODEC(ZSTD(1)),
+    environment LowCardinality(String) CODEC(ZSTD(1)),
+    trace_id String CODEC(ZSTD(1)),
+    span_id String CODEC(ZSTD(1)),
+    constant_text LowCardinality(String) CODEC(ZSTD(1)),
+    variables String CODEC(ZSTD(3)),
+    search_words String CODEC(ZSTD(1)),
+    summary String CODEC(ZSTD(1)),
+    tags String CODEC(ZSTD(1)),
+    dedup_key String CODEC(ZSTD(1)),
+    correction_reason String DEFAULT '' CODEC(ZSTD(1)),
+    message String ALIAS if(empty(constant_text), variables, arrayStringConcat(arrayMap(
+        (literal, value) -> concat(literal, value), splitByChar('\x01', constant_text),
+        arrayResize(splitByChar('\x01', variables), length(splitByChar('\x01', constant_text)), '')))),
+    INDEX by_id id TYPE minmax GRANULARITY 1,
+    INDEX by_source source TYPE set(256) GRANULARITY 1,
+    INDEX by_template template_id TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX by_constant_text constant_text TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX by_variables lower(variables) TYPE tokenbf_v1(32768, 3, 0) GRANULARITY 1,
+    INDEX by_search_words tokens(search_words) TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX has_trace trace_id TYPE minmax GRANULARITY 1,
+    INDEX by_trace_id tokens(lower(trace_id)) TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX by_host host TYPE bloom_filter(0.01) GRANULARITY 1
+)
+ENGINE = {{engine:MergeTree}}
+PARTITION BY toDate(received_at)
+ORDER BY (ts, id)
+TTL toDateTime(received_at) + INTERVAL {{retention_days}} DAY
+SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000,
+    enable_block_number_column = 1, enable_block_offset_column = 1,
+    fsync_after_insert = 1, fsync_part_directory = 1, default_compression_codec = 'ZSTD(1)';
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS events_mv TO events
+(
+    id UInt64,
+    n Int32,
+    received_at DateTime64(3, 'UTC'),
+    ts DateTime64(3, 'UTC'),
+    source LowCardinality(String),
+    type Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3),
+    severity Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4),
+    priority Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3),
+    auto_priority Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3),
+    priority_source Enum8('auto' = 0, 'template' = 1, 'manual' = 2),
+    confidence Float32,
+    model_version LowCardinality(String),
+    template_id UInt64,
+    host LowCardinality(String),
+    environment LowCardinality(String),
+    trace_id String,
+    span_id String,
+    constant_text LowCardinality(String),
+    variables String,
+    search_words String,
+    summary String,
+    tags String,
+    dedup_key String
+)
+AS SELECT
+    id, n, received_at, ts, source, type, severity, priority, priority AS auto_priority, priority_source,
+    confidence, model_version, template_id, host, environment, trace_id, span_id, constant_text, variables,
+    search_words, summary, tags, dedup_key
+FROM landing
+WHERE is_new;
