@@ -1,20 +1,20 @@
 type Listener = (message: string) => void
 
-/** Who listens to which channel within this process. */
+/** The listeners of each channel within this process. */
 export interface Listeners {
-  /** @returns ends it; true when nobody listens to the channel any more */
+  /** @returns ends it, and says whether the channel has no listener any more */
   readonly add: (channel: string, listener: Listener) => () => boolean
   readonly deliver: (channel: string, message: string) => void
   readonly channels: () => readonly string[]
   readonly clear: () => void
 }
 
-/** @param onError told when a listener throws; the others still get the message */
+/** @param onError called when a listener throws; the others still get the message */
 export function createListeners(onError: (error: unknown) => void): Listeners {
   const groups = new Map<string, Set<Listener>>()
   return {
     add: (channel, listener) => {
-      // a function of its own, so that one listener may be added twice
+      // A function of its own, so that one listener may be added twice.
       const own: Listener = (message) => listener(message)
       groups.set(channel, (groups.get(channel) ?? new Set()).add(own))
       return () => {

@@ -6,59 +6,59 @@ interface LinkOptions {
   /** redis:// or rediss:// */
   readonly url: string
   readonly commandTimeoutMs: number
-  /** told what went wrong with a connection, once per outage */
+  /** Called when a connection fails, once per outage. */
   readonly onError: (error: unknown) => void
-  /** who gets what the subscriber hears */
+  /** The receivers of the messages that the subscriber hears. */
   readonly listeners: Listeners
 }
 
 /**
- * The connections to Redis and whether it answers.
+ * The connections to Redis, and whether it answers.
  * ok ─closed, or a command timed out─▶ down;  down ─both connections answer─▶ ok
- * While down, commands are refused at once: nothing queues up behind a server that is silent.
+ * While down, commands are refused at once: nothing queues up behind a silent server.
  */
 export interface Link {
-  /** @throws AppError dependency_unavailable whatever went wrong */
+  /** @throws AppError dependency_unavailable for every failure */
   readonly call: <T>(command: (redis: Redis) => Promise<T>) => Promise<T>
-  /** a connection that only subscribes */
+  /** The connection that only subscribes. */
   readonly subscriber: Redis
   readonly onStatus: (listener: (status: StateStatus) => void) => () => void
   readonly close: () => Promise<void>
 }
 
-/** How often silence is looked into; also how long a recovery may go unnoticed. */
+/** Time between two checks of the connections; also how long a recovery may go unnoticed. */
 const HEARTBEAT_MS = 1_000
 
-/** Resolves when the first attempt to connect has ended, well or badly; it goes on trying. */
+/** Resolves when the first attempt to connect has succeeded or failed; it goes on trying. */
 export async function openLink(options: LinkOptions): Promise<Link> {
   const redis = await connectLater(options)
   const subscriber = await connectLater(options)
-  const gauge = createGauge()
-  const report = oncePerOutage(options.onError, gauge)
+  const status = createStatusCell()
+  const report = oncePerOutage(options.onError, status)
   for (const connection of [redis, subscriber]) {
     connection.on('error', report)
-    connection.on('close', () => gauge.set('down'))
+    connection.on('close', () => status.set('down'))
   }
   const check = createCheck(redis, subscriber, options.listeners)
-  const look = async (): Promise<void> => gauge.set(await check())
-  for (const connection of [redis, subscriber]) connection.on('ready', () => void look())
+  const update = async (): Promise<void> => status.set(await check())
+  for (const connection of [redis, subscriber]) connection.on('ready', () => void update())
   subscriber.on('message', options.listeners.deliver)
   await Promise.all([redis, subscriber].map((each) => each.connect().catch(() => undefined)))
-  await look()
-  const heartbeat = setInterval(() => void look(), HEARTBEAT_MS).unref()
+  await update()
+  const heartbeat = setInterval(() => void update(), HEARTBEAT_MS).unref()
 
   return {
     subscriber,
     call: async (command) => {
-      if (gauge.status() === 'down') throw stateUnavailable('redis does not answer')
+      if (status.get() === 'down') throw stateUnavailable('redis does not answer')
       try {
         return await command(redis)
       } catch (error) {
-        if (isTimeout(error)) gauge.set('down')
+        if (isTimeout(error)) status.set('down')
         throw stateUnavailable('redis did not carry out a command', error)
       }
     },
-    onStatus: gauge.onStatus,
+    onStatus: status.onStatus,
     close: async () => {
       clearInterval(heartbeat)
       redis.disconnect()
@@ -67,20 +67,25 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   }
 }
 
-/** Both connections try again every second or so: the same error would be told as often. */
-function oncePerOutage(onError: (error: unknown) => void, gauge: Gauge): (error: unknown) => void {
-  let isTold = false
-  gauge.onStatus((status) => {
-    if (status === 'ok') isTold = false
+/** Both connections try again about every second, and each attempt would report the same error. */
+function oncePerOutage(
+  onError: (error: unknown) => void,
+  status: StatusCell,
+): (error: unknown) => void {
+  let isReported = false
+  status.onStatus((current) => {
+    if (current === 'ok') isReported = false
   })
   return (error) => {
-    if (!isTold) onError(error)
-    isTold = true
+    if (!isReported) onError(error)
+    isReported = true
   }
 }
 
-/** Asks both connections; one that came up again first gets its subscriptions back, so that
- * whoever hears `ok` misses nothing from then on. */
+/**
+ * Pings both connections. A subscriber that was reconnected subscribes again first, so that no message is
+ * missed from `ok` on.
+ */
 function createCheck(
   redis: Redis,
   subscriber: Redis,
@@ -108,21 +113,20 @@ function createCheck(
 }
 
 async function connectLater({ url, commandTimeoutMs }: LinkOptions): Promise<Redis> {
-  // who has no Redis does without its client
+  // A service without Redis does not load the client.
   const { Redis } = await import('ioredis')
   const options: RedisOptions = {
     lazyConnect: true,
     connectTimeout: 2_000,
     commandTimeout: commandTimeoutMs,
-    // a server that stands still is reconnected to; twice the timeout, so that the command's
-    // own comes first
+    // A server that hangs is reconnected to. Twice the timeout, so that the command's own comes first.
     socketTimeout: 2 * commandTimeoutMs,
     keepAlive: 10_000,
     enableOfflineQueue: false,
-    // a command whose fate is unknown is never sent again: counting twice would be worse
+    // A command whose outcome is unknown is never sent again: counting twice would be worse.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    // redis.ts subscribes again by itself, also to what was asked for while it was away
+    // `resubscribe` does it, also for the channels that were added during an outage.
     autoResubscribe: false,
     retryStrategy: (attempts) => Math.min(50 * 2 ** Math.min(attempts, 6), 2_000),
     disableClientInfo: true,
@@ -133,13 +137,13 @@ async function connectLater({ url, commandTimeoutMs }: LinkOptions): Promise<Red
 const isTimeout = (error: unknown): boolean =>
   error instanceof Error && error.message === 'Command timed out'
 
-interface Gauge {
+interface StatusCell {
   readonly set: (status: StateStatus) => void
-  readonly status: () => StateStatus
+  readonly get: () => StateStatus
   readonly onStatus: (listener: (status: StateStatus) => void) => () => void
 }
 
-function createGauge(): Gauge {
+function createStatusCell(): StatusCell {
   let current: StateStatus = 'down'
   const listeners = new Set<(status: StateStatus) => void>()
   return {
@@ -148,7 +152,7 @@ function createGauge(): Gauge {
       current = status
       for (const listener of listeners) listener(status)
     },
-    status: () => current,
+    get: () => current,
     onStatus: (listener) => {
       const own = (status: StateStatus): void => listener(status)
       listeners.add(own)

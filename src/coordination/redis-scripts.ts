@@ -11,7 +11,7 @@ const script = (lua: string): Script => ({
   sha: createHash('sha1').update(lua).digest('hex'),
 })
 
-/** Runs a script by its digest, and by its text when Redis does not know it (any more). */
+/** Runs a script by its digest, or by its text when Redis does not know the digest. */
 export async function run(
   redis: Redis,
   { lua, sha }: Script,
@@ -34,7 +34,7 @@ return 1`)
 
 /**
  * key; limit, window ms, cost, merge span ms → allowed (0 or 1), remaining, wait ms.
- * The same steps as `spend` in window.ts, on the clock of Redis, which all instances share.
+ * The same steps as `spend` in sliding-window.ts, on the clock of Redis, which all instances share.
  */
 export const consumeScript = script(`
 local time = redis.call('TIME')
@@ -68,21 +68,6 @@ else
 end
 redis.call('SET', KEYS[1], cmsgpack.pack(log), 'PX', window)
 return {1, limit - spent - cost, 0}`)
-
-/**
- * lock key, fence key; owner, ttl ms → fence as text, or nil when another holds the lock.
- * The fence is the clock of Redis in microseconds, or one more than the last, so that it grows
- * even when Redis was emptied in between.
- */
-export const acquireScript = script(`
-if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end
-local time = redis.call('TIME')
-local fence = time[1] * 1000000 + time[2]
-local last = tonumber(redis.call('GET', KEYS[2]) or '0')
-if fence <= last then fence = last + 1 end
-local text = string.format('%.0f', fence)
-redis.call('SET', KEYS[2], text)
-return text`)
 
 /** lock key; owner, ttl ms → 1 when the owner still held it */
 export const renewScript = script(`

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
-  acquireScript,
   compareAndSetScript,
   consumeScript,
   releaseScript,
@@ -11,26 +10,26 @@ import {
 import { createListeners, type Listeners } from './listeners.js'
 import { openLink, type Link } from './redis-link.js'
 import { stateUnavailable, type State } from './state.js'
-import { createTurns } from './turns.js'
-import { mergeSpanMs } from './window.js'
+import { createLocalLocks } from './local-locks.js'
+import { mergeSpanMs } from './sliding-window.js'
 
 interface RedisStateOptions {
   /** redis:// or rediss://, with user, password and database as usual */
   readonly url: string
-  /** put before every key and channel */
+  /** The prefix of every key and channel. */
   readonly keyPrefix: string
-  /** told about a lost connection, once per outage, and about subscribers that throw */
+  /** Called for a lost connection, once per outage, and for a subscriber that throws. */
   readonly onError: (error: unknown) => void
-  /** how long Redis may take for one command; default 1 s */
+  /** The longest time for one command; default 1 s. */
   readonly commandTimeoutMs?: number
-  /** how long a lock is waited for; default 10 s */
+  /** The longest wait for a lock; default 10 s. */
   readonly lockWaitMs?: number
 }
 
-const MAX_WAITING = 1_000
-
-/** The state that instances share. Needs Redis 6.2 or newer, one server (no Redis Cluster).
- * Resolves without a connection too; then its status is down until there is one. */
+/**
+ * Opens the state that instances share. Needs Redis 6.2 or newer, one server (no Redis Cluster). Resolves
+ * without a connection too; the status is down until there is one.
+ */
 export async function createRedisState(options: RedisStateOptions): Promise<State> {
   const { url, onError, keyPrefix, commandTimeoutMs = 1_000 } = options
   const listeners = createListeners(onError)
@@ -53,7 +52,7 @@ export async function createRedisState(options: RedisStateOptions): Promise<Stat
 }
 
 type KeyOf = (key: string) => string
-type Values = Pick<State, 'get' | 'set' | 'setIfAbsent' | 'compareAndSet' | 'take' | 'delete'>
+type Values = Pick<State, 'get' | 'set' | 'setIfAbsent' | 'compareAndSet' | 'delete'>
 
 const createValues = ({ call }: Link, keyOf: KeyOf): Values => ({
   get: (key) => call((redis) => redis.get(keyOf(key))),
@@ -66,7 +65,6 @@ const createValues = ({ call }: Link, keyOf: KeyOf): Values => ({
     const args = [expected, next, ttlMs]
     return (await call((redis) => run(redis, compareAndSetScript, [keyOf(key)], args))) === 1
   },
-  take: (key) => call((redis) => redis.getdel(keyOf(key))),
   delete: async (key) => {
     await call((redis) => redis.del(keyOf(key)))
   },
@@ -91,7 +89,7 @@ function createSignals(
   keyOf: KeyOf,
   listeners: Listeners,
 ): Pick<State, 'publish' | 'subscribe'> {
-  // what fails here is made up for when the connection is ready again: see `resubscribe`
+  // `resubscribe` of redis-link.ts makes up for a failure when the connection is ready again.
   const ask = async (verb: 'subscribe' | 'unsubscribe', channel: string): Promise<void> => {
     if (subscriber.status === 'ready') await subscriber[verb](channel).catch(() => undefined)
   }
@@ -111,18 +109,13 @@ function createSignals(
 }
 
 function createLocks({ call }: Link, keyOf: KeyOf, waitMs: number): Pick<State, 'withLock'> {
-  // within the process waiters queue up here, so that one of them at a time asks Redis
-  const turns = createTurns({ waitMs, maxWaiting: MAX_WAITING })
+  // Waiters of this process queue up here, so that one of them at a time asks Redis.
+  const local = createLocalLocks(waitMs)
 
-  const acquire = async (
-    keys: readonly string[],
-    owner: string,
-    ttlMs: number,
-  ): Promise<number> => {
+  const acquire = async (key: string, owner: string, ttlMs: number): Promise<void> => {
     const untilMs = performance.now() + waitMs
     for (let attempt = 0; performance.now() < untilMs; attempt++) {
-      const fence = await call((redis) => run(redis, acquireScript, keys, [owner, ttlMs]))
-      if (typeof fence === 'string') return Number(fence)
+      if ((await call((redis) => redis.set(key, owner, 'PX', ttlMs, 'NX'))) === 'OK') return
       await delay(Math.random() * Math.min(10 * 2 ** Math.min(attempt, 4), 100))
     }
     throw stateUnavailable(`lock not free within ${waitMs} ms`)
@@ -130,41 +123,40 @@ function createLocks({ call }: Link, keyOf: KeyOf, waitMs: number): Pick<State, 
 
   return {
     withLock: async (name, ttlMs, work) => {
-      const endTurn = await turns.acquire(name)
-      const keys = [keyOf(`lock:${name}`), keyOf('lock-fence')]
+      const releaseLocal = await local.acquire(name)
+      const key = keyOf(`lock:${name}`)
       const owner = randomUUID()
-      const lost = new AbortController()
       try {
-        const fence = await acquire(keys, owner, ttlMs)
+        await acquire(key, owner, ttlMs)
+        const lost = new AbortController()
         const renewal = keepRenewed(ttlMs, lost, async () => {
-          const args = [owner, ttlMs]
-          return (await call((redis) => run(redis, renewScript, keys.slice(0, 1), args))) === 1
+          return (await call((redis) => run(redis, renewScript, [key], [owner, ttlMs]))) === 1
         })
         try {
-          return await work({ fence, signal: lost.signal })
+          return await work({ signal: lost.signal })
         } finally {
           clearInterval(renewal)
-          // when this fails the time to live ends the lock
-          await call((redis) => run(redis, releaseScript, keys.slice(0, 1), [owner])).catch(
-            () => undefined,
-          )
+          // When this fails the lock expires.
+          await call((redis) => run(redis, releaseScript, [key], [owner])).catch(() => undefined)
         }
       } finally {
-        endTurn()
+        releaseLocal()
       }
     },
   }
 }
 
-/** Renews three times in a lifetime; a renewal that is refused, or fails until the lifetime is
- * over, means that the lock is lost. */
+/**
+ * Renews a lock three times in its lifetime. The lock is lost when a renewal is refused, or when renewals fail
+ * until the lifetime is over.
+ */
 function keepRenewed(
   ttlMs: number,
   lost: AbortController,
   renew: () => Promise<boolean>,
 ): NodeJS.Timeout {
   let aliveUntilMs = performance.now() + ttlMs
-  const turn = async (): Promise<void> => {
+  const attempt = async (): Promise<void> => {
     const sentMs = performance.now()
     try {
       if (await renew()) aliveUntilMs = sentMs + ttlMs
@@ -173,5 +165,5 @@ function keepRenewed(
       if (performance.now() >= aliveUntilMs) lost.abort()
     }
   }
-  return setInterval(() => void turn(), ttlMs / 3).unref()
+  return setInterval(() => void attempt(), ttlMs / 3).unref()
 }

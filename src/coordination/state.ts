@@ -1,13 +1,12 @@
 import { AppError } from '../model/errors.js'
 
 /**
- * What instances of the service remember together: caches, windows, limits, locks, signals.
- * In the process for one instance, in Redis for several. Nothing here has to survive: whatever
- * must be found again after a loss of the state belongs in the store.
+ * What instances of the service share for a while: caches, rate limits, locks, messages. One instance keeps it
+ * in the process (`memory-state.ts`), several keep it in Redis (`redis-state.ts`). Nothing here has to survive:
+ * whatever must be found again after a loss of the state is stored in ClickHouse.
  *
- * Keys are at most a few hundred characters; callers hash what a client sends. Every operation
- * that cannot be carried out rejects with `dependency_unavailable` and leaves the decision, open
- * or closed, to the caller.
+ * Keys are at most a few hundred characters; callers hash what a client sends. Every operation that cannot be
+ * carried out rejects with `dependency_unavailable`, and the caller decides whether to go on without it.
  */
 export interface State {
   readonly kind: 'in-process' | 'redis'
@@ -15,38 +14,39 @@ export interface State {
   readonly get: (key: string) => Promise<string | null>
   /** @param ttlMs integer, at least 1 */
   readonly set: (key: string, value: string, ttlMs: number) => Promise<void>
-  /** @returns false when the key held a value, which is then left as it was */
+  /** @returns false when the key has a value, which stays as it is */
   readonly setIfAbsent: (key: string, value: string, ttlMs: number) => Promise<boolean>
-  /** Replaces one value by another. @returns false when the key held another value or none */
+  /** @returns false when the key has another value or none */
   readonly compareAndSet: (
     key: string,
     expected: string,
     next: string,
     ttlMs: number,
   ) => Promise<boolean>
-  /** Removes a key. @returns its last value; only one of many callers at once gets it */
-  readonly take: (key: string) => Promise<string | null>
   readonly delete: (key: string) => Promise<void>
 
   /**
-   * Spends `cost` of a sliding window: at most `limit` in any span of `windowS` seconds.
-   * What is refused costs nothing. Up to a limit of 256 the window is exact to the
-   * millisecond; above it a unit may come free up to 1/256 of the window late, never early.
+   * Spends `cost` of a sliding window: at most `limit` in any span of `windowS` seconds. A refused request
+   * costs nothing. Up to a limit of 256 the window is exact to the millisecond; above it a unit may come free
+   * up to 1/256 of the window late, never early.
    *
    * @param cost default 1
    */
   readonly consume: (key: string, limit: number, windowS: number, cost?: number) => Promise<Verdict>
 
-  /** Delivery is at most once: a subscriber that was cut off learns so from `onStatus`. */
+  /** Delivers at most once: a subscriber that was disconnected learns so from `onStatus`. */
   readonly publish: (channel: string, message: string) => Promise<void>
-  /** Never rejects; without a connection the subscription begins when there is one.
-   * @returns ends the subscription */
+  /**
+   * Never rejects; without a connection the subscription begins when there is one.
+   *
+   * @returns ends the subscription
+   */
   readonly subscribe: (channel: string, listener: (message: string) => void) => Promise<() => void>
 
   /**
-   * Runs `work` while holding a lock that is renewed until `work` settles, and is given up when
-   * this process dies. Waiters take turns; one that waits too long, or finds too many before it,
-   * is refused with `dependency_unavailable`.
+   * Runs `work` while holding a lock, which is renewed until `work` settles and expires when this process dies.
+   * Waiters are served in order. One that waits too long, or finds too many before it, is refused with
+   * `dependency_unavailable`.
    *
    * @param ttlMs how long the lock outlives a dead holder, at least 100
    */
@@ -58,7 +58,7 @@ export interface State {
 
   /** Calls `listener` at once with the status, then with each change. @returns ends it */
   readonly onStatus: (listener: (status: StateStatus) => void) => () => void
-  /** @returns how long the answer took, ms */
+  /** @returns the round-trip time, ms */
   readonly ping: () => Promise<number>
   readonly close: () => Promise<void>
 }
@@ -67,16 +67,14 @@ export type StateStatus = 'ok' | 'down'
 
 export interface Verdict {
   readonly allowed: boolean
-  /** how much of the window is left, 0 when refused */
+  /** How much of the window is left; 0 when refused. */
   readonly remaining: number
-  /** whole seconds, after which the same cost fits unless others spend it; 0 when allowed */
+  /** Whole seconds after which the same cost fits unless others spend it; 0 when allowed. */
   readonly retryAfterS: number
 }
 
 export interface Lease {
-  /** grows with each holder of a key, across restarts and a loss of the state too */
-  readonly fence: number
-  /** aborted when the lock was lost, for example because this process stood still */
+  /** Aborted when the lock was lost, for example because this process stood still. */
   readonly signal: AbortSignal
 }
 

@@ -49,17 +49,6 @@ export function stateContract(suite: Test, make: () => Promise<State>): void {
     await until(async () => (await a.get('cas')) === null)
   })
 
-  void suite.test('take gives the value to one of many', async (t) => {
-    const [a, b] = [await make(), await make()]
-    await a.set('taken', 'x', MINUTE_MS)
-    const got = await Promise.all([a, b, a, b].map((s) => s.take('taken')))
-    t.strictSame(
-      got.filter((v) => v !== null),
-      ['x'],
-    )
-    t.equal(await b.get('taken'), null)
-  })
-
   void suite.test('delete removes, and does not mind an absent key', async (t) => {
     const state = await make()
     await state.set('gone', 'x', MINUTE_MS)
@@ -171,24 +160,19 @@ function signalContract(suite: Test, make: () => Promise<State>): void {
 }
 
 function lockContract(suite: Test, make: () => Promise<State>): void {
-  void suite.test('one holder at a time, each with a greater fence', async (t) => {
+  void suite.test('a lock has one holder at a time, and every waiter gets it', async (t) => {
     const [a, b] = [await make(), await make()]
     let inside = 0
-    const fences: number[] = []
+    let runs = 0
     const work = (state: State): Promise<void> =>
-      state.withLock('one', 5_000, async (lease) => {
+      state.withLock('one', 5_000, async () => {
         t.equal(++inside, 1)
-        fences.push(lease.fence)
+        runs++
         await delay(5)
         inside--
       })
     await Promise.all(Array.from({ length: 8 }, (_, i) => work(i % 2 ? a : b)))
-    t.equal(fences.length, 8)
-    t.strictSame(
-      fences,
-      [...new Set(fences)].toSorted((x, y) => x - y),
-    )
-    t.ok(fences.every(Number.isSafeInteger))
+    t.equal(runs, 8)
   })
 
   void suite.test('locks of other keys do not wait, results and errors pass through', async (t) => {

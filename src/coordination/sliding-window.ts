@@ -1,6 +1,6 @@
 import type { Verdict } from './state.js'
 
-/** Flat triples, oldest first: time of the first unit, time of the last unit, units. */
+/** What was spent, as flat triples, oldest first: time of the first unit, time of the last unit, units. */
 export type WindowLog = number[]
 
 interface Spending {
@@ -10,10 +10,10 @@ interface Spending {
   readonly cost: number
 }
 
-/** Entries in a log at most; units that follow closely share one when the limit is greater. */
+/** Most entries of a log; with a greater limit, units that follow closely share an entry. */
 const MAX_ENTRIES = 256
 
-/** How close units must follow to share an entry, ms; 0 = each has its own. */
+/** @returns how close units must follow to share an entry, ms; 0 when each has its own */
 export const mergeSpanMs = (limit: number, windowMs: number): number =>
   limit <= MAX_ENTRIES ? 0 : windowMs / MAX_ENTRIES
 
@@ -44,7 +44,7 @@ export function spend(log: WindowLog, { nowMs, limit, windowMs, cost }: Spending
   return { allowed: true, remaining: limit - spent - cost, retryAfterS: 0 }
 }
 
-/** When `units` have left the window; Infinity when the log holds fewer. */
+/** @returns when `units` have left the window; Infinity when the log holds fewer */
 function waitFor(log: WindowLog, units: number, windowMs: number): number {
   let freed = 0
   for (let i = 0; i < log.length; i += 3) {

@@ -1,20 +1,19 @@
 import { stateUnavailable } from './state.js'
 
-/** Who holds or awaits what within this process; waiters of a key are served in order. */
-export interface Turns {
-  /** @returns ends the turn; calling it again does nothing
-   * @throws AppError dependency_unavailable after `waitMs`, or with `maxWaiting` before it */
+/** Locks within this process; the waiters of a key are served in order. */
+export interface LocalLocks {
+  /**
+   * @returns releases the lock; calling it again does nothing
+   * @throws AppError dependency_unavailable after the wait, or with too many waiters before it
+   */
   readonly acquire: (key: string) => Promise<() => void>
 }
 
-interface TurnOptions {
-  readonly waitMs: number
-  /** per key; a client that provokes a pile-up is refused, not remembered */
-  readonly maxWaiting: number
-}
+/** Waiters of one key. A client that provokes a pile-up is refused, not remembered. */
+const MAX_WAITING = 1_000
 
-export function createTurns({ waitMs, maxWaiting }: TurnOptions): Turns {
-  /** a key is present while its lock is held; the value lists who comes next */
+export function createLocalLocks(waitMs: number): LocalLocks {
+  /** A key is present while its lock is held; the value lists the waiters. */
   const waiting = new Map<string, (() => void)[]>()
 
   const release = (key: string): void => {
@@ -23,10 +22,10 @@ export function createTurns({ waitMs, maxWaiting }: TurnOptions): Turns {
     else next()
   }
   const once = (key: string): (() => void) => {
-    let held = true
+    let isHeld = true
     return () => {
-      if (held) release(key)
-      held = false
+      if (isHeld) release(key)
+      isHeld = false
     }
   }
 
@@ -37,8 +36,8 @@ export function createTurns({ waitMs, maxWaiting }: TurnOptions): Turns {
         waiting.set(key, [])
         return once(key)
       }
-      if (queue.length >= maxWaiting) {
-        throw stateUnavailable(`${maxWaiting} others wait for the same lock`)
+      if (queue.length >= MAX_WAITING) {
+        throw stateUnavailable(`${MAX_WAITING} others wait for the same lock`)
       }
       await new Promise<void>((resolve, reject) => {
         const timer = setTimeout(() => {
