@@ -3,7 +3,7 @@ import { chmod, cp, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import type { Config } from '../config.js'
-import { openDataDir, RESTORE_MARK } from '../coordination/data-dir.js'
+import { openDataDir, RESTORE_MARKER } from '../coordination/data-dir.js'
 import { isFree, moveTree, syncTree } from './file-tree.js'
 import { allowMerges, readTotals, restoreBackup } from './backup.js'
 import { readMigrations } from '../clickhouse/migrate.js'
@@ -90,7 +90,7 @@ export async function restore(parts: CommandParts): Promise<void> {
     await emptyOut(config.dataDir)
     throw error
   }
-  await rm(join(config.dataDir, RESTORE_MARK))
+  await rm(join(config.dataDir, RESTORE_MARKER))
   dataDir.release()
   tell(
     `${config.dataDir}: ${manifest.totals['events']} events as of ${manifest.taken_at}; npm start serves them`,

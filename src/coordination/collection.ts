@@ -6,11 +6,11 @@ import { statement } from '../clickhouse/statement.js'
 
 export interface EntityChange<T> {
   readonly id: string
-  /** null when the record was deleted */
+  /** null when the record was deleted. */
   readonly value: T | null
-  /** null when it is new */
+  /** null when the record is new. */
   readonly previous: T | null
-  /** local: changed here; reload: changed by another instance */
+  /** A reload takes over what another instance changed. */
   readonly origin: 'local' | 'reload'
 }
 
@@ -27,12 +27,13 @@ export interface ChangedRow {
   readonly is_deleted: number
 }
 
-export interface CollectionParts {
+export interface CollectionDeps {
   readonly store: Store
   readonly writer: EntityWriter
   readonly log: StoreLog
-  /** @param above a version that is known to exist */
+  /** @param above a version that exists */
   readonly nextVersion: (above?: number) => number
+  /** null for a single instance. */
   readonly exclusive: (<T>(key: string, work: () => Promise<T>) => Promise<T>) | null
   readonly onStored: (() => Promise<void>) | null
 }
@@ -43,13 +44,13 @@ interface CollectionSpec<T> {
   readonly rows: readonly LoadedRow[]
 }
 
-interface Held<T> {
+interface Versioned<T> {
   readonly version: number
   readonly value: T
 }
 
 const PAGE_ROWS = 10_000
-/** more records than this are read all at once */
+/** With more changed records than this, the whole collection is read. */
 const MAX_SINGLE_READS = 20
 const MAX_ID_CHARS = 1_000
 const MAX_DOC_CHARS = 4 * 1024 * 1024
@@ -67,55 +68,57 @@ const clearSql = statement<{ readonly kind: string; readonly version: number }, 
 )
 
 /**
- * The records of one kind. Changes of one id are made one after the other, those of several at once.
+ * The records of one kind, all in memory. Reads are synchronous; a change resolves when its version is on
+ * disk. The changes of one id follow one another, those of several ids are made at once. With several
+ * instances a change is made under a lock of the id and begins by reading the stored version.
  *
- * Every write rejects with `dependency_unavailable` when ClickHouse does not confirm it; memory then
- * still has the old value, and the next change of that id begins by reading what is stored.
- * Values are shared with every reader: treat them as frozen.
+ * A change rejects with `dependency_unavailable` when ClickHouse does not confirm it. Memory keeps the old
+ * value then, and the next change of that id begins by reading the stored version. Values are shared with
+ * every reader: treat them as frozen.
  */
 export class Collection<T extends object> {
   readonly kind: string
-  readonly #parts: CollectionParts
+  readonly #deps: CollectionDeps
   readonly #parse: (doc: unknown) => T
-  #held = new Map<string, Held<T>>()
-  /** the end of the last change under way, by id */
+  #records = new Map<string, Versioned<T>>()
+  /** The end of the last change under way, by id. */
   #tails = new Map<string, Promise<unknown>>()
-  /** changes begun after `clear` or a reload of everything wait for it */
-  #gate: Promise<unknown> = Promise.resolve()
+  /** Changes begun after `clear` or `reloadAll` wait for its end. */
+  #barrier: Promise<unknown> = Promise.resolve()
+  /** Ids of which a write may or may not have succeeded. */
   readonly #uncertain = new Set<string>()
-  /** versions that were found unreadable, so that each is reported once */
+  /** Versions that were unreadable, so that each is reported once. */
   readonly #unreadable = new Map<string, number>()
   readonly #listeners = new Set<(change: EntityChange<T>) => void>()
 
-  constructor(parts: CollectionParts, spec: CollectionSpec<T>) {
-    this.#parts = parts
+  constructor(deps: CollectionDeps, spec: CollectionSpec<T>) {
+    this.#deps = deps
     this.kind = spec.kind
     this.#parse = spec.parse
     for (const row of spec.rows) {
-      const held = this.#read(row)
-      if (held !== null) this.#held.set(row.id, held)
+      const record = this.#read(row)
+      if (record !== null) this.#records.set(row.id, record)
     }
   }
 
   get size(): number {
-    return this.#held.size
+    return this.#records.size
   }
 
   get(id: string): T | null {
-    return this.#held.get(id)?.value ?? null
+    return this.#records.get(id)?.value ?? null
   }
 
-  /** A copy, in no particular order. */
+  /** Gives the values in no particular order. */
   list(): T[] {
-    return Array.from(this.#held.values(), ({ value }) => value)
+    return Array.from(this.#records.values(), ({ value }) => value)
   }
 
-  /** Every record with its id, in no particular order. */
+  /** Gives the ids and values in no particular order. */
   entries(): (readonly [string, T])[] {
-    return Array.from(this.#held, ([id, { value }]) => [id, value] as const)
+    return Array.from(this.#records, ([id, { value }]) => [id, value] as const)
   }
 
-  /** Creates or replaces a record. */
   async put(id: string, doc: T): Promise<void> {
     await this.update(id, () => doc)
   }
@@ -131,63 +134,62 @@ export class Collection<T extends object> {
   }
 
   /**
-   * Changes a record on the basis of what it is by then.
+   * Changes a record on the basis of its current value.
    *
-   * @param change called once, when the changes before it are stored; null deletes, the same value
-   *   leaves everything as it is, what it throws is thrown on
-   * @returns the record as it is stored now
+   * @param change called once, when the changes before it are stored. null deletes the record, the same value
+   *   changes nothing, and an exception rejects the update
+   * @returns the record as it is stored
    */
   update(id: string, change: (current: T | null) => T | null): Promise<T | null> {
     if (id === '' || id.length > MAX_ID_CHARS || /\p{Surrogate}/u.test(id)) {
       const problem = `an id of ${id.length} characters is not 1..${MAX_ID_CHARS} of Unicode`
       return Promise.reject(new RangeError(problem))
     }
-    const { exclusive } = this.#parts
-    return this.#inTurn(id, () =>
+    const { exclusive } = this.#deps
+    return this.#afterEarlier(id, () =>
       exclusive === null
         ? this.#change(id, change, this.#uncertain.has(id))
         : exclusive(`entity:${this.kind}:${id}`, () => this.#change(id, change, true)),
     )
   }
 
-  /** Deletes every record, those other instances have made too. @returns how many were known here */
+  /** Deletes every record, also those that other instances have created. @returns how many were known here */
   clear(): Promise<number> {
     return this.#alone(async () => {
-      const params = { kind: this.kind, version: this.#parts.nextVersion() }
-      await this.#parts.store.command(clearSql.sql, params)
-      const cleared = this.#held
-      this.#held = new Map()
+      const params = { kind: this.kind, version: this.#deps.nextVersion() }
+      await this.#deps.store.command(clearSql.sql, params)
+      const cleared = this.#records
+      this.#records = new Map()
       this.#uncertain.clear()
       for (const [id, { value }] of cleared) this.#announce(id, null, value, 'local')
-      await this.#parts.onStored?.()
+      await this.#deps.onStored?.()
       return cleared.size
     })
   }
 
-  /** Takes over what is stored, after another instance has changed a record. */
+  /** Reads a record that another instance has changed. */
   async reload(id: string): Promise<void> {
-    await this.#inTurn(id, () => this.#fetch(id))
+    await this.#afterEarlier(id, () => this.#fetch(id))
   }
 
-  /** Takes over those of the rows that are newer than what is known. */
-  async follow(rows: readonly ChangedRow[]): Promise<void> {
-    const news = rows.filter((row) => this.#isNews(row))
-    if (news.length > MAX_SINGLE_READS) await this.reloadAll()
-    else await Promise.all(news.map(({ id }) => this.reload(id)))
+  /** Reads the records of which these rows are newer than the version known here. */
+  async catchUp(rows: readonly ChangedRow[]): Promise<void> {
+    const newer = rows.filter((row) => this.#isNewer(row))
+    if (newer.length > MAX_SINGLE_READS) await this.reloadAll()
+    else await Promise.all(newer.map(({ id }) => this.reload(id)))
   }
 
-  #isNews({ id, version, is_deleted: isDeleted }: ChangedRow): boolean {
-    const held = this.#held.get(id)
-    if (held !== undefined) return held.version < version
+  #isNewer({ id, version, is_deleted: isDeleted }: ChangedRow): boolean {
+    const known = this.#records.get(id)
+    if (known !== undefined) return known.version < version
     return isDeleted === 0 && this.#unreadable.get(id) !== version
   }
 
-  /** Takes over everything that is stored. */
   reloadAll(): Promise<void> {
     return this.#alone(async () => {
-      const before = this.#held
+      const before = this.#records
       const after = await this.#fetchAll()
-      this.#held = after
+      this.#records = after
       this.#uncertain.clear()
       for (const [id, { value }] of before) {
         if (!after.has(id)) this.#announce(id, null, value, 'reload')
@@ -202,7 +204,7 @@ export class Collection<T extends object> {
   }
 
   /**
-   * @param listener called after each change, in memory already; must not throw
+   * @param listener called after each change, when memory has it; must not throw
    * @returns ends it
    */
   onChange(listener: (change: EntityChange<T>) => void): () => void {
@@ -216,7 +218,7 @@ export class Collection<T extends object> {
     fetchFirst: boolean,
   ): Promise<T | null> {
     if (fetchFirst) await this.#fetch(id)
-    const before = this.#held.get(id)
+    const before = this.#records.get(id)
     const current = before?.value ?? null
     const wanted = change(current)
     if (wanted === current) return current
@@ -224,14 +226,14 @@ export class Collection<T extends object> {
     if (doc.length > MAX_DOC_CHARS) {
       throw new RangeError(`${this.kind} of ${doc.length} characters exceeds ${MAX_DOC_CHARS}`)
     }
-    // What a restart would read: a value that cannot be read back is refused here.
+    // A value that a restart could not read is refused.
     const value = wanted === null ? null : this.#parse(JSON.parse(doc))
-    const version = this.#parts.nextVersion(before?.version)
+    const version = this.#deps.nextVersion(before?.version)
     await this.#write(id, version, value === null ? null : doc)
-    if (value === null) this.#held.delete(id)
-    else this.#held.set(id, { version, value })
+    if (value === null) this.#records.delete(id)
+    else this.#records.set(id, { version, value })
     this.#announce(id, value, current, 'local')
-    await this.#parts.onStored?.()
+    await this.#deps.onStored?.()
     return value
   }
 
@@ -239,7 +241,7 @@ export class Collection<T extends object> {
     const isDeleted = doc === null ? 1 : 0
     try {
       const { kind } = this
-      await this.#parts.writer.write({ kind, id, version, is_deleted: isDeleted, doc: doc ?? '' })
+      await this.#deps.writer.write({ kind, id, version, is_deleted: isDeleted, doc: doc ?? '' })
     } catch (error) {
       if (error instanceof AppError) this.#uncertain.add(id)
       throw error
@@ -247,44 +249,44 @@ export class Collection<T extends object> {
   }
 
   async #fetch(id: string): Promise<void> {
-    const [row] = await this.#parts.store.query(entitySql, { kind: this.kind, id })
+    const [row] = await this.#deps.store.query(entitySql, { kind: this.kind, id })
     this.#uncertain.delete(id)
-    const before = this.#held.get(id)
+    const before = this.#records.get(id)
     if (row === undefined || row.version === before?.version) return
-    // Later versions of ours are above it, also when another instance's clock is ahead.
-    this.#parts.nextVersion(row.version)
-    const held = row.is_deleted === 1 ? null : this.#read({ ...row, id })
-    if (held === null) this.#held.delete(id)
-    else this.#held.set(id, held)
-    if (held === null && before === undefined) return
-    this.#announce(id, held?.value ?? null, before?.value ?? null, 'reload')
+    // The next version of this instance is above it, also when another instance's clock is ahead.
+    this.#deps.nextVersion(row.version)
+    const record = row.is_deleted === 1 ? null : this.#read({ ...row, id })
+    if (record === null) this.#records.delete(id)
+    else this.#records.set(id, record)
+    if (record === null && before === undefined) return
+    this.#announce(id, record?.value ?? null, before?.value ?? null, 'reload')
   }
 
-  async #fetchAll(): Promise<Map<string, Held<T>>> {
-    const all = new Map<string, Held<T>>()
+  async #fetchAll(): Promise<Map<string, Versioned<T>>> {
+    const all = new Map<string, Versioned<T>>()
     for (let afterId = ''; ;) {
       const params = { kind: this.kind, after_id: afterId, limit: PAGE_ROWS }
-      const page = await this.#parts.store.query(ofKindSql, params)
+      const page = await this.#deps.store.query(ofKindSql, params)
       for (const row of page) {
-        const held = this.#read(row)
-        if (held !== null) all.set(row.id, held)
-        this.#parts.nextVersion(row.version)
+        const record = this.#read(row)
+        if (record !== null) all.set(row.id, record)
+        this.#deps.nextVersion(row.version)
       }
       afterId = page.at(-1)?.id ?? ''
       if (page.length < PAGE_ROWS) return all
     }
   }
 
-  /** @returns null for a row that is not what it should be, which is reported */
-  #read({ id, version, doc }: LoadedRow): Held<T> | null {
+  /** @returns null for an unreadable row, which is reported */
+  #read({ id, version, doc }: LoadedRow): Versioned<T> | null {
     try {
       return { version, value: this.#parse(JSON.parse(doc)) }
     } catch (error) {
-      // A parser of JSON quotes the text it fails on, and that may hold anything.
+      // The message of JSON.parse quotes the text, which may be confidential.
       const reason =
         error instanceof SyntaxError || !(error instanceof Error) ? 'not JSON' : error.message
       if (this.#unreadable.get(id) !== version)
-        this.#parts.log.warn({ kind: this.kind, id, reason }, 'unreadable record left out')
+        this.#deps.log.warn({ kind: this.kind, id, reason }, 'unreadable record left out')
       this.#unreadable.set(id, version)
       return null
     }
@@ -295,8 +297,8 @@ export class Collection<T extends object> {
   }
 
   /** Runs `work` after the changes of `id` that were asked for before it. */
-  #inTurn<R>(id: string, work: () => Promise<R>): Promise<R> {
-    const result = (this.#tails.get(id) ?? this.#gate).then(work)
+  #afterEarlier<R>(id: string, work: () => Promise<R>): Promise<R> {
+    const result = (this.#tails.get(id) ?? this.#barrier).then(work)
     const end = (): void => {
       if (this.#tails.get(id) === tail) this.#tails.delete(id)
     }
@@ -307,13 +309,13 @@ export class Collection<T extends object> {
 
   /** Runs `work` after every change asked for before it, and before every later one. */
   #alone<R>(work: () => Promise<R>): Promise<R> {
-    const before = [this.#gate, ...this.#tails.values()]
+    const before = [this.#barrier, ...this.#tails.values()]
     const result = Promise.all(before).then(work)
-    this.#gate = result.then(forget, forget)
+    this.#barrier = result.then(ignore, ignore)
     this.#tails = new Map()
     return result
   }
 }
 
-/** A failed change is its caller's matter; the next in line goes on. */
-const forget = (): void => {}
+/** A failed change rejects for its caller only; the next one goes on. */
+const ignore = (): void => {}

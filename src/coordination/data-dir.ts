@@ -13,38 +13,35 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 
-/** The data directory can't be used; the message says why and what would help. */
 class DataDirError extends Error {
   override readonly name = 'DataDirError'
 }
 
 export interface DataDir {
   readonly path: string
-  /** who works on this directory, the same from start to start */
+  /** The id of the instance that works on this directory, the same on every start. */
   readonly instanceId: string
-  /** A secret made on the first call and kept in a file only its owner can read. */
+  /** Gives a secret, which the first call creates in a file that only its owner can read. */
   secret(name: string): string
-  /** Gives the directory up. */
   release(): void
 }
 
-/** The file that says that a restoration has begun and not ended. */
-export const RESTORE_MARK = 'restore-unfinished'
+/** This file exists while a restore has begun and not ended. */
+export const RESTORE_MARKER = 'restore-unfinished'
 
 /**
- * Takes a data directory for this process.
+ * Locks a data directory for this process.
  *
- * @throws DataDirError when another process holds it, it can't be written, or a backup was not restored
- *   to its end there
+ * @throws DataDirError when another process holds it, it can't be written, or a restore into it did not finish
  */
 export function openDataDir(path: string, { isRestoring = false } = {}): DataDir {
   const lock = join(path, 'lock')
-  const mark = join(path, RESTORE_MARK)
+  const marker = join(path, RESTORE_MARKER)
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     chmodSync(path, 0o700)
-    if (isRestoring) writeFileSync(mark, '', { mode: 0o600, flush: true })
-    else if (existsSync(mark))
+    if (isRestoring) writeFileSync(marker, '', { mode: 0o600, flush: true })
+    else if (existsSync(marker))
       throw new DataDirError(
         `DATA_DIR ${path} holds a backup that was not restored to its end: empty it and restore again`,
       )
@@ -66,7 +63,7 @@ function toDataDir(path: string, lock: string): DataDir {
   }
 }
 
-/** those who start at the same moment may each find that the other was first */
+/** Processes that start at the same time may each find that the other was first. */
 const TRIES = 20
 
 function takeLock(path: string, lock: string): void {
@@ -82,12 +79,12 @@ function takeLock(path: string, lock: string): void {
 }
 
 /**
- * Takes the lock of a dead process. Nobody removes it: two who did could each remove the other's. Instead
- * each claims to come after the dead one, under a name that only one can get; a claim of one who died as
- * well is followed the same way. The claim then takes the place of the lock in one step, and counts only
- * if the lock is still the one that was found dead.
+ * Takes over the lock of a dead process. Removing it would be a race: two processes could each remove the lock
+ * of the other. Instead a process links a claim whose name holds the dead process's identity, which only one
+ * can create. The claim of a process that died too is succeeded in the same way. The claim then replaces the
+ * lock in one rename, and only if the lock is still the dead one.
  *
- * @returns false when somebody else was faster
+ * @returns false when another process was faster
  */
 function takeOver(path: string, lock: string, mine: string): boolean {
   const dead = readHolder(lock)
@@ -110,17 +107,17 @@ function takeOver(path: string, lock: string, mine: string): boolean {
   return true
 }
 
-/** What those left behind who died while they took the lock. */
+/** Removes the claims of processes that died while they took the lock. */
 function removeDeadClaims(path: string, lock: string): void {
   for (const name of readdirSync(path).filter((one) => one.startsWith(`${basename(lock)}.`))) {
     const holder = readHolder(join(path, name))
-    // a file that somebody is about to write looks broken too; nobody writes to a claim
+    // A lock file that is being written looks broken too; a claim is never written to.
     const isWhole = holder?.pid !== 0 || name.includes('.after-')
     if (holder !== null && isWhole && !isAlive(holder)) rmSync(join(path, name), { force: true })
   }
 }
 
-/** Making a link is atomic: of two processes one succeeds. */
+/** Creating a link is atomic: of two processes one succeeds. */
 function tryLink(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -137,9 +134,9 @@ interface Holder {
 }
 
 /**
- * A lock is whole before it gets its name: one without a process is what a power cut has left of it.
+ * A lock is written before it gets its name, so only a power cut leaves one without a process id.
  *
- * @returns null when there is none
+ * @returns null when there is no lock
  */
 function readHolder(lock: string): Holder | null {
   try {
@@ -161,7 +158,7 @@ const isAlive = (holder: Holder): boolean => {
   return identityOf(holder.pid) === holder.identity
 }
 
-/** The process id with its start time and the machine's where the system tells them: ids are used again. */
+/** Adds the process's start time and the boot id where the system gives them, since process ids are reused. */
 function identityOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -173,18 +170,18 @@ function identityOf(pid: number): string {
   }
 }
 
-/** On disk before it is used: a power cut must not leave an empty file. */
+/** Flushes a new file before it gets its name: a power cut must not leave an empty one. */
 function readOrMake(file: string, make: () => string): string {
   const known = readIfThere(file)
   if (known !== '') {
-    // it may come from a copy that was made with other rights
+    // A copy may have been made with other permissions.
     chmodSync(file, 0o600)
     return known
   }
   const made = make()
-  const fresh = `${file}.new`
-  writeFileSync(fresh, made, { mode: 0o600, flush: true })
-  renameSync(fresh, file)
+  const temporary = `${file}.new`
+  writeFileSync(temporary, made, { mode: 0o600, flush: true })
+  renameSync(temporary, file)
   return made
 }
 

@@ -2,18 +2,18 @@ import type { TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 
 import type { Store } from '../clickhouse/client.js'
-import { Collection, type ChangedRow, type CollectionParts, type LoadedRow } from './collection.js'
+import { Collection, type ChangedRow, type CollectionDeps, type LoadedRow } from './collection.js'
 import { EntityWriter } from './entity-writer.js'
 import type { StoreLog } from '../clickhouse/log.js'
 import { statement } from '../clickhouse/statement.js'
 
 export interface EntitiesOptions {
   readonly log: StoreLog
-  /** ms since 1970; versions follow it but never go back with it */
+  /** ms since 1970; versions follow the clock but never go back with it. */
   readonly now?: () => number
   /**
-   * Runs `work` while no other instance holds `key`. Given when several instances share the
-   * database: each change then starts from what is stored instead of from memory.
+   * Runs `work` while no other instance holds `key`. Given when several instances share the database: each
+   * change then starts from the stored version instead of from memory.
    */
   readonly exclusive?: <T>(key: string, work: () => Promise<T>) => Promise<T>
   /** Called when a change is stored; the change resolves after it. Must not reject. */
@@ -24,21 +24,21 @@ export interface EntitiesOptions {
 export type DocSchema<T> = TSchema & { readonly static: T }
 
 /**
- * Small records, all in memory: reads are synchronous, a write resolves when it is on disk.
- * One table holds them; a change is a new version of a row, a deletion too.
+ * The small records of the service: users, keys, sources, alerts and so on. One ClickHouse table holds them all,
+ * and each kind has its collection in memory. A change or deletion inserts a new version of the row; the
+ * newest version counts.
  */
 export interface Entities {
   /**
-   * The records of one kind; to be asked for once. Unreadable rows are left out and reported.
+   * Opens the records of one kind, once. Unreadable rows are left out and reported.
    *
    * @param kind lower-case words joined by `_`
    * @param schema checks what was stored, and what is about to be
    */
   collection<T extends object>(kind: string, schema: DocSchema<T>): Collection<T>
-  /** Resolves when no write is under way. */
   idle(): Promise<void>
   /**
-   * Takes over what other instances have stored since the last call, or since the start.
+   * Reads what other instances have stored since the last call, or since the start.
    *
    * @throws AppError('dependency_unavailable') when it cannot; the next call makes up for it
    */
@@ -46,9 +46,9 @@ export interface Entities {
 }
 
 const PAGE_ROWS = 10_000
-/** how far back a look begins before the last one: rows become visible after the time they bear */
+/** Each read reaches this far back before the last one: rows become visible after the time they bear. */
 const OVERLAP_S = 60
-/** a look is repeated soon: better that one fails than that those who wait for it stand still */
+/** A read is repeated soon, so a slow one had better fail than hold up its callers. */
 const CATCH_UP_MS = 5_000
 
 const changedSql = statement<{ readonly seconds: number }, ChangedRow & { readonly kind: string }>(
@@ -69,8 +69,8 @@ export async function createEntities(store: Store, options: EntitiesOptions): Pr
   const nextVersion = createVersions(newest?.version ?? 0, options.now ?? Date.now)
   const loaded = await loadAll(store)
   const writer = new EntityWriter(store)
-  const collections = new Map<string, Pick<Collection<object>, 'follow'>>()
-  const parts: CollectionParts = {
+  const collections = new Map<string, Pick<Collection<object>, 'catchUp'>>()
+  const deps: CollectionDeps = {
     store,
     writer,
     nextVersion,
@@ -85,7 +85,7 @@ export async function createEntities(store: Store, options: EntitiesOptions): Pr
       }
       const rows = loaded.get(kind) ?? []
       loaded.delete(kind)
-      const collection = new Collection(parts, { kind, parse: parserOf(schema), rows })
+      const collection = new Collection(deps, { kind, parse: parserOf(schema), rows })
       collections.set(kind, collection)
       return collection
     },
@@ -104,13 +104,13 @@ const parserOf =
 
 function createCatchUp(
   store: Store,
-  collections: ReadonlyMap<string, Pick<Collection<object>, 'follow'>>,
+  collections: ReadonlyMap<string, Pick<Collection<object>, 'catchUp'>>,
   loadedAtMs: number,
 ): () => Promise<void> {
-  let lookedAtMs = loadedAtMs
+  let lastMs = loadedAtMs
   return async () => {
     const nowMs = performance.now()
-    const seconds = Math.ceil((nowMs - lookedAtMs) / 1000) + OVERLAP_S
+    const seconds = Math.ceil((nowMs - lastMs) / 1000) + OVERLAP_S
     const rows = await store.query(changedSql, { seconds }, { timeoutMs: CATCH_UP_MS })
     const byKind = new Map<string, ChangedRow[]>()
     for (const row of rows) {
@@ -119,9 +119,9 @@ function createCatchUp(
       else same.push(row)
     }
     await Promise.all(
-      [...byKind].map(async ([kind, changed]) => await collections.get(kind)?.follow(changed)),
+      [...byKind].map(async ([kind, changed]) => await collections.get(kind)?.catchUp(changed)),
     )
-    lookedAtMs = nowMs
+    lastMs = nowMs
   }
 }
 
@@ -141,7 +141,7 @@ async function loadAll(store: Store): Promise<Map<string, LoadedRow[]>> {
   }
 }
 
-/** Microseconds of the clock, or the last version plus one where the clock does not advance. */
+/** Versions are microseconds of the clock, or the last version plus one where the clock does not advance. */
 function createVersions(newest: number, now: () => number): (above?: number) => number {
   let last = newest
   return (above = 0) => {

@@ -9,7 +9,7 @@ export interface EntityRow {
   readonly id: string
   readonly version: number
   readonly is_deleted: 0 | 1
-  /** JSON */
+  /** JSON. */
   readonly doc: string
 }
 
@@ -23,7 +23,7 @@ const TRIES = 3
 const TRY_TIMEOUT_MS = 10_000
 const RETRY_BACKOFF = { baseMs: 100, maxMs: 1_000 }
 
-/** Writes entity rows; what is asked for while a write is under way goes out with the next one. */
+/** Inserts entity rows; those that are written during an insert go out together with the next one. */
 export class EntityWriter {
   readonly #store: Store
   #waiting: Waiter[] = []
@@ -45,13 +45,13 @@ export class EntityWriter {
     })
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no insert is under way. */
   async idle(): Promise<void> {
     await this.#running
   }
 
   async #run(): Promise<void> {
-    // The rows of one turn of the event loop make one insert.
+    // The rows of one cycle of the event loop make one insert.
     await new Promise((done) => setImmediate(done))
     while (this.#waiting.length > 0) {
       const batch = this.#waiting

@@ -8,11 +8,11 @@ import { statement } from '../clickhouse/statement.js'
 
 export interface EventIdOptions {
   readonly log: StoreLog
-  /** Runs `work` while no other instance reserves; two that do all the same are told apart. */
+  /** Runs `work` while no other instance reserves. Two that do it at the same time are told apart. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>
   /**
-   * ids a block. Half of it is always in hand, so that ingestion outlives an outage of ClickHouse;
-   * a start uses up one. Default 2^26: 33 M in hand, and 134 M starts until 2^53
+   * Ids in a block. At least half a block is always reserved, so that ingestion outlives an outage of
+   * ClickHouse; each start uses up one block. Default 2^26: 33 M ids reserved, and 134 M starts until 2^53.
    */
   readonly blockSize?: number
 }
@@ -21,7 +21,7 @@ export interface EventIdOptions {
 export interface EventIds {
   /** @throws AppError('dependency_unavailable') when `remaining` is 0 */
   take(): number
-  /** ids that can be taken without waiting for ClickHouse */
+  /** Ids that can be taken without waiting for ClickHouse. */
   readonly remaining: number
   /** Stops reserving. */
   close(): void
@@ -114,8 +114,8 @@ const unavailable = (message: string): AppError =>
   })
 
 /**
- * Takes the ids after the greatest ever reserved. They are ours only when we alone have written
- * them: of two who chose the same ids at the same time, at most one finds itself alone.
+ * Takes the ids after the greatest ever reserved. The block belongs to this instance only when it is the sole
+ * owner written for it: of two that chose the same ids at the same time, at most one is.
  */
 async function reserveBlock(store: Store, options: EventIdOptions): Promise<Block> {
   const size = options.blockSize ?? DEFAULT_BLOCK_SIZE

@@ -3,20 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { State } from './state.js'
 
 const LOCK_MS = 10_000
-/** how long a state that has just gone may seem to be there */
+/** A state that has just gone may seem to be there for this long. */
 const RETRY_MS = 1_000
 const RETRY_PAUSE_MS = 50
-/** a migration of a large database may take minutes, and the others wait for it */
-const TURN_WAIT_MS = 600_000
-const TURN_PAUSE_MS = 200
+/** A migration of a large database may take minutes, and the other instances wait for it. */
+const STEP_WAIT_MS = 600_000
+const STEP_PAUSE_MS = 200
 
-/** Runs `work` while no other instance does what has this key. */
+/** Runs `work` while no other instance runs anything under this key. */
 export type Exclusive = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 /**
- * Locks keys in the shared state. While the state is away the work is done all the same: what was
- * acknowledged must reach ClickHouse; the later of two versions of a record wins, and of two who reserve the
- * same event ids at most one finds itself alone.
+ * Locks keys in the shared state. While the state is down the work is done without a lock: acknowledged events
+ * must reach ClickHouse, the later of two versions of a record wins, and of two instances that reserve the same
+ * event ids at most one gets them.
  */
 export function createExclusive(state: Pick<State, 'withLock' | 'onStatus'>): Exclusive {
   let isUp = true
@@ -40,15 +40,15 @@ export function createExclusive(state: Pick<State, 'withLock' | 'onStatus'>): Ex
 }
 
 /**
- * One instance after the other does a step of the start, however long the others take. For steps that may
- * be repeated: without the shared state several do them at once.
+ * Runs a step of the start on one instance after the other, however long the others take. The step must be
+ * repeatable: while the shared state is down, several instances run it at once.
  */
 export async function inTurn<T>(
   exclusive: Exclusive,
   key: string,
   work: () => Promise<T>,
 ): Promise<T> {
-  for (const until = performance.now() + TURN_WAIT_MS; ; await sleep(TURN_PAUSE_MS)) {
+  for (const until = performance.now() + STEP_WAIT_MS; ; await sleep(STEP_PAUSE_MS)) {
     let hasBegun = false
     try {
       return await exclusive(key, () => {
