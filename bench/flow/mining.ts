@@ -73,7 +73,7 @@ function createMining(messages: readonly Message[]): (i: number) => number {
   const shape = new Int32Array(2)
   return (i) => {
     const seed = seedOfMessage[i]
-    bytes.shape(ends[i] ?? 0, ends[i + 1] ?? 0, seed?.[0] ?? 0, seed?.[1] ?? 0, shape)
+    bytes.signature(ends[i] ?? 0, ends[i + 1] ?? 0, seed?.[0] ?? 0, seed?.[1] ?? 0, shape)
     const [lo = 0, hi = 0] = shape
     const known = shapes.get(lo, hi)
     if (known !== 0) return known

@@ -110,7 +110,7 @@ const cache = SignatureCache.create(1 << 18)
 let sink = 0
 const shapeOf = (i: number): number => {
   const start = i === 0 ? 0 : (ends[i - 1] ?? 0)
-  buffer.shape(start, ends[i] ?? 0, seedLo[i] ?? 0, seedHi[i] ?? 0, out)
+  buffer.signature(start, ends[i] ?? 0, seedLo[i] ?? 0, seedHi[i] ?? 0, out)
   return cache.get(out[0] ?? 0, out[1] ?? 0)
 }
 report(

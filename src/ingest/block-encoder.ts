@@ -1,4 +1,5 @@
-import { AT, Kernel } from '../wasm/kernel.js'
+import { Kernel } from '../wasm/kernel.js'
+import * as layout from '../wasm/layout.js'
 import { hashBytes } from '../lib/hash.js'
 import type { Room } from '../lib/room-pool.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
@@ -24,7 +25,11 @@ export interface BlockQuestions {
 
 /** What happens to the messages of a source in one body. */
 export type Admission = 'store' | 'drop' | 'parse'
-const ADMISSION = { store: 1, drop: 2, parse: 3 } as const
+const ADMISSION = {
+  store: layout.STORE_MESSAGES,
+  drop: layout.DROP_MESSAGES,
+  parse: layout.PARSE_MESSAGES,
+} as const
 
 /** distinct sources, hosts, levels … that a thread remembers from block to block */
 const MAX_WORDS = 65_536
@@ -66,26 +71,26 @@ export class BlockEncoder {
   /** @param seed four random numbers, the same for all threads */
   constructor(questions: BlockQuestions, seed: Int32Array) {
     const kernel: Kernel = new Kernel({
-      judgeSource: (word) => this.#judgeSource(questions, word),
+      checkSource: (word) => this.#checkSource(questions, word),
       admitSource: (word) => {
         const admission: number = ADMISSION[this.#admit(kernel.word(word))]
         kernel.calls.setAdmission(word, admission)
         return admission
       },
-      judgeType: (word) => {
+      checkType: (word) => {
         const state = questions.typeIndex(kernel.word(word)) + 2
         kernel.calls.setType(word, state)
         return state
       },
-      judgeLevel: (word) => this.#judgeLevel(questions, word),
+      checkLevel: (word) => this.#checkLevel(questions, word),
       levelAtHead: (at, length) => questions.levelAtHead(kernel.view(at, length)),
       templateOf: (lo, hi) => questions.templateNo(lo | 0, hi | 0),
-      skeletonOf: (no) => this.#constantTextOf(questions.constantText(no), no),
+      constantTextOf: (no) => this.#constantTextOf(questions.constantText(no), no),
     })
     this.#kernel = kernel
     this.#questions = questions
     const [a, b] = new BigUint64Array(seed.slice(0, 4).buffer)
-    kernel.calls.secrets(a ?? 0n, b ?? 0n)
+    kernel.calls.setHashSecrets(a ?? 0n, b ?? 0n)
   }
 
   begin(receivedAtMs: number, modelVersion: string): void {
@@ -140,7 +145,7 @@ export class BlockEncoder {
     const source = this.#word(event.source)
     const host = this.#word(event.host)
     const environment = this.#word(event.environment)
-    this.#judgeSource(this.#questions, source)
+    this.#checkSource(this.#questions, source)
     const tags = this.#tagsOf(event)
     const texts = [event.message, event.traceId, event.spanId, event.summary, event.dedupKey, tags]
     const { at, sizes, messageBytes } = this.#placeTexts(texts)
@@ -201,12 +206,12 @@ export class BlockEncoder {
     if (text.length === 0) return 0
     const known = this.#constantTexts[no]
     if (known?.text === text) return known.word
-    const word = 1 + this.#kernel.internSkeleton(text)
+    const word = 1 + this.#kernel.internBytes(text)
     this.#constantTexts[no] = { text, word }
     return word
   }
 
-  #judgeSource(questions: BlockQuestions, word: number): number {
+  #checkSource(questions: BlockQuestions, word: number): number {
     const name = this.#kernel.word(word)
     const state = questions.maySourceBe(name) ? 1 : 2
     questions.sourceSeed(name, this.#seed)
@@ -214,7 +219,7 @@ export class BlockEncoder {
     return state
   }
 
-  #judgeLevel(questions: BlockQuestions, word: number): number {
+  #checkLevel(questions: BlockQuestions, word: number): number {
     const { severity, tags } = questions.readLevelWord(this.#kernel.word(word))
     const state = severity === null ? 2 : 3 + severity
     const kept = tags === '' ? 0 : 1 + this.#kernel.intern(tags)
@@ -262,7 +267,10 @@ export class BlockEncoder {
     const no = templateNo(lo, hi)
     if (no !== 0) this.#kernel.calls.setTemplate(row, no)
     else {
-      const sources = this.#kernel.words32(this.#kernel.calls.indexesAt(0), row + 1)
+      const sources = this.#kernel.words32(
+        this.#kernel.calls.indexesAt(layout.SOURCE_WORDS),
+        row + 1,
+      )
       this.#misses.add(lo, hi, text, { sourceIndex: sources[row] ?? 0, readyMade: true, row })
     }
   }
@@ -271,13 +279,16 @@ export class BlockEncoder {
   #wideLines(): WideRow[] {
     const kernel = this.#kernel
     const { calls } = kernel
-    const records = kernel.words32(calls.addressOf(AT.wides), calls.lengthOf(AT.wides) / 4)
-    const messages = calls.addressOf(AT.wideMessages)
-    const traces = calls.textsAt(0)
+    const records = kernel.words32(
+      calls.addressOf(layout.WIDE_ROWS),
+      calls.lengthOf(layout.WIDE_ROWS) / 4,
+    )
+    const messages = calls.addressOf(layout.WIDE_MESSAGES)
+    const traces = calls.textsAt(layout.TRACE_TEXTS)
     const found: WideRow[] = []
-    for (let i = 0; i < records.length; i += 6) {
+    for (let i = 0; i < records.length; i += layout.WIDE_INTS) {
       const [row = 0, offset = 0, length = 0, traceAt = 0, traceLength = 0, host = 0] =
-        records.subarray(i, i + 6)
+        records.subarray(i, i + layout.WIDE_INTS)
       const message = kernel.text(messages + offset, length)
       const trace = kernel.text(traces + traceAt, traceLength)
       found.push({
@@ -291,11 +302,17 @@ export class BlockEncoder {
   #takeMisses(): void {
     const kernel = this.#kernel
     const { calls } = kernel
-    const records = kernel.words32(calls.addressOf(AT.misses), calls.lengthOf(AT.misses) / 4)
-    const messages = calls.addressOf(AT.messages)
-    const sources = kernel.words32(calls.indexesAt(0), calls.rowCount())
-    for (let i = 0; i < records.length; i += 5) {
-      const [row = 0, lo = 0, hi = 0, offset = 0, length = 0] = records.subarray(i, i + 5)
+    const records = kernel.words32(
+      calls.addressOf(layout.MISSES),
+      calls.lengthOf(layout.MISSES) / 4,
+    )
+    const messages = calls.addressOf(layout.MESSAGES)
+    const sources = kernel.words32(calls.indexesAt(layout.SOURCE_WORDS), calls.rowCount())
+    for (let i = 0; i < records.length; i += layout.MISS_INTS) {
+      const [row = 0, lo = 0, hi = 0, offset = 0, length = 0] = records.subarray(
+        i,
+        i + layout.MISS_INTS,
+      )
       const at = { sourceIndex: sources[row] ?? 0, readyMade: false, row }
       this.#misses.add(lo | 0, hi | 0, kernel.view(messages + offset, length), at)
     }

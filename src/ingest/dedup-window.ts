@@ -1,38 +1,36 @@
-import { Kernel, NO_QUESTIONS } from '../wasm/kernel.js'
+import * as layout from '../wasm/layout.js'
+import { Kernel, NO_IMPORTS } from '../wasm/kernel.js'
 
 /**
- * Rows of a batch. The first three are what they are told by; `begins` says which of them began an event, and
- * for these `ids` and `priorities` are to be written.
+ * Rows of a batch. The caller writes hashes, times and owners; after `lookUp`, `begins` says which rows began an
+ * event, and for these the caller writes `ids` and `priorities`.
  */
 export interface WindowBatch {
-  /** two per row */
+  /** Two per row. */
   readonly hashes: Int32Array
   readonly tsMs: Float64Array
-  /** number of the source, at least 0, for `forget` */
+  /** Number of the source, for `forget`. */
   readonly owners: Uint32Array
-  /** 1 = began an event */
+  /** 1 = the row began an event. */
   readonly begins: Uint8Array
   readonly ids: Float64Array
   readonly priorities: Uint8Array
-  /** the ids of all rows once they are settled, little-endian */
+  /** The ids of all rows after `settle`, little-endian. */
   readonly idBytes: Uint8Array
 }
-
-/** Places of a batch's arrays, see `hot/assembly/window.ts`. */
-const [HASHES, TIMES, OWNERS, IDS, BEGINS, PRIORITIES] = [0, 1, 2, 3, 4, 5]
 
 /**
  * Remembers the first occurrence of each event: a message is a repeat when its hash is known and its time
  * lies in [first, first + window). Two look-ups answer that, because an event that a time belongs to began
  * in the same window-wide step of time or in the one before.
  *
- * Bounded: when full, the entry that was added first makes room, and a later repeat of it is a new event.
+ * Bounded: when the window is full, its oldest entry is evicted, and a later repeat of that event is a new event.
  *
- * A batch goes: `batch`, fill in what the rows are told by, `lookUp`, fill in ids and priorities of those that
- * begin, `settle`. The memory is WebAssembly's, and grows with what it holds.
+ * The calls of a batch: `batch`, write the keys of the rows, `lookUp`, write ids and priorities of the rows that
+ * began an event, `settle`. The memory is WebAssembly's and grows with the number of entries.
  */
 export class DedupWindow {
-  readonly #kernel = new Kernel(NO_QUESTIONS)
+  readonly #kernel = new Kernel(NO_IMPORTS)
   readonly #rows: number
   #batch: WindowBatch
 
@@ -44,19 +42,19 @@ export class DedupWindow {
     this.#batch = this.#views()
   }
 
-  /** Events that are remembered. */
+  /** Number of events in the window. */
   get size(): number {
     return this.#kernel.calls.windowSize()
   }
 
-  /** Rows of a batch at most. */
+  /** The most rows of a batch. */
   get batchRows(): number {
     return this.#rows
   }
 
-  /** Begins a batch; its arrays are good until the next one. */
+  /** Begins a batch; its arrays are valid until the next one. */
   batch(): WindowBatch {
-    this.#kernel.calls.windowRoom()
+    this.#kernel.calls.reserveWindow()
     const { buffer } = this.#kernel.calls.memory
     if (this.#batch.idBytes.buffer !== buffer) this.#batch = this.#views()
     return this.#batch
@@ -67,12 +65,12 @@ export class DedupWindow {
     return this.#kernel.calls.lookUpRows(rows)
   }
 
-  /** Takes ids and priorities of the rows that began an event, and gives them to the rows that repeat one. */
+  /** Copies ids and priorities of the rows that began an event to the rows that repeat one. */
   settle(rows: number): void {
     this.#kernel.calls.settleRows(rows)
   }
 
-  /** Repeats of event `id` are counted under another priority from here on. */
+  /** Later repeats of event `id` are counted under this priority. */
   setPriority(id: number, priority: number): void {
     this.#kernel.calls.setWindowPriority(id, priority)
   }
@@ -91,13 +89,13 @@ export class DedupWindow {
     const { buffer } = memory
     const rows = this.#rows
     return {
-      hashes: new Int32Array(buffer, windowAt(HASHES), rows * 2),
-      tsMs: new Float64Array(buffer, windowAt(TIMES), rows),
-      owners: new Uint32Array(buffer, windowAt(OWNERS), rows),
-      begins: new Uint8Array(buffer, windowAt(BEGINS), rows),
-      ids: new Float64Array(buffer, windowAt(IDS), rows),
-      priorities: new Uint8Array(buffer, windowAt(PRIORITIES), rows),
-      idBytes: new Uint8Array(buffer, windowAt(IDS), rows * 8),
+      hashes: new Int32Array(buffer, windowAt(layout.WINDOW_HASHES), rows * 2),
+      tsMs: new Float64Array(buffer, windowAt(layout.WINDOW_TIMES), rows),
+      owners: new Uint32Array(buffer, windowAt(layout.WINDOW_OWNERS), rows),
+      begins: new Uint8Array(buffer, windowAt(layout.WINDOW_BEGINS), rows),
+      ids: new Float64Array(buffer, windowAt(layout.WINDOW_IDS), rows),
+      priorities: new Uint8Array(buffer, windowAt(layout.WINDOW_PRIORITIES), rows),
+      idBytes: new Uint8Array(buffer, windowAt(layout.WINDOW_IDS), rows * 8),
     }
   }
 }

@@ -1,5 +1,6 @@
 import { NativeWriter } from '../clickhouse/native-writer.js'
-import { AT, type Kernel } from '../wasm/kernel.js'
+import type { Kernel } from '../wasm/kernel.js'
+import * as layout from '../wasm/layout.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
 import type { Room } from '../lib/room-pool.js'
@@ -23,10 +24,6 @@ export interface LandingParts {
   readonly room: Room | null
 }
 
-/** Columns of few different values, and of texts, by their numbers in the kernel. */
-const [SOURCE, HOST, ENVIRONMENT, SKELETON] = [0, 1, 2, 3]
-const [TRACE, SPAN, SUMMARY, DEDUP, TAGS] = [0, 1, 2, 3, 4]
-
 /**
  * Writes the kernel's rows as one block in ClickHouse's Native format; what the sequencer gives each row is
  * zero and told by its place.
@@ -34,7 +31,7 @@ const [TRACE, SPAN, SUMMARY, DEDUP, TAGS] = [0, 1, 2, 3, 4]
 export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   const { calls } = kernel
   const { rows } = parts
-  const sources = dictionary(kernel, SOURCE)
+  const sources = dictionary(kernel, layout.SOURCE_WORDS)
   const most = aligned(sizeOf(kernel, parts))
   // columns do not begin at multiples of 8: they are put together here, and copied as one
   const memory = kernel.view(calls.scratchAt(most), most)
@@ -42,14 +39,14 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   const out = new NativeWriter(buffer, COLUMNS, rows)
   const id = out.zeros('id', 'UInt64', 8)
   const isNew = out.zeros('is_new', 'UInt8', 1)
-  const counts = kernel.view(calls.addressOf(AT.counts), rows * 4)
+  const counts = kernel.view(calls.addressOf(layout.ROW_COUNTS), rows * 4)
   out.values('n', 'Int32', counts)
   out.values('received_at', TIME, repeated(parts.receivedAtMs, rows))
-  const times = kernel.view(calls.addressOf(AT.times), rows * 8)
+  const times = kernel.view(calls.addressOf(layout.ROW_TIMES), rows * 8)
   out.values('ts', TIME, times)
-  out.dictionary('source', sources, kernel.words32(calls.indexesAt(SOURCE), rows))
-  out.values('type', ENUM_TYPE, kernel.view(calls.addressOf(AT.types), rows))
-  const severities = kernel.view(calls.addressOf(AT.severities), rows)
+  out.dictionary('source', sources, kernel.words32(calls.indexesAt(layout.SOURCE_WORDS), rows))
+  out.values('type', ENUM_TYPE, kernel.view(calls.addressOf(layout.ROW_TYPES), rows))
+  const severities = kernel.view(calls.addressOf(layout.ROW_SEVERITIES), rows)
   out.values('severity', ENUM_SEVERITY, severities)
   const priority = out.zeros('priority', ENUM_PRIORITY, 1)
   const prioritySource = out.zeros('priority_source', ENUM_PRIORITY_SOURCE, 1)
@@ -57,22 +54,22 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   out.dictionary('model_version', [parts.modelVersion], new Uint32Array(rows))
   const templateId = out.zeros('template_id', 'UInt64', 8)
   for (const [name, column] of [
-    ['host', HOST],
-    ['environment', ENVIRONMENT],
-    ['constant_text', SKELETON],
+    ['host', layout.HOST_WORDS],
+    ['environment', layout.ENVIRONMENT_WORDS],
+    ['constant_text', layout.CONSTANT_TEXT_WORDS],
   ] as const)
     out.dictionary(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
-  out.values('trace_id', TEXT, textsOf(kernel, TRACE))
-  out.values('span_id', TEXT, textsOf(kernel, SPAN))
+  out.values('trace_id', TEXT, textsOf(kernel, layout.TRACE_TEXTS))
+  out.values('span_id', TEXT, textsOf(kernel, layout.SPAN_TEXTS))
   out.values(
     'variables',
     TEXT,
-    kernel.view(calls.addressOf(AT.messages), calls.lengthOf(AT.messages)),
+    kernel.view(calls.addressOf(layout.MESSAGES), calls.lengthOf(layout.MESSAGES)),
   )
   out.values('search_words', TEXT, searchWordsOf(parts))
-  out.values('summary', TEXT, textsOf(kernel, SUMMARY))
-  out.values('tags', TEXT, textsOf(kernel, TAGS))
-  out.values('dedup_key', TEXT, textsOf(kernel, DEDUP))
+  out.values('summary', TEXT, textsOf(kernel, layout.SUMMARY_TEXTS))
+  out.values('tags', TEXT, textsOf(kernel, layout.TAGS_TEXTS))
+  out.values('dedup_key', TEXT, textsOf(kernel, layout.DEDUP_KEY_TEXTS))
   if (buffer.bytes !== memory) throw new Error('bug: a block is larger than was foreseen')
   const made = buffer.written
   const sides = aligned(made.length)
@@ -123,12 +120,12 @@ function sideArrays(
     return place
   }
   return {
-    tsMs: new Float64Array(buffer, placed(calls.addressOf(AT.moments), 8), rows),
-    hashes: new Int32Array(buffer, placed(calls.addressOf(AT.hashes), 8), rows * 2),
-    counts: new Int32Array(buffer, placed(calls.addressOf(AT.counts), 4), rows),
-    sourceIndexes: new Uint32Array(buffer, placed(calls.indexesAt(SOURCE), 4), rows),
-    templateNos: new Int32Array(buffer, placed(calls.addressOf(AT.templateNos), 4), rows),
-    severities: new Uint8Array(buffer, placed(calls.addressOf(AT.severities), 1), rows),
+    tsMs: new Float64Array(buffer, placed(calls.addressOf(layout.ROW_TIMES_F64), 8), rows),
+    hashes: new Int32Array(buffer, placed(calls.addressOf(layout.ROW_HASHES), 8), rows * 2),
+    counts: new Int32Array(buffer, placed(calls.addressOf(layout.ROW_COUNTS), 4), rows),
+    sourceIndexes: new Uint32Array(buffer, placed(calls.indexesAt(layout.SOURCE_WORDS), 4), rows),
+    templateNos: new Int32Array(buffer, placed(calls.addressOf(layout.ROW_TEMPLATES), 4), rows),
+    severities: new Uint8Array(buffer, placed(calls.addressOf(layout.ROW_SEVERITIES), 1), rows),
   }
 }
 
@@ -162,13 +159,25 @@ function searchWordsOf({ rows, wide }: LandingParts): Uint8Array {
 function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingParts): number {
   const { calls } = kernel
   let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 5 * 4 + 1)
-  for (const column of [SOURCE, HOST, ENVIRONMENT, SKELETON]) {
+  for (const column of [
+    layout.SOURCE_WORDS,
+    layout.HOST_WORDS,
+    layout.ENVIRONMENT_WORDS,
+    layout.CONSTANT_TEXT_WORDS,
+  ]) {
     for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column)))
       bytes += calls.wordLength(word) + 5
   }
-  for (const column of [TRACE, SPAN, SUMMARY, DEDUP, TAGS]) bytes += calls.textsLength(column)
+  for (const column of [
+    layout.TRACE_TEXTS,
+    layout.SPAN_TEXTS,
+    layout.SUMMARY_TEXTS,
+    layout.DEDUP_KEY_TEXTS,
+    layout.TAGS_TEXTS,
+  ])
+    bytes += calls.textsLength(column)
   for (const { words } of wide) bytes += words.length * 3 + 5
-  return bytes + calls.lengthOf(AT.messages)
+  return bytes + calls.lengthOf(layout.MESSAGES)
 }
 
 /** of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template */

@@ -1,5 +1,15 @@
-import { MAX_SCAN_BYTES, MAX_TOKENS, scanTokens, tokenArray } from './scan.js'
-import { FNV_PRIME, FNV_SEED, TOKEN, TOKEN_STRIDE } from './token.js'
+import {
+  MAX_SCAN_BYTES,
+  MAX_TOKENS,
+  TOKEN_DATE,
+  TOKEN_INTS,
+  TOKEN_SIGNED,
+  TOKEN_SOFT,
+  TOKEN_TIME,
+  TOKEN_VALUE,
+  TOKEN_WORD,
+} from '../wasm/layout.js'
+import { FNV_PRIME, FNV_SEED, scanTokens, tokenArray } from './scan.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
@@ -157,7 +167,7 @@ export class MaskedMessage {
     let at = from === 0 ? 0 : (this.#to[from - 1] ?? 0)
     for (let t = from; t < to; t++) {
       text += this.#literal(at, this.#from[t] ?? 0)
-      text += this.#kind[t] === TOKEN.soft ? this.#plain(t) : VALUE
+      text += this.#kind[t] === TOKEN_SOFT ? this.#plain(t) : VALUE
       at = this.#to[t] ?? 0
     }
     text += this.#literal(at, to < this.#tokens ? (this.#from[to] ?? 0) : this.#length)
@@ -173,7 +183,7 @@ export class MaskedMessage {
     let at = from === 0 ? 0 : (this.#to[from - 1] ?? 0)
     for (let t = from; t < to; t++) {
       h = this.#foldLiteral(h, at, this.#from[t] ?? 0)
-      const value = this.#kind[t] === TOKEN.soft ? (this.#hash[t] ?? 0) : 0x1234567
+      const value = this.#kind[t] === TOKEN_SOFT ? (this.#hash[t] ?? 0) : 0x1234567
       h = Math.imul(h ^ value, FNV_PRIME)
       h ^= h >>> 15
       at = this.#to[t] ?? 0
@@ -183,7 +193,7 @@ export class MaskedMessage {
 
   /** Whether value `index` of gap `k` is a soft word. */
   isSoft(k: number, index: number): boolean {
-    return this.#kind[this.#gapTokens(k, k)[0] + index] === TOKEN.soft
+    return this.#kind[this.#gapTokens(k, k)[0] + index] === TOKEN_SOFT
   }
 
   /** Whether word `k` stands before `=`: it names a value and is none. */
@@ -218,13 +228,13 @@ export class MaskedMessage {
   #take(): void {
     let n = 0
     for (let r = 0; r < this.#rawCount; r++) {
-      const at = r * TOKEN_STRIDE
+      const at = r * TOKEN_INTS
       const kind = this.#raw[at] ?? 0
       this.#from[n] = this.#raw[at + 1] ?? 0
       this.#to[n] = this.#raw[at + 2] ?? 0
       const hash = this.#raw[at + 3] ?? 0
       this.#hash[n] = hash
-      this.#kind[n] = kind === TOKEN.word ? this.#wordKind(n, hash) : kind
+      this.#kind[n] = kind === TOKEN_WORD ? this.#wordKind(n, hash) : kind
       if (this.#endsRequest(n)) {
         n--
         this.#to[n - 1] = this.#to[n + 1] ?? 0
@@ -237,8 +247,8 @@ export class MaskedMessage {
   }
 
   #wordKind(t: number, hash: number): number {
-    if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN.value
-    return this.#isUserName(t) ? TOKEN.value : TOKEN.word
+    if (VALUE_WORDS.has(hash) && this.#bytes[this.#to[t] ?? 0] !== 61) return TOKEN_VALUE
+    return this.#isUserName(t) ? TOKEN_VALUE : TOKEN_WORD
   }
 
   /** `for user alice`, `invalid user bob` */
@@ -254,7 +264,7 @@ export class MaskedMessage {
   }
 
   #isValue(t: number): boolean {
-    return (this.#kind[t] ?? 0) >= TOKEN.value
+    return (this.#kind[t] ?? 0) >= TOKEN_VALUE
   }
 
   #oneBlank(t: number): boolean {
@@ -264,7 +274,7 @@ export class MaskedMessage {
 
   /** `HTTP/1.1` behind a request's target is part of it: `"GET <*>"`. */
   #endsRequest(t: number): boolean {
-    if (t < 2 || this.#kind[t] !== TOKEN.value || this.#hash[t - 1] !== HTTP) return false
+    if (t < 2 || this.#kind[t] !== TOKEN_VALUE || this.#hash[t - 1] !== HTTP) return false
     const slash = this.#to[t - 1] ?? 0
     if (this.#bytes[slash] !== 47 || this.#from[t] !== slash + 1) return false
     return this.#isValue(t - 2) && this.#oneBlank(t - 1)
@@ -280,7 +290,7 @@ export class MaskedMessage {
   /** `Mozilla/5.0`, the begin of a browser's name that goes on to the end of the quote */
   #endsBrowser(t: number): boolean {
     return (
-      t > 0 && this.#isValue(t) && this.#hash[t - 1] === MOZILLA && this.#kind[t - 1] === TOKEN.word
+      t > 0 && this.#isValue(t) && this.#hash[t - 1] === MOZILLA && this.#kind[t - 1] === TOKEN_WORD
     )
   }
 
@@ -289,14 +299,14 @@ export class MaskedMessage {
     const close = this.#bytes.indexOf(34, this.#to[t])
     const end = close < 0 ? this.#length : close
     let r = raw
-    while (r + 1 < this.#rawCount && (this.#raw[(r + 1) * TOKEN_STRIDE + 1] ?? 0) < end) r++
-    this.#to[t] = Math.max(end, this.#raw[r * TOKEN_STRIDE + 2] ?? 0)
+    while (r + 1 < this.#rawCount && (this.#raw[(r + 1) * TOKEN_INTS + 1] ?? 0) < end) r++
+    this.#to[t] = Math.max(end, this.#raw[r * TOKEN_INTS + 2] ?? 0)
     return r
   }
 
   #dateWord(t: number): number {
     const hash = this.#hash[t] ?? 0
-    if (this.#kind[t] !== TOKEN.word) return NONE
+    if (this.#kind[t] !== TOKEN_WORD) return NONE
     if (MONTHS.has(hash)) return MONTH
     if (WEEKDAYS.has(hash)) return WEEKDAY
     return ZONES.has(hash) ? ZONE : NONE
@@ -307,7 +317,7 @@ export class MaskedMessage {
     let n = 0
     for (let t = 0; t < this.#tokens;) {
       const stop = this.#dateEnd(t)
-      this.#kind[n] = stop > t + 1 ? TOKEN.value : (this.#kind[t] ?? 0)
+      this.#kind[n] = stop > t + 1 ? TOKEN_VALUE : (this.#kind[t] ?? 0)
       this.#from[n] = this.#from[t] ?? 0
       this.#to[n] = this.#to[Math.max(t, stop - 1)] ?? 0
       this.#hash[n] = this.#hash[t] ?? 0
@@ -331,24 +341,24 @@ export class MaskedMessage {
 
   #opensDate(t: number): boolean {
     const word = this.#dateWord(t)
-    if (word === MONTH || word === WEEKDAY || this.#kind[t] === TOKEN.date) return true
+    if (word === MONTH || word === WEEKDAY || this.#kind[t] === TOKEN_DATE) return true
     // 8 Nov 2025
     return (
-      this.#kind[t] === TOKEN.value && this.#dateWord(t + 1) === MONTH && this.#blanksBefore(t + 1)
+      this.#kind[t] === TOKEN_VALUE && this.#dateWord(t + 1) === MONTH && this.#blanksBefore(t + 1)
     )
   }
 
   #continuesDate(t: number): boolean {
     const kind = this.#kind[t]
-    if (kind === TOKEN.time || kind === TOKEN.date) return true
+    if (kind === TOKEN_TIME || kind === TOKEN_DATE) return true
     const word = this.#dateWord(t)
     if (word !== NONE) return true
     // an offset from UTC
-    if (kind === TOKEN.signed) return (this.#kind[t - 1] ?? 0) >= TOKEN.time
-    if (kind !== TOKEN.value) return false
+    if (kind === TOKEN_SIGNED) return (this.#kind[t - 1] ?? 0) >= TOKEN_TIME
+    if (kind !== TOKEN_VALUE) return false
     const before = this.#dateWord(t - 1)
     // a day behind its month, a year behind the time or the zone
-    return before !== NONE || this.#kind[t - 1] === TOKEN.time || this.#dateWord(t - 2) === MONTH
+    return before !== NONE || this.#kind[t - 1] === TOKEN_TIME || this.#dateWord(t - 2) === MONTH
   }
 
   /** Whether only blanks and commas stand before token `t`. */
@@ -363,7 +373,7 @@ export class MaskedMessage {
   #layOut(): void {
     let n = 0
     for (let t = 0; t < this.#tokens; t++) {
-      if (this.#kind[t] !== TOKEN.word) continue
+      if (this.#kind[t] !== TOKEN_WORD) continue
       this.words[n] = this.#hash[t] ?? 0
       this.#wordToken[n++] = t
     }

@@ -1,23 +1,19 @@
-import { Kernel, NO_QUESTIONS } from '../wasm/kernel.js'
-import { FNV_PRIME, FNV_SEED, TOKEN_STRIDE } from './token.js'
+import { Kernel, NO_IMPORTS } from '../wasm/kernel.js'
+import { MAX_TOKENS, TOKEN_INTS, TOKEN_SLACK } from '../wasm/layout.js'
 
-/** A message is scanned this far; the rest is one value. */
-export const MAX_SCAN_BYTES = 8192
-/** Tokens of a message; the rest is one value. */
-export const MAX_TOKENS = 256
-/** A chain adds several tokens at once. */
-const TOKEN_SLACK = 32
+/** The scanner hashes words with FNV-1a. */
+export const FNV_SEED = 0x811c9dc5 | 0
+export const FNV_PRIME = 0x01000193
 
 const MIX_LO = 0x9e3779b1 | 0
 const MIX_HI = 0x85ebca77 | 0
 
-const kernel = new Kernel(NO_QUESTIONS)
+const kernel = new Kernel(NO_IMPORTS)
 
 /** A token array for `scanTokens`. */
-export const tokenArray = (): Int32Array =>
-  new Int32Array((MAX_TOKENS + TOKEN_SLACK) * TOKEN_STRIDE)
+export const tokenArray = (): Int32Array => new Int32Array((MAX_TOKENS + TOKEN_SLACK) * TOKEN_INTS)
 
-/** Writes the seed of a source to out[0..1]; equal shapes of two sources then differ. */
+/** Writes the seed of a source to out[0..1]: signatures of two sources differ even for equal messages. */
 export function sourceSeed(name: string, out: Int32Array): void {
   let lo = FNV_SEED
   let hi = MIX_HI
@@ -31,37 +27,37 @@ export function sourceSeed(name: string, out: Int32Array): void {
   out[1] = avalanche(hi ^ lo)
 }
 
-/** Bytes of messages that lie where they are scanned. */
+/** Messages in the memory where they are scanned. */
 export class MessageBytes {
-  readonly #kernel = new Kernel(NO_QUESTIONS)
+  readonly #kernel = new Kernel(NO_IMPORTS)
   #at = 0
 
-  /** Replaces what was loaded before. */
+  /** Replaces the bytes that were loaded before. */
   load(bytes: Uint8Array): void {
     this.#at = this.#kernel.calls.scratchAt(bytes.length)
     this.#kernel.bytes.set(bytes, this.#at)
   }
 
   /**
-   * Writes the hash of a message's shape (its words and punctuation, values masked) to out[0..1].
-   * Equal shapes belong to the same template. out[0] is never 0.
+   * Writes the signature of a message to out[0..1]: a hash of its words and punctuation with values masked.
+   * Messages with equal signatures belong to the same template. out[0] is never 0.
    */
   // oxlint-disable-next-line max-params -- numbers, not an object per message
-  shape(start: number, end: number, seedLo: number, seedHi: number, out: Int32Array): void {
+  signature(start: number, end: number, seedLo: number, seedHi: number, out: Int32Array): void {
     const { calls } = this.#kernel
-    calls.shapeOf(this.#at + start, end - start, seedLo, seedHi)
-    out[0] = calls.shapeLo.value
-    out[1] = calls.shapeHi.value
+    calls.signatureOf(this.#at + start, end - start, seedLo, seedHi)
+    out[0] = calls.signatureLo.value
+    out[1] = calls.signatureHi.value
   }
 }
 
 /**
- * Lists the tokens of a message; see `TOKEN_STRIDE`.
+ * Lists the tokens of a message; see `TOKEN_INTS`.
  * @returns the number of tokens
  */
 export function scanTokens(bytes: Uint8Array, tokens: Int32Array): number {
   const count = kernel.calls.scanTokens(place(bytes), bytes.length)
-  const found = kernel.words32(kernel.calls.tokensAt(), count * TOKEN_STRIDE)
+  const found = kernel.words32(kernel.calls.tokensAt(), count * TOKEN_INTS)
   tokens.set(found)
   return count
 }

@@ -1,7 +1,7 @@
 import { align } from './align.js'
 import { isEnough, type Evidence, type Seen } from './evidence.js'
 import { TRAIT, type MaskedMessage } from './masked-message.js'
-import { MAX_TOKENS } from './scan.js'
+import { MAX_TOKENS } from '../wasm/layout.js'
 import type { Template } from './template.js'
 import { sameLayout, VALUE } from './template-text.js'
 

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 interface Exports {
   readonly memory: WasmMemory
   readonly wordCount: { readonly value: number }
-  /** of the message scanned last */
-  readonly shapeLo: { readonly value: number }
-  readonly shapeHi: { readonly value: number }
-  secrets(a: bigint, b: bigint): void
+  /** Signature of the message scanned last. */
+  readonly signatureLo: { readonly value: number }
+  readonly signatureHi: { readonly value: number }
+  setHashSecrets(a: bigint, b: bigint): void
   bodyAt(length: number): number
   scratchAt(length: number): number
   beginBlock(forget: number): void
@@ -31,7 +31,7 @@ interface Exports {
     mines: number,
   ): number
   setTemplate(row: number, no: number): void
-  skeletonAt(length: number): number
+  constantTextAt(length: number): number
   setSource(word: number, state: number, lo: number, hi: number): void
   setType(word: number, state: number): void
   setLevel(word: number, state: number, tags: number): void
@@ -40,7 +40,7 @@ interface Exports {
   wordLength(word: number): number
   scanTokens(at: number, length: number): number
   tokensAt(): number
-  shapeOf(at: number, length: number, seedLo: number, seedHi: number): void
+  signatureOf(at: number, length: number, seedLo: number, seedHi: number): void
   rowCount(): number
   addressOf(what: number): number
   lengthOf(what: number): number
@@ -53,7 +53,7 @@ interface Exports {
   windowSize(): number
   windowBatch(): number
   windowAt(what: number): number
-  windowRoom(): void
+  reserveWindow(): void
   lookUpRows(rows: number): number
   settleRows(rows: number): void
   setWindowPriority(id: number, priority: number): void
@@ -61,77 +61,63 @@ interface Exports {
   clearWindow(): void
 }
 
-/** What the hot path asks of those who know; words are told by number. */
-export interface KernelQuestions {
+/** The functions that the module calls. Texts are passed as the numbers of words. */
+export interface KernelImports {
   /** 1 = the word may be a source, 2 = it may not */
-  judgeSource(word: number): number
-  /** 1 = store the source's messages of this body, 2 = drop them, 3 = have each line parsed */
+  checkSource(word: number): number
+  /** @returns STORE_MESSAGES, DROP_MESSAGES or PARSE_MESSAGES of `layout.ts` */
   admitSource(word: number): number
   /** 1 = no type of event, else 2 + index into EVENT_TYPES */
-  judgeType(word: number): number
-  /** 1 = have the line parsed, 2 = names no level, else 3 + index into SEVERITIES */
-  judgeLevel(word: number): number
-  /** index into SEVERITIES of the level that an ASCII message states at its head */
+  checkType(word: number): number
+  /** 1 = the line must be parsed, 2 = names no level, else 3 + index into SEVERITIES */
+  checkLevel(word: number): number
+  /** Index into SEVERITIES of the level that an ASCII message states at its head. */
   levelAtHead(at: number, length: number): number
-  /** number of the template that has this shape, 0 = unknown */
+  /** Number of the template that has this signature, 0 = unknown. */
   templateOf(lo: number, hi: number): number
-  /** 1 + the word that is the template's skeleton, 0 = its messages are stored whole; asked once a block */
-  skeletonOf(template: number): number
+  /** 1 + the word that is the template's constant text, 0 = its messages are stored whole; called once a block. */
+  constantTextOf(template: number): number
 }
 
-/** What `addressOf` and `lengthOf` take. */
-export const AT = {
-  hashes: 0,
-  times: 1,
-  counts: 2,
-  severities: 3,
-  types: 4,
-  templateNos: 5,
-  messages: 6,
-  misses: 7,
-  wides: 8,
-  wideMessages: 9,
-  moments: 10,
-} as const
-
-const code = new WebAssembly.Module(readFileSync(new URL('./hot.wasm', import.meta.url)))
+const code = new WebAssembly.Module(readFileSync(new URL('./ingest.wasm', import.meta.url)))
 
 const refuse = (): never => {
-  throw new Error('bug: the scanner alone has nothing to ask')
+  throw new Error('bug: a module without imports called one')
 }
 
-/** For a kernel that is only used to scan messages. */
-export const NO_QUESTIONS: KernelQuestions = {
-  judgeSource: refuse,
+/** For a kernel whose rows are not used. */
+export const NO_IMPORTS: KernelImports = {
+  checkSource: refuse,
   admitSource: refuse,
-  judgeType: refuse,
-  judgeLevel: refuse,
+  checkType: refuse,
+  checkLevel: refuse,
   levelAtHead: refuse,
   templateOf: refuse,
-  skeletonOf: refuse,
+  constantTextOf: refuse,
 }
 
 /**
- * One instance of the hot path with its memory. Views of the memory are good until the next call that may
- * grow it, so they are asked for where they are used.
+ * One instance of the WebAssembly module with its memory: it reads lines into the rows of a block, scans messages, and
+ * holds the dedup window. Views of the memory are valid until the next call that may grow it, so callers make them
+ * where they use them. `layout.ts` describes the memory.
  */
 export class Kernel {
   readonly calls: Exports
   #bytes: Uint8Array = new Uint8Array(0)
   #texts: string[] = []
 
-  constructor(questions: KernelQuestions) {
+  constructor(imports: KernelImports) {
     const env = {
-      ...questions,
+      ...imports,
       abort: (): never => {
-        throw new Error('bug: the hot path gave up')
+        throw new Error('bug: the WebAssembly module aborted')
       },
     }
     const instance = new WebAssembly.Instance(code, { env })
     this.calls = instance.exports as unknown as Exports // compiled from assembly/index.ts
   }
 
-  /** All of the memory. */
+  /** The whole memory. */
   get bytes(): Uint8Array {
     const { buffer } = this.calls.memory
     if (this.#bytes.buffer !== buffer) this.#bytes = new Uint8Array(buffer)
@@ -150,7 +136,7 @@ export class Kernel {
     return Buffer.from(this.calls.memory.buffer, at, length).toString()
   }
 
-  /** The text of a word, read once. */
+  /** The text of a word. */
   word(no: number): string {
     return (this.#texts[no] ??= this.text(this.calls.wordStart(no), this.calls.wordLength(no)))
   }
@@ -159,23 +145,24 @@ export class Kernel {
     return this.calls.wordCount.value
   }
 
-  /** Forgets all words: their numbers are given anew. */
+  /** Forgets all words; the next block numbers them again. */
   forgetWords(): void {
     this.#texts = []
     this.calls.beginBlock(1)
   }
 
-  /** Makes the bytes of a skeleton a word. */
-  internSkeleton(skeleton: Uint8Array): number {
-    const at = this.calls.skeletonAt(skeleton.length)
-    this.bytes.set(skeleton, at)
-    return this.calls.internAt(at, skeleton.length)
+  /** @returns the number of the word that these bytes are */
+  internBytes(text: Uint8Array): number {
+    const at = this.calls.constantTextAt(text.length)
+    this.bytes.set(text, at)
+    return this.calls.internAt(at, text.length)
   }
 
+  /** @returns the number of the word */
   intern(text: string): number {
-    const room = text.length * 3
-    const at = this.calls.scratchAt(room)
-    const { written } = encoder.encodeInto(text, this.bytes.subarray(at, at + room))
+    const most = text.length * 3
+    const at = this.calls.scratchAt(most)
+    const { written } = encoder.encodeInto(text, this.bytes.subarray(at, at + most))
     return this.calls.internAt(at, written)
   }
 }

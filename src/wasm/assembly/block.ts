@@ -1,25 +1,37 @@
+import {
+  DEDUP_KEY_TEXTS,
+  ENVIRONMENT_WORDS,
+  HOST_WORDS,
+  MISS_INTS,
+  SOURCE_WORDS,
+  SPAN_TEXTS,
+  SUMMARY_TEXTS,
+  TAGS_TEXTS,
+  TRACE_TEXTS,
+  WIDE_INTS,
+} from '../layout'
 import { finish, hashRange, mix, startHash } from './hash'
 import { flatTags, tagEnd, tagStart } from './line'
 import { Bytes, newBytes, putText, reserve, varintBytes, widened, zeroed } from './memory'
-import { scan, shapeHi, shapeLo } from './scan'
-import { beginSkeletons, cut } from './skeletons'
+import { scan, signatureHi, signatureLo } from './scan'
+import { beginConstantTexts, split } from './constant-texts'
 import { intern, seedHi, seedLo, wordHash } from './words'
 
-/** @returns the template's number, 0 when no thread has seen the shape */
+/** @returns the template's number, 0 when no thread knows the signature */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'templateOf')
 declare function templateOf(lo: u32, hi: u32): u32
 
-/** bytes of a message that its template is mined from */
+/** A template is mined from this many bytes of a message. */
 const MINED_BYTES: usize = 16_384
 
 let rowCapacity: u32 = 4096
 export let rows: u32 = 0
 export let hashes = zeroed(4096 * 8)
-/** ms since 1970, as integers */
+/** Milliseconds since 1970 as integers. */
 export let times = zeroed(4096 * 8)
-/** the same as floating-point numbers */
-export let moments = zeroed(4096 * 8)
+/** The same as floating-point numbers. */
+export let timesF64 = zeroed(4096 * 8)
 export let counts = zeroed(4096 * 4)
 export let severities = zeroed(4096)
 export let types = zeroed(4096)
@@ -28,7 +40,7 @@ let slotCount: u32 = 16_384
 let slots = zeroed(16_384 * 4)
 
 export const messages = newBytes(1 << 20)
-/** A column of texts that most rows lack: what is missing is filled in when a later row has one. */
+/** A column of texts that most rows lack: empty texts are filled in when a later row has one. */
 @unmanaged
 class Texts {
   data: Bytes = changetype<Bytes>(0)
@@ -74,15 +86,15 @@ const tags = newTexts()
 const source = newPlaces()
 const host = newPlaces()
 const environment = newPlaces()
-const skeleton = newPlaces()
-/** the word of a message that is stored whole */
-let noSkeleton: u32 = 0
+const constantText = newPlaces()
+/** The word for a message that is stored whole. */
+let noConstantText: u32 = 0
 
-/** rows whose shape is unknown: row, shape (2), message offset in its column, length */
+/** Rows whose signature is unknown; `layout.ts` has the fields. */
 export const misses = newBytes(4096)
-/** rows with letters beyond ASCII: row, message offset, length, trace offset, length, host */
+/** Rows with letters beyond ASCII; `layout.ts` has the fields. */
 export const wides = newBytes(4096)
-/** their messages, whole */
+/** Messages of wide rows, whole. */
 export const wideMessages = newBytes(4096)
 
 /** The record that `addRow` takes; ranges are addresses. */
@@ -93,7 +105,7 @@ export let environmentWord: u32 = 0
 export let eventType: u32 = 0
 export let severity: u32 = 0
 let isAscii = true
-/** start and end of trace, span, summary, dedup key and tags */
+/** Start and end of trace, span, summary, dedup key and tags. */
 const TEXTS: u32 = 5
 const ranges: usize = memory.data(5 * 8)
 let hasTexts = false
@@ -110,7 +122,7 @@ export function setRecord(ms: i64, words: usize, type: u32, level: u32, ascii: b
   hasTexts = false
 }
 
-/** @param slot 0 trace, 1 span, 2 summary, 3 dedup key, 4 tags */
+/** @param slot a column of texts, see `layout.ts` */
 export function setText(slot: u32, start: usize, end: usize): void {
   if (start == end) return
   store<u32>(ranges + slot * 8, <u32>start)
@@ -144,16 +156,16 @@ export function clearBlock(): void {
   clearPlaces(source)
   clearPlaces(host)
   clearPlaces(environment)
-  clearPlaces(skeleton)
+  clearPlaces(constantText)
 }
 
-/** Words have their numbers from here on. */
+/** Called once the words have their numbers. */
 export function beginBlock(): void {
-  noSkeleton = intern(messages.ptr, 0)
-  beginSkeletons()
+  noConstantText = intern(messages.ptr, 0)
+  beginConstantTexts()
 }
 
-/** slot of each row in the fold table */
+/** The slot of each row in the hash table that folds equal rows. */
 let slotOf = zeroed(4096 * 4)
 
 function clearTexts(texts: Texts): void {
@@ -194,10 +206,10 @@ function addPlace(places: Places, word: u32): u32 {
  * one row.
  *
  * @param mines false when the caller knows the template
- * @param mayHoldMark false when the message surely has no control characters
+ * @param mayHoldDelimiter false when the message has no control characters
  * @returns the row, -1 when it repeats an earlier one
  */
-export function addRow(from: usize, length: usize, mines: bool, mayHoldMark: bool): i32 {
+export function addRow(from: usize, length: usize, mines: bool, mayHoldDelimiter: bool): i32 {
   const h = recordHash(from, length)
   let slot = <u32>(h ^ (<u64>timeMs * 0x9e3779b97f4a7c15)) & (slotCount - 1)
   for (;;) {
@@ -220,7 +232,7 @@ export function addRow(from: usize, length: usize, mines: bool, mayHoldMark: boo
   store<u32>(slotOf + row * 4, slot)
   store<u64>(hashes + row * 8, h)
   store<i64>(times + row * 8, timeMs)
-  store<f64>(moments + row * 8, <f64>timeMs)
+  store<f64>(timesF64 + row * 8, <f64>timeMs)
   store<u32>(counts + row * 4, 1)
   store<u8>(severities + row, severity)
   store<u8>(types + row, eventType)
@@ -231,26 +243,26 @@ export function addRow(from: usize, length: usize, mines: bool, mayHoldMark: boo
   if (!isAscii) addWide(row, from, length)
   const no = mines ? mine(row, from, length) : 0
   store<u32>(templateNos + row * 4, no)
-  const cutTo = no == 0 ? 0 : cut(messages, from, length, no, mayHoldMark)
-  if (cutTo == 0) putText(messages, from, length)
-  place(skeleton, cutTo == 0 ? noSkeleton : cutTo - 1, row)
+  const word = no == 0 ? 0 : split(messages, from, length, no, mayHoldDelimiter)
+  if (word == 0) putText(messages, from, length)
+  place(constantText, word == 0 ? noConstantText : word - 1, row)
   return row
 }
 
-/** What makes two messages the same event; src/docs/api.md, "What is counted". */
+/** Two messages with equal hashes are the same event; `src/docs/api.md`, "What is counted". */
 function recordHash(at: usize, length: usize): u64 {
   let h = mix(startHash(), wordHash(sourceWord))
-  if (rangeEnd(3) != 0) {
-    h = hashRange(h, rangeStart(3), rangeEnd(3) - rangeStart(3))
+  if (rangeEnd(DEDUP_KEY_TEXTS) != 0) {
+    h = hashRange(h, rangeStart(DEDUP_KEY_TEXTS), rangeEnd(DEDUP_KEY_TEXTS) - rangeStart(DEDUP_KEY_TEXTS))
     return finish(mix(h, 1))
   }
   h = hashRange(h, at, length)
   h = mix(h, wordHash(hostWord))
   h = mix(h, wordHash(environmentWord) + ((<u64>severity << 8) | <u64>eventType))
   if (hasTexts) {
-    if (rangeEnd(0) != 0) h = hashRange(h, rangeStart(0), rangeEnd(0) - rangeStart(0))
+    if (rangeEnd(TRACE_TEXTS) != 0) h = hashRange(h, rangeStart(TRACE_TEXTS), rangeEnd(TRACE_TEXTS) - rangeStart(TRACE_TEXTS))
     // a log is the same event whatever its tags are
-    if (eventType != 0 && rangeEnd(4) != 0) h = mix(h, tagsHash(rangeStart(4), rangeEnd(4)))
+    if (eventType != 0 && rangeEnd(TAGS_TEXTS) != 0) h = mix(h, tagsHash(rangeStart(TAGS_TEXTS), rangeEnd(TAGS_TEXTS)))
   }
   return finish(h)
 }
@@ -265,11 +277,11 @@ function tagsHash(from: usize, end: usize): u64 {
 }
 
 function addTexts(row: u32): void {
-  pushText(trace, row, rangeStart(0), rangeEnd(0))
-  pushText(span, row, rangeStart(1), rangeEnd(1))
-  pushText(summary, row, rangeStart(2), rangeEnd(2))
-  pushText(dedupKey, row, rangeStart(3), rangeEnd(3))
-  pushText(tags, row, rangeStart(4), rangeEnd(4))
+  pushText(trace, row, rangeStart(TRACE_TEXTS), rangeEnd(TRACE_TEXTS))
+  pushText(span, row, rangeStart(SPAN_TEXTS), rangeEnd(SPAN_TEXTS))
+  pushText(summary, row, rangeStart(SUMMARY_TEXTS), rangeEnd(SUMMARY_TEXTS))
+  pushText(dedupKey, row, rangeStart(DEDUP_KEY_TEXTS), rangeEnd(DEDUP_KEY_TEXTS))
+  pushText(tags, row, rangeStart(TAGS_TEXTS), rangeEnd(TAGS_TEXTS))
 }
 
 function pushText(texts: Texts, row: u32, start: usize, end: usize): void {
@@ -292,37 +304,37 @@ function addWide(row: u32, message: usize, length: usize): void {
   reserve(wideMessages, length)
   memory.copy(wideMessages.ptr + offset, message, length)
   wideMessages.length += length
-  reserve(wides, 24)
+  reserve(wides, WIDE_INTS * 4)
   const at = wides.ptr + wides.length
-  const traceBytes = rangeEnd(0) - rangeStart(0)
+  const traceBytes = rangeEnd(TRACE_TEXTS) - rangeStart(TRACE_TEXTS)
   store<u32>(at, row)
   store<u32>(at, <u32>offset, 4)
   store<u32>(at, <u32>length, 8)
   store<u32>(at, <u32>(trace.data.length - traceBytes), 12)
   store<u32>(at, <u32>traceBytes, 16)
   store<u32>(at, hostWord, 20)
-  wides.length += 24
+  wides.length += WIDE_INTS * 4
 }
 
-/** Shapes seen by this thread: buckets of four entries of lo, hi, number. */
-const SHAPE_BUCKETS: u32 = 16_384
-const shapes = zeroed(16_384 * 48)
-let shapeTurn: u32 = 0
+/** Signatures that this thread has seen: buckets of four entries of lo, hi, template number. */
+const SIGNATURE_BUCKETS: u32 = 16_384
+const signatures = zeroed(16_384 * 48)
+let signatureTurn: u32 = 0
 
-/** @returns the number of the message's template, 0 when no thread has seen its shape */
+/** @returns the number of the message's template, 0 when no thread knows its signature */
 function mine(row: u32, at: usize, textLength: usize): u32 {
   const length = min(textLength, MINED_BYTES)
   scan(at, at + length, seedLo(sourceWord), seedHi(sourceWord), 0)
-  const lo = shapeLo
-  const hi = shapeHi
-  const bucket = shapes + (lo & (SHAPE_BUCKETS - 1)) * 48
+  const lo = signatureLo
+  const hi = signatureHi
+  const bucket = signatures + (lo & (SIGNATURE_BUCKETS - 1)) * 48
   for (let entry = bucket; entry < bucket + 48; entry += 12) {
     if (load<u32>(entry) != lo || load<u32>(entry, 4) != hi) continue
     return load<u32>(entry, 8)
   }
   const no = templateOf(lo, hi)
   if (no == 0) {
-    reserve(misses, 20)
+    reserve(misses, MISS_INTS * 4)
     const miss = misses.ptr + misses.length
     store<u32>(miss, row)
     store<u32>(miss, lo, 4)
@@ -330,12 +342,12 @@ function mine(row: u32, at: usize, textLength: usize): u32 {
     // what has no template is stored whole, next
     store<u32>(miss, <u32>(messages.length + varintBytes(<u32>textLength)), 12)
     store<u32>(miss, <u32>length, 16)
-    misses.length += 20
+    misses.length += MISS_INTS * 4
     return 0
   }
   let entry = bucket
   while (entry < bucket + 48 && load<u32>(entry, 8) != 0) entry += 12
-  if (entry == bucket + 48) entry = bucket + (shapeTurn++ & 3) * 12
+  if (entry == bucket + 48) entry = bucket + (signatureTurn++ & 3) * 12
   store<u32>(entry, lo)
   store<u32>(entry, hi, 4)
   store<u32>(entry, no, 8)
@@ -351,7 +363,7 @@ function widenRows(): void {
   rowCapacity *= 2
   hashes = widened(hashes, from * 8, rowCapacity * 8)
   times = widened(times, from * 8, rowCapacity * 8)
-  moments = widened(moments, from * 8, rowCapacity * 8)
+  timesF64 = widened(timesF64, from * 8, rowCapacity * 8)
   counts = widened(counts, from * 4, rowCapacity * 4)
   severities = widened(severities, from, rowCapacity)
   types = widened(types, from, rowCapacity)
@@ -360,7 +372,7 @@ function widenRows(): void {
   source.indexes = widened(source.indexes, from * 4, rowCapacity * 4)
   host.indexes = widened(host.indexes, from * 4, rowCapacity * 4)
   environment.indexes = widened(environment.indexes, from * 4, rowCapacity * 4)
-  skeleton.indexes = widened(skeleton.indexes, from * 4, rowCapacity * 4)
+  constantText.indexes = widened(constantText.indexes, from * 4, rowCapacity * 4)
   slotCount = rowCapacity * 4
   slots = heap.realloc(slots, slotCount * 4)
   memory.fill(slots, 0, slotCount * 4)
@@ -377,15 +389,25 @@ function freeSlot(h: u64, ms: i64): u32 {
   return slot
 }
 
-/** @param column 0 trace, 1 span, 2 summary, 3 dedup key, 4 tags; completes it with empty values */
+/** Completes a column of texts with empty values. @param column see `layout.ts` */
 export function finishTexts(column: u32): Bytes {
   const texts =
-    column == 0 ? trace : column == 1 ? span : column == 2 ? summary : column == 3 ? dedupKey : tags
+    column == TRACE_TEXTS
+      ? trace
+      : column == SPAN_TEXTS
+        ? span
+        : column == SUMMARY_TEXTS
+          ? summary
+          : column == DEDUP_KEY_TEXTS
+            ? dedupKey
+            : tags
   fillTo(texts, rows)
   return texts.data
 }
 
-/** @param column 0 source, 1 host, 2 environment, 3 skeleton */
+/** @param column see `layout.ts` */
 export function placesOf(column: u32): Places {
-  return column == 0 ? source : column == 1 ? host : column == 2 ? environment : skeleton
+  if (column == SOURCE_WORDS) return source
+  if (column == HOST_WORDS) return host
+  return column == ENVIRONMENT_WORDS ? environment : constantText
 }

@@ -31,7 +31,7 @@ export function hashRange(seed: u64, from: usize, length: usize): u64 {
   let h = mix(seed, <u64>length)
   const last = from + length
   if (length >= 16) {
-    // two at a time: each step waits for the one before it. Who does not know the secrets must not know what the
+    // two at a time: each step waits for the one before it. Who does not know the setHashSecrets must not know what the
     // two differ by: texts could make them equal, and what is made of equal ones is always the same
     let other = mix(h, 0xa0761d6478bd642f)
     for (let at = from; at + 16 < last; at += 16) {
@@ -57,7 +57,7 @@ export function finish(h: u64): u64 {
 const STEP: u64 = 0x9e3779b97f4a7c15
 
 /**
- * One step of the hashes that tell shapes apart. What the upper half holds is brought down, so that the last bytes of
+ * One step of the hashes that tell signatures apart. What the upper half holds is brought down, so that the last bytes of
  * two words can't make up for each other.
  */
 @inline

@@ -3,6 +3,7 @@
  * object and no string in between. What it is not sure about it leaves to the decoder in TypeScript.
  * `kernel.ts` is its only caller.
  */
+import * as layout from '../layout'
 import * as block from './block'
 import { initBytes } from './bytes'
 import { setSecrets } from './hash'
@@ -12,22 +13,22 @@ import { initScan, scan } from './scan'
 import { epochTime, isoTime } from './time'
 import * as words from './words'
 
-/** Whether a word may be a source (1) or not (2); also sets the seed of its shapes. */
+/** Whether a word may be a source (1) or not (2); also sets the seed of its signatures. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
-@external('env', 'judgeSource')
-declare function judgeSource(word: u32): u32
+@external('env', 'checkSource')
+declare function checkSource(word: u32): u32
 /** What may be done with a source's messages in this body: 1 store, 2 drop, 3 leave to the decoder. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'admitSource')
 declare function admitSource(word: u32): u32
 /** See `setType`. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
-@external('env', 'judgeType')
-declare function judgeType(word: u32): u32
+@external('env', 'checkType')
+declare function checkType(word: u32): u32
 /** See `setLevel`. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
-@external('env', 'judgeLevel')
-declare function judgeLevel(word: u32): u32
+@external('env', 'checkLevel')
+declare function checkLevel(word: u32): u32
 /** The level at the head of a message: index into SEVERITIES. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'levelAtHead')
@@ -40,7 +41,7 @@ line.initLine()
 /** What a caller writes bytes into before it names them. */
 const input = newBytes(2 * 1024 * 1024)
 const scratch = newBytes(65_536)
-const TOKENS = zeroed((256 + 32) * 16)
+const TOKENS = zeroed((layout.MAX_TOKENS + layout.TOKEN_SLACK) * layout.TOKEN_INTS * 4)
 const recordWords = zeroed(12)
 
 let nowMs: i64 = 0
@@ -59,9 +60,9 @@ const MAX_LEVEL: usize = 64
 const MAX_ID: usize = 256
 const MAX_SUMMARY: usize = 16_384
 
-export function secrets(a: u64, b: u64): void {
+export function setHashSecrets(a: u64, b: u64): void {
   setSecrets(a, b)
-  // words are found by hashes under the secrets
+  // words are found by hashes under the setHashSecrets
   words.clearWords()
 }
 
@@ -142,7 +143,7 @@ function readLine(at: usize, end: usize): u32 {
   const source = wordOf(line.SOURCE, MAX_SOURCE)
   if (source == NO_WORD) return 0
   const state = words.sourceState(source)
-  if ((state == 0 ? judgeSource(source) : state) != 1) return 0
+  if ((state == 0 ? checkSource(source) : state) != 1) return 0
   const host = (seen & (1 << line.HOST)) == 0 ? noWord : wordOf(line.HOST, MAX_HOST)
   let environment = defaultEnvironment
   if ((seen & (1 << line.ENVIRONMENT)) != 0) {
@@ -188,8 +189,8 @@ function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
   const source = load<u32>(recordWords)
   const known = words.bodyState(source, body)
   const may = known == 0 ? admitSource(source) : known
-  if (may == 3) return 0
-  if (may == 2) return 2
+  if (may == layout.PARSE_MESSAGES) return 0
+  if (may == layout.DROP_MESSAGES) return 2
   // only an escape can stand for a control character
   block.addRow(start, length, true, (kinds & line.ESCAPE) != 0)
   return 1
@@ -209,14 +210,14 @@ function setTexts(seen: u32): bool {
   if (tagsOfLevel != 0) {
     if ((seen & (1 << line.TAGS)) != 0) return false
     const start = words.wordStart(tagsOfLevel - 1)
-    block.setText(4, start, start + words.wordLength(tagsOfLevel - 1))
+    block.setText(layout.TAGS_TEXTS, start, start + words.wordLength(tagsOfLevel - 1))
   }
-  if ((seen & (1 << line.TAGS)) != 0) block.setText(4, line.startOf(line.TAGS), line.endOf(line.TAGS))
+  if ((seen & (1 << line.TAGS)) != 0) block.setText(layout.TAGS_TEXTS, line.startOf(line.TAGS), line.endOf(line.TAGS))
   return (
-    setText(seen, line.TRACE, 0, MAX_ID) &&
-    setText(seen, line.SPAN, 1, MAX_ID) &&
-    setText(seen, line.SUMMARY, 2, MAX_SUMMARY) &&
-    setText(seen, line.DEDUP, 3, MAX_ID)
+    setText(seen, line.TRACE, layout.TRACE_TEXTS, MAX_ID) &&
+    setText(seen, line.SPAN, layout.SPAN_TEXTS, MAX_ID) &&
+    setText(seen, line.SUMMARY, layout.SUMMARY_TEXTS, MAX_SUMMARY) &&
+    setText(seen, line.DEDUP, layout.DEDUP_KEY_TEXTS, MAX_ID)
   )
 }
 
@@ -248,7 +249,7 @@ function typeOf(): u32 {
   const word = wordOf(line.TYPE, MAX_LEVEL)
   if (word == NO_WORD) return NO_WORD
   const known = words.typeState(word)
-  const state = known == 0 ? judgeType(word) : known
+  const state = known == 0 ? checkType(word) : known
   return state == 1 ? NO_WORD : state - 2
 }
 
@@ -260,7 +261,7 @@ function levelOf(): u32 {
   if (word == NO_WORD) return UNFIT
   levelWord = word
   const known = words.levelState(word)
-  const state = known == 0 ? judgeLevel(word) : known
+  const state = known == 0 ? checkLevel(word) : known
   return state == 1 ? UNFIT : state == 2 ? NO_LEVEL : state - 3
 }
 
@@ -317,12 +318,12 @@ export function tokensAt(): usize {
   return TOKENS
 }
 
-/** Leaves the hash pair of a message's shape in `shapeLo` and `shapeHi`. */
-export function shapeOf(at: usize, length: usize, seedLo: u32, seedHi: u32): void {
+/** Leaves a message's signature in `signatureLo` and `signatureHi`. */
+export function signatureOf(at: usize, length: usize, seedLo: u32, seedHi: u32): void {
   scan(at, at + length, seedLo, seedHi, 0)
 }
 
-export { shapeHi, shapeLo } from './scan'
+export { signatureHi, signatureLo } from './scan'
 export {
   setSource,
   setType,
@@ -332,7 +333,7 @@ export {
   wordCount,
 } from './words'
 export { setTemplate } from './block'
-export { skeletonAt } from './skeletons'
+export { constantTextAt } from './constant-texts'
 export * from './window'
 
 export function setAdmission(word: u32, state: u32): void {
@@ -343,42 +344,43 @@ export function rowCount(): u32 {
   return block.rows
 }
 
-/** @param what see `kernel.ts`: where the block's arrays are */
+/** Where an array of the block begins. @param what see `layout.ts` */
 export function addressOf(what: u32): usize {
   switch (what) {
-    case 0:
+    case layout.ROW_HASHES:
       return block.hashes
-    case 1:
+    case layout.ROW_TIMES:
       return block.times
-    case 2:
+    case layout.ROW_COUNTS:
       return block.counts
-    case 3:
+    case layout.ROW_SEVERITIES:
       return block.severities
-    case 4:
+    case layout.ROW_TYPES:
       return block.types
-    case 5:
+    case layout.ROW_TEMPLATES:
       return block.templateNos
-    case 6:
+    case layout.MESSAGES:
       return block.messages.ptr
-    case 7:
+    case layout.MISSES:
       return block.misses.ptr
-    case 8:
+    case layout.WIDE_ROWS:
       return block.wides.ptr
-    case 9:
+    case layout.WIDE_MESSAGES:
       return block.wideMessages.ptr
-    case 10:
-      return block.moments
+    case layout.ROW_TIMES_F64:
+      return block.timesF64
     default:
       return 0
   }
 }
 
-/** Bytes of the messages (6), misses (7) or wide rows (8). */
+/** Bytes of the messages, misses or wide rows. */
 export function lengthOf(what: u32): usize {
-  return what == 6 ? block.messages.length : what == 7 ? block.misses.length : block.wides.length
+  if (what == layout.MESSAGES) return block.messages.length
+  return what == layout.MISSES ? block.misses.length : block.wides.length
 }
 
-/** Completes a column of texts. @param column 0 trace, 1 span, 2 summary, 3 dedup key, 4 tags */
+/** Completes a column of texts. @param column see `layout.ts` */
 export function textsAt(column: u32): usize {
   return block.finishTexts(column).ptr
 }
@@ -386,7 +388,7 @@ export function textsLength(column: u32): usize {
   return block.finishTexts(column).length
 }
 
-/** @param column 0 source, 1 host, 2 environment, 3 skeleton */
+/** @param column see `layout.ts` */
 export function indexesAt(column: u32): usize {
   return block.placesOf(column).indexes
 }

@@ -21,6 +21,7 @@ import {
 } from './bytes'
 import { CHAIN_TOKENS, chainCount, chainEnd, readChain, textHash } from './chain'
 import { finish, hashOfShort, hashOfWord, step } from './hash'
+import * as layout from '../layout'
 import {
   MAX_WORD_BYTES,
   SIGNED,
@@ -31,18 +32,16 @@ import {
   WORD_TOKEN,
 } from './token'
 
-/** A message is scanned this far; the rest is one value. */
-const MAX_SCAN_BYTES: usize = 8192
-/** Tokens of a message; the rest is one value. */
-const MAX_TOKENS: u32 = 256
+const MAX_SCAN_BYTES: usize = layout.MAX_SCAN_BYTES
+const MAX_TOKENS: u32 = layout.MAX_TOKENS
 
 const SPACE_MARK: u32 = 0x100
 const VALUE_MARK: u32 = 0x5bd1e995
 const TAIL_MARK: u64 = 0x2545f491
 
-/** The shape's hash pair, of the message scanned last; the first is never 0. */
-export let shapeLo: u32 = 0
-export let shapeHi: u32 = 0
+/** Signature of the message scanned last; the first half is never 0. */
+export let signatureLo: u32 = 0
+export let signatureHi: u32 = 0
 
 /** Punctuation that may begin a value. */
 const MAY_BEGIN: usize = memory.data(256)
@@ -54,14 +53,14 @@ export function initScan(): void {
 
 /**
  * One pass that masks and hashes: plain words and numbers are read in place, what joiners hold together as a
- * chain. Equal shapes (words and punctuation, values masked) of one seed get equal hashes.
+ * chain. Equal signatures (words and punctuation, values masked) of one seed get equal hashes.
  *
  * @param tokens where the tokens go, positions as offsets from `start`; 0 = only the hash is wanted, which is none otherwise
  * @returns the number of tokens
  */
 export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, tokens: usize): u32 {
   const end = limit - start > MAX_SCAN_BYTES ? wholeCharacters(start + MAX_SCAN_BYTES) : limit
-  let shape = <u64>seedLo | (<u64>seedHi << 32)
+  let signature = <u64>seedLo | (<u64>seedHi << 32)
   let space: u32 = 0
   let count: u32 = 0
   let words: u32 = 0
@@ -90,7 +89,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
       const mayBe = load<u8>(MAY_BEGIN + c) == 1 && (c != 58 || byteAt(i + 1, end) == 58)
       const stop: isize = mayBe ? valueAtPunct(i, end, i == start) : 0
       if (stop == 0) {
-        shape = step(shape, <u64>(c | space) << 32)
+        signature = step(signature, <u64>(c | space) << 32)
         space = 0
         i++
         continue
@@ -151,7 +150,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
             push(tokens, count, value ? VALUE : text, from - start, i - start, listed)
           }
           count++
-          shape = step(shape, <u64>hash | (<u64>space << 32))
+          signature = step(signature, <u64>hash | (<u64>space << 32))
           space = 0
           if (c == 32) {
             space = SPACE_MARK
@@ -176,7 +175,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
         count++
         // with the joiner behind the part
         const joiner = space | (to < i ? <u32>load<u8>(to) : 0)
-        shape = step(shape, <u64>hash | (<u64>joiner << 32))
+        signature = step(signature, <u64>hash | (<u64>joiner << 32))
         space = 0
       }
       continue
@@ -184,17 +183,17 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
     if (kind >= VALUE) hash = VALUE_MARK ^ kind
     if (tokens != 0) push(tokens, count, kind, from - start, i - start, hash)
     count++
-    shape = step(shape, <u64>hash | (<u64>space << 32))
+    signature = step(signature, <u64>hash | (<u64>space << 32))
     space = 0
   }
   if (cut) {
-    shape ^= TAIL_MARK
+    signature ^= TAIL_MARK
     if (tokens != 0) push(tokens, count, VALUE, i - start, limit - start, VALUE_MARK)
     count++
   }
-  shape = finish(shape ^ (<u64>count << 32))
-  shapeLo = <u32>shape == 0 ? 1 : <u32>shape
-  shapeHi = <u32>(shape >> 32)
+  signature = finish(signature ^ (<u64>count << 32))
+  signatureLo = <u32>signature == 0 ? 1 : <u32>signature
+  signatureHi = <u32>(signature >> 32)
   return count
 }
 

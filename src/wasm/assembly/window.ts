@@ -1,3 +1,5 @@
+import * as layout from '../layout'
+
 /**
  * What the dedup window holds, and the look-ups of many rows at a time; see `pipeline/dedup-window.ts`.
  *
@@ -76,18 +78,18 @@ export function windowBatch(): u32 {
   return BATCH
 }
 
-/** @param what 0 hashes, 1 times, 2 owners, 3 ids, 4 whether new, 5 priorities */
+/** Where an array of the batch begins. @param what see `layout.ts` */
 export function windowAt(what: u32): usize {
   switch (what) {
-    case 0:
+    case layout.WINDOW_HASHES:
       return batchHashes
-    case 1:
+    case layout.WINDOW_TIMES:
       return batchTimes
-    case 2:
+    case layout.WINDOW_OWNERS:
       return batchOwners
-    case 3:
+    case layout.WINDOW_IDS:
       return batchIds
-    case 4:
+    case layout.WINDOW_BEGINS:
       return batchNew
     default:
       return batchPriorities
@@ -95,7 +97,7 @@ export function windowAt(what: u32): usize {
 }
 
 /** Makes room for a batch, as far as the window may grow; views of the memory are made anew when it did. */
-export function windowRoom(): void {
+export function reserveWindow(): void {
   const wanted = min(next + BATCH - lap, capacity)
   while (roomFor < wanted) {
     if (memory.grow(<i32>STEP_PAGES) < 0) {

@@ -149,7 +149,7 @@ export function sourceState(no: u32): u32 {
   return load<u8>(sourceStates + no)
 }
 
-/** @param state 1 = may be a source, 2 = may not; and the seed of its shapes */
+/** @param state 1 = may be a source, 2 = may not; and the seed of its signatures */
 export function setSource(no: u32, state: u32, lo: u32, hi: u32): void {
   store<u8>(sourceStates + no, state)
   store<u32>(seedsLo + no * 4, lo)

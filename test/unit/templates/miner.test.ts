@@ -117,7 +117,7 @@ t.test('messages of one shape have one template', async (t) => {
     const out = new Int32Array(2)
     const bytes = encoder.encode(text)
     scanned.load(bytes)
-    scanned.shape(0, bytes.length, 1, 2, out)
+    scanned.signature(0, bytes.length, 1, 2, out)
     return `${out[0]}/${out[1]}`
   }
   t.doesNotThrow(() =>

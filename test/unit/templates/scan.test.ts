@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import { MessageBytes, scanTokens, sourceSeed, tokenArray } from '../../../src/templates/scan.js'
-import { TOKEN, TOKEN_STRIDE } from '../../../src/templates/token.js'
+import * as layout from '../../../src/wasm/layout.js'
 
 const encoder = new TextEncoder()
 const messages = new MessageBytes()
@@ -12,7 +12,7 @@ function shape(message: string, source = 'app'): string {
   sourceSeed(source, seed)
   const bytes = encoder.encode(message)
   messages.load(bytes)
-  messages.shape(0, bytes.length, seed[0] ?? 0, seed[1] ?? 0, out)
+  messages.signature(0, bytes.length, seed[0] ?? 0, seed[1] ?? 0, out)
   return `${out[0]}/${out[1]}`
 }
 
@@ -55,7 +55,7 @@ const tokens = tokenArray()
 function tokensOf(message: string): [number, number, number][] {
   const count = scanTokens(encoder.encode(message), tokens)
   return Array.from({ length: count }, (_, i) => {
-    const [kind = 0, from = 0, to = 0] = tokens.subarray(i * TOKEN_STRIDE)
+    const [kind = 0, from = 0, to = 0] = tokens.subarray(i * layout.TOKEN_INTS)
     return [kind, from, to]
   })
 }
@@ -66,7 +66,7 @@ function masked(message: string): string {
   let text = ''
   let at = 0
   for (const [kind, from, to] of tokensOf(message)) {
-    const isValue = kind >= TOKEN.value
+    const isValue = kind >= layout.TOKEN_VALUE
     text +=
       bytes.toString('latin1', at, from) + (isValue ? '\0' : bytes.toString('latin1', from, to))
     at = to
@@ -120,7 +120,7 @@ t.test('words and numbers are read whole, however long they are', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(before, number, fc.constantFrom('.', ':'), behind, (at, parts, point, rest) =>
-        isRead(at, parts.join(point), rest, [TOKEN.value, TOKEN.time]),
+        isRead(at, parts.join(point), rest, [layout.TOKEN_VALUE, layout.TOKEN_TIME]),
       ),
     ),
   )
@@ -128,7 +128,7 @@ t.test('words and numbers are read whole, however long they are', async (t) => {
     fc.assert(
       fc.property(before, word, behind, (at, text, rest) => {
         const isLong = Buffer.byteLength(text) > 96
-        return isRead(at, text, rest, [isLong ? TOKEN.value : TOKEN.word])
+        return isRead(at, text, rest, [isLong ? layout.TOKEN_VALUE : layout.TOKEN_WORD])
       }),
     ),
   )
@@ -149,9 +149,9 @@ t.test('a shape is the same wherever the message stands in a buffer', async (t) 
           const within = new Int32Array(2)
           // the byte before a message may not be a word's: a record begins at a boundary
           messages.load(m)
-          messages.shape(0, m.length, 1, 2, alone)
+          messages.signature(0, m.length, 1, 2, alone)
           messages.load(all)
-          messages.shape(a.length, a.length + m.length, 1, 2, within)
+          messages.signature(a.length, a.length + m.length, 1, 2, within)
           return alone[0] === within[0] && alone[1] === within[1]
         },
       ),
@@ -165,7 +165,7 @@ t.test('any bytes can be scanned, and the first hash is never 0', async (t) => {
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
         const out = new Int32Array(2)
         messages.load(bytes)
-        messages.shape(0, bytes.length, 0, 0, out)
+        messages.signature(0, bytes.length, 0, 0, out)
         return out[0] !== 0
       }),
     ),

@@ -2,61 +2,61 @@ import { Bytes, copyOver, newBytes, putVarint, reserve, widened, zeroed } from '
 import { wordLength, wordStart } from './words'
 
 /**
- * A message of a known template is cut into the template's constant text and the values in it; see
- * `lib/skeleton.ts`. Every byte of the constant text is compared, so that the two together are the message.
+ * Splits a message of a known template into the template's constant text and the variables, as described in
+ * `model/stored-message.ts`. Every byte of the constant text is compared, so that the two together are the message.
  */
 
-/** @returns 1 + the word that is the template's skeleton, 0 when it has none */
+/** @returns 1 + the word that is the template's constant text, 0 when it has none */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
-@external('env', 'skeletonOf')
-declare function skeletonOf(template: u32): u32
+@external('env', 'constantTextOf')
+declare function constantTextOf(template: u32): u32
 
-const MARK: u32 = 1
-/** `lib/skeleton.ts` has no more */
+const DELIMITER: u32 = 1
+/** `model/stored-message.ts` allows fewer. */
 const MAX_VALUES: u32 = 256
 
 let capacity: u32 = 1024
-/** the block in which a template was last asked about, and its answer */
+/** The block in which a template was last asked about, and the answer. */
 let stamps = zeroed(1024 * 4)
 let answers = zeroed(1024 * 4)
-/** where the lengths of its constant texts are in `lengths` */
+/** Where the lengths of a template's literals begin in `lengths`. */
 let places = zeroed(1024 * 4)
 let block: u32 = 0
-/** of each skeleton of the block: number of constant texts, their lengths, the sum of them */
+/** For each constant text of the block: the number of its literals, their lengths, the sum of these. */
 const lengths = newBytes(4096)
 
 const input = newBytes(4096)
 
-/** @returns where the bytes of a skeleton are to be written that are made a word */
-export function skeletonAt(length: usize): usize {
+/** @returns where the bytes of a constant text are written before they become a word */
+export function constantTextAt(length: usize): usize {
   input.length = 0
   reserve(input, length)
   return input.ptr
 }
 
-/** Skeletons are asked for again: templates may read differently. */
-export function beginSkeletons(): void {
+/** Constant texts are asked for again in each block, because texts of templates change. */
+export function beginConstantTexts(): void {
   block++
   lengths.length = 0
 }
 
 /**
- * Appends the values of a text, which lies elsewhere, to a column of texts: each constant text is taken at its first
- * place behind the one before it, the last at the end. If there is any way to cut the text, this is one.
+ * Appends the variables of a message to a column of texts. Each literal is matched at its first place behind the one
+ * before it, the last at the end: if the message can be split at all, this finds a way.
  *
- * @param mayHoldMark whether the text may hold a mark
- * @returns 1 + the word that is its skeleton, 0 when it has none and nothing was appended
+ * @param mayHoldDelimiter whether the message may hold the delimiter
+ * @returns 1 + the word that is its constant text, 0 when it has none and nothing was appended
  */
-export function cut(column: Bytes, start: usize, length: usize, template: u32, mayHoldMark: bool): u32 {
+export function split(column: Bytes, start: usize, length: usize, template: u32, mayHoldDelimiter: bool): u32 {
   const answer = answerOf(template)
   if (answer == 0) return 0
-  const skeleton = wordStart(answer - 1)
+  const constantText = wordStart(answer - 1)
   const sizes = lengths.ptr + load<u32>(places + template * 4)
   const count = load<u32>(sizes)
   const constant = <usize>load<u32>(sizes + (count + 1) * 4)
   if (length < constant || count > MAX_VALUES) return 0
   const first = <usize>load<u32>(sizes, 4)
-  if (!isSame(start, skeleton, first)) return 0
+  if (!isSame(start, constantText, first)) return 0
   const before = column.length
   reserve(column, length + count + 5)
   if (count == 1) {
@@ -70,7 +70,7 @@ export function cut(column: Bytes, start: usize, length: usize, template: u32, m
   putVarint(column, <u32>left)
   let to = column.ptr + column.length
   let at = start + first
-  let literal = skeleton + first + 1
+  let literal = constantText + first + 1
   for (let i: u32 = 2; i < count; i++) {
     const size = <usize>load<u32>(sizes + i * 4)
     const found = find(literal, size, at, end)
@@ -80,11 +80,11 @@ export function cut(column: Bytes, start: usize, length: usize, template: u32, m
     }
     copyOver(to, at, found - at)
     to += found - at
-    store<u8>(to++, MARK)
+    store<u8>(to++, DELIMITER)
     at = found + size
     literal += size + 1
   }
-  if (at > end || !isSame(end, literal, last) || (mayHoldMark && holdsMark(start, length))) {
+  if (at > end || !isSame(end, literal, last) || (mayHoldDelimiter && holdsDelimiter(start, length))) {
     column.length = before
     return 0
   }
@@ -96,7 +96,7 @@ export function cut(column: Bytes, start: usize, length: usize, template: u32, m
 function answerOf(template: u32): u32 {
   if (template >= capacity) widen(template)
   if (load<u32>(stamps + template * 4) == block) return load<u32>(answers + template * 4)
-  const answer = skeletonOf(template)
+  const answer = constantTextOf(template)
   store<u32>(stamps + template * 4, block)
   store<u32>(answers + template * 4, answer)
   if (answer != 0) measure(template, answer - 1)
@@ -113,7 +113,7 @@ function measure(template: u32, word: u32): void {
   let literal: u32 = 0
   let sum: u32 = 0
   for (let i: u32 = 0; i <= size; i++) {
-    if (i < size && <u32>load<u8>(text + i) != MARK) {
+    if (i < size && <u32>load<u8>(text + i) != DELIMITER) {
       literal++
       continue
     }
@@ -142,11 +142,11 @@ function find(text: usize, size: usize, from: usize, end: usize): usize {
   return 0
 }
 
-function holdsMark(start: usize, length: usize): bool {
-  const mark = i8x16.splat(<i8>MARK)
+function holdsDelimiter(start: usize, length: usize): bool {
+  const delimiter = i8x16.splat(<i8>DELIMITER)
   const end = start + length
   for (let at = start; at < end; at += 16) {
-    const hits: u32 = i8x16.bitmask(i8x16.eq(v128.load(at), mark))
+    const hits: u32 = i8x16.bitmask(i8x16.eq(v128.load(at), delimiter))
     if (hits != 0 && at + ctz(hits) < end) return true
   }
   return false

@@ -1,0 +1,71 @@
+/*
+ * The numbers that cross between TypeScript and WebAssembly. Both sides compile this file, so it holds plain constants
+ * only: AssemblyScript knows no `as const` objects.
+ */
+
+/** Arrays of a block, by row; `addressOf` and `lengthOf` take these. */
+export const ROW_HASHES = 0
+/** Milliseconds since 1970 as i64. */
+export const ROW_TIMES = 1
+export const ROW_COUNTS = 2
+export const ROW_SEVERITIES = 3
+export const ROW_TYPES = 4
+export const ROW_TEMPLATES = 5
+/** Texts of the column `message`. */
+export const MESSAGES = 6
+/** Rows whose signature no thread knows: row, signature (2), message offset in its column, length. */
+export const MISSES = 7
+export const MISS_INTS = 5
+/** Rows with letters beyond ASCII: row, message offset, length, trace offset, length, host. */
+export const WIDE_ROWS = 8
+export const WIDE_INTS = 6
+/** The messages of wide rows, whole. */
+export const WIDE_MESSAGES = 9
+/** Milliseconds since 1970 as f64. */
+export const ROW_TIMES_F64 = 10
+
+/** Columns that are dictionaries of words. */
+export const SOURCE_WORDS = 0
+export const HOST_WORDS = 1
+export const ENVIRONMENT_WORDS = 2
+export const CONSTANT_TEXT_WORDS = 3
+
+/** Columns of texts that most rows lack. */
+export const TRACE_TEXTS = 0
+export const SPAN_TEXTS = 1
+export const SUMMARY_TEXTS = 2
+export const DEDUP_KEY_TEXTS = 3
+export const TAGS_TEXTS = 4
+
+/** What is done with a source's messages in one body. */
+export const STORE_MESSAGES = 1
+export const DROP_MESSAGES = 2
+export const PARSE_MESSAGES = 3
+
+/** Arrays of a batch of the dedup window; `windowAt` takes these. */
+export const WINDOW_HASHES = 0
+export const WINDOW_TIMES = 1
+export const WINDOW_OWNERS = 2
+export const WINDOW_IDS = 3
+export const WINDOW_BEGINS = 4
+export const WINDOW_PRIORITIES = 5
+
+/** Kinds of tokens. Words and soft words are text, the others are values. */
+export const TOKEN_WORD = 1
+/** Has exactly one digit (`ssh2`, `L3`): reads as text, but does not tell templates apart. */
+export const TOKEN_SOFT = 2
+export const TOKEN_VALUE = 3
+/** `15:42:50` and whatever else a colon joins to a plain number. */
+export const TOKEN_TIME = 4
+/** `2005-06-03`, `03/Jun/2005` */
+export const TOKEN_DATE = 5
+/** A number with a sign. */
+export const TOKEN_SIGNED = 6
+/** Numbers of a token: kind, start, end, hash. */
+export const TOKEN_INTS = 4
+
+/** A message is scanned this far, and for this many tokens; the rest is one value. */
+export const MAX_SCAN_BYTES = 8192
+export const MAX_TOKENS = 256
+/** A chain adds several tokens at once. */
+export const TOKEN_SLACK = 32
