@@ -1,21 +1,15 @@
 import type { Config } from './config.js'
-import type { Accounts } from './api/auth/accounts.js'
-import type { Servers } from './api/servers.js'
-
-export interface AnnouncementParts {
-  readonly config: Config
-  readonly servers: Servers
-  readonly made: Accounts['made']
-  /** program, version and engine */
-  readonly title: string
-}
+import type { App } from './app.js'
 
 /** What a person reads when the program is ready. */
-export function announcement({ config, servers, made, title }: AnnouncementParts): string {
+export function announcement(
+  config: Config,
+  { title, made, apiPort, collectorPort }: App & { readonly title: string },
+): string {
   const shown = config.host === '0.0.0.0' || config.host === '::' ? '127.0.0.1' : config.host
   const at = (port: number | null): string | null =>
     port === null ? null : `http://${shown}:${port}`
-  const [api, collector] = [at(servers.apiPort), at(servers.collectorPort)]
+  const [api, collector] = [at(apiPort), at(collectorPort)]
   return [
     title,
     '',
@@ -46,7 +40,7 @@ const aloneLines = (config: Config): readonly string[] =>
         '             limits, webhook duplicates, deletions and corrections are not shared',
       ]
 
-function credentials(config: Config, { admin, ingestKey }: Accounts['made']): readonly string[] {
+function credentials(config: Config, { admin, ingestKey }: App['made']): readonly string[] {
   const lines: string[] = []
   if (admin !== null) {
     const password = admin.password ?? '(as set in ADMIN_PASSWORD)'
@@ -61,7 +55,7 @@ function credentials(config: Config, { admin, ingestKey }: Accounts['made']): re
 
 function example(
   config: Config,
-  { ingestKey }: Accounts['made'],
+  { ingestKey }: App['made'],
   { api, collector }: { readonly api: string | null; readonly collector: string | null },
 ): readonly string[] {
   if (collector === null || (ingestKey === null && api !== null))

@@ -4,72 +4,30 @@ import { resolve as resolvePath } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 
 import { backup, restore } from './backup/commands.js'
-import { openControl } from './backup/control.js'
-import { createSnapshots } from './backup/snapshots.js'
 import { announcement } from './announcement.js'
-import { openAccounts, type Accounts } from './api/auth/accounts.js'
-import { planCapacity } from './http/capacity.js'
-import { openServers, type Servers } from './api/servers.js'
-import { migrateRemote, openStorage } from './assembly/storage.js'
-import { openSystem } from './assembly/system.js'
+import { migrateRemote, openApp, type App } from './app.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
 import { loadUws } from './http/uws.js'
-import { openDataDir } from './coordination/data-dir.js'
 import { ConfigError } from './lib/setting.js'
 import { createLog, type Log } from './telemetry/log.js'
 
-/** a request in flight, the rows not written yet, the engine's own end: together below 10 s */
-const CLOSE_HTTP_MS = 3_000
+/** Requests in flight, rows that are not written, and the engine's own end take less than this. */
 const CLOSE_ALL_MS = 9_000
 
 const packageJson = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { readonly name: string; readonly version: string } // our own file
 
-type Closer = () => Promise<unknown> | void
-
 const { version } = packageJson
 
-interface Running {
-  readonly servers: Servers
-  readonly accounts: Accounts
-  readonly engine: string
-  close(): Promise<void>
-}
-
-async function start(config: Config, log: Log): Promise<Running> {
+async function start(config: Config, log: Log): Promise<App & { readonly title: string }> {
   const uws = loadUws(process.env)
   const { role, host, apiPort, collectorPort } = config
   if (role !== 'collector') await checkPort(host, apiPort, 'API_PORT')
   if (role !== 'api') await checkPort(host, collectorPort, 'COLLECTOR_PORT')
-  const dataDir = openDataDir(config.dataDir)
-  const closers: Closer[] = [() => dataDir.release()]
-  const close = async (): Promise<void> => {
-    for (const step of closers.splice(0).toReversed()) await step()
-  }
-  try {
-    const jwtSecret = config.jwtSecret ?? dataDir.secret('jwt-secret')
-    const storage = await openStorage(config, dataDir, log)
-    closers.push(() => storage.close())
-    const accounts = await openAccounts(config, storage, jwtSecret, log)
-    const capacity = planCapacity(config.maxConnections, log)
-    const shared = { config, log, storage, accounts, version }
-    const maxWebSockets = capacity.webSockets
-    const system = await openSystem({ ...shared, jwtSecret, dataDir, maxWebSockets })
-    closers.push(() => system.close())
-    const { state, following } = storage
-    const http = { config, uws, log, state, following, version, capacity }
-    const servers = openServers({ ...system, ...http })
-    closers.push(() => servers.close(CLOSE_HTTP_MS))
-    const { ingestion } = system
-    const snapshot = createSnapshots({ config, storage, ingestion, dataDir: dataDir.path })
-    closers.push(await openControl(dataDir.path, { snapshot }))
-    const engine = storage.embedded === null ? 'remote ClickHouse' : 'embedded ClickHouse'
-    return { servers, accounts, engine: `${engine}, ${uws.build}`, close }
-  } catch (error) {
-    await close()
-    throw error
-  }
+  const app = await openApp({ config, log, uws, version })
+  const engine = app.isEmbedded ? 'embedded ClickHouse' : 'remote ClickHouse'
+  return { ...app, title: `${packageJson.name} ${version} is ready (${engine}, ${uws.build})` }
 }
 
 /** Tells of a taken port before anything else is started. */
@@ -109,8 +67,8 @@ function help(): string {
  *
  * @returns to be told what runs
  */
-function endOnSignals(log: Log): (running: Running) => void {
-  let running: Running | null = null
+function endOnSignals(log: Log): (running: App) => void {
+  let running: App | null = null
   let ending = false
   const end = (signal: NodeJS.Signals): void => {
     if (ending) process.exit(1)
@@ -175,9 +133,7 @@ async function main(): Promise<void> {
   const tellRunning = endOnSignals(log)
   const running = await start(config, log)
   tellRunning(running)
-  const { servers, accounts, engine } = running
-  const title = `${packageJson.name} ${packageJson.version} is ready (${engine})`
-  process.stdout.write(announcement({ config, servers, made: accounts.made, title }))
+  process.stdout.write(announcement(config, running))
 }
 
 await main().catch((error: unknown) => fatal(error instanceof ConfigError ? error.message : error))

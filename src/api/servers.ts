@@ -21,20 +21,28 @@ import type { State } from '../coordination/state.js'
 import type { Log } from '../telemetry/log.js'
 import type { Capacity } from '../http/capacity.js'
 import type { Following } from '../coordination/replica.js'
-import type { Ingestion } from '../assembly/ingestion.js'
-import type { Live } from '../assembly/live.js'
-import type { Services } from '../assembly/services.js'
+import type { Pipeline } from '../ingest/pipeline.js'
+import type { BufferPool } from '../lib/buffer-pool.js'
+import type { Wal } from '../wal/wal.js'
+import type { createKpiSockets } from './routes/kpis.js'
+import type { Audit } from '../records/audit.js'
+import type { Metrics } from '../telemetry/metrics.js'
+import type { Services } from './services.js'
 
 export interface HttpParts {
   readonly config: Config
   readonly uws: Uws
   readonly log: Log
   readonly services: Services
-  readonly ingestion: Ingestion
-  readonly live: Live
+  readonly audit: Audit
+  readonly metrics: Metrics
+  readonly pipeline: Pipeline
+  readonly wal: Wal
+  /** The buffers that bodies are read into. */
+  readonly buffers: BufferPool
+  readonly sockets: ReturnType<typeof createKpiSockets>
   readonly state: State
   readonly following: Following
-  readonly version: string
   readonly capacity: Capacity
 }
 
@@ -62,7 +70,7 @@ export function openServers(parts: HttpParts): Servers {
 }
 
 function apiServer(parts: HttpParts): HttpServer {
-  const { config, uws, log, services, live, version } = parts
+  const { config, uws, log, services, sockets } = parts
   return createServer({
     uws,
     host: config.host,
@@ -72,19 +80,19 @@ function apiServer(parts: HttpParts): HttpServer {
     cors: { origins: config.corsOrigins },
     trustedProxies: config.trustedProxies,
     ...toLimits(parts.capacity),
-    webSockets: [live.sockets.route],
-    observe: (outcome) => services.metrics.request('api', outcome),
+    webSockets: [sockets.route],
+    observe: (outcome) => parts.metrics.request('api', outcome),
     routes: [
-      ...createDocsRoutes(() => describeApi(version)),
+      ...createDocsRoutes(() => describeApi(services.version)),
       ...createApi({
         uws,
-        routes: audited(allRoutes, services.audit),
+        routes: audited(allRoutes, parts.audit),
         services,
         ...currentOf(parts),
         authenticate: (head) => authenticate(head, services),
         consume: (name, subject) => services.limiter.consume(name, subject),
         mayUseCookies: createOriginCheck(config.corsOrigins),
-        onRefused: recordRefusals(services.audit, parts.state),
+        onRefused: recordRefusals(parts.audit, parts.state),
       }),
     ],
   })
@@ -105,7 +113,7 @@ function authenticate(head: RequestHead, services: Services): Caller {
 }
 
 function collectorServer(parts: HttpParts): HttpServer {
-  const { config, uws, log, services } = parts
+  const { config, uws, log } = parts
   return createServer({
     uws,
     host: config.host,
@@ -113,9 +121,9 @@ function collectorServer(parts: HttpParts): HttpServer {
     portSetting: 'COLLECTOR_PORT',
     log,
     trustedProxies: config.trustedProxies,
-    buffers: parts.ingestion.buffers,
+    buffers: parts.buffers,
     ...toLimits(parts.capacity),
-    observe: (outcome) => services.metrics.request('collector', outcome),
+    observe: (outcome) => parts.metrics.request('collector', outcome),
     routes: [
       ...ingestRoutes(toIngestServices(parts)),
       ...webhookRoutes(parts),
@@ -138,10 +146,9 @@ const metricsRoute = ({ uws, services }: HttpParts): HttpRoute[] =>
   })
 
 function toIngestServices(parts: HttpParts): IngestServices {
-  const { services, ingestion, version } = parts
-  const { pipeline, wal } = ingestion
+  const { services, pipeline, wal } = parts
   return {
-    version,
+    version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
     ...currentOf(parts),
     room: (bytes) => pipeline.room(bytes),
@@ -164,10 +171,9 @@ function toIngestServices(parts: HttpParts): IngestServices {
   }
 }
 
-function webhookRoutes({ config, ingestion, state, log }: HttpParts): HttpRoute[] {
+function webhookRoutes({ config, pipeline, state, log }: HttpParts): HttpRoute[] {
   if (!config.webhookEnabled) return []
   const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
-  const { pipeline } = ingestion
   const { environment, maxMessageBytes } = config
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')
   const route = webhookRoute({

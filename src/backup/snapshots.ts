@@ -11,8 +11,9 @@ import {
   type BackupPlace,
   type Totals,
 } from './backup.js'
-import type { Ingestion } from '../assembly/ingestion.js'
-import type { Storage } from '../assembly/storage.js'
+import type { Store } from '../clickhouse/client.js'
+import type { Embedded } from '../clickhouse/embedded/embedded.js'
+import type { Writer } from '../writer/writer.js'
 import { MINUTE_MS, HOUR_MS } from '../model/time.js'
 
 /** What the database held at one moment, between two batches. */
@@ -30,8 +31,11 @@ export interface Snapshot {
 
 export interface SnapshotParts {
   readonly config: Config
-  readonly storage: Pick<Storage, 'store' | 'embedded'>
-  readonly ingestion: Pick<Ingestion, 'pipeline' | 'writer'>
+  readonly store: Store
+  readonly embedded: Embedded | null
+  /** Resolves when everything acknowledged is in ClickHouse. */
+  readonly settle: () => Promise<void>
+  readonly writer: Writer
   readonly dataDir: string
 }
 
@@ -63,10 +67,9 @@ export function createSnapshots(
 }
 
 async function takeSnapshot(
-  { config, storage, ingestion, dataDir }: SnapshotParts,
+  { config, store, embedded, settle, writer, dataDir }: SnapshotParts,
   tell: (progress: string) => void,
 ): Promise<Snapshot> {
-  const { store, embedded } = storage
   const place = placeOf(config, embedded !== null)
   const folder = embedded === null ? null : join(backupsDir(dataDir), place.name)
   if (embedded !== null) {
@@ -75,9 +78,9 @@ async function takeSnapshot(
     await mkdir(backupsDir(dataDir), { recursive: true, mode: 0o700 })
   }
   tell('writing what is acknowledged')
-  await ingestion.pipeline.settle()
+  await settle()
   await applyCorrections(store, { timeoutMs: APPLY_MS })
-  const { totals, schema, takenAt, done } = await ingestion.writer.between(async () => {
+  const { totals, schema, takenAt, done } = await writer.between(async () => {
     // those that came meanwhile
     await applyCorrections(store, { timeoutMs: APPLY_MS })
     const held = { totals: await readTotals(store), schema: await readSchemaVersion(store) }

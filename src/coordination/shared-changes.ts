@@ -5,7 +5,7 @@ import { AppError } from '../model/errors.js'
 import type { Priority } from '../model/event.js'
 import { PrioritySchema, ReadonlyTexts } from '../model/schemas.js'
 import type { SharedChange, SharedStatement } from '../wal/record.js'
-import { Unsent } from '../writer/unsent.js'
+import type { Unsent } from '../writer/unsent.js'
 import type { SharedWork } from '../writer/writer.js'
 import type { Collection } from './collection.js'
 import type { Entities } from './entities.js'
@@ -65,6 +65,8 @@ export interface SharedChangesParts {
   readonly log: Log
   /** Inserts of batches that ClickHouse has been at for longer than so many seconds. */
   readonly insertsRunning: (seconds: number) => Promise<number>
+  /** What is left out of the batches; the recovery of the WAL has filled it. */
+  readonly unsent: Unsent
 }
 
 /** What a change acts on in this process; made after the changes themselves. */
@@ -101,7 +103,7 @@ type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' }>
  * Redis makes it fast and keeps two from carrying out one change; whether it holds does not depend on Redis.
  */
 export class SharedChanges implements SharedWork {
-  readonly unsent = new Unsent()
+  readonly unsent: Unsent
   readonly #parts: SharedChangesParts
   readonly #changes: Collection<SharedChangeRecord>
   readonly #instances: Collection<InstanceRecord>
@@ -118,6 +120,7 @@ export class SharedChanges implements SharedWork {
 
   constructor(parts: SharedChangesParts) {
     this.#parts = parts
+    this.unsent = parts.unsent
     this.#changes = parts.entities.collection('shared_change', SharedChangeDoc)
     this.#instances = parts.entities.collection('instance', InstanceDoc)
     this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref()

@@ -7,6 +7,10 @@ export interface KpiSockets {
   publish(text: string): void
 }
 
+interface KpiClient {
+  send(text: string): unknown
+}
+
 /** Signals between instances. */
 export interface KpiSignals {
   publish(channel: string, message: string): Promise<void>
@@ -14,9 +18,10 @@ export interface KpiSignals {
   onStatus(listener: (status: 'ok' | 'down') => void): () => void
 }
 
-export interface KpiPushParts {
+export interface KpiPushParts<Sockets extends KpiSockets> {
   readonly cache: KpiCache
-  readonly sockets: KpiSockets
+  /** Opens the sockets; each new client is passed to `greet`. */
+  readonly openSockets: (greet: (client: KpiClient) => Promise<void>) => Sockets
   readonly signals: KpiSignals
   /** least time between two snapshots, ms; default 1000 */
   readonly intervalMs?: number
@@ -24,7 +29,8 @@ export interface KpiPushParts {
   readonly onError: (error: unknown) => void
 }
 
-export interface KpiPush {
+export interface KpiPush<Sockets extends KpiSockets = KpiSockets> {
+  readonly sockets: Sockets
   /** A batch was written: clients of every instance get a fresh snapshot within about a second. */
   onWritten(): void
   /**
@@ -33,8 +39,6 @@ export interface KpiPush {
    * @returns once nobody is served a snapshot from before
    */
   onChanged(): Promise<void>
-  /** Sends a new client its first snapshot. */
-  greet(client: { send(text: string): unknown }): Promise<void>
   close(): void
 }
 
@@ -42,15 +46,18 @@ const CHANNEL = 'kpi:changed'
 /** After a failure the store is left alone for so many intervals. */
 const RETRY_INTERVALS = 5
 
-export async function createKpiPush(parts: KpiPushParts): Promise<KpiPush> {
+export async function createKpiPush<Sockets extends KpiSockets>(
+  parts: KpiPushParts<Sockets>,
+): Promise<KpiPush<Sockets>> {
   const push = new Push(parts)
   await push.listen()
   return push
 }
 
 /** idle ─signal, with clients─▶ due ─timer─▶ computing ─▶ idle, or due when signalled meanwhile */
-class Push implements KpiPush {
-  readonly #parts: KpiPushParts
+class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
+  readonly sockets: Sockets
+  readonly #parts: KpiPushParts<Sockets>
   readonly #intervalMs: number
   readonly #ends: (() => void)[] = []
   /** something happened since the last computation began */
@@ -63,8 +70,9 @@ class Push implements KpiPush {
   #lastText = ''
   #publications = 0
 
-  constructor(parts: KpiPushParts) {
+  constructor(parts: KpiPushParts<Sockets>) {
     this.#parts = parts
+    this.sockets = parts.openSockets((client) => this.#greet(client))
     this.#intervalMs = parts.intervalMs ?? 1000
   }
 
@@ -86,12 +94,13 @@ class Push implements KpiPush {
     return this.#announce(() => this.#parts.cache.invalidate())
   }
 
-  async greet(client: { send(text: string): unknown }): Promise<void> {
+  /** Sends a new client its first snapshot. */
+  async #greet(client: KpiClient): Promise<void> {
     const publications = this.#publications
     // what nobody was there to be told of is in this snapshot: the first client is told once
-    if (this.#parts.sockets.size <= 1) this.#isDirty = false
+    if (this.sockets.size <= 1) this.#isDirty = false
     const text = toMessage(await this.#current())
-    if (this.#parts.sockets.size <= 1) this.#lastText = text
+    if (this.sockets.size <= 1) this.#lastText = text
     client.send(text)
     if (publications !== this.#publications) this.#sendAgain()
     this.#schedule()
@@ -127,7 +136,7 @@ class Push implements KpiPush {
 
   #schedule(): void {
     const isBusy = this.#isClosed || this.#isComputing || this.#timer !== null
-    if (isBusy || !this.#isDirty || this.#parts.sockets.size === 0) return
+    if (isBusy || !this.#isDirty || this.sockets.size === 0) return
     const waitMs = Math.max(0, this.#notBeforeMs - performance.now())
     this.#timer = setTimeout(() => {
       this.#timer = null
@@ -162,7 +171,7 @@ class Push implements KpiPush {
     if (this.#isClosed || text === this.#lastText) return
     this.#lastText = text
     this.#publications++
-    this.#parts.sockets.publish(text)
+    this.sockets.publish(text)
   }
 }
 

@@ -61,7 +61,7 @@ function lettersOf(
   entries: readonly NumberedParts[],
   fileName: string,
 ): readonly Letter[] {
-  const keptIn = `; it is kept in WAL/${fileName}`
+  const keptIn = `; it is kept in wal/${fileName}`
   const block = readBlock(bytes)
   if (block === null) {
     const copies = Math.max(1, entries.find((entry) => entry.seq === seq)?.landingRows ?? 1)

@@ -3,102 +3,72 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { createCorrections } from '../../src/priority/corrections.js'
-import { createDeletions } from '../../src/records/deletions.js'
-import { openIngestion, type Ingestion } from '../../src/assembly/ingestion.js'
-import { openStorage, type Storage } from '../../src/assembly/storage.js'
+import { openApp, type App } from '../../src/app.js'
 import { loadConfig } from '../../src/config.js'
-import { openDataDir } from '../../src/coordination/data-dir.js'
+import { loadUws } from '../../src/http/uws.js'
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../../src/model/event.js'
+import { DAY_MS, HOUR_MS } from '../../src/model/time.js'
 import { createLog } from '../../src/telemetry/log.js'
 import type { Backend } from './cluster.js'
 import { seeded } from './landing.js'
 import { bodyOf, SUBMISSION } from './pipeline.js'
-import { HOUR_MS, DAY_MS } from '../../src/model/time.js'
 
-const log = createLog('silent')
-
-export interface Rig {
+/** The program in this process, on a database of its own. */
+export interface Rig extends Pick<App, 'store' | 'pipeline' | 'wal' | 'writer' | 'services'> {
   readonly walDir: string
-  readonly storage: Storage
-  readonly ingestion: Ingestion
-  readonly corrections: ReturnType<typeof createCorrections>
-  readonly deletions: ReturnType<typeof createDeletions>
   send(messages: readonly object[]): Promise<void>
   rows(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+  /** The stored record of a source; null when there is none. */
+  storedSource(name: string): Promise<Readonly<Record<string, unknown>> | null>
 }
 
+/** @param server null: the program starts an embedded engine, and is the only instance of its database */
 export async function openRig(
   t: Test,
-  server: Pick<Backend, 'engine'> & Partial<Backend>,
+  server: (Pick<Backend, 'engine'> & Partial<Backend>) | null,
 ): Promise<Rig> {
   const dir = mkdtempSync(join(tmpdir(), 'counts-test-'))
-  const { url, username, password } = server.engine
   const config = loadConfig({
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USER: username,
-    CLICKHOUSE_PASSWORD: password,
+    DATA_DIR: dir,
+    API_PORT: '0',
+    COLLECTOR_PORT: '0',
+    ...(server === null ? {} : connectionTo(server.engine)),
     CLICKHOUSE_DATABASE: `test_${randomBytes(6).toString('hex')}`,
     WORKERS: '1',
-    ...server.env,
+    ...server?.env,
   })
-  const dataDir = openDataDir(dir)
-  const storage = await openStorage(config, dataDir, log)
-  const ingestion = await openIngestion({
-    config,
-    storage,
-    walDir: join(dir, 'wal'),
-    log,
-    hooks: { removeAlerts: async () => 0, clearEntities: async () => ({}) },
-    shared: null,
-    onWritten: () => undefined,
-    onFailure: () => undefined,
-    onRefused: () => undefined,
-    onInsert: () => undefined,
-    onAccepted: () => undefined,
-  })
-  ingestion.begin()
+  const log = createLog('silent')
+  const app = await openApp({ config, log, uws: loadUws({}), version: 'test' })
+  const { store, pipeline } = app
   t.teardown(async () => {
-    await ingestion.close(1000)
-    await storage.store.command(`DROP DATABASE ${config.clickhouseDatabase}`)
-    await storage.close()
-    dataDir.release()
+    if (server !== null) await store.command(`DROP DATABASE ${config.clickhouseDatabase}`)
+    await app.close()
     rmSync(dir, { recursive: true, force: true })
   })
-  const { pipeline, events, templates } = ingestion
-  const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
-    storage.state.withLock(key, ttlMs, () => work())
+  const rows: Rig['rows'] = (sql) => store.query({ name: 'test', sql }, {})
   return {
+    ...app,
     walDir: join(dir, 'wal'),
-    storage,
-    ingestion,
-    corrections: createCorrections({
-      events,
-      withLock,
-      templates,
-      priorities: ingestion.priorities,
-      correctRepeats: async (id, priority) =>
-        ingestion.sequencer.correct(id, PRIORITIES.indexOf(priority)),
-      settle: () => pipeline.settle(),
-      execute: (statement, rows) => pipeline.execute(statement, rows),
-      onCorrected: async () => undefined,
-    }),
-    deletions: createDeletions({
-      withLock,
-      forget: ingestion.forget,
-      forgetAll: ingestion.forgetAll,
-      forgetDeliveries: async () => undefined,
-      execute: (statement) => pipeline.execute(statement),
-      onDeleted: async () => undefined,
-    }),
     send: async (messages) => {
       const bytes = bodyOf(messages.map((message) => JSON.stringify(message)).join('\n'))
       const result = await pipeline.submit({ ...SUBMISSION, bytes })
       if (result.accepted !== messages.length) throw new Error(`accepted ${result.accepted}`)
     },
-    rows: (sql) => storage.store.query({ name: 'test', sql }, {}),
+    rows,
+    storedSource: async (name) => {
+      const [row] = await rows(
+        `SELECT doc FROM entities FINAL WHERE kind = 'source' AND id = '${name}'`,
+      )
+      return row === undefined ? null : JSON.parse(String(row['doc']))
+    },
   }
 }
+
+const connectionTo = ({ url, username, password }: Backend['engine']) => ({
+  CLICKHOUSE_URL: url,
+  CLICKHOUSE_USER: username,
+  CLICKHOUSE_PASSWORD: password,
+})
 
 export interface Sent {
   readonly source: string
@@ -135,7 +105,7 @@ export const STEPS = { series_1s: 1, series_1m: 60, series_1h: 3600, series_1d: 
 
 /** Compares every table with what was sent and with the priorities that events have. */
 export async function compare(t: Test, rig: Rig, sent: readonly Sent[]): Promise<void> {
-  await rig.ingestion.pipeline.settle()
+  await rig.pipeline.settle()
   const events = await rig.rows(`
     SELECT id, source, message, toString(severity) AS severity, toString(priority) AS priority,
       lower(hex(template_id)) AS template, toUnixTimestamp64Milli(ts) AS ts FROM events ORDER BY id`)
@@ -188,7 +158,7 @@ export async function compare(t: Test, rig: Rig, sent: readonly Sent[]): Promise
     'host_stats',
   )
   const shown = await Promise.all(
-    events.slice(0, 40).map((event) => rig.ingestion.events.get(Number(event['id']))),
+    events.slice(0, 40).map((event) => rig.services.events.get(Number(event['id']))),
   )
   t.same(
     shown.map((event) => event?.occurrenceCount),

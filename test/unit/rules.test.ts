@@ -18,8 +18,8 @@ interface Import {
  */
 const ORDER: readonly (readonly string[])[] = [
   ['main'],
+  ['announcement'],
   ['app'],
-  ['assembly', 'announcement'],
   ['api'],
   ['backup', 'insights'],
   ['ingest'],

@@ -6,7 +6,8 @@ import { createTokens, type Tokens } from './tokens.js'
 import { createUsers, UserDoc, type User, type Users } from './users.js'
 import type { Config } from '../../config.js'
 import type { Log } from '../../telemetry/log.js'
-import type { Storage } from '../../assembly/storage.js'
+import type { Entities } from '../../coordination/entities.js'
+import type { State } from '../../coordination/state.js'
 import { DAY_S } from '../../model/time.js'
 
 export interface Accounts {
@@ -23,10 +24,16 @@ export interface Accounts {
   }
 }
 
+interface AccountStorage {
+  readonly entities: Entities
+  readonly state: State
+  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+}
+
 /** Users, logins and ingest keys; makes the first of each. */
 export async function openAccounts(
   config: Config,
-  { entities, state, withLock }: Storage,
+  { entities, state, withLock }: AccountStorage,
   jwtSecret: string,
   log: Log,
 ): Promise<Accounts> {

@@ -21,7 +21,7 @@ void test('what goes in comes out of every table', async (t) => {
     const lateMs = Date.parse(subject.timestamp) + 59_500
     const repeat = { ...subject, timestamp: new Date(lateMs).toISOString() }
     for (const priority of ['P3', 'P1', 'P4', 'P1', 'P1'] as const) {
-      const corrected = await rig.corrections.correct(id, priority, `because ${priority}`)
+      const corrected = await rig.services.corrections.correct(id, priority, `because ${priority}`)
       t.match(corrected, {
         id,
         priority,
@@ -37,7 +37,9 @@ void test('what goes in comes out of every table', async (t) => {
     await compare(t, rig, sent)
     // two people at a time, and messages that never stop coming
     const busy = Promise.all(Array.from({ length: 30 }, () => rig.send([repeat])))
-    await Promise.all((['P4', 'P3'] as const).map((p) => rig.corrections.correct(id, p, '')))
+    await Promise.all(
+      (['P4', 'P3'] as const).map((p) => rig.services.corrections.correct(id, p, '')),
+    )
     await busy
     sent.push(...Array.from({ length: 30 }, () => repeat))
     return await compare(t, rig, sent)
@@ -45,9 +47,9 @@ void test('what goes in comes out of every table', async (t) => {
 
   await t.test('a batch whose answer was lost counts once', async (t) => {
     const rig = await openRig(t, server)
-    const { store } = rig.storage
+    const { store } = rig
     await rig.send(messagesOf(seed + 1, 50))
-    await rig.ingestion.pipeline.settle()
+    await rig.pipeline.settle()
     const moved = encodeCorrection(
       {
         id: 1,

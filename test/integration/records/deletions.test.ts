@@ -1,18 +1,15 @@
 import { test } from 'tap'
-import { startTestServer } from '../../support/clickhouse.js'
 import { compare, messagesOf, openRig, STEPS } from '../../support/ingestion.js'
 import { bodyOf, SUBMISSION } from '../../support/pipeline.js'
 
 const ROLLUPS = [...Object.keys(STEPS), 'template_stats', 'template_totals']
 
 void test('what is deleted is gone, and what comes later is whole', async (t) => {
-  const server = await startTestServer()
-  t.teardown(() => server.stop())
   const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
   t.comment(`seed ${seed}`)
 
   await t.test('a source goes while its messages come', async (t) => {
-    const rig = await openRig(t, server)
+    const rig = await openRig(t, null)
     await rig.send(messagesOf(seed, 60))
     let acknowledged = 0
     const stop = new AbortController()
@@ -27,12 +24,12 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
     })()
     await new Promise((resolve) => setTimeout(resolve, 300))
     const before = acknowledged
-    const deleted = await rig.deletions.deleteSources(['a', 'b'])
+    const deleted = await rig.services.deletions.deleteSources(['a', 'b'])
     const after = acknowledged
     t.ok(deleted.events > 0)
     stop.abort()
     await sender
-    await rig.ingestion.pipeline.settle()
+    await rig.pipeline.settle()
     const [left] = await rig.rows(`
       SELECT countIf(source = 'b') AS b, countIf(source = 'a') AS a,
         countIf(source = 'a' AND message LIKE '% number %') AS old FROM events`)
@@ -49,45 +46,41 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
       SELECT sumIf(host_stats.n, source = 'a') AS a, sumIf(host_stats.n, source = 'stays') AS stays
       FROM host_stats`)
     t.same(hosts, [{ a, stays: acknowledged }], 'host_stats')
-    t.equal(
-      rig.ingestion.sourceRecords.get('a')?.name,
-      a === 0 ? undefined : 'a',
-      'registered again',
-    )
-    t.equal(rig.ingestion.sources.get('b'), undefined)
-    t.equal(rig.ingestion.sourceRecords.get('b'), null)
+    t.equal((await rig.storedSource('a'))?.['name'], a === 0 ? undefined : 'a', 'registered again')
+    t.equal(rig.services.sources.get('b'), undefined)
+    t.equal(await rig.storedSource('b'), null)
   })
 
   await t.test('a source that is made while one of its name goes stays', async (t) => {
-    const rig = await openRig(t, server)
+    const rig = await openRig(t, null)
     const made = { name: 'a', type: 'push', connector: 'custom', applicationId: null } as const
     for (const remove of [
-      () => rig.deletions.deleteSources(['a']),
-      () => rig.deletions.clearAll(),
+      () => rig.services.deletions.deleteSources(['a']),
+      () => rig.services.deletions.clearAll(),
     ]) {
       await rig.send([{ source: 'a', message: 'x' }])
-      await rig.ingestion.pipeline.settle()
+      await rig.pipeline.settle()
       const removed = remove()
       await new Promise((resolve) => setImmediate(resolve))
-      await rig.ingestion.sources.create({ ...made, connector: 'again' })
+      await rig.services.sources.create({ ...made, connector: 'again' })
       await removed
-      t.equal(rig.ingestion.sourceRecords.get('a')?.connector, 'again')
-      await rig.deletions.clearAll()
+      t.equal((await rig.storedSource('a'))?.['connector'], 'again')
+      await rig.services.deletions.clearAll()
     }
   })
 
   await t.test('clearing leaves nothing, and what comes later counts from zero', async (t) => {
-    const rig = await openRig(t, server)
+    const rig = await openRig(t, null)
     const sent = messagesOf(seed + 3, 60)
     await rig.send(sent)
-    await rig.ingestion.pipeline.submit({ ...SUBMISSION, bytes: bodyOf('{"message":"no source"}') })
-    const cleared = await rig.deletions.clearAll()
+    await rig.pipeline.submit({ ...SUBMISSION, bytes: bodyOf('{"message":"no source"}') })
+    const cleared = await rig.services.deletions.clearAll()
     const sources = new Set(sent.map(({ source }) => source)).size
     t.match(cleared, { events: 60, dead_letters: 1, sources })
     t.ok(cleared.templates > 0)
     for (const table of ['events', 'event_occurrences', ...ROLLUPS, 'templates', 'dead_letters'])
       t.same(await rig.rows(`SELECT count() AS n FROM ${table}`), [{ n: 0 }], table)
-    t.equal(rig.ingestion.sources.size, 0)
+    t.equal(rig.services.sources.list().length, 0)
     await rig.send(sent)
     await compare(t, rig, sent)
     const [templates] = await rig.rows('SELECT uniqExact(template_id) AS n FROM templates FINAL')

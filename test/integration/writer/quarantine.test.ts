@@ -3,6 +3,7 @@ import { test, type Test } from 'tap'
 import { SEVERITIES } from '../../../src/model/event.js'
 import { encodeEntry, type EntryParts } from '../../../src/wal/record.js'
 import { startBackend } from '../../support/cluster.js'
+import { createBatchStore } from '../../../src/writer/batches.js'
 import { openRig, STEPS, type Rig } from '../../support/ingestion.js'
 import { seeded } from '../../support/landing.js'
 import {
@@ -24,7 +25,7 @@ const TABLES = [
 const sum = (rows: readonly RefusableRow[]): number => rows.reduce((total, { n }) => total + n, 0)
 
 async function write(rig: Rig, entries: readonly EntryParts[]): Promise<void> {
-  const { wal, writer } = rig.ingestion
+  const { wal, writer } = rig
   const appended = entries.map((entry) => wal.append(encodeEntry(entry)))
   await Promise.all(appended.map(({ durable }) => durable))
   await writer.flush(appended.at(-1)?.seq ?? 0)
@@ -61,7 +62,7 @@ void test('ClickHouse refuses rows, and everything else is counted exactly', asy
       refusableBlock(refusableRows(random, { rows: 100, firstId: 1, oneIn: 1e9 })),
       refusableBlock(refusableRows(random, { rows: 2, firstId: 500, oneIn: 1 })),
     ]
-    const { insert, wouldTake } = rig.ingestion.batches
+    const { insert, wouldTake } = createBatchStore(rig.store)
     // the property that setting rows aside rests on: a batch is read to its end before a view sees it
     for (const parts of [
       [bad],
@@ -98,7 +99,7 @@ void test('ClickHouse refuses rows, and everything else is counted exactly', asy
     t.equal(new Set(letters.map(({ id }) => id)).size, letters.length)
     const texts = letters.map(({ raw }) => (JSON.parse(String(raw)) as { message: string }).message)
     t.same([...new Set(texts)].sort(), bad.map(({ message }) => message).sort())
-    t.same(rig.ingestion.wal.waiting, [])
+    t.same(rig.wal.waiting, [])
 
     const [letter = {}] = letters.map(({ raw }) => JSON.parse(String(raw)) as object)
     await rig.send([{ ...letter, severity: 'INFO' }])
@@ -126,7 +127,7 @@ void test('ClickHouse refuses rows, and everything else is counted exactly', asy
     const rig = await openRig(t, server)
     await write(rig, [refusableEntry(refusableRows(random, { rows: 5, firstId: 1, oneIn: 1 }))])
     await rig.send([{ source: 'a', message: 'after it' }])
-    await rig.ingestion.pipeline.settle()
+    await rig.pipeline.settle()
     t.same(await rig.rows('SELECT sum(p1 + p2 + p3 + p4) AS n FROM series_1s'), [{ n: 1 }])
     t.same(await rig.rows('SELECT count() AS n FROM events'), [{ n: 1 }])
   })

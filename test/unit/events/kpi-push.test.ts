@@ -35,10 +35,14 @@ async function setUp(t: Test, clients = 1) {
       sent.push({ text, atMs: performance.now() })
     },
   }
+  let greet = async (_client: { send(text: string): unknown }): Promise<void> => {}
   const make = (): Promise<KpiPush> =>
     createKpiPush({
       cache,
-      sockets,
+      openSockets: (greetClient) => {
+        greet = greetClient
+        return sockets
+      },
       signals: state,
       intervalMs: INTERVAL_MS,
       onError: (error) => errors.push(error),
@@ -50,7 +54,7 @@ async function setUp(t: Test, clients = 1) {
   })
   // the signal of the state being there
   await until(() => clients === 0 || sent.length === 1)
-  return { push, make, figures, sent, errors, sockets }
+  return { push, make, greet, figures, sent, errors, sockets }
 }
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -91,7 +95,7 @@ void test('nothing is sent when nothing changed', async (t) => {
 })
 
 void test('nothing is computed while nobody listens, and a new client gets it all', async (t) => {
-  const { push, figures, sent, sockets } = await setUp(t, 0)
+  const { push, greet, figures, sent, sockets } = await setUp(t, 0)
   figures.written = 5
   push.onWritten()
   await push.onChanged()
@@ -99,24 +103,24 @@ void test('nothing is computed while nobody listens, and a new client gets it al
   t.equal(figures.computed, 0)
   sockets.size = 1
   const texts: string[] = []
-  await push.greet({ send: (text) => texts.push(text) })
+  await greet({ send: (text) => texts.push(text) })
   t.same(texts, [message(5)])
   await sleep(INTERVAL_MS * 2)
   t.same(sent, [], 'what it has is not sent again')
 })
 
 void test('the first client is told once what happened before, though another joins it', async (t) => {
-  const { push, figures, sent, sockets } = await setUp(t, 0)
+  const { push, greet, figures, sent, sockets } = await setUp(t, 0)
   figures.written = 5
   push.onWritten()
   await push.onChanged()
   await sleep(INTERVAL_MS)
   const texts: string[] = []
-  const greet = () => push.greet({ send: (text) => texts.push(text) })
+  const greetClient = () => greet({ send: (text) => texts.push(text) })
   sockets.size = 1
-  const first = greet()
+  const first = greetClient()
   sockets.size = 2
-  await Promise.all([first, greet()])
+  await Promise.all([first, greetClient()])
   t.same(texts, [message(5), message(5)])
   await sleep(INTERVAL_MS * 2)
   t.same(sent, [], 'nothing changed since')

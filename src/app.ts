@@ -1,0 +1,655 @@
+import { join } from 'node:path'
+
+import { openAccounts, type Accounts } from './api/auth/accounts.js'
+import { createLimiter, toRateLimits } from './api/auth/limits.js'
+import { createOriginCheck } from './api/auth/origin.js'
+import { createEventContext, explainPriority } from './api/event-context.js'
+import { createHealth } from './api/health.js'
+import { healthProbes } from './api/health-probes.js'
+import { createKpiSockets } from './api/routes/kpis.js'
+import { openServers } from './api/servers.js'
+import type { Services } from './api/services.js'
+import { openControl } from './backup/control.js'
+import { createSnapshots } from './backup/snapshots.js'
+import { isDataError } from './clickhouse/failure.js'
+import type { Store } from './clickhouse/client.js'
+import { openDatabase } from './clickhouse/database.js'
+import type { Config } from './config.js'
+import { openDataDir, type DataDir } from './coordination/data-dir.js'
+import { createEntities } from './coordination/entities.js'
+import { reserveEventIds } from './coordination/event-ids.js'
+import { createExclusive, inTurn } from './coordination/lock.js'
+import { createInProcessState } from './coordination/memory-state.js'
+import { createRedisState } from './coordination/redis-state.js'
+import { createFollowing, followingNobody } from './coordination/replica.js'
+import { SharedChanges } from './coordination/shared-changes.js'
+import type { State } from './coordination/state.js'
+import { createAnalytics } from './events/analytics.js'
+import { createCalendar } from './events/calendar.js'
+import { createEvents } from './events/events.js'
+import { createKpiCache } from './events/kpi-cache.js'
+import { createKpiPush } from './events/kpi-push.js'
+import { computeKpis } from './events/kpis.js'
+import { limitPages } from './events/page-limit.js'
+import { createSeries } from './events/series.js'
+import { createSourceStats } from './events/source-stats.js'
+import { createTemplateSamples } from './events/template-samples.js'
+import { createTemplateStats } from './events/template-stats.js'
+import { planCapacity } from './http/capacity.js'
+import type { Uws } from './http/uws.js'
+import { DedupWindow } from './ingest/dedup-window.js'
+import { Pipeline } from './ingest/pipeline.js'
+import { openPool } from './ingest/lazy-pool.js'
+import { recoverWal } from './ingest/recovery.js'
+import { Sequencer } from './ingest/sequencer.js'
+import { resubmit, uploadSubmission, type UploadedFile } from './ingest/submissions.js'
+import { forgetDeliveries } from './ingest/webhook/webhook.js'
+import { createInsights } from './insights/insights.js'
+import { BufferPool } from './lib/buffer-pool.js'
+import { RoomPool } from './lib/room-pool.js'
+import type { BodyResult } from './ingest/block.js'
+import { PRIORITIES, type EventRecord } from './model/event.js'
+import { createCorrections } from './priority/corrections.js'
+import { PriorityModel } from './priority/model.js'
+import { PriorityOverrides } from './priority/overrides.js'
+import { createPriorityStore } from './priority/store.js'
+import { ApplicationDoc, createApplications } from './records/applications.js'
+import { createAudit } from './records/audit.js'
+import { createAuditTable } from './records/audit-table.js'
+import { cursorKey } from './records/cursor.js'
+import { createDeadLetters } from './records/dead-letters.js'
+import { createDeletions } from './records/deletions.js'
+import { clearDesk, createDesk } from './records/desk.js'
+import { createReplay } from './records/replay.js'
+import { createReplayClaims, noReplayClaims } from './records/replay-claims.js'
+import { SourceDoc, Sources } from './records/sources.js'
+import { createCollectorStats } from './telemetry/collector-stats.js'
+import type { Log } from './telemetry/log.js'
+import { createMetrics } from './telemetry/metrics.js'
+import { ConstantTexts } from './templates/constant-texts.js'
+import { createTemplateDirectory } from './templates/directory.js'
+import { TemplateRegistry } from './templates/registry.js'
+import { adoptStoredTemplates, loadTemplates, numberTemplates } from './templates/sharing.js'
+import { SignatureCache } from './templates/signature-cache.js'
+import { createTemplateStore } from './templates/store.js'
+import { keepBeside } from './wal/file.js'
+import { Wal } from './wal/wal.js'
+import { createBatchStore } from './writer/batches.js'
+import { createRefusals } from './writer/quarantine.js'
+import { Unsent } from './writer/unsent.js'
+import { Writer, type OwnStatement } from './writer/writer.js'
+
+export interface AppOptions {
+  readonly config: Config
+  readonly log: Log
+  readonly uws: Uws
+  /** The program's version. */
+  readonly version: string
+}
+
+/** The running program. */
+export interface App {
+  /** The ports that were opened; null where the role has none. */
+  readonly apiPort: number | null
+  readonly collectorPort: number | null
+  /** The first credentials, when this start created them. */
+  readonly made: Accounts['made']
+  readonly isEmbedded: boolean
+  readonly store: Store
+  readonly pipeline: Pipeline
+  readonly wal: Wal
+  readonly writer: Writer
+  readonly services: Services
+  close(): Promise<void>
+}
+
+/** What is in memory of the WAL: a large batch and part of the next. More gains nothing (bench/NOTES.md). */
+const WAL_CACHE_BYTES = 64 * 1024 * 1024
+/** Free buffers that are kept for the next bodies. */
+const FREE_BUFFER_BYTES = 32 * 1024 * 1024
+/** Free buffers that are kept for the next blocks: as many as the WAL caches, and some that fill up. */
+const FREE_BLOCK_BYTES = WAL_CACHE_BYTES + 32 * 1024 * 1024
+/** Signatures that every thread knows, 16 bytes each. */
+const SIGNATURES = 1 << 18
+const REPLAY_LOCK_MS = 15_000
+/** Code of a WebSocket that is closed because its user may not see it any more. */
+const POLICY_VIOLATION = 1008
+
+/** Time for requests in flight, for acknowledged rows to be written, and for the audit trail. */
+const CLOSE_HTTP_MS = 3_000
+const CLOSE_WRITER_MS = 3_000
+const CLOSE_AUDIT_MS = 1_000
+
+/**
+ * Builds the program from top to bottom: each part is made from the parts above it. First what is kept (data
+ * directory, shared state, ClickHouse, records), then what an event passes through (templates, priority,
+ * sequencer, WAL, writer, pipeline), then what answers (KPIs, services, servers). The writer and the insight
+ * engine, which run by themselves, start when everything is there. The parts close in the opposite order.
+ *
+ * @throws Error saying what keeps the program from starting; whatever was opened is closed again
+ */
+export async function openApp({ config, log, uws, version }: AppOptions): Promise<App> {
+  const closers: (() => unknown)[] = []
+  const close = async (): Promise<void> => {
+    for (const step of closers.splice(0).toReversed()) await step()
+  }
+  try {
+    // What is kept.
+    const dataDir = openDataDir(config.dataDir)
+    closers.push(() => dataDir.release())
+    const jwtSecret = config.jwtSecret ?? dataDir.secret('jwt-secret')
+    const state = await openState(config, dataDir, log)
+    closers.push(() => state.close())
+    const database = await openDatabase(config, { log })
+    closers.push(() => database.close())
+    const { store, embedded } = database
+    const exclusive = createExclusive(state)
+    await database.reach()
+    await inTurn(exclusive, 'migrate', () => database.prepare())
+
+    // What other instances on the same database store is followed; an embedded database has none.
+    const following =
+      embedded === null
+        ? await createFollowing({
+            state,
+            onError: (error) => log.warn({ err: error }, 'changes of other instances are late'),
+          })
+        : followingNobody
+    closers.push(() => following.close())
+    const entities = await createEntities(store, {
+      log,
+      ...(embedded === null ? { exclusive, onStored: () => following.changed() } : {}),
+    })
+    following.add(() => entities.catchUp())
+    // The generation in the shared state may be lost, and a lock decides what is unique: catch up in any case.
+    const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
+      state.withLock(key, ttlMs, async () => {
+        await following.look()
+        return await work()
+      })
+    const ids = await reserveEventIds(store, {
+      log,
+      exclusive: (work) => exclusive('event-ids', work),
+    })
+    closers.push(() => ids.close())
+
+    // Who may: users, sessions, keys, limits, the audit trail.
+    const accounts = await openAccounts(config, { entities, state, withLock }, jwtSecret, log)
+    const limiter = createLimiter(state, toRateLimits(config))
+    const auditTrail = createAuditTable(store)
+    const audit = createAudit({ append: auditTrail.append, log })
+    closers.push(() => audit.close(CLOSE_AUDIT_MS))
+
+    // What is counted and read.
+    const metrics = createMetrics({ version })
+    const collectorStats = createCollectorStats()
+    const sourceStats = createSourceStats(store)
+    const events = createEvents(store)
+    const deadLetters = createDeadLetters(store)
+
+    // What people work on.
+    const sourceRecords = entities.collection('source', SourceDoc)
+    const sources = new Sources(sourceRecords, config.maxSources, Date.now)
+    sourceRecords.onChange(({ id, value, origin }) => {
+      if (origin === 'reload') sources.follow(id, value)
+    })
+    const applications = createApplications(
+      entities.collection('application', ApplicationDoc),
+      withLock,
+    )
+    const desk = createDesk({
+      entities,
+      sourcesOfEvents: (eventIds) => events.sourcesOf(eventIds),
+      hasSource: (name) => sources.get(name) !== undefined,
+      hasUser: (id) => accounts.users.get(id) !== null,
+      hasApplication: (id) => applications.has(id),
+    })
+
+    // Templates, duplicates, priorities.
+    const templateStore = createTemplateStore(store)
+    const signatures = SignatureCache.create(SIGNATURES)
+    const templates = new TemplateRegistry()
+    const constantTexts = ConstantTexts.create()
+    constantTexts.watch(templates)
+    const model = new PriorityModel()
+    model.watch(templates)
+    const overrides = new PriorityOverrides(templates)
+    const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
+    const sequencer = new Sequencer({ ids, window, templates, model, overrides })
+    const directory = createTemplateDirectory(templates, (id) => overrides.of(id))
+    const templateStats = createTemplateStats(store, directory)
+
+    // The WAL, and what an earlier run left in it.
+    const buffers = new BufferPool(FREE_BUFFER_BYTES)
+    const rooms = new RoomPool(FREE_BLOCK_BYTES)
+    const walDir = join(dataDir.path, 'wal')
+    const wal = await Wal.open({
+      dir: walDir,
+      maxBytes: config.walMaxBytes,
+      cacheBytes: WAL_CACHE_BYTES,
+      rooms,
+      onDamage: (report) => {
+        log.error(report, 'the WAL is damaged; what is readable is kept')
+        // The lost records may have begun events and named templates.
+        sequencer.forgetAll()
+        templates.markUnsaved(() => true)
+      },
+    })
+    closers.push(() => wal.close())
+    const unsent = new Unsent()
+    await recoverWal(wal, sources, { store: templateStore, unsent })
+    await loadTemplates(templateStore, templates)
+    const priorities = createPriorityStore({ entities, templates, model, overrides })
+    const forget = (names: readonly string[]): void => {
+      const gone = new Set(names)
+      sources.forget(names)
+      sequencer.forget(names)
+      templates.markUnsaved((source) => gone.has(source))
+      priorities.forget((source) => gone.has(source))
+    }
+    const forgetAll = (): void => {
+      sources.forgetAll()
+      sequencer.forgetAll()
+      priorities.forget(() => true)
+      templates.markUnsaved(() => true)
+    }
+
+    // What is found by itself, and what everybody looks at.
+    const insights = createInsights({
+      config,
+      log,
+      store,
+      state,
+      sources,
+      directory,
+      model,
+      alerts: desk.alerts,
+      incidents: desk.incidents,
+      // Nothing runs before `start` below.
+      onNews: () => push.onChanged(),
+    })
+    closers.push(() => insights.close())
+    const capacity = planCapacity(config.maxConnections, log)
+    const kpis = createKpiCache({
+      state,
+      compute: () =>
+        computeKpis({
+          store,
+          following,
+          directory,
+          sources,
+          applications,
+          alerts: desk.alerts,
+          mlHealth: () => insights.mlHealth(),
+        }),
+    })
+    const push = await createKpiPush({
+      cache: kpis,
+      signals: state,
+      onError: (error) => log.warn({ err: error }, 'no KPI snapshot could be pushed'),
+      openSockets: (greet) =>
+        createKpiSockets({
+          authenticate: (token) => accounts.sessions.authenticate(token),
+          consume: (address) => limiter.consume('ws_limiter', { address }),
+          mayUseCookies: createOriginCheck(config.corsOrigins),
+          greet,
+          maxOpen: capacity.webSockets,
+          maxOpenPerAddress: config.wsMaxOpen,
+        }),
+    })
+    const { sockets } = push
+    closers.push(() => push.close())
+    accounts.onUserChanged((id) => sockets.closeUser(id, POLICY_VIOLATION, 'the user is gone'))
+    const onChanged = (): Promise<void> => push.onChanged()
+
+    // Commands of the WAL: what they do in ClickHouse, and what the caller is told. Repeating one is harmless.
+    const batches = createBatchStore(store)
+    const execute = async (command: OwnStatement): Promise<unknown> => {
+      switch (command.kind) {
+        case 'delete-sources': {
+          const deleted = await batches.deleteSources(command.sources)
+          await insights.forget(command.sources)
+          const alerts = await desk.alerts.removeForSources(command.sources)
+          await priorities.remove((source) => command.sources.includes(source))
+          await sources.remove(command.sources)
+          return { events: deleted, alerts }
+        }
+        case 'clear-all': {
+          const known = await templateStats.known()
+          const cleared = await batches.clear()
+          await insights.forgetAll()
+          const counts = await clearDesk(desk, applications)
+          await priorities.remove(() => true)
+          const gone = await sources.removeAll()
+          const { events: deleted, deadLetters: letters } = cleared
+          return {
+            events: deleted,
+            templates: known,
+            dead_letters: letters,
+            sources: gone,
+            ...counts,
+          }
+        }
+        case 'correct-event':
+          await events.correct(command.correction)
+          return null
+        case 'delete-dead-letters':
+          await batches.deleteDeadLetters(command.ids)
+          return null
+      }
+    }
+
+    // Deletions and corrections that all instances on one database make together; null for a single instance.
+    const shared =
+      embedded === null
+        ? new SharedChanges({
+            entities,
+            following,
+            exclusive,
+            self: dataDir.instanceId,
+            log,
+            insertsRunning: (seconds) => store.insertsRunning(seconds),
+            unsent,
+          })
+        : null
+
+    // From the WAL into ClickHouse.
+    const writer = new Writer({
+      wal,
+      ...(shared === null ? {} : { shared }),
+      refusals: createRefusals({
+        wal,
+        newToken: batches.newToken,
+        wouldTake: batches.wouldTake,
+        held: batches.held,
+        takeId: () => ids.take(),
+        keep: (name, bytes) => keepBeside(walDir, name, bytes),
+        onRefused: (rows) => {
+          log.error({ rows }, 'clickhouse refused rows of a batch; they are dead letters')
+          metrics.rowsRefused(rows)
+          // Repeats of an event that is not stored begin a new one.
+          sequencer.forgetAll()
+        },
+      }),
+      target: {
+        newToken: batches.newToken,
+        insert: async (table, parts, token) => {
+          const startedMs = performance.now()
+          let ok = false
+          try {
+            await batches.insert(table, parts, token)
+            ok = true
+          } finally {
+            metrics.insertEnded(table, (performance.now() - startedMs) / 1000, ok)
+          }
+        },
+        templates: async (rows) => {
+          const leftOut = await templateStore.save(rows)
+          if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
+          // Before the batch counts as written: a reader of its events knows their templates.
+          await following.changed()
+        },
+        register: async (registration) => {
+          await sources.store(registration).catch((error: unknown) => {
+            if (!isDataError(error)) throw error
+            log.error({ err: error }, 'clickhouse refused a source; it is left out')
+          })
+        },
+        registerAgain: (name) => sources.registerAgain(name),
+        held: batches.held,
+        execute,
+      },
+      onWritten: (rows) => {
+        metrics.batchWritten(rows)
+        push.onWritten()
+      },
+      onFailure: (error, attempt) => {
+        metrics.batchFailed()
+        log[attempt === 1 ? 'warn' : 'debug'](
+          { err: error, attempt },
+          'a batch waits for clickhouse',
+        )
+      },
+    })
+
+    // From a body to the WAL.
+    const pool = await openPool(config, {
+      shared: { signatures: signatures.buffer, constantTexts: constantTexts.buffer },
+      memory: { buffers, rooms },
+      prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
+    })
+    closers.push(() => pool.close())
+    const pipeline = new Pipeline({
+      pool,
+      sequencer,
+      wal,
+      writer,
+      templates,
+      sources,
+      environment: config.environment,
+      maxMessageBytes: config.maxMessageBytes,
+      maxBytes: config.pipelineMaxBytes,
+      modelVersion: () => model.modelVersion,
+      learnSignature: (lo, hi, templateNo) => signatures.put(lo, hi, templateNo),
+      onAccepted: (bodies) => {
+        metrics.ingested(bodies.protocol, bodies)
+        collectorStats.note(bodies)
+      },
+    })
+    following.add(() =>
+      adoptStoredTemplates(templateStore, templates, (rows) => pipeline.adopt(rows)),
+    )
+    shared?.join({
+      forget: (names) => (names === null ? forgetAll() : forget(names)),
+      release: (names) => {
+        const gone = names === null ? null : new Set(names)
+        sources.release(names ?? undefined)
+        priorities.recall((source) => gone?.has(source) ?? true)
+      },
+      correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
+      has: (source) => sources.get(source) !== undefined,
+      mark: (statement) => pipeline.mark(statement),
+      openCut: () => wal.openCut,
+      isWalEmpty: () => wal.waiting.length === 0,
+      poke: () => writer.poke(),
+      carryOut: execute,
+    })
+    closers.push(async () => {
+      await closeIngest({ pipeline, writer, wal })
+      await shared?.leave()
+    })
+
+    // What people change: corrections, deletions, replays, uploads.
+    const corrections = createCorrections({
+      events,
+      withLock,
+      templates,
+      priorities,
+      correctRepeats: async (event, priority) => {
+        if (shared === null) sequencer.correct(event, PRIORITIES.indexOf(priority))
+        else await shared.carryOut({ kind: 'correct-event', event, priority })
+      },
+      settle: () => pipeline.settle(),
+      execute: (statement, rows) => pipeline.execute(statement, rows),
+      onCorrected: onChanged,
+    })
+    const deletions = createDeletions({
+      withLock,
+      // With several instances each one forgets when it learns of the change.
+      ...(shared === null
+        ? { forget, forgetAll, execute: (statement) => pipeline.execute(statement) }
+        : {
+            forget: () => undefined,
+            forgetAll: () => undefined,
+            execute: (statement) => shared.carryOut(statement),
+          }),
+      forgetDeliveries: (names) => forgetDeliveries(state, names),
+      onDeleted: onChanged,
+    })
+    const replay = createReplay({
+      letters: deadLetters,
+      ...(embedded === null ? createReplayClaims(entities, dataDir.instanceId) : noReplayClaims),
+      resubmit: (letters) => Promise.all(letters.map((letter) => resubmit(letter, pipeline))),
+      settle: () => pipeline.settle(),
+      exclusive: (work) => withLock('delete', REPLAY_LOCK_MS, work),
+    })
+
+    // What the routes work with; each router names the part it needs.
+    const services: Services = {
+      ...accounts,
+      ...desk,
+      limiter,
+      auditTrail,
+      metrics,
+      collectorStats,
+      version,
+      cookies: {
+        secure: config.cookieSecure,
+        sameSite: config.cookieSamesite,
+        accessSeconds: config.accessTokenExpireMinutes * 60,
+        refreshSeconds: config.refreshTokenExpireDays * 86_400,
+      },
+      cursorKey: cursorKey(jwtSecret),
+      metricsToken: config.metricsToken,
+      sources,
+      applications,
+      events: { ...events, page: limitPages(events.page) },
+      eventContext: createEventContext({ templates, sources, applications }),
+      explain: (event: EventRecord) => explainPriority(event, { templates, model, overrides }),
+      series: createSeries(store),
+      calendar: createCalendar(store),
+      analytics: createAnalytics({ store, sourceStats }),
+      sourceTotals: (signal?: AbortSignal) => sourceStats.all(signal),
+      templateStats,
+      ...createTemplateSamples(templates, events),
+      deadLetters,
+      kpis,
+      insights,
+      corrections,
+      deletions,
+      replay,
+      upload: async (file: UploadedFile): Promise<BodyResult> => {
+        const result = await pipeline.submit(uploadSubmission(file))
+        // The disk of an instance that takes no events may go with it.
+        if (config.role === 'api') await pipeline.settle()
+        return result
+      },
+      health: createHealth(healthProbes({ store, state, wal, pool, writer })),
+      announce: () => {
+        void onChanged()
+      },
+    }
+    metrics.watch({
+      walBytes: () => wal.bytes,
+      walLimitBytes: () => wal.maxBytes,
+      walEntries: () => wal.waiting.length,
+      walDamagedBytes: () => wal.damagedBytes,
+      pipelineBytes: () => pipeline.bytes,
+      bufferBytes: () => buffers.bytes + rooms.bytes,
+      bufferFreeBytes: () => buffers.freeBytes + rooms.freeBytes,
+      dedupEntries: () => window.size,
+      templates: () => templates.size,
+      sources: () => sources.size,
+      webSockets: () => sockets.size,
+      workers: () => pool.workers,
+      isStateUp: stateWatch(state),
+      isClickhouseUp: () => writer.failingSinceMs === null,
+    })
+
+    // What runs by itself, and the ports.
+    writer.start()
+    if (config.role !== 'collector') insights.start()
+    const servers = openServers({
+      config,
+      uws,
+      log,
+      services,
+      audit,
+      metrics,
+      pipeline,
+      wal,
+      buffers,
+      sockets,
+      state,
+      following,
+      capacity,
+    })
+    closers.push(() => servers.close(CLOSE_HTTP_MS))
+    const snapshot = createSnapshots({
+      config,
+      store,
+      embedded,
+      settle: () => pipeline.settle(),
+      writer,
+      dataDir: dataDir.path,
+    })
+    closers.push(await openControl(dataDir.path, { snapshot }))
+    const { apiPort, collectorPort } = servers
+    return {
+      apiPort,
+      collectorPort,
+      made: accounts.made,
+      isEmbedded: embedded !== null,
+      store,
+      pipeline,
+      wal,
+      writer,
+      services,
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Brings a remote database to this program's schema and does nothing else; instances may run meanwhile. */
+export async function migrateRemote(config: Config, log: Log): Promise<void> {
+  if (config.clickhouseUrl === null)
+    throw new Error(
+      '--migrate needs CLICKHOUSE_URL; an embedded database is migrated at each start',
+    )
+  const state = await openState(config, null, log)
+  const database = await openDatabase(config, { log })
+  try {
+    await database.reach()
+    await inTurn(createExclusive(state), 'migrate', () => database.prepare())
+  } finally {
+    await database.close()
+    await state.close()
+  }
+}
+
+const openState = (config: Config, dataDir: DataDir | null, log: Log): Promise<State> | State => {
+  const onError = (error: unknown): void => log.warn({ err: error }, 'state')
+  const { redisUrl, redisPrefix, clickhouseUrl } = config
+  if (redisUrl === null) return createInProcessState({ onError })
+  // What is cached of an embedded database serves no instance with another one.
+  const own = clickhouseUrl === null && dataDir !== null ? `${dataDir.instanceId}:` : ''
+  return createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
+}
+
+function stateWatch(state: State): () => boolean {
+  let isUp = true
+  state.onStatus((status) => {
+    isUp = status === 'ok'
+  })
+  return () => isUp
+}
+
+/** Takes no more, and writes what is acknowledged. What is not written in time waits in the WAL for the next start. */
+async function closeIngest({
+  pipeline,
+  writer,
+  wal,
+}: {
+  readonly pipeline: Pipeline
+  readonly writer: Writer
+  readonly wal: Wal
+}): Promise<void> {
+  await pipeline.close()
+  const last = wal.waiting.at(-1)
+  if (last !== undefined)
+    await writer.flush(last.seq, AbortSignal.timeout(CLOSE_WRITER_MS)).catch(() => undefined)
+  await writer.stop()
+}

@@ -1,0 +1,62 @@
+import type { Store } from '../clickhouse/client.js'
+import type { Following } from '../coordination/replica.js'
+import type { KpiSnapshot } from '../model/kpi.js'
+import type { Alerts } from '../records/alerts.js'
+import type { Applications } from '../records/applications.js'
+import type { Sources } from '../records/sources.js'
+import type { TemplateDirectory } from '../templates/directory.js'
+import { readKpiCounts } from './kpi-counts.js'
+import { toKpiSnapshot } from './kpi-snapshot.js'
+import { createTemplateStats } from './template-stats.js'
+
+interface KpiDeps {
+  readonly store: Store
+  readonly following: Following
+  readonly directory: TemplateDirectory
+  readonly sources: Sources
+  readonly applications: Applications
+  readonly alerts: Alerts
+  /** 0..1, null while the insight engine has no recent snapshot. */
+  readonly mlHealth: () => number | null
+}
+
+/** Computes the KPI snapshot from the rollups and the records. */
+export async function computeKpis(deps: KpiDeps): Promise<KpiSnapshot> {
+  const { store, directory, applications, sources, alerts } = deps
+  // The snapshot serves the clients of all instances.
+  await deps.following.current()
+  const groups = groupSources(applications, sources)
+  const [counts, templatesKnown] = await Promise.all([
+    readKpiCounts(store, directory, {
+      nowMs: Date.now(),
+      sources: groups.flatMap((group) => group.sources),
+    }),
+    createTemplateStats(store, directory).known(),
+  ])
+  return toKpiSnapshot(counts, {
+    applications: groups,
+    alerts: {
+      open: alerts.openCount(),
+      recent: alerts.recent(5).map(({ id, title, severity, createdAtMs }) => ({
+        id,
+        title,
+        severity,
+        created_at: new Date(createdAtMs).toISOString(),
+      })),
+    },
+    templatesKnown,
+    textOfTemplate: (id) => directory.describe(id)?.text ?? null,
+    mlHealth: deps.mlHealth(),
+  })
+}
+
+function groupSources(applications: Applications, sources: Sources) {
+  const byApplication = new Map<string, string[]>()
+  for (const { name, applicationId } of sources.list()) {
+    if (applicationId === null) continue
+    const linked = byApplication.get(applicationId)
+    if (linked === undefined) byApplication.set(applicationId, [name])
+    else linked.push(name)
+  }
+  return applications.list().map(({ id, name }) => ({ name, sources: byApplication.get(id) ?? [] }))
+}
