@@ -42,13 +42,9 @@ export async function runBeside(asked: BenchOptions, seed: number): Promise<Scen
   const own = ingest.metrics.filter(({ name }) => OF_INGEST.includes(name))
   const data = mkdtempSync(join(tmpdir(), 'bench-beside-'))
   const questions = new RegExp(`^(${Object.keys(QUESTIONS).join('|')})$`)
-  const answers: Metric[] = []
-  const checks = [...neighbour.checks, ...ingest.checks]
-  for (const cold of [true, false]) {
-    const run = await runQuery({ ...options, cold, clients: 0, data, questions }, seed)
-    checks.push(...run.checks)
-    answers.push(...run.metrics.filter(isAnswer).map((one) => ofState(one, cold)))
-  }
+  const asking = await runQuery({ ...options, clients: 0, data, questions }, seed)
+  const answers = asking.metrics.filter(isAnswer)
+  const checks = [...neighbour.checks, ...ingest.checks, ...asking.checks]
   const metrics = [...neighbour.metrics, ...[...own, ...answers].map(besideNeighbour)]
   return { ...result, metrics, checks, skipped: ingest.skipped }
 }
@@ -77,14 +73,8 @@ interface Question {
 const isAnswer = ({ name }: Metric): boolean =>
   Object.keys(QUESTIONS).some((one) => name === `${one}, p50` || name === `${one}, p95`)
 
-const ofState = (metric: Metric, cold: boolean): Metric => {
-  const at = metric.name.lastIndexOf(', ')
-  const [name, percentile] = [metric.name.slice(0, at), metric.name.slice(at)]
-  return { ...metric, name: `${name}, ${cold ? 'nothing kept' : 'warm'}${percentile}` }
-}
-
 const besideNeighbour = (metric: Metric): Metric => {
-  const name = metric.name.replace(/, (nothing kept|warm)(?=, )/, '').replace(/^CPU .*/, 'CPU')
+  const name = metric.name.replace(/^CPU .*/, 'CPU')
   return { ...metric, limit: { metric: `${NEIGHBOUR}: ${name}`, label: NEIGHBOUR } }
 }
 

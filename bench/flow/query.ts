@@ -100,9 +100,9 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
     await loaded?.service.stop()
     if (options.data === null) loaded?.service.discard()
   }
-  const { sources, spanS, clients, cold } = options
+  const { sources, spanS, clients } = options
   const { metrics, checks, skipped, curves } = run
-  const made = loaded === null ? {} : { sources, spanS, seed: options.seed, cold }
+  const made = loaded === null ? {} : { sources, spanS, seed: options.seed }
   const facts = { events: loaded?.events ?? existingEvents, ...made, clients }
   return { scenario: 'query', options: facts, metrics, checks, skipped, curves }
 }
@@ -339,10 +339,6 @@ async function measureClients(
   eventsPerS: number,
 ): Promise<void> {
   const { target, api, options, metrics } = run
-  if (!options.cold)
-    run.skipped.push(
-      'what many clients wait to what one does: his answers were kept ones, which ingest ends; --cold tells',
-    )
   const alone = (name: string): number | undefined =>
     metrics.find((metric) => metric.name === `${name}, p95`)?.samples[0]
   const load = { target, api, options, queries, eventsPerS }

@@ -27,8 +27,6 @@ export interface BenchOptions {
   readonly questions: RegExp | null
   /** a directory that is kept and used again; null: a temporary one */
   readonly data: string | null
-  /** every question is put to ClickHouse, whether it was asked a moment ago or not */
-  readonly cold: boolean
   readonly sockets: number
   /** numbers of shards to compare */
   readonly shards: readonly number[]
@@ -76,7 +74,7 @@ const FLAGS = {
   duration: { type: 'string', doc: 'query, http: seconds per measurement, from 0.1 [2]' },
   clients: {
     type: 'string',
-    doc: 'query: also so many clients with ingest at half load, for 5 durations; use --cold [0]',
+    doc: 'query: also so many clients with ingest at half load, for 5 durations [0]',
   },
   pause: {
     type: 'string',
@@ -87,7 +85,6 @@ const FLAGS = {
     type: 'string',
     doc: 'query: folder for the database; kept, and made complete or used again [a temporary one]',
   },
-  cold: { type: 'boolean', doc: 'query: no answer serves twice' },
   sockets: { type: 'string', doc: 'ws: WebSockets, of which one in 21 talks [10500]' },
   shards: { type: 'string', doc: 'cluster: numbers of shards [1,2,3]' },
   'cpu-prof': {
@@ -171,7 +168,6 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       pauseMs: integer('pause', 0, 0),
       questions: values.questions === undefined ? null : toExpression(values.questions),
       data: values.data ?? null,
-      cold: values.cold === true,
       sockets: integer('sockets', 10_500, 1),
       shards: toShards(values.shards ?? '1,2,3'),
       cpuProf: values['cpu-prof'] ?? null,
@@ -235,7 +231,6 @@ function toTarget(
 }
 
 /** Settings of the service that follow from the options. */
-export const settingsOf = ({ workers, cold }: BenchOptions): Record<string, string> => ({
+export const settingsOf = ({ workers }: BenchOptions): Record<string, string> => ({
   ...(workers === null ? {} : { WORKERS: String(workers) }),
-  ...(cold ? { ANSWERS_KEPT_MS: '0' } : {}),
 })
