@@ -1,8 +1,9 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { chromium } from 'playwright-core'
-import t from 'tap'
+import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { GUIDES } from '../../../src/api/guides.js'
 import { ADMIN } from '../../support/service.js'
 import { settled, startLiveService } from '../../support/live-service.js'
 
@@ -21,6 +22,36 @@ const QUIET = [
   '--disable-sync',
 ]
 
+async function openPage(t: Test, options: BrowserContextOptions): Promise<Page> {
+  const folder = mkdtempSync(join(tmpdir(), 'docs-browser-'))
+  const args = QUIET
+  const launch = { executablePath: EXECUTABLE, headless: true, args, ...options }
+  const browser = await chromium.launchPersistentContext(folder, launch)
+  t.teardown(async () => {
+    await browser.close()
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  })
+  return await browser.newPage()
+}
+
+interface Seen {
+  readonly faults: string[]
+  readonly hosts: Set<string>
+}
+
+/** Collects errors of the console and the hosts that are asked. */
+function watch(page: Page): Seen {
+  const seen: Seen = { faults: [], hosts: new Set() }
+  page.on('pageerror', (error) => seen.faults.push(error.message))
+  page.on('console', (message) => {
+    // The reference asks whether a cookie of an earlier login holds.
+    const isExpected = message.location().url.endsWith('/api/auth/me')
+    if (message.type() === 'error' && !isExpected) seen.faults.push(message.text())
+  })
+  page.on('request', (request) => seen.hosts.add(new URL(request.url()).host))
+  return seen
+}
+
 t.test(
   'in a browser the docs log in, run a query and show the live channel',
   { skip: isMissing ? reason : false },
@@ -31,27 +62,8 @@ t.test(
       { source: 'press', severity: 'INFO', message: 'roller 7 cools down' },
     ])
     await settled(service)
-    const folder = mkdtempSync(join(tmpdir(), 'docs-browser-'))
-    const browser = await chromium.launchPersistentContext(folder, {
-      executablePath: EXECUTABLE,
-      headless: true,
-      args: QUIET,
-      viewport: { width: 1280, height: 900 },
-    })
-    t.teardown(async () => {
-      await browser.close()
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-    })
-    const page = await browser.newPage()
-    const faults: string[] = []
-    const hosts = new Set<string>()
-    page.on('pageerror', (error) => faults.push(error.message))
-    page.on('console', (message) => {
-      // the page asks whether a cookie of an earlier login holds
-      const isExpected = message.location().url.endsWith('/api/auth/me')
-      if (message.type() === 'error' && !isExpected) faults.push(message.text())
-    })
-    page.on('request', (request) => hosts.add(new URL(request.url()).host))
+    const page = await openPage(t, { viewport: { width: 1280, height: 900 } })
+    const { faults, hosts } = watch(page)
 
     await page.goto(`${service.api}/docs`)
     await page.waitForSelector('#listEvents')
@@ -78,5 +90,56 @@ t.test(
     }
     t.same([...hosts], [new URL(service.api).host], 'nothing is loaded from elsewhere')
     t.same(faults, [], 'the console has no errors')
+  },
+)
+
+t.test(
+  'in a browser the guides are read and their headings searched, on a phone and without scripts too',
+  { skip: isMissing ? reason : false },
+  async (t) => {
+    const service = await startLiveService(t)
+    const page = await openPage(t, { viewport: { width: 1280, height: 900 } })
+    const seen = watch(page)
+    await page.goto(`${service.api}/docs`)
+    await page.click('header a:has-text("Guides")')
+    await page.waitForSelector('h1:has-text("Getting started")')
+    t.notOk(await page.isVisible('#contents a:has-text("Backup and restore")'))
+    await page.fill('#search', 'backup')
+    const found = page.locator('#contents ol ol a:visible')
+    t.same(await found.allTextContents(), ['Backup and restore', 'Backup of a cluster'])
+    await page.fill('#search', 'no heading has this')
+    t.equal(await found.count(), 0)
+    t.match(await page.textContent('#nothing'), /No heading has/)
+    await page.fill('#search', 'BACKUP restore')
+    await page.press('#search', 'Enter')
+    await page.waitForURL(`${service.api}/docs/operations#backup-and-restore`)
+    t.ok(await page.isVisible('h2:has-text("Backup and restore")'))
+    await page.click('article a[href="/docs/cluster"]')
+    await page.waitForSelector('h1:has-text("Cluster")')
+
+    t.comment('a phone without scripts')
+    const phone = await openPage(t, {
+      viewport: { width: 375, height: 800 },
+      colorScheme: 'dark',
+      javaScriptEnabled: false,
+    })
+    const seenByPhone = watch(phone)
+    for (const name of GUIDES) {
+      await phone.goto(`${service.api}/docs/${name}`)
+      t.ok(await phone.isVisible('article h1'), name)
+      const widths = await phone
+        .locator('html')
+        .evaluate((html) => [html.scrollWidth, html.clientWidth])
+      t.equal(widths[0], widths[1], `${name} does not scroll sideways`)
+    }
+    t.notOk(await phone.isVisible('#search'), 'what needs a script is not shown')
+    await phone.click('a:has-text("Contents")')
+    await phone.click('#contents a:has-text("Sending logs")')
+    await phone.waitForSelector('h1:has-text("Sending logs")')
+
+    for (const { faults, hosts } of [seen, seenByPhone]) {
+      t.same([...hosts], [new URL(service.api).host], 'nothing is loaded from elsewhere')
+      t.same(faults, [], 'the console has no errors')
+    }
   },
 )

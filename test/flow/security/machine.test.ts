@@ -39,6 +39,8 @@ t.test('security headers are on every reply of every route', async (t) => {
   const others = [
     'GET /docs',
     'GET /docs/app.js',
+    'GET /docs/operations',
+    'GET /docs/no-such-guide',
     'GET /openapi.json',
     'GET /no-such-path',
     `GET /${encodeURIComponent(HOSTILE[24] ?? '')}`,
