@@ -231,6 +231,5 @@ function toTarget(
 }
 
 /** Settings of the service that follow from the options. */
-export const settingsOf = ({ workers }: BenchOptions): Record<string, string> => ({
-  ...(workers === null ? {} : { WORKERS: String(workers) }),
-})
+export const settingsOf = ({ workers }: BenchOptions): Record<string, string> =>
+  workers === null ? {} : { WORKERS: String(workers) }
