@@ -106,7 +106,7 @@ async function uploadAll(
 async function isWritten({ api }: Target): Promise<boolean> {
   const reply = await fetch(`${api}/metrics`)
   const text = await reply.text()
-  if (reply.status === 200) return /wal_entries 0$/m.test(text)
+  if (reply.status === 200) return /wal_records 0$/m.test(text)
   await sleep(UNSEEN_MS)
   return true
 }

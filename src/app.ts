@@ -542,7 +542,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     metrics.watch({
       walBytes: () => wal.bytes,
       walLimitBytes: () => wal.maxBytes,
-      walEntries: () => wal.waiting.length,
+      walRecords: () => wal.waiting.length,
       walDamagedBytes: () => wal.damagedBytes,
       pipelineBytes: () => pipeline.bytes,
       bufferBytes: () => buffers.bytes + rooms.bytes,

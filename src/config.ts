@@ -18,7 +18,7 @@ import {
 const ingestKey: Setting<string | null> = {
   env: 'INGEST_KEY',
   fallback: '',
-  doc: 'a first ingest key for unattended set-ups: 20 to 128 printable characters, no blanks',
+  doc: 'first ingest key, for unattended set-ups: 20 to 128 printable characters, no blanks',
   secret: true,
   parse: (value) => {
     if (value === '') return null
@@ -31,7 +31,7 @@ const email: Setting<string> = {
   ...textSetting(
     'ADMIN_EMAIL',
     'admin@localhost',
-    'e-mail of the superadmin made on the first start',
+    'e-mail of the superadmin that the first start creates',
   ),
   parse: (value) => {
     if (/^[^\s@]{1,64}@[^\s@]{1,190}$/.test(value)) return value.toLowerCase()
@@ -43,7 +43,7 @@ const backupDisk: Setting<string> = {
   ...textSetting(
     'CLICKHOUSE_BACKUP_DISK',
     '',
-    'disk of the remote server that `npm run backup` has it write to (its backups.allowed_disk)',
+    'disk of the remote server that `npm run backup` writes to (one of its backups.allowed_disk)',
   ),
   parse: (value) =>
     value === '' || /^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$/.test(value)
@@ -55,7 +55,7 @@ const clusterName: Setting<string> = {
   ...textSetting(
     'CLICKHOUSE_CLUSTER',
     '',
-    'cluster of the remote server to spread the data over, as its remote_servers name it',
+    'cluster that holds the data, as the remote_servers of the server name it',
   ),
   parse: (value) =>
     /^([a-zA-Z_][\w.-]{0,99})?$/.test(value)
@@ -66,7 +66,7 @@ const clusterName: Setting<string> = {
 const nodeUrls: Setting<readonly string[]> = {
   ...list(
     'CLICKHOUSE_NODES',
-    'HTTP addresses of all its servers, comma-separated, where neither ON CLUSTER nor their names serve',
+    'HTTP addresses of all servers of the cluster, comma-separated; needed when neither ON CLUSTER nor their host names work',
   ),
   parse: (value) => {
     const items = list('CLICKHOUSE_NODES', '').parse(value)
@@ -81,7 +81,7 @@ const quorum: Setting<string> = {
   ...textSetting(
     'CLICKHOUSE_INSERT_QUORUM',
     'auto',
-    'replicas that must have an insert before it counts as done; auto = the majority, 0 = the one that took it',
+    'replicas that must store an insert before it is confirmed; auto = the majority, 0 = only the one that received it',
   ),
   parse: (value) =>
     /^(auto|\d{1,2})$/.test(value)
@@ -91,40 +91,51 @@ const quorum: Setting<string> = {
 
 const MIB = 1024 * 1024
 
-/** Every setting; the key is its name in the program, `env` its environment variable. */
 const SETTINGS = {
   nodeEnv: choice(
     'NODE_ENV',
     'development',
     ['development', 'production', 'test'],
-    'production refuses unsafe combinations',
+    'production refuses unsafe combinations of settings',
   ),
   role: choice(
     'ROLE',
     'all',
     ['all', 'api', 'collector'],
-    'what this instance does: both, only the API port, or only the collector port',
+    'ports that this instance opens: all = both, api = only the API, collector = only the collector',
   ),
   host: textSetting('HOST', '127.0.0.1', 'address both ports listen on'),
   apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
   collectorPort: integer('COLLECTOR_PORT', 8080, [0, 65535], 'ingest and webhooks; 0 = any'),
-  dataDir: textSetting('DATA_DIR', './data', 'wal, generated secrets and the embedded ClickHouse'),
+  dataDir: textSetting(
+    'DATA_DIR',
+    './data',
+    'directory of the write-ahead log (WAL), generated secrets and the embedded ClickHouse',
+  ),
   logLevel: choice(
     'LOG_LEVEL',
     'info',
     ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     'log lines are JSON on stderr',
   ),
-  environment: textSetting('ENVIRONMENT', 'production', 'environment of events that name none'),
+  environment: textSetting('ENVIRONMENT', 'production', 'environment of events that bring none'),
 
-  clickhouseUrl: url('CLICKHOUSE_URL', ['http:', 'https:'], 'remote server; unset = embedded'),
+  clickhouseUrl: url(
+    'CLICKHOUSE_URL',
+    ['http:', 'https:'],
+    'remote ClickHouse server; unset = embedded',
+  ),
   clickhouseUser: textSetting('CLICKHOUSE_USER', 'default', 'user on the remote server'),
   clickhousePassword: secret('CLICKHOUSE_PASSWORD', 0, 'its password'),
-  clickhouseDatabase: textSetting('CLICKHOUSE_DATABASE', 'logs', 'database, made when missing'),
+  clickhouseDatabase: textSetting(
+    'CLICKHOUSE_DATABASE',
+    'logs',
+    'database; created when it is missing',
+  ),
   clickhouseCaFile: textSetting(
     'CLICKHOUSE_CA_FILE',
     '',
-    'PEM file with the CA of the remote server',
+    'PEM file with the certificate authority of the remote server',
   ),
   clickhouseCluster: clusterName,
   clickhouseNodes: nodeUrls,
@@ -132,18 +143,18 @@ const SETTINGS = {
     'CLICKHOUSE_REPLICATION',
     'auto',
     ['auto', 'on', 'off'],
-    'tables of a cluster are replicated; auto = when it has a coordination service',
+    'whether the tables of a cluster are replicated; auto = when it has a coordination service',
   ),
   clickhouseInsertQuorum: quorum,
   clickhouseBackupDisk: backupDisk,
   redisUrl: url(
     'REDIS_URL',
     ['redis:', 'rediss:'],
-    'state shared by instances; unset = in-process',
+    'Redis for the state that instances share; unset = in-process',
   ),
   redisPrefix: textSetting('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
-  jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = made once and kept in DATA_DIR'),
+  jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = generated once and kept in DATA_DIR'),
   accessTokenExpireMinutes: integer(
     'ACCESS_TOKEN_EXPIRE_MINUTES',
     60,
@@ -156,25 +167,44 @@ const SETTINGS = {
     [1, 90],
     'lifetime of a refresh token',
   ),
-  cookieSecure: boolean('COOKIE_SECURE', false, 'cookies over HTTPS only; true in production'),
+  cookieSecure: boolean(
+    'COOKIE_SECURE',
+    false,
+    'cookies over HTTPS only; must be true in production',
+  ),
   cookieSamesite: choice(
     'COOKIE_SAMESITE',
     'Strict',
     ['Strict', 'Lax', 'None'],
     'None needs COOKIE_SECURE=true and CORS_ORIGINS',
   ),
-  corsOrigins: origins('CORS_ORIGINS', 'origins, comma-separated, that may call with cookies'),
+  corsOrigins: origins(
+    'CORS_ORIGINS',
+    'origins, comma-separated, whose pages may call the API with cookies',
+  ),
   trustedProxies: ranges(
     'TRUSTED_PROXIES',
-    'peers (addresses or CIDR) whose X-Forwarded-For counts',
+    'proxies (addresses or CIDR ranges) whose X-Forwarded-For is trusted',
   ),
   adminEmail: email,
-  adminPassword: secret('ADMIN_PASSWORD', 8, 'its password; unset = generated, printed once'),
+  adminPassword: secret(
+    'ADMIN_PASSWORD',
+    8,
+    'password of the first superadmin; unset = generated and printed once',
+  ),
   ingestKey,
-  metricsToken: secret('METRICS_TOKEN', 16, 'bearer token for /metrics from other machines'),
-  webhookEnabled: boolean('WEBHOOK_ENABLED', true, 'whether /webhooks/scm takes deliveries'),
-  webhookSecret: secret('WEBHOOK_SECRET', 16, 'key of X-Scm-Token; unset = every delivery is 401'),
-  webhookSecretPrevious: secret('WEBHOOK_SECRET_PREVIOUS', 16, 'also accepted, for rotation'),
+  metricsToken: secret('METRICS_TOKEN', 16, 'bearer token with which other machines read /metrics'),
+  webhookEnabled: boolean('WEBHOOK_ENABLED', true, 'whether /webhooks/scm accepts deliveries'),
+  webhookSecret: secret(
+    'WEBHOOK_SECRET',
+    16,
+    'key of the signature in X-Scm-Token; unset = every delivery gets 401',
+  ),
+  webhookSecretPrevious: secret(
+    'WEBHOOK_SECRET_PREVIOUS',
+    16,
+    'previous webhook secret, accepted too during a rotation',
+  ),
   maxConnections: integer(
     'MAX_CONNECTIONS',
     18_000,
@@ -193,19 +223,19 @@ const SETTINGS = {
     'DEDUP_WINDOW_SECONDS',
     60,
     [1, 86_400],
-    'equal messages within this span are one event',
+    'equal messages within this time are one event',
   ),
   dedupMaxEntries: integer(
     'DEDUP_MAX_ENTRIES',
     2_000_000,
     [1_000, 100_000_000],
-    'messages remembered for deduplication; 40 bytes each',
+    'messages in the deduplication window; 40 bytes each',
   ),
   retentionDays: integer(
     'RETENTION_DAYS',
     90,
     [1, 3650],
-    'events are dropped this long after arrival',
+    'days after arrival when events are dropped',
   ),
   maxMessageBytes: integer(
     'MAX_MESSAGE_BYTES',
@@ -217,54 +247,59 @@ const SETTINGS = {
     'INSIGHTS_INTERVAL_SECONDS',
     300,
     [0, 86_400],
-    'between two looks of the insight engine; 0 = only when asked for',
+    'time between two insight runs; 0 = only on request',
   ),
   insightsCpuPct: integer(
     'INSIGHTS_CPU_PCT',
     5,
     [1, 100],
-    'share of one core it may take; it looks less often to stay below',
+    'percent of one core that insight runs may take; they run less often to stay below it',
   ),
   insightsAlerts: boolean(
     'INSIGHTS_ALERTS',
     true,
-    'whether grave anomalies raise alerts, once their source is registered',
+    'whether anomalies of registered sources raise alerts',
   ),
   insightsAlertScore: integer(
     'INSIGHTS_ALERT_SCORE',
     10,
     [5, 50],
-    'score of an anomaly from which on it raises an alert',
+    'lowest score of an anomaly that raises an alert',
   ),
   insightsHoldDownSeconds: integer(
     'INSIGHTS_HOLD_DOWN_SECONDS',
     21_600,
     [0, 2_592_000],
-    'no second alert for the same source or template within this span',
+    'time within which a source or template raises no second alert',
   ),
   insightsIncidents: boolean(
     'INSIGHTS_INCIDENTS',
     false,
     'whether a P1 alert of an anomaly opens an incident',
   ),
-  maxSources: integer('MAX_SOURCES', 100_000, [1, 10_000_000], 'sources; more are dead-lettered'),
+  maxSources: integer(
+    'MAX_SOURCES',
+    100_000,
+    [1, 10_000_000],
+    'registered sources; messages of further ones are dead-lettered',
+  ),
   workers: integer(
     'WORKERS',
     Math.max(1, Math.min(8, availableParallelism() - 1)),
     [1, 64],
-    'threads that decode, mine and hash',
+    'worker threads that decode messages and find their templates',
   ),
   pipelineMaxBytes: integer(
     'PIPELINE_MAX_BYTES',
     96 * MIB,
     [20 * MIB, 4096 * MIB],
-    'bodies in work at once; above it 429',
+    'bytes of request bodies processed at one time; above it 429',
   ),
   walMaxBytes: integer(
     'WAL_MAX_BYTES',
     4096 * MIB,
     [64 * MIB, 1024 * 1024 * MIB],
-    'durable queue on disk; above it 429',
+    'size of the write-ahead log (WAL), the durable queue on disk; above it 429',
   ),
 } as const satisfies Record<string, Setting<unknown>>
 
@@ -274,7 +309,7 @@ export type Config = {
   readonly [Name in keyof Settings]: ReturnType<Settings[Name]['parse']>
 }
 
-/** Environment variable, default and meaning of each setting, for `--help` and the test of the guide to operations. */
+/** The settings for `--help`; a test holds the guide's table equal to it. */
 export const settingsHelp = (): readonly { env: string; fallback: string; doc: string }[] =>
   Object.values(SETTINGS).map(({ env, fallback, doc }) => ({ env, fallback, doc }))
 
@@ -284,7 +319,7 @@ const parseAll = (env: Readonly<Record<string, string | undefined>>): Config =>
       name,
       setting.parse(env[setting.env]?.trim() || setting.fallback),
     ]),
-  ) as Config // each value comes from the parser its key names
+  ) as Config // each value comes from the parser under its key
 
 const refuse = (wrong: boolean, problem: string): void => {
   if (wrong) throw new ConfigError(problem)
@@ -309,7 +344,7 @@ function checkCombinations(config: Config): void {
   )
   refuse(
     config.cookieSamesite === 'None' && config.corsOrigins.length === 0,
-    'COOKIE_SAMESITE=None is of no use without CORS_ORIGINS: name the origins whose pages call with cookies',
+    'COOKIE_SAMESITE=None is useless without CORS_ORIGINS: name the origins whose pages call with cookies',
   )
   checkSharing(config)
   if (config.nodeEnv === 'production') checkProduction(config)

@@ -192,7 +192,7 @@ const readMetrics = async (service: Pick<Service, 'api'>): Promise<string> =>
 /** Waits for an empty wal; asks the service only, so that no query is counted. */
 async function untilStored(service: Pick<Service, 'api'>): Promise<number> {
   for (const deadline = Date.now() + STORED_MAX_MS; Date.now() < deadline; await sleep(50))
-    if (/wal_entries 0$/m.test(await readMetrics(service))) return Date.now()
+    if (/wal_records 0$/m.test(await readMetrics(service))) return Date.now()
   throw new Error(`the events were not stored within ${STORED_MAX_MS} ms`)
 }
 

@@ -1,10 +1,10 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Tells the client's address from the socket's and from what trusted proxies report. */
+/** Finds the client's address, given that of the socket and the headers X-Forwarded-For. */
 export type ClientAddress = (socketAddress: string, forwardedFor: readonly string[]) => string
 
 /**
- * @param trustedProxies addresses and CIDR ranges whose `X-Forwarded-For` is believed; none by default
+ * @param trustedProxies addresses and CIDR ranges whose `X-Forwarded-For` is trusted
  * @throws RangeError when an entry is neither an address nor a range
  */
 export function createClientAddress(trustedProxies: readonly string[]): ClientAddress {
@@ -17,7 +17,7 @@ export function createClientAddress(trustedProxies: readonly string[]): ClientAd
   }
 }
 
-/** Walks from the proxy next to us towards the client; what lies beyond an unknown hop is hearsay. */
+/** Walks from the nearest proxy towards the client and stops at the first hop that is not trusted. */
 function nearestUntrusted(
   socketAddress: string,
   forwardedFor: readonly string[],
@@ -34,7 +34,7 @@ function nearestUntrusted(
   return nearest
 }
 
-/** `10.0.0.1:4711` and `[::1]:4711` → the address; anything else comes back as it is. */
+/** Removes the port: `10.0.0.1:4711` and `[::1]:4711`. Other texts are returned unchanged. */
 function stripPort(hop: string): string {
   const match = /^\[([^\]]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(hop)
   return match?.[1] ?? match?.[2] ?? hop
@@ -56,8 +56,8 @@ function toBlockList(entries: readonly string[]): BlockList {
 }
 
 /**
- * @param bytes 4 or 16, as the socket gives them; an IPv4 address mapped into IPv6 comes out as IPv4
- * @returns '' when the socket has no address (it is gone, or a Unix socket)
+ * @param bytes 4 or 16 bytes; an IPv4-mapped IPv6 address is returned as IPv4
+ * @returns '' for a closed socket and for a Unix socket
  */
 export function formatAddress(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
@@ -75,7 +75,7 @@ function isMappedIpv4(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff
 }
 
-/** RFC 5952: the first longest run of two or more zero groups becomes `::` */
+/** RFC 5952: the first of the longest runs of two or more zero groups becomes `::`. */
 function compressZeros(groups: readonly string[]): string {
   let best = { start: -1, length: 1 }
   let start = 0

@@ -1,13 +1,12 @@
 import type { Framing } from './request.js'
 import type { UwsResponse } from './uws.js'
 
-/** Bytes that all requests of a server may hold at one time. */
+/** Limits the memory of all request bodies of a server. */
 export interface ByteBudget {
   readonly limitBytes: number
-  heldBytes: number
+  usedBytes: number
 }
 
-/** What bodies may take, and where they are put. */
 export interface BodyMemory {
   readonly budget: ByteBudget
   readonly buffers: BodyBuffers
@@ -15,18 +14,18 @@ export interface BodyMemory {
 }
 
 export interface BodyBuffers {
-  /** @returns a buffer of at least so many bytes */
+  /** @returns a buffer of at least that many bytes */
   take(bytes: number): ArrayBufferLike
   give(buffer: ArrayBufferLike): void
 }
 
-/** a body up to this size that comes in one piece has no buffer of its own */
+/** A body up to this size that arrives in one chunk shares a slab with others. */
 const SMALL_BYTES = 4096
 const SLAB_BYTES = 65_536
 
 /**
- * Copies of small bodies, side by side in memory that is freed when nobody has one of them any more: memory of
- * its own for each costs more than everything else about it. `npm run bench -- ingest --small`
+ * Copies small bodies side by side into slabs; the garbage collector frees a slab when no body in it is used.
+ * A buffer for each costs more than the rest of the request (bench/NOTES.md, `bench -- ingest --small`).
  */
 export class BodySlab {
   #bytes = new Uint8Array(0)
@@ -51,20 +50,20 @@ export type BodyOutcome =
   | { readonly kind: 'over_budget' }
 
 const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
-/** A body that no route asked for is read and thrown away up to this size. */
+/** A body on a route that takes none is read and discarded up to this size. */
 const DISCARD_BYTES = 65_536
-/** A body is given room ahead of what came of it, but no more than this many times as much. */
+/** A buffer is at most this many times as large as the bytes received. */
 const ROOM_AHEAD = 4
-/** Rather than cut a client off in mid-sentence, so much of a refused body is let run out. */
+/** When a refused body has at most this much left, it is read to its end and the connection is kept. */
 const RUN_OUT_BYTES = 67_108_864
 
 /**
- * Collects a request body. Reading starts at once, because the library drops what nobody listens
- * for; the outcome waits until it is asked for.
+ * Collects a request body. Reading starts in the constructor, because uWebSockets.js drops chunks that
+ * arrive before a listener is set; the outcome is kept until `whenDone` asks for it.
  *
  * reading ─last chunk─▶ settled;  reading ─over the limit or the budget─▶ settled;  any ─release─▶ released
  *
- * A body that was handed out stays good until `reuse`, whatever becomes of its request.
+ * The bytes that were handed out stay valid until `reuse`, even when the request is aborted.
  */
 export class BodyReader {
   readonly #framing: Framing
@@ -73,12 +72,12 @@ export class BodyReader {
   readonly #budget: ByteBudget
   readonly #buffers: BodyBuffers
   readonly #slab: BodySlab
-  /** a body that came in one piece */
+  /** The copy of a body that arrived in one chunk. */
   #small: Uint8Array | null = null
   #buffer = NO_BUFFER
   #length = 0
-  /** of the budget */
-  #heldBytes = 0
+  /** Bytes that count against the budget. */
+  #countedBytes = 0
   #receivedBytes = 0
   #completeAtMs = 0
   #isReleased = false
@@ -86,7 +85,7 @@ export class BodyReader {
   #outcome: BodyOutcome | null = null
   #onSettled: ((outcome: BodyOutcome) => void) | null = null
 
-  /** @param limitBytes 0: the route takes no body, and a small one is ignored */
+  /** @param limitBytes 0 when the route takes no body; a small one is then ignored */
   constructor(res: UwsResponse, framing: Framing, limitBytes: number, memory: BodyMemory) {
     const { budget, buffers, slab } = memory
     this.#buffers = buffers
@@ -101,19 +100,19 @@ export class BodyReader {
     res.onData((chunk, isLast) => this.#take(chunk, isLast))
   }
 
-  /** Calls back once, at once when the outcome is known. */
+  /** Calls back once, synchronously when the outcome is known already. */
   whenSettled(done: (outcome: BodyOutcome) => void): void {
     if (this.#outcome === null) this.#onSettled = done
     else this.#handOut(this.#outcome, done)
   }
 
-  /** Nobody reads the body any more. */
+  /** Returns the buffer to the pool; the bytes must not be read afterwards. */
   reuse(): void {
     this.#isHandedOut = false
     this.#giveBack()
   }
 
-  /** When all of it had come, by `performance.now`; 0 before. */
+  /** When the last chunk arrived (`performance.now`); 0 before. */
   get completeAtMs(): number {
     return this.#completeAtMs
   }
@@ -122,14 +121,14 @@ export class BodyReader {
     return this.#completeAtMs > 0
   }
 
-  /** Whether the connection must end with the reply, since too much of the body is still to come. */
+  /** Whether too much of the body is outstanding to keep the connection after the reply. */
   get mustClose(): boolean {
     if (this.isComplete) return false
     if (this.#framing.kind !== 'length') return true
     return this.#framing.bytes - this.#receivedBytes > RUN_OUT_BYTES
   }
 
-  /** Gives the bytes back to the budget; what arrives later is ignored. */
+  /** Returns the bytes to the budget; later chunks are ignored. */
   release(): void {
     if (this.#isReleased) return
     this.#isReleased = true
@@ -138,8 +137,8 @@ export class BodyReader {
   }
 
   #drop(): void {
-    this.#budget.heldBytes -= this.#heldBytes
-    this.#heldBytes = 0
+    this.#budget.usedBytes -= this.#countedBytes
+    this.#countedBytes = 0
     if (!this.#isHandedOut) this.#giveBack()
   }
 
@@ -162,21 +161,21 @@ export class BodyReader {
       this.#settle({ kind: 'too_large', limitBytes: this.#isDiscarding ? 0 : this.#limitBytes })
       return
     }
-    if (!this.#isDiscarding && !this.#hold(chunk, isLast)) return
+    if (!this.#isDiscarding && !this.#store(chunk, isLast)) return
     if (isLast) this.#settle({ kind: 'complete', body: this.#body() })
   }
 
-  /** Copies the chunk, which the library takes back. @returns false when the budget is spent */
-  #hold(chunk: ArrayBuffer, isLast: boolean): boolean {
+  /** Copies the chunk, which is valid only during the callback. @returns false when the budget is spent */
+  #store(chunk: ArrayBuffer, isLast: boolean): boolean {
     const { byteLength } = chunk
     if (byteLength === 0) return true
-    if (this.#budget.heldBytes + byteLength > this.#budget.limitBytes) {
+    if (this.#budget.usedBytes + byteLength > this.#budget.limitBytes) {
       this.#drop()
       this.#settle({ kind: 'over_budget' })
       return false
     }
-    this.#budget.heldBytes += byteLength
-    this.#heldBytes += byteLength
+    this.#budget.usedBytes += byteLength
+    this.#countedBytes += byteLength
     if (isLast && this.#length === 0 && byteLength <= SMALL_BYTES) {
       this.#small = this.#slab.copy(chunk)
       return true
@@ -187,7 +186,7 @@ export class BodyReader {
     return true
   }
 
-  /** Room for what is announced, as far as what came makes it likely that it comes. */
+  /** Grows the buffer towards the announced length, but in proportion to the bytes received. */
   #grow(needed: number): void {
     const announced = this.#framing.kind === 'length' ? this.#framing.bytes : needed * 2
     const buffer = this.#buffers.take(Math.max(needed, Math.min(announced, needed * ROOM_AHEAD)))
@@ -196,7 +195,7 @@ export class BodyReader {
     this.#buffer = buffer
   }
 
-  /** The body alone in its buffer, which may be larger. */
+  /** A view of the body; its buffer may be larger. */
   #body(): Uint8Array {
     if (this.#small !== null) return this.#small
     if (this.#length === 0) return new Uint8Array(0)

@@ -2,24 +2,24 @@ import type { ConnectionPool } from './server.js'
 import { openFileLimit } from './open-files.js'
 import type { Log } from '../telemetry/log.js'
 
-/** How many connections may be open, and by whom. */
+/** Limits of open connections. */
 export interface Capacity {
-  /** both ports together; the servers count in it */
+  /** Both ports together; the servers count in it. */
   readonly pool: ConnectionPool
-  /** one port: something is left for the other */
+  /** One port, so that the other one keeps a share. */
   readonly perPort: number
-  /** of them WebSockets: something is left for requests */
+  /** WebSockets of one port, so that requests keep a share. */
   readonly webSockets: number
 }
 
-/** Wal, connections to ClickHouse and Redis, libraries, and what Node itself opens. */
+/** Files of the WAL, connections to ClickHouse and Redis, libraries, and the files of Node itself. */
 const OWN_FILES = 512
-/** Fewer than this would serve nobody; the start does not refuse a small machine for it. */
+/** The limit never falls below this, whatever the open-file limit is. */
 const LEAST = 100
 
 /**
- * Shares the connections out. A server that runs out of files can accept nothing and close nothing
- * for want of it, so the limit of the process counts as much as the setting.
+ * Divides the connections between ports and WebSockets. A server without free file descriptors can
+ * accept no connection, so the open-file limit of the process bounds them as well.
  */
 export function planCapacity(
   maxConnections: number,

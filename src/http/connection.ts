@@ -1,24 +1,24 @@
 import type { UwsSocket } from './uws.js'
 
-/** An open WebSocket, as hooks see it; every call is harmless after its end. */
+/** A WebSocket connection. Every call is safe after it has closed. */
 export interface Connection<User> {
   readonly user: User
   readonly ip: string
   readonly isOpen: boolean
-  /** @returns false when the text was dropped: the connection is closed or its client too slow */
+  /** @returns false when the text was dropped because the connection is closed or its client too slow */
   send(text: string): boolean
-  /** @param reason cut at 123 bytes, the most a close frame holds */
+  /** @param reason cut at 123 bytes, the maximum of a close frame */
   close(code: number, reason: string): void
 }
 
 const REASON_BYTES = 123
 const DROPPED = 2
 
-/** created ─attach─▶ open ─detach (the library closed it)─▶ closed */
+/** created ─attach─▶ open ─detach─▶ closed */
 export class LiveConnection<User> implements Connection<User> {
   readonly user: User
   readonly ip: string
-  /** ms since 1970; null never */
+  /** Milliseconds since 1970; null when the connection does not expire. */
   readonly expiresAtMs: number | null
   #socket: UwsSocket<unknown> | null = null
   #activeMs = performance.now()
@@ -33,7 +33,7 @@ export class LiveConnection<User> implements Connection<User> {
     return this.#socket !== null
   }
 
-  /** when a text last went either way, on the performance.now clock */
+  /** When a text was last sent or received (`performance.now`). */
   get activeMs(): number {
     return this.#activeMs
   }
@@ -42,7 +42,7 @@ export class LiveConnection<User> implements Connection<User> {
     this.#socket = socket
   }
 
-  /** The library throws on any use after its close event. */
+  /** uWebSockets.js throws on any use after its close event. */
   detach(): void {
     this.#socket = null
   }
@@ -66,7 +66,7 @@ export class LiveConnection<User> implements Connection<User> {
   }
 }
 
-/** A close reason must be whole UTF-8 characters. */
+/** Cuts at a whole character, because a close reason must be valid UTF-8. */
 export function cutReason(reason: string): string {
   let text = reason
   while (Buffer.byteLength(text) > REASON_BYTES) text = Array.from(text).slice(0, -1).join('')

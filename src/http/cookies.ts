@@ -1,10 +1,10 @@
 export interface Cookie {
-  /** an RFC 6265 token */
+  /** A token of RFC 6265. */
   readonly name: string
   readonly value: string
-  /** seconds; 0 deletes the cookie, absent makes it last as long as the browser session */
+  /** 0 deletes the cookie; without it the cookie lasts for the browser session. */
   readonly maxAgeS?: number
-  /** `/` when absent */
+  /** Default: `/`. */
   readonly path?: string
   readonly httpOnly?: boolean
   readonly secure?: boolean
@@ -12,9 +12,9 @@ export interface Cookie {
 }
 
 /**
- * Reads a Cookie header. The first of equal names wins: browsers send the most specific path first.
+ * Parses a Cookie header. The first of equal names wins, because browsers send the most specific path first.
  *
- * @throws never; a pair that cannot be read is left out
+ * @throws never; an invalid pair is left out
  */
 export function parseCookies(header: string): ReadonlyMap<string, string> {
   const cookies = new Map<string, string>()
@@ -41,7 +41,7 @@ function decodeValue(raw: string): string {
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const PATH = /^\/[\x20-\x3a\x3c-\x7e]*$/
 
-/** @throws Error when the name or the path cannot stand in a header */
+/** @throws Error when the name or the path is not valid in a header */
 export function formatCookie(cookie: Cookie): string {
   const path = cookie.path ?? '/'
   if (!TOKEN.test(cookie.name)) throw new Error(`bug: cookie name ${cookie.name} is not a token`)

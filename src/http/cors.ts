@@ -1,17 +1,17 @@
 import type { HeaderBag } from './request.js'
 
-/** Which other origins' pages may read replies; cookies are allowed along. */
+/** Origins whose pages may read replies and send cookies. */
 export interface CorsOptions {
-  /** exact origins, e.g. `https://dashboard.example`; no wildcard, since cookies are sent */
+  /** Exact origins such as `https://dashboard.example`. CORS allows no wildcard with cookies. */
   readonly origins: readonly string[]
 }
 
 type HeaderList = readonly (readonly [name: string, value: string])[]
 
 export interface Cors {
-  /** headers that go with every reply to this request */
+  /** Headers of every reply to this request. */
   replyHeaders(headers: HeaderBag): HeaderList
-  /** headers of the reply to a preflight; empty when the origin is not allowed or it is none */
+  /** Headers of the reply to a preflight; empty for other requests and other origins. */
   preflightHeaders(headers: HeaderBag, allow: string): HeaderList
 }
 
@@ -21,7 +21,7 @@ const PREFLIGHT_SECONDS = '600'
 const REQUEST_HEADERS = 'Authorization, Content-Type, X-Request-Id'
 const EXPOSED_HEADERS = 'Retry-After, X-Request-Id'
 
-/** Without origins, no CORS header is ever sent. */
+/** Without origins no CORS header is sent. */
 export function createCors(options: CorsOptions): Cors {
   const origins = new Set(options.origins)
   if (origins.size === 0) return { replyHeaders: () => NONE, preflightHeaders: () => NONE }

@@ -5,7 +5,6 @@ import { AppError } from '../model/errors.js'
 import type { HeaderBag } from './request.js'
 import { readZstdFrames } from './zstd-frames.js'
 
-/** Content codings a body may come in. */
 export type ContentCoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
 const CODINGS: Readonly<Record<string, ContentCoding>> = {
@@ -18,7 +17,7 @@ const CODINGS: Readonly<Record<string, ContentCoding>> = {
   zstd: 'zstd',
 }
 
-/** @throws AppError unsupported_media_type for another coding, or several on top of each other */
+/** @throws AppError unsupported_media_type for another coding or several codings */
 export function readContentCoding(headers: HeaderBag): ContentCoding {
   const text = headers.all('content-encoding').join(',').trim().toLowerCase()
   const coding = Object.hasOwn(CODINGS, text) ? CODINGS[text] : undefined
@@ -26,18 +25,18 @@ export function readContentCoding(headers: HeaderBag): ContentCoding {
   throw new AppError('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
 }
 
-/** For routes that take no compressed bodies. @throws AppError unsupported_media_type */
+/** Refuses compressed bodies. @throws AppError unsupported_media_type */
 export function refuseContentCoding(headers: HeaderBag): void {
   if (readContentCoding(headers) === 'identity') return
   throw new AppError('unsupported_media_type', 'the body must not be compressed')
 }
 
 /**
- * Decompresses a whole body without holding up the event loop.
+ * Decompresses a whole body without blocking the event loop.
  *
- * @param limitBytes for the result; the work stops there
- * @returns the body itself when `identity`
- * @throws AppError body_too_large above the limit, bad_request for data that is not in that coding
+ * @param limitBytes limit of the result; decompression stops there
+ * @returns the body itself for `identity`
+ * @throws AppError body_too_large above the limit, bad_request for invalid data
  */
 export async function decompress(
   body: Uint8Array,
@@ -64,12 +63,12 @@ const inflate = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflate)
 const inflateRaw = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflateRaw)
 const brotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)
 
-/** of output at a time: each takes a turn of the loop, and more gains nothing on small bodies */
+/** Size of the output chunks; each takes one turn of the event loop. Larger ones gain nothing on small bodies. */
 const CHUNK = { chunkSize: 65_536 } as const
 
 const DECODERS: Readonly<Record<Exclude<ContentCoding, 'identity'>, Decoder>> = {
   gzip: (body, maxOutputLength) => gunzip(body, { ...CHUNK, maxOutputLength }),
-  // the standard means zlib's format, but some clients send the bare stream
+  // The HTTP standard means the zlib format, but some clients send a raw deflate stream.
   deflate: (body, maxOutputLength) =>
     (hasZlibHeader(body) ? inflate : inflateRaw)(body, { ...CHUNK, maxOutputLength }),
   br: (body, maxOutputLength) => brotli(body, { ...CHUNK, maxOutputLength }),
@@ -86,14 +85,14 @@ type NativeZstd = (
   done: (error: Error | null, result: Buffer) => void,
 ) => void
 
-/** Node has it from 22.15; there it runs in the thread pool. */
+/** Node has zstd from version 22.15; it runs in the thread pool. */
 function nativeZstd(): Decoder | null {
   const native: unknown = Object(zlib)['zstdDecompress']
   if (typeof native !== 'function') return null
-  const run = promisify(native as NativeZstd) // the shape documented since it exists
+  const run = promisify(native as NativeZstd) // its documented signature
   return async (body, limitBytes) => {
     const output = new BoundedOutput(limitBytes)
-    // frame by frame: the library takes one, and refuses a window that the limit allows for differently
+    // Node decompresses one frame at a time and applies its own limit to the window.
     for (const frame of wholeFrames(body, limitBytes)) {
       const maxOutputLength = Math.max(1, limitBytes - output.bytes)
       output.add(await run(frame, { maxOutputLength }))
@@ -102,11 +101,11 @@ function nativeZstd(): Decoder | null {
   }
 }
 
-/** Pieces of input so small that one holds few blocks of up to 128 KiB of output. */
+/** Input chunks; one this small holds few blocks of up to 128 KiB of output. */
 const SLICE_BYTES = 1024
-/** After so much output others may use the event loop: about 5 ms of work. */
+/** After this much output, about 5 ms of work, the event loop gets a turn. */
 const TURN_BYTES = 524_288
-/** Frames of the usual compression levels ask for at most this, whatever their content. */
+/** The usual compression levels need at most this window, whatever the content. */
 const COMMON_WINDOW_BYTES = 8_388_608
 
 async function portableZstd(body: Uint8Array, limitBytes: number): Promise<Uint8Array> {
@@ -115,7 +114,7 @@ async function portableZstd(body: Uint8Array, limitBytes: number): Promise<Uint8
   return output.join()
 }
 
-/** @throws AppError body_too_large when a frame asks for a window the result could never fill */
+/** @throws AppError body_too_large when a frame asks for a window above the limit of the result */
 function wholeFrames(body: Uint8Array, limitBytes: number): readonly Uint8Array[] {
   const frames = readZstdFrames(body)
   if (frames === null) throw new Error('not whole Zstandard frames')
@@ -149,7 +148,7 @@ class BoundedOutput {
     return this.#bytes
   }
 
-  /** @throws AppError body_too_large, which stops the decoder that calls */
+  /** @throws AppError body_too_large, which stops the calling decoder */
   add(chunk: Uint8Array): void {
     this.#bytes += chunk.byteLength
     if (this.#bytes > this.#limitBytes) throw tooLarge(this.#limitBytes)

@@ -1,7 +1,7 @@
 import { JSON_TYPE } from './reply.js'
 import type { UwsResponse } from './uws.js'
 
-/** Browsers are told to take replies as data: nothing is sniffed, framed, run or cached. */
+/** Browsers must treat replies as data: not sniff, frame, run or cache them. */
 const DEFAULTS = [
   ['X-Content-Type-Options', 'nosniff'],
   ['X-Frame-Options', 'DENY'],
@@ -10,7 +10,7 @@ const DEFAULTS = [
   ['Cache-Control', 'no-store'],
 ] as const
 
-/** The same as the value of the first: the library writes it as it is, in one call. */
+/** All of them as one string, which uWebSockets.js writes in one call. */
 const ALL_IN_ONE = DEFAULTS.map(([name, value], i) => (i === 0 ? value : `${name}: ${value}`)).join(
   '\r\n',
 )
@@ -21,12 +21,12 @@ const JSON_HEAD = [
   'X-Request-Id: ',
 ].join('\r\n')
 
-/** All headers of a reply of JSON that brings none itself, in one call. @param requestId our own */
+/** Writes all headers of a JSON reply without headers of its own, in one call. */
 export function writeJsonHead(res: UwsResponse, requestId: string): void {
   res.writeHeader('Content-Type', JSON_HEAD + requestId)
 }
 
-/** Writes those that the reply does not bring itself. */
+/** Writes the default headers that the reply does not set itself. */
 export function writeDefaultHeaders(
   res: UwsResponse,
   own: readonly (readonly [name: string, value: string])[],

@@ -6,17 +6,15 @@ import type { Reply, WireReply } from './reply.js'
 import type { ServerLog } from './request.js'
 import type { UwsResponse } from './uws.js'
 
-/** What a finished request is reported as. */
 export interface RequestOutcome {
-  /** null when no route was found */
+  /** Null when no route matched. */
   readonly routeId: string | null
   readonly method: string
-  /** 0 when the client left before a reply */
+  /** 0 when the client disconnected before the reply. */
   readonly status: number
   readonly durationMs: number
 }
 
-/** What all exchanges of one server share. */
 export interface ExchangeHost {
   readonly log: ServerLog
   readonly inFlight: ExchangeList
@@ -24,11 +22,11 @@ export interface ExchangeHost {
   readonly handlerTimeoutMs: number
   readonly stallTimeoutMs: number
   readonly observe: ((outcome: RequestOutcome) => void) | null
-  /** while stopping, every reply ends its connection */
+  /** While the server stops, every reply closes its connection. */
   isDraining: boolean
 }
 
-/** Open exchanges in no order. Each knows its place: a Set's hashes cost 3 % of a small request. */
+/** The open exchanges, unordered. Each stores its index, because a Set takes 3 % of a small request (bench/NOTES.md). */
 export class ExchangeList {
   readonly #all: Exchange[] = []
 
@@ -48,20 +46,20 @@ export class ExchangeList {
     last.place = exchange.place
   }
 
-  /** From the end on: the last one takes the place of one that ends. */
+  /** Iterates from the end, because an exchange that ends is replaced by the last one. */
   expire(nowMs: number): void {
     for (let place = this.#all.length - 1; place >= 0; place--) this.#all[place]?.expire(nowMs)
   }
 }
 
-/** Above this a reply is sent in pieces as the client reads it, and a client that stalls is cut off. */
+/** A larger reply is sent in chunks as the client reads it; a client that stalls is disconnected. */
 const SINGLE_WRITE_BYTES = 65_536
 
 type Phase = 'reading' | 'handling' | 'sending' | 'done'
 
 /**
- * One request and its reply. Whatever happens, it ends: by the reply, the client's leaving, or a
- * deadline. Nothing here throws into the library, which would end the process.
+ * One request and its reply. It always ends: with the reply, when the client disconnects, or at a deadline.
+ * Nothing here throws into uWebSockets.js, which would end the process.
  *
  * reading ─body complete─▶ handling ─reply─▶ sending ─flushed─▶ done;  any ─abort or deadline─▶ done
  */
@@ -69,12 +67,12 @@ export class Exchange {
   readonly requestId: string
   method = ''
   routeId: string | null = null
-  /** for this request only, e.g. CORS */
+  /** Headers of this reply only, for example CORS. */
   extraHeaders: readonly (readonly [name: string, value: string])[] = []
-  /** overrides the server's for this route; ms */
+  /** Replaces the server's deadline for this route. */
   handlerTimeoutMs: number
   reader: BodyReader | null = null
-  /** in the list of open exchanges */
+  /** Index in the list of open exchanges. */
   place = 0
   readonly #res: UwsResponse
   readonly #host: ExchangeHost
@@ -89,7 +87,7 @@ export class Exchange {
     this.requestId = requestId
     this.handlerTimeoutMs = host.handlerTimeoutMs
     this.#dueMs = this.#startedMs + host.bodyTimeoutMs
-    // before anything that could throw: a handler that returns without it ends the process
+    // It must be set before anything throws: a handler that returns without it ends the process.
     res.onAborted(() => this.#finish(0))
     host.inFlight.add(this)
   }
@@ -106,19 +104,18 @@ export class Exchange {
     return this.#controller.signal
   }
 
-  /** All of the request is there: since then the deadline for an answer counts, whoever is still asked. */
+  /** The request is complete; the deadline of the handler starts here. */
   startHandling(): void {
     if (this.#phase !== 'reading') return
     this.#phase = 'handling'
     this.#dueMs = (this.reader?.completeAtMs ?? this.#startedMs) + this.handlerTimeoutMs
   }
 
-  /** The handler is done with the request. */
   handled(): void {
     this.reader?.reuse()
   }
 
-  /** Sends the reply; ignored when the exchange is over. */
+  /** Sends the reply; does nothing when the exchange has ended. */
   reply(reply: Reply): void {
     if (!this.isOpen) return
     let wire: WireReply
@@ -131,7 +128,7 @@ export class Exchange {
     this.#send(wire, reply.status)
   }
 
-  /** Answers with the error's envelope; what is no AppError is logged and becomes internal_error. */
+  /** Replies with the error. An error that is no AppError is logged and becomes internal_error. */
   fail(error: unknown): void {
     if (!this.isOpen) {
       this.#logLate(error)
@@ -145,17 +142,16 @@ export class Exchange {
   }
 
   /**
-   * Refuses a request whose framing cannot be trusted. The reply waits until the read that brought
-   * the request is over: if more came in that read, the library drops the connection, and none of
-   * it is taken for another request.
+   * Refuses a request with untrusted framing. The reply waits until the current read is processed: if
+   * that read holds more bytes, uWebSockets.js drops the connection and parses none of them as a request.
    */
   refuse(error: AppError): void {
     setImmediate(() => this.reply({ ...toErrorReply(error), close: true }))
   }
 
-  /** Ends the exchange when its deadline has passed. */
+  /** Ends the exchange after its deadline. */
   expire(nowMs: number): void {
-    // the body may be there while the head is still being looked at
+    // The body can be complete while the head is still being checked.
     if (this.reader?.isComplete === true) this.startHandling()
     if (nowMs < this.#dueMs) return
     switch (this.#phase) {
@@ -176,7 +172,7 @@ export class Exchange {
 
   #send(wire: WireReply, status: number): void {
     const mustClose = wire.close || this.reader?.mustClose === true
-    // while stopping, a large reply still goes out in pieces: what is merely buffered would be lost
+    // A large reply is sent in chunks even while stopping, because closing loses what is only buffered.
     const large = wire.body.length > SINGLE_WRITE_BYTES && !mustClose && this.method !== 'HEAD'
     const close = mustClose || this.#host.isDraining
     this.#phase = 'sending'
@@ -206,7 +202,7 @@ export class Exchange {
     if (this.method !== 'HEAD' && !isBodiless) {
       this.#res.end(body, close)
     } else {
-      // endWithoutBody(n) ends the process on HEAD in some builds; without n it is safe
+      // endWithoutBody(n) ends the process on HEAD in some builds; without n it is safe.
       if (!isBodiless) this.#res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       this.#res.endWithoutBody()
     }

@@ -2,27 +2,27 @@ import { AppError } from '../model/errors.js'
 import type { Uws, UwsPart } from './uws.js'
 
 export interface MultipartFile {
-  /** the form field */
+  /** Name of the form field. */
   readonly name: string
-  /** as the client says; never a path to be trusted */
+  /** As sent by the client; not a trusted path. */
   readonly filename: string
-  /** media type as the client says; '' when it says none */
+  /** As sent by the client; '' without one. */
   readonly type: string
   readonly data: Uint8Array
 }
 
 export interface MultipartForm {
-  /** the last of equal names wins, as it does in a browser's FormData.set */
+  /** The last of equal names wins. */
   readonly fields: Readonly<Record<string, string>>
   readonly files: readonly MultipartFile[]
 }
 
 export interface MultipartLimits {
-  /** largest file */
+  /** Limit of one file. */
   readonly fileBytes: number
-  /** largest text field */
+  /** Limit of one text field. */
   readonly fieldBytes: number
-  /** parts of both kinds */
+  /** Limit of all files and fields together. */
   readonly parts: number
 }
 
@@ -30,10 +30,10 @@ const TYPE = /^multipart\/form-data\s*;/i
 const BOUNDARY = /;\s*boundary=(?:"([\w'()+,\-./:=? ]{1,70})"|([\w'()+,\-./:=?]{1,70}))/i
 
 /**
- * Takes a multipart/form-data body apart.
+ * Parses a multipart/form-data body.
  *
  * @throws AppError unsupported_media_type for another content type, file_too_large, and
- *   validation_error for a body that is broken, truncated or beyond a limit
+ *   validation_error for a body that is malformed, truncated or over a limit
  */
 export function parseMultipart(
   uws: Uws,
@@ -46,14 +46,14 @@ export function parseMultipart(
   if (!TYPE.test(contentType) || boundary === undefined) {
     throw new AppError('unsupported_media_type', 'the body must be multipart/form-data')
   }
-  // the library's parser knows neither quotes nor other parameters around the boundary
+  // The parser of uWebSockets.js accepts neither quotes nor other parameters around the boundary.
   const parts = uws.addon.getParts(body, `multipart/form-data; boundary=${boundary}`) ?? []
   if (parts.length > limits.parts) throw invalidForm(`the form has more than ${limits.parts} parts`)
   checkComplete(body, boundary, parts.length)
   return toForm(parts, limits)
 }
 
-/** The parser gives what it could read and is silent about the rest: delimiters are counted here. */
+/** The parser of uWebSockets.js skips malformed parts silently, so the delimiters are counted. */
 function checkComplete(body: Uint8Array, boundary: string, parts: number): void {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const delimiter = `--${boundary}`

@@ -3,24 +3,23 @@ import type { AppError } from '../model/errors.js'
 import { formatCookie } from './cookies.js'
 import type { Cookie } from './cookies.js'
 
-/** What a handler answers with; nothing of the socket. At most one of `body`, `json` and `jsonText`. */
+/** The reply of a handler; at most one of `body`, `json` and `jsonText` is set. */
 export interface Reply {
-  /** 200..599 */
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   readonly cookies?: readonly Cookie[]
   readonly body?: string | Uint8Array
-  /** sent as application/json */
+  /** Serialised and sent as application/json. */
   readonly json?: unknown
-  /** sent as application/json as it is */
+  /** Sent unchanged as application/json. */
   readonly jsonText?: string
-  /** ends the connection after the reply */
+  /** Closes the connection after the reply. */
   readonly close?: boolean
 }
 
 type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** A reply in the form in which it goes out. */
+/** A serialised reply. */
 export interface WireReply {
   readonly status: string
   readonly headers: HeaderList
@@ -56,17 +55,16 @@ const REASONS: Readonly<Record<number, string>> = {
 }
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// the library writes a value as it is: a line break in one would start a header of the attacker's
+// uWebSockets.js does not check values: a line break in one would start another header.
 const UNSAFE = /[^\t\x20-\x7e]/g
 
 const STATUS_LINES: ReadonlyMap<number, string> = new Map(
   Object.entries(REASONS).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
-/** The headers of most replies. */
 export const JSON_ONLY: HeaderList = [['Content-Type', JSON_TYPE]]
 const NO_HEADERS: HeaderList = []
 
-/** @throws Error when a header name is not a token, or the JSON cannot be written */
+/** @throws Error when a header name is not a token or the JSON cannot be serialised */
 export function toWire(reply: Reply): WireReply {
   const text = reply.json === undefined ? reply.jsonText : JSON.stringify(reply.json)
   return {
@@ -90,12 +88,12 @@ function toHeaders({ headers, cookies }: Reply, first: HeaderList): HeaderList {
   return all
 }
 
-/** Line breaks and other control characters, and what is not ASCII, are taken out. */
+/** Removes control characters, line breaks among them, and everything that is not ASCII. */
 export function toHeaderValue(text: string): string {
   return text.replace(UNSAFE, '')
 }
 
-/** Seconds after which a client may try again when the error does not say. */
+/** Retry-After of errors that name none. */
 const DEFAULT_RETRY_S = 1
 
 export function toErrorReply(error: AppError): Reply {

@@ -9,33 +9,33 @@ export interface ServerLog {
   error(fields: object, message: string): void
 }
 
-/** A request before its body: everything is copied, so it may be kept past any await. */
+/** A request without its body. Everything is copied, so it stays valid after an await. */
 export interface RequestHead {
-  /** upper case; HEAD arrives as HEAD although the GET route serves it */
+  /** Upper case. HEAD stays HEAD although the GET route serves it. */
   readonly method: string
-  /** as sent, without the query; not decoded */
+  /** As sent: not decoded, without the query. */
   readonly path: string
-  /** decoded path parameters, by the name in the route's `{name}` */
+  /** Decoded path parameters by name. */
   readonly params: Readonly<Record<string, string>>
-  /** as sent, without the `?`; '' when there is none */
+  /** As sent, without the `?`. */
   readonly queryText: string
   readonly query: URLSearchParams
   readonly headers: HeaderBag
   readonly cookies: ReadonlyMap<string, string>
-  /** of the client: the socket's, or what a trusted proxy reports */
+  /** The client's address: that of the socket, or the one that a trusted proxy reports. */
   readonly ip: string
   readonly requestId: string
-  /** aborted when the client leaves or the deadline passes */
+  /** Aborted when the client disconnects or the deadline passes. */
   readonly signal: AbortSignal
   readonly log: ServerLog
 }
 
-/** `body` is good until the handler is done. */
+/** `body` is valid until the handler has finished. */
 export interface HttpRequest extends RequestHead {
   readonly body: Uint8Array
 }
 
-/** Headers in arrival order. A request has few, so a scan beats a Map. */
+/** Headers in arrival order. A request has few, so a linear scan is faster than a Map. */
 export class HeaderBag {
   readonly #names: string[] = []
   readonly #values: string[] = []
@@ -53,7 +53,7 @@ export class HeaderBag {
     this.#bytes += name.length + value.length + 4
   }
 
-  /** name and value lengths with their separators */
+  /** Length of all names and values with their separators. */
   get bytes(): number {
     return this.#bytes
   }
@@ -80,8 +80,7 @@ export class HeaderBag {
 
 const NONE: readonly string[] = []
 
-/** What the server knows of a request when its handler is called. */
-interface HeadParts {
+interface HeadFields {
   readonly method: string
   readonly path: string
   readonly queryText: string
@@ -93,7 +92,7 @@ interface HeadParts {
   readonly signal: () => AbortSignal
 }
 
-/** Address, query, cookies and signal are made when asked for: most ingest requests need none of them. */
+/** Address, query, cookies and signal are computed on first use; most ingest requests need none of them. */
 export class Request implements HttpRequest {
   readonly method: string
   readonly path: string
@@ -109,7 +108,7 @@ export class Request implements HttpRequest {
   #query: URLSearchParams | null = null
   #cookies: ReadonlyMap<string, string> | null = null
 
-  constructor(parts: HeadParts) {
+  constructor(parts: HeadFields) {
     this.method = parts.method
     this.path = parts.path
     this.params = parts.params
@@ -131,7 +130,7 @@ export class Request implements HttpRequest {
   }
 
   get cookies(): ReadonlyMap<string, string> {
-    // repeated Cookie headers (HTTP/2 proxies split them) read as one
+    // HTTP/2 proxies split Cookie into several headers.
     return (this.#cookies ??= parseCookies(this.headers.all('cookie').join('; ')))
   }
 
@@ -151,9 +150,9 @@ export type Framing =
 const LENGTH = /^\d{1,15}$/
 
 /**
- * Tells how the body is delimited, and refuses every head that another HTTP program could read
- * differently: the library takes the first of two lengths and `xchunked` for chunked, which lets
- * a second request be smuggled past a proxy (RFC 9112, section 6.3).
+ * Determines how the body is delimited, and refuses every head that another HTTP implementation could
+ * interpret differently. uWebSockets.js takes the first of two lengths and accepts `xchunked`, which allows
+ * request smuggling past a proxy (RFC 9112, section 6.3).
  */
 export function readFraming(headers: HeaderBag): Framing {
   if (headers.count('host') !== 1) return invalid('a request has exactly one Host header')

@@ -1,11 +1,11 @@
 import { decodeSegment } from './request.js'
 
-/** Methods a route may have; HEAD and OPTIONS are answered by the server. */
+/** The server answers HEAD and OPTIONS itself. */
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export interface Routable {
   readonly method: RouteMethod
-  /** segments of fixed text or `{name}`, e.g. `/api/sources/{name}/toggle` */
+  /** Segments of fixed text or `{name}`, such as `/api/sources/{name}/toggle`. */
   readonly path: string
 }
 
@@ -16,7 +16,7 @@ type Match<R> =
 
 export interface Router<R> {
   /**
-   * @param method upper case; HEAD finds the GET route
+   * @param method in upper case; HEAD finds the GET route
    * @param path as sent, without the query
    * @throws AppError bad_request when a path segment cannot be decoded
    */
@@ -31,7 +31,7 @@ interface Node<R> {
   readonly leaf: Leaf<R>
 }
 
-/** What is here, by method. */
+/** Routes by method. */
 type Leaf<R> = Map<string, { readonly route: R; readonly names: readonly string[] }>
 
 interface Found<R> {
@@ -42,7 +42,7 @@ interface Found<R> {
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({})
 const MAX_SEGMENTS = 32
 
-/** @throws Error when two routes have the same method and shape of path */
+/** @throws Error when two routes have the same method and the same path but for parameter names */
 export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
   const root = createNode<R>()
   const direct = new Map<string, Leaf<R>>()
@@ -70,7 +70,6 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
   }
 }
 
-/** @returns the value of an Allow header, '' of no route */
 function toAllow<R>(found: readonly Found<R>[]): string {
   if (found.length === 0) return ''
   const methods = found.flatMap(({ leaf }) => [...leaf.keys()])
@@ -110,7 +109,7 @@ function getOrAdd<R>(children: Map<string, Node<R>>, segment: string): Node<R> {
   return node
 }
 
-/** All that fit, first those with fixed text where others have a parameter: one may lack a method that the next one has. */
+/** All matches, fixed text before parameters: one may lack the method that the next one has. */
 function descend<R>(node: Node<R>, segments: readonly string[], depth: number): Found<R>[] {
   const segment = segments[depth]
   if (segment === undefined) return node.leaf.size === 0 ? [] : [{ leaf: node.leaf, values: [] }]

@@ -2,46 +2,46 @@ import type { HttpRequest, RequestHead } from './request.js'
 import type { Reply } from './reply.js'
 import type { Routable } from './router.js'
 
-/** What becomes of a request whose head has been seen. */
+/** The decision on a request after its head was read. */
 export type Admission =
   | { readonly kind: 'refused'; readonly reply: Reply }
   | {
       readonly kind: 'admitted'
-      /** takes the same request, its body read */
+      /** Called once the body is complete. */
       readonly handle: (request: HttpRequest) => Reply | Promise<Reply>
     }
 
-/** A path the server answers. Both functions may throw an AppError instead of returning. */
+/** A route of the server. Its functions may throw an AppError instead of returning. */
 export interface HttpRoute extends Routable {
-  /** names the route in logs and metrics */
+  /** Name of the route in logs and metrics. */
   readonly id: string
-  /** largest body; 0 when the route takes none (a small one is then read and ignored) */
+  /** Largest body; 0 when the route takes none, where a small one is read and ignored. */
   readonly bodyBytes: number
-  /** the error for a larger body; `body_too_large` when absent */
+  /** The error for a larger body. Default: `body_too_large`. */
   readonly oversizeCode?: 'body_too_large' | 'file_too_large'
   /**
-   * Who sends is known only when the body is there: such bodies are held in room of their own, so that nobody
-   * unknown takes that of all others.
+   * The sender is authenticated by the body. Such bodies count against a budget of their own, so that
+   * unauthenticated clients cannot exhaust that of the others.
    */
-  readonly isOpen?: true
-  /** Nothing of the route asks for the client's address, which would have to be copied for each request. */
+  readonly isAuthenticatedByBody?: true
+  /** The route never reads the client's address, so it is not copied. */
   readonly isAddressless?: true
-  /** overrides the server's deadline for the handler; ms */
+  /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number
   /**
-   * Decides on the head alone. A synchronous answer comes before any byte of the body is kept;
-   * while a promise is pending the body is already collected, within `bodyBytes`.
+   * Decides on the head alone. A synchronous decision comes before any byte of the body is stored;
+   * while a promise is pending the body is collected, up to `bodyBytes`.
    */
   readonly admit: (head: RequestHead) => Admission | Promise<Admission>
 }
 
 interface SimpleRoute extends Omit<HttpRoute, 'admit'> {
-  /** returns a reply to refuse the request before its body is read, null to go on */
+  /** Returns a reply to refuse the request before its body is read, else null. */
   readonly beforeBody?: (head: RequestHead) => Reply | null | Promise<Reply | null>
   readonly handle: (request: HttpRequest) => Reply | Promise<Reply>
 }
 
-/** A route that carries nothing from its check of the head over to its handler. */
+/** Builds a route whose handler needs nothing from `beforeBody`. */
 export function httpRoute(route: SimpleRoute): HttpRoute {
   const { beforeBody, handle, ...rest } = route
   const admitted: Admission = { kind: 'admitted', handle }

@@ -20,21 +20,20 @@ import type { Uws, UwsApp, UwsListenSocket, UwsRequest, UwsResponse } from './uw
 import type { MountedWebSocket, WebSocketRoute, WebSocketServer } from './websocket.js'
 import { MINUTE_MS } from '../model/time.js'
 
-/** Bounds that hold for a whole server; each has a default. */
 interface ServerLimits {
-  /** request line and headers; above it 431. At most 128 KiB, where the library refuses by itself */
+  /** Request line and headers; above it 431. At most 128 KiB, the limit of uWebSockets.js. */
   readonly headBytes: number
-  /** open connections, WebSockets included; a further one is closed at once */
+  /** Open connections, WebSockets included; further ones are closed at once. */
   readonly connections: number
-  /** bodies of all requests in flight together, and a quarter more for open routes; above it 429 `overloaded` */
-  readonly heldBodyBytes: number
-  /** for the body to arrive; then 408. The library ends connections slower than 16 KB/s by itself */
+  /** Bodies of all requests in flight; open routes have a quarter of it in addition. Above it 429 `overloaded`. */
+  readonly maxBodyBytesInFlight: number
+  /** Time for the body to arrive, then 408. uWebSockets.js itself closes connections slower than 16 KB/s. */
   readonly bodyTimeoutMs: number
-  /** for the handler to answer; then 503 */
+  /** Time for the handler, then 503. */
   readonly handlerTimeoutMs: number
   /**
-   * A client that reads nothing of a large reply for so long is cut off. The system says that it
-   * reads only after about a third of the socket's buffer, a megabyte or two: leave room for that.
+   * A client that reads nothing of a large reply for this long is disconnected. The kernel reports progress
+   * only after about a third of the socket's buffer (1 to 2 MB), which a slow client must manage in this time.
    */
   readonly stallTimeoutMs: number
 }
@@ -42,7 +41,7 @@ interface ServerLimits {
 const DEFAULT_LIMITS: ServerLimits = {
   headBytes: 16_384,
   connections: 10_000,
-  heldBodyBytes: 268_435_456,
+  maxBodyBytesInFlight: 268_435_456,
   bodyTimeoutMs: 120_000,
   handlerTimeoutMs: 30_000,
   stallTimeoutMs: MINUTE_MS,
@@ -51,26 +50,26 @@ const DEFAULT_LIMITS: ServerLimits = {
 export interface ServerOptions {
   readonly uws: Uws
   readonly host: string
-  /** 0 takes a free one */
+  /** 0 takes a free port. */
   readonly port: number
-  /** the setting that names the port, for the error when it is taken */
+  /** Name of the port's setting, for the error when the port is taken. */
   readonly portSetting: string
   readonly routes: readonly HttpRoute[]
   readonly webSockets?: readonly WebSocketRoute[]
   readonly log: ServerLog
   readonly cors?: CorsOptions
-  /** addresses and ranges whose X-Forwarded-For is believed */
+  /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
-  /** called once per finished request */
+  /** Called once per finished request. */
   readonly observe?: (outcome: RequestOutcome) => void
   readonly limits?: Partial<ServerLimits>
-  /** shared with other servers of the process; absent: `limits.connections` alone counts */
+  /** Shared by the servers of the process. Without it only `limits.connections` applies. */
   readonly pool?: ConnectionPool
-  /** where bodies are put; absent: each in new memory */
+  /** Pool of buffers for bodies. Without it each body gets a new buffer. */
   readonly buffers?: BodyBuffers
 }
 
-/** Connections that all servers of the process may have open at one time. */
+/** Limits the open connections of all servers of the process. */
 export interface ConnectionPool {
   readonly limit: number
   open: number
@@ -80,14 +79,14 @@ export interface HttpServer {
   /**
    * Starts to accept connections.
    *
-   * @returns the port, which is the system's choice when 0 was asked for
+   * @returns the port
    * @throws Error naming address and setting when the port is taken
    */
   listen(): number
   /**
-   * Accepts nothing more, lets requests in flight end, says goodbye to WebSockets, then closes all.
+   * Accepts no connection any more, waits for the requests in flight, closes WebSockets with 1001, then closes the rest.
    *
-   * @param deadlineMs for the requests in flight; what is left then is cut off
+   * @param deadlineMs for the requests in flight; the rest is aborted
    */
   close(options: { readonly deadlineMs: number }): Promise<void>
 }
@@ -100,13 +99,13 @@ interface Server {
   readonly cors: Cors
   readonly clientAddress: ClientAddress
   readonly bodies: BodyMemory
-  readonly openBodies: BodyMemory
+  readonly unauthenticatedBodies: BodyMemory
   readonly limits: ServerLimits
   readonly connections: ConnectionPool
   readonly nextRequestId: () => string
 }
 
-/** @throws RangeError or Error when an option is unusable; nothing listens yet */
+/** Builds a server that does not listen yet. @throws RangeError or Error when an option is invalid */
 export function createServer(options: ServerOptions): HttpServer {
   const { addon } = options.uws
   const server = assemble(options, addon.App())
@@ -133,7 +132,7 @@ export function createServer(options: ServerOptions): HttpServer {
 
 function assemble(options: ServerOptions, app: UwsApp): Server {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const { bodyTimeoutMs, handlerTimeoutMs, stallTimeoutMs, heldBodyBytes } = limits
+  const { bodyTimeoutMs, handlerTimeoutMs, stallTimeoutMs, maxBodyBytesInFlight } = limits
   const memory = { buffers: options.buffers ?? new BufferPool(0), slab: new BodySlab() }
   return {
     app,
@@ -141,8 +140,11 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     webSocketPaths: new Set(options.webSockets?.map(({ path }) => path)),
     cors: createCors(options.cors ?? { origins: [] }),
     clientAddress: createClientAddress(options.trustedProxies ?? []),
-    bodies: { ...memory, budget: { limitBytes: heldBodyBytes, heldBytes: 0 } },
-    openBodies: { ...memory, budget: { limitBytes: heldBodyBytes / 4, heldBytes: 0 } },
+    bodies: { ...memory, budget: { limitBytes: maxBodyBytesInFlight, usedBytes: 0 } },
+    unauthenticatedBodies: {
+      ...memory,
+      budget: { limitBytes: maxBodyBytesInFlight / 4, usedBytes: 0 },
+    },
     limits,
     connections: { limit: limits.connections, open: 0 },
     nextRequestId: createRequestIds(),
@@ -171,7 +173,7 @@ function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
     begin,
     isDraining: () => exchanges.isDraining,
     headBytes: limits.headBytes,
-    // the library reports the end of no connection that became a WebSocket
+    // uWebSockets.js does not report the end of a connection that became a WebSocket.
     onClosed: () => count(-1),
   }
   const mounted = (options.webSockets ?? []).map((route) => route.mount(app, shared))
@@ -186,7 +188,7 @@ function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
   return mounted
 }
 
-/** @returns counts a connection that came (1) or went (-1), and tells whether there is room for it */
+/** @returns a function that counts an opened (1) or closed (-1) connection and returns whether it is within the limits */
 function countConnections(
   own: ConnectionPool,
   shared?: ConnectionPool,
@@ -198,14 +200,13 @@ function countConnections(
   }
 }
 
-/** A prefix of its own for each process, so that ids of two instances differ. */
+/** Each process has a random prefix, so that the ids of two instances differ. */
 function createRequestIds(): () => string {
   const prefix = randomBytes(6).toString('hex')
   let count = 0
   return () => `${prefix}-${(++count).toString(36)}`
 }
 
-/** What is copied from a request before its handler returns. */
 interface Head {
   readonly method: string
   readonly path: string
@@ -218,7 +219,7 @@ interface FoundRoute {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** `req` is read here and never kept; `res` belongs to the exchange from now on. */
+/** Copies what is needed of `req`, which is valid only during this call; `res` passes to the exchange. */
 function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void {
   const head: Head = {
     method: req.getMethod().toUpperCase(),
@@ -241,8 +242,8 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
   if (framing.kind === 'none') {
     exchange.startHandling()
   } else {
-    const { bodyBytes, isOpen = false } = found.route
-    const memory = isOpen ? server.openBodies : server.bodies
+    const { bodyBytes, isAuthenticatedByBody: isOpen = false } = found.route
+    const memory = isOpen ? server.unauthenticatedBodies : server.bodies
     exchange.reader = new BodyReader(res, framing, bodyBytes, memory)
   }
   admit(exchange, found.route, toRequest(server, exchange, { head, found, res }))
@@ -267,7 +268,7 @@ function toRequest(
   },
 ): Request {
   const { method, path, queryText, headers } = head
-  // asked for while the connection lives
+  // The address must be read while the connection is open.
   const socketAddress = route.isAddressless === true ? null : res.getRemoteAddress()
   return new Request({
     method,
@@ -293,7 +294,7 @@ function checkHeadSize({ headers, path, queryText }: Head, limitBytes: number): 
   throw new AppError('headers_too_large', message)
 }
 
-/** @returns null when the request has been answered already */
+/** @returns null when the request was answered here */
 function findRoute(server: Server, exchange: Exchange, head: Head): FoundRoute | null {
   const { method, path } = head
   if (method === 'OPTIONS') {
@@ -380,7 +381,7 @@ function toRefusal(
   return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })
 }
 
-/** @param handle may throw, now or later */
+/** Sends what `handle` returns or throws, synchronously or not. */
 function run(
   exchange: Exchange,
   handle: (request: Request) => Reply | Promise<Reply>,
@@ -406,7 +407,7 @@ function run(
 
 function listenOn(app: UwsApp, { uws, host, port, portSetting }: ServerOptions): UwsListenSocket {
   const bound: { socket: UwsListenSocket | false } = { socket: false }
-  // exclusive: by default two processes could listen on one port and share its connections unseen
+  // Exclusive, because by default two processes can listen on one port and share its connections.
   app.listen(host, port, uws.addon.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
     bound.socket = socket
   })
@@ -416,7 +417,7 @@ function listenOn(app: UwsApp, { uws, host, port, portSetting }: ServerOptions):
   )
 }
 
-/** One timer for all requests: a timer each would cost more than the rest of a small request. */
+/** One timer for all requests; a timer for each costs more than the rest of a small request. */
 function startSweep(inFlight: ExchangeList, limits: ServerLimits): NodeJS.Timeout {
   const shortestMs = Math.min(limits.bodyTimeoutMs, limits.handlerTimeoutMs, limits.stallTimeoutMs)
   const timer = setInterval(
@@ -430,12 +431,12 @@ function startSweep(inFlight: ExchangeList, limits: ServerLimits): NodeJS.Timeou
 }
 
 const DRAIN_POLL_MS = 20
-/** an answer closes its connection now, so those still open that long are hardly used */
+/** Every reply closes its connection while stopping, so one without a request for this long is idle. */
 const QUIET_MS = 250
 
 /**
- * Waits for what is in flight, and then for connections on which a request may be on its way: closed under it, it would
- * have no answer, and a proxy may not send it again.
+ * Waits for the requests in flight, then for connections on which a request may be arriving: it would get no reply,
+ * and a proxy must not retry every request.
  */
 async function drained(
   { exchanges: { inFlight }, connections }: Pick<Server, 'exchanges' | 'connections'>,

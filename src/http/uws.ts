@@ -3,10 +3,9 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What uWebSockets.js takes as text or bytes. */
 type Bytes = string | ArrayBuffer | Uint8Array
 
-/** Valid until answered or aborted; any call after that throws. */
+/** Valid until it is answered or aborted; any later call throws. */
 export interface UwsResponse {
   onAborted(handler: () => void): UwsResponse
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse
@@ -29,18 +28,18 @@ export interface UwsResponse {
   ): void
 }
 
-/** Lives on the stack: valid until the handler returns or awaits. */
+/** Valid only until the handler returns or awaits. */
 export interface UwsRequest {
   getUrl(): string
   getMethod(): string
-  /** undefined when the target has no `?` */
+  /** Undefined when the target has no `?`. */
   getQuery(): string | undefined
   getHeader(lowerCaseName: string): string
   forEach(visit: (name: string, value: string) => void): void
 }
 
 export interface UwsSocket<User> {
-  /** 1 sent, 0 buffered, 2 dropped */
+  /** @returns 1 sent, 0 buffered, 2 dropped */
   send(message: Bytes, isBinary?: boolean): number
   end(code?: number, reason?: string): void
   close(): void
@@ -59,7 +58,7 @@ export interface UwsListenSocket {
 export interface UwsWebSocketBehavior<User> {
   readonly compression: number
   readonly maxPayloadLength: number
-  /** 0 or 8..960 seconds; 1..7 ends the process */
+  /** 0 or 8..960 seconds; 1..7 ends the process. */
   readonly idleTimeout: number
   readonly maxBackpressure: number
   readonly closeOnBackpressureLimit: boolean
@@ -73,7 +72,7 @@ export interface UwsWebSocketBehavior<User> {
 export interface UwsApp {
   any(pattern: string, handler: (res: UwsResponse, req: UwsRequest) => void): UwsApp
   ws<User>(pattern: string, behavior: UwsWebSocketBehavior<User>): UwsApp
-  /** `change` is 1 when a connection opens, -1 when it ends */
+  /** @param change 1 when a connection opens, -1 when it ends */
   filter(handler: (res: UwsResponse, change: number) => void): UwsApp
   listen(
     host: string,
@@ -92,7 +91,7 @@ export interface UwsPart {
   readonly filename?: string
 }
 
-/** The subset of uWebSockets.js that every supported build has. */
+/** The part of uWebSockets.js that every supported build has. */
 interface UwsAddon {
   App(): UwsApp
   getParts(body: Uint8Array, contentType: string): UwsPart[] | undefined
@@ -103,12 +102,12 @@ interface UwsAddon {
 
 export interface Uws {
   readonly addon: UwsAddon
-  /** package and version that loaded, for the log and for health */
+  /** Package and version that were loaded. */
   readonly build: string
 }
 
 interface Candidate {
-  /** position among the candidates; the npm version of the repack says nothing about its age */
+  /** Order of the candidates; the npm version of the repack does not tell its age. */
   readonly rank: number
   readonly build: string
   readonly load: () => unknown
@@ -117,17 +116,17 @@ interface Candidate {
 const HEAD_BYTES_VARIABLE = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
 /**
- * Room for a request head before the library itself answers 431 with a page of HTML and closes.
- * It is wider than the server's own `headBytes`, so that what is too long gets an error envelope.
+ * Limit of a request head above which uWebSockets.js itself answers 431 with a page of HTML and closes.
+ * It is larger than the server's `headBytes`, so that the client gets an error in JSON.
  */
 const NATIVE_HEAD_BYTES = 131_072
 
 /**
  * Loads the newest uWebSockets.js build that runs on this platform.
  *
- * @param env the process's real environment: the library reads its header limit from there, once,
- *   when it is loaded, and knows no other way; a value that is already set is kept
- * @throws Error naming the platform and the ways out when no build loads
+ * @param env the environment of the process: uWebSockets.js reads its limit of a head from there when it is
+ *   loaded; a value that is already set is kept
+ * @throws Error naming the platform and what to do when no build loads
  */
 export function loadUws(env: Record<string, string | undefined>): Uws {
   env[HEAD_BYTES_VARIABLE] ??= String(NATIVE_HEAD_BYTES)
@@ -151,7 +150,7 @@ function findCandidates(): Candidate[] {
   return found.filter((candidate) => candidate !== null).sort((a, b) => b.rank - a.rank)
 }
 
-/** Reads the package's manifest without loading it; null when it is not installed. */
+/** Reads the manifest without loading the package. @returns null when it is not installed */
 function toCandidate(name: string): Candidate | null {
   const root = packageRoot(name)
   if (root === null) return null
@@ -161,8 +160,8 @@ function toCandidate(name: string): Candidate | null {
   if (realName !== 'uws-pack') {
     return { rank: minorOf(version), build, load: () => require(root) }
   }
-  // The repack offers `import` only, and a failing import() of an addon leaves a second, uncaught
-  // error behind on Node 20: its binary is loaded as its own loader would.
+  // The repack supports `import` only, and a failing import() of an addon raises a second, uncaught
+  // error on Node 20. So its binary is loaded as its own loader does.
   const binary = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`
   return {
     rank: 49,
@@ -171,7 +170,7 @@ function toCandidate(name: string): Candidate | null {
   }
 }
 
-/** Looks for the folder itself: `exports` of some builds hide both the manifest and the binaries. */
+/** Searches node_modules, because `exports` of some builds hide both the manifest and the binaries. */
 function packageRoot(name: string): string | null {
   let folder = dirname(fileURLToPath(import.meta.url))
   for (;;) {
@@ -197,7 +196,7 @@ function toManifest(value: unknown): { name: string; version: string } {
   return { name: String(name), version: String(version) }
 }
 
-/** 20.56.0 → 56; all builds share the major version */
+/** 20.56.0 → 56; all builds have the same major version. */
 function minorOf(version: string): number {
   return Number(version.split('.')[1] ?? 0)
 }
@@ -211,7 +210,7 @@ function isAddon(value: unknown): value is UwsAddon {
 function firstLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const lines = text.split('\n').filter((line) => line.trim() !== '')
-  // the official loader puts the system's reason on the last line
+  // The official loader puts the reason of the system on the last line.
   return lines[lines.length - 1] ?? 'unknown reason'
 }
 

@@ -10,13 +10,13 @@ import { HeaderBag, readFraming } from './request.js'
 import type { ServerLog } from './request.js'
 import type { UwsApp, UwsRequest, UwsResponse, UwsWebSocketBehavior } from './uws.js'
 
-/** The opening request of a WebSocket, copied. */
+/** A copy of the upgrade request. */
 export interface UpgradeHead {
   readonly headers: HeaderBag
   readonly query: URLSearchParams
   readonly cookies: ReadonlyMap<string, string>
   readonly ip: string
-  /** what Sec-WebSocket-Protocol offers, in order */
+  /** The protocols of Sec-WebSocket-Protocol, in order. */
   readonly protocols: readonly string[]
 }
 
@@ -24,20 +24,20 @@ export type Authentication<User> =
   | {
       readonly kind: 'accepted'
       readonly user: User
-      /** the connection is closed with 1008 at this moment; ms since 1970 */
+      /** The connection is closed with 1008 at this time, ms since 1970. */
       readonly expiresAtMs?: number
     }
-  /** the upgrade completes, then the connection is closed with 1008 and this text */
+  /** The upgrade completes, then the connection is closed with 1008 and this text. */
   | { readonly kind: 'refused'; readonly reason: string }
 
 interface WebSocketLimits {
-  /** a connection silent both ways for so long gets the text `ping` */
+  /** A connection without traffic for this long gets the text `ping`. */
   readonly keepaliveMs: number
-  /** a peer that answers no protocol ping is gone after this; 0 or 8..960 seconds */
+  /** A peer that answers no protocol ping is disconnected after this; 0 or 8..960 seconds. */
   readonly idleTimeoutS: number
-  /** largest message from a client; a larger one ends the connection */
+  /** Largest message of a client; a larger one closes the connection. */
   readonly messageBytes: number
-  /** unsent bytes a connection may pile up; above it a slow client is cut off */
+  /** Limit of a connection's unsent bytes; above it a slow client is disconnected. */
   readonly backpressureBytes: number
   readonly connections: number
   readonly connectionsPerIp: number
@@ -45,48 +45,46 @@ interface WebSocketLimits {
 
 export interface WebSocketOptions<User> {
   readonly path: string
-  /** synchronous: an upgrade that waits can lose the fresh connection inside the library */
+  /** Synchronous, because uWebSockets.js can lose the connection of an upgrade that waits. */
   readonly authenticate: (head: UpgradeHead) => Authentication<User>
   readonly userId: (user: User) => string
-  /** may be asynchronous; publications reach the connection once it is done */
+  /** Published texts reach the connection after it has resolved. */
   readonly onOpen?: (connection: Connection<User>) => void | Promise<void>
-  /** texts other than ping and pong */
+  /** Called for texts other than ping and pong. */
   readonly onMessage?: (connection: Connection<User>, text: string) => void | Promise<void>
   readonly onClose?: (connection: Connection<User>, code: number) => void
   readonly limits?: Partial<WebSocketLimits>
 }
 
-/** A path that speaks WebSocket, in the form the server mounts. */
+/** A WebSocket path, as the server mounts it. */
 export interface WebSocketRoute {
   readonly path: string
   readonly mount: (app: UwsApp, server: WebSocketServer) => MountedWebSocket
 }
 
 export interface MountedWebSocket {
-  /** ends every connection with 1001 */
+  /** Closes every connection with 1001. */
   close(): void
 }
 
-/** What a WebSocket needs from the server it is mounted in. */
 export interface WebSocketServer {
   readonly log: ServerLog
   readonly clientAddress: ClientAddress
   readonly begin: (res: UwsResponse) => Exchange
   readonly isDraining: () => boolean
   readonly headBytes: number
-  /** told of the end of every connection, the refused ones included */
+  /** Called at the end of every connection, refused ones included. */
   readonly onClosed: () => void
 }
 
 /** The connections of one path. */
 export interface WebSocketHub<User> {
   readonly route: WebSocketRoute
-  /** Sends a text to every open connection; a slow one misses it or is cut off. */
+  /** Sends a text to every open connection; a slow one misses it or is disconnected. */
   publish(text: string): void
-  /** open connections */
   readonly size: number
   openOf(userId: string): number
-  /** @returns how many were closed */
+  /** @returns the number of closed connections */
   closeUser(userId: string, code: number, reason: string): number
   closeWhere(isMeant: (user: User) => boolean, code: number, reason: string): number
 }
@@ -116,12 +114,11 @@ interface Hub<User> {
   lastPublishMs: number
 }
 
-/** What the upgrade hands to the open connection. */
 type Upgraded<User> =
   | { readonly kind: 'accepted'; readonly connection: LiveConnection<User> }
   | { readonly kind: 'refused'; readonly code: number; readonly reason: string }
 
-/** @throws RangeError on an idle timeout that would end the process */
+/** @throws RangeError on an idle timeout with which uWebSockets.js ends the process */
 export function createWebSocketHub<User>(options: WebSocketOptions<User>): WebSocketHub<User> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   checkIdleTimeout(limits.idleTimeoutS)
@@ -162,7 +159,7 @@ function closeAll<User>(
   code: number,
   reason: string,
 ): number {
-  // closing takes the connection out of the set that is walked
+  // Closing removes the connection from the set, so a copy is iterated.
   const list = [...connections]
   for (const connection of list) connection.close(code, reason)
   return list.length
@@ -242,12 +239,12 @@ function toBehavior<User>(
 
 interface UpgradePlan<User> {
   readonly key: string
-  /** '' when the client offered none */
+  /** '' when the client offered none. */
   readonly protocol: string
   readonly upgraded: Upgraded<User>
 }
 
-/** @throws AppError when this is no proper opening of a WebSocket: answered over HTTP */
+/** @throws AppError when the request is no valid upgrade; it is answered over HTTP */
 function toUpgrade<User>(
   hub: Hub<User>,
   server: WebSocketServer,
@@ -273,7 +270,7 @@ function toUpgrade<User>(
   return { key, protocol: chooseProtocol(protocols), upgraded }
 }
 
-/** Without the `upgrade` token the library opens a socket whose end it never reports. */
+/** Without the token `upgrade` uWebSockets.js opens a socket whose end it never reports. */
 function checkHandshake(headers: HeaderBag): void {
   const framing = readFraming(headers)
   if (framing.kind === 'invalid') throw new AppError('bad_request', framing.reason)
@@ -296,8 +293,8 @@ const splitList = (values: readonly string[]): string[] =>
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
- * Clients insist on an answer to what they offer. Another offer than the one that carries the
- * token is preferred, which keeps the token out of replies and their logs.
+ * Browsers require that one of the offered protocols is chosen. Any but the one with the token is preferred,
+ * which keeps the token out of replies and their logs.
  */
 export function chooseProtocol(offered: readonly string[]): string {
   const usable = offered.filter((protocol) => TOKEN.test(protocol))
@@ -356,7 +353,7 @@ function strike<User>(hub: Hub<User>, connection: LiveConnection<User>): void {
   else hub.byIp.set(connection.ip, open)
 }
 
-/** A hook that throws costs its own connection and nothing else. */
+/** A hook that throws closes its own connection and affects nothing else. */
 function guard<User>(
   hub: Hub<User>,
   log: ServerLog,

@@ -1,7 +1,7 @@
-/** One frame of Zstandard data (RFC 8878), found by its headers alone; nothing is decompressed. */
+/** A frame of Zstandard data (RFC 8878), found by its headers without decompression. */
 export interface ZstdFrame {
   readonly bytes: Uint8Array
-  /** what a decoder sets aside before the first byte comes out */
+  /** Memory that a decoder allocates before the first byte of output. */
   readonly windowBytes: number
 }
 
@@ -11,10 +11,10 @@ const CONTENT_SIZE_BYTES = [0, 2, 4, 8]
 const DICTIONARY_BYTES = [0, 1, 2, 4]
 
 /**
- * Cuts data into its frames, so that what each claims to need can be refused beforehand: twelve
- * bytes may ask for a window of two gigabytes.
+ * Splits data into its frames, so that a frame can be refused for its window: twelve bytes may ask for
+ * a window of 2 GB.
  *
- * @returns null when the data is not whole frames, or needs a dictionary
+ * @returns null when a frame is incomplete or needs a dictionary
  */
 export function readZstdFrames(data: Uint8Array): readonly ZstdFrame[] | null {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
@@ -23,7 +23,7 @@ export function readZstdFrames(data: Uint8Array): readonly ZstdFrame[] | null {
   try {
     while (at < data.byteLength) {
       const magic = view.getUint32(at, true)
-      // 16 magic numbers mark frames of other programs' data
+      // 16 magic numbers mark skippable frames.
       if ((magic & 0xfffffff0) >>> 0 === SKIPPABLE) {
         at += 8 + view.getUint32(at + 4, true)
         continue
@@ -36,7 +36,7 @@ export function readZstdFrames(data: Uint8Array): readonly ZstdFrame[] | null {
       at = end
     }
   } catch {
-    // a read beyond the end: cut off
+    // A read beyond the end means truncated data.
     return null
   }
   return at === data.byteLength && frames.length > 0 ? frames : null

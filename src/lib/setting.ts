@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-/** A setting that stops the start; the text names the setting, the value's fault and what would do. */
+/** Stops the start. The message names the setting, what is wrong with the value, and a valid one. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
@@ -12,10 +12,10 @@ interface RateLimit {
 
 export interface Setting<T> {
   readonly env: string
-  /** the default as a person would write it; '' = unset */
+  /** The default as a user would write it; '' means unset. */
   readonly fallback: string
   readonly doc: string
-  /** secrets are not echoed in errors */
+  /** Error messages do not repeat the value of a secret. */
   readonly secret: boolean
   parse(text: string): T
 }

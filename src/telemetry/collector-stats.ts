@@ -1,8 +1,7 @@
-/** What became of the messages of one body. */
+/** The messages of one body by outcome. */
 export interface Collected {
-  /** `ingest`, `upload`, `webhook`, `replay` */
   readonly protocol: string
-  /** distinct sources of the accepted messages; one that names several counts under no source */
+  /** Distinct sources of the accepted messages; a body with several counts under no source. */
   readonly sources: readonly string[]
   readonly received: number
   readonly accepted: number
@@ -13,26 +12,26 @@ export interface Collected {
 /** Totals since the start of this process. */
 export interface CollectorFigures {
   readonly protocol: string
-  /** null: bodies of several sources, of none, and sources that were counted too long ago to be kept */
+  /** Null for bodies with several sources or none, and for sources that were evicted. */
   readonly source: string | null
   readonly received: number
   readonly stored: number
   readonly rejected: number
   readonly bytes: number
-  /** messages received per second over the last minute */
+  /** Average over the last minute. */
   readonly ratePerSecond: number
   readonly lastEventAtMs: number | null
 }
 
-/** Counts in memory what this process collects, by protocol and source. */
+/** Counts the messages that this process received, by protocol and source. */
 export interface CollectorStats {
   note(collected: Collected): void
-  /** The most received first. */
+  /** Ordered by `received`, descending. */
   list(): readonly CollectorFigures[]
 }
 
 const RATE_SECONDS = 60
-/** about 700 bytes each */
+/** Each takes about 700 bytes. */
 const MAX_KEYS = 2_000
 
 interface Tally {
@@ -43,20 +42,19 @@ interface Tally {
   rejected: number
   bytes: number
   lastEventAtMs: number | null
-  /** messages per second; the slot of second s is s mod RATE_SECONDS */
+  /** Ring buffer of messages per second; second s is in slot s mod RATE_SECONDS. */
   readonly slots: Float64Array
-  /** the second the newest slot is of */
+  /** The second of the newest slot. */
   second: number
 }
 
-/** @param maxKeys when exceeded, the source that was quiet for longest joins those without a name */
+/** @param maxKeys above it the least recently active source is evicted and counts under no source */
 export function createCollectorStats(
   nowMs: () => number = Date.now,
   maxKeys = MAX_KEYS,
 ): CollectorStats {
-  /** the least recently noted first */
+  /** Ordered by last activity, the oldest first. */
   const named = new Map<string, Tally>()
-  /** by protocol */
   const unnamed = new Map<string, Tally>()
 
   const restOf = (protocol: string): Tally => {
@@ -90,7 +88,7 @@ export function createCollectorStats(
       tally.bytes += collected.bytes
       if (collected.accepted > 0) tally.lastEventAtMs = now
       const second = Math.floor(now / 1_000)
-      turn(tally, second)
+      advance(tally, second)
       tally.slots[second % RATE_SECONDS] =
         (tally.slots[second % RATE_SECONDS] ?? 0) + collected.received
     },
@@ -115,8 +113,8 @@ const emptyTally = (protocol: string, source: string | null): Tally => ({
   second: 0,
 })
 
-/** Empties the slots of the seconds that have passed without a message. */
-function turn(tally: Tally, second: number): void {
+/** Clears the slots of the seconds without a message. */
+function advance(tally: Tally, second: number): void {
   const passed = Math.min(second - tally.second, RATE_SECONDS)
   for (let i = 0; i < passed; i++) tally.slots[(second - i) % RATE_SECONDS] = 0
   tally.second = Math.max(tally.second, second)
@@ -130,15 +128,15 @@ function merge(into: Tally, from: Tally): void {
   const [a, b] = [into.lastEventAtMs ?? 0, from.lastEventAtMs ?? 0]
   if (a + b > 0) into.lastEventAtMs = Math.max(a, b)
   const second = Math.max(into.second, from.second)
-  turn(into, second)
-  turn(from, second)
+  advance(into, second)
+  advance(from, second)
   from.slots.forEach((count, i) => {
     into.slots[i] = (into.slots[i] ?? 0) + count
   })
 }
 
 function toFigures(tally: Tally, second: number): CollectorFigures {
-  turn(tally, second)
+  advance(tally, second)
   const { protocol, source, received, stored, rejected, bytes, lastEventAtMs, slots } = tally
   const inMinute = slots.reduce((sum, count) => sum + count, 0)
   const ratePerSecond = Math.round((inMinute / RATE_SECONDS) * 100) / 100

@@ -1,6 +1,6 @@
 import { type DestinationStream, destination, type Level, type Logger, pino } from 'pino'
 
-/** `log.warn({ err, batch }, 'what happened')`: fields first, then a fixed text. */
+/** Takes the fields first, then a fixed text: `log.warn({ err, batch }, 'the batch failed')`. */
 export type Log = Pick<Logger, Level>
 
 export type LogLevel = Level | 'silent'
@@ -8,7 +8,7 @@ export type LogLevel = Level | 'silent'
 const STDERR = 2
 const HIDDEN = '[hidden]'
 
-/** Fields that hold secrets, under any of the spellings they have here, up to two objects deep. */
+/** Names of fields that hold secrets; they are hidden up to two objects deep. */
 const SECRET_FIELDS = [
   'password',
   'currentPassword',
@@ -35,10 +35,7 @@ const SECRET_FIELDS = [
 const under = (parent: string): string[] =>
   SECRET_FIELDS.map((field) => (field.startsWith('[') ? `${parent}${field}` : `${parent}.${field}`))
 
-/**
- * Secrets inside longer text, such as the message of an error: credentials of a URL, bearer tokens,
- * JWTs, ingest keys.
- */
+/** Secrets inside longer texts, such as error messages: credentials in URLs, bearer tokens, JWTs, ingest keys. */
 const SECRET_TEXT: readonly (readonly [RegExp, string])[] = [
   [/:\/\/[^\s/@"\\]{1,512}@/g, `://${HIDDEN}@`],
   [/\bBearer +[\w.~+/=-]{8,}/gi, `Bearer ${HIDDEN}`],
@@ -50,9 +47,9 @@ const withoutSecrets = (line: string): string =>
   SECRET_TEXT.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line)
 
 /**
- * A log of JSON lines with ISO times and the level by name; secrets are hidden.
+ * Creates a log of JSON lines whose secrets are hidden.
  *
- * @param to stderr when absent, written at once: nothing is lost when the process ends
+ * @param to default: stderr, written synchronously, so that no line is lost when the process ends
  */
 export function createLog(
   level: LogLevel,

@@ -2,15 +2,15 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 
 /** One finished request, as the HTTP server reports it. */
 interface RequestFacts {
-  /** null when no route was found */
+  /** Null when no route matched. */
   readonly routeId: string | null
   readonly method: string
-  /** 0 when the client left before a reply */
+  /** 0 when the client disconnected before the reply. */
   readonly status: number
   readonly durationMs: number
 }
 
-/** What became of the messages of one body. */
+/** The messages of one body by outcome. */
 interface IngestFacts {
   readonly received: number
   readonly accepted: number
@@ -18,11 +18,11 @@ interface IngestFacts {
   readonly dropped: number
 }
 
-/** What is read when the metrics are; each is a cheap look at a number that exists anyway. */
+/** The gauges; each is read when the metrics are rendered. */
 export interface GaugeReaders {
   readonly walBytes: () => number
   readonly walLimitBytes: () => number
-  readonly walEntries: () => number
+  readonly walRecords: () => number
   readonly walDamagedBytes: () => number
   readonly pipelineBytes: () => number
   readonly bufferBytes: () => number
@@ -39,32 +39,27 @@ export interface GaugeReaders {
 export interface Metrics {
   /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestFacts): void
-  /** for the pipeline's `onAccepted` */
   ingested(protocol: string, facts: IngestFacts): void
-  /** a batch has been written */
   batchWritten(rows: number): void
-  /** an insert has succeeded, or failed and will be tried again */
   insertEnded(table: string, seconds: number, ok: boolean): void
-  /** an attempt to write a batch has failed, for whatever reason */
   batchFailed(): void
-  /** ClickHouse has refused rows, which are dead letters now */
+  /** Counts rows that ClickHouse refused and that became dead letters. */
   rowsRefused(rows: number): void
-  /** Gives the gauges something to read; to be called once. Until then they are absent. */
+  /** Registers the gauges. It may be called once. */
   watch(readers: GaugeReaders): void
   /** Prometheus text format. */
   render(): Promise<string>
 }
 
-/** Media type of `render`. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 const PREFIX = 'log_engine_'
-/** seconds: from what is answered from memory to the deadline of a handler */
+/** Seconds, from replies out of memory to the deadline of a handler. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const INSERT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120]
 const OUTCOMES = ['accepted', 'rejected', 'dropped'] as const
 
-/** The program's metrics on a registry of their own. Labels take values of ours only, so they are few. */
+/** Creates the metrics of the service. No label takes a value that a client chooses, so their number is bounded. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -87,24 +82,24 @@ export function createMetrics({ version }: { readonly version: string }): Metric
 function createRequests(registry: Registry): Metrics['request'] {
   const durations = new Histogram({
     name: `${PREFIX}http_request_duration_seconds`,
-    help: 'Time from the first byte of a request to the end of its reply; status 0: the client left',
+    help: 'Time from the first byte of a request to the end of its reply; status 0 when the client disconnected before',
     labelNames: ['server', 'route', 'method', 'status'],
     buckets: REQUEST_BUCKETS,
     registers: [registry],
   })
-  // looking a child up by its labels costs more than the observation itself
+  // prom-client's look-up by labels costs more than the observation itself.
   const children = new Map<string, Child>()
   let last: { readonly of: string; readonly facts: RequestFacts; readonly child: Child } | null =
     null
   return (server, facts) => {
     const { routeId, method, status, durationMs } = facts
-    // nearly all are of the kind of the one before
+    // Nearly every request has the labels of the one before it.
     if (last?.of === server && isSameKind(last.facts, facts)) {
       last.child.observe(durationMs / 1_000)
       return
     }
     const route = routeId ?? 'none'
-    // a method nobody serves is the client's invention
+    // Without a route the client chooses the method, which must not become a label.
     const known = routeId === null ? 'any' : method
     const key = `${server} ${route} ${known} ${status}`
     let child = children.get(key)
@@ -127,17 +122,17 @@ const isSameKind = (a: RequestFacts, b: RequestFacts): boolean =>
 function createIngest(registry: Registry): Metrics['ingested'] {
   const received = new Counter({
     name: `${PREFIX}messages_received_total`,
-    help: 'Messages that came in; accepted + rejected + dropped',
+    help: 'Messages received: the sum of accepted, rejected and dropped',
     labelNames: ['protocol'],
     registers: [registry],
   })
   const outcomes = new Counter({
     name: `${PREFIX}messages_total`,
-    help: 'Messages by outcome: accepted is durable, rejected dead-lettered, dropped of a disabled source',
+    help: 'Messages by outcome: accepted (durable), rejected (dead-lettered) or dropped (source disabled)',
     labelNames: ['protocol', 'outcome'],
     registers: [registry],
   })
-  // looking a child up by its labels costs more than counting; protocols are few
+  // prom-client's look-up by labels costs more than counting; there are few protocols.
   const children = new Map<string, { readonly inc: (count: number) => void }>()
   const count = (name: string, make: () => Counter.Internal, by: number): void => {
     let child = children.get(name)
@@ -165,20 +160,23 @@ function createBatches(
 ): Pick<Metrics, 'batchWritten' | 'insertEnded' | 'batchFailed' | 'rowsRefused'> {
   const counter = (name: string, help: string): Counter =>
     new Counter({ name: PREFIX + name, help, registers: [registry] })
-  const batches = counter('batches_written_total', 'Batches that are in ClickHouse')
-  const rows = counter('batch_rows_written_total', 'Rows of batches that are in ClickHouse')
-  const failed = counter('batch_failures_total', 'Attempts to write a batch that failed')
-  const refused = counter('rows_refused_total', 'Rows that ClickHouse refused: dead letters')
+  const batches = counter('batches_written_total', 'Batches written to ClickHouse')
+  const rows = counter('batch_rows_written_total', 'Rows of the batches written to ClickHouse')
+  const failed = counter('batch_failures_total', 'Failed attempts to write a batch')
+  const refused = counter(
+    'rows_refused_total',
+    'Rows that ClickHouse refused; they became dead letters',
+  )
   const durations = new Histogram({
     name: `${PREFIX}insert_duration_seconds`,
-    help: 'Time of one INSERT into ClickHouse, views included',
+    help: 'Time of one INSERT into ClickHouse, materialized views included',
     labelNames: ['table'],
     buckets: INSERT_BUCKETS,
     registers: [registry],
   })
   const failures = new Counter({
     name: `${PREFIX}insert_failures_total`,
-    help: 'INSERTs that failed; they are tried again',
+    help: 'Failed INSERTs; each is retried',
     labelNames: ['table'],
     registers: [registry],
   })
@@ -201,22 +199,42 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     const collect = (): void => made.set(read())
     const made = new Gauge({ name: PREFIX + name, help, registers: [registry], collect })
   }
-  gauge('wal_bytes', 'Bytes on disk that wait for ClickHouse', readers.walBytes)
-  gauge('wal_limit_bytes', 'Bytes from which on no more is taken', readers.walLimitBytes)
-  gauge('wal_entries', 'Entries of the WAL that wait for ClickHouse', readers.walEntries)
+  gauge(
+    'wal_bytes',
+    'Bytes of the write-ahead log (WAL) on disk that are not in ClickHouse yet',
+    readers.walBytes,
+  )
+  gauge(
+    'wal_limit_bytes',
+    'Limit of the WAL in bytes (WAL_MAX_BYTES); at the limit requests get 429',
+    readers.walLimitBytes,
+  )
+  gauge('wal_records', 'Records of the WAL that are not in ClickHouse yet', readers.walRecords)
   gauge(
     'wal_damaged_bytes',
-    'Bytes of the WAL that were found damaged since the start, and are lost',
+    'Bytes of the WAL found damaged and lost since the start',
     readers.walDamagedBytes,
   )
-  gauge('pipeline_bytes', 'Bytes of the bodies in work', readers.pipelineBytes)
-  gauge('buffer_bytes', 'Buffers of bodies and blocks, free ones included', readers.bufferBytes)
-  gauge('buffer_free_bytes', 'Buffers that wait for use', readers.bufferFreeBytes)
-  gauge('dedup_window_entries', 'Messages remembered for deduplication', readers.dedupEntries)
-  gauge('templates', 'Templates known', readers.templates)
-  gauge('sources', 'Sources registered', readers.sources)
+  gauge('pipeline_bytes', 'Bytes of the request bodies being processed', readers.pipelineBytes)
+  gauge(
+    'buffer_bytes',
+    'Bytes of the buffers for bodies and blocks, free ones included',
+    readers.bufferBytes,
+  )
+  gauge('buffer_free_bytes', 'Bytes of the free buffers', readers.bufferFreeBytes)
+  gauge('dedup_window_entries', 'Messages in the deduplication window', readers.dedupEntries)
+  gauge('templates', 'Known templates', readers.templates)
+  gauge('sources', 'Registered sources', readers.sources)
   gauge('websockets', 'Open WebSockets', readers.webSockets)
-  gauge('worker_threads', 'Threads that decode and mine', readers.workers)
-  gauge('state_up', '1 when the shared state answers', () => Number(readers.isStateUp()))
-  gauge('clickhouse_up', '1 when ClickHouse takes batches', () => Number(readers.isClickhouseUp()))
+  gauge(
+    'worker_threads',
+    'Worker threads that decode messages and find their templates',
+    readers.workers,
+  )
+  gauge('state_up', '1 when the shared state (Redis or in-process) answers', () =>
+    Number(readers.isStateUp()),
+  )
+  gauge('clickhouse_up', '1 when ClickHouse accepts batches', () =>
+    Number(readers.isClickhouseUp()),
+  )
 }

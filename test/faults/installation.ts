@@ -126,7 +126,7 @@ export class Installation {
 
   /** Entries of the WAL that wait for ClickHouse. */
   async waiting(): Promise<number> {
-    return this.metric('wal_entries')
+    return this.metric('wal_records')
   }
 
   async metric(name: string): Promise<number> {

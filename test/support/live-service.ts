@@ -251,6 +251,6 @@ export async function eventually<T>(
 export async function settled(service: LiveService): Promise<void> {
   await eventually(
     async () => (await service.each('GET /metrics')).map(({ text }) => text),
-    (all) => all.every((metrics) => /wal_entries 0$/m.test(metrics)),
+    (all) => all.every((metrics) => /wal_records 0$/m.test(metrics)),
   )
 }

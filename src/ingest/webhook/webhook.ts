@@ -176,7 +176,7 @@ export const webhookRoute = (services: WebhookServices): HttpRoute => ({
   method: 'POST',
   path: '/webhooks/scm',
   bodyBytes: BODY_BYTES,
-  isOpen: true,
+  isAuthenticatedByBody: true,
   admit: (head) => {
     admit(head, services)
     return { kind: 'admitted', handle: (request) => receive(request, services) }

@@ -86,7 +86,7 @@ async function send({ service }: Run, stretches: readonly Stretch[]): Promise<vo
   const until = Date.now() + 30_000
   for (;;) {
     const metrics = await fetch(`${service.api}/metrics`)
-    if (/wal_entries 0$/m.test(await metrics.text())) break
+    if (/wal_records 0$/m.test(await metrics.text())) break
     if (Date.now() > until) throw new Error('what was sent is not written')
     await new Promise((resolve) => setTimeout(resolve, 50))
   }

@@ -41,7 +41,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
     const text = await (await fetch(`${instance.api}/metrics`)).text()
     return Number(new RegExp(`${name} (\\d+)$`, 'm').exec(text)?.[1])
   }
-  const logged = (instance: Instance): Promise<number> => metricOf(instance, 'wal_entries')
+  const logged = (instance: Instance): Promise<number> => metricOf(instance, 'wal_records')
   const written = async (): Promise<void> => {
     for (const instance of [one, two])
       await eventually(

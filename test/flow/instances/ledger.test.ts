@@ -73,7 +73,7 @@ async function ledgers(shared: Shared): Promise<void> {
     for (const { api } of instances)
       await eventually(
         async () => await (await fetch(`${api}/metrics`)).text(),
-        (metrics) => /wal_entries 0$/m.test(metrics),
+        (metrics) => /wal_records 0$/m.test(metrics),
         MINUTE_MS,
       )
     const rows = await shared.rows(`

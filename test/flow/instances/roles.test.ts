@@ -38,7 +38,7 @@ if (shared === null) {
     t.equal(await status(`${at}/health`), 200)
     const metrics = await fetch(`${at}/metrics`)
     t.equal(metrics.status, 200)
-    t.match(await metrics.text(), /wal_entries \d/)
+    t.match(await metrics.text(), /wal_records \d/)
     const forwarded = { headers: { 'x-forwarded-for': '203.0.113.9' } }
     t.equal(await status(`${at}/metrics`, forwarded), 401, 'the metrics are not for the world')
     for (const path of [

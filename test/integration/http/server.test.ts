@@ -54,7 +54,7 @@ function recorder() {
       method: 'POST',
       path: '/open',
       bodyBytes: 100_000,
-      isOpen: true,
+      isAuthenticatedByBody: true,
       handle: ({ body }) => ({ status: 200, body: String(body.byteLength) }),
     }),
     httpRoute({
@@ -319,7 +319,7 @@ t.test(
   'a request refused by its head is answered before its body, and the body is not kept',
   async (t) => {
     const { routes } = recorder()
-    const { url, port } = startServer(t, { routes, limits: { heldBodyBytes: 1000 } })
+    const { url, port } = startServer(t, { routes, limits: { maxBodyBytesInFlight: 1000 } })
     const early = await rawExchange(port, [post('/guarded', 'Content-Length: 5000\r\n')], {
       until: (got) => got.includes('no key'),
     })
@@ -331,7 +331,7 @@ t.test(
 
 t.test('bodies in flight share a budget, which is given back', async (t) => {
   const { routes } = recorder()
-  const { url, port } = startServer(t, { routes, limits: { heldBodyBytes: 10_000 } })
+  const { url, port } = startServer(t, { routes, limits: { maxBodyBytesInFlight: 10_000 } })
   const send = async (bytes: number) => {
     const headers = { 'x-key': 'k' }
     const body = Buffer.alloc(bytes)
@@ -353,7 +353,7 @@ t.test('bodies in flight share a budget, which is given back', async (t) => {
 
 t.test('bodies of anybody take none of the room of the others', async (t) => {
   const { routes } = recorder()
-  const { url, port } = startServer(t, { routes, limits: { heldBodyBytes: 10_000 } })
+  const { url, port } = startServer(t, { routes, limits: { maxBodyBytesInFlight: 10_000 } })
   const send = async (path: string, bytes: number): Promise<number> => {
     const init = { method: 'POST', body: Buffer.alloc(bytes), headers: { 'x-key': 'k' } }
     return (await fetch(url + path, init)).status

@@ -51,7 +51,7 @@ void test('gauges are read when the metrics are', async (t) => {
   metrics.watch({
     walBytes: () => wal,
     walLimitBytes: seven,
-    walEntries: seven,
+    walRecords: seven,
     walDamagedBytes: seven,
     pipelineBytes: seven,
     bufferBytes: seven,
@@ -72,7 +72,7 @@ void test('gauges are read when the metrics are', async (t) => {
   t.equal(values.get('log_engine_clickhouse_up'), 0)
   for (const name of [
     'wal_limit_bytes',
-    'wal_entries',
+    'wal_records',
     'pipeline_bytes',
     'buffer_bytes',
     'buffer_free_bytes',
