@@ -146,6 +146,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const exclusive = createExclusive(state)
     await database.reach()
     await inTurn(exclusive, 'migrate', () => database.prepare())
+    dataDir.migrated()
 
     // What other instances on the same database store is followed; an embedded database has none.
     const following =

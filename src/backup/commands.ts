@@ -6,7 +6,7 @@ import type { Config } from '../config.js'
 import { openDataDir, RESTORE_MARKER } from '../coordination/data-dir.js'
 import { isFree, moveTree, syncTree } from './file-tree.js'
 import { allowMerges, readTotals, restoreBackup } from './backup.js'
-import { readMigrations } from '../clickhouse/migrate.js'
+import { schemaVersions } from '../clickhouse/migrate.js'
 import type { Log } from '../telemetry/log.js'
 import { checkFiles, readManifest, writeManifest, type Manifest } from './manifest.js'
 import { askRunning } from './control.js'
@@ -98,10 +98,14 @@ export async function restore(parts: CommandParts): Promise<void> {
 }
 
 function refuseUnfit({ schema, database, version, clickhouse }: Manifest, config: Config): void {
-  const known = Math.max(...readMigrations().map((migration) => migration.version))
-  if (schema > known)
+  const { first, newest } = schemaVersions()
+  if (schema < first)
     throw new Error(
-      `the backup was made by the newer version ${version} (schema ${schema}, here ${known}); restore it with that one`,
+      `the backup was made by an unreleased version (schema ${schema}, here from ${first}), which this one can't read`,
+    )
+  if (schema > newest)
+    throw new Error(
+      `the backup was made by the newer version ${version} (schema ${schema}, here ${newest}); restore it with that one`,
     )
   if (database !== config.clickhouseDatabase)
     throw new Error(`the backup is of database ${database}; set CLICKHOUSE_DATABASE=${database}`)

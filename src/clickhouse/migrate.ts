@@ -138,12 +138,12 @@ export const toStatements = (text: string): readonly string[] =>
     .filter((sql) => sql !== '')
 
 /** The numbers of the first and the newest migration of a program: what it can read was made by these. */
-interface SchemaVersions {
+export interface SchemaVersions {
   readonly first: number
   readonly newest: number
 }
 
-function schemaVersions(migrations = readMigrations()): SchemaVersions {
+export function schemaVersions(migrations = readMigrations()): SchemaVersions {
   const versions = migrations.map(({ version }) => version)
   return { first: Math.min(...versions), newest: Math.max(...versions) }
 }

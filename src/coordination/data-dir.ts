@@ -13,6 +13,8 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 
+import { schemaVersions, type SchemaVersions } from '../clickhouse/migrate.js'
+
 class DataDirError extends Error {
   override readonly name = 'DataDirError'
 }
@@ -23,18 +25,31 @@ export interface DataDir {
   readonly instanceId: string
   /** Gives a secret, which the first call creates in a file that only its owner can read. */
   secret(name: string): string
+  /** Records that the database has this program's schema, which the WAL is written for from then on. */
+  migrated(): void
   release(): void
 }
 
 /** This file exists while a restore has begun and not ended. */
 export const RESTORE_MARKER = 'restore-unfinished'
+/** This file holds the schema version of the batches in the WAL. */
+const SCHEMA_FILE = 'schema-version'
+
+interface OpenOptions {
+  readonly isRestoring?: boolean
+  readonly schema?: SchemaVersions
+}
 
 /**
  * Locks a data directory for this process.
  *
- * @throws DataDirError when another process holds it, it can't be written, or a restore into it did not finish
+ * @throws DataDirError when another process holds it, it can't be written, a restore into it did not finish, or
+ *   it is of a newer or an unreleased version of the program
  */
-export function openDataDir(path: string, { isRestoring = false } = {}): DataDir {
+export function openDataDir(
+  path: string,
+  { isRestoring = false, schema = schemaVersions() }: OpenOptions = {},
+): DataDir {
   const lock = join(path, 'lock')
   const marker = join(path, RESTORE_MARKER)
   try {
@@ -46,7 +61,13 @@ export function openDataDir(path: string, { isRestoring = false } = {}): DataDir
         `DATA_DIR ${path} holds a backup that was not restored to its end: empty it and restore again`,
       )
     takeLock(path, lock)
-    return toDataDir(path, lock)
+    try {
+      checkSchema(path, schema)
+    } catch (error) {
+      rmSync(lock, { force: true })
+      throw error
+    }
+    return toDataDir(path, lock, schema)
   } catch (error) {
     if (error instanceof DataDirError) throw error
     const reason = error instanceof Error ? error.message : String(error)
@@ -54,11 +75,30 @@ export function openDataDir(path: string, { isRestoring = false } = {}): DataDir
   }
 }
 
-function toDataDir(path: string, lock: string): DataDir {
+/** An unused directory becomes one of this program. */
+function checkSchema(path: string, { first, newest }: SchemaVersions): void {
+  const file = join(path, SCHEMA_FILE)
+  const isUsed = existsSync(join(path, 'instance-id'))
+  const version = Number(readIfThere(file))
+  if (version === 0 && !isUsed) writeDurably(file, String(newest))
+  else if (!(version >= first))
+    throw new DataDirError(
+      `DATA_DIR ${path} was made by an unreleased version of this program, which this one can't read: ` +
+        'set DATA_DIR to another directory, or empty it',
+    )
+  else if (version > newest)
+    throw new DataDirError(
+      `DATA_DIR ${path} has schema version ${version}, and this program knows ${newest}: ` +
+        'start the newer program again, or set DATA_DIR to another directory',
+    )
+}
+
+function toDataDir(path: string, lock: string, { newest }: SchemaVersions): DataDir {
   return {
     path,
     instanceId: readOrMake(join(path, 'instance-id'), randomUUID),
     secret: (name) => readOrMake(join(path, name), () => randomBytes(36).toString('base64url')),
+    migrated: () => writeDurably(join(path, SCHEMA_FILE), String(newest)),
     release: () => rmSync(lock, { force: true }),
   }
 }
@@ -170,7 +210,6 @@ function identityOf(pid: number): string {
   }
 }
 
-/** Flushes a new file before it gets its name: a power cut must not leave an empty one. */
 function readOrMake(file: string, make: () => string): string {
   const known = readIfThere(file)
   if (known !== '') {
@@ -179,10 +218,15 @@ function readOrMake(file: string, make: () => string): string {
     return known
   }
   const made = make()
-  const temporary = `${file}.new`
-  writeFileSync(temporary, made, { mode: 0o600, flush: true })
-  renameSync(temporary, file)
+  writeDurably(file, made)
   return made
+}
+
+/** Flushes a new file before it gets its name: a power cut must not leave an empty one. */
+function writeDurably(file: string, text: string): void {
+  const temporary = `${file}.new`
+  writeFileSync(temporary, text, { mode: 0o600, flush: true })
+  renameSync(temporary, file)
 }
 
 function readIfThere(file: string): string {

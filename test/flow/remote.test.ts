@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'tap'
 import { createStore } from '../../src/clickhouse/client.js'
 import { startTestServer } from '../support/clickhouse.js'
@@ -66,5 +68,23 @@ void test('a ClickHouse of its own, with a password, serves as well', async (t) 
     t.equal(told.length, 1)
     t.match(told[0], /newer/)
     t.ok((before?.n ?? 0) > 10)
+  })
+
+  await t.test('a database or a data directory of an unreleased version is refused', async (t) => {
+    const store = createStore({ url, username, password, database: 'remote_test' })
+    t.teardown(() => store.close())
+    await store.insertRows('schema_migrations', [{ version: 105, name: 'of_before' }])
+    const old = tempDataDir(t)
+    writeFileSync(join(old, 'instance-id'), 'of before')
+    for (const [dir, told] of [
+      [tempDataDir(t), /^.*database remote_test was made by an unreleased version.*$/],
+      [old, /^.*DATA_DIR .* was made by an unreleased version.*$/],
+    ] as const) {
+      const { code, stderr } = await runToEnd({ DATA_DIR: dir, ...remote })
+      t.not(code, 0)
+      const lines = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+      t.equal(lines.length, 1)
+      t.match(lines[0], told)
+    }
   })
 })

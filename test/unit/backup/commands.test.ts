@@ -14,6 +14,7 @@ import { test, type Test } from 'tap'
 import { restore } from '../../../src/backup/commands.js'
 import { checkFiles, readManifest, writeManifest } from '../../../src/backup/manifest.js'
 import { askRunning, openControl } from '../../../src/backup/control.js'
+import { schemaVersions } from '../../../src/clickhouse/migrate.js'
 import { loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/telemetry/log.js'
 
@@ -26,7 +27,7 @@ function tempDir(t: Test): string {
 const HEAD = {
   program: 'log-analytics-engine',
   version: '0.1.0',
-  schema: 1,
+  schema: schemaVersions().first,
   database: 'logs',
   taken_at: '2026-11-21T12:00:00.000Z',
   clickhouse: { kind: 'file', name: 'clickhouse' },
@@ -99,6 +100,7 @@ void test('only a whole backup that fits is restored, and nothing is left behind
     /newer program/,
     await changed((dir) => rewrite(dir, (s) => s.replace('"format": 1', '"format": 2'))),
   )
+  await refused(/unreleased version \(schema 105,/, await makeBackup(t, { schema: 105 }))
   await refused(/newer version 0\.1\.0 \(schema 9999/, await makeBackup(t, { schema: 9999 }))
   await refused(/set CLICKHOUSE_DATABASE=other/, await makeBackup(t, { database: 'other' }))
   await refused(/without CLICKHOUSE_URL/, await makeBackup(t), {

@@ -80,3 +80,27 @@ void test('a lock whose process id is used again is of the dead', (t) => {
   t.same(locksIn(dir), [])
   t.end()
 })
+
+void test('a directory of another version is refused, and left as it is', (t) => {
+  const dir = tempDir(t)
+  const file = join(dir, 'schema-version')
+  const version = (): string => readFileSync(file, 'utf8')
+  openDataDir(dir, { schema: { first: 5, newest: 7 } }).release()
+  t.equal(version(), '7', 'one that is new is of this program')
+  const upgraded = openDataDir(dir, { schema: { first: 5, newest: 9 } })
+  t.equal(version(), '7', 'until the database was migrated')
+  upgraded.migrated()
+  t.equal(version(), '9')
+  upgraded.release()
+  const refused = (message: RegExp): void => {
+    const before = readdirSync(dir)
+    t.throws(() => openDataDir(dir, { schema: { first: 5, newest: 7 } }), { message })
+    t.same(readdirSync(dir), before)
+  }
+  refused(/has schema version 9, and this program knows 7: start the newer program again/)
+  writeFileSync(file, '4')
+  refused(/was made by an unreleased version .*: set DATA_DIR to another directory/)
+  rmSync(file)
+  refused(/was made by an unreleased version/)
+  t.end()
+})
