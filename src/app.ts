@@ -74,10 +74,10 @@ import { SignatureCache } from './templates/signature-cache.js'
 import { createTemplateStore } from './templates/store.js'
 import { keepBeside } from './wal/file.js'
 import { Wal } from './wal/wal.js'
-import { createBatchStore } from './writer/batches.js'
-import { createRefusals } from './writer/quarantine.js'
-import { Unsent } from './writer/unsent.js'
-import { Writer, type OwnStatement } from './writer/writer.js'
+import { createBatchStore } from './writer/batch-store.js'
+import { createQuarantine } from './writer/quarantine.js'
+import { PendingChanges } from './writer/pending-changes.js'
+import { Writer, type OwnCommand } from './writer/writer.js'
 
 export interface AppOptions {
   readonly config: Config
@@ -237,8 +237,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       },
     })
     closers.push(() => wal.close())
-    const unsent = new Unsent()
-    await recoverWal(wal, sources, { store: templateStore, unsent })
+    const pending = new PendingChanges()
+    await recoverWal(wal, sources, { store: templateStore, pending })
     await loadTemplates(templateStore, templates)
     const priorities = createPriorityStore({ entities, templates, model, overrides })
     const forget = (names: readonly string[]): void => {
@@ -305,7 +305,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
 
     // Commands of the WAL: what they do in ClickHouse, and what the caller is told. Repeating one is harmless.
     const batches = createBatchStore(store)
-    const execute = async (command: OwnStatement): Promise<unknown> => {
+    const execute = async (command: OwnCommand): Promise<unknown> => {
       switch (command.kind) {
         case 'delete-sources': {
           const deleted = await batches.deleteSources(command.sources)
@@ -350,7 +350,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
             self: dataDir.instanceId,
             log,
             insertsRunning: (seconds) => store.insertsRunning(seconds),
-            unsent,
+            pending,
           })
         : null
 
@@ -358,11 +358,11 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const writer = new Writer({
       wal,
       ...(shared === null ? {} : { shared }),
-      refusals: createRefusals({
+      quarantine: createQuarantine({
         wal,
         newToken: batches.newToken,
         wouldTake: batches.wouldTake,
-        held: batches.held,
+        storedAmong: batches.storedAmong,
         takeId: () => ids.take(),
         keep: (name, bytes) => keepBeside(walDir, name, bytes),
         onRefused: (rows) => {
@@ -397,7 +397,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           })
         },
         registerAgain: (name) => sources.registerAgain(name),
-        held: batches.held,
+        storedAmong: batches.storedAmong,
         execute,
       },
       onWritten: (rows) => {
@@ -449,10 +449,10 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       },
       correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
       has: (source) => sources.get(source) !== undefined,
-      mark: (statement) => pipeline.mark(statement),
-      openCut: () => wal.openCut,
+      mark: (command) => pipeline.mark(command),
+      openBatch: () => wal.openBatch,
       isWalEmpty: () => wal.waiting.length === 0,
-      poke: () => writer.poke(),
+      wake: () => writer.wake(),
       carryOut: execute,
     })
     closers.push(async () => {
@@ -471,18 +471,18 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         else await shared.carryOut({ kind: 'correct-event', event, priority })
       },
       settle: () => pipeline.settle(),
-      execute: (statement, rows) => pipeline.execute(statement, rows),
+      execute: (command, rows) => pipeline.execute(command, rows),
       onCorrected: onChanged,
     })
     const deletions = createDeletions({
       withLock,
       // With several instances each one forgets when it learns of the change.
       ...(shared === null
-        ? { forget, forgetAll, execute: (statement) => pipeline.execute(statement) }
+        ? { forget, forgetAll, execute: (command) => pipeline.execute(command) }
         : {
             forget: () => undefined,
             forgetAll: () => undefined,
-            execute: (statement) => shared.carryOut(statement),
+            execute: (command) => shared.carryOut(command),
           }),
       forgetDeliveries: (names) => forgetDeliveries(state, names),
       onDeleted: onChanged,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { dial } from './dial.js'
 
-/** Unsent until complete: what a frame or the reply to the upgrade still lacks. */
+/** PendingChanges until complete: what a frame or the reply to the upgrade still lacks. */
 const NOTHING = Buffer.alloc(0)
 const KEY = Buffer.from('a key of sixteen').toString('base64')
 

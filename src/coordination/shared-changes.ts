@@ -4,8 +4,8 @@ import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../model/errors.js'
 import type { Priority } from '../model/event.js'
 import { PrioritySchema, ReadonlyTexts } from '../model/schemas.js'
-import type { SharedChange, SharedStatement } from '../wal/record.js'
-import type { Unsent } from '../writer/unsent.js'
+import type { SharedChange, SharedCommand } from '../wal/record.js'
+import type { PendingChanges } from '../writer/pending-changes.js'
 import type { SharedWork } from '../writer/writer.js'
 import type { Collection } from './collection.js'
 import type { Entities } from './entities.js'
@@ -66,7 +66,7 @@ export interface SharedChangesParts {
   /** Inserts of batches that ClickHouse has been at for longer than so many seconds. */
   readonly insertsRunning: (seconds: number) => Promise<number>
   /** What is left out of the batches; the recovery of the WAL has filled it. */
-  readonly unsent: Unsent
+  readonly pending: PendingChanges
 }
 
 /** What a change acts on in this process; made after the changes themselves. */
@@ -79,11 +79,11 @@ export interface ActedOn {
   correct(event: number, priority: Priority): void
   /** whether a source of this name is registered */
   has(source: string): boolean
-  mark(statement: SharedStatement): { readonly seq: number; readonly durable: Promise<void> }
-  openCut(): { readonly from: number; readonly to: number } | null
+  mark(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> }
+  openBatch(): { readonly from: number; readonly to: number } | null
   isWalEmpty(): boolean
-  /** Has the writer call `fence`. */
-  poke(): void
+  /** Has the writer call `barrier`. */
+  wake(): void
   /** Takes the rows out of ClickHouse, and what belongs to them. @returns what the one who asked is told */
   carryOut(deletion: Deletion): Promise<unknown>
 }
@@ -93,7 +93,7 @@ type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' }>
 /**
  * Deletions and corrections on a database with several instances. A change is a record in ClickHouse. Each
  * instance that learns of it takes no more notice of what it concerns, gives it a place in its WAL, leaves
- * the rows before that place out of what it sends (`pipeline/unsent.ts`), and says so as soon as nothing is on
+ * the rows before that place out of what it sends (`writer/pending-changes.ts`), and says so as soon as nothing is on
  * its way that still holds them. When all have said so the rows are taken out of ClickHouse, and only then
  * goes what came after the change.
  *
@@ -103,7 +103,7 @@ type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' }>
  * Redis makes it fast and keeps two from carrying out one change; whether it holds does not depend on Redis.
  */
 export class SharedChanges implements SharedWork {
-  readonly unsent: Unsent
+  readonly pending: PendingChanges
   readonly #parts: SharedChangesParts
   readonly #changes: Collection<SharedChangeRecord>
   readonly #instances: Collection<InstanceRecord>
@@ -120,7 +120,7 @@ export class SharedChanges implements SharedWork {
 
   constructor(parts: SharedChangesParts) {
     this.#parts = parts
-    this.unsent = parts.unsent
+    this.pending = parts.pending
     this.#changes = parts.entities.collection('shared_change', SharedChangeDoc)
     this.#instances = parts.entities.collection('instance', InstanceDoc)
     this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref()
@@ -164,7 +164,7 @@ export class SharedChanges implements SharedWork {
     return record === null || record.overMs !== null
   }
 
-  async fence(): Promise<void> {
+  async barrier(): Promise<void> {
     const { following } = this.#parts
     if (performance.now() - following.knownSinceMs > LEASE_MS) await following.look()
     if (this.#isClosed || !this.#mustAnswer()) return
@@ -209,15 +209,15 @@ export class SharedChanges implements SharedWork {
   #learn(id: string, { change, atMs, overMs }: SharedChangeRecord, on: ActedOn): void {
     if (!this.#seenMs.has(id)) this.#seenMs.set(id, performance.now())
     if (this.#marked.has(id) || this.#own()?.known.includes(id) === true) return
-    if (this.unsent.has(id)) {
+    if (this.pending.has(id)) {
       // its place was found in the WAL of an earlier run
       this.#marked.set(id, 'durable')
       return
     }
     takeNotice(change, on)
     const wasMissed = overMs !== null && change.kind !== 'correct-event'
-    const open = on.openCut()
-    const statement = {
+    const open = on.openBatch()
+    const command = {
       kind: 'shared',
       id,
       change,
@@ -225,8 +225,8 @@ export class SharedChanges implements SharedWork {
       fromSeq: wasMissed || open === null ? 0 : open.to + 1,
     } as const
     this.#marked.set(id, 'writing')
-    const { seq, durable } = on.mark(statement)
-    this.unsent.add(seq, statement)
+    const { seq, durable } = on.mark(command)
+    this.pending.add(seq, command)
     void this.#noteDurable(id, durable, on)
   }
 
@@ -234,7 +234,7 @@ export class SharedChanges implements SharedWork {
     try {
       await durable
       this.#marked.set(id, 'durable')
-      on.poke()
+      on.wake()
     } catch {
       // the rows before it are kept back all the same; it is tried again
       this.#marked.delete(id)
@@ -243,17 +243,17 @@ export class SharedChanges implements SharedWork {
 
   #end(id: string, record: SharedChangeRecord, on: ActedOn): void {
     const { change } = record
-    if (this.#own()?.known.includes(id) !== true) this.unsent.widen(id)
+    if (this.#own()?.known.includes(id) !== true) this.pending.widen(id)
     if (change.kind === 'delete-sources') on.release(change.sources)
     if (change.kind === 'clear-all') on.release(null)
     this.#waiting.get(id)?.(record)
-    on.poke()
+    on.wake()
   }
 
   #forgotten(id: string): void {
     this.#marked.delete(id)
     this.#seenMs.delete(id)
-    this.#on?.poke()
+    this.#on?.wake()
   }
 
   #mustAnswer(): boolean {
@@ -265,7 +265,7 @@ export class SharedChanges implements SharedWork {
   /** Nothing that the change concerns is on its way, nor will be. */
   #canAnswer(id: string): boolean {
     const isDurable = this.#marked.get(id) === 'durable'
-    return isDurable && this.unsent.covers(id, this.#on?.openCut() ?? null)
+    return isDurable && this.pending.covers(id, this.#on?.openBatch() ?? null)
   }
 
   /** Tells the others what is known here. Called while nothing is being sent. */
@@ -295,7 +295,7 @@ export class SharedChanges implements SharedWork {
     this.#isTicking = true
     try {
       this.#learnAll()
-      if (this.#mustAnswer()) on.poke()
+      if (this.#mustAnswer()) on.wake()
       for (const [id, record] of this.#list()) await this.#advance(id, record, on)
     } catch (error) {
       this.#parts.log.debug({ err: error }, 'a change of all instances waits')

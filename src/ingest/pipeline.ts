@@ -15,11 +15,11 @@ import type { Pool } from './pool.js'
 import type { Sequencer } from './sequencer.js'
 import type { Wal } from '../wal/wal.js'
 import {
-  encodeEntry,
-  type EntryParts,
+  encodeRecord,
+  type LogRecord,
   type Registration,
-  type SharedStatement,
-  type Statement,
+  type SharedCommand,
+  type Command,
   type TemplateRow,
 } from '../wal/record.js'
 import { toTemplateRow, type MinedTemplate, type TemplateRegistry } from '../templates/registry.js'
@@ -153,12 +153,12 @@ export class Pipeline {
    *
    * @returns the change's result, once it took effect
    */
-  async execute(statement: Statement, rows: LandingRows | null = null): Promise<unknown> {
+  async execute(command: Command, rows: LandingRows | null = null): Promise<unknown> {
     const entry = {
       ...EMPTY,
       landing: rows?.bytes ?? null,
       landingRows: rows?.rows ?? 0,
-      statement,
+      command,
     }
     const { seq, durable } = this.#append(entry)
     const { writer } = this.#parts
@@ -174,8 +174,8 @@ export class Pipeline {
   }
 
   /** Gives a change of all instances its place here; what is sequenced later is from after it. */
-  mark(statement: SharedStatement): { readonly seq: number; readonly durable: Promise<void> } {
-    return this.#append({ ...EMPTY, statement })
+  mark(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> } {
+    return this.#append({ ...EMPTY, command })
   }
 
   /** Resolves when everything sequenced so far is in ClickHouse. */
@@ -379,7 +379,7 @@ export class Pipeline {
   }
 
   /** @returns once the block is durable */
-  async #sequence(result: EncodedBlock, statement: Statement | null): Promise<void> {
+  async #sequence(result: EncodedBlock, command: Command | null): Promise<void> {
     const { block, dead } = result
     if (block === null && dead === null) return
     this.#number(result)
@@ -393,7 +393,7 @@ export class Pipeline {
       landing: block?.bytes ?? null,
       landingRows: block?.rows ?? 0,
       dead: dead?.bytes ?? null,
-      statement,
+      command,
     }
     const { durable } = this.#append(entry, () => result.free())
     await durable
@@ -417,7 +417,7 @@ export class Pipeline {
 
   /** @param release when the memory of `landing` is not read any more */
   #append(
-    entry: Omit<EntryParts, 'templates' | 'registrations'>,
+    entry: Omit<LogRecord, 'templates' | 'registrations'>,
     release: (() => void) | null = null,
   ): {
     seq: number
@@ -430,7 +430,7 @@ export class Pipeline {
     )
     this.#unsavedTemplates = []
     this.#unsavedRegistrations = []
-    const payload = encodeEntry({ ...entry, templates, registrations })
+    const payload = encodeRecord({ ...entry, templates, registrations })
     const { seq, durable } = this.#parts.wal.append(payload, release)
     const saved = durable.then(
       () => this.#parts.writer.notify(),
@@ -452,7 +452,7 @@ export interface LandingRows {
 }
 
 const STATEMENT_WAIT_MS = 20_000
-const EMPTY = { landing: null, landingRows: 0, dead: null, statement: null }
+const EMPTY = { landing: null, landingRows: 0, dead: null, command: null }
 
 const NO_FINDINGS: [string, SourceVerdict][] = []
 /** one for all: bodies without verdicts travel together */

@@ -1,7 +1,7 @@
 import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import { wholeMessage } from '../model/stored-message.js'
 import { TemplateMiner } from '../templates/miner.js'
-import type { EntryParts, Statement, TemplateRow } from '../wal/record.js'
+import type { LogRecord, Command, TemplateRow } from '../wal/record.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
 
@@ -17,8 +17,8 @@ export class RecoveredNames {
   readonly #messages = new Map<string, Map<string, string>>()
 
   /** To be called in the order of the entries: what a deletion takes away needs no name. */
-  add({ landing, statement }: Pick<EntryParts, 'landing' | 'statement'>): void {
-    if (statement !== null) this.#forget(statement)
+  add({ landing, command }: Pick<LogRecord, 'landing' | 'command'>): void {
+    if (command !== null) this.#forget(command)
     const block = landing === null ? null : readBlock(landing)
     for (let row = 0; row < (block?.rows ?? 0); row++) if (block !== null) this.#note(block, row)
   }
@@ -47,8 +47,8 @@ export class RecoveredNames {
       messages.set(id, wholeMessage(block.text('constant_text', row) ?? '', variables))
   }
 
-  #forget(statement: Statement): void {
-    const change = statement.kind === 'shared' ? statement.change : statement
+  #forget(command: Command): void {
+    const change = command.kind === 'shared' ? command.change : command
     if (change.kind === 'clear-all') this.#messages.clear()
     if (change.kind === 'delete-sources')
       for (const source of change.sources) this.#messages.delete(source)

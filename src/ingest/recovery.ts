@@ -1,6 +1,6 @@
 import type { Wal } from '../wal/wal.js'
-import { decodeEntry, type EntryParts, type TemplateRow } from '../wal/record.js'
-import type { Unsent } from '../writer/unsent.js'
+import { decodeRecord, type LogRecord, type TemplateRow } from '../wal/record.js'
+import type { PendingChanges } from '../writer/pending-changes.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
 import { RecoveredNames } from './recovered-names.js'
@@ -15,7 +15,7 @@ const ADOPTED_TOGETHER = 10_000
 export async function recoverWal(
   wal: Wal,
   sources: Sources,
-  { store, unsent }: { readonly store: TemplateStore; readonly unsent: Unsent },
+  { store, pending }: { readonly store: TemplateStore; readonly pending: PendingChanges },
 ): Promise<void> {
   // entries that can't be read may have told of sources and templates of those behind them
   const named = wal.damagedBytes > 0 ? new RecoveredNames() : null
@@ -28,9 +28,9 @@ export async function recoverWal(
   for (const entry of wal.waiting.slice()) {
     const payload = await wal.read(entry)
     if (payload === null) continue
-    const parts = decodeEntry(payload)
+    const parts = decodeRecord(payload)
     adoptSources(parts, sources)
-    if (parts.statement?.kind === 'shared') unsent.add(entry.seq, parts.statement)
+    if (parts.command?.kind === 'shared') pending.add(entry.seq, parts.command)
     named?.add(parts)
     // in the order of their changes: the later row of a template replaces the earlier one
     for (const row of parts.templates) templates.set(`${row.source} ${row.id}`, row)
@@ -40,10 +40,10 @@ export async function recoverWal(
   await named?.complete(sources, store)
 }
 
-function adoptSources({ registrations, statement }: EntryParts, sources: Sources): void {
+function adoptSources({ registrations, command }: LogRecord, sources: Sources): void {
   for (const registration of registrations) sources.register(registration)
   // those of all instances whose rows this one had not sent when it ended count as its own do
-  const change = statement?.kind === 'shared' ? statement.change : statement
+  const change = command?.kind === 'shared' ? command.change : command
   if (change?.kind === 'delete-sources') sources.forget(change.sources)
   if (change?.kind === 'clear-all') sources.forgetAll()
 }

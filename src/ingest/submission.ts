@@ -1,5 +1,5 @@
 import type { BodyResult, BodyTask } from './block.js'
-import type { Statement } from '../wal/record.js'
+import type { Command } from '../wal/record.js'
 
 /** What became of one body, or of several of the same protocol and sources together. */
 export interface AcceptedBodies {
@@ -47,7 +47,7 @@ export function sumsOf(
 export function deletionOf(
   jobs: readonly { readonly submission: { readonly replays: number | null } }[],
   bodies: readonly BodyResult[],
-): Statement | null {
+): Command | null {
   const ids = jobs.flatMap(({ submission: { replays } }, i) => {
     const body = bodies[i]
     const settled = body !== undefined && body.accepted + body.rejected > 0

@@ -2,7 +2,7 @@ import type { Events } from '../events/events.js'
 import { AppError } from '../model/errors.js'
 import type { EventRecord, Priority } from '../model/event.js'
 import type { TemplateRegistry } from '../templates/registry.js'
-import type { Statement } from '../wal/record.js'
+import type { Command } from '../wal/record.js'
 import { encodeCorrection, type CorrectionRows } from './correction-rows.js'
 import type { PriorityStore } from './store.js'
 
@@ -42,7 +42,7 @@ export function createCorrections({
   /** Resolves when everything acknowledged so far is stored. */
   readonly settle: () => Promise<void>
   /** Puts a command and rows into the write-ahead log; resolves when both took effect. */
-  readonly execute: (command: Statement, rows: CorrectionRows | null) => Promise<unknown>
+  readonly execute: (command: Command, rows: CorrectionRows | null) => Promise<unknown>
   /** Resolves when no client is shown counts from before. */
   readonly onCorrected: () => Promise<void>
 }) {

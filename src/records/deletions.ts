@@ -8,7 +8,7 @@ export interface DeletionParts {
   readonly forgetDeliveries: (sources: readonly string[] | null) => Promise<void>
   /** Takes effect after everything acknowledged before it; resolves when it did. */
   readonly execute: (
-    statement:
+    command:
       | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
       | { readonly kind: 'clear-all' },
   ) => Promise<unknown>

@@ -13,16 +13,16 @@ import { crc32Of } from './crc32.js'
 export const FRAME_HEADER = 21
 const MARK_BYTES = 4
 const KEY_BYTES = 12
-/** more than any entry can have; a length above it is damage */
+/** more than any record can have; a length above it is damage */
 const MAX_PAYLOAD = 1024 * 1024 * 1024
 
 /**
- * entry  rows or a statement, in the order in which they take effect
- * cut    a batch: from entry `sequence` to payload[0..8] (u64) under the token payload[8..], a zero byte and
+ * record rows or a command, in the order in which they take effect
+ * batch  from record `sequence` to payload[0..8] (u64) under the token payload[8..], a zero byte and
  *        what it goes without behind it when ClickHouse refused some; written before it is first sent
- * done   every entry up to `sequence` is in ClickHouse
+ * done   every record up to `sequence` is in ClickHouse
  */
-export const FRAME_KINDS = ['entry', 'cut', 'done'] as const
+export const FRAME_KINDS = ['record', 'batch', 'done'] as const
 export type FrameKind = (typeof FRAME_KINDS)[number]
 
 export interface Frame {

@@ -1,12 +1,12 @@
 import type { Priority } from '../model/event.js'
 
 /** A change that takes effect between the rows before it and the rows after it. */
-export type Statement =
+export type Command =
   | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
   | { readonly kind: 'clear-all' }
   | { readonly kind: 'correct-event'; readonly correction: EventCorrection }
   | { readonly kind: 'delete-dead-letters'; readonly ids: readonly number[] }
-  | SharedStatement
+  | SharedCommand
 
 /** A change that all instances on a database make together. */
 export type SharedChange =
@@ -15,14 +15,14 @@ export type SharedChange =
   | { readonly kind: 'correct-event'; readonly event: number; readonly priority: Priority }
 
 /** The place of such a change in this instance's order: the rows before it are from before it. */
-export interface SharedStatement {
+export interface SharedCommand {
   readonly kind: 'shared'
   /** the change's, the same everywhere */
   readonly id: string
   readonly change: SharedChange
   /** null, or it took effect while this instance was away, and only rows that came earlier are from before it */
   readonly beforeMs: number | null
-  /** entries before this one were being sent already, and are from before it as they are */
+  /** records before this one were being sent already, and are from before it as they are */
   readonly fromSeq: number
 }
 
@@ -52,36 +52,36 @@ export interface Registration {
   readonly applicationId: string | null
 }
 
-/** What one WAL entry carries; each part goes to its own table. */
-export interface EntryParts {
+/** What one WAL record carries; each part goes to its own table. */
+export interface LogRecord {
   readonly landing: Uint8Array | null
   readonly landingRows: number
   readonly dead: Uint8Array | null
   readonly templates: readonly TemplateRow[]
   /** sources registered by their first use */
   readonly registrations: readonly Registration[]
-  readonly statement: Statement | null
+  readonly command: Command | null
 }
 
-interface EntryHead {
+interface RecordHead {
   readonly landing: number
   readonly rows: number
   readonly dead: number
   readonly templates: readonly TemplateRow[]
   /** sources registered by their first use */
   readonly registrations: readonly Registration[]
-  readonly statement: Statement | null
+  readonly command: Command | null
 }
 
 /** head length u32, head as JSON, landing bytes, dead-letter bytes */
-export function encodeEntry(parts: EntryParts): Uint8Array[] {
-  const head: EntryHead = {
+export function encodeRecord(parts: LogRecord): Uint8Array[] {
+  const head: RecordHead = {
     landing: parts.landing?.length ?? 0,
     rows: parts.landingRows,
     dead: parts.dead?.length ?? 0,
     templates: parts.templates,
     registrations: parts.registrations,
-    statement: parts.statement,
+    command: parts.command,
   }
   const json = Buffer.from(JSON.stringify(head))
   const length = Buffer.alloc(4)
@@ -92,15 +92,15 @@ export function encodeEntry(parts: EntryParts): Uint8Array[] {
   return payload
 }
 
-/** @param payload written by `encodeEntry`, as its parts or as one array; checked by the WAL's checksum */
-export function decodeEntry(payload: readonly Uint8Array[]): EntryParts {
+/** @param payload written by `encodeRecord`, as its parts or as one array; checked by the WAL's checksum */
+export function decodeRecord(payload: readonly Uint8Array[]): LogRecord {
   const [first = Buffer.alloc(0), ...others] = payload
   const bytes =
     others.length === 0
       ? Buffer.from(first.buffer, first.byteOffset, first.length)
       : Buffer.concat([first, others[0] ?? Buffer.alloc(0)])
   const headEnd = 4 + bytes.readUInt32LE(0)
-  const head = JSON.parse(bytes.toString('utf8', 4, headEnd)) as EntryHead // our own bytes, checksummed
+  const head = JSON.parse(bytes.toString('utf8', 4, headEnd)) as RecordHead // our own bytes, checksummed
   const rows = others.length === 0 ? [bytes.subarray(headEnd)] : others.slice(1)
   return {
     landing: head.landing === 0 ? null : (rows[0]?.subarray(0, head.landing) ?? null),
@@ -108,6 +108,6 @@ export function decodeEntry(payload: readonly Uint8Array[]): EntryParts {
     dead: head.dead === 0 ? null : (rows.at(-1)?.subarray(-head.dead) ?? null),
     templates: head.templates,
     registrations: head.registrations,
-    statement: head.statement,
+    command: head.command,
   }
 }

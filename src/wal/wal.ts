@@ -29,7 +29,7 @@ const FULL_DISK = ['ENOSPC', 'EDQUOT']
 export interface WalOptions {
   readonly dir: string
   readonly maxBytes: number
-  /** entries behind so many bytes are not kept in memory, and read back when their turn comes */
+  /** records behind so many bytes are not kept in memory, and read back when their turn comes */
   readonly cacheBytes: number
   /** where those that are read back are put */
   readonly rooms: Pick<RoomPool, 'lend' | 'keep' | 'release'>
@@ -40,7 +40,7 @@ export interface WalOptions {
 }
 
 /** The composition of a batch and the deduplication token it is sent under. */
-export interface BatchCut {
+export interface RecordedBatch {
   readonly from: number
   readonly to: number
   readonly token: string
@@ -48,12 +48,12 @@ export interface BatchCut {
   readonly amendment: Uint8Array | null
 }
 
-export interface WalEntry {
+export interface WaitingRecord {
   readonly seq: number
   readonly bytes: number
 }
 
-interface Pending extends WalEntry {
+interface Pending extends WaitingRecord {
   readonly segment: Segment
   readonly offset: number
   cached: readonly Uint8Array[] | null
@@ -65,7 +65,7 @@ interface Segment {
   readonly key: Buffer
   readonly file: FileHandle
   size: number
-  /** entries not done yet */
+  /** records not done yet */
   waiting: number
 }
 
@@ -81,8 +81,8 @@ interface Write {
 
 /**
  * The durable queue between sequencer and ClickHouse: an append-only log in segments, written in group
- * commits (one writev and one fdatasync for all that waits). An entry leaves when it is marked done; a
- * segment whose entries are all done is deleted.
+ * commits (one writev and one fdatasync for all that waits). A record leaves when it is marked done; a
+ * segment whose records are all done is deleted.
  */
 export class Wal {
   readonly #options: WalOptions
@@ -95,7 +95,7 @@ export class Wal {
   #nextSeq = 1
   #bytes = 0
   #segmentNumber = 1
-  #cut: BatchCut | null = null
+  #openBatch: RecordedBatch | null = null
   #doneSeq = 0
   #fault: Error | null = null
   #failures = 0
@@ -141,13 +141,13 @@ export class Wal {
     return this.#options.maxBytes
   }
 
-  get waiting(): readonly WalEntry[] {
+  get waiting(): readonly WaitingRecord[] {
     return this.#pending
   }
 
   /** The batch that was being sent when the log was last closed or lost; it is sent again unchanged. */
-  get openCut(): BatchCut | null {
-    return this.#cut
+  get openBatch(): RecordedBatch | null {
+    return this.#openBatch
   }
 
   /** The error that keeps the log from being written, null when it works. */
@@ -163,7 +163,7 @@ export class Wal {
     return this.#failures
   }
 
-  /** Bytes of entries and marks that were found damaged, and are lost. */
+  /** Bytes of records and marks that were found damaged, and are lost. */
   get damagedBytes(): number {
     return this.#damagedBytes
   }
@@ -178,9 +178,9 @@ export class Wal {
   }
 
   /**
-   * Appends an entry; its place in the order is taken at the call.
+   * Appends a record; its place in the order is taken at the call.
    *
-   * @param release called once, when the payload's memory is not read any more: the entry is done, or lost, or
+   * @param release called once, when the payload's memory is not read any more: the record is done, or lost, or
    * on disk only
    * @returns its sequence, and a promise that resolves when it is on disk
    */
@@ -192,25 +192,25 @@ export class Wal {
     readonly durable: Promise<void>
   } {
     const seq = this.#nextSeq++
-    return { seq, durable: this.#write('entry', seq, { payload, release }) }
+    return { seq, durable: this.#write('record', seq, { payload, release }) }
   }
 
   /**
-   * Records what one batch is made of, before it is first sent. Twice: without this mark its entries would
+   * Records what one batch is made of, before it is first sent. Twice: without this mark its records would
    * go out again under another token, and be counted twice.
    */
-  async cut(batch: BatchCut): Promise<void> {
+  async recordBatch(batch: RecordedBatch): Promise<void> {
     const to = Buffer.alloc(8)
     to.writeBigUInt64LE(BigInt(batch.to))
     const amended = batch.amendment === null ? [] : [Buffer.of(TOKEN_END), batch.amendment]
     const payload = [to, Buffer.from(batch.token), ...amended]
-    await Promise.all([1, 2].map(() => this.#write('cut', batch.from, { payload })))
-    this.#cut = batch
+    await Promise.all([1, 2].map(() => this.#write('batch', batch.from, { payload })))
+    this.#openBatch = batch
   }
 
   /** Everything up to `seq` is in ClickHouse. */
   async done(seq: number): Promise<void> {
-    this.#cut = null
+    this.#openBatch = null
     this.#settle(seq)
     await this.#write('done', seq)
     await this.#dropDoneSegments()
@@ -219,17 +219,17 @@ export class Wal {
   /**
    * The payload as it was appended, in one part or several.
    *
-   * @returns null when the disk does not hold it any more: that is reported, and the entry is gone
+   * @returns null when the disk does not hold it any more: that is reported, and the record is gone
    */
-  async read(entry: WalEntry): Promise<readonly Uint8Array[] | null> {
-    const pending = this.#pendingOf(entry)
+  async read(record: WaitingRecord): Promise<readonly Uint8Array[] | null> {
+    const pending = this.#pendingOf(record)
     if (pending.cached !== null) return pending.cached
     return await this.#readBack(pending, Buffer.allocUnsafe(FRAME_HEADER + pending.bytes))
   }
 
   /** As `read`, for who is about to send it: it stays in memory until it is done. */
-  async load(entry: WalEntry): Promise<readonly Uint8Array[] | null> {
-    const pending = this.#pendingOf(entry)
+  async load(record: WaitingRecord): Promise<readonly Uint8Array[] | null> {
+    const pending = this.#pendingOf(record)
     if (pending.cached !== null) return pending.cached
     const { rooms } = this.#options
     const bytes = FRAME_HEADER + pending.bytes
@@ -247,9 +247,9 @@ export class Wal {
     return payload
   }
 
-  #pendingOf({ seq }: WalEntry): Pending {
+  #pendingOf({ seq }: WaitingRecord): Pending {
     const pending = this.#pending[this.#indexAfter(seq) - 1]
-    if (pending?.seq !== seq) throw new Error(`bug: wal entry ${seq} is not waiting`)
+    if (pending?.seq !== seq) throw new Error(`bug: wal record ${seq} is not waiting`)
     return pending
   }
 
@@ -311,7 +311,7 @@ export class Wal {
   async #takeGroup(): Promise<readonly Write[]> {
     if (this.#fault !== null && !this.#disk.hasReserve) {
       await this.#disk.tend()
-      if (!this.#disk.hasReserve) this.#lose(this.#fault, ({ kind }) => kind === 'entry')
+      if (!this.#disk.hasReserve) this.#lose(this.#fault, ({ kind }) => kind === 'record')
     }
     return this.#queue.splice(0)
   }
@@ -330,7 +330,7 @@ export class Wal {
     let offset = start
     for (const write of group) {
       const bytes = write.payload.reduce((sum, part) => sum + part.length, 0)
-      if (write.kind === 'entry') this.#addPending(write, { segment, offset, bytes })
+      if (write.kind === 'record') this.#addPending(write, { segment, offset, bytes })
       offset += FRAME_HEADER + bytes
     }
   }
@@ -356,7 +356,7 @@ export class Wal {
   async #fail(group: readonly Write[], cause: unknown): Promise<void> {
     this.#fault = cause instanceof Error ? cause : new Error(String(cause))
     const segment = this.#segments.at(-1)
-    await cutOff(segment).catch(() => {
+    await truncateTail(segment).catch(() => {
       // the torn tail is found by its checksum; appending goes on behind it in a new segment
       if (segment !== undefined) segment.size = SEGMENT_BYTES
     })
@@ -387,14 +387,14 @@ export class Wal {
 
   #settle(doneSeq: number): void {
     this.#doneSeq = Math.max(this.#doneSeq, doneSeq)
-    for (const entry of this.#pending.splice(0, this.#indexAfter(doneSeq))) this.#settleOne(entry)
+    for (const record of this.#pending.splice(0, this.#indexAfter(doneSeq))) this.#settleOne(record)
   }
 
-  #settleOne(entry: Pending | undefined): void {
-    if (entry === undefined) return
-    this.#bytes -= entry.bytes
-    entry.segment.waiting--
-    entry.release?.()
+  #settleOne(record: Pending | undefined): void {
+    if (record === undefined) return
+    this.#bytes -= record.bytes
+    record.segment.waiting--
+    record.release?.()
   }
 
   #reportDamage(segment: string, ranges: readonly DamagedRange[]): void {
@@ -405,7 +405,7 @@ export class Wal {
     })
   }
 
-  /** Where the entries later than `seq` begin; a million may wait while ClickHouse is away. */
+  /** Where the records later than `seq` begin; a million may wait while ClickHouse is away. */
   #indexAfter(seq: number): number {
     let [low, high] = [0, this.#pending.length]
     while (low < high) {
@@ -458,18 +458,18 @@ export class Wal {
     const { kind, seq, payload, offset } = frame
     this.#nextSeq = Math.max(this.#nextSeq, seq + 1)
     switch (kind) {
-      case 'entry':
+      case 'record':
         this.#pending.push({ seq, segment, offset, bytes: payload.length, ...NOT_CACHED })
         this.#bytes += payload.length
         segment.waiting++
         return
-      case 'cut':
-        this.#cut = toCut(seq, Buffer.from(payload))
-        // its last entry may be damaged: another one of that number would go out with this batch
-        this.#nextSeq = Math.max(this.#nextSeq, this.#cut.to + 1)
+      case 'batch':
+        this.#openBatch = toBatch(seq, Buffer.from(payload))
+        // its last record may be damaged: another one of that number would go out with this batch
+        this.#nextSeq = Math.max(this.#nextSeq, this.#openBatch.to + 1)
         return
       case 'done':
-        if (this.#cut !== null && this.#cut.to <= seq) this.#cut = null
+        if (this.#openBatch !== null && this.#openBatch.to <= seq) this.#openBatch = null
         this.#doneSeq = Math.max(this.#doneSeq, seq)
     }
   }
@@ -477,7 +477,7 @@ export class Wal {
 
 const NOT_CACHED = { cached: null, release: null }
 
-/** The payload of an entry as the disk has it; null when it is not what was written. */
+/** The payload of a record as the disk has it; null when it is not what was written. */
 async function readBack(
   { segment, offset, seq }: Pending,
   buffer: Buffer,
@@ -490,17 +490,17 @@ async function readBack(
       throw error
     })
   const frame = frameAt(segment.key, buffer.subarray(0, bytesRead), 0)
-  return frame?.kind === 'entry' && frame.seq === seq ? frame.payload : null
+  return frame?.kind === 'record' && frame.seq === seq ? frame.payload : null
 }
 
 /** Takes back what was written behind the last whole frame. */
-async function cutOff(segment: Segment | undefined): Promise<void> {
+async function truncateTail(segment: Segment | undefined): Promise<void> {
   await segment?.file.truncate(segment.size)
   // else a power cut could bring it back beside what is written there next
   await segment?.file.datasync()
 }
 
-function toCut(from: number, payload: Buffer): BatchCut {
+function toBatch(from: number, payload: Buffer): RecordedBatch {
   const end = payload.indexOf(TOKEN_END, 8)
   return {
     from,

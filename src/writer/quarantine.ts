@@ -1,22 +1,38 @@
 import { randomUUID } from 'node:crypto'
 
-import { readBlock } from '../clickhouse/native-reader.js'
+import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import {
   decodeAmendment,
   encodeAmendment,
   piecesOf,
-  type NumberedParts,
+  type Batch,
+  type NumberedRecord,
   type Piece,
   type RowTable,
-} from './amendment.js'
-import { writeLetters } from './quarantined-rows.js'
-import type { BatchCut, Wal } from '../wal/wal.js'
+} from './batch.js'
+import { DeadLetterEncoder, WHOLE_RAW_BYTES } from './dead-letter-encoder.js'
+import { wholeMessage } from '../model/stored-message.js'
+import { EVENT_TYPES, SEVERITIES } from '../model/event.js'
+import type { Wal } from '../wal/wal.js'
+
+/**
+ * Finds the rows of a batch that ClickHouse refuses, and sets them aside as dead letters.
+ *
+ * The rows are sent in halves, and halves of halves, to a table of the same columns without views, until the smallest
+ * refused runs are known. The batch is then recorded again: without those runs, with dead letters for them, under a
+ * new token. Messages that no dead letter can hold stand whole in a file beside the WAL.
+ *
+ * A new token is safe only when nothing of the batch is stored. ClickHouse makes one block of a batch and reads it to
+ * its end before any of it reaches a view, so bytes that are refused here never reached a table. As a further check,
+ * none of the events of the batch may be stored. A batch that is taken here was refused by a view or a table, some of
+ * which may hold it: it stays as it is, under its token.
+ */
 
 /** Trial inserts a batch: enough for forty rows among half a million. What is undecided then goes whole. */
 const MAX_TRIALS = 1_500
 const SOME_EVENTS = 100
 
-export interface RefusalParts {
+export interface QuarantineDeps {
   readonly wal: Wal
   /**
    * Has ClickHouse read rows of a table without storing them.
@@ -24,69 +40,51 @@ export interface RefusalParts {
    * @returns whether it would take them; throws when it can't be asked
    */
   readonly wouldTake: (table: RowTable, parts: readonly Uint8Array[]) => Promise<boolean>
-  /** which of these events are stored */
-  readonly held: (ids: readonly number[]) => Promise<ReadonlySet<number>>
-  /** a token for a new batch; absent: a random one */
+  /** Tells which of these events are stored. */
+  readonly storedAmong: (ids: readonly number[]) => Promise<ReadonlySet<number>>
+  /** A token for a new batch; a random one by default. */
   readonly newToken?: () => string
-  /** an id for a dead letter */
   readonly takeId: () => number
   /** Keeps bytes that a dead letter can't hold; on disk when it resolves. */
   readonly keep: (name: string, bytes: readonly Uint8Array[]) => Promise<void>
-  /** rows that are dead letters from here on */
+  /** Called with the number of rows that became dead letters. */
   readonly onRefused: (rows: number) => void
 }
 
-/** Finds and sets aside the rows of a batch that ClickHouse refuses. */
-export interface Refusals {
-  /**
-   * Looks for what is refused by cutting the batch in halves against a table of the same columns without
-   * views, and records what the batch goes without. The next try is the rest under a new token.
-   *
-   * That is safe only when nothing of the batch is stored. ClickHouse makes one block of a batch, and so
-   * reads it to its end before any of it reaches a view: when the very same bytes are refused here, every
-   * try was refused before it reached a table. And none of its events may be in `events` (a program whose
-   * tables were others might have stored them). A batch that is taken here was refused by a view or a
-   * table, some of which may hold it: it stays as it is, under its token.
-   *
-   * @returns false when its bytes are not at fault
-   */
-  amend(
-    batch: { readonly cut: BatchCut; readonly parts: readonly NumberedParts[] },
-    table: RowTable,
-  ): Promise<boolean>
-}
+export type Quarantine = ReturnType<typeof createQuarantine>
 
-export function createRefusals(parts: RefusalParts): Refusals {
+export function createQuarantine(parts: QuarantineDeps) {
   const holdsAny = async (pieces: readonly Piece[]): Promise<boolean> => {
     const ids = newEvents(pieces)
-    return ids.length > 0 && (await parts.held(ids)).size > 0
+    return ids.length > 0 && (await parts.storedAmong(ids)).size > 0
   }
   return {
-    async amend({ cut, parts: entries }, table) {
-      const before = decodeAmendment(cut.amendment)
-      const pieces = piecesOf(table, entries, before)
+    /** @returns false when the bytes of the batch are not at fault, and it stays as it is */
+    async amend({ recorded, records }: Batch, table: RowTable): Promise<boolean> {
+      const before = decodeAmendment(recorded.amendment)
+      const pieces = piecesOf(table, records, before)
       const found = await findRefused(
         pieces,
         async (some) => !hasUnreadable(some) && (await parts.wouldTake(table, bytesOf(some))),
       )
       if (found.length === 0 || (await holdsAny(pieces))) return false
       const token = parts.newToken?.() ?? randomUUID()
-      const letters = writeLetters(found, entries, {
+      const dead = writeDeadLetters(found, records, {
         takeId: parts.takeId,
         fileName: `refused-${token}.native`,
       })
-      if (letters.toKeep.length > 0) await parts.keep(`refused-${token}.native`, letters.toKeep)
+      if (dead.toKeep.length > 0) await parts.keep(`refused-${token}.native`, dead.toKeep)
       const amendment = encodeAmendment({
         refused: [
           ...before.refused,
           ...found.map(({ seq, from, to }) => ({ seq, table, from, to })),
         ],
-        dead: [...before.dead, ...(letters.bytes === null ? [] : [letters.bytes])],
+        dead: [...before.dead, ...(dead.bytes === null ? [] : [dead.bytes])],
         landed: before.landed || table === 'dead_letters',
         begins: before.begins,
       })
-      await parts.wal.cut({ from: cut.from, to: cut.to, token, amendment })
-      parts.onRefused(letters.rows)
+      await parts.wal.recordBatch({ from: recorded.from, to: recorded.to, token, amendment })
+      parts.onRefused(dead.rows)
       return true
     },
   }
@@ -138,8 +136,125 @@ function halve(pieces: readonly Piece[]): readonly [readonly Piece[], readonly P
   // the rows of a correction belong together
   if (piece.table === 'landing' && block.text('variables', 0) === null) return null
   const half = block.rows >>> 1
-  const cut = (from: number, to: number): readonly Piece[] => [
+  const part = (from: number, to: number): readonly Piece[] => [
     { ...piece, from: piece.from + from, to: piece.from + to, bytes: block.slice(from, to) },
   ]
-  return [cut(0, half), cut(half, block.rows)]
+  return [part(0, half), part(half, block.rows)]
+}
+
+const PROTOCOL = 'store'
+/** A row stands for as many dead letters as messages were folded into it, up to this limit. */
+const MAX_COPIES = 100_000
+/** The last time that a Date can hold. */
+const MAX_DATE_MS = 8.64e15
+
+interface DeadLetters {
+  /** A Native block; null when the refused rows were no messages. */
+  readonly bytes: Uint8Array | null
+  readonly rows: number
+  /** Blocks with messages that are too long for a dead letter. */
+  readonly toKeep: readonly Uint8Array[]
+}
+
+interface DeadLetterOptions {
+  readonly takeId: () => number
+  /** The file for the blocks of `toKeep`. */
+  readonly fileName: string
+}
+
+/** The dead letters for refused rows: one for each message, which holds it as `/ingest` would take it again. */
+function writeDeadLetters(
+  refused: readonly Piece[],
+  records: readonly NumberedRecord[],
+  { takeId, fileName }: DeadLetterOptions,
+): DeadLetters {
+  const encoder = new DeadLetterEncoder()
+  encoder.begin(Date.now())
+  const toKeep: Uint8Array[] = []
+  for (const piece of refused) {
+    const letters = deadLettersOf(piece, records, fileName)
+    for (const { copies, source, raw, message } of letters)
+      for (let i = 0; i < copies; i++)
+        encoder.add(PROTOCOL, 0, { reason: 'store_refused', message, raw, source })
+    if (letters.some(({ copies, raw }) => copies > 0 && raw === '')) toKeep.push(piece.bytes)
+  }
+  const dead = encoder.finish()
+  if (dead === null) return { bytes: null, rows: 0, toKeep }
+  const view = new DataView(dead.bytes.buffer, dead.bytes.byteOffset, dead.bytes.length)
+  for (let row = 0; row < dead.rows; row++)
+    view.setBigUint64(dead.idAt + row * 8, BigInt(takeId()), true)
+  return { bytes: dead.bytes, rows: dead.rows, toKeep }
+}
+
+interface DeadLetter {
+  readonly copies: number
+  readonly source: string
+  /** '' when the message is too long for a dead letter. */
+  readonly raw: string
+  readonly message: string
+}
+
+function deadLettersOf(
+  { seq, table, bytes }: Piece,
+  records: readonly NumberedRecord[],
+  fileName: string,
+): readonly DeadLetter[] {
+  const keptIn = `; it is kept in wal/${fileName}`
+  const block = readBlock(bytes)
+  if (block === null) {
+    const copies = Math.max(1, records.find((record) => record.seq === seq)?.landingRows ?? 1)
+    const message = `the store refused a block that can not be read${keptIn}`
+    return [{ copies, source: '', raw: '', message }]
+  }
+  return Array.from({ length: block.rows }, (_, row) => {
+    const line = table === 'landing' ? toLine(block, row) : ''
+    const raw = Buffer.byteLength(line) <= WHOLE_RAW_BYTES ? line : ''
+    return {
+      copies: table === 'landing' ? messagesIn(block, row) : 1,
+      source: block.text('source', row) ?? '',
+      raw,
+      message: raw === '' ? `the store refused the row${keptIn}` : 'the store refused the message',
+    }
+  })
+}
+
+/** None in the rows of a correction, which move counts: n under the new priority, −n under the old. */
+const messagesIn = (block: NativeBlock, row: number): number =>
+  block.text('variables', row) === null
+    ? 0
+    : Math.min(MAX_COPIES, Math.max(1, block.number('n', row) ?? 1))
+
+/** The row as a canonical event, without the fields that cannot be read. */
+function toLine(block: NativeBlock, row: number): string {
+  const text = (column: string): string | undefined => block.text(column, row) || undefined
+  const named = (column: string, names: readonly string[]): string | undefined =>
+    names[block.number(column, row) ?? -1] ?? text(column)
+  return JSON.stringify({
+    timestamp: toIso(block.number('ts', row)) ?? text('ts'),
+    source: text('source'),
+    type: named('type', EVENT_TYPES),
+    severity: named('severity', SEVERITIES),
+    message: wholeMessage(
+      block.text('constant_text', row) ?? '',
+      block.text('variables', row) ?? '',
+    ),
+    host: text('host'),
+    environment: text('environment'),
+    trace_id: text('trace_id'),
+    span_id: text('span_id'),
+    summary: text('summary'),
+    tags: parsed(text('tags')),
+    dedup_key: text('dedup_key'),
+  })
+}
+
+const toIso = (ms: number | null): string | undefined =>
+  ms === null || Math.abs(ms) > MAX_DATE_MS ? undefined : new Date(ms).toISOString()
+
+function parsed(json: string | undefined): unknown {
+  try {
+    return json === undefined ? undefined : JSON.parse(json)
+  } catch {
+    return json
+  }
 }

@@ -3,23 +3,24 @@ import { randomUUID } from 'node:crypto'
 import {
   decodeAmendment,
   encodeAmendment,
+  orphansOf,
+  type Batch,
   piecesOf,
-  type NumberedParts,
+  type NumberedRecord,
   type Piece,
   type RowTable,
-} from './amendment.js'
-import { orphansOf } from './orphans.js'
-import { hasUnreadable, type Refusals } from './quarantine.js'
-import type { Wal, BatchCut, WalEntry } from '../wal/wal.js'
-import { decodeEntry, type EntryParts, type Registration, type Statement } from '../wal/record.js'
-import { Unsent, type StillWanted } from './unsent.js'
+} from './batch.js'
+import { hasUnreadable, type Quarantine } from './quarantine.js'
+import type { Wal, RecordedBatch, WaitingRecord } from '../wal/wal.js'
+import { decodeRecord, type LogRecord, type Registration, type Command } from '../wal/record.js'
+import { PendingChanges, type StillWanted } from './pending-changes.js'
 import { MINUTE_MS } from '../model/time.js'
 
 /** bench/NOTES.md: half of it costs ClickHouse a fifth more CPU when much comes in, twice of it gains nothing */
 export const BATCH_BYTES = 48 * 1024 * 1024
 /** ClickHouse forms one block, and so one part per table, below this */
 export const BATCH_ROWS = 500_000
-const BATCH_ENTRIES = 20_000
+const BATCH_RECORDS = 20_000
 /** under light load about two inserts a second */
 export const BATCH_DELAY_MS = 500
 /**
@@ -43,29 +44,29 @@ const OVER_PAUSE_MS = 200
  */
 export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
-  templates(rows: EntryParts['templates'], token: string): Promise<void>
+  templates(rows: LogRecord['templates'], token: string): Promise<void>
   register(registration: Registration): Promise<void>
   /** Has a source again that was deleted while newer rows of it waited here. */
   registerAgain?(name: string): Promise<void>
   /** A token for a new batch; absent: a random one. */
   newToken?(): string
   /** Which of these events are stored. */
-  held(ids: readonly number[]): Promise<ReadonlySet<number>>
-  /** @returns what the one who asked is told */
-  execute(statement: OwnStatement): Promise<unknown>
+  storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
+  /** @returns the result for the caller who appended the command */
+  execute(command: OwnCommand): Promise<unknown>
 }
 
 /** What this instance does alone. */
-export type OwnStatement = Exclude<Statement, { readonly kind: 'shared' }>
+export type OwnCommand = Exclude<Command, { readonly kind: 'shared' }>
 
 /** What instances on one database change together. */
 export interface SharedWork {
-  readonly unsent: Unsent
+  readonly pending: PendingChanges
   /**
    * Called while nothing is being sent, and before each try to send something. @throws what keeps this
    * instance from knowing what the others have changed: nothing may be sent then
    */
-  fence(): Promise<void>
+  barrier(): Promise<void>
   /** whether a change took effect, so that what came after it may be stored */
   isOver(id: string): boolean
 }
@@ -73,7 +74,7 @@ export interface SharedWork {
 export interface WriterOptions {
   readonly wal: Wal
   readonly target: BatchTarget
-  readonly refusals: Refusals
+  readonly quarantine: Quarantine
   /** absent for the only instance there is */
   readonly shared?: SharedWork
   readonly onWritten: (rows: number) => void
@@ -87,19 +88,22 @@ interface Waiter {
   readonly reject: (cause: unknown) => void
 }
 
-interface Batch {
-  readonly cut: BatchCut
-  readonly parts: readonly NumberedParts[]
-}
-
 /**
- * Moves the WAL into ClickHouse in order: cuts a batch, records what it is made of, sends it under its
- * token until it is taken, marks it done. A statement is a batch of its own, between the rows before it
- * and the rows after it.
+ * Moves the WAL into ClickHouse, in order.
+ *
+ * A batch is the oldest waiting records: up to 48 MiB or 500,000 rows, sent after half a second of light load. A
+ * command is a batch of its own, between the rows before it and the rows after it. Before a batch is first sent, the
+ * WAL records which records it holds and the deduplication token it is sent under. Each try sends the same bytes under
+ * that token, so a try whose answer was lost counts once; after a restart the recorded batch is the first that is sent.
+ * Tries go on, with growing pauses, until ClickHouse takes the batch; then it is marked done in the WAL.
+ *
+ * When ClickHouse says that the rows themselves are at fault, or has not taken them for a minute and a block is
+ * unreadable, the quarantine finds the refused rows and records the batch again without them (`quarantine.ts`). Rows
+ * that another instance deleted or corrected meanwhile are left out or recounted (`pending-changes.ts`).
  */
 export class Writer {
   readonly #options: WriterOptions
-  readonly #unsent: Unsent
+  readonly #pending: PendingChanges
   readonly #results = new Map<number, (value: unknown) => void>()
   #waiters: Waiter[] = []
   #wake: (() => void) | null = null
@@ -114,20 +118,20 @@ export class Writer {
   #tookMs = 0
   /** token of the rows that were found sound */
   #sound = ''
-  /** moment (of `performance.now`) since which ClickHouse takes nothing, null when it does */
+  /** When ClickHouse first refused what it still refuses, by `performance.now`; null when it takes batches. */
   failingSinceMs: number | null = null
 
   constructor(options: WriterOptions) {
     this.#options = options
-    this.#unsent = options.shared?.unsent ?? new Unsent()
+    this.#pending = options.shared?.pending ?? new PendingChanges()
   }
 
   start(): void {
     this.#running = this.#run()
   }
 
-  /** Says that the others wait for what `fence` has to tell, or that a change is over. */
-  poke(): void {
+  /** Makes the writer pass the barrier of the shared changes: other instances wait for it, or a change is over. */
+  wake(): void {
     this.#wake?.()
   }
 
@@ -141,8 +145,8 @@ export class Writer {
 
   /** Resolves when everything up to `seq` is in ClickHouse; does not wait for a batch to fill up. */
   async flush(seq: number, signal?: AbortSignal): Promise<void> {
-    // an entry that could not be written leaves a gap, and nothing would ever reach its number
-    const last = this.#options.wal.waiting.findLast((entry) => entry.seq <= seq)
+    // a record that could not be written leaves a gap, and nothing would ever reach its number
+    const last = this.#options.wal.waiting.findLast((record) => record.seq <= seq)
     if (last === undefined) return
     this.#flushSeq = Math.max(this.#flushSeq, last.seq)
     await new Promise<void>((resolve, reject) => {
@@ -157,12 +161,12 @@ export class Writer {
     })
   }
 
-  /** Keeps the result of the statement in entry `seq` for the one who appended it. */
+  /** Keeps the result of the command in record `seq` for the one who appended it. */
   resultOf(seq: number): Promise<unknown> {
     return new Promise((resolve) => this.#results.set(seq, resolve))
   }
 
-  /** Nobody waits for the result of entry `seq` any more. */
+  /** Nobody waits for the result of record `seq` any more. */
   forget(seq: number): void {
     this.#results.delete(seq)
   }
@@ -192,14 +196,14 @@ export class Writer {
   async #run(): Promise<void> {
     while (!this.#stopping) {
       // a batch that was begun is whole only when it is done
-      const isBetween = this.#options.wal.openCut === null
+      const isBetween = this.#options.wal.openBatch === null
       const work = isBetween ? this.#between.shift() : undefined
       if (work !== undefined || (isBetween && !this.#isDue())) {
         await (work === undefined ? this.#idle() : work())
         continue
       }
       const batch = await this.#attempt(() => this.#nextBatch())
-      if (batch === undefined || batch.parts.length === 0) continue
+      if (batch === undefined || batch.records.length === 0) continue
       if ((await this.#attempt(() => this.#send(batch))) === undefined) return
       if ((await this.#attempt(() => this.#finish(batch))) === undefined) return
     }
@@ -209,7 +213,7 @@ export class Writer {
     const { waiting, bytes } = this.#options.wal
     const first = waiting[0]
     if (first === undefined) return false
-    if (bytes >= BATCH_BYTES || waiting.length >= BATCH_ENTRIES) return true
+    if (bytes >= BATCH_BYTES || waiting.length >= BATCH_RECORDS) return true
     return first.seq <= this.#flushSeq || this.#untilDueMs() === 0
   }
 
@@ -225,8 +229,8 @@ export class Writer {
   async #idle(): Promise<void> {
     const { shared } = this.#options
     if (shared === undefined) return await this.#sleep()
-    // what fails here is tried again when it is poked, and before anything is sent
-    await shared.fence().catch(() => undefined)
+    // What fails here is tried again when the writer is woken, and before anything is sent.
+    await shared.barrier().catch(() => undefined)
     // it may have been woken meanwhile
     const isWanted = this.#isDue() || this.#between.length > 0 || this.#stopping
     if (!isWanted) await this.#sleep()
@@ -274,64 +278,64 @@ export class Writer {
   async #nextBatch(): Promise<Batch> {
     const { wal } = this.#options
     this.#oldestAtMs = performance.now()
-    const open = wal.openCut
-    const entries = open === null ? null : within(wal.waiting, open)
-    const batch = await this.#gather(entries ?? wal.waiting, entries !== null)
+    const open = wal.openBatch
+    const whole = open === null ? null : within(wal.waiting, open)
+    const batch = await this.#gather(whole ?? wal.waiting, whole !== null)
     if (open !== null && batch.last !== null)
-      return await this.#completed({ cut: open, parts: batch.parts })
+      return await this.#completed({ recorded: open, records: batch.records })
     if (batch.last === null) {
-      // a cut whose entries were damaged or done has nothing left to send
+      // The records of the batch are damaged or done.
       if (open !== null) await wal.done(open.to)
-      return { cut: { from: 0, to: 0, token: '', amendment: null }, parts: [] }
+      return NO_BATCH
     }
     const token = this.#options.target.newToken?.() ?? randomUUID()
-    const cut = { from: batch.first, to: batch.last, token, amendment: null }
-    const completed = await this.#completed({ cut, parts: batch.parts })
-    if (wal.openCut === null) await wal.cut(completed.cut)
+    const recorded = { from: batch.first, to: batch.last, token, amendment: null }
+    const completed = await this.#completed({ recorded, records: batch.records })
+    if (wal.openBatch === null) await wal.recordBatch(completed.recorded)
     return completed
   }
 
   /** Behind damage: repeats of an event whose first row is lost are events all the same. */
   async #completed(batch: Batch): Promise<Batch> {
     const { wal, target } = this.#options
-    const { cut, parts } = batch
-    if (cut.from > wal.damagedUpTo) return batch
-    const before = decodeAmendment(cut.amendment)
+    const { recorded, records } = batch
+    if (recorded.from > wal.damagedUpTo) return batch
+    const before = decodeAmendment(recorded.amendment)
     if (before.begins.length > 0) return batch
-    const begins = await orphansOf(parts, (ids) => target.held(ids))
+    const begins = await orphansOf(records, (ids) => target.storedAmong(ids))
     if (begins.length === 0) return batch
-    const amended = { ...cut, amendment: encodeAmendment({ ...before, begins }) }
+    const amended = { ...recorded, amendment: encodeAmendment({ ...before, begins }) }
     // every try of it is the same from here on
-    await wal.cut(amended)
-    return { cut: amended, parts }
+    await wal.recordBatch(amended)
+    return { recorded: amended, records }
   }
 
-  /** @param whole the entries are a batch already, and all of them are taken */
-  async #gather(entries: readonly WalEntry[], whole: boolean): Promise<Gathered> {
-    const parts: NumberedParts[] = []
+  /** @param whole the records are a batch already, and all of them are taken */
+  async #gather(waiting: readonly WaitingRecord[], whole: boolean): Promise<Gathered> {
+    const records: NumberedRecord[] = []
     const taken = { bytes: 0, rows: 0, last: null as number | null }
-    for (const entry of entries.slice(0, BATCH_ENTRIES)) {
-      if (!whole && parts.length > 0 && isFull(taken, entry)) break
-      const payload = await this.#options.wal.load(entry)
+    for (const next of waiting.slice(0, BATCH_RECORDS)) {
+      if (!whole && records.length > 0 && isFull(taken, next)) break
+      const payload = await this.#options.wal.load(next)
       if (payload === null) {
-        this.forget(entry.seq)
+        this.forget(next.seq)
         continue
       }
-      const part = decodeEntry(payload)
-      const alone = !whole && part.statement !== null
-      if (alone && parts.length > 0) break
-      parts.push({ ...part, seq: entry.seq })
-      taken.bytes += entry.bytes
-      taken.rows += part.landingRows
-      taken.last = entry.seq
+      const record = decodeRecord(payload)
+      const alone = !whole && record.command !== null
+      if (alone && records.length > 0) break
+      records.push({ ...record, seq: next.seq })
+      taken.bytes += next.bytes
+      taken.rows += record.landingRows
+      taken.last = next.seq
       if (alone) break
     }
-    return { first: entries[0]?.seq ?? 0, last: taken.last, parts }
+    return { first: waiting[0]?.seq ?? 0, last: taken.last, records }
   }
 
   async #send(batch: Batch): Promise<true> {
     try {
-      await this.#options.shared?.fence()
+      await this.#options.shared?.barrier()
       const beganAtMs = performance.now()
       await this.#sendAmended(batch)
       this.#tookMs = performance.now() - beganAtMs
@@ -345,40 +349,40 @@ export class Writer {
 
   async #sendAmended(batch: Batch): Promise<void> {
     // as it was last recorded: an earlier try may have set rows aside
-    const cut = this.#options.wal.openCut ?? batch.cut
+    const recorded = this.#options.wal.openBatch ?? batch.recorded
     try {
-      await this.#sendAll({ ...batch, cut })
+      await this.#sendAll({ ...batch, recorded })
     } catch (error) {
       if (!(error instanceof RowsRefused)) throw error
-      const amended = await this.#options.refusals.amend({ ...batch, cut }, error.table)
+      const amended = await this.#options.quarantine.amend({ ...batch, recorded }, error.table)
       if (!amended) throw error.cause
       await this.#sendAmended(batch)
     }
   }
 
-  async #sendAll({ cut, parts }: Batch): Promise<void> {
+  async #sendAll({ recorded, records }: Batch): Promise<void> {
     const { target } = this.#options
-    const wanted = this.#unsent.stillWanted(parts)
+    const wanted = this.#pending.stillWanted(records)
     for (const registration of wanted.registrations) await target.register(registration)
     for (const name of wanted.again) await target.registerAgain?.(name)
     if (wanted.templates.length > 0)
-      await target.templates(wanted.templates, `${cut.token}:templates`)
-    await this.#sendRows({ cut, parts }, wanted.leftOut)
-    for (const part of parts) {
-      if (part.statement === null) continue
-      const result = await this.#execute(part.seq, part.statement)
-      this.#results.get(cut.to)?.(result)
-      this.#results.delete(cut.to)
+      await target.templates(wanted.templates, `${recorded.token}:templates`)
+    await this.#sendRows({ recorded, records }, wanted.leftOut)
+    for (const { seq, command } of records) {
+      if (command === null) continue
+      const result = await this.#execute(seq, command)
+      this.#results.get(recorded.to)?.(result)
+      this.#results.delete(recorded.to)
     }
   }
 
-  async #execute(seq: number, statement: Statement): Promise<unknown> {
+  async #execute(seq: number, command: Command): Promise<unknown> {
     const { target, shared } = this.#options
-    if (statement.kind !== 'shared')
-      return this.#unsent.isOvertaken(seq, statement) ? null : await target.execute(statement)
+    if (command.kind !== 'shared')
+      return this.#pending.isOvertaken(seq, command) ? null : await target.execute(command)
     // rows that came after a deletion must not go with those from before it
-    const isBarrier = statement.change.kind !== 'correct-event'
-    if (shared !== undefined && isBarrier) await this.#untilOver(statement.id, shared)
+    const isBarrier = command.change.kind !== 'correct-event'
+    if (shared !== undefined && isBarrier) await this.#untilOver(command.id, shared)
     return null
   }
 
@@ -386,11 +390,11 @@ export class Writer {
     while (!shared.isOver(id)) {
       if (this.#stopping) throw new Stopped()
       await this.#rest(OVER_PAUSE_MS)
-      await shared.fence()
+      await shared.barrier()
     }
   }
 
-  /** Until it is poked, or stopped, or the time is over. */
+  /** Waits until the writer is woken or stopped, or the time is over. */
   async #rest(ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms)
@@ -402,11 +406,11 @@ export class Writer {
     this.#wake = null
   }
 
-  async #sendRows({ cut, parts }: Batch, leftOut: StillWanted['leftOut']): Promise<void> {
-    const recorded = decodeAmendment(cut.amendment)
-    const amendment = { ...recorded, refused: [...recorded.refused, ...leftOut] }
+  async #sendRows({ recorded, records }: Batch, leftOut: StillWanted['leftOut']): Promise<void> {
+    const before = decodeAmendment(recorded.amendment)
+    const amendment = { ...before, refused: [...before.refused, ...leftOut] }
     const insert = async (table: RowTable, token: string): Promise<void> => {
-      const pieces = this.#unsent.revise(piecesOf(table, parts, amendment))
+      const pieces = this.#pending.revise(piecesOf(table, records, amendment))
       if (pieces.length === 0) return
       const rows = pieces.map(({ bytes }) => bytes)
       await this.#options.target.insert(table, rows, token).catch((error: unknown) => {
@@ -415,10 +419,10 @@ export class Writer {
           : error
       })
     }
-    if (!amendment.landed) await insert('landing', cut.token)
-    await insert('dead_letters', `${cut.token}:dead`)
+    if (!amendment.landed) await insert('landing', recorded.token)
+    await insert('dead_letters', `${recorded.token}:dead`)
     if (amendment.dead.length > 0)
-      await this.#options.target.insert('dead_letters', amendment.dead, `${cut.token}:refused`)
+      await this.#options.target.insert('dead_letters', amendment.dead, `${recorded.token}:refused`)
   }
 
   /** Looked at once for rows that were not taken for long, whatever the reason. */
@@ -431,14 +435,14 @@ export class Writer {
     return false
   }
 
-  async #finish({ cut, parts }: Batch): Promise<true> {
+  async #finish({ recorded, records }: Batch): Promise<true> {
     const { wal, onWritten } = this.#options
-    await wal.done(cut.to)
-    this.#unsent.drop(cut.to)
-    const finished = this.#waiters.filter((waiter) => waiter.seq <= cut.to)
-    this.#waiters = this.#waiters.filter((waiter) => waiter.seq > cut.to)
+    await wal.done(recorded.to)
+    this.#pending.drop(recorded.to)
+    const finished = this.#waiters.filter((waiter) => waiter.seq <= recorded.to)
+    this.#waiters = this.#waiters.filter((waiter) => waiter.seq > recorded.to)
     for (const waiter of finished) waiter.resolve()
-    onWritten(parts.reduce((rows, part) => rows + part.landingRows, 0))
+    onWritten(records.reduce((rows, { landingRows }) => rows + landingRows, 0))
     return true
   }
 }
@@ -461,19 +465,24 @@ class RowsRefused extends Error {
 const isRefusal = (error: unknown): boolean =>
   error instanceof Error && 'isDataError' in error && error.isDataError === true
 
+const NO_BATCH: Batch = { recorded: { from: 0, to: 0, token: '', amendment: null }, records: [] }
+
 interface Gathered {
   readonly first: number
   readonly last: number | null
-  readonly parts: readonly NumberedParts[]
+  readonly records: readonly NumberedRecord[]
 }
 
 const isFull = (
   taken: { readonly bytes: number; readonly rows: number },
-  next: WalEntry,
+  next: WaitingRecord,
 ): boolean =>
   taken.bytes >= BATCH_BYTES ||
   taken.bytes + next.bytes > BATCH_BYTES * 2 ||
   taken.rows >= BATCH_ROWS
 
-const within = (entries: readonly WalEntry[], cut: BatchCut): readonly WalEntry[] =>
-  entries.filter((entry) => entry.seq >= cut.from && entry.seq <= cut.to)
+const within = (
+  records: readonly WaitingRecord[],
+  recorded: RecordedBatch,
+): readonly WaitingRecord[] =>
+  records.filter((record) => record.seq >= recorded.from && record.seq <= recorded.to)

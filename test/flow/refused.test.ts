@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { test } from 'tap'
-import { encodeEntry } from '../../src/wal/record.js'
+import { encodeRecord } from '../../src/wal/record.js'
 import { createStore } from '../../src/clickhouse/client.js'
 import { startTestServer } from '../support/clickhouse.js'
 import { seeded } from '../support/landing.js'
@@ -42,7 +42,7 @@ void test('rows that ClickHouse refuses are set aside, whenever the service is k
     refusableRows(random, { rows: 60, firstId: 2 ** 52 + i * 1000, oneIn: 20 }),
   )
   const wal = await createTestWal(t, join(dataDir, 'wal'))
-  for (const entry of rows) await wal.append(encodeEntry(refusableEntry(entry))).durable
+  for (const entry of rows) await wal.append(encodeRecord(refusableEntry(entry))).durable
   await wal.close()
   for (let kill = 0; kill < 4; kill++) await runAndKill(env, 600 + random() * 2_000)
 

@@ -356,7 +356,7 @@ function checkCredentials(input: Buffer): void {
 
 const SEGMENT_KEY = Buffer.from('0123456789ab')
 const FRAME = Buffer.concat(
-  encodeFrame(SEGMENT_KEY, { kind: 'entry', seq: 7, payload: [Buffer.from('rows of a sender')] }),
+  encodeFrame(SEGMENT_KEY, { kind: 'record', seq: 7, payload: [Buffer.from('rows of a sender')] }),
 )
 const DONE = Buffer.concat(encodeFrame(SEGMENT_KEY, { kind: 'done', seq: 7, payload: [] }))
 

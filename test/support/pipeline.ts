@@ -14,9 +14,9 @@ import { BufferPool } from '../../src/lib/buffer-pool.js'
 import { RoomPool, type Room } from '../../src/lib/room-pool.js'
 import type { SharedMemory } from '../../src/ingest/packed-task.js'
 import { Sequencer } from '../../src/ingest/sequencer.js'
-import { createRefusals, type Refusals } from '../../src/writer/quarantine.js'
+import { createQuarantine, type Quarantine } from '../../src/writer/quarantine.js'
 import { ConstantTexts } from '../../src/templates/constant-texts.js'
-import type { EntryParts, Registration, Statement } from '../../src/wal/record.js'
+import type { LogRecord, Registration, Command } from '../../src/wal/record.js'
 import { Wal } from '../../src/wal/wal.js'
 import { TemplateRegistry } from '../../src/templates/registry.js'
 import { Writer, type BatchTarget } from '../../src/writer/writer.js'
@@ -62,9 +62,9 @@ function toRows(bytes: Uint8Array): readonly Row[] {
 export class RecordingTarget implements BatchTarget {
   readonly calls: string[] = []
   readonly inserts: { readonly table: string; readonly token: string; readonly rows: Row[] }[] = []
-  readonly templateRows: EntryParts['templates'][number][] = []
+  readonly templateRows: LogRecord['templates'][number][] = []
   readonly registered: Registration[] = []
-  readonly statements: Statement[] = []
+  readonly commands: Command[] = []
   fault: ((call: string) => Error | null) | null = null
   /** rows that can't be stored */
   refuses: (row: Row) => boolean = () => false
@@ -93,7 +93,7 @@ export class RecordingTarget implements BatchTarget {
     }
   }
 
-  async templates(rows: EntryParts['templates']): Promise<void> {
+  async templates(rows: LogRecord['templates']): Promise<void> {
     this.#call('templates')
     this.templateRows.push(...rows)
   }
@@ -103,10 +103,10 @@ export class RecordingTarget implements BatchTarget {
     this.registered.push(registration)
   }
 
-  async execute(statement: Statement): Promise<unknown> {
-    this.#call(`execute ${statement.kind}`)
-    this.statements.push(statement)
-    return { done: statement.kind }
+  async execute(command: Command): Promise<unknown> {
+    this.#call(`execute ${command.kind}`)
+    this.commands.push(command)
+    return { done: command.kind }
   }
 
   /** Rows of one table as a deduplicating store would hold them. */
@@ -121,7 +121,7 @@ export class RecordingTarget implements BatchTarget {
       .flatMap((insert) => insert.rows)
   }
 
-  async held(ids: readonly number[]): Promise<ReadonlySet<number>> {
+  async storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>> {
     const begun = this.stored('landing').filter((row) => row['is_new'] === 1)
     return new Set(begun.map((row) => Number(row['id'])).filter((id) => ids.includes(id)))
   }
@@ -134,7 +134,7 @@ export class RecordingTarget implements BatchTarget {
 }
 
 export interface TestRefusals {
-  readonly refusals: Refusals
+  readonly refusals: Quarantine
   /** files kept, by name */
   readonly kept: Map<string, Buffer>
   readonly refused: number[]
@@ -145,10 +145,10 @@ export function refusalsOf(wal: Wal, target: RecordingTarget): TestRefusals {
   const kept = new Map<string, Buffer>()
   const refused: number[] = []
   let letterId = 1_000_000
-  const refusals = createRefusals({
+  const refusals = createQuarantine({
     wal,
     wouldTake: (table, parts) => target.wouldTake(table, parts),
-    held: (ids) => target.held(ids),
+    storedAmong: (ids) => target.storedAmong(ids),
     takeId: () => letterId++,
     keep: async (name, parts) => void kept.set(name, Buffer.concat(parts)),
     onRefused: (rows) => refused.push(rows),
@@ -301,7 +301,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   const writer = new Writer({
     wal,
     target,
-    refusals: refusalsOf(wal, target).refusals,
+    quarantine: refusalsOf(wal, target).refusals,
     onWritten: () => undefined,
     onFailure: () => undefined,
   })

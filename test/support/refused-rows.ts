@@ -6,7 +6,7 @@ import {
   toNativeBlock,
 } from '../../src/clickhouse/native-writer.js'
 import { SEVERITIES } from '../../src/model/event.js'
-import type { EntryParts } from '../../src/wal/record.js'
+import type { LogRecord } from '../../src/wal/record.js'
 import { HOUR_MS } from '../../src/model/time.js'
 
 export interface RefusableRow {
@@ -53,13 +53,13 @@ export function refusableBlock(rows: readonly RefusableRow[]): Uint8Array {
   return toNativeBlock(Object.values(columns), rows.length, new ByteBuffer()).bytes
 }
 
-export const refusableEntry = (rows: readonly RefusableRow[]): EntryParts => ({
+export const refusableEntry = (rows: readonly RefusableRow[]): LogRecord => ({
   landing: refusableBlock(rows),
   landingRows: rows.length,
   dead: null,
   templates: [],
   registrations: [],
-  statement: null,
+  command: null,
 })
 
 /** Rows with ids from `firstId` on, about one in `oneIn` of which is refused. */

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decodeEntry } from '../../../src/wal/record.js'
+import { decodeRecord } from '../../../src/wal/record.js'
 import { FRAME_HEADER, parseSegmentName, scanSegment, type Frame } from '../../../src/wal/format.js'
 import { readNative } from '../../support/native.js'
 import { disks, missingDisk } from '../disk.js'
@@ -96,7 +96,7 @@ const framesOf = (segment: string): readonly Frame[] => {
 
 /** The bodies whose messages stand in an entry. */
 function bodiesOf({ payload }: Frame, ledger: Ledger): readonly number[] {
-  const { landing } = decodeEntry([payload])
+  const { landing } = decodeRecord([payload])
   if (landing === null) return []
   const { columns } = readNative(landing)
   const times = columns.find(({ name }) => name === 'ts')?.values ?? []
@@ -108,14 +108,14 @@ function bodiesOf({ payload }: Frame, ledger: Ledger): readonly number[] {
 function anyWaiting(segment: string, random: () => number): Waiting | null {
   const frames = framesOf(segment)
   const done = Math.max(0, ...frames.filter(({ kind }) => kind === 'done').map(({ seq }) => seq))
-  const entries = frames.filter(({ kind, seq }) => kind === 'entry' && seq > done)
+  const entries = frames.filter(({ kind, seq }) => kind === 'record' && seq > done)
   const repeated = new Map(entries.map((entry) => [entry, repeatedBehind(entry, entries)]))
   const begin = entries.filter((entry) => (repeated.get(entry) ?? 0) > 0)
-  const cut = frames.findLast(({ kind, seq }) => kind === 'cut' && seq > done)
+  const cut = frames.findLast(({ kind, seq }) => kind === 'batch' && seq > done)
   const cutTo = cut === undefined ? 0 : Number(Buffer.from(cut.payload).readBigUInt64LE())
   // its rows may be stored and its dead letters not: who sent it can't say what is right then
   const isUnclear = ({ seq, payload }: Frame): boolean =>
-    seq <= cutTo && decodeEntry([payload]).dead !== null
+    seq <= cutTo && decodeRecord([payload]).dead !== null
   const among = (begin.length > 0 ? begin : entries).filter((entry) => !isUnclear(entry))
   const frame = among[Math.floor(random() * among.length)]
   if (frame === undefined) return null
@@ -130,7 +130,7 @@ function repeatedBehind(entry: Frame, entries: readonly Frame[]): number {
 }
 
 function idsOf({ payload }: Frame, isNew: 0 | 1): readonly number[] {
-  const { landing } = decodeEntry([payload])
+  const { landing } = decodeRecord([payload])
   if (landing === null) return []
   const { columns } = readNative(landing)
   const valuesOf = (name: string) => columns.find((column) => column.name === name)?.values ?? []

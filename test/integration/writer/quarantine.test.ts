@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { test, type Test } from 'tap'
 import { SEVERITIES } from '../../../src/model/event.js'
-import { encodeEntry, type EntryParts } from '../../../src/wal/record.js'
+import { encodeRecord, type LogRecord } from '../../../src/wal/record.js'
 import { startBackend } from '../../support/cluster.js'
-import { createBatchStore } from '../../../src/writer/batches.js'
+import { createBatchStore } from '../../../src/writer/batch-store.js'
 import { openRig, STEPS, type Rig } from '../../support/ingestion.js'
 import { seeded } from '../../support/landing.js'
 import {
@@ -24,9 +24,9 @@ const TABLES = [
 
 const sum = (rows: readonly RefusableRow[]): number => rows.reduce((total, { n }) => total + n, 0)
 
-async function write(rig: Rig, entries: readonly EntryParts[]): Promise<void> {
+async function write(rig: Rig, entries: readonly LogRecord[]): Promise<void> {
   const { wal, writer } = rig
-  const appended = entries.map((entry) => wal.append(encodeEntry(entry)))
+  const appended = entries.map((entry) => wal.append(encodeRecord(entry)))
   await Promise.all(appended.map(({ durable }) => durable))
   await writer.flush(appended.at(-1)?.seq ?? 0)
 }

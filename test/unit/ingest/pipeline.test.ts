@@ -189,7 +189,7 @@ void test('a source that is deleted while its messages are worked on is an unkno
   t.match(target.stored('dead_letters'), [{ reason: 'unknown_source' }])
 })
 
-void test('a statement sees what was acknowledged before it and nothing later', async (t) => {
+void test('a command sees what was acknowledged before it and nothing later', async (t) => {
   const { send, pipeline, target } = await createTestPipeline(t)
   await send([event('before')])
   const cleared = pipeline.execute({ kind: 'clear-all' })

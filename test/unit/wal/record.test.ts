@@ -15,7 +15,7 @@ import {
   uint8Array,
 } from 'fast-check'
 import { test } from 'tap'
-import { decodeEntry, encodeEntry, type EntryParts } from '../../../src/wal/record.js'
+import { decodeRecord, encodeRecord, type LogRecord } from '../../../src/wal/record.js'
 
 const name = string({ unit: 'grapheme', maxLength: 20 })
 const hex = string({
@@ -23,7 +23,7 @@ const hex = string({
   minLength: 16,
   maxLength: 16,
 })
-const statement = oneof(
+const command = oneof(
   record({ kind: constant('delete-sources' as const), sources: array(name) }),
   record({ kind: constant('clear-all' as const) }),
   record({
@@ -61,10 +61,10 @@ const entry = record({
     }),
     { maxLength: 4 },
   ),
-  statement: option(statement),
+  command: option(command),
 })
 
-const plain = (parts: EntryParts): unknown => ({
+const plain = (parts: LogRecord): unknown => ({
   ...parts,
   landing: parts.landing === null ? null : Buffer.from(parts.landing).toString('hex'),
   dead: parts.dead === null ? null : Buffer.from(parts.dead).toString('hex'),
@@ -73,8 +73,8 @@ const plain = (parts: EntryParts): unknown => ({
 void test('an entry is read as it was written, from memory and from disk', async () => {
   assert(
     property(entry, boolean(), (parts, fromDisk) => {
-      const written = encodeEntry(parts)
-      const read = decodeEntry(fromDisk ? [Buffer.concat(written)] : written)
+      const written = encodeRecord(parts)
+      const read = decodeRecord(fromDisk ? [Buffer.concat(written)] : written)
       return JSON.stringify(plain(read)) === JSON.stringify(plain(parts))
     }),
   )

@@ -13,7 +13,7 @@ import {
   uint8Array,
 } from 'fast-check'
 import { test, type Test } from 'tap'
-import { Wal, type BatchCut, type WalOptions } from '../../../src/wal/wal.js'
+import { Wal, type RecordedBatch, type WalOptions } from '../../../src/wal/wal.js'
 import { fillDisk } from '../../support/disk.js'
 import { WatchedRooms } from '../../support/pipeline.js'
 
@@ -143,19 +143,19 @@ void test('a batch that was begun is offered again with its token until it is do
   const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
   const first = await openWal(dir)
   for (const text of ['a', 'b', 'c']) await first.wal.append(bytesOf(text)).durable
-  await first.wal.cut(cut)
+  await first.wal.recordBatch(cut)
   await first.wal.close()
   const second = await openWal(dir)
-  t.same(second.wal.openCut, cut)
+  t.same(second.wal.openBatch, cut)
   await second.wal.append(bytesOf('d')).durable
   await second.wal.close()
   const third = await openWal(dir)
-  t.same(third.wal.openCut, cut, 'also when more came')
+  t.same(third.wal.openBatch, cut, 'also when more came')
   await third.wal.done(2)
-  t.equal(third.wal.openCut, null)
+  t.equal(third.wal.openBatch, null)
   await third.wal.close()
   const fourth = await openWal(dir)
-  t.equal(fourth.wal.openCut, null)
+  t.equal(fourth.wal.openBatch, null)
   t.same(await contents(fourth.wal), ['3 c', '4 d'])
   await fourth.wal.close()
 })
@@ -238,7 +238,7 @@ void test('either of the two marks of a batch is enough, and no number of its en
   const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
   const { wal: fresh } = await openWal(dir)
   for (const text of ['a', 'b']) await fresh.append(bytesOf(text)).durable
-  await fresh.cut(cut)
+  await fresh.recordBatch(cut)
   await fresh.close()
   const segment = filledSegment(dir)
   const bytes = readFileSync(segment)
@@ -253,7 +253,7 @@ void test('either of the two marks of a batch is enough, and no number of its en
     writeFileSync(segment, flipped)
     const { wal } = await openWal(dir)
     t.same(await contents(wal), ['1 a'])
-    t.same(wal.openCut, cut)
+    t.same(wal.openBatch, cut)
     t.equal(wal.append(bytesOf('new')).seq, 3)
     await wal.close()
   }
@@ -321,14 +321,14 @@ void test('numbers may begin anew when nothing is left, and everything works as 
   const dir = tempDir(t)
   for (let round = 0; round < 3; round++) {
     const { wal, damage } = await openWal(dir)
-    t.same([wal.waiting, wal.openCut, damage], [[], null, []])
+    t.same([wal.waiting, wal.openBatch, damage], [[], null, []])
     const { seq, durable } = wal.append(bytesOf(`round ${round}`))
     await durable
-    await wal.cut({ from: seq, to: seq, token: `token ${round}`, amendment: null })
+    await wal.recordBatch({ from: seq, to: seq, token: `token ${round}`, amendment: null })
     await wal.close()
     const second = await openWal(dir)
     t.same(await contents(second.wal), [`${seq} round ${round}`])
-    t.equal(second.wal.openCut?.token, `token ${round}`)
+    t.equal(second.wal.openBatch?.token, `token ${round}`)
     await second.wal.done(seq)
     await second.wal.close()
     // an empty start in between: the segment with the last number is gone then
@@ -373,8 +373,10 @@ void test('a full disk refuses everything that waits, and it goes on when there 
   const later = new Promise((resolve) => setImmediate(resolve)).then(() => wal.append(bytesOf('c')))
   for (const { durable } of refused) await t.rejects(durable, { code: 'ENOSPC' })
   await t.rejects((await later).durable, { code: 'ENOSPC' })
-  await t.rejects(wal.cut({ from: 1, to: 1, token: 'x', amendment: null }), { code: 'ENOSPC' })
-  t.equal(wal.openCut, null, 'a batch that is not recorded is not begun')
+  await t.rejects(wal.recordBatch({ from: 1, to: 1, token: 'x', amendment: null }), {
+    code: 'ENOSPC',
+  })
+  t.equal(wal.openBatch, null, 'a batch that is not recorded is not begun')
   t.match(wal.fault, { message: /ENOSPC/ })
   t.ok(wal.failures > 0)
   disk.free()
@@ -420,7 +422,7 @@ void test('a write that follows the answer of the one before is not forgotten', 
   const { wal } = await openWal(tempDir(t))
   for (let i = 1; i <= 50; i++) {
     await wal.append(bytesOf('x')).durable
-    await wal.cut({ from: i, to: i, token: `${i}`, amendment: null })
+    await wal.recordBatch({ from: i, to: i, token: `${i}`, amendment: null })
     await wal.done(i)
   }
   t.same(wal.waiting, [])
@@ -458,7 +460,7 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
       const dir = join(root, `${runs++}`)
       let { wal } = await openWal(dir, { cacheBytes })
       let model: { seq: number; hex: string }[] = []
-      let cut: BatchCut | null = null
+      let cut: RecordedBatch | null = null
       for (const step of all) {
         const first = model[0]
         const pick = (share: number): number =>
@@ -470,7 +472,7 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
         } else if (step.kind === 'cut' && first !== undefined && cut === null) {
           const amendment = step.share % 2 === 0 ? null : Buffer.from(`\0rest ${runs}\0`)
           cut = { from: first.seq, to: pick(step.share), token: `t${runs}-${first.seq}`, amendment }
-          await wal.cut(cut)
+          await wal.recordBatch(cut)
         } else if (step.kind === 'done' && cut !== null) {
           await wal.done(cut.to)
           const { to } = cut
@@ -489,7 +491,7 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
           stored.push({ seq: entry.seq, hex: read.toString('hex') })
         }
         if (JSON.stringify(stored) !== JSON.stringify(model)) throw new Error('other entries')
-        if (JSON.stringify(wal.openCut) !== JSON.stringify(cut)) throw new Error('another batch')
+        if (JSON.stringify(wal.openBatch) !== JSON.stringify(cut)) throw new Error('another batch')
       }
       await wal.close()
     }),

@@ -8,7 +8,7 @@ import {
   StringColumn,
   toNativeBlock,
 } from '../../../src/clickhouse/native-writer.js'
-import { encodeEntry, type EntryParts } from '../../../src/wal/record.js'
+import { encodeRecord, type LogRecord } from '../../../src/wal/record.js'
 import { Wal } from '../../../src/wal/wal.js'
 import { keepBeside } from '../../../src/wal/file.js'
 import { Writer } from '../../../src/writer/writer.js'
@@ -49,23 +49,23 @@ function blockOf(rows: readonly TestRow[]): Uint8Array {
   return toNativeBlock(columns, rows.length, new ByteBuffer()).bytes
 }
 
-const EMPTY: EntryParts = {
+const EMPTY: LogRecord = {
   landing: null,
   landingRows: 0,
   dead: null,
   templates: [],
   registrations: [],
-  statement: null,
+  command: null,
 }
 
-const entryOf = (rows: readonly TestRow[]): EntryParts => ({
+const entryOf = (rows: readonly TestRow[]): LogRecord => ({
   ...EMPTY,
   landing: blockOf(rows),
   landingRows: rows.length,
 })
 
-async function put(wal: Wal, entries: readonly EntryParts[]): Promise<number> {
-  const appended = entries.map((entry) => wal.append(encodeEntry(entry)))
+async function put(wal: Wal, entries: readonly LogRecord[]): Promise<number> {
+  const appended = entries.map((entry) => wal.append(encodeRecord(entry)))
   await Promise.all(appended.map(({ durable }) => durable))
   return appended.at(-1)?.seq ?? 0
 }
@@ -80,7 +80,7 @@ async function startOn(wal: Wal, target: RecordingTarget) {
   const writer = new Writer({
     wal,
     target,
-    refusals: found.refusals,
+    quarantine: found.refusals,
     onWritten: () => undefined,
     onFailure: (error) => failures.push(error),
   })

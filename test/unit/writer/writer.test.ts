@@ -1,18 +1,18 @@
 import { test, type Test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
 import { FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-writer.js'
-import { encodeEntry, type EntryParts } from '../../../src/wal/record.js'
+import { encodeRecord, type LogRecord } from '../../../src/wal/record.js'
 import type { Wal } from '../../../src/wal/wal.js'
 import { Writer } from '../../../src/writer/writer.js'
 import { createTestWal, RecordingTarget, refusalsOf, tempDir } from '../../support/pipeline.js'
 
-const EMPTY: EntryParts = {
+const EMPTY: LogRecord = {
   landing: null,
   landingRows: 0,
   dead: null,
   templates: [],
   registrations: [],
-  statement: null,
+  command: null,
 }
 
 function blockOf(id: number): Uint8Array {
@@ -21,11 +21,11 @@ function blockOf(id: number): Uint8Array {
   return toNativeBlock([column], 1, new ByteBuffer()).bytes
 }
 
-const rowsOf = (...ids: number[]): EntryParts[] =>
+const rowsOf = (...ids: number[]): LogRecord[] =>
   ids.map((id) => ({ ...EMPTY, landing: blockOf(id), landingRows: 1 }))
 
-async function put(wal: Wal, entries: readonly EntryParts[]): Promise<number> {
-  const appended = entries.map((entry) => wal.append(encodeEntry(entry)))
+async function put(wal: Wal, entries: readonly LogRecord[]): Promise<number> {
+  const appended = entries.map((entry) => wal.append(encodeRecord(entry)))
   await Promise.all(appended.map(({ durable }) => durable))
   return appended.at(-1)?.seq ?? 0
 }
@@ -45,7 +45,7 @@ async function start(t: Test, dir = tempDir(t), target = new RecordingTarget()):
   const writer = new Writer({
     wal,
     target,
-    refusals: refusalsOf(wal, target).refusals,
+    quarantine: refusalsOf(wal, target).refusals,
     onWritten: (rows) => written.push(rows),
     onFailure: (error) => failures.push(error),
   })
@@ -72,14 +72,14 @@ void test('what waits together is one insert, in order', async (t) => {
   await end(rig)
 })
 
-void test('a statement stands between the rows before it and those after it', async (t) => {
+void test('a command stands between the rows before it and those after it', async (t) => {
   const rig = await start(t)
-  const statement = { kind: 'delete-sources' as const, sources: ['a'] }
+  const command = { kind: 'delete-sources' as const, sources: ['a'] }
   const [first, second] = [rowsOf(1, 2), rowsOf(4, 5)]
   const asked = rig.writer.resultOf(3)
   await put(rig.wal, [
     ...first,
-    { ...EMPTY, landing: blockOf(3), landingRows: 1, statement },
+    { ...EMPTY, landing: blockOf(3), landingRows: 1, command },
     ...second,
   ])
   rig.writer.start()
@@ -213,6 +213,6 @@ void test('it stops while ClickHouse is away, and everything stays in the WAL', 
   while (rig.failures.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   await rig.writer.stop()
   t.equal(rig.wal.waiting.length, 2)
-  t.ok(rig.wal.openCut !== null)
+  t.ok(rig.wal.openBatch !== null)
   await rig.wal.close()
 })

@@ -38,7 +38,7 @@ export interface BatchStore {
   /** Whether rows could be read as rows of the table; nothing is stored. */
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
   /** Which of these events are stored. */
-  held(ids: readonly number[]): Promise<ReadonlySet<number>>
+  storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns how many events went */
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
@@ -48,7 +48,7 @@ export interface BatchStore {
   deleteDeadLetters(ids: readonly number[]): Promise<void>
 }
 
-const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'held'> => ({
+const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'storedAmong'> => ({
   wouldTake: async (table, parts) => {
     try {
       await store.insertNative(`${table}_probe`, parts, randomUUID())
@@ -58,7 +58,7 @@ const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'held'> => (
       throw error
     }
   },
-  held: async (ids) => {
+  storedAmong: async (ids) => {
     const held = new Set<number>()
     for (let from = 0; from < ids.length; from += ASKED_TOGETHER) {
       const rows = await store.query(heldSql, { ids: ids.slice(from, from + ASKED_TOGETHER) })

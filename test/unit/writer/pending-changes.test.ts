@@ -1,9 +1,9 @@
 import { test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
 import { DictColumn, FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-writer.js'
-import { AS_IT_IS, piecesOf, type NumberedParts } from '../../../src/writer/amendment.js'
-import type { SharedChange, SharedStatement } from '../../../src/wal/record.js'
-import { Unsent } from '../../../src/writer/unsent.js'
+import { AS_IT_IS, piecesOf, type NumberedRecord } from '../../../src/writer/batch.js'
+import type { SharedChange, SharedCommand } from '../../../src/wal/record.js'
+import { PendingChanges } from '../../../src/writer/pending-changes.js'
 import { readNative } from '../../support/native.js'
 
 interface Row {
@@ -13,7 +13,7 @@ interface Row {
   readonly isNew?: boolean
 }
 
-function entry(seq: number, rows: readonly Row[]): NumberedParts {
+function record(seq: number, rows: readonly Row[]): NumberedRecord {
   const id = new FixedColumn('id', 'UInt64', 8)
   const isNew = new FixedColumn('is_new', 'UInt8', 1)
   const receivedAt = new FixedColumn('received_at', "DateTime64(3, 'UTC')", 8)
@@ -45,17 +45,17 @@ function entry(seq: number, rows: readonly Row[]): NumberedParts {
       connector: 'custom',
       applicationId: null,
     })),
-    statement: null,
+    command: null,
   }
 }
 
-const statement = (change: SharedChange, place: Partial<SharedStatement> = {}) =>
+const command = (change: SharedChange, place: Partial<SharedCommand> = {}) =>
   ({ kind: 'shared', id: 'c', change, beforeMs: null, fromSeq: 0, ...place }) as const
 
 /** What is sent of an entry: [id, is_new, priority] of each row. */
-function sent(unsent: Unsent, part: NumberedParts): readonly (readonly unknown[])[] {
-  const { leftOut } = unsent.stillWanted([part])
-  const pieces = unsent.revise(piecesOf('landing', [part], { ...AS_IT_IS, refused: leftOut }))
+function sent(pending: PendingChanges, part: NumberedRecord): readonly (readonly unknown[])[] {
+  const { leftOut } = pending.stillWanted([part])
+  const pieces = pending.revise(piecesOf('landing', [part], { ...AS_IT_IS, refused: leftOut }))
   return pieces.flatMap(({ bytes }) => {
     const { rows, columns } = readNative(bytes)
     const of = (name: string, row: number): unknown =>
@@ -75,11 +75,11 @@ const ROWS = [
 const DELETED = { kind: 'delete-sources', sources: ['a'] } as const
 
 void test('what is before a deletion is left out, what is after it goes', async (t) => {
-  const unsent = new Unsent()
-  unsent.add(5, statement(DELETED))
-  t.same(sent(unsent, entry(4, ROWS)), [[2, 1, 3]])
-  t.equal(sent(unsent, entry(6, ROWS)).length, 4)
-  const wanted = unsent.stillWanted([entry(4, ROWS)])
+  const pending = new PendingChanges()
+  pending.add(5, command(DELETED))
+  t.same(sent(pending, record(4, ROWS)), [[2, 1, 3]])
+  t.equal(sent(pending, record(6, ROWS)).length, 4)
+  const wanted = pending.stillWanted([record(4, ROWS)])
   t.same(
     wanted.templates.map(({ source }) => source),
     ['b'],
@@ -89,17 +89,17 @@ void test('what is before a deletion is left out, what is after it goes', async 
     ['b'],
   )
   t.same(wanted.again, [])
-  unsent.drop(4)
-  t.equal(sent(unsent, entry(4, ROWS)).length, 1, 'until all of it is stored')
-  unsent.drop(5)
-  t.equal(sent(unsent, entry(4, ROWS)).length, 4)
+  pending.drop(4)
+  t.equal(sent(pending, record(4, ROWS)).length, 1, 'until all of it is stored')
+  pending.drop(5)
+  t.equal(sent(pending, record(4, ROWS)).length, 4)
 })
 
 void test('of a deletion that was missed only older rows are left out', async (t) => {
-  const unsent = new Unsent()
-  unsent.add(5, statement(DELETED, { beforeMs: 30 }))
+  const pending = new PendingChanges()
+  pending.add(5, command(DELETED, { beforeMs: 30 }))
   t.same(
-    sent(unsent, entry(4, ROWS)),
+    sent(pending, record(4, ROWS)),
     [
       [2, 1, 3],
       [1, 1, 3],
@@ -107,7 +107,7 @@ void test('of a deletion that was missed only older rows are left out', async (t
     ],
     'the first that is left begins the event',
   )
-  const wanted = unsent.stillWanted([entry(4, ROWS)])
+  const wanted = pending.stillWanted([record(4, ROWS)])
   t.same(wanted.again, ['a'], 'its source is registered again')
   t.same(
     wanted.templates.map(({ source }) => source),
@@ -116,37 +116,37 @@ void test('of a deletion that was missed only older rows are left out', async (t
 })
 
 void test('a batch that is being sent stays as it is until the change took effect without it', async (t) => {
-  const unsent = new Unsent()
-  unsent.add(5, statement(DELETED, { fromSeq: 3 }))
-  t.equal(sent(unsent, entry(2, ROWS)).length, 4)
-  t.equal(unsent.covers('c', { from: 1 }), false)
-  t.equal(unsent.covers('c', { from: 3 }), true)
-  t.equal(unsent.covers('c', null), true)
-  unsent.widen('c')
-  t.equal(sent(unsent, entry(2, ROWS)).length, 1)
-  t.equal(unsent.covers('c', { from: 1 }), true)
+  const pending = new PendingChanges()
+  pending.add(5, command(DELETED, { fromSeq: 3 }))
+  t.equal(sent(pending, record(2, ROWS)).length, 4)
+  t.equal(pending.covers('c', { from: 1 }), false)
+  t.equal(pending.covers('c', { from: 3 }), true)
+  t.equal(pending.covers('c', null), true)
+  pending.widen('c')
+  t.equal(sent(pending, record(2, ROWS)).length, 1)
+  t.equal(pending.covers('c', { from: 1 }), true)
 })
 
 void test('repeats of a corrected event move, the row that began it does not', async (t) => {
-  const unsent = new Unsent()
-  unsent.add(5, statement({ kind: 'correct-event', event: 1, priority: 'P1' }))
-  t.same(sent(unsent, entry(4, ROWS)), [
+  const pending = new PendingChanges()
+  pending.add(5, command({ kind: 'correct-event', event: 1, priority: 'P1' }))
+  t.same(sent(pending, record(4, ROWS)), [
     [1, 1, 3],
     [2, 1, 3],
     [1, 0, 0],
     [1, 0, 0],
   ])
   const correction = { id: 1, tsMs: 0, priority: 'P2', reason: '' } as const
-  t.equal(unsent.isOvertaken(4, { kind: 'correct-event', correction }), true)
-  t.equal(unsent.isOvertaken(6, { kind: 'correct-event', correction }), false)
+  t.equal(pending.isOvertaken(4, { kind: 'correct-event', correction }), true)
+  t.equal(pending.isOvertaken(6, { kind: 'correct-event', correction }), false)
 })
 
 void test('clearing leaves out everything', async (t) => {
-  const unsent = new Unsent()
-  unsent.add(5, statement({ kind: 'clear-all' }))
-  const part = entry(4, ROWS)
-  t.same(sent(unsent, part), [])
-  const { leftOut } = unsent.stillWanted([{ ...part, dead: part.landing }])
+  const pending = new PendingChanges()
+  pending.add(5, command({ kind: 'clear-all' }))
+  const part = record(4, ROWS)
+  t.same(sent(pending, part), [])
+  const { leftOut } = pending.stillWanted([{ ...part, dead: part.landing }])
   t.same(
     leftOut.map(({ table, from, to }) => [table, from, to]),
     [

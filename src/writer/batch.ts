@@ -1,20 +1,21 @@
 import { readBlock } from '../clickhouse/native-reader.js'
-import type { EntryParts } from '../wal/record.js'
+import type { LogRecord } from '../wal/record.js'
+import type { RecordedBatch } from '../wal/wal.js'
 
 export type RowTable = 'landing' | 'dead_letters'
 
-/** Rows `from` up to, not including, `to` of what entry `seq` has for a table. */
-export interface RefusedRows {
+/** Rows `from` up to, not including, `to` of what record `seq` has for a table. */
+export interface RowRange {
   readonly seq: number
   readonly table: RowTable
   readonly from: number
   readonly to: number
 }
 
-/** How a batch differs from its entries; recorded with the batch before it is sent. */
+/** How a batch differs from its records; recorded with the batch before it is sent. */
 export interface Amendment {
   /** rows that ClickHouse refuses */
-  readonly refused: readonly RefusedRows[]
+  readonly refused: readonly RowRange[]
   /** dead letters that stand for the refused rows, as Native blocks */
   readonly dead: readonly Uint8Array[]
   /** the rows of `landing` are stored already; only what follows them was refused */
@@ -23,8 +24,14 @@ export interface Amendment {
   readonly begins: readonly number[]
 }
 
-export interface NumberedParts extends EntryParts {
+export interface NumberedRecord extends LogRecord {
   readonly seq: number
+}
+
+/** Records that go to ClickHouse together, and what the WAL has recorded of the batch. */
+export interface Batch {
+  readonly recorded: RecordedBatch
+  readonly records: readonly NumberedRecord[]
 }
 
 /** the end of a run that is a whole block */
@@ -48,39 +55,38 @@ export function decodeAmendment(bytes: Uint8Array | null): Amendment {
   let at = 4 + buffer.readUInt32LE(0)
   const head = JSON.parse(buffer.toString('utf8', 4, at)) as AmendmentHead // our own bytes, checksummed
   const dead = head.dead.map((length) => buffer.subarray(at, (at += length)))
-  return { ...AS_IT_IS, ...head, dead }
+  return { ...head, dead }
 }
 
 interface AmendmentHead {
   readonly refused: Amendment['refused']
   readonly landed: boolean
-  /** absent in what older programs wrote */
-  readonly begins?: readonly number[]
+  readonly begins: readonly number[]
   /** length of each block */
   readonly dead: readonly number[]
 }
 
-/** A run of rows of one entry. */
-export interface Piece extends RefusedRows {
+/** A run of rows of one record. */
+export interface Piece extends RowRange {
   readonly bytes: Uint8Array
 }
 
 /** What a batch has for a table, without what is refused; the same for the same arguments. */
 export function piecesOf(
   table: RowTable,
-  parts: readonly NumberedParts[],
+  records: readonly NumberedRecord[],
   amendment: Amendment,
 ): readonly Piece[] {
-  const pieces = parts.flatMap((part) => {
-    const bytes = table === 'landing' ? part.landing : part.dead
+  const pieces = records.flatMap((record) => {
+    const bytes = table === 'landing' ? record.landing : record.dead
     if (bytes === null) return []
-    const refused = amendment.refused.filter((r) => r.seq === part.seq && r.table === table)
+    const refused = amendment.refused.filter((r) => r.seq === record.seq && r.table === table)
     return refused.length === 0
-      ? [{ seq: part.seq, table, from: 0, to: ALL_ROWS, bytes }]
-      : kept(part.seq, table, { bytes, refused })
+      ? [{ seq: record.seq, table, from: 0, to: ALL_ROWS, bytes }]
+      : kept(record.seq, table, { bytes, refused })
   })
   return table === 'landing' && amendment.refused.length + amendment.begins.length > 0
-    ? withNewEvents(pieces, parts, amendment)
+    ? withNewEvents(pieces, records, amendment)
     : pieces
 }
 
@@ -88,7 +94,7 @@ export function piecesOf(
 function kept(
   seq: number,
   table: RowTable,
-  { bytes, refused }: { readonly bytes: Uint8Array; readonly refused: readonly RefusedRows[] },
+  { bytes, refused }: { readonly bytes: Uint8Array; readonly refused: readonly RowRange[] },
 ): readonly Piece[] {
   const block = readBlock(bytes)
   if (block === null) return []
@@ -106,10 +112,10 @@ function kept(
 /** Where the row that began an event is refused or lost, the first repeat that is left begins it. */
 function withNewEvents(
   pieces: readonly Piece[],
-  parts: readonly NumberedParts[],
+  records: readonly NumberedRecord[],
   { refused, begins }: Amendment,
 ): readonly Piece[] {
-  const lost = new Set([...begins, ...refused.flatMap((rows) => begunBy(rows, parts))])
+  const lost = new Set([...begins, ...refused.flatMap((rows) => begunBy(rows, records))])
   if (lost.size === 0) return pieces
   return pieces.map((piece) => {
     const block = readBlock(piece.bytes)
@@ -122,12 +128,32 @@ function withNewEvents(
 }
 
 /** Ids of the events that refused rows began. */
-function begunBy({ seq, table, from, to }: RefusedRows, parts: readonly NumberedParts[]): number[] {
-  const bytes = parts.find((part) => part.seq === seq)?.landing ?? null
+function begunBy({ seq, table, from, to }: RowRange, records: readonly NumberedRecord[]): number[] {
+  const bytes = records.find((record) => record.seq === seq)?.landing ?? null
   const block = table === 'landing' && bytes !== null ? readBlock(bytes) : null
   if (block === null) return []
   const ids: number[] = []
   for (let row = from; row < Math.min(to, block.rows); row++)
     if (block.number('is_new', row) === 1) ids.push(block.number('id', row) ?? 0)
   return ids
+}
+
+/** Events that rows of a batch repeat, and that neither begin in it nor are stored. */
+export async function orphansOf(
+  records: readonly NumberedRecord[],
+  storedAmong: (ids: readonly number[]) => Promise<ReadonlySet<number>>,
+): Promise<readonly number[]> {
+  const begun = new Set<number>()
+  const repeated = new Set<number>()
+  for (const { landing } of records) {
+    const block = landing === null ? null : readBlock(landing)
+    for (let row = 0; row < (block?.rows ?? 0); row++) {
+      const id = block?.number('id', row) ?? 0
+      if (block?.number('is_new', row) === 1) begun.add(id)
+      else if (!begun.has(id)) repeated.add(id)
+    }
+  }
+  if (repeated.size === 0) return []
+  const stored = await storedAmong([...repeated])
+  return [...repeated].filter((id) => !stored.has(id))
 }

@@ -1,84 +1,86 @@
 import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
 import { PRIORITIES, type Priority } from '../model/event.js'
-import type { NumberedParts, Piece, RefusedRows, RowTable } from './amendment.js'
-import type { Registration, SharedStatement, Statement, TemplateRow } from '../wal/record.js'
+import type { NumberedRecord, Piece, RowRange, RowTable } from './batch.js'
+import type { Registration, SharedCommand, Command, TemplateRow } from '../wal/record.js'
 
-/** A change, and the entries that were written before it was known here. */
-interface Held extends SharedStatement {
+/** A change, and the records that were written before it was known here. */
+interface PendingChange extends SharedCommand {
   fromSeq: number
   readonly toSeq: number
 }
 
-/** What of some entries is still to be stored. */
+/** What of some records is still to be stored. */
 export interface StillWanted {
-  readonly leftOut: readonly RefusedRows[]
+  readonly leftOut: readonly RowRange[]
   readonly templates: readonly TemplateRow[]
   readonly registrations: readonly Registration[]
   /** deleted sources that have newer rows here, and so are registered again */
   readonly again: readonly string[]
 }
 
-interface Looked {
-  readonly leftOut: readonly RefusedRows[]
+interface Examined {
+  readonly leftOut: readonly RowRange[]
   /** sources of rows that stay, though the source was deleted: they came after that */
   readonly kept: ReadonlySet<string>
 }
 
-const NOTHING: Looked = { leftOut: [], kept: new Set() }
+const NOTHING: Examined = { leftOut: [], kept: new Set() }
 
 /**
- * What other instances deleted or corrected while rows that it concerns waited in this one's wal. The rows
- * go out as if it had come before them: without those of a source that is gone, and repeats of a corrected
- * event under its new priority. The change stands in the WAL too, behind the rows, so that it outlives the
- * process; the same rows are left out of each try of a batch.
+ * Changes of other instances on the same database that rows in this WAL come before.
+ *
+ * A source may be deleted, or an event corrected, by another instance while rows that it concerns wait here. The rows
+ * are stored as if they had come before the change: rows of a deleted source are left out, and repeats of a corrected
+ * event count under its new priority. The change stands in the WAL behind those rows, so that it outlives the process
+ * and every try of a batch leaves out the same rows.
  */
-export class Unsent {
-  #held: Held[] = []
+export class PendingChanges {
+  #changes: PendingChange[] = []
 
-  /** @param toSeq the entry that holds the change; those before it are concerned */
-  add(toSeq: number, statement: SharedStatement): void {
-    this.#held.push({ ...statement, toSeq })
+  /** @param toSeq the record that holds the change; those before it are concerned */
+  add(toSeq: number, command: SharedCommand): void {
+    this.#changes.push({ ...command, toSeq })
   }
 
   has(id: string): boolean {
-    return this.#held.some((held) => held.id === id)
+    return this.#changes.some((each) => each.id === id)
   }
 
   /** The change took effect without this instance: a batch that was being sent goes on without the rows too. */
   widen(id: string): void {
-    for (const held of this.#held) if (held.id === id) held.fromSeq = 0
+    for (const each of this.#changes) if (each.id === id) each.fromSeq = 0
   }
 
   /** Whether nothing that is sent from here on, the batch in hand included, holds what the change concerns. */
-  covers(id: string, openCut: { readonly from: number } | null): boolean {
-    const held = this.#held.find((each) => each.id === id)
-    return held === undefined || openCut === null || openCut.from >= held.fromSeq
+  covers(id: string, openBatch: { readonly from: number } | null): boolean {
+    const found = this.#changes.find((each) => each.id === id)
+    return found === undefined || openBatch === null || openBatch.from >= found.fromSeq
   }
 
   /** Everything up to `seq` is stored. */
   drop(seq: number): void {
-    this.#held = this.#held.filter(({ toSeq }) => toSeq > seq)
+    this.#changes = this.#changes.filter(({ toSeq }) => toSeq > seq)
   }
 
-  stillWanted(parts: readonly NumberedParts[]): StillWanted {
-    if (this.#held.length === 0)
+  stillWanted(records: readonly NumberedRecord[]): StillWanted {
+    if (this.#changes.length === 0)
       return {
         leftOut: [],
-        templates: parts.flatMap((part) => part.templates),
-        registrations: parts.flatMap((part) => part.registrations),
+        templates: records.flatMap((record) => record.templates),
+        registrations: records.flatMap((record) => record.registrations),
         again: [],
       }
-    const looked = parts.map((part) => this.#look(part))
-    const kept = new Set(looked.flatMap((each) => [...each.kept]))
+    const examined = records.map((record) => this.#examine(record))
+    const kept = new Set(examined.flatMap((each) => [...each.kept]))
     const isWanted = (seq: number, source: string): boolean =>
-      kept.has(source) || !this.#deletions(seq).some((held) => concerns(held, source))
-    const registrations = parts.flatMap((part) =>
-      part.registrations.filter(({ name }) => isWanted(part.seq, name)),
+      kept.has(source) || !this.#deletions(seq).some((each) => concerns(each, source))
+    const registrations = records.flatMap((record) =>
+      record.registrations.filter(({ name }) => isWanted(record.seq, name)),
     )
     return {
-      leftOut: looked.flatMap((each) => each.leftOut),
-      templates: parts.flatMap((part) =>
-        part.templates.filter(({ source }) => isWanted(part.seq, source)),
+      leftOut: examined.flatMap((each) => each.leftOut),
+      templates: records.flatMap((record) =>
+        record.templates.filter(({ source }) => isWanted(record.seq, source)),
       ),
       registrations,
       again: [...kept],
@@ -95,35 +97,35 @@ export class Unsent {
     })
   }
 
-  /** Whether a later correction of the same event takes the place of this statement. */
-  isOvertaken(seq: number, statement: Statement): boolean {
-    if (statement.kind !== 'correct-event') return false
+  /** Whether a later correction of the same event takes the place of this command. */
+  isOvertaken(seq: number, command: Command): boolean {
+    if (command.kind !== 'correct-event') return false
     return this.#concerning(seq).some(
-      ({ change }) => change.kind === 'correct-event' && change.event === statement.correction.id,
+      ({ change }) => change.kind === 'correct-event' && change.event === command.correction.id,
     )
   }
 
-  #concerning(seq: number): readonly Held[] {
-    return this.#held.filter((held) => held.fromSeq <= seq && seq < held.toSeq)
+  #concerning(seq: number): readonly PendingChange[] {
+    return this.#changes.filter((each) => each.fromSeq <= seq && seq < each.toSeq)
   }
 
-  /** The entry of the change itself may hold templates and registrations from before it. */
-  #deletions(seq: number): readonly Held[] {
-    return this.#held.filter(
-      (held) => held.fromSeq <= seq && seq <= held.toSeq && held.change.kind !== 'correct-event',
+  /** The record of the change itself may hold templates and registrations from before it. */
+  #deletions(seq: number): readonly PendingChange[] {
+    return this.#changes.filter(
+      (each) => each.fromSeq <= seq && seq <= each.toSeq && each.change.kind !== 'correct-event',
     )
   }
 
-  #look(part: NumberedParts): Looked {
-    const deletions = this.#deletions(part.seq)
+  #examine(record: NumberedRecord): Examined {
+    const deletions = this.#deletions(record.seq)
     if (deletions.length === 0) return NOTHING
-    const landing = part.landing === null ? null : readBlock(part.landing)
-    const dead = part.dead === null ? null : readBlock(part.dead)
+    const landing = record.landing === null ? null : readBlock(record.landing)
+    const dead = record.dead === null ? null : readBlock(record.dead)
     const kept = new Set<string>()
     const isGone = (block: NativeBlock, row: number): boolean => {
       const source = block.text('source', row) ?? ''
       const receivedMs = block.number('received_at', row) ?? 0
-      const about = deletions.filter((held) => concerns(held, source))
+      const about = deletions.filter((each) => concerns(each, source))
       const gone = about.some(({ beforeMs }) => beforeMs === null || receivedMs < beforeMs)
       if (about.length > 0 && !gone) kept.add(source)
       return gone
@@ -136,15 +138,15 @@ export class Unsent {
       )
     return {
       leftOut: [
-        ...runsOf(part.seq, 'landing', landing, isGone),
-        ...runsOf(part.seq, 'dead_letters', dead, isCleared),
+        ...runsOf(record.seq, 'landing', landing, isGone),
+        ...runsOf(record.seq, 'dead_letters', dead, isCleared),
       ],
       kept,
     }
   }
 }
 
-const concerns = ({ change }: SharedStatement, source: string): boolean =>
+const concerns = ({ change }: SharedCommand, source: string): boolean =>
   change.kind === 'clear-all' ||
   (change.kind === 'delete-sources' && change.sources.includes(source))
 
@@ -154,7 +156,7 @@ function runsOf(
   table: RowTable,
   block: NativeBlock | null,
   isGone: (block: NativeBlock, row: number) => boolean,
-): readonly RefusedRows[] {
+): readonly RowRange[] {
   const runs: { seq: number; table: RowTable; from: number; to: number }[] = []
   for (let row = 0; row < (block?.rows ?? 0); row++) {
     if (block === null || !isGone(block, row)) continue
