@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { Type, type Static } from '@sinclair/typebox'
 
+import type { Collection } from '../coordination/collection.js'
 import { AppError } from '../model/errors.js'
 import { ReadonlyTexts } from '../model/schemas.js'
 
@@ -15,72 +16,52 @@ export const ApplicationDoc = Type.Object({
 })
 export type Application = Readonly<Static<typeof ApplicationDoc>>
 
-export interface ApplicationStorage {
-  get(id: string): Application | null
-  list(): readonly Application[]
-  put(id: string, application: Application): Promise<unknown>
-  update(
-    id: string,
-    change: (current: Application | null) => Application | null,
-  ): Promise<Application | null>
-  remove(id: string): Promise<unknown>
-  clear(): Promise<number>
-}
-
-export interface Applications {
-  has(id: string): boolean
-  /** Ordered by name. */
-  list(): readonly Application[]
-  byName(name: string): Application | undefined
-  /** @throws AppError not_found */
-  require(id: string): Application
-  /** @throws AppError application_name_conflict, dependency_unavailable */
-  create(fields: Pick<Application, 'name' | 'environment' | 'hosts'>): Promise<Application>
-  /** Appends a source's name to the hosts. @throws AppError not_found */
-  link(id: string, source: string): Promise<unknown>
-  remove(id: string): Promise<unknown>
-  /** @returns how many went */
-  clear(): Promise<number>
-}
+export type Applications = ReturnType<typeof createApplications>
 
 const missing = (id: string): AppError =>
   new AppError('not_found', 'there is no such application', { details: { application_id: id } })
 
-/** @param withLock across all instances; `work` knows what the others have stored */
+/** @param withLock locks across all instances, and reads what the others have stored before `work` */
 export function createApplications(
-  storage: ApplicationStorage,
+  records: Collection<Application>,
   withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>,
-): Applications {
+) {
   const byName = (name: string): Application | undefined =>
-    storage.list().find((application) => application.name === name)
+    records.list().find((application) => application.name === name)
   return {
-    list: () => storage.list().toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    /** Ordered by name. */
+    list: (): readonly Application[] =>
+      records.list().toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     byName,
-    require: (id) => {
-      const application = storage.get(id)
+    /** @throws AppError not_found */
+    require: (id: string): Application => {
+      const application = records.get(id)
       if (application === null) throw missing(id)
       return application
     },
-    create: (fields) =>
+    /** @throws AppError application_name_conflict, dependency_unavailable */
+    create: (fields: Pick<Application, 'name' | 'environment' | 'hosts'>): Promise<Application> =>
       withLock('application-names', 10_000, async () => {
         if (byName(fields.name) !== undefined)
           throw new AppError('application_name_conflict', 'an application of this name exists', {
             details: { name: fields.name },
           })
         const application = { id: randomUUID(), ...fields, createdAtMs: Date.now() }
-        await storage.put(application.id, application)
+        await records.put(application.id, application)
         return application
       }),
-    link: async (id, source) => {
-      const linked = await storage.update(id, (current) =>
+    /** Appends a source's name to the hosts. @throws AppError not_found */
+    link: async (id: string, source: string): Promise<void> => {
+      const linked = await records.update(id, (current) =>
         current === null || current.hosts.includes(source)
           ? current
           : { ...current, hosts: [...current.hosts, source] },
       )
       if (linked === null) throw missing(id)
     },
-    has: (id) => storage.get(id) !== null,
-    remove: (id) => storage.remove(id),
-    clear: () => storage.clear(),
+    has: (id: string) => records.get(id) !== null,
+    remove: (id: string) => records.remove(id),
+    /** @returns how many there were */
+    clear: () => records.clear(),
   }
 }

@@ -3,7 +3,7 @@ import { AppError } from '../model/errors.js'
 
 /** Cursors of one list cannot be used on another, nor with other filters. */
 export interface CursorFilters {
-  /** which list it is */
+  /** The name of the list. */
   readonly list: string
   readonly [name: string]: unknown
 }
@@ -11,25 +11,25 @@ export interface CursorFilters {
 const MAC_BYTES = 16
 const MAX_CURSOR_CHARACTERS = 2_048
 
-/** Derives the key of the cursors from the secret of the tokens. */
+/** Derives the key that signs cursors from the secret of the tokens. */
 export const cursorKey = (secret: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', 'keyset cursor', 32))
 
 /**
- * Wraps the position of the last row of a page.
+ * Encodes the position of the last row of a page, signed together with the filters.
  *
- * @param filters values of JSON; the order of their names does not matter
- * @param position a value of JSON; the client can read it, but not change it
+ * @param filters JSON values; the order of their names does not matter
+ * @param position a JSON value; the client can read it, but not change it
  * @returns URL-safe text
  */
 export function encodeCursor(key: Buffer, filters: CursorFilters, position: unknown): string {
   const body = Buffer.from(JSON.stringify(position))
-  return Buffer.concat([seal(key, filters, body), body]).toString('base64url')
+  return Buffer.concat([sign(key, filters, body), body]).toString('base64url')
 }
 
 /**
- * @param isPosition tells whether the position has the shape that this list gave out
- * @throws AppError invalid_cursor when it was changed, or made with other filters or another key
+ * @param isPosition checks the type of the position
+ * @throws AppError invalid_cursor when the cursor was changed, or made with other filters or another key
  */
 export function decodeCursor<T>(
   key: Buffer,
@@ -39,10 +39,10 @@ export function decodeCursor<T>(
 ): T {
   const bytes = Buffer.from(text.slice(0, MAX_CURSOR_CHARACTERS + 1), 'base64url')
   const body = bytes.subarray(MAC_BYTES)
-  // one text for one cursor: the decoder would also skip foreign characters
+  // A cursor has one text only: the decoder would also skip foreign characters.
   if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== text) throw invalidCursor()
   if (text.length > MAX_CURSOR_CHARACTERS) throw invalidCursor()
-  if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), seal(key, filters, body))) {
+  if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), sign(key, filters, body))) {
     throw invalidCursor()
   }
   const position: unknown = JSON.parse(body.toString())
@@ -50,22 +50,22 @@ export function decodeCursor<T>(
   throw invalidCursor()
 }
 
-const seal = (key: Buffer, filters: CursorFilters, body: Buffer): Buffer =>
+const sign = (key: Buffer, filters: CursorFilters, body: Buffer): Buffer =>
   createHmac('sha256', key)
-    .update(JSON.stringify(inOrder(filters)))
+    .update(JSON.stringify(canonical(filters)))
     .update('\n')
     .update(body)
     .digest()
     .subarray(0, MAC_BYTES)
 
-/** The same value with the names of its objects sorted, without those that are undefined. */
-function inOrder(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inOrder)
+/** Sorts the names of objects and leaves out undefined values. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical)
   if (typeof value !== 'object' || value === null || value instanceof Date) return value
   const entries = Object.entries(value).filter(([, each]) => each !== undefined)
   return entries
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, each]) => [name, inOrder(each)])
+    .map(([name, each]) => [name, canonical(each)])
 }
 
 const invalidCursor = (): AppError =>

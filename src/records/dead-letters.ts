@@ -38,7 +38,7 @@ const countSql = statement<{ readonly since_ms: number }, { readonly n: number }
   'dead_letter_count',
 )
 
-/** Later than anything that arrives, and within what ClickHouse can hold: the year 2200. */
+/** The year 2200: later than any dead letter, and within ClickHouse's range. */
 const END_OF_TIME: DeadLetterPosition = { receivedAtMs: 7_258_118_400_000, id: 0 }
 
 export function createDeadLetters(store: Store): DeadLetters {

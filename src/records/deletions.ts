@@ -1,18 +1,17 @@
-/** How sources go, alone or with their application. */
 export interface DeletionParts {
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
-  /** Their messages are of unregistered sources from here on, and join no earlier event. */
+  /** Has their next messages belong to unregistered sources, and join no earlier event. */
   readonly forget: (sources: readonly string[]) => void
   readonly forgetAll: () => void
-  /** What they have delivered to the webhooks is no duplicate any more; null: of all sources. */
+  /** Has the webhooks take a repeated delivery of these sources as new; null for all sources. */
   readonly forgetDeliveries: (sources: readonly string[] | null) => Promise<void>
-  /** Takes effect after everything acknowledged before it; resolves when it did. */
+  /** Resolves when the command took effect, after everything acknowledged before it. */
   readonly execute: (
     command:
       | { readonly kind: 'delete-sources'; readonly sources: readonly string[] }
       | { readonly kind: 'clear-all' },
   ) => Promise<unknown>
-  /** Resolves when nobody is shown what was deleted. */
+  /** Resolves when no client is shown what was deleted. */
   readonly onDeleted: () => Promise<void>
 }
 
@@ -33,12 +32,12 @@ export interface ClearedAll {
 }
 
 export interface Deletions {
-  /** @throws AppError dependency_unavailable: it is remembered and carried out later */
+  /** @throws AppError dependency_unavailable: the deletion is recorded and takes effect later */
   deleteSources(sources: readonly string[]): Promise<DeletedSources>
   clearAll(): Promise<ClearedAll>
 }
 
-/** renewed meanwhile; one that dies keeps the others from deleting for so long */
+/** The lock is renewed; an instance that dies keeps the others from deleting for this long. */
 const LOCK_MS = 15_000
 
 export function createDeletions(parts: DeletionParts): Deletions {
@@ -47,7 +46,7 @@ export function createDeletions(parts: DeletionParts): Deletions {
       parts.withLock('delete', LOCK_MS, async () => {
         if (sources.length === 0) return { events: 0, alerts: 0 }
         await parts.forgetDeliveries(sources)
-        // the two lines are one moment: nothing may be sequenced between them
+        // No event may be sequenced between these two calls, so nothing is awaited.
         parts.forget(sources)
         const deleted = parts.execute({ kind: 'delete-sources', sources })
         const result = (await deleted) as DeletedSources // what `execute` of main.ts gives for this kind

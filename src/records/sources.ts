@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 
+import type { Collection } from '../coordination/collection.js'
 import { AppError } from '../model/errors.js'
 
 const SOURCE_TYPES = ['push', 'webhook', 'poll', 'file'] as const
@@ -15,40 +16,33 @@ export const SourceDoc = Type.Object({
 })
 export type Source = Readonly<Static<typeof SourceDoc>>
 
-/** Where sources are kept; writes are durable when they resolve. */
-export interface SourceStorage {
-  get(id: string): Source | null
-  list(): readonly Source[]
-  put(id: string, source: Source): Promise<unknown>
-  /** @param change gets the source as it is stored by then, by other instances too */
-  update(id: string, change: (current: Source | null) => Source | null): Promise<Source | null>
-  remove(id: string): Promise<unknown>
-  clear(): Promise<number>
-}
-
-/** how long the making of a source waits for the end of one of its name */
-const LEAVE_WAIT_MS = 15_000
+/** The longest time that the creation of a source waits for the deletion of one of the same name. */
+const DELETION_WAIT_MS = 15_000
 
 /**
- * The registered sources, in memory for the pipeline's look-ups. A source registered by its first message
- * is known at once and stored with that message: `store` is called when the WAL entry is written.
+ * The registered sources, in memory for the pipeline's look-ups. A source that its first message registers is
+ * known at once, and stored in ClickHouse when the writer sends that message's WAL record (`store`).
+ *
+ * A deletion begins with `forget`: from then on messages of that name belong to an unregistered source and
+ * register it anew. When the deleted rows are gone, `remove` deletes the stored source, or stores the one that
+ * was registered since.
  */
 export class Sources {
-  readonly #storage: SourceStorage
+  readonly #records: Collection<Source>
   readonly #maxSources: number
   readonly #byName: Map<string, Source>
-  /** known here by their first message, and not stored yet */
+  /** Sources that their first message registered, and that are not stored yet. */
   readonly #unstored = new Set<string>()
-  /** forgotten here while their stored rows are still to go */
-  readonly #leaving = new Set<string>()
+  /** Forgotten sources whose stored rows are still to be deleted. */
+  readonly #deleting = new Set<string>()
   readonly #waiting = new Set<() => void>()
   readonly #nowMs: () => number
 
-  constructor(storage: SourceStorage, maxSources: number, nowMs: () => number) {
-    this.#storage = storage
+  constructor(records: Collection<Source>, maxSources: number, nowMs: () => number) {
+    this.#records = records
     this.#maxSources = maxSources
     this.#nowMs = nowMs
-    this.#byName = new Map(storage.list().map((source) => [source.name, source]))
+    this.#byName = new Map(records.list().map((source) => [source.name, source]))
   }
 
   admit(name: string): 'ok' | 'unregistered' | 'full' | 'disabled' {
@@ -57,7 +51,7 @@ export class Sources {
     return this.#byName.size >= this.#maxSources ? 'full' : 'unregistered'
   }
 
-  /** Known from here on; nothing happens when the name is taken. */
+  /** Registers a source in memory, unless the name is taken. */
   register(registration: Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'>): void {
     const { name } = registration
     if (this.#byName.has(name)) return
@@ -65,20 +59,20 @@ export class Sources {
     this.#unstored.add(name)
   }
 
-  /** Stores a source that its first message registered; one that is stored already stays as it is. */
+  /** Stores a source that its first message registered, unless it is stored already. */
   async store(
     registration: Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'>,
   ): Promise<void> {
     const { name } = registration
     const fresh = { ...registration, enabled: true, createdAtMs: this.#nowMs() }
     const stored =
-      this.#storage.get(name) ??
-      (await this.#storage.update(name, (current) => current ?? this.#byName.get(name) ?? fresh))
+      this.#records.get(name) ??
+      (await this.#records.update(name, (current) => current ?? this.#byName.get(name) ?? fresh))
     this.#unstored.delete(name)
     if (stored !== null && this.#byName.has(name)) this.#byName.set(name, stored)
   }
 
-  /** One that was deleted has newer messages, which were taken before that was known here. */
+  /** Registers a deleted source again, of which this instance took newer messages before it learned of the deletion. */
   async registerAgain(name: string): Promise<void> {
     const registration = { name, type: 'push', connector: 'custom', applicationId: null } as const
     this.register(registration)
@@ -101,12 +95,12 @@ export class Sources {
   /** @throws AppError `source_already_exists`, `dependency_unavailable` */
   async create(source: Omit<Source, 'enabled' | 'createdAtMs'>): Promise<Source> {
     const { name } = source
-    if (this.#leaving.has(name)) await this.#whenGone(name)
+    if (this.#deleting.has(name)) await this.#untilDeleted(name)
     if (this.#byName.has(name)) throw taken(name)
     const created = { ...source, enabled: true, createdAtMs: this.#nowMs() }
     this.#byName.set(name, created)
     let isNew = false
-    const stored = await this.#storage
+    const stored = await this.#records
       .update(name, (current) => {
         isNew = current === null
         return current ?? created
@@ -127,8 +121,8 @@ export class Sources {
   ): Promise<Source> {
     const known = this.#byName.get(name)
     if (known === undefined) throw missing(name)
-    const changed = await this.#storage.update(name, (current) => {
-      const stored = this.#leaving.has(name) ? known : current
+    const changed = await this.#records.update(name, (current) => {
+      const stored = this.#deleting.has(name) ? known : current
       const source = stored ?? (this.#unstored.has(name) ? known : null)
       return source === null ? null : { ...source, ...fields }
     })
@@ -137,74 +131,73 @@ export class Sources {
     return changed
   }
 
-  /** Takes over what another instance registered, changed or removed. */
+  /** Takes over what another instance registered, changed or removed. A source that is being deleted is read after that. */
   follow(name: string, source: Source | null): void {
-    // one that is being deleted: what is stored by then counts when that is over
-    if (this.#leaving.has(name)) return
+    if (this.#deleting.has(name)) return
     if (source !== null) this.#byName.set(name, source)
-    // one that was registered here since is not the one that was removed
+    // A source that was registered here since is not the removed one.
     else if (!this.#unstored.has(name)) this.#byName.delete(name)
   }
 
-  /** These are being deleted: messages of these names are of unregistered sources from here on. */
+  /** Begins a deletion: messages of these names belong to unregistered sources from here on. */
   forget(names: readonly string[]): void {
     for (const name of names) {
       this.#byName.delete(name)
       this.#unstored.delete(name)
-      this.#leaving.add(name)
+      this.#deleting.add(name)
     }
   }
 
-  /** As `forget`, for all. */
+  /** Begins the deletion of all sources. */
   forgetAll(): void {
     this.forget([...this.#byName.keys()])
   }
 
-  /** Takes the stored rows away; a source of that name that was made meanwhile stays. */
+  /** Ends a deletion. A source of that name that was registered since stays, and is stored. */
   async remove(names: readonly string[]): Promise<void> {
     for (const name of names) {
       const again = this.#byName.get(name)
-      if (again !== undefined) await this.#storage.put(name, again)
-      else if (this.#storage.get(name) !== null) await this.#storage.remove(name)
+      if (again !== undefined) await this.#records.put(name, again)
+      else if (this.#records.get(name) !== null) await this.#records.remove(name)
     }
     this.release(names)
   }
 
-  /** As `remove`, for all. @returns how many stored rows went */
+  /** Ends the deletion of all sources. @returns how many were stored */
   async removeAll(): Promise<number> {
-    const gone = await this.#storage.clear()
-    for (const again of this.#byName.values()) await this.#storage.put(again.name, again)
+    const removed = await this.#records.clear()
+    for (const again of this.#byName.values()) await this.#records.put(again.name, again)
     this.release()
-    return gone
+    return removed
   }
 
-  /** The deletion of these is over; what is stored under a name has been made since. */
-  release(names: readonly string[] = [...this.#leaving]): void {
+  /** Notes that a deletion is over: a source that is stored under such a name was created since. */
+  release(names: readonly string[] = [...this.#deleting]): void {
     for (const name of names) {
-      this.#leaving.delete(name)
-      const since = this.#storage.get(name)
+      this.#deleting.delete(name)
+      const since = this.#records.get(name)
       if (since !== null && !this.#byName.has(name)) this.#byName.set(name, since)
     }
-    for (const look of this.#waiting) look()
+    for (const check of this.#waiting) check()
   }
 
   /** @throws AppError `dependency_unavailable` */
-  #whenGone(name: string): Promise<void> {
+  #untilDeleted(name: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer)
-        this.#waiting.delete(look)
+        this.#waiting.delete(check)
       }
-      const look = (): void => {
-        if (this.#leaving.has(name)) return
+      const check = (): void => {
+        if (this.#deleting.has(name)) return
         end()
         resolve()
       }
       const timer = setTimeout(() => {
         end()
-        reject(stillLeaving(name))
-      }, LEAVE_WAIT_MS)
-      this.#waiting.add(look)
+        reject(stillDeleting(name))
+      }, DELETION_WAIT_MS)
+      this.#waiting.add(check)
     })
   }
 }
@@ -215,7 +208,7 @@ const taken = (name: string): AppError =>
 const missing = (name: string): AppError =>
   new AppError('not_found', 'there is no such source', { details: { name } })
 
-const stillLeaving = (name: string): AppError =>
+const stillDeleting = (name: string): AppError =>
   new AppError('dependency_unavailable', 'the source of this name is still being deleted', {
     details: { dependency: 'clickhouse', name },
     retryAfterS: 5,
