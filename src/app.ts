@@ -9,8 +9,8 @@ import { healthProbes } from './api/health-probes.js'
 import { createKpiSockets } from './api/routes/kpis.js'
 import { openServers } from './api/servers.js'
 import type { Services } from './api/services.js'
+import { createBackups } from './backup/backup.js'
 import { openControl } from './backup/control.js'
-import { createSnapshots } from './backup/snapshots.js'
 import { isDataError } from './clickhouse/failure.js'
 import type { Store } from './clickhouse/client.js'
 import { openDatabase } from './clickhouse/database.js'
@@ -576,15 +576,15 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       capacity,
     })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
-    const snapshot = createSnapshots({
+    const makeBackup = createBackups({
       config,
       store,
-      embedded,
+      isEmbedded: embedded !== null,
       settle: () => pipeline.settle(),
       writer,
       dataDir: dataDir.path,
     })
-    closers.push(await openControl(dataDir.path, { snapshot }))
+    closers.push(await openControl(dataDir.path, makeBackup))
     const { apiPort, collectorPort } = servers
     return {
       apiPort,

@@ -3,7 +3,8 @@ import { createServer as createNetServer } from 'node:net'
 import { resolve as resolvePath } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 
-import { backup, restore } from './backup/commands.js'
+import { backup } from './backup/backup.js'
+import { restore } from './backup/restore.js'
 import { announcement } from './announcement.js'
 import { migrateRemote, openApp, type App } from './app.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
@@ -106,10 +107,10 @@ async function runCommand(config: Config, log: Log): Promise<boolean> {
   if (command === undefined) return false
   const run = command === 'backup' ? backup : command === 'restore' ? restore : null
   if (run === null || given === undefined) throw new Error(`unknown command ${command}; see --help`)
-  const tell = (text: string): void => void process.stdout.write(`${text}\n`)
+  const print = (text: string): void => void process.stdout.write(`${text}\n`)
   // npm changes to the program's directory, and says from where
   const dir = resolvePath(process.env['INIT_CWD'] ?? '.', given)
-  await run({ config, dir, program: packageJson.name, version, log, tell })
+  await run({ config, dir, program: packageJson.name, version, log, print })
   return true
 }
 

@@ -1,138 +1,178 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { RequestOptions, Store } from '../clickhouse/client.js'
-import { statement } from '../clickhouse/statement.js'
+import { existsSync } from 'node:fs'
+import { chmod, cp, mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 
-/** Where ClickHouse puts a backup: a folder below its `allowed_path`, or a disk of its configuration. */
-export type BackupPlace =
-  | { readonly kind: 'file'; readonly name: string }
-  | { readonly kind: 'disk'; readonly disk: string; readonly name: string }
-
-/** What the tables that are written together hold, by table. */
-export type Totals = Readonly<Record<string, number>>
-
-type Row = {
-  readonly status: string
-  readonly error: string
-  readonly num_entries: number
-  readonly total_size: number
-}
-
-const statusSql = statement<{ readonly id: string }, Row>('backup_status')
-const totalsSql = statement<
-  Record<string, never>,
-  { readonly name: string; readonly total: number }
->('backup_totals')
-const patchesSql = statement<{ readonly database: string }, { readonly patches: number }>(
-  'event_patches',
-)
-const versionSql = statement<Record<string, never>, { readonly version: number }>('schema_version')
-
-const POLL_MS = 20
-const SLOW_POLL_MS = 200
-const FAILED = new Set(['BACKUP_FAILED', 'BACKUP_CANCELLED', 'RESTORE_FAILED', 'RESTORE_CANCELLED'])
-const DONE = new Set(['BACKUP_CREATED', 'RESTORED'])
-
-export async function readTotals(store: Store): Promise<Totals> {
-  const rows = await store.query(totalsSql, {})
-  return Object.fromEntries(rows.map(({ name, total }) => [name, total]))
-}
-
-export async function readSchemaVersion(store: Store): Promise<number> {
-  const [row] = await store.query(versionSql, {})
-  return row?.version ?? 0
-}
+import type { Store } from '../clickhouse/client.js'
+import type { Config } from '../config.js'
+import { HOUR_MS, MINUTE_MS } from '../model/time.js'
+import type { Writer } from '../writer/writer.js'
+import {
+  applyCorrections,
+  beginBackup,
+  readSchemaVersion,
+  readTotals,
+  type BackupPlace,
+  type Totals,
+} from './clickhouse-backup.js'
+import { requestBackup } from './control.js'
+import { emptyOut, isFree, moveTree } from './file-tree.js'
+import { writeManifest } from './manifest.js'
 
 /**
- * Writes corrected priorities into the parts of the events. Until then they are parts of their own, which BACKUP
- * leaves out without a word (ClickHouse issue 116677).
- */
-export async function applyCorrections(store: Store, request: RequestOptions = {}): Promise<void> {
-  const [row] = await store.query(patchesSql, { database: store.database })
-  if ((row?.patches ?? 0) === 0) return
-  const settings = { ...request.settings, mutations_sync: '2' as const }
-  await store.command('ALTER TABLE events APPLY PATCHES', {}, { ...request, settings })
-}
-
-/**
- * Begins a backup of the whole database.
+ * A backup is made while the service runs, and holds everything acknowledged before it.
  *
- * @returns once it is decided which parts of which tables belong to it: what is written from then on does
- *   not. `done` resolves with its size when everything is copied
+ * 1. The command (`backup`) reaches the running service over a local socket (`control.ts`).
+ * 2. The service writes its WAL to ClickHouse, and applies the corrections that BACKUP would leave out.
+ * 3. Between two batches, so that events and rollups agree, it counts the tables and begins BACKUP DATABASE. The
+ *    writer waits only until ClickHouse has listed the parts (milliseconds), then goes on while they are copied.
+ * 4. The command moves the copied files into its directory, adds the keys and the quarantined rows that are not
+ *    in the database, and writes a manifest last: the version of the program and of the schema, the counts, and
+ *    a checksum of every file.
+ *
+ * A restore (`restore.ts`) checks the manifest and every file, restores the tables into an empty data directory,
+ * brings them to the program's schema, and compares the counts.
  */
-export async function beginBackup(
-  store: Store,
-  place: BackupPlace,
-): Promise<{ readonly done: Promise<number> }> {
-  const sql = `BACKUP DATABASE ${word(store.database)} TO ${toSql(place)}`
-  await store.command(`${sql} SETTINGS id = '${word(place.name)}', async = 1`)
-  for (;;) {
-    const row = await statusOf(store, place)
-    if (row.num_entries > 0 || DONE.has(row.status)) return { done: untilDone(store, place) }
-    await sleep(POLL_MS)
-  }
-}
 
-export interface Restoration {
+/** What the service made: the parts of every table as they were between two batches. */
+export interface DatabaseBackup {
   readonly place: BackupPlace
+  /** The directory of the files; null on a remote server. */
+  readonly folder: string | null
   readonly database: string
-  /** those with a retention */
-  readonly tables: readonly string[]
+  /** The version of the schema. */
+  readonly schema: number
+  readonly takenAt: string
+  readonly totals: Totals
+  readonly bytes: number
 }
+
+interface BackupDeps {
+  readonly config: Config
+  readonly store: Store
+  readonly isEmbedded: boolean
+  /** Resolves when everything acknowledged is in ClickHouse. */
+  readonly settle: () => Promise<void>
+  readonly writer: Pick<Writer, 'between'>
+  readonly dataDir: string
+}
+
+/** ClickHouse rewrites the corrected columns of the parts that hold corrected events. */
+const APPLY_MS = HOUR_MS
+/** When the batch in hand is not written in this time, ClickHouse is down and there is nothing to back up. */
+const WAIT_MS = MINUTE_MS
+
+/** The folder of the embedded engine's backups in a data directory. */
+const backupsDir = (dataDir: string): string => join(dataDir, 'clickhouse', 'backups')
+
+/** @returns makes a backup of the database, and reports its progress to the caller */
+export function createBackups(
+  deps: BackupDeps,
+): (report: (progress: string) => void) => Promise<DatabaseBackup> {
+  let isBusy = false
+  return async (report) => {
+    if (isBusy) throw new Error('another backup is being made')
+    isBusy = true
+    try {
+      return await backUpDatabase(deps, report)
+    } finally {
+      isBusy = false
+    }
+  }
+}
+
+async function backUpDatabase(
+  { config, store, isEmbedded, settle, writer, dataDir }: BackupDeps,
+  report: (progress: string) => void,
+): Promise<DatabaseBackup> {
+  const place = placeOf(config, isEmbedded)
+  const folder = isEmbedded ? join(backupsDir(dataDir), place.name) : null
+  if (isEmbedded) {
+    // A command that was ended halfway leaves its files behind.
+    await rm(backupsDir(dataDir), { recursive: true, force: true })
+    await mkdir(backupsDir(dataDir), { recursive: true, mode: 0o700 })
+  }
+  report('writing what is acknowledged')
+  await settle()
+  await applyCorrections(store, { timeoutMs: APPLY_MS })
+  const { totals, schema, takenAt, done } = await writer.between(async () => {
+    // Only the corrections that came since are left to apply, so that the writer waits briefly.
+    await applyCorrections(store, { timeoutMs: APPLY_MS })
+    const facts = { totals: await readTotals(store), schema: await readSchemaVersion(store) }
+    const begun = await beginBackup(store, place)
+    return { ...facts, ...begun, takenAt: new Date().toISOString() }
+  }, AbortSignal.timeout(WAIT_MS))
+  report('copying')
+  const bytes = await done
+  return { place, folder, database: store.database, schema, takenAt, totals, bytes }
+}
+
+/** @throws Error when no place is configured where ClickHouse can write a backup */
+function placeOf(config: Config, isEmbedded: boolean): BackupPlace {
+  const name = `backup-${randomBytes(8).toString('hex')}`
+  if (isEmbedded) return { kind: 'file', name }
+  if (config.clickhouseCluster !== '')
+    throw new Error('a cluster is backed up with BACKUP … ON CLUSTER; see the guide on operations')
+  if (config.clickhouseBackupDisk === '')
+    throw new Error(
+      'CLICKHOUSE_BACKUP_DISK names no disk of the ClickHouse server; see the guide on operations',
+    )
+  return { kind: 'disk', disk: config.clickhouseBackupDisk, name }
+}
+
+/** What a command of the operator works with. */
+export interface CommandOptions {
+  readonly config: Config
+  /** The directory of the backup. */
+  readonly dir: string
+  readonly program: string
+  readonly version: string
+  /** Prints a line for the operator. */
+  readonly print: (text: string) => void
+}
+
+/** Files of the data directory that belong to the database. */
+const KEYS = ['jwt-secret']
+const QUARANTINED = /^refused-[\w-]+\.native$/
+/** The folder of a backup that holds the database. */
+export const DATABASE_FOLDER = 'clickhouse'
+/** The folder of a backup that holds quarantined rows. */
+export const QUARANTINE_FOLDER = 'refused'
 
 /**
- * Takes the tables of a backup over; they must not be there yet. Nothing is merged until the server is
- * started again or `allowMerges` is called: what is past its retention would go before it was counted.
+ * Has the running service back up its database, and completes the backup in an empty directory.
  *
- * @param server a connection that does not name the database, which may be missing
+ * @throws Error saying what would help; the directory is empty again
  */
-export async function restoreBackup(server: Store, restoration: Restoration): Promise<void> {
-  const { place, database, tables } = restoration
-  const sql = `RESTORE DATABASE ${word(database)} FROM ${toSql(place)}`
-  const run = async (id: string, structureOnly: 0 | 1): Promise<void> => {
-    const settings = `id = '${word(id)}', structure_only = ${structureOnly}, async = 1`
-    await server.command(`${sql} SETTINGS ${settings}`)
-    await untilDone(server, { ...place, name: id })
-  }
-  const attempt = randomBytes(4).toString('hex')
-  await run(`${place.name}-structure-${attempt}`, 1)
-  for (const table of tables)
-    await server.command(`SYSTEM STOP MERGES ${word(database)}.${word(table)}`)
-  await run(`${place.name}-data-${attempt}`, 0)
-}
-
-export async function allowMerges(
-  server: Store,
-  { database, tables }: Pick<Restoration, 'database' | 'tables'>,
-): Promise<void> {
-  for (const table of tables)
-    await server.command(`SYSTEM START MERGES ${word(database)}.${word(table)}`)
-}
-
-async function untilDone(store: Store, place: BackupPlace): Promise<number> {
-  for (;;) {
-    const { status, total_size: bytes } = await statusOf(store, place)
-    if (DONE.has(status)) return bytes
-    await sleep(SLOW_POLL_MS)
+export async function backup(options: CommandOptions): Promise<void> {
+  const { config, dir, program, version, print } = options
+  if (!(await isFree(dir))) throw new Error(`${dir} is not empty`)
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  await chmod(dir, 0o700)
+  try {
+    const made = await requestBackup(config.dataDir, print)
+    await collect(made.folder, config.dataDir, dir)
+    print('checking and summing up')
+    const { place, database, schema, takenAt, totals } = made
+    const clickhouse = place.kind === 'file' ? { ...place, name: DATABASE_FOLDER } : place
+    const head = { program, version, schema, database, taken_at: takenAt, clickhouse, totals }
+    const manifest = await writeManifest(dir, head)
+    const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0)
+    print(
+      `${dir}: ${totals['events']} events as of ${takenAt}, ${manifest.files.length} files, ${bytes} bytes`,
+    )
+  } catch (error) {
+    await emptyOut(dir)
+    throw error
   }
 }
 
-async function statusOf(store: Store, { name }: BackupPlace): Promise<Row> {
-  const [row] = await store.query(statusSql, { id: name })
-  if (row === undefined)
-    throw new Error('clickhouse no longer knows of the backup: it was started again')
-  if (FAILED.has(row.status))
-    throw new Error(`clickhouse: ${row.status}: ${row.error.slice(0, 300)}`)
-  return row
-}
-
-const toSql = (place: BackupPlace): string =>
-  place.kind === 'file'
-    ? `File('${word(place.name)}')`
-    : `Disk('${word(place.disk)}', '${word(place.name)}')`
-
-/** Names can't be bound here; those that we make or an operator sets are plain words. */
-function word(name: string): string {
-  if (/^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$/.test(name)) return name
-  throw new RangeError(`bug: ${JSON.stringify(name)} is not a plain name`)
+async function collect(folder: string | null, dataDir: string, dir: string): Promise<void> {
+  if (folder !== null) await moveTree(folder, join(dir, DATABASE_FOLDER))
+  await mkdir(join(dir, 'keys'), { mode: 0o700 })
+  for (const name of KEYS)
+    if (existsSync(join(dataDir, name))) await cp(join(dataDir, name), join(dir, 'keys', name))
+  const wal = join(dataDir, 'wal')
+  for (const name of await readdir(wal))
+    if (QUARANTINED.test(name)) await cp(join(wal, name), join(dir, QUARANTINE_FOLDER, name))
 }

@@ -4,34 +4,34 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-/** What a command of the operator asks of the running service. */
-export interface ControlHandlers {
-  /** @param tell says how far it is */
-  readonly snapshot: (tell: (progress: string) => void) => Promise<unknown>
-}
+import type { createBackups, DatabaseBackup } from './backup.js'
 
-/** One line of JSON each: the command goes there, the others come back. */
+type MakeBackup = ReturnType<typeof createBackups>
+
+/** One line of JSON each, from the service to the command. */
 type Message =
   | { readonly kind: 'progress'; readonly text: string }
-  | { readonly kind: 'result'; readonly value: unknown }
+  | { readonly kind: 'result'; readonly value: DatabaseBackup }
   | { readonly kind: 'error'; readonly text: string }
 
-/** A socket's path may be this long on Linux and macOS. */
+/** The line that the command sends. */
+const COMMAND = 'backup'
+/** The longest path of a socket on Linux and macOS, less a few bytes. */
 const MAX_PATH_BYTES = 100
-const COMMAND_BYTES = 256
+const MAX_COMMAND_CHARS = 256
 
 const socketFile = (dir: string): string => join(dir, 'control.sock')
-/** names the socket where the data directory's path is too long for one */
+/** This file holds the path of the socket where the data directory's own path is too long for one. */
 const pointerFile = (dir: string): string => join(dir, 'control')
 
 /**
- * Lets commands of this machine reach the service: a socket in the data directory, which only the user may
- * open who runs the service (and root). Nothing of it is reachable over the network.
+ * Lets the backup command of this machine reach the service over a socket in the data directory, which only the
+ * service's own user (and root) may open. It is not reachable over the network.
  */
-export async function openControl(dataDir: string, handlers: ControlHandlers): Promise<() => void> {
+export async function openControl(dataDir: string, makeBackup: MakeBackup): Promise<() => void> {
   const path = makePath(dataDir)
   rmSync(path, { force: true })
-  const server = createServer((socket) => serve(socket, handlers))
+  const server = createServer((socket) => serve(socket, makeBackup))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, resolve)
@@ -54,7 +54,7 @@ function makePath(dataDir: string): string {
   return far
 }
 
-function serve(socket: Socket, handlers: ControlHandlers): void {
+function serve(socket: Socket, makeBackup: MakeBackup): void {
   const send = (message: Message): void => {
     if (!socket.destroyed) socket.write(`${JSON.stringify(message)}\n`)
   }
@@ -62,11 +62,11 @@ function serve(socket: Socket, handlers: ControlHandlers): void {
   let text = ''
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk
-    if (text.length > COMMAND_BYTES) socket.destroy()
+    if (text.length > MAX_COMMAND_CHARS) socket.destroy()
     if (!text.endsWith('\n')) return
     const command = text.trim()
     text = ''
-    void run(command, handlers, (progress) => send({ kind: 'progress', text: progress }))
+    void run(command, makeBackup, (progress) => send({ kind: 'progress', text: progress }))
       .then((value) => send({ kind: 'result', value }))
       .catch((error: unknown) => send({ kind: 'error', text: textOf(error) }))
       .finally(() => socket.end())
@@ -75,23 +75,22 @@ function serve(socket: Socket, handlers: ControlHandlers): void {
 
 async function run(
   command: string,
-  handlers: ControlHandlers,
-  tell: (progress: string) => void,
-): Promise<unknown> {
-  if (command === 'snapshot') return await handlers.snapshot(tell)
+  makeBackup: MakeBackup,
+  report: (progress: string) => void,
+): Promise<DatabaseBackup> {
+  if (command === COMMAND) return await makeBackup(report)
   throw new Error('no such command')
 }
 
 /**
- * Sends a command to the service that runs on a data directory.
+ * Has the service that runs on a data directory back up its database.
  *
- * @throws Error when none does, or with what it says
+ * @throws Error when no service runs there, or when the backup fails
  */
-export async function askRunning(
+export async function requestBackup(
   dataDir: string,
-  command: keyof ControlHandlers,
-  tell: (progress: string) => void,
-): Promise<unknown> {
+  report: (progress: string) => void,
+): Promise<DatabaseBackup> {
   const pointer = pointerFile(dataDir)
   const path = existsSync(pointer) ? readFileSync(pointer, 'utf8') : socketFile(dataDir)
   const socket = connect(path)
@@ -103,14 +102,14 @@ export async function askRunning(
     })
   })
   socket.on('error', () => socket.destroy())
-  socket.write(`${command}\n`)
+  socket.write(`${COMMAND}\n`)
   for await (const line of createInterface({ input: socket })) {
-    const message = JSON.parse(line) as Message // written by `serve`
-    if (message.kind === 'progress') tell(message.text)
+    const message = JSON.parse(line) as Message // `serve` writes it.
+    if (message.kind === 'progress') report(message.text)
     if (message.kind === 'error') throw new Error(message.text)
     if (message.kind === 'result') return message.value
   }
-  throw new Error('the service ended meanwhile')
+  throw new Error('the service ended during the backup')
 }
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

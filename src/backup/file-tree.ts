@@ -4,14 +4,14 @@ import { cp, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 
 export interface HashedFile {
-  /** below the directory, with `/` */
+  /** Relative to the directory, with `/`. */
   readonly path: string
   readonly bytes: number
-  /** hex */
+  /** Hex. */
   readonly sha256: string
 }
 
-/** Every file below a directory, in the order of their paths. */
+/** Lists every file below a directory, in the order of their paths. */
 export async function listFiles(dir: string): Promise<readonly string[]> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true })
   return entries
@@ -24,13 +24,13 @@ export async function hashFile(dir: string, path: string): Promise<HashedFile> {
   const hash = createHash('sha256')
   let bytes = 0
   for await (const chunk of createReadStream(join(dir, path), { highWaterMark: 1024 * 1024 })) {
-    hash.update(chunk as Buffer) // a stream without an encoding
+    hash.update(chunk as Buffer) // The stream has no encoding.
     bytes += (chunk as Buffer).length
   }
   return { path, bytes, sha256: hash.digest('hex') }
 }
 
-/** Has every file and directory below `dir` written to the disk. */
+/** Flushes every file and directory below `dir` to the disk. */
 export async function syncTree(dir: string): Promise<void> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true })
   const paths = entries
@@ -57,9 +57,15 @@ export async function moveTree(from: string, to: string): Promise<void> {
   }
 }
 
-/** Whether nothing is there, or an empty directory. */
+/** Whether a path does not exist, or is an empty directory. */
 export async function isFree(dir: string): Promise<boolean> {
   const found = await stat(dir).catch(() => null)
   if (found === null) return true
   return found.isDirectory() && (await readdir(dir)).length === 0
+}
+
+/** Deletes everything in a directory, but not the directory itself. */
+export async function emptyOut(dir: string): Promise<void> {
+  for (const name of await readdir(dir).catch(() => []))
+    await rm(join(dir, name), { recursive: true, force: true })
 }

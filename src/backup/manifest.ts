@@ -6,7 +6,7 @@ import { Value } from '@sinclair/typebox/value'
 
 import { hashFile, listFiles, syncTree, type HashedFile } from './file-tree.js'
 
-/** of the layout of a backup's directory */
+/** The version of the layout of a backup's directory. */
 const FORMAT = 1
 const FILE = 'manifest.json'
 
@@ -15,10 +15,11 @@ const ManifestSchema = Type.Object({
   format: Type.Integer(),
   program: Type.String(),
   version: Type.String(),
+  /** The version of the schema. */
   schema: Type.Integer({ minimum: 1 }),
   database: Plain,
   taken_at: Type.String(),
-  /** where ClickHouse keeps it; file: in this directory */
+  /** Where ClickHouse keeps the tables; `file` is a folder of this directory. */
   clickhouse: Type.Union([
     Type.Object({ kind: Type.Literal('file'), name: Plain }),
     Type.Object({ kind: Type.Literal('disk'), disk: Plain, name: Plain }),
@@ -29,12 +30,12 @@ const ManifestSchema = Type.Object({
   ),
 })
 
-/** What a backup is made of; written last, so that one that was cut off has none. */
+/** The content of a backup. It is written last, so that an unfinished backup has no manifest. */
 export type Manifest = Static<typeof ManifestSchema>
 
 export type ManifestHead = Omit<Manifest, 'format' | 'files'>
 
-/** Sums up every file of the directory, and has all of it written to the disk. */
+/** Adds the checksum of every file of the directory, and flushes everything to the disk. */
 export async function writeManifest(dir: string, head: ManifestHead): Promise<Manifest> {
   const files: HashedFile[] = []
   for (const path of await listFiles(dir)) files.push(await hashFile(dir, path))
@@ -42,20 +43,20 @@ export async function writeManifest(dir: string, head: ManifestHead): Promise<Ma
   await syncTree(dir)
   const text = JSON.stringify(manifest, null, 1)
   const sealed = `${text}\n${seal(text)}\n`
-  const fresh = join(dir, `${FILE}.new`)
-  const file = await open(fresh, 'w', 0o600)
+  const temporary = join(dir, `${FILE}.new`)
+  const file = await open(temporary, 'w', 0o600)
   try {
     await file.writeFile(sealed)
     await file.sync()
   } finally {
     await file.close()
   }
-  await rename(fresh, join(dir, FILE))
+  await rename(temporary, join(dir, FILE))
   await syncTree(dir)
   return manifest
 }
 
-/** @throws Error when the directory holds no whole backup that this program understands */
+/** @throws Error when the directory holds no complete backup that this program can read */
 export async function readManifest(dir: string): Promise<Manifest> {
   const sealed = await readFile(join(dir, FILE), 'utf8').catch(() => {
     throw new Error(`${dir} holds no whole backup: it has no ${FILE}`)

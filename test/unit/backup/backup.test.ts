@@ -11,9 +11,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { restore } from '../../../src/backup/commands.js'
+import { restore } from '../../../src/backup/restore.js'
 import { checkFiles, readManifest, writeManifest } from '../../../src/backup/manifest.js'
-import { askRunning, openControl } from '../../../src/backup/control.js'
+import { openControl, requestBackup } from '../../../src/backup/control.js'
 import { schemaVersions } from '../../../src/clickhouse/migrate.js'
 import { loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/telemetry/log.js'
@@ -70,7 +70,13 @@ void test('what was written is what is read and found', async (t) => {
 void test('only a whole backup that fits is restored, and nothing is left behind of another', async (t) => {
   const refused = async (why: RegExp, dir: string, env = {}) => {
     const target = tempDir(t)
-    const parts = { dir, program: '', version: '', log: createLog('silent'), tell: () => undefined }
+    const parts = {
+      dir,
+      program: '',
+      version: '',
+      log: createLog('silent'),
+      print: () => undefined,
+    }
     const config = loadConfig({ DATA_DIR: target, ...env })
     await t.rejects(restore({ ...parts, config }), { message: why })
     t.same(readdirSync(target), [])
@@ -121,43 +127,50 @@ void test('a directory that holds anything is not restored into', async (t) => {
   const [dir, target] = [await makeBackup(t), tempDir(t)]
   writeFileSync(join(target, 'x'), '')
   const config = loadConfig({ DATA_DIR: target })
-  const parts = { dir, program: '', version: '', log: createLog('silent'), tell: () => undefined }
+  const parts = { dir, program: '', version: '', log: createLog('silent'), print: () => undefined }
   await t.rejects(restore({ ...parts, config }), { message: /is not empty/ })
   t.same(readdirSync(target), ['x'])
 })
+
+const MADE = {
+  place: { kind: 'file', name: 'x' },
+  folder: null,
+  database: 'logs',
+  schema: 1,
+  takenAt: HEAD.taken_at,
+  totals: { events: 3 },
+  bytes: 1,
+} as const
 
 void test('a command reaches the service of a data directory, however long its path', async (t) => {
   for (const name of ['short', 'l'.repeat(120)]) {
     const dir = join(tempDir(t), name)
     mkdirSync(dir)
-    const close = await openControl(dir, {
-      snapshot: async (tell) => {
-        tell('on it')
-        return { name }
-      },
+    const made = { ...MADE, database: name }
+    const close = await openControl(dir, async (report) => {
+      report('on it')
+      return made
     })
-    const told: string[] = []
-    t.same(await askRunning(dir, 'snapshot', (text) => told.push(text)), { name })
-    t.same(told, ['on it'])
+    const progress: string[] = []
+    t.same(await requestBackup(dir, (text) => progress.push(text)), made)
+    t.same(progress, ['on it'])
     close()
     await t.rejects(
-      askRunning(dir, 'snapshot', () => undefined),
+      requestBackup(dir, () => undefined),
       { message: /no service runs/ },
     )
     t.same(readdirSync(dir), [])
   }
 })
 
-void test('what a command fails with is told, and one that ends early is too', async (t) => {
+void test('a failure of the service is reported to the command', async (t) => {
   const dir = tempDir(t)
-  const close = await openControl(dir, {
-    snapshot: async () => {
-      throw new Error('clickhouse is away')
-    },
+  const close = await openControl(dir, async () => {
+    throw new Error('clickhouse is down')
   })
   t.teardown(close)
   await t.rejects(
-    askRunning(dir, 'snapshot', () => undefined),
-    { message: 'clickhouse is away' },
+    requestBackup(dir, () => undefined),
+    { message: 'clickhouse is down' },
   )
 })

@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+
+/** Where ClickHouse writes a backup: to a folder of its `allowed_path`, or to a disk of its configuration. */
+export type BackupPlace =
+  | { readonly kind: 'file'; readonly name: string }
+  | { readonly kind: 'disk'; readonly disk: string; readonly name: string }
+
+/** Counts of the tables that are written together, by table. */
+export type Totals = Readonly<Record<string, number>>
+
+type Row = {
+  readonly status: string
+  readonly error: string
+  readonly num_entries: number
+  readonly total_size: number
+}
+
+const statusSql = statement<{ readonly id: string }, Row>('backup_status')
+const totalsSql = statement<
+  Record<string, never>,
+  { readonly name: string; readonly total: number }
+>('backup_totals')
+const patchesSql = statement<{ readonly database: string }, { readonly patches: number }>(
+  'event_patches',
+)
+const versionSql = statement<Record<string, never>, { readonly version: number }>('schema_version')
+
+const POLL_MS = 20
+const SLOW_POLL_MS = 200
+const FAILED = new Set(['BACKUP_FAILED', 'BACKUP_CANCELLED', 'RESTORE_FAILED', 'RESTORE_CANCELLED'])
+const DONE = new Set(['BACKUP_CREATED', 'RESTORED'])
+
+export async function readTotals(store: Store): Promise<Totals> {
+  const rows = await store.query(totalsSql, {})
+  return Object.fromEntries(rows.map(({ name, total }) => [name, total]))
+}
+
+export async function readSchemaVersion(store: Store): Promise<number> {
+  const [row] = await store.query(versionSql, {})
+  return row?.version ?? 0
+}
+
+/**
+ * Writes corrected priorities into the parts of the events. Until then they are patch parts, which BACKUP leaves
+ * out silently (ClickHouse issue 116677).
+ */
+export async function applyCorrections(store: Store, request: RequestOptions = {}): Promise<void> {
+  const [row] = await store.query(patchesSql, { database: store.database })
+  if ((row?.patches ?? 0) === 0) return
+  const settings = { ...request.settings, mutations_sync: '2' as const }
+  await store.command('ALTER TABLE events APPLY PATCHES', {}, { ...request, settings })
+}
+
+/**
+ * Begins a backup of the whole database, and resolves when ClickHouse has listed the parts that belong to it:
+ * later inserts do not.
+ *
+ * @returns `done`, which resolves with the size of the backup when everything is copied
+ */
+export async function beginBackup(
+  store: Store,
+  place: BackupPlace,
+): Promise<{ readonly done: Promise<number> }> {
+  const sql = `BACKUP DATABASE ${word(store.database)} TO ${toSql(place)}`
+  await store.command(`${sql} SETTINGS id = '${word(place.name)}', async = 1`)
+  for (;;) {
+    const row = await statusOf(store, place)
+    if (row.num_entries > 0 || DONE.has(row.status)) return { done: untilDone(store, place) }
+    await sleep(POLL_MS)
+  }
+}
+
+export interface Restoration {
+  readonly place: BackupPlace
+  readonly database: string
+  /** The tables with a retention. */
+  readonly tables: readonly string[]
+}
+
+/**
+ * Restores the tables of a backup, which must not exist yet. Their parts are not merged until `allowMerges` is
+ * called or the server is restarted: a merge would drop rows past their retention before they are counted.
+ *
+ * @param server a connection without a database, which may not exist yet
+ */
+export async function restoreBackup(server: Store, restoration: Restoration): Promise<void> {
+  const { place, database, tables } = restoration
+  const sql = `RESTORE DATABASE ${word(database)} FROM ${toSql(place)}`
+  const run = async (id: string, structureOnly: 0 | 1): Promise<void> => {
+    const settings = `id = '${word(id)}', structure_only = ${structureOnly}, async = 1`
+    await server.command(`${sql} SETTINGS ${settings}`)
+    await untilDone(server, { ...place, name: id })
+  }
+  const attempt = randomBytes(4).toString('hex')
+  await run(`${place.name}-structure-${attempt}`, 1)
+  for (const table of tables)
+    await server.command(`SYSTEM STOP MERGES ${word(database)}.${word(table)}`)
+  await run(`${place.name}-data-${attempt}`, 0)
+}
+
+export async function allowMerges(
+  server: Store,
+  { database, tables }: Pick<Restoration, 'database' | 'tables'>,
+): Promise<void> {
+  for (const table of tables)
+    await server.command(`SYSTEM START MERGES ${word(database)}.${word(table)}`)
+}
+
+async function untilDone(store: Store, place: BackupPlace): Promise<number> {
+  for (;;) {
+    const { status, total_size: bytes } = await statusOf(store, place)
+    if (DONE.has(status)) return bytes
+    await sleep(SLOW_POLL_MS)
+  }
+}
+
+async function statusOf(store: Store, { name }: BackupPlace): Promise<Row> {
+  const [row] = await store.query(statusSql, { id: name })
+  if (row === undefined) throw new Error('clickhouse does not know the backup: it was restarted')
+  if (FAILED.has(row.status))
+    throw new Error(`clickhouse: ${row.status}: ${row.error.slice(0, 300)}`)
+  return row
+}
+
+const toSql = (place: BackupPlace): string =>
+  place.kind === 'file'
+    ? `File('${word(place.name)}')`
+    : `Disk('${word(place.disk)}', '${word(place.name)}')`
+
+/** BACKUP takes no bound names; those that the program makes or an operator sets are plain words. */
+function word(name: string): string {
+  if (/^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$/.test(name)) return name
+  throw new RangeError(`bug: ${JSON.stringify(name)} is not a plain name`)
+}
