@@ -135,7 +135,7 @@ export interface CommandOptions {
 const KEYS = ['jwt-secret']
 const QUARANTINED = /^refused-[\w-]+\.native$/
 /** The folder of a backup that holds the database. */
-export const DATABASE_FOLDER = 'clickhouse'
+const DATABASE_FOLDER = 'clickhouse'
 /** The folder of a backup that holds quarantined rows. */
 export const QUARANTINE_FOLDER = 'refused'
 
