@@ -13,11 +13,6 @@ export interface Arrival {
 /** Days beyond 2149 are none that partitions can be named by. */
 export const ANY_TIME: Arrival = { fromMs: 0, toMs: Date.UTC(2149, 0, 1) }
 
-export interface Arrivals {
-  /** A guess: an event that is not there may have arrived at any time. Never waits for long. */
-  guess(id: number): Promise<Arrival>
-}
-
 interface Chunk {
   readonly chunk: number
   readonly first_s: number
@@ -38,7 +33,7 @@ const MAX_AGE_MS = 600_000
 export function createArrivals(
   store: Pick<Store, 'query'>,
   nowMs: () => number = () => performance.now(),
-): Arrivals {
+) {
   let known: Promise<readonly Chunk[]> | null = null
   let readAtMs = 0
   const read = (): Promise<readonly Chunk[]> => {
@@ -53,7 +48,11 @@ export function createArrivals(
     return reading
   }
   return {
-    guess: async (id) => toArrival(await read().catch(() => []), id),
+    /** When an event is likely to have arrived, then any time. */
+    guesses: async (id: number): Promise<readonly Arrival[]> => {
+      const arrival = toArrival(await read().catch(() => []), id)
+      return arrival === ANY_TIME ? [ANY_TIME] : [arrival, ANY_TIME]
+    },
   }
 }
 

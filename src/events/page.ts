@@ -1,13 +1,39 @@
-import type { EventType, Priority, Severity } from '../model/event.js'
-import type { Store } from '../clickhouse/client.js'
-import type { EventHints } from './event-hints.js'
-import { timeRanges } from './event-ranges.js'
-import { asOnePart, toConditions, type Condition, type EventFilter } from './event-search.js'
-import { createTexts } from './event-texts.js'
-import { statement, type Statement } from '../clickhouse/statement.js'
-import { HOUR_MS } from '../model/time.js'
+/*
+ * A page of events is read by time ranges, from the newest backwards, until it is full: one statement each. A page goes on
+ * below the last event of the one before, in (time, id) order, so each event is listed once and nothing is skipped by OFFSET.
+ *
+ * The first range holds the newest 50,000 events by the counts of the rollups. Then there are two ways to go on:
+ * - The hourly rollup counts by source, severity and priority. For a filter by these it names the hours that can hold
+ *   matches, and a range is as many of these hours as are needed to fill the page.
+ * - For words, templates, types and environments the next range holds six times as many events, more when the matches so far
+ *   ask for it. Without a match in the first range it is all the rest where an index tells what to leave out.
+ *
+ * Before a range is searched for words, the dictionaries tell which constant texts and hosts hold them. A word in neither
+ * stands in variables only: it is rare, and among few events it is looked up in one range.
+ */
 
-/** Where a page goes on: below this event in (time, id) order. */
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import { statement, type Statement } from '../clickhouse/statement.js'
+import {
+  PRIORITIES,
+  SEVERITIES,
+  type EventType,
+  type Priority,
+  type Severity,
+} from '../model/event.js'
+import { DAY_MS, HOUR_MS, HOUR_S } from '../model/time.js'
+import {
+  asOnePart,
+  hasIndex,
+  hasWordOfVariables,
+  toConditions,
+  type Condition,
+  type EventFilter,
+} from './conditions.js'
+import type { Density, DensityReader } from './density.js'
+import { createDictionary, type Dictionary } from './dictionary-matches.js'
+
+/** The last event of the page before. */
 export interface EventPosition {
   readonly tsMs: number
   readonly id: number
@@ -42,72 +68,269 @@ export interface ListedRow {
   readonly correction_reason: string
 }
 
-type PageParams = Readonly<Record<string, unknown>>
+type Params = Readonly<Record<string, unknown>>
 
-const pageSql = statement<PageParams, ListedRow>('event_page')
-
-/** no event is accepted that is more than a day ahead of its arrival */
-export const MAX_AHEAD_MS = 25 * HOUR_MS
-
-export interface PageSources {
-  readonly answers: Pick<Store, 'query'>
-  readonly hints: EventHints
+interface HourCount {
+  /** s since 1970 */
+  readonly hour: number
+  /** an upper bound of the matches */
+  readonly most: number
 }
 
-/** Newest first; walks time ranges from the newest data backwards until the page is full. */
-export async function pageRows(
-  sources: PageSources,
+const pageSql = statement<Params, ListedRow>('event_page')
+const hoursSql = statement<Params & { readonly from: number; readonly until: number }, HourCount>(
+  'event_hours',
+)
+
+/** No event arrives more than a day before its time; an hour is for clocks that differ. */
+export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
+
+/** The end of ClickHouse's DateTime, in 2106. */
+const END_MS = 0xffff_ffff * 1000
+const SHORT_MS = 2 * HOUR_MS
+const FIRST_EVENTS = 50_000
+/** Of a list without a filter: half of them may be repeats, and a few granules are read in any case. */
+const FIRST_EVENTS_UNFILTERED = 5_000
+const GROWTH = 6
+/** bench/NOTES.md: each further statement takes as long as reading 100,000 rows. */
+const BARREN_GROWTH = 36
+/** A range is made so much longer than the density of the matches asks for. */
+const RESERVE = 1.5
+/** bench/NOTES.md: looking up so many events by an index takes less time than one statement more. */
+const EVENTS_AT_ONCE = 3_000_000
+/** Starting a second thread takes longer than reading so many rows, of parts of so few hours (bench/NOTES.md). */
+const ROWS_OF_A_THREAD = 50_000
+const HOURS_OF_A_THREAD = 24
+/** Hours that one statement names. */
+const MAX_HOURS = 1000
+const ONE_THREAD = { max_threads: 1 }
+
+interface TimeRange {
+  /** inclusive */
+  readonly fromMs: number
+  /** exclusive */
+  readonly toMs: number
+  /** the only hours in it that can hold matches, s since 1970; null = any */
+  readonly hours: readonly number[] | null
+  /** one thread is enough */
+  readonly isSmall: boolean
+}
+
+interface Walk {
+  readonly query: EventQuery
+  readonly store: Pick<Store, 'query'>
+  readonly options: RequestOptions
+  readonly density: Density
+  readonly dictionary: Dictionary
+  /** exclusive */
+  readonly endMs: number
+  readonly rows: ListedRow[]
+}
+
+export async function readPage(
+  store: Pick<Store, 'query'>,
+  densityReader: DensityReader,
   query: EventQuery,
   signal: AbortSignal | undefined,
-): Promise<ListedRow[]> {
+): Promise<readonly ListedRow[]> {
+  const { filter, toMs, after, limit } = query
+  const endMs = Math.min(toMs ?? END_MS, END_MS, after === null ? END_MS : after.tsMs + 1)
+  if (endMs <= query.fromMs || filter.sources?.length === 0) return []
   const options = signal === undefined ? {} : { signal }
-  const { answers, hints } = sources
-  const texts = createTexts(sources, query, options)
-  const rows: ListedRow[] = []
-  for await (const range of timeRanges(query, {
-    answers,
-    hints,
-    options,
-    rows,
-    allTexts: texts.ofAll,
-  })) {
-    const arrivedMs = Math.max(0, range.fromMs - MAX_AHEAD_MS)
-    const ask = (conditions: readonly Condition[]) => {
-      const settings = {
-        ...(range.isSmall ? { max_threads: 1 } : {}),
-        ...(range.isSparse === true ? { use_skip_indexes_on_data_read: 0 as const } : {}),
-      }
-      const params = {
-        from_ms: range.fromMs,
-        to_ms: range.toMs,
-        arrived_ms: arrivedMs,
-        limit: query.limit - rows.length,
-        ...Object.assign({}, ...conditions.map((condition) => condition.params)),
-      }
-      return answers.query(withConditions(conditions), params, { ...options, settings })
-    }
-    const conditions = texts
-      .of(range)
-      .then((found) => [
-        ...toConditions(query.filter, found),
-        ...toPosition(query.after),
-        ...(range.hours === null ? [] : [withinHours(range.hours)]),
-      ])
-    rows.push(...(await ask(await conditions)))
-    if (rows.length >= query.limit) break
+  const density = await densityReader.read(options)
+  const dictionary = createDictionary(store, filter, options)
+  const walk: Walk = { query, store, options, density, dictionary, endMs, rows: [] }
+  for await (const range of timeRanges(walk)) {
+    walk.rows.push(...(await readRange(walk, range)))
+    if (walk.rows.length >= limit) break
   }
-  return rows
+  return walk.rows
 }
 
-const withConditions = (conditions: readonly Condition[]): Statement<PageParams, ListedRow> => ({
+async function* timeRanges(walk: Walk): AsyncGenerator<TimeRange> {
+  const { query, density, endMs } = walk
+  const { filter, fromMs: firstMs } = query
+  const isCounted = isCountedByHour(filter)
+  const rest = (toMs: number): TimeRange => {
+    const isSmall = density.count(firstMs, toMs) <= ROWS_OF_A_THREAD
+    return { fromMs: firstMs, toMs, hours: null, isSmall }
+  }
+  // The hours of a short time range are hardly worth a statement.
+  const isShort = Math.min(endMs, Date.now()) - firstMs <= SHORT_MS
+  if (await isRareWord(walk)) return yield { ...rest(endMs), isSmall: true }
+  // Of a source among many the newest events hold few, and the rollup soon names its hours.
+  if (filter.sources !== null && isCounted)
+    return yield* isShort ? [rest(endMs)] : countedRanges(walk, endMs, readHours(walk, endMs))
+  const events = isFiltered(filter) ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED
+  const fromMs = Math.max(firstMs, density.startOf(endMs, events))
+  // Asked for beside the first range, in case it does not fill the page.
+  const hours = isCounted && isFiltered(filter) && !isShort ? readHours(walk, fromMs) : null
+  hours?.catch(() => undefined)
+  yield { fromMs, toMs: endMs, hours: null, isSmall: true }
+  if (fromMs <= firstMs) return
+  if (!isCounted) yield* growingRanges(walk, fromMs)
+  else if (isShort) yield rest(fromMs)
+  else yield* countedRanges(walk, fromMs, hours ?? readHours(walk, fromMs))
+}
+
+/** Whether one of the words stands in variables only and the time range holds few events. */
+async function isRareWord({ query, density, dictionary, endMs }: Walk): Promise<boolean> {
+  const { filter, fromMs } = query
+  const isFew = density.count(fromMs, endMs) <= EVENTS_AT_ONCE
+  if (!isFew || !hasIndex({ templateIds: [], search: filter.search })) return false
+  return hasWordOfVariables(filter.search, await dictionary.matches(fromMs, endMs))
+}
+
+/** Ranges of ever more events. */
+function* growingRanges({ query, density, rows }: Walk, endMs: number): Generator<TimeRange> {
+  const { filter, fromMs: firstMs, limit } = query
+  const barrenGrowth = hasIndex(filter) ? Infinity : BARREN_GROWTH
+  let toMs = endMs
+  let events = FIRST_EVENTS
+  let lookedThrough = FIRST_EVENTS
+  while (toMs > firstMs) {
+    const found = rows.length
+    const missing = (lookedThrough * (limit - found) * RESERVE) / found
+    events = found > 0 ? Math.max(events * GROWTH, missing) : events * barrenGrowth
+    const fromMs = Math.max(firstMs, density.startOf(toMs, events))
+    yield { fromMs, toMs, hours: null, isSmall: false }
+    lookedThrough += events
+    toMs = fromMs
+  }
+}
+
+/** Ranges of the hours that the rollup names. */
+async function* countedRanges(
+  walk: Walk,
+  endMs: number,
+  newestHours: Promise<readonly HourCount[]>,
+): AsyncGenerator<TimeRange> {
+  const { query, density } = walk
+  const { filter, fromMs: firstMs, limit } = query
+  let toMs = endMs
+  for (let counts = await newestHours; ; counts = await readHours(walk, toMs)) {
+    for (const { hours, most } of stepsOf(counts, filter, limit)) {
+      const [newest = 0] = hours
+      const oldest = hours.at(-1) ?? 0
+      const fromMs = Math.max(firstMs, oldest * 1000)
+      const share = Math.min(1, limit / most)
+      const isSmall =
+        hours.length <= HOURS_OF_A_THREAD && density.count(fromMs, toMs) * share <= ROWS_OF_A_THREAD
+      const hasGaps = newest - oldest !== (hours.length - 1) * HOUR_S
+      const untilMs = Math.min(toMs, (newest + HOUR_S) * 1000)
+      yield { fromMs, toMs: untilMs, hours: hasGaps ? hours : null, isSmall }
+      toMs = fromMs
+    }
+    if (counts.length < MAX_HOURS || toMs <= firstMs) return
+  }
+}
+
+interface Step {
+  /** the newest first, s since 1970 */
+  readonly hours: readonly number[]
+  /** an upper bound of their matches */
+  readonly most: number
+}
+
+/** As many hours as hold the page, then each time six times as many matches; with an index all the rest. */
+function* stepsOf(
+  counts: readonly HourCount[],
+  filter: EventFilter,
+  limit: number,
+): Generator<Step> {
+  // Half of what is counted may be repeats; of what no rollup counts few may match.
+  let wanted = isCountedWhole(filter) ? 2 * limit : FIRST_EVENTS
+  let hours: number[] = []
+  let most = 0
+  for (const count of counts) {
+    hours.push(count.hour)
+    most += count.most
+    if (most < wanted) continue
+    yield { hours, most }
+    hours = []
+    most = 0
+    wanted *= hasIndex(filter) ? Infinity : GROWTH
+  }
+  if (hours.length > 0) yield { hours, most }
+}
+
+/** The newest hours that can hold matches before a time. */
+async function readHours(
+  { query, store, options }: Walk,
+  toMs: number,
+): Promise<readonly HourCount[]> {
+  const { filter, fromMs } = query
+  const from = Math.floor(fromMs / HOUR_MS) * HOUR_S
+  const until = Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_MS / 1000)
+  if (toMs <= fromMs) return []
+  const params = {
+    ...toCounters(filter),
+    sources: filter.sources ?? [],
+    from,
+    until,
+    limit: MAX_HOURS,
+  }
+  return await store.query(hoursSql, params, { ...options, settings: ONE_THREAD })
+}
+
+/** 1 for each severity and priority that is wanted, 0 for the others. */
+function toCounters({ severities, priorities }: EventFilter): Readonly<Record<string, 0 | 1>> {
+  const isWanted = (wanted: readonly string[], one: string): 0 | 1 =>
+    wanted.length === 0 || wanted.includes(one) ? 1 : 0
+  return Object.fromEntries([
+    ...SEVERITIES.map((one) => [one.toLowerCase(), isWanted(severities, one)]),
+    ...PRIORITIES.map((one) => [one.toLowerCase(), isWanted(priorities, one)]),
+  ])
+}
+
+/** Whether the hourly rollup counts nothing but matches. */
+const isCountedWhole = ({ types, environments, templateIds, search }: EventFilter): boolean =>
+  types.length + environments.length + templateIds.length === 0 && search.trim() === ''
+
+const hasCounter = ({ severities, priorities, sources }: EventFilter): boolean =>
+  severities.length + priorities.length > 0 || sources !== null
+
+const isFiltered = (filter: EventFilter): boolean => hasCounter(filter) || !isCountedWhole(filter)
+
+/** Whether the hourly rollup tells which hours hold no match. */
+const isCountedByHour = (filter: EventFilter): boolean =>
+  hasCounter(filter) || isCountedWhole(filter)
+
+async function readRange(walk: Walk, range: TimeRange): Promise<readonly ListedRow[]> {
+  const { query, store, options, dictionary, rows, endMs } = walk
+  const found = dictionary.matches(range.fromMs, range.toMs)
+  // Looked up beside this range, in case it does not fill the page.
+  dictionary.matches(query.fromMs, range.fromMs).catch(() => undefined)
+  const conditions = [
+    ...toConditions(query.filter, await found),
+    ...belowPosition(query.after),
+    ...withinHours(range.hours),
+  ]
+  const params = {
+    from_ms: range.fromMs,
+    to_ms: range.toMs,
+    arrived_ms: Math.max(0, range.fromMs - MAX_AHEAD_MS),
+    limit: query.limit - rows.length,
+    ...Object.assign({}, ...conditions.map((condition) => condition.params)),
+  }
+  // Few matches in much: the indexes are looked up for all of it before anything is read (bench/NOTES.md).
+  const isSparse = rows.length === 0 && range.toMs < endMs && hasIndex(query.filter)
+  const settings = {
+    ...(range.isSmall ? ONE_THREAD : {}),
+    ...(isSparse ? { use_skip_indexes_on_data_read: 0 as const } : {}),
+  }
+  return await store.query(withConditions(conditions), params, { ...options, settings })
+}
+
+const withConditions = (conditions: readonly Condition[]): Statement<Params, ListedRow> => ({
   name: pageSql.name,
   sql: pageSql.sql.replace('/*conditions*/', () =>
     conditions.map((condition) => `AND ${condition.sql}`).join('\n    '),
   ),
 })
 
-/** The range ends at its time already. */
-const toPosition = (after: EventPosition | null): readonly Condition[] =>
+/** The range ends at the position's time already. */
+const belowPosition = (after: EventPosition | null): readonly Condition[] =>
   after === null
     ? []
     : [
@@ -119,7 +342,7 @@ const toPosition = (after: EventPosition | null): readonly Condition[] =>
         }),
       ]
 
-const withinHours = (hours: readonly number[]): Condition => ({
-  sql: "toStartOfHour(ts) IN {hours:Array(DateTime('UTC'))}",
-  params: { hours },
-})
+const withinHours = (hours: readonly number[] | null): readonly Condition[] =>
+  hours === null
+    ? []
+    : [{ sql: "toStartOfHour(ts) IN {hours:Array(DateTime('UTC'))}", params: { hours } }]

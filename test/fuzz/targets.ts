@@ -41,7 +41,7 @@ import {
   parseSegmentName,
   scanSegment,
 } from '../../src/wal/format.js'
-import { toConditions, toWordSearch } from '../../src/events/event-search.js'
+import { toConditions, toWordSearch } from '../../src/events/conditions.js'
 import { uws } from '../support/http.js'
 import {
   NOW,
@@ -286,7 +286,7 @@ function checkSearch(text: string): void {
   const words = toWordSearch(search, 'host')
   insist(words?.terms.every(isPlainSql) ?? true, 'nothing of the search stands in the SQL')
   const texts = [{ text, terms: words?.terms.map(() => 1) ?? [] }]
-  const found = { skeletons: texts, hosts: texts }
+  const found = { constantTexts: texts, hosts: texts }
   const conditions = toConditions({ ...NO_FILTER, search }, found)
   for (const { sql, params } of conditions) {
     insist(isPlainSql(sql), 'nothing of the search stands in the SQL')

@@ -1,4 +1,4 @@
-import type { EventFilter } from '../../src/events/event-search.js'
+import type { EventFilter } from '../../src/events/conditions.js'
 
 /** Any event. */
 export const NO_FILTER: EventFilter = {

@@ -12,7 +12,7 @@ import { t as suite, test } from 'tap'
 import { cutMessage } from '../../../bench/data/cut-message.js'
 import { MARK, toSkeleton, wholeMessage } from '../../../src/model/stored-message.js'
 import type { EventQuery } from '../../../src/events/page.js'
-import { toConditions } from '../../../src/events/event-search.js'
+import { toConditions } from '../../../src/events/conditions.js'
 import { createEvents } from '../../../src/events/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { NO_FILTER } from '../../support/event-filter.js'
@@ -289,7 +289,7 @@ void test('indexes serve one word beside all other conditions, and two beside no
   ): Promise<boolean> => {
     const isFound = (filter.search ?? '').split(' ').map(() => 1)
     const texts = [{ text: 'none', terms: isFound }]
-    const found = { skeletons: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
+    const found = { constantTexts: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
     const conditions = toConditions({ ...NO_FILTER, ...filter }, found)
     // as many of the page's own as there can be
     const sql = `EXPLAIN indexes = 1 SELECT id FROM events

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { toWordSearch } from '../../../src/events/event-search.js'
+import { toWordSearch } from '../../../src/events/conditions.js'
 
 const wordsOf = (search: string): readonly unknown[] =>
   Object.values(toWordSearch(search, 'constant_text')?.params ?? {})

@@ -1,9 +1,19 @@
-/** What a list of events is narrowed by; empty = not narrowed. */
+/*
+ * A filter of events as conditions of SQL, each with the values it binds.
+ *
+ * A search is words, prefixes (`time*`) and quoted phrases, all of which an event must hold. A message is stored as the
+ * constant text of its template and its variables. Constant texts and hosts are few: the dictionaries tell which hold a
+ * word, and the condition names these. Variables, traces and words beyond ASCII (`search_words`) have Bloom filters.
+ * ClickHouse combines indexes only in conditions of at most 32 signs, so the two longest words are looked up by index as
+ * far as there is room, and what has no index is compared row by row.
+ */
+
+/** Empty lists do not narrow. */
 export interface EventFilter {
   readonly severities: readonly string[]
   readonly priorities: readonly string[]
   readonly types: readonly string[]
-  /** null = any; an empty list matches nothing (an application without sources) */
+  /** null = any; an empty list matches nothing, as of an application without sources */
   readonly sources: readonly string[] | null
   readonly environments: readonly string[]
   /** 16 hex digits each */
@@ -21,13 +31,12 @@ type Term =
   | { readonly kind: 'prefix'; readonly text: string }
   | { readonly kind: 'phrase'; readonly text: string }
 
-/** Words, prefixes (`time*`) and quoted phrases of a search text. */
 function parseSearch(text: string): readonly Term[] {
   const terms: Term[] = []
   for (const match of text.matchAll(/"([^"]*)"|([^\s"]+)/g)) {
     const [, phrase, bare] = match
     if (phrase !== undefined) {
-      // words are found by an index, the phrase then in the rows that hold them
+      // Words are found by an index, the phrase then in the rows that hold them.
       for (const word of wordsWithin(phrase)) terms.push({ kind: 'word', text: word })
       if (phrase !== '') terms.push({ kind: 'phrase', text: phrase })
       continue
@@ -42,26 +51,26 @@ function parseSearch(text: string): readonly Term[] {
   return terms
 }
 
-/** more of them narrow little */
+/** More words narrow little. */
 const MAX_WORDS_OF_PHRASE = 2
 
-/** The longest words that a phrase holds as a whole: its ends may be parts of longer ones. */
+/** The longest words that a phrase holds as a whole; its ends may be parts of longer words. */
 function wordsWithin(phrase: string): readonly string[] {
   const words = phrase.toLowerCase().match(WHOLE_WORD) ?? []
   return [...new Set(words)].toSorted((a, b) => b.length - a.length).slice(0, MAX_WORDS_OF_PHRASE)
 }
 
-/** Between two signs of ASCII: what is beyond ASCII may belong to the word or not. */
+/** A word between two ASCII signs: a letter beyond ASCII may belong to the word or not. */
 const WHOLE_WORD = /(?<=[^a-z0-9\u0080-\u{10ffff}])[a-z0-9]+(?=[^a-z0-9\u0080-\u{10ffff}])/gu
 
-/** What a search asks of texts that are few: the skeletons, and the names of hosts. */
+/** The words of a search, to be looked for in a dictionary. */
 export interface WordSearch {
-  /** columns of the question, one for each word */
+  /** SQL expressions, one for each word */
   readonly terms: readonly string[]
   readonly params: Readonly<Record<string, unknown>>
 }
 
-/** Whether a text holds each of the words and prefixes of a search; null when it asks for none. */
+/** @returns null when the search has neither words nor prefixes */
 export function toWordSearch(search: string, column: Column): WordSearch | null {
   const words = parseSearch(search).filter(isWord)
   if (words.length === 0) return null
@@ -71,7 +80,7 @@ export function toWordSearch(search: string, column: Column): WordSearch | null 
   }
 }
 
-/** Columns of few texts. */
+/** The columns that have a dictionary. */
 type Column = 'constant_text' | 'host'
 type Word = Exclude<Term, { readonly kind: 'phrase' }>
 
@@ -85,41 +94,51 @@ const holdsWord = (column: Column, kind: Word['kind'], name: string): string =>
     ? `hasToken(lower(${column}), {${name}:String})`
     : `match(lower(${column}), {${name}:String})`
 
-/** A text, and 1 for each word of the search that it holds. */
-export interface FoundText {
+/** A text of a dictionary that holds at least one word of a search. */
+export interface MatchingText {
   readonly text: string
+  /** 1 for each word that it holds, 0 for the others */
   readonly terms: readonly number[]
 }
 
-/** All texts of some hours that hold a word of a search. */
-export interface FoundTexts {
-  readonly skeletons: readonly FoundText[]
-  readonly hosts: readonly FoundText[]
+export interface Matches {
+  readonly constantTexts: readonly MatchingText[]
+  readonly hosts: readonly MatchingText[]
 }
 
-/** Whether what does not match is left out without being read. */
+/** Whether an index tells which granules to leave out. */
 export const hasIndex = ({
   templateIds,
   search,
 }: Pick<EventFilter, 'templateIds' | 'search'>): boolean =>
   templateIds.length > 0 || parseSearch(search).some(({ kind }) => kind === 'word')
 
-/** Whether one of the words stands in values only, by all texts that hold any of them. */
-export function hasWordOfValues(search: string, { skeletons, hosts }: FoundTexts): boolean {
-  const texts = [...skeletons, ...hosts]
+/** Whether one of the words is in no dictionary, so that it stands in variables only. */
+export function hasWordOfVariables(search: string, { constantTexts, hosts }: Matches): boolean {
+  const texts = [...constantTexts, ...hosts]
   return parseSearch(search)
     .filter(isWord)
     .some(({ kind }, at) => kind === 'word' && !texts.some(({ terms }) => terms[at] === 1))
 }
 
-/** more are not named one by one: they are of a common word, which needs no index */
+/** More texts are not named one by one: they are of a common word, which needs no index. */
 const MAX_NAMED_CHARS = 50_000
 
+/** The texts of the dictionaries that hold one word. */
+interface TextsOfWord {
+  readonly constantTexts: readonly string[]
+  readonly hosts: readonly string[]
+}
+
 /** Conditions that a column is one of the texts that hold a word. */
-function inTexts(word: Word, name: string, { skeletons, hosts }: Texts): readonly Condition[] {
+function inTexts(
+  word: Word,
+  name: string,
+  { constantTexts, hosts }: TextsOfWord,
+): readonly Condition[] {
   const conditions: Condition[] = []
   for (const [column, texts] of [
-    ['constant_text', skeletons],
+    ['constant_text', constantTexts],
     ['host', hosts],
   ] as const) {
     if (texts.length === 0) continue
@@ -134,77 +153,62 @@ function inTexts(word: Word, name: string, { skeletons, hosts }: Texts): readonl
   return conditions
 }
 
-/** The texts that hold one word. */
-interface Texts {
-  readonly skeletons: readonly string[]
-  readonly hosts: readonly string[]
-}
+/** Row by row `hasToken` is faster than `tokens`, which the indexes need. */
+const wordPlaces = (name: string): readonly string[] => [
+  `hasToken(lower(variables), {${name}:String})`,
+  `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}))`,
+  `(notEmpty(search_words) AND hasToken(search_words, {${name}:String}))`,
+]
 
-/** Words with letters beyond ASCII stand in search_words. hasToken is faster than tokens. */
-function wordCondition(word: Word, name: string, texts: Texts): Condition {
-  const known = inTexts(word, name, texts)
-  const places = [
-    ...known.map(({ sql }) => sql),
-    `hasToken(lower(variables), {${name}:String})`,
-    `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}))`,
-    `(notEmpty(search_words) AND hasToken(search_words, {${name}:String}))`,
-  ]
-  return {
-    sql: `(${places.join(' OR ')})`,
-    params: Object.assign({ [name]: word.text }, ...known.map(({ params }) => params)),
-  }
-}
+/** The expressions of the indexes by_variables, has_trace, by_trace_id and by_search_words. */
+const indexedPlaces = (name: string): readonly string[] => [
+  `hasToken(lower(variables), {${name}:String})`,
+  `(notEmpty(trace_id) AND has(tokens(lower(trace_id)), {${name}:String}))`,
+  `has(tokens(search_words), {${name}:String})`,
+]
 
+/** A plain text is found many times faster than its pattern. Messages beyond ASCII have all their words in search_words. */
+const prefixPlaces = (name: string): readonly string[] => [
+  `(positionCaseInsensitive(variables, {${name}:String}) > 0 AND match(lower(variables), {${name}_re:String}))`,
+  `(notEmpty(trace_id) AND match(lower(trace_id), {${name}_re:String}))`,
+  `(position(search_words, {${name}:String}) > 0 AND match(search_words, {${name}_re:String}))`,
+]
+
+/** A condition that indexes serve. */
 interface IndexedCondition extends Condition {
+  /** what ClickHouse counts of it: expressions joined by AND and OR */
   readonly parts: number
 }
 
-/**
- * Served by the indexes by_constant_text, by_host, by_variables, has_trace, by_trace_id and by_search_words, whose expressions these
- * must be.
- */
-function indexedCondition(word: Word, name: string, texts: Texts): IndexedCondition {
+function indexedCondition(word: Word, name: string, texts: TextsOfWord): IndexedCondition {
   const known = inTexts(word, name, texts)
-  const places = [
-    ...known.map(({ sql }) => sql),
-    `hasToken(lower(variables), {${name}:String})`,
-    `(notEmpty(trace_id) AND has(tokens(lower(trace_id)), {${name}:String}))`,
-    `has(tokens(search_words), {${name}:String})`,
-  ]
+  const places = [...known.map(({ sql }) => sql), ...indexedPlaces(name)]
   return {
     sql: `(${places.join(' OR ')})`,
     params: Object.assign({ [name]: word.text }, ...known.map(({ params }) => params)),
-    parts: known.length + 4,
+    // The condition of traces is two.
+    parts: places.length + 1,
   }
 }
 
-/** What is not ASCII has all its words in search_words. */
-function prefixCondition(word: Word, name: string, texts: Texts): Condition {
+function comparedCondition(word: Word, name: string, texts: TextsOfWord): Condition {
   const known = inTexts(word, name, texts)
-  const places = [
-    ...known.map(({ sql }) => sql),
-    // the plain text is found many times faster, and seldom
-    `(positionCaseInsensitive(variables, {${name}:String}) > 0 AND match(lower(variables), {${name}_re:String}))`,
-    `(notEmpty(trace_id) AND match(lower(trace_id), {${name}_re:String}))`,
-    `(position(search_words, {${name}:String}) > 0 AND match(search_words, {${name}_re:String}))`,
-  ]
-  return {
-    sql: `(${places.join(' OR ')})`,
-    params: Object.assign(
-      { [name]: word.text, [`${name}_re`]: toPattern(word) },
-      ...known.map(({ params }) => params),
-    ),
-  }
+  const own = word.kind === 'word' ? wordPlaces(name) : prefixPlaces(name)
+  const pattern = word.kind === 'word' ? {} : { [`${name}_re`]: toPattern(word) }
+  return asOnePart({
+    sql: `(${[...known.map(({ sql }) => sql), ...own].join(' OR ')})`,
+    params: Object.assign({ [name]: word.text, ...pattern }, ...known.map(({ params }) => params)),
+  })
 }
 
-/** ClickHouse combines indexes only in conditions of 32 signs: of 16 parts, and the 15 AND and OR between them. */
+/** ClickHouse combines indexes only in conditions of 32 signs: 16 parts and the 15 AND and OR between them. */
 const MAX_PARTS = 16
-/** the time, from and to, the arrival, the position and the hours */
+/** The time from and to, the arrival, the position and the hours. */
 const PARTS_OF_PAGE = 5
-/** more words narrow little, and one is six parts at most */
+/** More words narrow little, and each is up to six parts. */
 const MAX_INDEXED_WORDS = 2
 
-/** Long words are rare ones. */
+/** Long words are rare. */
 const longestOf = (terms: readonly Term[]): readonly Word[] =>
   terms
     .filter(isWord)
@@ -212,7 +216,7 @@ const longestOf = (terms: readonly Term[]): readonly Word[] =>
     .toSorted((a, b) => b.text.length - a.text.length)
     .slice(0, MAX_INDEXED_WORDS)
 
-/** In an `if` ClickHouse takes it for one part of the condition, and looks for no index. */
+/** ClickHouse takes an `if` for one part of the condition and looks for no index in it. */
 export const asOnePart = ({ sql, params }: Condition): Condition => ({
   sql: `if(${sql}, 1, 0)`,
   params,
@@ -221,7 +225,7 @@ export const asOnePart = ({ sql, params }: Condition): Condition => ({
 const holds = (column: string, name: string): string =>
   `positionCaseInsensitiveUTF8(${column}, {${name}:String}) > 0`
 
-/** Runs of letters and digits stand in the skeleton or in a value; what is between them may be where both meet. */
+/** Runs of letters and digits stand in the constant text or in a variable; other signs may be where both meet. */
 function phraseCondition(text: string, name: string): Condition {
   const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
   const isRun = runs[0] === text
@@ -229,7 +233,7 @@ function phraseCondition(text: string, name: string): Condition {
     `(${holds('constant_text', part)} OR ${holds('variables', part)})`
   const all = isRun
     ? inParts(name)
-    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('message', name)].join(' AND ')
+    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('full_message', name)].join(' AND ')
   return asOnePart({
     sql: `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}`,
     params: Object.fromEntries([
@@ -239,7 +243,7 @@ function phraseCondition(text: string, name: string): Condition {
   })
 }
 
-/** A search of signs alone asks for words that no text has. */
+/** A search of signs alone matches nothing. */
 const NOTHING: Condition = { sql: 'false', params: {} }
 
 const SIMPLE = [
@@ -249,12 +253,8 @@ const SIMPLE = [
   ['environments', 'environment IN {environments:Array(String)}'],
 ] as const
 
-/**
- * The conditions of a filter, for WHERE, each with the values it binds.
- *
- * @param found all texts of the time that is asked for that hold words of its search
- */
-export function toConditions(filter: EventFilter, found: FoundTexts): readonly Condition[] {
+/** @param found the matches of the dictionaries in the time range that is read */
+export function toConditions(filter: EventFilter, found: Matches): readonly Condition[] {
   const named: Condition[] = []
   if (filter.sources !== null)
     named.push({ sql: 'source IN {sources:Array(String)}', params: { sources: filter.sources } })
@@ -273,7 +273,7 @@ export function toConditions(filter: EventFilter, found: FoundTexts): readonly C
   return [...named, ...indexed, ...atMost(most - parts, [...simple, ...others])]
 }
 
-/** What no index knows: few are looked at one after the other, many are one part. */
+/** Conditions without an index: few are told apart, so that the cheap ones come first; many are one part. */
 function atMost(parts: number, conditions: readonly Condition[]): readonly Condition[] {
   if (conditions.length <= parts) return conditions
   const sql = conditions.map((one) => `(${one.sql})`).join(' AND ')
@@ -285,16 +285,16 @@ interface SearchConditions {
   readonly others: readonly Condition[]
 }
 
-/** @param most parts that may be told from each other */
-function searchConditions(search: string, found: FoundTexts, most: number): SearchConditions {
+/** @param most parts that the conditions may have together */
+function searchConditions(search: string, found: Matches, most: number): SearchConditions {
   const terms = parseSearch(search)
   if (terms.length === 0) return { indexed: [], others: [NOTHING] }
   const words = terms.filter(isWord)
-  const holding = (texts: readonly FoundText[], at: number): readonly string[] =>
+  const holding = (texts: readonly MatchingText[], at: number): readonly string[] =>
     texts.filter(({ terms: held }) => held[at] === 1).map(({ text }) => text)
-  const textsOf = (word: Word): Texts => {
+  const textsOf = (word: Word): TextsOfWord => {
     const at = words.indexOf(word)
-    return { skeletons: holding(found.skeletons, at), hosts: holding(found.hosts, at) }
+    return { constantTexts: holding(found.constantTexts, at), hosts: holding(found.hosts, at) }
   }
   const indexed = new Map<Term, IndexedCondition>()
   let left = most
@@ -308,8 +308,7 @@ function searchConditions(search: string, found: FoundTexts, most: number): Sear
     const name = `term${i}`
     if (indexed.has(term)) return []
     if (!isWord(term)) return [phraseCondition(term.text, name)]
-    const toCondition = term.kind === 'word' ? wordCondition : prefixCondition
-    return [asOnePart(toCondition(term, name, textsOf(term)))]
+    return [comparedCondition(term, name, textsOf(term))]
   })
   return { indexed: [...indexed.values()], others }
 }

@@ -1,0 +1,71 @@
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import { statement, type Statement } from '../clickhouse/statement.js'
+import { HOUR_MS, HOUR_S } from '../model/time.js'
+import { toWordSearch, type EventFilter, type Matches, type MatchingText } from './conditions.js'
+
+type Params = Readonly<Record<string, unknown>>
+
+const constantTextsSql = statement<Params, MatchingText>('event_constant_texts')
+const hostsSql = statement<
+  Params & { readonly from: number; readonly until: number },
+  MatchingText
+>('event_hosts')
+
+/** A second thread gains nothing here, and each distinct name is compared once, not each row. */
+const SETTINGS = { max_threads: 1, query_plan_filter_push_down: 0 } as const
+
+/** Texts of other sources would have granules read that hold no match. */
+const OF_SOURCES = 'AND source IN {sources:Array(String)}'
+
+const END_S = 0xffff_ffff
+
+/** Looks up which constant texts and hosts hold words of one search. */
+export interface Dictionary {
+  /** The constant texts of any time, and the hosts of a time range. */
+  matches(fromMs: number, toMs: number): Promise<Matches>
+}
+
+interface LookUp {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly matches: Promise<Matches>
+}
+
+export function createDictionary(
+  store: Pick<Store, 'query'>,
+  { search, sources }: EventFilter,
+  options: RequestOptions,
+): Dictionary {
+  const find = async <P extends Params>(
+    query: Statement<P, MatchingText>,
+    column: 'skeleton' | 'host',
+    params: P,
+  ): Promise<readonly MatchingText[]> => {
+    const words = toWordSearch(search, column)
+    if (words === null) return []
+    const sql = query.sql
+      .replace('/*terms*/', () => words.terms.join(', '))
+      .replace('/*of sources*/', sources === null ? '' : OF_SOURCES)
+    const values = { ...params, ...words.params, ...(sources === null ? {} : { sources }) }
+    return await store.query({ ...query, sql }, values, { ...options, settings: SETTINGS })
+  }
+  const hosts = (fromMs: number, toMs: number): Promise<readonly MatchingText[]> =>
+    find(hostsSql, 'host', {
+      from: Math.floor(fromMs / HOUR_MS) * HOUR_S,
+      until: Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_S),
+    })
+  let constantTexts: Promise<readonly MatchingText[]> | null = null
+  const lookUps: LookUp[] = []
+  return {
+    matches: (fromMs, toMs) => {
+      const known = lookUps.find((one) => one.fromMs <= fromMs && one.toMs >= toMs)
+      if (known !== undefined) return known.matches
+      constantTexts ??= find(constantTextsSql, 'skeleton', {})
+      const matches = Promise.all([constantTexts, hosts(fromMs, toMs)]).then(
+        ([ofConstantTexts, ofHosts]) => ({ constantTexts: ofConstantTexts, hosts: ofHosts }),
+      )
+      lookUps.push({ fromMs, toMs, matches })
+      return matches
+    },
+  }
+}
