@@ -148,30 +148,42 @@ export async function readPage(
 }
 
 async function* timeRanges(walk: Walk): AsyncGenerator<TimeRange> {
-  const { query, density, endMs } = walk
-  const { filter, fromMs: firstMs } = query
-  const isCounted = isCountedByHour(filter)
-  const rest = (toMs: number): TimeRange => {
-    const isSmall = density.count(firstMs, toMs) <= ROWS_OF_A_THREAD
-    return { fromMs: firstMs, toMs, hours: null, isSmall }
-  }
+  const { query, endMs } = walk
+  const isCounted = isCountedByHour(query.filter)
   // The hours of a short time range are hardly worth a statement.
-  const isShort = Math.min(endMs, Date.now()) - firstMs <= SHORT_MS
-  if (await isRareWord(walk)) return yield { ...rest(endMs), isSmall: true }
+  const isShort = Math.min(endMs, Date.now()) - query.fromMs <= SHORT_MS
+  if (await isRareWord(walk)) yield { ...wholeRange(walk, endMs), isSmall: true }
+  else if (query.filter.sources === null || !isCounted) yield* newestFirst(walk, isCounted, isShort)
   // Of a source among many the newest events hold few, and the rollup soon names its hours.
-  if (filter.sources !== null && isCounted)
-    return yield* isShort ? [rest(endMs)] : countedRanges(walk, endMs, readHours(walk, endMs))
-  const events = isFiltered(filter) ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED
-  const fromMs = Math.max(firstMs, density.startOf(endMs, events))
+  else if (isShort) yield wholeRange(walk, endMs)
+  else yield* countedRanges(walk, endMs, readHours(walk, endMs))
+}
+
+/** The newest events, then the rest by hours or in ranges of ever more events. */
+async function* newestFirst(
+  walk: Walk,
+  isCounted: boolean,
+  isShort: boolean,
+): AsyncGenerator<TimeRange> {
+  const { query, density, endMs } = walk
+  const hasFilter = isFiltered(query.filter)
+  const events = hasFilter ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED
+  const fromMs = Math.max(query.fromMs, density.startOf(endMs, events))
   // Asked for beside the first range, in case it does not fill the page.
-  const hours = isCounted && isFiltered(filter) && !isShort ? readHours(walk, fromMs) : null
+  const hours = isCounted && hasFilter && !isShort ? readHours(walk, fromMs) : null
   hours?.catch(() => undefined)
   yield { fromMs, toMs: endMs, hours: null, isSmall: true }
-  if (fromMs <= firstMs) return
   if (!isCounted) yield* growingRanges(walk, fromMs)
-  else if (isShort) yield rest(fromMs)
-  else yield* countedRanges(walk, fromMs, hours ?? readHours(walk, fromMs))
+  else if (!isShort) yield* countedRanges(walk, fromMs, hours ?? readHours(walk, fromMs))
+  else if (fromMs > query.fromMs) yield wholeRange(walk, fromMs)
 }
+
+const wholeRange = ({ query, density }: Walk, toMs: number): TimeRange => ({
+  fromMs: query.fromMs,
+  toMs,
+  hours: null,
+  isSmall: density.count(query.fromMs, toMs) <= ROWS_OF_A_THREAD,
+})
 
 /** Whether one of the words stands in variables only and the time range holds few events. */
 async function isRareWord({ query, density, dictionary, endMs }: Walk): Promise<boolean> {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { t as suite, test } from 'tap'
 import type { Store } from '../../../src/clickhouse/client.js'
 import type { EventQuery } from '../../../src/events/page.js'
@@ -11,7 +10,7 @@ import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 const server = await startTestServer()
 suite.teardown(() => server.stop())
 
-/** The store, and `look` is told what each statement of that name is asked with. */
+/** The store, with the parameters of each query of that name passed to `look`. */
 const watch = (
   store: Store,
   name: string,
@@ -95,18 +94,10 @@ void test('what came after a question is found by the next one, however late, ea
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)
-  const read: string[] = []
   const fromOfPages: number[] = []
-  const watched: Store = {
-    ...store,
-    query: async (statement, params, request) => {
-      const { from_ms: fromMs } = params as { readonly from_ms?: number }
-      if (statement.name === 'event_page' && fromMs !== undefined) fromOfPages.push(fromMs)
-      const rows = await store.query(statement, params, request)
-      read.push(statement.name)
-      return rows
-    },
-  }
+  const watched = watch(store, 'event_page', ({ from_ms: fromMs }) => {
+    fromOfPages.push(Number(fromMs))
+  })
   let events = createEvents(watched)
   const hour = HOUR_MS
   const now = Date.now()
@@ -172,32 +163,20 @@ void test('what came after a question is found by the next one, however late, ea
   // a second in which more came than a page needs, by far
   await add(row(401, now - 2_000))
   await insertLanding(store, [row(401, now - 2_000, { isNew: false, n: 300_000 })])
+  await check('denser than the counts tell')
   events = createEvents(watched)
-  read.length = 0
-  await check('nobody knows yet that it is dense')
-  for (const until = Date.now() + 10_000; !read.includes('event_minutes'); await sleep(20))
-    if (Date.now() > until) throw new Error('the newest minutes were not looked at')
   fromOfPages.length = 0
   await check('dense')
-  await check('dense, again')
-  const isWithinSeconds = (fromMs: number): boolean => fromMs > now - MINUTE_MS
-  t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are looked at first')
+  const isWithinSeconds = (fromMs: number): boolean => fromMs > now - 60_000
+  t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are read first')
   const far = async (fromMs: number, limit: number): Promise<readonly number[]> => {
-    fromOfPages.length = 0
     const filter = { ...NO_FILTER, search: 'far' }
     const page = await events.page({ filter, fromMs, toMs: null, after: null, limit })
     return page.map(({ id }) => id)
   }
   t.same(await far(0, 30), [102, 201, 202])
-  t.same(fromOfPages, [0], 'what did not fill a page is asked of all its time at once')
   t.same(await far(now - hour, 29), [102])
-  t.same(
-    await far(now - 100 * 24 * hour, 29),
-    [102, 201],
-    'a longer time than was asked about before',
-  )
-  t.same(await far(0, 29), [102, 201, 202])
-  t.same(await far(now - hour, 29), [102])
+  t.same(await far(now - 100 * 24 * hour, 29), [102, 201])
   await add(...Array.from({ length: 35 }, (_, i) => row(i + 501, now + i * 10, { host: 'far-9' })))
   await check('dense, and newer')
   await add(row(601, now - 10 * MINUTE_MS, { source: 'rare' }), row(602, now - 40 * 24 * hour, bb))
@@ -215,7 +194,6 @@ void test('what came after a question is found by the next one, however late, ea
     if (id > 500 && id < 530) stored.splice(at, 1)
   }
   await check('dense, and fewer')
-  await check('dense, and fewer, again')
 })
 
 void test('pages of a dense minute go on without a gap', async (t) => {
@@ -250,7 +228,7 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   const rows = Array.from({ length: 60 }, (_, i) =>
     row(i + 1, i < 30 ? now - i * 200 : now - i * 600_000),
   )
-  await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 500_000 }])
+  await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 5_000_000 }])
   const walk = async (search = ''): Promise<readonly number[]> => {
     const ids: number[] = []
     const filter = { ...NO_FILTER, search }
@@ -263,56 +241,11 @@ void test('pages of a dense minute go on without a gap', async (t) => {
     }
   }
   const wanted = rows.map(({ id }) => id)
-  t.same(await walk(), wanted, 'at first')
-  await sleep(500)
-  t.same(await walk(), wanted, 'when it is known that they are dense')
+  t.same(await walk(), wanted, 'of all')
   spansOfPages.length = 0
   t.same(await walk('message'), wanted, 'of a word')
   const narrow = spansOfPages.filter((ms) => ms < 10_000)
   t.ok(narrow.length >= 3, 'pages of the dense seconds look at seconds')
-})
-
-void test('what a list has shown is found by its time, and what is gone or not yet shown by its id', async (t) => {
-  const { store, drop } = await createTestDatabase(server)
-  t.teardown(drop)
-  await applySchema(store)
-  const times: (readonly [unknown, unknown])[] = []
-  const events = createEvents(
-    watch(store, 'event_by_id', ({ first_ms: firstMs, last_ms: lastMs }) => {
-      times.push([firstMs, lastMs])
-    }),
-  )
-  const now = Date.now()
-  const rows = randomRows({
-    seed: 46,
-    rows: 30,
-    startMs: now - MINUTE_MS,
-    endMs: now,
-    sources: ['web'],
-    templates: ['00000000000000aa'],
-  })
-  await insertLanding(store, rows)
-  const [newest, other] = await events.page({
-    filter: NO_FILTER,
-    fromMs: 0,
-    toMs: null,
-    after: null,
-    limit: 2,
-  })
-  if (newest === undefined || other === undefined) throw new Error('no events')
-  const hidden = rows.find(({ id, isNew }) => isNew && id !== newest.id && id !== other.id)?.id ?? 0
-  t.equal((await events.get(newest.id))?.timestampMs, newest.timestampMs)
-  t.same(times, [[newest.timestampMs, newest.timestampMs]])
-  t.equal((await events.get(hidden))?.id, hidden)
-  t.ok((await events.counted(newest.id)).length > 0)
-  await store.change(
-    `ALTER TABLE events DELETE WHERE id = ${other.id}`,
-    {},
-    {
-      settings: { mutations_sync: '2' },
-    },
-  )
-  t.equal(await events.get(other.id), null, 'deleted since')
 })
 
 void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {

@@ -1,0 +1,146 @@
+import { wholeMessage } from '../model/stored-message.js'
+import { AppError } from '../model/errors.js'
+import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../model/event.js'
+import type { Store } from '../clickhouse/client.js'
+import { ANY_TIME, type Arrival, createArrivals } from './event-arrivals.js'
+import type { ListedRow } from './page.js'
+import { statement } from '../clickhouse/statement.js'
+import { DAY_MS } from '../model/time.js'
+
+interface EventRow extends ListedRow {
+  readonly received_ms: number
+  readonly auto_priority: Priority
+  readonly priority_source: PrioritySource
+  readonly confidence: number
+  readonly model_version: string
+  readonly span_id: string
+  readonly summary: string
+  readonly dedup_key: string
+}
+
+/** Occurrences of one timestamp that a correction moves from one priority to another. */
+export interface CountedUnder {
+  readonly tsMs: number
+  readonly priority: Priority
+  readonly n: number
+}
+
+const byIdSql = statement<
+  { readonly id: number; readonly from_ms: number; readonly to_ms: number },
+  EventRow
+>('event_by_id')
+interface Repeats {
+  readonly id: number
+  readonly repeats: number
+  readonly last_ms: number
+}
+
+const repeatsSql = statement<
+  { readonly ids: readonly number[]; readonly arrived_ms: number },
+  Repeats
+>('event_repeats')
+const countedSql = statement<
+  { readonly id: number },
+  { readonly t_ms: number; readonly priority: Priority; readonly counted: number }
+>('event_counted')
+
+/** A repeat may arrive before the event it repeats, by less than this. */
+const MAX_EARLY_MS = DAY_MS
+/** A few rows are read before a second thread has started. */
+const ONE_THREAD = { max_threads: 1 }
+
+const toOptions = (signal: AbortSignal | undefined) => ({
+  settings: ONE_THREAD,
+  ...(signal === undefined ? {} : { signal }),
+})
+
+/** Reads single events by id, and the repeats of events. */
+export function createEventReader(store: Pick<Store, 'query'>) {
+  const arrivals = createArrivals(store)
+
+  const rowOf = async (
+    id: number,
+    { fromMs, toMs }: Arrival,
+    signal: AbortSignal | undefined,
+  ): Promise<EventRow | undefined> => {
+    const params = { id, from_ms: fromMs, to_ms: toMs }
+    return (await store.query(byIdSql, params, toOptions(signal)))[0]
+  }
+
+  /** @param arrivedMs none of the events arrived before */
+  const repeatsOf = (
+    ids: readonly number[],
+    arrivedMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly Repeats[]> => {
+    const params = { ids, arrived_ms: Math.max(0, arrivedMs - MAX_EARLY_MS) }
+    return store.query(repeatsSql, params, toOptions(signal))
+  }
+
+  return {
+    repeatsOf,
+
+    /** @returns null when there is no such event */
+    get: async (id: number, signal?: AbortSignal): Promise<EventRecord | null> => {
+      for (const arrival of await arrivals.guesses(id)) {
+        const [row, [repeats]] = await Promise.all([
+          rowOf(id, arrival, signal),
+          repeatsOf([id], arrival.fromMs, signal),
+        ])
+        if (row !== undefined) return toEvent(row, repeats)
+      }
+      return null
+    },
+
+    /** What the event's occurrences are counted under, those of its first row included. */
+    counted: async (id: number): Promise<readonly CountedUnder[]> => {
+      const [row, repeats] = await Promise.all([
+        rowOf(id, ANY_TIME, undefined),
+        store.query(countedSql, { id }),
+      ])
+      if (row === undefined)
+        throw new AppError('not_found', 'there is no such event', { details: { event_id: id } })
+      const first = { tsMs: row.ts_ms, priority: row.auto_priority, n: row.n }
+      const others = repeats.map((r) => ({
+        // Repeats are kept to the second, and none is earlier than the event.
+        tsMs: Math.max(r.t_ms, row.ts_ms),
+        priority: r.priority,
+        n: r.counted,
+      }))
+      return [first, ...others]
+    },
+  }
+}
+
+export function toListed(row: ListedRow, repeated: Repeats | undefined): ListedEvent {
+  // The row encoder writes an object.
+  const tags = row.tags === '' ? {} : (JSON.parse(row.tags) as Record<string, unknown>)
+  return {
+    id: row.id,
+    timestampMs: row.ts_ms,
+    lastSeenMs: Math.max(row.ts_ms, repeated?.last_ms ?? 0),
+    source: row.source,
+    type: row.type,
+    severity: row.severity,
+    priority: row.priority,
+    templateId: row.template,
+    host: row.host,
+    environment: row.environment,
+    traceId: row.trace_id,
+    message: wholeMessage(row.skeleton, row.message),
+    tags:
+      row.correction_reason === '' ? tags : { ...tags, correction_reason: row.correction_reason },
+    occurrenceCount: row.n + (repeated?.repeats ?? 0),
+  }
+}
+
+const toEvent = (row: EventRow, repeated: Repeats | undefined): EventRecord => ({
+  ...toListed(row, repeated),
+  receivedAtMs: row.received_ms,
+  prioritySource: row.priority_source,
+  confidence: row.confidence,
+  modelVersion: row.model_version,
+  spanId: row.span_id,
+  summary: row.summary,
+  dedupKey: row.dedup_key,
+})
