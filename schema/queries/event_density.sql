@@ -1,14 +1,15 @@
 -- How many occurrences each of the newest minutes and, before these, each of the newest hours holds, the newest first.
--- params: minutes_from UInt32 (a whole hour, seconds since 1970), limit UInt32
+-- The running minute is as long as it has lasted.
+-- params: now UInt32, minutes_from UInt32 (a whole hour), both in seconds since 1970, limit UInt32
 -- rows:   start_s (seconds since 1970), length_s, occurrences
 SELECT start_s, length_s, occurrences
 FROM (
-    SELECT toUnixTimestamp(t) AS start_s, 60 AS length_s, sum(debug + info + warning + error + critical) AS occurrences
+    SELECT toUnixTimestamp(t) AS start_s, least(60, greatest(1, toInt64({now:UInt32}) - start_s)) AS length_s, sum(debug + info + warning + error + critical) AS occurrences
     FROM series_1m
     WHERE t >= toDateTime({minutes_from:UInt32}, 'UTC')
     GROUP BY t
     UNION ALL
-    SELECT toUnixTimestamp(t) AS start_s, 3600 AS length_s, sum(debug + info + warning + error + critical) AS occurrences
+    SELECT toUnixTimestamp(t) AS start_s, toInt64(3600) AS length_s, sum(debug + info + warning + error + critical) AS occurrences
     FROM series_1h
     WHERE t < toDateTime({minutes_from:UInt32}, 'UTC')
     GROUP BY t

@@ -9,9 +9,10 @@ interface BucketRow {
   readonly occurrences: number
 }
 
-const densitySql = statement<{ readonly minutes_from: number; readonly limit: number }, BucketRow>(
-  'event_density',
-)
+const densitySql = statement<
+  { readonly now: number; readonly minutes_from: number; readonly limit: number },
+  BucketRow
+>('event_density')
 
 const MAX_BUCKETS = 1000
 const REFRESH_MS = 10_000
@@ -41,7 +42,8 @@ export function createDensityReader(store: Pick<Store, 'query'>) {
   const read = async (options: RequestOptions): Promise<void> => {
     const askedAtMs = performance.now()
     const nowS = Math.floor(Date.now() / 1000)
-    const params = { minutes_from: nowS - (nowS % HOUR_S) - HOUR_S, limit: MAX_BUCKETS }
+    const minutesFrom = nowS - (nowS % HOUR_S) - HOUR_S
+    const params = { now: nowS, minutes_from: minutesFrom, limit: MAX_BUCKETS }
     buckets = await store.query(densitySql, params, { ...options, settings: ONE_THREAD })
     readAtMs = askedAtMs
   }

@@ -38,7 +38,7 @@ export function createDictionary(
 ): Dictionary {
   const find = async <P extends Params>(
     query: Statement<P, MatchingText>,
-    column: 'skeleton' | 'host',
+    column: 'constant_text' | 'host',
     params: P,
   ): Promise<readonly MatchingText[]> => {
     const words = toWordSearch(search, column)
@@ -60,7 +60,7 @@ export function createDictionary(
     matches: (fromMs, toMs) => {
       const known = lookUps.find((one) => one.fromMs <= fromMs && one.toMs >= toMs)
       if (known !== undefined) return known.matches
-      constantTexts ??= find(constantTextsSql, 'skeleton', {})
+      constantTexts ??= find(constantTextsSql, 'constant_text', {})
       const matches = Promise.all([constantTexts, hosts(fromMs, toMs)]).then(
         ([ofConstantTexts, ofHosts]) => ({ constantTexts: ofConstantTexts, hosts: ofHosts }),
       )

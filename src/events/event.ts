@@ -127,7 +127,7 @@ export function toListed(row: ListedRow, repeated: Repeats | undefined): ListedE
     host: row.host,
     environment: row.environment,
     traceId: row.trace_id,
-    message: wholeMessage(row.skeleton, row.message),
+    message: wholeMessage(row.constant_text, row.variables),
     tags:
       row.correction_reason === '' ? tags : { ...tags, correction_reason: row.correction_reason },
     occurrenceCount: row.n + (repeated?.repeats ?? 0),

@@ -228,7 +228,7 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   const rows = Array.from({ length: 60 }, (_, i) =>
     row(i + 1, i < 30 ? now - i * 200 : now - i * 600_000),
   )
-  await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 5_000_000 }])
+  await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 100_000_000 }])
   const walk = async (search = ''): Promise<readonly number[]> => {
     const ids: number[] = []
     const filter = { ...NO_FILTER, search }

@@ -217,7 +217,8 @@ void test('a word of values is looked for in few events at once, one of texts in
   const rows = Array.from({ length: 100 }, (_, i) => ({
     id: i + 1,
     is_new: 1,
-    n: 1,
+    // The first range ends with the newest event.
+    n: i === 99 ? 60_000 : 1,
     ts: new Date(now - (100 - i) * 12 * HOUR_MS).toISOString(),
     received_at: new Date(now).toISOString(),
     source: 'web',
