@@ -1,6 +1,6 @@
 -- How many occurrences each of the newest minutes and, before these, each of the newest hours holds, the newest first.
--- The running minute is as long as it has lasted.
--- params: now UInt32, minutes_from UInt32 (a whole hour), both in seconds since 1970, limit UInt32
+-- The running minute is as long as it has lasted. Times are in seconds since 1970.
+-- params: now UInt32, minutes_from UInt32 (a whole hour), limit UInt32
 -- rows:   start_s (seconds since 1970), length_s, occurrences
 SELECT start_s, length_s, occurrences
 FROM (
