@@ -7,11 +7,11 @@ import type { BenchOptions } from '../lib/options.js'
 import type { Metric, ScenarioResult } from '../lib/report.js'
 
 const SERIES = 210
-/** CPU seconds that a look may take, ClickHouse included */
+/** CPU seconds that a run may take, ClickHouse included. */
 const MOST_S = 5
 const LIMIT = { metric: 'limit: ClickHouse reads the same hours once', label: 'one bare read' }
 
-/** What a look of the insight engine costs, and how well it finds what was put into generated weeks. */
+/** What an insight run costs, and how well it finds the anomalies put into generated weeks. */
 export async function runInsightsBench(
   options: BenchOptions,
   seed: number,
@@ -22,14 +22,14 @@ export async function runInsightsBench(
     metrics.push(unit === 'CPU s' && name !== LIMIT.metric ? { ...metric, limit: LIMIT } : metric)
   }
   const used = watchProcesses(null)
-  const { looks: costs, bareS, peakRssBytes } = await measureCost(seed)
+  const { runs, bareS, peakRssBytes } = await measureCost(seed)
   note(LIMIT.metric, 'CPU s', bareS, 'info')
-  for (const { name, nodeS, engineS } of costs) {
+  for (const { name, nodeS, engineS } of runs) {
     note(`${name}, service`, 'CPU s', nodeS, 'lower')
     note(`${name}, ClickHouse`, 'CPU s', engineS, 'lower')
   }
   note('peak RSS of ClickHouse', 'MiB', peakRssBytes / 1024 ** 2, 'info')
-  note('anomalies at the first look', '', costs[0]?.anomalies ?? 0, 'info')
+  note('anomalies of the first run', '', runs[0]?.anomalies ?? 0, 'info')
   for (const { name, sets } of gradeSeeds([seed], SERIES).slice(0, 3)) {
     const all = sets.reduce(add, NOTHING)
     note(`precision, ${name}`, '', precisionOf(all), 'higher')
@@ -46,7 +46,7 @@ export async function runInsightsBench(
   }
   const skipped =
     options.nab === null ? ['the real series of NAB: needs --nab FOLDER, a checkout of it'] : []
-  const checks = costs.map(({ name, nodeS, engineS }) => ({
+  const checks = runs.map(({ name, nodeS, engineS }) => ({
     name: `under ${MOST_S} CPU s`,
     ok: nodeS + engineS < MOST_S,
     detail: `${name} took ${(nodeS + engineS).toFixed(2)}`,

@@ -1,8 +1,8 @@
--- Anomalies, newest beginning first, after a position of the list, as they were at a moment.
+-- A page of anomalies, newest beginning first, after a position, in the state they had at a time.
 -- params: at UInt32, before UInt32, before_id String, since UInt32, states Array(String), scopes Array(String), kinds Array(String), sources Array(String), severities Array(String), templates Array(String), ids Array(String), least_score Float64, whole UInt8, limit UInt32
 -- rows:   id, started, ended, detected (seconds since 1970), state_then, scope, kind, source, severity,
 --         template_id, observed, expected, expected_least, expected_most, score, part_of, alerted_ms
--- Empty lists mean any. One was known at a moment when it had been detected, and ongoing until it ended.
+-- An empty list matches any. An anomaly is listed once it was detected, and is ongoing until it ended.
 SELECT
     id,
     toUnixTimestamp(started_at) AS started,

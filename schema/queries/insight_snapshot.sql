@@ -1,4 +1,4 @@
--- The snapshot of a moment: the last at or before it.
+-- The last snapshot whose data end at a time or before it.
 -- params: at UInt32 (seconds since 1970)
 -- rows:   generated_ms, doc
 SELECT toUnixTimestamp64Milli(generated_at) AS generated_ms, doc

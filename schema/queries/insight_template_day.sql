@@ -1,4 +1,4 @@
--- What a span says of the priorities of templates.
+-- Occurrences, events and events of low confidence below P1 of each template in a span.
 -- params: from UInt32, until UInt32 (seconds since 1970, whole hours)
 -- rows:   template UInt64, routine (occurrences below P1), routine_events, unsure_events (events below P1 and those
 --         of them with a confidence under a half), all Float64

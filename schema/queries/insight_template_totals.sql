@@ -1,4 +1,4 @@
--- Every template that occurred since a moment, over all its time.
+-- Totals over all time of the templates that occurred since a time.
 -- params: since UInt32 (seconds since 1970)
 -- rows:   template String (16 hex digits), source, first_ms, last_ms, debug, info, warning, error, critical
 SELECT

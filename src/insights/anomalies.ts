@@ -1,91 +1,92 @@
-import type { Baseline, Hours } from './baseline.js'
+import type { AnomalyKind } from '../model/insights.js'
+import {
+  expectedCounts,
+  fitRolling,
+  type Baseline,
+  type Hours,
+  type RollingBaseline,
+} from './baseline.js'
 import { expectedRange, surprise } from './negative-binomial.js'
-import { DAY_HOURS, WEEK_HOURS } from './series.js'
-import { excessOf, meansOf, train, type SeriesMemo, type Training } from './training.js'
+import { DAY_HOURS, WEEK_HOURS } from './frame.js'
 
-export type Direction = 'up' | 'down'
-export type AnomalyKind = 'spike' | 'drop' | 'silence'
+type Direction = 'up' | 'down'
 
-/** A span in which a series did what its past does not explain. Indexes are those of the series. */
+/** An anomaly of one series; hours are indexes of its counts. */
 export interface Finding {
   readonly kind: AnomalyKind
   readonly direction: Direction
   readonly from: number
-  /** the one after the last */
+  /** The hour after its last one. */
   readonly to: number
-  /** the hour at whose end it was certain */
+  /** The hour at whose end it was detected. */
   readonly noticedAt: number
-  /** still so at the end of the series */
+  /** It reaches the end of the whole hours. */
   readonly isOngoing: boolean
   readonly observed: number
   readonly expected: number
-  /** what would have been ordinary, in 99 of 100 cases */
+  /** The 99 % interval of what was expected. */
   readonly range: readonly [least: number, most: number]
-  /** standard deviations of a normal law that are as unlikely, at most 50 */
+  /** Standard deviations of a normal distribution that are as unlikely, at most 50. */
   readonly score: number
 }
 
 export interface DetectOptions {
-  /** first index that is looked at */
+  /** Index of the first hour that is judged. */
   readonly from: number
-  /** whole hours; the count at this index, when there is one, is of the running hour */
+  /** Whole hours; a count at this index is of the running hour. */
   readonly hours: number
-  /** index from which on nothing means nothing, and not that it had not begun; else its first occurrence */
+  /** Index at which the series begins, by default that of its first occurrence; zeros before it are no data. */
   readonly begins?: number
 }
 
-/** Surprise from which on a span is an anomaly. bench/insights: .5 less costs precision, .5 more recall */
+/** Surprise from which on a span is an anomaly. bench/insights.ts: 0.5 less costs precision, 0.5 more recall. */
 const NOTABLE_RISE = 6
 const NOTABLE_FALL = 4.8
-/** how far beyond the usual it must be */
+/** Least multiple of the surprise that the series reaches time and again. */
 const BEYOND_USUAL = 1.8
-/** how many times the excess of an ordinary burst it must have */
+/** Least multiple of the excess of the series' ordinary bursts. */
 const BEYOND_BURSTS = 1.5
-/** an hour next to an anomaly belongs to it from here on */
+/** Surprise from which on the hours after an anomaly belong to it. */
 const BELONGS = 2.2
-/** the same hours of the weeks before must be less than this much like it */
+/** Least surprise compared with the same hours of the weeks before. */
 const UNLIKE_WEEKS = 3.5
-/** lengths of the spans that are summed, hours: long ones find what is small and lasts */
+/** Hours of the spans that are summed: long ones find small changes that last. */
 const SPANS = [1, 2, 3, 6, 12, 24] as const
-/** what more spans than one cost in chances of a false alarm */
+/** Raises the threshold of spans beyond one hour: trying more spans makes more false alarms. */
 const LONGER_SPAN = 0.4
-/** error of the level, as a share: no length of a span averages it out */
+/** Relative error of the level, which no span averages out. */
 const LEVEL_ERROR = 0.06
 const MAX_GAP_HOURS = 3
 const MAX_SCORE = 50
-/** Fewer occurrences more or less are no anomaly however unlikely. */
+/** Least difference from what was expected, however unlikely it is. */
 const LEAST_DIFFERENCE = 10
 const LEAST_RISE = 1.4
 const LEAST_FALL = 0.65
-const WEEKS_LOOKED_AT = 3
+const WEEKS_COMPARED = 3
 const SILENT_SHARE = 0.02
-const NINETY_NINE = 2.576
+/** Half the width of a 99 % interval, in standard deviations. */
+const WIDTH_99 = 2.576
 
 /**
- * Finds the anomalies of a series. Each hour is judged by the days before it only, so what was found does not
- * change as more hours come, and is the same for the same counts.
+ * Finds the spans of a series that its past does not explain. Each hour is judged by the days before it only, so a
+ * finding does not change as more hours come.
  *
- * @param hours index 0 is a midnight in UTC; leading zeros are the time before the series began
- * @param memo of this series and frame; its training is to be forgotten when counts before the last day change
+ * For each hour the sums of the last 1, 2, 3, 6, 12 and 24 hours are compared with their seasonal baseline; the
+ * shortest span beyond the threshold marks its hours, unless it resembles the same hours of the weeks before (a
+ * weekly job). Marked hours with short gaps between them, and the hours after them that still deviate, are one
+ * finding.
  */
-export function findAnomalies(
-  hours: Hours,
-  options: DetectOptions,
-  memo: SeriesMemo = { training: null },
-): readonly Finding[] {
+export function findAnomalies(hours: Hours, options: DetectOptions): readonly Finding[] {
   const begins = options.begins ?? firstOf(hours.counts)
   if (begins === -1) return []
   const firstDay = Math.ceil(begins / DAY_HOURS)
   const from = Math.max(options.from, (firstDay + 1) * DAY_HOURS)
-  if (from >= hours.counts.length || !isTelling(hours.counts)) return []
-  const lastDay = Math.floor((hours.counts.length - 1) / DAY_HOURS)
-  if (memo.training?.begins !== begins || memo.training.lastDay !== lastDay)
-    memo.training = train(hours, { begins, from, lastDay })
-  const { baselines, levels } = memo.training
-  const means = meansOf(hours, memo.training)
+  if (from >= hours.counts.length || !mayHaveAnomalies(hours.counts)) return []
+  const rolling = fitRolling(hours, from, firstDay)
+  const means = expectedCounts(hours, rolling)
   const excess = excessOf(hours.counts, means, from)
   const firstIndex = firstDay * DAY_HOURS
-  const series: Series = { means, excess, baselines, levels, hours, options, from, firstIndex }
+  const series: Series = { ...rolling, means, excess, hours, options, firstIndex }
   const marks = clearMarks(from, hours.counts.length)
   for (let i = from; i < hours.counts.length; i++) markSpanEndingAt(series, i, marks)
   return (['up', 'down'] as const)
@@ -93,14 +94,14 @@ export function findAnomalies(
     .toSorted((a, b) => a.from - b.from)
 }
 
-/** @returns -1 for nothing at all */
+/** @returns index of the first occurrence, or -1 */
 function firstOf(counts: Float64Array): number {
   for (let i = 0; i < counts.length; i++) if (counts[i] !== 0) return i
   return -1
 }
 
-/** Of a series that never has a handful in a day neither more nor less can be told. */
-function isTelling(counts: Float64Array): boolean {
+/** A series without `LEAST_DIFFERENCE` occurrences in any day has none. */
+function mayHaveAnomalies(counts: Float64Array): boolean {
   let sum = 0
   for (let i = 0; i < counts.length; i++) {
     sum += (counts[i] ?? 0) - (counts[i - DAY_HOURS] ?? 0)
@@ -109,19 +110,32 @@ function isTelling(counts: Float64Array): boolean {
   return false
 }
 
-interface Series extends Pick<Training, 'baselines' | 'levels'> {
-  /** expected counts of the hours that are looked at */
+interface Series extends RollingBaseline {
+  /** Expected counts from `from` on. */
   readonly means: Float64Array
-  /** the sum of what was more than they, up to each hour */
+  /** Prefix sums of count - mean from `from` on: the excess of a span is one subtraction. */
   readonly excess: Float64Array
   readonly hours: Hours
   readonly options: DetectOptions
-  readonly from: number
-  /** where its history begins */
+  /** Index at which the history begins, a midnight. */
   readonly firstIndex: number
 }
 
-/** By hour: the best score of the spans it belongs to, and the hour at which that was first seen. */
+let excessPool = new Float64Array(0)
+
+/** The array is reused: the next call overwrites it. */
+function excessOf(counts: Float64Array, means: Float64Array, from: number): Float64Array {
+  if (excessPool.length <= counts.length) excessPool = new Float64Array(counts.length + 1)
+  let sum = 0
+  for (let i = from; i < counts.length; i++) {
+    excessPool[i] = sum
+    sum += (counts[i] ?? 0) - (means[i] ?? 0)
+  }
+  excessPool[counts.length] = sum
+  return excessPool
+}
+
+/** By hour: the score of the marked span that it belongs to (0 = none), and the hour that ended the span. */
 interface Marked {
   readonly best: Float64Array
   readonly noticed: Int32Array
@@ -129,14 +143,13 @@ interface Marked {
 
 type Marks = Readonly<Record<Direction, Marked>>
 
-/** Reused from series to series: thousands are looked at in a row. */
+/** Reused from series to series. */
 let pool = { up: noMarks(0), down: noMarks(0) }
 
 function noMarks(length: number): Marked {
   return { best: new Float64Array(length), noticed: new Int32Array(length) }
 }
 
-/** Marks of no hour from `from` on; those before are not looked at. */
 function clearMarks(from: number, length: number): Marks {
   if (pool.up.best.length < length) pool = { up: noMarks(length), down: noMarks(length) }
   pool.up.best.fill(0, from, length)
@@ -147,12 +160,12 @@ function clearMarks(from: number, length: number): Marks {
 const baselineAt = ({ baselines, from }: Series, i: number): Baseline | null =>
   baselines[Math.floor((i - from) / DAY_HOURS)] ?? null
 
-/** The shortest span that ends here and is an anomaly, if there is one, is marked. */
+/** Marks the shortest span that ends at an hour and is an anomaly. */
 function markSpanEndingAt(series: Series, end: number, marks: Marks): void {
   const baseline = baselineAt(series, end)
   const isUp = (series.hours.counts[end] ?? 0) > (series.means[end] ?? 0)
-  // what a span is found for must last until its end
-  if (baseline === null || !leans(series, end, isUp)) return
+  // The last hour of an anomaly deviates itself.
+  if (baseline === null || !deviates(series, end, isUp)) return
   const marked = isUp ? marks.up : marks.down
   const longest = longestSpan(series, end, isUp)
   if (!mayDiffer(series, end, longest, isUp)) return
@@ -168,7 +181,7 @@ function markSpanEndingAt(series: Series, end: number, marks: Marks): void {
   }
 }
 
-/** Whether any span that ends here differs by enough; what is marked only makes the difference smaller. */
+/** A cheap upper bound: leaving out marked hours makes the difference of a span smaller. */
 function mayDiffer({ excess }: Series, end: number, longest: number, isUp: boolean): boolean {
   const until = excess[end + 1] ?? 0
   for (const span of SPANS) {
@@ -179,7 +192,7 @@ function mayDiffer({ excess }: Series, end: number, longest: number, isUp: boole
   return false
 }
 
-/** The running hour can only grow: alone, and only when it is too much already, it tells something. */
+/** The running hour is judged alone, and only for being too much: it can still grow. */
 function longestSpan({ from, options }: Series, end: number, isUp: boolean): number {
   if (end < options.hours) return end - from + 1
   return isUp ? 1 : 0
@@ -188,11 +201,11 @@ function longestSpan({ from, options }: Series, end: number, isUp: boolean): num
 interface Sum {
   observed: number
   expected: number
-  /** of what is expected of each hour */
+  /** Sum of the squared expected counts. */
   squares: number
 }
 
-/** What belongs to an anomaly already says nothing of the hours after it. */
+/** Hours of an anomaly say nothing of the hours after it. */
 function addUnmarked({ hours, means }: Series, { best }: Marked, i: number, sum: Sum): void {
   if (best[i] !== 0) return
   const mean = means[i] ?? 0
@@ -201,7 +214,7 @@ function addUnmarked({ hours, means }: Series, { best }: Marked, i: number, sum:
   sum.squares += mean * mean
 }
 
-/** @returns 0 for what is no anomaly */
+/** @returns 0 when the span is no anomaly */
 function scoreOf(sum: Readonly<Sum>, baseline: Baseline, span: number, isUp: boolean): number {
   const { observed, expected } = sum
   if (!isWorthwhile(observed, expected, isUp)) return 0
@@ -210,15 +223,15 @@ function scoreOf(sum: Readonly<Sum>, baseline: Baseline, span: number, isUp: boo
   return score < thresholdOf(baseline, span, isUp) ? 0 : score
 }
 
-/** Cheap, and true of few hours: the rest need no logarithm. */
+/** Saves most spans the logarithms of `surprise`. */
 function isWorthwhile(observed: number, expected: number, isUp: boolean): boolean {
   if (Math.abs(observed - expected) < LEAST_DIFFERENCE) return false
   return isUp ? observed >= LEAST_RISE * expected : observed <= LEAST_FALL * expected
 }
 
 /**
- * φ of the sum of so many hours, whose deviations fade into one another. Hours of which much is expected weigh more:
- * where one has nearly all, nothing averages out.
+ * φ of the sum of a span, whose hours' deviations are autocorrelated (first-order autoregression). The effective
+ * number of hours is (Σμ)²/Σμ²: where one hour has nearly all of the span, nothing averages out.
  */
 function spreadOver(
   { dispersion, correlation }: Baseline,
@@ -237,11 +250,11 @@ function thresholdOf({ usualUp, usualDown }: Baseline, span: number, isUp: boole
   return threshold + (span === 1 ? 0 : LONGER_SPAN)
 }
 
-/** Weekly jobs: of the same hours of the last weeks, all but the most alike one must differ from these. */
+/** Two of the last three weeks had about as much in the same hours: it is a weekly job. */
 function resemblesWeeksBefore(series: Series, end: number, span: number, isUp: boolean): boolean {
   const baseline = baselineAt(series, end)
   const sums: Pick<Sum, 'expected' | 'squares'>[] = []
-  for (let week = 1; week <= WEEKS_LOOKED_AT; week++) {
+  for (let week = 1; week <= WEEKS_COMPARED; week++) {
     const last = end - week * WEEK_HOURS
     if (last - span + 1 >= series.firstIndex) sums.push(sumOf(series, last, span))
   }
@@ -255,7 +268,7 @@ function resemblesWeeksBefore(series: Series, end: number, span: number, isUp: b
 
 const NO_SUM = { expected: 0, squares: 0 }
 
-/** Counts of other weeks as what is expected of these. */
+/** The counts of a span, as the expected counts of another. */
 function sumOf({ hours }: Series, end: number, span: number): Pick<Sum, 'expected' | 'squares'> {
   let [expected, squares] = [0, 0]
   for (let i = end; i > end - span; i--) {
@@ -273,16 +286,16 @@ interface Span {
   readonly isUp: boolean
 }
 
-/** Marks the hours of a span that themselves lean its way. */
+/** Marks the hours of a span that deviate in its direction. */
 function mark(series: Series, { best, noticed }: Marked, { end, span, score, isUp }: Span): void {
   for (let i = end - span + 1; i <= end; i++) {
-    if (best[i] !== 0 || !leans(series, i, isUp)) continue
+    if (best[i] !== 0 || !deviates(series, i, isUp)) continue
     noticed[i] = end
     best[i] = Math.min(score, MAX_SCORE)
   }
 }
 
-function leans(series: Series, i: number, isUp: boolean): boolean {
+function deviates(series: Series, i: number, isUp: boolean): boolean {
   const [observed, expected] = [series.hours.counts[i] ?? 0, series.means[i] ?? 0]
   return isUp ? observed > LEAST_RISE * expected : observed < LEAST_FALL * expected
 }
@@ -303,7 +316,7 @@ function runsOf(series: Series, marks: Marks, direction: Direction): readonly Fi
   return found
 }
 
-/** Goes on over marked hours, short gaps between them, and what directly follows and still leans. */
+/** Continues over marked hours, short gaps, and the hours after them that still deviate. */
 function endOfRun(series: Series, { best }: Marked, from: number, isUp: boolean): number {
   let to = from + 1
   const { length } = series.hours.counts
@@ -313,10 +326,10 @@ function endOfRun(series: Series, { best }: Marked, from: number, isUp: boolean)
   return to
 }
 
-/** Whether the hours from `from` to `end`, taken together, are still unlike themselves. */
+/** The hours from `from` to `end` together still deviate. */
 function belongs(series: Series, from: number, end: number, isUp: boolean): boolean {
   const baseline = baselineAt(series, end)
-  if (baseline === null || end >= series.options.hours || !leans(series, end, isUp)) return false
+  if (baseline === null || end >= series.options.hours || !deviates(series, end, isUp)) return false
   const sum = totalOf(series, from, end + 1)
   const spread = spreadOver(baseline, end - from + 1, sum)
   const score = surprise(sum.observed, sum.expected, spread)
@@ -348,7 +361,7 @@ function toFinding(series: Series, { direction, from, to, score, noticedAt }: Ru
   const { observed, expected } = sum
   const baseline = baselineAt(series, from)
   const spread = baseline === null ? 1 : spreadOver(baseline, to - from, sum)
-  const [least, most] = expectedRange(expected, spread, NINETY_NINE)
+  const [least, most] = expectedRange(expected, spread, WIDTH_99)
   const isSilent = observed <= SILENT_SHARE * expected
   return {
     kind: direction === 'up' ? 'spike' : isSilent ? 'silence' : 'drop',

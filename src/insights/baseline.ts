@@ -1,54 +1,61 @@
 import { surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS, weekdayOf } from './series.js'
+import { DAY_HOURS, weekdayOf } from './frame.js'
 
-/** What a series does when nothing is wrong. */
+/**
+ * The seasonal baseline of a series: expected count = level of the day × profile of the hour. Counts around it are
+ * negative binomial with variance μ + (φ·μ)².
+ */
 export interface Baseline {
-  /** expected count at level 1: working days' 24 hours, then those of Saturday and Sunday */
+  /** Expected counts at level 1: the 24 hours of a working day, then those of a day of the weekend. */
   readonly profile: readonly number[]
-  /** φ of one hour: spread beyond Poisson's as a share of the mean */
+  /** φ of one hour. */
   readonly dispersion: number
-  /** 0..1: how much of an hour's deviation the next one shares */
+  /** Autocorrelation of the deviations at lag 1, 0..1. */
   readonly correlation: number
-  /** what the surprise of single hours reaches time and again; at least 0 */
+  /** Surprise that single hours reached four times in the training; at least 0. */
   readonly usualUp: number
   readonly usualDown: number
-  /** occurrences that ordinary bursts add, time and again; 0 without bursts */
+  /** Excess that bursts reached four times in the training; 0 = no bursts. */
   readonly usualBurst: number
 }
 
-/** What was learned up to a day, with the level of each day from the first one of the training on. */
 export interface Fitted {
   readonly baseline: Baseline
+  /** By day, from the first one of the training on. */
   readonly levels: readonly number[]
 }
 
-/** Counts by hour; index 0 is `startHour`, a midnight. */
+/** Counts by hour. */
 export interface Hours {
   readonly counts: Float64Array
+  /** Hours since 1970 of index 0, a midnight in UTC. */
   readonly startHour: number
 }
 
-/** days of the training from which on working days and weekends are told apart */
-const WEEKLY_FROM_DAYS = 14
+/** Days of training that a profile by hour needs, and one that separates working days from weekends. */
 const DAILY_FROM_DAYS = 3
+const WEEKLY_FROM_DAYS = 14
 const MAX_DAYS = 60
-/** the mean of a cell is drawn to that of the whole as if by an hour more, but by no more occurrences than this */
+/** Weight of the overall mean in the mean of a cell: one hour, but at most this many occurrences. */
 const SHRINK_MOST = 1
-/** a day's level is drawn to 1 as if by so many occurrences more */
+/** Weight of level 1 in a day's level, in occurrences. */
 const LEVEL_WEIGHT = 4
 const LEVEL_DAYS = 5
-/** what one hour may add to its day's level, in multiples of what is expected of it */
+/** An hour's count enters the level up to this multiple of its expected count. */
 const HOUR_CAP = 4
-/** median of the square of a standard normal deviate */
+/** The median of the chi-squared distribution with one degree of freedom. */
 const MEDIAN_OF_SQUARE = 0.455
 const USUAL_TIMES = 4
-/** surprise from which on an hour stands out; less is never compared with */
+/** Hours of less surprise than this are no part of `usualUp`, `usualDown` and `usualBurst`. */
 const OUTSTANDING = 2.5
+/** Up to this many values insertion sort is faster than quickselect. */
 const INSERTION_MOST = 64
+/** Below this surprise the normal approximation is near enough. */
 const NEAR = 1.5
+/** Outstanding hours with fewer hours between them are one episode. */
 const EPISODE_HOURS = 4
-/** expected counts from which on an hour tells of the spread */
+/** Hours with smaller means than this are no part of the estimate of φ. */
 const TELLING_MEAN = 1
 const UNKNOWN_DISPERSION = 0.35
 const MAX_DISPERSION = 4
@@ -56,7 +63,7 @@ const MAX_DISPERSION = 4
 const values = new Float64Array(DAY_HOURS * MAX_DAYS)
 const means = new Float64Array(DAY_HOURS * MAX_DAYS)
 const scratch = new Float64Array(DAY_HOURS * MAX_DAYS)
-/** a profile to be: numbers that are no integers, so that the copy holds them side by side */
+/** Profiles are copied from it: fractions make V8 allocate an array of doubles. */
 const flat = new Float64Array(2 * DAY_HOURS).fill(0.5)
 const greatest = new Float64Array(USUAL_TIMES)
 const lastRatios = new Float64Array(LEVEL_DAYS)
@@ -65,15 +72,16 @@ const lastRatios = new Float64Array(LEVEL_DAYS)
 export const cellOf = (hour: number): number =>
   firstCellOf(hour) + hour - DAY_HOURS * Math.floor(hour / DAY_HOURS)
 
-/** That of the midnight of its day; the day's other hours follow. */
+/** Index into `profile` of the midnight of an hour's day; the day's other hours follow. */
 export const firstCellOf = (hour: number): number => (weekdayOf(hour) >= 5 ? DAY_HOURS : 0)
 
 /**
- * Learns a profile from whole days, robustly: single bursts and outages hardly move it.
+ * Fits a baseline to whole days. Winsorized means, medians and median absolute deviations keep single bursts and
+ * outages from moving it.
  *
- * @param from first index, a midnight
- * @param to the one after the last; at most 60 days later
- * @param until levels are told up to the day that holds it
+ * @param from index of the first hour, a midnight
+ * @param to the one after the last, at most 60 days later
+ * @param until levels are computed up to the day of this hour
  */
 export function fitBaseline(hours: Hours, from: number, to: number, until = to): Fitted {
   const days = Math.floor((to - from) / DAY_HOURS)
@@ -91,7 +99,7 @@ export function fitBaseline(hours: Hours, from: number, to: number, until = to):
   return { baseline: { profile, ...spreadOf(hours, { profile, levels, from, to }) }, levels }
 }
 
-/** Copies the counts of a cell into `values`. @param cell of any day when negative: -1 is midnight */
+/** Copies the counts of a cell into `values`. @param cell index into `profile`; -1 - hour of day for all days */
 function gather({ counts, startHour }: Hours, from: number, to: number, cell: number): number {
   const hourOfDay = cell < 0 ? -cell - 1 : cell % DAY_HOURS
   let n = 0
@@ -102,7 +110,7 @@ function gather({ counts, startHour }: Hours, from: number, to: number, cell: nu
   return n
 }
 
-/** Mean of `values`, those far above the median counted as just above it; may reorder them. */
+/** Winsorized mean of `values`: each is limited to three deviations from the median. May reorder them. */
 function cappedMean(n: number, prior: number | null): number {
   const [median, distance] = n > INSERTION_MOST ? middleOfMany(n) : middleOfFew(n)
   const spread = 1.4826 * distance + Math.sqrt(median) + 1
@@ -122,7 +130,7 @@ function middleOfMany(n: number): Middle {
   return [median, quantileOf(scratch, n, 0.5)]
 }
 
-/** Cells have a dozen values: insertion beats everything else. */
+/** By insertion sort: cells have a dozen values. */
 function middleOfFew(n: number): Middle {
   for (let i = 1; i < n; i++) {
     const value = values[i] ?? 0
@@ -134,10 +142,10 @@ function middleOfFew(n: number): Middle {
   return [median, medianDistance(n, median)]
 }
 
-/** -1 of none */
+/** @returns -1 for no values */
 const middleIndex = (n: number): number => (n === 0 ? -1 : Math.round((n - 1) / 2))
 
-/** Median of the distances from the median, of sorted `values`: counted off from it to both sides. */
+/** Median absolute deviation of sorted `values`, found by walking outwards from the median. */
 function medianDistance(n: number, median: number): number {
   let below = middleIndex(n)
   let above = below + 1
@@ -154,10 +162,10 @@ function medianDistance(n: number, median: number): number {
 }
 
 /**
- * The level of each day: the median over the days before it of what they had in relation to the profile. A
- * day's own hours have no part in it, and a lasting change is the new level after three days.
+ * The level of a day is the median ratio of count to profile over the five days before it. A level shift is the
+ * new level after three days.
  *
- * @returns one level for each day from the midnight `from` on, up to the day that holds `to`
+ * @returns the levels from the day of `from` to that of `to`
  */
 function levelsOf(
   { counts, startHour }: Hours,
@@ -220,15 +228,15 @@ function spreadOf(hours: Hours, { profile, levels, from, to }: SpreadOptions): S
   }
 }
 
-/** Exact where it is of interest; near the mean, where most hours are, without logarithms. */
+/** Needs no logarithm near the mean, where most hours are. */
 function roughSurprise(count: number, mean: number, dispersion: number): number {
   const rough = (count - mean) / Math.sqrt(mean + (dispersion * mean) ** 2 + 0.05)
   return Math.abs(rough) < NEAR ? rough : surprise(count, mean, dispersion)
 }
 
 /**
- * What happened four times in the training is usual: the fourth greatest `size` of the hours that stand out by their
- * surprise in `values`. Those with few hours between them count once, so that one long outage does not hide the next.
+ * The fourth greatest of the `sizes` that episodes reached; an episode is a run of hours whose surprise, in `values`,
+ * stands out. One long outage is one episode, so it does not hide the next.
  */
 function usual(n: number, sign: 1 | -1, sizes: Float64Array): number {
   const most = greatest.fill(0)
@@ -253,7 +261,7 @@ function insertDescending(most: Float64Array, value: number): void {
   most[at] = value
 }
 
-/** φ from the median of the squared deviations, so that anomalies in the training have no part in it. */
+/** Estimates φ by the method of moments, with the median of squares in place of their mean for robustness. */
 function dispersionOf(n: number): number {
   let telling = 0
   for (let i = 0; i < n; i++) {
@@ -263,14 +271,14 @@ function dispersionOf(n: number): number {
     scratch[telling++] = (square / MEDIAN_OF_SQUARE - mean) / (mean * mean)
   }
   const days = n / DAY_HOURS
-  // few hours say little about the spread; in time the least falls to 5 %
+  // A short training says little about the spread, so the least φ falls with its length, down to 0.05.
   const least = Math.max(0.05, 0.3 / Math.sqrt(Math.max(1, days)))
   if (telling < DAY_HOURS) return Math.max(UNKNOWN_DISPERSION, least)
   const median = Math.max(0, quantileOf(scratch, telling, 0.5))
   return Math.min(MAX_DISPERSION, Math.max(least, 1.1 * Math.sqrt(median)))
 }
 
-/** Of neighbouring surprises in `values`, extreme ones cut. */
+/** Autocorrelation at lag 1 of the surprises in `values`, each limited to ±3. */
 function correlationOf(n: number): number {
   const cut = (i: number): number => Math.min(3, Math.max(-3, values[i] ?? 0))
   let [products, squares] = [0, 1e-9]
@@ -279,4 +287,64 @@ function correlationOf(n: number): number {
     squares += cut(i) * cut(i)
   }
   return Math.min(0.98, Math.max(0, products / squares))
+}
+
+/** Baselines of the days from the one of `from` on, each fitted to days before it. */
+export interface RollingBaseline {
+  /** Index of the first hour, a midnight. */
+  readonly from: number
+  readonly baselines: readonly (Baseline | null)[]
+  readonly levels: readonly number[]
+}
+
+const TRAINING_DAYS = 21
+const MATURE_DAYS = 14
+
+/**
+ * Fits baselines to up to 21 days: anew for every Monday, and for every day in the first two weeks of a series.
+ *
+ * @param firstDay first whole day of the series
+ */
+export function fitRolling(hours: Hours, from: number, firstDay: number): RollingBaseline {
+  const baselines: (Baseline | null)[] = []
+  const levels: number[] = []
+  let fittedUntil = -1
+  let fitted: Fitted | null = null
+  let trainedFrom = 0
+  for (let day = Math.floor(from / DAY_HOURS); day * DAY_HOURS < hours.counts.length; day++) {
+    const until = trainingEnd(hours, firstDay, day)
+    if (until !== fittedUntil) {
+      fittedUntil = until
+      trainedFrom = Math.max(firstDay, until - TRAINING_DAYS)
+      const [first, last] = [trainedFrom * DAY_HOURS, until * DAY_HOURS]
+      fitted = fitBaseline(hours, first, last, hours.counts.length)
+    }
+    baselines.push(fitted?.baseline ?? null)
+    levels.push(fitted?.levels[day - trainedFrom] ?? 1)
+  }
+  return { from, baselines, levels }
+}
+
+/** @returns the day after the last one of the training */
+function trainingEnd({ startHour }: Hours, firstDay: number, day: number): number {
+  const monday = day - weekdayOf(startHour + day * DAY_HOURS)
+  return monday - firstDay >= MATURE_DAYS ? monday : day
+}
+
+let expectedPool = new Float64Array(0)
+
+/** Expected counts from `from` on. The array is reused: the next call overwrites it. */
+export function expectedCounts(
+  { counts, startHour }: Hours,
+  { from, baselines, levels }: RollingBaseline,
+): Float64Array {
+  if (expectedPool.length < counts.length) expectedPool = new Float64Array(counts.length)
+  for (const [day, baseline] of baselines.entries()) {
+    const [midnight, level] = [from + day * DAY_HOURS, levels[day] ?? 1]
+    const cell = firstCellOf(startHour + midnight)
+    const until = Math.min(midnight + DAY_HOURS, counts.length)
+    for (let i = midnight; i < until; i++)
+      expectedPool[i] = level * (baseline?.profile[cell + i - midnight] ?? 0)
+  }
+  return expectedPool
 }

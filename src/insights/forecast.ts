@@ -2,26 +2,26 @@ import type { Forecast } from '../model/insights.js'
 import { cellOf, fitBaseline, type Baseline, type Hours } from './baseline.js'
 import { expectedRange, surprise } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS } from './series.js'
+import { DAY_HOURS } from './frame.js'
 import { HOUR_MS } from '../model/time.js'
 
 const AHEAD_HOURS = 24
 const TRAINING_DAYS = 28
 const LEAST_DAYS = 4
-/** days whose forecasts are made again, to learn how wide an interval must be */
+/** Days whose forecasts are made again to calibrate the width of the intervals. */
 const TRIED_DAYS = 12
-/** share of hours that the intervals are to hold */
-const FORECAST_LEVEL = 0.9
-/** half the width for that share under the model's own law, when nothing else is known */
+/** Share of hours that the intervals are to contain. */
+export const FORECAST_LEVEL = 0.9
+/** Half the width for that share under a normal distribution, without days to calibrate with. */
 const NORMAL_WIDTH = 1.645
 const LEAST_WIDTH = 1
 
 /**
- * The next 24 hours. The width of the intervals is what the forecasts of the last days would have needed
- * (split conformal prediction), so they hold whatever the law of the counts is.
+ * Forecasts the next 24 hours by the seasonal baseline. The width of the intervals is what the forecasts of the last
+ * days needed, so they contain their share whatever the distribution of the counts is.
  *
- * @param hours index 0 is a midnight in UTC
- * @param whole how many whole hours there are; the next one is the first that is told
+ * @param whole how many whole hours there are; the forecast begins with the next one
+ * Source: split conformal prediction (Lei et al., Distribution-Free Predictive Inference, JASA 2018).
  */
 export function forecastNext(hours: Hours, whole: number): Forecast {
   const begins = hours.counts.findIndex((count) => count > 0)
@@ -30,8 +30,8 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
   if (begins === -1 || today - firstDay < LEAST_DAYS) return { hours: [], coverage: null }
   const tried = tryDays(hours, firstDay, today)
   const width = widthFor(tried.flat())
-  const { baseline, level } = learnedUntil(hours, firstDay, today)
-  const told = Array.from({ length: AHEAD_HOURS }, (_, i) => {
+  const { baseline, level } = fitUntil(hours, firstDay, today)
+  const next = Array.from({ length: AHEAD_HOURS }, (_, i) => {
     const hour = hours.startHour + whole + i
     const expected = level * (baseline.profile[cellOf(hour)] ?? 0)
     const [low, high] = expectedRange(expected, baseline.dispersion, width)
@@ -42,25 +42,25 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
       high: Math.ceil(high),
     }
   })
-  return { hours: told, coverage: coverageOf(tried) }
+  return { hours: next, coverage: coverageOf(tried) }
 }
 
-interface Learned {
+interface Fit {
   readonly baseline: Baseline
   readonly level: number
 }
 
-function learnedUntil(hours: Hours, firstDay: number, day: number): Learned {
+function fitUntil(hours: Hours, firstDay: number, day: number): Fit {
   const from = Math.max(firstDay, day - TRAINING_DAYS) * DAY_HOURS
   const { baseline, levels } = fitBaseline(hours, from, day * DAY_HOURS)
   return { baseline, level: levels.at(-1) ?? 1 }
 }
 
-/** Surprises of the hours of the last days under the forecasts that the days before them gave. */
+/** By day the absolute surprises of its hours under the forecast that the days before it give. */
 function tryDays(hours: Hours, firstDay: number, today: number): readonly (readonly number[])[] {
   const tried: number[][] = []
   for (let day = Math.max(firstDay + LEAST_DAYS, today - TRIED_DAYS); day < today; day++) {
-    const { baseline, level } = learnedUntil(hours, firstDay, day)
+    const { baseline, level } = fitUntil(hours, firstDay, day)
     const surprises: number[] = []
     for (let i = day * DAY_HOURS; i < (day + 1) * DAY_HOURS; i++) {
       const expected = level * (baseline.profile[cellOf(hours.startHour + i)] ?? 0)
@@ -78,7 +78,7 @@ function widthFor(surprises: readonly number[]): number {
   return Math.max(LEAST_WIDTH, quantileOf(values, values.length, share))
 }
 
-/** Each day is judged by a width that the other days gave. */
+/** Cross-validated: each day is judged by the width that the other days give. */
 function coverageOf(tried: readonly (readonly number[])[]): number | null {
   if (tried.length < 3) return null
   let [held, all] = [0, 0]

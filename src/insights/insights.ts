@@ -1,30 +1,35 @@
 import { isDeepStrictEqual } from 'node:util'
 
+import type { Store } from '../clickhouse/client.js'
+import type { Config } from '../config.js'
+import type { Lease, State } from '../coordination/state.js'
+import type { Explanation, InsightAnomaly } from '../model/insights.js'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../model/time.js'
+import type { PriorityModel } from '../priority/model.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Incidents } from '../records/incidents.js'
-import type { Config } from '../config.js'
-import { continued } from './continued.js'
-import type { Explanation, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
-import type { Lease, State } from '../coordination/state.js'
-import { createInsightSeries, type InsightSeries } from './stored-series.js'
-import {
-  createInsightArchive,
-  type AnomalyQuery,
-  type InsightArchive,
-  type KeptAnomaly,
-} from './store.js'
-import type { Log } from '../telemetry/log.js'
-import { raiseAlerts } from './alerts.js'
-import { agreementOf, knownAround, neverAlerted, parseSnapshot, withKnownIds } from './records.js'
-import { createMemory } from './counts.js'
-import { explain } from './parts.js'
-import { runInsights, type Moment, type RunResult } from './run.js'
-import { pauseAfter, SliceClock } from './slice-clock.js'
-import type { PriorityModel } from '../priority/model.js'
 import type { Sources } from '../records/sources.js'
-import type { Store } from '../clickhouse/client.js'
+import type { Log } from '../telemetry/log.js'
 import type { TemplateDirectory } from '../templates/directory.js'
-import { MINUTE_MS, HOUR_MS, DAY_MS } from '../model/time.js'
+import { raiseAlerts } from './alerts.js'
+import {
+  knownBefore,
+  trackAnomalies,
+  withKnownIds,
+  type TrackedAnomaly,
+} from './anomaly-tracking.js'
+import { explain } from './explanation.js'
+import { agreementOf } from './ml-health.js'
+import { createRollups, type Rollups } from './rollups.js'
+import { runInsights, type RunResult, type RunTime } from './run.js'
+import { pauseAfter, SliceClock } from './slice-clock.js'
+import {
+  createInsightStore,
+  type AnomalyQuery,
+  type InsightStore,
+  type StoredAnomaly,
+  type StoredSnapshot,
+} from './store.js'
 
 export interface InsightDeps {
   readonly config: Config
@@ -40,102 +45,84 @@ export interface InsightDeps {
   readonly onNews: () => Promise<void>
 }
 
-/** A snapshot with the moment it was made. */
-export interface MadeSnapshot {
-  readonly generatedAtMs: number
-  readonly snapshot: InsightSnapshot
-}
-
-/** What the insight router and the KPIs ask. */
-export interface Insights {
-  /** The last one made for a moment or before it. @param atMs null = the newest */
-  snapshot(atMs: number | null, signal?: AbortSignal): Promise<MadeSnapshot | null>
-  /** Looks now, or back from a moment in the past. */
-  refresh(atMs: number | null): Promise<MadeSnapshot>
-  anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly KeptAnomaly[]>
-  explain(anomaly: InsightAnomaly, signal?: AbortSignal): Promise<Explanation>
-  textOf(templateId: string): string | null
-  /** 0..1; null without a recent snapshot */
-  mlHealth(): number | null
-  /** For deletions: nothing of these sources is told any more. */
-  forget(sources: readonly string[]): Promise<void>
-  forgetAll(): Promise<void>
-  /** Begins to look from time to time. */
-  start(): void
-  close(): Promise<void>
-}
-
-/** an hour counts as whole when what was sent in it has had this long to be written */
+/** An hour counts as whole once what was sent in it has had this long to be written. */
 const SETTLE_MS = 90_000
-/** when nothing came for so long, the look is back from the last hour that has something */
+/** After so long without events, runs end with the last hour that has some. */
 const ASLEEP_HOURS = 7 * 24
-const FIRST_LOOK_MS = 5_000
-const LOCK_MS = MINUTE_MS
-const LOCK = 'insights:look'
-const TURN = 'insights:turn'
+const FIRST_RUN_MS = 5_000
+const LOCK = 'insights:run'
+const LEASE = 'insights:lease'
 const ACTOR = 'insights'
 
-export function createInsights(deps: InsightDeps): Insights {
-  return new Engine(deps)
-}
+export const createInsights = (deps: InsightDeps): Insights => new Insights(deps)
 
-class Engine implements Insights {
+/**
+ * Anomalies, changed templates, forecast, causes and ML health, computed from the hourly rollups.
+ *
+ * Every INSIGHTS_INTERVAL_SECONDS the instance that gets the lease makes a run (run.ts); the others read its
+ * snapshot. The anomalies of a run that continue stored ones take over their ids (anomaly-tracking.ts). Alerts are
+ * raised for those that are grave and new (alerts.ts), then anomalies and snapshot are stored (store.ts). One lock
+ * serialises runs and deletions on all instances. A run for a time in the past stores the anomalies that are not
+ * known yet, and raises no alerts.
+ */
+export class Insights {
   readonly #deps: InsightDeps
-  readonly #series: InsightSeries
-  readonly #archive: InsightArchive
-  #newest: MadeSnapshot | null = null
+  readonly #rollups: Rollups
+  readonly #store: InsightStore
+  #newest: StoredSnapshot | null = null
   #timer: NodeJS.Timeout | null = null
   #running: Promise<unknown> = Promise.resolve()
   readonly #closing = new AbortController()
-  readonly #memory = createMemory()
   #lastCostMs = 0
 
   constructor(deps: InsightDeps) {
     this.#deps = deps
-    this.#series = createInsightSeries(deps.store, deps.directory)
-    this.#archive = createInsightArchive(deps.store)
+    this.#rollups = createRollups(deps.store, deps.directory)
+    this.#store = createInsightStore(deps.store)
   }
 
-  async snapshot(atMs: number | null, signal?: AbortSignal): Promise<MadeSnapshot | null> {
-    const kept = await this.#archive.snapshotAt(atMs ?? Number.MAX_SAFE_INTEGER, signal)
-    if (kept === null) return null
-    const { generatedAtMs, json } = kept
-    return { generatedAtMs, snapshot: this.#withoutDeleted(generatedAtMs, parseSnapshot(json)) }
+  /** @returns the last snapshot for a time or before it. @param atMs null = the newest */
+  async snapshot(atMs: number | null, signal?: AbortSignal): Promise<StoredSnapshot | null> {
+    const stored = await this.#store.snapshotAt(atMs ?? Number.MAX_SAFE_INTEGER, signal)
+    return stored === null ? null : this.#withoutDeletedSources(stored)
   }
 
-  refresh(atMs: number | null): Promise<MadeSnapshot> {
-    return this.#look(atMs)
-  }
-
-  anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly KeptAnomaly[]> {
-    return this.#archive.anomalies(query, signal)
+  anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly StoredAnomaly[]> {
+    return this.#store.anomalies(query, signal)
   }
 
   explain(anomaly: InsightAnomaly, signal?: AbortSignal): Promise<Explanation> {
-    return explain(this.#series, anomaly, signal)
+    const isWatched = (source: string): boolean => this.#isWatched(source)
+    return explain(this.#rollups, anomaly, {
+      isWatched,
+      ...(signal === undefined ? {} : { signal }),
+    })
   }
 
   textOf(templateId: string): string | null {
     return this.#deps.directory.describe(templateId)?.text ?? null
   }
 
+  /** @returns 0..1, or null without a snapshot of the last day */
   mlHealth(): number | null {
     const newest = this.#newest
     if (newest === null || newest.generatedAtMs < Date.now() - DAY_MS) return null
     return newest.snapshot.health.score
   }
 
+  /** Removes the anomalies of deleted sources. */
   forget(sources: readonly string[]): Promise<void> {
-    return this.#afterLooks(() => this.#archive.removeSources(sources))
+    return this.#betweenRuns(() => this.#store.removeSources(sources))
   }
 
   async forgetAll(): Promise<void> {
-    await this.#afterLooks(() => this.#archive.clear())
+    await this.#betweenRuns(() => this.#store.clear())
     this.#newest = null
   }
 
+  /** Begins to make runs, unless the interval is 0. */
   start(): void {
-    if (this.#deps.config.insightsIntervalSeconds > 0) this.#plan(FIRST_LOOK_MS)
+    if (this.#deps.config.insightsIntervalSeconds > 0) this.#schedule(FIRST_RUN_MS)
   }
 
   async close(): Promise<void> {
@@ -144,64 +131,66 @@ class Engine implements Insights {
     await this.#running.catch(() => undefined)
   }
 
-  #plan(delayMs: number): void {
+  #schedule(delayMs: number): void {
     if (this.#closing.signal.aborted) return
     this.#timer = setTimeout(() => {
-      this.#running = this.#takeTurn().finally(() =>
-        this.#plan(pauseAfter(this.#lastCostMs, this.#deps.config)),
+      this.#running = this.#runOrFollow().finally(() =>
+        this.#schedule(pauseAfter(this.#lastCostMs, this.#deps.config)),
       )
     }, delayMs)
     this.#timer.unref()
   }
 
-  /** One of the instances looks, the others take over what it found. */
-  async #takeTurn(): Promise<void> {
+  async #runOrFollow(): Promise<void> {
     const { state, config, log } = this.#deps
     try {
-      const lastMs = Math.max(1000, config.insightsIntervalSeconds * 900)
-      const isMine = await state.setIfAbsent(TURN, ACTOR, lastMs)
-      if (isMine) await this.#look(null)
+      // The lease ends before the instance that holds it runs again.
+      const leaseMs = Math.max(1000, config.insightsIntervalSeconds * 900)
+      if (await state.setIfAbsent(LEASE, ACTOR, leaseMs)) await this.refresh(null)
       else this.#newest = await this.snapshot(null)
     } catch (error) {
       if (this.#closing.signal.aborted) return
-      log.warn({ err: error }, 'the insight engine could not look; it tries again')
+      log.warn({ err: error }, 'the insight run failed; it is tried again')
     }
   }
 
-  #look(atMs: number | null): Promise<MadeSnapshot> {
-    return this.#exclusive(async (lease) => {
+  /** Makes a run. @param atMs a time in the past that it is made for; null = the present */
+  refresh(atMs: number | null): Promise<StoredSnapshot> {
+    return this.#exclusively(async (lease) => {
       const begunAtMs = Date.now()
-      const moment = await this.#momentOf(atMs)
-      const { sources, directory, model } = this.#deps
+      const { log, model, directory } = this.#deps
+      const time = await this.#runTimeOf(atMs)
       const result = await runInsights(
         {
-          series: this.#series,
-          isWatched: (source) => sources.get(source)?.enabled ?? false,
-          canonical: (id) => directory.describe(id)?.id ?? id,
-          isCorrected: (id) => (directory.describe(id)?.override ?? null) !== null,
+          rollups: this.#rollups,
+          isWatched: (source) => this.#isWatched(source),
+          directory,
           agreement: () => agreementOf(model),
-          memory: moment.isPast ? createMemory() : this.#memory,
           clock: new SliceClock([this.#closing.signal, lease.signal]),
         },
-        moment,
+        time,
       )
       this.#lastCostMs = result.costMs
-      const { made, alerted } = await this.#save(result, moment)
+      const { stored, alerted } = await this.#save(result, time.isPast)
       const healthBefore = this.mlHealth()
-      const isNewest = made.snapshot.asOfMs >= (this.#newest?.snapshot.asOfMs ?? 0)
-      if (isNewest) this.#newest = made
+      const isNewest = stored.snapshot.asOfMs >= (this.#newest?.snapshot.asOfMs ?? 0)
+      if (isNewest) this.#newest = stored
       if (alerted > 0 || this.mlHealth() !== healthBefore) await this.#deps.onNews()
       const tookMs = Date.now() - begunAtMs
-      const { ongoing, series } = made.snapshot
+      const { ongoing, series } = stored.snapshot
       const facts = { tookMs, costMs: Math.round(result.costMs), series, ongoing, alerted }
-      this.#deps.log.debug(facts, 'insight snapshot computed')
-      return made
+      log.debug(facts, 'insight snapshot computed')
+      return stored
     })
   }
 
-  async #momentOf(atMs: number | null): Promise<Moment & { readonly isPast: boolean }> {
+  #isWatched(source: string): boolean {
+    return this.#deps.sources.get(source)?.enabled ?? false
+  }
+
+  async #runTimeOf(atMs: number | null): Promise<RunTime & { readonly isPast: boolean }> {
     const now = Math.floor((Date.now() - SETTLE_MS) / HOUR_MS)
-    const latest = (await this.#series.latestHour(now + 1)) ?? now
+    const latest = (await this.#rollups.latestHour(now + 1)) ?? now
     const isAsleep = latest < now - ASLEEP_HOURS
     const current = isAsleep ? latest + 1 : now
     if (atMs === null)
@@ -212,54 +201,53 @@ class Engine implements Insights {
   }
 
   async #save(
-    { snapshot, anomalies }: RunResult,
-    { isPast }: { readonly isPast: boolean },
-  ): Promise<{ readonly made: MadeSnapshot; readonly alerted: number }> {
+    { snapshot: computed, anomalies }: RunResult,
+    isPast: boolean,
+  ): Promise<{ readonly stored: StoredSnapshot; readonly alerted: number }> {
     const generatedAtMs = Date.now()
-    const known = await this.#archive.anomalies(knownAround(snapshot.asOfMs))
-    const matched = continued(anomalies, known)
-    const ids = new Map(anomalies.map(({ id }, i) => [id, matched[i]?.anomaly.id ?? id]))
-    const current = matched.map(({ anomaly }) => anomaly)
-    const told = withKnownIds(snapshot, current, ids)
+    const known = await this.#store.anomalies(knownBefore(computed.asOfMs))
+    const tracked = trackAnomalies(anomalies, known)
+    const snapshot = withKnownIds(computed, anomalies, tracked)
     let alerted = 0
     if (isPast) {
-      // what is known from a later look stays as it is
-      const unknown = matched.filter((each) => each.known === null)
-      const over = unknown.map(({ anomaly }) => ({ ...anomaly, state: 'over' as const }))
-      await this.#archive.saveAnomalies(over.map(neverAlerted), generatedAtMs)
-    } else alerted = await this.#keep(known, matched, generatedAtMs)
-    const json = JSON.stringify(told)
-    await this.#archive.saveSnapshot(snapshot.asOfMs, { generatedAtMs, json })
-    return { made: { generatedAtMs, snapshot: told }, alerted }
+      const unknown = tracked.filter((each) => each.known === null)
+      const over = unknown.map(
+        ({ anomaly }) => ({ ...anomaly, state: 'over', alertedAtMs: 0 }) as const,
+      )
+      await this.#store.saveAnomalies(over, generatedAtMs)
+    } else alerted = await this.#alertAndSave(known, tracked, generatedAtMs)
+    const stored = { generatedAtMs, snapshot }
+    await this.#store.saveSnapshot(stored)
+    return { stored, alerted }
   }
 
-  /** Raises the alerts that are due, then stores what is new of the anomalies. @returns how many were raised */
-  async #keep(
-    known: readonly KeptAnomaly[],
-    matched: ReturnType<typeof continued<KeptAnomaly>>,
+  /** @returns how many alerts were raised */
+  async #alertAndSave(
+    known: readonly StoredAnomaly[],
+    tracked: readonly TrackedAnomaly[],
     nowMs: number,
   ): Promise<number> {
-    const kept = matched.map(({ anomaly, known: before }) => ({
+    const current = tracked.map(({ anomaly, known: before }) => ({
       ...anomaly,
       alertedAtMs: before?.alertedAtMs ?? 0,
     }))
-    const found = new Set(kept.map(({ id }) => id))
-    const others = known
-      .filter(({ id }) => !found.has(id))
+    const currentIds = new Set(current.map(({ id }) => id))
+    const ended = known
+      .filter(({ id }) => !currentIds.has(id))
       .map((each) => (each.state === 'over' ? each : { ...each, state: 'over' as const }))
-    const all: readonly KeptAnomaly[] = [...kept, ...others]
-    const alertParts = { ...this.#deps, textOf: (id: string) => this.textOf(id) }
-    const alerted = await raiseAlerts(alertParts, all, nowMs)
+    const all: readonly StoredAnomaly[] = [...current, ...ended]
+    const alertDeps = { ...this.#deps, textOf: (id: string) => this.textOf(id) }
+    const alerted = await raiseAlerts(alertDeps, all, nowMs)
     const before = new Map(known.map((each) => [each.id, each]))
     const changed = all
       .map((each) => (alerted.has(each.id) ? { ...each, alertedAtMs: nowMs } : each))
       .filter((each) => !isDeepStrictEqual(before.get(each.id), each))
-    await this.#archive.saveAnomalies(changed, nowMs)
+    await this.#store.saveAnomalies(changed, nowMs)
     return alerted.size
   }
 
-  /** Deleted sources are not told of; one that was made anew has nothing to do with what was before. */
-  #withoutDeleted(generatedAtMs: number, snapshot: InsightSnapshot): InsightSnapshot {
+  /** Leaves out deleted sources, and those that were created anew after the snapshot. */
+  #withoutDeletedSources({ generatedAtMs, snapshot }: StoredSnapshot): StoredSnapshot {
     const { sources } = this.#deps
     const isThere = (source: string): boolean => {
       const createdAtMs = sources.get(source)?.createdAtMs
@@ -267,26 +255,26 @@ class Engine implements Insights {
     }
     const anomalies = snapshot.anomalies.filter(({ source }) => isThere(source))
     const ids = new Set(anomalies.map(({ id }) => id))
-    return {
-      ...snapshot,
-      anomalies,
-      templates: snapshot.templates.filter(({ source }) => isThere(source)),
-      correlations: snapshot.correlations
-        .filter(({ anomalyId }) => ids.has(anomalyId))
-        .map((each) => ({
-          ...each,
-          sources: each.sources.filter(({ name }) => isThere(name)),
-          alsoAffected: each.alsoAffected.filter(({ source }) => isThere(source)),
-        })),
-    }
+    const correlations = snapshot.correlations
+      .filter(({ anomalyId }) => ids.has(anomalyId))
+      .map((each) => ({
+        ...each,
+        sources: each.sources.filter(({ name }) => isThere(name)),
+        alsoAffected: each.alsoAffected.filter(({ source }) => isThere(source)),
+      }))
+    const templates = snapshot.templates.filter(({ source }) => isThere(source))
+    return { generatedAtMs, snapshot: { ...snapshot, anomalies, templates, correlations } }
   }
 
-  /** A look under way must not bring back what goes. Without the shared state a deletion goes on all the same. */
-  async #afterLooks(work: () => Promise<void>): Promise<void> {
-    await this.#exclusive(work).catch(() => work())
+  /**
+   * Waits for a run under way, which would store deleted sources again. A deletion is carried out without the lock
+   * when the shared state is down.
+   */
+  async #betweenRuns(work: () => Promise<void>): Promise<void> {
+    await this.#exclusively(work).catch(() => work())
   }
 
-  #exclusive<T>(work: (lease: Lease) => Promise<T>): Promise<T> {
-    return this.#deps.state.withLock(LOCK, LOCK_MS, work)
+  #exclusively<T>(work: (lease: Lease) => Promise<T>): Promise<T> {
+    return this.#deps.state.withLock(LOCK, MINUTE_MS, work)
   }
 }

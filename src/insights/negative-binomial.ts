@@ -1,19 +1,17 @@
 /**
- * Counts whose spread exceeds Poisson's by a share of their mean: variance = μ + (φ·μ)², which is a negative
- * binomial of size 1/φ². One law serves a template seen twice a day and a source of millions an hour.
+ * Counts with variance μ + (φ·μ)²: a negative binomial distribution of size 1/φ². It fits a template seen twice a day
+ * and a source of millions an hour.
  */
 
-/** Below this mean a count is judged as if this many were expected: no series is certain to stay empty. */
+/** The least mean that a count is judged by: no series is certain to stay empty. */
 const LEAST_MEAN = 0.05
 
 /**
- * How surprising a count is, in standard deviations of a normal law; its sign is that of `count - mean`.
+ * The deviance residual of a count: near a standard normal deviate down to small means, with the sign of
+ * `count - mean`. So one threshold serves rare and frequent series, drops and spikes.
  *
- * The signed root of the deviance is near normal down to small means and follows the skew of counts, so one
- * threshold means the same for rare and frequent series, for drops and spikes.
- *
- * @param mean at least 0
  * @param dispersion φ, 0 = Poisson
+ * Source: McCullagh and Nelder, Generalized Linear Models, 1989, section 2.4.
  */
 export function surprise(count: number, mean: number, dispersion: number): number {
   const mu = Math.max(mean, LEAST_MEAN)
@@ -25,7 +23,7 @@ export function surprise(count: number, mean: number, dispersion: number): numbe
   return y >= mu ? root : -root
 }
 
-/** The counts whose surprise stays within ±`width`, as [least, most]. */
+/** The interval of counts whose surprise is within ±`width`. */
 export function expectedRange(
   mean: number,
   dispersion: number,
@@ -42,7 +40,7 @@ export function expectedRange(
 const lowest = (mean: number, dispersion: number, width: number): number =>
   bisect(0, mean, (y) => surprise(y, mean, dispersion) < -width)
 
-/** Where `holds` stops holding, between a point where it does and one where it does not. */
+/** Finds where `holds` becomes false between `from`, where it is true, and `to`. */
 function bisect(from: number, to: number, holds: (value: number) => boolean): number {
   let [low, high] = [from, to]
   for (let i = 0; i < 40 && high - low > 0.01; i++) {
@@ -54,7 +52,7 @@ function bisect(from: number, to: number, holds: (value: number) => boolean): nu
 }
 
 /**
- * Chance that a normal deviate is at least so far from 0, on either side; relative error below 1 %.
+ * The two-sided p-value of a standard normal deviate; relative error below 1 %.
  *
  * Source: Abramowitz and Stegun 7.1.26 near 0, the asymptotic series 7.1.23 in the tail.
  */

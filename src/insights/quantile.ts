@@ -1,8 +1,8 @@
 /**
- * The value below which a share of the numbers lies; reorders them.
+ * The quantile of the first `count` values, which it reorders; 0 for none.
  *
- * @param count how many of `values`, from the first on, are meant; 0 gives 0
  * @param share 0..1
+ * Source: quickselect (Hoare, Algorithm 65: FIND, 1961).
  */
 export function quantileOf(values: Float64Array, count: number, share: number): number {
   if (count <= 0) return 0
@@ -16,7 +16,7 @@ export function quantileOf(values: Float64Array, count: number, share: number): 
   return values[wanted] ?? 0
 }
 
-/** Hoare's: everything up to the result is at most what follows it. */
+/** @returns an index up to which no value is greater than any after it */
 function partition(values: Float64Array, low: number, high: number): number {
   const pivot = values[(low + high) >>> 1] ?? 0
   let [i, j] = [low - 1, high + 1]

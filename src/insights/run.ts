@@ -1,98 +1,104 @@
-import { Analysis, type CountedTemplate, type PartsByAnomaly, type WantedSpan } from './analysis.js'
-import type { PartCounts } from './contributions.js'
-import { frameEndingAt, type Frame } from './series.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
-import type { InsightAnomaly, InsightSnapshot } from '../model/insights.js'
-import { sourceKey, type TemplateDay } from './rows.js'
-import type {
-  HourSpan,
-  InsightSeries,
-  KeyRange,
-  SourceName,
-  TemplateTotal,
-} from './stored-series.js'
-import { CountTable, type InsightMemory } from './counts.js'
-import { countParts, type CountedSpan } from './parts.js'
+import type { Correlation, InsightAnomaly, InsightSnapshot } from '../model/insights.js'
+import { HOUR_MS } from '../model/time.js'
+import type { TemplateDirectory } from '../templates/directory.js'
+import { Analysis, inOrder, type AnalysedTemplate } from './analysis.js'
+import { groupAnomalies, MOSTLY } from './anomaly-groups.js'
+import { contributingSources, explain } from './explanation.js'
+import { DAY_HOURS, frameEndingAt } from './frame.js'
+import type { Agreement } from './ml-health.js'
+import {
+  addHours,
+  type HourSpan,
+  type Rollups,
+  type SourceName,
+  type TemplateDay,
+  type TemplateTotal,
+} from './rollups.js'
 import type { SliceClock } from './slice-clock.js'
 
-export interface RunParts {
-  readonly series: InsightSeries
-  /** registered and not disabled: what is switched off is silent on purpose */
+export interface RunDeps {
+  readonly rollups: Rollups
+  /** Sources that are not registered or are disabled are left out: their silence is intended. */
   readonly isWatched: (source: string) => boolean
-  /** the template that answers for an id today */
-  readonly canonical: (templateId: string) => string
-  /** a person has given the template its priority */
-  readonly isCorrected: (templateId: string) => boolean
-  readonly agreement: () => { readonly corrections: number; readonly agreeing: number }
-  readonly memory: InsightMemory
+  readonly directory: TemplateDirectory
+  readonly agreement: () => Agreement
   readonly clock: SliceClock
+  readonly pageSizes?: typeof PAGE_SIZES
 }
 
-export interface Moment {
-  /** hours since 1970, the one after the last whole hour that counts */
+/** The time that a run is made for; hours since 1970. */
+export interface RunTime {
+  /** The hour after the last whole one that is analysed. */
   readonly endHour: number
-  /** whether the hour that begins there is looked at too, as far as it has come */
+  /** Whether the hour that begins there is analysed as far as it has come. */
   readonly withRunning: boolean
-  /** the hour that the look is made in, or is made for */
+  /** The hour of the run, which the age of the data is measured from. */
   readonly nowHour: number
 }
 
 export interface RunResult {
   readonly snapshot: InsightSnapshot
-  /** all, also those the snapshot has no room for */
+  /** All of them; the snapshot holds the first 200. */
   readonly anomalies: readonly InsightAnomaly[]
-  /** what it took: time of this thread and of ClickHouse, ms */
+  /** Ms of this thread and of ClickHouse. */
   readonly costMs: number
 }
 
-/** templates that are looked at; bounded by what mining keeps, this bounds a lookup over many sources */
 const MAX_TEMPLATES = 200_000
-const DAY_HOURS = 24
+/** A page is one query: at most 800 hours of 22 bytes for a source, of 6 bytes for a template. */
+const PAGE_SIZES = { sources: 1_000, templates: 4_000 }
+const MAX_EXPLAINED = 10
+/** Sources whose anomalies begin within this time of another are affected by it too. */
+const NEAR_MS = 2 * HOUR_MS
 const SEVERITY_COLUMNS = ['debug', 'info', 'warning', 'error', 'critical'] as const
-const ALL_IDS: KeyRange = { first: '0'.repeat(16), last: 'f'.repeat(16) }
-const NEVER = Number.MAX_SAFE_INTEGER
 const NO_DAY: TemplateDay = { routine: 0, routineEvents: 0, unsureEvents: 0 }
 
-interface Run extends RunParts {
-  readonly frame: Frame
+interface Run extends Required<RunDeps> {
   readonly span: HourSpan
-  readonly marks: ReadonlyMap<number, string>
   readonly analysis: Analysis
 }
 
 /**
- * Reads the hours of the rollups that changed since the last look with the same memory, looks at every series and
- * gives the thread back in between. The result is the same whatever the memory holds.
+ * Computes a snapshot of 33 days of hourly counts.
+ *
+ * 1. Reads the counts of the sources by severity, page by page, and finds the anomalies of each series.
+ * 2. Reads the counts of the templates; finds their anomalies, and those whose last 24 h differ from before.
+ * 3. Finds the anomalies of the sums over all sources, and drops those that a single source explains.
+ * 4. Groups anomalies that coincide, and explains the gravest groups by the templates, sources and hosts that
+ *    changed most.
+ * 5. Forecasts the next 24 hours of all events and of errors, and grades priorities and templates (ML health).
+ *
+ * Nothing is kept from run to run, so the same counts give the same snapshot. A run yields the thread every 8 ms;
+ * what it costs is in bench/NOTES.md (insights).
  */
-export async function runInsights(parts: RunParts, moment: Moment): Promise<RunResult> {
-  const { series, memory, clock } = parts
-  const frame = frameEndingAt(moment.endHour)
-  const span = { from: frame.startHour, until: moment.endHour + (moment.withRunning ? 1 : 0) }
-  const marks = await clock.wait(series.marks(span))
+export async function runInsights(deps: RunDeps, time: RunTime): Promise<RunResult> {
+  const { rollups, clock, isWatched } = deps
+  const frame = frameEndingAt(time.endHour)
+  const span = { from: frame.startHour, until: time.endHour + (time.withRunning ? 1 : 0) }
   const run: Run = {
-    ...parts,
-    frame,
+    pageSizes: PAGE_SIZES,
+    ...deps,
     span,
-    marks: new Map(marks.map(({ hour, mark }) => [hour, mark])),
-    analysis: new Analysis(frame, span.until - span.from, memory.memos),
+    analysis: new Analysis(frame, span.until - span.from),
   }
-  const names = await clock.wait(series.sourceNames(span))
-  const watched = names.filter(({ source }) => parts.isWatched(source))
+  const names = await clock.wait(rollups.sourceNames(span))
   await addSources(run, names)
   await addTemplates(run)
-  const sources = await sourceParts(run)
-  const anomalies = run.analysis.anomalies(sources)
-  const counted = await otherParts(run, run.analysis.wanted(anomalies))
+  run.analysis.addTotals()
+  const anomalies = inOrder(groupAnomalies(await withoutThoseOfOneSource(run)))
+  const correlations = await explainGravest(run, anomalies)
   await clock.pause()
-  const routineAt = watched.reduce((last, { routine_at: hour }) => Math.max(last, hour), 0)
-  const snapshot = run.analysis.finish(anomalies, {
-    ...counted,
-    sources,
-    dataAgeHours: routineAt === 0 ? 0 : Math.max(0, moment.nowHour - 1 - routineAt),
-    ...parts.agreement(),
+  const routineHours = names
+    .filter(({ source }) => isWatched(source))
+    .map(({ routine_at: hour }) => hour)
+  const routineAt = routineHours.reduce((last, hour) => Math.max(last, hour), 0)
+  const snapshot = run.analysis.snapshot({
+    anomalies,
+    correlations,
+    dataAgeHours: routineAt === 0 ? 0 : Math.max(0, time.nowHour - 1 - routineAt),
+    ...deps.agreement(),
   })
-  memory.sources.forgetChanges()
-  memory.templates.forgetChanges()
   return { snapshot, anomalies, costMs: clock.totalMs() }
 }
 
@@ -101,200 +107,153 @@ const pagesOf = <T>(all: readonly T[], size: number): readonly (readonly T[])[] 
     all.slice(i * size, (i + 1) * size),
   )
 
-/** The table that is kept, when everything fits into it; else one for a page. */
-function tableFor(kept: CountTable, pages: number): CountTable {
-  if (pages <= 1) return kept
-  kept.clear()
-  return new CountTable()
-}
-
 async function addSources(run: Run, names: readonly SourceName[]): Promise<void> {
-  const { series, memory, clock, analysis, frame, span, marks } = run
-  const scratch = SEVERITIES.map(() => new Float64Array(span.until - span.from))
-  const pages = pagesOf(names, memory.limits.sources)
-  for (const page of pages) {
-    const table = tableFor(memory.sources, pages.length)
+  const { rollups, clock, analysis, span, isWatched, pageSizes } = run
+  const severities = SEVERITIES.map(() => new Float64Array(span.until - span.from))
+  for (const page of pagesOf(names, pageSizes.sources)) {
     const range = { first: page[0]?.source ?? '', last: page.at(-1)?.source ?? '' }
-    const read = (part: HourSpan) => series.sources(part, range)
-    await table.refresh({ span, marks, read, series: page.length * SEVERITIES.length }, clock)
+    const bySource = await clock.wait(rollups.sourceHours(span, range))
     for (const { source } of page) {
-      if (!run.isWatched(source)) continue
-      let changedAt = NEVER
-      for (const [i, counts] of scratch.entries())
-        changedAt = Math.min(
-          changedAt,
-          table.read(sourceKey(source, i), counts.fill(0), frame.startHour),
-        )
-      const kept = pages.length === 1 ? changedAt : null
-      analysis.addSource({ source, severities: scratch, changedAt: kept })
+      if (!isWatched(source)) continue
+      const counted = bySource.get(source)
+      for (const [i, counts] of severities.entries()) {
+        const hours = counted?.[i]
+        counts.fill(0)
+        if (hours !== undefined) addHours(counts, span.from, hours)
+      }
+      analysis.addSource({ source, severities })
       await clock.pause()
     }
   }
 }
 
-/** A template that others were merged into: its series are summed over all pages. */
-interface Joined {
-  readonly counts: Float64Array
-  changedAt: number
-}
-
+/** Templates that were merged are one series, which is complete only after the last page. */
 async function addTemplates(run: Run): Promise<void> {
-  const { series, memory, clock, analysis, frame, span, marks } = run
-  const all = (await clock.wait(series.templateTotals(span.from))).slice(0, MAX_TEMPLATES)
+  const { rollups, clock, analysis, span, directory, pageSizes } = run
+  const totals = (await clock.wait(rollups.templateTotals(span.from))).slice(0, MAX_TEMPLATES)
   const lastDay = { from: span.until - DAY_HOURS, until: span.until }
-  const days = await clock.wait(series.templateDay(lastDay))
-  const groups = groupTotals(run, all)
-  const joined = new Map<string, Joined>()
-  const tell = (id: string, { counts, changedAt }: Joined): void =>
-    analysis.addTemplate({
-      ...describe(run, id, groups.get(id) ?? [], days),
-      counts,
-      changedAt: pages.length === 1 ? changedAt : null,
-    })
-  const scratch = new Float64Array(span.until - span.from)
-  const pages = pagesOf(all, memory.limits.templates)
-  for (const page of pages) {
-    const table = tableFor(memory.templates, pages.length)
-    const range = pages.length === 1 ? ALL_IDS : rangeOf(page)
-    const read = (part: HourSpan) => series.templates(part, range)
-    await table.refresh({ span, marks, read, series: page.length }, clock)
+  const days = await clock.wait(rollups.templateDay(lastDay))
+  const merged = mergeTotals(run, totals)
+  const sums = new Map<string, Float64Array>()
+  const add = (id: string, counts: Float64Array): void =>
+    analysis.addTemplate({ ...describe(directory, id, merged.get(id) ?? [], days), counts })
+  const single = new Float64Array(span.until - span.from)
+  for (const page of pagesOf(totals, pageSizes.templates)) {
+    const range = { first: page[0]?.template ?? '', last: page.at(-1)?.template ?? '' }
+    const byTemplate = await clock.wait(rollups.templateHours(span, range))
     for (const { template } of page) {
-      const id = run.canonical(template)
-      const group = groups.get(id)
-      if (group === undefined) continue
-      const target =
-        group.length === 1 ? { counts: scratch.fill(0), changedAt: NEVER } : joinedOf(id)
-      const changedAt = table.read(template, target.counts, frame.startHour)
-      target.changedAt = Math.min(target.changedAt, changedAt)
-      if (group.length === 1) tell(id, target)
+      const id = canonicalOf(directory, template)
+      const members = merged.get(id)
+      if (members === undefined) continue
+      const isSingle = members.length === 1
+      const counts = isSingle ? single.fill(0) : sumOf(id)
+      const counted = byTemplate.get(template)
+      if (counted !== undefined) addHours(counts, span.from, counted)
+      if (isSingle) add(id, counts)
       await clock.pause()
     }
   }
-  for (const [id, target] of [...joined].toSorted(([a], [b]) => (a < b ? -1 : 1))) tell(id, target)
-  if (pages.length === 1) settle(run)
+  for (const [id, counts] of [...sums].toSorted(([a], [b]) => (a < b ? -1 : 1))) add(id, counts)
 
-  function joinedOf(id: string): Joined {
-    const known = joined.get(id)
+  function sumOf(id: string): Float64Array {
+    const known = sums.get(id)
     if (known !== undefined) return known
-    const made = { counts: new Float64Array(scratch.length), changedAt: NEVER }
-    joined.set(id, made)
+    const made = new Float64Array(single.length)
+    sums.set(id, made)
     return made
   }
 }
 
-const rangeOf = (page: readonly TemplateTotal[]): KeyRange => ({
-  first: page[0]?.template ?? '',
-  last: page.at(-1)?.template ?? '',
-})
+const canonicalOf = (directory: TemplateDirectory, id: string): string =>
+  directory.describe(id)?.id ?? id
 
-/** Templates of watched sources; those that were merged are one. */
-function groupTotals(
-  { isWatched, canonical }: RunParts,
+/** @returns the totals of watched sources, by the id of the template that they were merged into */
+function mergeTotals(
+  { isWatched, directory }: Run,
   totals: readonly TemplateTotal[],
 ): ReadonlyMap<string, readonly TemplateTotal[]> {
-  const groups = new Map<string, TemplateTotal[]>()
+  const merged = new Map<string, TemplateTotal[]>()
   for (const total of totals) {
     if (!isWatched(total.source)) continue
-    const id = canonical(total.template)
-    const group = groups.get(id)
-    if (group === undefined) groups.set(id, [total])
-    else group.push(total)
+    const id = canonicalOf(directory, total.template)
+    const others = merged.get(id)
+    if (others === undefined) merged.set(id, [total])
+    else others.push(total)
   }
-  return groups
+  return merged
 }
 
-/** What a person has settled is not unsure, whatever it was when its events came. */
 function describe(
-  { isCorrected }: RunParts,
+  directory: TemplateDirectory,
   id: string,
-  group: readonly TemplateTotal[],
+  totals: readonly TemplateTotal[],
   days: ReadonlyMap<string, TemplateDay>,
-): Omit<CountedTemplate, 'counts' | 'changedAt'> {
-  const own = group.map(({ template }) => days.get(template) ?? NO_DAY)
+): Omit<AnalysedTemplate, 'counts'> {
+  const own = totals.map(({ template }) => days.get(template) ?? NO_DAY)
   const sum = (of: (day: TemplateDay) => number): number =>
     own.reduce((all, day) => all + of(day), 0)
+  // The priority that a person gave is certain, whatever confidence the events came with.
+  const isCorrected = (directory.describe(id)?.override ?? null) !== null
   return {
     templateId: id,
-    members: group.length === 1 ? '' : group.map(({ template }) => template).join(' '),
-    source: group[0]?.source ?? '',
-    severity: mainSeverity(group),
-    firstSeenMs: Math.min(...group.map(({ first_ms: ms }) => ms)),
-    lastSeenMs: Math.max(...group.map(({ last_ms: ms }) => ms)),
+    source: totals[0]?.source ?? '',
+    severity: mainSeverity(totals),
+    firstSeenMs: Math.min(...totals.map(({ first_ms: ms }) => ms)),
+    lastSeenMs: Math.max(...totals.map(({ last_ms: ms }) => ms)),
     routine: sum(({ routine }) => routine),
     routineEvents: sum(({ routineEvents }) => routineEvents),
-    unsureEvents: isCorrected(id) ? 0 : sum(({ unsureEvents }) => unsureEvents),
+    unsureEvents: isCorrected ? 0 : sum(({ unsureEvents }) => unsureEvents),
   }
 }
 
-/** The most frequent one, of equals the worse. */
-function mainSeverity(group: readonly TemplateTotal[]): Severity {
+/** The most frequent severity, of equals the worse. */
+function mainSeverity(totals: readonly TemplateTotal[]): Severity {
   let [best, most]: [Severity, number] = ['INFO', -1]
   for (const [i, column] of SEVERITY_COLUMNS.entries()) {
-    const count = group.reduce((sum, total) => sum + total[column], 0)
+    const count = totals.reduce((sum, total) => sum + total[column], 0)
     if (count >= most && count > 0) [best, most] = [SEVERITIES[i] ?? best, count]
   }
   return best
 }
 
-/**
- * The two rollups are written one after the other, so they can be read half way. Hours whose sums differ are read
- * again at the next look, and kept as they are when that brings nothing else.
- */
-function settle({ span, marks, memory: { sources, templates, unequal } }: Run): void {
-  for (let hour = span.from; hour < span.until; hour++) {
-    const state = `${marks.get(hour) ?? ''} ${sources.sumOf(hour)} ${templates.sumOf(hour)}`
-    const isEqual = sources.sumOf(hour) === templates.sumOf(hour)
-    if (isEqual || unequal.get(hour) === state) continue
-    unequal.set(hour, state)
-    sources.forget(hour)
-    templates.forget(hour)
+/** An anomaly over all sources that one of them explains is left out: the source's own says more. */
+async function withoutThoseOfOneSource(run: Run): Promise<readonly InsightAnomaly[]> {
+  const { rollups, clock, analysis } = run
+  const kept: InsightAnomaly[] = []
+  for (const anomaly of analysis.anomalies) {
+    if (anomaly.source === '') {
+      const [first] = await clock.wait(contributingSources(rollups, anomaly, run))
+      if (first !== undefined && first.explains >= MOSTLY) continue
+    }
+    kept.push(anomaly)
   }
-  for (const hour of unequal.keys()) if (hour < span.from) unequal.delete(hour)
+  return kept
 }
 
-/** What sources counted in the spans of anomalies of all together. */
-async function sourceParts({
-  series,
-  analysis,
-  clock,
-  frame,
-  isWatched,
-}: Run): Promise<PartsByAnomaly> {
-  const found = new Map<string, readonly PartCounts[]>()
-  for (const wanted of analysis.wholes()) {
-    const { severity, before, from, until } = toSpan(wanted, frame)
-    const query = { severity: severity ?? ('' as const), before, from, until }
-    const rows = await clock.wait(series.sourceParts(query))
-    found.set(
-      wanted.anomalyId,
-      rows.filter(({ name }) => isWatched(name)),
+async function explainGravest(
+  run: Run,
+  anomalies: readonly InsightAnomaly[],
+): Promise<readonly Correlation[]> {
+  const { rollups, clock } = run
+  const correlations: Correlation[] = []
+  for (const anomaly of anomalies.filter(({ partOf }) => partOf === null).slice(0, MAX_EXPLAINED)) {
+    const explanation = await clock.wait(explain(rollups, anomaly, run))
+    const alsoAffected = affectedWith(anomaly, anomalies)
+    correlations.push({ anomalyId: anomaly.id, ...explanation, alsoAffected })
+  }
+  return correlations
+}
+
+const affectedWith = (
+  { source, startedAtMs }: InsightAnomaly,
+  anomalies: readonly InsightAnomaly[],
+): Correlation['alsoAffected'] =>
+  anomalies
+    .filter(
+      (other) =>
+        other.scope === 'source' &&
+        other.source !== source &&
+        Math.abs(other.startedAtMs - startedAtMs) <= NEAR_MS,
     )
-  }
-  return found
-}
-
-/** What templates and hosts counted in the spans of the gravest anomalies. */
-async function otherParts(
-  { series, clock, frame }: Run,
-  all: readonly WantedSpan[],
-): Promise<Record<'templates' | 'hosts', PartsByAnomaly>> {
-  const [templates, hosts] = [
-    new Map<string, readonly PartCounts[]>(),
-    new Map<string, readonly PartCounts[]>(),
-  ]
-  for (const wanted of all) {
-    const parts = await clock.wait(countParts(series, toSpan(wanted, frame)))
-    templates.set(wanted.anomalyId, parts.templates)
-    hosts.set(wanted.anomalyId, parts.hosts)
-  }
-  return { templates, hosts }
-}
-
-const toSpan = (wanted: WantedSpan, frame: Frame): CountedSpan => ({
-  source: wanted.source,
-  severity: wanted.severity,
-  hostSeverity: wanted.hostSeverity,
-  before: frame.startHour + wanted.beforeFrom,
-  from: frame.startHour + wanted.from,
-  until: frame.startHour + wanted.to,
-})
+    .slice(0, MAX_EXPLAINED)
+    .map((other) => ({ source: other.source, anomalyId: other.id }))

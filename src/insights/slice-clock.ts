@@ -1,19 +1,19 @@
-/** this thread also takes messages: it is given back this often */
+/** The thread also serves requests and takes messages, so a run yields it this often. */
 const SLICE_MS = 8
 
 interface Budget {
   readonly insightsIntervalSeconds: number
-  /** of one core */
+  /** Of one core. */
   readonly insightsCpuPct: number
 }
 
-/** Until the next look: longer than the setting when looks take more than their share of the processor. */
+/** Ms until the next run: longer than the interval where runs would exceed their share of a core. */
 export const pauseAfter = (
   costMs: number,
   { insightsIntervalSeconds, insightsCpuPct }: Budget,
 ): number => Math.max(insightsIntervalSeconds * 1000, (costMs * 100) / insightsCpuPct)
 
-/** Counts what a run takes, and gives the thread back when a slice is used up. */
+/** Measures the time of a run and yields the thread when a slice is used up. */
 export class SliceClock {
   #startedAt = performance.now()
   #ownMs = 0
@@ -25,7 +25,7 @@ export class SliceClock {
     this.#signals = signals
   }
 
-  /** What is waited for is ClickHouse's time. */
+  /** Counts the wait as time of ClickHouse. */
   async wait<T>(work: Promise<T>): Promise<T> {
     this.#stop()
     const from = performance.now()
@@ -44,7 +44,7 @@ export class SliceClock {
     this.#startedAt = performance.now()
   }
 
-  /** @returns ms, of this thread and of ClickHouse */
+  /** @returns ms of this thread and of ClickHouse */
   totalMs(): number {
     this.#stop()
     return this.#ownMs + this.#waitedMs

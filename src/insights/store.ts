@@ -1,12 +1,17 @@
 import type { Severity } from '../model/event.js'
-import type { AnomalyKind, AnomalyScope, AnomalyState, InsightAnomaly } from '../model/insights.js'
+import type {
+  AnomalyKind,
+  AnomalyScope,
+  AnomalyState,
+  InsightAnomaly,
+  InsightSnapshot,
+} from '../model/insights.js'
 import { clearTable } from '../clickhouse/clear-table.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 
-/** An anomaly as it is kept. */
-export interface KeptAnomaly extends InsightAnomaly {
-  /** ms since 1970, 0 = no alert was raised for it */
+export interface StoredAnomaly extends InsightAnomaly {
+  /** Ms since 1970; 0 = it raised no alert. */
   readonly alertedAtMs: number
 }
 
@@ -15,11 +20,11 @@ export interface AnomalyPosition {
   readonly id: string
 }
 
-/** Empty lists mean any. */
+/** Filters of anomalies; an empty list matches any. */
 export interface AnomalyQuery {
-  /** as they were at this moment */
+  /** Selects what was detected by then, in the state that it had. */
   readonly atMs: number
-  /** that began then or later */
+  /** The earliest beginning. */
   readonly sinceMs: number
   readonly after: AnomalyPosition | null
   readonly states: readonly string[]
@@ -30,28 +35,30 @@ export interface AnomalyQuery {
   readonly templates: readonly string[]
   readonly ids: readonly string[]
   readonly leastScore: number
-  /** without those that are part of a wider one */
+  /** Leaves out what is part of a wider anomaly. */
   readonly wholeOnly: boolean
   readonly limit: number
 }
 
-/** A snapshot as it was stored. */
-export interface KeptSnapshot {
-  readonly generatedAtMs: number
-  readonly json: string
+export const ANY_ANOMALY: AnomalyQuery = {
+  atMs: Number.MAX_SAFE_INTEGER,
+  sinceMs: 0,
+  after: null,
+  states: [],
+  scopes: [],
+  kinds: [],
+  sources: [],
+  severities: [],
+  templates: [],
+  ids: [],
+  leastScore: 0,
+  wholeOnly: false,
+  limit: 1,
 }
 
-/** What the insight engine has told. */
-export interface InsightArchive {
-  saveSnapshot(asOfMs: number, snapshot: KeptSnapshot): Promise<void>
-  /** The one of a moment: the last at or before it. */
-  snapshotAt(atMs: number, signal?: AbortSignal): Promise<KeptSnapshot | null>
-  /** Replaces those of the same id and beginning. */
-  saveAnomalies(anomalies: readonly KeptAnomaly[], versionMs: number): Promise<void>
-  /** Newest beginning first. */
-  anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly KeptAnomaly[]>
-  removeSources(sources: readonly string[]): Promise<void>
-  clear(): Promise<void>
+export interface StoredSnapshot {
+  readonly generatedAtMs: number
+  readonly snapshot: InsightSnapshot
 }
 
 type PageRow = {
@@ -85,34 +92,44 @@ const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} 
 const toSeconds = (ms: number): number => Math.min(MAX_S, Math.max(0, Math.floor(ms / 1000)))
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-export function createInsightArchive(store: Store): InsightArchive {
-  return {
-    saveSnapshot: (asOfMs, { generatedAtMs, json }) =>
-      store.insertRows('insight_snapshots', [
-        { as_of: iso(asOfMs), generated_at: iso(generatedAtMs), doc: json },
-      ]),
-    async snapshotAt(atMs, signal) {
-      const [row] = await store.query(snapshotSql, { at: toSeconds(atMs) }, options(signal))
-      return row === undefined ? null : { generatedAtMs: row.generated_ms, json: row.doc }
-    },
-    saveAnomalies: (anomalies, versionMs) =>
-      store.insertRows(
-        'insight_anomalies',
-        anomalies.map((each) => toRow(each, versionMs)),
-      ),
-    async anomalies(query, signal) {
-      return (await store.query(pageSql, toParams(query), options(signal))).map(toAnomaly)
-    },
-    async removeSources(sources) {
-      const sql = 'DELETE FROM insight_anomalies WHERE source IN {sources:Array(String)}'
-      await store.change(sql, { sources })
-    },
-    async clear() {
-      await clearTable(store, 'insight_anomalies')
-      await clearTable(store, 'insight_snapshots')
-    },
-  }
-}
+export type InsightStore = ReturnType<typeof createInsightStore>
+
+/** The tables of insights: one snapshot for each hour, and every anomaly found. */
+export const createInsightStore = (store: Store) => ({
+  saveSnapshot: ({ generatedAtMs, snapshot }: StoredSnapshot): Promise<void> =>
+    store.insertRows('insight_snapshots', [
+      {
+        as_of: iso(snapshot.asOfMs),
+        generated_at: iso(generatedAtMs),
+        doc: JSON.stringify(snapshot),
+      },
+    ]),
+  /** @returns the last snapshot whose data end at a time or before it */
+  async snapshotAt(atMs: number, signal?: AbortSignal): Promise<StoredSnapshot | null> {
+    const [row] = await store.query(snapshotSql, { at: toSeconds(atMs) }, options(signal))
+    if (row === undefined) return null
+    const snapshot = JSON.parse(row.doc) as InsightSnapshot // saveSnapshot wrote it
+    return { generatedAtMs: row.generated_ms, snapshot }
+  },
+  /** Replaces rows of the same id and beginning. */
+  saveAnomalies: (anomalies: readonly StoredAnomaly[], versionMs: number): Promise<void> =>
+    store.insertRows(
+      'insight_anomalies',
+      anomalies.map((each) => toRow(each, versionMs)),
+    ),
+  /** @returns the newest beginning first */
+  async anomalies(query: AnomalyQuery, signal?: AbortSignal): Promise<readonly StoredAnomaly[]> {
+    return (await store.query(pageSql, toParams(query), options(signal))).map(toAnomaly)
+  },
+  async removeSources(sources: readonly string[]): Promise<void> {
+    const sql = 'DELETE FROM insight_anomalies WHERE source IN {sources:Array(String)}'
+    await store.change(sql, { sources })
+  },
+  async clear(): Promise<void> {
+    await clearTable(store, 'insight_anomalies')
+    await clearTable(store, 'insight_snapshots')
+  },
+})
 
 const toParams = ({ atMs, sinceMs, after, leastScore, wholeOnly, ...lists }: AnomalyQuery) => ({
   ...lists,
@@ -124,7 +141,7 @@ const toParams = ({ atMs, sinceMs, after, leastScore, wholeOnly, ...lists }: Ano
   whole: wholeOnly ? 1 : 0,
 })
 
-const toRow = (anomaly: KeptAnomaly, versionMs: number): object => ({
+const toRow = (anomaly: StoredAnomaly, versionMs: number): object => ({
   started_at: iso(anomaly.startedAtMs),
   id: anomaly.id,
   version: versionMs * 1000,
@@ -145,7 +162,7 @@ const toRow = (anomaly: KeptAnomaly, versionMs: number): object => ({
   alerted_at: iso(anomaly.alertedAtMs),
 })
 
-const toAnomaly = (row: PageRow): KeptAnomaly => ({
+const toAnomaly = (row: PageRow): StoredAnomaly => ({
   id: row.id,
   scope: row.scope,
   kind: row.kind,

@@ -2,43 +2,45 @@ import type { Severity } from '../model/event.js'
 import type { TemplateChange, TemplateChangeKind } from '../model/insights.js'
 import { surprise, twoSidedChance } from './negative-binomial.js'
 import { quantileOf } from './quantile.js'
-import { DAY_HOURS, weekdayOf } from './series.js'
+import { DAY_HOURS, weekdayOf } from './frame.js'
 import { HOUR_MS } from '../model/time.js'
 
 export interface TemplateSeries {
   readonly templateId: string
   readonly source: string
-  /** the one most of its occurrences have */
+  /** The severity of most occurrences. */
   readonly severity: Severity
   readonly counts: Float64Array
-  /** over everything stored */
+  /** Over all stored time. */
   readonly firstSeenMs: number
   readonly lastSeenMs: number
 }
 
 interface Context {
-  /** hours since 1970 of index 0 */
+  /** Hours since 1970 of index 0. */
   readonly startHour: number
-  /** whole hours */
+  /** Whole hours. */
   readonly hours: number
-  /** index at which the template's source has its first event */
+  /** Index of the first occurrence of the template's source. */
   readonly sourceFrom: number
 }
 
 const BASELINE_DAYS = 27
-/** fewer days before say nothing of growth */
+/** Days of history that a judgement of growth needs. */
 const LEAST_DAYS = 7
+/** Days of the same kind, working day or weekend, that are compared alone. */
 const LEAST_ALIKE_DAYS = 6
-/** a template that was away so long has come back */
+/** A template reappears after at least this pause. */
 const AWAY_HOURS = 7 * DAY_HOURS
-/** times its own longest pauses */
+/** And after at least this multiple of its longest pause before. */
 const AWAY_FACTOR = 2
 const NOTABLE = 4
 const RATIO = 2
 const LEAST_DISPERSION = 0.15
-/** of those told as grown, shrunk or vanished, so many may be wrong: 1 of 100 */
+/** False discovery rate of grown, shrunk and vanished templates. */
 const FALSE_SHARE = 0.01
 const MAX_CHANGES = 100
+/** The median of the chi-squared distribution with one degree of freedom. */
 const MEDIAN_OF_SQUARE = 0.455
 const scratch = new Float64Array(BASELINE_DAYS)
 const squares = new Float64Array(BASELINE_DAYS)
@@ -46,7 +48,7 @@ const squares = new Float64Array(BASELINE_DAYS)
 /**
  * Compares a template's last 24 h with the days before, working days with working days where there are enough.
  *
- * @returns null when nothing is remarkable
+ * @returns null when they do not differ
  */
 export function changeOf(template: TemplateSeries, context: Context): TemplateChange | null {
   const { hours, sourceFrom } = context
@@ -55,7 +57,7 @@ export function changeOf(template: TemplateSeries, context: Context): TemplateCh
   const count = sumOf(template.counts, hours - DAY_HOURS, hours)
   const isNew = template.firstSeenMs >= (context.startHour + hours - DAY_HOURS) * HOUR_MS
   if (isNew) return count === 0 ? null : described(template, 'new', count, 1 / historyDays)
-  if (count > 0 && hasReturned(template.counts, hours))
+  if (count > 0 && hasReappeared(template.counts, hours))
     return described(template, 'reappeared', count, 1 / historyDays)
   if (historyDays < LEAST_DAYS) return null
   return growthOf(template, count, Math.min(historyDays, BASELINE_DAYS), context)
@@ -82,7 +84,7 @@ function growthOf(
   return { ...described(template, change, count, mean), chance: twoSidedChance(score) }
 }
 
-/** Puts the totals of the days before into `scratch`, ascending by age; days of 24 h that end at this hour. */
+/** Puts the totals of the days of 24 h before the last one into `scratch`, newest first. @returns how many */
 function alikeDays(counts: Float64Array, startHour: number, hours: number, days: number): number {
   const isWeekend = (day: number): boolean =>
     weekdayOf(startHour + hours - day * DAY_HOURS - DAY_HOURS / 2) >= 5
@@ -97,22 +99,22 @@ function alikeDays(counts: Float64Array, startHour: number, hours: number, days:
   return chosen.length
 }
 
-/** Mean of the middle half, for days of few occurrences have a coarse median. */
+/** Interquartile mean: the median of days with few occurrences is coarse. */
 function middleMean(known: number): number {
   const sorted = scratch.slice(0, known).sort()
   const [from, to] = [Math.floor(known / 4), Math.ceil((known * 3) / 4)]
   return sumOf(sorted, from, to) / Math.max(1, to - from)
 }
 
-/** Two days before had as much. */
+/** Two of the days before had 80 % of the count. */
 const isUsual = (count: number, known: number): boolean => {
   let as = 0
   for (let i = 0; i < known; i++) if ((scratch[i] ?? 0) >= count * 0.8) as++
   return as >= 2
 }
 
-/** Whether a pause far beyond its own ended in the last 24 h. */
-function hasReturned(counts: Float64Array, hours: number): boolean {
+/** A pause far longer than any before ended in the last 24 h. */
+function hasReappeared(counts: Float64Array, hours: number): boolean {
   let back = hours - DAY_HOURS
   while (back < hours && counts[back] === 0) back++
   if (back >= hours) return false
@@ -159,11 +161,11 @@ function sumOf(counts: Float64Array, from: number, to: number): number {
 const RANK = { CRITICAL: 0, ERROR: 1, WARNING: 2, INFO: 3, DEBUG: 4 } as const
 
 /**
- * The changes worth telling, the worst severities first. Of grown, shrunk and vanished ones those are left
- * out that so many comparisons bring about by chance.
+ * The significant changes, the worst severities first: of grown, shrunk and vanished templates those that control the
+ * false discovery rate.
  *
- * @param compared how many templates were looked at
- * Source: Benjamini and Hochberg 1995, false discovery rate.
+ * @param compared how many templates were tested
+ * Source: Benjamini and Hochberg, Controlling the False Discovery Rate, 1995.
  */
 export function notableChanges(
   changes: readonly TemplateChange[],

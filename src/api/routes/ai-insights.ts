@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
+import { ANY_ANOMALY, type AnomalyPosition, type AnomalyQuery } from '../../insights/store.js'
 import { AppError } from '../../model/errors.js'
-import type { AnomalyQuery } from '../../insights/store.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { parseQueryTime } from '../query-time.js'
@@ -19,36 +19,15 @@ import {
   toSnapshotView,
 } from '../schemas/insight.js'
 
-interface Position {
-  readonly startedAtMs: number
-  readonly id: string
-}
-
 const AtParameter = Type.Optional(
-  Type.String({ maxLength: 64, description: 'ISO 8601; as it was at this moment' }),
+  Type.String({ maxLength: 64, description: 'ISO 8601; the state at this time' }),
 )
 const Names = Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 }))
-
-const ANY: AnomalyQuery = {
-  atMs: Number.MAX_SAFE_INTEGER,
-  sinceMs: 0,
-  after: null,
-  states: [],
-  scopes: [],
-  kinds: [],
-  sources: [],
-  severities: [],
-  templates: [],
-  ids: [],
-  leastScore: 0,
-  wholeOnly: false,
-  limit: 1,
-}
 
 const toMs = (text: string | undefined, name: string): number | null =>
   text === undefined ? null : parseQueryTime(text, name)
 
-const isPosition = (value: unknown): value is Position =>
+const isPosition = (value: unknown): value is AnomalyPosition =>
   typeof value === 'object' &&
   value !== null &&
   'startedAtMs' in value &&
@@ -65,9 +44,9 @@ export const aiInsightRoutes = [
     path: '/api/ai-insights/snapshot',
     summary: 'What changed: anomalies, templates, forecast, correlations, health',
     description:
-      'The last snapshot computed, at most `INSIGHTS_INTERVAL_SECONDS` old, or the last one for the moment ' +
-      '`at` or before it (one is kept for each hour). Everything comes from hourly rollups. When nothing ' +
-      'has arrived for a week it looks back from the last hour that has events.',
+      'The last snapshot, computed every `INSIGHTS_INTERVAL_SECONDS` from hourly counts. With `at` the last ' +
+      'one for that time or before it: one is stored for each hour. After a week without events, snapshots ' +
+      'end with the last hour that has some.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -77,9 +56,9 @@ export const aiInsightRoutes = [
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ query, signal }, { insights }) => {
-      const made = await insights.snapshot(toMs(query.at, 'at'), signal)
-      if (made === null) throw new AppError('not_found', 'there is no snapshot of that moment yet')
-      return toSnapshotView(made.generatedAtMs, made.snapshot, (id) => insights.textOf(id))
+      const stored = await insights.snapshot(toMs(query.at, 'at'), signal)
+      if (stored === null) throw new AppError('not_found', 'there is no snapshot of that time yet')
+      return toSnapshotView(stored, (id) => insights.textOf(id))
     },
   }),
   route({
@@ -88,7 +67,7 @@ export const aiInsightRoutes = [
     path: '/api/ai-insights/snapshot/refresh',
     summary: 'Computes a snapshot now',
     description:
-      'With `at` one that looks back from that moment, for days whose events were uploaded later.',
+      'With `at` a snapshot for that time in the past, for days whose events were uploaded later.',
     role: 'manager',
     limit: 'none',
     bodyBytes: 0,
@@ -99,8 +78,8 @@ export const aiInsightRoutes = [
     handlerTimeoutMs: REFRESH_TIMEOUT_MS,
     errors: ['dependency_unavailable'],
     handle: async ({ query }, { insights }) => {
-      const made = await insights.refresh(toMs(query.at, 'at'))
-      return toSnapshotView(made.generatedAtMs, made.snapshot, (id) => insights.textOf(id))
+      const stored = await insights.refresh(toMs(query.at, 'at'))
+      return toSnapshotView(stored, (id) => insights.textOf(id))
     },
   }),
   route({
@@ -109,8 +88,8 @@ export const aiInsightRoutes = [
     path: '/api/ai-insights/anomalies',
     summary: 'Anomalies, the latest beginning first',
     description:
-      'With `at` those that had been detected by then, in the state they had; counts and scores are the ' +
-      'last ones known. `whole_only` leaves out what is part of a wider anomaly.',
+      'With `at` those that had been detected by then, in the state they had, with the counts and scores ' +
+      'that are known today. `whole_only` leaves out what is part of a wider anomaly.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -135,8 +114,8 @@ export const aiInsightRoutes = [
       const bound = { list: 'anomalies', at, ...filters }
       const after = cursor === undefined ? null : decodeCursor(cursorKey, bound, cursor, isPosition)
       const asked: AnomalyQuery = {
-        ...ANY,
-        atMs: toMs(at, 'at') ?? ANY.atMs,
+        ...ANY_ANOMALY,
+        atMs: toMs(at, 'at') ?? ANY_ANOMALY.atMs,
         after,
         states: filters.state ?? [],
         scopes: filters.scope ?? [],
@@ -165,8 +144,8 @@ export const aiInsightRoutes = [
     path: '/api/ai-insights/anomalies/{anomaly_id}',
     summary: 'An anomaly with the templates, sources and hosts that explain it',
     description:
-      'Its span is compared with the span before, as long, but at least six hours. `explains` is the share of ' +
-      'the change that is the part’s own. Everything comes from hourly rollups.',
+      'Compares its span with the span before, which is as long, but at least six hours. `explains` is the ' +
+      'share of the change that a template, source or host makes up. Counts are hourly.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -177,7 +156,10 @@ export const aiInsightRoutes = [
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, signal }, { insights }) => {
-      const [anomaly] = await insights.anomalies({ ...ANY, ids: [params.anomaly_id] }, signal)
+      const [anomaly] = await insights.anomalies(
+        { ...ANY_ANOMALY, ids: [params.anomaly_id] },
+        signal,
+      )
       if (anomaly === undefined) {
         const details = { anomaly_id: params.anomaly_id }
         throw new AppError('not_found', 'there is no such anomaly', { details })

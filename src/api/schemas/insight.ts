@@ -10,11 +10,12 @@ import {
   type Explanation,
   type Forecast,
   type InsightAnomaly,
-  type InsightSnapshot,
   type MlHealth,
   type TemplateChange,
 } from '../../model/insights.js'
 import { Timestamp } from './event.js'
+import { FORECAST_LEVEL } from '../../insights/forecast.js'
+import type { StoredSnapshot } from '../../insights/store.js'
 import { SeveritySchema } from '../../model/schemas.js'
 import { toIso } from './record.js'
 import { DAY_MS } from '../../model/time.js'
@@ -28,7 +29,7 @@ const Links = Type.Object(
   { events: Type.String(), template: OrNull(Type.String()) },
   {
     description:
-      'paths of the API: the events meant (of a silence those of the day before, too), and the template they have',
+      'paths of the API: the events of its span (of a silence, also of the day before), and their template',
   },
 )
 
@@ -51,15 +52,15 @@ export const AnomalySchema = Type.Object({
   observed: Type.Number({ description: 'occurrences in its span' }),
   expected: Type.Number(),
   expected_range: Type.Tuple([Type.Number(), Type.Number()], {
-    description: 'what 99 of 100 such spans stay in',
+    description: 'the 99 % interval of occurrences',
   }),
   score: Type.Number({
-    description: 'standard deviations of a normal law that are as unlikely, at most 50',
+    description: 'standard deviations of a normal distribution that are as unlikely, at most 50',
   }),
   part_of: OrNull(
     Type.String({
       description:
-        'id of the wider anomaly it is a part of, or of the gravest of the templates of its source that go together',
+        'id of the anomaly that leads its group: a wider one, or the gravest of templates of its source that coincide',
     }),
   ),
   links: Links,
@@ -73,7 +74,7 @@ const TemplateChangeSchema = Type.Object({
   severity: SeveritySchema,
   count_24h: Type.Number(),
   expected_24h: Type.Number(),
-  p_value: Type.Number({ description: 'chance that the weeks before would bring this about' }),
+  p_value: Type.Number({ description: 'two-sided p-value of the count, given the weeks before' }),
   first_seen: Timestamp,
   last_seen: Timestamp,
   links: Links,
@@ -87,17 +88,17 @@ const ForecastSchema = Type.Object({
       low: Type.Number(),
       high: Type.Number(),
     }),
-    { description: 'the next 24; empty while there are fewer than four days to learn from' },
+    { description: 'the next 24; empty with less than four days to learn from' },
   ),
   coverage: OrNull(Share),
 })
 
 const ContributionSchema = Type.Object({
   name: Type.String(),
-  text: OrNull(Type.String({ description: 'of a template' })),
-  before: Type.Number({ description: 'an hour, in the span before' }),
-  during: Type.Number({ description: 'an hour, in its span' }),
-  explains: Type.Number({ description: 'share of the change of the whole; 1 = all of it' }),
+  text: OrNull(Type.String({ description: 'text of a template' })),
+  before: Type.Number({ description: 'occurrences an hour in the span before' }),
+  during: Type.Number({ description: 'occurrences an hour in its span' }),
+  explains: Type.Number({ description: 'share of the change of the sum; 1 = all of it' }),
   share_before: Share,
   share_during: Share,
 })
@@ -107,12 +108,12 @@ export const ExplanationSchema = Type.Object({
   to: Timestamp,
   before_from: Type.String({
     format: 'date-time',
-    description: 'where the span before begins: it is as long, but at least six hours',
+    description: 'beginning of the span before, which is as long, but at least six hours',
   }),
   templates: Type.Array(ContributionSchema),
-  sources: Type.Array(ContributionSchema, { description: 'of an anomaly over all sources' }),
+  sources: Type.Array(ContributionSchema, { description: 'empty for an anomaly of one source' }),
   hosts: Type.Array(ContributionSchema, {
-    description: 'of its source and severity; of a template those of its severity',
+    description: 'counted by source and severity; for a template, in its main severity',
   }),
 })
 
@@ -135,7 +136,7 @@ export const SnapshotSchema = Type.Object({
   generated_at: Timestamp,
   as_of: Timestamp,
   model_version: Type.String(),
-  series: Type.Integer({ description: 'how many were looked at' }),
+  series: Type.Integer({ description: 'how many were analysed' }),
   anomaly_counts: Type.Object({ ongoing: Type.Integer(), over: Type.Integer() }),
   anomalies: Type.Array(AnomalySchema, { description: 'of the last five days, at most 200' }),
   emerging_templates: Type.Array(TemplateChangeSchema),
@@ -148,7 +149,7 @@ export const SnapshotSchema = Type.Object({
   health: HealthSchema,
 })
 
-/** @returns null for a template that is not known any more */
+/** @returns null for an unknown template */
 export type TextOf = (templateId: string) => string | null
 
 export const toAnomalyView = (
@@ -180,7 +181,7 @@ function linksOf(anomaly: InsightAnomaly): Static<typeof Links> {
   if (source !== '') query.set('source', source)
   if (scope === 'severity' && severity !== null) query.set('severity', severity)
   if (templateId !== null) query.set('template_id', templateId)
-  // of a silence there is nothing but what came before it
+  // A silence has no events, so its link begins a day earlier.
   query.set('start_time', toIso(kind === 'silence' ? startedAtMs - DAY_MS : startedAtMs))
   query.set('end_time', toIso(endedAtMs - 1))
   return { events: `/api/logs?${query.toString()}`, template: templateLink(templateId) }
@@ -197,7 +198,7 @@ const toChangeView = (
   const query = new URLSearchParams({
     source: change.source,
     template_id: change.templateId,
-    // what has vanished was there before
+    // A vanished template has its last events before the last day.
     start_time: toIso(Math.min(asOfMs, change.lastSeenMs) - DAY_MS),
     end_time: toIso(asOfMs - 1),
   })
@@ -221,18 +222,18 @@ const toForecastView = ({ hours, coverage }: Forecast): Static<typeof ForecastSc
   coverage,
 })
 
-/** @param textOf null for what has no text */
+/** @param textOf null for sources and hosts */
 const toContributionView = (
-  part: Contribution,
+  contribution: Contribution,
   textOf: TextOf | null,
 ): Static<typeof ContributionSchema> => ({
-  name: part.name,
-  text: textOf === null ? null : textOf(part.name),
-  before: part.before,
-  during: part.during,
-  explains: part.explains,
-  share_before: part.shareBefore,
-  share_during: part.shareDuring,
+  name: contribution.name,
+  text: textOf === null ? null : textOf(contribution.name),
+  before: contribution.before,
+  during: contribution.during,
+  explains: contribution.explains,
+  share_before: contribution.shareBefore,
+  share_during: contribution.shareDuring,
 })
 
 export const toExplanationView = (
@@ -242,9 +243,9 @@ export const toExplanationView = (
   from: toIso(explanation.fromMs),
   to: toIso(explanation.toMs),
   before_from: toIso(explanation.beforeFromMs),
-  templates: explanation.templates.map((part) => toContributionView(part, textOf)),
-  sources: explanation.sources.map((part) => toContributionView(part, null)),
-  hosts: explanation.hosts.map((part) => toContributionView(part, null)),
+  templates: explanation.templates.map((each) => toContributionView(each, textOf)),
+  sources: explanation.sources.map((each) => toContributionView(each, null)),
+  hosts: explanation.hosts.map((each) => toContributionView(each, null)),
 })
 
 const toCorrelationView = (
@@ -268,11 +269,8 @@ const toHealthView = (health: MlHealth): Static<typeof HealthSchema> => ({
   agreement: health.agreement,
 })
 
-const FORECAST_LEVEL = 0.9
-
 export const toSnapshotView = (
-  generatedAtMs: number,
-  snapshot: InsightSnapshot,
+  { generatedAtMs, snapshot }: StoredSnapshot,
   textOf: TextOf,
 ): Static<typeof SnapshotSchema> => ({
   generated_at: toIso(generatedAtMs),

@@ -1,13 +1,12 @@
 import { t as suite, test, type Test } from 'tap'
-import { createMemory } from '../../../src/insights/counts.js'
-import { agreementOf } from '../../../src/insights/records.js'
-import { runInsights, type RunParts } from '../../../src/insights/run.js'
+import { agreementOf } from '../../../src/insights/ml-health.js'
+import { runInsights, type RunDeps } from '../../../src/insights/run.js'
 import { SliceClock } from '../../../src/insights/slice-clock.js'
 import { toKpiSnapshot } from '../../../src/events/kpi-snapshot.js'
 import { PriorityModel } from '../../../src/priority/model.js'
 import type { Priority } from '../../../src/model/event.js'
 import type { MlHealth } from '../../../src/model/insights.js'
-import { createInsightSeries } from '../../../src/insights/stored-series.js'
+import { createRollups } from '../../../src/insights/rollups.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { applySchema, insertLanding, type LandingRow } from '../../support/landing.js'
 import { HOUR_MS } from '../../../src/model/time.js'
@@ -34,13 +33,13 @@ const row = (hour: number, fields: Partial<LandingRow> = {}): LandingRow => ({
 
 interface Change {
   readonly hoursLater?: number
-  readonly agreement?: RunParts['agreement']
-  readonly isCorrected?: RunParts['isCorrected']
+  readonly agreement?: RunDeps['agreement']
+  readonly isCorrected?: boolean
 }
 
-interface Told {
+interface Scores {
   readonly health: MlHealth
-  /** the global score that the KPIs make of it when all else is well */
+  /** The global health score of the KPIs when all else is well. */
   readonly score: number
 }
 
@@ -50,21 +49,22 @@ const agreed = { corrections: 0, agreeing: 0 }
 async function open(
   t: Test,
   rows: readonly LandingRow[],
-): Promise<(change?: Change) => Promise<Told>> {
+): Promise<(change?: Change) => Promise<Scores>> {
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)
   const days = Array.from({ length: 20 * 24 }, (_, i) => row(END - 1 - i))
   await insertLanding(store, [...days, ...rows])
-  return async ({ hoursLater = 0, agreement = () => agreed, isCorrected = () => false } = {}) => {
+  return async ({ hoursLater = 0, agreement = () => agreed, isCorrected = false } = {}) => {
     const { snapshot } = await runInsights(
       {
-        series: createInsightSeries(store, { redirects: () => [] }),
+        rollups: createRollups(store, { redirects: () => [] }),
         isWatched: () => true,
-        canonical: (id) => id,
-        isCorrected,
+        directory: {
+          describe: (id) => ({ id, text: id, override: isCorrected ? 'P3' : null }),
+          redirects: () => [],
+        },
         agreement,
-        memory: createMemory(),
         clock: new SliceClock([]),
       },
       { endHour: END, withRunning: true, nowHour: END + hoursLater },
@@ -116,8 +116,8 @@ test('each input of ML health moves the global health score', async (t) => {
   const doubtful = await open(t, unsure)
   const low = await doubtful()
   t.match(low.health, { lowConfidence: 0.5, drift: 0, score: 0.8 })
-  t.equal(low.score, 96, 'half of the priorities told with low confidence')
-  const settled = await doubtful({ isCorrected: () => true })
+  t.equal(low.score, 96, 'half of the events have a low confidence')
+  const settled = await doubtful({ isCorrected: true })
   t.equal(settled.score, 100, 'what a person has settled is not unsure')
 
   const strange = hours
@@ -140,7 +140,6 @@ test('each input of ML health moves the global health score', async (t) => {
   t.equal((await (await open(t, flood))()).health.score, 1, 'P1 moves none of the shares')
 })
 
-/** What people said, and how often the model says the same by itself. */
 function agreementAfter(corrections: readonly (readonly [string, Priority])[]) {
   const model = new PriorityModel()
   for (const [i, [text, priority]] of corrections.entries())

@@ -1,8 +1,9 @@
 import { test } from 'tap'
 import { generate, seeded } from '../../../bench/insights/generate.js'
-import { Analysis, type CountedTemplate } from '../../../src/insights/analysis.js'
+import { Analysis, inOrder, type AnalysedTemplate } from '../../../src/insights/analysis.js'
+import { groupAnomalies } from '../../../src/insights/anomaly-groups.js'
 import { forecastNext } from '../../../src/insights/forecast.js'
-import { frameEndingAt } from '../../../src/insights/series.js'
+import { frameEndingAt } from '../../../src/insights/frame.js'
 import type { InsightSnapshot } from '../../../src/model/insights.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 
@@ -17,27 +18,19 @@ const wavering = (seed: number, meanAt: (hour: number) => number): Float64Array 
   )
 }
 
-const template = (templateId: string, counts: Float64Array): CountedTemplate => ({
+const template = (templateId: string, counts: Float64Array): AnalysedTemplate => ({
   templateId,
   source: 'web',
   severity: 'ERROR',
   counts,
   firstSeenMs: FRAME.startHour * HOUR_MS,
   lastSeenMs: (FRAME.startHour + hours) * HOUR_MS,
-  changedAt: 0,
-  members: '',
   routine: 10,
   routineEvents: 10,
   unsureEvents: 1,
 })
 
 const FACTS = { dataAgeHours: 0, corrections: 0, agreeing: 0 }
-/** nearly all of the change is of one source */
-const SOURCES = [
-  { name: 'web', before: 6240, during: 7760 },
-  { name: 'db', before: 3000, during: 2000 },
-]
-
 /** A web server whose errors soar for the last four hours, by one template of two, and a quiet neighbour. */
 function example(): InsightSnapshot {
   const analysis = new Analysis(FRAME, hours)
@@ -45,36 +38,17 @@ function example(): InsightSnapshot {
   const steady = wavering(3, () => 20)
   const errors = soaring.map((count, i) => count + (steady[i] ?? 0))
   const info = wavering(1, () => 1000)
-  const source = { source: 'web', severities: [NONE, info, NONE, errors, NONE] }
-  analysis.addSource({ ...source, changedAt: 0 })
+  analysis.addSource({ source: 'web', severities: [NONE, info, NONE, errors, NONE] })
   const quiet = [NONE, wavering(4, () => 500), NONE, NONE, NONE]
-  analysis.addSource({ source: 'db', severities: quiet, changedAt: 0 })
+  analysis.addSource({ source: 'db', severities: quiet })
   analysis.addTemplate(template('00000000000000aa', soaring))
   analysis.addTemplate(template('00000000000000bb', steady))
-  const sources = new Map(analysis.wholes().map(({ anomalyId }) => [anomalyId, SOURCES]))
-  const anomalies = analysis.anomalies(sources)
-  const parts = analysis.wanted(anomalies).map(({ anomalyId }) => {
-    const both = [
-      { name: '00000000000000aa', before: 120, during: 3680 },
-      { name: '00000000000000bb', before: 120, during: 80 },
-    ]
-    return [anomalyId, both] as const
-  })
-  const hosts = new Map(
-    anomalies.map(({ id }) => [
-      id,
-      [
-        { name: 'web-1', before: 120, during: 3680 },
-        { name: 'web-2', before: 100, during: 70 },
-        { name: '', before: 20, during: 10 },
-      ],
-    ]),
-  )
-  return analysis.finish(anomalies, { ...FACTS, templates: new Map(parts), sources, hosts })
+  const anomalies = inOrder(groupAnomalies(analysis.anomalies))
+  return analysis.snapshot({ ...FACTS, anomalies, correlations: [] })
 }
 
-test('a soaring template is the cause on the screen, and part of the errors of its source', async (t) => {
-  const { anomalies, correlations, templates, health } = example()
+test('a soaring template is part of the errors of its source', async (t) => {
+  const { anomalies, templates, health } = example()
   const [first] = anomalies
   t.match(first, { scope: 'severity', severity: 'ERROR', source: 'web', state: 'ongoing' })
   t.match(
@@ -84,16 +58,26 @@ test('a soaring template is the cause on the screen, and part of the errors of i
       partOf: first?.id,
     },
   )
-  t.equal(correlations[0]?.anomalyId, first?.id)
-  t.match(correlations[0]?.templates[0], { name: '00000000000000aa', explains: 1 })
-  const [host, ...others] = correlations[0]?.hosts ?? []
-  t.match(host, { name: 'web-1', before: 20, during: 920 })
-  t.notOk(
-    others.some(({ name }) => name === ''),
-    'messages without a host are part of the whole only',
-  )
   t.match(templates, [{ change: 'grown', templateId: '00000000000000aa' }])
   t.match(health, { lowConfidence: 0.1, drift: 0, dataAgeHours: 0 })
+})
+
+test('the sums over several sources are series too', async (t) => {
+  const one = new Analysis(FRAME, hours)
+  one.addSource({ source: 'db', severities: [NONE, wavering(4, () => 500), NONE, NONE, NONE] })
+  one.addTotals()
+  t.same(one.anomalies, [])
+  const both = new Analysis(FRAME, hours)
+  for (const [i, source] of ['db', 'web'].entries()) {
+    const counts = wavering(i + 1, (hour) => (hour >= hours - 5 ? 0 : 500))
+    both.addSource({ source, severities: [NONE, counts, NONE, NONE, NONE] })
+  }
+  both.addTotals()
+  const overAll = both.anomalies.filter(({ source }) => source === '')
+  t.match(overAll, [
+    { scope: 'all', kind: 'silence' },
+    { scope: 'severity', kind: 'silence' },
+  ])
 })
 
 test('the same data give the same snapshot', async (t) => {
@@ -102,9 +86,7 @@ test('the same data give the same snapshot', async (t) => {
 
 test('a snapshot of nothing is empty', async (t) => {
   const analysis = new Analysis(FRAME, hours)
-  const anomalies = analysis.anomalies(new Map())
-  const none = new Map<string, never>()
-  t.match(analysis.finish(anomalies, { ...FACTS, templates: none, sources: none, hosts: none }), {
+  t.match(analysis.snapshot({ ...FACTS, anomalies: [], correlations: [] }), {
     series: 0,
     anomalies: [],
     templates: [],
@@ -130,13 +112,13 @@ test('intervals of the forecast hold as often as they say', async (t) => {
   t.ok(held / all > 0.86 && held / all < 0.97, `${held / all}`)
 })
 
-test('templates of a source that go the same way at the same time are one matter', async (t) => {
+test('templates of a source that go the same way at the same time are one anomaly group', async (t) => {
   const analysis = new Analysis(FRAME, hours)
   const stops = (seed: number, at: number, mean: number): Float64Array =>
     wavering(seed, (hour) => (hour >= at ? 0 : mean))
-  // so much else is said that neither the source nor its severity shows it
+  // So many other messages that neither the source nor its severity has an anomaly.
   const noise = wavering(9, () => 20_000)
-  const source = { source: 'web', severities: [NONE, noise, NONE, NONE, NONE], changedAt: 0 }
+  const source = { source: 'web', severities: [NONE, noise, NONE, NONE, NONE] }
   analysis.addSource(source)
   analysis.addTemplate(template('00000000000000aa', stops(1, hours - 20, 40)))
   analysis.addTemplate(template('00000000000000bb', stops(2, hours - 20, 200)))
@@ -147,12 +129,12 @@ test('templates of a source that go the same way at the same time are one matter
     ...template('00000000000000ee', stops(5, hours - 20, 60)),
     source: 'db',
   })
-  const found = analysis.anomalies(new Map()).filter(({ scope }) => scope === 'template')
+  const found = groupAnomalies(analysis.anomalies).filter(({ scope }) => scope === 'template')
   const byId = new Map(found.map((each) => [each.templateId?.slice(-2), each]))
   const silences = ['aa', 'bb', 'cc'].flatMap((id) => byId.get(id) ?? [])
   t.equal(silences.length, 3)
   const [leader, ...others] = silences.filter(({ partOf }) => partOf === null)
-  t.same(others, [], 'one of the three speaks for them')
+  t.same(others, [], 'one of the three leads them')
   t.equal(leader?.score, Math.max(...silences.map(({ score }) => score)), 'the gravest')
   t.ok(silences.every(({ id, partOf }) => id === leader?.id || partOf === leader?.id))
   t.equal(byId.get('dd')?.partOf, null, 'what goes the other way is not')

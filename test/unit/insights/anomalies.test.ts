@@ -7,7 +7,7 @@ const MONDAY = 4 * 24
 const WEEK = 168
 const SEED = 20
 
-/** Counts around a mean by hour, of a source that wavers by a tenth. */
+/** Counts around a mean by hour, of a source with a noise of a tenth. */
 function counts(weeks: number, meanAt: (hour: number) => number): Float64Array {
   const random = seeded(SEED)
   const gauss = (): number =>
@@ -67,7 +67,7 @@ test('anomalies with a short gap between them are one', async (t) => {
   ])
 })
 
-test('a lasting change is told once and is the new level after some days', async (t) => {
+test('a level shift is found once and is the new level after some days', async (t) => {
   const found = find(counts(9, (hour) => daily(hour) * (hour >= AT ? 3 : 1)))
   t.equal(found[0]?.from, AT)
   t.ok(
@@ -80,10 +80,10 @@ test('the running hour counts when it is too much already, never for being too l
   const whole = counts(7, daily)
   const options = { from: 4 * WEEK, hours: whole.length }
   const withRunning = (count: number): Float64Array => Float64Array.from([...whole, count])
-  const look = (count: number): readonly Finding[] =>
+  const judge = (count: number): readonly Finding[] =>
     findAnomalies({ counts: withRunning(count), startHour: MONDAY }, options)
-  t.same(look(0), [])
-  t.match(look(9000), [{ kind: 'spike', from: whole.length, isOngoing: true }])
+  t.same(judge(0), [])
+  t.match(judge(9000), [{ kind: 'spike', from: whole.length, isOngoing: true }])
 })
 
 test('what is found of an hour does not change when more hours come', async (t) => {

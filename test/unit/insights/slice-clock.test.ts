@@ -4,14 +4,14 @@ import { test } from 'tap'
 import { pauseAfter, SliceClock } from '../../../src/insights/slice-clock.js'
 import { MINUTE_MS } from '../../../src/model/time.js'
 
-/** more than a slice */
+/** Longer than a slice. */
 const STEP_MS = 10
 
 function work(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until;);
 }
 
-test('looks take no more than their share of a core, and come no sooner than the setting', async (t) => {
+test('runs take no more than their share of a core, and come no sooner than the interval', async (t) => {
   fc.assert(
     fc.property(
       fc.double({ min: 0, max: 1e7, noNaN: true }),
@@ -43,7 +43,7 @@ test('a run gives the thread back whenever a slice is used up', async (t) => {
     await clock.pause()
   }
   isOver = true
-  t.ok(others >= steps, `others had ${others} turns in ${steps} steps`)
+  t.ok(others >= steps, `others ran ${others} times in ${steps} steps`)
 })
 
 test('what a run takes is its own time and what it waited for, not the time of others', async (t) => {

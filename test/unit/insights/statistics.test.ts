@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { test } from 'tap'
-import { contributionsOf } from '../../../src/insights/contributions.js'
+import { contributionsOf } from '../../../src/insights/explanation.js'
 import { mlHealthOf, type MlFacts } from '../../../src/insights/ml-health.js'
 import { expectedRange, surprise, twoSidedChance } from '../../../src/insights/negative-binomial.js'
 import { quantileOf } from '../../../src/insights/quantile.js'
@@ -62,20 +62,30 @@ test('a quantile is what sorting gives', async (t) => {
   )
 })
 
-test('parts of a change are ordered by how much of it they explain', async (t) => {
-  const parts = [
+test('contributors are ordered by the share of the change that they explain', async (t) => {
+  const counted = [
     { name: 'steady', before: 1000, during: 500 },
     { name: 'burst', before: 10, during: 905 },
     { name: 'helper', before: 0, during: 100 },
   ]
-  const found = contributionsOf(parts, { beforeHours: 10, duringHours: 5 })
+  const found = contributionsOf(counted, { beforeHours: 10, duringHours: 5 })
   t.same(
     found.map(({ name, before, during, explains }) => ({ name, before, during, explains })),
     [
       { name: 'burst', before: 1, during: 181, explains: 0.9 },
       { name: 'helper', before: 0, during: 20, explains: 0.1 },
     ],
-    'a part that keeps its rate explains nothing',
+    'a steady rate explains nothing',
+  )
+  const unnamed = { name: '', before: 0, during: 1000 }
+  const [first, ...others] = contributionsOf([...counted, unnamed], {
+    beforeHours: 10,
+    duringHours: 5,
+  })
+  t.match(first, { name: 'burst', explains: 0.45 }, 'counts without a name belong to the sum')
+  t.notOk(
+    others.some(({ name }) => name === ''),
+    'and are not listed',
   )
   t.same(contributionsOf([], { beforeHours: 1, duringHours: 1 }), [])
 })

@@ -1,7 +1,7 @@
--- The hours of a range of templates, as columns of numbers.
+-- Hourly counts of a range of templates, both ends included.
 -- params: from UInt32, until UInt32, first UInt64, last UInt64
 -- rows:   template UInt64, at Array(UInt16) (hours after from), n Array(Int32)
--- Moments are seconds since 1970, whole hours. An hour may come several times: its counts add up.
+-- Times are seconds since 1970, whole hours. The counts of an hour that comes several times add up.
 SELECT
     template_id AS template,
     groupArray(toUInt16(intDiv(toUnixTimestamp(t) - {from:UInt32}, 3600))) AS at,

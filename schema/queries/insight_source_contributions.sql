@@ -1,7 +1,7 @@
--- What each source counted in a span and in the one before it.
+-- Occurrences of each source in a span and in the one before it.
 -- params: severity String, before UInt32, from UInt32, until UInt32
 -- rows:   name, before, during
--- Moments are seconds since 1970, whole hours; an empty severity is any.
+-- Times are seconds since 1970, whole hours; an empty severity matches any.
 WITH multiIf(
     {severity:String} = 'DEBUG', series_1h.debug,
     {severity:String} = 'INFO', series_1h.info,

@@ -1,7 +1,7 @@
--- The hours of a range of sources, as columns of numbers.
+-- Hourly counts by severity of a range of sources, both ends included.
 -- params: from UInt32, until UInt32, first String, last String
 -- rows:   source, at Array(UInt16) (hours after from), debug, info, warning, error, critical Array(Int32)
--- Moments are seconds since 1970, whole hours. An hour may come several times: its counts add up.
+-- Times are seconds since 1970, whole hours. The counts of an hour that comes several times add up.
 SELECT
     CAST(source, 'String') AS source,
     groupArray(toUInt16(intDiv(toUnixTimestamp(t) - {from:UInt32}, 3600))) AS at,

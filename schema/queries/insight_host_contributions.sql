@@ -1,7 +1,7 @@
--- What hosts counted in a span and in the one before it, those that changed most, beside the sums of all.
+-- Occurrences of the hosts that changed most in a span and in the one before it, with the sums over all hosts.
 -- params: source String, severity String, before UInt32, from UInt32, until UInt32, limit UInt32
--- rows:   name ('' none), before, during, all_before, all_during
--- Moments are seconds since 1970, whole hours; an empty source or severity is any.
+-- rows:   name ('' = no host), before, during, all_before, all_during
+-- Times are seconds since 1970, whole hours; an empty source or severity matches any.
 WITH sumIf(host_stats.n, t < toDateTime({from:UInt32}, 'UTC')) AS counted_before,
     sumIf(host_stats.n, t >= toDateTime({from:UInt32}, 'UTC')) AS counted_during
 SELECT

@@ -1,0 +1,78 @@
+import type { InsightAnomaly } from '../model/insights.js'
+
+/** Share of a change from which on one contributor explains it. */
+export const MOSTLY = 0.8
+
+/**
+ * Groups anomalies of the same direction that overlap in time: each one's `partOf` becomes the id of its group's leader.
+ *
+ * An anomaly of a template or severity joins that of its source, a template's without one that of its severity.
+ * Where ERROR or CRITICAL makes up most of what its source does, the severity's anomaly leads instead. Templates
+ * that join neither are grouped with each other, led by the one with the highest score.
+ */
+export function groupAnomalies(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
+  const widerBySource = new Map<string, InsightAnomaly[]>()
+  for (const anomaly of anomalies) {
+    if (anomaly.scope === 'template') continue
+    const known = widerBySource.get(anomaly.source)
+    if (known === undefined) widerBySource.set(anomaly.source, [anomaly])
+    else known.push(anomaly)
+  }
+  const leaders = new Map<string, string>()
+  for (const errors of anomalies.filter(isOfErrors))
+    for (const wider of widerBySource.get(errors.source) ?? [])
+      if (includes(wider, errors) && explainsMost(errors, wider)) leaders.set(wider.id, errors.id)
+  const grouped = anomalies.map((anomaly) => {
+    const widest = (widerBySource.get(anomaly.source) ?? [])
+      .filter((wider) => includes(wider, anomaly))
+      .toSorted((a, b) => (a.scope === b.scope ? 0 : a.scope === 'severity' ? 1 : -1))[0]
+    const id = widest?.id ?? anomaly.id
+    const partOf = leaders.get(id) ?? id
+    return partOf === anomaly.id ? anomaly : { ...anomaly, partOf }
+  })
+  return groupTemplates(grouped)
+}
+
+function groupTemplates(anomalies: readonly InsightAnomaly[]): readonly InsightAnomaly[] {
+  const leaders: InsightAnomaly[] = []
+  const leaderOf = new Map<string, string>()
+  const ungrouped = anomalies.filter(({ scope, partOf }) => scope === 'template' && partOf === null)
+  for (const each of ungrouped.toSorted((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1))) {
+    const leader = leaders.find((other) => other.source === each.source && coincide(other, each))
+    if (leader === undefined) leaders.push(each)
+    else leaderOf.set(each.id, leader.id)
+  }
+  return anomalies.map((each) => {
+    const partOf = leaderOf.get(each.id)
+    return partOf === undefined ? each : { ...each, partOf }
+  })
+}
+
+const isSameDirection = (a: InsightAnomaly, b: InsightAnomaly): boolean =>
+  (a.kind === 'spike') === (b.kind === 'spike')
+
+/** The two have one direction and overlap for more than half of the shorter one. */
+function coincide(a: InsightAnomaly, b: InsightAnomaly): boolean {
+  if (!isSameDirection(a, b)) return false
+  const overlap = Math.min(a.endedAtMs, b.endedAtMs) - Math.max(a.startedAtMs, b.startedAtMs)
+  const shorter = Math.min(a.endedAtMs - a.startedAtMs, b.endedAtMs - b.startedAtMs)
+  return overlap > shorter / 2
+}
+
+const isOfErrors = ({ scope, severity }: InsightAnomaly): boolean =>
+  scope === 'severity' && (severity === 'ERROR' || severity === 'CRITICAL')
+
+const explainsMost = (part: InsightAnomaly, wider: InsightAnomaly): boolean =>
+  Math.abs(part.observed - part.expected) >= MOSTLY * Math.abs(wider.observed - wider.expected)
+
+/** @param wider of the same source */
+function includes(wider: InsightAnomaly, part: InsightAnomaly): boolean {
+  if (part.scope !== 'severity' && part.scope !== 'template') return false
+  if (wider.scope === 'severity' && (part.scope === 'severity' || wider.severity !== part.severity))
+    return false
+  return (
+    isSameDirection(wider, part) &&
+    wider.startedAtMs < part.endedAtMs &&
+    part.startedAtMs < wider.endedAtMs
+  )
+}

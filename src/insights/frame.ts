@@ -1,0 +1,28 @@
+export const DAY_HOURS = 24
+export const WEEK_HOURS = 168
+
+/** The hours that a run analyses. */
+export interface Frame {
+  /** Hours since 1970, a midnight in UTC. */
+  readonly startHour: number
+  /** Whole hours. Counts may have one hour more: the running one, as far as it has come. */
+  readonly hours: number
+}
+
+/** The longest training, and up to a week between its end and the first reported day. */
+const TRAINING_DAYS = 28
+const REPORTED_DAYS = 5
+
+/** @param endHour hours since 1970, the one after the last whole hour */
+export function frameEndingAt(endHour: number): Frame {
+  const today = Math.floor(endHour / DAY_HOURS)
+  const startHour = (today - REPORTED_DAYS - TRAINING_DAYS) * DAY_HOURS
+  return { startHour, hours: endHour - startHour }
+}
+
+/** Index of the first hour whose anomalies a run reports. */
+export const reportedFrom = (frame: Frame): number =>
+  Math.max(0, (Math.floor(frame.hours / DAY_HOURS) - REPORTED_DAYS) * DAY_HOURS)
+
+/** 0 is Monday; 1970 began on a Thursday. */
+export const weekdayOf = (hour: number): number => (Math.floor(hour / DAY_HOURS) + 3) % 7
