@@ -73,7 +73,7 @@ export const cellOf = (hour: number): number =>
   firstCellOf(hour) + hour - DAY_HOURS * Math.floor(hour / DAY_HOURS)
 
 /** Index into `profile` of the midnight of an hour's day; the day's other hours follow. */
-export const firstCellOf = (hour: number): number => (weekdayOf(hour) >= 5 ? DAY_HOURS : 0)
+const firstCellOf = (hour: number): number => (weekdayOf(hour) >= 5 ? DAY_HOURS : 0)
 
 /**
  * Fits a baseline to whole days. Winsorized means, medians and median absolute deviations keep single bursts and

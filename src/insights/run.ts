@@ -9,6 +9,7 @@ import { DAY_HOURS, frameEndingAt } from './frame.js'
 import type { Agreement } from './ml-health.js'
 import {
   addHours,
+  type HourlyCounts,
   type HourSpan,
   type Rollups,
   type SourceName,
@@ -115,15 +116,22 @@ async function addSources(run: Run, names: readonly SourceName[]): Promise<void>
     const bySource = await clock.wait(rollups.sourceHours(span, range))
     for (const { source } of page) {
       if (!isWatched(source)) continue
-      const counted = bySource.get(source)
-      for (const [i, counts] of severities.entries()) {
-        const hours = counted?.[i]
-        counts.fill(0)
-        if (hours !== undefined) addHours(counts, span.from, hours)
-      }
+      fill(severities, span.from, bySource.get(source) ?? [])
       analysis.addSource({ source, severities })
       await clock.pause()
     }
+  }
+}
+
+function fill(
+  severities: readonly Float64Array[],
+  startHour: number,
+  counted: readonly HourlyCounts[],
+): void {
+  for (const [i, counts] of severities.entries()) {
+    counts.fill(0)
+    const hours = counted[i]
+    if (hours !== undefined) addHours(counts, startHour, hours)
   }
 }
 
