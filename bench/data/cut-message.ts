@@ -1,9 +1,9 @@
-import { MARK } from '../../src/model/stored-message.js'
+import { DELIMITER } from '../../src/model/stored-message.js'
 
 /** What a worker stores of a message besides its skeleton; null when it does not fit and is stored whole. */
 export function cutMessage(skeleton: string, message: string): string | null {
-  if (skeleton === '' || message.includes(MARK)) return null
-  const [first = '', ...literals] = skeleton.split(MARK)
+  if (skeleton === '' || message.includes(DELIMITER)) return null
+  const [first = '', ...literals] = skeleton.split(DELIMITER)
   const last = literals.pop()
   if (last === undefined) return first === message ? '' : null
   const end = message.length - last.length
@@ -18,5 +18,5 @@ export function cutMessage(skeleton: string, message: string): string | null {
   }
   if (at > end) return null
   values.push(message.slice(at, end))
-  return values.join(MARK)
+  return values.join(DELIMITER)
 }

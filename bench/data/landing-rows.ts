@@ -1,6 +1,6 @@
 import { DictColumn, FixedColumn, StringColumn, toNativeBlock, type Column } from '../../src/clickhouse/native-writer.js'
 import { ByteBuffer } from '../../src/lib/byte-buffer.js'
-import { toSkeleton } from '../../src/model/stored-message.js'
+import { toConstantText } from '../../src/model/stored-message.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { PriorityModel } from '../../src/priority/model.js'
 import { VALUE } from '../../src/templates/template-text.js'
@@ -210,7 +210,7 @@ function minePatterns(
       const isAscii = /^\p{ASCII}*$/u.test(text)
       ofSource[index] = {
         template,
-        skeleton: toSkeleton(template.text.split(VALUE)),
+        skeleton: toConstantText(template.text.split(VALUE)),
         priority: PRIORITIES.indexOf(priority),
         confidence,
         isAscii,

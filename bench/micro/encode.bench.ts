@@ -1,6 +1,6 @@
 import { bench, do_not_optimize, run } from 'mitata'
 import { maySourceBe, readLevelWord, typeIndex } from '../../src/ingest/formats/line-words.js'
-import { toSkeleton } from '../../src/model/stored-message.js'
+import { toConstantText } from '../../src/model/stored-message.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { sourceSeed } from '../../src/templates/scan.js'
 import { SignatureCache } from '../../src/templates/signature-cache.js'
@@ -71,9 +71,10 @@ function learn({ misses, sources }: RowBlock): void {
   misses?.ends.forEach((end, i) => {
     const text = misses.bytes.subarray(misses.ends[i - 1] ?? 0, end)
     const no = miner.resolve(sources[misses.sourceIndexes[i] ?? 0] ?? '', text)
-    shapes.put(misses.shapes[i * 2] ?? 0, misses.shapes[i * 2 + 1] ?? 0, no)
+    shapes.put(misses.signatures[i * 2] ?? 0, misses.signatures[i * 2 + 1] ?? 0, no)
   })
-  for (const { no, text } of miner.takeChanges()) skeletons.put(no, toSkeleton(text.split(VALUE)))
+  for (const { no, text } of miner.takeChanges())
+    skeletons.put(no, toConstantText(text.split(VALUE)))
 }
 
 // templates read as in the end from the second time on

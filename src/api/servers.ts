@@ -151,7 +151,7 @@ function toIngestServices(parts: HttpParts): IngestServices {
     version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
     ...currentOf(parts),
-    room: (bytes) => pipeline.room(bytes),
+    hasRoom: (bytes) => pipeline.hasRoom(bytes),
     isReady: () => wal.fault === null && !wal.isFull(),
     ingest: (bytes, key) =>
       pipeline.submit({
@@ -179,7 +179,7 @@ function webhookRoutes({ config, pipeline, state, log }: HttpParts): HttpRoute[]
   const route = webhookRoute({
     verify: (signature, body) => verifySignature(signature, body, secrets),
     parse: (body) => parseScmWebhook(body, { nowMs: Date.now(), environment, maxMessageBytes }),
-    room: (bytes) => pipeline.room(bytes),
+    hasRoom: (bytes) => pipeline.hasRoom(bytes),
     seen: state,
     seenHere: createInProcessState({ onError }),
     store: async (events, { connector }) => {

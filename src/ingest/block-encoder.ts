@@ -7,15 +7,15 @@ import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
 import { writeLanding } from './landing-block.js'
 
-/** What the encoder asks of decoding and mining. */
-export interface BlockQuestions {
+/** The functions of decoding and mining that the encoder calls. */
+export interface BlockLookups {
   maySourceBe(text: string): boolean
   /** @returns index into EVENT_TYPES, -1 for none of them */
   typeIndex(text: string): number
   readLevelWord(text: string): { readonly severity: number | null; readonly tags: string }
   /** @returns index into SEVERITIES */
   levelAtHead(message: Uint8Array): number
-  /** the hash pair every shape of a source starts from */
+  /** Writes the seed of a source's signatures. */
   sourceSeed(source: string, out: Int32Array): void
   /** @returns 0 when unknown */
   templateNo(lo: number, hi: number): number
@@ -31,27 +31,27 @@ const ADMISSION = {
   parse: layout.PARSE_MESSAGES,
 } as const
 
-/** distinct sources, hosts, levels … that a thread remembers from block to block */
+/** Distinct sources, hosts, levels and so on that a thread keeps from block to block. */
 const MAX_WORDS = 65_536
 
-/** What one call of `readLines` did. */
+/** The outcome of one call of `readLines`. */
 export interface LinesRead {
-  /** offset of the first line that must be parsed, the body's length when there is none */
+  /** Offset of the first line that must be parsed, the body's length when there is none. */
   readonly next: number
   readonly accepted: number
   readonly dropped: number
 }
 
 /**
- * Turns messages into one block of landing rows. Equal messages of the same millisecond are one row with a
- * count; the side arrays carry what the sequencer decides on. The rows are kept by the hot path in
- * WebAssembly; one encoder per thread. bench/micro/encode.bench.ts
+ * Turns messages into one block of landing rows. Equal messages of the same millisecond are one row with a count; the
+ * side arrays carry what the sequencer needs. WebAssembly holds the rows (bench/micro/encode.bench.ts). There is one
+ * encoder per thread.
  */
 export class BlockEncoder {
   readonly #kernel: Kernel
-  readonly #questions: BlockQuestions
+  readonly #lookups: BlockLookups
   readonly #misses = new MissList()
-  /** search words of decoded messages with letters beyond ASCII */
+  /** Search words of decoded messages with letters beyond ASCII. */
   #wide: WideRow[] = []
   readonly #wordOf = new Map<string, number>()
   /** The constant text that each template had last, and 1 + its word. */
@@ -61,7 +61,7 @@ export class BlockEncoder {
   #receivedAtMs = 0
   #modelVersion = ''
   #bodyBytes = 0
-  /** the environment of the body before, its word and that of the empty text; null when words have other numbers */
+  /** The environment of the last body, its word and that of the empty text; null after words were numbered anew. */
   #defaults: {
     readonly environment: string
     readonly word: number
@@ -69,26 +69,26 @@ export class BlockEncoder {
   } | null = null
 
   /** @param seed four random numbers, the same for all threads */
-  constructor(questions: BlockQuestions, seed: Int32Array) {
+  constructor(lookups: BlockLookups, seed: Int32Array) {
     const kernel: Kernel = new Kernel({
-      checkSource: (word) => this.#checkSource(questions, word),
+      checkSource: (word) => this.#checkSource(lookups, word),
       admitSource: (word) => {
         const admission: number = ADMISSION[this.#admit(kernel.word(word))]
         kernel.calls.setAdmission(word, admission)
         return admission
       },
       checkType: (word) => {
-        const state = questions.typeIndex(kernel.word(word)) + 2
+        const state = lookups.typeIndex(kernel.word(word)) + 2
         kernel.calls.setType(word, state)
         return state
       },
-      checkLevel: (word) => this.#checkLevel(questions, word),
-      levelAtHead: (at, length) => questions.levelAtHead(kernel.view(at, length)),
-      templateOf: (lo, hi) => questions.templateNo(lo | 0, hi | 0),
-      constantTextOf: (no) => this.#constantTextOf(questions.constantText(no), no),
+      checkLevel: (word) => this.#checkLevel(lookups, word),
+      levelAtHead: (at, length) => lookups.levelAtHead(kernel.view(at, length)),
+      templateOf: (lo, hi) => lookups.templateNo(lo | 0, hi | 0),
+      constantTextOf: (no) => this.#constantTextOf(lookups.constantText(no), no),
     })
     this.#kernel = kernel
-    this.#questions = questions
+    this.#lookups = lookups
     const [a, b] = new BigUint64Array(seed.slice(0, 4).buffer)
     kernel.calls.setHashSecrets(a ?? 0n, b ?? 0n)
   }
@@ -108,9 +108,9 @@ export class BlockEncoder {
   }
 
   /**
-   * Takes the bytes of a body whose lines `readLines` will be asked for.
+   * Takes the bytes of a body, whose lines `readLines` then reads.
    *
-   * @param admit is asked once for each source that a readable line names
+   * @param admit is called once for each source that a readable line names
    */
   beginBody(
     bytes: Uint8Array,
@@ -145,7 +145,7 @@ export class BlockEncoder {
     const source = this.#word(event.source)
     const host = this.#word(event.host)
     const environment = this.#word(event.environment)
-    this.#checkSource(this.#questions, source)
+    this.#checkSource(this.#lookups, source)
     const tags = this.#tagsOf(event)
     const texts = [event.message, event.traceId, event.spanId, event.summary, event.dedupKey, tags]
     const { at, sizes, messageBytes } = this.#placeTexts(texts)
@@ -169,7 +169,7 @@ export class BlockEncoder {
   /**
    * The block; null when nothing was added.
    *
-   * @param room where it goes if it fits
+   * @param room memory for the block, used if it is large enough
    */
   finish(room: Room | null = null): RowBlock | null {
     const kernel = this.#kernel
@@ -211,23 +211,23 @@ export class BlockEncoder {
     return word
   }
 
-  #checkSource(questions: BlockQuestions, word: number): number {
+  #checkSource(lookups: BlockLookups, word: number): number {
     const name = this.#kernel.word(word)
-    const state = questions.maySourceBe(name) ? 1 : 2
-    questions.sourceSeed(name, this.#seed)
+    const state = lookups.maySourceBe(name) ? 1 : 2
+    lookups.sourceSeed(name, this.#seed)
     this.#kernel.calls.setSource(word, state, this.#seed[0] ?? 0, this.#seed[1] ?? 0)
     return state
   }
 
-  #checkLevel(questions: BlockQuestions, word: number): number {
-    const { severity, tags } = questions.readLevelWord(this.#kernel.word(word))
+  #checkLevel(lookups: BlockLookups, word: number): number {
+    const { severity, tags } = lookups.readLevelWord(this.#kernel.word(word))
     const state = severity === null ? 2 : 3 + severity
     const kept = tags === '' ? 0 : 1 + this.#kernel.intern(tags)
     this.#kernel.calls.setLevel(word, state, kept)
     return state
   }
 
-  /** Of all types but logs the tags tell whether two messages are one event, in whatever order they came. */
+  /** Tags distinguish events of all types but logs, whatever the order of the tags. */
   #tagsOf({ type, tags }: CanonicalEvent): string {
     if (tags === null) return ''
     const text = JSON.stringify(tags)
@@ -244,8 +244,8 @@ export class BlockEncoder {
     readonly messageBytes: number
   } {
     const kernel = this.#kernel
-    const room = texts.reduce((sum, text) => sum + text.length * 3, SIZES_BYTES)
-    const sizes = kernel.calls.scratchAt(room)
+    const most = texts.reduce((sum, text) => sum + text.length * 3, SIZES_BYTES)
+    const sizes = kernel.calls.scratchAt(most)
     const lengths = kernel.words32(sizes, texts.length)
     let end = sizes + SIZES_BYTES
     texts.forEach((text, i) => {
@@ -257,13 +257,13 @@ export class BlockEncoder {
   }
 
   #readyMade(template: string, source: number, row: number): void {
-    const { sourceSeed, templateNo } = this.#questions
-    const shape = this.#seed
-    sourceSeed(this.#kernel.word(source), shape)
-    shape[0] = (shape[0] ?? 0) ^ READY_MADE
+    const { sourceSeed, templateNo } = this.#lookups
+    const signature = this.#seed
+    sourceSeed(this.#kernel.word(source), signature)
+    signature[0] = (signature[0] ?? 0) ^ READY_MADE
     const text = encoder.encode(template)
-    hashBytes(text, 0, text.length, shape)
-    const [lo = 0, hi = 0] = shape
+    hashBytes(text, 0, text.length, signature)
+    const [lo = 0, hi = 0] = signature
     const no = templateNo(lo, hi)
     if (no !== 0) this.#kernel.calls.setTemplate(row, no)
     else {
@@ -321,16 +321,16 @@ export class BlockEncoder {
 
 export interface WideRow {
   readonly row: number
-  /** what a search finds the row by */
+  /** The row's words for the word index. */
   readonly words: string
 }
 
 const encoder = new TextEncoder()
-/** lengths of message, trace, span, summary, dedup key and tags */
+/** Bytes of the lengths of message, trace, span, summary, dedup key and tags. */
 const SIZES_BYTES = 24
 const READY_MADE = 0x5bd1e995
 
-/** Words of a record with letters beyond ASCII, for the word index; '' when the texts themselves will do. */
+/** Words of a record with letters beyond ASCII, for the word index; '' when the texts are ASCII. */
 function searchWords(event: CanonicalEvent, messageBytes: number): string {
   // UTF-8 longer than UTF-16 means that some character is not ASCII
   const ascii =
@@ -341,7 +341,7 @@ function searchWords(event: CanonicalEvent, messageBytes: number): string {
 
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
-/** Tags that are the same have the same JSON then. */
+/** Gives equal tags equal JSON. */
 function withSortedNames(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(withSortedNames)
@@ -351,5 +351,5 @@ function withSortedNames(value: unknown): unknown {
   return sorted
 }
 
-/** Runs of letters and digits, lower case: what a search compares. */
+/** Runs of letters and digits in lower case, as a search compares them. */
 const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []

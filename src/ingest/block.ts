@@ -1,10 +1,10 @@
 import type { CanonicalEvent, RejectReason } from '../model/event.js'
 import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 
-/** How a body is decoded: the wire format, or events that are decoded already. */
+/** The wire format of a body, or `events` when it is decoded already. */
 export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
 
-/** What happens to the messages of a source that may not simply be stored. */
+/** What happens to the messages of a source that must not be stored as they are. */
 export type SourceVerdict = 'drop' | Extract<RejectReason, 'unknown_source' | 'source_limit'>
 
 /** One request's messages. */
@@ -12,13 +12,13 @@ export interface BodyTask {
   readonly format: BodyFormat
   readonly bytes: Uint8Array | null
   readonly events: readonly CanonicalEvent[] | null
-  /** `ingest`, `upload`, `webhook`, `replay`: the protocol a dead letter is listed under */
+  /** `ingest`, `upload`, `webhook` or `replay`, as dead letters are listed. */
   readonly protocol: string
-  /** the source of every message; null = each names its own */
+  /** The source of every message; null = each message names its own. */
   readonly source: string | null
-  /** sources the sender's key may write; null = any */
+  /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
-  /** raw text of dead letters is kept (never for uploads) */
+  /** Whether dead letters keep the raw text (never for uploads). */
   readonly keepRaw: boolean
   readonly maxRows: number
   readonly verdicts: Readonly<Record<string, SourceVerdict>>
@@ -37,16 +37,16 @@ export interface LineError {
   readonly message: string
 }
 
-/** What became of one body. received = accepted + rejected + dropped. */
+/** The outcome of one body: received = accepted + rejected + dropped. */
 export interface BodyResult {
   readonly received: number
   readonly accepted: number
   readonly rejected: number
   readonly dropped: number
   readonly errors: readonly LineError[]
-  /** distinct sources of the accepted messages */
+  /** Distinct sources of the accepted messages. */
   readonly sources: readonly string[]
-  /** refused as a whole: nothing of it is in the block */
+  /** Why the body was refused as a whole; then nothing of it is in the block. */
   readonly refusal: BodyRefusal | null
 }
 
@@ -56,23 +56,23 @@ export interface BodyRefusal {
 }
 
 /**
- * A block of landing rows with the side arrays the sequencer works on; index = row. All of a large one lies in
- * a part of a buffer of a `RoomPool`: the bytes until they are in ClickHouse, and behind them the side arrays until
- * the block is sequenced.
+ * A block of landing rows with the side arrays that the sequencer works on; index = row. A large block lies in shared
+ * memory of the pool: the bytes until they are in ClickHouse, and behind them the side arrays until the block is
+ * sequenced.
  */
 export interface RowBlock {
   readonly bytes: Uint8Array
   readonly rows: number
-  /** where the data of the patched columns begins in `bytes` */
+  /** Where the columns that the sequencer fills in begin in `bytes`. */
   readonly at: PatchOffsets
-  /** two per row */
+  /** Two per row. */
   readonly hashes: Int32Array
   readonly tsMs: Float64Array
   readonly counts: Int32Array
   readonly severities: Uint8Array
-  /** index into `sources` */
+  /** Index into `sources`. */
   readonly sourceIndexes: Uint32Array
-  /** 0 = not known to the shape cache: see `misses` */
+  /** 0 = the signature is unknown, see `misses`. */
   readonly templateNos: Int32Array
   readonly sources: readonly string[]
   readonly misses: MissBlock | null
@@ -87,17 +87,17 @@ export interface PatchOffsets {
   readonly templateId: number
 }
 
-/** Shapes nobody has seen yet, each once, for the template owner. */
+/** Signatures that no thread knows, each once, for the miner. */
 export interface MissBlock {
-  /** two shape hashes per miss */
-  readonly shapes: Int32Array
-  /** the messages (or ready-made templates) one after another; `ends[i]` is where the i-th ends */
+  /** Two numbers per miss. */
+  readonly signatures: Int32Array
+  /** The messages (or ready-made templates) one after another; the i-th ends at `ends[i]`. */
   readonly bytes: Uint8Array
   readonly ends: Uint32Array
   readonly sourceIndexes: Uint32Array
-  /** 1 = the bytes are a ready-made template */
+  /** 1 = the bytes are a ready-made template. */
   readonly readyMade: Uint8Array
-  /** rows that wait, and the miss each waits for */
+  /** Rows without a template, and the miss of each. */
   readonly rows: Uint32Array
   readonly missOfRow: Uint32Array
 }
@@ -110,8 +110,8 @@ export interface BlockResult {
 
 /** A result with the memory that its block is in. */
 export interface EncodedBlock extends BlockResult {
-  /** Nobody reads more of the block from here on than its bytes. */
+  /** Releases the side arrays: from here on only the block's bytes are read. */
   readonly keepBytes: () => void
-  /** Nobody reads anything of the block any more. To be called once, whether or not its bytes were kept. */
+  /** Releases the block; called once, after or without `keepBytes`. */
   readonly free: () => void
 }

@@ -24,24 +24,24 @@ import type {
 } from './block.js'
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 
-/** the first errors of a body are told to its sender */
-const TOLD_ERRORS = 20
+/** The sender of a body gets this many errors. */
+const REPORTED_ERRORS = 20
 const INFO = SEVERITIES.indexOf('INFO')
 
-export interface BodyEncoderParts {
+export interface BodyEncoders {
   readonly block: BlockEncoder
   readonly dead: DeadLetterEncoder
 }
 
 /** Turns the bodies of a task into one block and one of dead letters; one per thread. */
 export class BodyEncoder {
-  readonly #parts: BodyEncoderParts
+  readonly #parts: BodyEncoders
 
-  constructor(parts: BodyEncoderParts) {
+  constructor(parts: BodyEncoders) {
     this.#parts = parts
   }
 
-  /** @param room where the block goes if it fits */
+  /** @param room memory for the block, used if it is large enough */
   async encode(task: BlockTask, nowMs: number, room: Room | null = null): Promise<BlockResult> {
     const files = new Map<BodyTask, DecodedFile>()
     const refusals = new Map<BodyTask, BodyRefusal>()
@@ -51,7 +51,7 @@ export class BodyEncoder {
       files.set(body, file)
       if (file.refusal !== null) refusals.set(body, file.refusal)
     }
-    // nothing awaits from here on: the encoders belong to this task alone
+    // no await from here on: the encoders are shared by all tasks of the thread
     const { block, dead } = this.#parts
     const results = this.#encodeAll({ task, nowMs, files, refusals })
     return {
@@ -61,12 +61,12 @@ export class BodyEncoder {
     }
   }
 
-  /** A body that turns out to be refused when some of it is in the block makes the block begin anew. */
+  /** Starts the block again when a body is refused after some of it was added. */
   #encodeAll(job: Job): BodyResult[] {
     for (;;) {
       const results = this.#encodeOnce(job)
       if (results !== null) return results
-      // look first from here on: senders must not be able to make a block begin anew time and again
+      // all bodies are checked after the first refusal, so that senders cannot force many restarts
       for (const body of job.task.bodies) {
         const denied = job.refusals.has(body) ? null : this.#denial(body, job)
         if (denied !== null) job.refusals.set(body, denied)
@@ -112,11 +112,11 @@ export class BodyEncoder {
     const allowed = body.allowedSources
     if (allowed === null || body.format !== 'ingest' || files.has(body)) return null
     let denied: string | null = null
-    const look = (source: string): void => {
+    const check = (source: string): void => {
       if (!allowed.includes(source)) denied ??= source
     }
     const sink: EventSink = {
-      event: (_line, event) => look(event.source),
+      event: (_line, event) => check(event.source),
       reject: () => undefined,
     }
     const refusal = refusalOf(() => {
@@ -133,19 +133,19 @@ interface Job {
   readonly refusals: Map<BodyTask, BodyRefusal>
 }
 
-/** Puts what a decoder finds in one body into the block, or where it belongs, and counts it. */
+/** Adds the messages of one body to the block or to the dead letters, and counts them. */
 class BodySink implements EventSink, LineTaker {
-  readonly #parts: BodyEncoderParts
+  readonly #parts: BodyEncoders
   readonly #body: BodyTask
   readonly #errors: LineError[] = []
   readonly #sources = new Set<string>()
   #accepted = 0
   #rejected = 0
   #dropped = 0
-  /** the first source that the body's key may not write */
+  /** The first source that the body's key may not write. */
   denied: string | null = null
 
-  constructor(parts: BodyEncoderParts, body: BodyTask) {
+  constructor(parts: BodyEncoders, body: BodyTask) {
     this.#parts = parts
     this.#body = body
   }
@@ -185,10 +185,10 @@ class BodySink implements EventSink, LineTaker {
 
   reject(line: number, rejection: Rejection): void {
     this.#rejected++
-    if (this.#errors.length < TOLD_ERRORS)
+    if (this.#errors.length < REPORTED_ERRORS)
       this.#errors.push({ line, code: rejection.reason, message: rejection.message })
     const raw = this.#body.keepRaw ? rejection.raw : ''
-    // rows of a file are of the source that it was sent for
+    // rows of a file have the source that the file was sent for
     const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
     this.#parts.dead.add(this.#body.protocol, line, { ...rejection, source, raw })
   }
@@ -207,7 +207,7 @@ class BodySink implements EventSink, LineTaker {
     }
   }
 
-  /** Asked once for each source of the lines that are read as bytes. */
+  /** Called once for each source of the lines that WebAssembly reads. */
   #admit(source: string): Admission {
     const { allowedSources } = this.#body
     const verdict = verdictOf(this.#body, source)
@@ -226,11 +226,11 @@ class BodySink implements EventSink, LineTaker {
   }
 }
 
-/** A source may be called like a property that every object has. */
+/** A source may have the name of a property that every object has. */
 const verdictOf = ({ verdicts }: BodyTask, source: string): SourceVerdict | undefined =>
   Object.hasOwn(verdicts, source) ? verdicts[source] : undefined
 
-/** What a file held; it may be refused as a whole by its last row. */
+/** The decoded rows of a file, which its last row may still have refused as a whole. */
 interface DecodedFile {
   readonly events: readonly CanonicalEvent[]
   readonly lines: readonly number[]
@@ -289,7 +289,7 @@ function refusalOf(decode: () => void): BodyRefusal | null {
   }
 }
 
-/** @throws what no body can be refused for */
+/** @throws every other error */
 function toRefusal(error: unknown): BodyRefusal {
   if (!(error instanceof AppError)) throw error
   const { code, message } = error

@@ -14,26 +14,26 @@ const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
 const TIME = "DateTime64(3, 'UTC')"
 const TEXT = 'String'
 
-export interface LandingParts {
+export interface LandingInput {
   readonly rows: number
   readonly receivedAtMs: number
   readonly modelVersion: string
-  /** by row, ascending */
+  /** By row, ascending. */
   readonly wide: readonly WideRow[]
   readonly misses: MissBlock | null
   readonly room: Room | null
 }
 
 /**
- * Writes the kernel's rows as one block in ClickHouse's Native format; what the sequencer gives each row is
- * zero and told by its place.
+ * Writes the kernel's rows as one block in ClickHouse's Native format. The columns that the sequencer fills in are
+ * zero; `at` has their offsets.
  */
-export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
+export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
   const { calls } = kernel
   const { rows } = parts
   const sources = dictionary(kernel, layout.SOURCE_WORDS)
   const most = aligned(sizeOf(kernel, parts))
-  // columns do not begin at multiples of 8: they are put together here, and copied as one
+  // columns do not begin at multiples of 8, so they are assembled in WebAssembly's memory and copied once
   const memory = kernel.view(calls.scratchAt(most), most)
   const buffer = new ByteBuffer(memory)
   const out = new NativeWriter(buffer, COLUMNS, rows)
@@ -70,7 +70,7 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   out.values('summary', TEXT, textsOf(kernel, layout.SUMMARY_TEXTS))
   out.values('tags', TEXT, textsOf(kernel, layout.TAGS_TEXTS))
   out.values('dedup_key', TEXT, textsOf(kernel, layout.DEDUP_KEY_TEXTS))
-  if (buffer.bytes !== memory) throw new Error('bug: a block is larger than was foreseen')
+  if (buffer.bytes !== memory) throw new Error('bug: a block is larger than its estimate')
   const made = buffer.written
   const sides = aligned(made.length)
   const { buffer: target, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
@@ -86,16 +86,16 @@ export function writeLanding(kernel: Kernel, parts: LandingParts): RowBlock {
   }
 }
 
-/** of a row: hash, time, count, source, template, severity */
+/** Bytes of a row: hash, time, count, source, template, severity. */
 const SIDE_BYTES = 8 + 8 + 4 + 4 + 4 + 1
-/** each array begins at a multiple of 8: shared memory is copied a byte at a time where it is not */
+/** Each array begins at a multiple of 8, because unaligned shared memory is copied byte by byte. */
 const SIDE_SPARE = 6 * 8
 
 const aligned = (bytes: number): number => Math.ceil(bytes / 8) * 8
 
 interface Place {
   readonly buffer: ArrayBufferLike
-  /** a multiple of 8 */
+  /** A multiple of 8. */
   readonly at: number
 }
 
@@ -143,7 +143,7 @@ const textsOf = (kernel: Kernel, column: number): Uint8Array => {
 const repeated = (ms: number, rows: number): Uint8Array =>
   new Uint8Array(new BigUint64Array(rows).fill(BigInt(ms)).buffer)
 
-function searchWordsOf({ rows, wide }: LandingParts): Uint8Array {
+function searchWordsOf({ rows, wide }: LandingInput): Uint8Array {
   const out = new ByteBuffer(rows)
   let row = 0
   for (const { row: at, words } of wide) {
@@ -155,8 +155,8 @@ function searchWordsOf({ rows, wide }: LandingParts): Uint8Array {
   return out.written
 }
 
-/** Bytes that the block takes at most. */
-function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingParts): number {
+/** The most bytes that the block takes. */
+function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): number {
   const { calls } = kernel
   let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 5 * 4 + 1)
   for (const column of [
@@ -180,7 +180,7 @@ function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingParts): num
   return bytes + calls.lengthOf(layout.MESSAGES)
 }
 
-/** of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template */
+/** Bytes of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template. */
 const FIXED_BYTES = 8 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
 
 const COLUMNS = 23

@@ -9,16 +9,16 @@ export interface MissTask {
 }
 
 export interface MissAnswer {
-  /** template number of each miss */
+  /** Template number of each miss. */
   readonly nos: Int32Array
   readonly changes: readonly MinedTemplate[]
 }
 
-/** null until `restore` was called: a thread that replaced a dead one knows nothing */
+/** Null until `restore`, because a thread that replaced a dead one knows no templates. */
 let miner: TemplateMiner | null = null
 
 /**
- * Begins with the templates the process knows. Runs in the one thread that owns all templates.
+ * Replaces the miner by one with the templates that the process knows. There is one such thread in the process.
  *
  * @returns the number of each, 0 for one beyond the limits; the same numbers for the same list
  */
@@ -48,13 +48,13 @@ export function resolveMisses({ misses, sources }: MissTask): MissAnswer | null 
   return { nos, changes: miner.takeChanges() }
 }
 
-/** For a readiness check: this thread answers. */
+/** Answers a readiness check. */
 export const ping = (): true => true
 
 /**
- * Takes over what other instances have stored.
+ * Adopts templates that other instances have stored.
  *
- * @returns what became of it; null when this thread must be restored first
+ * @returns what changed by that; null when this thread must be restored first
  */
 export function adopt(templates: readonly TemplateRow[]): readonly MinedTemplate[] | null {
   if (miner === null) return null

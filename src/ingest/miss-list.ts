@@ -1,10 +1,10 @@
 import { ByteBuffer } from '../lib/byte-buffer.js'
 import type { MissBlock } from './block.js'
 
-/** The shapes of a block that no thread has seen, each once, and the rows that wait for them. */
+/** The signatures of a block that no thread knows, each once, and the rows that have them. */
 export class MissList {
-  readonly #byShape = new Map<number, Map<number, number>>()
-  #shapes: number[] = []
+  readonly #bySignature = new Map<number, Map<number, number>>()
+  #signatures: number[] = []
   readonly #bytes = new ByteBuffer(4096)
   #ends: number[] = []
   #sources: number[] = []
@@ -18,13 +18,13 @@ export class MissList {
     text: Uint8Array,
     at: { readonly sourceIndex: number; readonly readyMade: boolean; readonly row: number },
   ): void {
-    const byHi = this.#byShape.get(lo) ?? new Map<number, number>()
-    this.#byShape.set(lo, byHi)
+    const byHi = this.#bySignature.get(lo) ?? new Map<number, number>()
+    this.#bySignature.set(lo, byHi)
     let miss = byHi.get(hi)
     if (miss === undefined) {
       miss = this.#ends.length
       byHi.set(hi, miss)
-      this.#shapes.push(lo, hi)
+      this.#signatures.push(lo, hi)
       this.#bytes.append(text)
       this.#ends.push(this.#bytes.length)
       this.#sources.push(at.sourceIndex)
@@ -37,7 +37,7 @@ export class MissList {
   finish(): MissBlock | null {
     if (this.#ends.length === 0) return null
     return {
-      shapes: Int32Array.from(this.#shapes),
+      signatures: Int32Array.from(this.#signatures),
       bytes: this.#bytes.copy(),
       ends: Uint32Array.from(this.#ends),
       sourceIndexes: Uint32Array.from(this.#sources),
@@ -48,8 +48,8 @@ export class MissList {
   }
 
   clear(): void {
-    this.#byShape.clear()
-    this.#shapes = []
+    this.#bySignature.clear()
+    this.#signatures = []
     this.#bytes.clear()
     this.#ends = []
     this.#sources = []

@@ -11,18 +11,18 @@ import type {
 } from './block.js'
 import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 
-/** A task on its way to a worker: bodies that differ in their bytes only are one. */
+/** A task on its way to a worker. Bodies that differ only in their bytes are joined. */
 export interface PackedTask extends Omit<BlockTask, 'bodies'> {
   readonly runs: readonly Run[]
-  /** where the block is put if it is large enough, null when the block will be small */
+  /** Memory for the block, null when the block will be small. */
   readonly room: Room | null
 }
 
 /** Bodies one after another, in the order of the task. */
 interface Run {
-  /** what they have in common; its `bytes` are those of a single body */
+  /** What the bodies have in common; `bytes` only for a single body. */
   readonly body: BodyTask
-  /** null: one body */
+  /** Null for a single body. */
   readonly small: { readonly bytes: Uint8Array; readonly ends: Uint32Array } | null
 }
 
@@ -30,25 +30,25 @@ interface Run {
 export interface PackedResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
-  /** of each body: received, accepted, rejected, dropped */
+  /** For each body: received, accepted, rejected, dropped. */
   readonly counts: Uint32Array
-  /** of each body: 1 + the index of its source, 0 without one */
+  /** For each body: 1 + the index of its source, 0 without one. */
   readonly sourceOf: Uint32Array
   readonly sources: readonly string[]
-  /** bodies of which there is more to tell */
+  /** Bodies with errors, a refusal or several sources. */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
-  /** whether the block took the room it was given */
+  /** Whether the block lies in the memory it was given. */
   readonly isRoomTaken: boolean
 }
 
-/** A buffer of its own costs as much as copying so many bytes. bench/flow/ingest.ts --small */
+/** A buffer of its own costs as much as copying this many bytes (bench/flow/ingest.ts --small). */
 const SMALL_BYTES = 16_384
 
 export interface Parcel {
   readonly packed: PackedTask
-  /** The result as if the task had gone as it was, and what becomes of the memory it is in. */
+  /** The result by body, with the memory it lies in. */
   readonly unpack: (result: PackedResult) => EncodedBlock
-  /** Gives back what the result is not in, once no worker has the task any more. */
+  /** Releases the memory that the result does not lie in, once no worker has the task. */
   readonly release: () => void
 }
 
@@ -61,9 +61,9 @@ export interface SharedMemory {
 type Rooms = Pick<RoomPool, 'lend' | 'keep' | 'release'>
 
 /**
- * Bodies cross in shared memory: those that are not there yet are copied.
+ * Bodies cross in shared memory; those that lie elsewhere are copied.
  *
- * @param roomBytes that the block will probably take
+ * @param roomBytes estimate of the block's bytes
  */
 export function packTask(
   task: BlockTask,
@@ -101,7 +101,7 @@ export function packTask(
 
 type Memory = Pick<EncodedBlock, 'keepBytes' | 'free'>
 
-/** of a block that the engine looks after */
+/** For a block in memory that the garbage collector frees. */
 const NO_MEMORY: Memory = { keepBytes: () => undefined, free: () => undefined }
 
 function memoryOf(block: RowBlock | null, room: Room | null, rooms: Rooms): Memory {

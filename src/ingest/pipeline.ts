@@ -1,8 +1,6 @@
 import { AppError } from '../model/errors.js'
-import type { CanonicalEvent } from '../model/event.js'
 import type {
   BlockResult,
-  BodyFormat,
   BodyResult,
   BodyTask,
   EncodedBlock,
@@ -10,7 +8,7 @@ import type {
   RowBlock,
   SourceVerdict,
 } from './block.js'
-import { deletionOf, sumsOf, type AcceptedBodies } from './submission.js'
+import { deletionOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
 import type { Pool } from './pool.js'
 import type { Sequencer } from './sequencer.js'
 import type { Wal } from '../wal/wal.js'
@@ -26,35 +24,19 @@ import { toTemplateRow, type MinedTemplate, type TemplateRegistry } from '../tem
 import type { Sources } from '../records/sources.js'
 import type { Writer } from '../writer/writer.js'
 
-/** bench/flow/ingest.ts: smaller tasks keep the threads even, larger ones save hand-overs */
+/** bench/flow/ingest.ts: smaller tasks spread better over the threads, larger ones save hand-overs. */
 const TASK_BYTES = 2 * 1024 * 1024
 const TASK_BODIES = 512
-/** one being written and one to be written next; bench/flow/ingest.ts --small: the service takes 0.9 of its CPU */
+/** One being written and one to be written next; bench/flow/ingest.ts --small: 10 % less CPU than without the limit. */
 const UNSYNCED_TASKS = 2
-/** of a body that a task is worth while for alone */
+/** A body of this size is worth a task of its own. */
 const GATHERED_BYTES = 16_384
-/** a body counts at least this much towards the bound: its promise and task cost memory too */
+/** Added to each body's size, because its promise and task take memory too. */
 const BODY_OVERHEAD = 2048
-/** a source that changes on every try is not waited for */
+/** A task is encoded again when a source changes meanwhile, at most this often. */
 const MAX_TRIES = 4
 
-/** One request's messages, with what its sender may do. */
-export interface Submission {
-  readonly format: BodyFormat
-  readonly bytes: Uint8Array | null
-  readonly events: readonly CanonicalEvent[] | null
-  readonly protocol: string
-  readonly source: string | null
-  readonly allowedSources: readonly string[] | null
-  readonly keepRaw: boolean
-  readonly maxRows: number
-  /** id of the dead letter this is; in the same durable step it goes, unless the message is dropped */
-  readonly replays: number | null
-  /** null = an unregistered source's messages are dead-lettered */
-  readonly register: Omit<Registration, 'name'> | null
-}
-
-export interface PipelineParts {
+export interface PipelineDeps {
   readonly pool: Pool
   readonly sequencer: Sequencer
   readonly wal: Wal
@@ -63,7 +45,7 @@ export interface PipelineParts {
   readonly sources: Pick<Sources, 'admit' | 'register'>
   readonly environment: string
   readonly maxMessageBytes: number
-  /** bodies in work at once, in bytes */
+  /** Limit of the bodies in work, in bytes. */
   readonly maxBytes: number
   readonly modelVersion: () => string
   /** Makes the template of a signature known to every thread. */
@@ -73,10 +55,9 @@ export interface PipelineParts {
 
 interface Job {
   readonly submission: Submission
-  /** what it counts towards the bound */
   readonly bytes: number
-  /** that, until it is answered */
-  held: number
+  /** What the job counts towards `maxBytes`; 0 once it is answered. */
+  heldBytes: number
   readonly resolve: (result: BodyResult) => void
   readonly reject: (cause: unknown) => void
 }
@@ -87,34 +68,44 @@ interface Task {
 }
 
 /**
- * The way of a message: queue → worker (decode, mine, hash, columns) → template owner for unseen shapes →
- * sequencer (ids, duplicates, priorities) → wal (fsync) → answer. The writer takes it from the WAL to
- * ClickHouse on its own.
+ * The way of a body from its arrival to the acknowledgement:
+ *
+ * 1. `submit` refuses a body without room for it, else puts it into the queue. Small bodies share a task.
+ * 2. A worker decodes the bodies, mines, hashes and folds the messages, and encodes them as one block of landing rows
+ *    and one of dead letters.
+ * 3. New sources are registered; a source that was disabled or deleted meanwhile has the task encoded again.
+ * 4. Signatures that no thread knew go to the miner's thread, which returns their templates.
+ * 5. The sequencer gives the rows their event ids and priorities and finds repeats. It writes into the block's bytes.
+ * 6. The write-ahead log takes the block, its new templates and registrations as one record and fsyncs it.
+ * 7. The sender gets the counts. The writer takes the record from the log to ClickHouse on its own.
+ *
+ * The last check of the sources, 5 and 6 run without an await between them: nothing that a deletion removed comes
+ * back, and records of the log are in the order of their ids.
  */
 export class Pipeline {
-  readonly #parts: PipelineParts
+  readonly #deps: PipelineDeps
   #queue: Job[] = []
   #active = 0
   #bytes = 0
   #isWoken = false
-  /** tasks that are not on disk yet */
+  /** Number of tasks that are sequenced and not on disk yet. */
   #unsynced = 0
   #unsavedTemplates: TemplateRow[] = []
   #unsavedRegistrations: Registration[] = []
-  /** the last entry in the WAL's order, those of an earlier run included */
+  /** The last record of the WAL, which may be of an earlier run. */
   #last: { readonly seq: number; readonly durable: Promise<void> }
   #seenFailures = 0
   #closed = false
   readonly #inFlight = new Set<Promise<void>>()
 
-  constructor(parts: PipelineParts) {
-    this.#parts = parts
-    this.#last = { seq: parts.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
+  constructor(deps: PipelineDeps) {
+    this.#deps = deps
+    this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }
 
-  /** Whether another body of this size may come; asked before it is read. */
-  room(bytes: number): boolean {
-    return !this.#closed && this.#bytes + bytes <= this.#parts.maxBytes && !this.#parts.wal.isFull()
+  /** Whether there is room for another body of this size; called before the body is read. */
+  hasRoom(bytes: number): boolean {
+    return !this.#closed && this.#bytes + bytes <= this.#deps.maxBytes && !this.#deps.wal.isFull()
   }
 
   /** Bytes of the bodies in work. */
@@ -125,20 +116,20 @@ export class Pipeline {
   /**
    * Takes one body through the pipeline.
    *
-   * @returns once the accepted messages are durable; a body that was refused as a whole says why
+   * @returns once the accepted messages are durable; `refusal` says why a body was refused as a whole
    * @throws AppError `overloaded` without room, `dependency_unavailable` when it can't be made durable
    */
   submit(submission: Submission): Promise<BodyResult> {
     const bytes = (submission.bytes?.byteLength ?? 0) + BODY_OVERHEAD
-    if (!this.room(bytes)) return Promise.reject(overloaded())
+    if (!this.hasRoom(bytes)) return Promise.reject(overloaded())
     this.#bytes += bytes
     return new Promise<BodyResult>((resolve, reject) => {
-      this.#queue.push({ submission, bytes, held: bytes, resolve, reject })
+      this.#queue.push({ submission, bytes, heldBytes: bytes, resolve, reject })
       this.#wake()
     })
   }
 
-  /** Requests of one turn of the loop share a task. */
+  /** Requests that arrive in one iteration of the event loop share a task. */
   #wake(): void {
     if (this.#isWoken) return
     this.#isWoken = true
@@ -149,9 +140,9 @@ export class Pipeline {
   }
 
   /**
-   * Puts a change between the rows before it and the rows after it.
+   * Puts a command between the rows before it and the rows after it.
    *
-   * @returns the change's result, once it took effect
+   * @returns the command's result, once it took effect
    */
   async execute(command: Command, rows: LandingRows | null = null): Promise<unknown> {
     const entry = {
@@ -161,47 +152,47 @@ export class Pipeline {
       command,
     }
     const { seq, durable } = this.#append(entry)
-    const { writer } = this.#parts
+    const { writer } = this.#deps
     const result = writer.resultOf(seq)
     await durable.catch((cause: unknown) => {
       writer.forget(seq)
       throw cause
     })
-    await writer.flush(seq, AbortSignal.timeout(STATEMENT_WAIT_MS)).catch((cause) => {
+    await writer.flush(seq, AbortSignal.timeout(COMMAND_WAIT_MS)).catch((cause) => {
       throw unavailable('clickhouse', cause)
     })
     return await result
   }
 
-  /** Gives a change of all instances its place here; what is sequenced later is from after it. */
+  /** Puts a change of all instances into this instance's log: rows sequenced later come after it. */
   mark(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> } {
     return this.#append({ ...EMPTY, command })
   }
 
   /** Resolves when everything sequenced so far is in ClickHouse. */
   async settle(): Promise<void> {
-    const wait = AbortSignal.timeout(STATEMENT_WAIT_MS)
+    const wait = AbortSignal.timeout(COMMAND_WAIT_MS)
     const { seq, durable } = this.#last
-    // the WAL is written in order; what could not be written will never be counted
+    // a record that could not be written will never be counted
     await durable.catch(() => undefined)
-    await this.#parts.writer.flush(seq, wait).catch((cause) => {
+    await this.#deps.writer.flush(seq, wait).catch((cause) => {
       throw unavailable('clickhouse', cause)
     })
   }
 
-  /** Takes over templates that other instances have stored; what that brings up is stored in turn. */
+  /** Has the miner adopt templates that other instances have stored; what that changes is stored in turn. */
   async adopt(records: readonly TemplateRow[]): Promise<void> {
-    const { pool, templates } = this.#parts
+    const { pool, templates } = this.#deps
     const changes = await pool.adopt(records, () => templates.numbered())
     this.#learn(changes)
-    // those the owner has no room for are shown all the same
+    // templates beyond the miner's limits are shown all the same
     const unknown = records.filter(({ id }) => (templates.find(id)?.no ?? 0) === 0)
     templates.learn(unknown.map((record) => ({ ...record, no: 0 })))
-    // what can't be written now goes with the next entry
+    // changes that cannot be written now go with the next record
     if (changes.some(({ isNews }) => isNews)) this.#append(EMPTY).durable.catch(() => undefined)
   }
 
-  /** Takes nothing more and finishes what was begun. */
+  /** Refuses new bodies and finishes those it has. */
   async close(): Promise<void> {
     this.#closed = true
     while (this.#inFlight.size > 0 || this.#queue.length > 0) {
@@ -211,7 +202,7 @@ export class Pipeline {
   }
 
   #dispatch(): void {
-    while (this.#active < this.#parts.pool.workers && this.#isTaskDue()) {
+    while (this.#active < this.#deps.pool.workers && this.#isTaskDue()) {
       const jobs = this.#takeJobs()
       this.#active++
       const run: Promise<void> = this.#run({
@@ -231,7 +222,7 @@ export class Pipeline {
     }
   }
 
-  /** While small bodies wait for the disk anyway, more of them gather for one task. */
+  /** While tasks wait for the disk, small bodies gather for one task. */
   #isTaskDue(): boolean {
     const [first] = this.#queue
     if (first === undefined || this.#unsynced < UNSYNCED_TASKS) return first !== undefined
@@ -252,7 +243,7 @@ export class Pipeline {
   async #run(task: Task): Promise<void> {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
       const result = await this.#encode(task, attempt === 0)
-      // synchronous from this check of the sources to the place in the WAL's order
+      // synchronous from here to the record's place in the WAL
       if (!this.#admitted(task, result)) {
         result.free()
         continue
@@ -269,7 +260,7 @@ export class Pipeline {
   }
 
   #answer(task: Task, { bodies }: BlockResult): void {
-    for (const sum of sumsOf(task.jobs, bodies)) this.#parts.onAccepted(sum)
+    for (const sum of sumsOf(task.jobs, bodies)) this.#deps.onAccepted(sum)
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return
@@ -279,11 +270,11 @@ export class Pipeline {
   }
 
   #release(job: Job): void {
-    this.#bytes -= job.held
-    job.held = 0
+    this.#bytes -= job.heldBytes
+    job.heldBytes = 0
   }
 
-  /** The task as a block in which every row has its template. */
+  /** The task as a block whose rows all have their templates. */
   async #encode(task: Task, first: boolean): Promise<EncodedBlock> {
     const result = await this.#encodeOnce(task, first)
     const misses = result.block?.misses ?? null
@@ -296,7 +287,7 @@ export class Pipeline {
   }
 
   async #encodeOnce(task: Task, first: boolean): Promise<EncodedBlock> {
-    const { pool, environment, maxMessageBytes, modelVersion } = this.#parts
+    const { pool, environment, maxMessageBytes, modelVersion } = this.#deps
     try {
       return await pool.encode({
         bodies: task.bodies,
@@ -318,8 +309,8 @@ export class Pipeline {
    * @returns false when the task must be encoded again, with the verdicts that were missing
    */
   #admitted(task: Task, result: BlockResult): boolean {
-    const { sources } = this.#parts
-    // of nearly all tasks; what any body stored is of these sources
+    const { sources } = this.#deps
+    // the common case: all sources of the block are registered
     if (result.block?.sources.every((name) => sources.admit(name) === 'ok') === true) return true
     const found = task.jobs.map(({ submission }, i) =>
       this.#verdicts(result.bodies[i]?.sources ?? [], submission.register),
@@ -338,7 +329,7 @@ export class Pipeline {
   ): [string, SourceVerdict][] {
     let found: [string, SourceVerdict][] = NO_FINDINGS
     for (const name of sources) {
-      const admission = this.#parts.sources.admit(name)
+      const admission = this.#deps.sources.admit(name)
       if (admission === 'ok') continue
       if (found === NO_FINDINGS) found = []
       if (admission === 'disabled') found.push([name, 'drop'])
@@ -349,16 +340,16 @@ export class Pipeline {
     return found
   }
 
-  /** Made durable with the next entry, which is this task's unless another one is faster. */
+  /** Made durable with the next record of the WAL. */
   #register(registration: Registration): void {
-    this.#parts.sources.register(registration)
+    this.#deps.sources.register(registration)
     this.#unsavedRegistrations.push(registration)
   }
 
   async #resolveMisses(block: RowBlock | null, misses: MissBlock): Promise<void> {
     if (block === null) return
     const { sources, templateNos } = block
-    const { pool, templates, learnSignature } = this.#parts
+    const { pool, templates, learnSignature } = this.#deps
     const answer = await pool
       .resolve({ misses, sources }, () => templates.numbered())
       .catch((cause) => {
@@ -366,7 +357,7 @@ export class Pipeline {
       })
     this.#learn(answer.changes)
     answer.nos.forEach((no, i) => {
-      learnSignature(misses.shapes[i * 2] ?? 0, misses.shapes[i * 2 + 1] ?? 0, no)
+      learnSignature(misses.signatures[i * 2] ?? 0, misses.signatures[i * 2 + 1] ?? 0, no)
     })
     misses.rows.forEach((row, i) => {
       templateNos[row] = answer.nos[misses.missOfRow[i] ?? 0] ?? 0
@@ -374,7 +365,7 @@ export class Pipeline {
   }
 
   #learn(changes: readonly MinedTemplate[]): void {
-    this.#parts.templates.learn(changes)
+    this.#deps.templates.learn(changes)
     this.#unsavedTemplates.push(...changes.filter(({ isNews }) => isNews).map(toTemplateRow))
   }
 
@@ -384,7 +375,7 @@ export class Pipeline {
     if (block === null && dead === null) return
     this.#number(result)
     if (block !== null) {
-      const again = this.#parts.templates.takeUnsaved(block.templateNos)
+      const again = this.#deps.templates.takeUnsaved(block.templateNos)
       this.#unsavedTemplates.push(...again.map(toTemplateRow))
     }
     result.keepBytes()
@@ -401,8 +392,8 @@ export class Pipeline {
 
   /** @throws AppError `dependency_unavailable` without ids */
   #number({ block, dead, free }: EncodedBlock): void {
-    const { sequencer, wal } = this.#parts
-    // events of a lost entry are known to nobody else: begin anew rather than refer to them
+    const { sequencer, wal } = this.#deps
+    // repeats must not refer to events of a record that was lost
     if (wal.failures !== this.#seenFailures) sequencer.forgetAll()
     this.#seenFailures = wal.failures
     try {
@@ -415,7 +406,7 @@ export class Pipeline {
     }
   }
 
-  /** @param release when the memory of `landing` is not read any more */
+  /** @param release called when the memory of `landing` is no longer read */
   #append(
     entry: Omit<LogRecord, 'templates' | 'registrations'>,
     release: (() => void) | null = null,
@@ -425,15 +416,15 @@ export class Pipeline {
   } {
     const templates = this.#unsavedTemplates
     const registrations = this.#unsavedRegistrations.filter(
-      // one that was deleted meanwhile must not come back
-      ({ name }) => !['unregistered', 'full'].includes(this.#parts.sources.admit(name)),
+      // a source that was deleted meanwhile must not come back
+      ({ name }) => !['unregistered', 'full'].includes(this.#deps.sources.admit(name)),
     )
     this.#unsavedTemplates = []
     this.#unsavedRegistrations = []
     const payload = encodeRecord({ ...entry, templates, registrations })
-    const { seq, durable } = this.#parts.wal.append(payload, release)
+    const { seq, durable } = this.#deps.wal.append(payload, release)
     const saved = durable.then(
-      () => this.#parts.writer.notify(),
+      () => this.#deps.writer.notify(),
       (cause: unknown) => {
         this.#unsavedTemplates.unshift(...templates)
         this.#unsavedRegistrations.unshift(...registrations)
@@ -445,31 +436,16 @@ export class Pipeline {
   }
 }
 
-/** rows made by the main thread itself, as Native bytes */
+/** Rows that the main thread made, in the Native format. */
 export interface LandingRows {
   readonly bytes: Uint8Array
   readonly rows: number
 }
 
-const STATEMENT_WAIT_MS = 20_000
+const COMMAND_WAIT_MS = 20_000
 const EMPTY = { landing: null, landingRows: 0, dead: null, command: null }
 
 const NO_FINDINGS: [string, SourceVerdict][] = []
-/** one for all: bodies without verdicts travel together */
-const NO_VERDICTS = Object.freeze({})
-
-const toBody = (submission: Submission): BodyTask => ({
-  format: submission.format,
-  bytes: submission.bytes,
-  events: submission.events,
-  protocol: submission.protocol,
-  source: submission.source,
-  allowedSources: submission.allowedSources,
-  keepRaw: submission.keepRaw,
-  maxRows: submission.maxRows,
-  verdicts: NO_VERDICTS,
-})
-
 const overloaded = (): AppError =>
   new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
 

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { Piscina } from 'piscina'
 
+import type { Config } from '../config.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
 import type { MissAnswer, MissTask } from './miner-thread.js'
@@ -12,29 +13,29 @@ import type { WorkerSetup } from './worker.js'
 export interface Pool {
   readonly workers: number
   encode(task: BlockTask): Promise<EncodedBlock>
-  /** Gives the template owner what is stored. @returns the number of each template, 0 = beyond its limits */
+  /** Gives the miner what is stored. @returns the number of each template, 0 = beyond its limits */
   restore(templates: readonly TemplateRow[]): Promise<Int32Array>
-  /** @param known every template of the process by number, for a thread that starts afresh */
+  /** @param known every template of the process by number, to restore a thread that replaced a dead one */
   resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
-  /** Tells the template owner what other instances have stored. @returns what changed by that */
+  /** Has the miner adopt what other instances have stored. @returns what changed by that */
   adopt(
     templates: readonly TemplateRow[],
     known: () => readonly Template[],
   ): Promise<readonly MinedTemplate[]>
-  /** Resolves when an encoder and the template owner have answered, or have just done something. */
+  /** Resolves when an encoder and the miner have answered, or have just finished a task. */
   ping(): Promise<void>
   close(): Promise<void>
 }
 
-/** between two tries to replace a thread that died while it started */
+/** Pause before a thread that died while it started is replaced. */
 const REPLACE_AFTER_MS = 100
 
 /**
- * A thread that dies is replaced by the package, unless it died while it started: then the package waits for
- * the next task, and tasks that wait already would wait for ever.
+ * Piscina replaces a thread that dies, unless it died while it started: then Piscina waits for the next task, and
+ * tasks in its queue would wait for ever.
  */
 function keepFilled(threads: Piscina, wanted: number): void {
-  // a thread that fails without a task; whoever has one is told by its own promise
+  // for a thread that fails without a task; the promise of a task rejects by itself
   threads.on('error', () => undefined)
   threads.on('workerDestroy', () => {
     setTimeout(() => {
@@ -44,7 +45,7 @@ function keepFilled(threads: Piscina, wanted: number): void {
   })
 }
 
-/** Starts the worker threads and the one thread that owns the templates. */
+/** Starts the worker threads and the one thread of the miner. */
 export function createPool(
   workers: number,
   shared: Omit<WorkerSetup, 'hashSeed'>,
@@ -61,64 +62,107 @@ export function createPool(
     workerData,
   })
   keepFilled(encoders, workers)
-  const owner = new Piscina({
+  const miner = new Piscina({
     ...common,
     filename: new URL('./miner-thread.js', import.meta.url).href,
     minThreads: 1,
     maxThreads: 1,
   })
-  keepFilled(owner, 1)
+  keepFilled(miner, 1)
   const restore = async (templates: readonly TemplateRow[]): Promise<Int32Array> =>
-    (await owner.run(templates, { name: 'restore' })) as Int32Array // the thread's own type
-  /** A thread that replaced a dead one is told first what is known. */
-  const askOwner = async <T>(
+    (await miner.run(templates, { name: 'restore' })) as Int32Array // the thread's own type
+  /** Restores a thread that replaced a dead one before it answers. */
+  const askMiner = async <T>(
     name: 'resolveMisses' | 'adopt',
     task: unknown,
     known: () => readonly Template[],
   ): Promise<T> => {
-    const ask = async (): Promise<T | null> => (await owner.run(task, { name })) as T | null // likewise
+    const ask = async (): Promise<T | null> => (await miner.run(task, { name })) as T | null // likewise
     const answer = await ask()
     if (answer !== null) return answer
     await restore(known())
-    return (await ask()) ?? Promise.reject(new Error('bug: template owner not restored'))
+    return (await ask()) ?? Promise.reject(new Error('bug: the miner was not restored'))
   }
-  const rooms = new RoomGuess()
-  const heard = new LastHeard()
+  const sizes = new BlockSizeEstimate()
+  const activity = new ThreadActivity()
   return {
     workers,
     restore,
     encode: async (task) => {
-      const { packed, unpack, release } = packTask(task, memory, rooms.guess(task))
+      const { packed, unpack, release } = packTask(task, memory, sizes.estimate(task))
       try {
         const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the thread's own type
-        rooms.note(task, result)
-        heard.note(encoders)
+        sizes.note(task, result)
+        activity.note(encoders)
         return result
       } finally {
         release()
       }
     },
-    resolve: (task, known) => askOwner('resolveMisses', task, known),
-    adopt: (templates, known) => askOwner('adopt', templates, known),
-    ping: () => heard.ping([encoders, owner]),
+    resolve: (task, known) => askMiner('resolveMisses', task, known),
+    adopt: (templates, known) => askMiner('adopt', templates, known),
+    ping: () => activity.ping([encoders, miner]),
     close: async () => {
-      await Promise.all([encoders.close({ force: true }), owner.close({ force: true })])
+      await Promise.all([encoders.close({ force: true }), miner.close({ force: true })])
     },
   }
 }
 
-/** threads that have finished something within this time are well */
+interface PoolOptions {
+  readonly shared: Parameters<typeof createPool>[1]
+  readonly memory: SharedMemory
+  /** Gives new threads the templates that are known. */
+  readonly prepare: (pool: Pool) => Promise<void>
+}
+
+/** An instance that takes no events starts its threads with the first upload or replay. */
+export async function openPool(
+  { role, workers }: Pick<Config, 'role' | 'workers'>,
+  { shared, memory, prepare }: PoolOptions,
+): Promise<Pool> {
+  const open = async (): Promise<Pool> => {
+    const pool = createPool(workers, shared, memory)
+    await prepare(pool)
+    return pool
+  }
+  return role === 'api' ? createLazyPool(workers, open) : await open()
+}
+
+/** A pool whose threads start with the first body. @param open starts them */
+function createLazyPool(workers: number, open: () => Promise<Pool>): Pool {
+  let opened: Promise<Pool> | null = null
+  const started = (): Promise<Pool> => {
+    opened ??= open().catch((cause: unknown) => {
+      opened = null
+      throw cause
+    })
+    return opened
+  }
+  return {
+    workers,
+    encode: async (task) => await (await started()).encode(task),
+    restore: async (templates) => await (await started()).restore(templates),
+    resolve: async (task, known) => await (await started()).resolve(task, known),
+    // threads that start later are restored with everything known by then
+    adopt: async (templates, known) =>
+      opened === null ? [] : await (await opened).adopt(templates, known),
+    ping: async () => await (await opened)?.ping(),
+    close: async () => await (await opened?.catch(() => null))?.close(),
+  }
+}
+
+/** Threads that finished a task within this time count as alive. */
 const AT_WORK_MS = 5_000
 
-/** When threads have last finished something. */
-class LastHeard {
+/** When threads last finished a task. */
+class ThreadActivity {
   readonly #atMs = new Map<Piscina, number>()
 
   note(threads: Piscina): void {
     this.#atMs.set(threads, performance.now())
   }
 
-  /** Those with much to do are not asked: their answer would come when everything else is done. */
+  /** Busy threads are not asked: their answer would come after all tasks in the queue. */
   async ping(all: readonly Piscina[]): Promise<void> {
     const sinceMs = performance.now() - AT_WORK_MS
     const silent = all.filter((threads) => (this.#atMs.get(threads) ?? -Infinity) < sinceMs)
@@ -126,14 +170,14 @@ class LastHeard {
   }
 }
 
-/** a block that becomes larger than its room costs new memory; what it leaves of it is lent to the next one */
+/** A block that outgrows its memory costs new memory; what it leaves unused goes to the next block. */
 const SPARE = 1.25
 
-/** How large blocks become, by what they were for the bodies before. */
-class RoomGuess {
+/** Predicts the size of a block from the sizes of recent ones. */
+class BlockSizeEstimate {
   #bytesPerByte = 1
 
-  guess(task: BlockTask): number {
+  estimate(task: BlockTask): number {
     return bodyBytes(task) * this.#bytesPerByte * SPARE
   }
 
@@ -143,7 +187,7 @@ class RoomGuess {
     const end = block.severities.byteOffset + block.severities.byteLength
     const taken = end - block.bytes.byteOffset
     const now = taken / bytes
-    // grows at once, shrinks slowly
+    // the estimate grows at once and shrinks slowly
     this.#bytesPerByte = Math.max(now, this.#bytesPerByte * 0.9 + now * 0.1)
   }
 }

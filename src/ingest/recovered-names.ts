@@ -5,25 +5,25 @@ import type { LogRecord, Command, TemplateRow } from '../wal/record.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
 
-/** ids that are not of a template: it was beyond the owner's limits */
+/** The id of rows without a template, which was beyond the miner's limits. */
 const NONE = '0'.repeat(16)
 
 /**
- * What rows of a damaged WAL name, and what entries that were lost may have told of it: rows are of
- * registered sources and of known templates whatever else is gone.
+ * The sources and templates that rows of a damaged WAL name. The entries that registered them may be lost, so they are
+ * registered and saved again: every stored row has a registered source and a known template.
  */
 export class RecoveredNames {
-  /** by source: of each template a message */
+  /** By source: a message of each template. */
   readonly #messages = new Map<string, Map<string, string>>()
 
-  /** To be called in the order of the entries: what a deletion takes away needs no name. */
+  /** Called in the order of the records, because a deletion removes names of earlier rows. */
   add({ landing, command }: Pick<LogRecord, 'landing' | 'command'>): void {
     if (command !== null) this.#forget(command)
     const block = landing === null ? null : readBlock(landing)
     for (let row = 0; row < (block?.rows ?? 0); row++) if (block !== null) this.#note(block, row)
   }
 
-  /** Registers the sources, and saves the templates, that nobody knows. */
+  /** Registers the unknown sources and saves the unknown templates. */
   async complete(sources: Sources, store: TemplateStore): Promise<void> {
     for (const name of this.#messages.keys())
       if (sources.get(name) === undefined) await sources.registerAgain(name)
@@ -55,7 +55,7 @@ export class RecoveredNames {
   }
 }
 
-/** The text is what the first message of a template makes of it; more messages make it more general. */
+/** The text is that of a template with one message; more messages generalise it. */
 function templateOf(source: string, id: string, message: string): TemplateRow {
   const miner = new TemplateMiner()
   const text = miner.textOf(miner.resolve(source, Buffer.from(message)))

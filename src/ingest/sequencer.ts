@@ -21,15 +21,16 @@ const PRIORITY_OF = { model: 0, template: 1 } as const
 /** Rows `from` to `to` of a block. */
 interface BatchPlace {
   readonly view: DataView
-  /** by the block's number of a source */
+  /** The window's number of each source of the block. */
   readonly owners: Uint32Array
   readonly from: number
   readonly to: number
 }
 
 /**
- * The single owner of everything that must be unique. Gives each row its event id, template id and priority
- * and writes them into the block's bytes. Synchronous: blocks are sequenced one after the other.
+ * Gives each row its event id, template id and priority and writes them into the block's bytes. A row that repeats an
+ * event within the dedup window takes the id and the priority of that event. There is one sequencer in the process and
+ * it is synchronous, so ids are unique and blocks are sequenced one after the other.
  */
 export class Sequencer {
   readonly #deps: SequencerDeps
@@ -63,7 +64,7 @@ export class Sequencer {
       setId(view, dead.idAt + row * 8, this.#deps.ids.take())
   }
 
-  /** Repeats of event `id` count under this priority from here on. */
+  /** Later repeats of event `id` count under this priority. */
   correct(id: number, priority: number): void {
     this.#deps.window.setPriority(id, priority)
   }
@@ -77,7 +78,7 @@ export class Sequencer {
     }
   }
 
-  /** Begins with an empty window: what was given out did not become durable, or everything was deleted. */
+  /** Empties the window: its events did not become durable, or everything was deleted. */
   forgetAll(): void {
     this.#deps.window.clear()
     this.#ownerOf.clear()

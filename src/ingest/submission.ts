@@ -1,10 +1,92 @@
-import type { BodyResult, BodyTask } from './block.js'
-import type { Command } from '../wal/record.js'
+import type { CanonicalEvent } from '../model/event.js'
+import type { Command, Registration } from '../wal/record.js'
+import type { BodyFormat, BodyResult, BodyTask } from './block.js'
 
-/** What became of one body, or of several of the same protocol and sources together. */
+/** One request's messages, with what its sender may do. */
+export interface Submission {
+  readonly format: BodyFormat
+  readonly bytes: Uint8Array | null
+  readonly events: readonly CanonicalEvent[] | null
+  readonly protocol: string
+  readonly source: string | null
+  readonly allowedSources: readonly string[] | null
+  readonly keepRaw: boolean
+  readonly maxRows: number
+  /** Id of the dead letter that is replayed; the same record of the WAL deletes it, unless the message is dropped. */
+  readonly replays: number | null
+  /** How new sources are registered; null = their messages become dead letters. */
+  readonly register: Omit<Registration, 'name'> | null
+}
+
+/** One object for all: `packTask` joins bodies with the same verdicts. */
+const NO_VERDICTS = Object.freeze({})
+
+export const toBody = (submission: Submission): BodyTask => ({
+  format: submission.format,
+  bytes: submission.bytes,
+  events: submission.events,
+  protocol: submission.protocol,
+  source: submission.source,
+  allowedSources: submission.allowedSources,
+  keepRaw: submission.keepRaw,
+  maxRows: submission.maxRows,
+  verdicts: NO_VERDICTS,
+})
+
+/** Rows of an uploaded file. */
+const UPLOAD_ROWS = 200_000
+
+export interface UploadedFile {
+  readonly format: 'csv' | 'json' | 'txt'
+  readonly bytes: Uint8Array
+  readonly source: string
+  readonly applicationId: string | null
+}
+
+/** An uploaded file as the pipeline takes it. Its dead letters keep no raw text. */
+export const uploadSubmission = ({
+  format,
+  bytes,
+  source,
+  applicationId,
+}: UploadedFile): Submission => ({
+  format,
+  bytes,
+  events: null,
+  protocol: 'upload',
+  source,
+  allowedSources: null,
+  keepRaw: false,
+  maxRows: UPLOAD_ROWS,
+  replays: null,
+  register: { type: 'file', connector: 'custom', applicationId },
+})
+
+/** One dead letter as a body of its own. Its source is registered when it is unknown. */
+export async function resubmit(
+  { id, line }: { readonly id: number; readonly line: string },
+  pipeline: { submit(submission: Submission): Promise<BodyResult> },
+): Promise<'stored' | 'rejected' | 'kept'> {
+  const result = await pipeline.submit({
+    format: 'ingest',
+    bytes: new TextEncoder().encode(line),
+    events: null,
+    protocol: 'replay',
+    source: null,
+    allowedSources: null,
+    keepRaw: true,
+    maxRows: 1,
+    replays: id,
+    register: { type: 'push', connector: 'custom', applicationId: null },
+  })
+  if (result.accepted > 0) return 'stored'
+  return result.rejected > 0 ? 'rejected' : 'kept'
+}
+
+/** The counts of one body, or of several of the same protocol and sources. */
 export interface AcceptedBodies {
   readonly protocol: string
-  /** distinct sources of the accepted messages */
+  /** Distinct sources of the accepted messages. */
   readonly sources: readonly string[]
   received: number
   accepted: number
@@ -14,9 +96,10 @@ export interface AcceptedBodies {
 }
 
 /**
- * What to count of the bodies of a task. Those of one source share their list of sources: a task of small ones has few.
+ * Sums the counts of the bodies of a task. Bodies of one source share their list of sources, so a task of small
+ * bodies has few sums.
  *
- * @param jobs of each body, in order
+ * @param jobs one for each body, in order
  */
 export function sumsOf(
   jobs: readonly { readonly submission: Pick<BodyTask, 'protocol' | 'bytes'> }[],
@@ -43,7 +126,7 @@ export function sumsOf(
   return sums
 }
 
-/** The deletion of the dead letters that were replayed, and are stored or rejected anew; null when there are none. */
+/** Deletes the dead letters that were replayed and stored or rejected again; null when there are none. */
 export function deletionOf(
   jobs: readonly { readonly submission: { readonly replays: number | null } }[],
   bodies: readonly BodyResult[],

@@ -15,7 +15,7 @@ import { ConstantTexts } from '../templates/constant-texts.js'
 export interface WorkerSetup {
   readonly signatures: SharedArrayBuffer
   readonly constantTexts: SharedArrayBuffer
-  /** four numbers, random per process: senders can't aim for a collision */
+  /** Four numbers, random per process, so that senders cannot construct collisions. */
   readonly hashSeed: readonly number[]
 }
 
@@ -36,11 +36,11 @@ const encoder = new BlockEncoder(
 )
 const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() })
 
-/** Decodes, mines and hashes the bodies of one task into one block. Runs in a worker thread. */
+/** Encodes the bodies of one task as one block. */
 export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
   const result = await bodies.encode(unpackTask(packed), Date.now(), packed.room)
   return packResult(result, packed)
 }
 
-/** For a readiness check: which thread answers. */
+/** Answers a readiness check with the thread's id. */
 export const ping = (): number => threadId

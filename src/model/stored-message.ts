@@ -1,18 +1,18 @@
 /**
- * A message is stored as the constant text of its template, its skeleton, and the values that stand in it:
- * the skeleton has one mark where each value stands, the values are joined by it. A message that holds the
- * mark itself, or is of no skeleton ('' then), is stored whole.
+ * A message is stored as the constant text of its template and the variables, the values in it. The constant text has a
+ * delimiter where each value is, and the delimiter separates the values. A message that holds the delimiter itself, or
+ * whose template has no constant text, is stored whole with the constant text ''.
  *
- * No word crosses from constant text to a value, so that the words of a message are those of its skeleton
- * and those of its values.
+ * No word crosses from constant text to a value, so the words of a message are those of its constant text and those of
+ * its values.
  */
-export const MARK = '\u0001'
+export const DELIMITER = '\u0001'
 
 /** The values of a message are few; what has more is stored whole. */
 const MAX_VALUES = 200
 /** A shorter constant text saves nothing, and is found in too many values. */
 const MIN_LITERAL_BYTES = 2
-const MAX_SKELETON_BYTES = 4096
+const MAX_CONSTANT_TEXT_BYTES = 4096
 
 /** Letters and digits as ClickHouse's token functions know them: all beyond ASCII are letters. */
 // begins where no other such letter is before it: else every letter of a long word would be a start
@@ -23,7 +23,7 @@ const WORD_AT_START = /^[A-Za-z0-9\u0080-\u{10ffff}]+/u
  * @param literals the constant texts of a template, in order: what its text is between the values
  * @returns '' when messages are better stored whole
  */
-export function toSkeleton(literals: readonly string[]): string {
+export function toConstantText(literals: readonly string[]): string {
   const last = literals.length - 1
   const kept: string[] = []
   literals.forEach((literal, i) => {
@@ -32,19 +32,19 @@ export function toSkeleton(literals: readonly string[]): string {
     const isInner = i > 0 && i < last
     if (!isInner || Buffer.byteLength(text) >= MIN_LITERAL_BYTES) kept.push(text)
   })
-  const skeleton = kept.join(MARK)
+  const constantText = kept.join(DELIMITER)
   const isWorth =
     kept.some((text) => Buffer.byteLength(text) >= MIN_LITERAL_BYTES) &&
     kept.length - 1 <= MAX_VALUES &&
-    Buffer.byteLength(skeleton) <= MAX_SKELETON_BYTES &&
-    !literals.some((literal) => literal.includes(MARK))
-  return isWorth ? skeleton : ''
+    Buffer.byteLength(constantText) <= MAX_CONSTANT_TEXT_BYTES &&
+    !literals.some((literal) => literal.includes(DELIMITER))
+  return isWorth ? constantText : ''
 }
 
 /** The message that was stored as these two. */
-export function wholeMessage(skeleton: string, message: string): string {
-  if (skeleton === '') return message
-  const [first = '', ...literals] = skeleton.split(MARK)
-  const values = message.split(MARK)
+export function wholeMessage(constantText: string, variables: string): string {
+  if (constantText === '') return variables
+  const [first = '', ...literals] = constantText.split(DELIMITER)
+  const values = variables.split(DELIMITER)
   return first + literals.map((literal, i) => `${values[i] ?? ''}${literal}`).join('')
 }

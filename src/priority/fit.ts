@@ -1,7 +1,7 @@
 import { BUCKETS } from './words.js'
 
 /** Scores at which P4 becomes P3, P3 becomes P2 and P2 becomes P1. */
-const CUTS = [-0.6, 1.4, 3.2] as const
+const THRESHOLDS = [-0.6, 1.4, 3.2] as const
 const SLOPE = 1.7
 
 /** Points of DEBUG, INFO, WARNING, ERROR, CRITICAL. */
@@ -9,14 +9,14 @@ export const SEVERITY_POINTS = [-3.6, -2.2, 0.4, 2.3, 4.4] as const
 
 /** A template as the fit sees it. */
 export interface Sample {
-  /** word buckets */
+  /** Buckets of the words. */
   readonly words: Uint16Array
-  /** how telling each word is, 0..1 */
-  readonly telling: Float32Array
+  /** Weight of each word, 0..1. */
+  readonly weights: Float32Array
   readonly severity: number
-  /** points before anything is learned */
+  /** Points before anything is learned. */
   readonly base: number
-  /** index of PRIORITIES */
+  /** Index of PRIORITIES. */
   readonly priority: number
   readonly weight: number
 }
@@ -25,39 +25,36 @@ const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x))
 
 /** Chances of P1, P2, P3, P4 at a score (proportional odds). */
 export function chances(score: number): [number, number, number, number] {
-  const over = CUTS.map((cut) => sigmoid(SLOPE * (score - cut)))
+  const over = THRESHOLDS.map((threshold) => sigmoid(SLOPE * (score - threshold)))
   const [p3 = 0, p2 = 0, p1 = 0] = over
   return [p1, p2 - p1, p3 - p2, 1 - p3]
 }
 
 /** Derivative of the log-likelihood of a priority with respect to the score. */
-function pull(score: number, priority: number): number {
-  const lower = CUTS[2 - priority]
-  const upper = CUTS[3 - priority]
+function gradient(score: number, priority: number): number {
+  const lower = THRESHOLDS[2 - priority]
+  const upper = THRESHOLDS[3 - priority]
   const over = lower === undefined ? 1 : sigmoid(SLOPE * (score - lower))
   const above = upper === undefined ? 0 : sigmoid(SLOPE * (score - upper))
   return SLOPE * (1 - over - above)
 }
 
-// test/unit/mining/priority.test.ts: 50 corrections must carry 90 % of unseen templates under a rule
+// test/unit/priority/model.test.ts: after 50 corrections under a rule, 90 % of unseen templates must follow it
 const EPOCHS = 80
 const RATE = 0.2
 const RATE_FALL = 0.03
-/** Shrinking per epoch; what few corrections say stays near 0. */
+/** Shrinkage per epoch, which keeps points that few corrections support near 0. */
 const SHRINK_WORDS = 0.02
 const SHRINK_PAIRS = 0.03
 const SHRINK_SEVERITY = 40
-/** P1 and P4 are learned with room to spare: an unseen template has fewer of the words. */
+/** P1 and P4 are learned with a margin, because an unseen template has fewer of the words. */
 const MARGIN = 1
 
 const LANES = SEVERITY_POINTS.length + 1
 
-/**
- * What corrections have taught, in points: by severity, by word, and by word and severity together
- * (a word may mean P2 for an INFO and for an ERROR alike).
- */
+/** The learned points: by severity, by word, and by word and severity together. */
 export interface Learned {
-  /** for each word bucket: its points, then those it has with each severity */
+  /** For each word bucket: its points, then its points with each severity. */
   readonly words: Float32Array
   readonly severity: Float32Array
 }
@@ -82,14 +79,14 @@ function scoreOf(sample: Sample, learned: Learned): number {
   const { severity } = sample
   let score = sample.base + (SEVERITY_POINTS[severity] ?? 0) + (learned.severity[severity] ?? 0)
   for (let i = 0; i < sample.words.length; i++) {
-    score += pointsFor(learned, sample.words[i] ?? 0, severity) * (sample.telling[i] ?? 0)
+    score += pointsFor(learned, sample.words[i] ?? 0, severity) * (sample.weights[i] ?? 0)
   }
   return score
 }
 
 /**
- * Fits the points to the samples by gradient ascent on the likelihood, shrinking towards 0: what
- * many corrected templates share earns the points, not what each of them has alone.
+ * Fits the points to the samples by gradient ascent on the likelihood with shrinkage towards 0, so that words which
+ * many corrected templates share get the points.
  * Deterministic: the same samples in the same order give the same points.
  */
 export function fit(samples: readonly Sample[]): Learned {
@@ -107,12 +104,12 @@ export function fit(samples: readonly Sample[]): Learned {
 }
 
 function learnFrom(sample: Sample, learned: Learned, rate: number): void {
-  const { words, telling, severity, priority } = sample
+  const { words, weights, severity, priority } = sample
   const spare = priority === 0 ? -MARGIN : priority === 3 ? MARGIN : 0
-  const step = rate * pull(scoreOf(sample, learned) + spare, priority)
+  const step = rate * gradient(scoreOf(sample, learned) + spare, priority)
   for (let i = 0; i < words.length; i++) {
     const at = (words[i] ?? 0) * LANES
-    const move = step * (telling[i] ?? 0)
+    const move = step * (weights[i] ?? 0)
     learned.words[at] = (learned.words[at] ?? 0) + move
     const pair = at + 1 + severity
     learned.words[pair] = (learned.words[pair] ?? 0) + move

@@ -13,6 +13,20 @@ import {
 import { MAX_CORRECTIONS, withCorrection, type Correction, type PriorityState } from './state.js'
 import { BUCKETS, bucketOf, pointsOf, wordsOf } from './words.js'
 
+/*
+ * How an event gets its priority:
+ *
+ * 1. The model scores every new event: points for its severity, for the words of its template (words.ts), for a rare
+ *    template and for a burst. Thresholds on the score give the chances of P1 to P4, the most likely is assigned.
+ * 2. If a person corrected the priority of the event's template, that holds instead (overrides.ts). Merged templates
+ *    share it.
+ * 3. A correction (corrections.ts) stores the template's priority, teaches the model, and moves the event's counts to
+ *    the new priority in every rollup.
+ * 4. The model refits its points to all corrections (fit.ts), held back by templates without one, so that similar
+ *    templates follow after a few corrections that agree.
+ * 5. Corrections and what was learned are stored and the same on every instance (store.ts).
+ */
+
 /** A score is looked up in steps of 1/32 from -16 to 16. */
 const STEPS = 1024
 const STEPS_PER_POINT = 32
@@ -30,12 +44,12 @@ const BURST_FROM = 32
 const WINDOW_SECONDS = 10
 const USUAL_SHARE = 0.2
 
-/** Uncorrected templates that hold the model where it is, so that only what was corrected moves. */
+/** Uncorrected templates that the fit includes, so that only priorities like the corrected ones move. */
 const MAX_ANCHORS = 400
 const ANCHOR_WEIGHT = 0.3
-/** of the weight of all corrections, so that some that agree always prevail */
+/** Share of the weight of all corrections, so that corrections that agree always prevail. */
 const ANCHOR_SHARE = 0.15
-/** Corrected templates that share a word before it takes its full part of the credit. */
+/** This many corrected templates must share a word before it gets its full points. */
 const FULL_SUPPORT = 6
 const LEVELS = SEVERITIES.length
 const P2 = 1
@@ -46,7 +60,7 @@ const CRITICAL = 4
 export interface Contribution {
   /** `severity`, `word:<word>`, `learned:<word>`, `learned:severity`, `rarity` or `burst` */
   readonly feature: string
-  /** points added to the score; positive is more urgent */
+  /** Points added to the score; positive is more urgent. */
   readonly points: number
 }
 
@@ -54,7 +68,7 @@ export interface PriorityExplanation {
   readonly priority: Priority
   readonly confidence: number
   readonly score: number
-  /** chance of each priority before the bounds by severity */
+  /** Chance of each priority before the bounds by severity. */
   readonly chances: Readonly<Record<Priority, number>>
   readonly contributions: readonly Contribution[]
   readonly modelVersion: string
@@ -63,25 +77,23 @@ export interface PriorityExplanation {
 /**
  * Scores messages for priority: a proportional-odds (ordinal logistic) model.
  *
- * score = severity + words of the template + rarity of the template + burst, in points. Three cuts
- * on the score give the chances of P1..P4; the most likely is assigned, its chance is the
- * confidence. CRITICAL is P1 or P2 whatever the score, DEBUG P3 or P4. Corrections refit the points
- * of words and severities, held back by uncorrected templates, so that similar templates follow
- * after a few that agree.
+ * score = severity + words of the template + rarity of the template + burst, in points. Three thresholds on the score
+ * give the chances of P1..P4; the chance of the assigned one is the confidence. CRITICAL is P1 or P2 whatever the
+ * score, DEBUG P3 or P4.
  */
 export class PriorityModel {
-  /** result of `assign`: index of PRIORITIES */
+  /** Result of `assign`: index of PRIORITIES. */
   priority = 0
-  /** result of `assign`: 0..1 */
+  /** Result of `assign`: 0..1. */
   confidence = 0
   readonly #maxTemplates: number
   #learned: Learned = nothingLearned()
   #version = 0
   #corrections: readonly Correction[] = []
-  /** how many templates have a word of the bucket */
+  /** Number of templates that have a word of each bucket. */
   readonly #spread = new Uint32Array(BUCKETS)
   #templates = 0
-  /** by key, lowest first */
+  /** By key, lowest first. */
   readonly #anchors: Anchor[] = []
   readonly #table = priorityTable()
   #count = new Float64Array(256)
@@ -99,7 +111,7 @@ export class PriorityModel {
     this.#maxTemplates = maxTemplates
   }
 
-  /** Changes when the model has learned. */
+  /** Changes with every correction. */
   get modelVersion(): string {
     return `ordinal-1.${this.#version}`
   }
@@ -130,7 +142,7 @@ export class PriorityModel {
   /**
    * Sets `priority` and `confidence` for `n` messages of a template in one second.
    * No allocation; bench/micro/mining.bench.ts.
-   * @param epochSecond time of the messages; older ones than the last window count to it
+   * @param epochSecond time of the messages; messages from before the last window count to it
    */
   assign(templateNo: number, severityIndex: number, epochSecond: number, n: number): void {
     let score = (SEVERITY_POINTS[severityIndex] ?? 0) + (this.#learned.severity[severityIndex] ?? 0)
@@ -163,7 +175,7 @@ export class PriorityModel {
     for (const word of wordsOf(text)) {
       const bucket = bucketOf(word)
       contributions.push({ feature: `word:${word}`, points: pointsOf(word) })
-      const points = pointsFor(this.#learned, bucket, index) * this.#telling(bucket)
+      const points = pointsFor(this.#learned, bucket, index) * this.#weightOf(bucket)
       contributions.push({ feature: `learned:${word}`, points })
     }
     const known = templateNo < this.#count.length
@@ -214,7 +226,7 @@ export class PriorityModel {
     for (let severity = 0; severity < SEVERITIES.length; severity++) {
       let points = base
       for (const bucket of words) {
-        points += pointsFor(this.#learned, bucket, severity) * this.#telling(bucket)
+        points += pointsFor(this.#learned, bucket, severity) * this.#weightOf(bucket)
       }
       this.#wordPoints[templateNo * LEVELS + severity] = points
     }
@@ -227,7 +239,7 @@ export class PriorityModel {
     if (window > last) {
       const usual = this.#usual[templateNo] ?? 0
       const count = this.#inWindow[templateNo] ?? 0
-      // a pause of an hour forgets the usual rate
+      // the usual rate decays to 0 within an hour without messages
       const quiet = Math.min(window - last - 1, 360)
       const next = last === 0 ? 0 : usual + USUAL_SHARE * (count - usual)
       this.#usual[templateNo] = quiet > 0 ? next * (1 - quiet / 360) : next
@@ -247,8 +259,8 @@ export class PriorityModel {
     return bits <= 0 ? 0 : POINTS_PER_BURST_BIT * Math.min(bits, BURST_MAX_BITS)
   }
 
-  /** How telling a word is: 1 when it stands in one template, towards 0 when it stands in all. */
-  #telling(bucket: number): number {
+  /** Weight of a word: 1 when one template has it, towards 0 when all have it. */
+  #weightOf(bucket: number): number {
     const spread = Math.max(1, this.#spread[bucket] ?? 0)
     const all = Math.max(8, this.#templates)
     return Math.max(0.1, 1 - (0.5 * Math.log(spread)) / Math.log(all + 1))
@@ -269,13 +281,13 @@ export class PriorityModel {
       samples.push(this.#toSample({ words, severity, priority: best }, weight, support))
     }
     this.#learned = fit(samples)
-    // what a word has not the support for, it does not say of other templates either
+    // points of words that few corrections support do not count for other templates either
     for (const [bucket, count] of support) {
       scaleWord(this.#learned, bucket, supportShare(count))
     }
   }
 
-  /** Corrections that have a word of each bucket. */
+  /** Number of corrections that have a word of each bucket. */
   #countSupport(): Map<number, number> {
     const support = new Map<number, number>()
     for (const { words } of this.#corrections) {
@@ -292,14 +304,14 @@ export class PriorityModel {
     support: ReadonlyMap<number, number>,
   ): Sample {
     const buckets = Uint16Array.from(words, bucketOf)
-    const telling = Float32Array.from(
+    const weights = Float32Array.from(
       buckets,
-      (bucket) => this.#telling(bucket) * supportShare(support.get(bucket) ?? 0),
+      (bucket) => this.#weightOf(bucket) * supportShare(support.get(bucket) ?? 0),
     )
-    return { words: buckets, telling, severity, base: basePoints(words), priority, weight }
+    return { words: buckets, weights, severity, base: basePoints(words), priority, weight }
   }
 
-  /** Keeps an even sample of all templates: those with the lowest keys, whatever order they come in. */
+  /** Keeps the templates with the lowest keys: an even sample, whatever their order. */
   #keepAnchor(words: readonly string[]): void {
     const key = anchorKey(words)
     const last = this.#anchors.at(-1)?.key ?? 0
@@ -334,7 +346,7 @@ interface Anchor {
   readonly words: readonly string[]
 }
 
-/** 32 bits that are as good as random. */
+/** A 32-bit hash of the words. */
 function anchorKey(words: readonly string[]): number {
   let h = 0x811c9dc5
   for (const word of words)
@@ -349,7 +361,7 @@ const basePoints = (words: readonly string[]): number => {
   return Math.max(-1.5, Math.min(2.2, sum))
 }
 
-/** A word that one corrected template has may be chance. */
+/** A word of a single corrected template may be there by chance. */
 const supportShare = (corrections: number): number =>
   Math.min(1, (corrections * corrections) / (FULL_SUPPORT * FULL_SUPPORT))
 

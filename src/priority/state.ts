@@ -4,7 +4,7 @@ import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../model/e
 import { ReadonlyTexts } from '../model/schemas.js'
 import { wordsOf } from './words.js'
 
-/** A person's priority for a template, as far as it teaches something of other templates. */
+/** A correction as the model learns from it. */
 const CorrectionDoc = Type.Object({
   words: ReadonlyTexts,
   severity: Type.Number(),
@@ -12,10 +12,10 @@ const CorrectionDoc = Type.Object({
 })
 export type Correction = Readonly<Static<typeof CorrectionDoc>>
 
-/** What is stored of a model. */
+/** The stored state of the model. */
 export const PriorityStateDoc = Type.Object({
   format: Type.Literal(1),
-  /** corrections learned from, all together */
+  /** Number of corrections ever made; part of the model's version. */
   learned: Type.Number(),
   corrections: Type.Unsafe<readonly Correction[]>(Type.Array(CorrectionDoc)),
 })
@@ -25,15 +25,19 @@ export const MAX_CORRECTIONS = 1000
 
 export const NOTHING_LEARNED: PriorityState = { format: 1, learned: 0, corrections: [] }
 
-/** What is known when a template of this severity should have this priority too; the later word counts. */
+/** The state with one more correction, which replaces an earlier one of the same words and severity. */
 export function withCorrection(
   state: PriorityState,
-  told: { readonly severity: Severity; readonly priority: Priority; readonly text: string },
+  {
+    severity,
+    priority,
+    text,
+  }: { readonly severity: Severity; readonly priority: Priority; readonly text: string },
 ): PriorityState {
   const correction: Correction = {
-    words: wordsOf(told.text),
-    severity: SEVERITIES.indexOf(told.severity),
-    priority: PRIORITIES.indexOf(told.priority),
+    words: wordsOf(text),
+    severity: SEVERITIES.indexOf(severity),
+    priority: PRIORITIES.indexOf(priority),
   }
   const key = keyOf(correction)
   const others = state.corrections.filter((known) => keyOf(known) !== key)

@@ -1,4 +1,4 @@
-/** Buckets that words are hashed into; two words of one template seldom meet in 16384. */
+/** Words are hashed into this many buckets; two words of one template rarely share one. */
 export const BUCKETS = 16_384
 const MAX_WORDS = 24
 
@@ -34,7 +34,7 @@ function words(points: number, list: string): [word: string, points: number][] {
   return list.split(' ').map((word) => [word, points])
 }
 
-/** Words that say nothing about urgency. */
+/** Words without meaning for the priority. */
 const STOP = new Set(
   'the and for with from into that this was were are has have had not its you can will been but'.split(
     ' ',

@@ -9,8 +9,8 @@ export interface Sequence {
 }
 
 /**
- * Lays the words of a message along those of a template; the others must stand where the template
- * has room for words, and not before `=`.
+ * Aligns the words of a message with those of a template. Words that are left must be where the template
+ * allows values, and not before `=`.
  * @param known the message was of this template before
  */
 // oxlint-disable-next-line max-params -- on the path of every miss
@@ -24,9 +24,9 @@ export function align(
   let at = 0
   for (let k = 0; k <= words.length; k++) {
     const want = words[k]
-    const room = template.room[k] ?? 0
+    const maxWords = template.maxWords[k] ?? 0
     // a value of a known message may be of several words
-    const most = known && room > 0 ? message.count : Math.min(message.count, at + room)
+    const most = known && maxWords > 0 ? message.count : Math.min(message.count, at + maxWords)
     const any = known ? most : at + (template.holes[k] ?? 0)
     while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
     ends[k] = at

@@ -1,4 +1,4 @@
-import { toSkeleton } from '../model/stored-message.js'
+import { toConstantText } from '../model/stored-message.js'
 import type { TemplateRegistry } from './registry.js'
 import { VALUE } from './template-text.js'
 
@@ -50,7 +50,7 @@ export class ConstantTexts {
   /** Keeps the constant text of every numbered template; for the one writer only. */
   watch(templates: TemplateRegistry): void {
     templates.onChange((changes) => {
-      for (const { no, text } of changes) this.put(no, toSkeleton(text.split(VALUE)))
+      for (const { no, text } of changes) this.put(no, toConstantText(text.split(VALUE)))
     })
   }
 

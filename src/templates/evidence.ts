@@ -1,19 +1,19 @@
 import { TRAIT } from './masked-message.js'
 
-/** What was seen at one place between the same other words. */
+/** A word or a value that was seen at one place between the same other words. */
 export interface Seen {
-  /** hash of the word; 0 for a value */
+  /** Hash of the word; 0 for a value. */
   readonly word: number
   readonly traits: number
   readonly no: number
 }
 
 export interface Evidence {
-  /** hash of the words around the hole */
+  /** Hash of the words around the hole. */
   readonly key: number
-  /** place of the hole among the words */
+  /** Index of the hole among the words. */
   readonly hole: number
-  /** words that stand around it */
+  /** Number of words around it. */
   readonly fixed: number
   readonly seen: Seen[]
 }

@@ -57,7 +57,7 @@ const USER = hashText('user')
 /** What stands before `user` when a user's name follows it. */
 const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
 
-/** room for the tokens of the last chain and the tail */
+/** Includes the tokens of the last chain and the tail. */
 const TOKENS = MAX_TOKENS + 40
 const NONE = 0
 const MONTH = 1

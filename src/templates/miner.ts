@@ -1,6 +1,6 @@
 import type { TemplateRow } from '../wal/record.js'
 import { MaskedMessage } from './masked-message.js'
-import { SourceTemplates, type Registry } from './source-templates.js'
+import { SourceTemplates, type TemplateNumbers } from './source-templates.js'
 import type { MinedTemplate } from './registry.js'
 import { Template } from './template.js'
 import { VALUE } from './template-text.js'
@@ -9,7 +9,7 @@ export interface MinerLimits {
   readonly sources: number
   readonly templates: number
   readonly templatesPerSource: number
-  /** places whose words are compared, per source; the oldest are forgotten first */
+  /** Evidence kept per source; the oldest is dropped first. */
   readonly evidencePerSource: number
 }
 
@@ -21,7 +21,7 @@ const DEFAULT_LIMITS: MinerLimits = {
   evidencePerSource: 8000,
 }
 
-/** so often two instances may differ about a template; more would be a fault, and would never end */
+/** Two instances may store different rows of a template this often; the limit ends a dispute that a fault causes. */
 const MAX_DISPUTES = 30
 
 /**
@@ -38,17 +38,17 @@ const MAX_DISPUTES = 30
 export class TemplateMiner {
   readonly #limits: MinerLimits
   readonly #sources = new Map<string, SourceEntry>()
-  /** template `no` stands at no - 1 */
+  /** Template `no` is at no - 1. */
   readonly #templates: Template[] = []
   readonly #byId = new Map<string, number>()
   readonly #changed = new Set<number>()
-  /** changed to what is stored already */
+  /** Changed templates whose stored row is up to date. */
   readonly #stored = new Set<number>()
   readonly #nowMs: () => number
   #lastBorn = 0
   readonly #message = new MaskedMessage()
   readonly #encoder = new TextEncoder()
-  readonly #registry: Registry = {
+  readonly #numbers: TemplateNumbers = {
     create: (source, message) => this.#create(source, message),
     find: (source, message) => this.#byId.get(templateId(source, message.text())) ?? 0,
     template: (no) => this.#template(no),
@@ -133,8 +133,8 @@ export class TemplateMiner {
   }
 
   /**
-   * Takes over what other instances have stored, at any time. Those above the limits are left out.
-   * `takeChanges` tells what became of it.
+   * Adopts templates that other instances have stored, at any time. Those above the limits are left out.
+   * `takeChanges` returns the result.
    */
   adopt(records: readonly TemplateRow[]): void {
     const fresh = new Set<string>()
@@ -163,7 +163,7 @@ export class TemplateMiner {
     return true
   }
 
-  /** Makes a template of what is stored of it; null when it is known, or there is no room. */
+  /** Makes a template from its row; null when it is known or a limit is reached. */
   #take({ id, source, text, redirectId, born }: TemplateRow): Template | null {
     const entry = this.#source(source)
     const full = this.#templates.length >= this.#limits.templates
@@ -197,7 +197,7 @@ export class TemplateMiner {
     this.#sources.get(source)?.templates.reread(template, other)
   }
 
-  /** Notes whether what is stored of a template is what is known of it here. */
+  /** Notes whether the stored row of a template is up to date. */
   #compareWith({ id, text, redirectId, born }: TemplateRow): void {
     const no = this.#byId.get(id)
     if (no === undefined) return
@@ -205,7 +205,7 @@ export class TemplateMiner {
     const isRoot = template.redirect === 0
     const isSame =
       template.born === born &&
-      // whether that template answers for itself is its own matter
+      // which template it was merged into may differ
       (isRoot ? redirectId === '' && template.text === text : redirectId !== '')
     const isUndecided = isRoot && redirectId !== '' && !this.#byId.has(redirectId)
     if (isSame || isUndecided || ++template.disputes > MAX_DISPUTES) this.#stored.add(no)
@@ -230,7 +230,7 @@ export class TemplateMiner {
     const known = this.#sources.get(name)
     if (known !== undefined) return known
     if (this.#sources.size >= this.#limits.sources) return null
-    const templates = new SourceTemplates(name, this.#registry, this.#limits.evidencePerSource)
+    const templates = new SourceTemplates(name, this.#numbers, this.#limits.evidencePerSource)
     const entry: SourceEntry = { templates, count: 0 }
     this.#sources.set(name, entry)
     return entry
@@ -255,7 +255,7 @@ export class TemplateMiner {
 
   #register(id: string, source: string, message: MaskedMessage): number {
     const no = this.#templates.length + 1
-    // two of one moment have an order too
+    // templates of one millisecond have an order too
     this.#lastBorn = Math.max(this.#lastBorn + 1, this.#nowMs() * 1000)
     this.#templates.push(new Template({ no, id, source, born: this.#lastBorn }, message))
     this.#byId.set(id, no)
@@ -263,7 +263,7 @@ export class TemplateMiner {
     return no
   }
 
-  /** One a source, outside the limits; there are no more of them than sources. */
+  /** The template `<*>` of a source, which does not count towards the limits. */
   #catchAll(source: string): number {
     const id = templateId(source, VALUE)
     const known = this.#byId.get(id)

@@ -3,9 +3,9 @@ const ENTRY = 4
 const BUCKET = WAYS * ENTRY
 
 /**
- * Shape hash → template number in shared memory: one writer thread, many readers, fixed size.
- * A bucket of 4 entries is one cache line; when it is full, `put` overwrites one of them, so the
- * cache never grows, and what falls out is only looked up again.
+ * Signature → template number in shared memory: one writer thread, many readers, fixed size.
+ * A bucket of 4 entries is one cache line; when it is full, `put` evicts one of them, and an evicted
+ * signature is only looked up again.
  *
  * An entry is lo, hi, number and a check over all three, written without a lock: a reader that
  * meets a half-written entry sees a wrong check and reports a miss.
@@ -14,7 +14,7 @@ export class SignatureCache {
   readonly buffer: SharedArrayBuffer
   readonly #entries: Int32Array
   readonly #mask: number
-  #turn = 0
+  #nextWay = 0
 
   /** @param buffer from the `buffer` of a cache made by `create` */
   constructor(buffer: SharedArrayBuffer) {
@@ -30,7 +30,7 @@ export class SignatureCache {
     return new SignatureCache(new SharedArrayBuffer(entries * ENTRY * Int32Array.BYTES_PER_ELEMENT))
   }
 
-  /** @returns the template number, 0 when the shape is not known */
+  /** @returns the template number, 0 when the signature is not known */
   get(lo: number, hi: number): number {
     const entries = this.#entries
     const bucket = (lo & this.#mask) * BUCKET
@@ -59,7 +59,7 @@ export class SignatureCache {
     this.#entries.fill(0)
   }
 
-  /** The entry of the shape, else a free one, else the one whose turn it is. */
+  /** The entry of the signature, else a free one, else the next one to evict. */
   #place(lo: number, hi: number): number {
     const entries = this.#entries
     const bucket = (lo & this.#mask) * BUCKET
@@ -69,8 +69,8 @@ export class SignatureCache {
       if (free < 0 && entries[at + 2] === 0) free = at
     }
     if (free >= 0) return free
-    this.#turn = (this.#turn + 1) % WAYS
-    return bucket + this.#turn * ENTRY
+    this.#nextWay = (this.#nextWay + 1) % WAYS
+    return bucket + this.#nextWay * ENTRY
   }
 }
 

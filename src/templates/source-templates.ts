@@ -5,8 +5,8 @@ import { MAX_TOKENS } from '../wasm/layout.js'
 import type { Template } from './template.js'
 import { sameLayout, VALUE } from './template-text.js'
 
-/** What a source asks of the registry that numbers all templates. */
-export interface Registry {
+/** The miner, as the templates of one source see it. */
+export interface TemplateNumbers {
   /** @returns 0 when there is no room for another template */
   create(source: string, message: MaskedMessage): number
   /** @returns the template that was born with this text, 0 for none */
@@ -24,21 +24,21 @@ const HOLE = 0x3c6ef372
 /** The templates of one source: finds the one of a message, or makes it. */
 export class SourceTemplates {
   readonly #name: string
-  readonly #registry: Registry
+  readonly #numbers: TemplateNumbers
   readonly #maxEvidence: number
-  /** by all words, values left out */
+  /** By all words, without values. */
   readonly #exact = new Map<number, number>()
-  /** by first word, those with room for a word in the place of a value */
+  /** By first word: the templates that allow a word in the place of a value. */
   readonly #open = new Map<number, number[]>()
   readonly #evidence = new Map<number, Evidence>()
-  /** all templates of the source */
+  /** All templates of the source. */
   readonly #own: number[] = []
-  /** for each gap of a template, the message's word behind it */
+  /** For each gap of a template, the index of the message's word behind it. */
   readonly #ends = new Uint16Array(MAX_TOKENS + 40)
 
-  constructor(name: string, registry: Registry, maxEvidence: number) {
+  constructor(name: string, numbers: TemplateNumbers, maxEvidence: number) {
     this.#name = name
-    this.#registry = registry
+    this.#numbers = numbers
     this.#maxEvidence = maxEvidence
   }
 
@@ -47,18 +47,18 @@ export class SourceTemplates {
     const key = wordsKey(message)
     const known = this.#exact.get(key)
     if (known !== undefined) {
-      const root = this.#registry.root(known)
+      const root = this.#numbers.root(known)
       if (this.#cover(root, message)) return root.no
     }
     const open = this.#findOpen(message)
     if (open !== 0) return this.#bornAs(message)?.no ?? open
-    const no = this.#registry.create(this.#name, message)
+    const no = this.#numbers.create(this.#name, message)
     if (no === 0) return 0
     this.#exact.set(key, no)
     this.#own.push(no)
-    this.#indexOpen(this.#registry.root(no))
-    this.#compare(this.#registry.root(no))
-    return this.#registry.root(no).no
+    this.#indexOpen(this.#numbers.root(no))
+    this.#compare(this.#numbers.root(no))
+    return this.#numbers.root(no).no
   }
 
   /** Makes a stored template findable; of two with the same words, the one that came first. */
@@ -77,7 +77,7 @@ export class SourceTemplates {
     if (same === undefined) this.#exact.set(key, template.no)
     this.#indexOpen(template)
     if (template.text === VALUE) return
-    const known = same === undefined ? this.#findCovering(template) : this.#registry.root(same)
+    const known = same === undefined ? this.#findCovering(template) : this.#numbers.root(same)
     if (known !== null && (known.hasWordsOf(template) || this.#covers(known, template)))
       this.#union(known, template)
     else this.#compare(this.#takeCovered(template))
@@ -85,17 +85,17 @@ export class SourceTemplates {
 
   /** Another instance found that two templates are one. */
   join(from: Template, into: Template): void {
-    this.#union(this.#registry.root(into.no), this.#registry.root(from.no))
+    this.#union(this.#numbers.root(into.no), this.#numbers.root(from.no))
   }
 
   /** A template that was merged away turns out to be the oldest: it answers for all of them. */
   putOldestFirst(template: Template): void {
-    const root = this.#registry.root(template.no)
+    const root = this.#numbers.root(template.no)
     if (!template.isOlderThan(root)) return
     template.become(root)
     root.retire(template.no)
-    this.#registry.changed(root.no)
-    this.#registry.changed(template.no)
+    this.#numbers.changed(root.no)
+    this.#numbers.changed(template.no)
     this.#indexOpen(template)
   }
 
@@ -113,7 +113,7 @@ export class SourceTemplates {
   #findCovering(other: Template): Template | null {
     for (const word of other.words.subarray(0, 3)) {
       for (const no of this.#open.get(word) ?? []) {
-        const template = this.#registry.template(no)
+        const template = this.#numbers.template(no)
         const mayCover = template.redirect === 0 && template !== other
         if (mayCover && template.count < other.count && this.#covers(template, other))
           return template
@@ -123,13 +123,13 @@ export class SourceTemplates {
   }
 
   #indexOpen(template: Template): void {
-    if (!template.room.some((room) => room > 0) || template.words.length === 0) return
+    if (!template.maxWords.some((most) => most > 0) || template.words.length === 0) return
     const first = template.words[0] ?? 0
     const list = this.#open.get(first)
     if (list === undefined) this.#open.set(first, [template.no])
     else if (!list.includes(template.no)) {
       // of several that fit, all instances take the oldest
-      const younger = list.findLastIndex((no) => !template.isOlderThan(this.#registry.template(no)))
+      const younger = list.findLastIndex((no) => !template.isOlderThan(this.#numbers.template(no)))
       list.splice(younger + 1, 0, template.no)
     }
   }
@@ -153,16 +153,16 @@ export class SourceTemplates {
     }
     if (changed) {
       this.#indexOpen(template)
-      this.#registry.changed(template.no)
+      this.#numbers.changed(template.no)
     }
     return true
   }
 
   /** The template that began with a message of these words, wherever that was, if it still covers it. */
   #bornAs(message: MaskedMessage): Template | null {
-    const no = this.#registry.find(this.#name, message)
+    const no = this.#numbers.find(this.#name, message)
     if (no === 0) return null
-    const root = this.#registry.root(no)
+    const root = this.#numbers.root(no)
     return this.#cover(root, message) ? root : null
   }
 
@@ -172,7 +172,7 @@ export class SourceTemplates {
       const list = this.#open.get(message.words[p] ?? 0)
       if (list === undefined) continue
       for (const no of list) {
-        const template = this.#registry.template(no)
+        const template = this.#numbers.template(no)
         if (template.redirect === 0 && this.#fitsOpen(template, message)) return no
       }
     }
@@ -255,7 +255,7 @@ export class SourceTemplates {
   #current({ key, hole, seen }: Evidence): readonly Seen[] {
     const living = new Map<string, Seen>()
     for (const { word, traits, no } of seen) {
-      const root = this.#registry.root(no)
+      const root = this.#numbers.root(no)
       const replaced = word === 0 ? 0 : 1
       if (replaced === 1 && root.words[hole] !== word) continue
       if (holeKey(root.words, hole, replaced) !== key) continue
@@ -265,12 +265,12 @@ export class SourceTemplates {
   }
 
   #gapsOf({ hole }: Evidence, { word, no }: Seen): readonly string[] {
-    return this.#registry.template(no).gapsOver(word === 0 ? -1 : hole)
+    return this.#numbers.template(no).gapsOver(word === 0 ? -1 : hole)
   }
 
   #merge({ hole }: Evidence, group: readonly Seen[]): Seen {
     let target: Template | null = null
-    const members = group.map(({ word, no }) => ({ word, template: this.#registry.template(no) }))
+    const members = group.map(({ word, no }) => ({ word, template: this.#numbers.template(no) }))
     members.sort((a, b) => (a.template.isOlderThan(b.template) ? -1 : 1))
     for (const { word, template } of members) {
       if (word === 0) template.openGap(hole)
@@ -283,12 +283,12 @@ export class SourceTemplates {
 
   /** Finds the place of a template that reads differently from before, among the others. */
   #place(template: Template): Template {
-    this.#registry.changed(template.no)
+    this.#numbers.changed(template.no)
     const key = keyOf(template.words, template.gapHashes)
     const same = this.#exact.get(key)
     let root = template
     if (same === undefined) this.#exact.set(key, template.no)
-    else root = this.#union(template, this.#registry.root(same))
+    else root = this.#union(template, this.#numbers.root(same))
     this.#indexOpen(root)
     root = this.#takeCovered(root)
     this.#compare(root)
@@ -299,7 +299,7 @@ export class SourceTemplates {
   #takeCovered(target: Template): Template {
     let root = target
     for (const no of this.#own) {
-      const other = this.#registry.template(no)
+      const other = this.#numbers.template(no)
       if (other.redirect !== 0 || other === root || other.count <= root.count) continue
       if (this.#covers(root, other)) root = this.#union(root, other)
     }
@@ -328,8 +328,8 @@ export class SourceTemplates {
     if (older.hasWordsOf(younger)) older.absorb(younger)
     else if (younger === (this.#covers(second, first) ? second : first)) older.become(younger)
     younger.retire(older.no)
-    this.#registry.changed(younger.no)
-    this.#registry.changed(older.no)
+    this.#numbers.changed(younger.no)
+    this.#numbers.changed(older.no)
     this.#indexOpen(older)
     return older
   }

@@ -2,13 +2,13 @@ import { TRAIT, type MaskedMessage } from './masked-message.js'
 import { joinValues, mergeGaps, VALUE } from './template-text.js'
 
 /** Fewer fixed words are too few to tell that a word stands in the place of a value. */
-const FIXED_FOR_ROOM = 3
+const FIXED_FOR_WORDS = 3
 
 interface TemplateName {
   readonly no: number
   readonly id: string
   readonly source: string
-  /** when the first message of it came, microseconds since 1970 */
+  /** Time of its first message, microseconds since 1970. */
   readonly born: number
 }
 
@@ -17,20 +17,20 @@ export class Template {
   readonly no: number
   readonly id: string
   readonly source: string
-  /** the earliest that any instance knows of */
+  /** The earliest that any instance knows. */
   born: number
-  /** how often another instance was found to know something else of it */
+  /** How often another instance stored a different row of it. */
   disputes = 0
-  /** the older template that this one turned out to be; 0 for none */
+  /** Number of the older template that it was merged into; 0 for none. */
   redirect = 0
   words: Int32Array
-  /** hash of a layout that the gap is known to cover; one more than words */
+  /** Hash of a layout that each gap is known to cover; one more than words. */
   gapHashes: Int32Array
-  /** words that evidence has shown to be values, by gap; any word may stand there */
+  /** Number of words in each gap that evidence has shown to be values; any word may be there. */
   holes: Uint16Array
-  /** words of a message that may stand in each gap as values, `holes` included */
-  room: Uint16Array
-  /** bits of `TRAIT` of each word */
+  /** The most words of a message that may be in each gap as values, `holes` included. */
+  maxWords: Uint16Array
+  /** Bits of `TRAIT` of each word. */
   traits: Uint8Array
   #wordTexts: string[]
   #gaps: string[]
@@ -45,11 +45,11 @@ export class Template {
     this.words = message.words.slice(0, n)
     this.gapHashes = message.gapHashes.slice(0, n + 1)
     this.holes = new Uint16Array(n + 1)
-    this.room = new Uint16Array(n + 1)
+    this.maxWords = new Uint16Array(n + 1)
     this.traits = Uint8Array.from({ length: n }, (_, k) => message.traits(k))
     this.#wordTexts = Array.from({ length: n }, (_, k) => message.wordText(k))
     this.#gaps = Array.from({ length: n + 1 }, (_, k) => message.gapText(k))
-    this.#makeRoom()
+    this.#countMaxWords()
   }
 
   get text(): string {
@@ -75,13 +75,13 @@ export class Template {
   /** Lets words stand for values in a template that is known by its text only. */
   openAllGaps(): void {
     for (const [k, gap] of this.#gaps.entries()) this.holes[k] = countValues(gap)
-    this.#makeRoom()
+    this.#countMaxWords()
   }
 
   /** Notes that words in gap `k` are values. */
   openGap(k: number): void {
     this.holes[k] = Math.max(1, this.holes[k] ?? 0)
-    this.#makeRoom()
+    this.#countMaxWords()
   }
 
   gap(k: number): string {
@@ -95,7 +95,7 @@ export class Template {
     this.gapHashes[k] = hash
     if (merged === gap) return false
     this.#gaps[k] = merged
-    this.#makeRoom()
+    this.#countMaxWords()
     this.#text = ''
     return true
   }
@@ -152,8 +152,8 @@ export class Template {
     const holes = [...this.holes]
     holes.splice(p, 2, (holes[p] ?? 0) + (holes[p + 1] ?? 0) + 1)
     this.holes = Uint16Array.from(holes)
-    this.room = Uint16Array.from(holes)
-    this.#makeRoom()
+    this.maxWords = Uint16Array.from(holes)
+    this.#countMaxWords()
     this.#text = ''
   }
 
@@ -173,7 +173,7 @@ export class Template {
       this.holes[k] = Math.max(this.holes[k] ?? 0, to - from)
       from = to + 1
     }
-    this.#makeRoom()
+    this.#countMaxWords()
   }
 
   isUnit(k: number): boolean {
@@ -186,7 +186,7 @@ export class Template {
       if (this.gap(k) !== other.gap(k)) this.cover(k, other.gap(k), 0)
       this.holes[k] = Math.max(this.holes[k] ?? 0, other.holes[k] ?? 0)
     }
-    this.#makeRoom()
+    this.#countMaxWords()
   }
 
   /** Is what another one is. */
@@ -195,7 +195,7 @@ export class Template {
     this.traits = other.traits.slice()
     this.gapHashes = other.gapHashes.slice()
     this.holes = other.holes.slice()
-    this.room = other.room.slice()
+    this.maxWords = other.maxWords.slice()
     this.#wordTexts = [...other.#wordTexts]
     this.#gaps = [...other.#gaps]
     this.#text = ''
@@ -210,16 +210,16 @@ export class Template {
     this.traits = new Uint8Array(0)
     this.gapHashes = new Int32Array(0)
     this.holes = new Uint16Array(0)
-    this.room = new Uint16Array(0)
+    this.maxWords = new Uint16Array(0)
     this.#wordTexts = []
     this.#gaps = []
   }
 
   /** With enough fixed words, a word in the place of a value is one; not as the first word. */
-  #makeRoom(): void {
-    const fixed = this.words.length >= FIXED_FOR_ROOM
+  #countMaxWords(): void {
+    const fixed = this.words.length >= FIXED_FOR_WORDS
     for (const [k, gap] of this.#gaps.entries()) {
-      this.room[k] = Math.max(this.holes[k] ?? 0, fixed && k > 0 ? countValues(gap) : 0)
+      this.maxWords[k] = Math.max(this.holes[k] ?? 0, fixed && k > 0 ? countValues(gap) : 0)
     }
   }
 

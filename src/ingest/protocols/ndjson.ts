@@ -42,8 +42,8 @@ export interface IngestServices {
   readonly verifyKey: (key: string) => IngestKey | null
   /** Resolves when what other instances stored before is known, a key for example; absent for the only one. */
   readonly current?: () => Promise<void>
-  /** Whether a body of this size may come. */
-  readonly room: (bytes: number) => boolean
+  /** Whether there is room for a body of this size. */
+  readonly hasRoom: (bytes: number) => boolean
   /** Resolves when what was accepted is durable. */
   readonly ingest: (body: Uint8Array, key: IngestKey) => Promise<IngestResult>
   readonly version: string
@@ -77,7 +77,7 @@ function admit(
   const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
   const decide = (known: IngestKey | null): Admitted => {
     if (known === null) throw unauthorized()
-    if (!services.room(bytes)) throw overloaded()
+    if (!services.hasRoom(bytes)) throw overloaded()
     const handle = (request: HttpRequest): Promise<Reply> => {
       const coding = readContentCoding(request.headers)
       const ingest = (body: Uint8Array): Promise<Reply> =>
@@ -96,9 +96,9 @@ function admit(
 async function unpacked(
   { body, signal }: HttpRequest,
   coding: ContentCoding,
-  { room }: IngestServices,
+  { hasRoom }: IngestServices,
 ): Promise<Uint8Array> {
-  if (signal.aborted || !room(body.byteLength)) throw overloaded()
+  if (signal.aborted || !hasRoom(body.byteLength)) throw overloaded()
   return await decompress(body, coding, INGEST_BYTES)
 }
 

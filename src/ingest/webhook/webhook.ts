@@ -37,7 +37,7 @@ export interface WebhookServices {
   readonly verify: (signature: string | undefined, body: Uint8Array) => boolean
   /** @throws AppError invalid_payload */
   readonly parse: (body: Uint8Array) => Delivery
-  readonly room: (bytes: number) => boolean
+  readonly hasRoom: (bytes: number) => boolean
   readonly seen: SeenKeys
   /** Used while the shared keys do not answer. */
   readonly seenHere: SeenKeys
@@ -53,7 +53,7 @@ const badSignature = (): AppError => new AppError('invalid_signature', 'Invalid 
 function admit(head: RequestHead, services: WebhookServices): void {
   if (!/^[0-9a-f]{64}$/.test(head.headers.first('x-scm-token') ?? '')) throw badSignature()
   const length = Number(head.headers.first('content-length') ?? 0)
-  if (services.room(Math.min(length, BODY_BYTES))) return
+  if (services.hasRoom(Math.min(length, BODY_BYTES))) return
   throw new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
 }
 

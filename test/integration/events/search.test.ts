@@ -10,7 +10,7 @@ import {
 } from 'fast-check'
 import { t as suite, test } from 'tap'
 import { cutMessage } from '../../../bench/data/cut-message.js'
-import { MARK, toSkeleton, wholeMessage } from '../../../src/model/stored-message.js'
+import { DELIMITER, toConstantText, wholeMessage } from '../../../src/model/stored-message.js'
 import type { EventQuery } from '../../../src/events/page.js'
 import { toConditions } from '../../../src/events/conditions.js'
 import { createEvents } from '../../../src/events/events.js'
@@ -37,7 +37,7 @@ const literal = oneof(
   string({ unit: constantFrom('a', 'b', ' ', ':', '=', 'É', '_', '日'), maxLength: 8 }),
 )
 const value = oneof(
-  constantFrom('bob', '17', '10.0.0.1', 'Straße', 'a b', '', 'ab', 'x_y', MARK),
+  constantFrom('bob', '17', '10.0.0.1', 'Straße', 'a b', '', 'ab', 'x_y', DELIMITER),
   string({ unit: constantFrom('a', 'B', ' ', '.', 'é', '本'), maxLength: 6 }),
 )
 const pattern = tuple(
@@ -59,7 +59,7 @@ interface Stored {
 
 /** Messages of templates, and what a worker would store of each. */
 function toStored([literals, rows]: readonly [string[], string[][]]): Stored[] {
-  const skeleton = toSkeleton(literals)
+  const skeleton = toConstantText(literals)
   return rows.flatMap((values) => {
     const message =
       literals[0] +
@@ -170,10 +170,14 @@ void test('words and prefixes are found in variables, constant texts, hosts and 
   })
   const umlauts = 'Grüße an Jürgen, Über 17 Wörter'
   const rows = [
-    row(1, { variables: 'alice', constant_text: `user ${MARK} logged in`, host: 'Web-01.example' }),
+    row(1, {
+      variables: 'alice',
+      constant_text: `user ${DELIMITER} logged in`,
+      host: 'Web-01.example',
+    }),
     row(2, { variables: umlauts, search_words: searchWords(umlauts), host: 'db-2' }),
     row(3, { variables: 'nothing of it', trace_id: 'AB12cd-34ef', host: 'db-2' }),
-    row(4, { variables: 'quetzalcoatl', constant_text: `user ${MARK} left`, host: 'web-02' }),
+    row(4, { variables: 'quetzalcoatl', constant_text: `user ${DELIMITER} left`, host: 'web-02' }),
   ]
   for (const one of rows) await store.insertRows('landing', [one])
   const find = async (search: string): Promise<readonly number[]> => {
@@ -223,7 +227,7 @@ void test('a word of values is looked for in few events at once, one of texts in
     received_at: new Date(now).toISOString(),
     source: 'web',
     variables: `id${i} ${i % 20 === 0 ? 'zebra' : 'horse'}`,
-    constant_text: `${i % 10 === 0 ? 'left' : 'joined'} ${MARK} z`,
+    constant_text: `${i % 10 === 0 ? 'left' : 'joined'} ${DELIMITER} z`,
     host: i === 40 ? 'zebra-1' : 'h1',
   }))
   await store.insertRows('landing', rows)
@@ -277,7 +281,7 @@ void test('indexes serve one word beside all other conditions, and two beside no
     received_at: new Date().toISOString(),
     source: 'web',
     variables: `word${i} word`,
-    constant_text: `a ${MARK} z`,
+    constant_text: `a ${DELIMITER} z`,
     trace_id: 'ab12',
   }))
   await store.insertRows('landing', rows)
@@ -340,7 +344,7 @@ void test('a search that thousands of sources, or of long texts of other letters
       type: 'log',
       severity: 'INFO',
       priority: 'P4',
-      constant_text: `order ${String.fromCharCode(0x4e00 + i).repeat(99)} ${MARK}`,
+      constant_text: `order ${String.fromCharCode(0x4e00 + i).repeat(99)} ${DELIMITER}`,
       variables: '7',
       host: 'h',
     })),

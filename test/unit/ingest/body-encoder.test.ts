@@ -24,7 +24,7 @@ import type { BlockResult, BodyTask, RowBlock } from '../../../src/ingest/block.
 import { BlockEncoder } from '../../../src/ingest/block-encoder.js'
 import { BodyEncoder } from '../../../src/ingest/body-encoder.js'
 import { DeadLetterEncoder } from '../../../src/writer/dead-letter-encoder.js'
-import { MARK, wholeMessage } from '../../../src/model/stored-message.js'
+import { DELIMITER, wholeMessage } from '../../../src/model/stored-message.js'
 import { readNative } from '../../support/native.js'
 
 const NOW = Date.UTC(2026, 10, 21, 12)
@@ -123,7 +123,7 @@ function shown(block: RowBlock | null): unknown {
     severities: [...block.severities],
     sources: [...block.sourceIndexes].map((index) => block.sources[index]),
     templateNos: [...block.templateNos],
-    misses: misses === null ? null : [[...misses.shapes], [...misses.rows], [...misses.bytes]],
+    misses: misses === null ? null : [[...misses.signatures], [...misses.rows], [...misses.bytes]],
   }
 }
 
@@ -157,15 +157,15 @@ const value = constantFrom(
   'v'.repeat(31),
   'v'.repeat(33),
   'v'.repeat(390),
-  MARK,
+  DELIMITER,
 )
 const ofSkeleton = tuple(
   constantFrom(...SKELETONS),
   array(value, { minLength: 2, maxLength: 2 }),
   integer({ min: -60, max: 40 }),
-  constantFrom('', 'x', ' ', MARK),
+  constantFrom('', 'x', ' ', DELIMITER),
 ).map(([skeleton, values, at, other]) => {
-  const message = wholeMessage(skeleton, values.join(MARK))
+  const message = wholeMessage(skeleton, values.join(DELIMITER))
   return at < 0 ? message : message.slice(0, at) + other + message.slice(at + 1)
 })
 

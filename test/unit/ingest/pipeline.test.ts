@@ -214,7 +214,7 @@ void test('templates are found once, stored with their first message, and keep t
 
 void test('without room bodies are refused, and taken again when there is some', async (t) => {
   const { pipeline, send } = await createTestPipeline(t)
-  t.equal(pipeline.room(33 * 1024 * 1024), false)
+  t.equal(pipeline.hasRoom(33 * 1024 * 1024), false)
   const big = { ...SUBMISSION, bytes: new Uint8Array(20 * 1024 * 1024) }
   const first = pipeline.submit(big)
   await t.rejects(pipeline.submit(big), { code: 'overloaded', retryAfterS: 1 })

@@ -9,7 +9,7 @@ import {
   tuple,
 } from 'fast-check'
 import { test } from 'tap'
-import { MARK, toSkeleton, wholeMessage } from '../../../src/model/stored-message.js'
+import { DELIMITER, toConstantText, wholeMessage } from '../../../src/model/stored-message.js'
 import { BlockEncoder } from '../../../src/ingest/block-encoder.js'
 import { readNative } from '../../support/native.js'
 
@@ -56,7 +56,7 @@ const literal = oneof(
   stringMatching(/^[a-c :=,.-]{0,40}$/),
 )
 const value = oneof(
-  constantFrom(MARK, '', '17', '10.0.0.1', 'bob', 'Grüße', 'a b c', ' from ', 'x'.repeat(99)),
+  constantFrom(DELIMITER, '', '17', '10.0.0.1', 'bob', 'Grüße', 'a b c', ' from ', 'x'.repeat(99)),
   string({ unit: 'grapheme', maxLength: 20 }),
 )
 
@@ -68,7 +68,7 @@ void test('a message is its skeleton and its values, and no word crosses from on
   )
   assert(
     property(parts, ([literals, values]) => {
-      const wantedSkeleton = toSkeleton(literals)
+      const wantedSkeleton = toConstantText(literals)
       const messages = [0, 1, 2, 3].map(
         (row) =>
           literals[0] +
@@ -83,7 +83,7 @@ void test('a message is its skeleton and its values, and no word crosses from on
         if (found === '') seen.whole++
         else seen.cut++
         // what was made of a template's text is of the template, unless it holds the mark
-        const fits = found === (message.includes(MARK) ? '' : wantedSkeleton)
+        const fits = found === (message.includes(DELIMITER) ? '' : wantedSkeleton)
         const words = found === '' ? wordsOf(kept) : [...wordsOf(found), ...wordsOf(kept)]
         const same = words.toSorted().join(' ') === wordsOf(message).toSorted().join(' ')
         return fits && same && wholeMessage(found, kept) === message
@@ -103,7 +103,7 @@ void test('messages of another text stay as they are', (t) => {
       array(value, { minLength: 1 }),
       (literals, values) => {
         const messages = values.filter((message) => message !== '')
-        return cutAll(toSkeleton(literals), messages).every(([found, kept], i) => {
+        return cutAll(toConstantText(literals), messages).every(([found, kept], i) => {
           if (found !== '') cut++
           return wholeMessage(found, kept) === messages[i]
         })
@@ -116,7 +116,7 @@ void test('messages of another text stay as they are', (t) => {
 })
 
 void test('what a template gives as its skeleton', (t) => {
-  const of = (text: string): string => toSkeleton(text.split(VALUE)).replaceAll(MARK, '|')
+  const of = (text: string): string => toConstantText(text.split(VALUE)).replaceAll(DELIMITER, '|')
   t.equal(of('user <*> logged in from <*>'), 'user | logged in from |')
   t.equal(of('all is well'), 'all is well', 'without values')
   t.equal(of('took <*>ms, v<*>.'), 'took |, |.', 'no word is cut')
@@ -124,7 +124,7 @@ void test('what a template gives as its skeleton', (t) => {
   t.equal(of('a <*>und<*> b'), 'a | b')
   t.equal(of('<*>'), '', 'nothing but a value')
   t.equal(of('Größe<*> cm'), '| cm', 'letters beyond ASCII are letters')
-  t.equal(of(`a${MARK}b <*>`), '', 'the mark itself')
+  t.equal(of(`a${DELIMITER}b <*>`), '', 'the mark itself')
   t.equal(of('x <*> '.repeat(300)), '', 'too many values')
   t.equal(of('x'.repeat(5000)), '', 'too long')
   t.end()

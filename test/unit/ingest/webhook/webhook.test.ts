@@ -59,7 +59,7 @@ function receiver(
       connector: 'gitlab',
       events: keys.map(event),
     }),
-    room: () => true,
+    hasRoom: () => true,
     seen,
     seenHere: seen,
     store,
