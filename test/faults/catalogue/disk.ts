@@ -266,7 +266,7 @@ export const diskFaults: readonly Fault[] = [
   {
     id: 'flipped-entry',
     title:
-      'flipped bytes in acknowledged messages of the WAL: told, and all else is kept, their repeats too',
+      'flipped bytes in acknowledged messages of the WAL: reported, and all else is kept, their repeats too',
     rounds: 2,
     clickhouse: 'server',
     async strike(scene) {
@@ -296,7 +296,7 @@ export const diskFaults: readonly Fault[] = [
   },
   {
     id: 'flipped-mark',
-    title: 'a flipped byte in the newest mark of the WAL',
+    title: 'a flipped byte in the newest progress mark of the WAL',
     rounds: 2,
     clickhouse: 'server',
     async strike(scene) {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { CATALOGUE, ESSENTIAL } from '../../faults/catalogue/all.js'
 import { delaying, judge, lostIn } from '../../faults/promptness.js'
@@ -70,4 +71,19 @@ void test('an answer is late when it took more than is promised, without what th
     { fromMs: 0, toMs: 500 },
     { fromMs: 500, toMs: 500 },
   ])
+})
+
+void test('every fault of the guide to reliability is one of the catalogue', async (t) => {
+  const guide = readFileSync(
+    new URL('../../../../src/docs/reliability.md', import.meta.url),
+    'utf8',
+  )
+  const rows = [...guide.matchAll(/^\| (.+?) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$/gm)]
+  const [faults, sums] = [rows.slice(0, -1), rows.at(-1) ?? []]
+  t.ok(faults.length > 30, `${faults.length} faults`)
+  const titles: readonly string[] = CATALOGUE.map(({ title }) => title)
+  for (const [, title = ''] of faults) t.ok(titles.includes(title), title)
+  const sum = (column: number): string =>
+    String(faults.reduce((total, row) => total + Number(row[column]), 0))
+  t.same(sums.slice(1), ['together', sum(2), sum(3), sum(4), sum(5)])
 })
