@@ -1,12 +1,12 @@
 import type { Entities } from '../../src/api/auth/entities.js'
 
-interface MemoryEntities<T> extends Entities<T> {
+interface MemoryEntities<T extends object> extends Entities<T> {
   /** a copy of what is stored, as a restart would find it */
   readonly copy: () => MemoryEntities<T>
 }
 
 /** Entities in memory whose writes take a turn of the event loop, one after another per id. */
-export function memoryEntities<T>(initial: Iterable<[string, T]> = []): MemoryEntities<T> {
+export function memoryEntities<T extends object>(initial: Iterable<[string, T]> = []): MemoryEntities<T> {
   const all = new Map<string, T>(initial)
   const tails = new Map<string, Promise<unknown>>()
   const inTurn = <R>(id: string, write: () => R): Promise<R> => {

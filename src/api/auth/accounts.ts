@@ -17,7 +17,7 @@ export interface Accounts {
   readonly ingestKeys: IngestKeys
   /** Calls `listener` with each user who is disabled or deleted. */
   onUserChanged(listener: (userId: string) => void): void
-  /** what a person must be told once: they can't be read again */
+  /** What the first start created, to be printed once: it cannot be read again. */
   readonly made: {
     readonly admin: { readonly email: string; readonly password: string | null } | null
     readonly ingestKey: string | null
@@ -30,7 +30,7 @@ interface AccountStorage {
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
 }
 
-/** Users, logins and ingest keys; makes the first of each. */
+/** Opens users, logins and ingest keys, and creates the first of each. */
 export async function openAccounts(
   config: Config,
   { entities, state, withLock }: AccountStorage,
@@ -49,7 +49,7 @@ export async function openAccounts(
     accessSeconds: config.accessTokenExpireMinutes * 60,
     refreshSeconds: config.refreshTokenExpireDays * DAY_S,
   })
-  // instances that share Redis share logins there; one alone keeps them where a restart finds them
+  // Instances that share Redis share logins there; a single instance keeps them in the database.
   const families =
     state.kind === 'redis'
       ? createSharedFamilies(state)
@@ -57,10 +57,10 @@ export async function openAccounts(
   const ingestKeys = createIngestKeys({
     entities: entities.collection('ingest_key', IngestKeyDoc),
     withLock,
-    onError: (error) => log.warn({ err: error }, 'the last use of an ingest key is not noted'),
+    onError: (error) => log.warn({ err: error }, 'the last use of an ingest key was not stored'),
   })
   const { adminEmail: email, adminPassword: password } = config
-  // who has no API port makes nobody who would log in
+  // An instance without an API port needs no users.
   const admin =
     config.role === 'collector' ? null : await users.ensureFirstAdmin({ email, password })
   const key = await ingestKeys.ensureFirst(config.ingestKey)

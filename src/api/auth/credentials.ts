@@ -1,3 +1,4 @@
+import type { Cookie } from '../../http/cookies.js'
 import { AppError } from '../../model/errors.js'
 import type { Grant } from './sessions.js'
 
@@ -11,22 +12,11 @@ export interface CookieSettings {
   readonly refreshSeconds: number
 }
 
-interface AuthCookie {
-  readonly name: string
-  readonly value: string
-  /** 0 deletes the cookie */
-  readonly maxAgeS: number
-  readonly path: string
-  readonly httpOnly: true
-  readonly secure: boolean
-  readonly sameSite: 'Strict' | 'Lax' | 'None'
-}
-
-/** The cookies that carry a grant, or, with null, delete it. */
+/** @returns the cookies that carry a grant; for null, those that delete it */
 export function authCookies(
   grant: Pick<Grant, 'accessToken' | 'refreshToken'> | null,
   settings: CookieSettings,
-): readonly AuthCookie[] {
+): readonly Cookie[] {
   const { secure, sameSite, accessSeconds, refreshSeconds } = settings
   const flags = { httpOnly: true, secure, sameSite } as const
   return [
@@ -40,7 +30,7 @@ export function authCookies(
     {
       name: REFRESH_COOKIE,
       value: grant?.refreshToken ?? '',
-      // sent to refresh and logout only
+      // Browsers send it to refresh and logout only.
       path: '/api/auth',
       maxAgeS: grant === null ? 0 : refreshSeconds,
       ...flags,
@@ -49,9 +39,9 @@ export function authCookies(
 }
 
 interface Credentials {
-  /** the Authorization header, '' when there is none */
+  /** The Authorization header, '' without one. */
   readonly authorization: string
-  /** value of the ACCESS_TOKEN cookie, '' when there is none; looked at only without a bearer token */
+  /** The cookie ACCESS_TOKEN, '' without one; read only without a bearer token. */
   readonly cookie: () => string
 }
 
@@ -61,11 +51,10 @@ interface AccessToken {
 }
 
 /**
- * Picks the access token of a request, and says where it came from: a cookie is sent by browsers on
- * their own, so its origin matters. A bearer token wins over the cookie, so that what a client
- * says expressly counts; other schemes are a proxy's business.
+ * Finds the access token of a request. Browsers send cookies by themselves, so `via` tells whether the
+ * origin must be checked. A bearer token wins over the cookie; other schemes are ignored.
  *
- * @throws AppError unauthorized when there is none, or the bearer header is malformed
+ * @throws AppError unauthorized without a token and for a malformed bearer header
  */
 export function accessTokenOf({ authorization, cookie }: Credentials): AccessToken {
   const token = BEARER.exec(authorization)?.[1]

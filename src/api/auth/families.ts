@@ -1,16 +1,16 @@
 import { Type, type Static } from '@sinclair/typebox'
 
+import type { State } from '../../coordination/state.js'
 import type { Entities } from './entities.js'
 import { HOUR_MS } from '../../model/time.js'
 
 /**
- * A family is what a login begins and its refreshes continue; at any time one refresh token of
- * it, the current one, is good.
+ * A family is the chain of refresh tokens of one login. Only its current token is valid: each refresh
+ * replaces it, and the use of an older token ends the family, because one of its holders is a thief.
  */
 export interface Families {
   readonly begin: (family: Family) => Promise<void>
-  /** Moves on to the next token. Of many callers with the current token one gets `rotated`. A
-   * token that is not the current one was used before: that ends the family. */
+  /** Replaces the current token. Of concurrent callers with the same token only one gets `rotated`. */
   readonly rotate: (move: Move) => Promise<'rotated' | 'reused' | 'ended'>
   readonly end: (id: string) => Promise<void>
 }
@@ -18,7 +18,7 @@ export interface Families {
 export const FamilyDoc = Type.Object({
   id: Type.String(),
   userId: Type.String(),
-  /** id of the current refresh token */
+  /** Id of the current refresh token. */
   jti: Type.String(),
   expiresAtMs: Type.Number(),
 })
@@ -31,13 +31,13 @@ interface Move {
   readonly expiresAtMs: number
 }
 
-/** Logins a user can have at once; one more ends the one nearest to its expiry. */
+/** Concurrent logins of a user; a further one ends the login that expires first. */
 const MAX_PER_USER = 50
 const SWEEP_MS = HOUR_MS
 
 /**
- * Families of a single instance, kept in the store: a refresh token outlives a restart, and so
- * does the knowledge that it was used.
+ * Families of a single instance, stored in ClickHouse: refresh tokens stay valid after a restart, and used
+ * ones stay invalid.
  */
 export function createDurableFamilies(
   entities: Entities<Family>,
@@ -78,24 +78,13 @@ export function createDurableFamilies(
   }
 }
 
-/** What shared families need of the state. */
-export interface FamilyState {
-  readonly get: (key: string) => Promise<string | null>
-  readonly set: (key: string, value: string, ttlMs: number) => Promise<void>
-  readonly compareAndSet: (
-    key: string,
-    expected: string,
-    next: string,
-    ttlMs: number,
-  ) => Promise<boolean>
-  readonly delete: (key: string) => Promise<void>
-}
-
 /**
- * Families that instances share. They last as long as the state: when that is emptied, everyone
- * logs in again.
+ * Families that instances share in Redis. When Redis loses its data, every user must log in again.
  */
-export function createSharedFamilies(state: FamilyState, nowMs: () => number = Date.now): Families {
+export function createSharedFamilies(
+  state: Pick<State, 'get' | 'set' | 'compareAndSet' | 'delete'>,
+  nowMs: () => number = Date.now,
+): Families {
   const keyOf = (id: string): string => `family:${id}`
   const ttlMs = (expiresAtMs: number): number => Math.max(1, Math.ceil(expiresAtMs - nowMs()))
   return {

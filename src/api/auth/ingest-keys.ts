@@ -6,19 +6,19 @@ import { ReadonlyTexts } from '../../model/schemas.js'
 import type { Entities } from './entities.js'
 import { MINUTE_MS } from '../../model/time.js'
 
-/** An ingest key as it is stored; the key itself is not. */
+/** A stored ingest key; of the key itself only the hash is stored. */
 export const IngestKeyDoc = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  /** the first characters of the key, to be recognised by */
+  /** The first characters of the key, by which users recognise it. */
   prefix: Type.String(),
-  /** hex SHA-256; a key is long and random, so a slow hash would add nothing but delay */
+  /** Hex SHA-256. A key is long and random, so a slow hash would add only delay. */
   hash: Type.String(),
-  /** null = any */
+  /** Null allows every source. */
   sources: Type.Union([ReadonlyTexts, Type.Null()]),
   autoRegister: Type.Boolean(),
   createdAtMs: Type.Number(),
-  /** kept up to date to the minute */
+  /** Updated at most once a minute. */
   lastUsedAtMs: Type.Union([Type.Number(), Type.Null()]),
 })
 export type IngestKey = Readonly<Static<typeof IngestKeyDoc>>
@@ -31,39 +31,37 @@ interface IngestKeyInput {
 
 interface NewIngestKey {
   readonly stored: IngestKey
-  /** shown once */
+  /** Shown once. */
   readonly key: string
 }
 
 interface IngestKeyDeps {
   readonly entities: Entities<IngestKey>
-  /** Across all instances; `work` knows what the others have stored. */
+  /** A lock of all instances; `work` sees what the others have stored. */
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
-  /** told when a moment of last use could not be written; it is tried again a minute later */
+  /** Called when `lastUsedAtMs` could not be stored; the next use a minute later tries again. */
   readonly onError: (error: unknown) => void
   readonly nowMs?: () => number
 }
 
 export interface IngestKeys {
   readonly create: (input: IngestKeyInput) => Promise<NewIngestKey>
-  /** in no particular order */
   readonly list: () => readonly IngestKey[]
   /** @throws AppError not_found */
   readonly remove: (id: string) => Promise<void>
-  /** Synchronous, and as fast with many keys as with one. @returns null for any other text */
+  /** Synchronous; its time does not depend on the number of keys. @returns null when the key is not valid */
   readonly verify: (key: string) => IngestKey | null
   /**
-   * Sees to it that there is a key: `given`, when it is set, else a generated one when there is
-   * none at all.
-   * @returns null when nothing had to be made
+   * Creates the key `given` unless it exists; without `given`, a generated key unless any key exists.
+   * @returns null when nothing was created
    */
   readonly ensureFirst: (given: string | null) => Promise<NewIngestKey | null>
 }
 
 const USE_NOTED_EVERY_MS = MINUTE_MS
-/** Hashing twice costs as much as the rest of a small request's check. */
+/** Hashing a key twice costs as much as the other checks of a small request. */
 const REMEMBERED_KEYS = 1_024
-/** longer than any key */
+/** Longer than any key. */
 const MAX_KEY_CHARACTERS = 256
 const PREFIX_CHARACTERS = 8
 const LOCK_TTL_MS = 10_000
@@ -71,9 +69,9 @@ const FIRST: IngestKeyInput = { name: 'first key', sources: null, autoRegister: 
 
 export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
   const { entities, onError, nowMs = Date.now } = deps
-  /** when a use was last sent to be written, by id; keys that are gone are dropped with them */
+  /** When the last use was last stored, by id of the key. */
   const notedAtMs = new Map<string, number>()
-  /** ids of keys that were right; whether they still stand is looked up each time */
+  /** Ids by key. The record is looked up on each use, so that a deleted key is refused. */
   const remembered = new LRUCache<string, string>({ max: REMEMBERED_KEYS })
 
   const add = async (key: string, input: IngestKeyInput): Promise<NewIngestKey> => {
@@ -133,8 +131,8 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
 
 const digest = (key: string): Buffer => createHash('sha256').update(key).digest()
 
-/** The id follows from the hash, so that a key is found without an index beside the store. It is
- * hashed once more: an id is shown, and must not help in guessing a key somebody chose. */
+/** Derives the id from the hash, so that a key is found without a further index. It is hashed once more,
+ * because ids are public and must not help to guess a key that a user chose. */
 function idOf(hash: Buffer): string {
   const hex = createHash('sha256').update('id').update(hash).digest('hex')
   const parts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)]

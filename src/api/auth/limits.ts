@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
+import type { State } from '../../coordination/state.js'
 import { AppError } from '../../model/errors.js'
 import { normalizeEmail } from './user-rules.js'
 
 /**
- * The named limits: what they count by, and what happens while the state does not answer.
- * Guessing passwords must not become possible by that; everything else goes on.
+ * The rate limits, what they count by, and what happens while the shared state does not answer: logins are
+ * refused (closed), so that passwords cannot be guessed without limit, and everything else passes (open).
  */
 const LIMITS = {
   login_limit: { by: 'address', whenDown: 'closed' },
-  // the stricter half of `login_limit`, which is what clients know it by
+  // Clients see it as `login_limit`, of which it is the stricter half.
   login_account_limit: { by: 'account', whenDown: 'closed' },
   refresh_limit: { by: 'address', whenDown: 'open' },
   source_create_limit: { by: 'user', whenDown: 'open' },
@@ -26,7 +27,6 @@ interface RateLimit {
 
 export type RateLimits = Readonly<Record<LimitName, RateLimit>>
 
-/** Whom a request is counted for; a limit that counts by what is missing is a mistake of ours. */
 export interface LimitSubject {
   readonly address: string
   readonly userId?: string
@@ -41,7 +41,7 @@ interface LimitSettings {
   readonly wsLimiter: RateLimit
 }
 
-/** Logins are limited per address and account, and six times as generously per address. */
+/** LOGIN_LIMIT holds per address and account; per address alone it is this many times larger. */
 const ACCOUNTS_PER_ADDRESS = 6
 
 export const toRateLimits = (settings: LimitSettings): RateLimits => ({
@@ -56,20 +56,12 @@ export const toRateLimits = (settings: LimitSettings): RateLimits => ({
   ws_limiter: settings.wsLimiter,
 })
 
-interface WindowState {
-  readonly consume: (
-    key: string,
-    limit: number,
-    windowS: number,
-  ) => Promise<{ readonly allowed: boolean; readonly retryAfterS: number }>
-}
-
 export interface Limiter {
-  /** @throws AppError rate_limited; dependency_unavailable for a limit that closes then */
+  /** @throws AppError rate_limited; dependency_unavailable when a closed limit has no state */
   readonly consume: (name: LimitName, subject: LimitSubject) => Promise<void>
 }
 
-export function createLimiter(state: WindowState, limits: RateLimits): Limiter {
+export function createLimiter(state: Pick<State, 'consume'>, limits: RateLimits): Limiter {
   return {
     consume: async (name, subject) => {
       const { by, whenDown } = LIMITS[name]
@@ -97,14 +89,14 @@ function keyOf(by: (typeof LIMITS)[LimitName]['by'], subject: LimitSubject): str
   if (by === 'address') return networkOf(address)
   if (by === 'user' && userId !== undefined) return userId
   if (by === 'account' && email !== undefined) {
-    // hashed: what a client sends may be long, and e-mails have no place in a shared state
+    // Hashed, because clients may send long texts, and the shared state should hold no e-mails.
     const hash = createHash('sha256').update(normalizeEmail(email)).digest('base64url')
     return `${networkOf(address)}:${hash}`
   }
   throw new Error(`bug: limited by ${by}, but the request has none`)
 }
 
-/** An IPv6 client owns a whole /64 and could take a new address for every request. */
+/** An IPv6 client owns a /64 and can use a new address for every request, so the /64 is counted. */
 function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const [head = '', tail] = address.split('::')

@@ -4,18 +4,18 @@ import type { HeaderBag } from '../../http/request.js'
 export type MayUseCookies = (headers: HeaderBag) => boolean
 
 /**
- * A browser names the page's origin with everything that changes something and with every WebSocket, and
- * newer ones say whether it is the service's own; a page can change neither. SameSite cookies alone are
- * not enough: a page of another port or of a sibling host is of the same site.
+ * Browsers send Origin with every request that changes something and with every WebSocket, and newer ones
+ * Sec-Fetch-Site; pages can change neither. SameSite cookies alone do not suffice, because a page on another
+ * port or a sibling host is of the same site.
  *
- * @param allowed origins besides the service's own
+ * @param allowed origins in addition to the service's own
  */
 export function createOriginCheck(allowed: readonly string[]): MayUseCookies {
   return (headers) => {
     const origin = headers.first('origin')
     const site = headers.first('sec-fetch-site')
     if (site === 'same-origin' || site === 'none') return true
-    // no browser: it has no user who could be led to a foreign page
+    // Clients without both headers are no browsers, so no page can make them send the request.
     if (origin === undefined) return site === undefined
     return allowed.includes(origin) || isSame(origin, headers.first('host') ?? '')
   }

@@ -10,17 +10,17 @@ const PASSES = 2
 const LANES = 1
 
 interface PasswordOptions {
-  /** KiB for one hash; default 19,456, which with two passes is what OWASP asks of argon2id */
+  /** KiB for one hash. Default 19,456: with two passes the minimum of OWASP for argon2id. */
   readonly memoryKib?: number
-  /** hashes in work at once; each keeps a thread of libuv's pool of four busy. Default 2 */
+  /** Concurrent hashes; each occupies one of the four threads of libuv. Default 2. */
   readonly concurrency?: number
-  /** who may wait for that; default 64, about two seconds */
+  /** Requests that may wait. Default 64, about two seconds. */
   readonly maxWaiting?: number
 }
 
 export interface Passwords {
   readonly hash: (password: string) => Promise<string>
-  /** @param stored null when there is no such user: takes as long, and is false
+  /** @param stored null when the user does not exist; the check takes as long and returns false
    * @throws AppError overloaded when too many passwords are being checked */
   readonly verify: (stored: string | null, password: string) => Promise<boolean>
 }
@@ -45,13 +45,13 @@ export function createPasswords(options: PasswordOptions = {}): Passwords {
 const tooMany = (): AppError =>
   new AppError('overloaded', 'too many passwords are being checked', { retryAfterS: 2 })
 
-/** What no password fits but by guessing 256 bits; to try one costs what a real hash costs. */
+/** A hash that no password matches; checking against it takes as long as against a real one. */
 function hashOfNothing(memoryKib: number): string {
   const text = (bytes: number): string => randomBytes(bytes).toString('base64').replaceAll('=', '')
   return `$argon2id$v=19$m=${memoryKib},t=${PASSES},p=${LANES}$${text(16)}$${text(32)}`
 }
 
-/** @throws AppError validation_error when the password does not keep to the policy */
+/** @throws AppError validation_error when the password is too short or too long */
 export function checkPassword(password: string): void {
   const { length } = password
   if (length >= MIN_PASSWORD_CHARACTERS && length <= MAX_PASSWORD_CHARACTERS) return
@@ -61,5 +61,5 @@ export function checkPassword(password: string): void {
   })
 }
 
-/** 24 characters of the URL-safe alphabet, 144 random bits. */
+/** @returns 24 URL-safe characters, 144 random bits */
 export const generatePassword = (): string => randomBytes(18).toString('base64url')

@@ -4,26 +4,10 @@ import type { Families } from './families.js'
 import type { Passwords } from './passwords.js'
 import type { Role } from '../../model/roles.js'
 import type { RefreshClaims, Tokens } from './tokens.js'
-
-/** What sessions need to know of a user. */
-interface SessionUser {
-  readonly id: string
-  readonly role: Role
-  readonly isActive: boolean
-  readonly passwordHash: string
-  /** refresh tokens of an earlier epoch are void */
-  readonly tokenEpoch: number
-}
-
-/** Looked up in memory. */
-interface SessionUsers {
-  readonly get: (id: string) => SessionUser | null
-  readonly findByEmail: (email: string) => SessionUser | null
-  readonly noteLogin: (id: string) => Promise<void>
-}
+import type { User, Users } from './users.js'
 
 interface SessionDeps {
-  readonly users: SessionUsers
+  readonly users: Pick<Users, 'get' | 'findByEmail' | 'noteLogin'>
   readonly families: Families
   readonly tokens: Tokens
   readonly passwords: Pick<Passwords, 'verify'>
@@ -36,40 +20,40 @@ export interface Grant {
   readonly refreshToken: string
 }
 
-/** Who makes a request. */
+/** The user of a request. */
 export interface Principal {
   readonly userId: string
-  /** as of the login: a change of role shows with the next one */
+  /** The role at login; a change takes effect with the next login. */
   readonly role: Role
   readonly family: string
-  /** when the access token ends */
+  /** Expiry of the access token. */
   readonly expiresAtMs: number
 }
 
 export interface Sessions {
   /** @throws AppError invalid_credentials, account_disabled */
   readonly login: (email: string, password: string) => Promise<Grant>
-  /** Trades a refresh token for new tokens; it is void from then on.
+  /** Exchanges a refresh token for new tokens; it becomes invalid.
    * @throws AppError invalid_refresh_token, invalid_user */
   readonly refresh: (refreshToken: string) => Promise<Grant>
-  /** Ends the family of each token that is ours; the others are ignored. */
+  /** Ends the family of each valid token; other texts are ignored. */
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (accessToken: string) => Principal
 }
 
 /**
- * Logins and what follows from them.
+ * Logins, and their families of refresh tokens.
  * none ─login─▶ family with a current refresh token ─refresh─▶ the same with the next one
  * family ─logout, reuse of an older token, expiry, new epoch of the user─▶ ended
  */
 export function createSessions(deps: SessionDeps): Sessions {
   const { users, families, tokens, passwords, nowMs = Date.now } = deps
-  /** tokens being traded at this moment */
+  /** Ids of the refresh tokens that are being exchanged. */
   const trading = new Set<string>()
 
   const expiry = (): number => nowMs() + tokens.refreshSeconds * 1000
-  const grant = (user: SessionUser, family: string, jti: string): Grant => {
+  const grant = (user: User, family: string, jti: string): Grant => {
     const grantee = { userId: user.id, role: user.role, family }
     return {
       userId: user.id,
@@ -78,7 +62,7 @@ export function createSessions(deps: SessionDeps): Sessions {
     }
   }
 
-  const trade = async (claims: RefreshClaims, user: SessionUser): Promise<Grant> => {
+  const trade = async (claims: RefreshClaims, user: User): Promise<Grant> => {
     const [id, from, to] = [claims.family, claims.jti, randomUUID()]
     const outcome = await families.rotate({ id, from, to, expiresAtMs: expiry() })
     if (outcome !== 'rotated') throw invalidRefreshToken()
@@ -91,13 +75,13 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (!(await passwords.verify(found?.passwordHash ?? null, password)) || found === null) {
         throw invalidCredentials()
       }
-      // as it is by now: checking takes a while
+      // The user may have changed during the check of the password.
       const user = users.get(found.id)
       if (user?.passwordHash !== found.passwordHash) throw invalidCredentials()
       if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
       const [id, jti] = [randomUUID(), randomUUID()]
       const family = { id, userId: user.id, jti, expiresAtMs: expiry() }
-      // at once, so that the store can write both in one go
+      // Together, so that one insert can write both.
       await Promise.all([families.begin(family), users.noteLogin(user.id)])
       return grant(user, id, jti)
     },
@@ -108,7 +92,7 @@ export function createSessions(deps: SessionDeps): Sessions {
         throw new AppError('invalid_user', 'the user is missing or inactive')
       }
       if (user.tokenEpoch !== claims.epoch) throw invalidRefreshToken()
-      // two tabs at the same moment are no theft: one wins, and the family lives on
+      // Two tabs that refresh at the same time are no theft: one wins, and the family continues.
       if (trading.has(claims.jti)) throw invalidRefreshToken()
       trading.add(claims.jti)
       try {
@@ -136,7 +120,7 @@ function familyOf(tokens: Tokens, token: string): string | null {
     try {
       return verify(token).family
     } catch {
-      // of the other type, expired, or not ours: nothing to end
+      // A token of the other type, expired or foreign: there is nothing to end.
     }
   }
   return null

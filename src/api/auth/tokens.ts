@@ -5,14 +5,14 @@ import { AppError } from '../../model/errors.js'
 import { isRole, type Role } from '../../model/roles.js'
 
 interface Claims {
-  /** id of the user */
+  /** Id of the user. */
   readonly sub: string
   readonly role: Role
-  /** id of the token */
+  /** Id of the token. */
   readonly jti: string
-  /** the login that this token descends from */
+  /** Id of the login that the token belongs to. */
   readonly family: string
-  /** seconds since 1970 */
+  /** Seconds since 1970. */
   readonly iat: number
   readonly exp: number
 }
@@ -23,12 +23,12 @@ interface AccessClaims extends Claims {
 
 export interface RefreshClaims extends Claims {
   readonly type: 'refresh'
-  /** the user's token epoch when the family began; a later epoch ends the family */
+  /** The user's token epoch at login; a later epoch ends the family. */
   readonly epoch: number
 }
 
 interface TokenOptions {
-  /** at least 32 characters */
+  /** At least 32 characters. */
   readonly secret: string
   readonly accessSeconds: number
   readonly refreshSeconds: number
@@ -46,26 +46,26 @@ export interface Tokens {
   readonly issueRefresh: (
     grantee: Grantee & { readonly epoch: number; readonly jti: string },
   ) => string
-  /** @throws AppError token_expired, or unauthorized whatever else is wrong */
+  /** @throws AppError token_expired, or unauthorized for any other fault */
   readonly verifyAccess: (token: string) => AccessClaims
-  /** @throws AppError invalid_refresh_token whatever is wrong */
+  /** @throws AppError invalid_refresh_token */
   readonly verifyRefresh: (token: string) => RefreshClaims
   readonly accessSeconds: number
   readonly refreshSeconds: number
 }
 
-/** Three parts in the base64url alphabet, the last one 32 bytes in their only spelling: the
- * decoder would also take signatures whose unused last bits differ. */
+/** Three parts in base64url. The last one is the canonical form of 32 bytes, because the decoder also accepts
+ * signatures whose unused last bits differ. */
 const COMPACT_JWT = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
-/** Ours have about 400 characters. */
+/** The tokens issued here have about 400 characters. */
 const MAX_TOKEN_CHARACTERS = 2_048
-/** Checking a signature costs as much as the rest of a cheap request; about 2 KB each. */
+/** Checking a signature costs as much as the rest of a cheap request; an entry takes about 2 KB. */
 const REMEMBERED_TOKENS = 4_096
 
 /**
- * Signs and checks HS256 tokens; synchronous, so that a WebSocket upgrade can be decided at once.
+ * Signs and verifies HS256 tokens, synchronously, because a WebSocket upgrade must be decided synchronously.
  *
- * @throws RangeError when the secret is too short, or is a PEM file: that may be public
+ * @throws RangeError when the secret is too short or a PEM file, which may be public
  */
 export function createTokens(options: TokenOptions): Tokens {
   const { secret, accessSeconds, refreshSeconds, nowMs = Date.now } = options
@@ -81,7 +81,7 @@ export function createTokens(options: TokenOptions): Tokens {
     return sign({ sub, role, family, jti: randomUUID(), ...own, iat, exp: iat + lifetimeS })
   }
   const isExpired = (claims: Claims): boolean => claims.exp * 1000 <= nowMs()
-  // only the signature is remembered: expiry and user are looked at each time
+  // The cache holds verified signatures only; expiry and user are checked each time.
   const remembered = new LRUCache<string, AccessClaims>({ max: REMEMBERED_TOKENS })
   const decodeAccess = (token: string): AccessClaims => {
     const claims = decode(token)
@@ -111,9 +111,9 @@ export function createTokens(options: TokenOptions): Tokens {
   }
 }
 
-/** @returns decodes a token with a good signature; null for any other text */
+/** @returns a function that decodes a token with a valid signature, and returns null for any other text */
 function createDecode(key: Buffer): (token: string) => unknown {
-  // the expiry is checked by the caller: it is told apart, and on the caller's clock
+  // The caller checks the expiry, because it has an error of its own and an injected clock.
   const verify = createVerifier({ key, algorithms: ['HS256'], ignoreExpiration: true })
   return (token) => {
     if (token.length > MAX_TOKEN_CHARACTERS || !COMPACT_JWT.test(token)) return null

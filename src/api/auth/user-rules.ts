@@ -3,7 +3,7 @@ import type { Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
 import type { User } from './users.js'
 
-/** Who asks for a change. */
+/** The user who makes a change. */
 export interface Actor {
   readonly userId: string
   readonly role: Role
@@ -50,10 +50,10 @@ export async function refuseWrongPassword(
   throw new AppError('invalid_credentials', 'the current password is wrong')
 }
 
-/** As e-mails are stored and compared. */
+/** The form in which e-mails are stored and compared. */
 export const normalizeEmail = (text: string): string => text.trim().normalize('NFC').toLowerCase()
 
-/** @returns the e-mail as it is stored
+/** @returns the normalised e-mail
  * @throws AppError validation_error */
 export function checkEmail(text: string): string {
   const email = normalizeEmail(text)

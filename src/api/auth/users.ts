@@ -16,15 +16,15 @@ import {
   type Actor,
 } from './user-rules.js'
 
-/** A user as it is stored. */
+/** A stored user. */
 export const UserDoc = Type.Object({
   id: Type.String(),
-  /** normalised, unique */
+  /** Normalised and unique. */
   email: Type.String(),
   role: RoleSchema,
   isActive: Type.Boolean(),
   passwordHash: Type.String(),
-  /** raised to end the user's refresh tokens */
+  /** Incremented to end the user's refresh tokens. */
   tokenEpoch: Type.Number(),
   createdAtMs: Type.Number(),
   lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
@@ -44,25 +44,24 @@ export interface UserPatch {
 
 interface PasswordChange {
   readonly password: string
-  /** required of those who change their own */
+  /** Required when users change their own password. */
   readonly currentPassword?: string
 }
 
 interface UserDeps {
   readonly entities: Entities<User>
   readonly passwords: Passwords
-  /** Across all instances; `work` knows what the others have stored. */
+  /** A lock of all instances; `work` sees what the others have stored. */
   readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
   readonly nowMs?: () => number
 }
 
-/** Every change checks who makes it: an admin rules those below admin, a superadmin all. */
+/** Every change checks its actor: an admin may change users below admin, a superadmin all. */
 export interface Users {
   readonly get: (id: string) => User | null
   readonly findByEmail: (email: string) => User | null
-  /** in no particular order */
   readonly list: () => readonly User[]
-  /** @throws AppError forbidden, not_found: a viewer sees itself, an admin everyone */
+  /** Users read their own record, admins every one. @throws AppError forbidden, not_found */
   readonly read: (actor: Actor, id: string) => User
   /** @throws AppError forbidden, email_conflict, validation_error */
   readonly create: (actor: Actor, input: UserInput) => Promise<User>
@@ -76,8 +75,8 @@ export interface Users {
   /** @throws AppError forbidden, not_found, last_superadmin */
   readonly remove: (actor: Actor, id: string) => Promise<void>
   readonly noteLogin: (id: string) => Promise<void>
-  /** Makes a superadmin when there are no users at all.
-   * @returns null when there are; `generated` is the password to be shown once */
+  /** Creates a superadmin when there is no user.
+   * @returns null when there is one; `generated` is the password to show once */
   readonly ensureFirstAdmin: (
     admin: Pick<UserInput, 'email'> & { readonly password: string | null },
   ) => Promise<{ readonly user: User; readonly generated: string | null } | null>
@@ -89,7 +88,7 @@ const LOCK_TTL_MS = 10_000
 export function createUsers(deps: UserDeps): Users {
   const { entities, passwords, nowMs = Date.now } = deps
   const roster = createRoster(entities, nowMs)
-  // unique e-mails and the last superadmin are facts about all users: one change at a time
+  // Unique e-mails and the last superadmin concern all users, so changes are serialised.
   const alone: Alone = (work) => deps.withLock(LOCK, LOCK_TTL_MS, work)
   return {
     ...createReads(entities, roster),
@@ -226,5 +225,5 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
   }
 }
 
-/** Refresh tokens of the epoch before are void. */
+/** A new epoch makes the refresh tokens of the previous one invalid. */
 const endSessions = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
