@@ -13,12 +13,11 @@ severity counts and per-minute figures count occurrences; \`unique_events\` coun
 
 **The collector** listens on a port of its own: \`POST /ingest\` takes canonical events as NDJSON, a JSON array or one
 object (at most 16 MiB, also gzip or zstd) with an ingest key, and answers 202 when the accepted events are durable;
-\`POST /webhooks/scm\` takes source-control webhooks signed in \`X-Scm-Token\`; what is delivered again within 300 seconds is a
-duplicate, unless it was ignored or deleted.
+\`POST /webhooks/scm\` takes source-control webhooks signed in \`X-Scm-Token\`; a repeated delivery within 300
+seconds is a duplicate, unless the first one was ignored or deleted.
 
 **Numbers** are decimal digits. **Compressed bodies** are for \`/ingest\` alone.`
 
-/** The machine-readable description of the API, derived from its routes. */
 export const describeApi = (version: string): OpenApiDocument =>
   createOpenApi({
     title: 'Log analytics engine',
@@ -35,12 +34,12 @@ export const describeApi = (version: string): OpenApiDocument =>
       webSocketOperation('/ws/kpis', {
         id: 'kpiSocket',
         tag: 'kpis',
-        summary: 'Figures as they change',
+        summary: 'Pushes the KPI snapshot when it changes',
         description:
           'Sends `{"type": "kpi:snapshot", "payload": …}` on connect and when new events were written, at most ' +
-          'once a second. `ping` is answered with `pong`; a silent connection gets `ping` every 30 s. The token is ' +
-          'looked for in Authorization, `Sec-WebSocket-Protocol: jwt.<token>`, the cookie, and the query `token`. ' +
-          'Closed with 1008 without a valid token or above the limit.',
+          'once a second. `ping` is answered with `pong`; an idle connection gets `ping` every 30 s. The token is the ' +
+          'first of Authorization, `Sec-WebSocket-Protocol: jwt.<token>`, the cookie, and the query `token`. The ' +
+          'connection is closed with 1008 without a valid token and above the limit.',
       }),
     ],
   })

@@ -11,9 +11,13 @@ interface Known {
   readonly applications: Applications
 }
 
-/** What an event is shown with: its template as it is today, and the application of its source. */
+/** Looks up the templates and applications that events refer to. */
+export type EventContext = ReturnType<typeof createEventContext>
+
 export const createEventContext = ({ templates, sources, applications }: Known) => ({
+  /** @returns the template that `id` was merged into, or `id` itself */
   canonicalTemplate: (id: string): string => templates.byId(id)?.id ?? id,
+  /** @returns `id` and every id that was merged into it */
   templateAliases: (id: string): readonly string[] => templates.aliasesOf(id),
   applicationOf: (source: string): string | null => {
     const id = sources.get(source)?.applicationId ?? null
@@ -35,7 +39,7 @@ interface Scoring {
   readonly overrides: PriorityOverrides
 }
 
-/** How the automatic priority of such an event comes about, and a person's priority for its template. */
+/** Explains the automatic priority that the model gives the event now; `override` is the corrected one of its template. */
 export function explainPriority(event: EventRecord, { templates, model, overrides }: Scoring) {
   const template = templates.byId(event.templateId)
   return {

@@ -2,19 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 
 import type { EventRecord, ListedEvent } from '../model/event.js'
+import type { EventContext } from './event-context.js'
 import type { EventDetail, EventItem } from './schemas/event.js'
-
-/** Looks up the templates and applications that events refer to. */
-export interface EventContext {
-  /** @returns the template that `id` was merged into, or `id` itself */
-  canonicalTemplate(id: string): string
-  /** @returns `id` and every id that was merged into it */
-  templateAliases(id: string): readonly string[]
-  /** @returns the name of the application that the source is linked to */
-  applicationOf(source: string): string | null
-  /** @returns the sources linked to the application of this name; none when it does not exist */
-  sourcesOfApplication(name: string): readonly string[]
-}
 
 export function toEventItem(
   event: ListedEvent,
@@ -54,7 +43,7 @@ export function toEventDetail(
   }
 }
 
-/** SHA-256 over what makes two messages the same event; a producer's own key of that form is shown as it is. */
+/** SHA-256 of the fields that identify an event; a producer's own key of the same form is shown unchanged. */
 function dedupKeyOf(event: EventRecord): string {
   if (/^sha256:[0-9a-f]{64}$/.test(event.dedupKey)) return event.dedupKey
   const { correction_reason: _, ...tags } = event.tags

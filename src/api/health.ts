@@ -1,11 +1,17 @@
-/** How one dependency stands. */
-export interface ProbeResult {
+import type { Store } from '../clickhouse/client.js'
+import type { State } from '../coordination/state.js'
+import type { Pool } from '../ingest/pool.js'
+import type { Wal } from '../wal/wal.js'
+import type { Writer } from '../writer/writer.js'
+
+/** The state of one dependency. */
+interface ProbeResult {
   readonly status: 'ok' | 'degraded' | 'down'
-  /** for operators: no secrets, no addresses with credentials */
+  /** Shown to authenticated users; holds no secrets and no addresses with credentials. */
   readonly detail?: string
 }
 
-/** Asks one dependency; what it throws means down. */
+/** Checks one dependency; an exception means down. */
 export type Probe = (signal: AbortSignal) => Promise<ProbeResult> | ProbeResult
 
 const CHECKS = ['clickhouse', 'state', 'spool', 'workers'] as const
@@ -25,9 +31,9 @@ export interface Health {
   report(): Promise<HealthReport>
 }
 
-/** The interface allows about two seconds for the whole answer. */
+/** The API promises an answer within two seconds. */
 const TIMEOUT_MS = 1_500
-/** Many callers share one round of probes: the endpoint is public. */
+/** The endpoint is public, so concurrent callers share one round of probes. */
 const FRESH_MS = 1_000
 
 interface HealthOptions {
@@ -36,8 +42,8 @@ interface HealthOptions {
 }
 
 /**
- * Without ClickHouse, spool or workers no event can be taken or asked for: down. Without the state
- * limits and caches are missing: degraded.
+ * The service is down without ClickHouse, the write-ahead log (check `spool`) or the workers, and degraded
+ * without the shared state, which holds limits and caches.
  */
 export function createHealth(
   probes: Readonly<Record<CheckName, Probe>>,
@@ -75,7 +81,7 @@ function overall(checks: HealthReport['checks']): HealthReport['status'] {
   return state.status !== 'ok' || statuses.includes('degraded') ? 'degraded' : 'ok'
 }
 
-/** A probe that does not come back is not started a second time: hung ones must not pile up. */
+/** A pending probe is not started again, so that hung ones do not accumulate. */
 function createCheck(probe: Probe, timeoutMs: number): () => Promise<Check> {
   let pending: Promise<ProbeResult> | null = null
   const start = (): Promise<ProbeResult> => {
@@ -114,3 +120,50 @@ async function within(result: Promise<ProbeResult>, timeoutMs: number): Promise<
 
 const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message.slice(0, 300) : 'unknown fault'
+
+/** ClickHouse is reported as degraded when it has refused a batch for this long. */
+const REFUSING_MS = 3_000
+
+interface Probed {
+  readonly store: Pick<Store, 'ping'>
+  readonly state: State
+  readonly wal: Wal
+  readonly pool: Pool
+  readonly writer: Writer
+}
+
+export const healthProbes = ({
+  store,
+  state,
+  wal,
+  pool,
+  writer,
+}: Probed): Readonly<Record<CheckName, Probe>> => ({
+  clickhouse: async (signal) => {
+    await store.ping({ signal })
+    const sinceMs = writer.failingSinceMs
+    const refusingMs = sinceMs === null ? 0 : performance.now() - sinceMs
+    if (refusingMs < REFUSING_MS) return { status: 'ok' }
+    // Too many parts, no memory, read-only, or refused rows.
+    const seconds = Math.round(refusingMs / 1000)
+    return {
+      status: 'degraded',
+      detail: `ClickHouse has refused a batch for ${seconds} s; it waits in the write-ahead log`,
+    }
+  },
+  state: async () => {
+    await state.ping()
+    return { status: 'ok', detail: state.kind }
+  },
+  spool: () => {
+    if (wal.fault !== null)
+      return { status: 'down', detail: 'the write-ahead log cannot be written' }
+    return wal.isFull()
+      ? { status: 'down', detail: 'the write-ahead log is full' }
+      : { status: 'ok', detail: `${wal.bytes} bytes wait` }
+  },
+  workers: async () => {
+    await pool.ping()
+    return { status: 'ok', detail: `${pool.workers} threads` }
+  },
+})

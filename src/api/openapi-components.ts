@@ -2,13 +2,13 @@ type Json = Readonly<Record<string, unknown>>
 
 interface Collected {
   readonly schemas: Json
-  /** the same tree with references in place of what was moved */
+  /** The tree with references in place of the moved schemas. */
   readonly value: unknown
 }
 
 /**
- * Moves every schema with a `title` that is a name to the components, once. Two schemas of one
- * title that differ stay where they are.
+ * Moves every schema whose `title` is a name to the components. Schemas that differ under one title stay
+ * where they are.
  */
 export function collectComponents(tree: unknown): Collected {
   const plain: unknown = withPrefixItems(JSON.parse(JSON.stringify(tree)))
@@ -25,7 +25,7 @@ export function collectComponents(tree: unknown): Collected {
   return { schemas, value }
 }
 
-/** Tuples as JSON Schema 2020-12 spells them, which OpenAPI 3.1 is on; the validator's draft has a list in `items`. */
+/** Writes tuples in the form of JSON Schema 2020-12, which OpenAPI 3.1 uses; TypeBox and Ajv use an older draft. */
 function withPrefixItems(value: unknown): unknown {
   if (!isObject(value)) return value
   if (Array.isArray(value)) return value.map(withPrefixItems)

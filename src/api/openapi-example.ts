@@ -2,7 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 
 type Node = Readonly<Record<string, unknown>>
 
-/** Texts of a plausible form, tried in turn where a schema asks for a pattern or format. */
+/** Candidates for schemas with a pattern or format; the first that matches is the example. */
 const TEXTS = [
   'checkout',
   '826b4ca860b38a20',
@@ -18,7 +18,7 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
 }
 const MAX_DEPTH = 6
 
-/** A value of a schema, for the docs: its own example or default where it has one. */
+/** Builds an example of a schema from its own examples and defaults where it has some. */
 export function exampleOf(schema: TSchema, depth = 0): unknown {
   const node: Node = schema
   const given =

@@ -8,7 +8,6 @@ import type { ApiRoute, MultipartBody } from './route.js'
 import { exampleOf } from './openapi-example.js'
 import { closeObjects } from './validation.js'
 
-/** What the document says about paths that are not in the route table. */
 export interface ExtraOperation {
   readonly path: string
   readonly method: 'get' | 'post'
@@ -20,20 +19,19 @@ export interface OpenApiOptions {
   readonly version: string
   readonly description: string
   readonly routes: readonly DocumentedRoute[]
-  /** name → what the heading says; tags that routes use and nobody describes are added */
+  /** Descriptions by tag; tags of routes that are missing here are added without one. */
   readonly tags?: Readonly<Record<string, string>>
-  /** e.g. the WebSocket, which OpenAPI has no form for */
+  /** Paths that are not in the route table, such as the WebSocket. */
   readonly extra?: readonly ExtraOperation[]
 }
 
-/** Everything of a route but its handler. */
 type DocumentedRoute = Omit<ApiRoute, 'handle'>
 
 type Json = Readonly<Record<string, unknown>>
 
 export type OpenApiDocument = Json
 
-/** A WebSocket, written as the GET it begins with; the docs page offers to connect to it. */
+/** Describes a WebSocket as its upgrade request, because OpenAPI has no form for it. */
 export function webSocketOperation(
   path: string,
   about: {
@@ -62,7 +60,7 @@ export function webSocketOperation(
   }
 }
 
-/** Derives an OpenAPI 3.1 document from the route table: nothing in it is written twice. */
+/** Derives an OpenAPI 3.1 document from the route table. */
 export function createOpenApi(options: OpenApiOptions): OpenApiDocument {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const route of options.routes) {
@@ -156,7 +154,7 @@ function toParameters(place: 'path' | 'query', schema: TObject | null): Json[] {
       in: place,
       required: place === 'path' || !(OptionalKind in property || 'default' in property),
       ...(description === undefined ? {} : { description }),
-      // repeated or joined with commas: OpenAPI can name one of the two
+      // Lists may be repeated or joined with commas; OpenAPI can express only one of the two.
       ...(isList ? { style: 'form', explode: true } : {}),
       schema: rest,
     }
@@ -210,7 +208,7 @@ function toSuccess(route: DocumentedRoute): Json {
   return Object.fromEntries(entries)
 }
 
-/** One reply a status; which codes it may carry is in its description and examples. */
+/** One response for each status; its description and examples list the error codes. */
 function toFailures(route: DocumentedRoute): Json {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of impliedErrors(route)) {

@@ -6,9 +6,9 @@ const ISO =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?))?\s*(Z|[+-]\d{2}:?\d{2})?$/i
 
 /**
- * Reads a moment that a client names: ISO 8601 with any offset, UTC without one, a date alone is its midnight.
+ * Parses an ISO 8601 time. Without an offset it is UTC; a date alone means its midnight.
  *
- * @param path names the parameter, or the field of a body, in the error
+ * @param path the parameter or body field that the error names
  * @returns ms since 1970
  * @throws AppError validation_error
  */
@@ -17,7 +17,7 @@ export function parseQueryTime(
   path: string,
   place: FieldError['in'] = 'query',
 ): number {
-  // a plus sign that was not percent-encoded arrives as a blank
+  // A plus sign that was not percent-encoded arrives as a blank.
   const match = ISO.exec(
     text.trim().replace(/^(\S{10}[T ]\d{2}:\d{2}\S{0,16}) (\d{2}:?\d{2})$/, '$1+$2'),
   )
@@ -32,7 +32,7 @@ export function parseQueryTime(
   })
 }
 
-/** `Date.parse` takes the 30th of February for a day of March, and 24:00 for the next day. */
+/** `Date.parse` accepts 30 February as a day of March, and 24:00 as the next day. */
 function isOfCalendar(date: string, time: string): boolean {
   const [year = 0, month = 0, day = 0] = date.split('-').map(Number)
   return toUtcMs(year, month, day, 0) !== null && !time.startsWith('24')

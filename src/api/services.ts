@@ -6,9 +6,8 @@ import type { createSeries } from '../events/series.js'
 import type { SourceStats } from '../events/source-stats.js'
 import type { BodyResult } from '../ingest/block.js'
 import type { createInsights } from '../insights/insights.js'
-import type { EventRecord, Priority } from '../model/event.js'
+import type { EventRecord } from '../model/event.js'
 import type { createCorrections } from '../priority/corrections.js'
-import type { PriorityExplanation } from '../priority/model.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Applications } from '../records/applications.js'
 import type { AuditTable } from '../records/audit-table.js'
@@ -27,7 +26,7 @@ import type { IngestKeys } from './auth/ingest-keys.js'
 import type { Limiter } from './auth/limits.js'
 import type { Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
-import type { EventContext } from './event-views.js'
+import type { EventContext, explainPriority } from './event-context.js'
 import type { Health } from './health.js'
 
 /** What the handlers of the routes call; the program builds it once. */
@@ -37,9 +36,7 @@ export interface Services {
   readonly eventContext: EventContext
   readonly corrections: ReturnType<typeof createCorrections>
   /** Computes how the automatic priority of the event would come about. */
-  readonly explain: (
-    event: EventRecord,
-  ) => PriorityExplanation & { readonly override: Priority | null }
+  readonly explain: (event: EventRecord) => ReturnType<typeof explainPriority>
   readonly series: ReturnType<typeof createSeries>
   readonly calendar: ReturnType<typeof createCalendar>
   readonly analytics: ReturnType<typeof createAnalytics>

@@ -4,32 +4,32 @@ import addFormatsModule from 'ajv-formats'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { AppError } from '../model/errors.js'
 
-/** One wrong field; `path` is dotted, '' is the whole. Never holds what the client sent. */
+/** One invalid field; `path` is dotted, '' for the whole body. It never holds a value of the client. */
 export interface FieldError {
   readonly in: 'path' | 'query' | 'body'
   readonly path: string
   readonly message: string
 }
 
-/** Compiles a schema once, when it is first asked: a start waits for none of them. */
+/** Compiles each schema on its first use, so that the start does not wait for it. */
 export interface Validator {
-  /** Coerces text to the schema's types and fills in defaults; lists may be repeated or comma-joined. */
+  /** Coerces texts to the types of the schema and applies defaults; lists may be repeated or joined with commas. */
   texts(place: FieldError['in'], schema: TObject): TextCheck
-  /** Takes the value as it is; fields the schema does not name are errors. */
+  /** Neither coerces nor completes the value; unknown fields are errors. */
   json(schema: TSchema): JsonCheck
 }
 
-/** @returns the typed values, having added what is wrong to `errors` */
+/** Appends faults to `errors`. @returns the typed values */
 export type TextCheck = (values: TextSource, errors: FieldError[]) => unknown
-/** Adds what is wrong to `errors`. */
+/** Appends faults to `errors`. */
 type JsonCheck = (value: unknown, errors: FieldError[]) => void
 
-/** Where named texts come from: a query string, path parameters, form fields. */
+/** A query string, path parameters or form fields. */
 interface TextSource {
   getAll(name: string): readonly string[]
 }
 
-/** More would help nobody, and a hostile body could have thousands. */
+/** A hostile body can have thousands of faults. */
 const MAX_ERRORS = 100
 
 const addFormats = addFormatsModule.default
@@ -57,7 +57,7 @@ export function createValidator(): Validator {
         const raw = gather(schema, lists, { values, place, errors })
         if (!check(raw)) errors.push(...toFieldErrors(check, place))
         for (const [name, value] of Object.entries(raw)) {
-          // Ajv makes numbers of other texts too (`0x10`, `1e309`)
+          // Ajv also coerces texts such as `0x10` and `1e309` to numbers.
           const [given] = values.getAll(name)
           if (typeof value !== 'number' || given === undefined || isPlainNumber(given)) continue
           errors.push({ in: place, path: name, message: 'must be a number in decimal digits' })
@@ -75,7 +75,7 @@ export function createValidator(): Validator {
   }
 }
 
-/** @throws AppError validation_error when there is any error */
+/** @throws AppError validation_error unless `errors` is empty */
 export function throwOnErrors(errors: readonly FieldError[]): void {
   if (errors.length === 0) return
   const all = new Set(errors.map(({ path }) => (path === '' ? 'body' : path)))
@@ -96,7 +96,7 @@ interface GatherContext {
   readonly errors: FieldError[]
 }
 
-/** Only names the schema knows are looked at: a parameter nobody declared is ignored. */
+/** Parameters that the schema does not declare are ignored. */
 function gather(
   schema: TObject,
   lists: ReadonlySet<string>,
@@ -117,16 +117,16 @@ function gather(
   return raw
 }
 
-/** Decimal digits, few enough for a finite number. */
+/** Decimal digits only, few enough for a finite number. */
 const isPlainNumber = (text: string): boolean => /^-?\d{1,300}(\.\d{1,300})?$/.test(text)
 
-/** Objects that do not say whether they take other fields take none. */
+/** Sets `additionalProperties: false` on every object that does not set it. */
 export function closeObjects<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(closeObjects) as T
   if (typeof schema !== 'object' || schema === null) return schema
   const copy: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(schema)) {
-    // parts of an intersection each see the whole object and must not refuse each other's fields
+    // Each part of an intersection sees the whole object and must accept the fields of the others.
     const isLeft = key === 'allOf' || key === 'const' || key === 'enum' || key === 'default'
     copy[key] = isLeft ? value : closeObjects(value)
   }
@@ -144,7 +144,7 @@ function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldE
     .map((error) => ({ in: place, path: toPath(error), message: toMessage(error) }))
 }
 
-/** `/event_ids/3` → `event_ids.3`; a missing or surplus field is named itself. */
+/** `/event_ids/3` → `event_ids.3`; a missing or unknown field is appended. */
 function toPath({ instancePath, params }: ErrorObject): string {
   const steps = instancePath.split('/').slice(1)
   const named: unknown = params['missingProperty'] ?? params['additionalProperty']

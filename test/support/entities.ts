@@ -6,7 +6,9 @@ interface MemoryEntities<T extends object> extends Entities<T> {
 }
 
 /** Entities in memory whose writes take a turn of the event loop, one after another per id. */
-export function memoryEntities<T extends object>(initial: Iterable<[string, T]> = []): MemoryEntities<T> {
+export function memoryEntities<T extends object>(
+  initial: Iterable<[string, T]> = [],
+): MemoryEntities<T> {
   const all = new Map<string, T>(initial)
   const tails = new Map<string, Promise<unknown>>()
   const inTurn = <R>(id: string, write: () => R): Promise<R> => {

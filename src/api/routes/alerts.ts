@@ -40,7 +40,9 @@ export const alertRoutes = [
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({
-      read: Type.Optional(Type.Boolean({ description: 'true: read ones, false: unread ones' })),
+      read: Type.Optional(
+        Type.Boolean({ description: 'true: only read alerts, false: only unread ones' }),
+      ),
       severity: Type.Optional(Type.Array(PrioritySchema)),
       ...PageParameters,
     }),
@@ -61,9 +63,9 @@ export const alertRoutes = [
     path: '/api/alerts',
     summary: 'Creates an alert',
     description:
-      'Without `related_source` the source that all events of `event_ids` share is taken, if there is ' +
-      'one. An alert goes with its related source. At most 200,000 alerts are kept: beyond, the oldest ' +
-      'go, read ones first.',
+      'The default of `related_source` is the source that all events of `event_ids` share, if there is one. An alert ' +
+      'is deleted with its related source. At most 200,000 alerts are kept; above that the oldest are deleted, read ' +
+      'ones first.',
     role: 'manager',
     limit: 'none',
     bodyBytes: RECORD_BYTES,
@@ -109,7 +111,7 @@ export const alertRoutes = [
     query: Type.Object({}),
     body: null,
     reply: Type.Object({
-      updated: Type.Integer({ minimum: 0, description: 'how many were unread' }),
+      updated: Type.Integer({ minimum: 0, description: 'number of alerts that were unread' }),
     }),
     status: 200,
     errors: ['dependency_unavailable'],

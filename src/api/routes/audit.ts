@@ -36,10 +36,10 @@ export const auditRoutes = [
     id: 'listAudit',
     method: 'get',
     path: '/api/monitoring/audit',
-    summary: 'Who changed what, newest first',
+    summary: 'Audit trail of changes, newest first',
     description:
-      'Logins and every change made over the API, whether it succeeded or not, and users whose role did not ' +
-      'suffice (once a minute for each user and operation). Kept for 400 days; clear-all leaves it.',
+      'Records logins and all changes through the API with their outcome, and refused requests of users without the ' +
+      'required role (at most one a minute for each user and operation). Kept for 400 days, also by clear-all.',
     role: 'admin',
     limit: 'none',
     bodyBytes: 0,
@@ -54,10 +54,10 @@ export const auditRoutes = [
         id: Type.String(),
         at: Timestamp,
         actor_id: Type.Union([Type.String(), Type.Null()], {
-          description: 'null when nobody was logged in',
+          description: 'null without a login',
         }),
         action: Type.String({ description: 'id of the operation', examples: ['deleteSource'] }),
-        target: Type.String({ description: 'what it was done to' }),
+        target: Type.String({ description: 'the changed object' }),
         outcome: Type.String({ description: '`ok`, or the code of the error' }),
         ip: Type.String(),
         detail: Type.Record(Type.String(), Type.Unknown()),

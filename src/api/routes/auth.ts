@@ -30,7 +30,7 @@ const replyWith = (grant: Grant, { cookies }: Services) =>
     },
   )
 
-/** Every token a request carries, whatever it is worth. */
+/** All tokens of a request, valid or not. */
 function tokensOf(head: RequestHead, refreshToken: string | undefined): readonly string[] {
   const cookies = [REFRESH_COOKIE, ACCESS_COOKIE].map((name) => head.cookies.get(name) ?? '')
   const authorization = head.headers.first('authorization') ?? ''
@@ -39,7 +39,7 @@ function tokensOf(head: RequestHead, refreshToken: string | undefined): readonly
     try {
       all.push(accessTokenOf({ authorization, cookie: () => '' }).token)
     } catch {
-      // no token in it
+      // The header holds no token.
     }
   }
   return all.filter((token) => token !== '')
@@ -50,7 +50,7 @@ export const authRoutes = [
     id: 'login',
     method: 'post',
     path: '/api/auth/login',
-    summary: 'Trades e-mail and password for an access and a refresh token',
+    summary: 'Exchanges e-mail and password for an access and a refresh token',
     role: 'public',
     limit: 'login_limit',
     bodyBytes: 16 * 1024,
@@ -71,10 +71,10 @@ export const authRoutes = [
     id: 'refresh',
     method: 'post',
     path: '/api/auth/refresh',
-    summary: 'Trades a refresh token for new tokens',
+    summary: 'Exchanges a refresh token for new tokens',
     description:
-      'The refresh token comes in the body or in the cookie REFRESH_TOKEN; the body wins. It is good ' +
-      'once: a token that is used again ends every token that descends from the same login.',
+      'The refresh token is in the body or in the cookie REFRESH_TOKEN; the body wins. It is valid once: using it ' +
+      'again invalidates all refresh tokens of the same login.',
     role: 'public',
     limit: 'refresh_limit',
     bodyBytes: 16 * 1024,
@@ -94,8 +94,8 @@ export const authRoutes = [
     path: '/api/auth/logout',
     summary: 'Ends the login and deletes both cookies',
     description:
-      'Ends the refresh tokens of the login that any token of the request belongs to. Access tokens ' +
-      'that were copied elsewhere last until they expire.',
+      'Invalidates the refresh tokens of every login that a token of the request belongs to. Copies of the access ' +
+      'token stay valid until they expire.',
     role: 'public',
     limit: 'none',
     bodyBytes: 16 * 1024,

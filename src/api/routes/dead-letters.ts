@@ -83,14 +83,13 @@ export const deadLetterRoutes = [
     id: 'replayDeadLetters',
     method: 'post',
     path: '/api/monitoring/dead-letters/replay',
-    summary: 'Sends dead letters through ingestion again',
+    summary: 'Ingests dead letters again',
     description:
-      'Those of `ids`, else all (or those of the given reasons and sources) from the newest on, at most ' +
-      `${MAX_REPLAYED.toLocaleString('en')} a call and for a minute; then \`next_cursor\` continues. \`replayed\` letters ` +
-      'are events and no dead letters any more. `failed` ones were refused again and are listed anew, ' +
-      'with the reason of today. `skipped` ones are left as they are: without a whole raw record, of a ' +
-      'disabled source, or not there. Sources that are not registered are. Safe to repeat after a ' +
-      'failure: nothing is lost or counted twice.',
+      'Replays those of `ids`, else all (or those of the given reasons and sources), newest first, at most ' +
+      `${MAX_REPLAYED.toLocaleString('en')} a call and for up to a minute; \`next_cursor\` then continues. \`replayed\` ones ` +
+      'became events. `failed` ones were refused again and are listed anew with the current reason. `skipped` ones ' +
+      'stay: their raw record is missing or cut, their source is disabled, or they do not exist. Unregistered ' +
+      'sources are registered. A repeat after a failure loses nothing and counts nothing twice.',
     role: 'admin',
     limit: 'none',
     bodyBytes: 512 * 1024,
@@ -107,7 +106,7 @@ export const deadLetterRoutes = [
       replayed: Type.Integer({ minimum: 0 }),
       failed: Type.Integer({ minimum: 0 }),
       skipped: Type.Integer({ minimum: 0 }),
-      has_more: Type.Boolean({ description: 'letters are left that were not looked at' }),
+      has_more: Type.Boolean({ description: 'whether dead letters remain that were not examined' }),
       next_cursor: Cursor,
     }),
     status: 200,

@@ -42,7 +42,7 @@ const IncidentSchema = Type.Object(
     created_at: Timestamp,
     updated_at: Timestamp,
     acknowledged_at: Type.Union([Timestamp, Type.Null()], {
-      description: 'when it last left `open`, by whichever way',
+      description: 'when it last left the status `open`',
     }),
     resolved_at: OptionalTimestamp,
     closed_at: OptionalTimestamp,
@@ -58,7 +58,7 @@ const IncidentSchema = Type.Object(
       {
         description:
           `Oldest first. At most ${MAX_TIMELINE_ENTRIES} entries and 400,000 characters: beyond, ` +
-          'the oldest after the first go.',
+          'the oldest but the first are deleted.',
       },
     ),
   },
@@ -109,7 +109,6 @@ const toFields = (body: Static<typeof NewIncident>): IncidentFields => ({
   eventIds: body.event_ids ?? [],
 })
 
-/** The fields that a body names, and no others. */
 const toPatch = (body: Static<typeof IncidentPatch>): Partial<IncidentFields> => ({
   ...(body.title !== undefined && { title: body.title }),
   ...(body.description !== undefined && { description: body.description }),
@@ -197,7 +196,7 @@ const edits = [
     method: 'patch',
     path: '/api/incidents/{id}',
     summary: 'Changes the fields of an incident that the body names',
-    description: 'The status moves by transitions only.',
+    description: 'The status changes only through transitions.',
     role: 'manager',
     limit: 'none',
     bodyBytes: RECORD_BYTES,

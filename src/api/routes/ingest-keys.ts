@@ -54,8 +54,8 @@ export const ingestKeyRoutes = [
     path: '/api/ingest-keys',
     summary: 'Creates an ingest key',
     description:
-      'The key is shown in this reply and never again: only its hash is stored. `sources` limits it to ' +
-      'these sources (null or absent = any); `auto_register` lets it register sources by sending.',
+      'Only this reply shows the key, because only its hash is stored. `sources` restricts it to these sources (null ' +
+      'or absent: any); with `auto_register`, events of unregistered sources register them.',
     role: 'admin',
     limit: 'none',
     bodyBytes: 256 * 1024,
@@ -80,7 +80,7 @@ export const ingestKeyRoutes = [
     id: 'deleteIngestKey',
     method: 'delete',
     path: '/api/ingest-keys/{id}',
-    summary: 'Deletes an ingest key; it is refused from then on',
+    summary: 'Deletes an ingest key, which becomes invalid at once',
     role: 'admin',
     limit: 'none',
     bodyBytes: 0,

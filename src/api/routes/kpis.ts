@@ -19,8 +19,8 @@ export const kpiRoutes = [
     path: '/api/kpis',
     summary: 'The KPI snapshot',
     description:
-      'Cached for 30 seconds; a correction or a deletion shows at once. The totals cover everything that ' +
-      'is stored, the spans of time end now and are exact to the second.',
+      'Cached for 30 seconds, but corrections and deletions show at once. Totals cover everything stored; windows end ' +
+      'now and are exact to the second.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -39,11 +39,11 @@ interface KpiUser {
 
 /** What `/ws/kpis` asks for. */
 export interface KpiSocketParts {
-  /** @throws AppError when the token is not a valid access token of an active user */
+  /** @throws AppError unless the token is a valid access token of an active user */
   readonly authenticate: (token: string) => KpiUser & { readonly expiresAtMs: number }
   /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
   readonly consume: (address: string) => Promise<void>
-  /** asked when the token is in the cookie: any page can open a socket, and the browser adds it */
+  /** Checked when the token is in the cookie, which browsers send with a socket of any page. */
   readonly mayUseCookies: MayUseCookies
   /** Sends the first snapshot. */
   readonly greet: (client: { send(text: string): boolean }) => Promise<void>
@@ -53,7 +53,6 @@ export interface KpiSocketParts {
 
 const POLICY_VIOLATION = 1008
 
-/** The sockets of `/ws/kpis`; `closeUser` ends those of a user who may no longer see it. */
 export function createKpiSockets(parts: KpiSocketParts): WebSocketHub<KpiUser> {
   return createWebSocketHub<KpiUser>({
     path: '/ws/kpis',
@@ -82,13 +81,13 @@ function authenticate(head: UpgradeHead, parts: KpiSocketParts): Authentication<
     const { userId, expiresAtMs } = parts.authenticate(token)
     return { kind: 'accepted', user: { userId }, expiresAtMs }
   } catch (error) {
-    // guessing counts too; the connection is closed whatever the limit says
+    // Failed attempts count against the limit as well.
     void parts.consume(head.ip).catch(() => undefined)
     return { kind: 'refused', reason: refusalOf(error) }
   }
 }
 
-/** @throws the error when it is not for the client */
+/** @throws the error unless it is an AppError */
 function refusalOf(error: unknown): string {
   if (error instanceof AppError) return error.message
   throw error
@@ -102,9 +101,9 @@ interface SocketToken {
 const PROTOCOL_PREFIX = 'jwt.'
 
 /**
- * The first place that holds a token counts: Authorization, Sec-WebSocket-Protocol, cookie, query.
+ * The first token counts, in the order Authorization, Sec-WebSocket-Protocol, cookie, query.
  *
- * @throws AppError unauthorized without any, or on a malformed bearer header
+ * @throws AppError unauthorized without a token and for a malformed bearer header
  */
 function tokenOf({ headers, protocols, cookies, query }: UpgradeHead): SocketToken {
   const authorization = headers.first('authorization') ?? ''

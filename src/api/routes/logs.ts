@@ -146,9 +146,9 @@ async function listEvents(
   const filter = toFilter(query, services)
   const fromMs =
     query.start_time === undefined
-      ? // of whole seconds, so that many who ask at once ask the same
+      ? // Whole seconds make concurrent requests ask the same question.
         Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
-      : // no event is older than 1970
+      : // No event is older than 1970.
         Math.max(0, parseQueryTime(query.start_time, 'start_time'))
   const toMs = query.end_time === undefined ? null : parseQueryTime(query.end_time, 'end_time') + 1
   if (filter === null) return { items: [], next_cursor: null, has_more: false }
@@ -214,7 +214,7 @@ export const logRoutes = [
     method: 'get',
     path: '/api/logs/{event_id}/explain',
     tag: 'logs',
-    summary: 'How the priority of an event comes about',
+    summary: 'Explains the priority of an event',
     description:
       'The scored model as it stands: an ordinal logistic model whose score is the sum of the ' +
       'contributions (severity, words of the template, rarity, burst, and what was learned from ' +

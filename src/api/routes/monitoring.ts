@@ -33,7 +33,7 @@ const HealthSchema = Type.Object(
 )
 const Count = Type.Integer({ minimum: 0 })
 
-/** Latencies and details are for those who may look inside. */
+/** Only authenticated users see latencies and details. */
 function toHealth({ status, checks }: HealthReport, version: string, caller: Caller | null) {
   const show = (check: HealthReport['checks']['state']) => ({
     status: check.status,
@@ -57,8 +57,8 @@ function toHealth({ status, checks }: HealthReport, version: string, caller: Cal
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/
 
 /**
- * A proxy on this machine that is not among the trusted ones would make the whole world loopback:
- * what it forwards does not count as local.
+ * A forwarded request does not count as local, because with an untrusted proxy on this machine every client
+ * would have a loopback address.
  */
 const isLocal = ({ ip, headers }: RequestHead): boolean =>
   LOOPBACK.test(ip) &&
@@ -80,9 +80,10 @@ const views = [
     isInstanceLocal: true,
     method: 'get',
     path: '/api/monitoring/health',
-    summary: 'Whether the service and what it depends on work',
+    summary: 'State of the service and of its dependencies',
     description:
-      'Without ClickHouse, WAL or workers the service is down (503), without the state degraded. ' +
+      'The service is down (503) without ClickHouse, the queue on disk (`spool`) or the workers, and degraded without ' +
+      'the shared state (Redis). ' +
       'Latencies and details are shown to authenticated callers. Answers within two seconds.',
     role: 'public',
     limit: 'none',
@@ -103,10 +104,10 @@ const views = [
     id: 'collectors',
     method: 'get',
     path: '/api/monitoring/collectors',
-    summary: 'What this instance has collected since its start, by protocol and source',
+    summary: 'Messages this instance received since its start, by protocol and source',
     description:
-      'The most received first. `source` is null for bodies of several sources or of none, and for ' +
-      'sources beyond the 2,000 that were heard of last.',
+      'Ordered by `received`, descending. `source` is null for bodies with several sources or none, and for all but ' +
+      'the 2,000 sources that were active last.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -139,7 +140,7 @@ const views = [
     path: '/metrics',
     summary: 'Metrics in the text format of Prometheus',
     description:
-      'Open to clients on this machine; others send `Authorization: Bearer METRICS_TOKEN`.',
+      'Clients on the same machine need no token; others send `Authorization: Bearer METRICS_TOKEN`.',
     tag: 'monitoring',
     role: 'public',
     limit: 'none',
@@ -161,10 +162,9 @@ const clearAll = route({
   id: 'clearAll',
   method: 'delete',
   path: '/api/monitoring/clear-all',
-  summary: 'Wipes all application data',
+  summary: 'Deletes all data but users, ingest keys and the audit trail',
   description:
-    'Events, templates, alerts, incidents, tasks, sources, applications and dead letters go; users, ' +
-    'ingest keys and the audit trail stay.',
+    'Deletes events, templates, alerts, incidents, tasks, sources, applications and dead letters.',
   role: 'admin',
   limit: 'clear_all_limit',
   bodyBytes: 0,

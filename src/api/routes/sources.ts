@@ -139,7 +139,7 @@ export const sourceRoutes = [
     path: '/api/sources',
     summary: 'Registers a source',
     description:
-      'With `application_id` the source is linked and its name appended to the `hosts` of the application.',
+      'With `application_id` the source is linked to the application, and its name is appended to the `hosts` of it.',
     role: 'admin',
     limit: 'source_create_limit',
     bodyBytes: 16 * 1024,
@@ -164,9 +164,8 @@ export const sourceRoutes = [
     path: '/api/sources/ephemeral',
     summary: 'Ingests a CSV, JSON or TXT file',
     description:
-      'The file is parsed in memory into canonical events and sent through ingestion; the file itself is ' +
-      'not kept. At most 10 MB and 200,000 rows. A source name that is not registered is registered with ' +
-      'type `file`. Rows that can not be read are counted in `detail.errors`.',
+      'The rows become events; the file itself is not stored. At most 10 MB and 200,000 rows. An unregistered source ' +
+      'is registered with type `file`. `detail.errors` counts the rows that could not be parsed.',
     role: 'manager',
     limit: 'source_create_limit',
     bodyBytes: FILE_BYTES + 64 * 1024,

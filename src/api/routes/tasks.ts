@@ -78,7 +78,6 @@ const toFields = (body: Static<typeof NewTask>): TaskFields => ({
   dueAtMs: parseDue(body.due_at ?? null),
 })
 
-/** The fields that a body names, and no others. */
 const toPatch = (body: Static<typeof TaskPatch>): Partial<TaskFields> => ({
   ...(body.title !== undefined && { title: body.title }),
   ...(body.description !== undefined && { description: body.description }),

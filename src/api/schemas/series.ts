@@ -16,7 +16,6 @@ export const GranularitySchema = Type.Union(GRANULARITIES.map((name) => Type.Lit
 export const Count = Type.Integer({ minimum: 0 })
 export const Percent = Type.Number({ minimum: 0, maximum: 100 })
 
-/** Sources a count is narrowed to. */
 export const SourceFilter = Type.Optional(
   Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000, description: 'source names' }),
 )

@@ -5,7 +5,7 @@ import { Timestamp } from './event.js'
 const NO_CONTROL = '^[^\\u0000-\\u001f\\u007f]*$'
 
 export const SourceName = Type.String({ minLength: 1, maxLength: 120, pattern: NO_CONTROL })
-/** As ingest takes them; older databases may hold others. */
+/** The source names that ingest accepts. */
 export const NewSourceName = Type.String({
   minLength: 1,
   maxLength: 120,

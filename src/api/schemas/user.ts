@@ -11,7 +11,7 @@ export const NewPassword = Type.String({
   maxLength: MAX_PASSWORD_CHARACTERS,
 })
 
-/** What somebody types who claims to know a password. */
+/** A password to be checked; it need not fit the policy for new ones. */
 export const GivenPassword = Type.String({ minLength: 1, maxLength: MAX_PASSWORD_CHARACTERS })
 
 export const UserSchema = Type.Object(
