@@ -31,10 +31,7 @@ const RECOMPUTES = 10
 const ENGINE_REQUESTS = 103
 /** more take minutes to be read without indexes */
 const CHECKED_EVENTS = 5_000_000
-/** The first search of a word: later ones leave out what it looked through. */
-const NEW_WORD = 'another word that never occurs each time'
 const BY_ID = 'event by id'
-const BY_ID_LISTED = 'event by id, from a list'
 const DEEP_PAGES = `pages ${DEEP_FROM} to ${DEEP_TO}`
 const RECOMPUTED = 'kpis recomputed'
 const RARE_FILE = 'bench-rare'
@@ -192,8 +189,7 @@ async function measureAll(run: Run, queries: readonly Query[]): Promise<void> {
   const me = { name: LIMIT.api, group: 'point', paths: ['/api/auth/me'] } as const
   await measure(run, me)
   for (const query of queries) await measure(run, query)
-  if (isAsked(run, BY_ID) || isAsked(run, BY_ID_LISTED)) await measureById(run)
-  if (isAsked(run, NEW_WORD)) await measureNewWords(run)
+  if (isAsked(run, BY_ID)) await measureById(run)
   if (isAsked(run, DEEP_PAGES)) await measureDeepPages(run)
   if (!isAsked(run, RECOMPUTED)) return
   if (!run.owned)
@@ -244,12 +240,6 @@ function limitOf({ owned }: Run, name: string): string | null {
   return owned ? LIMIT.engine : LIMIT.api
 }
 
-async function measureNewWords(run: Run): Promise<void> {
-  const stem = `nowhere${Date.now()}x`
-  const paths = Array.from({ length: MAX_REQUESTS }, (_, i) => `/api/logs?search=${stem}${i}`)
-  await measure(run, { name: NEW_WORD, group: 'search', paths })
-}
-
 async function measureById(run: Run): Promise<void> {
   const pages = await Promise.all(
     SEVERITIES.map((severity) =>
@@ -260,16 +250,7 @@ async function measureById(run: Run): Promise<void> {
     listField(page, 'items').map((item) => numberField(item, 'id')),
   )
   const paths = ids.map((_, i) => toEventPath(ids[(i * 37) % ids.length] ?? 0))
-  if (isAsked(run, BY_ID)) {
-    // of what a list has shown the service knows the time
-    const listed = new Set(ids)
-    const others = ids.map((id) => id - 1).filter((id) => !listed.has(id))
-    const found: string[] = []
-    for (const path of others.map(toEventPath))
-      if ((await run.api.get(path)).status === 200) found.push(path)
-    if (found.length > 0) await measure(run, { name: BY_ID, group: 'point', paths: found })
-  }
-  if (isAsked(run, BY_ID_LISTED)) await measure(run, { name: BY_ID_LISTED, group: 'point', paths })
+  await measure(run, { name: BY_ID, group: 'point', paths })
 }
 
 const toEventPath = (id: number): string => `/api/logs/${id}`
