@@ -13,39 +13,22 @@ export interface SeverityCount {
 export interface TopSource {
   readonly source: string
   readonly count: number
-  /** of these ERROR and CRITICAL */
+  /** ERROR and CRITICAL */
   readonly errors: number
-  /** event time of its latest, ms since 1970 */
+  /** event time of the latest event, ms since 1970 */
   readonly lastEventAtMs: number
 }
 
 export interface StoredBucket {
-  /** start, ISO 8601 */
+  /** ISO 8601 */
   readonly t: string
   readonly stored: number
   readonly dlq: number
 }
 
-/**
- * Counts of occurrences in windows that end now. A window begins at a whole second (`5s`), minute (up to
- * `24h`) or hour (longer); what lies in the future is not in it. Counts are exact to the second.
- */
-export interface Analytics {
-  /** @param sources empty = any */
-  severities(
-    window: Window,
-    sources: readonly string[],
-    signal?: AbortSignal,
-  ): Promise<readonly SeverityCount[]>
-  /** Most occurrences first, ties by name. */
-  topSources(window: Window, limit: number, signal?: AbortSignal): Promise<readonly TopSource[]>
-  /** Stored occurrences by event time and dead letters by arrival; ascending, no empty buckets. */
-  deadVsStored(window: Window, signal?: AbortSignal): Promise<readonly StoredBucket[]>
-}
-
 type Span = { readonly from: number; readonly until: number }
 
-/** One span in the rollup that holds it whole. */
+/** A span and the rollup that holds it whole. */
 type Piece = Span & { readonly rollup: 'series_1s' | 'series_1m' | 'series_1h' }
 
 type SeverityRow = {
@@ -72,20 +55,27 @@ const deadSql = statement<
   { readonly bucket: number; readonly dead: number }
 >('analytics_dead')
 
-export interface AnalyticsParts {
+interface AnalyticsDeps {
   readonly store: Pick<Store, 'query'>
   readonly sourceStats: Pick<SourceStats, 'all'>
   readonly nowMs?: () => number
 }
 
-export function createAnalytics({
-  store,
-  sourceStats,
-  nowMs = Date.now,
-}: AnalyticsParts): Analytics {
+/**
+ * Counts of occurrences in windows that end now, by the rollups. A window begins at a whole second (`5s`), minute (up to
+ * `24h`) or hour (longer) and ends with the running second. It is read in pieces, each from the coarsest rollup that holds
+ * it whole: minutes up to the first whole hour, hours, minutes, and the seconds of the running minute. So counts are exact
+ * to the second, and a wide window costs what a narrow one does.
+ */
+export function createAnalytics({ store, sourceStats, nowMs = Date.now }: AnalyticsDeps) {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
   return {
-    async severities(window, sources, signal) {
+    /** @param sources empty = any */
+    severities: async (
+      window: Window,
+      sources: readonly string[],
+      signal?: AbortSignal,
+    ): Promise<readonly SeverityCount[]> => {
       const rows = await Promise.all(
         piecesOf(edgesOf(window, nowMs())).map(async (piece) => {
           const [row] = await store.query(severitiesSql, { ...piece, sources }, options(signal))
@@ -97,7 +87,12 @@ export function createAnalytics({
         count: rows.reduce((sum, row) => sum + severityCount(row, severity), 0),
       }))
     },
-    async topSources(window, limit, signal) {
+    /** Most occurrences first, ties by name. */
+    topSources: async (
+      window: Window,
+      limit: number,
+      signal?: AbortSignal,
+    ): Promise<readonly TopSource[]> => {
       const params = { ...edgesOf(window, nowMs()), limit }
       const [rows, totals] = await Promise.all([
         store.query(sourcesSql, params, options(signal)),
@@ -110,7 +105,11 @@ export function createAnalytics({
         lastEventAtMs: totals.get(source)?.lastEventAtMs ?? 0,
       }))
     },
-    async deadVsStored(window, signal) {
+    /** Stored occurrences by event time and dead letters by arrival; ascending, no empty buckets. */
+    deadVsStored: async (
+      window: Window,
+      signal?: AbortSignal,
+    ): Promise<readonly StoredBucket[]> => {
       const now = nowMs()
       const edges = edgesOf(window, now)
       const step = STEP_S[WINDOWS[window].granularity]
@@ -126,7 +125,7 @@ export function createAnalytics({
   }
 }
 
-/** Where the rollups of a window meet, s since 1970: minutes up to the first hour and behind the last one. */
+/** Where the pieces of a window meet, s since 1970. */
 interface Edges {
   readonly [name: string]: number
   readonly from: number
@@ -136,7 +135,6 @@ interface Edges {
   readonly until: number
 }
 
-/** The window up to and including the running second. */
 function edgesOf(window: Window, nowMs: number): Edges {
   const nowS = Math.floor(nowMs / 1000)
   const { granularity } = WINDOWS[window]
@@ -178,7 +176,7 @@ function mergeBuckets(
   dead: readonly { readonly bucket: number; readonly dead: number }[],
 ): readonly StoredBucket[] {
   const storedAt = new Map<number, number>()
-  // two rollups may meet within a bucket
+  // Two rollups may meet within a bucket.
   for (const row of stored) storedAt.set(row.bucket, (storedAt.get(row.bucket) ?? 0) + row.stored)
   const deadAt = new Map(dead.map((row) => [row.bucket, row.dead]))
   const buckets = [...new Set([...storedAt.keys(), ...deadAt.keys()])].toSorted((a, b) => a - b)

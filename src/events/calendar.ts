@@ -6,21 +6,8 @@ import { DAY_MS } from '../model/time.js'
 export interface CalendarDay {
   /** YYYY-MM-DD, UTC */
   readonly day: string
-  /** occurrences */
+  /** in occurrences */
   readonly value: number
-}
-
-export interface Calendar {
-  /**
-   * @param priorities empty = any
-   * @param days 1..730, today being the last
-   * @returns days with occurrences, ascending
-   */
-  days(
-    priorities: readonly Priority[],
-    days: number,
-    signal?: AbortSignal,
-  ): Promise<readonly CalendarDay[]>
 }
 
 const calendarSql = statement<
@@ -28,12 +15,18 @@ const calendarSql = statement<
   CalendarDay
 >('calendar')
 
-export function createCalendar(
-  store: Pick<Store, 'query'>,
-  nowMs: () => number = Date.now,
-): Calendar {
+export function createCalendar(store: Pick<Store, 'query'>, nowMs: () => number = Date.now) {
   return {
-    async days(priorities, days, signal) {
+    /**
+     * @param priorities empty = any
+     * @param days 1..730, today being the last
+     * @returns days with occurrences, ascending
+     */
+    days: async (
+      priorities: readonly Priority[],
+      days: number,
+      signal?: AbortSignal,
+    ): Promise<readonly CalendarDay[]> => {
       const now = nowMs()
       const params = { first: toDay(now - (days - 1) * DAY_MS), last: toDay(now), priorities }
       const rows = await store.query(calendarSql, params, signal === undefined ? {} : { signal })

@@ -10,7 +10,7 @@ export interface Arrival {
   readonly toMs: number
 }
 
-/** Days beyond 2149 are none that partitions can be named by. */
+/** Partitions are named by days up to 2149. */
 export const ANY_TIME: Arrival = { fromMs: 0, toMs: Date.UTC(2149, 0, 1) }
 
 interface Chunk {
@@ -22,13 +22,13 @@ interface Chunk {
 const arrivalsSql = statement<{ readonly ids_each: number }, Chunk>('event_arrivals')
 
 const IDS_EACH = 65_536
-/** Newer ids than are known are looked for from the newest known day on. */
+/** An id that is newer than all known ones is looked for from the newest known day on. */
 const MAX_AGE_MS = 600_000
 
 /**
- * Tells from an id when its event has arrived, so that few partitions are asked for it: ids grow with
- * arrival within a block that an instance has reserved, and repeats, which are kept by day and id, show
- * where days begin. What is remembered is never wrong for long, and never relied upon.
+ * Guesses from an id when its event arrived, so that few partitions are read for it: of 100 million events 13 ms in place
+ * of 22 (bench/NOTES.md). Ids grow with arrival within a block that an instance has reserved, and the repeats, which are
+ * kept by day and id, tell where days begin. An event that a guess does not find is looked for in all partitions.
  */
 export function createArrivals(
   store: Pick<Store, 'query'>,
@@ -40,7 +40,7 @@ export function createArrivals(
     if (known !== null && nowMs() - readAtMs < MAX_AGE_MS) return known
     readAtMs = nowMs()
     const reading = store.query(arrivalsSql, { ids_each: IDS_EACH })
-    // a failure tells nothing, and the next look-up asks again
+    // The next look-up tries again.
     reading.catch(() => {
       if (known === reading) known = null
     })
@@ -56,7 +56,7 @@ export function createArrivals(
   }
 }
 
-/** Between the day of the last repeats with a smaller id and that of the first with a greater one. */
+/** Between the days of the nearest repeats with a smaller and with a greater id. */
 function toArrival(chunks: readonly Chunk[], id: number): Arrival {
   const wanted = Math.floor(id / IDS_EACH)
   let [lo, hi] = [0, chunks.length]
@@ -65,13 +65,13 @@ function toArrival(chunks: readonly Chunk[], id: number): Arrival {
     if ((chunks[middle]?.chunk ?? 0) < wanted) lo = middle + 1
     else hi = middle
   }
-  // the chunk before, the one it is in when that is known, and the next
+  // The chunk before, the chunk of the id where it is known, and the next.
   const isIn = chunks[lo]?.chunk === wanted
   const near = [chunks[lo - 1], isIn ? chunks[lo] : undefined, chunks[isIn ? lo + 1 : lo]]
   const days = near.flatMap((one) => (one === undefined ? [] : [one.first_s, one.last_s]))
   if (days.length === 0) return ANY_TIME
   const isNewest = near[2] === undefined
-  // a repeat may come on the day after
+  // A repeat may arrive on the day after its event.
   return {
     fromMs: Math.max(0, Math.min(...days) * 1000 - DAY_MS),
     toMs: isNewest ? ANY_TIME.toMs : Math.max(...days) * 1000 + 2 * DAY_MS,

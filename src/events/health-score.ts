@@ -1,12 +1,11 @@
-/** What the health of everything is made of. */
 export interface HealthInputs {
   /** P1 occurrences of the last 24 h */
   readonly p1: number
-  /** 0..1: dead letters of the last 24 h among these and the occurrences below P1 */
+  /** dead letters of the last 24 h among them and the occurrences below P1, 0..1 */
   readonly deadShare: number
-  /** 0..1: how well priorities are told */
+  /** how certain priorities are, 0..1 */
   readonly mlHealth: number
-  /** 0..1: repeats among the occurrences below P1 */
+  /** repeats among the occurrences below P1, 0..1 */
   readonly dedupShare: number
 }
 

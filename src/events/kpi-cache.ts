@@ -8,7 +8,7 @@ export interface CacheState {
   withLock<T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T>
 }
 
-export interface KpiCacheParts {
+export interface KpiCacheDeps {
   readonly state: CacheState
   readonly compute: () => Promise<KpiSnapshot>
 }
@@ -31,30 +31,30 @@ const LOCK = 'kpi:compute'
 
 const SNAPSHOT_TTL_MS = 30_000
 /** Far longer than a snapshot lives, and than its computation takes. */
-const MARK_TTL_MS = 600_000
+const VERSION_TTL_MS = 600_000
 const LOCK_MS = 30_000
 
-/** Random marks that change with what they stand for; a snapshot carries those it was begun under. */
-interface Marks {
+/** Random texts that change with each invalidation and each write; a snapshot carries those it was begun under. */
+interface Versions {
   readonly generation: string
   readonly written: string
 }
 
-interface Entry extends Marks {
+interface Entry extends Versions {
   readonly json: string
 }
 
-type Accepts = (entry: Marks, marks: Marks) => boolean
+type Accepts = (entry: Versions, versions: Versions) => boolean
 
-const isOfGeneration: Accepts = (entry, marks) => entry.generation === marks.generation
-const isCurrent: Accepts = (entry, marks) =>
-  entry.generation === marks.generation && entry.written === marks.written
+const isOfGeneration: Accepts = (entry, versions) => entry.generation === versions.generation
+const isCurrent: Accepts = (entry, versions) =>
+  entry.generation === versions.generation && entry.written === versions.written
 
 /**
  * One snapshot for all instances, computed by one at a time. While the state does not answer, each
  * instance computes for itself and keeps nothing.
  */
-export function createKpiCache(parts: KpiCacheParts): KpiCache {
+export function createKpiCache(parts: KpiCacheDeps): KpiCache {
   const cache = new SharedCache(parts)
   return {
     get: () => cache.load('get', isOfGeneration),
@@ -67,36 +67,36 @@ export function createKpiCache(parts: KpiCacheParts): KpiCache {
 class SharedCache {
   readonly #state: CacheState
   readonly #compute: () => Promise<KpiSnapshot>
-  /** computations in this process, by what was asked for and the marks that were read */
+  /** computations of this process, by what was asked for and the versions that were read */
   readonly #flights = new Map<string, Promise<string>>()
-  /** an invalidation that the state did not take yet */
+  /** The state failed to take an invalidation; it is tried again before the next read. */
   #owesInvalidation = false
 
-  constructor({ state, compute }: KpiCacheParts) {
+  constructor({ state, compute }: KpiCacheDeps) {
     this.#state = state
     this.#compute = compute
   }
 
   async load(name: string, accepts: Accepts): Promise<string> {
-    const marks = await this.#readMarks().catch(() => null)
+    const versions = await this.#readVersions().catch(() => null)
     const entry = await this.#readEntry().catch(() => null)
-    if (marks === null) return await this.#join('alone', () => this.#computeJson())
-    if (entry !== null && accepts(entry, marks)) return entry.json
-    const key = `${name} ${marks.generation} ${marks.written}`
+    if (versions === null) return await this.#join('alone', () => this.#computeJson())
+    if (entry !== null && accepts(entry, versions)) return entry.json
+    const key = `${name} ${versions.generation} ${versions.written}`
     return await this.#join(key, () => this.#computeLocked(accepts))
   }
 
   async noteWritten(): Promise<void> {
-    await this.#state.set(WRITTEN, randomUUID(), MARK_TTL_MS)
+    await this.#state.set(WRITTEN, randomUUID(), VERSION_TTL_MS)
   }
 
   async invalidate(): Promise<void> {
     this.#owesInvalidation = true
-    await this.#state.set(GENERATION, randomUUID(), MARK_TTL_MS)
+    await this.#state.set(GENERATION, randomUUID(), VERSION_TTL_MS)
     this.#owesInvalidation = false
   }
 
-  async #readMarks(): Promise<Marks> {
+  async #readVersions(): Promise<Versions> {
     if (this.#owesInvalidation) await this.invalidate()
     const [generation, written] = await Promise.all([
       this.#state.get(GENERATION),
@@ -123,14 +123,14 @@ class SharedCache {
     const failure: { cause: unknown } = { cause: null }
     const work = async (): Promise<string> => {
       const entry = await this.#readEntry()
-      const marks = await this.#readMarks()
-      // another instance may have done it meanwhile
-      if (entry !== null && accepts(entry, marks)) return entry.json
+      const versions = await this.#readVersions()
+      // Another instance may have computed it meanwhile.
+      if (entry !== null && accepts(entry, versions)) return entry.json
       const json = await this.#computeJson().catch((cause: unknown) => {
         failure.cause = cause
         throw cause
       })
-      const text = formatEntry({ ...marks, json })
+      const text = formatEntry({ ...versions, json })
       await this.#state.set(SNAPSHOT, text, SNAPSHOT_TTL_MS).catch(() => undefined)
       return json
     }
@@ -138,7 +138,7 @@ class SharedCache {
       return await this.#state.withLock(LOCK, LOCK_MS, work)
     } catch (error) {
       if (error === failure.cause) throw error
-      // the state failed, not the computation
+      // The state failed, not the computation.
       return await this.#computeJson()
     }
   }
@@ -148,7 +148,7 @@ class SharedCache {
   }
 }
 
-/** Marks hold no blank; the JSON is passed on as it is. */
+/** Versions hold no blank; the JSON is passed on as it is. */
 const formatEntry = ({ generation, written, json }: Entry): string =>
   `${generation} ${written} ${json}`
 

@@ -8,7 +8,7 @@ import { HOUR_S, DAY_S } from '../model/time.js'
 
 interface SeriesRow {
   readonly by_source: 0 | 1
-  /** s since 1970, or one of SPANS */
+  /** a second since 1970, or the length of a span in seconds */
   readonly span: number
   readonly is_before: 0 | 1
   readonly named: string
@@ -62,12 +62,12 @@ const topErrorsSql = statement<
   { readonly template: string; readonly errors: number }
 >('kpi_top_errors')
 
-/** More than are shown, so that ties can be ordered by text and unknown templates left out. */
+/** More than are shown: ties are ordered by text and unknown templates are left out. */
 const TOP_ERRORS = 50
 const SPARKLINE_MINUTES = 7
-/** The statements run beside each other: none gains by a second thread. */
+/** The statements run side by side, so none gains by a second thread. */
 const ONE_THREAD = { max_threads: 1 }
-/** Spans are told from moments by their size. */
+/** A number up to this is the length of a span, a greater one a timestamp. */
 const LONGEST_SPAN = 2 * DAY_S
 
 /**
@@ -142,7 +142,7 @@ function toWindows(rows: readonly SeriesRow[], now: number): Windows {
   const seconds = spans.filter((row) => row.span > LONGEST_SPAN)
   const since = (second: number): Sums => sumOf(seconds.filter((row) => row.span >= second))
   const span = (length: number): Sums => sumOf(spans.filter((row) => row.span === length))
-  // the seven minutes are not in the span of the hour
+  // The span of the hour excludes the last seven minutes.
   const hour = plus(sumOf(seconds), span(HOUR_S))
   const hourBefore = span(2 * HOUR_S)
   const day = plus(plus(hour, hourBefore), span(DAY_S))

@@ -18,14 +18,14 @@ export interface KpiSignals {
   onStatus(listener: (status: 'ok' | 'down') => void): () => void
 }
 
-export interface KpiPushParts<Sockets extends KpiSockets> {
+export interface KpiPushDeps<Sockets extends KpiSockets> {
   readonly cache: KpiCache
   /** Opens the sockets; each new client is passed to `greet`. */
   readonly openSockets: (greet: (client: KpiClient) => Promise<void>) => Sockets
   readonly signals: KpiSignals
-  /** least time between two snapshots, ms; default 1000 */
+  /** between two snapshots at least; default 1000 */
   readonly intervalMs?: number
-  /** a snapshot could not be computed or a signal not be sent; trying goes on */
+  /** Called when a snapshot cannot be computed or a signal not be sent; both are tried again. */
   readonly onError: (error: unknown) => void
 }
 
@@ -47,7 +47,7 @@ const CHANNEL = 'kpi:changed'
 const RETRY_INTERVALS = 5
 
 export async function createKpiPush<Sockets extends KpiSockets>(
-  parts: KpiPushParts<Sockets>,
+  parts: KpiPushDeps<Sockets>,
 ): Promise<KpiPush<Sockets>> {
   const push = new Push(parts)
   await push.listen()
@@ -57,20 +57,20 @@ export async function createKpiPush<Sockets extends KpiSockets>(
 /** idle ─signal, with clients─▶ due ─timer─▶ computing ─▶ idle, or due when signalled meanwhile */
 class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   readonly sockets: Sockets
-  readonly #parts: KpiPushParts<Sockets>
+  readonly #parts: KpiPushDeps<Sockets>
   readonly #intervalMs: number
   readonly #ends: (() => void)[] = []
-  /** something happened since the last computation began */
+  /** Something changed since the last computation began. */
   #isDirty = false
   #isComputing = false
   #isClosed = false
   #timer: NodeJS.Timeout | null = null
   #notBeforeMs = 0
-  /** what every client has seen */
+  /** the snapshot that every client has received */
   #lastText = ''
   #publications = 0
 
-  constructor(parts: KpiPushParts<Sockets>) {
+  constructor(parts: KpiPushDeps<Sockets>) {
     this.#parts = parts
     this.sockets = parts.openSockets((client) => this.#greet(client))
     this.#intervalMs = parts.intervalMs ?? 1000
@@ -79,7 +79,7 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   async listen(): Promise<void> {
     const { signals } = this.#parts
     this.#ends.push(await signals.subscribe(CHANNEL, () => this.#signal()))
-    // signals may have been lost while the connection was down
+    // Signals may have been lost while the connection was down.
     const end = signals.onStatus((status) => {
       if (status === 'ok') this.#signal()
     })
@@ -97,7 +97,7 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   /** Sends a new client its first snapshot. */
   async #greet(client: KpiClient): Promise<void> {
     const publications = this.#publications
-    // what nobody was there to be told of is in this snapshot: the first client is told once
+    // Changes without a client are in this snapshot, so the first client receives it once.
     if (this.sockets.size <= 1) this.#isDirty = false
     const text = toMessage(await this.#current())
     if (this.sockets.size <= 1) this.#lastText = text

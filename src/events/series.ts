@@ -36,11 +36,6 @@ export interface SeriesPage {
   readonly hasMore: boolean
 }
 
-export interface Series {
-  page(query: SeriesQuery, signal?: AbortSignal): Promise<SeriesPage>
-}
-
-/** Counters as the queries return them. */
 export interface CounterRow {
   readonly debug: number
   readonly info: number
@@ -75,10 +70,10 @@ interface QuickParams {
   readonly limit: number
 }
 
-/** Seconds tell exactly where they end. */
+/** Rows of seconds tell exactly where the events end. */
 interface QuickRow extends BucketRow {
   readonly latest?: number
-  /** 0 = none */
+  /** s since 1970; 0 = none */
   readonly latest_past?: number
 }
 
@@ -118,14 +113,14 @@ const COARSER = ['minute', 'hour', 'day'] as const satisfies readonly Granularit
 type Coarser = (typeof COARSER)[number]
 /** Without data in the window, a coarser granularity serves when this much time back from now has some. */
 const WIDENED_S = { minute: 900, hour: 86_400, day: 2_592_000 } as const
-/** Buckets that are looked at first for one that is wanted: a few may be empty. */
+/** So many times as many buckets are read as are wanted, since some are empty. */
 const LOOKED_AT = 3
-/** A page further down than this is not looked for among the newest. */
+/** A page that ends further down is not looked for among the newest. */
 const QUICK_BUCKETS = 200
 
-export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = Date.now): Series {
+export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = Date.now) {
   return {
-    async page(query, signal) {
+    page: async (query: SeriesQuery, signal?: AbortSignal): Promise<SeriesPage> => {
       const options = signal === undefined ? {} : { signal }
       const reader = new PageReader(store, query, Math.floor(nowMs() / 1000), options)
       return await reader.read()
@@ -138,9 +133,9 @@ interface Newest {
   readonly granularity: Granularity
   readonly rows: readonly QuickRow[]
   readonly from: number
-  /** there are no more from then on */
+  /** There are no more buckets from then on. */
   readonly isAll: boolean
-  /** what lies in the latest bucket is known to be within what counts as up to now */
+  /** All of the latest bucket is known to lie before now and the clock skew. */
   readonly isCertain: boolean
 }
 
@@ -178,8 +173,8 @@ class PageReader {
   }
 
   /**
-   * Whether the window holds data up to now, null where the newest buckets tell: those of a window that is
-   * no longer than one of them don't, since most of the latest one may be ahead or before the window.
+   * Whether the window holds data up to now; null where the newest buckets tell. They do not tell for a window that is no
+   * longer than one bucket, since most of the latest bucket may be ahead of now or before the window.
    */
   async #isRecent(): Promise<boolean | null> {
     const { granularity, seconds } = WINDOWS[this.#query.window]
@@ -288,7 +283,7 @@ function boundsOfLatest(
   for (const { bucket, latest_past: exact } of rows) {
     if (bucket > nowS || exact === 0) continue
     if (exact !== undefined) return [exact, exact]
-    // what is in the running bucket may all be ahead
+    // All events of the running bucket may be ahead of now.
     if (bucket + step - 1 <= nowS) return [bucket, high ?? bucket + step - 1]
     high = nowS
   }

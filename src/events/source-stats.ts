@@ -8,10 +8,7 @@ export interface SourceTotals {
   readonly lastEventAtMs: number
 }
 
-export interface SourceStats {
-  /** Totals of every source that has events. */
-  all(signal?: AbortSignal): Promise<ReadonlyMap<string, SourceTotals>>
-}
+export type SourceStats = ReturnType<typeof createSourceStats>
 
 type Row = {
   readonly source: string
@@ -22,8 +19,9 @@ type Row = {
 
 const totalsSql = statement<Record<string, never>, Row>('source_totals')
 
-export const createSourceStats = (store: Pick<Store, 'query'>): SourceStats => ({
-  async all(signal) {
+export const createSourceStats = (store: Pick<Store, 'query'>) => ({
+  /** Totals of every source that has events. */
+  all: async (signal?: AbortSignal): Promise<ReadonlyMap<string, SourceTotals>> => {
     const rows = await store.query(totalsSql, {}, signal === undefined ? {} : { signal })
     return new Map(
       rows.map(({ source, events, occurrences, last_ms: lastEventAtMs }) => [

@@ -18,16 +18,7 @@ export interface TemplateView {
   readonly modelVersion: string
 }
 
-export interface TemplateStats {
-  /** How many templates have occurrences; merged ones are one. */
-  known(signal?: AbortSignal): Promise<number>
-  /** The templates with the most occurrences, merged ones summed into the one that answers for them. */
-  top(limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]>
-  /** @returns null when the template is not known or nothing of it is stored */
-  one(id: string, signal?: AbortSignal): Promise<TemplateView | null>
-  /** The newest hours with occurrences, ascending. */
-  hours(id: string, limit: number, signal?: AbortSignal): Promise<readonly Bucket[]>
-}
+export type TemplateStats = ReturnType<typeof createTemplateStats>
 
 interface TotalsRow extends CounterRow {
   readonly template: string
@@ -53,7 +44,7 @@ const hoursSql = statement<{ readonly ids: readonly bigint[]; readonly limit: nu
   'template_hours',
 )
 
-/** Worst first: of two that are equally frequent the worse one is shown. */
+/** Worst first: of two equally frequent severities the worse is shown. */
 const SEVERITY_COLUMNS = [
   ['CRITICAL', 'critical'],
   ['ERROR', 'error'],
@@ -69,31 +60,32 @@ const PRIORITY_COLUMNS = [
   ['P4', 'p4'],
 ] as const
 
-export function createTemplateStats(
-  store: Pick<Store, 'query'>,
-  directory: TemplateDirectory,
-): TemplateStats {
+export function createTemplateStats(store: Pick<Store, 'query'>, directory: TemplateDirectory) {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
   return {
-    async known(signal) {
+    /** How many templates have occurrences; merged ones are one. */
+    known: async (signal?: AbortSignal): Promise<number> => {
       const rows = await store.query(knownSql, {}, options(signal))
       return new Set(rows.map(({ template }) => directory.describe(template)?.id ?? template)).size
     },
-    async top(limit, signal) {
+    /** The templates with the most occurrences, merged ones summed into the one that answers for them. */
+    top: async (limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]> => {
       const params = { ...mergedIds(directory), limit }
       const rows = await store.query(topSql, params, options(signal))
       return rows
         .map((row) => toView(row, directory.describe(row.template)))
         .filter((view) => view !== null)
     },
-    async one(id, signal) {
+    /** @returns null when the template is not known or nothing of it is stored */
+    one: async (id: string, signal?: AbortSignal): Promise<TemplateView | null> => {
       const template = directory.describe(id)
       if (template === null) return null
       const params = { id: toNumber(template.id), ids: aliases(template.id, directory) }
       const [row] = await store.query(oneSql, params, options(signal))
       return row === undefined ? null : toView(row, template)
     },
-    async hours(id, limit, signal) {
+    /** The newest hours with occurrences, ascending. */
+    hours: async (id: string, limit: number, signal?: AbortSignal): Promise<readonly Bucket[]> => {
       const ids = aliases(directory.describe(id)?.id ?? id, directory)
       const rows = await store.query(hoursSql, { ids, limit }, options(signal))
       return rows.map(toBucket).toReversed()
@@ -121,7 +113,7 @@ const aliases = (id: string, directory: TemplateDirectory): readonly bigint[] =>
     .map(({ from }) => toNumber(from)),
 ]
 
-/** Text would be quoted in an array. */
+/** In an array of parameters a text would be quoted. */
 const toNumber = (hex: string): bigint => BigInt(`0x${hex}`)
 
 function toView(row: TotalsRow, template: DescribedTemplate | null): TemplateView | null {
