@@ -1,5 +1,6 @@
 import { TemplateMiner } from '../../src/templates/miner.js'
-import { MessageBytes, sourceSeed } from '../../src/templates/scan.js'
+import { hashText } from '../../src/lib/hash.js'
+import { MessageBytes } from '../../src/templates/scan.js'
 import { SignatureCache } from '../../src/templates/signature-cache.js'
 import { Corpus, sourceNames } from '../data/corpus.js'
 import { watchProcesses } from '../lib/footprint.js'
@@ -86,7 +87,7 @@ function createMining(messages: readonly Message[]): (i: number) => number {
 
 function seedOf(source: string): Int32Array {
   const seed = new Int32Array(2)
-  sourceSeed(source, seed)
+  hashText(source, seed)
   return seed
 }
 

@@ -2,7 +2,7 @@ import { bench, do_not_optimize, run } from 'mitata'
 import { maySourceBe, readLevelWord, typeIndex } from '../../src/ingest/formats/line-words.js'
 import { toConstantText } from '../../src/model/stored-message.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
-import { sourceSeed } from '../../src/templates/scan.js'
+import { hashText } from '../../src/lib/hash.js'
 import { SignatureCache } from '../../src/templates/signature-cache.js'
 import { VALUE } from '../../src/templates/template-text.js'
 import { BlockEncoder } from '../../src/ingest/block-encoder.js'
@@ -39,7 +39,7 @@ const block = new BlockEncoder(
     typeIndex,
     readLevelWord,
     levelAtHead: () => 1,
-    sourceSeed,
+    sourceSeed: hashText,
     templateNo: (lo, hi) => shapes.get(lo, hi),
     constantText: (no) => skeletons.get(no),
   },

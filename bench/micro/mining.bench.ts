@@ -11,7 +11,8 @@ import { join } from 'node:path'
 import { levelAtHead } from '../../src/templates/head-level.js'
 import { TemplateMiner } from '../../src/templates/miner.js'
 import { PriorityModel } from '../../src/priority/model.js'
-import { MessageBytes, sourceSeed } from '../../src/templates/scan.js'
+import { hashText } from '../../src/lib/hash.js'
+import { MessageBytes } from '../../src/templates/scan.js'
 import { SignatureCache } from '../../src/templates/signature-cache.js'
 
 const PIECE = 400
@@ -94,7 +95,7 @@ const out = new Int32Array(2)
 const seedLo = new Int32Array(messages.length)
 const seedHi = new Int32Array(messages.length)
 for (const [i, name] of sources.entries()) {
-  sourceSeed(name, out)
+  hashText(name, out)
   seedLo[i] = out[0] ?? 0
   seedHi[i] = out[1] ?? 0
 }

@@ -2,7 +2,7 @@ import { threadId, workerData } from 'node:worker_threads'
 
 import { maySourceBe, readLevelWord, typeIndex } from './formats/line-words.js'
 import { levelAtHead } from '../templates/head-level.js'
-import { sourceSeed } from '../templates/scan.js'
+import { hashText } from '../lib/hash.js'
 import { SignatureCache } from '../templates/signature-cache.js'
 import { SEVERITIES } from '../model/event.js'
 import { BlockEncoder } from './block-encoder.js'
@@ -28,7 +28,7 @@ const encoder = new BlockEncoder(
     typeIndex,
     readLevelWord,
     levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
-    sourceSeed,
+    sourceSeed: hashText,
     templateNo: (lo, hi) => signatures.get(lo, hi),
     constantText: (no) => constantTexts.get(no),
   },

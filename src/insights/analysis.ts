@@ -1,4 +1,4 @@
-import { hashBytes } from '../lib/hash.js'
+import { hashId } from '../lib/hash.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
 import type {
   AnomalyScope,
@@ -171,7 +171,7 @@ function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): Insight
   const own = scope === 'severity' ? severity : ''
   const name = [scope, source, own, templateId, finding.direction, startHour + finding.from]
   return {
-    id: idOf(name.join('\0')),
+    id: hashId(name.join('\0')),
     scope,
     kind: finding.kind,
     state: finding.isOngoing ? 'ongoing' : 'over',
@@ -188,13 +188,6 @@ function toAnomaly(key: SeriesKey, finding: Finding, startHour: number): Insight
     score: finding.score,
     partOf: null,
   }
-}
-
-function idOf(name: string): string {
-  const bytes = new TextEncoder().encode(name)
-  const hash = new Int32Array([0x5bd1e995, 0x1b873593])
-  hashBytes(bytes, 0, bytes.length, hash)
-  return [...hash].map((part) => (part >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
 /** Leaders of groups first, of these the ongoing ones, then by score. */

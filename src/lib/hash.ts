@@ -11,12 +11,20 @@ const mix = (h: number): number => {
   return x ^ (x >>> 16)
 }
 
+const SEED_LO = 0x5bd1e995
+const SEED_HI = 0x1b873593
+
 /**
- * Two seeded 32-bit hashes of a byte range in one pass; not cryptographic, so the seeds are random per
- * process wherever a sender could gain from a collision.
+ * The hash of 64 bits that everything in JavaScript uses: ids of templates, seeds of sources, signatures of templates
+ * that came ready-made. It is not cryptographic: what a client could forge (tokens, keys, `dedup_key`) uses SHA-256.
  *
- * @param out receives the hashes in out[0] and out[1]; their content on entry is the seed
- * Source: the block and final mixing of MurmurHash3 (A. Appleby), run as two lanes with two constant sets.
+ * Three places have a hash of their own. The ingest kernel hashes messages and signatures eight bytes at a time with a
+ * 64-bit multiplication, which JavaScript lacks (`wasm/assembly/hash.ts`). The masking of messages hashes each word
+ * while it reads the word's bytes, with FNV-1a (`templates/scan.ts`). The weights of the priority model are stored
+ * under FNV-1a buckets of their words (`priority/words.ts`), which another hash would make void.
+ *
+ * @param out receives two hashes of 32 bits; its content on entry is the seed
+ * Source: the block and final mixing of MurmurHash3 (A. Appleby), run as two lanes with two sets of constants.
  */
 export function hashBytes(bytes: Uint8Array, start: number, end: number, out: Int32Array): void {
   let a = out[0] ?? 0
@@ -43,8 +51,19 @@ export function hashBytes(bytes: Uint8Array, start: number, end: number, out: In
   out[1] = mix(b ^ (end - start) ^ D2)
 }
 
-/** Folds two more numbers into a running pair of hashes. */
-export function mixInto(out: Int32Array, first: number, second: number): void {
-  out[0] = mix(Math.imul(out[0] ?? 0, 0x9e3779b1) ^ first)
-  out[1] = mix(Math.imul(out[1] ?? 0, 0x85ebca77) ^ second)
+const encoder = new TextEncoder()
+
+/** The hash of a text as two numbers of 32 bits, the same in every process. */
+export function hashText(text: string, out: Int32Array): void {
+  const bytes = encoder.encode(text)
+  out[0] = SEED_LO
+  out[1] = SEED_HI
+  hashBytes(bytes, 0, bytes.length, out)
+}
+
+/** The hash of a text as 16 hex digits: an id that is the same after a restart. */
+export function hashId(text: string): string {
+  const hash = new Int32Array(2)
+  hashText(text, hash)
+  return [...hash].map((part) => (part >>> 0).toString(16).padStart(8, '0')).join('')
 }

@@ -1,3 +1,4 @@
+import { hashId } from '../lib/hash.js'
 import type { TemplateRow } from '../wal/record.js'
 import { MaskedMessage } from './masked-message.js'
 import { SourceTemplates, type TemplateNumbers } from './source-templates.js'
@@ -285,19 +286,5 @@ const readyMadeText = (template: string): string =>
     .replaceAll(/\$?\{[^{}]{0,64}\}|%\([^()]{1,64}\)[a-z]|%[-+0-9.]{0,8}[sdifxjoO]\b/g, VALUE)
     .trim()
 
-/** 64-bit hash of source and text as 16 hex digits. */
-function templateId(source: string, text: string): string {
-  const all = `${source}\0${text}`
-  let a = 0x811c9dc5 | 0
-  let b = 0x9747b28c | 0
-  for (let i = 0; i < all.length; i++) {
-    const code = all.charCodeAt(i)
-    a = Math.imul(a ^ code, 0x01000193)
-    a ^= a >>> 16
-    b = Math.imul(b ^ code, 0x5bd1e995)
-    b ^= b >>> 13
-  }
-  return hex(a ^ (b >>> 7)) + hex(b)
-}
-
-const hex = (n: number): string => (n >>> 0).toString(16).padStart(8, '0')
+/** The same source and text have the same id after every restart. */
+const templateId = (source: string, text: string): string => hashId(`${source}\0${text}`)

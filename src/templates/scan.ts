@@ -5,27 +5,10 @@ import { MAX_TOKENS, TOKEN_INTS, TOKEN_SLACK } from '../wasm/layout.js'
 export const FNV_SEED = 0x811c9dc5 | 0
 export const FNV_PRIME = 0x01000193
 
-const MIX_LO = 0x9e3779b1 | 0
-const MIX_HI = 0x85ebca77 | 0
-
 const kernel = new Kernel(NO_IMPORTS)
 
 /** A token array for `scanTokens`. */
 export const tokenArray = (): Int32Array => new Int32Array((MAX_TOKENS + TOKEN_SLACK) * TOKEN_INTS)
-
-/** Writes the seed of a source to out[0..1]: signatures of two sources differ even for equal messages. */
-export function sourceSeed(name: string, out: Int32Array): void {
-  let lo = FNV_SEED
-  let hi = MIX_HI
-  for (let i = 0; i < name.length; i++) {
-    const code = name.charCodeAt(i)
-    lo = Math.imul(lo ^ code, FNV_PRIME)
-    hi = Math.imul(hi ^ code, MIX_LO)
-    hi ^= hi >>> 15
-  }
-  out[0] = avalanche(lo)
-  out[1] = avalanche(hi ^ lo)
-}
 
 /** Messages in the memory where they are scanned. */
 export class MessageBytes {
@@ -66,10 +49,4 @@ function place(bytes: Uint8Array): number {
   const at = kernel.calls.scratchAt(bytes.length)
   kernel.bytes.set(bytes, at)
   return at
-}
-
-function avalanche(hash: number): number {
-  let h = Math.imul(hash ^ (hash >>> 16), 0x7feb352d)
-  h = Math.imul(h ^ (h >>> 15), 0x846ca68b)
-  return h ^ (h >>> 16)
 }

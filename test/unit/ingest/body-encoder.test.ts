@@ -18,7 +18,7 @@ import { test } from 'tap'
 import { maySourceBe, readLevelWord, typeIndex } from '../../../src/ingest/formats/line-words.js'
 import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
 import { levelAtHead } from '../../../src/templates/head-level.js'
-import { sourceSeed } from '../../../src/templates/scan.js'
+import { hashText } from '../../../src/lib/hash.js'
 import { SEVERITIES, type CanonicalEvent } from '../../../src/model/event.js'
 import type { BlockResult, BodyTask, RowBlock } from '../../../src/ingest/block.js'
 import { BlockEncoder } from '../../../src/ingest/block-encoder.js'
@@ -46,7 +46,7 @@ const createBlock = (): BlockEncoder =>
       typeIndex,
       readLevelWord,
       levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
-      sourceSeed,
+      sourceSeed: hashText,
       // some shapes are known, some are not
       templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
       // of any shape: what does not fit stays whole

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { MessageBytes, scanTokens, sourceSeed, tokenArray } from '../../../src/templates/scan.js'
+import { hashText } from '../../../src/lib/hash.js'
+import { MessageBytes, scanTokens, tokenArray } from '../../../src/templates/scan.js'
 import * as layout from '../../../src/wasm/layout.js'
 
 const encoder = new TextEncoder()
@@ -9,7 +10,7 @@ const messages = new MessageBytes()
 function shape(message: string, source = 'app'): string {
   const seed = new Int32Array(2)
   const out = new Int32Array(2)
-  sourceSeed(source, seed)
+  hashText(source, seed)
   const bytes = encoder.encode(message)
   messages.load(bytes)
   messages.signature(0, bytes.length, seed[0] ?? 0, seed[1] ?? 0, out)
