@@ -17,9 +17,9 @@ interface Replayed extends LogFile {
   readonly taken: number
 }
 
-/** a look tells of the last five days: so often one is made */
+/** A run reports the last five days, so runs this far apart report all. */
 const STEP_MS = 4 * DAY_MS
-/** an upload holds at most 10 MB and 200,000 rows */
+/** An upload holds at most 10 MB and 200,000 rows. */
 const PIECE_LINES = 20_000
 const WRITTEN_MAX_MS = 120_000
 const UNSEEN_MS = 10_000
@@ -31,8 +31,8 @@ const SKIPPED = `replay: skipped, it needs --logs FOLDER of logs whose lines beg
 `
 
 /**
- * Uploads logs with their own times to a service (one of its own, or --target), has it look back from every fourth
- * day of them and from their ends, and prints what it told.
+ * Uploads logs with their own times to a service (one of its own, or --target), makes insight runs for every fourth
+ * day of them and for their ends, and prints what these found.
  */
 export async function replay(options: BenchOptions): Promise<void> {
   if (options.logs === null) {
@@ -53,7 +53,7 @@ export async function replay(options: BenchOptions): Promise<void> {
   try {
     const api = await Api.login(target)
     const replayed = await uploadAll(target, api, files)
-    for (const each of replayed) await tellOf(api, each)
+    for (const each of replayed) await reportOn(api, each)
     api.close()
   } finally {
     await service?.stop()
@@ -99,10 +99,10 @@ async function uploadAll(
   }
   for (const until = Date.now() + WRITTEN_MAX_MS; Date.now() < until; await sleep(100))
     if (await isWritten(target)) return replayed
-  throw new Error(`what was taken is not written after ${WRITTEN_MAX_MS} ms`)
+  throw new Error(`accepted events are not written after ${WRITTEN_MAX_MS} ms`)
 }
 
-/** A deployment that shows us no metrics is given some seconds. */
+/** Without access to the metrics some seconds have to do. */
 async function isWritten({ api }: Target): Promise<boolean> {
   const reply = await fetch(`${api}/metrics`)
   const text = await reply.text()
@@ -111,7 +111,7 @@ async function isWritten({ api }: Target): Promise<boolean> {
   return true
 }
 
-/** @returns how many events it became */
+/** @returns the number of accepted events */
 async function upload(
   { api }: Target,
   token: string,
@@ -135,7 +135,7 @@ async function upload(
   }
 }
 
-async function tellOf(api: Api, { source, path, lines, taken }: Replayed): Promise<void> {
+async function reportOn(api: Api, { source, path, lines, taken }: Replayed): Promise<void> {
   const span = await spanOf(api, source)
   if (span === null) {
     process.stdout.write(
@@ -154,7 +154,7 @@ async function tellOf(api: Api, { source, path, lines, taken }: Replayed): Promi
     `\n${source}: ${taken} events of ${lines} lines of ${basename(path)}, ${iso(firstMs)} to ${iso(lastMs)}`,
   )
   const whole = known.filter((each) => field(each, 'part_of') === null)
-  out(`  anomalies of all looks: ${known.length}, of them not part of another: ${whole.length}`)
+  out(`  anomalies of all runs: ${known.length}, of them not part of another: ${whole.length}`)
   for (const each of whole.slice(0, SHOWN)) out(`    ${describeAnomaly(each)}`)
   const changes = listField(snapshot, 'emerging_templates')
   const own = changes.filter((each) => textField(each, 'source') === source)
@@ -165,7 +165,7 @@ async function tellOf(api: Api, { source, path, lines, taken }: Replayed): Promi
     if (ids.has(textField(each, 'anomaly_id'))) out(`  ${describeCause(each)}`)
   const health = field(snapshot, 'health')
   const coverage = numberField(field(field(snapshot, 'forecast'), 'events'), 'coverage')
-  out(`  forecast held ${coverage}, health ${JSON.stringify(health)}`)
+  out(`  forecast coverage ${coverage}, health ${JSON.stringify(health)}`)
 }
 
 const refresh = (api: Api, at: string): Promise<unknown> =>

@@ -2,7 +2,7 @@ import type { Alarm, Detector, Graded } from './grade.js'
 
 const WEEK = 168
 
-/** The first hour of a series that is looked at. */
+/** The first hour of a series that is judged. */
 type From<S> = (series: S) => number
 
 /** More than so many times the mean of the last four weeks, or less than that part of it. */

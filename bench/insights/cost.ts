@@ -25,7 +25,7 @@ export interface RunCost {
 
 export interface Costs {
   readonly runs: readonly RunCost[]
-  /** CPU seconds of ClickHouse for one sum over the hours of the templates, without telling templates apart. */
+  /** CPU seconds of ClickHouse for one sum over the hours of all templates. */
   readonly bareS: number
   /** Of ClickHouse. */
   readonly peakRssBytes: number

@@ -229,7 +229,7 @@ function meansOf(shape: Shape, hours: number, random: Random): Float64Array {
   return means
 }
 
-/** In every third series one release changes the level for good; whatever is told of it within days is right. */
+/** In every third series one release changes the level for good; any alarm within days of it is right. */
 function deployIn({ weeks, quietWeeks }: GenerateOptions, random: Random): Label | null {
   const at = Math.floor((quietWeeks + 1 + (weeks - quietWeeks - 2) * random()) * 168)
   return random() < 1 / 3 ? { kind: 'deploy', from: at, to: at + DEPLOY_HOURS } : null

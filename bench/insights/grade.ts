@@ -64,7 +64,7 @@ export const falseAlarmsOf = ({ wrong, seriesHours }: Tally): number =>
 /** An alarm an hour before or after a label is still of it. */
 const SLACK = 1
 
-/** @param from first index that the detector looks at */
+/** @param from first index that the detector judges */
 export function tally<S extends Graded>(
   all: readonly S[],
   detect: Detector<S>,

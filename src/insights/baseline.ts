@@ -263,18 +263,18 @@ function insertDescending(most: Float64Array, value: number): void {
 
 /** Estimates φ by the method of moments, with the median of squares in place of their mean for robustness. */
 function dispersionOf(n: number): number {
-  let telling = 0
+  let known = 0
   for (let i = 0; i < n; i++) {
     const mean = means[i] ?? 0
     if (mean < TELLING_MEAN) continue
     const square = ((values[i] ?? 0) - mean) ** 2
-    scratch[telling++] = (square / MEDIAN_OF_SQUARE - mean) / (mean * mean)
+    scratch[known++] = (square / MEDIAN_OF_SQUARE - mean) / (mean * mean)
   }
   const days = n / DAY_HOURS
   // A short training says little about the spread, so the least φ falls with its length, down to 0.05.
   const least = Math.max(0.05, 0.3 / Math.sqrt(Math.max(1, days)))
-  if (telling < DAY_HOURS) return Math.max(UNKNOWN_DISPERSION, least)
-  const median = Math.max(0, quantileOf(scratch, telling, 0.5))
+  if (known < DAY_HOURS) return Math.max(UNKNOWN_DISPERSION, least)
+  const median = Math.max(0, quantileOf(scratch, known, 0.5))
   return Math.min(MAX_DISPERSION, Math.max(least, 1.1 * Math.sqrt(median)))
 }
 

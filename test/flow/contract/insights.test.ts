@@ -69,12 +69,12 @@ function described(t: Test, operation: any, reply: Answer): void {
   t.ok(ajv.validate(whole, reply.body), ajv.errorsText())
 }
 
-t.test('before the first look there is no snapshot and no anomaly', async (t) => {
+t.test('before the first run there is no snapshot and no anomaly', async (t) => {
   refused(t, await call(`GET ${path}/snapshot`), [404, 'not_found'])
   t.same(await get(`${path}/anomalies`), { items: [], next_cursor: null, has_more: false })
 })
 
-t.test('the snapshot tells what changed, and its parts lead to events and templates', async (t) => {
+t.test('the snapshot says what changed, and its items link to events and templates', async (t) => {
   await service.ingest(eventsOf(HISTORY, nowMs))
   await settled(service)
   const reply = await call(`POST ${path}/snapshot/refresh`, { token: manager.access_token })
@@ -226,7 +226,7 @@ t.test(
   },
 )
 
-t.test('what a request gets wrong is told in the envelope, with the field', async (t) => {
+t.test('an error names the wrong field of a request', async (t) => {
   for (const [query, field] of [
     ['at=yesterday', 'at'],
     ['state=open', 'state'],
@@ -248,7 +248,7 @@ t.test('what a request gets wrong is told in the envelope, with the field', asyn
   refused(t, await call(`DELETE ${path}/snapshot`), [405, 'method_not_allowed'])
 })
 
-t.test('viewers look, managers have it look anew, others are kept out', async (t) => {
+t.test('viewers read, managers make runs, others are refused', async (t) => {
   const token = viewer.access_token
   const refresh = `POST ${path}/snapshot/refresh`
   refused(t, await call(refresh, { token }), [403, 'forbidden'])
@@ -257,7 +257,7 @@ t.test('viewers look, managers have it look anew, others are kept out', async (t
     refused(t, await call(request, { token: null }), [401, 'unauthorized'])
 })
 
-t.test('a deleted source is told of no more', async (t) => {
+t.test('a deleted source is in no snapshot and no anomaly', async (t) => {
   t.equal((await call('DELETE /api/sources/desk')).status, 200)
   const { items } = await get(`${path}/anomalies?limit=200`)
   t.notOk(items.some(({ source }: any) => source === 'desk'))

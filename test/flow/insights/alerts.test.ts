@@ -92,8 +92,8 @@ async function send({ service }: Run, stretches: readonly Stretch[]): Promise<vo
   }
 }
 
-/** Looks now, as a manager asks for it. */
-async function look({ service, caller }: Run): Promise<readonly Anomaly[]> {
+/** Makes a run, as a manager asks for it. */
+async function refresh({ service, caller }: Run): Promise<readonly Anomaly[]> {
   const reply = await caller.call('POST', '/api/ai-insights/snapshot/refresh')
   if (reply.status !== 200) throw new Error(`${service.api}: ${await reply.text()}`)
   return (await caller.get<Page<Anomaly>>('/api/ai-insights/anomalies?limit=200')).items
@@ -117,14 +117,14 @@ await own.register(
 t.test('a grave anomaly raises an alert once, and as P1 opens an incident', async (t) => {
   const run = await open()
   await send(run, SOURCES.map(steady))
-  t.same(await look(run), [], 'nothing is wrong')
+  t.same(await refresh(run), [], 'nothing is wrong')
   await send(run, [burst('shop', {}), burst('late', {})])
-  const anomalies = await look(run)
+  const anomalies = await refresh(run)
   const found = anomalies.find(({ source, scope }) => source === 'shop' && scope === 'severity')
   t.match(found, { severity: 'CRITICAL', kind: 'spike' })
   t.ok(found !== undefined && found.score >= 10)
   const alerts = await alertsOf(run, 'shop')
-  t.equal(alerts.length, 1, 'the source, its severity and its template are one matter')
+  t.equal(alerts.length, 1, 'the source, its severity and its template are one anomaly group')
   const title = /^Spike of CRITICAL in shop: 80\d occurrences since /
   t.match(alerts[0], { severity: 'P1', title })
   const incidents = await incidentsOf(run, 'shop')
@@ -132,23 +132,23 @@ t.test('a grave anomaly raises an alert once, and as P1 opens an incident', asyn
   t.equal(incidents.length, 1)
   const isThere = anomalies.some(({ source }) => source === 'late')
   t.ok(isThere, 'the other source has its anomaly')
-  t.same(await alertsOf(run, 'late'), [], 'of a source that came with its past nobody is told')
-  await look(run)
+  t.same(await alertsOf(run, 'late'), [], 'a source that came with its past raises no alert')
+  await refresh(run)
   t.same(await alertsOf(run, 'shop'), alerts, 'not again')
   t.same(await incidentsOf(run, 'shop'), incidents)
   await send(run, [burst('shop', { from: 8, until: 6 })])
-  const spikes = (await look(run)).filter(
+  const spikes = (await refresh(run)).filter(
     ({ source, scope }) => source === 'shop' && scope === 'severity',
   )
   t.equal(spikes.length, 2, 'a second anomaly within the hold-down')
-  t.same(await alertsOf(run, 'shop'), alerts, 'is not told')
+  t.same(await alertsOf(run, 'shop'), alerts, 'raises no alert')
   await run.service.stop()
 })
 
 t.test('alerts can be turned off', async (t) => {
   const run = await open({ INSIGHTS_ALERTS: 'false', INSIGHTS_HOLD_DOWN_SECONDS: '0' })
   await send(run, [burst('desk', {}), burst('mail', { severity: 'ERROR', perHour: 15 })])
-  const anomalies = await look(run)
+  const anomalies = await refresh(run)
   const scoreOf = (name: string): number =>
     Math.max(...anomalies.filter(({ source }) => source === name).map(({ score }) => score))
   t.equal(scoreOf('desk'), 50)
@@ -165,8 +165,8 @@ t.test('the hold-down, the score and incidents are settings', async (t) => {
     INSIGHTS_ALERT_SCORE: '50',
     INSIGHTS_INCIDENTS: 'false',
   })
-  await look(run)
-  await look(run)
+  await refresh(run)
+  await refresh(run)
   t.equal((await alertsOf(run, 'shop')).length, 2, 'the second anomaly, once')
   t.equal((await incidentsOf(run, 'shop')).length, 1, 'no incident without the setting')
   t.match(await alertsOf(run, 'desk'), [{ severity: 'P1' }])
@@ -175,9 +175,9 @@ t.test('the hold-down, the score and incidents are settings', async (t) => {
   await run.service.stop()
 })
 
-t.test('P2 opens no incident, and nothing is told again after a restart', async (t) => {
+t.test('P2 opens no incident, and no alert is raised again after a restart', async (t) => {
   const run = await open()
-  await look(run)
+  await refresh(run)
   t.match(await alertsOf(run, 'mail'), [{ severity: 'P2' }])
   t.same(await incidentsOf(run, 'mail'), [])
   t.equal((await alertsOf(run, 'shop')).length, 2)

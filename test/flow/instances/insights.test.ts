@@ -63,7 +63,7 @@ if (shared === null) {
       .map((event) => JSON.stringify(event))
       .join('\n')
 
-  t.test('one instance looks at a time, and what it finds is told once, by all', async (t) => {
+  t.test('one instance runs at a time, and all show its snapshot and one alert', async (t) => {
     t.equal((await ingest(one, lines([steady]))).status, 202)
     await eventually(
       () => shared.rows("SELECT id FROM entities FINAL WHERE kind = 'source'"),
@@ -80,7 +80,7 @@ if (shared === null) {
       all.every((each) => each?.anomalies.some(({ source }) => source === 'shop')),
     )
     t.ok((found[0]?.anomalies[0]?.score ?? 0) >= 10)
-    // both also look as they are asked to, all at once
+    // Both also make runs on request, all at once.
     const asked = await Promise.all(
       [...callers, ...callers, ...callers].map((caller) =>
         caller.call('POST', '/api/ai-insights/snapshot/refresh'),
@@ -105,18 +105,18 @@ if (shared === null) {
     t.equal(anomalies?.['rows'], anomalies?.['distinct'], 'each anomaly is kept once')
   })
 
-  t.test('looks of two instances do not overlap', async (t) => {
-    const looks = [one, two].map((instance) => looksIn(instance.log()))
-    const [first = [], second = []] = looks
-    t.ok(first.length >= 3 && second.length >= 3, `${first.length} and ${second.length} looks`)
-    const all = looks.flat().toSorted((a, b) => a.from - b.from)
+  t.test('runs of two instances do not overlap', async (t) => {
+    const runs = [one, two].map((instance) => runsIn(instance.log()))
+    const [first = [], second = []] = runs
+    t.ok(first.length >= 3 && second.length >= 3, `${first.length} and ${second.length} runs`)
+    const all = runs.flat().toSorted((a, b) => a.from - b.from)
     const overlaps = all.filter(({ from }, i) => from < (all[i - 1]?.to ?? 0))
     t.same(overlaps, [])
   })
 }
 
-/** When an instance looked, by its log. */
-function looksIn(log: string): readonly { readonly from: number; readonly to: number }[] {
+/** When an instance made runs, by its log. */
+function runsIn(log: string): readonly { readonly from: number; readonly to: number }[] {
   return log.split('\n').flatMap((line) => {
     if (!line.includes('insight snapshot computed')) return []
     const { time, tookMs } = JSON.parse(line) as { time: string | number; tookMs: number } // its own
