@@ -88,7 +88,7 @@ t.test(
       'README.md',
       'src/README.md',
       'deploy/README.md',
-      'bench/NOTES.md',
+      'bench/README.md',
       'bench/NOTES.md',
     ]
     for (const file of [...files, ...GUIDES.map((name) => `src/docs/${name}.md`)]) {
