@@ -35,7 +35,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     id: 're-mixed',
     title: 'a batch is mixed with other rows when it is sent again',
     file: 'writer/writer.js',
-    from: 'entries ?? wal.waiting, entries !== null',
+    from: 'whole ?? wal.waiting, whole !== null',
     to: 'wal.waiting, false',
     caughtBy: 'reply-held',
   },
