@@ -36,13 +36,11 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   // our own file, compared in unit/assembly/backup
   readManifest: 'backup',
   // what ClickHouse and the program's own files say
-  parseSnapshot: 'ClickHouse',
-  parserOf: 'ClickHouse',
+  readBlocks: 'ClickHouse',
   readColumns: 'ClickHouse',
   readKpiCounts: 'ClickHouse',
-  readNative: 'ClickHouse',
+  readPage: 'ClickHouse',
   readSchemaVersion: 'ClickHouse',
-  readTemplates: 'ClickHouse',
   readTotals: 'ClickHouse',
   readMigrations: 'the program',
   readSchema: 'the program',

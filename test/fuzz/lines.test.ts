@@ -187,8 +187,9 @@ const HIDDEN = new Set([
   'priority',
   'priority_source',
   'confidence',
-  // a message of a shape that is new is stored whole; here it is put together again
-  'skeleton',
+  // a message whose signature is new is stored whole; `message` has both forms whole
+  'constant_text',
+  'variables',
 ])
 
 /** What a row says, without what depends on when it came. */

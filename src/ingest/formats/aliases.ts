@@ -6,7 +6,7 @@ import type { TimeUnit } from './timestamp.js'
  * written as compared: lower case, without `_ - . @` and blanks, so that `log.level`, `log_level`
  * and `{"log":{"level":…}}` are one name.
  *
- * `!` asks a name only when no other name of the field holds anything, not even in a container.
+ * `!` tries a name only when no other name of the field has a value, not even in a container.
  * `?` marks a name that may hold anything: it counts only when its value can be read.
  */
 const NAMES = {
@@ -67,15 +67,15 @@ const SCALES: ReadonlyMap<string, SeverityScale | 'none'> = new Map([
 
 export interface Alias {
   readonly field: Field
-  /** place of the field in FIELDS */
+  /** Index of the field in FIELDS. */
   readonly fieldIndex: number
-  /** the name as compared */
+  /** The name in compared form. */
   readonly name: string
-  /** position among the names of its field; names that are asked last start at LAST_RANK */
+  /** Position among the names of its field; names that are tried last start at LAST_RANK. */
   readonly rank: number
   readonly weak: boolean
   readonly unit: TimeUnit
-  /** of a number in this field; `auto` guesses by size, `none` takes words only */
+  /** Unit of a number in this field; `auto` guesses by size, `none` takes words only. */
   readonly scale: SeverityScale | 'auto' | 'none'
 }
 

@@ -2,7 +2,7 @@ import type { CanonicalEvent, DecodeContext, RejectReason, Severity } from '../.
 import { EVENT_TYPES, type EventType } from '../../model/event.js'
 import { isAcceptedTime } from './timestamp.js'
 
-/** Why a record is no event; `Rejection` without its raw text. */
+/** Why a record is rejected; `Rejection` without its raw text. */
 export interface Problem {
   readonly reason: RejectReason
   readonly message: string
@@ -26,9 +26,9 @@ export const MAX_CHARS = {
   template: 16_384,
 } as const
 
-/** What has been read of a record so far, before the limits are checked. */
+/** The fields read from a record, before the limits are checked. */
 export interface Draft {
-  /** null: the record has no time of its own */
+  /** Null when the record has no time. */
   timestampMs: number | null
   /** '' when the record names none */
   source: string
@@ -62,7 +62,7 @@ export const emptyDraft = (): Draft => ({
   tags: null,
 })
 
-/** Checks what every event must hold and fills in what the context gives. */
+/** Checks required fields and limits, and completes the event from the context. */
 export function finishDraft(draft: Draft, context: DecodeContext): Decoded {
   const source = context.source ?? draft.source
   const bad = sourceProblem(source) ?? messageProblem(draft.message, context.maxMessageBytes)

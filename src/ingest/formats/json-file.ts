@@ -1,5 +1,5 @@
 import { AppError } from '../../model/errors.js'
-import { Findings, NamePlace } from './findings.js'
+import { FieldCandidates, NamePlace } from './field-candidates.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 import { BROKEN_LINE, parseJson, rawText } from './ndjson.js'
 import type { RecordDecoder } from './record.js'
@@ -70,7 +70,7 @@ function listsInside(record: JsonRecord, depth: number): (readonly unknown[])[] 
 
 const isLogRecord = (value: unknown): boolean =>
   isRecord(value) &&
-  new Findings(value, new NamePlace())
+  new FieldCandidates(value, new NamePlace())
     .of('message')
     .some((found) => typeof found.value === 'string')
 

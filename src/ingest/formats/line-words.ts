@@ -2,7 +2,7 @@ import { EVENT_TYPES, SEVERITIES } from '../../model/event.js'
 import { levelOf, withSeverityText } from './canonical.js'
 import { sourceProblem } from './draft.js'
 
-/** What the members of few different values mean, asked once a word. */
+/** The meaning of words in fields with few distinct values; each word is looked up once. */
 
 export const maySourceBe = (text: string): boolean => sourceProblem(text) === null
 
@@ -10,9 +10,9 @@ export const maySourceBe = (text: string): boolean => sourceProblem(text) === nu
 export const typeIndex = (text: string): number => EVENT_TYPES.findIndex((type) => type === text)
 
 export interface LevelWord {
-  /** index into SEVERITIES, null = the word names no level */
+  /** Index into SEVERITIES, null = the word names no level. */
   readonly severity: number | null
-  /** JSON of the tags that keep the producer's own word, '' = none */
+  /** JSON of the tags that keep the producer's word, '' = none. */
   readonly tags: string
 }
 

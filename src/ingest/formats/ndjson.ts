@@ -8,14 +8,14 @@ const BRACKET = 0x5b
 const BRACE = 0x7b
 const QUOTE = 0x22
 
-/** Takes the lines that need no object: one of canonical members, each of the expected kind. */
+/** Takes lines without parsing them: those with canonical members of the expected kinds only. */
 export interface LineTaker {
   /** @returns false when every line of this body must be parsed */
   begin(bytes: Uint8Array, context: DecodeContext): boolean
   /**
    * Takes lines from an offset on, up to the first that must be parsed.
    *
-   * @returns the offset behind them, and how many they were
+   * @returns the offset behind the lines taken, and their number
    */
   take(from: number, most: number): { readonly next: number; readonly taken: number }
 }
@@ -25,7 +25,7 @@ export interface LineTaker {
  * Blank lines are skipped; a broken line is rejected and the others go on. UTF-8 that is not
  * valid is read with U+FFFD.
  *
- * @param lines takes the messages that need no object; without it each one is an event
+ * @param lines takes the lines that need no parsing; without it every line is parsed
  * @returns messages received: events, lines and rejections together
  * @throws AppError `validation_error` for an array that is not JSON
  * @throws AppError `file_parse_error` for the first record above `context.maxRows`
@@ -40,7 +40,7 @@ export function decodeIngest(
   const from = firstByte(bytes)
   const decoder = new RecordDecoder(context, sink)
   const depth = Error.stackTraceLimit
-  // Nobody looks at where JSON.parse failed, and the trace is most of what a broken line costs.
+  // The stack trace is most of the cost of a broken line, and is not used.
   Error.stackTraceLimit = 0
   try {
     if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder)

@@ -1,6 +1,6 @@
 import { comparedName } from './aliases.js'
 import { isEventType, MAX_CHARS } from './draft.js'
-import type { Finding, Findings } from './findings.js'
+import type { FieldCandidate, FieldCandidates } from './field-candidates.js'
 import { isRecord, type JsonRecord, plainValue } from './json-value.js'
 import { parseTimestamp } from './timestamp.js'
 import type { Severity } from '../../model/event.js'
@@ -10,25 +10,25 @@ import { isUnstated } from './canonical.js'
 /** Numbers of seconds below this (March 1973) are durations that happen to be called `time`. */
 const LEAST_EPOCH = 1e8
 
-export type TimeFinding =
+export type FoundTime =
   | { readonly kind: 'none' }
   | { readonly kind: 'unreadable' }
   | { readonly kind: 'time'; readonly timestampMs: number }
 
 /** The first readable time; one under a name that means nothing else must be readable. */
-export function findTime(findings: Findings, nowMs: number): TimeFinding {
+export function findTime(candidates: FieldCandidates, nowMs: number): FoundTime {
   let unreadable = false
-  const timestampMs = findings.first('timestamp', (finding) => {
-    if (isNoTime(finding)) return null
-    const ms = readTime(finding, nowMs)
-    if (ms === null && !finding.alias.weak) unreadable = true
+  const timestampMs = candidates.first('timestamp', (candidate) => {
+    if (isNoTime(candidate)) return null
+    const ms = readTime(candidate, nowMs)
+    if (ms === null && !candidate.alias.weak) unreadable = true
     return ms
   })
   if (timestampMs !== null) return { kind: 'time', timestampMs }
   return { kind: unreadable ? 'unreadable' : 'none' }
 }
 
-function isNoTime({ alias, value }: Finding): boolean {
+function isNoTime({ alias, value }: FieldCandidate): boolean {
   if (alias.unit === 'ns' && Number(value) === 0) return true
   const guessed = alias.unit === 'auto' && alias.name !== 'timestamp'
   if (!guessed) return false
@@ -37,7 +37,7 @@ function isNoTime({ alias, value }: Finding): boolean {
   return isBare || (typeof value === 'number' && Math.abs(value) < LEAST_EPOCH)
 }
 
-function readTime({ alias, owner, value }: Finding, nowMs: number): number | null {
+function readTime({ alias, owner, value }: FieldCandidate, nowMs: number): number | null {
   if (typeof value === 'string') {
     return isHour(value) ? readHour(value, owner, nowMs) : parseTimestamp(value, nowMs, alias.unit)
   }
@@ -81,30 +81,31 @@ function readTimeObject(value: JsonRecord, nowMs: number): number | null {
     : null
 }
 
-export interface LevelFinding {
+export interface FoundLevel {
   readonly severity: Severity | null
   /** the word of the producer, '' when the record names no level */
   readonly text: string
 }
 
 /** The first readable level; a level that nobody knows is INFO and keeps its word. */
-export function findLevel(findings: Findings): LevelFinding {
-  let unknown: Finding | null = null
-  const known = findings.first('severity', (finding) => {
-    const severity = readLevel(finding, findings)
-    const text = typeof finding.value === 'string' ? finding.value.slice(0, 64) : ''
+export function findLevel(candidates: FieldCandidates): FoundLevel {
+  let unknown: FieldCandidate | null = null
+  const known = candidates.first('severity', (candidate) => {
+    const severity = readLevel(candidate, candidates)
+    const text = typeof candidate.value === 'string' ? candidate.value.slice(0, 64) : ''
     if (severity !== null) return { severity, text }
-    if (!finding.alias.weak && unknown === null && isLevelValue(finding.value)) unknown = finding
+    if (!candidate.alias.weak && unknown === null && isLevelValue(candidate.value))
+      unknown = candidate
     return null
   })
   if (known !== null) return known
   return unknown === null
-    ? { severity: httpLevel(findings), text: '' }
-    : keepWord(unknown, findings)
+    ? { severity: httpLevel(candidates), text: '' }
+    : keepWord(unknown, candidates)
 }
 
-function keepWord(unknown: Finding, findings: Findings): LevelFinding {
-  findings.take(unknown)
+function keepWord(unknown: FieldCandidate, candidates: FieldCandidates): FoundLevel {
+  candidates.take(unknown)
   return { severity: 'INFO', text: String(unknown.value).trim().slice(0, 64) }
 }
 
@@ -112,18 +113,18 @@ const isLevelValue = (value: unknown): boolean =>
   typeof value === 'number' ? value !== 0 : typeof value === 'string' && !isUnstated(value)
 
 /** Python and Windows number their levels in ranges that others use too. */
-function recordScale(findings: Findings): 'python' | 'windows' | null {
-  if (findings.hasMember('levelname') || findings.hasMember('levelno')) return 'python'
-  return findings.hasMember('eventid') || findings.hasMember('winlog') ? 'windows' : null
+function recordScale(candidates: FieldCandidates): 'python' | 'windows' | null {
+  if (candidates.hasMember('levelname') || candidates.hasMember('levelno')) return 'python'
+  return candidates.hasMember('eventid') || candidates.hasMember('winlog') ? 'windows' : null
 }
 
-function readLevel({ alias, value }: Finding, findings: Findings): Severity | null {
+function readLevel({ alias, value }: FieldCandidate, candidates: FieldCandidates): Severity | null {
   if (alias.name === 'type' && isEventType(value)) return null
   const word = typeof value === 'string' ? parseSeverity(value) : null
   const number = word === null ? levelNumber(value) : null
   if (number === null || alias.scale === 'none') return word
   if (alias.scale === 'auto') {
-    return severityOfNumber(number, recordScale(findings) ?? guessScale(number))
+    return severityOfNumber(number, recordScale(candidates) ?? guessScale(number))
   }
   // OpenTelemetry's 0 says that the level is not stated.
   return alias.scale === 'otel' && number === 0 ? null : severityOfNumber(number, alias.scale)
@@ -136,8 +137,8 @@ function levelNumber(value: unknown): number | null {
 }
 
 /** Access logs carry no level: a failed request is one. */
-function httpLevel(findings: Findings): Severity | null {
-  for (const { value } of findings.of('httpStatus')) {
+function httpLevel(candidates: FieldCandidates): Severity | null {
+  for (const { value } of candidates.of('httpStatus')) {
     const severity = severityOfHttpStatus(value)
     if (severity !== null) return severity
   }
@@ -154,21 +155,23 @@ export function severityOfHttpStatus(value: unknown): Severity | null {
 
 /** The first text of 1 to `maxChars` characters; a longer one stays a tag. */
 export function findText(
-  findings: Findings,
+  candidates: FieldCandidates,
   field: 'host' | 'environment' | 'summary' | 'dedupKey' | 'template',
 ): string {
   const maxChars = MAX_CHARS[field === 'dedupKey' ? 'dedup_key' : field]
-  const fits = ({ value }: Finding) =>
+  const fits = ({ value }: FieldCandidate) =>
     typeof value === 'string' && value.length <= maxChars ? value : null
-  return findings.first(field, fits) ?? ''
+  return candidates.first(field, fits) ?? ''
 }
 
 /** Trace and span ids as they came; `traceparent` and Google's resource names are taken apart. */
-export function findId(findings: Findings, field: 'traceId' | 'spanId'): string {
-  return findings.first(field, (finding) => readId(finding, field === 'traceId' ? 1 : 2)) ?? ''
+export function findId(candidates: FieldCandidates, field: 'traceId' | 'spanId'): string {
+  return (
+    candidates.first(field, (candidate) => readId(candidate, field === 'traceId' ? 1 : 2)) ?? ''
+  )
 }
 
-function readId({ alias, value }: Finding, part: 1 | 2): string | null {
+function readId({ alias, value }: FieldCandidate, part: 1 | 2): string | null {
   if (typeof value !== 'string' && typeof value !== 'number') return null
   let id = String(value)
   if (alias.name === 'traceparent') id = traceparentPart(id, part)
@@ -180,22 +183,25 @@ function readId({ alias, value }: Finding, part: 1 | 2): string | null {
 const traceparentPart = (text: string, part: 1 | 2): string =>
   text.length > 128 ? '' : (/^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-/.exec(text)?.[part] ?? '')
 
-export interface MessageFinding {
+export interface FoundMessage {
   readonly message: string
-  readonly finding: Finding
+  readonly candidate: FieldCandidate
 }
 
 /** The first name that holds a text, journald's byte list or log4js' argument list. */
-export function findMessage(findings: Findings): MessageFinding | null {
-  return findings.first('message', (finding) => {
-    const message = readMessage(finding, findings)
-    return message === null || message === '' ? null : { message, finding }
+export function findMessage(candidates: FieldCandidates): FoundMessage | null {
+  return candidates.first('message', (candidate) => {
+    const message = readMessage(candidate, candidates)
+    return message === null || message === '' ? null : { message, candidate }
   })
 }
 
-function readMessage({ alias, owner, value }: Finding, findings: Findings): string | null {
+function readMessage(
+  { alias, owner, value }: FieldCandidate,
+  candidates: FieldCandidates,
+): string | null {
   if (typeof value === 'string') {
-    if (alias.name === 'request') return accessLine(value, findings)
+    if (alias.name === 'request') return accessLine(value, candidates)
     const isDocker = alias.name === 'log' && typeof owner['stream'] === 'string'
     return isDocker ? value.replace(/\r?\n$/, '') : value
   }
@@ -204,8 +210,8 @@ function readMessage({ alias, owner, value }: Finding, findings: Findings): stri
 }
 
 /** As a web server would write it: `"GET / HTTP/1.1" 200`. */
-function accessLine(request: string, findings: Findings): string {
-  const status = findings.of('httpStatus')[0]?.value
+function accessLine(request: string, candidates: FieldCandidates): string {
+  const status = candidates.of('httpStatus')[0]?.value
   return `"${request}"${severityOfHttpStatus(status) === null ? '' : ` ${String(status)}`}`
 }
 

@@ -21,7 +21,7 @@ import {
   unreadableTime,
   usableSource,
 } from './draft.js'
-import { type Finding, Findings, NamePlace } from './findings.js'
+import { type FieldCandidate, FieldCandidates, NamePlace } from './field-candidates.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 import { parseSeverity } from '../../model/severity.js'
 import { findId, findLevel, findMessage, findText, findTime } from './record-fields.js'
@@ -128,12 +128,12 @@ export class RecordDecoder {
   }
 
   #map(record: JsonRecord, depth: number): Draft | Problem {
-    const findings = new Findings(record, this.#names)
-    const source = this.#findSource(findings, record)
-    const time = findTime(findings, this.#context.nowMs)
+    const candidates = new FieldCandidates(record, this.#names)
+    const source = this.#findSource(candidates, record)
+    const time = findTime(candidates, this.#context.nowMs)
     if (time.kind === 'unreadable') return unreadableTime(usableSource(source))
-    const level = findLevel(findings)
-    const found = findMessage(findings)
+    const level = findLevel(candidates)
+    const found = findMessage(candidates)
     const type = record['type']
     const draft: Draft = {
       ...emptyDraft(),
@@ -142,37 +142,37 @@ export class RecordDecoder {
       type: isEventType(type) ? type : 'log',
       severity: level.severity,
       message: found?.message ?? '',
-      host: findText(findings, 'host'),
-      environment: findText(findings, 'environment'),
-      traceId: findId(findings, 'traceId'),
-      spanId: findId(findings, 'spanId'),
-      summary: findText(findings, 'summary'),
-      dedupKey: findText(findings, 'dedupKey'),
-      template: findText(findings, 'template'),
+      host: findText(candidates, 'host'),
+      environment: findText(candidates, 'environment'),
+      traceId: findId(candidates, 'traceId'),
+      spanId: findId(candidates, 'spanId'),
+      summary: findText(candidates, 'summary'),
+      dedupKey: findText(candidates, 'dedupKey'),
+      template: findText(candidates, 'template'),
     }
-    draft.tags = withSeverityText(leftTags(findings, found?.finding ?? null), level.text)
+    draft.tags = withSeverityText(leftTags(candidates, found?.candidate ?? null), level.text)
     return found === null || depth >= MAX_WRAPPED
       ? draft
-      : this.#unwrap(draft, found.finding, depth)
+      : this.#unwrap(draft, found.candidate, depth)
   }
 
   /** In an upload the source is given, and what the record says of its origin stays a tag. */
-  #findSource(findings: Findings, record: JsonRecord): string {
+  #findSource(candidates: FieldCandidates, record: JsonRecord): string {
     if (this.#context.source !== null) return this.#context.source
     const own = record['source']
     if (typeof own === 'string' && own !== '') {
-      findings.take(topFinding(findings, 'source', record))
+      candidates.take(topCandidate(candidates, 'source', record))
       return own
     }
-    const fits = ({ value }: Finding) => {
+    const fits = ({ value }: FieldCandidate) => {
       const name = typeof value === 'string' ? usableSource(value) : ''
       return name === '' ? null : name
     }
-    return findings.first('source', fits) ?? ''
+    return candidates.first('source', fits) ?? ''
   }
 
   /** A log line in JSON inside the line of a transport counts for itself. */
-  #unwrap(outer: Draft, { alias, key }: Finding, depth: number): Draft {
+  #unwrap(outer: Draft, { alias, key }: FieldCandidate, depth: number): Draft {
     const isWrapper = WRAPPERS.has(alias.name) || key === '@message'
     const inner = isWrapper ? parseWrapped(outer.message) : null
     if (inner === null) return outer
@@ -240,19 +240,19 @@ function hasLongText(record: JsonRecord): boolean {
   )
 }
 
-function topFinding(findings: Findings, key: string, owner: JsonRecord): Finding {
-  const found = findings.of('source').find((f) => f.owner === owner && f.key === key)
-  if (found === undefined) throw new Error(`bug: no finding for ${key}`)
+function topCandidate(candidates: FieldCandidates, key: string, owner: JsonRecord): FieldCandidate {
+  const found = candidates.of('source').find((f) => f.owner === owner && f.key === key)
+  if (found === undefined) throw new Error(`bug: no candidate for ${key}`)
   return found
 }
 
 /** What is left of a record; the members of its own `tags` come first. */
-function leftTags(findings: Findings, message: Finding | null): JsonRecord | null {
-  const { record } = findings
+function leftTags(candidates: FieldCandidates, message: FieldCandidate | null): JsonRecord | null {
+  const { record } = candidates
   const tags = new TagCollector()
   if (isRecord(record['tags'])) tags.addAll(record['tags'])
   else if (record['tags'] !== undefined) tags.addField('tags', record['tags'])
-  addMembers(record, findings.names, { tags, findings })
+  addMembers(record, candidates.names, { tags, candidates })
   if (message?.alias.name === 'data' && Array.isArray(message.value)) {
     for (const item of message.value.slice(1, MAX_ARGUMENTS)) {
       if (isRecord(item)) tags.addAll(item)
@@ -263,7 +263,7 @@ function leftTags(findings: Findings, message: Finding | null): JsonRecord | nul
 
 interface Leftover {
   readonly tags: TagCollector
-  readonly findings: Findings
+  readonly candidates: FieldCandidates
 }
 
 function addMembers(owner: JsonRecord, place: NamePlace, left: Leftover, depth = 0): void {
@@ -271,7 +271,7 @@ function addMembers(owner: JsonRecord, place: NamePlace, left: Leftover, depth =
   // GELF marks the producer's own fields with an underscore.
   const isGelf = isTop && owner['short_message'] !== undefined
   for (const key of Object.keys(owner)) {
-    if (left.findings.isTaken(owner, key)) continue
+    if (left.candidates.isTaken(owner, key)) continue
     if (isTop && (key === 'tags' || key === 'schema_version')) continue
     const value = owner[key]
     if (isRecord(value)) addObject(key, value, { place, left, depth })
@@ -288,5 +288,5 @@ interface At {
 function addObject(key: string, value: JsonRecord, { place, left, depth }: At): void {
   const known = place.get(key)
   if (known.isHolder && depth < MAX_HOLDERS) addMembers(value, known.inner, left, depth + 1)
-  else left.tags.add(key, left.findings.rest(value))
+  else left.tags.add(key, left.candidates.rest(value))
 }

@@ -5,16 +5,16 @@ import type { HttpRoute } from '../../http/routes.js'
 import { createSemaphore, type Semaphore } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
-/** 16 MiB, before and after decompression. */
+/** Limit of a body, before and after decompression. */
 const INGEST_BYTES = 16 * 1024 * 1024
-/** Records of one body: a body of millions of broken one-character lines would be as many dead letters. */
+/** Limit of records in one body: millions of broken one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
 /**
- * Bodies that are unpacked at once, each of which may grow a thousandfold before its size is known: as many as
- * libuv has threads for it. The others wait as they came.
+ * Bodies that are decompressed at once, as many as libuv has threads. The others wait compressed, because a body may
+ * grow a thousandfold before its size is known.
  */
-const UNPACKED_AT_ONCE = 4
-const UNPACKED_WAITING = 1_000
+const DECOMPRESSED_AT_ONCE = 4
+const DECOMPRESSIONS_WAITING = 1_000
 
 interface IngestKey {
   readonly sources: readonly string[] | null
@@ -38,16 +38,16 @@ interface IngestResult {
 }
 
 export interface IngestServices {
-  /** @returns null for anything that is no key; synchronous */
+  /** @returns null for an unknown key */
   readonly verifyKey: (key: string) => IngestKey | null
-  /** Resolves when what other instances stored before is known, a key for example; absent for the only one. */
+  /** Resolves when keys that other instances have stored are known; absent for a single instance. */
   readonly current?: () => Promise<void>
   /** Whether there is room for a body of this size. */
   readonly hasRoom: (bytes: number) => boolean
-  /** Resolves when what was accepted is durable. */
+  /** Resolves when the accepted messages are durable. */
   readonly ingest: (body: Uint8Array, key: IngestKey) => Promise<IngestResult>
   readonly version: string
-  /** Whether events can be taken at all. */
+  /** Whether the collector can take events. */
   readonly isReady: () => boolean
 }
 
@@ -67,7 +67,7 @@ type Admitted = Extract<Awaited<ReturnType<HttpRoute['admit']>>, { kind: 'admitt
 function admit(
   head: RequestHead,
   services: IngestServices,
-  inTurn: Semaphore,
+  semaphore: Semaphore,
 ): Admitted | Promise<Admitted> {
   const text = keyOf(head.headers)
   const key = services.verifyKey(text)
@@ -83,17 +83,17 @@ function admit(
       const ingest = (body: Uint8Array): Promise<Reply> =>
         services.ingest(body, known).then(toReply)
       if (coding === 'identity') return ingest(request.body)
-      return inTurn(() => unpacked(request, coding, services)).then(ingest)
+      return semaphore(() => decompressed(request, coding, services)).then(ingest)
     }
     return { kind: 'admitted', handle }
   }
   if (key !== null || services.current === undefined) return decide(key)
-  // another instance may just have made it
+  // another instance may have created the key just before
   return services.current().then(() => decide(services.verifyKey(text)))
 }
 
-/** @throws AppError overloaded when there is no room for it any more, or nobody waits for the answer */
-async function unpacked(
+/** @throws AppError overloaded when there is no room left, or the client is gone */
+async function decompressed(
   { body, signal }: HttpRequest,
   coding: ContentCoding,
   { hasRoom }: IngestServices,
@@ -112,17 +112,21 @@ function toReply(result: IngestResult): Reply {
   return { status: 202, json: { received, accepted, rejected, dropped, errors } }
 }
 
-/** of a request with one event */
+/** The reply to a request with one event. */
 const ONE_ACCEPTED: Reply = {
   status: 202,
   jsonText: JSON.stringify({ received: 1, accepted: 1, rejected: 0, dropped: 0, errors: [] }),
 }
 
-/** The collector's own routes: events in, and whether it can take them. */
+/**
+ * The collector's own protocol: `POST /ingest` takes NDJSON, a JSON array or one JSON object. A request is admitted by its
+ * head (key, content coding, room), decompressed, submitted to the pipeline, and answered with the counts once the
+ * messages are durable.
+ */
 export function ingestRoutes(services: IngestServices): HttpRoute[] {
-  const inTurn = createSemaphore({
-    atOnce: UNPACKED_AT_ONCE,
-    waiting: UNPACKED_WAITING,
+  const semaphore = createSemaphore({
+    atOnce: DECOMPRESSED_AT_ONCE,
+    waiting: DECOMPRESSIONS_WAITING,
     refusal: overloaded,
   })
   return [
@@ -132,7 +136,7 @@ export function ingestRoutes(services: IngestServices): HttpRoute[] {
       path: '/ingest',
       bodyBytes: INGEST_BYTES,
       isAddressless: true,
-      admit: (head) => admit(head, services, inTurn),
+      admit: (head) => admit(head, services, semaphore),
     },
     {
       id: 'collectorHealth',

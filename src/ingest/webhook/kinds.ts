@@ -1,6 +1,5 @@
 import type { Severity } from '../../model/event.js'
-import { pushDrafts, tagPushDrafts } from './push.js'
-import type { Draft } from './draft.js'
+import { pushEvents, tagPushEvents } from './push.js'
 import {
   fieldsAt,
   idAt,
@@ -10,21 +9,22 @@ import {
   textAt,
   wordAt,
   type Fields,
+  type ScmEvent,
 } from './payload.js'
 
 /**
- * The supported `object_kind` values. Each function gives at least one draft.
+ * The supported `object_kind` values. Each function gives at least one event.
  *
  * @throws AppError invalid_payload naming the required field that is missing
  */
-export const KINDS: Readonly<Record<string, (payload: Fields) => readonly Draft[]>> = {
-  push: pushDrafts,
-  tag_push: tagPushDrafts,
-  issue: (payload) => [itemDraft(payload, 'Issue #')],
-  merge_request: (payload) => [itemDraft(payload, 'Merge request !')],
-  pipeline: (payload) => [pipelineDraft(payload)],
-  build: (payload) => [jobDraft(payload)],
-  release: (payload) => [releaseDraft(payload)],
+export const KINDS: Readonly<Record<string, (payload: Fields) => readonly ScmEvent[]>> = {
+  push: pushEvents,
+  tag_push: tagPushEvents,
+  issue: (payload) => [itemEvent(payload, 'Issue #')],
+  merge_request: (payload) => [itemEvent(payload, 'Merge request !')],
+  pipeline: (payload) => [pipelineEvent(payload)],
+  build: (payload) => [jobEvent(payload)],
+  release: (payload) => [releaseEvent(payload)],
 }
 
 const PIPELINE_SEVERITY: ReadonlyMap<string, Severity> = new Map([
@@ -37,7 +37,7 @@ const JOB_SEVERITY: ReadonlyMap<string, Severity> = new Map([
 ])
 
 /** An issue or a merge request; `label` is how its number is written, such as `Issue #`. */
-function itemDraft(payload: Fields, label: string): Draft {
+function itemEvent(payload: Fields, label: string): ScmEvent {
   const item = payload['object_attributes']
   if (!isFields(item)) throw missingField('object_attributes')
   const action = wordAt(item, 'action')
@@ -50,13 +50,13 @@ function itemDraft(payload: Fields, label: string): Draft {
     summary: textAt(item, 'description'),
     url: wordAt(item, 'url'),
     tags: { state },
-    moments: [item['updated_at'], item['created_at']],
+    times: [item['updated_at'], item['created_at']],
     // times have whole seconds, or are missing: what changed tells two updates of one second apart
     identity: [iid, idAt(item, 'id'), action, state, item['oldrev'], payload['changes']],
   }
 }
 
-function pipelineDraft(payload: Fields): Draft {
+function pipelineEvent(payload: Fields): ScmEvent {
   const pipeline = payload['object_attributes']
   if (!isFields(pipeline)) throw missingField('object_attributes')
   const id = required(idAt(pipeline, 'id'), 'object_attributes.id')
@@ -69,7 +69,7 @@ function pipelineDraft(payload: Fields): Draft {
     summary: words(`Pipeline #${id} ${status}`, sha && `for commit ${sha}`),
     url: wordAt(pipeline, 'url'),
     tags: { state: wordAt(pipeline, 'state'), pipeline_id: id, status, ref, sha },
-    moments: [
+    times: [
       pipeline['finished_at'],
       pipeline['updated_at'],
       pipeline['started_at'],
@@ -79,7 +79,7 @@ function pipelineDraft(payload: Fields): Draft {
   }
 }
 
-function jobDraft(payload: Fields): Draft {
+function jobEvent(payload: Fields): ScmEvent {
   const id = required(idAt(payload, 'build_id'), 'build_id')
   const status = required(wordAt(payload, 'build_status'), 'build_status')
   const ref = wordAt(payload, 'ref')
@@ -93,16 +93,12 @@ function jobDraft(payload: Fields): Draft {
     summary: words(`Job #${id} ${status}`, sha && `for commit ${sha}`, reason && `(${reason})`),
     url: '',
     tags: {},
-    moments: [
-      payload['build_finished_at'],
-      payload['build_started_at'],
-      payload['build_created_at'],
-    ],
+    times: [payload['build_finished_at'], payload['build_started_at'], payload['build_created_at']],
     identity: [id, status, sha],
   }
 }
 
-function releaseDraft(payload: Fields): Draft {
+function releaseEvent(payload: Fields): ScmEvent {
   const tag = wordAt(payload, 'tag')
   const action = wordAt(payload, 'action')
   if (tag === '' && action === '')
@@ -114,7 +110,7 @@ function releaseDraft(payload: Fields): Draft {
     summary: description,
     url: wordAt(payload, 'url'),
     tags: {},
-    moments: [payload['updated_at'], payload['created_at'], payload['released_at']],
+    times: [payload['updated_at'], payload['created_at'], payload['released_at']],
     // an update carries no time of its own: what the release says tells two updates apart
     identity: [
       tag,

@@ -1,5 +1,6 @@
 import { AppError } from '../../model/errors.js'
 import { toWellFormed } from '../formats/json-value.js'
+import type { Severity } from '../../model/event.js'
 
 /** A parsed JSON object; nothing is known about its fields. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -60,4 +61,19 @@ export function idAt(from: Fields, key: string): string {
 export function cutBytes(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
   return text.slice(0, encoder.encodeInto(text, new Uint8Array(maxBytes)).read)
+}
+
+/** The parts of an event that depend on the kind of the payload. */
+export interface ScmEvent {
+  readonly severity: Severity
+  readonly message: string
+  readonly summary: string
+  /** Page of the object; '' when the payload has none. */
+  readonly url: string
+  /** Tags that only this kind has; empty ones are left out. */
+  readonly tags: Readonly<Record<string, string>>
+  /** Times as received, the best first; none when the time of arrival is meant. */
+  readonly times: readonly unknown[]
+  /** The object and its state, within the project and the kind. */
+  readonly identity: readonly unknown[]
 }

@@ -1,22 +1,29 @@
-import { invalidPayload, isFields, missingField, textAt, wordAt, type Fields } from './payload.js'
-import type { Draft } from './draft.js'
+import {
+  invalidPayload,
+  isFields,
+  missingField,
+  textAt,
+  wordAt,
+  type Fields,
+  type ScmEvent,
+} from './payload.js'
 
 /** Platforms list at most 20 to 2,048 commits; each one listed is an event of the same delivery. */
 const MAX_COMMITS = 10_000
 
-/** One draft a commit; a push that lists none gives one that says what happened to the branch. */
-export function pushDrafts(payload: Fields): readonly Draft[] {
+/** One event a commit; a push that lists none gives one that says what happened to the branch. */
+export function pushEvents(payload: Fields): readonly ScmEvent[] {
   const push = pushOf(payload)
   const listed: unknown = payload['commits']
   const commits = Array.isArray(listed) ? listed.filter(isFields) : []
-  if (commits.length === 0) return [branchDraft(push)]
+  if (commits.length === 0) return [branchEvent(push)]
   if (commits.length > MAX_COMMITS) {
     throw invalidPayload('commits', `${commits.length} commits exceed ${MAX_COMMITS} a delivery`)
   }
-  return commits.map((commit, index) => commitDraft(push, commit, index))
+  return commits.map((commit, index) => commitEvent(push, commit, index))
 }
 
-export function tagPushDrafts(payload: Fields): readonly Draft[] {
+export function tagPushEvents(payload: Fields): readonly ScmEvent[] {
   const { name, identity, deleted } = pushOf(payload)
   return [
     {
@@ -36,7 +43,7 @@ interface Push {
   readonly identity: readonly string[]
 }
 
-const bare = { severity: 'INFO', summary: '', url: '', tags: {}, moments: [] } as const
+const bare = { severity: 'INFO', summary: '', url: '', tags: {}, times: [] } as const
 
 function pushOf(payload: Fields): Push {
   const ref = wordAt(payload, 'ref')
@@ -54,13 +61,13 @@ function pushOf(payload: Fields): Push {
 /** All zeros stand for "no commit": the branch or tag did not exist before, or does not after. */
 const isNoCommit = (sha: string): boolean => /^0+$/.test(sha)
 
-function branchDraft({ name, created, deleted, identity }: Push): Draft {
+function branchEvent({ name, created, deleted, identity }: Push): ScmEvent {
   if (deleted) return { ...bare, message: `Branch ${name} deleted`, identity }
   if (created) return { ...bare, message: `Branch ${name} created`, identity }
   return { ...bare, message: `Push to ${name} without commits`, identity }
 }
 
-function commitDraft(push: Push, commit: Fields, index: number): Draft {
+function commitEvent(push: Push, commit: Fields, index: number): ScmEvent {
   const id = wordAt(commit, 'id')
   const whole = textAt(commit, 'message') || textAt(commit, 'title')
   return {
@@ -68,7 +75,7 @@ function commitDraft(push: Push, commit: Fields, index: number): Draft {
     message: firstLine(whole) || `Commit ${id || index + 1} on ${push.name}`,
     summary: whole,
     url: wordAt(commit, 'url'),
-    moments: [commit['timestamp']],
+    times: [commit['timestamp']],
     identity: [...push.identity, id, id === '' ? index : ''],
   }
 }

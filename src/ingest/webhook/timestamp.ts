@@ -9,7 +9,7 @@ const MOMENT =
  *
  * @returns ms since 1970, or null when `value` is no such text
  */
-export function parseMoment(value: unknown): number | null {
+export function parseTime(value: unknown): number | null {
   if (typeof value !== 'string' || value.length > 64) return null
   const parts = MOMENT.exec(value.trim())
   if (parts === null) return null
@@ -25,7 +25,7 @@ export function parseMoment(value: unknown): number | null {
 /** The first of `candidates` that is a time in 1970..now + 1 day, else the arrival. */
 export function eventTimeMs(candidates: readonly unknown[], nowMs: number): number {
   for (const candidate of candidates) {
-    const ms = parseMoment(candidate)
+    const ms = parseTime(candidate)
     if (ms !== null && ms >= 0 && ms <= nowMs + DAY_MS) return ms
   }
   return nowMs

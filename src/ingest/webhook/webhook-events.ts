@@ -1,16 +1,25 @@
+import { createHash } from 'node:crypto'
+
 import type { CanonicalEvent } from '../../model/event.js'
-import { dedupKey } from './dedup-key.js'
-import type { Draft } from './draft.js'
 import { KINDS } from './kinds.js'
-import { eventTimeMs, parseMoment } from './timestamp.js'
-import { cutBytes, fieldsAt, missingField, parseBody, wordAt, type Fields } from './payload.js'
+import { eventTimeMs, parseTime } from './timestamp.js'
+import {
+  cutBytes,
+  fieldsAt,
+  missingField,
+  parseBody,
+  wordAt,
+  type Fields,
+  isFields,
+  type ScmEvent,
+} from './payload.js'
 import { projectPath, sourceOf } from './project.js'
 
 interface ScmContext {
-  /** arrival, ms since 1970 */
+  /** Time of arrival. */
   readonly nowMs: number
   readonly environment: string
-  /** limit of a message and of a summary; longer ones are cut */
+  /** Limit of a message and of a summary; longer ones are cut. */
   readonly maxMessageBytes: number
 }
 
@@ -20,19 +29,19 @@ export type ScmDelivery =
       /** `scm.<project path>`, at most 120 characters */
       readonly source: string
       readonly connector: string
-      /** at least one, all of `source` */
+      /** At least one, all of `source`. */
       readonly events: readonly CanonicalEvent[]
     }
   | { readonly kind: 'ignored'; readonly objectKind: string }
 
-/** Payloads led by `object_kind` are GitLab's dialect, whatever host they come from. */
+/** Payloads with `object_kind` are in GitLab's dialect, whatever host sent them. */
 const CONNECTOR = 'gitlab'
 
 /**
  * Maps the body of a source-control webhook to canonical events.
  *
  * The set of tags is closed: those of the interface, a tag without a value being left out. Where a
- * kind lacks the listed field, the one of the same meaning stands in: `user_username` of a push for
+ * kind lacks the listed field, the one of the same meaning replaces it: `user_username` of a push for
  * `user.username`, the commit's or release's own `url`, the project's page for `repository.homepage`.
  *
  * @returns `ignored` for an `object_kind` that is not supported, whatever else the body lacks
@@ -42,17 +51,17 @@ export function parseScmWebhook(body: Uint8Array, context: ScmContext): ScmDeliv
   const payload = parseBody(body)
   const objectKind = wordAt(payload, 'object_kind') || systemHookOf(payload)
   if (objectKind === '') throw missingField('object_kind')
-  const toDrafts = Object.hasOwn(KINDS, objectKind) ? KINDS[objectKind] : undefined
-  if (toDrafts === undefined) return { kind: 'ignored', objectKind }
+  const toScmEvents = Object.hasOwn(KINDS, objectKind) ? KINDS[objectKind] : undefined
+  if (toScmEvents === undefined) return { kind: 'ignored', objectKind }
   const path = projectPath(payload)
   if (path === '') throw missingField('project')
 
   const origin = { path, source: sourceOf(path), objectKind, tags: commonTags(payload, objectKind) }
-  const events = toDrafts(payload).map((draft) => toEvent(draft, origin, context))
+  const events = toScmEvents(payload).map((event) => toEvent(event, origin, context))
   return { kind: 'events', source: origin.source, connector: CONNECTOR, events }
 }
 
-/** Hooks about the platform itself (a group was made, a key was added) name an event and no object. */
+/** Hooks about the platform itself, such as a new group or key, name an event and no object. */
 function systemHookOf(payload: Fields): string {
   const event = wordAt(payload, 'event_name')
   return Object.hasOwn(KINDS, event) || Object.hasOwn(payload, 'object_kind') ? '' : event
@@ -78,27 +87,51 @@ function commonTags(payload: Fields, objectKind: string): Readonly<Record<string
   }
 }
 
-function toEvent(draft: Draft, origin: Origin, context: ScmContext): CanonicalEvent {
-  const tags = { ...origin.tags, url: draft.url, ...draft.tags }
+function toEvent(event: ScmEvent, origin: Origin, context: ScmContext): CanonicalEvent {
+  const tags = { ...origin.tags, url: event.url, ...event.tags }
   return {
-    timestampMs: eventTimeMs(draft.moments, context.nowMs),
+    timestampMs: eventTimeMs(event.times, context.nowMs),
     source: origin.source,
     type: 'event',
-    severity: draft.severity,
-    message: cutBytes(draft.message, context.maxMessageBytes),
+    severity: event.severity,
+    message: cutBytes(event.message, context.maxMessageBytes),
     host: '',
     environment: context.environment,
     traceId: '',
     spanId: '',
-    summary: cutBytes(draft.summary, context.maxMessageBytes),
+    summary: cutBytes(event.summary, context.maxMessageBytes),
     tags: Object.fromEntries(Object.entries(tags).filter(([, value]) => value !== '')),
-    dedupKey: dedupKey([origin.path, origin.objectKind, draft.identity, sameMoment(draft.moments)]),
+    dedupKey: dedupKey([origin.path, origin.objectKind, event.identity, comparedTime(event.times)]),
     template: '',
   }
 }
 
-/** The moment as the key takes it: one time written in two forms is one moment. */
-function sameMoment(moments: readonly unknown[]): unknown {
-  const given = moments.find((moment) => typeof moment === 'string' && moment.trim() !== '')
-  return parseMoment(given) ?? given
+/** The time as the key compares it: two written forms of one time are equal. */
+function comparedTime(times: readonly unknown[]): unknown {
+  const given = times.find((time) => typeof time === 'string' && time.trim() !== '')
+  return parseTime(given) ?? given
+}
+
+/** Deeper levels count as equal, because a body of 25 MiB may nest millions of arrays. */
+const MAX_DEPTH = 32
+
+/**
+ * `sha256:<hex>` over the given values; equal values give equal keys whatever the order of the keys
+ * in their objects. A missing value is the same as null.
+ */
+function dedupKey(identity: readonly unknown[]): string {
+  const hash = createHash('sha256')
+  hash.update(JSON.stringify(sorted(identity, 0)))
+  return `sha256:${hash.digest('hex')}`
+}
+
+function sorted(value: unknown, depth: number): unknown {
+  if (value === undefined) return null
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === MAX_DEPTH) return null
+  if (Array.isArray(value)) return value.map((item: unknown) => sorted(item, depth + 1))
+  if (!isFields(value)) return null
+  // pairs, not an object: a key such as `1` would move to the front of one
+  const keys = Object.keys(value).sort()
+  return { of: keys.map((key) => [key, sorted(value[key], depth + 1)]) }
 }

@@ -8,9 +8,9 @@ import { AppError } from '../../model/errors.js'
 import type { CanonicalEvent } from '../../model/event.js'
 
 const BODY_BYTES = 25 * 1024 * 1024
-/** a repeated delivery within this span is a duplicate */
+/** A delivery that is repeated within this time is a duplicate. */
 const WINDOW_MS = 300_000
-/** an instance that dies while it stores a delivery blocks a repeat for this long */
+/** A repeat is blocked for this long when an instance dies while it stores the delivery. */
 const STORING_MS = 20_000
 const POLL_MS = 100
 const STORING = 'storing'
@@ -24,7 +24,7 @@ type Delivery =
     }
   | { readonly kind: 'ignored'; readonly objectKind: string }
 
-/** The keys seen within the window; shared by all instances. */
+/** The dedup keys of deliveries within the window, shared by all instances. */
 export interface SeenKeys {
   get(key: string): Promise<string | null>
   set(key: string, value: string, ttlMs: number): Promise<void>
@@ -39,7 +39,7 @@ export interface WebhookServices {
   readonly parse: (body: Uint8Array) => Delivery
   readonly hasRoom: (bytes: number) => boolean
   readonly seen: SeenKeys
-  /** Used while the shared keys do not answer. */
+  /** Used while the shared state is not available. */
   readonly seenHere: SeenKeys
   /** Resolves when the events are durable. @returns how many were taken: none of a disabled source */
   readonly store: (
@@ -63,9 +63,9 @@ async function receive(request: HttpRequest, services: WebhookServices): Promise
   const delivery = services.parse(body)
   if (delivery.kind === 'ignored') return toReply('ignored', 0)
   const { source: name, connector } = delivery
-  const { seen, claimed, mark } = await claim(name, delivery.events, services)
+  const { seen, claimed, storedValue } = await claim(name, delivery.events, services)
   if (claimed.length === 0) return toReply('duplicate', 0)
-  // what was not stored was not seen: the platform, or a person, delivers it again
+  // the sender delivers events again that were not stored
   const release = async (): Promise<unknown> =>
     await Promise.allSettled(claimed.map((event) => seen.delete(keyOf(event))))
   try {
@@ -74,7 +74,7 @@ async function receive(request: HttpRequest, services: WebhookServices): Promise
       await release()
       return toReply('ignored', 0)
     }
-    await Promise.all(claimed.map((event) => seen.set(keyOf(event), mark, WINDOW_MS)))
+    await Promise.all(claimed.map((event) => seen.set(keyOf(event), storedValue, WINDOW_MS)))
     return toReply('accepted', stored)
   } catch (error) {
     await release()
@@ -91,10 +91,10 @@ const keyOf = (event: CanonicalEvent): string => `webhook:${event.dedupKey}`
 
 interface Claim {
   readonly seen: SeenKeys
-  /** events that this delivery is the first to bring, each once */
+  /** Events that no earlier delivery had, each once. */
   readonly claimed: readonly CanonicalEvent[]
-  /** what their keys are set to when they are stored */
-  readonly mark: string
+  /** The value of their keys once they are stored. */
+  readonly storedValue: string
 }
 
 async function claim(
@@ -118,19 +118,19 @@ async function claimIn(
 ): Promise<Claim> {
   const epochs = await Promise.all([EVERYTHING, source].map((name) => seen.get(epochKey(name))))
   // without epochs as earlier versions wrote it
-  const mark = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
-  const mine = await Promise.all(events.map((event) => claimOne(seen, keyOf(event), mark)))
-  return { seen, claimed: events.filter((_, i) => mine[i] === true), mark }
+  const value = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
+  const mine = await Promise.all(events.map((event) => claimOne(seen, keyOf(event), value)))
+  return { seen, claimed: events.filter((_, i) => mine[i] === true), storedValue: value }
 }
 
 /** Waits for another delivery of the same event that is being stored: it may fail, and then this one counts. */
-async function claimOne(seen: SeenKeys, key: string, mark: string): Promise<boolean> {
+async function claimOne(seen: SeenKeys, key: string, value: string): Promise<boolean> {
   const deadline = Date.now() + STORING_MS
   for (;;) {
     if (await seen.setIfAbsent(key, STORING, STORING_MS)) return true
     const found = await seen.get(key)
     if (found !== null && found !== STORING) {
-      if (isOfNow(found, mark)) return false
+      if (isOfNow(found, value)) return false
       // one of those who find it takes it away, and not what another one puts in its place
       if (await seen.setIfAbsent(`${key} ${found}`, 'gone', WINDOW_MS)) await seen.delete(key)
     }
@@ -151,9 +151,9 @@ const epochKey = (source: string): string => `webhook-epoch:${source}`
  * Whether it was stored since the last deletion. An epoch that has ended by itself ended after everything
  * that was stored before it.
  */
-function isOfNow(found: string, mark: string): boolean {
+function isOfNow(found: string, value: string): boolean {
   const before = found.split(' ')
-  return mark.split(' ').every((epoch, i) => epoch === '' || epoch === (before[i] ?? ''))
+  return value.split(' ').every((epoch, i) => epoch === '' || epoch === (before[i] ?? ''))
 }
 
 /**

@@ -9,27 +9,27 @@ import {
 import { isRecord, type JsonRecord, plainAttributes } from './json-value.js'
 
 const MAX_DEPTH = 4
-/** Names of one body that are remembered; the names of hostile bodies are computed each time. */
+/** Names of one body that are cached; further names are computed each time. */
 const MAX_KNOWN_NAMES = 4096
 const MAX_KNOWN_NAME_CHARS = 64
 
-/** A name at one place of the records of a body, and all that follows from it. */
+/** The meaning of a member name at one place of a body's records. */
 interface KnownName {
-  /** what a value under it may become, with the rank of the place added */
+  /** The fields that a value under this name may become, with the rank of the place. */
   readonly offers: readonly Offer[]
   readonly isAttributes: boolean
-  /** its members become tags under their own names */
+  /** Whether its members become tags under their own names. */
   readonly isHolder: boolean
   readonly inner: NamePlace
 }
 
 interface Offer {
   readonly alias: Alias
-  /** lower is asked first: the container, then the position among the names */
+  /** Candidates with lower scores are tried first: by container, then by position among the names. */
   readonly score: number
 }
 
-/** The names that the records of one body use; most records share theirs. */
+/** The names in the records of one body; most records have the same ones. */
 export class NamePlace {
   readonly #known = new Map<string, KnownName>()
   readonly #full: string
@@ -78,7 +78,7 @@ export class NamePlace {
 }
 
 /** A member of a record that has a known name for a field. */
-export interface Finding {
+export interface FieldCandidate {
   readonly alias: Alias
   readonly score: number
   readonly owner: JsonRecord
@@ -86,17 +86,17 @@ export interface Finding {
   readonly value: unknown
 }
 
-/** Of one field; spellings of one name have no end, and each may be asked. */
+/** Limit for one field, because one name has any number of spellings. */
 const MAX_FINDINGS = 16
-const NOTHING: readonly Finding[] = []
+const NOTHING: readonly FieldCandidate[] = []
 
-/** All members of one record that may become fields, and which of them did. */
-export class Findings {
+/** The members of one record that may become fields, and those that did. */
+export class FieldCandidates {
   readonly record: JsonRecord
   readonly names: NamePlace
-  readonly #found: (Finding[] | undefined)[] = []
-  readonly #taken: Finding[] = []
-  /** names at the top as compared; made when the first number is asked for its scale */
+  readonly #found: (FieldCandidate[] | undefined)[] = []
+  readonly #taken: FieldCandidate[] = []
+  /** Names at the top in compared form, computed on demand. */
   #members: ReadonlySet<string> | null = null
 
   constructor(record: JsonRecord, names: NamePlace) {
@@ -106,8 +106,8 @@ export class Findings {
     walk(record, names, 0, this.#found)
   }
 
-  /** In the order in which they are to be asked. */
-  of(field: Alias['field']): readonly Finding[] {
+  /** In the order in which they are tried. */
+  of(field: Alias['field']): readonly FieldCandidate[] {
     return this.#found[FIELDS.indexOf(field)] ?? NOTHING
   }
 
@@ -118,34 +118,34 @@ export class Findings {
   }
 
   /** A taken member does not become a tag. */
-  take(finding: Finding): void {
-    this.#taken.push(finding)
+  take(candidate: FieldCandidate): void {
+    this.#taken.push(candidate)
   }
 
   /**
-   * The first finding that `read` makes something of is taken.
+   * Takes the first candidate that `read` can use.
    *
-   * @param read returns null for a value that does not serve
+   * @param read returns null for a value that it cannot use
    */
-  first<T>(field: Alias['field'], read: (finding: Finding) => T | null): T | null {
-    for (const finding of this.of(field)) {
-      const value = read(finding)
+  first<T>(field: Alias['field'], read: (candidate: FieldCandidate) => T | null): T | null {
+    for (const candidate of this.of(field)) {
+      const value = read(candidate)
       if (value === null) continue
-      this.#taken.push(finding)
+      this.#taken.push(candidate)
       return value
     }
     return null
   }
 
   isTaken(owner: JsonRecord, key: string): boolean {
-    for (const finding of this.#taken) {
-      if (finding.owner === owner && finding.key === key) return true
+    for (const candidate of this.#taken) {
+      if (candidate.owner === owner && candidate.key === key) return true
     }
     return false
   }
 
   /**
-   * What is left of an object when the members that became fields are gone.
+   * An object without the members that became fields.
    *
    * @returns the same object when none did, null when all did
    */
@@ -172,7 +172,7 @@ function walk(
   owner: JsonRecord,
   place: NamePlace,
   depth: number,
-  found: (Finding[] | undefined)[],
+  found: (FieldCandidate[] | undefined)[],
 ): void {
   for (const key of Object.keys(owner)) {
     const value = owner[key]
@@ -189,18 +189,18 @@ function walk(
   }
 }
 
-/** Keeps the few findings of a field in order. */
-function insert(found: (Finding[] | undefined)[], finding: Finding): void {
-  const list = found[finding.alias.fieldIndex]
+/** Inserts a candidate of a field in order. */
+function insert(found: (FieldCandidate[] | undefined)[], candidate: FieldCandidate): void {
+  const list = found[candidate.alias.fieldIndex]
   if (list === undefined) {
-    found[finding.alias.fieldIndex] = [finding]
+    found[candidate.alias.fieldIndex] = [candidate]
     return
   }
   if (list.length >= MAX_FINDINGS) return
   let at = list.length
   for (; at > 0; at -= 1) {
     const before = list[at - 1]
-    if (before === undefined || before.score <= finding.score) break
+    if (before === undefined || before.score <= candidate.score) break
   }
-  list.splice(at, 0, finding)
+  list.splice(at, 0, candidate)
 }
