@@ -20,7 +20,7 @@ import { reserveEventIds } from './coordination/event-ids.js'
 import { createExclusive, inTurn } from './coordination/lock.js'
 import { createInProcessState } from './coordination/memory-state.js'
 import { createRedisState } from './coordination/redis-state.js'
-import { createFollowing, followingNobody } from './coordination/replica.js'
+import { createReplica, singleReplica } from './coordination/replica.js'
 import { SharedChanges } from './coordination/shared-changes.js'
 import type { State } from './coordination/state.js'
 import { createAnalytics } from './events/analytics.js'
@@ -148,23 +148,23 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     dataDir.migrated()
 
     // What other instances on the same database store is followed; an embedded database has none.
-    const following =
+    const replica =
       embedded === null
-        ? await createFollowing({
+        ? await createReplica({
             state,
             onError: (error) => log.warn({ err: error }, 'changes of other instances are late'),
           })
-        : followingNobody
-    closers.push(() => following.close())
+        : singleReplica
+    closers.push(() => replica.close())
     const entities = await createEntities(store, {
       log,
-      ...(embedded === null ? { exclusive, onStored: () => following.changed() } : {}),
+      ...(embedded === null ? { exclusive, onStored: () => replica.notify() } : {}),
     })
-    following.add(() => entities.catchUp())
+    replica.onCatchUp(() => entities.catchUp())
     // The generation in the shared state may be lost, and a lock decides what is unique: catch up in any case.
     const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
       state.withLock(key, ttlMs, async () => {
-        await following.look()
+        await replica.catchUp()
         return await work()
       })
     const ids = await reserveEventIds(store, {
@@ -275,7 +275,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       compute: () =>
         computeKpis({
           store,
-          following,
+          replica,
           directory,
           sources,
           applications,
@@ -339,24 +339,10 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       }
     }
 
-    // Deletions and corrections that all instances on one database make together; null for a single instance.
-    const shared =
-      embedded === null
-        ? new SharedChanges({
-            entities,
-            following,
-            exclusive,
-            self: dataDir.instanceId,
-            log,
-            insertsRunning: (seconds) => store.insertsRunning(seconds),
-            pending,
-          })
-        : null
-
     // From the WAL into ClickHouse.
     const writer = new Writer({
       wal,
-      ...(shared === null ? {} : { shared }),
+      pending,
       quarantine: createQuarantine({
         wal,
         newToken: batches.newToken,
@@ -387,7 +373,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           const leftOut = await templateStore.save(rows)
           if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
           // Before the batch counts as written: a reader of its events knows their templates.
-          await following.changed()
+          await replica.notify()
         },
         register: async (registration) => {
           await sources.store(registration).catch((error: unknown) => {
@@ -436,24 +422,33 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         collectorStats.note(bodies)
       },
     })
-    following.add(() =>
+    replica.onCatchUp(() =>
       adoptStoredTemplates(templateStore, templates, (rows) => pipeline.adopt(rows)),
     )
-    shared?.join({
-      forget: (names) => (names === null ? forgetAll() : forget(names)),
-      release: (names) => {
-        const gone = names === null ? null : new Set(names)
-        sources.release(names ?? undefined)
-        priorities.recall((source) => gone?.has(source) ?? true)
-      },
-      correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
-      has: (source) => sources.get(source) !== undefined,
-      mark: (command) => pipeline.mark(command),
-      openBatch: () => wal.openBatch,
-      isWalEmpty: () => wal.waiting.length === 0,
-      wake: () => writer.wake(),
-      carryOut: execute,
-    })
+    // Deletions and corrections that all instances on one database make together; null for a single instance.
+    const shared =
+      embedded === null
+        ? new SharedChanges({
+            entities,
+            replica,
+            exclusive,
+            self: dataDir.instanceId,
+            log,
+            store,
+            wal,
+            writer,
+            pending,
+            mark: (command) => pipeline.mark(command),
+            forget: (names) => (names === null ? forgetAll() : forget(names)),
+            release: (names) => {
+              const gone = names === null ? null : new Set(names)
+              sources.release(names ?? undefined)
+              priorities.recall((source) => gone?.has(source) ?? true)
+            },
+            correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
+            execute,
+          })
+        : null
     closers.push(async () => {
       await closeIngest({ pipeline, writer, wal })
       await shared?.leave()
@@ -557,7 +552,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
 
     // What runs by itself, and the ports.
-    writer.start()
+    writer.start(shared)
     if (config.role !== 'collector') insights.start()
     const servers = openServers({
       config,
@@ -571,7 +566,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       buffers,
       sockets,
       state,
-      following,
+      replica,
       capacity,
     })
     closers.push(() => servers.close(CLOSE_HTTP_MS))

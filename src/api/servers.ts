@@ -20,7 +20,7 @@ import { createInProcessState } from '../coordination/memory-state.js'
 import type { State } from '../coordination/state.js'
 import type { Log } from '../telemetry/log.js'
 import type { Capacity } from '../http/capacity.js'
-import type { Following } from '../coordination/replica.js'
+import type { Replica } from '../coordination/replica.js'
 import type { Pipeline } from '../ingest/pipeline.js'
 import type { BufferPool } from '../lib/buffer-pool.js'
 import type { Wal } from '../wal/wal.js'
@@ -42,7 +42,7 @@ export interface HttpParts {
   readonly buffers: BufferPool
   readonly sockets: ReturnType<typeof createKpiSockets>
   readonly state: State
-  readonly following: Following
+  readonly replica: Replica
   readonly capacity: Capacity
 }
 
@@ -98,8 +98,8 @@ function apiServer(parts: HttpParts): HttpServer {
   })
 }
 
-const currentOf = ({ state, following }: HttpParts) =>
-  state.kind === 'redis' ? { current: () => following.current() } : {}
+const currentOf = ({ state, replica }: HttpParts) =>
+  state.kind === 'redis' ? { current: () => replica.refresh() } : {}
 
 const toLimits = ({ pool, perPort }: Capacity) => ({ pool, limits: { connections: perPort } })
 

@@ -3,147 +3,152 @@ import { randomUUID } from 'node:crypto'
 import type { State } from './state.js'
 import { DAY_MS } from '../model/time.js'
 
-/** How this instance and the others know of each other's changes. */
-export interface Following {
+/**
+ * This instance's replica of what is stored in ClickHouse, kept up with the changes of other instances. Each
+ * change sets a new generation in the shared state and publishes a message; a replica that finds another
+ * generation than its own reads what was stored since. Messages and generations may be lost, so it also reads
+ * every few seconds.
+ */
+export interface Replica {
   /**
    * Resolves when everything that was stored anywhere before the call is known here, as far as the shared
-   * state can tell. Never rejects: while the state or ClickHouse is away, or too slow for who waits for an
-   * answer, what is known has to do.
+   * state can tell. Never rejects: while the state or ClickHouse is down or too slow, callers go on with what
+   * is known.
    */
-  current(): Promise<void>
+  refresh(): Promise<void>
   /** What is stored must become known elsewhere: resolves when `current` of the others notices it. Never rejects. */
-  changed(): Promise<void>
-  /** Resolves when what was stored anywhere before the call is known here. @throws what kept it from being read */
-  look(): Promise<void>
-  /** Has a look take over something else too. */
-  add(read: () => Promise<void>): void
-  /** when the last look that succeeded began, ms of the steady clock */
-  readonly knownSinceMs: number
+  notify(): Promise<void>
+  /** Resolves when everything that was stored before the call is known here. @throws the error of a read */
+  catchUp(): Promise<void>
+  /** Adds something that every catch-up reads. */
+  onCatchUp(read: () => Promise<void>): void
+  /** When the last successful catch-up began, by `performance.now`. */
+  readonly caughtUpAtMs: number
   close(): Promise<void>
 }
 
-export interface FollowingParts {
+interface ReplicaDeps {
   readonly state: Pick<
     State,
     'get' | 'set' | 'setIfAbsent' | 'compareAndSet' | 'publish' | 'subscribe' | 'onStatus'
   >
   readonly onError: (error: unknown) => void
-  /** ms between two looks that nobody asked for; signals may be lost. Default 3000 */
+  /** Milliseconds between two periodic catch-ups. Default 3000. */
   readonly everyMs?: number
 }
 
 const CHANNEL = 'changed'
-/** a random text that changes with whatever others must take over */
-const MARK = 'changed:mark'
-const MARK_TTL_MS = DAY_MS
+/** A random text that every change replaces. */
+const GENERATION = 'changed:generation'
+const GENERATION_TTL_MS = DAY_MS
 const EVERY_MS = 3_000
-/** after a look that failed, those who want to be current are not kept waiting for the next one */
-const LEAVE_ALONE_MS = 5_000
-/** a request has 30 s for everything: so long it waits for what others changed, at most */
-const CURRENT_MS = 10_000
+/** For this long after a failed catch-up, `refresh` does not wait for another one. */
+const FAILED_PAUSE_MS = 5_000
+/** A request has 30 s in all; it waits this long for the changes of others. */
+const REFRESH_MS = 10_000
 
-export async function createFollowing(parts: FollowingParts): Promise<Following> {
-  const follower = new Follower(parts)
-  await follower.begin()
-  return follower
+export async function createReplica(deps: ReplicaDeps): Promise<Replica> {
+  const replica = new FollowingReplica(deps)
+  await replica.begin()
+  return replica
 }
 
-/** For the only instance there is. */
-export const followingNobody: Following = {
-  current: () => Promise.resolve(),
-  changed: () => Promise.resolve(),
-  look: () => Promise.resolve(),
-  add: () => undefined,
-  get knownSinceMs() {
+/** The replica of a single instance, which nothing else changes. */
+export const singleReplica: Replica = {
+  refresh: () => Promise.resolve(),
+  notify: () => Promise.resolve(),
+  catchUp: () => Promise.resolve(),
+  onCatchUp: () => undefined,
+  get caughtUpAtMs() {
     return performance.now()
   },
   close: () => Promise.resolve(),
 }
 
-class Follower implements Following {
-  knownSinceMs = Number.NEGATIVE_INFINITY
-  readonly #parts: FollowingParts
+class FollowingReplica implements Replica {
+  caughtUpAtMs = Number.NEGATIVE_INFINITY
+  readonly #deps: ReplicaDeps
   readonly #self = randomUUID()
   readonly #ends: (() => void)[] = []
   readonly #reads: (() => Promise<void>)[] = []
-  /** the mark under which everything is known here, null when there was none */
+  /** The generation up to which everything is known here; null when there was none. */
   #known: string | null = ''
-  /** of the last look, while none has succeeded since */
+  /** When the last catch-up failed, while none has succeeded since. */
   #failedAtMs = Number.NEGATIVE_INFINITY
-  /** looks follow one another; who comes while one is under way waits for the next */
+  /** Catch-ups follow one another; a call during one waits for the next. */
   #running: Promise<unknown> = Promise.resolve()
   #next: Promise<void> | null = null
-  #nextLook: Promise<void> | null = null
-  #telling: Promise<unknown> = Promise.resolve()
-  #nextTold: Promise<void> | null = null
+  #nextCatchUp: Promise<void> | null = null
+  #notifying: Promise<unknown> = Promise.resolve()
+  #nextNotified: Promise<void> | null = null
 
-  constructor(parts: FollowingParts) {
-    this.#parts = parts
+  constructor(deps: ReplicaDeps) {
+    this.#deps = deps
   }
 
   async begin(): Promise<void> {
-    const { state, everyMs = EVERY_MS } = this.#parts
+    const { state, everyMs = EVERY_MS } = this.#deps
     const end = await state.subscribe(CHANNEL, (origin) => {
-      if (origin !== this.#self) void this.current()
+      if (origin !== this.#self) void this.refresh()
     })
-    // what was announced while nothing could be heard is read when it can
+    // Messages during an outage of the state are lost.
     const endStatus = state.onStatus((status) => {
-      if (status === 'ok') void this.current()
+      if (status === 'ok') void this.refresh()
     })
-    const timer = setInterval(() => void this.look().catch(() => undefined), everyMs).unref()
+    const timer = setInterval(() => void this.catchUp().catch(() => undefined), everyMs).unref()
     this.#ends.push(end, endStatus, () => clearInterval(timer))
   }
 
-  add(read: () => Promise<void>): void {
+  onCatchUp(read: () => Promise<void>): void {
     this.#reads.push(read)
     this.#known = ''
-    this.knownSinceMs = Number.NEGATIVE_INFINITY
+    this.caughtUpAtMs = Number.NEGATIVE_INFINITY
   }
 
-  current(): Promise<void> {
+  refresh(): Promise<void> {
     if (this.#next !== null) return this.#next
     const compared = this.#running.then(() => this.#compare())
-    this.#next = atMost(compared, CURRENT_MS)
+    this.#next = atMost(compared, REFRESH_MS)
     this.#running = compared
     return this.#next
   }
 
-  look(): Promise<void> {
-    if (this.#nextLook !== null) return this.#nextLook
-    const looked = this.#running.then(() => {
-      this.#nextLook = null
+  catchUp(): Promise<void> {
+    if (this.#nextCatchUp !== null) return this.#nextCatchUp
+    const caughtUp = this.#running.then(() => {
+      this.#nextCatchUp = null
       return this.#read()
     })
-    this.#nextLook = looked
-    this.#running = looked.catch(() => undefined)
-    return looked
+    this.#nextCatchUp = caughtUp
+    this.#running = caughtUp.catch(() => undefined)
+    return caughtUp
   }
 
-  changed(): Promise<void> {
-    if (this.#nextTold !== null) return this.#nextTold
-    const told = this.#telling.then(() => this.#tell()).catch(this.#parts.onError)
-    this.#nextTold = told
-    this.#telling = told
-    return told
+  notify(): Promise<void> {
+    if (this.#nextNotified !== null) return this.#nextNotified
+    const notified = this.#notifying.then(() => this.#publish()).catch(this.#deps.onError)
+    this.#nextNotified = notified
+    this.#notifying = notified
+    return notified
   }
 
   async close(): Promise<void> {
     for (const end of this.#ends) end()
     await this.#running
-    await this.#telling
+    await this.#notifying
   }
 
   /** Never rejects. */
   async #compare(): Promise<void> {
     this.#next = null
-    if (performance.now() - this.#failedAtMs < LEAVE_ALONE_MS) return
+    if (performance.now() - this.#failedAtMs < FAILED_PAUSE_MS) return
     try {
-      const mark = await this.#parts.state.get(MARK)
-      if (mark === this.#known) return
+      const generation = await this.#deps.state.get(GENERATION)
+      if (generation === this.#known) return
       await this.#read()
-      this.#known = mark
+      this.#known = generation
     } catch {
-      // what is known has to do; `#read` has told of it, and the state tells of itself
+      // `#read` has reported its error, and the state reports its own.
     }
   }
 
@@ -152,31 +157,31 @@ class Follower implements Following {
     try {
       await Promise.all(this.#reads.map((read) => read()))
     } catch (error) {
-      // once an outage
-      if (this.#failedAtMs === Number.NEGATIVE_INFINITY) this.#parts.onError(error)
+      // Reported once per outage.
+      if (this.#failedAtMs === Number.NEGATIVE_INFINITY) this.#deps.onError(error)
       this.#failedAtMs = performance.now()
       throw error
     }
     this.#failedAtMs = Number.NEGATIVE_INFINITY
-    this.knownSinceMs = startedMs
+    this.caughtUpAtMs = startedMs
   }
 
-  async #tell(): Promise<void> {
-    this.#nextTold = null
-    const { state } = this.#parts
-    const mark = randomUUID()
-    // who knows everything else knows its own change too, and need not read it
-    const isAhead =
+  async #publish(): Promise<void> {
+    this.#nextNotified = null
+    const { state } = this.#deps
+    const next = randomUUID()
+    // An instance that knows everything else need not read its own change.
+    const isUpToDate =
       this.#known === null
-        ? await state.setIfAbsent(MARK, mark, MARK_TTL_MS)
-        : await state.compareAndSet(MARK, this.#known, mark, MARK_TTL_MS)
-    if (isAhead) this.#known = mark
-    else await state.set(MARK, mark, MARK_TTL_MS)
+        ? await state.setIfAbsent(GENERATION, next, GENERATION_TTL_MS)
+        : await state.compareAndSet(GENERATION, this.#known, next, GENERATION_TTL_MS)
+    if (isUpToDate) this.#known = next
+    else await state.set(GENERATION, next, GENERATION_TTL_MS)
     await state.publish(CHANNEL, this.#self)
   }
 }
 
-/** Resolves with the work, or without it when that takes too long. */
+/** Resolves when the work is done, or after the time. */
 async function atMost(work: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => {

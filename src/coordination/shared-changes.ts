@@ -6,17 +6,19 @@ import type { Priority } from '../model/event.js'
 import { PrioritySchema, ReadonlyTexts } from '../model/schemas.js'
 import type { SharedChange, SharedCommand } from '../wal/record.js'
 import type { PendingChanges } from '../writer/pending-changes.js'
-import type { SharedWork } from '../writer/writer.js'
+import type { SharedWork, Writer } from '../writer/writer.js'
+import type { Wal } from '../wal/wal.js'
+import type { Store } from '../clickhouse/client.js'
 import type { Collection } from './collection.js'
 import type { Entities } from './entities.js'
 import type { Log } from '../telemetry/log.js'
 import type { Exclusive } from './lock.js'
-import type { Following } from './replica.js'
+import type { Replica } from './replica.js'
 import { DAY_MS } from '../model/time.js'
 
-/** An instance that works on this database, and which of the changes of all instances it knows. */
+/** An instance that works on this database, and the changes that it has acknowledged. */
 const InstanceDoc = Type.Object({
-  /** others need not wait for it: it looks at what was changed before it writes again */
+  /** The others do not wait for it: it reads the changes before it sends again. */
   isAway: Type.Boolean(),
   known: Type.Array(Type.String()),
   atMs: Type.Number(),
@@ -34,101 +36,91 @@ const SharedChangeDoc = Type.Object({
       priority: PrioritySchema,
     }),
   ]),
-  /** the instance that was asked for it */
+  /** The instance that was asked for it. */
   by: Type.String(),
   atMs: Type.Number(),
-  /** when it had taken effect, null before */
+  /** When it had taken effect; null before. */
   overMs: Type.Union([Type.Number(), Type.Null()]),
-  /** what the one who asked is told */
+  /** The result for the caller. */
   result: Type.Unknown(),
 })
 type SharedChangeRecord = Readonly<Static<typeof SharedChangeDoc>>
 
-/** nothing is sent by an instance that has not looked for so long at what others changed */
+/** An instance that has not read the changes of the others for this long sends nothing. */
 const LEASE_MS = 5_000
-/** one that does not answer for so long is away */
+/** An instance that does not acknowledge a change for this long is away. */
 const AWAY_MS = 10_000
-/** when the instance that was asked does not carry a change out, another one does */
+/** Another instance carries a change out when the one that was asked has not done so for this long. */
 const TAKE_OVER_MS = 3_000
 const WAIT_MS = 20_000
 const TICK_MS = 200
 const LEAVE_MS = 1_000
-/** an instance that was away for so long is not expected back */
+/** An instance that was away for this long is not expected back. */
 const GONE_MS = 30 * DAY_MS
 
-export interface SharedChangesParts {
+interface SharedChangesDeps {
   readonly entities: Entities
-  readonly following: Pick<Following, 'look' | 'knownSinceMs'>
+  readonly replica: Replica
   readonly exclusive: Exclusive
-  /** who works on this data directory */
+  /** The id of this instance. */
   readonly self: string
   readonly log: Log
-  /** Inserts of batches that ClickHouse has been at for longer than so many seconds. */
-  readonly insertsRunning: (seconds: number) => Promise<number>
-  /** What is left out of the batches; the recovery of the WAL has filled it. */
+  readonly store: Pick<Store, 'insertsRunning'>
+  readonly wal: Pick<Wal, 'openBatch' | 'waiting'>
+  readonly writer: Pick<Writer, 'wake'>
+  /** The changes that the writer applies to its batches; the recovery of the WAL has filled it. */
   readonly pending: PendingChanges
-}
-
-/** What a change acts on in this process; made after the changes themselves. */
-export interface ActedOn {
-  /** the messages of these sources are of unregistered ones from here on; null: of all */
-  forget(sources: readonly string[] | null): void
-  /** the deletion of these is over */
-  release(sources: readonly string[] | null): void
-  /** repeats of the event count under this priority from here on */
-  correct(event: number, priority: Priority): void
-  /** whether a source of this name is registered */
-  has(source: string): boolean
-  mark(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> }
-  openBatch(): { readonly from: number; readonly to: number } | null
-  isWalEmpty(): boolean
-  /** Has the writer call `barrier`. */
-  wake(): void
-  /** Takes the rows out of ClickHouse, and what belongs to them. @returns what the one who asked is told */
-  carryOut(deletion: Deletion): Promise<unknown>
+  /** Writes the place of a change into the WAL. */
+  readonly mark: (command: SharedCommand) => {
+    readonly seq: number
+    readonly durable: Promise<void>
+  }
+  /** Has the next messages of these sources belong to unregistered ones; null for all sources. */
+  readonly forget: (sources: readonly string[] | null) => void
+  /** Ends the deletion of these sources. */
+  readonly release: (sources: readonly string[] | null) => void
+  /** Has the next repeats of an event count under this priority. */
+  readonly correct: (event: number, priority: Priority) => void
+  /** Deletes the rows in ClickHouse, and what belongs to them. @returns the result for the caller */
+  readonly execute: (deletion: Deletion) => Promise<unknown>
 }
 
 type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' }>
 
 /**
- * Deletions and corrections on a database with several instances. A change is a record in ClickHouse. Each
- * instance that learns of it takes no more notice of what it concerns, gives it a place in its WAL, leaves
- * the rows before that place out of what it sends (`writer/pending-changes.ts`), and says so as soon as nothing is on
- * its way that still holds them. When all have said so the rows are taken out of ClickHouse, and only then
- * goes what came after the change.
+ * The change log: deletions and corrections that all instances on one database make together.
  *
- * An instance that does not answer is noted as away. Before it sends anything again it looks at what was
- * changed meanwhile, and leaves out what it had taken before that.
+ * 1. A change is a record in ClickHouse, which every instance learns of through its replica.
+ * 2. An instance that learns of a change forgets what the change concerns, and writes the place of the change
+ *    into its WAL: the rows before that place are older than the change. The writer leaves them out of what it
+ *    sends (`writer/pending-changes.ts`).
+ * 3. As soon as no batch under way holds such rows, the instance acknowledges the change in its own record.
+ * 4. When all instances have acknowledged it, one of them deletes the rows in ClickHouse. Only then do the
+ *    writers send what came after the change.
  *
- * Redis makes it fast and keeps two from carrying out one change; whether it holds does not depend on Redis.
+ * An instance that does not acknowledge for AWAY_MS is noted as away. Before it sends anything again it reads the
+ * changes (`barrier`), and leaves out the rows that it had taken before them. Redis makes this fast and keeps two
+ * instances from carrying out the same change; whether a change holds does not depend on Redis.
  */
 export class SharedChanges implements SharedWork {
-  readonly pending: PendingChanges
-  readonly #parts: SharedChangesParts
+  readonly #deps: SharedChangesDeps
   readonly #changes: Collection<SharedChangeRecord>
   readonly #instances: Collection<InstanceRecord>
-  #on: ActedOn | null = null
-  /** places in the WAL that are on disk, and those on their way */
+  /** Whether the place of a change in the WAL is on disk. */
   readonly #marked = new Map<string, 'writing' | 'durable'>()
-  /** when a change was first seen here, of the steady clock */
+  /** When a change was first seen here, by `performance.now`. */
   readonly #seenMs = new Map<string, number>()
   readonly #waiting = new Map<string, (record: SharedChangeRecord) => void>()
   readonly #timer: NodeJS.Timeout
-  #isAnswering = false
+  #isAcknowledging = false
   #isTicking = false
   #isClosed = false
 
-  constructor(parts: SharedChangesParts) {
-    this.#parts = parts
-    this.pending = parts.pending
-    this.#changes = parts.entities.collection('shared_change', SharedChangeDoc)
-    this.#instances = parts.entities.collection('instance', InstanceDoc)
+  constructor(deps: SharedChangesDeps) {
+    this.#deps = deps
+    this.#changes = deps.entities.collection('shared_change', SharedChangeDoc)
+    this.#instances = deps.entities.collection('instance', InstanceDoc)
     this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref()
-  }
-
-  /** Begins to take part; before anything is sent. */
-  join(on: ActedOn): void {
-    this.#on = on
     this.#changes.onChange(({ value, id }) => {
       if (value !== null) this.#learnAll()
       else this.#forgotten(id)
@@ -138,7 +130,7 @@ export class SharedChanges implements SharedWork {
     this.#learnAll()
   }
 
-  /** Makes a change everywhere. @returns what `carryOut` gave, once it took effect */
+  /** Makes a change on all instances. @returns the result of `execute`, once the change took effect */
   async carryOut(change: SharedChange): Promise<unknown> {
     const id = randomUUID()
     const made = new Promise<unknown>((resolve, reject) => {
@@ -152,9 +144,9 @@ export class SharedChanges implements SharedWork {
         resolve(result)
       })
     })
-    // when it can't be noted nobody waits for it
+    // When the change can't be stored, the caller gets that error instead.
     made.catch(() => undefined)
-    const { self: by } = this.#parts
+    const { self: by } = this.#deps
     await this.#changes.put(id, { change, by, atMs: Date.now(), overMs: null, result: null })
     return await made
   }
@@ -165,27 +157,27 @@ export class SharedChanges implements SharedWork {
   }
 
   async barrier(): Promise<void> {
-    const { following } = this.#parts
-    if (performance.now() - following.knownSinceMs > LEASE_MS) await following.look()
-    if (this.#isClosed || !this.#mustAnswer()) return
-    await this.#answer()
+    const { replica } = this.#deps
+    if (performance.now() - replica.caughtUpAtMs > LEASE_MS) await replica.catchUp()
+    if (this.#isClosed || !this.#mustAcknowledge()) return
+    await this.#acknowledge()
   }
 
-  /** This instance sends nothing more. */
+  /** Removes this instance, which sends nothing more, or notes it as away while its WAL still holds rows. */
   async leave(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#timer)
-    const { self } = this.#parts
-    const isDone = this.#on?.isWalEmpty() ?? true
-    const left = isDone
-      ? this.#instances.remove(self)
-      : this.#instances.update(self, (own) => (own === null ? null : { ...own, isAway: true }))
+    const { self } = this.#deps
+    const left =
+      this.#deps.wal.waiting.length === 0
+        ? this.#instances.remove(self)
+        : this.#instances.update(self, (own) => (own === null ? null : { ...own, isAway: true }))
     const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())
-    // who is not told waits for it, and then notes that it is away
+    // An instance that does not learn of it waits, and then notes this one as away.
     await Promise.race([left.catch(() => undefined), late])
   }
 
-  /** The records with their ids, the oldest first. */
+  /** The changes with their ids, the oldest first. */
   #list(): readonly (readonly [string, SharedChangeRecord])[] {
     return this.#changes
       .entries()
@@ -193,30 +185,28 @@ export class SharedChanges implements SharedWork {
   }
 
   #own(): InstanceRecord | null {
-    return this.#instances.get(this.#parts.self)
+    return this.#instances.get(this.#deps.self)
   }
 
   #learnAll(): void {
-    const on = this.#on
-    if (on === null) return
     for (const [id, record] of this.#list()) {
-      this.#learn(id, record, on)
-      if (record.overMs !== null) this.#end(id, record, on)
+      this.#learn(id, record)
+      if (record.overMs !== null) this.#end(id, record)
     }
   }
 
-  /** Synchronous from what is forgotten to the place in the order. */
-  #learn(id: string, { change, atMs, overMs }: SharedChangeRecord, on: ActedOn): void {
+  /** Nothing is awaited between forgetting and writing the place, so that no event is sequenced in between. */
+  #learn(id: string, { change, atMs, overMs }: SharedChangeRecord): void {
     if (!this.#seenMs.has(id)) this.#seenMs.set(id, performance.now())
     if (this.#marked.has(id) || this.#own()?.known.includes(id) === true) return
-    if (this.pending.has(id)) {
-      // its place was found in the WAL of an earlier run
+    if (this.#deps.pending.has(id)) {
+      // The recovery of the WAL found its place.
       this.#marked.set(id, 'durable')
       return
     }
-    takeNotice(change, on)
+    forgetChanged(change, this.#deps)
     const wasMissed = overMs !== null && change.kind !== 'correct-event'
-    const open = on.openBatch()
+    const open = this.#deps.wal.openBatch
     const command = {
       kind: 'shared',
       id,
@@ -225,139 +215,140 @@ export class SharedChanges implements SharedWork {
       fromSeq: wasMissed || open === null ? 0 : open.to + 1,
     } as const
     this.#marked.set(id, 'writing')
-    const { seq, durable } = on.mark(command)
-    this.pending.add(seq, command)
-    void this.#noteDurable(id, durable, on)
+    const { seq, durable } = this.#deps.mark(command)
+    this.#deps.pending.add(seq, command)
+    void this.#noteDurable(id, durable)
   }
 
-  async #noteDurable(id: string, durable: Promise<void>, on: ActedOn): Promise<void> {
+  async #noteDurable(id: string, durable: Promise<void>): Promise<void> {
     try {
       await durable
       this.#marked.set(id, 'durable')
-      on.wake()
+      this.#deps.writer.wake()
     } catch {
-      // the rows before it are kept back all the same; it is tried again
+      // The rows before it are left out all the same; the next tick tries again.
       this.#marked.delete(id)
     }
   }
 
-  #end(id: string, record: SharedChangeRecord, on: ActedOn): void {
+  #end(id: string, record: SharedChangeRecord): void {
     const { change } = record
-    if (this.#own()?.known.includes(id) !== true) this.pending.widen(id)
-    if (change.kind === 'delete-sources') on.release(change.sources)
-    if (change.kind === 'clear-all') on.release(null)
+    if (this.#own()?.known.includes(id) !== true) this.#deps.pending.widen(id)
+    if (change.kind === 'delete-sources') this.#deps.release(change.sources)
+    if (change.kind === 'clear-all') this.#deps.release(null)
     this.#waiting.get(id)?.(record)
-    on.wake()
+    this.#deps.writer.wake()
   }
 
   #forgotten(id: string): void {
     this.#marked.delete(id)
     this.#seenMs.delete(id)
-    this.#on?.wake()
+    this.#deps.writer.wake()
   }
 
-  #mustAnswer(): boolean {
+  #mustAcknowledge(): boolean {
     const own = this.#own()
     if (own === null || own.isAway) return true
-    return this.#changes.entries().some(([id]) => this.#canAnswer(id) && !own.known.includes(id))
+    return this.#changes
+      .entries()
+      .some(([id]) => this.#canAcknowledge(id) && !own.known.includes(id))
   }
 
-  /** Nothing that the change concerns is on its way, nor will be. */
-  #canAnswer(id: string): boolean {
+  /** Whether no batch holds what the change concerns, nor will hold it. */
+  #canAcknowledge(id: string): boolean {
     const isDurable = this.#marked.get(id) === 'durable'
-    return isDurable && this.pending.covers(id, this.#on?.openBatch() ?? null)
+    return isDurable && this.#deps.pending.covers(id, this.#deps.wal.openBatch)
   }
 
-  /** Tells the others what is known here. Called while nothing is being sent. */
-  async #answer(): Promise<void> {
-    if (this.#isAnswering) return
-    this.#isAnswering = true
+  /** Acknowledges the changes that are known here. Called while nothing is being sent. */
+  async #acknowledge(): Promise<void> {
+    if (this.#isAcknowledging) return
+    this.#isAcknowledging = true
     try {
       const wasThere = this.#own()?.isAway === false
-      await this.#instances.update(this.#parts.self, (own) => ({
+      await this.#instances.update(this.#deps.self, (own) => ({
         isAway: false,
         atMs: Date.now(),
         known: this.#changes
           .entries()
           .map(([id]) => id)
-          .filter((id) => own?.known.includes(id) === true || this.#canAnswer(id)),
+          .filter((id) => own?.known.includes(id) === true || this.#canAcknowledge(id)),
       }))
-      // what was changed just before this one was waited for again
-      if (!wasThere) await this.#parts.following.look()
+      // The others waited for this instance only since its record exists; read what they changed just before.
+      if (!wasThere) await this.#deps.replica.catchUp()
     } finally {
-      this.#isAnswering = false
+      this.#isAcknowledging = false
     }
   }
 
   async #tick(): Promise<void> {
-    const on = this.#on
-    if (this.#isTicking || this.#isClosed || on === null || this.#changes.size === 0) return
+    if (this.#isTicking || this.#isClosed || this.#changes.size === 0) return
     this.#isTicking = true
     try {
       this.#learnAll()
-      if (this.#mustAnswer()) on.wake()
-      for (const [id, record] of this.#list()) await this.#advance(id, record, on)
+      if (this.#mustAcknowledge()) this.#deps.writer.wake()
+      for (const [id, record] of this.#list()) await this.#advance(id, record)
     } catch (error) {
-      this.#parts.log.debug({ err: error }, 'a change of all instances waits')
+      this.#deps.log.debug({ err: error }, 'a change of all instances waits')
     } finally {
       this.#isTicking = false
     }
   }
 
-  async #advance(id: string, record: SharedChangeRecord, on: ActedOn): Promise<void> {
+  async #advance(id: string, record: SharedChangeRecord): Promise<void> {
     const ageMs = performance.now() - (this.#seenMs.get(id) ?? 0)
-    if (record.by !== this.#parts.self && ageMs < TAKE_OVER_MS) return
+    if (record.by !== this.#deps.self && ageMs < TAKE_OVER_MS) return
     if (record.overMs !== null) {
       await this.#prune(id)
       return
     }
     if (this.#missing(id).length === 0) {
-      // one that was away may have come back since
-      await this.#parts.following.look()
+      // An instance that was away may have come back.
+      await this.#deps.replica.catchUp()
       if (this.#missing(id).length > 0) return
       if (record.change.kind === 'correct-event') await this.#confirm(id, record)
-      else await this.#effect(id, on)
+      else await this.#effect(id)
       return
     }
     if (ageMs < AWAY_MS) return
     for (const instance of this.#missing(id)) await this.#noteAway(instance, id)
   }
 
-  /** All that a correction needs is that everyone knows of it; its counts are moved by the one who was asked. */
+  /** A correction holds when all instances know of it; the instance that was asked moves the counts. */
   async #confirm(id: string, record: SharedChangeRecord): Promise<void> {
     this.#waiting.get(id)?.(record)
     if (await this.#prune(id)) return
-    // it is kept for one that is away
+    // The record stays for an instance that is away.
     await this.#changes.update(id, (now) => (now === null ? null : { ...now, overMs: Date.now() }))
   }
 
-  async #effect(id: string, on: ActedOn): Promise<void> {
-    await this.#parts.exclusive(`change:${id}`, async () => {
+  async #effect(id: string): Promise<void> {
+    await this.#deps.exclusive(`change:${id}`, async () => {
       await this.#changes.reload(id)
       const record = this.#changes.get(id)
       if (record === null || record.overMs !== null) return
-      // what an instance that went away had begun to send
-      if (await this.#isSomethingOnItsWay()) return
+      // An instance that went away may have begun to send rows.
+      if (await this.#areInsertsRunning()) return
       if (record.change.kind === 'correct-event') return
-      const result = (await on.carryOut(record.change)) ?? null
+      const result = (await this.#deps.execute(record.change)) ?? null
       await this.#changes.update(id, (now) =>
         now === null ? null : { ...now, overMs: Date.now(), result },
       )
     })
   }
 
-  async #isSomethingOnItsWay(): Promise<boolean> {
+  async #areInsertsRunning(): Promise<boolean> {
     if (!this.#instances.list().some(({ isAway }) => isAway)) return false
     try {
-      return (await this.#parts.insertsRunning((AWAY_MS - LEASE_MS) / 1000)) > 0
+      return (await this.#deps.store.insertsRunning((AWAY_MS - LEASE_MS) / 1000)) > 0
     } catch (error) {
       if (error instanceof AppError) throw error
-      // a user who may not see what runs: it has had the time until the instance was noted as away
+      // This ClickHouse user may not list running inserts; they had time until the instance was noted as away.
       return false
     }
   }
 
-  /** Instances that are there and have not said that they know of it. */
+  /** Instances that are not away and have not acknowledged the change. */
   #missing(id: string): readonly string[] {
     return this.#instances
       .entries()
@@ -368,12 +359,12 @@ export class SharedChanges implements SharedWork {
   async #noteAway(instance: string, id: string): Promise<void> {
     await this.#instances.update(instance, (now) => {
       if (now === null || now.isAway || now.known.includes(id)) return now
-      this.#parts.log.warn({ instance }, 'an instance does not answer; it is noted as away')
+      this.#deps.log.warn({ instance }, 'an instance does not answer; it is noted as away')
       return { ...now, isAway: true }
     })
   }
 
-  /** A change that all have made need not be remembered. @returns whether it is not */
+  /** Deletes the record of a change that all instances have made. @returns whether it was deleted */
   async #prune(id: string): Promise<boolean> {
     for (const [instance, { isAway, atMs }] of this.#instances.entries())
       if (isAway && Date.now() - atMs > GONE_MS) await this.#instances.remove(instance)
@@ -383,19 +374,19 @@ export class SharedChanges implements SharedWork {
   }
 }
 
-function takeNotice(change: SharedChange, on: ActedOn): void {
+function forgetChanged(change: SharedChange, deps: SharedChangesDeps): void {
   switch (change.kind) {
     case 'delete-sources':
-      return on.forget(change.sources)
+      return deps.forget(change.sources)
     case 'clear-all':
-      return on.forget(null)
+      return deps.forget(null)
     case 'correct-event':
-      return on.correct(change.event, change.priority)
+      return deps.correct(change.event, change.priority)
   }
 }
 
 const tooSlow = (): AppError =>
-  new AppError('dependency_unavailable', 'not all instances have made the change yet; they will', {
+  new AppError('dependency_unavailable', 'not all instances have made the change yet', {
     details: { dependency: 'clickhouse' },
     retryAfterS: 2,
   })

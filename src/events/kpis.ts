@@ -1,5 +1,5 @@
 import type { Store } from '../clickhouse/client.js'
-import type { Following } from '../coordination/replica.js'
+import type { Replica } from '../coordination/replica.js'
 import type { KpiSnapshot } from '../model/kpi.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Applications } from '../records/applications.js'
@@ -11,7 +11,7 @@ import { createTemplateStats } from './template-stats.js'
 
 interface KpiDeps {
   readonly store: Store
-  readonly following: Following
+  readonly replica: Replica
   readonly directory: TemplateDirectory
   readonly sources: Sources
   readonly applications: Applications
@@ -24,7 +24,7 @@ interface KpiDeps {
 export async function computeKpis(deps: KpiDeps): Promise<KpiSnapshot> {
   const { store, directory, applications, sources, alerts } = deps
   // The snapshot serves the clients of all instances.
-  await deps.following.current()
+  await deps.replica.refresh()
   const groups = groupSources(applications, sources)
   const [counts, templatesKnown] = await Promise.all([
     readKpiCounts(store, directory, {

@@ -59,15 +59,15 @@ export interface BatchTarget {
 /** What this instance does alone. */
 export type OwnCommand = Exclude<Command, { readonly kind: 'shared' }>
 
-/** What instances on one database change together. */
+/** The changes that instances on one database make together, as the writer waits for them. */
 export interface SharedWork {
-  readonly pending: PendingChanges
   /**
-   * Called while nothing is being sent, and before each try to send something. @throws what keeps this
-   * instance from knowing what the others have changed: nothing may be sent then
+   * Called while nothing is being sent, and before each attempt to send.
+   *
+   * @throws when this instance can't know what the others have changed: nothing may be sent then
    */
   barrier(): Promise<void>
-  /** whether a change took effect, so that what came after it may be stored */
+  /** Whether a change took effect, so that what came after it may be stored. */
   isOver(id: string): boolean
 }
 
@@ -75,8 +75,8 @@ export interface WriterOptions {
   readonly wal: Wal
   readonly target: BatchTarget
   readonly quarantine: Quarantine
-  /** absent for the only instance there is */
-  readonly shared?: SharedWork
+  /** Changes of other instances that the recovery of the WAL found. */
+  readonly pending?: PendingChanges
   readonly onWritten: (rows: number) => void
   /** called for every failed attempt; the writer goes on trying */
   readonly onFailure: (error: unknown, attempt: number) => void
@@ -104,6 +104,8 @@ interface Waiter {
 export class Writer {
   readonly #options: WriterOptions
   readonly #pending: PendingChanges
+  /** null for a single instance. */
+  #shared: SharedWork | null = null
   readonly #results = new Map<number, (value: unknown) => void>()
   #waiters: Waiter[] = []
   #wake: (() => void) | null = null
@@ -123,10 +125,12 @@ export class Writer {
 
   constructor(options: WriterOptions) {
     this.#options = options
-    this.#pending = options.shared?.pending ?? new PendingChanges()
+    this.#pending = options.pending ?? new PendingChanges()
   }
 
-  start(): void {
+  /** @param shared null for a single instance */
+  start(shared: SharedWork | null = null): void {
+    this.#shared = shared
     this.#running = this.#run()
   }
 
@@ -227,10 +231,9 @@ export class Writer {
   }
 
   async #idle(): Promise<void> {
-    const { shared } = this.#options
-    if (shared === undefined) return await this.#sleep()
+    if (this.#shared === null) return await this.#sleep()
     // What fails here is tried again when the writer is woken, and before anything is sent.
-    await shared.barrier().catch(() => undefined)
+    await this.#shared.barrier().catch(() => undefined)
     // it may have been woken meanwhile
     const isWanted = this.#isDue() || this.#between.length > 0 || this.#stopping
     if (!isWanted) await this.#sleep()
@@ -335,7 +338,7 @@ export class Writer {
 
   async #send(batch: Batch): Promise<true> {
     try {
-      await this.#options.shared?.barrier()
+      await this.#shared?.barrier()
       const beganAtMs = performance.now()
       await this.#sendAmended(batch)
       this.#tookMs = performance.now() - beganAtMs
@@ -377,12 +380,12 @@ export class Writer {
   }
 
   async #execute(seq: number, command: Command): Promise<unknown> {
-    const { target, shared } = this.#options
+    const { target } = this.#options
     if (command.kind !== 'shared')
       return this.#pending.isOvertaken(seq, command) ? null : await target.execute(command)
     // rows that came after a deletion must not go with those from before it
     const isBarrier = command.change.kind !== 'correct-event'
-    if (shared !== undefined && isBarrier) await this.#untilOver(command.id, shared)
+    if (this.#shared !== null && isBarrier) await this.#untilOver(command.id, this.#shared)
     return null
   }
 

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import tap, { test } from 'tap'
 import { createExclusive } from '../../../src/coordination/lock.js'
-import { createFollowing, type Following } from '../../../src/coordination/replica.js'
+import { createReplica, type Replica } from '../../../src/coordination/replica.js'
 import { createRedisState } from '../../../src/coordination/redis-state.js'
 import type { State } from '../../../src/coordination/state.js'
 import type { Collection } from '../../../src/coordination/collection.js'
@@ -18,7 +18,7 @@ type Counter = Readonly<Static<typeof CounterDoc>>
 
 interface Instance {
   readonly counters: Collection<Counter>
-  readonly following: Following
+  readonly replica: Replica
   readonly state: State
   /** how often what was stored was asked for */
   looks: number
@@ -44,27 +44,27 @@ if (redis === null) {
 
   const open = async (store: Store, keyPrefix: string, everyMs: number): Promise<Instance> => {
     const state = await createRedisState({ url: redis.url, keyPrefix, onError: () => undefined })
-    const told: { by: Following | null; looks: number } = { by: null, looks: 0 }
+    const told: { by: Replica | null; looks: number } = { by: null, looks: 0 }
     const entities = await createEntities(store, {
       log: quietLog,
       exclusive: createExclusive(state),
-      onStored: async () => await told.by?.changed(),
+      onStored: async () => await told.by?.notify(),
     })
     const read = async (): Promise<void> => {
       told.looks++
       await entities.catchUp()
     }
     const onError = (): void => undefined
-    const following = await createFollowing({ state, onError, everyMs })
-    following.add(read)
-    told.by = following
+    const replica = await createReplica({ state, onError, everyMs })
+    replica.onCatchUp(read)
+    told.by = replica
     tap.teardown(async () => {
-      await following.close()
+      await replica.close()
       await state.close()
     })
     return {
       counters: entities.collection('counter', CounterDoc),
-      following,
+      replica,
       state,
       get looks() {
         return told.looks
@@ -92,7 +92,7 @@ if (redis === null) {
     for (let i = 0; i < 150; i++) {
       const id = `id ${Math.floor(random() * 5)}`
       const writer = pick()
-      await writer.following.current()
+      await writer.replica.refresh()
       if (random() < 0.2) {
         await writer.counters.remove(id)
         expected.delete(id)
@@ -101,13 +101,13 @@ if (redis === null) {
         expected.set(id, i)
       }
       const reader = pick()
-      await reader.following.current()
+      await reader.replica.refresh()
       const found = reader.counters.get(id)?.n
       if (found !== expected.get(id)) wrong.push(`${id} at ${i}: ${found}`)
     }
     t.same(wrong, [])
     await first.counters.clear()
-    await second.following.current()
+    await second.replica.refresh()
     t.equal(second.counters.size, 0, 'what was cleared is gone everywhere')
   })
 
@@ -119,29 +119,29 @@ if (redis === null) {
     ]
     await one.counters.put('a', { n: 1 })
     await until(() => two.counters.get('a')?.n === 1)
-    await two.following.current()
+    await two.replica.refresh()
     const { looks } = two
-    for (let i = 0; i < 50; i++) await two.following.current()
+    for (let i = 0; i < 50; i++) await two.replica.refresh()
     t.equal(two.looks, looks, 'nothing is read while nothing changes')
     await two.counters.put('b', { n: 2 })
-    await two.following.current()
+    await two.replica.refresh()
     t.equal(two.looks, looks, 'nor after a change of its own')
   })
 
   void test('without Redis changes come a little later, and after its loss nothing is missing', async (t) => {
     const store = await database()
     const [one, two] = [await open(store, 'loss:', 200), await open(store, 'loss:', 200)]
-    const { knownSinceMs } = two.following
+    const { caughtUpAtMs: knownSinceMs } = two.replica
     await redis.kill()
     await until(async () => !(await answers(one)))
     await one.counters.put('a', { n: 1 })
     await until(() => two.counters.get('a')?.n === 1)
-    t.ok(two.following.knownSinceMs > knownSinceMs)
+    t.ok(two.replica.caughtUpAtMs > knownSinceMs)
     await redis.start()
     await until(() => answers(one))
     await one.counters.put('b', { n: 2 })
     await until(() => answers(two))
-    await two.following.current()
+    await two.replica.refresh()
     t.equal(two.counters.get('b')?.n, 2, 'an empty Redis is no reason to miss anything')
   })
 
@@ -154,7 +154,7 @@ if (redis === null) {
     const add = ({ counters }: Instance): Promise<unknown> =>
       counters.update('sum', (current) => ({ n: (current?.n ?? 0) + 1 }))
     await Promise.all(Array.from({ length: 20 }, (_, i) => add(i % 2 === 0 ? one : two)))
-    await Promise.all([one.following.current(), two.following.current()])
+    await Promise.all([one.replica.refresh(), two.replica.refresh()])
     t.equal(one.counters.get('sum')?.n, 20)
     t.equal(two.counters.get('sum')?.n, 20)
   })
