@@ -53,14 +53,12 @@ import { PriorityModel } from './priority/model.js'
 import { PriorityOverrides } from './priority/overrides.js'
 import { createPriorityStore } from './priority/store.js'
 import { ApplicationDoc, createApplications } from './records/applications.js'
-import { createAudit } from './records/audit.js'
-import { createAuditTable } from './records/audit-table.js'
+import { createAudit, createAuditTable } from './records/audit.js'
 import { cursorKey } from './records/cursor.js'
 import { createDeadLetters } from './records/dead-letters.js'
 import { createDeletions } from './records/deletions.js'
-import { clearDesk, createDesk } from './records/desk.js'
-import { createReplay } from './records/replay.js'
-import { createReplayClaims, noReplayClaims } from './records/replay-claims.js'
+import { clearRecords, createRecords } from './records/records.js'
+import { createReplay, createReplayClaims, noReplayClaims } from './records/replay.js'
 import { SourceDoc, Sources } from './records/sources.js'
 import { createCollectorStats } from './telemetry/collector-stats.js'
 import type { Log } from './telemetry/log.js'
@@ -197,7 +195,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       entities.collection('application', ApplicationDoc),
       withLock,
     )
-    const desk = createDesk({
+    const records = createRecords({
       entities,
       sourcesOfEvents: (eventIds) => events.sourcesOf(eventIds),
       hasSource: (name) => sources.get(name) !== undefined,
@@ -263,8 +261,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       sources,
       directory,
       model,
-      alerts: desk.alerts,
-      incidents: desk.incidents,
+      alerts: records.alerts,
+      incidents: records.incidents,
       // Nothing runs before `start` below.
       onNews: () => push.onChanged(),
     })
@@ -279,7 +277,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           directory,
           sources,
           applications,
-          alerts: desk.alerts,
+          alerts: records.alerts,
           mlHealth: () => insights.mlHealth(),
         }),
     })
@@ -309,7 +307,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         case 'delete-sources': {
           const deleted = await batches.deleteSources(command.sources)
           await insights.forget(command.sources)
-          const alerts = await desk.alerts.removeForSources(command.sources)
+          const alerts = await records.alerts.removeForSources(command.sources)
           await priorities.remove((source) => command.sources.includes(source))
           await sources.remove(command.sources)
           return { events: deleted, alerts }
@@ -318,7 +316,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           const known = await templateStats.known()
           const cleared = await batches.clear()
           await insights.forgetAll()
-          const counts = await clearDesk(desk, applications)
+          const counts = await clearRecords(records, applications)
           await priorities.remove(() => true)
           const gone = await sources.removeAll()
           const { events: deleted, deadLetters: letters } = cleared
@@ -482,9 +480,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       onDeleted: onChanged,
     })
     const replay = createReplay({
-      letters: deadLetters,
-      ...(embedded === null ? createReplayClaims(entities, dataDir.instanceId) : noReplayClaims),
-      resubmit: (letters) => Promise.all(letters.map((letter) => resubmit(letter, pipeline))),
+      deadLetters,
+      claims: embedded === null ? createReplayClaims(entities, dataDir.instanceId) : noReplayClaims,
+      resubmit: (lines) => Promise.all(lines.map((line) => resubmit(line, pipeline))),
       settle: () => pipeline.settle(),
       exclusive: (work) => withLock('delete', REPLAY_LOCK_MS, work),
     })
@@ -492,7 +490,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     // What the routes work with; each router names the part it needs.
     const services: Services = {
       ...accounts,
-      ...desk,
+      ...records,
       limiter,
       auditTrail,
       metrics,

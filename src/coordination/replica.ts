@@ -16,7 +16,7 @@ export interface Replica {
    * is known.
    */
   refresh(): Promise<void>
-  /** What is stored must become known elsewhere: resolves when `current` of the others notices it. Never rejects. */
+  /** Announces a change; resolves when `refresh` of the other instances finds it. Never rejects. */
   notify(): Promise<void>
   /** Resolves when everything that was stored before the call is known here. @throws the error of a read */
   catchUp(): Promise<void>

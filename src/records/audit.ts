@@ -2,30 +2,33 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../lib/backoff.js'
 import { AppError } from '../model/errors.js'
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
 
-/** What somebody did. */
+/** One action in the audit trail. */
 export interface AuditEntry {
-  /** '' when nobody was logged in */
+  /** '' when nobody was logged in. */
   readonly actorId: string
   readonly action: string
   readonly target: string
-  /** `ok`, or the code of the error */
+  /** `ok`, or the code of the error. */
   readonly outcome: string
   readonly ip: string
-  /** small; no secrets */
+  /** Small, and without secrets. */
   readonly detail: Readonly<Record<string, unknown>>
 }
 
 /** An entry with its place in the trail. */
 export interface AuditRecord extends AuditEntry {
+  /** Microseconds since 1970, or the last one plus one: the order of the trail. */
   readonly seq: number
   readonly id: string
   readonly atMs: number
 }
 
-interface AuditParts {
+interface AuditDeps {
   /**
-   * The same token makes a repetition harmless.
+   * A repetition with the same token changes nothing.
    *
    * @throws AppError when the same call may succeed later; anything else is not tried again
    */
@@ -38,29 +41,29 @@ interface AuditParts {
 }
 
 interface AuditLimits {
-  /** entries held while they cannot be stored */
-  readonly held: number
-  /** how long an action waits for its entry to be stored, ms */
+  /** The most entries that wait while they cannot be stored. */
+  readonly waiting: number
+  /** How long an action waits for its entry to be stored, ms. */
   readonly waitMs: number
-  /** least time from one insert to the next, ms: many small ones would burden ClickHouse */
+  /** The least time from one insert to the next, ms: many small inserts would burden ClickHouse. */
   readonly gapMs: number
 }
 
 export interface Audit {
   /**
-   * Resolves when the entry is stored, or after `waitMs`: an action is not held up by its trail.
-   * An entry that is late goes to the log as well. Never rejects.
+   * Resolves when the entry is stored, or after `waitMs`, so that the trail does not delay an action for long. A
+   * late entry goes to the log as well. Never rejects.
    */
   record(entry: AuditEntry): Promise<void>
   /** Resolves when everything recorded is stored, or after `deadlineMs`. */
   close(deadlineMs: number): Promise<void>
 }
 
-const LIMITS: AuditLimits = { held: 10_000, waitMs: 250, gapMs: 50 }
+const LIMITS: AuditLimits = { waiting: 10_000, waitMs: 250, gapMs: 50 }
 const BATCH = 1_000
 const RETRY_BACKOFF = { baseMs: 200, maxMs: 10_000 }
 
-export const createAudit = (parts: AuditParts): Audit => new Trail(parts)
+export const createAudit = (parts: AuditDeps): Audit => new Trail(parts)
 
 interface Waiting {
   readonly record: AuditRecord
@@ -69,14 +72,14 @@ interface Waiting {
 
 /** idle ─record─▶ sending ─stored─▶ sending the next batch after a gap, or idle; failed ─▶ tried again */
 class Trail implements Audit {
-  readonly #parts: AuditParts
+  readonly #parts: AuditDeps
   readonly #limits: AuditLimits
   #queue: Waiting[] = []
   #running: Promise<void> | null = null
   #isClosing = false
   #lastSeq = 0
 
-  constructor(parts: AuditParts) {
+  constructor(parts: AuditDeps) {
     this.#parts = parts
     this.#limits = { ...LIMITS, ...parts.limits }
   }
@@ -105,7 +108,7 @@ class Trail implements Audit {
 
   #enqueue(waiting: Waiting): void {
     this.#queue.push(waiting)
-    if (this.#queue.length > this.#limits.held) {
+    if (this.#queue.length > this.#limits.waiting) {
       const lost = this.#queue.shift()
       lost?.done()
       this.#parts.log.warn({ audit: lost?.record }, 'audit entry is not stored')
@@ -125,14 +128,14 @@ class Trail implements Audit {
     this.#running = null
   }
 
-  /** The log is the second place where entries can be found. */
-  #tell(records: readonly AuditRecord[], err: unknown): void {
+  /** Writes late entries to the log, so that they are found there meanwhile. */
+  #log(records: readonly AuditRecord[], err: unknown): void {
     const { log } = this.#parts
     log.warn({ err, entries: records.length }, 'the audit trail can not be written')
     for (const record of records) log.warn({ audit: record }, 'audit entry is late')
   }
 
-  /** Tries until it succeeds or cannot. @returns false when it gave up, for the program is ending */
+  /** Tries until it succeeds or can't. @returns false when it gave up because the program ends */
   async #send(records: readonly AuditRecord[]): Promise<boolean> {
     const { append } = this.#parts
     const token = randomUUID()
@@ -141,11 +144,94 @@ class Trail implements Audit {
         await append(records, token)
         return true
       } catch (error) {
-        if (attempt === 1) this.#tell(records, error)
+        if (attempt === 1) this.#log(records, error)
         if (!(error instanceof AppError)) return true
         if (this.#isClosing) return false
       }
       await sleep(backoffMs(attempt, RETRY_BACKOFF))
     }
   }
+}
+
+export interface AuditPosition {
+  readonly seq: number
+  readonly id: string
+}
+
+export interface AuditQuery {
+  /** Empty for any. */
+  readonly actions: readonly string[]
+  /** Empty for any. */
+  readonly actors: readonly string[]
+  /** null for the first page. */
+  readonly after: AuditPosition | null
+  readonly limit: number
+}
+
+export interface AuditTable {
+  /** A repetition with the same token changes nothing. */
+  append(rows: readonly AuditRecord[], token: string): Promise<void>
+  /** Newest first. */
+  page(query: AuditQuery, signal?: AbortSignal): Promise<readonly AuditRecord[]>
+}
+
+type Row = {
+  readonly seq: number
+  readonly id: string
+  readonly at_ms: number
+  readonly actor_id: string
+  readonly action: string
+  readonly target: string
+  readonly outcome: string
+  readonly ip: string
+  readonly detail: string
+}
+
+const pageSql = statement<
+  {
+    readonly actions: readonly string[]
+    readonly actors: readonly string[]
+    readonly before_seq: number
+    readonly before_id: string
+    readonly limit: number
+  },
+  Row
+>('audit_page')
+
+const APPEND_TIMEOUT_MS = 10_000
+const NEWEST: AuditPosition = { seq: Number.MAX_SAFE_INTEGER, id: '' }
+
+export function createAuditTable(store: Store): AuditTable {
+  return {
+    append: (rows, token) =>
+      store.insertRows('audit', rows.map(toRow), {
+        timeoutMs: APPEND_TIMEOUT_MS,
+        settings: { insert_deduplicate: 1, insert_deduplication_token: token },
+      }),
+    async page({ actions, actors, after, limit }, signal) {
+      const { seq, id } = after ?? NEWEST
+      const params = { actions, actors, before_seq: seq, before_id: id, limit }
+      const options = signal === undefined ? {} : { signal }
+      return (await store.query(pageSql, params, options)).map(toAuditRecord)
+    },
+  }
+}
+
+const toRow = ({ atMs, actorId, detail, ...row }: AuditRecord): object => ({
+  ...row,
+  at: new Date(atMs).toISOString(),
+  actor_id: actorId,
+  detail: JSON.stringify(detail),
+})
+
+const toAuditRecord = ({ at_ms: atMs, actor_id: actorId, detail, ...row }: Row): AuditRecord => ({
+  ...row,
+  atMs,
+  actorId,
+  detail: toDetail(detail),
+})
+
+function toDetail(text: string): Record<string, unknown> {
+  const value: unknown = JSON.parse(text)
+  return typeof value === 'object' && value !== null ? { ...value } : {}
 }

@@ -1,40 +1,33 @@
+import { Type } from '@sinclair/typebox'
+
+import type { Entities } from '../coordination/entities.js'
 import type { DeadLetter, DeadLetterPosition, DeadLetterQuery } from '../model/dead-letter.js'
+import type { DeadLetters } from './dead-letters.js'
 import { MINUTE_MS } from '../model/time.js'
 
 /**
- * What became of a letter: its message is stored; it was refused again, and is a new dead letter with
- * the reason of today; or it was left as it is (its source is disabled).
+ * The outcome of a replayed dead letter: its message is stored; it was rejected again, and is a new dead letter
+ * with the new reason; or it stays as it is, because its source is disabled.
  */
 export type ReplayOutcome = 'stored' | 'rejected' | 'kept'
 
-export interface ReplayLetter {
+export interface ReplayLine {
   readonly id: number
-  /** one line: a JSON object as `/ingest` takes it */
+  /** One line: a JSON object as `/ingest` takes it. */
   readonly line: string
 }
 
-export interface ReplayParts {
-  readonly letters: {
-    page(query: DeadLetterQuery, signal?: AbortSignal): Promise<readonly DeadLetter[]>
-    byIds(ids: readonly number[], signal?: AbortSignal): Promise<readonly DeadLetter[]>
-  }
+interface ReplayDeps {
+  readonly deadLetters: Pick<DeadLetters, 'page' | 'byIds'>
+  readonly claims: ReplayClaims
   /**
-   * Durably notes that letters are replayed by this instance.
+   * Ingests each dead letter as a body of its own. The WAL record that stores or rejects it also deletes the dead
+   * letter, so that a crash at any time leaves either the dead letter or its outcome, never both.
    *
-   * @returns those that wait in no other instance's wal, as one that died in the middle may have left them
+   * @returns one outcome per dead letter, once they are durable
    */
-  readonly claim: (ids: readonly number[]) => Promise<readonly number[]>
-  /** Everything claimed here, by earlier runs too, has taken effect. */
-  readonly release: () => Promise<void>
-  /**
-   * Takes each letter through ingestion as a body of its own. In the same durable step in which a
-   * letter is stored or rejected, its deletion is recorded, so that a crash at any moment leaves
-   * either the letter or its outcome, never both.
-   *
-   * @returns one outcome per letter, once they are durable
-   */
-  readonly resubmit: (letters: readonly ReplayLetter[]) => Promise<readonly ReplayOutcome[]>
-  /** Resolves when all that was made durable, by earlier runs too, has taken effect in ClickHouse. */
+  readonly resubmit: (lines: readonly ReplayLine[]) => Promise<readonly ReplayOutcome[]>
+  /** Resolves when everything in the WAL, from earlier runs too, has taken effect in ClickHouse. */
   readonly settle: () => Promise<unknown>
   /** Runs `work` while nothing is replayed or deleted elsewhere. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>
@@ -47,61 +40,61 @@ export type ReplayRequest =
 export interface ReplayResult {
   readonly replayed: number
   readonly failed: number
-  /** nothing to replay: no raw text, cut raw text, no such letter, a disabled source, another instance has it */
+  /** No raw text, truncated raw text, no such dead letter, a disabled source, or claimed by another instance. */
   readonly skipped: number
-  /** where to go on; null when every letter was looked at */
+  /** Where to continue; null when every dead letter was read. */
   readonly position: DeadLetterPosition | null
 }
 
 export interface Replay {
   /**
-   * Replays the letters of some ids, or all from the newest on, up to `MAX_REPLAYED` or for a minute. After a
-   * failure midway it is safe to repeat: what was replayed is gone.
+   * Replays dead letters by their ids, or all from the newest on, up to `MAX_REPLAYED` or for a minute. It is safe
+   * to repeat after a failure: what was replayed is deleted.
    *
    * @throws AppError overloaded, dependency_unavailable; the reason of `signal`
    */
   run(request: ReplayRequest, signal: AbortSignal): Promise<ReplayResult>
 }
 
-/** Letters submitted, and looked at, by one call. */
+/** The most dead letters that one call submits, and reads. */
 export const MAX_REPLAYED = 10_000
-const MAX_SEEN = 100_000
-/** half of what a call may take: the rest is the next call's */
-const LONG_MS = MINUTE_MS
-/** held in memory at once; each has up to 64 KiB */
+const MAX_READ = 100_000
+/** Half of the time that a call may take; the next call continues. */
+const MAX_MS = MINUTE_MS
+/** Dead letters in memory at once; each has up to 64 KiB. */
 const CHUNK = 250
-/** the collector keeps this much of a record; what is that long may have been cut within a character */
+/** A dead letter keeps this much of a record; a longer one is truncated, maybe within a character. */
 const RAW_BYTES = 64 * 1024
 const MAX_CHARACTER_BYTES = 4
 
-export function createReplay(parts: ReplayParts): Replay {
+export function createReplay(deps: ReplayDeps): Replay {
   return {
     run: (request, signal) =>
-      parts.exclusive(async () => {
-        // a letter whose deletion waits in the WAL must not be read, and so replayed, again
-        await parts.settle()
-        await parts.release()
+      deps.exclusive(async () => {
+        // A dead letter whose deletion waits in the WAL must not be replayed again.
+        await deps.settle()
+        await deps.claims.release()
         const tally = new Tally()
         const position =
           request.kind === 'ids'
-            ? await replayIds(parts, request.ids, tally)
-            : await replayAll(parts, request.query, { tally, signal })
-        await parts.settle()
-        await parts.release()
+            ? await replayIds(deps, request.ids, tally)
+            : await replayAll(deps, request.query, { tally, signal })
+        await deps.settle()
+        await deps.claims.release()
         return { ...tally.counts(), position }
       }),
   }
 }
 
 class Tally {
-  seen = 0
+  read = 0
   replayed = 0
   failed = 0
   skipped = 0
-  readonly #endMs = performance.now() + LONG_MS
+  readonly #endMs = performance.now() + MAX_MS
 
   get isFull(): boolean {
-    const isMuch = this.replayed + this.failed >= MAX_REPLAYED || this.seen >= MAX_SEEN
+    const isMuch = this.replayed + this.failed >= MAX_REPLAYED || this.read >= MAX_READ
     return isMuch || performance.now() > this.#endMs
   }
 
@@ -110,13 +103,13 @@ class Tally {
   }
 }
 
-async function replayIds(parts: ReplayParts, ids: readonly number[], tally: Tally): Promise<null> {
+async function replayIds(deps: ReplayDeps, ids: readonly number[], tally: Tally): Promise<null> {
   const distinct = [...new Set(ids)]
   for (let from = 0; from < distinct.length; from += CHUNK) {
     const some = distinct.slice(from, from + CHUNK)
-    const letters = await parts.letters.byIds(some)
-    tally.skipped += some.length - letters.length
-    await replayChunk(parts, letters, tally)
+    const deadLetters = await deps.deadLetters.byIds(some)
+    tally.skipped += some.length - deadLetters.length
+    await replayChunk(deps, deadLetters, tally)
   }
   return null
 }
@@ -127,49 +120,84 @@ interface Progress {
 }
 
 async function replayAll(
-  parts: ReplayParts,
+  deps: ReplayDeps,
   query: Omit<DeadLetterQuery, 'limit'>,
   { tally, signal }: Progress,
 ): Promise<DeadLetterPosition | null> {
   let { after } = query
-  // the keyset moves towards older letters: those that fail again are newer and are not met
+  // Pages move towards older dead letters; those that are rejected again are newer and are not read.
   while (!tally.isFull) {
     signal.throwIfAborted()
-    const letters = await parts.letters.page({ ...query, after, limit: CHUNK })
-    await replayChunk(parts, letters, tally)
-    const last = letters.at(-1)
-    if (last === undefined || letters.length < CHUNK) return null
+    const deadLetters = await deps.deadLetters.page({ ...query, after, limit: CHUNK })
+    await replayChunk(deps, deadLetters, tally)
+    const last = deadLetters.at(-1)
+    if (last === undefined || deadLetters.length < CHUNK) return null
     after = { receivedAtMs: last.receivedAtMs, id: last.id }
   }
   return after
 }
 
 async function replayChunk(
-  parts: ReplayParts,
-  letters: readonly DeadLetter[],
+  deps: ReplayDeps,
+  deadLetters: readonly DeadLetter[],
   tally: Tally,
 ): Promise<void> {
-  const whole = letters.flatMap(toReplayLetter)
-  const free = new Set(whole.length === 0 ? [] : await parts.claim(whole.map(({ id }) => id)))
+  const whole = deadLetters.flatMap(toReplayLine)
+  const free = new Set(whole.length === 0 ? [] : await deps.claims.claim(whole.map(({ id }) => id)))
   const lines = whole.filter(({ id }) => free.has(id))
-  tally.seen += letters.length
-  tally.skipped += letters.length - lines.length
+  tally.read += deadLetters.length
+  tally.skipped += deadLetters.length - lines.length
   if (lines.length === 0) return
-  for (const outcome of await parts.resubmit(lines)) {
+  for (const outcome of await deps.resubmit(lines)) {
     if (outcome === 'stored') tally.replayed++
     else if (outcome === 'rejected') tally.failed++
     else tally.skipped++
   }
-  // no more is sent than ClickHouse takes in time
-  await parts.settle()
+  // Nothing more is submitted until ClickHouse has taken this.
+  await deps.settle()
 }
 
-/** None when the letter holds no whole record. */
-function toReplayLetter({ id, raw }: DeadLetter): readonly ReplayLetter[] {
+/** @returns none when the dead letter holds no complete record */
+function toReplayLine({ id, raw }: DeadLetter): readonly ReplayLine[] {
   const text = raw.trim()
-  // what is no JSON object would be refused for the same reason as before
+  // Anything but a JSON object would be rejected for the same reason again.
   if (!text.startsWith('{') || !text.endsWith('}')) return []
   if (Buffer.byteLength(raw) > RAW_BYTES - MAX_CHARACTER_BYTES) return []
-  // outside of strings a line end is a blank, and inside of one it cannot stand
+  // JSON allows a line end between tokens only, where it counts as a space.
   return [{ id, line: text.replaceAll(/[\r\n]+/g, ' ') }]
+}
+
+const ClaimDoc = Type.Object({ ids: Type.Array(Type.Number()) })
+
+/** Notes which dead letters an instance has in its WAL as new messages, so that the others leave them alone. */
+export interface ReplayClaims {
+  /** Notes that these are replayed here. @returns those that no other instance replays */
+  claim(ids: readonly number[]): Promise<readonly number[]>
+  /** Notes that everything claimed here is stored. */
+  release(): Promise<void>
+}
+
+/** @param self the id of this instance; its claims outlive the process, as its WAL does */
+export function createReplayClaims(entities: Entities, self: string): ReplayClaims {
+  const claims = entities.collection('replay_claim', ClaimDoc)
+  return {
+    claim: async (ids) => {
+      const others = new Set(
+        claims.entries().flatMap(([instance, claim]) => (instance === self ? [] : claim.ids)),
+      )
+      const free = ids.filter((id) => !others.has(id))
+      if (free.length > 0)
+        await claims.update(self, (own) => ({ ids: [...(own?.ids ?? []), ...free] }))
+      return free
+    },
+    release: async () => {
+      await claims.remove(self)
+    },
+  }
+}
+
+/** The claims of a single instance. */
+export const noReplayClaims: ReplayClaims = {
+  claim: async (ids) => ids,
+  release: async () => undefined,
 }

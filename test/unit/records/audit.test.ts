@@ -16,7 +16,7 @@ const entry: AuditEntry = {
   detail: {},
 }
 const unavailable = new AppError('dependency_unavailable', 'down')
-const limits = { gapMs: 1, waitMs: 1_000, held: 100 }
+const limits = { gapMs: 1, waitMs: 1_000, waiting: 100 }
 
 void test('an entry is stored when record resolves; those of one moment go together', async (t) => {
   const batches: (readonly AuditRecord[])[] = []
@@ -62,7 +62,7 @@ void test('an outage delays the trail, not the action; the same batch is offered
 void test('entries are bounded while they cannot be stored, and what goes is logged', async (t) => {
   const log = recordingLog()
   const append = () => new Promise<void>(() => undefined)
-  const audit = createAudit({ append, log, limits: { ...limits, waitMs: 1, held: 10 } })
+  const audit = createAudit({ append, log, limits: { ...limits, waitMs: 1, waiting: 10 } })
   await Promise.all(
     Array.from({ length: 30 }, (_, i) => audit.record({ ...entry, target: `${i}` })),
   )

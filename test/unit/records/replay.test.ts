@@ -1,7 +1,12 @@
 import { array, assert, asyncProperty, constantFrom, integer, record } from 'fast-check'
 import { test } from 'tap'
 import type { DeadLetter } from '../../../src/model/dead-letter.js'
-import { MAX_REPLAYED, createReplay, type ReplayOutcome } from '../../../src/records/replay.js'
+import {
+  MAX_REPLAYED,
+  createReplay,
+  noReplayClaims,
+  type ReplayOutcome,
+} from '../../../src/records/replay.js'
 import { AppError } from '../../../src/model/errors.js'
 
 const letter = (id: number, raw = `{"n":${id}}`, source = 'web'): DeadLetter => ({
@@ -28,7 +33,7 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
   let failIn = Infinity
   let nextId = 1_000_000
   const replay = createReplay({
-    letters: {
+    deadLetters: {
       page: async ({ after, limit, sources }) =>
         [...letters.values()]
           .filter(({ source }) => sources.length === 0 || sources.includes(source))
@@ -58,8 +63,7 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
       }
       return outcomes
     },
-    claim: async (ids) => ids,
-    release: async () => undefined,
+    claims: noReplayClaims,
     settle: async () => {
       for (const apply of unsettled) apply()
       unsettled = []

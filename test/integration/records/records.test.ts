@@ -9,7 +9,7 @@ import {
 } from '../../../src/records/incidents.js'
 import { createTasks, TaskDoc } from '../../../src/records/tasks.js'
 import { auditRoutes } from '../../../src/api/routes/audit.js'
-import { createAuditTable } from '../../../src/records/audit-table.js'
+import { createAuditTable } from '../../../src/records/audit.js'
 import type { Store } from '../../../src/clickhouse/client.js'
 import { createEntities } from '../../../src/coordination/entities.js'
 import { migrate } from '../../../src/clickhouse/migrate.js'
@@ -25,7 +25,7 @@ async function open(store: Store) {
   const entities = await createEntities(store, { log: quietLog })
   const alerts = createAlerts({
     records: entities.collection('alert', AlertDoc),
-    watermarks: entities.collection('alert_mark', AlertWatermarkDoc),
+    watermarks: entities.collection('alert_watermark', AlertWatermarkDoc),
     sourcesOfEvents: async () => [],
     hasSource: yes,
   })

@@ -1,0 +1,68 @@
+import type { Entities } from '../coordination/entities.js'
+import {
+  AlertDoc,
+  AlertWatermarkDoc,
+  createAlerts,
+  type Alert,
+  type AlertWatermark,
+} from './alerts.js'
+import type { Applications } from './applications.js'
+import { createIncidents, IncidentDoc, type Incident } from './incidents.js'
+import { createTasks, TaskDoc, type Task } from './tasks.js'
+
+export type WorkRecords = ReturnType<typeof createRecords>
+
+interface RecordsDeps {
+  readonly entities: Entities
+  /** The distinct sources of those events that exist. */
+  readonly sourcesOfEvents: (ids: readonly number[]) => Promise<readonly string[]>
+  readonly hasSource: (name: string) => boolean
+  readonly hasUser: (id: string) => boolean
+  readonly hasApplication: (id: string) => boolean
+}
+
+/**
+ * Opens the records that people work on: alerts, incidents and tasks. Each kind is a collection of the entities
+ * table: all records are in memory, a change resolves when it is on disk, and other instances read it from there.
+ * Lists are paged from an index in the order of creation (`newest-first.ts`, `page.ts`).
+ */
+export function createRecords({
+  entities,
+  sourcesOfEvents,
+  hasSource,
+  hasUser,
+  hasApplication,
+}: RecordsDeps) {
+  const incidents = createIncidents({
+    records: entities.collection<Incident>('incident', IncidentDoc),
+    hasUser,
+    hasApplication,
+  })
+  return {
+    alerts: createAlerts({
+      records: entities.collection<Alert>('alert', AlertDoc),
+      watermarks: entities.collection<AlertWatermark>('alert_watermark', AlertWatermarkDoc),
+      sourcesOfEvents,
+      hasSource,
+    }),
+    incidents,
+    tasks: createTasks({
+      records: entities.collection<Task>('task', TaskDoc),
+      hasUser,
+      hasIncident: incidents.has,
+    }),
+  }
+}
+
+/** Deletes every record of each kind. @returns how many there were */
+export async function clearRecords(
+  { alerts, incidents, tasks }: WorkRecords,
+  applications: Applications,
+): Promise<Readonly<Record<'alerts' | 'incidents' | 'tasks' | 'applications', number>>> {
+  return {
+    alerts: await alerts.clear(),
+    incidents: await incidents.clear(),
+    tasks: await tasks.clear(),
+    applications: await applications.clear(),
+  }
+}
