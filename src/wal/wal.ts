@@ -3,7 +3,6 @@ import { basename, join } from 'node:path'
 
 import type { RoomPool } from '../lib/room-pool.js'
 import { WalDisk } from './disk.js'
-import { syncDir, writeAll } from './file.js'
 import {
   encodeFrame,
   frameAt,
@@ -11,11 +10,13 @@ import {
   parseSegmentName,
   scanSegment,
   segmentName,
+  syncDir,
+  writeAll,
   type DamagedRange,
   type Frame,
   type FrameKind,
   type SegmentName,
-} from './format.js'
+} from './file.js'
 
 /** bench/micro/wal.ts: larger segments free disk later, smaller ones cost a file per second */
 const SEGMENT_BYTES = 64 * 1024 * 1024
@@ -80,9 +81,16 @@ interface Write {
 }
 
 /**
- * The durable queue between sequencer and ClickHouse: an append-only log in segments, written in group
- * commits (one writev and one fdatasync for all that waits). A record leaves when it is marked done; a
- * segment whose records are all done is deleted.
+ * The durable queue between the sequencer and ClickHouse: an append-only log in segments of 64 MiB.
+ *
+ * Records that wait to be written at the same time share a commit: one writev and one fdatasync. A record is
+ * acknowledged after its commit, and a failed commit loses all its records and everything behind them. Before a batch
+ * is first sent, the log says twice which records it holds and under which token (`recordBatch`); when ClickHouse has
+ * stored it, the log says that everything up to its last record is done. A segment whose records are all done is
+ * deleted. Records beyond `cacheBytes` are on disk only, and read back when they are sent.
+ *
+ * A restart reads every segment from the oldest on: the records that are not done wait again, and the recorded batch
+ * goes out again unchanged. Damaged bytes are stepped over to the next whole frame, and reported.
  */
 export class Wal {
   readonly #options: WalOptions

@@ -40,7 +40,7 @@ import {
   frameAt,
   parseSegmentName,
   scanSegment,
-} from '../../src/wal/format.js'
+} from '../../src/wal/file.js'
 import { toConditions, toWordSearch } from '../../src/events/conditions.js'
 import { uws } from '../support/http.js'
 import {
@@ -575,7 +575,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'segment',
-    part: /\/build\/src\/wal\/format/,
+    part: /\/build\/src\/wal\/file/,
     runs: 1500,
     seeds: [
       Buffer.concat([FRAME, FRAME, DONE]),

@@ -13,7 +13,7 @@ import {
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeRecord } from '../../../src/wal/record.js'
-import { FRAME_HEADER, parseSegmentName, scanSegment, type Frame } from '../../../src/wal/format.js'
+import { FRAME_HEADER, parseSegmentName, scanSegment, type Frame } from '../../../src/wal/file.js'
 import { readNative } from '../../support/native.js'
 import { disks, missingDisk } from '../disk.js'
 import type { Env } from '../installation.js'
