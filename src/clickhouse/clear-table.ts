@@ -1,11 +1,10 @@
 import type { Store } from './client.js'
 
-/** of ClickHouse: the user's profile does not let a statement change this setting */
+/** ClickHouse's error code when the user's profile does not let a statement change a setting. */
 const SETTING_CONSTRAINT_VIOLATION = 452
 
 /**
- * Empties a table of any size: without a word of their own servers refuse that above 50 GB
- * (`max_table_size_to_drop`), and would for ever.
+ * Empties a table of any size: by default servers refuse that above 50 GB (`max_table_size_to_drop`).
  */
 export async function clearTable(store: Pick<Store, 'change'>, table: string): Promise<void> {
   const sql = `TRUNCATE TABLE ${table}`
@@ -13,7 +12,7 @@ export async function clearTable(store: Pick<Store, 'change'>, table: string): P
     await store.change(sql, {}, { settings: { max_table_size_to_drop: '0' } })
   } catch (error) {
     if (!isConstraint(error)) throw error
-    // the limit that the operator has set is the operator's to raise
+    // The operator has set a limit, which the operator alone may raise.
     await store.change(sql)
   }
 }

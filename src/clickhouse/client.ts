@@ -21,61 +21,59 @@ export interface StoreOptions {
   readonly database: string
   /** PEM; absent: the system's authorities, or plain http */
   readonly tls?: { readonly caCert: Buffer }
-  /** sockets for questions, and as many for changes: requests at a time; more wait in the process. Default 20 */
+  /** Sockets for queries, and as many for changes; further requests wait in the process. Default 20. */
   readonly maxConnections?: number
-  /** for every request */
+  /** Added to every request. */
   readonly settings?: ClickHouseSettings
 }
 
 export interface RequestOptions {
-  /** the caller has lost interest: the call rejects with the signal's reason */
+  /** When it is aborted, the call rejects with its reason. */
   readonly signal?: AbortSignal
   readonly settings?: ClickHouseSettings
-  /** how long to wait for the whole answer */
+  /** The longest time until the whole answer is there. */
   readonly timeoutMs?: number
-  /** of a query: no other one may run under it at the same time; absent: its own */
-  readonly queryId?: string
 }
 
 /** Values for `{name:Type}`; a Date is sent with its milliseconds, so it needs DateTime64. */
 export type QueryParams = Readonly<Record<string, unknown>>
 
 /**
- * The way to ClickHouse; safe to use from any number of callers at once.
+ * A connection to ClickHouse that any number of callers may use at once.
  *
  * Every method rejects with `AppError('dependency_unavailable')` when the same call may succeed
  * later, with `StoreError` when ClickHouse refuses it, and with the signal's reason when aborted.
  *
  * Rows are JSON: 64-bit integers are numbers, so what may exceed 2^53-1 (hashes, template ids) must
- * be made text in SQL (`hex(x)`, `toString(x)`). Times are ISO 8601 text in UTC. Zone of the
- * session: UTC.
+ * be made text in SQL (`hex(x)`, `toString(x)`). Times are ISO 8601 text in UTC; the time zone of
+ * the session is UTC.
  */
 export interface Store {
   readonly database: string
-  /** @returns every row; the statement bounds how many. Default timeout 30 s */
+  /** Returns every row; the statement bounds how many. Default timeout 30 s. */
   query<Params extends QueryParams, Row>(
     statement: Statement<Params, Row>,
     params: Params,
     options?: RequestOptions,
   ): Promise<Row[]>
-  /** As `query`, for answers of many numbers: columns of the Native format. Default timeout 30 s */
+  /** Returns columns of the Native format, for answers of many numbers. Default timeout 30 s. */
   queryColumns<Params extends QueryParams, Columns>(
     statement: Statement<Params, Columns>,
     params: Params,
     options?: RequestOptions,
   ): Promise<readonly NativeBlock[]>
-  /** Runs a statement that returns nothing. Default timeout 120 s */
+  /** Runs a statement that returns nothing. Default timeout 120 s. */
   command(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
   /**
-   * Runs a statement on the tables that hold the rows (UPDATE, DELETE, TRUNCATE): in a cluster on those of every
-   * shard. It may have been run on some when it fails, so it must bear repetition. Default timeout 120 s
+   * Runs an UPDATE, DELETE or TRUNCATE on the tables that hold the rows, in a cluster on every shard. When it fails,
+   * some shards may have run it already, so repeating it must be harmless. Default timeout 120 s.
    */
   change(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
-  /** A token for a new batch. Where its rows go is part of it. */
+  /** Makes the deduplication token of a new batch; in a cluster it names the number of shards. */
   newToken(): string
   /**
    * Inserts a batch in the Native format; resolves when it is stored, views included.
-   * The same token makes a repetition harmless, and the bytes should then be the same too.
+   * A repetition with the same token is harmless, provided that the bytes are the same.
    */
   insertNative(
     table: string,
@@ -85,11 +83,10 @@ export interface Store {
   ): Promise<void>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
-  /** @returns how many inserts of batches have run for longer than so many seconds, on any server */
+  /** Counts the inserts of batches that have run for longer than so many seconds, on any server. */
   insertsRunning(seconds: number): Promise<number>
-  /** Resolves when the server answers a query of ours. Default timeout 5 s */
+  /** Resolves when the server answers a query. Default timeout 5 s. */
   ping(options?: RequestOptions): Promise<void>
-  /** Makes the database when it is missing. */
   createDatabase(): Promise<void>
   close(): Promise<void>
 }
@@ -103,7 +100,7 @@ const WRITE_TIMEOUT_MS = 120_000
 const PING_TIMEOUT_MS = 5_000
 
 const COMMON_SETTINGS: ClickHouseSettings = {
-  // The status line then tells the outcome, and a half-sent result is never taken for a whole one.
+  // The status line tells the outcome, and a half-sent result is never taken for a whole one.
   wait_end_of_query: 1,
   output_format_json_quote_64bit_integers: 0,
   date_time_output_format: 'iso',
@@ -112,41 +109,31 @@ const COMMON_SETTINGS: ClickHouseSettings = {
 }
 
 const READ_SETTINGS: ClickHouseSettings = {
-  // An aborted request frees the server too; it does so only for what may not change anything.
+  // An aborted request frees the server too, which ClickHouse does for read-only queries alone.
   cancel_http_readonly_queries_on_client_close: 1,
   readonly: '2',
 }
 
-/** Indexes of events that merges make. A new part has a few dozen granules, whose columns are read as fast as these. */
+/** Merges make these indexes of `events`. A new part has a few dozen granules, whose columns are read as fast as an index. */
 export const INDEXES_OF_MERGES = 'by_constant_text,by_template,by_source,by_host,by_trace_id'
 
 const INSERT_SETTINGS: ClickHouseSettings = {
   async_insert: 0,
-  // A batch becomes one block, hence one part a table and one entry in the deduplication log.
+  // A batch becomes one block while it is read, hence one part a table and one entry in the deduplication log. If it
+  // became one block only later, ClickHouse would know it by its token and by the number of blocks it came in.
+  use_strict_insert_block_limits: 1,
+  max_insert_block_size: '10000000',
   min_insert_block_size_rows: '10000000',
   min_insert_block_size_bytes: '1073741824',
   max_insert_threads: '1',
-  // The tables of a batch are written beside each other: shown in three quarters of the time, for the same CPU.
+  // The tables of a batch are written in parallel: 0.75 of the time, for the same CPU.
   parallel_view_processing: 1,
   exclude_materialize_skip_indexes_on_insert: INDEXES_OF_MERGES,
 }
 
-/**
- * How tokens begin whose batches are made one block while they are read. Made one only later, they would be known
- * by their token and by how many blocks they came in, and be stored again without an entry that got lost meanwhile.
- */
-const WHOLE = 'whole-'
-const WHOLE_SETTINGS: ClickHouseSettings = {
-  use_strict_insert_block_limits: 1,
-  max_insert_block_size: '10000000',
-}
-
-/** A token that no batch has had. */
-export const newWholeToken = (): string => `${WHOLE}${randomUUID()}`
-
 export function createStore(options: StoreOptions): Store {
   const asking = connect(options, options.database)
-  // inserts and changes wait for no question
+  // Inserts and changes have sockets of their own, so they never wait for queries.
   const changing = connect(options, options.database)
   const reads = createReads(asking)
   const { command, ping } = createCommands(changing)
@@ -157,7 +144,7 @@ export function createStore(options: StoreOptions): Store {
     ping,
     ...createInserts(changing),
     change: command,
-    newToken: newWholeToken,
+    newToken: randomUUID,
     insertsRunning: async (seconds) =>
       (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
     createDatabase: () => createDatabase(options),
@@ -175,7 +162,7 @@ function connect(options: StoreOptions, database: string): ClickHouseClient {
     database,
     application: 'log-analytics-engine',
     max_open_connections: options.maxConnections ?? 20,
-    // Ours are set per call; this one only ends sockets that are silent for long.
+    // Each call has its own timeout; this one ends silent sockets.
     request_timeout: 600_000,
     // Below what servers grant (10 s), so that a socket is never reused as it is being closed.
     keep_alive: { enabled: true, idle_socket_ttl: 2_500, eagerly_destroy_stale_sockets: true },
@@ -206,7 +193,6 @@ function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColu
           format: 'JSONEachRow',
           abort_signal: signal,
           clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
-          ...(request.queryId === undefined ? {} : { query_id: request.queryId }),
         })
         return await result.json()
       }),
@@ -235,18 +221,14 @@ function createInserts(client: ClickHouseClient): Pick<Store, 'insertNative' | '
     insertNative: (table, bytes, token, request = {}) =>
       perform(`insert into ${table}`, request, WRITE_TIMEOUT_MS, async (signal) => {
         const blocks = bytes instanceof Uint8Array ? [bytes] : bytes
-        const isWhole = token.startsWith(WHOLE)
         const result = await client.exec({
           query: `INSERT INTO ${identifier(table)} FORMAT Native`,
-          // however many blocks a batch comes in, it is known by its token alone
-          values: Readable.from(isWhole ? joinBlocks(blocks) : blocks, { objectMode: false }),
+          values: Readable.from(joinBlocks(blocks), { objectMode: false }),
           abort_signal: signal,
           clickhouse_settings: {
             ...INSERT_SETTINGS,
             insert_deduplicate: 1,
             insert_deduplication_token: token,
-            // what an older program began to send is offered as it was
-            ...(isWhole ? WHOLE_SETTINGS : {}),
             deduplicate_blocks_in_dependent_materialized_views: 1,
             ...request.settings,
           },
@@ -268,7 +250,7 @@ function createInserts(client: ClickHouseClient): Pick<Store, 'insertNative' | '
   }
 }
 
-/** On a connection of its own: one that names a database is refused until it exists. */
+/** Uses a connection of its own: one that names a database is refused until the database exists. */
 async function createDatabase(options: StoreOptions): Promise<void> {
   const client = connect(options, 'default')
   const query = `CREATE DATABASE IF NOT EXISTS ${identifier(options.database)}`
@@ -281,7 +263,7 @@ async function createDatabase(options: StoreOptions): Promise<void> {
   }
 }
 
-/** Runs one request under its timeout and the caller's signal, and translates its failure. */
+/** Runs one request under its timeout and the caller's signal, and translates a failure. */
 async function perform<T>(
   action: string,
   request: RequestOptions,
@@ -306,7 +288,7 @@ async function perform<T>(
   }
 }
 
-/** Names of tables and databases cannot be bound; ours are plain words. */
+/** Names of tables and databases cannot be bound, so only plain words are let through. */
 function identifier(name: string): string {
   if (/^[a-zA-Z_][a-zA-Z0-9_]{0,99}$/.test(name)) return name
   throw new RangeError(`bug: ${JSON.stringify(name)} is not a plain table or database name`)

@@ -1,14 +1,14 @@
 import { ClickHouseError } from '@clickhouse/client'
 import { AppError } from '../model/errors.js'
 
-/** ClickHouse refused a request, and would refuse the same request again. */
+/** ClickHouse refused a request, and would refuse it again. */
 class StoreError extends Error {
   override readonly name = 'StoreError'
-  /** ClickHouse's error number, e.g. 60 */
+  /** ClickHouse's error number, e.g. 60. */
   readonly code: number
-  /** ClickHouse's name of it, e.g. UNKNOWN_TABLE; '' when it gave none */
+  /** ClickHouse's name of the error, e.g. UNKNOWN_TABLE; '' when it gave none. */
   readonly type: string
-  /** the rows are at fault, not the statement, the table or the user */
+  /** The rows are at fault, not the statement, the table or the user. */
   readonly isDataError: boolean
 
   constructor(
@@ -22,13 +22,13 @@ class StoreError extends Error {
   }
 }
 
-/** The rows of an insert are at fault: the same rows will be refused again. */
+/** Tells whether the rows of an insert are at fault, so that they would be refused again. */
 export const isDataError = (error: unknown): boolean =>
   error instanceof StoreError && error.isDataError
 
 /**
- * Conditions of the server that pass or that an operator ends: the same request is to be tried
- * again. A wrong password is among them, for data waits for it to be corrected.
+ * After these errors the request is tried again: the condition passes, or an operator ends it. A wrong
+ * password is among them, so that data waits until it is corrected.
  */
 const PASSING_CODES: ReadonlySet<number> = new Set([
   76, // CANNOT_OPEN_FILE: out of file descriptors
@@ -66,7 +66,7 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   1000, // POCO_EXCEPTION
 ])
 
-/** What only the content of an insert can cause. */
+/** Only the content of an insert can cause these errors. */
 const DATA_CODES: ReadonlySet<number> = new Set([
   6, // CANNOT_PARSE_TEXT
   26, // CANNOT_PARSE_QUOTED_STRING
@@ -92,7 +92,7 @@ const DATA_CODES: ReadonlySet<number> = new Set([
   691, // UNKNOWN_ELEMENT_OF_ENUM
 ])
 
-/** Broken bytes are read as anything, and refused as anything: as a type nobody knows, as an odd size. */
+/** ClickHouse refuses damaged bytes with any code, but names the step in which it read them. */
 const READING_ROWS = /While executing \w*(?:Native|Format)/
 
 const RETRY_AFTER_S = 2
@@ -100,9 +100,9 @@ const DETAIL_CHARS = 300
 
 /**
  * @param action what was tried, without values
- * @param timedOutMs the time that was given, when it was used up; else null
+ * @param timedOutMs the timeout when it has passed, else null
  * @returns AppError('dependency_unavailable') when trying again may help, StoreError when ClickHouse
- *   refuses; a fault of our own code as it is, for trying again would hide it for ever
+ *   refuses, and an error of the program's own code unchanged
  */
 export function toStoreFailure(action: string, error: unknown, timedOutMs: number | null): Error {
   if (error instanceof TypeError || error instanceof RangeError) return error
@@ -112,13 +112,13 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   const type = error.type ?? ''
   if (PASSING_CODES.has(code)) return unavailable(`${action}: code ${code} ${type}`)
   const ofRows = DATA_CODES.has(code) || READING_ROWS.test(error.message)
-  // what ClickHouse says of rows it can't read quotes them
+  // ClickHouse's message quotes the rows that it can't read.
   const detail = ofRows ? '' : `: ${withoutValues(error.message)}`
   const message = `clickhouse refused ${action}, code ${code} ${type}${detail}`
   return new StoreError(message, { code, type, isDataError: ofRows })
 }
 
-// The driver's error is not passed on as the cause: its text can hold rows and whole answers.
+// The driver's error is not the cause here, because its text can hold rows and whole answers.
 const unavailable = (reason: string): AppError =>
   new AppError('dependency_unavailable', `clickhouse is not available for ${reason}`, {
     details: { dependency: 'clickhouse' },
@@ -128,16 +128,16 @@ const unavailable = (reason: string): AppError =>
 function networkReason(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault'
   if ('code' in error && typeof error.code === 'string') return error.code
-  // status 401 comes with these words alone
+  // Status 401 comes without a code.
   if (/^authentication required$/i.test(error.message.trim()))
     return 'code 516 AUTHENTICATION_FAILED'
   return /hang up/.test(error.message) ? 'connection closed' : 'the answer cannot be read'
 }
 
-/** Names stay, for they tell what is wrong with a statement; anything quoted as text goes. */
+/** Keeps names, which tell what is wrong with a statement, and removes quoted text. */
 const withoutValues = (message: string): string =>
   message
-    // one that is not closed goes to the end
+    // A quote that is not closed reaches to the end.
     .replaceAll(/'(?:[^'\\]|\\.)*\\?(?:'|$)/gs, "'…'")
     .replaceAll(/\s+/g, ' ')
     .slice(0, DETAIL_CHARS)

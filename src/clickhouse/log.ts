@@ -1,4 +1,4 @@
-/** What the store needs of a log; pino's loggers have this shape. */
+/** The part of a pino logger that ClickHouse's modules use. */
 export interface StoreLog {
   debug(fields: object, text: string): void
   info(fields: object, text: string): void

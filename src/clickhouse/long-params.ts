@@ -1,6 +1,6 @@
 type Params = Readonly<Record<string, unknown>>
 
-/** bytes that ClickHouse takes as one parameter: `http_max_field_value_size`, which only a user's profile can change */
+/** ClickHouse takes so many bytes as one parameter: `http_max_field_value_size`, which only a user's profile can change. */
 const MAX_BYTES = 131_072
 
 interface Bound {
@@ -8,7 +8,7 @@ interface Bound {
   readonly query_params: Params
 }
 
-/** Binds long lists of texts in pieces: `{names:Array(String)}` is `{names:…}`, `{names_1:…}` and so on, joined. */
+/** Binds a long list of texts in pieces: `{names:Array(String)}` becomes `{names:…}`, `{names_1:…}` and so on, joined. */
 export function inShortParams(query: string, params: Params): Bound {
   const long = Object.entries(params).filter(isLong)
   if (long.length === 0) return { query, query_params: params }
@@ -23,7 +23,7 @@ export function inShortParams(query: string, params: Params): Bound {
   }
 }
 
-/** its quotes, a comma, and a backslash before each of its bytes at most */
+/** Counts the quotes, a comma, and at most a backslash before each byte. */
 const bytesOf = (text: string): number => Buffer.byteLength(text) * 2 + 3
 
 const isLong = (entry: [string, unknown]): entry is [string, readonly string[]] => {

@@ -1,7 +1,6 @@
 import type { RequestOptions, Store } from './client.js'
 import type { StoreLog } from './log.js'
-import { listSchema, readSchema } from './schema.js'
-import { statement } from './statement.js'
+import { listSchema, readSchema, statement } from './statement.js'
 
 /**
  * Brings a database to this program's schema.
@@ -20,7 +19,7 @@ export const migrate = (store: Store, options: MigrateOptions): Promise<void> =>
       database: store.database,
       createDatabase: () => store.createDatabase(),
       command: (sql) => store.command(sql, {}, MIGRATION_REQUEST),
-      books: store,
+      history: store,
       tables: async () => {
         const rows = await store.query(tablesSql, { database: store.database })
         return rows.map(({ name }) => name)
@@ -38,7 +37,7 @@ export const MIGRATION_REQUEST: RequestOptions = {
 
 /** The numbers a migration may name as `{{…}}`. Raising a TTL keeps data longer, on more disk. */
 export interface SchemaNumbers {
-  /** days from arrival that events are kept; also the short rollups' least */
+  /** How many days from arrival events are kept, and short rollups at least. */
   readonly retention_days: number
   readonly rollup_days: number
 }
@@ -46,7 +45,7 @@ export interface SchemaNumbers {
 export interface MigrateOptions {
   readonly numbers: SchemaNumbers
   readonly log: StoreLog
-  /** absent: those of `schema/migrations/` */
+  /** Absent: those of `schema/migrations/`. */
   readonly migrations?: readonly Migration[]
 }
 
@@ -55,9 +54,9 @@ export interface MigrationTarget {
   readonly database: string
   createDatabase(): Promise<void>
   command(sql: string): Promise<void>
-  /** where the migrations that were applied are recorded; used only after its tables were made */
-  readonly books: Pick<Store, 'query' | 'insertRows'>
-  /** names of the tables and views that are there, on every server */
+  /** Records what was applied; used only after its tables were made. */
+  readonly history: Pick<Store, 'query' | 'insertRows'>
+  /** Names the tables and views that every server has. */
   tables(): Promise<readonly string[]>
 }
 
@@ -96,7 +95,7 @@ export async function migrateTarget(
   if (bookkeeping !== undefined) await apply(bookkeeping)
   // Before the records: another instance that migrates records the bookkeeping before it makes any other table.
   const there = new Set(await target.tables())
-  const rows = await target.books.query(appliedSql, {})
+  const rows = await target.history.query(appliedSql, {})
   const recorded = new Set(rows.map(({ version }) => version))
   refuseUnfit(migrations, { database, recorded, there })
   const isWhole = tablesMadeBy(migrations.filter(({ version }) => recorded.has(version))).every(
@@ -107,7 +106,7 @@ export async function migrateTarget(
     const { version, name } = migration
     if (migration !== bookkeeping) await apply(migration)
     if (!recorded.has(version))
-      await target.books.insertRows('schema_migrations', [{ version, name }])
+      await target.history.insertRows('schema_migrations', [{ version, name }])
   }
   if (pending.length > 0)
     log.info({ applied: pending.length, database }, 'the schema is up to date')
@@ -157,7 +156,6 @@ function refuseUnfit(
   }: {
     readonly database: string
     readonly recorded: ReadonlySet<number>
-    /** tables */
     readonly there: ReadonlySet<string>
   },
 ): void {
@@ -209,7 +207,7 @@ function wholeNumber(value: number): string {
 }
 
 interface RenewOptions extends Required<MigrateOptions> {
-  /** the tables were made with these numbers just before */
+  /** The tables have just been made with these numbers. */
   readonly isNew: boolean
 }
 
@@ -218,7 +216,7 @@ async function renewTtls(
   target: MigrationTarget,
   { migrations, numbers, log, isNew }: RenewOptions,
 ): Promise<void> {
-  const rows = await target.books.query(settingsSql, {})
+  const rows = await target.history.query(settingsSql, {})
   const current = new Map(rows.map((row) => [row.name, row.value]))
   const changed: { readonly name: string; readonly value: string }[] = []
   for (const [table, ttl] of findTtls(migrations)) {
@@ -231,7 +229,7 @@ async function renewTtls(
     }
     changed.push({ name, value })
   }
-  await target.books.insertRows('applied_settings', changed)
+  await target.history.insertRows('applied_settings', changed)
 }
 
 /** The TTL of each table whose migration makes it depend on a number; the last migration counts. */

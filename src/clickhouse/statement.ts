@@ -1,9 +1,10 @@
-import { readSchema } from './schema.js'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
 declare const paramsOf: unique symbol
 declare const rowOf: unique symbol
 
-/** A query of `schema/queries/`, with what it takes and what its rows are. */
+/** A query of `schema/queries/`, with the types of its parameters and rows. */
 export interface Statement<Params, Row> {
   readonly name: string
   readonly sql: string
@@ -14,12 +15,24 @@ export interface Statement<Params, Row> {
 /**
  * Reads `schema/queries/<name>.sql`.
  *
- * The types are claims that the file's `params:` and `rows:` lines repeat; a test compares the
- * former with the placeholders.
+ * The file's `params:` and `rows:` lines repeat the types; a test compares the former with the placeholders.
  *
- * @throws when the file is missing, which the start of the program shows
+ * @throws Error at the start of the program, when the file is missing
  */
 export const statement = <Params, Row>(name: string): Statement<Params, Row> => ({
   name,
   sql: readSchema(`queries/${name}.sql`),
 })
+
+/** Reads a file under `schema/`, found from `src/` and from `build/` alike. */
+export const readSchema = (path: string): string =>
+  readFileSync(new URL(import.meta.resolve(`#schema/${path}`)), 'utf8')
+
+/** Lists the `.sql` files of a folder under `schema/`, in the order of their names. */
+export function listSchema(folder: 'migrations' | 'queries'): readonly string[] {
+  // Resolving needs a file's name, present or not.
+  const directory = fileURLToPath(new URL('.', import.meta.resolve(`#schema/${folder}/any.sql`)))
+  return readdirSync(directory)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+}

@@ -7,7 +7,6 @@ import {
   type RequestOptions,
   type Store,
   type StoreOptions,
-  newWholeToken,
 } from '../client.js'
 import { reachByDdl } from './ddl.js'
 import { reachNodes } from './nodes.js'
@@ -17,19 +16,19 @@ import { type MigrateOptions, readMigrations } from '../migrate.js'
 import { statement, type Statement } from '../statement.js'
 
 export interface ClusterOptions extends StoreOptions {
-  /** its name in the `remote_servers` of its servers */
+  /** The name in the `remote_servers` of the servers. */
   readonly cluster: string
-  /** HTTP addresses of all its servers; empty: where the cluster says they are, at the port of `url` */
+  /** HTTP addresses of all servers; empty: the hosts that the cluster names, at the port of `url`. */
   readonly nodes: readonly string[]
-  /** whether tables are replicated; auto: when there is a coordination service */
+  /** Whether tables are replicated; auto: if there is a coordination service. */
   readonly replication: 'auto' | 'on' | 'off'
-  /** replicas that must have an insert before it is confirmed */
+  /** How many replicas must have an insert before it is confirmed. */
   readonly insertQuorum: string
 }
 
 export interface ClusterStore extends Store {
   /**
-   * Finds the servers of the cluster and brings all of them to the schema; before anything else is asked for.
+   * Finds the servers of the cluster and brings all of them to the schema. Must come before any other request.
    *
    * @throws Error that says what is wrong with the cluster or with the settings
    */
@@ -49,11 +48,11 @@ const featuresSql = statement<
 >('cluster_features')
 
 const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
-  // A part of a query that reads a second table reads all of it, not what one shard has of it.
+  // A subquery reads the whole of a second table, not what one shard has of it.
   distributed_product_mode: 'global',
-  // Only `home` tables have a key that this goes by; see cluster-sql.ts.
+  // Only `home` tables have a sharding key that this uses; see sql.ts.
   optimize_skip_unused_shards: 1,
-  // Counts without those of a shard that is away would be wrong, and nobody would know.
+  // Counts that lack a shard would be wrong without a sign.
   skip_unavailable_shards: 0,
   fallback_to_stale_replicas_for_distributed_queries: 0,
   max_replica_delay_for_distributed_queries: '10',
@@ -65,9 +64,10 @@ const DISTRIBUTED_SETTINGS: ClickHouseSettings = {
 }
 
 /**
- * Several servers as one store. Rows are in the database `<database>_local` of each server, spread over the
- * shards; Distributed tables in `<database>` show them as one. Queries and inserts go to the latter, and
- * ClickHouse does the rest. What these do not pass on (migrations, changes of rows) goes to every shard.
+ * Presents several servers as one store. Rows are in the database `<database>_local` of each server, spread over the
+ * shards; Distributed tables in `<database>` show them as one. Queries and inserts go to the Distributed tables.
+ * Migrations and changes of rows, which those do not pass on, go to every shard: by statements ON CLUSTER (ddl.ts)
+ * where the cluster offers them, else to the HTTP address of each server (nodes.ts).
  */
 export function createClusterStore(options: ClusterOptions): ClusterStore {
   return new Cluster(options)
@@ -147,9 +147,9 @@ class Cluster implements ClusterStore {
     await reach.change(sql, params, request)
   }
 
-  /** The number of shards is part of it: each try spreads the rows in the same way. */
+  /** Names the number of shards: each try spreads the rows in the same way. */
   newToken(): string {
-    return `${newWholeToken()}-to-${this.#ready().shards}`
+    return `${this.#front.newToken()}-to-${this.#ready().shards}`
   }
 
   async insertNative(
@@ -176,7 +176,7 @@ class Cluster implements ClusterStore {
     return (await this.#front.query(insertsSql, { cluster, seconds }))[0]?.running ?? 0
   }
 
-  /** Every server has to answer: without one of them neither counts nor inserts are complete. */
+  /** Every server has to answer, because without one of them neither counts nor inserts are complete. */
   async ping(request?: RequestOptions): Promise<void> {
     const settings = { connect_timeout_with_failover_ms: 500, handshake_timeout_ms: 1000 }
     const options = { timeoutMs: PING_TIMEOUT_MS, ...request, settings }
@@ -248,7 +248,7 @@ class Cluster implements ClusterStore {
 
 const PING_TIMEOUT_MS = 5_000
 
-/** Where the servers are when all of them have the HTTP port, and the protocol, of the one at `url`. */
+/** Assumes that all servers have the protocol and the HTTP port of the one at `url`. */
 function addressesOf(servers: readonly ClusterServer[], url: string): readonly string[] {
   return servers.map(({ host, is_local: isLocal }) => {
     if (isLocal === 1) return url

@@ -12,17 +12,17 @@ const tablesSql = statement<
   { readonly name: string; readonly comment: string }
 >('cluster_tables')
 
-/** What a server says that has no queue for statements ON CLUSTER. */
+/** The errors of a server without a queue for statements ON CLUSTER. */
 const NOT_OFFERED = ['QUERY_IS_PROHIBITED', 'NO_ZOOKEEPER', 'NO_ELEMENTS_IN_CONFIG'] as const
 
-/** Tables that tell what was applied; here they are of the cluster, not of a server. */
-const BOOKS = ['schema_migrations', 'applied_settings'] as const
+/** The migration history is the cluster's here, not a server's. */
+const HISTORY_TABLES = ['schema_migrations', 'applied_settings'] as const
 
 /**
  * Reaches the servers of a cluster by statements ON CLUSTER.
  *
  * @param front a connection to the Distributed tables
- * @returns null when the cluster does not offer them
+ * @returns null when the cluster does not offer such statements
  */
 export async function reachByDdl(
   options: ReachOptions & { readonly store: StoreOptions },
@@ -55,7 +55,7 @@ export async function reachByDdl(
           database: options.local,
           createDatabase: createDatabases,
           command: (sql) => run(options.rewrite(sql), {}, MIGRATION_REQUEST),
-          books: booksOf(front, options, run),
+          history: historyOf(front, options, run),
           tables: async () => (await tablesOf(options.local)).map(({ name }) => name),
         },
         migration,
@@ -93,10 +93,10 @@ async function isOffered(attempt: () => Promise<void>): Promise<boolean> {
   }
 }
 
-/** The books through Distributed tables of their own, made before their first use. */
-function booksOf(front: Store, { local, cluster }: ReachOptions, run: Reach['change']) {
+/** Reads and writes the migration history through Distributed tables, made before their first use. */
+function historyOf(front: Store, { local, cluster }: ReachOptions, run: Reach['change']) {
   const make = async (): Promise<void> => {
-    for (const table of BOOKS)
+    for (const table of HISTORY_TABLES)
       await run(
         `CREATE TABLE IF NOT EXISTS ${front.database}.${table} AS ${local}.${table} ` +
           `ENGINE = Distributed('${cluster}', '${local}', '${table}', 0)`,
@@ -104,7 +104,7 @@ function booksOf(front: Store, { local, cluster }: ReachOptions, run: Reach['cha
   }
   let made: Promise<void> | null = null
   const ready = (): Promise<void> => (made ??= make())
-  const books: Pick<Store, 'query' | 'insertRows'> = {
+  const history: Pick<Store, 'query' | 'insertRows'> = {
     query: async (...args) => {
       await ready()
       return await front.query(...args)
@@ -114,7 +114,7 @@ function booksOf(front: Store, { local, cluster }: ReachOptions, run: Reach['cha
       await front.insertRows(...args)
     },
   }
-  return books
+  return history
 }
 
 async function agreedShards(store: Store, cluster: string): Promise<number> {

@@ -16,7 +16,7 @@ import { MIGRATION_REQUEST, migrateTarget } from '../migrate.js'
 
 interface Node extends Place {
   readonly store: Store
-  /** shards that this server knows of */
+  /** How many shards this server knows. */
   readonly shards: number
 }
 
@@ -47,7 +47,7 @@ export async function reachNodes(
         )
     return {
       migrate: async (migration) => {
-        // one after the other: replicas of a shard share what a statement changes
+        // One after the other: replicas of a shard share what a statement changes.
         for (const { store } of nodes) await migrateNode(store, options.rewrite, migration)
       },
       distribute: async (tables) => {
@@ -87,7 +87,7 @@ const migrateNode = (
       database: store.database,
       createDatabase: () => store.createDatabase(),
       command: (sql) => store.command(rewrite(sql), {}, MIGRATION_REQUEST),
-      books: store,
+      history: store,
       tables: async () =>
         (await store.query(tablesSql, { database: store.database })).map(({ name }) => name),
     },
@@ -109,7 +109,7 @@ async function distributeOn(
     if (comments.get(name) !== comment) await store.command(sql)
 }
 
-/** All at once; it fails after all have ended, so that a repetition meets nothing that still runs. */
+/** Runs on all shards at once, and fails after all have ended: a repetition meets no statement that still runs. */
 async function onEveryShard(
   nodes: readonly Node[],
   run: (store: Store) => Promise<void>,
@@ -126,7 +126,7 @@ async function onEveryShard(
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-/** Replicas pass on to each other what one of them did. */
+/** Replicas pass a change on to each other, so one of them that answers is enough. */
 async function onOneReplica(
   replicas: readonly Store[],
   run: (store: Store) => Promise<void>,

@@ -11,11 +11,11 @@ export interface Place {
 
 export interface ClusterServer extends Place {
   readonly host: string
-  /** it is the one that was asked */
+  /** 1 for the server that was asked. */
   readonly is_local: number
 }
 
-/** The way to the servers of a cluster for what a Distributed table does not pass on. */
+/** Reaches the servers of a cluster for what a Distributed table does not pass on. */
 export interface Reach {
   /** Brings the tables of every server to the schema. */
   migrate(options: MigrateOptions): Promise<void>
@@ -28,11 +28,11 @@ export interface Reach {
 
 export interface ReachOptions {
   readonly cluster: string
-  /** database of the tables that hold the rows */
+  /** The database of the tables that hold the rows. */
   readonly local: string
-  /** database of the Distributed tables */
+  /** The database of the Distributed tables. */
   readonly front: string
-  /** what is done to the text of a migration */
+  /** Turns a statement of a migration into that of this cluster. */
   readonly rewrite: (sql: string) => string
 }
 
@@ -59,9 +59,9 @@ export async function readColumns(
 }
 
 /**
- * Distributed tables are made in place of what is there under their names.
+ * Distributed tables replace the tables that have their names.
  *
- * @throws Error when that holds rows: the database was one server's before
+ * @throws Error when one of those holds rows, because the database was a single server's
  */
 export async function refuseOwnTables(
   store: Store,

@@ -2,7 +2,7 @@ import type { Migration } from '../migrate.js'
 import { DAY_S } from '../../model/time.js'
 
 /**
- * Where the rows of a table are kept in a cluster; the line `-- shard:` of its migration says it.
+ * Where a cluster keeps the rows of a table, as the line `-- shard:` of its statement says.
  *
  * - `home`: on the first shard. Small tables whose rows replace each other by key. `home by <column>`: a
  *   query that names values of this text column asks that shard alone.
@@ -15,7 +15,7 @@ export interface ShardedTable {
   readonly shard: string
 }
 
-/** Tables that the migrations make, with their line `-- shard:`. @throws Error when one has none */
+/** Lists the tables that the migrations make. @throws Error when one has no line `-- shard:` */
 export function shardedTables(migrations: readonly Migration[]): readonly ShardedTable[] {
   const tables = new Map<string, string>()
   for (const sql of migrations.flatMap(({ statements }) => statements)) {
@@ -30,35 +30,35 @@ export function shardedTables(migrations: readonly Migration[]): readonly Sharde
   return Array.from(tables, ([name, shard]) => ({ name, shard }))
 }
 
-/** The table that rows for `shards` shards are inserted into. */
+/** Names the table into which rows for `shards` shards are inserted. */
 export const writeTable = (table: string, shards: number): string => `${table}_to_${shards}`
 
 export interface Distribution {
   readonly cluster: string
-  /** database of the tables that hold the rows */
+  /** The database of the tables that hold the rows. */
   readonly local: string
-  /** database of the Distributed tables over them */
+  /** The database of the Distributed tables over them. */
   readonly front: string
   readonly shards: number
 }
 
 export interface DistributedTable {
   readonly name: string
-  /** the table whose rows it shows, and whose columns it has */
+  /** The table whose rows it shows, and whose columns it has. */
   readonly of: string
   readonly sql: string
-  /** what it is, kept as its comment */
+  /** Tells a later start whether the table is as it should be. */
   readonly comment: string
 }
 
 /**
  * The Distributed tables over the tables of a cluster.
  *
- * Those that are read have no sharding key, but for `home`, whose key is always 0: after a shard was added,
- * a key would promise what the rows of before do not keep. Those that are inserted into spread rows over a
- * fixed number of shards, which is in their name: a batch that was begun on two shards is finished on two.
+ * Tables for reading have no sharding key, except `home` tables, whose key is always 0: after a shard was added,
+ * older rows would not be where the key says. Tables for inserting spread rows over a fixed number of shards,
+ * which is in their name: a batch that was begun on two shards is finished on two.
  *
- * @param columns a hash of the columns of each local table; a table whose columns changed is made anew
+ * @param columns a hash of the columns of each local table; a table whose columns changed is replaced
  */
 export function distributedTables(
   tables: readonly ShardedTable[],
@@ -97,13 +97,13 @@ export function onCluster(sql: string, cluster: string): string {
 
 const firstLine = (sql: string): string => /^(?!--).+$/m.exec(sql)?.[0] ?? ''
 
-/** how long a batch may wait to be offered again */
+/** A batch may wait so long until it is sent again. */
 const DEDUPLICATION_S = 30 * DAY_S
 
 /**
- * The same table with a Replicated engine. The path is the same for all replicas of a shard, however the table
- * was made; the macros `shard` and `replica` of each server tell them apart. The log of what was inserted is
- * another setting there.
+ * Gives a table a Replicated engine. The path is the same for all replicas of a shard, whichever way the table
+ * is made; the macros `shard` and `replica` of each server tell them apart. Replicated engines have other settings
+ * for the deduplication log.
  */
 export const replicated = (sql: string): string =>
   sql

@@ -8,7 +8,7 @@ import type * as Ffi from 'ffi-rs'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
 const PR_SET_DUMPABLE = 4
-/** O_RDWR | O_NOCTTY of Linux */
+/** O_RDWR | O_NOCTTY of Linux. */
 const OPEN_TERMINAL = 0o402
 
 interface EngineStart {
@@ -24,10 +24,10 @@ function superviseEngine(): void {
   if (libraryPath === undefined || process.send === undefined) {
     throw new Error('bug: the embedded engine is started by its supervisor only')
   }
-  // Signals that reach the whole process group or service: the parent decides when this ends.
+  // Signals to the whole process group are ignored: the parent decides when this process ends.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('disconnect', endNow)
-  // gone while this was loaded: nobody says so again
+  // If the parent ended while this was loaded, no event follows.
   if (!process.connected) endNow()
   const start: EngineStart = { libraryPath, argv }
   const worker = new Worker(new URL(import.meta.url), { workerData: start })
@@ -36,7 +36,7 @@ function superviseEngine(): void {
 }
 
 /**
- * Without the library's destructors, which crash when they run after the call has returned.
+ * Ends the process without the library's destructors, which crash when they run after the call has returned.
  * Nothing is lost: an insert is acknowledged only when its part is written.
  */
 function endNow(): void {
@@ -51,7 +51,7 @@ function parseStart(value: unknown): EngineStart {
 }
 
 async function runEngine(start: EngineStart): Promise<void> {
-  // Loaded here only: the main thread does without native code.
+  // The main thread does without native code.
   const ffi = await import('ffi-rs')
   const argv = [...start.argv]
   if (process.platform === 'linux') {
@@ -61,7 +61,7 @@ async function runEngine(start: EngineStart): Promise<void> {
   }
   const library = 'libchdb'
   ffi.open({ library, path: start.libraryPath })
-  // Else the engine takes SIGINT and SIGTERM for itself and stops answering.
+  // With its own handlers the engine takes SIGINT and SIGTERM and stops answering.
   ffi.load({
     library,
     funcName: 'chdb_set_signal_handlers_enabled',
@@ -76,11 +76,10 @@ async function runEngine(start: EngineStart): Promise<void> {
     paramsType: [ffi.DataType.I32, ffi.DataType.StringArray],
     paramsValue: [argv.length, argv],
   })
-  // The thread ends here, and its end is the message. The reason, when there is one, is on stderr;
-  // reading it from the result can crash.
+  // The end of the thread is the message. A reason is on stderr; reading it from the result can crash.
 }
 
-/** The memory of the engine holds its password and what was logged: a crash writes none of it to a disk. */
+/** Keeps a crash from writing the engine's memory, with its password and logged messages, to a disk. */
 function forbidCoreDump(ffi: typeof Ffi): void {
   const { I32, I64 } = ffi.DataType
   ffi.load({
@@ -93,10 +92,10 @@ function forbidCoreDump(ffi: typeof Ffi): void {
 }
 
 /**
- * Makes standard input a terminal that nobody writes to. Without one the engine aborts at any fault of a connection, such
- * as a request that is none: https://github.com/ClickHouse/ClickHouse/issues/115666
+ * Makes standard input a terminal without input. Without one the engine aborts at any fault of a connection, such as
+ * a malformed request: https://github.com/ClickHouse/ClickHouse/issues/115666
  *
- * @returns false where there is no terminal to be had; then it aborts and is started again
+ * @returns false if no terminal is available; then the engine aborts at such a fault and is restarted
  */
 function takeTerminal(ffi: typeof Ffi): boolean {
   const { I32, String: Text } = ffi.DataType

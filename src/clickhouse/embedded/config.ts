@@ -4,25 +4,25 @@ import { availableParallelism, totalmem } from 'node:os'
 const MIB = 1024 * 1024
 
 export interface EmbeddedConfig {
-  /** ClickHouse's own files: tables, metadata, its lock */
+  /** Holds ClickHouse's own files: tables, metadata, its lock. */
   readonly clickhouseDir: string
   readonly usersFile: string
-  /** the only place where backups are written to and read from */
+  /** The only place where backups are written to and read from. */
   readonly backupsDir: string
   readonly httpPort: number
-  /** null: the native protocol is not listened for */
+  /** Null: no port for the native protocol. */
   readonly tcpPort: number | null
   readonly username: string
   readonly password: string
   readonly resources: EmbeddedResources
-  /** the whole of a `<remote_servers>` element, '' for none */
+  /** A whole `<remote_servers>` element, '' for none. */
   readonly remoteServers: string
 }
 
 export interface EmbeddedResources {
-  /** upper bound of what the engine allocates */
+  /** The most that the engine may allocate. */
   readonly memoryBytes: number
-  /** threads of background merges, at least 2 */
+  /** Threads of background merges, at least 2. */
   readonly mergeThreads: number
 }
 

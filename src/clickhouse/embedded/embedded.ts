@@ -5,42 +5,42 @@ import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveLibchdb } from 'chdb/libchdb'
 import { backoffMs } from '../../lib/backoff.js'
+import { MINUTE_MS } from '../../model/time.js'
 import { createStore, type Store } from '../client.js'
-import { repairDeduplicationLogs, syncDeduplicationLogs } from '../deduplication-logs.js'
+import { repairDeduplicationLogs, syncDeduplicationLogs } from './deduplication-logs.js'
 import { configXml, type EmbeddedResources, machineResources, usersXml } from './config.js'
 import { endLeftover } from './leftover.js'
 import { startEngine, type Engine } from './process.js'
 import { isHung, PATIENCE, type WatchOptions } from './watch.js'
 import type { StoreLog } from '../log.js'
 import { spreadParts } from './table-directories.js'
-import { MINUTE_MS } from '../../model/time.js'
 
 /** starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped */
 export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
 
 export interface EmbeddedOptions {
-  /** made when missing; one instance at a time */
+  /** Created when missing; one instance uses it at a time. */
   readonly dataDir: string
   readonly log: StoreLog
-  /** 0 or absent: a free port of the loopback address, kept across restarts */
+  /** 0 or absent: a free port of the loopback address, the same across restarts. */
   readonly httpPort?: number
-  /** absent: the native protocol is not listened for */
+  /** Absent: no port for the native protocol. */
   readonly tcpPort?: number
-  /** absent: made at random, kept across restarts */
+  /** Absent: a random one, the same across restarts. */
   readonly password?: string
-  /** absent: half of the machine */
+  /** Absent: half of the machine. */
   readonly resources?: EmbeddedResources
-  /** a `<remote_servers>` element, to make several engines one cluster */
+  /** A `<remote_servers>` element that makes several engines one cluster. */
   readonly remoteServers?: string
-  /** absent: `backups` in the data directory */
+  /** Absent: `backups` in the data directory. */
   readonly backupsDir?: string
-  /** how long an engine that is about to end may hold the directory. Default 4 s */
+  /** How long an engine that is about to end may hold the directory. Default 4 s. */
   readonly lockWaitMs?: number
-  /** the caller holds a lock of its own on the directory: an engine that is still there is killed */
+  /** The caller holds a lock of its own on the directory: an engine that is still there is killed. */
   readonly isOurs?: boolean
-  /** how long an engine may be silent before it is killed and started again. Default half a minute */
+  /** How long an engine may be silent before it is killed and restarted. Default half a minute. */
   readonly patience?: Pick<WatchOptions, 'everyMs' | 'answerMs' | 'misses'>
-  /** called at each change of state; must not throw */
+  /** Called at each change of state; must not throw. */
   readonly onState?: (state: EmbeddedState) => void
 }
 
@@ -49,9 +49,9 @@ export interface Embedded {
   readonly username: string
   readonly password: string
   readonly state: EmbeddedState
-  /** of the engine's process; null while there is none */
+  /** The id of the engine's process; null while there is none. */
   pid(): number | null
-  /** Tables were made: from here on their deduplication logs are written to disk at once, and their parts spread. */
+  /** To be called after tables were created: makes their deduplication logs synchronous and spreads their parts. */
   tablesMade(): Promise<void>
   /** Lets running queries end, then ends the engine; resolves when its process is gone. */
   stop(): Promise<void>
@@ -66,21 +66,21 @@ const USERNAME = 'engine_client'
 /** An engine whose parent was killed ends within milliseconds; its lock goes with it. */
 const LOCK_WAIT_MS = 4_000
 const PORT_TRIES = 5
-/** what an engine says on a directory that another one has */
+/** The error of an engine whose directory another one has locked. */
 const LOCKED = 'Cannot lock file'
 const UNSYNCED =
   'the file system of DATA_DIR has no attribute for synchronous files: after a power cut the batch that was ' +
   'being stored may be counted twice'
-/** Loading parts is what takes time; 0.3 s with none, and a process that has ended is noticed at once. */
+/** Loading parts takes most of the time; a start without any takes 0.3 s. */
 const START_TIMEOUT_MS = 180_000
 const RESTART_BACKOFF = { baseMs: 100, maxMs: 10_000 }
-/** An engine that lived this long is restarted as if it had never failed. */
+/** After this time an earlier failure does not delay a restart. */
 const HEALTHY_AFTER_MS = MINUTE_MS
 
 /**
  * Starts ClickHouse in a child process and keeps it running until `stop`.
  *
- * @returns when it answers, after 0.3 to 0.5 s on an empty directory
+ * @returns as soon as it answers, after 0.3 to 0.5 s on an empty directory
  * @throws EmbeddedStartError when the platform has no engine, another instance holds the
  *   directory, the port is taken, or the engine refuses to start
  */
@@ -176,7 +176,7 @@ class Supervisor implements Embedded {
     await this.#engine?.endGently(this.#connect())
   }
 
-  /** @returns null when the engine answers; else why it does not, its process being gone */
+  /** @returns null when the engine answers; else the reason, after its process has ended */
   async #launch(): Promise<string | null> {
     const runDir = join(this.#dataDir, 'run', randomBytes(8).toString('hex'))
     try {
@@ -200,20 +200,20 @@ class Supervisor implements Embedded {
       void engine.exited.then((reason) => this.#onExit(engine, reason))
       void this.#watch(engine)
     } finally {
-      // The engine has read it; nobody else needs to.
+      // The engine has read it, and it holds the password.
       await rm(runDir, { recursive: true, force: true })
     }
     this.#setState('ready')
     return null
   }
 
-  /** No engine runs here: the last one was waited for. */
+  /** Runs only between two lives of the engine. */
   async #repair(): Promise<void> {
     const parts = await repairDeduplicationLogs(this.#clickhouseDir)
     if (parts.length > 0)
       this.#options.log.warn(
         { parts },
-        'the last insert was cut off; what is missing is taken again',
+        'the last insert was cut off; its missing rows will be inserted again',
       )
   }
 
@@ -280,7 +280,7 @@ class Supervisor implements Embedded {
     void this.#restart()
   }
 
-  /** Tries until it works or `stop` is called: there is nobody to give up to. */
+  /** Tries until the engine starts or `stop` is called. */
   async #restart(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       this.#failures += 1
@@ -295,7 +295,7 @@ class Supervisor implements Embedded {
     }
   }
 
-  /** @returns false when `stop` came first */
+  /** @returns false if `stop` was called meanwhile */
   async #pause(waitMs: number): Promise<boolean> {
     try {
       await sleep(waitMs, undefined, { signal: this.#stopping.signal })
@@ -328,7 +328,7 @@ class Supervisor implements Embedded {
   }
 }
 
-/** @returns null when the engine answers, else why it was given up */
+/** @returns null when the engine answers, else the reason for giving up */
 async function untilAnswers(store: Store, engine: Engine): Promise<string | null> {
   while (performance.now() - engine.startedAtMs < START_TIMEOUT_MS && !engine.hasExited) {
     try {

@@ -1,7 +1,7 @@
 import { close, open } from 'node:fs'
 import { promisify } from 'node:util'
 
-/** of Linux, the same on x64 and arm64 */
+/** The numbers are Linux's, the same on x64 and arm64. */
 const FS_IOC_GETFLAGS = 0x80086601
 const FS_IOC_SETFLAGS = 0x40086602
 const FS_SYNC_FL = 8
@@ -12,19 +12,19 @@ const openFile = promisify(open)
 const closeFile = promisify(close)
 
 /**
- * Has every write to these files, and to those made in these directories from here on, on disk before the
- * write returns, whoever writes: the attribute that `chattr +S` sets.
+ * Makes writes synchronous, as `chattr +S` does: to these files, and to files that are created later in these
+ * directories, by any process.
  *
- * @returns false where the file system has no such attribute
+ * @returns false if the file system has no such attribute
  */
 export const makeSynchronous = (paths: readonly string[]): Promise<boolean> =>
   setFlag(paths, FS_SYNC_FL)
 
 /**
- * Has the directories that are made in these from here on spread over the block groups of an ext4, where they
- * would share the group of their parent: the attribute that `chattr +T` sets.
+ * Spreads subdirectories that are created later over the block groups of an ext4, as `chattr +T` does. Without it
+ * they share the group of their parent.
  *
- * @returns false where the file system has no such attribute
+ * @returns false if the file system has no such attribute
  */
 export const spreadSubdirectories = (paths: readonly string[]): Promise<boolean> =>
   setFlag(paths, FS_TOPDIR_FL)

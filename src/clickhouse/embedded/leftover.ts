@@ -4,19 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface LeftoverOptions {
   readonly clickhouseDir: string
-  /** nobody else may run an engine there: one that does has lost its service, and is killed */
+  /** The caller owns the directory: an engine that runs there has lost its service, and is killed. */
   readonly isOurs: boolean
-  /** how long one that is not killed may take to end */
+  /** How long an engine may take to end. */
   readonly waitMs: number
 }
 
 const STEP_MS = 50
 
 /**
- * Waits for the end of an engine that an earlier run left behind: it ends when it notices that its service
- * is gone, and one that stands still never notices.
+ * Waits for the end of an engine that an earlier run left behind. It ends as soon as it notices that its service
+ * is gone; an engine that hangs never notices.
  *
- * @returns false when one is still there
+ * @returns false if one still runs
  */
 export async function endLeftover(options: LeftoverOptions): Promise<boolean> {
   const { clickhouseDir, isOurs, waitMs } = options
@@ -28,14 +28,14 @@ export async function endLeftover(options: LeftoverOptions): Promise<boolean> {
   }
 }
 
-/** ClickHouse's lock file tells who holds it. */
+/** ClickHouse's lock file names the process that holds it. */
 async function readPid(clickhouseDir: string): Promise<number | null> {
   const text = await readFile(join(clickhouseDir, 'status'), 'utf8').catch(() => '')
   const pid = Number(/^PID: (\d+)$/m.exec(text)?.[1] ?? 0)
   return pid > 0 && pid !== process.pid ? pid : null
 }
 
-/** Process ids are used again: it must be one that was started on this directory. Known on Linux only. */
+/** Process ids are reused, so the process must have been started on this directory. Works on Linux only. */
 async function isEngine(pid: number, clickhouseDir: string): Promise<boolean> {
   const commandLine = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')
   return commandLine.split('\0').includes(Buffer.from(clickhouseDir).toString('latin1'))
@@ -45,6 +45,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // it has ended meanwhile
+    // The process has ended meanwhile.
   }
 }

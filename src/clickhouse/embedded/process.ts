@@ -9,36 +9,36 @@ export interface EngineOptions {
   readonly libraryPath: string
   readonly clickhouseDir: string
   readonly configFile: string
-  /** listen for the native protocol too */
+  /** Listens for the native protocol too. */
   readonly tcp: boolean
   readonly log: StoreLog
 }
 
-/** One life of the engine's process. */
+/** A process of the engine. */
 export interface Engine {
   readonly pid: number | null
-  /** of `performance.now`: the clock may be set meanwhile */
+  /** By `performance.now`, since the clock may be set meanwhile. */
   readonly startedAtMs: number
   readonly hasExited: boolean
-  /** resolves with the reason when the process is gone; never rejects */
+  /** Resolves with the reason when the process has ended; never rejects. */
   readonly exited: Promise<string>
   /** Asks the engine to finish, closes the store, waits a few seconds, then kills. Never rejects. */
   endGently(store: Store): Promise<void>
   kill(): Promise<void>
 }
 
-/** When its queries are over the engine would go on with what is typed, and ends because it has no place for a history. */
+/** After its queries the engine would read from the terminal; it ends with this error, which is not the reason. */
 const AFTERWARDS = /cannot place history file/
 const GENTLE_MS = 5_000
 const TAIL_LINES = 20
 const LINE_CHARS = 1_000
-/** Lines passed to the log in one interval; a crash prints hundreds. */
+/** At most so many lines of an interval reach the log; a crash prints hundreds. */
 const LOG_LINES = 50
 const LOG_INTERVAL_MS = 10_000
-/** How often the blocking query looks whether it was cancelled; bounds the time of a gentle end. */
+/** The blocking query checks so often whether it was cancelled, which bounds the time of a gentle end. */
 const TICK_S = 0.2
 
-/** Its first word finds it in `system.processes`. The user without a name is the engine itself. */
+/** The engine lives as long as this query runs; its first words identify it to KILL QUERY. The engine's own user is ''. */
 const KEEP_ALIVE_SQL =
   `SELECT sleepEachRow(${TICK_S}) FROM system.numbers ` +
   'SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0 FORMAT Null'
@@ -53,11 +53,11 @@ export function startEngine(options: EngineOptions): Engine {
     fileURLToPath(new URL('./child.js', import.meta.url)),
     [options.libraryPath, ...argv],
     {
-      // Its own session: Ctrl-C in the terminal is for the service, which still needs the engine
-      // to store what it holds.
+      // A session of its own keeps Ctrl-C in the terminal from the engine, which the service still needs to
+      // store its WAL.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      // None of the service's secrets, and no options meant for the service's own process.
+      // The engine gets neither the service's secrets nor its Node options.
       env: { TZ: 'UTC' },
       execArgv: [],
     },
@@ -78,7 +78,7 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
       hasExited = true
       end = signal === null ? `exit code ${code}` : `signal ${signal}`
     })
-    // Comes after 'exit', when stderr has been read to its end.
+    // 'close' follows 'exit' when stderr has been read to its end.
     child.once('close', () => done(tail.findLast((line) => !AFTERWARDS.test(line)) ?? end))
   })
   const kill = async (): Promise<void> => {
@@ -104,7 +104,7 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
   }
 }
 
-/** The last lines of stderr, growing as they come. The engine writes there why it ended. */
+/** Collects the last lines of stderr, where the engine writes why it ended. */
 function readTail(child: ChildProcess, log: StoreLog): readonly string[] {
   const tail: string[] = []
   if (child.stderr === null) return tail

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { spreadSubdirectories } from './file-attributes.js'
 
-/** The directories of ClickHouse's tables: each holds one directory for each part. */
+/** Lists the directories of ClickHouse's tables; each holds one directory per part. */
 export async function listTables(clickhouseDir: string): Promise<readonly string[]> {
   const store = join(clickhouseDir, 'store')
   const tables: string[] = []
@@ -11,14 +11,13 @@ export async function listTables(clickhouseDir: string): Promise<readonly string
   return tables
 }
 
-/** Nothing there is no directory, or not one of ours: then there is nothing to list. */
+/** Lists a directory; one that is missing or unreadable counts as empty. */
 export const namesIn = (dir: string): Promise<string[]> => readdir(dir).catch(() => [])
 
 /**
- * An insert makes some two hundred files, and a merge leaves as many behind for each part it took. All of a table
- * would be in one block group, in which an ext4 without a journal passes by every file that was removed in the last
- * minutes whenever it makes one; so each part goes to a group of its own, where the file system can do that
- * (bench/NOTES.md: 0.4 of 4.0 CPU s/M).
+ * Puts each part into a block group of its own, if the file system can. An insert makes some two hundred files, and a
+ * merge removes as many for each part it took. In one block group, an ext4 without a journal passes every file that was
+ * removed in the last minutes whenever it creates one (bench/NOTES.md: 0.4 of 4.0 CPU s per million events).
  */
 export async function spreadParts(clickhouseDir: string): Promise<void> {
   await spreadSubdirectories(await listTables(clickhouseDir))

@@ -3,31 +3,30 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from './process.js'
 
 export interface WatchOptions {
-  /** of the engine's HTTP interface */
+  /** The address of the engine's HTTP interface. */
   readonly url: string
   readonly username: string
   readonly password: string
-  /** between two questions */
+  /** The pause between two requests. */
   readonly everyMs: number
-  /** for one answer */
+  /** The longest time for one answer. */
   readonly answerMs: number
-  /** questions in a row without an answer, after which the engine counts as hung */
+  /** So many requests in a row without an answer mean that the engine hangs. */
   readonly misses: number
 }
 
 /**
- * Half a minute of silence: a busy engine answers within a second, and one that is ended needs no longer to
- * come back than one that was killed.
+ * Half a minute of silence: a busy engine answers within a second, and a restart costs no more than after a crash.
  */
 export const PATIENCE = { everyMs: 1_000, answerMs: 5_000, misses: 5 } as const
 
 /**
- * Asks an engine for as long as it runs whether it answers; whatever it says will do.
+ * Asks an engine as long as it runs; any answer counts.
  *
- * @returns true when it runs and does not answer any more, false when it has ended
+ * @returns true if it runs and does not answer, false if it has ended
  */
 export async function isHung(engine: Engine, options: WatchOptions): Promise<boolean> {
-  // in a row: after a time in which this process stood still too, the next answer counts
+  // One answer resets the count, so a pause of this process does no harm.
   for (let missed = 0; missed < options.misses;) {
     await Promise.race([sleep(options.everyMs, undefined, { ref: false }), engine.exited])
     if (engine.hasExited) return false
@@ -36,7 +35,7 @@ export async function isHung(engine: Engine, options: WatchOptions): Promise<boo
   return !engine.hasExited
 }
 
-/** By the module that the client uses too: `fetch` would be loaded for this alone. */
+/** Uses `node:http`, as the client does: `fetch` would be loaded for this alone. */
 const answers = ({ url, username, password, answerMs }: WatchOptions): Promise<boolean> =>
   new Promise((resolve) => {
     const options = {

@@ -66,11 +66,6 @@ t.test('the client', async (t) => {
         token,
       )
     t.same(await only(counts), { plain: 2_004, sums: 2_004 })
-    t.comment('what a program before this one began is known by what it has always been known by')
-    const old = '8b1f3a44-0000-4000-8000-000000000000'
-    await store.insertNative('landing', [...nativeBlock([5]), ...nativeBlock([6])], old)
-    await store.insertNative('landing', [...nativeBlock([5]), ...nativeBlock([6])], old)
-    t.same(await only(counts), { plain: 2_006, sums: 2_006 })
   })
 
   t.test('many blocks are one insert and one part', async (t) => {

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { newWholeToken, type Store } from '../../../src/clickhouse/client.js'
+import type { Store } from '../../../src/clickhouse/client.js'
 import { migrate, type Migration, readMigrations } from '../../../src/clickhouse/migrate.js'
 import { createTestDatabase, quietLog, startTestServer } from '../../support/clickhouse.js'
 import { seeded } from '../../support/landing.js'
@@ -165,7 +166,7 @@ function newBatches(n: number): readonly Batch[] {
   return Array.from({ length: n }, () => {
     const rows = landingBlock(random, { rows: 3, firstId: nextId, blocks: 1 })
     nextId += 3
-    return { rows, token: newWholeToken() }
+    return { rows, token: randomUUID() }
   })
 }
 

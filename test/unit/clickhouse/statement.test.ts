@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { listSchema, readSchema } from '../../../src/clickhouse/schema.js'
-import { statement } from '../../../src/clickhouse/statement.js'
+import { listSchema, readSchema, statement } from '../../../src/clickhouse/statement.js'
 
 const sourceDir = new URL('../../../src/', import.meta.url)
 

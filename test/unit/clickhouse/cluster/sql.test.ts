@@ -7,7 +7,7 @@ import {
   writeTable,
 } from '../../../../src/clickhouse/cluster/sql.js'
 import { readMigrations } from '../../../../src/clickhouse/migrate.js'
-import { listSchema, readSchema } from '../../../../src/clickhouse/schema.js'
+import { listSchema, readSchema } from '../../../../src/clickhouse/statement.js'
 
 const migration = (sql: string) => ({ version: 1, name: 'test', statements: [sql] })
 

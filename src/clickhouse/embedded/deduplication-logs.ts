@@ -1,19 +1,19 @@
 import { appendFile, readFile, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeSynchronous } from './embedded/file-attributes.js'
-import { listTables, namesIn } from './embedded/table-directories.js'
+import { makeSynchronous } from './file-attributes.js'
+import { listTables, namesIn } from './table-directories.js'
 
 /**
- * ClickHouse writes the token of an insert into a table's deduplication log a moment before it moves the new
- * part into place, and it reads a log up to the first line that is torn. So an engine that was killed may
- * leave behind
- * - a token whose part is not there: the batch, offered again, would count as a duplicate, and its rows
- *   would be missing from that one table for ever;
- * - half a line: it and every later one would be forgotten at the next start, and batches counted twice.
+ * Repairs the deduplication logs that a killed engine left behind. Must not run beside an engine.
  *
- * Takes such tokens back and cuts such lines off. Only while no engine runs on the directory.
+ * ClickHouse writes the token of an insert into a table's deduplication log just before it moves the new part into
+ * place, and it reads a log up to the first torn line. So there may be
+ * - a token whose part is missing: the batch, sent again, would count as a duplicate, and its rows would be
+ *   missing from that table for ever. Such a token is revoked;
+ * - half a line: it and every later one would be forgotten at the next start, and batches counted twice. Such a
+ *   line is cut off.
  *
- * @returns the parts whose tokens were taken back
+ * @returns the parts whose tokens were revoked
  */
 export async function repairDeduplicationLogs(clickhouseDir: string): Promise<readonly string[]> {
   const repaired: string[] = []
@@ -25,11 +25,11 @@ export async function repairDeduplicationLogs(clickhouseDir: string): Promise<re
 }
 
 /**
- * ClickHouse syncs parts and not these logs: after a power cut the token of a part that is there may be gone,
- * and its batch, offered again, would be counted twice. From here on each token is on disk before its part is
- * moved into place; what a power cut leaves between the two is what `repairDeduplicationLogs` takes back.
+ * Makes every write to the deduplication logs synchronous. ClickHouse syncs parts and not these logs: after a power cut
+ * the token of a stored part could be gone, and its batch, sent again, would be counted twice. With this, a token is
+ * on disk before its part is moved into place, and `repairDeduplicationLogs` revokes one whose part is missing.
  *
- * @returns false where the file system can't
+ * @returns false if the file system can't
  */
 export async function syncDeduplicationLogs(clickhouseDir: string): Promise<boolean> {
   const paths: string[] = []
@@ -50,20 +50,20 @@ interface LogRecord {
   readonly token: string
 }
 
-/** @returns null when there is nothing to take back */
+/** @returns the part whose token was revoked, or null */
 async function repairTable(tableDir: string): Promise<string | null> {
   const logs = await listLogs(join(tableDir, 'deduplication_logs'))
   const newest = logs.at(-1)
   if (newest === undefined) return null
   let records: readonly LogRecord[] = []
-  // one that was begun a moment ago is empty
+  // A log that has just been begun is empty.
   for (const log of logs.toReversed()) {
     records = await readLog(log)
     if (records.length > 0) break
   }
   const last = records.at(-1)
   if (last?.operation !== ADD || (await hasPart(tableDir, last.part))) return null
-  // inserts into a table take turns from the log to the part, so that only the last one can be cut off
+  // Inserts into a table go from the log to the part one after the other, so only the last one can be cut off.
   const tokens = records.filter(({ operation, part }) => operation === ADD && part === last.part)
   const lines = tokens.map(({ part, token }) => `${DROP}\t${part}\t${token}\n`)
   await appendFile(newest, lines.join(''))
@@ -77,7 +77,7 @@ async function listLogs(dir: string): Promise<readonly string[]> {
   return names.toSorted((a, b) => numberOf(a) - numberOf(b)).map((name) => join(dir, name))
 }
 
-/** The whole lines of a log, and no others are left in it. */
+/** Reads the whole lines of a log and cuts a torn one off. */
 async function readLog(path: string): Promise<readonly LogRecord[]> {
   const bytes = await readFile(path)
   const wholeBytes = bytes.lastIndexOf('\n') + 1
@@ -95,14 +95,14 @@ interface PartRange {
   readonly last: number
 }
 
-/** `<partition>_<first block>_<last block>_<level>`, and `_<mutation>` at times */
+/** Reads a part's name: `<partition>_<first block>_<last block>_<level>`, sometimes with `_<mutation>`. */
 function rangeOf(name: string): PartRange | null {
   const match = /^([^_]+)_(\d+)_(\d+)_\d+(?:_\d+)?$/.exec(name)
   if (match === null) return null
   return { partition: match[1] ?? '', first: Number(match[2]), last: Number(match[3]) }
 }
 
-/** Whether a part, or one that it was merged into, is in its place. */
+/** Tells whether a part, or one that it was merged into, is in its place. */
 async function hasPart(tableDir: string, part: string): Promise<boolean> {
   const wanted = rangeOf(part)
   if (wanted === null) return true
