@@ -141,7 +141,7 @@ t.test('the password is neither on a command line nor left in a file', async (t)
     'the configuration is gone once it is read',
   )
   const { stdout } = await run('ps', ['-ww', '-o', 'args=', '-p', `${server.engine.pid()}`])
-  t.match(stdout, 'embedded\/child')
+  t.match(stdout, 'embedded/child')
   t.notMatch(stdout, 'a-password-for-this-test')
 })
 
