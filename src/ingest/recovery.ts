@@ -17,7 +17,7 @@ export async function recoverWal(
   sources: Sources,
   { store, pending }: { readonly store: TemplateStore; readonly pending: PendingChanges },
 ): Promise<void> {
-  // entries that can't be read may have told of sources and templates of those behind them
+  // unreadable records may have registered sources and templates that later records name
   const named = wal.damagedBytes > 0 ? new RecoveredNames() : null
   const templates = new Map<string, TemplateRow>()
   const save = async (): Promise<void> => {

@@ -15,7 +15,7 @@ export interface MinedTemplate extends Template {
 /**
  * The templates that exist, with their numbers and ids, as the main thread knows them: the sequencer takes ids
  * from here, the API texts and redirects. The miner's thread finds templates; what it reports, what is stored and
- * what other instances found comes in through `learn`, and whoever depends on templates listens to `onChange`.
+ * what other instances found comes in through `learn`. Those that depend on templates listen to `onChange`.
  */
 export class TemplateRegistry {
   readonly #byNo: (Template | undefined)[] = []

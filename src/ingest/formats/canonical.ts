@@ -109,7 +109,7 @@ type Texts = Pick<
   'host' | 'environment' | 'traceId' | 'spanId' | 'summary' | 'dedupKey'
 >
 
-/** Each name on its own line: one shape of record, one inline cache a name. */
+/** Each name on its own line: one hidden class of records, one inline cache per name. */
 function textsOf(record: JsonRecord, source: string): Texts | Problem {
   const host = textOf(record['host'], MAX_CHARS.host)
   const environment = textOf(record['environment'], MAX_CHARS.environment)

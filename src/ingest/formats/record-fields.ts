@@ -87,7 +87,7 @@ export interface FoundLevel {
   readonly text: string
 }
 
-/** The first readable level; a level that nobody knows is INFO and keeps its word. */
+/** The first readable level; an unknown level is INFO, and a tag keeps its word. */
 export function findLevel(candidates: FieldCandidates): FoundLevel {
   let unknown: FieldCandidate | null = null
   const known = candidates.first('severity', (candidate) => {

@@ -5,7 +5,7 @@ import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 const MAX_TAG_CHARS = 65_536
 const MAX_TAGS = 256
 const MAX_TAG_NAME = 256
-/** Deeper values would overflow the stack of whoever writes them as JSON. */
+/** Deeper values could overflow the stack of JSON.stringify. */
 const MAX_DEPTH = 12
 /** Tag holders within each other; deeper ones are a value. */
 const MAX_HOLDERS = 4

@@ -1,7 +1,7 @@
 import { MINUTE_MS, DAY_MS } from '../../model/time.js'
 
 /** ISO 8601 and `2026-11-21 09:28:19 UTC`; seconds, fraction and zone may be missing. */
-const MOMENT =
+const TIME =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?$/i
 
 /**
@@ -11,7 +11,7 @@ const MOMENT =
  */
 export function parseTime(value: unknown): number | null {
   if (typeof value !== 'string' || value.length > 64) return null
-  const parts = MOMENT.exec(value.trim())
+  const parts = TIME.exec(value.trim())
   if (parts === null) return null
   const number = (group: number): number => Number(parts[group] ?? 0)
   const day = dayMs(number(1), number(2), number(3))

@@ -1,5 +1,5 @@
 /**
- * The hot path of ingest in WebAssembly: the bytes of a body's lines become rows of column blocks, with no
+ * Ingest in WebAssembly: the bytes of a body's lines become rows of column blocks, with no
  * object and no string in between. What it is not sure about it leaves to the decoder in TypeScript.
  * `kernel.ts` is its only caller.
  */
@@ -297,7 +297,7 @@ export function addEvent(
   store<u32>(recordWords, source)
   store<u32>(recordWords, host, 4)
   store<u32>(recordWords, environment, 8)
-  // what a search finds in it is told by the caller
+  // the caller computes the search words
   block.setRecord(<i64>ms, recordWords, type, severity, true)
   const length = <usize>load<u32>(sizes)
   let start = at + length

@@ -24,7 +24,7 @@ const PAGE: usize = 65_536
 /** memory is asked for in steps of 16 MiB */
 const STEP_PAGES: usize = 256
 
-/** What the rows of a batch are told by, and what becomes of them. */
+/** The arrays of a batch, by row. */
 const batchHashes: usize = memory.data(512 * 8)
 const batchTimes: usize = memory.data(512 * 8)
 const batchOwners: usize = memory.data(512 * 4)
@@ -209,7 +209,7 @@ function readAhead(rows: u32): void {
     store<u32>(batchBuckets + row * 4, isFirst ? bucket | FIRST_OF_RUN : bucket)
     sum ^= load<u32>(heads + (<usize>bucket << 3))
   }
-  // what nobody uses is not read
+  // the compiler removes reads whose result is unused
   seen = sum
 }
 
