@@ -42,7 +42,7 @@ import { openPool } from './ingest/pool.js'
 import { recoverWal } from './ingest/recovery.js'
 import { Sequencer } from './ingest/sequencer.js'
 import { resubmit, uploadSubmission, type UploadedFile } from './ingest/submission.js'
-import { forgetDeliveries } from './ingest/webhook/webhook.js'
+import { createDeletions, createErasure } from './ingest/deletions.js'
 import { createInsights } from './insights/insights.js'
 import { BufferPool } from './lib/buffer-pool.js'
 import { RoomPool } from './lib/room-pool.js'
@@ -56,8 +56,7 @@ import { ApplicationDoc, createApplications } from './records/applications.js'
 import { createAudit, createAuditTable } from './records/audit.js'
 import { cursorKey } from './records/cursor.js'
 import { createDeadLetters } from './records/dead-letters.js'
-import { createDeletions } from './records/deletions.js'
-import { clearRecords, createRecords } from './records/records.js'
+import { createRecords } from './records/records.js'
 import { createReplay, createReplayClaims, noReplayClaims } from './records/replay.js'
 import { SourceDoc, Sources } from './records/sources.js'
 import { createCollectorStats } from './telemetry/collector-stats.js'
@@ -74,7 +73,7 @@ import { Wal } from './wal/wal.js'
 import { createBatchStore } from './writer/batch-store.js'
 import { createQuarantine } from './writer/quarantine.js'
 import { PendingChanges } from './writer/pending-changes.js'
-import { Writer, type OwnCommand } from './writer/writer.js'
+import { Writer } from './writer/writer.js'
 
 export interface AppOptions {
   readonly config: Config
@@ -238,19 +237,6 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     await recoverWal(wal, sources, { store: templateStore, pending })
     await loadTemplates(templateStore, templates)
     const priorities = createPriorityStore({ entities, templates, model, overrides })
-    const forget = (names: readonly string[]): void => {
-      const gone = new Set(names)
-      sources.forget(names)
-      sequencer.forget(names)
-      templates.markUnsaved((source) => gone.has(source))
-      priorities.forget((source) => gone.has(source))
-    }
-    const forgetAll = (): void => {
-      sources.forgetAll()
-      sequencer.forgetAll()
-      priorities.forget(() => true)
-      templates.markUnsaved(() => true)
-    }
 
     // What is found by itself, and what everybody looks at.
     const insights = createInsights({
@@ -300,44 +286,19 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     accounts.onUserChanged((id) => sockets.closeUser(id, POLICY_VIOLATION, 'the user is gone'))
     const onChanged = (): Promise<void> => push.onChanged()
 
-    // Commands of the WAL: what they do in ClickHouse, and what the caller is told. Repeating one is harmless.
-    const batches = createBatchStore(store)
-    const execute = async (command: OwnCommand): Promise<unknown> => {
-      switch (command.kind) {
-        case 'delete-sources': {
-          const deleted = await batches.deleteSources(command.sources)
-          await insights.forget(command.sources)
-          const alerts = await records.alerts.removeForSources(command.sources)
-          await priorities.remove((source) => command.sources.includes(source))
-          await sources.remove(command.sources)
-          return { events: deleted, alerts }
-        }
-        case 'clear-all': {
-          const known = await templateStats.known()
-          const cleared = await batches.clear()
-          await insights.forgetAll()
-          const counts = await clearRecords(records, applications)
-          await priorities.remove(() => true)
-          const gone = await sources.removeAll()
-          const { events: deleted, deadLetters: letters } = cleared
-          return {
-            events: deleted,
-            templates: known,
-            dead_letters: letters,
-            sources: gone,
-            ...counts,
-          }
-        }
-        case 'correct-event':
-          await events.correct(command.correction)
-          return null
-        case 'delete-dead-letters':
-          await batches.deleteDeadLetters(command.ids)
-          return null
-      }
-    }
-
     // From the WAL into ClickHouse.
+    const batches = createBatchStore(store)
+    const erasure = createErasure({
+      batches,
+      sources,
+      sequencer,
+      templates,
+      templateStats,
+      priorities,
+      insights,
+      records,
+      applications,
+    })
     const writer = new Writer({
       wal,
       pending,
@@ -381,7 +342,19 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         },
         registerAgain: (name) => sources.registerAgain(name),
         storedAmong: batches.storedAmong,
-        execute,
+        execute: async (command) => {
+          switch (command.kind) {
+            case 'correct-event':
+              await events.correct(command.correction)
+              return null
+            case 'delete-dead-letters':
+              await batches.deleteDeadLetters(command.ids)
+              return null
+            case 'delete-sources':
+            case 'clear-all':
+              return await erasure.execute(command)
+          }
+        },
       },
       onWritten: (rows) => {
         metrics.batchWritten(rows)
@@ -437,14 +410,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
             writer,
             pending,
             mark: (command) => pipeline.mark(command),
-            forget: (names) => (names === null ? forgetAll() : forget(names)),
-            release: (names) => {
-              const gone = names === null ? null : new Set(names)
-              sources.release(names ?? undefined)
-              priorities.recall((source) => gone?.has(source) ?? true)
-            },
+            ...erasure,
             correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
-            execute,
           })
         : null
     closers.push(async () => {
@@ -468,15 +435,10 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
     const deletions = createDeletions({
       withLock,
-      // With several instances each one forgets when it learns of the change.
-      ...(shared === null
-        ? { forget, forgetAll, execute: (command) => pipeline.execute(command) }
-        : {
-            forget: () => undefined,
-            forgetAll: () => undefined,
-            execute: (command) => shared.carryOut(command),
-          }),
-      forgetDeliveries: (names) => forgetDeliveries(state, names),
+      state,
+      erasure,
+      pipeline,
+      shared,
       onDeleted: onChanged,
     })
     const replay = createReplay({

@@ -1,0 +1,155 @@
+import type { SharedChanges } from '../coordination/shared-changes.js'
+import type { State } from '../coordination/state.js'
+import type { TemplateStats } from '../events/template-stats.js'
+import type { Insights } from '../insights/insights.js'
+import type { PriorityStore } from '../priority/store.js'
+import type { Applications } from '../records/applications.js'
+import { clearRecords, type WorkRecords } from '../records/records.js'
+import type { Sources } from '../records/sources.js'
+import type { TemplateRegistry } from '../templates/registry.js'
+import type { Command } from '../wal/record.js'
+import type { BatchStore } from '../writer/batch-store.js'
+import type { Pipeline } from './pipeline.js'
+import type { Sequencer } from './sequencer.js'
+import { forgetDeliveries } from './webhook/webhook.js'
+
+/*
+ * Deleting sources, or everything:
+ *
+ * 1. The request takes the lock of deletions, and has the webhooks forget what the sources delivered.
+ * 2. `forget`: from here on messages of these names belong to unregistered sources, and no repeat joins an earlier event.
+ * 3. In the same moment the command is appended to the WAL, so it stands between the rows before it and those after it.
+ * 4. When the writer reaches the command, `execute` deletes rows, insights, alerts and corrected priorities, and
+ *    last the records of the sources. A crash repeats the command, which is harmless.
+ * 5. `release`: a source that was made under the same name meanwhile counts again.
+ *
+ * With several instances the change log has each of them do step 2 and one of them step 4 (`shared-changes.ts`).
+ */
+
+interface Erased {
+  readonly batches: BatchStore
+  readonly sources: Sources
+  readonly sequencer: Sequencer
+  readonly templates: TemplateRegistry
+  readonly templateStats: TemplateStats
+  readonly priorities: PriorityStore
+  readonly insights: Insights
+  readonly records: WorkRecords
+  readonly applications: Applications
+}
+
+type DeletionCommand = Extract<Command, { readonly kind: 'delete-sources' | 'clear-all' }>
+
+export interface DeletedSources {
+  readonly events: number
+  readonly alerts: number
+}
+
+export interface ClearedAll {
+  readonly events: number
+  readonly templates: number
+  readonly alerts: number
+  readonly incidents: number
+  readonly tasks: number
+  readonly sources: number
+  readonly applications: number
+  readonly dead_letters: number
+}
+
+export type Erasure = ReturnType<typeof createErasure>
+
+/** What a deletion does in this process and in ClickHouse. Null in place of names stands for all sources. */
+export function createErasure(erased: Erased) {
+  const { batches, sources, sequencer, templates, templateStats, priorities, insights } = erased
+  const isAmong = (names: readonly string[] | null): ((source: string) => boolean) => {
+    const gone = names === null ? null : new Set(names)
+    return (source) => gone?.has(source) ?? true
+  }
+
+  const deleteSources = async (names: readonly string[]): Promise<DeletedSources> => {
+    const events = await batches.deleteSources(names)
+    await insights.forget(names)
+    const alerts = await erased.records.alerts.removeForSources(names)
+    await priorities.remove(isAmong(names))
+    await sources.remove(names)
+    return { events, alerts }
+  }
+
+  const clearAll = async (): Promise<ClearedAll> => {
+    const known = await templateStats.known()
+    const { events, deadLetters } = await batches.clear()
+    await insights.forgetAll()
+    const counts = await clearRecords(erased.records, erased.applications)
+    await priorities.remove(() => true)
+    const gone = await sources.removeAll()
+    return { events, templates: known, dead_letters: deadLetters, sources: gone, ...counts }
+  }
+
+  return {
+    forget: (names: readonly string[] | null): void => {
+      if (names === null) {
+        sources.forgetAll()
+        sequencer.forgetAll()
+      } else {
+        sources.forget(names)
+        sequencer.forget(names)
+      }
+      templates.markUnsaved(isAmong(names))
+      priorities.forget(isAmong(names))
+    },
+    release: (names: readonly string[] | null): void => {
+      sources.release(names ?? undefined)
+      priorities.recall(isAmong(names))
+    },
+    /** Repeating it is harmless. @returns the counts for the caller of the deletion */
+    execute: (command: DeletionCommand): Promise<DeletedSources | ClearedAll> =>
+      command.kind === 'delete-sources' ? deleteSources(command.sources) : clearAll(),
+  }
+}
+
+interface DeletionDeps {
+  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly state: State
+  readonly erasure: Erasure
+  readonly pipeline: Pipeline
+  /** Null for the only instance on its database. */
+  readonly shared: SharedChanges | null
+  /** Resolves when no client is shown what was deleted. */
+  readonly onDeleted: () => Promise<void>
+}
+
+export type Deletions = ReturnType<typeof createDeletions>
+
+/** The lock is renewed; an instance that dies keeps the others from deleting for this long. */
+const LOCK_MS = 15_000
+
+export function createDeletions(deps: DeletionDeps) {
+  const { withLock, state, erasure, pipeline, shared, onDeleted } = deps
+  const carryOut = async (
+    names: readonly string[] | null,
+    command: DeletionCommand,
+  ): Promise<unknown> => {
+    await forgetDeliveries(state, names)
+    if (shared !== null) return await shared.carryOut(command)
+    // No event may be sequenced between these two calls, so nothing is awaited.
+    erasure.forget(names)
+    return await pipeline.execute(command)
+  }
+  return {
+    /** @throws AppError dependency_unavailable: the deletion is recorded and takes effect later */
+    deleteSources: (sources: readonly string[]): Promise<DeletedSources> =>
+      withLock('delete', LOCK_MS, async () => {
+        if (sources.length === 0) return { events: 0, alerts: 0 }
+        const result = await carryOut(sources, { kind: 'delete-sources', sources })
+        await onDeleted()
+        return result as DeletedSources // the result of `execute` for this kind
+      }),
+    /** @throws AppError dependency_unavailable: the deletion is recorded and takes effect later */
+    clearAll: (): Promise<ClearedAll> =>
+      withLock('delete', LOCK_MS, async () => {
+        const result = await carryOut(null, { kind: 'clear-all' })
+        await onDeleted()
+        return result as ClearedAll // the result of `execute` for this kind
+      }),
+  }
+}
