@@ -13,7 +13,8 @@ import {
   readSchemaVersion,
   readTotals,
   type BackupPlace,
-  type Totals,
+  type DatabaseBackup,
+  type MakeBackup,
 } from './clickhouse-backup.js'
 import { requestBackup } from './control.js'
 import { emptyOut, isFree, moveTree } from './file-tree.js'
@@ -34,19 +35,6 @@ import { writeManifest } from './manifest.js'
  * brings them to the program's schema, and compares the counts.
  */
 
-/** What the service made: the parts of every table as they were between two batches. */
-export interface DatabaseBackup {
-  readonly place: BackupPlace
-  /** The directory of the files; null on a remote server. */
-  readonly folder: string | null
-  readonly database: string
-  /** The version of the schema. */
-  readonly schema: number
-  readonly takenAt: string
-  readonly totals: Totals
-  readonly bytes: number
-}
-
 interface BackupDeps {
   readonly config: Config
   readonly store: Store
@@ -66,9 +54,7 @@ const WAIT_MS = MINUTE_MS
 const backupsDir = (dataDir: string): string => join(dataDir, 'clickhouse', 'backups')
 
 /** @returns makes a backup of the database, and reports its progress to the caller */
-export function createBackups(
-  deps: BackupDeps,
-): (report: (progress: string) => void) => Promise<DatabaseBackup> {
+export function createBackups(deps: BackupDeps): MakeBackup {
   let isBusy = false
   return async (report) => {
     if (isBusy) throw new Error('another backup is being made')

@@ -11,6 +11,22 @@ export type BackupPlace =
 /** Counts of the tables that are written together, by table. */
 export type Totals = Readonly<Record<string, number>>
 
+/** What the service made: the parts of every table as they were between two batches. */
+export interface DatabaseBackup {
+  readonly place: BackupPlace
+  /** The directory of the files; null on a remote server. */
+  readonly folder: string | null
+  readonly database: string
+  /** The version of the schema. */
+  readonly schema: number
+  readonly takenAt: string
+  readonly totals: Totals
+  readonly bytes: number
+}
+
+/** Makes a backup of the database, and reports its progress. */
+export type MakeBackup = (report: (progress: string) => void) => Promise<DatabaseBackup>
+
 type Row = {
   readonly status: string
   readonly error: string

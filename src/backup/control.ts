@@ -4,9 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-import type { createBackups, DatabaseBackup } from './backup.js'
-
-type MakeBackup = ReturnType<typeof createBackups>
+import type { DatabaseBackup, MakeBackup } from './clickhouse-backup.js'
 
 /** One line of JSON each, from the service to the command. */
 type Message =

@@ -5,7 +5,7 @@ import type { Room } from '../lib/room-pool.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
-import { writeLanding } from './landing-block.js'
+import { writeLanding, type WideRow } from './landing-block.js'
 
 /** The functions of decoding and mining that the encoder calls. */
 export interface BlockLookups {
@@ -317,12 +317,6 @@ export class BlockEncoder {
       this.#misses.add(lo | 0, hi | 0, kernel.view(messages + offset, length), at)
     }
   }
-}
-
-export interface WideRow {
-  readonly row: number
-  /** The row's words for the word index. */
-  readonly words: string
 }
 
 const encoder = new TextEncoder()

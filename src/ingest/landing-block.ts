@@ -5,7 +5,6 @@ import { POOLED_FROM } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
 import type { Room } from '../lib/room-pool.js'
 import type { MissBlock, RowBlock } from './block.js'
-import type { WideRow } from './block-encoder.js'
 
 const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
 const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
@@ -13,6 +12,13 @@ const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
 const ENUM_PRIORITY_SOURCE = "Enum8('auto' = 0, 'template' = 1, 'manual' = 2)"
 const TIME = "DateTime64(3, 'UTC')"
 const TEXT = 'String'
+
+/** A row whose message is not ASCII. */
+export interface WideRow {
+  readonly row: number
+  /** The row's words for the word index. */
+  readonly words: string
+}
 
 export interface LandingInput {
   readonly rows: number

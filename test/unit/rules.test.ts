@@ -86,6 +86,25 @@ async function readImports(): Promise<{ files: readonly string[]; imports: reado
 const placeOf = (file: string): string => /^src\/([^/.]+)/.exec(file)?.[1] ?? ''
 const packageOf = (name: string): string => /^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name
 const told = ({ from, to }: Import): string => `${from} imports ${to}`
+
+/** Files that import themselves by way of others. */
+function circlesIn(imports: readonly Import[]): readonly string[] {
+  const targets = new Map<string, string[]>()
+  for (const { from, to } of imports) targets.set(from, [...(targets.get(from) ?? []), to])
+  const reaches = (start: string): boolean => {
+    const seen = new Set<string>()
+    const waiting = [...(targets.get(start) ?? [])]
+    for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+      if (file === start) return true
+      if (seen.has(file)) continue
+      seen.add(file)
+      waiting.push(...(targets.get(file) ?? []))
+    }
+    return false
+  }
+  return [...targets.keys()].filter(reaches)
+}
+
 const heightOf = (file: string): number => ORDER.findIndex((row) => row.includes(placeOf(file)))
 
 void test('imports keep to the order of the folders', async (t) => {
@@ -108,6 +127,10 @@ void test('imports keep to the order of the folders', async (t) => {
       ({ from, to }) => placeOf(from) !== placeOf(to) && heightOf(from) >= heightOf(to),
     )
     t.same(wrong.map(told), [])
+  })
+
+  void t.test('no import circle, of types neither', async (t) => {
+    t.same(circlesIn(between), [])
   })
 
   void t.test('each outside package has one user', async (t) => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import type { State } from '../../coordination/state.js'
 import { AppError } from '../../model/errors.js'
-import { normalizeEmail } from './user-rules.js'
+import { normalizeEmail } from './user.js'
 
 /**
  * The rate limits, what they count by, and what happens while the shared state does not answer: logins are

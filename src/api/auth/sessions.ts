@@ -4,7 +4,8 @@ import type { Families } from './families.js'
 import type { Passwords } from './passwords.js'
 import type { Role } from '../../model/roles.js'
 import type { RefreshClaims, Tokens } from './tokens.js'
-import type { User, Users } from './users.js'
+import type { User } from './user.js'
+import type { Users } from './users.js'
 
 interface SessionDeps {
   readonly users: Pick<Users, 'get' | 'findByEmail' | 'noteLogin'>

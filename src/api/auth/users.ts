@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../../model/errors.js'
-import { RoleSchema } from '../../model/schemas.js'
 import type { Entities } from './entities.js'
 import { checkPassword, generatePassword, type Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
@@ -14,22 +12,8 @@ import {
   refuseUnlessRules,
   refuseWrongPassword,
   type Actor,
-} from './user-rules.js'
-
-/** A stored user. */
-export const UserDoc = Type.Object({
-  id: Type.String(),
-  /** Normalised and unique. */
-  email: Type.String(),
-  role: RoleSchema,
-  isActive: Type.Boolean(),
-  passwordHash: Type.String(),
-  /** Incremented to end the user's refresh tokens. */
-  tokenEpoch: Type.Number(),
-  createdAtMs: Type.Number(),
-  lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
-})
-export type User = Readonly<Static<typeof UserDoc>>
+  type User,
+} from './user.js'
 
 export interface UserInput {
   readonly email: string

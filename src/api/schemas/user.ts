@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { MAX_PASSWORD_CHARACTERS, MIN_PASSWORD_CHARACTERS } from '../auth/passwords.js'
 import { RoleSchema } from '../../model/schemas.js'
-import type { User } from '../auth/users.js'
+import type { User } from '../auth/user.js'
 import { Timestamp } from './event.js'
 import { Uuid } from './source.js'
 

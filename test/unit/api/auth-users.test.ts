@@ -1,7 +1,8 @@
 import { test, type Test } from 'tap'
 import { createPasswords } from '../../../src/api/auth/passwords.js'
 import { ROLES, isAtLeast, type Role } from '../../../src/model/roles.js'
-import { createUsers, type User } from '../../../src/api/auth/users.js'
+import type { User } from '../../../src/api/auth/user.js'
+import { createUsers } from '../../../src/api/auth/users.js'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { memoryEntities } from '../../support/entities.js'
 

@@ -1,7 +1,24 @@
+import { Type, type Static } from '@sinclair/typebox'
+
 import { AppError } from '../../model/errors.js'
 import type { Passwords } from './passwords.js'
+import { RoleSchema } from '../../model/schemas.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
-import type { User } from './users.js'
+
+/** A stored user. */
+export const UserDoc = Type.Object({
+  id: Type.String(),
+  /** Normalised and unique. */
+  email: Type.String(),
+  role: RoleSchema,
+  isActive: Type.Boolean(),
+  passwordHash: Type.String(),
+  /** Incremented to end the user's refresh tokens. */
+  tokenEpoch: Type.Number(),
+  createdAtMs: Type.Number(),
+  lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
+})
+export type User = Readonly<Static<typeof UserDoc>>
 
 /** The user who makes a change. */
 export interface Actor {
