@@ -18,7 +18,6 @@ interface Import {
  */
 const ORDER: readonly (readonly string[])[] = [
   ['main'],
-  ['announcement'],
   ['app'],
   ['api'],
   ['backup', 'ingest'],
