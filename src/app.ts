@@ -409,7 +409,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
             wal,
             writer,
             pending,
-            mark: (command) => pipeline.mark(command),
+            appendCommand: (command) => pipeline.appendCommand(command),
             ...erasure,
             correct: (event, priority) => sequencer.correct(event, PRIORITIES.indexOf(priority)),
           })

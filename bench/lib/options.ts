@@ -80,6 +80,7 @@ const FLAGS = {
     type: 'string',
     doc: 'query: ms that each of the clients waits before it asks again [0]',
   },
+  cold: { type: 'boolean', doc: 'query: no answer serves twice (always so)' },
   questions: { type: 'string', doc: 'query: only those whose names match this expression [all]' },
   data: {
     type: 'string',

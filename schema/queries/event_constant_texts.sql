@@ -1,7 +1,7 @@
--- The constant texts of some sources that hold at least one of the words of a search, and which.
--- The terms and the condition come from a closed table of fragments.
+-- The constant texts of some sources that contain at least one word of a search: 1 for each word contained.
+-- The conditions come from a closed table of fragments.
 -- params: none
--- rows:   text String, terms Array(UInt8)
-SELECT DISTINCT constant_text AS text, [/*terms*/] AS terms
+-- rows:   text String, words Array(UInt8)
+SELECT DISTINCT constant_text AS text, [/*conditions*/] AS words
 FROM template_totals
-WHERE constant_text != '' AND has(terms, 1) /*of sources*/
+WHERE constant_text != '' AND has(words, 1) /*of sources*/

@@ -5,7 +5,7 @@ const ABOUT = `Log analytics on ClickHouse: ingest, template mining, deduplicati
 
 **Errors** have one form, \`{"detail": {"message", "code", "details"}}\`. **Times** are ISO 8601 in UTC with
 milliseconds. **Lists** of unbounded length are paged by keyset: pass \`next_cursor\` back as \`cursor\`; a cursor
-belongs to the filters it came with. **Repeated parameters** may be written \`severity=ERROR&severity=CRITICAL\` or
+is valid only with the filters of the page that returned it. **Repeated parameters** may be written \`severity=ERROR&severity=CRITICAL\` or
 \`severity=ERROR,CRITICAL\`.
 
 **Counting.** An *occurrence* is one received message, an *event* the deduplicated record. Time buckets, calendar,
@@ -27,7 +27,7 @@ export const describeApi = (version: string): OpenApiDocument =>
     tags: {
       auth: 'Login, refresh, logout, current user',
       logs: 'Events, templates, time series, calendar',
-      analytics: 'Severities, top sources, dead letters against stored',
+      analytics: 'Severities, top sources, stored occurrences and dead letters',
       kpis: 'Global figures',
     },
     extra: [

@@ -11,7 +11,7 @@ interface Known {
   readonly applications: Applications
 }
 
-/** Looks up the templates and applications that events refer to. */
+/** Finds the templates and applications that events refer to. */
 export type EventContext = ReturnType<typeof createEventContext>
 
 export const createEventContext = ({ templates, sources, applications }: Known) => ({

@@ -29,7 +29,7 @@ import type { Audit } from '../records/audit.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Services } from './services.js'
 
-export interface HttpParts {
+export interface ServerDeps {
   readonly config: Config
   readonly uws: Uws
   readonly log: Log
@@ -47,17 +47,17 @@ export interface HttpParts {
 }
 
 export interface Servers {
-  /** null when the role has none */
+  /** Null for a role without this port. */
   readonly apiPort: number | null
   readonly collectorPort: number | null
   close(deadlineMs: number): Promise<void>
 }
 
 /** Opens the ports of the role. @throws Error naming the setting of a port that is taken */
-export function openServers(parts: HttpParts): Servers {
-  const { role } = parts.config
-  const api = role === 'collector' ? null : apiServer(parts)
-  const collector = role === 'api' ? null : collectorServer(parts)
+export function openServers(deps: ServerDeps): Servers {
+  const { role } = deps.config
+  const api = role === 'collector' ? null : apiServer(deps)
+  const collector = role === 'api' ? null : collectorServer(deps)
   const apiPort = api?.listen() ?? null
   const collectorPort = collector?.listen() ?? null
   return {
@@ -69,8 +69,8 @@ export function openServers(parts: HttpParts): Servers {
   }
 }
 
-function apiServer(parts: HttpParts): HttpServer {
-  const { config, uws, log, services, sockets } = parts
+function apiServer(deps: ServerDeps): HttpServer {
+  const { config, uws, log, services, sockets } = deps
   return createServer({
     uws,
     host: config.host,
@@ -79,26 +79,26 @@ function apiServer(parts: HttpParts): HttpServer {
     log,
     cors: { origins: config.corsOrigins },
     trustedProxies: config.trustedProxies,
-    ...toLimits(parts.capacity),
+    ...toLimits(deps.capacity),
     webSockets: [sockets.route],
-    observe: (outcome) => parts.metrics.request('api', outcome),
+    observe: (outcome) => deps.metrics.request('api', outcome),
     routes: [
       ...createDocsRoutes(() => describeApi(services.version)),
       ...createApi({
         uws,
-        routes: audited(allRoutes, parts.audit),
+        routes: audited(allRoutes, deps.audit),
         services,
-        ...currentOf(parts),
+        ...currentOf(deps),
         authenticate: (head) => authenticate(head, services),
         consume: (name, subject) => services.limiter.consume(name, subject),
         mayUseCookies: createOriginCheck(config.corsOrigins),
-        onRefused: recordRefusals(parts.audit, parts.state),
+        onRefused: recordRefusals(deps.audit, deps.state),
       }),
     ],
   })
 }
 
-const currentOf = ({ state, replica }: HttpParts) =>
+const currentOf = ({ state, replica }: ServerDeps) =>
   state.kind === 'redis' ? { current: () => replica.refresh() } : {}
 
 const toLimits = ({ pool, perPort }: Capacity) => ({ pool, limits: { connections: perPort } })
@@ -112,8 +112,8 @@ function authenticate(head: RequestHead, services: Services): Caller {
   return { userId, role, family, expiresAtMs, via }
 }
 
-function collectorServer(parts: HttpParts): HttpServer {
-  const { config, uws, log } = parts
+function collectorServer(deps: ServerDeps): HttpServer {
+  const { config, uws, log } = deps
   return createServer({
     uws,
     host: config.host,
@@ -121,19 +121,19 @@ function collectorServer(parts: HttpParts): HttpServer {
     portSetting: 'COLLECTOR_PORT',
     log,
     trustedProxies: config.trustedProxies,
-    buffers: parts.buffers,
-    ...toLimits(parts.capacity),
-    observe: (outcome) => parts.metrics.request('collector', outcome),
+    buffers: deps.buffers,
+    ...toLimits(deps.capacity),
+    observe: (outcome) => deps.metrics.request('collector', outcome),
     routes: [
-      ...ingestRoutes(toIngestServices(parts)),
-      ...webhookRoutes(parts),
-      ...(config.role === 'collector' ? metricsRoute(parts) : []),
+      ...ingestRoutes(toIngestServices(deps)),
+      ...webhookRoutes(deps),
+      ...(config.role === 'collector' ? metricsRoute(deps) : []),
     ],
   })
 }
 
-/** Without an API port the metrics are read here. */
-const metricsRoute = ({ uws, services }: HttpParts): HttpRoute[] =>
+/** Serves the metrics of a process without an API port. */
+const metricsRoute = ({ uws, services }: ServerDeps): HttpRoute[] =>
   createApi({
     uws,
     routes: allRoutes.filter(({ id }) => id === 'metrics'),
@@ -145,12 +145,12 @@ const metricsRoute = ({ uws, services }: HttpParts): HttpRoute[] =>
     mayUseCookies: () => false,
   })
 
-function toIngestServices(parts: HttpParts): IngestServices {
-  const { services, pipeline, wal } = parts
+function toIngestServices(deps: ServerDeps): IngestServices {
+  const { services, pipeline, wal } = deps
   return {
     version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
-    ...currentOf(parts),
+    ...currentOf(deps),
     hasRoom: (bytes) => pipeline.hasRoom(bytes),
     isReady: () => wal.fault === null && !wal.isFull(),
     ingest: (bytes, key) =>
@@ -171,7 +171,7 @@ function toIngestServices(parts: HttpParts): IngestServices {
   }
 }
 
-function webhookRoutes({ config, pipeline, state, log }: HttpParts): HttpRoute[] {
+function webhookRoutes({ config, pipeline, state, log }: ServerDeps): HttpRoute[] {
   if (!config.webhookEnabled) return []
   const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
   const { environment, maxMessageBytes } = config

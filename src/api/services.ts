@@ -31,7 +31,7 @@ import type { Health } from './health.js'
 
 /** What the handlers of the routes call; the program builds it once. */
 export interface Services {
-  // Events and what is counted of them.
+  // Events and their counts.
   readonly events: Pick<ReturnType<typeof createEvents>, 'page' | 'get'>
   readonly eventContext: EventContext
   readonly corrections: ReturnType<typeof createCorrections>
@@ -59,7 +59,7 @@ export interface Services {
   readonly auditTrail: Pick<AuditTable, 'page'>
   /** Parses an uploaded file and ingests its rows. */
   readonly upload: (file: Upload) => Promise<BodyResult>
-  /** Tells the other instances that a source changed. */
+  /** Notifies the other instances of a changed source. */
   readonly announce: (source: string) => void
 
   // Users and keys.

@@ -62,7 +62,7 @@ export async function readManifest(dir: string): Promise<Manifest> {
     throw new Error(`${dir} holds no whole backup: it has no ${FILE}`)
   })
   const [, text = '', sum = ''] = /^([\s\S]*)\n([0-9a-f]{64})\n$/.exec(sealed) ?? []
-  if (seal(text) !== sum) throw new Error(`${FILE} of ${dir} was changed or cut off`)
+  if (seal(text) !== sum) throw new Error(`${FILE} of ${dir} was changed or truncated`)
   const manifest: unknown = JSON.parse(text)
   const format = typeof manifest === 'object' && manifest !== null && 'format' in manifest
   if (format && Number(manifest.format) > FORMAT)

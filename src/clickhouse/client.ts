@@ -56,7 +56,7 @@ export interface Store {
     params: Params,
     options?: RequestOptions,
   ): Promise<Row[]>
-  /** Returns columns of the Native format, for answers of many numbers. Default timeout 30 s. */
+  /** Returns columns of the Native format, for results of many numbers. Default timeout 30 s. */
   queryColumns<Params extends QueryParams, Columns>(
     statement: Statement<Params, Columns>,
     params: Params,
@@ -83,7 +83,7 @@ export interface Store {
   ): Promise<void>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
-  /** Counts the inserts of batches that have run for longer than so many seconds, on any server. */
+  /** Counts the inserts of batches that have run for longer than this many seconds, on any server. */
   insertsRunning(seconds: number): Promise<number>
   /** Resolves when the server answers a query. Default timeout 5 s. */
   ping(options?: RequestOptions): Promise<void>
@@ -100,7 +100,7 @@ const WRITE_TIMEOUT_MS = 120_000
 const PING_TIMEOUT_MS = 5_000
 
 const COMMON_SETTINGS: ClickHouseSettings = {
-  // The status line tells the outcome, and a half-sent result is never taken for a whole one.
+  // The status line shows the outcome, so an incomplete result is never taken for a complete one.
   wait_end_of_query: 1,
   output_format_json_quote_64bit_integers: 0,
   date_time_output_format: 'iso',

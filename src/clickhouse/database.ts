@@ -12,8 +12,8 @@ import { migrate, type SchemaNumbers } from './migrate.js'
 /** A partition of the short rollups is dropped when its whole month is past retention. */
 const MONTH_DAYS = 31
 /**
- * The lock of the data directory is ours, so another holder of the engine's lock has lost its parent and is
- * about to end. On a busy machine that takes seconds.
+ * This process has locked the data directory, so another process that holds the engine's lock has lost its parent
+ * and is about to end. On a busy machine that takes seconds.
  */
 const ENGINE_LOCK_WAIT_MS = 20_000
 /** A remote server may be starting beside this program. */

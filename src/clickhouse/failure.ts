@@ -22,7 +22,7 @@ class StoreError extends Error {
   }
 }
 
-/** Tells whether the rows of an insert are at fault, so that they would be refused again. */
+/** Whether the rows of an insert are at fault, so that they would be refused again. */
 export const isDataError = (error: unknown): boolean =>
   error instanceof StoreError && error.isDataError
 
@@ -118,7 +118,7 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
   return new StoreError(message, { code, type, isDataError: ofRows })
 }
 
-// The driver's error is not the cause here, because its text can hold rows and whole answers.
+// The driver's error is not the cause here, because its text can contain rows and whole answers.
 const unavailable = (reason: string): AppError =>
   new AppError('dependency_unavailable', `clickhouse is not available for ${reason}`, {
     details: { dependency: 'clickhouse' },
@@ -134,7 +134,7 @@ function networkReason(error: unknown): string {
   return /hang up/.test(error.message) ? 'connection closed' : 'the answer cannot be read'
 }
 
-/** Keeps names, which tell what is wrong with a statement, and removes quoted text. */
+/** Removes quoted text. Names stay, because they show what is wrong with a statement. */
 const withoutValues = (message: string): string =>
   message
     // A quote that is not closed reaches to the end.

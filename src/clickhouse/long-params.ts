@@ -1,6 +1,6 @@
 type Params = Readonly<Record<string, unknown>>
 
-/** ClickHouse takes so many bytes as one parameter: `http_max_field_value_size`, which only a user's profile can change. */
+/** The longest parameter that ClickHouse accepts: `http_max_field_value_size`, which only a user's profile can change. */
 const MAX_BYTES = 131_072
 
 interface Bound {

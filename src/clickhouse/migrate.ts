@@ -6,8 +6,8 @@ import { listSchema, readSchema, statement } from './statement.js'
  * Brings a database to this program's schema.
  *
  * The files of `schema/migrations/` are applied in the order of their numbers, each once. A migration is recorded in
- * `schema_migrations` after all its statements have succeeded, and every statement may be repeated, so a start that was
- * cut off is carried on by the next, and several instances may migrate at once. Where a table is missing all the
+ * `schema_migrations` after all its statements have succeeded, and every statement may be repeated, so the next start
+ * continues an interrupted one, and several instances may migrate at once. Where a table is missing all the
  * same (a server came back with an empty disk), all migrations are applied again. The table that batches are inserted into
  * is made last, so that no row arrives before the views are there (`schema/README.md`).
  *

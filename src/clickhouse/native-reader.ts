@@ -1,8 +1,8 @@
 /**
- * Reads ClickHouse's Native format: the blocks that wait in the log, and answers of queries that are millions of numbers.
+ * Reads ClickHouse's Native format: the blocks in the WAL, and query results of millions of numbers.
  *
  * A block is the number of its columns, the number of its rows, and for each column its name, its type and its data.
- * A reader walks over that data once and notes where it lies; values are read when they are asked for. Types are
+ * A reader scans that data once and stores the offsets; values are decoded on access. Types are
  * numbers of one to eight bytes, String (each text behind its length), LowCardinality(String) (version, flags, keys,
  * one index a row) and Array of a number (the end of each row's items, then all items).
  *
@@ -96,14 +96,14 @@ export class NativeBlock {
 export type Numbers = Uint16Array | Int32Array | Uint32Array | Float64Array
 
 export interface NumberLists {
-  /** of each row the index after its last item */
+  /** For each row, the index after its last item. */
   readonly ends: Float64Array
   readonly items: Numbers
 }
 
 interface NativeColumn {
   readonly type: string
-  /** Name and type as they stand in the block. */
+  /** The encoded name and type. */
   readonly head: Buffer
   readonly data: Data
 }
@@ -112,7 +112,7 @@ type Data = Fixed | Text | Dictionary | List
 
 interface Fixed {
   readonly kind: 'fixed'
-  /** bytes of a value */
+  /** Bytes per value. */
   readonly width: number
   readonly values: Buffer
 }
@@ -124,17 +124,17 @@ interface Text {
 
 export interface Dictionary {
   readonly kind: 'dictionary'
-  /** Version, flags and keys as they stand in the block. */
+  /** The encoded version, flags and keys. */
   readonly head: Buffer
   readonly keys: Texts
-  /** bytes of an index */
+  /** Bytes per index. */
   readonly width: number
   readonly indexes: Buffer
 }
 
 interface List {
   readonly kind: 'list'
-  /** of an item */
+  /** The type of an item. */
   readonly type: string
   readonly ends: Float64Array
   readonly items: Buffer
@@ -237,7 +237,7 @@ function readTexts(cursor: Cursor, count: number): Texts {
 /** The version of a dictionary, and its flags: the block has its own keys, all of them. */
 export const DICTIONARY_VERSION = 1
 export const DICTIONARY_FLAGS = (1 << 9) | (1 << 10)
-/** bytes of an index, by the low byte of the flags */
+/** Bytes per index, by the low byte of the flags. */
 const INDEX_WIDTHS = [1, 2, 4]
 
 function readDictionary(cursor: Cursor, rows: number): Dictionary {
@@ -293,7 +293,7 @@ function sliceOf(data: Data, from: number, to: number): readonly Uint8Array[] {
       return [data.head, rows, data.indexes.subarray(from * data.width, to * data.width)]
     }
     case 'list':
-      throw new Error('bug: a block of lists is not cut')
+      throw new Error('bug: a column of lists has no row ranges')
   }
 }
 

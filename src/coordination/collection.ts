@@ -6,9 +6,9 @@ import { statement } from '../clickhouse/statement.js'
 
 export interface EntityChange<T> {
   readonly id: string
-  /** null when the record was deleted. */
+  /** Null after a deletion. */
   readonly value: T | null
-  /** null when the record is new. */
+  /** Null for a new record. */
   readonly previous: T | null
   /** A reload takes over what another instance changed. */
   readonly origin: 'local' | 'reload'
@@ -33,7 +33,7 @@ export interface CollectionDeps {
   readonly log: StoreLog
   /** @param above a version that exists */
   readonly nextVersion: (above?: number) => number
-  /** null for a single instance. */
+  /** Null for a single instance. */
   readonly exclusive: (<T>(key: string, work: () => Promise<T>) => Promise<T>) | null
   readonly onStored: (() => Promise<void>) | null
 }

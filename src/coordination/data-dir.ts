@@ -151,7 +151,7 @@ function takeOver(path: string, lock: string, mine: string): boolean {
 function removeDeadClaims(path: string, lock: string): void {
   for (const name of readdirSync(path).filter((one) => one.startsWith(`${basename(lock)}.`))) {
     const holder = readHolder(join(path, name))
-    // A lock file that is being written looks broken too; a claim is never written to.
+    // An incomplete lock file may be one that is being written; a claim never changes after its creation.
     const isWhole = holder?.pid !== 0 || name.includes('.after-')
     if (holder !== null && isWhole && !isAlive(holder)) rmSync(join(path, name), { force: true })
   }
@@ -174,7 +174,7 @@ interface Holder {
 }
 
 /**
- * A lock is written before it gets its name, so only a power cut leaves one without a process id.
+ * A lock is written before it gets its name, so only a power failure leaves one without a process id.
  *
  * @returns null when there is no lock
  */
@@ -222,7 +222,7 @@ function readOrMake(file: string, make: () => string): string {
   return made
 }
 
-/** Flushes a new file before it gets its name: a power cut must not leave an empty one. */
+/** Flushes a new file before it gets its name: a power failure must not leave an empty one. */
 function writeDurably(file: string, text: string): void {
   const temporary = `${file}.new`
   writeFileSync(temporary, text, { mode: 0o600, flush: true })

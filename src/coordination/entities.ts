@@ -9,7 +9,7 @@ import { statement } from '../clickhouse/statement.js'
 
 export interface EntitiesOptions {
   readonly log: StoreLog
-  /** ms since 1970; versions follow the clock but never go back with it. */
+  /** Milliseconds since 1970; versions increase even when the clock is set back. */
   readonly now?: () => number
   /**
    * Runs `work` while no other instance holds `key`. Given when several instances share the database: each

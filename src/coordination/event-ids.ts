@@ -8,7 +8,7 @@ import { statement } from '../clickhouse/statement.js'
 
 export interface EventIdOptions {
   readonly log: StoreLog
-  /** Runs `work` while no other instance reserves. Two that do it at the same time are told apart. */
+  /** Runs `work` while no other instance reserves ids. A lost lock is harmless: each block gets one owner at most. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>
   /**
    * Ids in a block. At least half a block is always reserved, so that ingestion outlives an outage of

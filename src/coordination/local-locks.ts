@@ -9,11 +9,11 @@ export interface LocalLocks {
   readonly acquire: (key: string) => Promise<() => void>
 }
 
-/** Waiters of one key. A client that provokes a pile-up is refused, not remembered. */
+/** The most waiters of one key; further ones are refused, so that no client can exhaust the memory. */
 const MAX_WAITING = 1_000
 
 export function createLocalLocks(waitMs: number): LocalLocks {
-  /** A key is present while its lock is held; the value lists the waiters. */
+  /** The waiters by key; a key exists while its lock is taken. */
   const waiting = new Map<string, (() => void)[]>()
 
   const release = (key: string): void => {

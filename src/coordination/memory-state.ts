@@ -7,7 +7,7 @@ import type { State } from './state.js'
 interface InProcessOptions {
   /** Called when a subscriber throws. */
   readonly onError: (error: unknown) => void
-  /** ms, never 0 and never backwards; default the system's time at the start, monotonic from there. */
+  /** Monotonic and never 0. Default: the system time at the start plus the time since. */
   readonly nowMs?: () => number
   /** Most bytes of keys and values; the least recently used are evicted. Default 64 MiB. */
   readonly maxBytes?: number

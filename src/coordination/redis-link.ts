@@ -3,7 +3,7 @@ import type { Listeners } from './listeners.js'
 import { stateUnavailable, type StateStatus } from './state.js'
 
 interface LinkOptions {
-  /** redis:// or rediss:// */
+  /** With the scheme redis or rediss. */
   readonly url: string
   readonly commandTimeoutMs: number
   /** Called when a connection fails, once per outage. */

@@ -26,14 +26,14 @@ export async function run(
   }
 }
 
-/** key; expected, next, ttl ms → 1 when replaced */
+/** Keys: key. Arguments: expected value, next value, ttl ms. Result: 1 when replaced. */
 export const compareAndSetScript = script(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`)
 
 /**
- * key; limit, window ms, cost, merge span ms → allowed (0 or 1), remaining, wait ms.
+ * Keys: key. Arguments: limit, window ms, cost, merge span ms. Result: allowed (0 or 1), remaining, wait ms.
  * The same steps as `spend` in sliding-window.ts, on the clock of Redis, which all instances share.
  */
 export const consumeScript = script(`
@@ -69,12 +69,12 @@ end
 redis.call('SET', KEYS[1], cmsgpack.pack(log), 'PX', window)
 return {1, limit - spent - cost, 0}`)
 
-/** lock key; owner, ttl ms → 1 when the owner still held it */
+/** Keys: lock. Arguments: owner, ttl ms. Result: 1 when the owner had the lock. */
 export const renewScript = script(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
 
-/** lock key; owner → 1 when the owner still held it */
+/** Keys: lock. Arguments: owner. Result: 1 when the owner had the lock. */
 export const releaseScript = script(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])`)

@@ -14,7 +14,7 @@ import { createLocalLocks } from './local-locks.js'
 import { mergeSpanMs } from './sliding-window.js'
 
 interface RedisStateOptions {
-  /** redis:// or rediss://, with user, password and database as usual */
+  /** With the scheme redis or rediss, and optionally user, password and database. */
   readonly url: string
   /** The prefix of every key and channel. */
   readonly keyPrefix: string

@@ -12,7 +12,7 @@ import { DAY_MS } from '../model/time.js'
 export interface Replica {
   /**
    * Resolves when everything that was stored anywhere before the call is known here, as far as the shared
-   * state can tell. Never rejects: while the state or ClickHouse is down or too slow, callers go on with what
+   * state shows it. Never rejects: while the state or ClickHouse is down or too slow, callers go on with what
    * is known.
    */
   refresh(): Promise<void>

@@ -70,8 +70,8 @@ interface SharedChangesDeps {
   readonly writer: Pick<Writer, 'wake'>
   /** The changes that the writer applies to its batches; the recovery of the WAL has filled it. */
   readonly pending: PendingChanges
-  /** Writes the place of a change into the WAL. */
-  readonly mark: (command: SharedCommand) => {
+  /** Appends a command to the WAL; its record is the place of the change. */
+  readonly appendCommand: (command: SharedCommand) => {
     readonly seq: number
     readonly durable: Promise<void>
   }
@@ -215,7 +215,7 @@ export class SharedChanges implements SharedWork {
       fromSeq: wasMissed || open === null ? 0 : open.to + 1,
     } as const
     this.#marked.set(id, 'writing')
-    const { seq, durable } = this.#deps.mark(command)
+    const { seq, durable } = this.#deps.appendCommand(command)
     this.#deps.pending.add(seq, command)
     void this.#noteDurable(id, durable)
   }

@@ -13,14 +13,14 @@ export interface SeverityCount {
 export interface TopSource {
   readonly source: string
   readonly count: number
-  /** ERROR and CRITICAL */
+  /** Occurrences of ERROR and CRITICAL. */
   readonly errors: number
-  /** event time of the latest event, ms since 1970 */
+  /** Event time of the latest event. */
   readonly lastEventAtMs: number
 }
 
 export interface StoredBucket {
-  /** ISO 8601 */
+  /** ISO 8601. */
   readonly t: string
   readonly stored: number
   readonly dlq: number
@@ -28,7 +28,7 @@ export interface StoredBucket {
 
 type Span = { readonly from: number; readonly until: number }
 
-/** A span and the rollup that holds it whole. */
+/** A span and the rollup that covers it in whole steps. */
 type Piece = Span & { readonly rollup: 'series_1s' | 'series_1m' | 'series_1h' }
 
 type SeverityRow = {
@@ -70,7 +70,7 @@ interface AnalyticsDeps {
 export function createAnalytics({ store, sourceStats, nowMs = Date.now }: AnalyticsDeps) {
   const options = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal })
   return {
-    /** @param sources empty = any */
+    /** @param sources an empty list matches any source */
     severities: async (
       window: Window,
       sources: readonly string[],

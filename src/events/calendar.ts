@@ -6,7 +6,7 @@ import { DAY_MS } from '../model/time.js'
 export interface CalendarDay {
   /** YYYY-MM-DD, UTC */
   readonly day: string
-  /** in occurrences */
+  /** Occurrences. */
   readonly value: number
 }
 
@@ -18,7 +18,7 @@ const calendarSql = statement<
 export function createCalendar(store: Pick<Store, 'query'>, nowMs: () => number = Date.now) {
   return {
     /**
-     * @param priorities empty = any
+     * @param priorities an empty list matches any priority
      * @param days 1..730, today being the last
      * @returns days with occurrences, ascending
      */

@@ -1,22 +1,22 @@
 /*
- * A filter of events as conditions of SQL, each with the values it binds.
+ * Turns a filter of events into SQL conditions, each with its bound values.
  *
- * A search is words, prefixes (`time*`) and quoted phrases, all of which an event must hold. A message is stored as the
- * constant text of its template and its variables. Constant texts and hosts are few: the dictionaries tell which hold a
- * word, and the condition names these. Variables, traces and words beyond ASCII (`search_words`) have Bloom filters.
- * ClickHouse combines indexes only in conditions of at most 32 signs, so the two longest words are looked up by index as
- * far as there is room, and what has no index is compared row by row.
+ * A search consists of terms: words, prefixes (`time*`) and quoted phrases. An event must contain all of them. A message is
+ * stored as the constant text of its template and its variables. Constant texts and hosts are few: the dictionaries give
+ * those that contain a word, and the condition names them. Variables, traces and words beyond ASCII (`search_words`) have
+ * Bloom filters. ClickHouse combines indexes only in conditions of at most 32 nodes, so at most the two longest words use
+ * the indexes, and all other terms are compared row by row.
  */
 
-/** Empty lists do not narrow. */
+/** An empty list matches any value. */
 export interface EventFilter {
   readonly severities: readonly string[]
   readonly priorities: readonly string[]
   readonly types: readonly string[]
-  /** null = any; an empty list matches nothing, as of an application without sources */
+  /** null matches any source; an empty list matches nothing, such as an application without sources. */
   readonly sources: readonly string[] | null
   readonly environments: readonly string[]
-  /** 16 hex digits each */
+  /** 16 hex digits each. */
   readonly templateIds: readonly string[]
   readonly search: string
 }
@@ -36,7 +36,7 @@ function parseSearch(text: string): readonly Term[] {
   for (const match of text.matchAll(/"([^"]*)"|([^\s"]+)/g)) {
     const [, phrase, bare] = match
     if (phrase !== undefined) {
-      // Words are found by an index, the phrase then in the rows that hold them.
+      // An index finds the rows with these words; the phrase is compared in those rows only.
       for (const word of wordsWithin(phrase)) terms.push({ kind: 'word', text: word })
       if (phrase !== '') terms.push({ kind: 'phrase', text: phrase })
       continue
@@ -51,22 +51,22 @@ function parseSearch(text: string): readonly Term[] {
   return terms
 }
 
-/** More words narrow little. */
+/** Further words rule out few granules. */
 const MAX_WORDS_OF_PHRASE = 2
 
-/** The longest words that a phrase holds as a whole; its ends may be parts of longer words. */
+/** The longest complete words of a phrase; its ends may be parts of longer words. */
 function wordsWithin(phrase: string): readonly string[] {
   const words = phrase.toLowerCase().match(WHOLE_WORD) ?? []
   return [...new Set(words)].toSorted((a, b) => b.length - a.length).slice(0, MAX_WORDS_OF_PHRASE)
 }
 
-/** A word between two ASCII signs: a letter beyond ASCII may belong to the word or not. */
+/** A word between two ASCII separators: a character beyond ASCII may be a letter of the word. */
 const WHOLE_WORD = /(?<=[^a-z0-9\u0080-\u{10ffff}])[a-z0-9]+(?=[^a-z0-9\u0080-\u{10ffff}])/gu
 
-/** The words of a search, to be looked for in a dictionary. */
+/** The words of a search as conditions on a dictionary. */
 export interface WordSearch {
-  /** SQL expressions, one for each word */
-  readonly terms: readonly string[]
+  /** One SQL condition for each word. */
+  readonly conditions: readonly string[]
   readonly params: Readonly<Record<string, unknown>>
 }
 
@@ -75,7 +75,7 @@ export function toWordSearch(search: string, column: Column): WordSearch | null 
   const words = parseSearch(search).filter(isWord)
   if (words.length === 0) return null
   return {
-    terms: words.map(({ kind }, i) => holdsWord(column, kind, `word${i}`)),
+    conditions: words.map(({ kind }, i) => holdsWord(column, kind, `word${i}`)),
     params: Object.fromEntries(words.map((word, i) => [`word${i}`, toPattern(word)])),
   }
 }
@@ -94,11 +94,11 @@ const holdsWord = (column: Column, kind: Word['kind'], name: string): string =>
     ? `hasToken(lower(${column}), {${name}:String})`
     : `match(lower(${column}), {${name}:String})`
 
-/** A text of a dictionary that holds at least one word of a search. */
+/** A text of a dictionary that contains at least one word of a search. */
 export interface MatchingText {
   readonly text: string
-  /** 1 for each word that it holds, 0 for the others */
-  readonly terms: readonly number[]
+  /** 1 for each word of the search that the text contains, 0 for the others. */
+  readonly words: readonly number[]
 }
 
 export interface Matches {
@@ -106,31 +106,31 @@ export interface Matches {
   readonly hosts: readonly MatchingText[]
 }
 
-/** Whether an index tells which granules to leave out. */
+/** Whether an index rules out granules. */
 export const hasIndex = ({
   templateIds,
   search,
 }: Pick<EventFilter, 'templateIds' | 'search'>): boolean =>
   templateIds.length > 0 || parseSearch(search).some(({ kind }) => kind === 'word')
 
-/** Whether one of the words is in no dictionary, so that it stands in variables only. */
+/** Whether one of the words is in no dictionary and therefore occurs in variables only. */
 export function hasWordOfVariables(search: string, { constantTexts, hosts }: Matches): boolean {
   const texts = [...constantTexts, ...hosts]
   return parseSearch(search)
     .filter(isWord)
-    .some(({ kind }, at) => kind === 'word' && !texts.some(({ terms }) => terms[at] === 1))
+    .some(({ kind }, at) => kind === 'word' && !texts.some(({ words }) => words[at] === 1))
 }
 
-/** More texts are not named one by one: they are of a common word, which needs no index. */
+/** Longer lists of texts are replaced by a comparison: their word is common and gains nothing from an index. */
 const MAX_NAMED_CHARS = 50_000
 
-/** The texts of the dictionaries that hold one word. */
+/** The texts of the dictionaries that contain one word. */
 interface TextsOfWord {
   readonly constantTexts: readonly string[]
   readonly hosts: readonly string[]
 }
 
-/** Conditions that a column is one of the texts that hold a word. */
+/** Conditions that a column is one of the texts that contain a word. */
 function inTexts(
   word: Word,
   name: string,
@@ -153,7 +153,7 @@ function inTexts(
   return conditions
 }
 
-/** Row by row `hasToken` is faster than `tokens`, which the indexes need. */
+/** Row by row, `hasToken` is faster than `tokens`, which the indexes require. */
 const wordPlaces = (name: string): readonly string[] => [
   `hasToken(lower(variables), {${name}:String})`,
   `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}))`,
@@ -167,16 +167,16 @@ const indexedPlaces = (name: string): readonly string[] => [
   `has(tokens(search_words), {${name}:String})`,
 ]
 
-/** A plain text is found many times faster than its pattern. Messages beyond ASCII have all their words in search_words. */
+/** A substring search is many times faster than the pattern, so it comes first. `search_words` has all words beyond ASCII. */
 const prefixPlaces = (name: string): readonly string[] => [
   `(positionCaseInsensitive(variables, {${name}:String}) > 0 AND match(lower(variables), {${name}_re:String}))`,
   `(notEmpty(trace_id) AND match(lower(trace_id), {${name}_re:String}))`,
   `(position(search_words, {${name}:String}) > 0 AND match(search_words, {${name}_re:String}))`,
 ]
 
-/** A condition that indexes serve. */
+/** A condition that ClickHouse evaluates by index. */
 interface IndexedCondition extends Condition {
-  /** what ClickHouse counts of it: expressions joined by AND and OR */
+  /** The number of its expressions joined by AND and OR, as ClickHouse counts them. */
   readonly parts: number
 }
 
@@ -186,7 +186,7 @@ function indexedCondition(word: Word, name: string, texts: TextsOfWord): Indexed
   return {
     sql: `(${places.join(' OR ')})`,
     params: Object.assign({ [name]: word.text }, ...known.map(({ params }) => params)),
-    // The condition of traces is two.
+    // The condition on traces has two expressions.
     parts: places.length + 1,
   }
 }
@@ -201,14 +201,14 @@ function comparedCondition(word: Word, name: string, texts: TextsOfWord): Condit
   })
 }
 
-/** ClickHouse combines indexes only in conditions of 32 signs: 16 parts and the 15 AND and OR between them. */
+/** ClickHouse combines indexes only in conditions of at most 32 nodes: 16 expressions and the 15 operators between them. */
 const MAX_PARTS = 16
-/** The time from and to, the arrival, the position and the hours. */
+/** Start and end of the time range, arrival, position and hours. */
 const PARTS_OF_PAGE = 5
-/** More words narrow little, and each is up to six parts. */
+/** Further words rule out few granules, and each takes up to six expressions. */
 const MAX_INDEXED_WORDS = 2
 
-/** Long words are rare. */
+/** Long words are the rarest. */
 const longestOf = (terms: readonly Term[]): readonly Word[] =>
   terms
     .filter(isWord)
@@ -216,7 +216,7 @@ const longestOf = (terms: readonly Term[]): readonly Word[] =>
     .toSorted((a, b) => b.text.length - a.text.length)
     .slice(0, MAX_INDEXED_WORDS)
 
-/** ClickHouse takes an `if` for one part of the condition and looks for no index in it. */
+/** ClickHouse counts an `if` as one expression and uses no index for it. */
 export const asOnePart = ({ sql, params }: Condition): Condition => ({
   sql: `if(${sql}, 1, 0)`,
   params,
@@ -225,7 +225,7 @@ export const asOnePart = ({ sql, params }: Condition): Condition => ({
 const holds = (column: string, name: string): string =>
   `positionCaseInsensitiveUTF8(${column}, {${name}:String}) > 0`
 
-/** Runs of letters and digits stand in the constant text or in a variable; other signs may be where both meet. */
+/** A run of letters and digits is in the constant text or in a variable; separators may be where the two meet. */
 function phraseCondition(text: string, name: string): Condition {
   const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
   const isRun = runs[0] === text
@@ -243,7 +243,7 @@ function phraseCondition(text: string, name: string): Condition {
   })
 }
 
-/** A search of signs alone matches nothing. */
+/** A search without letters and digits matches nothing. */
 const NOTHING: Condition = { sql: 'false', params: {} }
 
 const SIMPLE = [
@@ -253,7 +253,7 @@ const SIMPLE = [
   ['environments', 'environment IN {environments:Array(String)}'],
 ] as const
 
-/** @param found the matches of the dictionaries in the time range that is read */
+/** @param found the matches of the dictionaries in the time range of the statement */
 export function toConditions(filter: EventFilter, found: Matches): readonly Condition[] {
   const named: Condition[] = []
   if (filter.sources !== null)
@@ -273,7 +273,7 @@ export function toConditions(filter: EventFilter, found: Matches): readonly Cond
   return [...named, ...indexed, ...atMost(most - parts, [...simple, ...others])]
 }
 
-/** Conditions without an index: few are told apart, so that the cheap ones come first; many are one part. */
+/** A few conditions without an index stay separate, so that ClickHouse evaluates the cheap ones first; more become one. */
 function atMost(parts: number, conditions: readonly Condition[]): readonly Condition[] {
   if (conditions.length <= parts) return conditions
   const sql = conditions.map((one) => `(${one.sql})`).join(' AND ')
@@ -285,13 +285,13 @@ interface SearchConditions {
   readonly others: readonly Condition[]
 }
 
-/** @param most parts that the conditions may have together */
+/** @param most the expressions that all conditions may have together */
 function searchConditions(search: string, found: Matches, most: number): SearchConditions {
   const terms = parseSearch(search)
   if (terms.length === 0) return { indexed: [], others: [NOTHING] }
   const words = terms.filter(isWord)
   const holding = (texts: readonly MatchingText[], at: number): readonly string[] =>
-    texts.filter(({ terms: held }) => held[at] === 1).map(({ text }) => text)
+    texts.filter(({ words: contained }) => contained[at] === 1).map(({ text }) => text)
   const textsOf = (word: Word): TextsOfWord => {
     const at = words.indexOf(word)
     return { constantTexts: holding(found.constantTexts, at), hosts: holding(found.hosts, at) }

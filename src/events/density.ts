@@ -3,7 +3,7 @@ import { statement } from '../clickhouse/statement.js'
 import { HOUR_S } from '../model/time.js'
 
 interface BucketRow {
-  /** s since 1970 */
+  /** Seconds since 1970. */
   readonly start_s: number
   readonly length_s: number
   readonly occurrences: number
@@ -16,13 +16,13 @@ const densitySql = statement<
 
 const MAX_BUCKETS = 1000
 const REFRESH_MS = 10_000
-/** After so long the counts may be off by orders of magnitude, so a reader waits for new ones. */
+/** Older counts may be wrong by orders of magnitude, so a reader waits for new ones. */
 const STALE_MS = 600_000
 const ONE_THREAD = { max_threads: 1 }
 
 /**
- * How many occurrences the newest minutes and hours hold, by the rollups. It tells how long a time range has to be to
- * hold so many events; it is up to ten minutes old and no answer depends on it.
+ * The occurrences of the newest minutes and hours, from the rollups. They give the length of a time range with a wanted
+ * number of events. They are up to ten minutes old; only the speed of a page depends on them, never its content.
  */
 export interface Density {
   /** @returns where the newest `occurrences` before `toMs` begin; 0 when fewer are known */
@@ -33,7 +33,7 @@ export interface Density {
 
 export type DensityReader = ReturnType<typeof createDensityReader>
 
-/** Remembers the counts for ten seconds: the only memory of the reading of events. */
+/** Caches the counts for ten seconds. Nothing else about events is cached between requests. */
 export function createDensityReader(store: Pick<Store, 'query'>) {
   let buckets: readonly BucketRow[] = []
   let readAtMs = -Infinity
@@ -65,18 +65,19 @@ export function createDensityReader(store: Pick<Store, 'query'>) {
   }
 }
 
-/** As if the events of a bucket came evenly. */
+/** Assumes that the events of a bucket are evenly distributed. */
 const toDensity = (buckets: readonly BucketRow[]): Density => ({
   startOf: (toMs, occurrences) => {
     let missing = occurrences
     for (const bucket of buckets) {
       const startMs = bucket.start_s * 1000
       const lengthMs = bucket.length_s * 1000
-      const heldMs = Math.min(lengthMs, toMs - startMs)
-      if (heldMs <= 0) continue
-      const held = (bucket.occurrences * heldMs) / lengthMs
-      if (held >= missing) return Math.floor(startMs + heldMs - (heldMs * missing) / held)
-      missing -= held
+      const coveredMs = Math.min(lengthMs, toMs - startMs)
+      if (coveredMs <= 0) continue
+      const counted = (bucket.occurrences * coveredMs) / lengthMs
+      if (counted >= missing)
+        return Math.floor(startMs + coveredMs - (coveredMs * missing) / counted)
+      missing -= counted
     }
     return 0
   },
@@ -85,8 +86,8 @@ const toDensity = (buckets: readonly BucketRow[]): Density => ({
     for (const bucket of buckets) {
       const startMs = bucket.start_s * 1000
       const lengthMs = bucket.length_s * 1000
-      const heldMs = Math.min(startMs + lengthMs, toMs) - Math.max(startMs, fromMs)
-      if (heldMs > 0) sum += (bucket.occurrences * heldMs) / lengthMs
+      const coveredMs = Math.min(startMs + lengthMs, toMs) - Math.max(startMs, fromMs)
+      if (coveredMs > 0) sum += (bucket.occurrences * coveredMs) / lengthMs
     }
     return sum
   },

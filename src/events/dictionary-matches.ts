@@ -11,21 +11,21 @@ const hostsSql = statement<
   MatchingText
 >('event_hosts')
 
-/** A second thread gains nothing here, and each distinct name is compared once, not each row. */
+/** A second thread is no faster, and without the push-down ClickHouse compares each distinct name once instead of each row. */
 const SETTINGS = { max_threads: 1, query_plan_filter_push_down: 0 } as const
 
-/** Texts of other sources would have granules read that hold no match. */
+/** Texts of other sources would make ClickHouse read granules without a match. */
 const OF_SOURCES = 'AND source IN {sources:Array(String)}'
 
 const END_S = 0xffff_ffff
 
-/** Looks up which constant texts and hosts hold words of one search. */
+/** Finds the constant texts and hosts that contain words of one search. */
 export interface Dictionary {
   /** The constant texts of any time, and the hosts of a time range. */
   matches(fromMs: number, toMs: number): Promise<Matches>
 }
 
-interface LookUp {
+interface Lookup {
   readonly fromMs: number
   readonly toMs: number
   readonly matches: Promise<Matches>
@@ -44,7 +44,7 @@ export function createDictionary(
     const words = toWordSearch(search, column)
     if (words === null) return []
     const sql = query.sql
-      .replace('/*terms*/', () => words.terms.join(', '))
+      .replace('/*conditions*/', () => words.conditions.join(', '))
       .replace('/*of sources*/', sources === null ? '' : OF_SOURCES)
     const values = { ...params, ...words.params, ...(sources === null ? {} : { sources }) }
     return await store.query({ ...query, sql }, values, { ...options, settings: SETTINGS })
@@ -55,16 +55,16 @@ export function createDictionary(
       until: Math.min(Math.ceil(toMs / HOUR_MS) * HOUR_S, END_S),
     })
   let constantTexts: Promise<readonly MatchingText[]> | null = null
-  const lookUps: LookUp[] = []
+  const lookups: Lookup[] = []
   return {
     matches: (fromMs, toMs) => {
-      const known = lookUps.find((one) => one.fromMs <= fromMs && one.toMs >= toMs)
+      const known = lookups.find((one) => one.fromMs <= fromMs && one.toMs >= toMs)
       if (known !== undefined) return known.matches
       constantTexts ??= find(constantTextsSql, 'constant_text', {})
       const matches = Promise.all([constantTexts, hosts(fromMs, toMs)]).then(
         ([ofConstantTexts, ofHosts]) => ({ constantTexts: ofConstantTexts, hosts: ofHosts }),
       )
-      lookUps.push({ fromMs, toMs, matches })
+      lookups.push({ fromMs, toMs, matches })
       return matches
     },
   }

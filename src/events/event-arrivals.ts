@@ -2,15 +2,14 @@ import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import { DAY_MS } from '../model/time.js'
 
-/** When an event may have arrived. */
+/** A range of possible arrival times of an event. */
 export interface Arrival {
-  /** inclusive */
   readonly fromMs: number
-  /** exclusive */
+  /** Exclusive. */
   readonly toMs: number
 }
 
-/** Partitions are named by days up to 2149. */
+/** Ends in 2149, like the days that ClickHouse names partitions by. */
 export const ANY_TIME: Arrival = { fromMs: 0, toMs: Date.UTC(2149, 0, 1) }
 
 interface Chunk {
@@ -22,13 +21,13 @@ interface Chunk {
 const arrivalsSql = statement<{ readonly ids_each: number }, Chunk>('event_arrivals')
 
 const IDS_EACH = 65_536
-/** An id that is newer than all known ones is looked for from the newest known day on. */
+/** An id above all known ones is searched from the newest known day on. */
 const MAX_AGE_MS = 600_000
 
 /**
- * Guesses from an id when its event arrived, so that few partitions are read for it: of 100 million events 13 ms in place
- * of 22 (bench/NOTES.md). Ids grow with arrival within a block that an instance has reserved, and the repeats, which are
- * kept by day and id, tell where days begin. An event that a guess does not find is looked for in all partitions.
+ * Estimates the arrival of an event from its id, so that few partitions are read for it: 13 ms instead of 22 among 100
+ * million events (bench/NOTES.md). Within a block reserved by an instance, ids grow with arrival; the repeats, which are
+ * stored by day and id, give the ids at which days begin. An event outside of the estimate is searched in all partitions.
  */
 export function createArrivals(
   store: Pick<Store, 'query'>,
@@ -40,7 +39,7 @@ export function createArrivals(
     if (known !== null && nowMs() - readAtMs < MAX_AGE_MS) return known
     readAtMs = nowMs()
     const reading = store.query(arrivalsSql, { ids_each: IDS_EACH })
-    // The next look-up tries again.
+    // The next lookup tries again.
     reading.catch(() => {
       if (known === reading) known = null
     })
@@ -48,7 +47,7 @@ export function createArrivals(
     return reading
   }
   return {
-    /** When an event is likely to have arrived, then any time. */
+    /** The ranges to search in turn: the likely arrival, then any time. */
     guesses: async (id: number): Promise<readonly Arrival[]> => {
       const arrival = toArrival(await read().catch(() => []), id)
       return arrival === ANY_TIME ? [ANY_TIME] : [arrival, ANY_TIME]

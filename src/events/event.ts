@@ -46,7 +46,7 @@ const countedSql = statement<
 
 /** A repeat may arrive before the event it repeats, by less than this. */
 const MAX_EARLY_MS = DAY_MS
-/** A few rows are read before a second thread has started. */
+/** Reading a few rows takes less time than starting a second thread. */
 const ONE_THREAD = { max_threads: 1 }
 
 const toOptions = (signal: AbortSignal | undefined) => ({
@@ -67,7 +67,7 @@ export function createEventReader(store: Pick<Store, 'query'>) {
     return (await store.query(byIdSql, params, toOptions(signal)))[0]
   }
 
-  /** @param arrivedMs none of the events arrived before */
+  /** @param arrivedMs the earliest arrival of the events */
   const repeatsOf = (
     ids: readonly number[],
     arrivedMs: number,
@@ -92,7 +92,7 @@ export function createEventReader(store: Pick<Store, 'query'>) {
       return null
     },
 
-    /** What the event's occurrences are counted under, those of its first row included. */
+    /** The occurrences of the event by timestamp and priority, those of its first row included. */
     counted: async (id: number): Promise<readonly CountedUnder[]> => {
       const [row, repeats] = await Promise.all([
         rowOf(id, ANY_TIME, undefined),
@@ -102,7 +102,7 @@ export function createEventReader(store: Pick<Store, 'query'>) {
         throw new AppError('not_found', 'there is no such event', { details: { event_id: id } })
       const first = { tsMs: row.ts_ms, priority: row.auto_priority, n: row.n }
       const others = repeats.map((r) => ({
-        // Repeats are kept to the second, and none is earlier than the event.
+        // Repeats are stored to the second, and none is earlier than the event.
         tsMs: Math.max(r.t_ms, row.ts_ms),
         priority: r.priority,
         n: r.counted,

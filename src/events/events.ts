@@ -27,7 +27,7 @@ interface EventCorrection {
 
 export type Events = ReturnType<typeof createEvents>
 
-/** The one reader of the events table. */
+/** Reads and corrects events; no other module reads their table. */
 export function createEvents(store: Pick<Store, 'query' | 'change'>) {
   const density = createDensityReader(store)
   const { get, counted, repeatsOf } = createEventReader(store)

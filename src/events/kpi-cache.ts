@@ -1,7 +1,14 @@
+/*
+ * The KPI snapshot, computed by one instance at a time and shared by all.
+ *
+ * The shared state holds the snapshot for 30 seconds, and two versions: random texts that change with each invalidation
+ * (the generation) and with each stored batch. A snapshot carries the versions read before its computation. `get` accepts
+ * a stored snapshot of the same generation; `current` accepts one with both versions equal. Otherwise the snapshot is
+ * computed under a lock. While the shared state is down, each instance computes its own snapshot and stores nothing.
+ */
 import { randomUUID } from 'node:crypto'
 import type { KpiSnapshot } from '../model/kpi.js'
 
-/** What the cache asks of the state that instances share. */
 export interface CacheState {
   get(key: string): Promise<string | null>
   set(key: string, value: string, ttlMs: number): Promise<void>
@@ -16,11 +23,11 @@ export interface KpiCacheDeps {
 export interface KpiCache {
   /** The snapshot as JSON, at most 30 s old and never older than the last `invalidate`. */
   get(): Promise<string>
-  /** The snapshot as JSON, with everything that was noted as written before the call. */
+  /** The snapshot as JSON, with every batch passed to `noteWritten` before the call. */
   current(): Promise<string>
-  /** Events were written: `current` computes anew, `get` may serve what it has. */
+  /** After a stored batch `current` computes a new snapshot; `get` may still serve the stored one. */
   noteWritten(): Promise<void>
-  /** Something was corrected or deleted: nobody is served an older snapshot from here on. */
+  /** After a correction or deletion no older snapshot is served. */
   invalidate(): Promise<void>
 }
 
@@ -30,11 +37,10 @@ const WRITTEN = 'kpi:written'
 const LOCK = 'kpi:compute'
 
 const SNAPSHOT_TTL_MS = 30_000
-/** Far longer than a snapshot lives, and than its computation takes. */
+/** Outlives every snapshot and every computation. */
 const VERSION_TTL_MS = 600_000
 const LOCK_MS = 30_000
 
-/** Random texts that change with each invalidation and each write; a snapshot carries those it was begun under. */
 interface Versions {
   readonly generation: string
   readonly written: string
@@ -50,12 +56,8 @@ const isOfGeneration: Accepts = (entry, versions) => entry.generation === versio
 const isCurrent: Accepts = (entry, versions) =>
   entry.generation === versions.generation && entry.written === versions.written
 
-/**
- * One snapshot for all instances, computed by one at a time. While the state does not answer, each
- * instance computes for itself and keeps nothing.
- */
-export function createKpiCache(parts: KpiCacheDeps): KpiCache {
-  const cache = new SharedCache(parts)
+export function createKpiCache(deps: KpiCacheDeps): KpiCache {
+  const cache = new SharedCache(deps)
   return {
     get: () => cache.load('get', isOfGeneration),
     current: () => cache.load('current', isCurrent),
@@ -67,9 +69,9 @@ export function createKpiCache(parts: KpiCacheDeps): KpiCache {
 class SharedCache {
   readonly #state: CacheState
   readonly #compute: () => Promise<KpiSnapshot>
-  /** computations of this process, by what was asked for and the versions that were read */
+  /** Running computations of this process, by method and versions. */
   readonly #flights = new Map<string, Promise<string>>()
-  /** The state failed to take an invalidation; it is tried again before the next read. */
+  /** A failed invalidation is tried again before the next read. */
   #owesInvalidation = false
 
   constructor({ state, compute }: KpiCacheDeps) {
@@ -110,7 +112,7 @@ class SharedCache {
     return text === null ? null : parseEntry(text)
   }
 
-  /** Callers who want the same join one computation. */
+  /** Concurrent callers with one key share a computation. */
   #join(key: string, work: () => Promise<string>): Promise<string> {
     const running = this.#flights.get(key)
     if (running !== undefined) return running
@@ -124,7 +126,7 @@ class SharedCache {
     const work = async (): Promise<string> => {
       const entry = await this.#readEntry()
       const versions = await this.#readVersions()
-      // Another instance may have computed it meanwhile.
+      // Another instance may have computed it while this one waited for the lock.
       if (entry !== null && accepts(entry, versions)) return entry.json
       const json = await this.#computeJson().catch((cause: unknown) => {
         failure.cause = cause
@@ -138,7 +140,7 @@ class SharedCache {
       return await this.#state.withLock(LOCK, LOCK_MS, work)
     } catch (error) {
       if (error === failure.cause) throw error
-      // The state failed, not the computation.
+      // The shared state failed, not the computation.
       return await this.#computeJson()
     }
   }
@@ -148,7 +150,7 @@ class SharedCache {
   }
 }
 
-/** Versions hold no blank; the JSON is passed on as it is. */
+/** Versions contain no blank. The JSON is not parsed, so that it is served as it was stored. */
 const formatEntry = ({ generation, written, json }: Entry): string =>
   `${generation} ${written} ${json}`
 

@@ -8,7 +8,7 @@ import { HOUR_S, DAY_S } from '../model/time.js'
 
 interface SeriesRow {
   readonly by_source: 0 | 1
-  /** a second since 1970, or the length of a span in seconds */
+  /** A second since 1970, or the length of a span in seconds. */
   readonly span: number
   readonly is_before: 0 | 1
   readonly named: string
@@ -27,7 +27,7 @@ type TotalsRow = {
   readonly unsure: number
 }
 
-/** s since 1970 */
+/** Times are in seconds since 1970. */
 type SeriesParams = {
   readonly recent: number
   readonly hour_1: number
@@ -62,10 +62,10 @@ const topErrorsSql = statement<
   { readonly template: string; readonly errors: number }
 >('kpi_top_errors')
 
-/** More than are shown: ties are ordered by text and unknown templates are left out. */
+/** More than the snapshot shows: ties are ordered by text and unknown templates are left out. */
 const TOP_ERRORS = 50
 const SPARKLINE_MINUTES = 7
-/** The statements run side by side, so none gains by a second thread. */
+/** The statements run in parallel, so none gains by a second thread. */
 const ONE_THREAD = { max_threads: 1 }
 /** A number up to this is the length of a span, a greater one a timestamp. */
 const LONGEST_SPAN = 2 * DAY_S
@@ -73,7 +73,7 @@ const LONGEST_SPAN = 2 * DAY_S
 /**
  * Reads all counts in one round of parallel statements.
  *
- * @param sources whose last 24 h are wanted one by one
+ * @param sources those whose last 24 h are counted one by one
  */
 export async function readKpiCounts(
   store: Store,

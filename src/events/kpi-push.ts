@@ -1,9 +1,16 @@
+/*
+ * Pushes KPI snapshots to the WebSockets of every instance.
+ *
+ * A stored batch, a correction or a deletion changes the versions of the cache (kpi-cache.ts) and publishes a signal to
+ * all instances. An instance with clients then takes the current snapshot from the cache, at most once per interval, and
+ * sends it to its clients when it differs from the last one. A new client gets a snapshot at once. Signals may be lost
+ * during an outage of the shared state, so the end of an outage counts as a signal.
+ */
 import type { KpiCache } from './kpi-cache.js'
 
 /** The connected clients. */
 export interface KpiSockets {
   readonly size: number
-  /** Sends a text to all of them. */
   publish(text: string): void
 }
 
@@ -23,33 +30,33 @@ export interface KpiPushDeps<Sockets extends KpiSockets> {
   /** Opens the sockets; each new client is passed to `greet`. */
   readonly openSockets: (greet: (client: KpiClient) => Promise<void>) => Sockets
   readonly signals: KpiSignals
-  /** between two snapshots at least; default 1000 */
+  /** Default: 1000. */
   readonly intervalMs?: number
-  /** Called when a snapshot cannot be computed or a signal not be sent; both are tried again. */
+  /** Called when a snapshot cannot be computed or a signal cannot be sent; both are tried again. */
   readonly onError: (error: unknown) => void
 }
 
 export interface KpiPush<Sockets extends KpiSockets = KpiSockets> {
   readonly sockets: Sockets
-  /** A batch was written: clients of every instance get a fresh snapshot within about a second. */
+  /** After a stored batch, the clients of every instance get a new snapshot within about a second. */
   onWritten(): void
   /**
-   * Something was corrected or deleted.
+   * To be called after a correction or a deletion.
    *
-   * @returns once nobody is served a snapshot from before
+   * @returns when the cache no longer serves an older snapshot
    */
   onChanged(): Promise<void>
   close(): void
 }
 
 const CHANNEL = 'kpi:changed'
-/** After a failure the store is left alone for so many intervals. */
+/** Intervals without a query after a failed one, so that ClickHouse can recover. */
 const RETRY_INTERVALS = 5
 
 export async function createKpiPush<Sockets extends KpiSockets>(
-  parts: KpiPushDeps<Sockets>,
+  deps: KpiPushDeps<Sockets>,
 ): Promise<KpiPush<Sockets>> {
-  const push = new Push(parts)
+  const push = new Push(deps)
   await push.listen()
   return push
 }
@@ -57,27 +64,27 @@ export async function createKpiPush<Sockets extends KpiSockets>(
 /** idle ─signal, with clients─▶ due ─timer─▶ computing ─▶ idle, or due when signalled meanwhile */
 class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   readonly sockets: Sockets
-  readonly #parts: KpiPushDeps<Sockets>
+  readonly #deps: KpiPushDeps<Sockets>
   readonly #intervalMs: number
   readonly #ends: (() => void)[] = []
-  /** Something changed since the last computation began. */
+  /** A signal arrived since the last computation began. */
   #isDirty = false
   #isComputing = false
   #isClosed = false
   #timer: NodeJS.Timeout | null = null
   #notBeforeMs = 0
-  /** the snapshot that every client has received */
+  /** The last snapshot that every client has received. */
   #lastText = ''
   #publications = 0
 
-  constructor(parts: KpiPushDeps<Sockets>) {
-    this.#parts = parts
-    this.sockets = parts.openSockets((client) => this.#greet(client))
-    this.#intervalMs = parts.intervalMs ?? 1000
+  constructor(deps: KpiPushDeps<Sockets>) {
+    this.#deps = deps
+    this.sockets = deps.openSockets((client) => this.#greet(client))
+    this.#intervalMs = deps.intervalMs ?? 1000
   }
 
   async listen(): Promise<void> {
-    const { signals } = this.#parts
+    const { signals } = this.#deps
     this.#ends.push(await signals.subscribe(CHANNEL, () => this.#signal()))
     // Signals may have been lost while the connection was down.
     const end = signals.onStatus((status) => {
@@ -87,17 +94,17 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   }
 
   onWritten(): void {
-    void this.#announce(() => this.#parts.cache.noteWritten())
+    void this.#announce(() => this.#deps.cache.noteWritten())
   }
 
   onChanged(): Promise<void> {
-    return this.#announce(() => this.#parts.cache.invalidate())
+    return this.#announce(() => this.#deps.cache.invalidate())
   }
 
   /** Sends a new client its first snapshot. */
   async #greet(client: KpiClient): Promise<void> {
     const publications = this.#publications
-    // Changes without a client are in this snapshot, so the first client receives it once.
+    // This snapshot contains all earlier changes, so the first client needs no second one.
     if (this.sockets.size <= 1) this.#isDirty = false
     const text = toMessage(await this.#current())
     if (this.sockets.size <= 1) this.#lastText = text
@@ -112,18 +119,18 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
     for (const end of this.#ends) end()
   }
 
-  /** Never rejects: while the state does not answer it serves no older snapshot either. */
-  async #announce(mark: () => Promise<void>): Promise<void> {
+  /** Never rejects: during an outage of the shared state the cache serves no stored snapshot, so none is too old. */
+  async #announce(changeVersion: () => Promise<void>): Promise<void> {
     try {
-      await mark()
-      await this.#parts.signals.publish(CHANNEL, '')
+      await changeVersion()
+      await this.#deps.signals.publish(CHANNEL, '')
     } catch (error) {
-      this.#parts.onError(error)
+      this.#deps.onError(error)
     }
     this.#signal()
   }
 
-  /** A client may have missed a snapshot that was newer than its first. */
+  /** A client that connected during a push may have missed a snapshot newer than its first one. */
   #sendAgain(): void {
     this.#lastText = ''
     this.#isDirty = true
@@ -152,7 +159,7 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
       this.#publish(toMessage(await this.#current()))
     } catch (error) {
       this.#notBeforeMs = performance.now() + this.#intervalMs * RETRY_INTERVALS
-      this.#parts.onError(error)
+      this.#deps.onError(error)
     }
     this.#isComputing = false
     this.#schedule()
@@ -160,7 +167,7 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
 
   async #current(): Promise<string> {
     try {
-      return await this.#parts.cache.current()
+      return await this.#deps.cache.current()
     } catch (error) {
       this.#isDirty = true
       throw error

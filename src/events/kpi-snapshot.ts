@@ -1,19 +1,26 @@
+/*
+ * Computes the KPI snapshot from the counts in ClickHouse (kpi-counts.ts), the alerts, the applications and the templates.
+ *
+ * Rates are per cent of occurrences. Trends compare the last hour and the last 24 hours with the period before. The health
+ * scores of the service and of each application are those of health-score.ts. The function is pure, so equal counts give an
+ * equal snapshot, and an unchanged one is not pushed again.
+ */
 import type { KpiCounts, KpiSnapshot, RecentAlert } from '../model/kpi.js'
 import { applicationHealth, globalHealth, share } from './health-score.js'
 
-/** What the snapshot shows beyond the counts of the store. */
+/** The inputs of a snapshot that do not come from ClickHouse. */
 export interface KpiSurroundings {
   readonly applications: readonly KpiApplication[]
   readonly alerts: {
-    /** unread */
+    /** Unread alerts. */
     readonly open: number
-    /** newest first; the first five are shown */
+    /** Newest first; the snapshot contains the first five. */
     readonly recent: readonly RecentAlert[]
   }
   readonly templatesKnown: number
-  /** @returns null for a template that is not known any more */
+  /** @returns null for a deleted template */
   readonly textOfTemplate: (id: string) => string | null
-  /** 0..1, from the insight engine; null = the share of priorities with enough confidence serves */
+  /** 0..1, from the insight engine; null for the share of priorities with enough confidence. */
   readonly mlHealth: number | null
 }
 
@@ -145,7 +152,7 @@ const trends = ({ hour, day }: KpiCounts): KpiSnapshot['trends'] => ({
   },
 })
 
-/** Percent change of a period against the one before; 100 when only the later one has something. */
+/** Per cent change of a period against the one before; 100 when only the later one has occurrences. */
 function trend(last: number, before: number): number {
   if (before <= 0) return last <= 0 ? 0 : 100
   return twoDecimals(((last - before) / before) * 100)

@@ -16,7 +16,7 @@ interface KpiDeps {
   readonly sources: Sources
   readonly applications: Applications
   readonly alerts: Alerts
-  /** 0..1, null while the insight engine has no recent snapshot. */
+  /** 0..1; null while the insight engine has no recent snapshot. */
   readonly mlHealth: () => number | null
 }
 

@@ -1,15 +1,15 @@
 /*
- * A page of events is read by time ranges, from the newest backwards, until it is full: one statement each. A page goes on
- * below the last event of the one before, in (time, id) order, so each event is listed once and nothing is skipped by OFFSET.
+ * A page of events is read by time ranges, from the newest backwards, one statement each, until it is full. The next page
+ * continues after the last event in (time, id) order (keyset pagination), so each event is listed once without an OFFSET.
  *
  * The first range holds the newest 50,000 events by the counts of the rollups. Then there are two ways to go on:
  * - The hourly rollup counts by source, severity and priority. For a filter by these it names the hours that can hold
  *   matches, and a range is as many of these hours as are needed to fill the page.
  * - For words, templates, types and environments the next range holds six times as many events, more when the matches so far
- *   ask for it. Without a match in the first range it is all the rest where an index tells what to leave out.
+ *   ask for it. Without a match in the first range, and with an index, it is all the rest.
  *
- * Before a range is searched for words, the dictionaries tell which constant texts and hosts hold them. A word in neither
- * stands in variables only: it is rare, and among few events it is looked up in one range.
+ * Before a range is searched for words, the dictionaries give the constant texts and hosts that contain them. A word in
+ * neither occurs in variables only: it is rare, and among few events one statement searches all the rest.
  */
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
@@ -41,9 +41,8 @@ export interface EventPosition {
 
 export interface EventQuery {
   readonly filter: EventFilter
-  /** inclusive */
   readonly fromMs: number
-  /** exclusive; null = no bound */
+  /** Exclusive; null for no bound. */
   readonly toMs: number | null
   readonly after: EventPosition | null
   readonly limit: number
@@ -71,9 +70,9 @@ export interface ListedRow {
 type Params = Readonly<Record<string, unknown>>
 
 interface HourCount {
-  /** s since 1970 */
+  /** Seconds since 1970. */
   readonly hour: number
-  /** an upper bound of the matches */
+  /** An upper bound of the matches. */
   readonly most: number
 }
 
@@ -89,30 +88,29 @@ export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
 const END_MS = 0xffff_ffff * 1000
 const SHORT_MS = 2 * HOUR_MS
 const FIRST_EVENTS = 50_000
-/** Of a list without a filter: half of them may be repeats, and a few granules are read in any case. */
+/** For a list without a filter: half of the occurrences may be repeats, and a few granules are read in any case. */
 const FIRST_EVENTS_UNFILTERED = 5_000
 const GROWTH = 6
-/** bench/NOTES.md: each further statement takes as long as reading 100,000 rows. */
+/** A further statement takes as long as reading 100,000 rows (bench/NOTES.md). */
 const BARREN_GROWTH = 36
-/** A range is made so much longer than the density of the matches asks for. */
+/** A range is longer by this factor than the density of the matches requires. */
 const RESERVE = 1.5
-/** bench/NOTES.md: looking up so many events by an index takes less time than one statement more. */
+/** An index lookup in this many events takes less time than a further statement (bench/NOTES.md). */
 const EVENTS_AT_ONCE = 3_000_000
-/** Starting a second thread takes longer than reading so many rows, of parts of so few hours (bench/NOTES.md). */
+/** Starting a second thread takes longer than reading this many rows from the parts of this many hours (bench/NOTES.md). */
 const ROWS_OF_A_THREAD = 50_000
 const HOURS_OF_A_THREAD = 24
-/** Hours that one statement names. */
+/** The most hours that one statement names. */
 const MAX_HOURS = 1000
 const ONE_THREAD = { max_threads: 1 }
 
 interface TimeRange {
-  /** inclusive */
   readonly fromMs: number
-  /** exclusive */
+  /** Exclusive. */
   readonly toMs: number
-  /** the only hours in it that can hold matches, s since 1970; null = any */
+  /** The hours of the range that can contain matches, in seconds since 1970; null for all of them. */
   readonly hours: readonly number[] | null
-  /** one thread is enough */
+  /** One thread reads it fastest. */
   readonly isSmall: boolean
 }
 
@@ -122,7 +120,7 @@ interface Walk {
   readonly options: RequestOptions
   readonly density: Density
   readonly dictionary: Dictionary
-  /** exclusive */
+  /** Exclusive. */
   readonly endMs: number
   readonly rows: ListedRow[]
 }
@@ -154,7 +152,7 @@ async function* timeRanges(walk: Walk): AsyncGenerator<TimeRange> {
   const isShort = Math.min(endMs, Date.now()) - query.fromMs <= SHORT_MS
   if (await isRareWord(walk)) yield { ...wholeRange(walk, endMs), isSmall: true }
   else if (query.filter.sources === null || !isCounted) yield* newestFirst(walk, isCounted, isShort)
-  // Of a source among many the newest events hold few, and the rollup soon names its hours.
+  // One source among many has few of the newest events, and the rollup is faster in naming its hours.
   else if (isShort) yield wholeRange(walk, endMs)
   else yield* countedRanges(walk, endMs, readHours(walk, endMs))
 }
@@ -169,7 +167,7 @@ async function* newestFirst(
   const hasFilter = isFiltered(query.filter)
   const events = hasFilter ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED
   const fromMs = Math.max(query.fromMs, density.startOf(endMs, events))
-  // Asked for beside the first range, in case it does not fill the page.
+  // Read in parallel with the first range, in case that does not fill the page.
   const hours = isCounted && hasFilter && !isShort ? readHours(walk, fromMs) : null
   hours?.catch(() => undefined)
   yield { fromMs, toMs: endMs, hours: null, isSmall: true }
@@ -185,7 +183,7 @@ const wholeRange = ({ query, density }: Walk, toMs: number): TimeRange => ({
   isSmall: density.count(query.fromMs, toMs) <= ROWS_OF_A_THREAD,
 })
 
-/** Whether one of the words stands in variables only and the time range holds few events. */
+/** Whether one of the words occurs in variables only and the time range has few events. */
 async function isRareWord({ query, density, dictionary, endMs }: Walk): Promise<boolean> {
   const { filter, fromMs } = query
   const isFew = density.count(fromMs, endMs) <= EVENTS_AT_ONCE
@@ -238,19 +236,19 @@ async function* countedRanges(
 }
 
 interface Step {
-  /** the newest first, s since 1970 */
+  /** Newest first, in seconds since 1970. */
   readonly hours: readonly number[]
-  /** an upper bound of their matches */
+  /** An upper bound of their matches. */
   readonly most: number
 }
 
-/** As many hours as hold the page, then each time six times as many matches; with an index all the rest. */
+/** The hours that fill the page, then six times as many matches in each step; with an index, all the rest. */
 function* stepsOf(
   counts: readonly HourCount[],
   filter: EventFilter,
   limit: number,
 ): Generator<Step> {
-  // Half of what is counted may be repeats; of what no rollup counts few may match.
+  // Half of the occurrences may be repeats, and few may match conditions that the rollup does not count by.
   let wanted = isCountedWhole(filter) ? 2 * limit : FIRST_EVENTS
   let hours: number[] = []
   let most = 0
@@ -285,7 +283,7 @@ async function readHours(
   return await store.query(hoursSql, params, { ...options, settings: ONE_THREAD })
 }
 
-/** 1 for each severity and priority that is wanted, 0 for the others. */
+/** The parameters of event_hours: 1 for each severity and priority of the filter, 0 for the others. */
 function toCounters({ severities, priorities }: EventFilter): Readonly<Record<string, 0 | 1>> {
   const isWanted = (wanted: readonly string[], one: string): 0 | 1 =>
     wanted.length === 0 || wanted.includes(one) ? 1 : 0
@@ -304,14 +302,14 @@ const hasCounter = ({ severities, priorities, sources }: EventFilter): boolean =
 
 const isFiltered = (filter: EventFilter): boolean => hasCounter(filter) || !isCountedWhole(filter)
 
-/** Whether the hourly rollup tells which hours hold no match. */
+/** Whether the hourly rollup rules out hours without a match. */
 const isCountedByHour = (filter: EventFilter): boolean =>
   hasCounter(filter) || isCountedWhole(filter)
 
 async function readRange(walk: Walk, range: TimeRange): Promise<readonly ListedRow[]> {
   const { query, store, options, dictionary, rows, endMs } = walk
   const found = dictionary.matches(range.fromMs, range.toMs)
-  // Looked up beside this range, in case it does not fill the page.
+  // Read in parallel with this range, in case that does not fill the page.
   dictionary.matches(query.fromMs, range.fromMs).catch(() => undefined)
   const conditions = [
     ...toConditions(query.filter, await found),
@@ -325,7 +323,7 @@ async function readRange(walk: Walk, range: TimeRange): Promise<readonly ListedR
     limit: query.limit - rows.length,
     ...Object.assign({}, ...conditions.map((condition) => condition.params)),
   }
-  // Few matches in much: the indexes are looked up for all of it before anything is read (bench/NOTES.md).
+  // With few matches in many granules, ClickHouse should evaluate all indexes before it reads (bench/NOTES.md).
   const isSparse = rows.length === 0 && range.toMs < endMs && hasIndex(query.filter)
   const settings = {
     ...(range.isSmall ? ONE_THREAD : {}),

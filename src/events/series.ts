@@ -15,11 +15,11 @@ import { statement } from '../clickhouse/statement.js'
 export interface SeriesQuery {
   readonly window: Window
   readonly granularity: Granularity | 'auto'
-  /** empty = any */
+  /** An empty list matches any source. */
   readonly sources: readonly string[]
-  /** 1..50 buckets */
+  /** In buckets, 1..50. */
   readonly limit: number
-  /** buckets left out, counted from the newest that is not empty */
+  /** In buckets, from the newest that is not empty. */
   readonly offset: number
 }
 
@@ -30,9 +30,9 @@ export type Bucket = { readonly t: string } & Counters
 
 export interface SeriesPage {
   readonly granularity: Granularity
-  /** ascending, none empty */
+  /** Ascending, without empty ones. */
   readonly buckets: readonly Bucket[]
-  /** there are older buckets within the month */
+  /** Whether there are older buckets within the month. */
   readonly hasMore: boolean
 }
 
@@ -49,7 +49,7 @@ export interface CounterRow {
 }
 
 export interface BucketRow extends CounterRow {
-  /** s since 1970 */
+  /** Seconds since 1970. */
   readonly bucket: number
 }
 
@@ -70,10 +70,10 @@ interface QuickParams {
   readonly limit: number
 }
 
-/** Rows of seconds tell exactly where the events end. */
+/** The rows of the seconds rollup contain the exact second of the latest event. */
 interface QuickRow extends BucketRow {
   readonly latest?: number
-  /** s since 1970; 0 = none */
+  /** Seconds since 1970; 0 for none. */
   readonly latest_past?: number
 }
 
@@ -105,17 +105,17 @@ const NEWEST_SQL = {
   day: statement<QuickParams, QuickRow>('series_newest_days'),
 } as const satisfies Record<Granularity, unknown>
 
-/** Clocks of producers run ahead a little: what is up to so far in the future is the latest event, s. */
+/** Producers' clocks run ahead a little: an event up to this far in the future counts as the latest one. */
 const CLOCK_SKEW_S = 300
-/** More than the buckets of a month. */
+/** Greater than the number of buckets in a month. */
 const MAX_OFFSET = 1_000_000
 const COARSER = ['minute', 'hour', 'day'] as const satisfies readonly Granularity[]
 type Coarser = (typeof COARSER)[number]
-/** Without data in the window, a coarser granularity serves when this much time back from now has some. */
+/** Without data in the window, a coarser granularity is chosen if this many seconds up to now have data. */
 const WIDENED_S = { minute: 900, hour: 86_400, day: 2_592_000 } as const
-/** So many times as many buckets are read as are wanted, since some are empty. */
-const LOOKED_AT = 3
-/** A page that ends further down is not looked for among the newest. */
+/** Three times the buckets of a page are read, because some are empty. */
+const READ_FACTOR = 3
+/** A page that ends after this many buckets is not searched among the newest. */
 const QUICK_BUCKETS = 200
 
 export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = Date.now) {
@@ -128,20 +128,20 @@ export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = 
   }
 }
 
-/** The newest buckets of a granularity, and how far back they were looked for. */
+/** The newest buckets of a granularity from `from` on. */
 interface Newest {
   readonly granularity: Granularity
   readonly rows: readonly QuickRow[]
   readonly from: number
-  /** There are no more buckets from then on. */
+  /** Whether these are all buckets from `from` on. */
   readonly isAll: boolean
   /** All of the latest bucket is known to lie before now and the clock skew. */
   readonly isCertain: boolean
 }
 
 /**
- * One page. It is nearly always among the newest buckets up to now, which one small query finds; when that
- * leaves a doubt, the latest event is looked for first and then the page that ends with it.
+ * Reads one page. It is nearly always among the newest buckets up to now, which one small query reads; otherwise
+ * the latest event is searched first and then the page that ends with it.
  */
 class PageReader {
   readonly #store: Pick<Store, 'query'>
@@ -173,7 +173,7 @@ class PageReader {
   }
 
   /**
-   * Whether the window holds data up to now; null where the newest buckets tell. They do not tell for a window that is no
+   * Whether the window has data up to now; null where the newest buckets show it. They do not for a window that is no
    * longer than one bucket, since most of the latest bucket may be ahead of now or before the window.
    */
   async #isRecent(): Promise<boolean | null> {
@@ -198,7 +198,7 @@ class PageReader {
     const wanted = limit + offset + 1
     if (wanted > QUICK_BUCKETS)
       return { granularity, rows: [], from: now, isAll: false, isCertain: false }
-    const from = Math.max(0, alignDown(now, step) - wanted * LOOKED_AT * step)
+    const from = Math.max(0, alignDown(now, step) - wanted * READ_FACTOR * step)
     const until = alignDown(now + CLOCK_SKEW_S, step) + step
     const params = { from, until, sources, limit: wanted }
     if (granularity === 'second') {
@@ -216,7 +216,7 @@ class PageReader {
     return { granularity, rows, from, isAll: rows.length < wanted, isCertain }
   }
 
-  /** The newest buckets of the granularity that the latest event up to now asks for; null when they don't say. */
+  /** The newest buckets of the granularity chosen by the latest event up to now; null when they do not show it. */
   async #widened(own: Newest, isRecent: false | null): Promise<Newest | null> {
     const { window } = this.#query
     const now = this.#nowS

@@ -4,7 +4,7 @@ import { statement } from '../clickhouse/statement.js'
 export interface SourceTotals {
   readonly events: number
   readonly occurrences: number
-  /** event time of the latest, ms since 1970 */
+  /** Event time of the latest event. */
   readonly lastEventAtMs: number
 }
 

@@ -7,13 +7,12 @@ import type { DescribedTemplate, TemplateDirectory } from '../templates/director
 export interface TemplateView {
   readonly id: string
   readonly text: string
-  /** ms since 1970 */
   readonly firstSeenMs: number
   readonly lastSeenMs: number
   readonly occurrences: number
   readonly severity: Severity
   readonly priority: Priority
-  /** 0..1 */
+  /** Between 0 and 1. */
   readonly confidence: number
   readonly modelVersion: string
 }
@@ -44,7 +43,7 @@ const hoursSql = statement<{ readonly ids: readonly bigint[]; readonly limit: nu
   'template_hours',
 )
 
-/** Worst first: of two equally frequent severities the worse is shown. */
+/** Worst first: the worse of two equally frequent severities is the template's. */
 const SEVERITY_COLUMNS = [
   ['CRITICAL', 'critical'],
   ['ERROR', 'error'],
@@ -68,7 +67,7 @@ export function createTemplateStats(store: Pick<Store, 'query'>, directory: Temp
       const rows = await store.query(knownSql, {}, options(signal))
       return new Set(rows.map(({ template }) => directory.describe(template)?.id ?? template)).size
     },
-    /** The templates with the most occurrences, merged ones summed into the one that answers for them. */
+    /** The templates with the most occurrences; a merged template counts for its target. */
     top: async (limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]> => {
       const params = { ...mergedIds(directory), limit }
       const rows = await store.query(topSql, params, options(signal))

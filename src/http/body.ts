@@ -121,7 +121,7 @@ export class BodyReader {
     return this.#completeAtMs > 0
   }
 
-  /** Whether too much of the body is outstanding to keep the connection after the reply. */
+  /** Whether too much of the body is outstanding to reuse the connection. */
   get mustClose(): boolean {
     if (this.isComplete) return false
     if (this.#framing.kind !== 'length') return true

@@ -26,8 +26,8 @@ export function planCapacity(
   log: Pick<Log, 'warn'>,
   openFiles = openFileLimit(),
 ): Capacity {
-  const room = openFiles === null ? maxConnections : Math.max(LEAST, openFiles - OWN_FILES)
-  const limit = Math.min(maxConnections, room)
+  const available = openFiles === null ? maxConnections : Math.max(LEAST, openFiles - OWN_FILES)
+  const limit = Math.min(maxConnections, available)
   if (limit < maxConnections) {
     const text = `MAX_CONNECTIONS=${maxConnections} is lowered to ${limit}: raise the open-file limit (ulimit -n)`
     log.warn({ openFiles, needed: maxConnections + OWN_FILES }, text)

@@ -7,14 +7,14 @@ export interface Connection<User> {
   readonly isOpen: boolean
   /** @returns false when the text was dropped because the connection is closed or its client too slow */
   send(text: string): boolean
-  /** @param reason cut at 123 bytes, the maximum of a close frame */
+  /** @param reason truncated at 123 bytes, the maximum of a close frame */
   close(code: number, reason: string): void
 }
 
 const REASON_BYTES = 123
 const DROPPED = 2
 
-/** created ─attach─▶ open ─detach─▶ closed */
+/** States: created ─attach─▶ open ─detach─▶ closed. */
 export class LiveConnection<User> implements Connection<User> {
   readonly user: User
   readonly ip: string
@@ -66,7 +66,7 @@ export class LiveConnection<User> implements Connection<User> {
   }
 }
 
-/** Cuts at a whole character, because a close reason must be valid UTF-8. */
+/** Truncates at a whole character, because a close reason must be valid UTF-8. */
 export function cutReason(reason: string): string {
   let text = reason
   while (Buffer.byteLength(text) > REASON_BYTES) text = Array.from(text).slice(0, -1).join('')

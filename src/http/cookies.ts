@@ -2,7 +2,7 @@ export interface Cookie {
   /** A token of RFC 6265. */
   readonly name: string
   readonly value: string
-  /** 0 deletes the cookie; without it the cookie lasts for the browser session. */
+  /** Absent: for the browser session. 0 deletes the cookie. */
   readonly maxAgeS?: number
   /** Default: `/`. */
   readonly path?: string

@@ -63,7 +63,7 @@ const inflate = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflate)
 const inflateRaw = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflateRaw)
 const brotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)
 
-/** Size of the output chunks; each takes one turn of the event loop. Larger ones gain nothing on small bodies. */
+/** Size of the output chunks; each takes one iteration of the event loop. Larger ones are no faster for small bodies. */
 const CHUNK = { chunkSize: 65_536 } as const
 
 const DECODERS: Readonly<Record<Exclude<ContentCoding, 'identity'>, Decoder>> = {
@@ -103,7 +103,7 @@ function nativeZstd(): Decoder | null {
 
 /** Input chunks; one this small holds few blocks of up to 128 KiB of output. */
 const SLICE_BYTES = 1024
-/** After this much output, about 5 ms of work, the event loop gets a turn. */
+/** After this much output, about 5 ms of work, decompression yields to the event loop. */
 const TURN_BYTES = 524_288
 /** The usual compression levels need at most this window, whatever the content. */
 const COMMON_WINDOW_BYTES = 8_388_608

@@ -10,7 +10,7 @@ export interface RequestOutcome {
   /** Null when no route matched. */
   readonly routeId: string | null
   readonly method: string
-  /** 0 when the client disconnected before the reply. */
+  /** Status 0 means that the client disconnected before the reply. */
   readonly status: number
   readonly durationMs: number
 }

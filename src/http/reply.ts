@@ -55,7 +55,7 @@ const REASONS: Readonly<Record<number, string>> = {
 }
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// uWebSockets.js does not check values: a line break in one would start another header.
+// A line break in a value would start another header, and uWebSockets.js does not check values.
 const UNSAFE = /[^\t\x20-\x7e]/g
 
 const STATUS_LINES: ReadonlyMap<number, string> = new Map(

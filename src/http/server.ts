@@ -50,7 +50,7 @@ const DEFAULT_LIMITS: ServerLimits = {
 export interface ServerOptions {
   readonly uws: Uws
   readonly host: string
-  /** 0 takes a free port. */
+  /** A free port for 0. */
   readonly port: number
   /** Name of the port's setting, for the error when the port is taken. */
   readonly portSetting: string

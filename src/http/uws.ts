@@ -58,7 +58,7 @@ export interface UwsListenSocket {
 export interface UwsWebSocketBehavior<User> {
   readonly compression: number
   readonly maxPayloadLength: number
-  /** 0 or 8..960 seconds; 1..7 ends the process. */
+  /** In seconds: 0 or 8..960. With 1..7 uWebSockets.js ends the process. */
   readonly idleTimeout: number
   readonly maxBackpressure: number
   readonly closeOnBackpressureLimit: boolean
@@ -107,7 +107,7 @@ export interface Uws {
 }
 
 interface Candidate {
-  /** Order of the candidates; the npm version of the repack does not tell its age. */
+  /** Order of the candidates; the npm version of the repack does not show its age. */
   readonly rank: number
   readonly build: string
   readonly load: () => unknown
@@ -196,7 +196,7 @@ function toManifest(value: unknown): { name: string; version: string } {
   return { name: String(name), version: String(version) }
 }
 
-/** 20.56.0 → 56; all builds have the same major version. */
+/** The minor version, such as 56 of 20.56.0; all builds have the same major version. */
 function minorOf(version: string): number {
   return Number(version.split('.')[1] ?? 0)
 }

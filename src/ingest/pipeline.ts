@@ -165,7 +165,7 @@ export class Pipeline {
   }
 
   /** Puts a change of all instances into this instance's log: rows sequenced later come after it. */
-  mark(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> } {
+  appendCommand(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> } {
     return this.#append({ ...EMPTY, command })
   }
 

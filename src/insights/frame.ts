@@ -24,5 +24,5 @@ export function frameEndingAt(endHour: number): Frame {
 export const reportedFrom = (frame: Frame): number =>
   Math.max(0, (Math.floor(frame.hours / DAY_HOURS) - REPORTED_DAYS) * DAY_HOURS)
 
-/** 0 is Monday; 1970 began on a Thursday. */
+/** Monday is 0. The formula follows from 1 January 1970, a Thursday. */
 export const weekdayOf = (hour: number): number => (Math.floor(hour / DAY_HOURS) + 3) % 7

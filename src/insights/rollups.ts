@@ -25,7 +25,7 @@ export interface SourceName {
 }
 
 export interface TemplateTotal {
-  /** 16 hex digits; a template that was merged into another has its own row. */
+  /** An id of 16 hex digits; a template that was merged into another has its own row. */
   readonly template: string
   readonly source: string
   readonly first_ms: number

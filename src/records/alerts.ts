@@ -30,12 +30,12 @@ export interface NewAlert {
   readonly title: string
   readonly severity: Priority
   readonly eventIds: readonly number[]
-  /** null for the common source of the events, if they have one. */
+  /** Null for the common source of the events, if they have one. */
   readonly relatedSource: string | null
 }
 
 interface AlertFilter {
-  /** null for both. */
+  /** Null for read and unread alerts. */
   readonly read: boolean | null
   /** Empty for any. */
   readonly severities: readonly string[]

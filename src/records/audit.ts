@@ -63,29 +63,29 @@ const LIMITS: AuditLimits = { waiting: 10_000, waitMs: 250, gapMs: 50 }
 const BATCH = 1_000
 const RETRY_BACKOFF = { baseMs: 200, maxMs: 10_000 }
 
-export const createAudit = (parts: AuditDeps): Audit => new Trail(parts)
+export const createAudit = (deps: AuditDeps): Audit => new Trail(deps)
 
 interface Waiting {
   readonly record: AuditRecord
   readonly done: () => void
 }
 
-/** idle ─record─▶ sending ─stored─▶ sending the next batch after a gap, or idle; failed ─▶ tried again */
+/** States: idle ─record─▶ sending ─stored─▶ sending the next batch after a pause, or idle; a failed batch is sent again. */
 class Trail implements Audit {
-  readonly #parts: AuditDeps
+  readonly #deps: AuditDeps
   readonly #limits: AuditLimits
   #queue: Waiting[] = []
   #running: Promise<void> | null = null
   #isClosing = false
   #lastSeq = 0
 
-  constructor(parts: AuditDeps) {
-    this.#parts = parts
-    this.#limits = { ...LIMITS, ...parts.limits }
+  constructor(deps: AuditDeps) {
+    this.#deps = deps
+    this.#limits = { ...LIMITS, ...deps.limits }
   }
 
   async record(entry: AuditEntry): Promise<void> {
-    const atMs = (this.#parts.nowMs ?? Date.now)()
+    const atMs = (this.#deps.nowMs ?? Date.now)()
     this.#lastSeq = Math.max(this.#lastSeq + 1, atMs * 1_000)
     const record = { ...entry, seq: this.#lastSeq, id: randomUUID(), atMs }
     await new Promise<void>((resolve) => {
@@ -111,7 +111,7 @@ class Trail implements Audit {
     if (this.#queue.length > this.#limits.waiting) {
       const lost = this.#queue.shift()
       lost?.done()
-      this.#parts.log.warn({ audit: lost?.record }, 'audit entry is not stored')
+      this.#deps.log.warn({ audit: lost?.record }, 'audit entry is not stored')
     }
     this.#running ??= this.#run()
   }
@@ -130,14 +130,14 @@ class Trail implements Audit {
 
   /** Writes late entries to the log, so that they are found there meanwhile. */
   #log(records: readonly AuditRecord[], err: unknown): void {
-    const { log } = this.#parts
+    const { log } = this.#deps
     log.warn({ err, entries: records.length }, 'the audit trail can not be written')
     for (const record of records) log.warn({ audit: record }, 'audit entry is late')
   }
 
   /** Tries until it succeeds or can't. @returns false when it gave up because the program ends */
   async #send(records: readonly AuditRecord[]): Promise<boolean> {
-    const { append } = this.#parts
+    const { append } = this.#deps
     const token = randomUUID()
     for (let attempt = 1; ; attempt++) {
       try {
@@ -163,7 +163,7 @@ export interface AuditQuery {
   readonly actions: readonly string[]
   /** Empty for any. */
   readonly actors: readonly string[]
-  /** null for the first page. */
+  /** Null for the first page. */
   readonly after: AuditPosition | null
   readonly limit: number
 }

@@ -16,7 +16,7 @@ interface Sequenced {
 interface Slot<T> {
   readonly id: string
   readonly seq: number
-  /** null when the record was deleted. */
+  /** Null after a deletion. */
   value: T | null
 }
 

@@ -20,7 +20,7 @@ export type Source = Readonly<Static<typeof SourceDoc>>
 const DELETION_WAIT_MS = 15_000
 
 /**
- * The registered sources, in memory for the pipeline's look-ups. A source that its first message registers is
+ * The registered sources, in memory for the pipeline's lookups. A source that its first message registers is
  * known at once, and stored in ClickHouse when the writer sends that message's WAL record (`store`).
  *
  * A deletion begins with `forget`: from then on messages of that name belong to an unregistered source and

@@ -85,7 +85,7 @@ export function createTasks({
     get(actor: Actor, id: string): Task {
       const task = records.get(id)
       if (task === null) throw missing(id)
-      if (!maySee(actor, task)) throw forbidden('this task is assigned to somebody else')
+      if (!maySee(actor, task)) throw forbidden('this task is assigned to another user')
       return task
     },
     /** @throws AppError validation_error for a user or incident that does not exist; overloaded */
@@ -129,7 +129,7 @@ const maySee = ({ userId, role }: Actor, { assigneeId }: Task): boolean =>
 
 function refuseChange({ userId, role }: Actor, task: Task, fields: Partial<TaskFields>): void {
   if (isAtLeast(role, 'admin')) return
-  if (task.assigneeId !== userId) throw forbidden('this task is assigned to somebody else')
+  if (task.assigneeId !== userId) throw forbidden('this task is assigned to another user')
   const isMove = Object.keys(fields).every((name) => name === 'status')
   if (!isMove) throw forbidden('an assignee may change the status only')
 }

@@ -284,8 +284,8 @@ function checkTexts(input: Buffer): void {
 function checkSearch(text: string): void {
   const search = text.slice(0, 1000)
   const words = toWordSearch(search, 'host')
-  insist(words?.terms.every(isPlainSql) ?? true, 'nothing of the search stands in the SQL')
-  const texts = [{ text, terms: words?.terms.map(() => 1) ?? [] }]
+  insist(words?.conditions.every(isPlainSql) ?? true, 'nothing of the search stands in the SQL')
+  const texts = [{ text, words: words?.conditions.map(() => 1) ?? [] }]
   const found = { constantTexts: texts, hosts: texts }
   const conditions = toConditions({ ...NO_FILTER, search }, found)
   for (const { sql, params } of conditions) {

@@ -5,7 +5,7 @@ import { anchor, renderOperation } from './operation.js'
 const METHODS = ['get', 'post', 'put', 'patch', 'delete']
 const byId = (id) => document.getElementById(id)
 
-// in memory only: a reload falls back to the HttpOnly cookie, which scripts cannot read
+// Kept in memory only. After a reload the HttpOnly cookie authenticates, which scripts cannot read.
 let accessToken = ''
 
 async function start() {
@@ -128,7 +128,7 @@ byId('copy-token').addEventListener('click', () => {
   void attempt(() => navigator.clipboard.writeText(accessToken))
 })
 
-// a cookie of an earlier login may still hold
+// The cookie of an earlier login may still be valid.
 send('/api/auth/me').then(showSession, () => showSession(null))
 start().catch((error) => {
   byId('operations').textContent = `The description cannot be loaded: ${error.message}`

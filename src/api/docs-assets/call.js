@@ -56,7 +56,7 @@ const PLACES = {
 function renderReply({ request, reply, text, tookMs }) {
   const type = reply.headers.get('content-type')
   const shown = pretty(text, type)
-  const cut = shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}\n…` : shown
+  const excerpt = shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}\n…` : shown
   const headers = [...reply.headers].map(([name, value]) => `${name}: ${value}`).join('\n')
   return [
     element('pre.curl', {}, toCurl(request)),
@@ -65,7 +65,7 @@ function renderReply({ request, reply, text, tookMs }) {
       {},
       `${reply.status} ${reply.statusText} in ${tookMs} ms, ${text.length} characters`,
     ),
-    element('pre', {}, cut === '' ? '(no body)' : cut),
+    element('pre', {}, excerpt === '' ? '(no body)' : excerpt),
     element('details', {}, element('summary', {}, 'Headers'), element('pre', {}, headers)),
   ]
 }
@@ -74,7 +74,7 @@ function toCurl({ url, init }) {
   const quote = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`
   const parts = ['curl', '-X', init.method, quote(new URL(url, location.href).href)]
   for (const [name, value] of Object.entries(init.headers)) {
-    // the token stays off the screen
+    // The token is not shown.
     parts.push('-H', quote(name === 'Authorization' ? 'Authorization: Bearer $TOKEN' : `${name}: ${value}`))
   }
   if (typeof init.body === 'string') parts.push('--data-raw', quote(init.body))

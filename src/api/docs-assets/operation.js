@@ -20,7 +20,7 @@ export function renderOperation(operation, context) {
   )
   const body = element('div.body')
   const details = element('details.operation', { id: anchor(operation) }, summary, body)
-  // hundreds of forms at once would be slow: each is made when it is opened
+  // Each form is made when it is opened, because rendering hundreds at once is slow.
   details.addEventListener('toggle', () => {
     if (details.open && body.childElementCount === 0) body.append(...renderBody(operation, context))
   })

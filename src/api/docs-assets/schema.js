@@ -54,10 +54,10 @@ export function describeSchema(raw, document, indent = '') {
 
 function describeObject({ properties, required = [] }, document, indent) {
   const lines = Object.entries(properties).map(([name, property]) => {
-    const mark = required.includes(name) ? '' : '?'
+    const optional = required.includes(name) ? '' : '?'
     const { description } = resolve(property, document)
     const type = describeSchema(property, document, `${indent}  `)
-    return `${indent}  ${name}${mark}: ${type}${description ? `  — ${description}` : ''}`
+    return `${indent}  ${name}${optional}: ${type}${description ? `  — ${description}` : ''}`
   })
   return `{\n${lines.join('\n')}\n${indent}}`
 }

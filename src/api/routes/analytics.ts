@@ -9,7 +9,7 @@ const WindowQuery = Type.Union(WindowSchema.anyOf, { default: '24h' })
 const WINDOW_TEXT =
   'The window ends now and begins at a whole second (`5s`), minute (up to `24h`) or hour. '
 
-/** Two decimals; `empty` when there is nothing to take a part of. */
+/** Rounded to two decimals; `empty` when the whole is 0. */
 const percent = (part: number, whole: number, empty = 0): number =>
   whole === 0 ? empty : Math.round((part / whole) * 10_000) / 100
 
@@ -29,7 +29,7 @@ export const analyticsRoutes = [
       window: WindowSchema,
       total: Count,
       items: Type.Array(Type.Object({ severity: SeveritySchema, count: Count, pct: Percent }), {
-        description: 'all five severities, the mildest first',
+        description: 'all five severities, in ascending order of severity',
       }),
     }),
     status: 200,

@@ -20,7 +20,7 @@ const LetterSchema = Type.Object(
     detail: Type.String(),
     line: Type.Integer({ description: 'position in the body it came in, from 1' }),
     raw: Type.Union([Type.String(), Type.Null()], {
-      description: 'the record, cut at 64 KiB; null for rows of uploaded files',
+      description: 'the record, truncated at 64 KiB; null for rows of uploaded files',
     }),
   },
   { title: 'DeadLetter' },
@@ -88,7 +88,7 @@ export const deadLetterRoutes = [
       'Replays those of `ids`, else all (or those of the given reasons and sources), newest first, at most ' +
       `${MAX_REPLAYED.toLocaleString('en')} a call and for up to a minute; \`next_cursor\` then continues. \`replayed\` ones ` +
       'became events. `failed` ones were refused again and are listed anew with the current reason. `skipped` ones ' +
-      'stay: their raw record is missing or cut, their source is disabled, or they do not exist. Unregistered ' +
+      'stay: their raw record is missing or truncated, their source is disabled, or they do not exist. Unregistered ' +
       'sources are registered. A repeat after a failure loses nothing and counts nothing twice.',
     role: 'admin',
     limit: 'none',

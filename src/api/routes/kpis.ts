@@ -37,8 +37,7 @@ interface KpiUser {
   readonly userId: string
 }
 
-/** What `/ws/kpis` asks for. */
-export interface KpiSocketParts {
+export interface KpiSocketDeps {
   /** @throws AppError unless the token is a valid access token of an active user */
   readonly authenticate: (token: string) => KpiUser & { readonly expiresAtMs: number }
   /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
@@ -53,14 +52,14 @@ export interface KpiSocketParts {
 
 const POLICY_VIOLATION = 1008
 
-export function createKpiSockets(parts: KpiSocketParts): WebSocketHub<KpiUser> {
+export function createKpiSockets(deps: KpiSocketDeps): WebSocketHub<KpiUser> {
   return createWebSocketHub<KpiUser>({
     path: '/ws/kpis',
-    authenticate: (head) => authenticate(head, parts),
+    authenticate: (head) => authenticate(head, deps),
     userId: (user) => user.userId,
-    limits: { connections: parts.maxOpen, connectionsPerIp: parts.maxOpenPerAddress },
+    limits: { connections: deps.maxOpen, connectionsPerIp: deps.maxOpenPerAddress },
     async onOpen(connection) {
-      const refusal = await parts.consume(connection.ip).then(
+      const refusal = await deps.consume(connection.ip).then(
         () => null,
         (error: unknown) => refusalOf(error),
       )
@@ -68,21 +67,21 @@ export function createKpiSockets(parts: KpiSocketParts): WebSocketHub<KpiUser> {
         connection.close(POLICY_VIOLATION, refusal)
         return
       }
-      await parts.greet(connection)
+      await deps.greet(connection)
     },
   })
 }
 
-function authenticate(head: UpgradeHead, parts: KpiSocketParts): Authentication<KpiUser> {
+function authenticate(head: UpgradeHead, deps: KpiSocketDeps): Authentication<KpiUser> {
   try {
     const { token, via } = tokenOf(head)
-    if (via === 'cookie' && !parts.mayUseCookies(head.headers))
+    if (via === 'cookie' && !deps.mayUseCookies(head.headers))
       return { kind: 'refused', reason: 'origin not allowed' }
-    const { userId, expiresAtMs } = parts.authenticate(token)
+    const { userId, expiresAtMs } = deps.authenticate(token)
     return { kind: 'accepted', user: { userId }, expiresAtMs }
   } catch (error) {
     // Failed attempts count against the limit as well.
-    void parts.consume(head.ip).catch(() => undefined)
+    void deps.consume(head.ip).catch(() => undefined)
     return { kind: 'refused', reason: refusalOf(error) }
   }
 }

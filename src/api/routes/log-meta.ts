@@ -24,8 +24,8 @@ const SeriesReply = Type.Object(
     window: WindowSchema,
     granularity: GranularitySchema,
     offset: Count,
-    has_more: Type.Boolean({ description: 'there are older buckets within the month' }),
-    buckets: Type.Array(TimeBucket, { description: 'ascending; empty ones are left out' }),
+    has_more: Type.Boolean({ description: 'whether there are older buckets within the month' }),
+    buckets: Type.Array(TimeBucket, { description: 'ascending, without empty buckets' }),
   },
   { title: 'TimeSeries' },
 )
@@ -34,16 +34,16 @@ const TemplateDetail = Type.Object(
   {
     ...TEMPLATE_FIELDS,
     series: Type.Array(TimeBucket, { description: 'the newest hours with occurrences, ascending' }),
-    sample_events: Type.Array(EventItem, { description: 'the newest' }),
+    sample_events: Type.Array(EventItem, { description: 'the newest events of the template' }),
     variables: Type.Array(
       Type.Object({
         index: Type.Integer({
           minimum: 0,
-          description: 'place among the variables, from the left',
+          description: 'position of the variable in the template, from the left',
         }),
         values: Type.Array(Type.Object({ value: Type.String(), count: Count })),
       }),
-      { description: 'the most frequent values of each variable, in recent events' },
+      { description: 'the most frequent values of each variable in recent events' },
     ),
   },
   { title: 'TemplateDetail' },
@@ -92,9 +92,9 @@ export const logMetaRoutes = [
     tag: 'logs',
     summary: 'Templates with the most occurrences',
     description:
-      'Ordered by `occurrence_count`, descending. Templates that were merged are counted in the one they ' +
-      'became. `severity` is the most frequent of the occurrences (the worse of two), `priority` the one ' +
-      'a person gave the template, else the most frequent.',
+      'Ordered by `occurrence_count`, descending. A merged template counts for its target. `severity` is the ' +
+      'most frequent of the occurrences (of equally frequent ones the worse), `priority` the corrected one, ' +
+      'else the most frequent.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -111,7 +111,8 @@ export const logMetaRoutes = [
     method: 'get',
     path: '/api/logs/meta/templates/{template_id}',
     tag: 'logs',
-    summary: 'One template with its hours, its newest events and the values of its variables',
+    summary:
+      'One template with its hourly counts, its newest events and the values of its variables',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -120,7 +121,7 @@ export const logMetaRoutes = [
         minimum: 1,
         maximum: 744,
         default: 168,
-        description: 'how many of the newest hours that have occurrences',
+        description: 'the number of hourly counts; hours without occurrences are left out',
       }),
     }),
     params: Type.Object({ template_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),
@@ -136,12 +137,12 @@ export const logMetaRoutes = [
     method: 'get',
     path: '/api/logs/meta/timeseries',
     tag: 'logs',
-    summary: 'Occurrences per bucket of time, by severity and priority',
+    summary: 'Occurrences per time bucket, by severity and priority',
     description:
-      'Buckets are whole steps of UTC (5 s, 1 min, 1 h, 1 day), those without occurrences are left out. ' +
-      'They go back from the latest event (at most 5 minutes ahead of now) for at most a calendar month; ' +
-      '`offset` counts from the newest. With `granularity=auto` the window chooses the step; when it holds ' +
-      'no data, the next coarser one whose largest window (15m, 24h, 30d) does, else day. `granularity` ' +
+      'Buckets are aligned to UTC (5 s, 1 min, 1 h, 1 day); empty ones are left out. They cover at most a ' +
+      'calendar month before the latest event, which may be 5 minutes ahead of now; `offset` counts from ' +
+      'the newest. With `granularity=auto` the window determines the step; without data in the window it is ' +
+      'the next coarser one whose largest window (15m, 24h, 30d) has data, else day. `granularity` ' +
       'in the reply is the one that was used.',
     role: 'viewer',
     limit: 'none',

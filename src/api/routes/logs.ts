@@ -47,8 +47,8 @@ const ListQuery = Type.Object({
     Type.String({
       maxLength: MAX_SEARCH,
       description:
-        'Words (runs of letters and digits, any case) that all occur as whole words in message, host or ' +
-        'trace_id; a trailing * makes a prefix; a "quoted phrase" occurs literally, any case.',
+        'Words (runs of letters and digits, in any case), each of which must be a whole word of message, host ' +
+        'or trace_id. A trailing * searches a prefix; a "quoted phrase" is searched literally, in any case.',
     }),
   ),
   start_time: Type.Optional(
@@ -216,9 +216,9 @@ export const logRoutes = [
     tag: 'logs',
     summary: 'Explains the priority of an event',
     description:
-      'The scored model as it stands: an ordinal logistic model whose score is the sum of the ' +
-      'contributions (severity, words of the template, rarity, burst, and what was learned from ' +
-      "corrections). `template_priority` is a person's priority for the template, which wins over it.",
+      'The current ordinal logistic model, whose score is the sum of the contributions (severity, words of ' +
+      'the template, rarity, burst, and the learned effect of corrections). `template_priority` is the ' +
+      'corrected priority of the template, which takes precedence over the model.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -253,8 +253,8 @@ export const logRoutes = [
     tag: 'logs',
     summary: 'Corrects the priority of an event and of later events of its template',
     description:
-      'Sets the priority with confidence 1.0 and model_version `manual`, keeps the reason in ' +
-      '`tags.correction_reason` (cut at 200 characters), and moves every occurrence of the event to the ' +
+      'Sets the priority with confidence 1.0 and model_version `manual`, stores the reason in ' +
+      '`tags.correction_reason` (truncated at 200 characters), and moves every occurrence of the event to the ' +
       'new priority in all counters. Later events of the same template take the priority too.',
     role: 'manager',
     limit: 'none',

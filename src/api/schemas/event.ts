@@ -18,7 +18,7 @@ const LIST_FIELDS = {
   priority: PrioritySchema,
   message: Type.String(),
   template_id: Type.String({
-    description: '16 hex digits; of a merged template the one it became',
+    description: '16 hex digits; for a merged template the id of its target',
   }),
   host: Type.String(),
   tags: Type.Record(Type.String(), Type.Unknown()),
@@ -42,7 +42,7 @@ export const EventDetail = Type.Object(
     model_version: Type.String({ description: '`manual` after a correction' }),
     dedup_key: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
     application: Type.Union([Type.String(), Type.Null()], {
-      description: 'name of the application the source is linked to',
+      description: 'name of the application that the source is linked to',
     }),
   },
   { title: 'EventDetail' },

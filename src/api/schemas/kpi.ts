@@ -7,7 +7,10 @@ import { Count, Percent } from './series.js'
 
 const Trend = Type.Object(
   { '1h': Type.Number(), '24h': Type.Number() },
-  { description: 'percent change against the span before; 100 when only the later has something' },
+  {
+    description:
+      'per cent change against the period before; 100 when only the later period has occurrences',
+  },
 )
 const Score = Type.Integer({ minimum: 0, maximum: 100 })
 
@@ -15,40 +18,50 @@ const Score = Type.Integer({ minimum: 0, maximum: 100 })
 export const KpiSnapshotSchema = Type.Unsafe<KpiSnapshot>(
   Type.Object(
     {
-      unique_events: Type.Integer({ minimum: 0, description: 'events after deduplication' }),
-      total_occurrences: Type.Integer({ minimum: 0, description: 'messages' }),
+      unique_events: Type.Integer({
+        minimum: 0,
+        description: 'stored events, after deduplication',
+      }),
+      total_occurrences: Type.Integer({
+        minimum: 0,
+        description: 'stored messages, repeats included',
+      }),
       dedup_rate_pct: Percent,
       success_rate_pct: Type.Number({
         minimum: 0,
         maximum: 100,
-        description: 'stored of stored and dead letters; 100 without any',
+        description:
+          'stored occurrences per cent of stored occurrences and dead letters; 100 without either',
       }),
       dlq_count: Type.Integer({ minimum: 0, description: 'dead letters of the last 24 h' }),
       error_events: Type.Integer({ minimum: 0, description: 'occurrences of ERROR and CRITICAL' }),
       events_last_minute: Count,
       errors_last_minute: Count,
       events_last_5min: Count,
-      events_per_second: Type.Number({ minimum: 0, description: 'last minute / 60' }),
+      events_per_second: Type.Number({
+        minimum: 0,
+        description: 'events of the last minute divided by 60',
+      }),
       criticals_24h: Type.Integer({ minimum: 0, description: 'occurrences of CRITICAL' }),
       templates_known: Count,
       total_applications: Count,
       active_applications: Type.Integer({
         minimum: 0,
-        description: 'with an event of a linked source in the last 24 h',
+        description: 'applications with an occurrence of a linked source in the last 24 h',
       }),
       inactive_applications: Count,
       critical_applications: Type.Integer({
         minimum: 0,
-        description: 'with a P1 occurrence in the last 24 h',
+        description: 'applications with a P1 occurrence in the last 24 h',
       }),
-      open_alerts: Type.Integer({ minimum: 0, description: 'unread' }),
+      open_alerts: Type.Integer({ minimum: 0, description: 'unread alerts' }),
       global_health_score: Type.Integer({
         minimum: 0,
         maximum: 100,
         description:
           '100 − 15·log10(1 + P1 occurrences of 24 h) − 40·share of dead letters in 24 h − 20·(1 − ML ' +
-          'health) + 5·share of repeats, cut to 0..100. The shares leave P1 out, so more P1 never raise it. ' +
-          'ML health is the insight engine’s, else the share of priorities with a confidence of at least 0.5.',
+          'health) + 5·share of repeats, limited to 0..100. The shares leave P1 out, so more P1 never raise it. ' +
+          'Without a value from the insight engine, ML health is the share of priorities with a confidence of at least 0.5.',
       }),
       top_critical_apps: Type.Array(
         Type.Object({
@@ -69,19 +82,21 @@ export const KpiSnapshotSchema = Type.Unsafe<KpiSnapshot>(
       ),
       top_unstable_apps: Type.Array(Type.Object({ name: Type.String(), error_rate_pct: Percent }), {
         maxItems: 5,
-        description: 'by share of ERROR and CRITICAL in 24 h',
+        description: 'the highest shares of ERROR and CRITICAL in 24 h',
       }),
       top_errors: Type.Array(
         Type.Object({ template_id: Type.String(), count: Count, template_text: Type.String() }),
         {
           maxItems: 5,
-          description: 'templates by ERROR and CRITICAL in the hours of the last 24 h',
+          description:
+            'the templates with the most ERROR and CRITICAL in the hours of the last 24 h',
         },
       ),
       sparkline: Type.Array(Count, {
         minItems: 7,
         maxItems: 7,
-        description: 'occurrences of the last seven calendar minutes, the running one last',
+        description:
+          'occurrences of the last seven calendar minutes; the last one is the current minute',
       }),
       trends: Type.Object({ events: Trend, errors: Trend }),
     },

@@ -33,7 +33,7 @@ export const TimeBucket = Type.Object(
     P3: Count,
     P4: Count,
   },
-  { title: 'TimeBucket', description: 'start of the bucket, and the occurrences in it' },
+  { title: 'TimeBucket', description: 'start and occurrences of a bucket' },
 )
 
 const TEMPLATE_FIELDS = {

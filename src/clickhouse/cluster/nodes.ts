@@ -126,7 +126,7 @@ async function onEveryShard(
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-/** Replicas pass a change on to each other, so one of them that answers is enough. */
+/** Replicas apply each other's changes, so a statement is sent to one of them. */
 async function onOneReplica(
   replicas: readonly Store[],
   run: (store: Store) => Promise<void>,

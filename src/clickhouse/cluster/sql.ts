@@ -47,7 +47,7 @@ export interface DistributedTable {
   /** The table whose rows it shows, and whose columns it has. */
   readonly of: string
   readonly sql: string
-  /** Tells a later start whether the table is as it should be. */
+  /** Shows a later start whether the table is up to date. */
   readonly comment: string
 }
 
@@ -102,7 +102,7 @@ const DEDUPLICATION_S = 30 * DAY_S
 
 /**
  * Gives a table a Replicated engine. The path is the same for all replicas of a shard, whichever way the table
- * is made; the macros `shard` and `replica` of each server tell them apart. Replicated engines have other settings
+ * is made; the macros `shard` and `replica` distinguish the servers. Replicated engines have other settings
  * for the deduplication log.
  */
 export const replicated = (sql: string): string =>

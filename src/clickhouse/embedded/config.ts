@@ -105,7 +105,7 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
          are a few more parts to read (bench/NOTES.md). -->
     <merge_selector_base>12</merge_selector_base>
     <!-- The engine removes what it has merged after half a minute, about when the kernel would write the new part:
-         a power cut in between would leave neither. -->
+         a power failure in between would leave neither. -->
     <min_rows_to_fsync_after_merge>1</min_rows_to_fsync_after_merge>
     <!-- No query of ours is planned by them, and every part of every table would count its values. -->
     <auto_statistics_types></auto_statistics_types>
@@ -114,7 +114,7 @@ function resourcesXml({ memoryBytes, mergeThreads }: EmbeddedResources): string 
 
 function handlersXml(config: EmbeddedConfig): string {
   return `<!-- Anyone on the machine can reach the port, and the engine runs its first queries as a user
-       without a password. So a request is looked at only when it brings our credentials. -->
+       without a password. So a request is processed only with our credentials. -->
   <http_handlers>
     <rule>
       <headers><Authorization>${text(basicAuth(config.username, config.password))}</Authorization></headers>

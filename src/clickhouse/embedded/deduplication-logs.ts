@@ -11,7 +11,7 @@ import { listTables, namesIn } from './table-directories.js'
  * - a token whose part is missing: the batch, sent again, would count as a duplicate, and its rows would be
  *   missing from that table for ever. Such a token is revoked;
  * - half a line: it and every later one would be forgotten at the next start, and batches counted twice. Such a
- *   line is cut off.
+ *   line is removed.
  *
  * @returns the parts whose tokens were revoked
  */
@@ -25,7 +25,7 @@ export async function repairDeduplicationLogs(clickhouseDir: string): Promise<re
 }
 
 /**
- * Makes every write to the deduplication logs synchronous. ClickHouse syncs parts and not these logs: after a power cut
+ * Makes every write to the deduplication logs synchronous. ClickHouse syncs parts and not these logs: after a power failure
  * the token of a stored part could be gone, and its batch, sent again, would be counted twice. With this, a token is
  * on disk before its part is moved into place, and `repairDeduplicationLogs` revokes one whose part is missing.
  *
@@ -63,7 +63,7 @@ async function repairTable(tableDir: string): Promise<string | null> {
   }
   const last = records.at(-1)
   if (last?.operation !== ADD || (await hasPart(tableDir, last.part))) return null
-  // Inserts into a table go from the log to the part one after the other, so only the last one can be cut off.
+  // Inserts into a table go from the log to the part one after the other, so only the last one can be incomplete.
   const tokens = records.filter(({ operation, part }) => operation === ADD && part === last.part)
   const lines = tokens.map(({ part, token }) => `${DROP}\t${part}\t${token}\n`)
   await appendFile(newest, lines.join(''))
@@ -77,7 +77,7 @@ async function listLogs(dir: string): Promise<readonly string[]> {
   return names.toSorted((a, b) => numberOf(a) - numberOf(b)).map((name) => join(dir, name))
 }
 
-/** Reads the whole lines of a log and cuts a torn one off. */
+/** Reads the complete lines of a log and removes a torn one. */
 async function readLog(path: string): Promise<readonly LogRecord[]> {
   const bytes = await readFile(path)
   const wholeBytes = bytes.lastIndexOf('\n') + 1
@@ -102,7 +102,7 @@ function rangeOf(name: string): PartRange | null {
   return { partition: match[1] ?? '', first: Number(match[2]), last: Number(match[3]) }
 }
 
-/** Tells whether a part, or one that it was merged into, is in its place. */
+/** Whether a part, or one that it was merged into, is in place. */
 async function hasPart(tableDir: string, part: string): Promise<boolean> {
   const wanted = rangeOf(part)
   if (wanted === null) return true

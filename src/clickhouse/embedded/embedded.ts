@@ -22,7 +22,7 @@ export interface EmbeddedOptions {
   /** Created when missing; one instance uses it at a time. */
   readonly dataDir: string
   readonly log: StoreLog
-  /** 0 or absent: a free port of the loopback address, the same across restarts. */
+  /** Absent or 0: a free port of the loopback address, the same across restarts. */
   readonly httpPort?: number
   /** Absent: no port for the native protocol. */
   readonly tcpPort?: number
@@ -34,9 +34,9 @@ export interface EmbeddedOptions {
   readonly remoteServers?: string
   /** Absent: `backups` in the data directory. */
   readonly backupsDir?: string
-  /** How long an engine that is about to end may hold the directory. Default 4 s. */
+  /** How long another engine may take to end and unlock the directory. Default: 4 s. */
   readonly lockWaitMs?: number
-  /** The caller holds a lock of its own on the directory: an engine that is still there is killed. */
+  /** Whether the caller has locked the directory; an engine that still runs there is then killed. */
   readonly isOurs?: boolean
   /** How long an engine may be silent before it is killed and restarted. Default half a minute. */
   readonly patience?: Pick<WatchOptions, 'everyMs' | 'answerMs' | 'misses'>
@@ -69,7 +69,7 @@ const PORT_TRIES = 5
 /** The error of an engine whose directory another one has locked. */
 const LOCKED = 'Cannot lock file'
 const UNSYNCED =
-  'the file system of DATA_DIR has no attribute for synchronous files: after a power cut the batch that was ' +
+  'the file system of DATA_DIR has no attribute for synchronous files: after a power failure the batch that was ' +
   'being stored may be counted twice'
 /** Loading parts takes most of the time; a start without any takes 0.3 s. */
 const START_TIMEOUT_MS = 180_000
@@ -207,13 +207,13 @@ class Supervisor implements Embedded {
     return null
   }
 
-  /** Runs only between two lives of the engine. */
+  /** To be called only while no engine process runs. */
   async #repair(): Promise<void> {
     const parts = await repairDeduplicationLogs(this.#clickhouseDir)
     if (parts.length > 0)
       this.#options.log.warn(
         { parts },
-        'the last insert was cut off; its missing rows will be inserted again',
+        'the last insert was interrupted; its missing rows will be inserted again',
       )
   }
 

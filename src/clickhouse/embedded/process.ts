@@ -32,10 +32,10 @@ const AFTERWARDS = /cannot place history file/
 const GENTLE_MS = 5_000
 const TAIL_LINES = 20
 const LINE_CHARS = 1_000
-/** At most so many lines of an interval reach the log; a crash prints hundreds. */
+/** The most lines of stderr that are logged per interval; a crash prints hundreds. */
 const LOG_LINES = 50
 const LOG_INTERVAL_MS = 10_000
-/** The blocking query checks so often whether it was cancelled, which bounds the time of a gentle end. */
+/** How often the blocking query checks whether it was cancelled; a regular end takes up to this long. */
 const TICK_S = 0.2
 
 /** The engine lives as long as this query runs; its first words identify it to KILL QUERY. The engine's own user is ''. */

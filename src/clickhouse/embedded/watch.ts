@@ -11,7 +11,7 @@ export interface WatchOptions {
   readonly everyMs: number
   /** The longest time for one answer. */
   readonly answerMs: number
-  /** So many requests in a row without an answer mean that the engine hangs. */
+  /** Consecutive requests without an answer after which the engine counts as hung. */
   readonly misses: number
 }
 
@@ -21,7 +21,7 @@ export interface WatchOptions {
 export const PATIENCE = { everyMs: 1_000, answerMs: 5_000, misses: 5 } as const
 
 /**
- * Asks an engine as long as it runs; any answer counts.
+ * Polls an engine while it runs; any HTTP answer counts.
  *
  * @returns true if it runs and does not answer, false if it has ended
  */

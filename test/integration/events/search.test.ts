@@ -291,7 +291,7 @@ void test('indexes serve one word beside all other conditions, and two beside no
     places: number,
   ): Promise<boolean> => {
     const isFound = (filter.search ?? '').split(' ').map(() => 1)
-    const texts = [{ text: 'none', terms: isFound }]
+    const texts = [{ text: 'none', words: isFound }]
     const found = { constantTexts: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
     const conditions = toConditions({ ...NO_FILTER, ...filter }, found)
     // as many of the page's own as there can be

@@ -96,9 +96,9 @@ void test('only a whole backup that fits is restored, and nothing is left behind
     /b\.sql of the backup is missing/,
     await changed((dir) => rmSync(join(dir, 'clickhouse/b.sql'))),
   )
-  await refused(/changed or cut off/, await changed((dir) => truncateSync(manifestOf(dir), 100)))
+  await refused(/changed or truncated/, await changed((dir) => truncateSync(manifestOf(dir), 100)))
   await refused(
-    /changed or cut off/,
+    /changed or truncated/,
     await changed((dir) => writeFileSync(manifestOf(dir), text(dir).replace('logs', 'logz'))),
   )
   await refused(/none of a backup/, await changed((dir) => rewrite(dir, () => '{}')))
