@@ -233,7 +233,7 @@ function phraseCondition(text: string, name: string): Condition {
     `(${holds('constant_text', part)} OR ${holds('variables', part)})`
   const all = isRun
     ? inParts(name)
-    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('full_message', name)].join(' AND ')
+    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('message', name)].join(' AND ')
   return asOnePart({
     sql: `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}`,
     params: Object.fromEntries([

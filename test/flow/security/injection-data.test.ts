@@ -14,7 +14,7 @@ t.test('nothing of it was executed, and none of it was in the text of a statemen
 t.test('the walk notices a value that gets into the text of a statement', async (t) => {
   const change = {
     id: 'concatenated',
-    file: 'events/event-search.js',
+    file: 'events/conditions.js',
     from: "sql: 'source IN {sources:Array(String)}'",
     to: "sql: `source IN ('${filter.sources.join(\"','\")}')`",
   }

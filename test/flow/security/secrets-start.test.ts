@@ -25,7 +25,7 @@ t.test('the embedded engine is given no secret but its own', async (t) => {
   t.not(child, engine, 'another engine')
   for (const name of ['cmdline', 'environ'])
     said.set(`${name} of the engine`, readFileSync(`/proc/${child}/${name}`, 'utf8'))
-  t.match(said.get('cmdline of the engine'), 'embedded-child')
+  t.match(said.get('cmdline of the engine'), 'embedded/child.js')
   t.match(said.get('environ of the engine'), 'TZ=UTC')
   said.set('the command line', readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
   said.set('the log', service.log())
