@@ -17,7 +17,7 @@ import type { Config } from './config.js'
 import { openDataDir, type DataDir } from './coordination/data-dir.js'
 import { createEntities } from './coordination/entities.js'
 import { reserveEventIds } from './coordination/event-ids.js'
-import { createExclusive, inTurn } from './coordination/lock.js'
+import { createExclusive, inTurn, type WithLock } from './coordination/lock.js'
 import { createInProcessState } from './coordination/memory-state.js'
 import { createRedisState } from './coordination/redis-state.js'
 import { createReplica, singleReplica } from './coordination/replica.js'
@@ -45,7 +45,7 @@ import { resubmit, uploadSubmission, type UploadedFile } from './ingest/submissi
 import { createDeletions, createErasure } from './ingest/deletions.js'
 import { createInsights } from './insights/insights.js'
 import { BufferPool } from './lib/buffer-pool.js'
-import { RoomPool } from './lib/room-pool.js'
+import { BlockPool } from './lib/block-pool.js'
 import type { BodyResult } from './ingest/block.js'
 import { PRIORITIES, type EventRecord } from './model/event.js'
 import { createCorrections } from './priority/corrections.js'
@@ -159,7 +159,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
     replica.onCatchUp(() => entities.catchUp())
     // The generation in the shared state may be lost, and a lock decides what is unique: catch up in any case.
-    const withLock = <T>(key: string, ttlMs: number, work: () => Promise<T>): Promise<T> =>
+    const withLock: WithLock = (key, ttlMs, work) =>
       state.withLock(key, ttlMs, async () => {
         await replica.catchUp()
         return await work()
@@ -217,14 +217,14 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const templateStats = createTemplateStats(store, directory)
 
     // The WAL, and what an earlier run left in it.
-    const buffers = new BufferPool(FREE_BUFFER_BYTES)
-    const rooms = new RoomPool(FREE_BLOCK_BYTES)
+    const bufferPool = new BufferPool(FREE_BUFFER_BYTES)
+    const blockPool = new BlockPool(FREE_BLOCK_BYTES)
     const walDir = join(dataDir.path, 'wal')
     const wal = await Wal.open({
       dir: walDir,
       maxBytes: config.walMaxBytes,
       cacheBytes: WAL_CACHE_BYTES,
-      rooms,
+      blockPool,
       onDamage: (report) => {
         log.error(report, 'the WAL is damaged; what is readable is kept')
         // The lost records may have begun events and named templates.
@@ -372,7 +372,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     // From a body to the WAL.
     const pool = await openPool(config, {
       shared: { signatures: signatures.buffer, constantTexts: constantTexts.buffer },
-      memory: { buffers, rooms },
+      memory: { bufferPool, blockPool },
       prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
     })
     closers.push(() => pool.close())
@@ -500,8 +500,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       walRecords: () => wal.waiting.length,
       walDamagedBytes: () => wal.damagedBytes,
       pipelineBytes: () => pipeline.bytes,
-      bufferBytes: () => buffers.bytes + rooms.bytes,
-      bufferFreeBytes: () => buffers.freeBytes + rooms.freeBytes,
+      bufferBytes: () => bufferPool.bytes + blockPool.bytes,
+      bufferFreeBytes: () => bufferPool.freeBytes + blockPool.freeBytes,
       dedupEntries: () => window.size,
       templates: () => templates.size,
       sources: () => sources.size,
@@ -523,7 +523,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       metrics,
       pipeline,
       wal,
-      buffers,
+      buffers: bufferPool,
       sockets,
       state,
       replica,

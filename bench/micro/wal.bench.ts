@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 
-import { RoomPool } from '../../src/lib/room-pool.js'
+import { BlockPool } from '../../src/lib/block-pool.js'
 import { Wal } from '../../src/wal/wal.js'
 
 const blocks = Number(process.argv[2] ?? 200)
@@ -38,7 +38,7 @@ async function withLog(dir: string): Promise<{ wallMs: number; cpuMs: number }> 
     dir,
     maxBytes: 2 ** 40,
     cacheBytes: 0,
-    rooms: new RoomPool(0),
+    blockPool: new BlockPool(0),
     onDamage: () => undefined,
   })
   const result = await drive(() => wal.append([block]).durable)

@@ -10,6 +10,12 @@ const RETRY_PAUSE_MS = 50
 const STEP_WAIT_MS = 600_000
 const STEP_PAUSE_MS = 200
 
+/**
+ * Runs `work` under a lock of all instances, once the writes of the earlier holders can be read. The lock outlives
+ * a dead holder by `ttlMs`.
+ */
+export type WithLock = <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+
 /** Runs `work` while no other instance runs anything under this key. */
 export type Exclusive = <T>(key: string, work: () => Promise<T>) => Promise<T>
 

@@ -1,3 +1,4 @@
+import type { BufferPool } from '../lib/buffer-pool.js'
 import type { Framing } from './request.js'
 import type { UwsResponse } from './uws.js'
 
@@ -9,14 +10,8 @@ export interface ByteBudget {
 
 export interface BodyMemory {
   readonly budget: ByteBudget
-  readonly buffers: BodyBuffers
+  readonly buffers: BufferPool
   readonly slab: BodySlab
-}
-
-export interface BodyBuffers {
-  /** @returns a buffer of at least that many bytes */
-  take(bytes: number): ArrayBufferLike
-  give(buffer: ArrayBufferLike): void
 }
 
 /** A body up to this size that arrives in one chunk shares a slab with others. */
@@ -53,7 +48,7 @@ const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
 /** A body on a route that takes none is read and discarded up to this size. */
 const DISCARD_BYTES = 65_536
 /** A buffer is at most this many times as large as the bytes received. */
-const ROOM_AHEAD = 4
+const GROWTH_FACTOR = 4
 /** When a refused body has at most this much left, it is read to its end and the connection is kept. */
 const RUN_OUT_BYTES = 67_108_864
 
@@ -70,7 +65,7 @@ export class BodyReader {
   readonly #limitBytes: number
   readonly #isDiscarding: boolean
   readonly #budget: ByteBudget
-  readonly #buffers: BodyBuffers
+  readonly #buffers: BufferPool
   readonly #slab: BodySlab
   /** The copy of a body that arrived in one chunk. */
   #small: Uint8Array | null = null
@@ -109,7 +104,7 @@ export class BodyReader {
   /** Returns the buffer to the pool; the bytes must not be read afterwards. */
   reuse(): void {
     this.#isHandedOut = false
-    this.#giveBack()
+    this.#releaseBuffer()
   }
 
   /** When the last chunk arrived (`performance.now`); 0 before. */
@@ -139,13 +134,13 @@ export class BodyReader {
   #drop(): void {
     this.#budget.usedBytes -= this.#countedBytes
     this.#countedBytes = 0
-    if (!this.#isHandedOut) this.#giveBack()
+    if (!this.#isHandedOut) this.#releaseBuffer()
   }
 
-  #giveBack(): void {
+  #releaseBuffer(): void {
     const buffer = this.#buffer
     this.#buffer = NO_BUFFER
-    if (buffer !== NO_BUFFER) this.#buffers.give(buffer)
+    if (buffer !== NO_BUFFER) this.#buffers.release(buffer)
   }
 
   #handOut(outcome: BodyOutcome, done: (outcome: BodyOutcome) => void): void {
@@ -189,9 +184,11 @@ export class BodyReader {
   /** Grows the buffer towards the announced length, but in proportion to the bytes received. */
   #grow(needed: number): void {
     const announced = this.#framing.kind === 'length' ? this.#framing.bytes : needed * 2
-    const buffer = this.#buffers.take(Math.max(needed, Math.min(announced, needed * ROOM_AHEAD)))
+    const buffer = this.#buffers.acquire(
+      Math.max(needed, Math.min(announced, needed * GROWTH_FACTOR)),
+    )
     new Uint8Array(buffer).set(new Uint8Array(this.#buffer, 0, this.#length))
-    this.#giveBack()
+    this.#releaseBuffer()
     this.#buffer = buffer
   }
 

@@ -4,7 +4,7 @@ import { createClientAddress, formatAddress } from './address.js'
 import type { ClientAddress } from './address.js'
 import { BufferPool } from '../lib/buffer-pool.js'
 import { BodyReader, BodySlab } from './body.js'
-import type { BodyBuffers, BodyMemory, BodyOutcome } from './body.js'
+import type { BodyMemory, BodyOutcome } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
 import { Exchange, ExchangeList } from './exchange.js'
@@ -66,7 +66,7 @@ export interface ServerOptions {
   /** Shared by the servers of the process. Without it only `limits.connections` applies. */
   readonly pool?: ConnectionPool
   /** Pool of buffers for bodies. Without it each body gets a new buffer. */
-  readonly buffers?: BodyBuffers
+  readonly buffers?: BufferPool
 }
 
 /** Limits the open connections of all servers of the process. */

@@ -1,7 +1,7 @@
 import { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import { hashBytes } from '../lib/hash.js'
-import type { Room } from '../lib/room-pool.js'
+import type { BlockSlice } from '../lib/block-pool.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
@@ -169,9 +169,9 @@ export class BlockEncoder {
   /**
    * The block; null when nothing was added.
    *
-   * @param room memory for the block, used if it is large enough
+   * @param slice memory for the block, used if it is large enough
    */
-  finish(room: Room | null = null): RowBlock | null {
+  finish(slice: BlockSlice | null = null): RowBlock | null {
     const kernel = this.#kernel
     const rows = kernel.calls.rowCount()
     if (rows === 0) return null
@@ -183,7 +183,7 @@ export class BlockEncoder {
       modelVersion: this.#modelVersion,
       wide,
       misses: this.#misses.finish(),
-      room,
+      slice,
     })
   }
 

@@ -110,8 +110,8 @@ export interface BlockResult {
 
 /** A result with the memory that its block is in. */
 export interface EncodedBlock extends BlockResult {
-  /** Releases the side arrays: from here on only the block's bytes are read. */
-  readonly keepBytes: () => void
-  /** Releases the block; called once, after or without `keepBytes`. */
-  readonly free: () => void
+  /** Keeps the bytes of the block until `release`; the side arrays are no longer readable. */
+  readonly retain: () => void
+  /** Releases the block; called once, after or without `retain`. */
+  readonly release: () => void
 }

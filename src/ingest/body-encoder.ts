@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 
 import { decodeIngest, type LineTaker } from './formats/ndjson.js'
 import { decodeUpload } from './formats/upload.js'
-import type { Room } from '../lib/room-pool.js'
+import type { BlockSlice } from '../lib/block-pool.js'
 import { levelAtHead } from '../templates/head-level.js'
 import { AppError } from '../model/errors.js'
 import {
@@ -41,8 +41,12 @@ export class BodyEncoder {
     this.#parts = parts
   }
 
-  /** @param room memory for the block, used if it is large enough */
-  async encode(task: BlockTask, nowMs: number, room: Room | null = null): Promise<BlockResult> {
+  /** @param slice memory for the block, used if it is large enough */
+  async encode(
+    task: BlockTask,
+    nowMs: number,
+    slice: BlockSlice | null = null,
+  ): Promise<BlockResult> {
     const files = new Map<BodyTask, DecodedFile>()
     const refusals = new Map<BodyTask, BodyRefusal>()
     for (const body of task.bodies) {
@@ -55,7 +59,7 @@ export class BodyEncoder {
     const { block, dead } = this.#parts
     const results = this.#encodeAll({ task, nowMs, files, refusals })
     return {
-      block: block.finish(room),
+      block: block.finish(slice),
       dead: dead.finish(),
       bodies: results,
     }

@@ -1,3 +1,4 @@
+import type { WithLock } from '../coordination/lock.js'
 import type { SharedChanges } from '../coordination/shared-changes.js'
 import type { State } from '../coordination/state.js'
 import type { TemplateStats } from '../events/template-stats.js'
@@ -108,7 +109,7 @@ export function createErasure(erased: Erased) {
 }
 
 interface DeletionDeps {
-  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly withLock: WithLock
   readonly state: State
   readonly erasure: Erasure
   readonly pipeline: Pipeline

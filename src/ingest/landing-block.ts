@@ -3,7 +3,7 @@ import type { Kernel } from '../wasm/kernel.js'
 import * as layout from '../wasm/layout.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import { ByteBuffer } from '../lib/byte-buffer.js'
-import type { Room } from '../lib/room-pool.js'
+import type { BlockSlice } from '../lib/block-pool.js'
 import type { MissBlock, RowBlock } from './block.js'
 
 const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
@@ -27,7 +27,7 @@ export interface LandingInput {
   /** By row, ascending. */
   readonly wide: readonly WideRow[]
   readonly misses: MissBlock | null
-  readonly room: Room | null
+  readonly slice: BlockSlice | null
 }
 
 /**
@@ -79,7 +79,7 @@ export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
   if (buffer.bytes !== memory) throw new Error('bug: a block is larger than its estimate')
   const made = buffer.written
   const sides = aligned(made.length)
-  const { buffer: target, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.room)
+  const { buffer: target, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.slice)
   const bytes = new Uint8Array(target, at, made.length)
   bytes.set(made)
   return {
@@ -105,8 +105,8 @@ interface Place {
   readonly at: number
 }
 
-function placeOf(bytes: number, room: Room | null): Place {
-  if (room !== null && room.bytes >= bytes) return room
+function placeOf(bytes: number, slice: BlockSlice | null): Place {
+  if (slice !== null && slice.bytes >= bytes) return slice
   const buffer = bytes < POOLED_FROM ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes)
   return { buffer, at: 0 }
 }

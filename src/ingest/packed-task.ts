@@ -1,5 +1,5 @@
 import { POOLED_FROM, type BufferPool } from '../lib/buffer-pool.js'
-import type { Room, RoomPool } from '../lib/room-pool.js'
+import type { BlockSlice, BlockPool } from '../lib/block-pool.js'
 import type {
   BlockResult,
   BlockTask,
@@ -14,8 +14,8 @@ import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 /** A task on its way to a worker. Bodies that differ only in their bytes are joined. */
 export interface PackedTask extends Omit<BlockTask, 'bodies'> {
   readonly runs: readonly Run[]
-  /** Memory for the block, null when the block will be small. */
-  readonly room: Room | null
+  /** Memory for the block; null when the block will be small. */
+  readonly slice: BlockSlice | null
 }
 
 /** Bodies one after another, in the order of the task. */
@@ -37,8 +37,8 @@ export interface PackedResult {
   readonly sources: readonly string[]
   /** Bodies with errors, a refusal or several sources. */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
-  /** Whether the block lies in the memory it was given. */
-  readonly isRoomTaken: boolean
+  /** Whether the block lies in the slice of the task. */
+  readonly isSliceUsed: boolean
 }
 
 /** A buffer of its own costs as much as copying this many bytes (bench/flow/ingest.ts --small). */
@@ -52,70 +52,61 @@ export interface Parcel {
   readonly release: () => void
 }
 
-/** The memory that tasks and their blocks cross in. */
+/** The shared memory through which tasks and blocks pass between threads. */
 export interface SharedMemory {
-  readonly buffers: Pick<BufferPool, 'take' | 'give'>
-  readonly rooms: Rooms
+  readonly bufferPool: BufferPool
+  readonly blockPool: BlockPool
 }
 
-type Rooms = Pick<RoomPool, 'lend' | 'keep' | 'release'>
-
 /**
- * Bodies cross in shared memory; those that lie elsewhere are copied.
+ * Puts the bodies of a task into shared memory; a body that lies elsewhere is copied.
  *
- * @param roomBytes estimate of the block's bytes
+ * @param blockBytes estimate of the block's size
  */
 export function packTask(
   task: BlockTask,
-  { buffers, rooms }: SharedMemory,
-  roomBytes: number,
+  { bufferPool, blockPool }: SharedMemory,
+  blockBytes: number,
 ): Parcel {
   const { bodies, ...rest } = task
-  const taken: ArrayBufferLike[] = []
-  const take = (bytes: number): Uint8Array => {
-    const buffer = buffers.take(bytes)
-    taken.push(buffer)
+  const buffers: ArrayBufferLike[] = []
+  const acquire = (bytes: number): Uint8Array => {
+    const buffer = bufferPool.acquire(bytes)
+    buffers.push(buffer)
     return new Uint8Array(buffer, 0, bytes)
   }
   const runs: Run[] = []
   for (let from = 0, to = 0; from < bodies.length; from = to) {
     to = endOfRun(bodies, from)
-    runs.push(toRun(bodies.slice(from, to), take))
+    runs.push(toRun(bodies.slice(from, to), acquire))
   }
-  const room = roomBytes < POOLED_FROM ? null : rooms.lend(roomBytes)
-  let isRoomFree = true
+  const slice = blockBytes < POOLED_FROM ? null : blockPool.acquire(blockBytes)
+  let isSliceUsed = false
   return {
-    packed: { ...rest, runs, room },
+    packed: { ...rest, runs, slice },
     unpack: (result) => {
-      isRoomFree = !result.isRoomTaken
+      isSliceUsed = result.isSliceUsed
       const { block, dead } = result
-      const memory = isRoomFree ? NO_MEMORY : memoryOf(block, room, rooms)
+      const memory = isSliceUsed ? memoryOf(block, slice, blockPool) : NO_MEMORY
       return { block, dead, bodies: toBodyResults(result), ...memory }
     },
     release: () => {
-      for (const each of taken) buffers.give(each)
-      if (room !== null && isRoomFree) rooms.keep(room, 0)
+      for (const buffer of buffers) bufferPool.release(buffer)
+      if (slice !== null && !isSliceUsed) blockPool.release(slice)
     },
   }
 }
 
-type Memory = Pick<EncodedBlock, 'keepBytes' | 'free'>
+type Memory = Pick<EncodedBlock, 'retain' | 'release'>
 
 /** For a block in memory that the garbage collector frees. */
-const NO_MEMORY: Memory = { keepBytes: () => undefined, free: () => undefined }
+const NO_MEMORY: Memory = { retain: () => undefined, release: () => undefined }
 
-function memoryOf(block: RowBlock | null, room: Room | null, rooms: Rooms): Memory {
-  if (block === null || room === null) throw new Error('bug: a room without a block')
-  let isKept = false
+function memoryOf(block: RowBlock | null, slice: BlockSlice | null, pool: BlockPool): Memory {
+  if (block === null || slice === null) throw new Error('bug: a slice without a block')
   return {
-    keepBytes: () => {
-      rooms.keep(room, block.bytes.length)
-      isKept = true
-    },
-    free: () => {
-      if (isKept) rooms.release(room)
-      else rooms.keep(room, 0)
-    },
+    retain: () => pool.retain(slice, block.bytes.length),
+    release: () => pool.release(slice),
   }
 }
 
@@ -140,26 +131,29 @@ const isAlike = (a: BodyTask, b: BodyTask): boolean =>
   a.maxRows === b.maxRows &&
   a.verdicts === b.verdicts
 
-function toRun(bodies: readonly BodyTask[], take: (bytes: number) => Uint8Array): Run {
+function toRun(bodies: readonly BodyTask[], acquire: (bytes: number) => Uint8Array): Run {
   const [body] = bodies
   if (body === undefined) throw new Error('bug: a run of no body')
-  if (!isSmall(body)) return { body: { ...body, bytes: shared(body.bytes, take) }, small: null }
+  if (!isSmall(body)) return { body: { ...body, bytes: shared(body.bytes, acquire) }, small: null }
   const ends = new Uint32Array(bodies.length)
   let length = 0
   bodies.forEach(({ bytes }, i) => {
     length += bytes?.byteLength ?? 0
     ends[i] = length
   })
-  const joined = take(length)
+  const joined = acquire(length)
   bodies.forEach(({ bytes }, i) => {
     if (bytes !== null) joined.set(bytes, i === 0 ? 0 : ends[i - 1])
   })
   return { body: { ...body, bytes: null }, small: { bytes: joined, ends } }
 }
 
-function shared(bytes: Uint8Array | null, take: (bytes: number) => Uint8Array): Uint8Array | null {
+function shared(
+  bytes: Uint8Array | null,
+  acquire: (bytes: number) => Uint8Array,
+): Uint8Array | null {
   if (bytes === null || bytes.buffer instanceof SharedArrayBuffer) return bytes
-  const copy = take(bytes.length)
+  const copy = acquire(bytes.length)
   copy.set(bytes)
   return copy
 }
@@ -184,7 +178,7 @@ export function unpackTask(packed: PackedTask): BlockTask {
 
 export function packResult(
   { block, dead, bodies }: BlockResult,
-  { room }: Pick<PackedTask, 'room'>,
+  { slice }: Pick<PackedTask, 'slice'>,
 ): PackedResult {
   const counts = new Uint32Array(bodies.length * 4)
   const sourceOf = new Uint32Array(bodies.length)
@@ -200,8 +194,8 @@ export function packResult(
     const [source] = sources
     if (source !== undefined) sourceOf[i] = 1 + indexIn(indexOf, source)
   })
-  const isRoomTaken = room !== null && block?.bytes.buffer === room.buffer
-  return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, isRoomTaken }
+  const isSliceUsed = slice !== null && block?.bytes.buffer === slice.buffer
+  return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, isSliceUsed }
 }
 
 function indexIn(indexOf: Map<string, number>, text: string): number {

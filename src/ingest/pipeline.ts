@@ -245,7 +245,7 @@ export class Pipeline {
       const result = await this.#encode(task, attempt === 0)
       // synchronous from here to the record's place in the WAL
       if (!this.#admitted(task, result)) {
-        result.free()
+        result.release()
         continue
       }
       this.#unsynced++
@@ -280,7 +280,7 @@ export class Pipeline {
     const misses = result.block?.misses ?? null
     if (misses === null || !this.#admitted(task, result)) return result
     await this.#resolveMisses(result.block, misses).catch((cause: unknown) => {
-      result.free()
+      result.release()
       throw cause
     })
     return result
@@ -378,7 +378,7 @@ export class Pipeline {
       const again = this.#deps.templates.takeUnsaved(block.templateNos)
       this.#unsavedTemplates.push(...again.map(toTemplateRow))
     }
-    result.keepBytes()
+    result.retain()
     const entry = {
       ...EMPTY,
       landing: block?.bytes ?? null,
@@ -386,12 +386,12 @@ export class Pipeline {
       dead: dead?.bytes ?? null,
       command,
     }
-    const { durable } = this.#append(entry, () => result.free())
+    const { durable } = this.#append(entry, () => result.release())
     await durable
   }
 
   /** @throws AppError `dependency_unavailable` without ids */
-  #number({ block, dead, free }: EncodedBlock): void {
+  #number({ block, dead, release: free }: EncodedBlock): void {
     const { sequencer, wal } = this.#deps
     // repeats must not refer to events of a record that was lost
     if (wal.failures !== this.#seenFailures) sequencer.forgetAll()

@@ -38,7 +38,7 @@ const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() }
 
 /** Encodes the bodies of one task as one block. */
 export async function encodeBlock(packed: PackedTask): Promise<PackedResult> {
-  const result = await bodies.encode(unpackTask(packed), Date.now(), packed.room)
+  const result = await bodies.encode(unpackTask(packed), Date.now(), packed.slice)
   return packResult(result, packed)
 }
 

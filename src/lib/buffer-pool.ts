@@ -1,29 +1,30 @@
-/** what is smaller is cheap to make and to collect */
+/** Smaller buffers are not pooled: they are cheap to allocate and to collect. */
 export const POOLED_FROM = 16 * 1024
 const SMALLEST = 64 * 1024
 const CLASSES = 9
 
 /**
- * Shared buffers of a few sizes (64 KiB to 16 MiB) that are used again. Memory outside the heap that comes and
- * goes by the megabyte, or moves from thread to thread, makes the engine collect every heap again and again:
- * with it gone the service takes half of the CPU time (bench/flow/ingest.ts). The engine does not count shared
- * memory, so who takes a buffer gives it back: one that is forgotten stays until a collection for other reasons.
+ * A pool of shared buffers in size classes (powers of 2 from 64 KiB to 16 MiB), for bodies and tasks whose size is
+ * known. Megabytes of memory outside the heap that are allocated for each body, or that move between threads, make
+ * V8 collect every heap all the time: with the pool the service takes half of the CPU time (bench/flow/ingest.ts).
+ * V8 does not count shared memory, so a buffer that is not released stays until a collection for other reasons.
+ * `BlockPool` is the pool of memory whose size is known only when it is written.
  */
 export class BufferPool {
   readonly #maxBytes: number
   readonly #free: SharedArrayBuffer[][] = Array.from({ length: CLASSES }, () => [])
-  /** by class: its last take; the order of takes is the only clock needed */
-  readonly #takenAt = new Float64Array(CLASSES)
-  #takes = 0
+  /** The number of the last `acquire` of each size class. */
+  readonly #acquiredAt = new Float64Array(CLASSES)
+  #acquires = 0
   #freeBytes = 0
   #usedBytes = 0
 
-  /** @param maxBytes of buffers that wait for use */
+  /** @param maxBytes limit of the free buffers */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
-  /** Of the pooled buffers, free ones included. */
+  /** Bytes of the pooled buffers, free ones included. */
   get bytes(): number {
     return this.#usedBytes + this.#freeBytes
   }
@@ -32,21 +33,21 @@ export class BufferPool {
     return this.#freeBytes
   }
 
-  /** @returns a buffer of at least so many bytes, whose content is whatever was there before */
-  take(bytes: number): ArrayBufferLike {
+  /** @returns a buffer of at least `bytes` bytes, whose content is undefined */
+  acquire(bytes: number): ArrayBufferLike {
     if (bytes < POOLED_FROM) return new ArrayBuffer(bytes)
     const size = pooledSize(bytes)
     const level = levelOf(size)
     this.#usedBytes += size
     const buffer = this.#free[level]?.pop()
-    if (Number.isInteger(level)) this.#takenAt[level] = ++this.#takes
+    if (Number.isInteger(level)) this.#acquiredAt[level] = ++this.#acquires
     if (buffer === undefined) return new SharedArrayBuffer(size)
     this.#freeBytes -= size
     return buffer
   }
 
-  /** Takes a buffer back that nobody uses any more; one of another kind is left to the collector. */
-  give(buffer: ArrayBufferLike): void {
+  /** A buffer that is not shared memory is left to the garbage collector. */
+  release(buffer: ArrayBufferLike): void {
     if (!(buffer instanceof SharedArrayBuffer)) return
     const size = buffer.byteLength
     this.#usedBytes -= size
@@ -57,12 +58,13 @@ export class BufferPool {
     while (this.#freeBytes > this.#maxBytes) this.#drop()
   }
 
-  /** One of the size that has not been asked for for longest: sizes nobody asks for must not keep others out. */
+  /** Drops a buffer of the least recently acquired size class, so that unused sizes do not fill the pool. */
   #drop(): void {
     let oldest = -1
     for (let level = 0; level < CLASSES; level++) {
       if (this.#free[level]?.length === 0) continue
-      if (oldest < 0 || (this.#takenAt[level] ?? 0) < (this.#takenAt[oldest] ?? 0)) oldest = level
+      if (oldest < 0 || (this.#acquiredAt[level] ?? 0) < (this.#acquiredAt[oldest] ?? 0))
+        oldest = level
     }
     this.#freeBytes -= this.#free[oldest]?.shift()?.byteLength ?? 0
   }
@@ -70,7 +72,7 @@ export class BufferPool {
 
 const levelOf = (size: number): number => Math.log2(size / SMALLEST)
 
-/** The size of the pool's buffers that hold so many bytes; above the largest one, just those. */
+/** @returns the size class of `bytes`, or `bytes` when it is above the largest class */
 function pooledSize(bytes: number): number {
   const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, SMALLEST)))
   return levelOf(size) < CLASSES ? size : bytes

@@ -1,3 +1,4 @@
+import type { WithLock } from '../coordination/lock.js'
 import type { Events } from '../events/events.js'
 import { AppError } from '../model/errors.js'
 import type { EventRecord, Priority } from '../model/event.js'
@@ -36,7 +37,7 @@ export function createCorrections({
   readonly events: Pick<Events, 'get' | 'counted'>
   readonly templates: TemplateRegistry
   readonly priorities: PriorityStore
-  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly withLock: WithLock
   /** Resolves when all instances count repeats of the event under this priority. */
   readonly correctRepeats: (id: number, priority: Priority) => Promise<void>
   /** Resolves when everything acknowledged so far is stored. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { Type, type Static } from '@sinclair/typebox'
 
+import type { WithLock } from '../coordination/lock.js'
 import type { Collection } from '../coordination/collection.js'
 import { AppError } from '../model/errors.js'
 import { ReadonlyTexts } from '../model/schemas.js'
@@ -21,11 +22,7 @@ export type Applications = ReturnType<typeof createApplications>
 const missing = (id: string): AppError =>
   new AppError('not_found', 'there is no such application', { details: { application_id: id } })
 
-/** @param withLock locks across all instances, and reads what the others have stored before `work` */
-export function createApplications(
-  records: Collection<Application>,
-  withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>,
-) {
+export function createApplications(records: Collection<Application>, withLock: WithLock) {
   const byName = (name: string): Application | undefined =>
     records.list().find((application) => application.name === name)
   return {

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rm, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 
-import type { RoomPool } from '../lib/room-pool.js'
+import type { BlockPool } from '../lib/block-pool.js'
 import { WalDisk } from './disk.js'
 import {
   encodeFrame,
@@ -33,7 +33,7 @@ export interface WalOptions {
   /** records behind so many bytes are not kept in memory, and read back when their turn comes */
   readonly cacheBytes: number
   /** where those that are read back are put */
-  readonly rooms: Pick<RoomPool, 'lend' | 'keep' | 'release'>
+  readonly blockPool: BlockPool
   readonly onDamage: (report: {
     readonly segment: string
     readonly ranges: readonly string[]
@@ -239,19 +239,22 @@ export class Wal {
   async load(record: WaitingRecord): Promise<readonly Uint8Array[] | null> {
     const pending = this.#pendingOf(record)
     if (pending.cached !== null) return pending.cached
-    const { rooms } = this.#options
+    const { blockPool } = this.#options
     const bytes = FRAME_HEADER + pending.bytes
-    const room = rooms.lend(bytes)
-    const payload = await this.#readBack(pending, Buffer.from(room.buffer, room.at, bytes)).catch(
+    const slice = blockPool.acquire(bytes)
+    const payload = await this.#readBack(pending, Buffer.from(slice.buffer, slice.at, bytes)).catch(
       (error: unknown) => {
-        rooms.keep(room, 0)
+        blockPool.release(slice)
         throw error
       },
     )
-    rooms.keep(room, payload === null ? 0 : bytes)
-    if (payload === null) return null
+    if (payload === null) {
+      blockPool.release(slice)
+      return null
+    }
+    blockPool.retain(slice, bytes)
     pending.cached = payload
-    pending.release = () => rooms.release(room)
+    pending.release = () => blockPool.release(slice)
     return payload
   }
 

@@ -12,7 +12,7 @@ import { Pipeline } from '../../src/ingest/pipeline.js'
 import type { Submission } from '../../src/ingest/submission.js'
 import { createPool, type Pool } from '../../src/ingest/pool.js'
 import { BufferPool } from '../../src/lib/buffer-pool.js'
-import { RoomPool, type Room } from '../../src/lib/room-pool.js'
+import { BlockPool, type BlockSlice } from '../../src/lib/block-pool.js'
 import type { SharedMemory } from '../../src/ingest/packed-task.js'
 import { Sequencer } from '../../src/ingest/sequencer.js'
 import { createQuarantine, type Quarantine } from '../../src/writer/quarantine.js'
@@ -30,7 +30,7 @@ export async function createTestWal(t: Test, dir = tempDir(t)): Promise<Wal> {
     dir,
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
-    rooms: new WatchedRooms(),
+    blockPool: new WatchedBlockPool(),
     onDamage: (report) => t.fail('the WAL is damaged', { report }),
   })
 }
@@ -202,75 +202,77 @@ export const SUBMISSION: Submission = {
 /** Bytes in a buffer of their own, as a body arrives. */
 export const bodyOf = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(text))
 
-/** Finds out who gives a buffer back twice, and spoils those that are free. */
-export class WatchedBuffers {
-  readonly #pool = new BufferPool(64 * 1024 * 1024)
-  /** pooled ones that somebody has */
-  readonly held = new Set<ArrayBufferLike>()
+/** A pool that reports buffers that are released twice, and overwrites free ones. */
+export class WatchedBufferPool extends BufferPool {
+  /** The shared buffers in use. */
+  readonly inUse = new Set<ArrayBufferLike>()
   readonly #freed = new WeakSet<ArrayBufferLike>()
   readonly #t: Test
 
   constructor(t: Test) {
+    super(64 * 1024 * 1024)
     this.#t = t
   }
 
-  take(bytes: number): ArrayBufferLike {
-    const buffer = this.#pool.take(bytes)
+  override acquire(bytes: number): ArrayBufferLike {
+    const buffer = super.acquire(bytes)
     this.#freed.delete(buffer)
-    if (buffer instanceof SharedArrayBuffer) this.held.add(buffer)
+    if (buffer instanceof SharedArrayBuffer) this.inUse.add(buffer)
     return buffer
   }
 
-  give(buffer: ArrayBufferLike): void {
-    if (this.#freed.has(buffer)) this.#t.fail('a buffer was given back twice')
+  override release(buffer: ArrayBufferLike): void {
+    if (this.#freed.has(buffer)) this.#t.fail('a buffer is released twice')
     this.#freed.add(buffer)
     new Uint8Array(buffer).fill(0xdb)
-    this.held.delete(buffer)
-    this.#pool.give(buffer)
+    this.inUse.delete(buffer)
+    super.release(buffer)
   }
 }
 
-/** Spoils what nobody may read any more. */
-export class WatchedRooms {
-  readonly #pool = new RoomPool(64 * 1024 * 1024)
-  /** rooms that somebody has, or keeps some of */
-  readonly held = new Set<Room>()
-  readonly #kept = new Map<Room, number>()
+/** A pool that overwrites memory that is not in use. */
+export class WatchedBlockPool extends BlockPool {
+  readonly inUse = new Set<BlockSlice>()
+  readonly #retainedBytes = new Map<BlockSlice, number>()
 
-  lend(bytes: number): Room {
-    const room = this.#pool.lend(bytes)
-    this.held.add(room)
-    return room
+  constructor() {
+    super(64 * 1024 * 1024)
   }
 
-  keep(room: Room, bytes: number): void {
-    spoil(room, bytes, Math.min(room.bytes, bytes + SPOILED_BYTES))
-    if (bytes === 0) this.held.delete(room)
-    else this.#kept.set(room, bytes)
-    this.#pool.keep(room, bytes)
+  override acquire(bytes: number): BlockSlice {
+    const slice = super.acquire(bytes)
+    this.inUse.add(slice)
+    return slice
   }
 
-  release(room: Room): void {
-    spoil(room, 0, this.#kept.get(room) ?? 0)
-    this.held.delete(room)
-    this.#pool.release(room)
+  override retain(slice: BlockSlice, bytes: number): void {
+    overwrite(slice, bytes, Math.min(slice.bytes, bytes + OVERWRITTEN_BYTES))
+    this.#retainedBytes.set(slice, bytes)
+    super.retain(slice, bytes)
+  }
+
+  override release(slice: BlockSlice): void {
+    const bytes = this.#retainedBytes.get(slice) ?? Math.min(slice.bytes, OVERWRITTEN_BYTES)
+    this.inUse.delete(slice)
+    super.release(slice)
+    overwrite(slice, 0, bytes)
   }
 }
 
-/** as much as the blocks of tests take */
-const SPOILED_BYTES = 1024 * 1024
+/** Blocks in tests are smaller. */
+const OVERWRITTEN_BYTES = 1024 * 1024
 
-const spoil = ({ buffer, at }: Room, from: number, to: number): unknown =>
+const overwrite = ({ buffer, at }: BlockSlice, from: number, to: number): unknown =>
   new Uint8Array(buffer, at + from, to - from).fill(0xdb)
 
 export interface WatchedMemory extends SharedMemory {
-  readonly buffers: WatchedBuffers
-  readonly rooms: WatchedRooms
+  readonly bufferPool: WatchedBufferPool
+  readonly blockPool: WatchedBlockPool
 }
 
 export const watchedMemory = (t: Test): WatchedMemory => ({
-  buffers: new WatchedBuffers(t),
-  rooms: new WatchedRooms(),
+  bufferPool: new WatchedBufferPool(t),
+  blockPool: new WatchedBlockPool(),
 })
 
 interface Made {

@@ -7,6 +7,7 @@ import { UserDoc, type User } from './user.js'
 import { createUsers, type Users } from './users.js'
 import type { Config } from '../../config.js'
 import type { Log } from '../../telemetry/log.js'
+import type { WithLock } from '../../coordination/lock.js'
 import type { Entities } from '../../coordination/entities.js'
 import type { State } from '../../coordination/state.js'
 import { DAY_S } from '../../model/time.js'
@@ -28,7 +29,7 @@ export interface Accounts {
 interface AccountStorage {
   readonly entities: Entities
   readonly state: State
-  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly withLock: WithLock
 }
 
 /** Opens users, logins and ingest keys, and creates the first of each. */

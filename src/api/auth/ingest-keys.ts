@@ -1,3 +1,4 @@
+import type { WithLock } from '../../coordination/lock.js'
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
@@ -37,8 +38,7 @@ interface NewIngestKey {
 
 interface IngestKeyDeps {
   readonly entities: Entities<IngestKey>
-  /** A lock of all instances; `work` sees what the others have stored. */
-  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly withLock: WithLock
   /** Called when `lastUsedAtMs` could not be stored; the next use a minute later tries again. */
   readonly onError: (error: unknown) => void
   readonly nowMs?: () => number

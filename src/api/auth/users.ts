@@ -1,3 +1,4 @@
+import type { WithLock } from '../../coordination/lock.js'
 import { randomUUID } from 'node:crypto'
 import { AppError } from '../../model/errors.js'
 import type { Entities } from './entities.js'
@@ -35,8 +36,7 @@ interface PasswordChange {
 interface UserDeps {
   readonly entities: Entities<User>
   readonly passwords: Passwords
-  /** A lock of all instances; `work` sees what the others have stored. */
-  readonly withLock: <T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>
+  readonly withLock: WithLock
   readonly nowMs?: () => number
 }
 

@@ -7,7 +7,7 @@ import type { HttpRoute } from '../../../src/http/routes.js'
 import type { RequestOutcome } from '../../../src/http/exchange.js'
 import { createServer } from '../../../src/http/server.js'
 import { AppError } from '../../../src/model/errors.js'
-import { WatchedBuffers } from '../../support/pipeline.js'
+import { WatchedBufferPool } from '../../support/pipeline.js'
 import { rawExchange, recordingLog, startServer, statuses, uws } from '../../support/http.js'
 import { HOUR_MS } from '../../../src/model/time.js'
 
@@ -284,7 +284,7 @@ t.test('a body in pieces arrives whole, and stays so until the handler is done',
     },
   })
   let pause: Promise<unknown> = Promise.resolve()
-  const buffers = new WatchedBuffers(t)
+  const buffers = new WatchedBufferPool(t)
   const { url, port } = startServer(t, { routes: [route], buffers })
   const pieces = ['3\r\nab', 'c\r\n', '2\r', '\nde\r\n0\r\n', '\r\n']
   const head = post('/in', 'Transfer-Encoding: chunked\r\n')
@@ -293,7 +293,7 @@ t.test('a body in pieces arrives whole, and stays so until the handler is done',
     await fetch(`${url}/in`, { method: 'POST', body: sent.subarray(0, bytes) })
   }
   t.same(sizes, [5, 0, 1, 70_000, 4_000_000])
-  t.equal(buffers.held.size, 0)
+  t.equal(buffers.inUse.size, 0)
 
   // its client leaves, and others send meanwhile
   let proceed = (): void => undefined
@@ -310,9 +310,9 @@ t.test('a body in pieces arrives whole, and stays so until the handler is done',
   pause = Promise.resolve()
   await fetch(`${url}/in`, { method: 'POST', body: Buffer.alloc(0) })
   await fetch(`${url}/in`, { method: 'POST', body: sent.subarray(0, 60_000) })
-  t.equal(buffers.held.size, 1)
+  t.equal(buffers.inUse.size, 1)
   proceed()
-  await until(() => buffers.held.size === 0)
+  await until(() => buffers.inUse.size === 0)
 })
 
 t.test(

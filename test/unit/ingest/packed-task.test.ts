@@ -57,7 +57,7 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
       const before = copyOf(sent)
       const memory = watchedMemory(t)
       const parcel = packTask(task(sent), memory, 100_000)
-      // as a worker gets it: what is not shared memory is copied
+      // A worker gets a copy of everything but shared memory.
       const there = structuredClone(parcel.packed)
       const unpacked = unpackTask(there)
       t.ok(isDeepStrictEqual(unpacked, task(before)))
@@ -67,8 +67,8 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
       parcel.release()
       t.strictSame(got, results)
       t.ok(isDeepStrictEqual(task(sent), task(before)), 'every body can be sent again')
-      t.equal(memory.buffers.held.size, 0)
-      t.equal(memory.rooms.held.size, 0)
+      t.equal(memory.bufferPool.inUse.size, 0)
+      t.equal(memory.blockPool.inUse.size, 0)
     }),
     { numRuns: 200 },
   )
@@ -77,38 +77,38 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
 t.test('small bodies of one key cross in one buffer', async (t) => {
   const many = Array.from({ length: 300 }, () => body(200, 0, true))
   const memory = watchedMemory(t)
-  const { buffers } = memory
+  const { inUse } = memory.bufferPool
   const { packed, release } = packTask(task([...many, body(50_000, 0, true), ...many]), memory, 0)
   t.equal(packed.runs.length, 3)
-  t.equal(buffers.held.size, 3)
+  t.equal(inUse.size, 3)
   release()
-  t.equal(buffers.held.size, 0)
+  t.equal(inUse.size, 0)
 })
 
-t.test('the room for a block is given back unless the block took it', async (t) => {
+t.test('the slice for a block is released unless the block lies in it', async (t) => {
   const memory = watchedMemory(t)
-  const { held } = memory.rooms
+  const { inUse } = memory.blockPool
   const send = () => packTask(task([body(1000, 0, true)]), memory, 70_000)
-  const none = packResult({ block: null, dead: null, bodies: [result(0)] }, { room: null })
-  for (const isKept of [false, true]) {
+  const none = packResult({ block: null, dead: null, bodies: [result(0)] }, { slice: null })
+  for (const isRetained of [false, true]) {
     const { packed, unpack, release } = send()
-    t.ok((packed.room?.bytes ?? 0) >= 70_000)
-    const { buffer = new ArrayBuffer(0), at } = packed.room ?? {}
+    t.ok((packed.slice?.bytes ?? 0) >= 70_000)
+    const { buffer = new ArrayBuffer(0), at } = packed.slice ?? {}
     const block = { ...BLOCK, bytes: new Uint8Array(buffer, at, 500) }
-    const got = unpack({ ...none, block, isRoomTaken: true })
+    const got = unpack({ ...none, block, isSliceUsed: true })
     release()
-    t.equal(held.size, 1, 'the block is in it')
-    if (isKept) got.keepBytes()
-    t.equal(held.size, 1, 'its bytes are')
-    got.free()
-    t.equal(held.size, 0)
-    t.throws(() => got.free(), { message: 'bug' }, 'nobody gives it back twice')
+    t.equal(inUse.size, 1, 'the slice is in use')
+    if (isRetained) got.retain()
+    t.equal(inUse.size, 1, 'retained or not')
+    got.release()
+    t.equal(inUse.size, 0)
+    t.throws(() => got.release(), { message: 'bug' }, 'a slice is released once')
   }
   const unused = send()
   unused.unpack(none)
   unused.release()
   send().release()
-  t.equal(held.size, 0, 'nor does a worker keep it that made no block, or died')
+  t.equal(inUse.size, 0, 'the slice of a worker that made no block, or died, is released')
 })
 
 const BLOCK: RowBlock = {

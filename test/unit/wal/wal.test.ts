@@ -15,7 +15,7 @@ import {
 import { test, type Test } from 'tap'
 import { Wal, type RecordedBatch, type WalOptions } from '../../../src/wal/wal.js'
 import { fillDisk } from '../../support/disk.js'
-import { WatchedRooms } from '../../support/pipeline.js'
+import { WatchedBlockPool } from '../../support/pipeline.js'
 
 interface Report {
   readonly segment: string
@@ -33,7 +33,7 @@ async function openWal(dir: string, options: Partial<WalOptions> = {}): Promise<
     dir,
     maxBytes: 1024 ** 3,
     cacheBytes: 1024 ** 2,
-    rooms: new WatchedRooms(),
+    blockPool: new WatchedBlockPool(),
     onDamage: (report) => damage.push(report),
     ...options,
   })
@@ -98,8 +98,8 @@ void test('an entry of several parts is read back whole, in memory and from disk
 })
 
 void test('what is behind others is read back when it is sent, and stays until it is done', async (t) => {
-  const rooms = new WatchedRooms()
-  const { wal } = await openWal(tempDir(t), { cacheBytes: 12, rooms })
+  const blockPool = new WatchedBlockPool()
+  const { wal } = await openWal(tempDir(t), { cacheBytes: 12, blockPool })
   const texts = ['first', 'second', 'third', 'fourth']
   const released: string[] = []
   for (const text of texts) await wal.append(bytesOf(text), () => void released.push(text)).durable
@@ -107,7 +107,7 @@ void test('what is behind others is read back when it is sent, and stays until i
   const loaded = new Map<string, readonly Uint8Array[]>()
   for (const [i, entry] of wal.waiting.entries())
     loaded.set(texts[i] ?? '', (await wal.load(entry)) ?? [])
-  t.equal(rooms.held.size, 2)
+  t.equal(blockPool.inUse.size, 2)
   await wal.append(bytesOf('x')).durable
   for (const [text, parts] of loaded) t.equal(Buffer.concat([...parts]).toString(), text)
   const [, , third] = wal.waiting
@@ -115,9 +115,9 @@ void test('what is behind others is read back when it is sent, and stays until i
   t.equal(await wal.load(third), loaded.get('third'), 'it is there already')
   await wal.done(3)
   t.same(released, ['third', 'fourth', 'first', 'second'])
-  t.equal(rooms.held.size, 1)
+  t.equal(blockPool.inUse.size, 1)
   await wal.done(5)
-  t.equal(rooms.held.size, 0)
+  t.equal(blockPool.inUse.size, 0)
   return wal.close()
 })
 

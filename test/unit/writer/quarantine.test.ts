@@ -18,7 +18,7 @@ import {
   RecordingTarget,
   refusalsOf,
   tempDir,
-  WatchedRooms,
+  WatchedBlockPool,
 } from '../../support/pipeline.js'
 
 interface TestRow {
@@ -203,7 +203,7 @@ void test('a repeat begins the event whose first row was lost with damage of the
       dir,
       maxBytes: 1e9,
       cacheBytes: 1e6,
-      rooms: new WatchedRooms(),
+      blockPool: new WatchedBlockPool(),
       onDamage: (report) => damage.push(report),
     })
   t.comment('a try that is stored and cut off leaves the batch as it was for the next one')
@@ -244,7 +244,7 @@ void test('what is stored is repeated as before, whatever else was lost', async 
       dir,
       maxBytes: 1e9,
       cacheBytes: 1e6,
-      rooms: new WatchedRooms(),
+      blockPool: new WatchedBlockPool(),
       onDamage: () => undefined,
     }),
     target,
