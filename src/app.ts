@@ -68,7 +68,7 @@ import { TemplateRegistry } from './templates/registry.js'
 import { adoptStoredTemplates, loadTemplates, numberTemplates } from './templates/sharing.js'
 import { SignatureCache } from './templates/signature-cache.js'
 import { createTemplateStore } from './templates/store.js'
-import { keepBeside } from './wal/file.js'
+import { writeBesideLog } from './wal/file.js'
 import { Wal } from './wal/wal.js'
 import { createBatchStore } from './writer/batch-store.js'
 import { createQuarantine } from './writer/quarantine.js'
@@ -308,7 +308,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         wouldTake: batches.wouldTake,
         storedAmong: batches.storedAmong,
         takeId: () => ids.take(),
-        keep: (name, bytes) => keepBeside(walDir, name, bytes),
+        writeFile: (name, bytes) => writeBesideLog(walDir, name, bytes),
         onRefused: (rows) => {
           log.error({ rows }, 'clickhouse refused rows of a batch; they are dead letters')
           metrics.rowsRefused(rows)

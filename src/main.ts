@@ -11,7 +11,7 @@ import { loadUws } from './http/uws.js'
 import { ConfigError } from './lib/setting.js'
 import { createLog, type Log } from './telemetry/log.js'
 
-/** Requests in flight, rows that are not written, and the engine's own end take less than this. */
+/** Requests in flight, unwritten rows and the shutdown of the embedded engine take less. */
 const CLOSE_ALL_MS = 9_000
 
 const packageJson = JSON.parse(
@@ -30,7 +30,7 @@ async function start(config: Config, log: Log): Promise<App & { readonly title: 
   return { ...app, title: `${packageJson.name} ${version} is ready (${engine}, ${uws.build})` }
 }
 
-/** Tells of a taken port before anything else is started. */
+/** Reports a port that is in use before anything else starts. */
 const checkPort = (host: string, port: number, setting: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const probe = createNetServer()
@@ -61,11 +61,11 @@ function help(): string {
 }
 
 /**
- * Ends on the first SIGTERM or SIGINT in order, on a second one at once. What only starts has acknowledged
- * nothing and is ended at once, its ClickHouse with it. From the first moment on: the first process of a
- * container gets no signal that it does not listen for.
+ * Shuts down in order on the first SIGTERM or SIGINT, and exits at once on a second one. A process that is still
+ * starting has acknowledged nothing, so it exits at once with its ClickHouse. The listeners are set first, because
+ * process 1 of a container gets no signal without a listener.
  *
- * @returns to be told what runs
+ * @returns sets the running app
  */
 function endOnSignals(log: Log): (running: App) => void {
   let running: App | null = null
@@ -100,27 +100,27 @@ const fatal = (error: unknown): never => {
   process.exit(1)
 }
 
-/** @returns whether there was a command, which is then done */
+/** @returns whether the arguments name a command, which is then done */
 async function runCommand(config: Config, log: Log): Promise<boolean> {
   const [command, given] = process.argv.slice(2)
   if (command === undefined) return false
   const run = command === 'backup' ? backup : command === 'restore' ? restore : null
   if (run === null || given === undefined) throw new Error(`unknown command ${command}; see --help`)
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
-  // npm changes to the program's directory, and says from where
+  // npm changes the working directory; INIT_CWD is the caller's.
   const dir = resolvePath(process.env['INIT_CWD'] ?? '.', given)
   await run({ config, dir, program: packageJson.name, version, log, print })
   return true
 }
 
 async function main(): Promise<void> {
-  // little survives a request: threads that help to collect it cost more than it does. bench/NOTES.md
+  // Few objects survive a request, so parallel collection costs more than it saves (bench/NOTES.md).
   setFlagsFromString('--no-parallel-scavenge')
   if (process.argv.includes('--help')) {
     process.stdout.write(help())
     return
   }
-  // what this program and its children write is nobody else's
+  // Files of this process and its children are readable by its user only.
   process.umask(0o077)
   const config = loadConfig(process.env)
   const log = createLog(config.logLevel)

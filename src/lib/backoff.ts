@@ -1,15 +1,13 @@
 export interface BackoffRange {
-  /** the wait before the first retry */
   readonly baseMs: number
-  /** no wait is longer */
   readonly maxMs: number
 }
 
 /**
- * Waits that double from `baseMs` up to `maxMs`, each shortened at random by up to half,
- * so that many who failed together do not come back together.
+ * Exponential backoff with jitter: the wait doubles from `baseMs` to `maxMs`, and is shortened at random by up to half,
+ * so that clients that failed together do not retry together.
  *
- * @param attempt failures so far, from 1
+ * @param attempt number of failures, at least 1
  * @param random a number in [0, 1)
  * @returns whole ms, from half of `baseMs` to `maxMs`
  */

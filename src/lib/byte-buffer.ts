@@ -5,12 +5,12 @@ export class ByteBuffer {
   bytes: Uint8Array
   length = 0
 
-  /** @param memory to begin with, or how many bytes of it */
+  /** @param memory the initial array, or its size */
   constructor(memory: Uint8Array | number = 1024) {
     this.bytes = typeof memory === 'number' ? new Uint8Array(memory) : memory
   }
 
-  /** Makes room for `extra` more bytes. */
+  /** Grows the array so that `extra` more bytes fit. */
   reserve(extra: number): void {
     const needed = this.length + extra
     if (needed <= this.bytes.length) return
@@ -73,7 +73,7 @@ export class ByteBuffer {
   string(text: string): number {
     this.reserve(text.length * 3 + 5)
     const start = this.length
-    // the prefix is written for the shortest possible text; a longer one moves it
+    // The prefix has the size for an ASCII text; a longer prefix moves the text.
     const guess = varintBytes(text.length)
     const written = encoder.encodeInto(text, this.bytes.subarray(start + guess)).written
     const actual = varintBytes(written)
@@ -88,12 +88,12 @@ export class ByteBuffer {
     this.length = 0
   }
 
-  /** The bytes written so far; what is written next may overwrite them. */
+  /** A view of the written bytes, valid until the next write. */
   get written(): Uint8Array {
     return this.bytes.subarray(0, this.length)
   }
 
-  /** The bytes written so far, in an array of their own. */
+  /** A copy of the written bytes. */
   copy(): Uint8Array<ArrayBuffer> {
     return this.bytes.slice(0, this.length)
   }

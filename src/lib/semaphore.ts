@@ -1,16 +1,16 @@
 export interface SemaphoreOptions {
-  /** in work at once */
+  /** How many tasks run at once. */
   readonly atOnce: number
-  /** who may wait for that */
+  /** How many tasks may wait. */
   readonly waiting: number
-  /** what one more is refused with */
+  /** Makes the error of a task that can't wait. */
   readonly refusal: () => Error
 }
 
-/** @throws what `refusal` makes when too many wait, or what the work throws */
+/** @throws the error of `refusal` when too many tasks wait, or the error of the task */
 export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>
 
-/** Lets only so many of something be in work at once; the others wait in the order in which they came. */
+/** Tasks beyond `atOnce` wait and run in the order of their calls. */
 export function createSemaphore({ atOnce, waiting, refusal }: SemaphoreOptions): Semaphore {
   let free = atOnce
   const queue: (() => void)[] = []

@@ -6,9 +6,9 @@ export interface DeadLetter {
   readonly source: string
   readonly reason: string
   readonly detail: string
-  /** 1-based position in the body it came in */
+  /** 1-based position in its body. */
   readonly line: number
-  /** '' when the text is not kept */
+  /** '' when the text is not stored. */
   readonly raw: string
 }
 
@@ -19,11 +19,11 @@ export interface DeadLetterPosition {
 }
 
 export interface DeadLetterQuery {
-  /** empty = any */
+  /** Empty for any. */
   readonly reasons: readonly string[]
-  /** empty = any */
+  /** Empty for any. */
   readonly sources: readonly string[]
-  /** null = from the newest on */
+  /** Null for the first page. */
   readonly after: DeadLetterPosition | null
   readonly limit: number
 }

@@ -1,4 +1,4 @@
-/** Every error a client can see, by machine code. `retry`: the same request may succeed later. */
+/** Every error that is sent to clients, by code. `retry` means that the same request may succeed later. */
 export const ERRORS = {
   bad_request: { status: 400, retry: false },
   invalid_payload: { status: 400, retry: false },
@@ -39,14 +39,14 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 
 interface ErrorOptions {
-  /** shown to the client as `details`; no secrets, no uploaded content */
+  /** Sent to the client; without secrets and uploaded content. */
   readonly details?: Readonly<Record<string, unknown>>
-  /** whole seconds, at least 1; sent as `Retry-After` */
+  /** Whole seconds, at least 1; sent as `Retry-After`. */
   readonly retryAfterS?: number
   readonly cause?: unknown
 }
 
-/** An error that a client is told about; anything else becomes `internal_error`. */
+/** An error that is sent to the client; any other error becomes `internal_error`. */
 export class AppError extends Error {
   override readonly name = 'AppError'
   readonly code: ErrorCode

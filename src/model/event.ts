@@ -10,7 +10,7 @@
  * bucket      a step of time with its counters
  */
 
-/** Index = the value stored in ClickHouse's Enum8 and in the column blocks. */
+/** The index is the value of ClickHouse's Enum8, in tables and blocks. */
 export const SEVERITIES = ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
@@ -25,26 +25,25 @@ export type PrioritySource = (typeof PRIORITY_SOURCES)[number]
 
 /** A message after decoding, before severity inference, mining and deduplication. */
 export interface CanonicalEvent {
-  /** ms since 1970, integer */
+  /** Integer. */
   readonly timestampMs: number
-  /** 1..120 characters, no control characters */
+  /** 1..120 characters without control characters. */
   readonly source: string
   readonly type: EventType
-  /** null when the record names no level: the message itself is asked then */
+  /** Null when the record has no level: the severity is then inferred from the message. */
   readonly severity: Severity | null
-  /** kept verbatim */
   readonly message: string
   readonly host: string
-  /** as received; the configured environment when the record names none */
+  /** The configured environment when the record has none. */
   readonly environment: string
   readonly traceId: string
   readonly spanId: string
   readonly summary: string
-  /** free-form values; null when there are none */
+  /** Any JSON values; null for none. */
   readonly tags: Readonly<Record<string, unknown>> | null
-  /** the producer's own key, '' when it brought none */
+  /** The producer's deduplication key; '' for none. */
   readonly dedupKey: string
-  /** a ready-made template (OpenTelemetry `log.record.template`), '' when none */
+  /** The producer's template (OpenTelemetry `log.record.template`); '' for none. */
   readonly template: string
 }
 
@@ -63,35 +62,35 @@ export const REJECT_REASONS = [
 ] as const
 export type RejectReason = (typeof REJECT_REASONS)[number]
 
-/** Where a decoder puts what it finds; called in the order of the body. */
+/** Receives the decoded records in the order of the body. */
 export interface EventSink {
   /** @param line 1-based line, row or array position */
   event(line: number, event: CanonicalEvent): void
-  /** @param raw the text of the record; the receiver cuts it, and drops it for uploads */
+  /** The receiver truncates the raw text, and drops it for uploads. */
   reject(line: number, rejection: Rejection): void
 }
 
 export interface Rejection {
   readonly reason: RejectReason
-  /** what was wrong and what would do; never a value from the record */
+  /** What is wrong and what is valid; never a value of the record. */
   readonly message: string
   readonly raw: string
-  /** '' when the record names none */
+  /** '' when the record has none. */
   readonly source: string
 }
 
 export interface DecodeContext {
   readonly nowMs: number
-  /** used when the record names no environment */
+  /** For records without an environment. */
   readonly environment: string
-  /** source of every record (uploads); null = each record names its own */
+  /** The source of every record of an upload; null when each record has its own. */
   readonly source: string | null
   readonly maxMessageBytes: number
-  /** rows above this are a parse error; Infinity for `/ingest`, which is bounded by bytes */
+  /** More rows are a parse error; Infinity for `/ingest`, whose limit is in bytes. */
   readonly maxRows: number
 }
 
-/** What lists show of a stored event, with what was counted for it. */
+/** A stored event as lists show it. */
 export interface ListedEvent {
   readonly id: number
   readonly timestampMs: number
@@ -100,7 +99,7 @@ export interface ListedEvent {
   readonly type: EventType
   readonly severity: Severity
   readonly priority: Priority
-  /** 16 hex digits, as stored: a later merge redirects it */
+  /** 16 hex digits. A merged template's id redirects to another. */
   readonly templateId: string
   readonly host: string
   readonly environment: string
@@ -110,7 +109,7 @@ export interface ListedEvent {
   readonly occurrenceCount: number
 }
 
-/** All of a stored event. */
+/** A stored event with all its fields. */
 export interface EventRecord extends ListedEvent {
   readonly receivedAtMs: number
   readonly prioritySource: PrioritySource
@@ -118,6 +117,6 @@ export interface EventRecord extends ListedEvent {
   readonly modelVersion: string
   readonly spanId: string
   readonly summary: string
-  /** '' unless the producer brought one */
+  /** '' for none. */
   readonly dedupKey: string
 }

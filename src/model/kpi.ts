@@ -1,15 +1,15 @@
-/** Everything the KPI snapshot counts in the store. Windows end with the running second. */
+/** The counts of a KPI snapshot. Windows end with the current second. */
 export interface KpiCounts {
   readonly stored: {
     readonly events: number
     readonly occurrences: number
-    /** ERROR and CRITICAL */
+    /** Events of ERROR and CRITICAL. */
     readonly errors: number
-    /** events below P1 */
+    /** Events below P1. */
     readonly routine: number
-    /** routine events whose priority has a confidence under a half */
+    /** Routine events whose priority has a confidence below 0.5. */
     readonly unsure: number
-    /** occurrences below P1 */
+    /** Occurrences below P1. */
     readonly routineOccurrences: number
   }
   readonly deadLetters: { readonly total: number; readonly lastDay: number }
@@ -17,11 +17,11 @@ export interface KpiCounts {
   readonly last5Minutes: number
   readonly hour: KpiPeriod
   readonly day: KpiPeriod & { readonly criticals: number; readonly p1: number }
-  /** seven calendar minutes, the running one last */
+  /** Seven calendar minutes, the current one last. */
   readonly sparkline: readonly number[]
-  /** the last 24 h of the sources that were asked for; those without events are left out */
+  /** The last 24 h of the requested sources that have events. */
   readonly sources: ReadonlyMap<string, SourceDay>
-  /** templates with ERROR and CRITICAL in the hours of the last 24 h, most first */
+  /** Templates with most events of ERROR and CRITICAL in the last 24 h, in descending order. */
   readonly topErrors: readonly { readonly templateId: string; readonly count: number }[]
 }
 
@@ -82,6 +82,6 @@ export interface RecentAlert {
   readonly id: string
   readonly title: string
   readonly severity: string
-  /** ISO 8601 */
+  /** ISO 8601. */
   readonly created_at: string
 }

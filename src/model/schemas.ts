@@ -20,5 +20,4 @@ export const RoleSchema = Type.Union(
   { title: 'Role' },
 )
 
-/** Texts that nobody changes. */
 export const ReadonlyTexts = Type.Unsafe<readonly string[]>(Type.Array(Type.String()))

@@ -1,6 +1,6 @@
 import type { Severity } from './event.js'
 
-/** Level spellings of two letters and more, lower case; safe to look for at the head of a text. */
+/** Level spellings of at least two letters, in lower case; safe to search at the head of a text. */
 export const LEVEL_WORDS = {
   DEBUG: [
     'debug',
@@ -45,7 +45,7 @@ const LEVEL_LETTERS = {
   CRITICAL: ['c', 'f', 'a'],
 } as const satisfies Record<Severity, readonly string[]>
 
-/** Spellings that say no more than the severity itself; any other is worth keeping beside it. */
+/** Spellings without more information than the severity; any other is stored beside it. */
 const PLAIN_SPELLINGS: ReadonlySet<string> = new Set(
   (
     'debug dbg dbug d info inf information informational i warning warn wrn w ' +
@@ -57,7 +57,7 @@ const PLAIN_SPELLINGS: ReadonlySet<string> = new Set(
 
 type Step = readonly [from: number, severity: Severity]
 
-/** A step holds from its number up to the next step; `last` is the greatest number of the scale. */
+/** A step reaches from its number to the next step; `last` is the greatest number of the scale. */
 interface Scale {
   readonly steps: readonly Step[]
   readonly last: number
@@ -136,8 +136,8 @@ export type SeverityScale = keyof typeof NUMBER_SCALES
 const BY_SPELLING: ReadonlyMap<string, Severity> = indexSpellings()
 
 /**
- * Reads a level field in any common spelling: case, blanks and `[]<>:` around it do not matter,
- * and neither does the digit of an OpenTelemetry short name (`WARN2`).
+ * Parses a level field in any common spelling. Case, surrounding blanks and `[]<>:`, and the digit of an OpenTelemetry
+ * short name (`WARN2`) are ignored.
  *
  * @returns null for an empty, unknown or numeric text
  */
@@ -174,7 +174,7 @@ export function guessScale(value: number): SeverityScale {
   return value <= 99 ? 'pino' : 'logback'
 }
 
-/** True when the five severities lose something of `text` (`notice`, `fatal`, `trace`). */
+/** Whether `text` is more precise than the five severities (`notice`, `fatal`, `trace`). */
 export function saysMoreThanSeverity(text: string): boolean {
   if (PLAIN_SPELLINGS.has(text)) return false
   return text.length > 32 || !PLAIN_SPELLINGS.has(bareSpelling(text))
@@ -197,7 +197,7 @@ function indexSpellings(): Map<string, Severity> {
   return index
 }
 
-/** The three ways that loggers write a word; found without changing its case. */
+/** The three ways in which loggers write a word; a search for them needs no change of case. */
 function writings(word: string): readonly string[] {
   return [word, word.toUpperCase(), word.charAt(0).toUpperCase() + word.slice(1)]
 }

@@ -8,14 +8,16 @@
  */
 export const DELIMITER = '\u0001'
 
-/** The values of a message are few; what has more is stored whole. */
+/** A message with more values is stored whole. */
 const MAX_VALUES = 200
-/** A shorter constant text saves nothing, and is found in too many values. */
+/** A shorter constant text saves nothing, and occurs in too many values. */
 const MIN_LITERAL_BYTES = 2
 const MAX_CONSTANT_TEXT_BYTES = 4096
 
-/** Letters and digits as ClickHouse's token functions know them: all beyond ASCII are letters. */
-// begins where no other such letter is before it: else every letter of a long word would be a start
+/**
+ * A word of ClickHouse's token functions, for which every character beyond ASCII is a letter. The lookbehind keeps the
+ * search linear: without it every letter of a long word is a possible start.
+ */
 const WORD_AT_END = /(?<![A-Za-z0-9\u0080-\u{10ffff}])[A-Za-z0-9\u0080-\u{10ffff}]+$/u
 const WORD_AT_START = /^[A-Za-z0-9\u0080-\u{10ffff}]+/u
 
@@ -41,7 +43,7 @@ export function toConstantText(literals: readonly string[]): string {
   return isWorth ? constantText : ''
 }
 
-/** The message that was stored as these two. */
+/** Joins the constant text and the variables of a stored message. */
 export function wholeMessage(constantText: string, variables: string): string {
   if (constantText === '') return variables
   const [first = '', ...literals] = constantText.split(DELIMITER)

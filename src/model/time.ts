@@ -11,12 +11,12 @@ const DAYS_IN = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
 const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 
 /**
- * Puts a calendar date together without a Date object.
+ * Converts a calendar date without a Date object.
  *
  * @param year 1..9999
  * @param month 1..12
- * @param timeMs ms into the day; may leave it on either side (offsets)
- * @returns null for a date that no calendar has, NaN parts included
+ * @param timeMs ms since midnight; time zone offsets may make it negative or longer than a day
+ * @returns null for an invalid date, NaN included
  */
 export function toUtcMs(year: number, month: number, day: number, timeMs: number): number | null {
   const before = DAYS_BEFORE[month - 1]

@@ -11,7 +11,7 @@ export const STEP_S = {
   day: DAY_S,
 } as const satisfies Record<Granularity, number>
 
-/** Spans of time that a client may ask for; `seconds` null = a calendar month. */
+/** Windows of the API; `seconds` is null for a calendar month. */
 export const WINDOWS = {
   '5s': { granularity: 'second', seconds: 5 },
   '1m': { granularity: 'minute', seconds: 60 },
@@ -31,7 +31,7 @@ export const WINDOWS = {
 
 export type Window = keyof typeof WINDOWS
 
-/** Where a window begins that ends at `endS`; both in s since 1970. */
+/** The start of a window that ends at `endS`; both in s since 1970. */
 export function startOfWindow(window: Window, endS: number): number {
   const { seconds } = WINDOWS[window]
   return seconds === null ? monthBefore(endS) : endS - seconds

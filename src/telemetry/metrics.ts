@@ -87,7 +87,7 @@ function createRequests(registry: Registry): Metrics['request'] {
     buckets: REQUEST_BUCKETS,
     registers: [registry],
   })
-  // prom-client's look-up by labels costs more than the observation itself.
+  // The look-up by labels in prom-client costs more than the observation itself.
   const children = new Map<string, Child>()
   let last: { readonly of: string; readonly facts: RequestFacts; readonly child: Child } | null =
     null
@@ -132,7 +132,7 @@ function createIngest(registry: Registry): Metrics['ingested'] {
     labelNames: ['protocol', 'outcome'],
     registers: [registry],
   })
-  // prom-client's look-up by labels costs more than counting; there are few protocols.
+  // The look-up by labels in prom-client costs more than counting; there are few protocols.
   const children = new Map<string, { readonly inc: (count: number) => void }>()
   const count = (name: string, make: () => Counter.Internal, by: number): void => {
     let child = children.get(name)

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 
 const MIB = 1024 * 1024
 const RESERVE_BYTES = MIB
-/** ClickHouse needs room to take what the WAL holds, and often has the same disk */
+/** ClickHouse often has the same disk, and needs free space to store what the WAL holds. */
 const LEAST_FREE_BYTES = 256 * MIB
-/** of a small disk so much is kept free instead */
+/** On a small disk this share is kept free instead. */
 const LEAST_FREE_SHARE = 1 / 16
 
 /**
- * The disk under the WAL. A wal that has filled its disk gets smaller only by writing: which batch it
- * sends, and that it was taken. For these marks some space is set aside.
+ * The disk under the WAL. A WAL that has filled its disk gets smaller only by writing `batch` and `done` frames. A
+ * reserve file sets space aside for these frames.
  */
 export class WalDisk {
   readonly #dir: string
@@ -32,7 +32,7 @@ export class WalDisk {
     return disk
   }
 
-  /** Whether the space for marks is set aside; when it is not, everything else must wait. */
+  /** Without the reserve only `batch` and `done` frames may be written. */
   get hasReserve(): boolean {
     return this.#hasReserve
   }
@@ -41,13 +41,13 @@ export class WalDisk {
     return this.#isNearlyFull
   }
 
-  /** Gives the space that was set aside to what is written next. Never rejects. */
+  /** Frees the reserve for the next write. Never rejects. */
   async spendReserve(): Promise<void> {
     this.#hasReserve = false
     await truncate(this.#reserve, 0).catch(() => undefined)
   }
 
-  /** Looks how much is left, and sets space aside again when there is some. Never rejects. */
+  /** Measures the free space, and writes the reserve again when there is enough. Never rejects. */
   async tend(): Promise<void> {
     const disk = await statfs(this.#dir).catch(() => null)
     if (disk !== null) {
@@ -59,7 +59,7 @@ export class WalDisk {
     if (!this.#hasReserve) await this.spendReserve()
   }
 
-  /** Random bytes: a disk that compresses would set nothing aside for others. */
+  /** The bytes are random, because a file system that compresses would reserve no space for zeros. */
   async #writeReserve(): Promise<boolean> {
     try {
       const file = await open(this.#reserve, 'w', 0o600)

@@ -4,24 +4,23 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 
 /**
- * A segment of the log is a file, and a run of frames: delimiter (4 bytes), length u32, CRC-32 u32 (of the salt, kind, sequence and
- * payload), kind u8, sequence u64, payload. Numbers are little-endian.
+ * A segment of the log is a file with a sequence of frames: delimiter (4 bytes), length u32, CRC-32 u32 (of the salt,
+ * kind, sequence and payload), kind u8, sequence u64, payload. Numbers are little-endian.
  *
- * Delimiter and salt are random and stand in the name of the segment's file. Payloads carry what senders wrote,
- * and behind damage the next frame is searched for: a sender who could guess both might have a text of
- * theirs read as a frame.
+ * Delimiter and salt are random and part of the segment's file name. After damaged bytes the reader searches for the
+ * next delimiter, and payloads contain texts of clients: with a known delimiter and salt a client could forge a frame.
  */
 export const FRAME_HEADER = 21
 const DELIMITER_BYTES = 4
 const KEY_BYTES = 12
-/** more than any record can have; a length above it is damage */
+/** No record is as large, so a greater length is damage. */
 const MAX_PAYLOAD = 1024 * 1024 * 1024
 
 /**
- * record rows or a command, in the order in which they take effect
- * batch  from record `sequence` to payload[0..8] (u64) under the token payload[8..], a zero byte and
- *        what it goes without behind it when ClickHouse refused some; written before it is first sent
- * done   every record up to `sequence` is in ClickHouse
+ * record: rows or a command, in the order in which they take effect.
+ * batch:  the records from `sequence` to payload[0..8] (u64) are sent under the token payload[8..]; a zero byte and
+ *         an amendment follow when the batch differs from its records. It is written before the batch is first sent.
+ * done:   every record up to `sequence` is in ClickHouse.
  */
 export const FRAME_KINDS = ['record', 'batch', 'done'] as const
 export type FrameKind = (typeof FRAME_KINDS)[number]
@@ -29,14 +28,14 @@ export type FrameKind = (typeof FRAME_KINDS)[number]
 export interface Frame {
   readonly kind: FrameKind
   readonly seq: number
-  /** of the whole frame in its segment */
+  /** Where the header begins in the segment. */
   readonly offset: number
   readonly payload: Uint8Array
 }
 
 export interface SegmentName {
   readonly text: string
-  /** segments are read in this order */
+  /** Segments are read in ascending order of their numbers. */
   readonly number: number
   /** Delimiter and salt of its frames. */
   readonly key: Buffer
@@ -71,17 +70,16 @@ export function encodeFrame(
 
 interface SegmentScan {
   readonly frames: readonly Frame[]
-  /** what holds no whole frame */
+  /** The ranges without a whole frame. */
   readonly damaged: readonly DamagedRange[]
 }
 
-/** in bytes */
 export interface DamagedRange {
   readonly offset: number
   readonly length: number
 }
 
-/** Reads every whole frame; damage is stepped over to the next frame that checks out. */
+/** Reads every whole frame. After damaged bytes it goes on at the next frame whose checksum is right. */
 export function scanSegment(key: Buffer, bytes: Buffer): SegmentScan {
   const frames: Frame[] = []
   const damaged: DamagedRange[] = []
@@ -127,8 +125,8 @@ function crc32Of(parts: readonly Uint8Array[]): number {
   return crc
 }
 
-/** Writes a file beside the log, which leaves it alone; it is on disk when this resolves. */
-export async function keepBeside(
+/** Writes a file that is no segment into the directory of the log; it is on disk when this resolves. */
+export async function writeBesideLog(
   dir: string,
   name: string,
   parts: readonly Uint8Array[],
@@ -143,7 +141,7 @@ export async function keepBeside(
   await syncDir(dir)
 }
 
-/** A new file is only there after a power cut when its directory is on disk too. */
+/** A new file survives a power failure only when its directory is on disk too. */
 export async function syncDir(path: string): Promise<void> {
   const dir = await open(path, 'r')
   try {
@@ -159,7 +157,7 @@ export async function writeAll(
   at: number,
 ): Promise<void> {
   let position = at
-  // IOV_MAX is 1024 on Linux
+  // Linux takes at most 1024 buffers in one call (IOV_MAX).
   for (let first = 0; first < buffers.length; first += 1000) {
     let group = buffers.slice(first, first + 1000)
     while (group.length > 0) {
@@ -170,7 +168,7 @@ export async function writeAll(
   }
 }
 
-/** What a short write left over. */
+/** @returns the bytes that a short write left out */
 function afterBytes(buffers: readonly Uint8Array[], written: number): Uint8Array[] {
   let skip = written
   const rest: Uint8Array[] = []

@@ -14,15 +14,15 @@ export type SharedChange =
   | { readonly kind: 'clear-all' }
   | { readonly kind: 'correct-event'; readonly event: number; readonly priority: Priority }
 
-/** The place of such a change in this instance's order: the rows before it are from before it. */
+/** The position of a shared change in this instance's log: it applies to the rows before it. */
 export interface SharedCommand {
   readonly kind: 'shared'
-  /** the change's, the same everywhere */
+  /** The id of the change, the same on all instances. */
   readonly id: string
   readonly change: SharedChange
-  /** null, or it took effect while this instance was away, and only rows that came earlier are from before it */
+  /** Null, or the time at which the change took effect without this instance: it applies to rows received earlier. */
   readonly beforeMs: number | null
-  /** records before this one were being sent already, and are from before it as they are */
+  /** Records before this one were being sent already, and stay unchanged. */
   readonly fromSeq: number
 }
 
@@ -35,12 +35,12 @@ export interface EventCorrection {
 
 export interface TemplateRow {
   readonly source: string
-  /** 16 hex digits */
+  /** 16 hex digits. */
   readonly id: string
-  /** 16 hex digits, '' when none */
+  /** 16 hex digits; '' for none. */
   readonly redirectId: string
   readonly text: string
-  /** microseconds since 1970 */
+  /** Microseconds since 1970. */
   readonly born: number
 }
 
@@ -48,17 +48,17 @@ export interface Registration {
   readonly name: string
   readonly type: 'push' | 'file' | 'webhook'
   readonly connector: string
-  /** application the source is linked to, null when none */
+  /** The application that the source belongs to. */
   readonly applicationId: string | null
 }
 
-/** What one WAL record carries; each part goes to its own table. */
+/** The payload of a WAL record; each part goes to its own table. */
 export interface LogRecord {
   readonly landing: Uint8Array | null
   readonly landingRows: number
   readonly dead: Uint8Array | null
   readonly templates: readonly TemplateRow[]
-  /** sources registered by their first use */
+  /** Sources that are registered by their first message. */
   readonly registrations: readonly Registration[]
   readonly command: Command | null
 }
@@ -68,12 +68,11 @@ interface RecordHead {
   readonly rows: number
   readonly dead: number
   readonly templates: readonly TemplateRow[]
-  /** sources registered by their first use */
   readonly registrations: readonly Registration[]
   readonly command: Command | null
 }
 
-/** head length u32, head as JSON, landing bytes, dead-letter bytes */
+/** Format: length of the head (u32), the head as JSON, the landing block, the dead-letter block. */
 export function encodeRecord(parts: LogRecord): Uint8Array[] {
   const head: RecordHead = {
     landing: parts.landing?.length ?? 0,
@@ -92,7 +91,7 @@ export function encodeRecord(parts: LogRecord): Uint8Array[] {
   return payload
 }
 
-/** @param payload written by `encodeRecord`, as its parts or as one array; checked by the WAL's checksum */
+/** @param payload what `encodeRecord` returned, or its parts joined; its checksum is right */
 export function decodeRecord(payload: readonly Uint8Array[]): LogRecord {
   const [first = Buffer.alloc(0), ...others] = payload
   const bytes =

@@ -18,21 +18,21 @@ import {
   type SegmentName,
 } from './file.js'
 
-/** bench/micro/wal.ts: larger segments free disk later, smaller ones cost a file per second */
+/** Larger segments free the disk later, smaller ones cost a file per second (bench/micro/wal.ts). */
 const SEGMENT_BYTES = 64 * 1024 * 1024
-/** between the token of a batch and what it goes without */
+/** Separates the token of a batch from its amendment. */
 const TOKEN_END = 0
-/** between two looks at the disk, and at whether it can be written again */
+/** The interval at which the disk's free space is measured and a failed disk is tried. */
 const TEND_MS = 1_000
-/** what says that there is no space; the second is a quota's */
+/** The codes of a full disk and of a used-up quota. */
 const FULL_DISK = ['ENOSPC', 'EDQUOT']
 
 export interface WalOptions {
   readonly dir: string
   readonly maxBytes: number
-  /** records behind so many bytes are not kept in memory, and read back when their turn comes */
+  /** Later records than these bytes are on disk only, and read back when they are sent. */
   readonly cacheBytes: number
-  /** where those that are read back are put */
+  /** The memory for records that are read back. */
   readonly blockPool: BlockPool
   readonly onDamage: (report: {
     readonly segment: string
@@ -45,7 +45,7 @@ export interface RecordedBatch {
   readonly from: number
   readonly to: number
   readonly token: string
-  /** what the batch goes without, see `amendment.ts`; null for most */
+  /** How the batch differs from its records (`writer/batch.ts`); null for most batches. */
   readonly amendment: Uint8Array | null
 }
 
@@ -66,7 +66,7 @@ interface Segment {
   readonly key: Buffer
   readonly file: FileHandle
   size: number
-  /** records not done yet */
+  /** The number of its records that are not done. */
   waiting: number
 }
 
@@ -74,7 +74,7 @@ interface Write {
   readonly kind: FrameKind
   readonly seq: number
   readonly payload: readonly Uint8Array[]
-  /** the payload's memory is free for others */
+  /** Called when the payload's memory is not read any more. */
   readonly release: (() => void) | null
   readonly resolve: () => void
   readonly reject: (cause: unknown) => void
@@ -85,9 +85,9 @@ interface Write {
  *
  * Records that wait to be written at the same time share a commit: one writev and one fdatasync. A record is
  * acknowledged after its commit, and a failed commit loses all its records and everything behind them. Before a batch
- * is first sent, the log says twice which records it holds and under which token (`recordBatch`); when ClickHouse has
- * stored it, the log says that everything up to its last record is done. A segment whose records are all done is
- * deleted. Records beyond `cacheBytes` are on disk only, and read back when they are sent.
+ * is first sent, two `batch` frames record its first and last record and its token (`recordBatch`); when ClickHouse has
+ * stored it, a `done` frame records that everything up to its last record is done. A segment whose records are all done
+ * is deleted. Records beyond `cacheBytes` are on disk only, and read back when they are sent.
  *
  * A restart reads every segment from the oldest on: the records that are not done wait again, and the recorded batch
  * goes out again unchanged. Damaged bytes are stepped over to the next whole frame, and reported.
@@ -122,7 +122,7 @@ export class Wal {
     }, TEND_MS).unref()
   }
 
-  /** Opens the log and finds what was not done; reports damage and keeps what is readable. */
+  /** Opens the log and finds the records that are not done. Damage is reported; the readable frames are kept. */
   static async open(options: WalOptions): Promise<Wal> {
     await mkdir(options.dir, { recursive: true, mode: 0o700 })
     const wal = new Wal(options, await WalDisk.open(options.dir))
@@ -153,7 +153,7 @@ export class Wal {
     return this.#pending
   }
 
-  /** The batch that was being sent when the log was last closed or lost; it is sent again unchanged. */
+  /** The batch that is recorded and not done; it is sent again unchanged. */
   get openBatch(): RecordedBatch | null {
     return this.#openBatch
   }
@@ -164,19 +164,19 @@ export class Wal {
   }
 
   /**
-   * Failed commits so far. It grows before the first append of one is rejected, and every append made until
-   * then is lost with it: who refers to earlier appends looks here before the next one.
+   * The number of failed commits. It grows before the first append of the commit is rejected, and every append made
+   * until then is lost too. A caller whose record refers to an earlier one compares this number first.
    */
   get failures(): number {
     return this.#failures
   }
 
-  /** Bytes of records and marks that were found damaged, and are lost. */
+  /** Bytes of frames that were found damaged, and are lost. */
   get damagedBytes(): number {
     return this.#damagedBytes
   }
 
-  /** Entries up to this one may refer to some that were lost with damaged bytes; 0 = none. */
+  /** Records up to this one may refer to records that are lost by damage; 0 without damage. */
   get damagedUpTo(): number {
     return this.#damagedUpTo
   }
@@ -186,10 +186,10 @@ export class Wal {
   }
 
   /**
-   * Appends a record; its place in the order is taken at the call.
+   * Appends a record; its sequence is assigned at the call.
    *
-   * @param release called once, when the payload's memory is not read any more: the record is done, or lost, or
-   * on disk only
+   * @param release called once, when the payload's memory is not read any more: the record is done, lost or on disk
+   * only
    * @returns its sequence, and a promise that resolves when it is on disk
    */
   append(
@@ -204,8 +204,8 @@ export class Wal {
   }
 
   /**
-   * Records what one batch is made of, before it is first sent. Twice: without this mark its records would
-   * go out again under another token, and be counted twice.
+   * Records the composition of a batch before it is first sent. The frame is written twice: if damage took it, the
+   * records would be sent again under another token and counted twice.
    */
   async recordBatch(batch: RecordedBatch): Promise<void> {
     const to = Buffer.alloc(8)
@@ -225,9 +225,9 @@ export class Wal {
   }
 
   /**
-   * The payload as it was appended, in one part or several.
+   * Reads the payload as it was appended, in one part or several.
    *
-   * @returns null when the disk does not hold it any more: that is reported, and the record is gone
+   * @returns null when it is damaged on disk: that is reported, and the record is lost
    */
   async read(record: WaitingRecord): Promise<readonly Uint8Array[] | null> {
     const pending = this.#pendingOf(record)
@@ -235,24 +235,21 @@ export class Wal {
     return await this.#readBack(pending, Buffer.allocUnsafe(FRAME_HEADER + pending.bytes))
   }
 
-  /** As `read`, for who is about to send it: it stays in memory until it is done. */
+  /** Reads like `read`, and keeps the payload in memory until the record is done. */
   async load(record: WaitingRecord): Promise<readonly Uint8Array[] | null> {
     const pending = this.#pendingOf(record)
     if (pending.cached !== null) return pending.cached
     const { blockPool } = this.#options
     const bytes = FRAME_HEADER + pending.bytes
     const slice = blockPool.acquire(bytes)
-    const payload = await this.#readBack(pending, Buffer.from(slice.buffer, slice.at, bytes)).catch(
-      (error: unknown) => {
-        blockPool.release(slice)
-        throw error
-      },
-    )
-    if (payload === null) {
-      blockPool.release(slice)
-      return null
+    let payload: readonly Uint8Array[] | null = null
+    try {
+      payload = await this.#readBack(pending, Buffer.from(slice.buffer, slice.at, bytes))
+    } finally {
+      if (payload === null) blockPool.release(slice)
+      else blockPool.retain(slice, bytes)
     }
-    blockPool.retain(slice, bytes)
+    if (payload === null) return null
     pending.cached = payload
     pending.release = () => blockPool.release(slice)
     return payload
@@ -264,9 +261,9 @@ export class Wal {
     return pending
   }
 
-  /** @param frame of its size */
+  /** @param frame memory for the whole frame */
   async #readBack(pending: Pending, frame: Buffer): Promise<readonly Uint8Array[] | null> {
-    // what can't be read now may be readable a moment later
+    // A second attempt may succeed.
     const payload = (await readBack(pending, frame)) ?? (await readBack(pending, frame))
     if (payload !== null) return [payload]
     const { segment, offset, seq } = pending
@@ -302,7 +299,7 @@ export class Wal {
   }
 
   async #commitAll(): Promise<void> {
-    // one turn of the loop: writes of the same moment share a commit
+    // Waits one microtask, so that writes of the same tick share a commit.
     await Promise.resolve()
     while (this.#queue.length > 0) {
       const group = await this.#takeGroup()
@@ -314,11 +311,11 @@ export class Wal {
         await this.#fail(group, cause)
       }
     }
-    // in the same turn as the last look at the queue: a write between the two would wait for ever
+    // No await after the last check of the queue: a write in between would wait for ever.
     this.#committing = null
   }
 
-  /** What is written next. What is left of a full disk is for the marks that make room. */
+  /** Takes the queued writes. On a disk without a reserve records are refused, so that `done` frames can be written. */
   async #takeGroup(): Promise<readonly Write[]> {
     if (this.#fault !== null && !this.#disk.hasReserve) {
       await this.#disk.tend()
@@ -346,7 +343,7 @@ export class Wal {
     }
   }
 
-  /** Whether the next write begins a new segment; on a full disk one does when that makes room. */
+  /** On a full disk a new segment begins as soon as that frees the current one. */
   #isOver({ size, waiting }: Segment): boolean {
     return size >= SEGMENT_BYTES || (!this.#disk.hasReserve && size > 0 && waiting === 0)
   }
@@ -356,29 +353,29 @@ export class Wal {
     at: { readonly segment: Segment; readonly offset: number; readonly bytes: number },
   ): void {
     this.#bytes += at.bytes
-    // one that has to wait long is not kept: it would take the place of those whose turn is next
+    // The cache is for the oldest records, which are sent next.
     const isNear = this.#bytes <= this.#options.cacheBytes
     this.#pending.push({ seq, ...at, ...(isNear ? { cached: payload, release } : NOT_CACHED) })
     if (!isNear) release?.()
     at.segment.waiting++
   }
 
-  /** Nothing of a failed commit may stay behind: a later frame must not follow a torn one. */
+  /** Removes the bytes of a failed commit, because a later frame must not follow a torn one. */
   async #fail(group: readonly Write[], cause: unknown): Promise<void> {
     this.#fault = cause instanceof Error ? cause : new Error(String(cause))
     const segment = this.#segments.at(-1)
     await truncateTail(segment).catch(() => {
-      // the torn tail is found by its checksum; appending goes on behind it in a new segment
+      // The torn tail fails its checksum when it is read; the next write begins a new segment.
       if (segment !== undefined) segment.size = SEGMENT_BYTES
     })
     if ('code' in this.#fault && FULL_DISK.includes(String(this.#fault.code)))
       await this.#disk.spendReserve()
-    // what came while the tail was cut off may refer to what is lost: it goes with it
+    // The writes that were queued meanwhile may refer to lost records, so they are lost too.
     this.#queue.unshift(...group)
     this.#lose(cause, () => true)
   }
 
-  /** Refuses what waits to be written. */
+  /** Rejects queued writes. */
   #lose(cause: unknown, isLost: (write: Write) => boolean): void {
     const lost = this.#queue.filter(isLost)
     this.#queue = this.#queue.filter((write) => !isLost(write))
@@ -389,7 +386,7 @@ export class Wal {
     }
   }
 
-  /** Looks after the disk, and tries whether it can be written again: nobody sends to a WAL that can't. */
+  /** Measures the disk, and writes a frame to a failed one: without ingestion nothing else would try it. */
   async #tend(): Promise<void> {
     await this.#disk.tend()
     if (this.#isClosed || (this.#fault === null && this.#disk.hasReserve)) return
@@ -416,7 +413,7 @@ export class Wal {
     })
   }
 
-  /** Where the records later than `seq` begin; a million may wait while ClickHouse is away. */
+  /** The index of the first record after `seq`, by binary search: a million records may wait for ClickHouse. */
   #indexAfter(seq: number): number {
     let [low, high] = [0, this.#pending.length]
     while (low < high) {
@@ -427,7 +424,7 @@ export class Wal {
     return low
   }
 
-  /** From the oldest on: a segment holds the marks that say that those before it are done. */
+  /** Deletes from the oldest on, because a segment holds the `done` frames of the segments before it. */
   async #dropDoneSegments(): Promise<void> {
     for (;;) {
       const [segment] = this.#segments
@@ -436,7 +433,7 @@ export class Wal {
         () => true,
         () => false,
       )
-      // it is tried again with the next one that is done
+      // The next done record tries again.
       if (!isGone) return
       if (this.#segments[0] === segment) this.#segments.shift()
       await segment.file.close().catch(() => undefined)
@@ -476,7 +473,7 @@ export class Wal {
         return
       case 'batch':
         this.#openBatch = toBatch(seq, Buffer.from(payload))
-        // its last record may be damaged: another one of that number would go out with this batch
+        // Its last record may be damaged, and a new record with that sequence would be sent with this batch.
         this.#nextSeq = Math.max(this.#nextSeq, this.#openBatch.to + 1)
         return
       case 'done':
@@ -488,7 +485,7 @@ export class Wal {
 
 const NOT_CACHED = { cached: null, release: null }
 
-/** The payload of a record as the disk has it; null when it is not what was written. */
+/** Reads the payload of a record from the disk. @returns null when it is damaged */
 async function readBack(
   { segment, offset, seq }: Pending,
   buffer: Buffer,
@@ -496,7 +493,7 @@ async function readBack(
   const { bytesRead } = await segment.file
     .read(buffer, 0, buffer.length, offset)
     .catch((error: unknown) => {
-      // the disk can't read the place; whatever else is wrong passes
+      // EIO is a bad sector; other errors are transient.
       if (error instanceof Error && 'code' in error && error.code === 'EIO') return { bytesRead: 0 }
       throw error
     })
@@ -504,10 +501,10 @@ async function readBack(
   return frame?.kind === 'record' && frame.seq === seq ? frame.payload : null
 }
 
-/** Takes back what was written behind the last whole frame. */
+/** Truncates the segment behind its last whole frame. */
 async function truncateTail(segment: Segment | undefined): Promise<void> {
   await segment?.file.truncate(segment.size)
-  // else a power cut could bring it back beside what is written there next
+  // Otherwise a power failure could restore the old bytes beside the ones that are written there next.
   await segment?.file.datasync()
 }
 

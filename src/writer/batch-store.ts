@@ -8,16 +8,16 @@ const countSql = statement<
   { readonly all: 0 | 1; readonly sources: readonly string[] },
   { readonly counted: number }
 >('event_count')
-const heldSql = statement<{ readonly ids: readonly number[] }, { readonly id: number }>(
+const storedSql = statement<{ readonly ids: readonly number[] }, { readonly id: number }>(
   'events_held',
 )
 const deadSql = statement<{ readonly since_ms: number }, { readonly n: number }>(
   'dead_letter_count',
 )
-/** ids in one question, which is part of an address */
-const ASKED_TOGETHER = 5_000
-/** every table with rows of a source */
-const OF_SOURCES = [
+/** The ids of a query are part of its URL. */
+const IDS_PER_QUERY = 5_000
+/** Every table with rows of a source. */
+const SOURCE_TABLES = [
   'events',
   'event_occurrences',
   'series_1s',
@@ -29,17 +29,17 @@ const OF_SOURCES = [
   'host_stats',
   'templates',
 ] as const
-const OF_ALL = [...OF_SOURCES, 'dead_letters'] as const
+const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters'] as const
 
-/** What is written besides the blocks themselves; each call may be repeated. */
+/** The writes of a batch to ClickHouse. Each call may be repeated. */
 export interface BatchStore {
   newToken(): string
   insert(table: string, parts: readonly Uint8Array[], token: string): Promise<void>
-  /** Whether rows could be read as rows of the table; nothing is stored. */
+  /** Tells whether ClickHouse accepts the rows for the table, without storing them. */
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
-  /** Which of these events are stored. */
+  /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
-  /** @returns how many events went */
+  /** @returns the number of deleted events */
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
     readonly events: number
@@ -59,12 +59,12 @@ const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'storedAmong
     }
   },
   storedAmong: async (ids) => {
-    const held = new Set<number>()
-    for (let from = 0; from < ids.length; from += ASKED_TOGETHER) {
-      const rows = await store.query(heldSql, { ids: ids.slice(from, from + ASKED_TOGETHER) })
-      for (const { id } of rows) held.add(id)
+    const stored = new Set<number>()
+    for (let from = 0; from < ids.length; from += IDS_PER_QUERY) {
+      const rows = await store.query(storedSql, { ids: ids.slice(from, from + IDS_PER_QUERY) })
+      for (const { id } of rows) stored.add(id)
     }
-    return held
+    return stored
   },
 })
 
@@ -85,7 +85,7 @@ export function createBatchStore(store: Store): BatchStore {
     deleteSources: async (sources) => {
       const events = await countEvents(sources)
       await Promise.all(
-        OF_SOURCES.map((table) =>
+        SOURCE_TABLES.map((table) =>
           store.change(`DELETE FROM ${table} WHERE source IN {sources:Array(String)}`, {
             sources,
           }),
@@ -96,7 +96,7 @@ export function createBatchStore(store: Store): BatchStore {
     clear: async () => {
       const events = await countEvents(null)
       const [dead] = await store.query(deadSql, { since_ms: 0 })
-      await Promise.all(OF_ALL.map((table) => clearTable(store, table)))
+      await Promise.all(ALL_TABLES.map((table) => clearTable(store, table)))
       return { events, deadLetters: dead?.n ?? 0 }
     },
     deleteDeadLetters: async (ids) => {

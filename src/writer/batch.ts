@@ -4,7 +4,7 @@ import type { RecordedBatch } from '../wal/wal.js'
 
 export type RowTable = 'landing' | 'dead_letters'
 
-/** Rows `from` up to, not including, `to` of what record `seq` has for a table. */
+/** Rows `from` (inclusive) to `to` (exclusive) of the block that record `seq` has for a table. */
 export interface RowRange {
   readonly seq: number
   readonly table: RowTable
@@ -14,13 +14,13 @@ export interface RowRange {
 
 /** How a batch differs from its records; recorded with the batch before it is sent. */
 export interface Amendment {
-  /** rows that ClickHouse refuses */
+  /** Rows that are left out, because ClickHouse refuses them. */
   readonly refused: readonly RowRange[]
-  /** dead letters that stand for the refused rows, as Native blocks */
+  /** Dead letters for the refused rows, as Native blocks. */
   readonly dead: readonly Uint8Array[]
-  /** the rows of `landing` are stored already; only what follows them was refused */
+  /** Whether the rows of `landing` are stored already, and only dead letters were refused. */
   readonly landed: boolean
-  /** events whose first row is lost: the first repeat in this batch begins each of them */
+  /** Events whose first row is lost: their first repeat in this batch begins them. */
   readonly begins: readonly number[]
 }
 
@@ -34,12 +34,12 @@ export interface Batch {
   readonly records: readonly NumberedRecord[]
 }
 
-/** the end of a run that is a whole block */
+/** The end of a range that is a whole block. */
 const ALL_ROWS = Number.MAX_SAFE_INTEGER
 
-export const AS_IT_IS: Amendment = { refused: [], dead: [], landed: false, begins: [] }
+export const NO_AMENDMENT: Amendment = { refused: [], dead: [], landed: false, begins: [] }
 
-/** Length of the head u32, head as JSON, blocks of dead letters one after another. */
+/** Format: length of the head (u32), the head as JSON, the blocks of dead letters. */
 export function encodeAmendment({ refused, dead, landed, begins }: Amendment): Uint8Array {
   const head: AmendmentHead = { refused, landed, begins, dead: dead.map((block) => block.length) }
   const json = Buffer.from(JSON.stringify(head))
@@ -48,9 +48,9 @@ export function encodeAmendment({ refused, dead, landed, begins }: Amendment): U
   return Buffer.concat([length, json, ...dead])
 }
 
-/** @param bytes written by `encodeAmendment`; checked by the WAL's checksum */
+/** @param bytes what `encodeAmendment` returned; their checksum is right */
 export function decodeAmendment(bytes: Uint8Array | null): Amendment {
-  if (bytes === null) return AS_IT_IS
+  if (bytes === null) return NO_AMENDMENT
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   let at = 4 + buffer.readUInt32LE(0)
   const head = JSON.parse(buffer.toString('utf8', 4, at)) as AmendmentHead // our own bytes, checksummed
@@ -62,16 +62,16 @@ interface AmendmentHead {
   readonly refused: Amendment['refused']
   readonly landed: boolean
   readonly begins: readonly number[]
-  /** length of each block */
+  /** The length of each block. */
   readonly dead: readonly number[]
 }
 
-/** A run of rows of one record. */
+/** A range of rows with their bytes. */
 export interface Piece extends RowRange {
   readonly bytes: Uint8Array
 }
 
-/** What a batch has for a table, without what is refused; the same for the same arguments. */
+/** The rows of a batch for a table without the refused ones; a retry gets the same bytes. */
 export function piecesOf(
   table: RowTable,
   records: readonly NumberedRecord[],
@@ -83,15 +83,15 @@ export function piecesOf(
     const refused = amendment.refused.filter((r) => r.seq === record.seq && r.table === table)
     return refused.length === 0
       ? [{ seq: record.seq, table, from: 0, to: ALL_ROWS, bytes }]
-      : kept(record.seq, table, { bytes, refused })
+      : accepted(record.seq, table, { bytes, refused })
   })
   return table === 'landing' && amendment.refused.length + amendment.begins.length > 0
     ? withNewEvents(pieces, records, amendment)
     : pieces
 }
 
-/** The runs of rows between the refused ones; none of a block that can't be cut. */
-function kept(
+/** The ranges between the refused rows; none when the block is unreadable. */
+function accepted(
   seq: number,
   table: RowTable,
   { bytes, refused }: { readonly bytes: Uint8Array; readonly refused: readonly RowRange[] },
@@ -109,7 +109,7 @@ function kept(
   return pieces
 }
 
-/** Where the row that began an event is refused or lost, the first repeat that is left begins it. */
+/** Makes the first remaining repeat begin an event whose first row is refused or lost. */
 function withNewEvents(
   pieces: readonly Piece[],
   records: readonly NumberedRecord[],
@@ -127,7 +127,7 @@ function withNewEvents(
   })
 }
 
-/** Ids of the events that refused rows began. */
+/** Ids of the events that begin in a range of rows. */
 function begunBy({ seq, table, from, to }: RowRange, records: readonly NumberedRecord[]): number[] {
   const bytes = records.find((record) => record.seq === seq)?.landing ?? null
   const block = table === 'landing' && bytes !== null ? readBlock(bytes) : null
@@ -138,7 +138,7 @@ function begunBy({ seq, table, from, to }: RowRange, records: readonly NumberedR
   return ids
 }
 
-/** Events that rows of a batch repeat, and that neither begin in it nor are stored. */
+/** Ids of events that rows of the batch repeat, and that neither begin in it nor are stored. */
 export async function orphansOf(
   records: readonly NumberedRecord[],
   storedAmong: (ids: readonly number[]) => Promise<ReadonlySet<number>>,

@@ -7,9 +7,9 @@ import {
 } from '../clickhouse/native-writer.js'
 import type { Rejection } from '../model/event.js'
 
-/** raw text of a dead letter is cut here */
+/** The raw text of a dead letter is truncated to this size. */
 const RAW_BYTES = 64 * 1024
-/** a raw text up to here is certainly not cut, and can be replayed */
+/** A raw text up to this size is not truncated, so it can be replayed. */
 export const WHOLE_RAW_BYTES = RAW_BYTES - 4
 
 /** Rows of dead letters in the Native format. */
@@ -20,7 +20,6 @@ export interface DeadBlock {
   readonly idAt: number
 }
 
-/** Dead letters of one block as ClickHouse Native bytes. */
 export class DeadLetterEncoder {
   readonly #id = new FixedColumn('id', 'UInt64', 8)
   readonly #receivedAt = new FixedColumn('received_at', "DateTime64(3, 'UTC')", 8)
@@ -56,7 +55,7 @@ export class DeadLetterEncoder {
     this.#reason.push(rejection.reason)
     this.#detail.push(rejection.message)
     this.#line.data.u32(line)
-    this.#raw.pushBytes(cutUtf8(Buffer.from(rejection.raw.slice(0, RAW_BYTES)), RAW_BYTES))
+    this.#raw.pushBytes(truncateUtf8(Buffer.from(rejection.raw.slice(0, RAW_BYTES)), RAW_BYTES))
   }
 
   finish(): DeadBlock | null {
@@ -67,8 +66,8 @@ export class DeadLetterEncoder {
   }
 }
 
-/** Cuts at a character's edge. */
-function cutUtf8(bytes: Uint8Array, limit: number): Uint8Array {
+/** Truncates between two characters. */
+function truncateUtf8(bytes: Uint8Array, limit: number): Uint8Array {
   if (bytes.length <= limit) return bytes
   let end = limit
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--

@@ -3,31 +3,31 @@ import { PRIORITIES, type Priority } from '../model/event.js'
 import type { NumberedRecord, Piece, RowRange, RowTable } from './batch.js'
 import type { Registration, SharedCommand, Command, TemplateRow } from '../wal/record.js'
 
-/** A change, and the records that were written before it was known here. */
+/** A change with the record that holds it. */
 interface PendingChange extends SharedCommand {
   fromSeq: number
   readonly toSeq: number
 }
 
-/** What of some records is still to be stored. */
+/** The part of some records that is to be stored. */
 export interface StillWanted {
   readonly leftOut: readonly RowRange[]
   readonly templates: readonly TemplateRow[]
   readonly registrations: readonly Registration[]
-  /** deleted sources that have newer rows here, and so are registered again */
+  /** Deleted sources with newer rows: they are registered again. */
   readonly again: readonly string[]
 }
 
 interface Examined {
   readonly leftOut: readonly RowRange[]
-  /** sources of rows that stay, though the source was deleted: they came after that */
+  /** Deleted sources with rows that were received after the deletion. */
   readonly kept: ReadonlySet<string>
 }
 
 const NOTHING: Examined = { leftOut: [], kept: new Set() }
 
 /**
- * Changes of other instances on the same database that rows in this WAL come before.
+ * Changes of other instances that apply to rows in this WAL.
  *
  * A source may be deleted, or an event corrected, by another instance while rows that it concerns wait here. The rows
  * are stored as if they had come before the change: rows of a deleted source are left out, and repeats of a corrected
@@ -37,7 +37,7 @@ const NOTHING: Examined = { leftOut: [], kept: new Set() }
 export class PendingChanges {
   #changes: PendingChange[] = []
 
-  /** @param toSeq the record that holds the change; those before it are concerned */
+  /** @param toSeq the record that holds the change, which applies to the records before it */
   add(toSeq: number, command: SharedCommand): void {
     this.#changes.push({ ...command, toSeq })
   }
@@ -46,18 +46,18 @@ export class PendingChanges {
     return this.#changes.some((each) => each.id === id)
   }
 
-  /** The change took effect without this instance: a batch that was being sent goes on without the rows too. */
+  /** For a change that took effect without this instance: it applies to the batch that is being sent, too. */
   widen(id: string): void {
     for (const each of this.#changes) if (each.id === id) each.fromSeq = 0
   }
 
-  /** Whether nothing that is sent from here on, the batch in hand included, holds what the change concerns. */
+  /** Whether the change applies to everything that is sent from here on, the open batch included. */
   covers(id: string, openBatch: { readonly from: number } | null): boolean {
     const found = this.#changes.find((each) => each.id === id)
     return found === undefined || openBatch === null || openBatch.from >= found.fromSeq
   }
 
-  /** Everything up to `seq` is stored. */
+  /** Forgets the changes up to record `seq`, which is stored. */
   drop(seq: number): void {
     this.#changes = this.#changes.filter(({ toSeq }) => toSeq > seq)
   }
@@ -87,7 +87,7 @@ export class PendingChanges {
     }
   }
 
-  /** Repeats of events that were corrected count under the priority that they have now. */
+  /** Counts repeats of corrected events under the corrected priority. */
   revise(pieces: readonly Piece[]): readonly Piece[] {
     return pieces.map((piece) => {
       const corrected = new Map<number, Priority>()
@@ -97,7 +97,7 @@ export class PendingChanges {
     })
   }
 
-  /** Whether a later correction of the same event takes the place of this command. */
+  /** Whether a later correction of the same event replaces this command. */
   isOvertaken(seq: number, command: Command): boolean {
     if (command.kind !== 'correct-event') return false
     return this.#concerning(seq).some(
@@ -109,7 +109,7 @@ export class PendingChanges {
     return this.#changes.filter((each) => each.fromSeq <= seq && seq < each.toSeq)
   }
 
-  /** The record of the change itself may hold templates and registrations from before it. */
+  /** Includes the record of the change, which may hold templates and registrations from before it. */
   #deletions(seq: number): readonly PendingChange[] {
     return this.#changes.filter(
       (each) => each.fromSeq <= seq && seq <= each.toSeq && each.change.kind !== 'correct-event',
@@ -122,15 +122,15 @@ export class PendingChanges {
     const landing = record.landing === null ? null : readBlock(record.landing)
     const dead = record.dead === null ? null : readBlock(record.dead)
     const kept = new Set<string>()
-    const isGone = (block: NativeBlock, row: number): boolean => {
+    const isDeleted = (block: NativeBlock, row: number): boolean => {
       const source = block.text('source', row) ?? ''
       const receivedMs = block.number('received_at', row) ?? 0
       const about = deletions.filter((each) => concerns(each, source))
-      const gone = about.some(({ beforeMs }) => beforeMs === null || receivedMs < beforeMs)
-      if (about.length > 0 && !gone) kept.add(source)
-      return gone
+      const deleted = about.some(({ beforeMs }) => beforeMs === null || receivedMs < beforeMs)
+      if (about.length > 0 && !deleted) kept.add(source)
+      return deleted
     }
-    // dead letters outlive their source, but not everything
+    // The deletion of a source keeps its dead letters; `clear-all` deletes them.
     const cleared = deletions.filter(({ change }) => change.kind === 'clear-all')
     const isCleared = (block: NativeBlock, row: number): boolean =>
       cleared.some(
@@ -138,8 +138,8 @@ export class PendingChanges {
       )
     return {
       leftOut: [
-        ...runsOf(record.seq, 'landing', landing, isGone),
-        ...runsOf(record.seq, 'dead_letters', dead, isCleared),
+        ...rangesOf(record.seq, 'landing', landing, isDeleted),
+        ...rangesOf(record.seq, 'dead_letters', dead, isCleared),
       ],
       kept,
     }
@@ -150,24 +150,24 @@ const concerns = ({ change }: SharedCommand, source: string): boolean =>
   change.kind === 'clear-all' ||
   (change.kind === 'delete-sources' && change.sources.includes(source))
 
-/** The rows that are left out, as runs. */
-function runsOf(
+/** The deleted rows as ranges. */
+function rangesOf(
   seq: number,
   table: RowTable,
   block: NativeBlock | null,
-  isGone: (block: NativeBlock, row: number) => boolean,
+  isDeleted: (block: NativeBlock, row: number) => boolean,
 ): readonly RowRange[] {
-  const runs: { seq: number; table: RowTable; from: number; to: number }[] = []
+  const ranges: { seq: number; table: RowTable; from: number; to: number }[] = []
   for (let row = 0; row < (block?.rows ?? 0); row++) {
-    if (block === null || !isGone(block, row)) continue
-    const last = runs.at(-1)
+    if (block === null || !isDeleted(block, row)) continue
+    const last = ranges.at(-1)
     if (last?.to === row) last.to = row + 1
-    else runs.push({ seq, table, from: row, to: row + 1 })
+    else ranges.push({ seq, table, from: row, to: row + 1 })
   }
-  return runs
+  return ranges
 }
 
-/** A row that begins an event stays as it is: the event's own row says what it was counted under. */
+/** A row that begins an event is unchanged, because it states the priority under which the event was counted. */
 function recount(piece: Piece, corrected: ReadonlyMap<number, Priority>): Piece {
   const block = readBlock(piece.bytes)
   if (block === null) return piece

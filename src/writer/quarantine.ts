@@ -19,34 +19,35 @@ import type { Wal } from '../wal/wal.js'
  * Finds the rows of a batch that ClickHouse refuses, and sets them aside as dead letters.
  *
  * The rows are sent in halves, and halves of halves, to a table of the same columns without views, until the smallest
- * refused runs are known. The batch is then recorded again: without those runs, with dead letters for them, under a
- * new token. Messages that no dead letter can hold stand whole in a file beside the WAL.
+ * refused ranges are known. The batch is then recorded again: without those ranges, with dead letters for them, under a
+ * new token. Messages that are too long for a dead letter are written to a file beside the WAL.
  *
  * A new token is safe only when nothing of the batch is stored. ClickHouse makes one block of a batch and reads it to
  * its end before any of it reaches a view, so bytes that are refused here never reached a table. As a further check,
- * none of the events of the batch may be stored. A batch that is taken here was refused by a view or a table, some of
- * which may hold it: it stays as it is, under its token.
+ * none of the events of the batch may be stored. When all rows are accepted here, a view or a table refused the batch,
+ * and others may hold it: it stays unchanged, under its token.
  */
 
-/** Trial inserts a batch: enough for forty rows among half a million. What is undecided then goes whole. */
+/** Enough trial inserts to find forty rows among half a million; the ranges that are undecided then are refused. */
 const MAX_TRIALS = 1_500
-const SOME_EVENTS = 100
+const SAMPLE_EVENTS = 100
 
 export interface QuarantineDeps {
   readonly wal: Wal
   /**
-   * Has ClickHouse read rows of a table without storing them.
+   * Has ClickHouse parse rows of a table without storing them.
    *
-   * @returns whether it would take them; throws when it can't be asked
+   * @returns whether it accepts them
+   * @throws when ClickHouse can't be reached
    */
   readonly wouldTake: (table: RowTable, parts: readonly Uint8Array[]) => Promise<boolean>
-  /** Tells which of these events are stored. */
+  /** @returns the ids of the events that are stored */
   readonly storedAmong: (ids: readonly number[]) => Promise<ReadonlySet<number>>
-  /** A token for a new batch; a random one by default. */
+  /** A random token by default. */
   readonly newToken?: () => string
   readonly takeId: () => number
-  /** Keeps bytes that a dead letter can't hold; on disk when it resolves. */
-  readonly keep: (name: string, bytes: readonly Uint8Array[]) => Promise<void>
+  /** Writes a file beside the WAL; it is on disk when this resolves. */
+  readonly writeFile: (name: string, bytes: readonly Uint8Array[]) => Promise<void>
   /** Called with the number of rows that became dead letters. */
   readonly onRefused: (rows: number) => void
 }
@@ -73,7 +74,7 @@ export function createQuarantine(parts: QuarantineDeps) {
         takeId: parts.takeId,
         fileName: `refused-${token}.native`,
       })
-      if (dead.toKeep.length > 0) await parts.keep(`refused-${token}.native`, dead.toKeep)
+      if (dead.overlong.length > 0) await parts.writeFile(`refused-${token}.native`, dead.overlong)
       const amendment = encodeAmendment({
         refused: [
           ...before.refused,
@@ -93,24 +94,24 @@ export function createQuarantine(parts: QuarantineDeps) {
 const bytesOf = (pieces: readonly Piece[]): readonly Uint8Array[] =>
   pieces.map(({ bytes }) => bytes)
 
-/** Broken lengths make ClickHouse ask for more memory than there is, which looks like a fault that passes. */
+/** Broken lengths make ClickHouse exceed its memory limit, which looks like a transient error. */
 export const hasUnreadable = (pieces: readonly Piece[]): boolean =>
   pieces.some(({ bytes }) => readBlock(bytes) === null)
 
-/** Some of the events that begin in these rows. One insert fills a part of `events`: it is there whole or not. */
+/** A sample of the events that begin in these rows; an insert into `events` is atomic, so a sample is enough. */
 function newEvents(pieces: readonly Piece[]): readonly number[] {
   const ids: number[] = []
   for (const { table, bytes } of pieces) {
     const block = table === 'landing' ? readBlock(bytes) : null
     for (let row = 0; row < (block?.rows ?? 0); row++) {
       if (block?.number('is_new', row) === 1) ids.push(block.number('id', row) ?? 0)
-      if (ids.length >= SOME_EVENTS) return ids
+      if (ids.length >= SAMPLE_EVENTS) return ids
     }
   }
   return ids
 }
 
-/** The smallest runs of rows that are refused by themselves; none when all of them together are taken. */
+/** The smallest ranges of rows that are refused by themselves; none when all rows together are accepted. */
 async function findRefused(
   all: readonly Piece[],
   wouldTake: (pieces: readonly Piece[]) => Promise<boolean>,
@@ -126,14 +127,14 @@ async function findRefused(
   return all.length === 0 ? [] : await refusedAmong(all)
 }
 
-/** @returns null for one row, and for a block that can't be cut */
+/** @returns null for a single row, and for an unreadable block */
 function halve(pieces: readonly Piece[]): readonly [readonly Piece[], readonly Piece[]] | null {
   const middle = pieces.length >>> 1
   if (middle > 0) return [pieces.slice(0, middle), pieces.slice(middle)]
   const [piece] = pieces
   const block = piece === undefined ? null : readBlock(piece.bytes)
   if (piece === undefined || block === null || block.rows < 2) return null
-  // the rows of a correction belong together
+  // The rows of a correction are one unit.
   if (piece.table === 'landing' && block.text('variables', 0) === null) return null
   const half = block.rows >>> 1
   const part = (from: number, to: number): readonly Piece[] => [
@@ -143,26 +144,26 @@ function halve(pieces: readonly Piece[]): readonly [readonly Piece[], readonly P
 }
 
 const PROTOCOL = 'store'
-/** A row stands for as many dead letters as messages were folded into it, up to this limit. */
+/** A row becomes one dead letter for each message that it counts, up to this limit. */
 const MAX_COPIES = 100_000
-/** The last time that a Date can hold. */
+/** The greatest time of a Date. */
 const MAX_DATE_MS = 8.64e15
 
 interface DeadLetters {
   /** A Native block; null when the refused rows were no messages. */
   readonly bytes: Uint8Array | null
   readonly rows: number
-  /** Blocks with messages that are too long for a dead letter. */
-  readonly toKeep: readonly Uint8Array[]
+  /** Blocks with a message that is too long for a dead letter. */
+  readonly overlong: readonly Uint8Array[]
 }
 
 interface DeadLetterOptions {
   readonly takeId: () => number
-  /** The file for the blocks of `toKeep`. */
+  /** The file of the `overlong` blocks. */
   readonly fileName: string
 }
 
-/** The dead letters for refused rows: one for each message, which holds it as `/ingest` would take it again. */
+/** Writes a dead letter for each refused message, in the format of `/ingest`, so that it can be replayed. */
 function writeDeadLetters(
   refused: readonly Piece[],
   records: readonly NumberedRecord[],
@@ -170,20 +171,20 @@ function writeDeadLetters(
 ): DeadLetters {
   const encoder = new DeadLetterEncoder()
   encoder.begin(Date.now())
-  const toKeep: Uint8Array[] = []
+  const overlong: Uint8Array[] = []
   for (const piece of refused) {
-    const letters = deadLettersOf(piece, records, fileName)
-    for (const { copies, source, raw, message } of letters)
+    const deadLetters = deadLettersOf(piece, records, fileName)
+    for (const { copies, source, raw, message } of deadLetters)
       for (let i = 0; i < copies; i++)
         encoder.add(PROTOCOL, 0, { reason: 'store_refused', message, raw, source })
-    if (letters.some(({ copies, raw }) => copies > 0 && raw === '')) toKeep.push(piece.bytes)
+    if (deadLetters.some(({ copies, raw }) => copies > 0 && raw === '')) overlong.push(piece.bytes)
   }
   const dead = encoder.finish()
-  if (dead === null) return { bytes: null, rows: 0, toKeep }
+  if (dead === null) return { bytes: null, rows: 0, overlong }
   const view = new DataView(dead.bytes.buffer, dead.bytes.byteOffset, dead.bytes.length)
   for (let row = 0; row < dead.rows; row++)
     view.setBigUint64(dead.idAt + row * 8, BigInt(takeId()), true)
-  return { bytes: dead.bytes, rows: dead.rows, toKeep }
+  return { bytes: dead.bytes, rows: dead.rows, overlong }
 }
 
 interface DeadLetter {
@@ -218,13 +219,13 @@ function deadLettersOf(
   })
 }
 
-/** None in the rows of a correction, which move counts: n under the new priority, −n under the old. */
+/** The rows of a correction are no messages: they move counts, n to the new priority and −n to the old. */
 const messagesIn = (block: NativeBlock, row: number): number =>
   block.text('variables', row) === null
     ? 0
     : Math.min(MAX_COPIES, Math.max(1, block.number('n', row) ?? 1))
 
-/** The row as a canonical event, without the fields that cannot be read. */
+/** The row as a canonical event, without the unreadable fields. */
 function toLine(block: NativeBlock, row: number): string {
   const text = (column: string): string | undefined => block.text(column, row) || undefined
   const named = (column: string, names: readonly string[]): string | undefined =>

@@ -16,58 +16,58 @@ import { decodeRecord, type LogRecord, type Registration, type Command } from '.
 import { PendingChanges, type StillWanted } from './pending-changes.js'
 import { MINUTE_MS } from '../model/time.js'
 
-/** bench/NOTES.md: half of it costs ClickHouse a fifth more CPU when much comes in, twice of it gains nothing */
+/** Half of it costs ClickHouse 20 % more CPU under heavy load, twice of it gains nothing (bench/NOTES.md). */
 export const BATCH_BYTES = 48 * 1024 * 1024
-/** ClickHouse forms one block, and so one part per table, below this */
+/** Below this ClickHouse forms one block, and so one part per table. */
 export const BATCH_ROWS = 500_000
 const BATCH_RECORDS = 20_000
-/** under light load about two inserts a second */
+/** Under light load this makes two inserts a second. */
 export const BATCH_DELAY_MS = 500
 /**
- * An insert costs what some ten thousand rows cost, and its merges as much again: while fewer come in that time, ClickHouse
- * is not to spend more than a part of it on them. bench/flow/ingest.ts --small, 2 cores: a second takes 0.6 of its CPU
+ * An insert costs as much CPU as ten thousand rows, and its merges as much again. When fewer rows arrive, the delay
+ * grows to a multiple of the last insert's duration; a second takes 0.6 of the CPU (bench/flow/ingest.ts --small, 2 cores).
  */
 const LONG_DELAY_MS = 1_000
 const DELAY_PER_INSERT = 6
-/** few: shown at once; many: what an insert costs hardly matters */
+/** Fewer bytes are sent without the longer delay; for more bytes the cost of an insert is small. */
 const LONG_FROM_BYTES = 256 * 1024
 const LONG_BELOW_BYTES = 4 * 1024 * 1024
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
-const LOOK_AFTER_MS = MINUTE_MS
-/** between two looks at whether a change of all instances is over, when nothing tells */
+const CHECK_AFTER_MS = MINUTE_MS
+/** How often the writer checks whether a shared change is over, unless it is woken. */
 const OVER_PAUSE_MS = 200
 
 /**
- * Where batches go; every call is repeated with the same arguments until it succeeds. An error of `insert`
- * that has `isDataError` says that the rows themselves are refused.
+ * The destination of batches. Every call is repeated with the same arguments until it succeeds. An error of `insert`
+ * with `isDataError` means that ClickHouse refuses the rows themselves.
  */
 export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: LogRecord['templates'], token: string): Promise<void>
   register(registration: Registration): Promise<void>
-  /** Has a source again that was deleted while newer rows of it waited here. */
+  /** Registers a source that was deleted while newer rows of it waited. */
   registerAgain?(name: string): Promise<void>
-  /** A token for a new batch; absent: a random one. */
+  /** Without it the token is random. */
   newToken?(): string
-  /** Which of these events are stored. */
+  /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns the result for the caller who appended the command */
   execute(command: OwnCommand): Promise<unknown>
 }
 
-/** What this instance does alone. */
+/** A command that this instance executes alone. */
 export type OwnCommand = Exclude<Command, { readonly kind: 'shared' }>
 
-/** The changes that instances on one database make together, as the writer waits for them. */
+/** The changes of all instances on one database, which the writer waits for. */
 export interface SharedWork {
   /**
-   * Called while nothing is being sent, and before each attempt to send.
+   * Called before each attempt to send, and while the writer is idle.
    *
-   * @throws when this instance can't know what the others have changed: nothing may be sent then
+   * @throws when the changes of the others are unknown: nothing may be sent then
    */
   barrier(): Promise<void>
-  /** Whether a change took effect, so that what came after it may be stored. */
+  /** Whether a change took effect, so that later rows may be stored. */
   isOver(id: string): boolean
 }
 
@@ -78,7 +78,7 @@ export interface WriterOptions {
   /** Changes of other instances that the recovery of the WAL found. */
   readonly pending?: PendingChanges
   readonly onWritten: (rows: number) => void
-  /** called for every failed attempt; the writer goes on trying */
+  /** Called after every failed attempt; the writer goes on. */
   readonly onFailure: (error: unknown, attempt: number) => void
 }
 
@@ -104,7 +104,7 @@ interface Waiter {
 export class Writer {
   readonly #options: WriterOptions
   readonly #pending: PendingChanges
-  /** null for a single instance. */
+  /** Null for a single instance. */
   #shared: SharedWork | null = null
   readonly #results = new Map<number, (value: unknown) => void>()
   #waiters: Waiter[] = []
@@ -114,12 +114,12 @@ export class Writer {
   #flushSeq = 0
   #stopping = false
   #running: Promise<void> = Promise.resolve()
-  /** not of the clock, which may be set: rows would wait for as long as it was set back */
+  /** By the monotonic clock: when the system clock is set back, rows must not wait longer. */
   #oldestAtMs = 0
-  /** how long ClickHouse took for the last batch */
+  /** The duration of the last successful send. */
   #tookMs = 0
-  /** token of the rows that were found sound */
-  #sound = ''
+  /** The token of the last batch whose blocks are readable. */
+  #readableToken = ''
   /** When ClickHouse first refused what it still refuses, by `performance.now`; null when it takes batches. */
   failingSinceMs: number | null = null
 
@@ -139,7 +139,7 @@ export class Writer {
     this.#wake?.()
   }
 
-  /** Says that the WAL has more. */
+  /** Called after an append to the WAL. */
   notify(): void {
     if (this.#oldestAtMs === 0) this.#oldestAtMs = performance.now()
     if (this.#isDue()) this.#wake?.()
@@ -149,7 +149,7 @@ export class Writer {
 
   /** Resolves when everything up to `seq` is in ClickHouse; does not wait for a batch to fill up. */
   async flush(seq: number, signal?: AbortSignal): Promise<void> {
-    // a record that could not be written leaves a gap, and nothing would ever reach its number
+    // A record that could not be written leaves a gap, and its sequence is never done.
     const last = this.#options.wal.waiting.findLast((record) => record.seq <= seq)
     if (last === undefined) return
     this.#flushSeq = Math.max(this.#flushSeq, last.seq)
@@ -165,20 +165,20 @@ export class Writer {
     })
   }
 
-  /** Keeps the result of the command in record `seq` for the one who appended it. */
+  /** Resolves with the result of the command in record `seq`. */
   resultOf(seq: number): Promise<unknown> {
     return new Promise((resolve) => this.#results.set(seq, resolve))
   }
 
-  /** Nobody waits for the result of record `seq` any more. */
+  /** Drops the promise of `resultOf`. */
   forget(seq: number): void {
     this.#results.delete(seq)
   }
 
   /**
-   * Runs `work` between two batches: nothing is written meanwhile.
+   * Runs `work` between two batches.
    *
-   * @param signal aborted before it was begun, it is not begun
+   * @param signal when it is aborted first, `work` does not begin
    */
   between<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -190,7 +190,7 @@ export class Writer {
     })
   }
 
-  /** Ends after the batch in hand; what waits stays in the WAL. */
+  /** Ends after the current batch; the waiting records stay in the WAL. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.#wake?.()
@@ -199,7 +199,7 @@ export class Writer {
 
   async #run(): Promise<void> {
     while (!this.#stopping) {
-      // a batch that was begun is whole only when it is done
+      // Work between batches waits for a batch that is partly sent.
       const isBetween = this.#options.wal.openBatch === null
       const work = isBetween ? this.#between.shift() : undefined
       if (work !== undefined || (isBetween && !this.#isDue())) {
@@ -221,7 +221,7 @@ export class Writer {
     return first.seq <= this.#flushSeq || this.#untilDueMs() === 0
   }
 
-  /** Whole: a timer may end a little early. */
+  /** Rounded up, because a timer may fire a fraction early. */
   #untilDueMs(): number {
     const { bytes } = this.#options.wal
     const isLong = bytes >= LONG_FROM_BYTES && bytes < LONG_BELOW_BYTES
@@ -232,9 +232,9 @@ export class Writer {
 
   async #idle(): Promise<void> {
     if (this.#shared === null) return await this.#sleep()
-    // What fails here is tried again when the writer is woken, and before anything is sent.
+    // A failed barrier is repeated when the writer is woken, and before anything is sent.
     await this.#shared.barrier().catch(() => undefined)
-    // it may have been woken meanwhile
+    // A wake during the barrier has no timer to end.
     const isWanted = this.#isDue() || this.#between.length > 0 || this.#stopping
     if (!isWanted) await this.#sleep()
   }
@@ -250,7 +250,7 @@ export class Writer {
     this.#wake = null
   }
 
-  /** Repeats a step until it succeeds; undefined when the writer was stopped in between. */
+  /** Repeats a step until it succeeds. @returns undefined when the writer is stopped first */
   async #attempt<T>(step: () => Promise<T>): Promise<T | undefined> {
     let waitMs = RETRY_MIN_MS
     for (let attempt = 1; ; attempt++) {
@@ -298,7 +298,7 @@ export class Writer {
     return completed
   }
 
-  /** Behind damage: repeats of an event whose first row is lost are events all the same. */
+  /** After damage of the WAL, the first repeat of an event whose first row is lost begins the event. */
   async #completed(batch: Batch): Promise<Batch> {
     const { wal, target } = this.#options
     const { recorded, records } = batch
@@ -308,12 +308,12 @@ export class Writer {
     const begins = await orphansOf(records, (ids) => target.storedAmong(ids))
     if (begins.length === 0) return batch
     const amended = { ...recorded, amendment: encodeAmendment({ ...before, begins }) }
-    // every try of it is the same from here on
+    // From here on every attempt sends the same bytes.
     await wal.recordBatch(amended)
     return { recorded: amended, records }
   }
 
-  /** @param whole the records are a batch already, and all of them are taken */
+  /** @param whole whether the records are a recorded batch, so that all of them are taken */
   async #gather(waiting: readonly WaitingRecord[], whole: boolean): Promise<Gathered> {
     const records: NumberedRecord[] = []
     const taken = { bytes: 0, rows: 0, last: null as number | null }
@@ -351,7 +351,7 @@ export class Writer {
   }
 
   async #sendAmended(batch: Batch): Promise<void> {
-    // as it was last recorded: an earlier try may have set rows aside
+    // An earlier attempt may have amended the batch.
     const recorded = this.#options.wal.openBatch ?? batch.recorded
     try {
       await this.#sendAll({ ...batch, recorded })
@@ -383,7 +383,7 @@ export class Writer {
     const { target } = this.#options
     if (command.kind !== 'shared')
       return this.#pending.isOvertaken(seq, command) ? null : await target.execute(command)
-    // rows that came after a deletion must not go with those from before it
+    // Later rows wait until all instances have executed a deletion.
     const isBarrier = command.change.kind !== 'correct-event'
     if (this.#shared !== null && isBarrier) await this.#untilOver(command.id, this.#shared)
     return null
@@ -397,7 +397,7 @@ export class Writer {
     }
   }
 
-  /** Waits until the writer is woken or stopped, or the time is over. */
+  /** Waits until the writer is woken or stopped, or for `ms`. */
   async #rest(ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms)
@@ -428,13 +428,13 @@ export class Writer {
       await this.#options.target.insert('dead_letters', amendment.dead, `${recorded.token}:refused`)
   }
 
-  /** Looked at once for rows that were not taken for long, whatever the reason. */
+  /** Reads the blocks of a batch once when it has failed for a minute, whatever the error. */
   #isBroken(token: string, pieces: readonly Piece[]): boolean {
     const nowMs = performance.now()
-    const isLong = nowMs - (this.failingSinceMs ?? nowMs) > LOOK_AFTER_MS
-    if (!isLong || this.#sound === token) return false
+    const isLong = nowMs - (this.failingSinceMs ?? nowMs) > CHECK_AFTER_MS
+    if (!isLong || this.#readableToken === token) return false
     if (hasUnreadable(pieces)) return true
-    this.#sound = token
+    this.#readableToken = token
     return false
   }
 
@@ -450,7 +450,7 @@ export class Writer {
   }
 }
 
-/** The writer was stopped while it waited for others. */
+/** The writer was stopped while it waited for other instances. */
 class Stopped extends Error {
   override readonly name = 'Stopped'
 }

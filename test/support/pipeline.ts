@@ -151,7 +151,7 @@ export function refusalsOf(wal: Wal, target: RecordingTarget): TestRefusals {
     wouldTake: (table, parts) => target.wouldTake(table, parts),
     storedAmong: (ids) => target.storedAmong(ids),
     takeId: () => letterId++,
-    keep: async (name, parts) => void kept.set(name, Buffer.concat(parts)),
+    writeFile: async (name, parts) => void kept.set(name, Buffer.concat(parts)),
     onRefused: (rows) => refused.push(rows),
   })
   return { refusals, kept, refused }

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
 import { DictColumn, FixedColumn, toNativeBlock } from '../../../src/clickhouse/native-writer.js'
-import { AS_IT_IS, piecesOf, type NumberedRecord } from '../../../src/writer/batch.js'
+import { NO_AMENDMENT, piecesOf, type NumberedRecord } from '../../../src/writer/batch.js'
 import type { SharedChange, SharedCommand } from '../../../src/wal/record.js'
 import { PendingChanges } from '../../../src/writer/pending-changes.js'
 import { readNative } from '../../support/native.js'
@@ -55,7 +55,7 @@ const command = (change: SharedChange, place: Partial<SharedCommand> = {}) =>
 /** What is sent of an entry: [id, is_new, priority] of each row. */
 function sent(pending: PendingChanges, part: NumberedRecord): readonly (readonly unknown[])[] {
   const { leftOut } = pending.stillWanted([part])
-  const pieces = pending.revise(piecesOf('landing', [part], { ...AS_IT_IS, refused: leftOut }))
+  const pieces = pending.revise(piecesOf('landing', [part], { ...NO_AMENDMENT, refused: leftOut }))
   return pieces.flatMap(({ bytes }) => {
     const { rows, columns } = readNative(bytes)
     const of = (name: string, row: number): unknown =>

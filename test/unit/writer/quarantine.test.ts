@@ -10,7 +10,7 @@ import {
 } from '../../../src/clickhouse/native-writer.js'
 import { encodeRecord, type LogRecord } from '../../../src/wal/record.js'
 import { Wal } from '../../../src/wal/wal.js'
-import { keepBeside } from '../../../src/wal/file.js'
+import { writeBesideLog } from '../../../src/wal/file.js'
 import { Writer } from '../../../src/writer/writer.js'
 import { seeded } from '../../support/landing.js'
 import {
@@ -282,7 +282,7 @@ void test('a block that can not be read is set aside whole, its bytes kept', asy
   t.ok(String(dead[0]?.['detail']).includes(name), 'the letter says where')
   await rig.end()
 
-  await keepBeside(dir, 'kept.native', [broken, broken])
+  await writeBesideLog(dir, 'kept.native', [broken, broken])
   t.same(readFileSync(join(dir, 'kept.native')), Buffer.concat([broken, broken]))
   const reopened = await createTestWal(t, dir)
   t.ok(readdirSync(dir).includes('kept.native'), 'the WAL leaves it alone')
