@@ -31,7 +31,7 @@ const ADMISSION = {
   parse: layout.PARSE_MESSAGES,
 } as const
 
-/** Distinct sources, hosts, levels and so on that a thread keeps from block to block. */
+/** Limit of distinct sources, hosts, levels and so on that a thread caches across blocks. */
 const MAX_WORDS = 65_536
 
 /** The outcome of one call of `readLines`. */
@@ -43,25 +43,25 @@ export interface LinesRead {
 }
 
 /**
- * Turns messages into one block of landing rows. Equal messages of the same millisecond are one row with a count; the
- * side arrays carry what the sequencer needs. WebAssembly holds the rows (bench/micro/encode.bench.ts). There is one
- * encoder per thread.
+ * Encodes messages as one block of landing rows. Equal messages of the same millisecond are one row with a count; the
+ * side arrays are for the sequencer. The rows are built in WebAssembly's memory (bench/micro/encode.bench.ts). There is
+ * one encoder per thread.
  */
 export class BlockEncoder {
   readonly #kernel: Kernel
   readonly #lookups: BlockLookups
   readonly #misses = new MissList()
-  /** Search words of decoded messages with letters beyond ASCII. */
+  /** Search words of decoded messages with characters beyond ASCII. */
   #wide: WideRow[] = []
   readonly #wordOf = new Map<string, number>()
-  /** The constant text that each template had last, and 1 + its word. */
+  /** By template: its last constant text, and 1 + the word of it. */
   #constantTexts: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
   readonly #seed = new Int32Array(2)
   #admit: (source: string) => Admission = () => 'parse'
   #receivedAtMs = 0
   #modelVersion = ''
   #bodyBytes = 0
-  /** The environment of the last body, its word and that of the empty text; null after words were numbered anew. */
+  /** The environment of the last body, its word and that of the empty text; null after words were renumbered. */
   #defaults: {
     readonly environment: string
     readonly word: number
@@ -108,9 +108,9 @@ export class BlockEncoder {
   }
 
   /**
-   * Takes the bytes of a body, whose lines `readLines` then reads.
+   * Copies a body for `readLines`.
    *
-   * @param admit is called once for each source that a readable line names
+   * @param admit is called once for each source of a line that needs no parsing
    */
   beginBody(
     bytes: Uint8Array,
@@ -139,7 +139,7 @@ export class BlockEncoder {
     return { next, accepted: calls.acceptedLines(), dropped: calls.droppedLines() }
   }
 
-  /** Adds a message that was decoded to an object. @param severity index into SEVERITIES */
+  /** Adds a decoded message. @param severity index into SEVERITIES */
   add(event: CanonicalEvent, severity: number): void {
     const kernel = this.#kernel
     const source = this.#word(event.source)
@@ -227,7 +227,7 @@ export class BlockEncoder {
     return state
   }
 
-  /** Tags distinguish events of all types but logs, whatever the order of the tags. */
+  /** Tags distinguish events of all types but logs, independently of their order. */
   #tagsOf({ type, tags }: CanonicalEvent): string {
     if (tags === null) return ''
     const text = JSON.stringify(tags)
@@ -237,7 +237,7 @@ export class BlockEncoder {
     return isFlat ? text : JSON.stringify(withSortedNames(tags))
   }
 
-  /** Writes texts one after the other to where `addEvent` expects them. */
+  /** Writes the texts of a message one after the other, as `addEvent` reads them. */
   #placeTexts(texts: readonly string[]): {
     readonly at: number
     readonly sizes: number
@@ -275,7 +275,7 @@ export class BlockEncoder {
     }
   }
 
-  /** Search words of the lines that were read as bytes. */
+  /** Returns the search words of lines that were read without parsing. */
   #wideLines(): WideRow[] {
     const kernel = this.#kernel
     const { calls } = kernel
@@ -324,9 +324,9 @@ const encoder = new TextEncoder()
 const SIZES_BYTES = 24
 const READY_MADE = 0x5bd1e995
 
-/** Words of a record with letters beyond ASCII, for the word index; '' when the texts are ASCII. */
+/** Returns the search words of a record with characters beyond ASCII, '' for one in ASCII. */
 function searchWords(event: CanonicalEvent, messageBytes: number): string {
-  // UTF-8 longer than UTF-16 means that some character is not ASCII
+  // UTF-8 is longer than UTF-16 when some character is not ASCII.
   const ascii =
     messageBytes === event.message.length && isAscii(event.host) && isAscii(event.traceId)
   if (ascii) return ''
@@ -345,5 +345,5 @@ function withSortedNames(value: unknown): unknown {
   return sorted
 }
 
-/** Runs of letters and digits in lower case, as a search compares them. */
+/** Splits a text into its runs of letters and digits in lower case, as a search does. */
 const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []

@@ -4,7 +4,7 @@ import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 /** The wire format of a body, or `events` when it is decoded already. */
 export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
 
-/** What happens to the messages of a source that must not be stored as they are. */
+/** The verdict on the messages of a source that must not be stored. */
 export type SourceVerdict = 'drop' | Extract<RejectReason, 'unknown_source' | 'source_limit'>
 
 /** One request's messages. */
@@ -56,14 +56,13 @@ export interface BodyRefusal {
 }
 
 /**
- * A block of landing rows with the side arrays that the sequencer works on; index = row. A large block lies in shared
- * memory of the pool: the bytes until they are in ClickHouse, and behind them the side arrays until the block is
- * sequenced.
+ * A block of landing rows with the side arrays that the sequencer reads, by row. A large block is in the pool's shared
+ * memory: its bytes until they are in ClickHouse, and after them the side arrays until the block is sequenced.
  */
 export interface RowBlock {
   readonly bytes: Uint8Array
   readonly rows: number
-  /** Where the columns that the sequencer fills in begin in `bytes`. */
+  /** Offsets in `bytes` of the columns that the sequencer fills in. */
   readonly at: PatchOffsets
   /** Two per row. */
   readonly hashes: Int32Array
@@ -108,7 +107,7 @@ export interface BlockResult {
   readonly bodies: readonly BodyResult[]
 }
 
-/** A result with the memory that its block is in. */
+/** A result with its block's memory. */
 export interface EncodedBlock extends BlockResult {
   /** Keeps the bytes of the block until `release`; the side arrays are no longer readable. */
   readonly retain: () => void

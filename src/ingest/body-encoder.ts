@@ -24,7 +24,7 @@ import type {
 } from './block.js'
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 
-/** The sender of a body gets this many errors. */
+/** Limit of errors in a reply. */
 const REPORTED_ERRORS = 20
 const INFO = SEVERITIES.indexOf('INFO')
 
@@ -55,7 +55,7 @@ export class BodyEncoder {
       files.set(body, file)
       if (file.refusal !== null) refusals.set(body, file.refusal)
     }
-    // no await from here on: the encoders are shared by all tasks of the thread
+    // No await from here on, because all tasks of the thread share the encoders.
     const { block, dead } = this.#parts
     const results = this.#encodeAll({ task, nowMs, files, refusals })
     return {
@@ -65,12 +65,12 @@ export class BodyEncoder {
     }
   }
 
-  /** Starts the block again when a body is refused after some of it was added. */
+  /** Encodes the task again when a body is refused after part of it was added to the block. */
   #encodeAll(job: Job): BodyResult[] {
     for (;;) {
       const results = this.#encodeOnce(job)
       if (results !== null) return results
-      // all bodies are checked after the first refusal, so that senders cannot force many restarts
+      // All bodies are checked after the first refusal, so that senders cannot force many restarts.
       for (const body of job.task.bodies) {
         const denied = job.refusals.has(body) ? null : this.#denial(body, job)
         if (denied !== null) job.refusals.set(body, denied)
@@ -111,7 +111,7 @@ export class BodyEncoder {
     return sink.denied === null ? null : toDenial(sink.denied)
   }
 
-  /** Whether some message is of a source that the body's key may not write. */
+  /** Checks that the body's key may write the sources of all messages. */
   #denial(body: BodyTask, { task, nowMs, files }: Job): BodyRefusal | null {
     const allowed = body.allowedSources
     if (allowed === null || body.format !== 'ingest' || files.has(body)) return null
@@ -154,7 +154,7 @@ class BodySink implements EventSink, LineTaker {
     this.#body = body
   }
 
-  /** Whether the block or the dead letters hold something of the body. */
+  /** Whether the block or the dead letters contain part of the body. */
   get isTouched(): boolean {
     return this.#accepted + this.#rejected > 0
   }
@@ -192,12 +192,11 @@ class BodySink implements EventSink, LineTaker {
     if (this.#errors.length < REPORTED_ERRORS)
       this.#errors.push({ line, code: rejection.reason, message: rejection.message })
     const raw = this.#body.keepRaw ? rejection.raw : ''
-    // rows of a file have the source that the file was sent for
+    // The source of a file's rows is that of the upload.
     const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
     this.#parts.dead.add(this.#body.protocol, line, { ...rejection, source, raw })
   }
 
-  /** received = accepted + rejected + dropped */
   result(): BodyResult {
     const [accepted, rejected, dropped] = [this.#accepted, this.#rejected, this.#dropped]
     return {
@@ -230,11 +229,11 @@ class BodySink implements EventSink, LineTaker {
   }
 }
 
-/** A source may have the name of a property that every object has. */
+/** Reads an own property only, because a source may be called like a property of Object.prototype. */
 const verdictOf = ({ verdicts }: BodyTask, source: string): SourceVerdict | undefined =>
   Object.hasOwn(verdicts, source) ? verdicts[source] : undefined
 
-/** The decoded rows of a file, which its last row may still have refused as a whole. */
+/** The decoded rows of a file. They are collected first, because a later row may refuse the whole file. */
 interface DecodedFile {
   readonly events: readonly CanonicalEvent[]
   readonly lines: readonly number[]
@@ -293,7 +292,7 @@ function refusalOf(decode: () => void): BodyRefusal | null {
   }
 }
 
-/** @throws every other error */
+/** Returns the refusal that an error stands for. @throws any other error */
 function toRefusal(error: unknown): BodyRefusal {
   if (!(error instanceof AppError)) throw error
   const { code, message } = error
@@ -321,7 +320,7 @@ function unstorable(event: CanonicalEvent, reason: 'unknown_source' | 'source_li
   }
 }
 
-/** The event as `/ingest` takes it, for a later replay. */
+/** Writes an event as `/ingest` accepts it, for a later replay. */
 function toIngestRecord(event: CanonicalEvent): Record<string, unknown> {
   const { timestampMs, traceId, spanId, dedupKey, template, ...fields } = event
   const record: Record<string, unknown> = {

@@ -2,8 +2,8 @@ import * as layout from '../wasm/layout.js'
 import { Kernel, NO_IMPORTS } from '../wasm/kernel.js'
 
 /**
- * Rows of a batch. The caller writes hashes, times and owners; after `lookUp`, `begins` says which rows began an
- * event, and for these the caller writes `ids` and `priorities`.
+ * The columns of a batch. The caller writes hashes, times and owners; after `lookUp`, `begins` tells which rows are new
+ * events, and for these the caller writes `ids` and `priorities`.
  */
 export interface WindowBatch {
   /** Two per row. */
@@ -11,7 +11,7 @@ export interface WindowBatch {
   readonly tsMs: Float64Array
   /** Number of the source, for `forget`. */
   readonly owners: Uint32Array
-  /** 1 = the row began an event. */
+  /** 1 = the row is a new event. */
   readonly begins: Uint8Array
   readonly ids: Float64Array
   readonly priorities: Uint8Array
@@ -20,29 +20,28 @@ export interface WindowBatch {
 }
 
 /**
- * Remembers the first occurrence of each event: a message is a repeat when its hash is known and its time
- * lies in [first, first + window). Two look-ups answer that, because an event that a time belongs to began
- * in the same window-wide step of time or in the one before.
+ * The first occurrence of each event: a message repeats an event when their hashes are equal and its time is in
+ * [first, first + window). Time is divided into steps as long as the window, so an event that the message can repeat
+ * began in the same step or in the one before, and two look-ups find it.
  *
  * Bounded: when the window is full, its oldest entry is evicted, and a later repeat of that event is a new event.
  *
- * The calls of a batch: `batch`, write the keys of the rows, `lookUp`, write ids and priorities of the rows that
- * began an event, `settle`. The memory is WebAssembly's and grows with the number of entries.
+ * The calls of a batch: `batch`, write the keys of the rows, `lookUp`, write ids and priorities of the new events,
+ * `settle`. The memory is WebAssembly's and grows with the number of entries (wasm/assembly/window.ts).
  */
 export class DedupWindow {
   readonly #kernel = new Kernel(NO_IMPORTS)
   readonly #rows: number
   #batch: WindowBatch
 
-  /** @param maxTurns entries after which turns are counted anew; they fit 32 bits */
-  constructor(windowMs: number, maxEntries: number, maxTurns = 2 ** 31 - 1) {
+  /** @param lastSerial entries have serial numbers of 32 bits, which are reduced when they exceed this one */
+  constructor(windowMs: number, maxEntries: number, lastSerial = 2 ** 31 - 1) {
     const { calls } = this.#kernel
-    calls.openWindow(windowMs, maxEntries, maxTurns)
+    calls.openWindow(windowMs, maxEntries, lastSerial)
     this.#rows = calls.windowBatch()
     this.#batch = this.#views()
   }
 
-  /** Number of events in the window. */
   get size(): number {
     return this.#kernel.calls.windowSize()
   }
@@ -60,22 +59,22 @@ export class DedupWindow {
     return this.#batch
   }
 
-  /** @returns how many of the batch's rows began an event */
+  /** @returns the number of rows that are new events */
   lookUp(rows: number): number {
     return this.#kernel.calls.lookUpRows(rows)
   }
 
-  /** Copies ids and priorities of the rows that began an event to the rows that repeat one. */
+  /** Copies ids and priorities of the new events to the rows that repeat them. */
   settle(rows: number): void {
     this.#kernel.calls.settleRows(rows)
   }
 
-  /** Later repeats of event `id` are counted under this priority. */
+  /** Sets the priority under which later repeats of an event are counted. */
   setPriority(id: number, priority: number): void {
     this.#kernel.calls.setWindowPriority(id, priority)
   }
 
-  /** No later message joins an event of this source. */
+  /** Prevents later messages from repeating events of this source. */
   forget(owner: number): void {
     this.#kernel.calls.forgetOwner(owner)
   }

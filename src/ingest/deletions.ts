@@ -18,11 +18,12 @@ import { forgetDeliveries } from './webhook/webhook.js'
  * Deleting sources, or everything:
  *
  * 1. The request takes the lock of deletions, and has the webhooks forget what the sources delivered.
- * 2. `forget`: from here on messages of these names belong to unregistered sources, and no repeat joins an earlier event.
- * 3. In the same moment the command is appended to the WAL, so it stands between the rows before it and those after it.
+ * 2. `forget`: from here on messages of these names belong to unregistered sources, and no message repeats an earlier
+ *    event.
+ * 3. Synchronously with step 2 the command is appended to the WAL, between the rows before it and those after it.
  * 4. When the writer reaches the command, `execute` deletes rows, insights, alerts and corrected priorities, and
- *    last the records of the sources. A crash repeats the command, which is harmless.
- * 5. `release`: a source that was made under the same name meanwhile counts again.
+ *    last the records of the sources. The command is idempotent, because it is repeated after a crash.
+ * 5. `release`: a source that was registered under the same name meanwhile is active again.
  *
  * With several instances the change log has each of them do step 2 and one of them step 4 (`shared-changes.ts`).
  */
@@ -59,7 +60,7 @@ export interface ClearedAll {
 
 export type Erasure = ReturnType<typeof createErasure>
 
-/** What a deletion does in this process and in ClickHouse. Null in place of names stands for all sources. */
+/** The effects of a deletion in this process and in ClickHouse. Null in place of names stands for all sources. */
 export function createErasure(erased: Erased) {
   const { batches, sources, sequencer, templates, templateStats, priorities, insights } = erased
   const isAmong = (names: readonly string[] | null): ((source: string) => boolean) => {
@@ -102,7 +103,7 @@ export function createErasure(erased: Erased) {
       sources.release(names ?? undefined)
       priorities.recall(isAmong(names))
     },
-    /** Repeating it is harmless. @returns the counts for the caller of the deletion */
+    /** Idempotent. @returns the counts for the reply */
     execute: (command: DeletionCommand): Promise<DeletedSources | ClearedAll> =>
       command.kind === 'delete-sources' ? deleteSources(command.sources) : clearAll(),
   }
@@ -115,13 +116,13 @@ interface DeletionDeps {
   readonly pipeline: Pipeline
   /** Null for the only instance on its database. */
   readonly shared: SharedChanges | null
-  /** Resolves when no client is shown what was deleted. */
+  /** Resolves when no client can read the deleted data. */
   readonly onDeleted: () => Promise<void>
 }
 
 export type Deletions = ReturnType<typeof createDeletions>
 
-/** The lock is renewed; an instance that dies keeps the others from deleting for this long. */
+/** Lease of the lock, which is renewed. An instance that dies blocks the deletions of the others for this long. */
 const LOCK_MS = 15_000
 
 export function createDeletions(deps: DeletionDeps) {
@@ -132,7 +133,7 @@ export function createDeletions(deps: DeletionDeps) {
   ): Promise<unknown> => {
     await forgetDeliveries(state, names)
     if (shared !== null) return await shared.carryOut(command)
-    // No event may be sequenced between these two calls, so nothing is awaited.
+    // No await between these two calls, because no event may be sequenced between them.
     erasure.forget(names)
     return await pipeline.execute(command)
   }

@@ -39,7 +39,7 @@ export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
   const { rows } = parts
   const sources = dictionary(kernel, layout.SOURCE_WORDS)
   const most = aligned(sizeOf(kernel, parts))
-  // columns do not begin at multiples of 8, so they are assembled in WebAssembly's memory and copied once
+  // Columns are not aligned, so the block is assembled in WebAssembly's memory and copied once.
   const memory = kernel.view(calls.scratchAt(most), most)
   const buffer = new ByteBuffer(memory)
   const out = new NativeWriter(buffer, COLUMNS, rows)
@@ -92,9 +92,9 @@ export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
   }
 }
 
-/** Bytes of a row: hash, time, count, source, template, severity. */
+/** Bytes of a row in the side arrays: hash, time, count, source, template, severity. */
 const SIDE_BYTES = 8 + 8 + 4 + 4 + 4 + 1
-/** Each array begins at a multiple of 8, because unaligned shared memory is copied byte by byte. */
+/** Padding of the side arrays to multiples of 8, because unaligned shared memory is copied byte by byte. */
 const SIDE_SPARE = 6 * 8
 
 const aligned = (bytes: number): number => Math.ceil(bytes / 8) * 8
@@ -161,7 +161,7 @@ function searchWordsOf({ rows, wide }: LandingInput): Uint8Array {
   return out.written
 }
 
-/** The most bytes that the block takes. */
+/** Returns an upper bound of the block's bytes. */
 function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): number {
   const { calls } = kernel
   let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 5 * 4 + 1)

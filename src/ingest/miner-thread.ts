@@ -14,13 +14,13 @@ export interface MissAnswer {
   readonly changes: readonly MinedTemplate[]
 }
 
-/** Null until `restore`, because a thread that replaced a dead one knows no templates. */
+/** Null until `restore`, because a thread that replaces a dead one has no templates. */
 let miner: TemplateMiner | null = null
 
 /**
- * Replaces the miner by one with the templates that the process knows. There is one such thread in the process.
+ * Replaces the miner by one with the known templates. There is one miner's thread in the process.
  *
- * @returns the number of each, 0 for one beyond the limits; the same numbers for the same list
+ * @returns the number of each template, 0 beyond the limits; the same numbers for the same list
  */
 export function restore(templates: readonly TemplateRow[]): Int32Array {
   const fresh = new TemplateMiner()
@@ -54,7 +54,7 @@ export const ping = (): true => true
 /**
  * Adopts templates that other instances have stored.
  *
- * @returns what changed by that; null when this thread must be restored first
+ * @returns the templates that changed; null when this thread must be restored first
  */
 export function adopt(templates: readonly TemplateRow[]): readonly MinedTemplate[] | null {
   if (miner === null) return null

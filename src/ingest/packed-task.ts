@@ -11,7 +11,7 @@ import type {
 } from './block.js'
 import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 
-/** A task on its way to a worker. Bodies that differ only in their bytes are joined. */
+/** A task in the form that is sent to a worker. Bodies that differ only in their bytes are joined. */
 export interface PackedTask extends Omit<BlockTask, 'bodies'> {
   readonly runs: readonly Run[]
   /** Memory for the block; null when the block will be small. */
@@ -20,13 +20,13 @@ export interface PackedTask extends Omit<BlockTask, 'bodies'> {
 
 /** Bodies one after another, in the order of the task. */
 interface Run {
-  /** What the bodies have in common; `bytes` only for a single body. */
+  /** The common properties of the bodies; `bytes` only for a single body. */
   readonly body: BodyTask
   /** Null for a single body. */
   readonly small: { readonly bytes: Uint8Array; readonly ends: Uint32Array } | null
 }
 
-/** A result on its way back. */
+/** A result in the form that a worker sends back. */
 export interface PackedResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
@@ -37,18 +37,18 @@ export interface PackedResult {
   readonly sources: readonly string[]
   /** Bodies with errors, a refusal or several sources. */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
-  /** Whether the block lies in the slice of the task. */
+  /** Whether the block is in the slice of the task. */
   readonly isSliceUsed: boolean
 }
 
-/** A buffer of its own costs as much as copying this many bytes (bench/flow/ingest.ts --small). */
+/** Larger bodies have a buffer of their own, which costs as much as copying this many bytes (bench/flow/ingest.ts --small). */
 const SMALL_BYTES = 16_384
 
 export interface Parcel {
   readonly packed: PackedTask
-  /** The result by body, with the memory it lies in. */
+  /** Unpacks a result together with its memory. */
   readonly unpack: (result: PackedResult) => EncodedBlock
-  /** Releases the memory that the result does not lie in, once no worker has the task. */
+  /** Releases the memory that is not part of the result; called when no worker has the task. */
   readonly release: () => void
 }
 
@@ -59,7 +59,7 @@ export interface SharedMemory {
 }
 
 /**
- * Puts the bodies of a task into shared memory; a body that lies elsewhere is copied.
+ * Packs a task for a worker. Bodies that are not in shared memory are copied to it.
  *
  * @param blockBytes estimate of the block's size
  */
@@ -99,7 +99,7 @@ export function packTask(
 
 type Memory = Pick<EncodedBlock, 'retain' | 'release'>
 
-/** For a block in memory that the garbage collector frees. */
+/** For a block whose memory is garbage-collected. */
 const NO_MEMORY: Memory = { retain: () => undefined, release: () => undefined }
 
 function memoryOf(block: RowBlock | null, slice: BlockSlice | null, pool: BlockPool): Memory {
@@ -110,7 +110,7 @@ function memoryOf(block: RowBlock | null, slice: BlockSlice | null, pool: BlockP
   }
 }
 
-/** @returns where the bodies end that can be one with the body at `from` */
+/** @returns the end of the bodies that can be joined with the body at `from` */
 function endOfRun(bodies: readonly BodyTask[], from: number): number {
   const first = bodies[from]
   let to = from + 1
@@ -158,7 +158,7 @@ function shared(
   return copy
 }
 
-/** The task as it was packed; small bodies are parts of one buffer. */
+/** Unpacks a task; small bodies are views of one buffer. */
 export function unpackTask(packed: PackedTask): BlockTask {
   const { runs, environment, maxMessageBytes, modelVersion } = packed
   const bodies: BodyTask[] = []

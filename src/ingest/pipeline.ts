@@ -24,16 +24,16 @@ import { toTemplateRow, type MinedTemplate, type TemplateRegistry } from '../tem
 import type { Sources } from '../records/sources.js'
 import type { Writer } from '../writer/writer.js'
 
-/** bench/flow/ingest.ts: smaller tasks spread better over the threads, larger ones save hand-overs. */
+/** Measured by bench/flow/ingest.ts: smaller tasks spread better over the threads, larger ones save messages to threads. */
 const TASK_BYTES = 2 * 1024 * 1024
 const TASK_BODIES = 512
-/** One being written and one to be written next; bench/flow/ingest.ts --small: 10 % less CPU than without the limit. */
+/** One being written and one to be written next: 10 % less CPU than without the limit (bench/flow/ingest.ts --small). */
 const UNSYNCED_TASKS = 2
-/** A body of this size is worth a task of its own. */
+/** A body of this size or more starts a task without waiting for others. */
 const GATHERED_BYTES = 16_384
-/** Added to each body's size, because its promise and task take memory too. */
+/** Added to each body's size for its promise and task. */
 const BODY_OVERHEAD = 2048
-/** A task is encoded again when a source changes meanwhile, at most this often. */
+/** Limit of encodings of a task, which is encoded again when a source changes meanwhile. */
 const MAX_TRIES = 4
 
 export interface PipelineDeps {
@@ -45,10 +45,10 @@ export interface PipelineDeps {
   readonly sources: Pick<Sources, 'admit' | 'register'>
   readonly environment: string
   readonly maxMessageBytes: number
-  /** Limit of the bodies in work, in bytes. */
+  /** Limit of the unanswered bodies, in bytes. */
   readonly maxBytes: number
   readonly modelVersion: () => string
-  /** Makes the template of a signature known to every thread. */
+  /** Publishes the template of a signature to all threads. */
   readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
   readonly onAccepted: (bodies: AcceptedBodies) => void
 }
@@ -56,8 +56,8 @@ export interface PipelineDeps {
 interface Job {
   readonly submission: Submission
   readonly bytes: number
-  /** What the job counts towards `maxBytes`; 0 once it is answered. */
-  heldBytes: number
+  /** The job's share of `maxBytes`; 0 after its reply. */
+  countedBytes: number
   readonly resolve: (result: BodyResult) => void
   readonly reject: (cause: unknown) => void
 }
@@ -68,19 +68,19 @@ interface Task {
 }
 
 /**
- * The way of a body from its arrival to the acknowledgement:
+ * The steps of a body from its arrival to the acknowledgement:
  *
- * 1. `submit` refuses a body without room for it, else puts it into the queue. Small bodies share a task.
+ * 1. `submit` refuses a body beyond the memory limit, else puts it into the queue. Small bodies share a task.
  * 2. A worker decodes the bodies, mines, hashes and folds the messages, and encodes them as one block of landing rows
  *    and one of dead letters.
  * 3. New sources are registered; a source that was disabled or deleted meanwhile has the task encoded again.
  * 4. Signatures that no thread knew go to the miner's thread, which returns their templates.
  * 5. The sequencer gives the rows their event ids and priorities and finds repeats. It writes into the block's bytes.
  * 6. The write-ahead log takes the block, its new templates and registrations as one record and fsyncs it.
- * 7. The sender gets the counts. The writer takes the record from the log to ClickHouse on its own.
+ * 7. The sender gets the counts. The writer inserts the record into ClickHouse independently.
  *
- * The last check of the sources, 5 and 6 run without an await between them: nothing that a deletion removed comes
- * back, and records of the log are in the order of their ids.
+ * The last check of the sources and steps 5 and 6 run without an await between them: deleted rows do not come back, and
+ * records of the log are in the order of their ids.
  */
 export class Pipeline {
   readonly #deps: PipelineDeps
@@ -88,11 +88,11 @@ export class Pipeline {
   #active = 0
   #bytes = 0
   #isWoken = false
-  /** Number of tasks that are sequenced and not on disk yet. */
+  /** Number of tasks that are sequenced and not yet on disk. */
   #unsynced = 0
   #unsavedTemplates: TemplateRow[] = []
   #unsavedRegistrations: Registration[] = []
-  /** The last record of the WAL, which may be of an earlier run. */
+  /** The last record of the WAL, possibly of an earlier run. */
   #last: { readonly seq: number; readonly durable: Promise<void> }
   #seenFailures = 0
   #closed = false
@@ -103,12 +103,12 @@ export class Pipeline {
     this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }
 
-  /** Whether there is room for another body of this size; called before the body is read. */
+  /** Whether the memory limit allows another body of this size; called before the body is read. */
   hasRoom(bytes: number): boolean {
     return !this.#closed && this.#bytes + bytes <= this.#deps.maxBytes && !this.#deps.wal.isFull()
   }
 
-  /** Bytes of the bodies in work. */
+  /** Bytes of the unanswered bodies. */
   get bytes(): number {
     return this.#bytes
   }
@@ -117,14 +117,14 @@ export class Pipeline {
    * Takes one body through the pipeline.
    *
    * @returns once the accepted messages are durable; `refusal` says why a body was refused as a whole
-   * @throws AppError `overloaded` without room, `dependency_unavailable` when it can't be made durable
+   * @throws AppError `overloaded` at the memory limit, `dependency_unavailable` when it can't be made durable
    */
   submit(submission: Submission): Promise<BodyResult> {
     const bytes = (submission.bytes?.byteLength ?? 0) + BODY_OVERHEAD
     if (!this.hasRoom(bytes)) return Promise.reject(overloaded())
     this.#bytes += bytes
     return new Promise<BodyResult>((resolve, reject) => {
-      this.#queue.push({ submission, bytes, heldBytes: bytes, resolve, reject })
+      this.#queue.push({ submission, bytes, countedBytes: bytes, resolve, reject })
       this.#wake()
     })
   }
@@ -140,9 +140,9 @@ export class Pipeline {
   }
 
   /**
-   * Puts a command between the rows before it and the rows after it.
+   * Appends a command to the WAL, in order with the rows.
    *
-   * @returns the command's result, once it took effect
+   * @returns the command's result when the writer has executed it
    */
   async execute(command: Command, rows: LandingRows | null = null): Promise<unknown> {
     const entry = {
@@ -164,7 +164,7 @@ export class Pipeline {
     return await result
   }
 
-  /** Puts a change of all instances into this instance's log: rows sequenced later come after it. */
+  /** Appends a change of all instances to this instance's WAL, before the rows that are sequenced later. */
   appendCommand(command: SharedCommand): { readonly seq: number; readonly durable: Promise<void> } {
     return this.#append({ ...EMPTY, command })
   }
@@ -173,26 +173,26 @@ export class Pipeline {
   async settle(): Promise<void> {
     const wait = AbortSignal.timeout(COMMAND_WAIT_MS)
     const { seq, durable } = this.#last
-    // a record that could not be written will never be counted
+    // A record that could not be written will never be counted.
     await durable.catch(() => undefined)
     await this.#deps.writer.flush(seq, wait).catch((cause) => {
       throw unavailable('clickhouse', cause)
     })
   }
 
-  /** Has the miner adopt templates that other instances have stored; what that changes is stored in turn. */
+  /** Has the miner adopt the templates of other instances and stores the changes. */
   async adopt(records: readonly TemplateRow[]): Promise<void> {
     const { pool, templates } = this.#deps
     const changes = await pool.adopt(records, () => templates.numbered())
     this.#learn(changes)
-    // templates beyond the miner's limits are shown all the same
+    // The registry also has the templates beyond the miner's limits.
     const unknown = records.filter(({ id }) => (templates.find(id)?.no ?? 0) === 0)
     templates.learn(unknown.map((record) => ({ ...record, no: 0 })))
-    // changes that cannot be written now go with the next record
+    // Changes that cannot be written are part of the next record.
     if (changes.some(({ isNews }) => isNews)) this.#append(EMPTY).durable.catch(() => undefined)
   }
 
-  /** Refuses new bodies and finishes those it has. */
+  /** Refuses new bodies and finishes the others. */
   async close(): Promise<void> {
     this.#closed = true
     while (this.#inFlight.size > 0 || this.#queue.length > 0) {
@@ -222,7 +222,7 @@ export class Pipeline {
     }
   }
 
-  /** While tasks wait for the disk, small bodies gather for one task. */
+  /** While tasks wait for the disk, small bodies are collected for one task. */
   #isTaskDue(): boolean {
     const [first] = this.#queue
     if (first === undefined || this.#unsynced < UNSYNCED_TASKS) return first !== undefined
@@ -243,7 +243,7 @@ export class Pipeline {
   async #run(task: Task): Promise<void> {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
       const result = await this.#encode(task, attempt === 0)
-      // synchronous from here to the record's place in the WAL
+      // No await from here until the record is appended to the WAL.
       if (!this.#admitted(task, result)) {
         result.release()
         continue
@@ -270,11 +270,11 @@ export class Pipeline {
   }
 
   #release(job: Job): void {
-    this.#bytes -= job.heldBytes
-    job.heldBytes = 0
+    this.#bytes -= job.countedBytes
+    job.countedBytes = 0
   }
 
-  /** The task as a block whose rows all have their templates. */
+  /** Encodes a task as a block and resolves the templates that no thread knew. */
   async #encode(task: Task, first: boolean): Promise<EncodedBlock> {
     const result = await this.#encodeOnce(task, first)
     const misses = result.block?.misses ?? null
@@ -306,11 +306,11 @@ export class Pipeline {
   /**
    * Registers the new sources of a task and finds those that may not be stored.
    *
-   * @returns false when the task must be encoded again, with the verdicts that were missing
+   * @returns false when the task must be encoded again with further verdicts
    */
   #admitted(task: Task, result: BlockResult): boolean {
     const { sources } = this.#deps
-    // the common case: all sources of the block are registered
+    // The common case: all sources of the block are registered.
     if (result.block?.sources.every((name) => sources.admit(name) === 'ok') === true) return true
     const found = task.jobs.map(({ submission }, i) =>
       this.#verdicts(result.bodies[i]?.sources ?? [], submission.register),
@@ -340,7 +340,7 @@ export class Pipeline {
     return found
   }
 
-  /** Made durable with the next record of the WAL. */
+  /** Adds a registration to the next record of the WAL. */
   #register(registration: Registration): void {
     this.#deps.sources.register(registration)
     this.#unsavedRegistrations.push(registration)
@@ -393,7 +393,7 @@ export class Pipeline {
   /** @throws AppError `dependency_unavailable` without ids */
   #number({ block, dead, release: free }: EncodedBlock): void {
     const { sequencer, wal } = this.#deps
-    // repeats must not refer to events of a record that was lost
+    // Repeats must not refer to events of a record that could not be written.
     if (wal.failures !== this.#seenFailures) sequencer.forgetAll()
     this.#seenFailures = wal.failures
     try {
@@ -416,7 +416,7 @@ export class Pipeline {
   } {
     const templates = this.#unsavedTemplates
     const registrations = this.#unsavedRegistrations.filter(
-      // a source that was deleted meanwhile must not come back
+      // A source that was deleted meanwhile must not be registered again.
       ({ name }) => !['unregistered', 'full'].includes(this.#deps.sources.admit(name)),
     )
     this.#unsavedTemplates = []
@@ -436,7 +436,7 @@ export class Pipeline {
   }
 }
 
-/** Rows that the main thread made, in the Native format. */
+/** Rows that the main thread encoded in the Native format. */
 export interface LandingRows {
   readonly bytes: Uint8Array
   readonly rows: number

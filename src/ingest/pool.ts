@@ -13,29 +13,26 @@ import type { WorkerSetup } from './worker.js'
 export interface Pool {
   readonly workers: number
   encode(task: BlockTask): Promise<EncodedBlock>
-  /** Gives the miner what is stored. @returns the number of each template, 0 = beyond its limits */
+  /** Gives the miner the stored templates. @returns the number of each template, 0 = beyond its limits */
   restore(templates: readonly TemplateRow[]): Promise<Int32Array>
-  /** @param known every template of the process by number, to restore a thread that replaced a dead one */
+  /** @param known all numbered templates, to restore a thread that replaces a dead one */
   resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
-  /** Has the miner adopt what other instances have stored. @returns what changed by that */
+  /** Has the miner adopt the templates of other instances. @returns the templates that changed */
   adopt(
     templates: readonly TemplateRow[],
     known: () => readonly Template[],
   ): Promise<readonly MinedTemplate[]>
-  /** Resolves when an encoder and the miner have answered, or have just finished a task. */
+  /** Resolves when an encoder and the miner have answered or recently finished a task. */
   ping(): Promise<void>
   close(): Promise<void>
 }
 
-/** Pause before a thread that died while it started is replaced. */
+/** Delay before a thread that died at its start is replaced. */
 const REPLACE_AFTER_MS = 100
 
-/**
- * Piscina replaces a thread that dies, unless it died while it started: then Piscina waits for the next task, and
- * tasks in its queue would wait for ever.
- */
+/** Piscina does not replace a thread that dies at its start until the next task, so queued tasks could wait for ever. */
 function keepFilled(threads: Piscina, wanted: number): void {
-  // for a thread that fails without a task; the promise of a task rejects by itself
+  // Emitted for threads that fail without a task; otherwise the task's promise rejects.
   threads.on('error', () => undefined)
   threads.on('workerDestroy', () => {
     setTimeout(() => {
@@ -70,18 +67,18 @@ export function createPool(
   })
   keepFilled(miner, 1)
   const restore = async (templates: readonly TemplateRow[]): Promise<Int32Array> =>
-    (await miner.run(templates, { name: 'restore' })) as Int32Array // the thread's own type
-  /** Restores a thread that replaced a dead one before it answers. */
-  const askMiner = async <T>(
+    (await miner.run(templates, { name: 'restore' })) as Int32Array // the result type of miner-thread.ts
+  /** Runs a task, after `restore` when the thread has no templates. */
+  const runMiner = async <T>(
     name: 'resolveMisses' | 'adopt',
     task: unknown,
     known: () => readonly Template[],
   ): Promise<T> => {
-    const ask = async (): Promise<T | null> => (await miner.run(task, { name })) as T | null // likewise
-    const answer = await ask()
-    if (answer !== null) return answer
+    const run = async (): Promise<T | null> => (await miner.run(task, { name })) as T | null // the result type of miner-thread.ts
+    const result = await run()
+    if (result !== null) return result
     await restore(known())
-    return (await ask()) ?? Promise.reject(new Error('bug: the miner was not restored'))
+    return (await run()) ?? Promise.reject(new Error('bug: the miner was not restored'))
   }
   const sizes = new BlockSizeEstimate()
   const activity = new ThreadActivity()
@@ -91,7 +88,7 @@ export function createPool(
     encode: async (task) => {
       const { packed, unpack, release } = packTask(task, memory, sizes.estimate(task))
       try {
-        const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the thread's own type
+        const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the result type of worker.ts
         sizes.note(task, result)
         activity.note(encoders)
         return result
@@ -99,8 +96,8 @@ export function createPool(
         release()
       }
     },
-    resolve: (task, known) => askMiner('resolveMisses', task, known),
-    adopt: (templates, known) => askMiner('adopt', templates, known),
+    resolve: (task, known) => runMiner('resolveMisses', task, known),
+    adopt: (templates, known) => runMiner('adopt', templates, known),
     ping: () => activity.ping([encoders, miner]),
     close: async () => {
       await Promise.all([encoders.close({ force: true }), miner.close({ force: true })])
@@ -111,11 +108,11 @@ export function createPool(
 interface PoolOptions {
   readonly shared: Parameters<typeof createPool>[1]
   readonly memory: SharedMemory
-  /** Gives new threads the templates that are known. */
+  /** Gives new threads the known templates. */
   readonly prepare: (pool: Pool) => Promise<void>
 }
 
-/** An instance that takes no events starts its threads with the first upload or replay. */
+/** Creates the pool; an instance with the role `api` starts its threads with the first upload or replay. */
 export async function openPool(
   { role, workers }: Pick<Config, 'role' | 'workers'>,
   { shared, memory, prepare }: PoolOptions,
@@ -128,7 +125,7 @@ export async function openPool(
   return role === 'api' ? createLazyPool(workers, open) : await open()
 }
 
-/** A pool whose threads start with the first body. @param open starts them */
+/** Creates a pool whose threads start with the first body. */
 function createLazyPool(workers: number, open: () => Promise<Pool>): Pool {
   let opened: Promise<Pool> | null = null
   const started = (): Promise<Pool> => {
@@ -143,7 +140,7 @@ function createLazyPool(workers: number, open: () => Promise<Pool>): Pool {
     encode: async (task) => await (await started()).encode(task),
     restore: async (templates) => await (await started()).restore(templates),
     resolve: async (task, known) => await (await started()).resolve(task, known),
-    // threads that start later are restored with everything known by then
+    // Threads that start later are restored with all templates.
     adopt: async (templates, known) =>
       opened === null ? [] : await (await opened).adopt(templates, known),
     ping: async () => await (await opened)?.ping(),
@@ -151,10 +148,10 @@ function createLazyPool(workers: number, open: () => Promise<Pool>): Pool {
   }
 }
 
-/** Threads that finished a task within this time count as alive. */
+/** Threads that finished a task within this time are alive. */
 const AT_WORK_MS = 5_000
 
-/** When threads last finished a task. */
+/** The times at which threads last finished a task. */
 class ThreadActivity {
   readonly #atMs = new Map<Piscina, number>()
 
@@ -162,7 +159,7 @@ class ThreadActivity {
     this.#atMs.set(threads, performance.now())
   }
 
-  /** Busy threads are not asked: their answer would come after all tasks in the queue. */
+  /** Skips busy threads, because they would answer after all tasks in their queue. */
   async ping(all: readonly Piscina[]): Promise<void> {
     const sinceMs = performance.now() - AT_WORK_MS
     const silent = all.filter((threads) => (this.#atMs.get(threads) ?? -Infinity) < sinceMs)
@@ -170,7 +167,7 @@ class ThreadActivity {
   }
 }
 
-/** A block that outgrows its memory costs new memory; what it leaves unused goes to the next block. */
+/** A block that outgrows its buffer costs a new one, while an unused rest goes to the next block. */
 const SPARE = 1.25
 
 /** Predicts the size of a block from the sizes of recent ones. */
@@ -187,7 +184,7 @@ class BlockSizeEstimate {
     const end = block.severities.byteOffset + block.severities.byteLength
     const taken = end - block.bytes.byteOffset
     const now = taken / bytes
-    // the estimate grows at once and shrinks slowly
+    // The estimate grows at once and shrinks slowly.
     this.#bytesPerByte = Math.max(now, this.#bytesPerByte * 0.9 + now * 0.1)
   }
 }

@@ -5,15 +5,15 @@ import type { LogRecord, Command, TemplateRow } from '../wal/record.js'
 import type { Sources } from '../records/sources.js'
 import type { TemplateStore } from '../templates/store.js'
 
-/** The id of rows without a template, which was beyond the miner's limits. */
+/** The template id of rows that were beyond the miner's limits. */
 const NONE = '0'.repeat(16)
 
 /**
- * The sources and templates that rows of a damaged WAL name. The entries that registered them may be lost, so they are
+ * The sources and templates of the rows in a damaged WAL. The records that registered them may be lost, so they are
  * registered and saved again: every stored row has a registered source and a known template.
  */
 export class RecoveredNames {
-  /** By source: a message of each template. */
+  /** One message of each template, by source and template id. */
   readonly #messages = new Map<string, Map<string, string>>()
 
   /** Called in the order of the records, because a deletion removes names of earlier rows. */
@@ -55,7 +55,7 @@ export class RecoveredNames {
   }
 }
 
-/** The text is that of a template with one message; more messages generalise it. */
+/** Makes a template of one message; later messages generalise it. */
 function templateOf(source: string, id: string, message: string): TemplateRow {
   const miner = new TemplateMiner()
   const text = miner.textOf(miner.resolve(source, Buffer.from(message)))

@@ -15,7 +15,7 @@ export interface SequencerDeps {
   readonly overrides: PriorityOverrides
 }
 
-/** Index of the column `priority_source`. */
+/** Enum values of the column `priority_source`. */
 const PRIORITY_OF = { model: 0, template: 1 } as const
 
 /** Rows `from` to `to` of a block. */
@@ -41,7 +41,7 @@ export class Sequencer {
     this.#deps = deps
   }
 
-  /** @returns how many rows began a new event */
+  /** @returns the number of new events */
   sequence(block: RowBlock): number {
     const view = new DataView(block.bytes.buffer, block.bytes.byteOffset, block.bytes.length)
     const owners = Uint32Array.from(block.sources, (source) => this.#owner(source))
@@ -64,12 +64,12 @@ export class Sequencer {
       setId(view, dead.idAt + row * 8, this.#deps.ids.take())
   }
 
-  /** Later repeats of event `id` count under this priority. */
+  /** Sets the priority under which later repeats of an event are counted. */
   correct(id: number, priority: number): void {
     this.#deps.window.setPriority(id, priority)
   }
 
-  /** No later message joins an event of these sources. */
+  /** Prevents later messages from repeating events of these sources. */
   forget(sources: readonly string[]): void {
     for (const source of sources) {
       const owner = this.#ownerOf.get(source)
@@ -78,7 +78,7 @@ export class Sequencer {
     }
   }
 
-  /** Empties the window: its events did not become durable, or everything was deleted. */
+  /** Empties the window after events did not become durable or everything was deleted. */
   forgetAll(): void {
     this.#deps.window.clear()
     this.#ownerOf.clear()

@@ -2,7 +2,7 @@ import type { CanonicalEvent } from '../model/event.js'
 import type { Command, Registration } from '../wal/record.js'
 import type { BodyFormat, BodyResult, BodyTask } from './block.js'
 
-/** One request's messages, with what its sender may do. */
+/** The messages of one request, with the permissions of its sender. */
 export interface Submission {
   readonly format: BodyFormat
   readonly bytes: Uint8Array | null
@@ -12,13 +12,13 @@ export interface Submission {
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
-  /** Id of the dead letter that is replayed; the same record of the WAL deletes it, unless the message is dropped. */
+  /** Id of the replayed dead letter. The WAL record of the message also deletes it, unless the message is dropped. */
   readonly replays: number | null
   /** How new sources are registered; null = their messages become dead letters. */
   readonly register: Omit<Registration, 'name'> | null
 }
 
-/** One object for all: `packTask` joins bodies with the same verdicts. */
+/** One shared object, because `packTask` joins bodies with identical verdicts. */
 const NO_VERDICTS = Object.freeze({})
 
 export const toBody = (submission: Submission): BodyTask => ({
@@ -33,7 +33,7 @@ export const toBody = (submission: Submission): BodyTask => ({
   verdicts: NO_VERDICTS,
 })
 
-/** Rows of an uploaded file. */
+/** Limit of rows in an uploaded file. */
 const UPLOAD_ROWS = 200_000
 
 export interface UploadedFile {
@@ -43,7 +43,7 @@ export interface UploadedFile {
   readonly applicationId: string | null
 }
 
-/** An uploaded file as the pipeline takes it. Its dead letters keep no raw text. */
+/** Makes the submission of an uploaded file, whose dead letters have no raw text. */
 export const uploadSubmission = ({
   format,
   bytes,
@@ -62,7 +62,7 @@ export const uploadSubmission = ({
   register: { type: 'file', connector: 'custom', applicationId },
 })
 
-/** One dead letter as a body of its own. Its source is registered when it is unknown. */
+/** Replays one dead letter as a body of its own. An unknown source is registered. */
 export async function resubmit(
   { id, line }: { readonly id: number; readonly line: string },
   pipeline: { submit(submission: Submission): Promise<BodyResult> },
@@ -83,7 +83,7 @@ export async function resubmit(
   return result.rejected > 0 ? 'rejected' : 'kept'
 }
 
-/** The counts of one body, or of several of the same protocol and sources. */
+/** The counts of bodies with the same protocol and sources. */
 export interface AcceptedBodies {
   readonly protocol: string
   /** Distinct sources of the accepted messages. */
@@ -126,7 +126,7 @@ export function sumsOf(
   return sums
 }
 
-/** Deletes the dead letters that were replayed and stored or rejected again; null when there are none. */
+/** Returns the command that deletes the dead letters that were stored or rejected again; null when there are none. */
 export function deletionOf(
   jobs: readonly { readonly submission: { readonly replays: number | null } }[],
   bodies: readonly BodyResult[],

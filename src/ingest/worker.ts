@@ -11,11 +11,10 @@ import { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
 import { ConstantTexts } from '../templates/constant-texts.js'
 
-/** What each thread is started with. */
 export interface WorkerSetup {
   readonly signatures: SharedArrayBuffer
   readonly constantTexts: SharedArrayBuffer
-  /** Four numbers, random per process, so that senders cannot construct collisions. */
+  /** Four numbers, random per process so that senders cannot construct collisions. */
   readonly hashSeed: readonly number[]
 }
 

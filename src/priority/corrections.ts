@@ -7,7 +7,7 @@ import type { Command } from '../wal/record.js'
 import { encodeCorrection, type CorrectionRows } from './correction-rows.js'
 import type { PriorityStore } from './store.js'
 
-/** Reasons are cut to this many characters. */
+/** Reasons are truncated to this many characters. */
 const REASON_CHARACTERS = 200
 /** A correction holds the lock of its event for at most this long. */
 const LOCK_MS = 30_000
@@ -44,7 +44,7 @@ export function createCorrections({
   readonly settle: () => Promise<void>
   /** Puts a command and rows into the write-ahead log; resolves when both took effect. */
   readonly execute: (command: Command, rows: CorrectionRows | null) => Promise<unknown>
-  /** Resolves when no client is shown counts from before. */
+  /** Resolves when no client can read outdated counts. */
   readonly onCorrected: () => Promise<void>
 }) {
   const find = async (id: number): Promise<EventRecord> => {
@@ -78,5 +78,5 @@ export function createCorrections({
   }
 }
 
-/** By code point, so that no character is cut in half. */
+/** Truncates by code point, so that no character is split. */
 const shorten = (reason: string): string => Array.from(reason).slice(0, REASON_CHARACTERS).join('')

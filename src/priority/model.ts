@@ -18,11 +18,11 @@ import { BUCKETS, bucketOf, pointsOf, wordsOf } from './words.js'
  *
  * 1. The model scores every new event: points for its severity, for the words of its template (words.ts), for a rare
  *    template and for a burst. Thresholds on the score give the chances of P1 to P4, the most likely is assigned.
- * 2. If a person corrected the priority of the event's template, that holds instead (overrides.ts). Merged templates
+ * 2. If a person corrected the priority of the event's template, that one applies instead (overrides.ts). Merged templates
  *    share it.
  * 3. A correction (corrections.ts) stores the template's priority, teaches the model, and moves the event's counts to
  *    the new priority in every rollup.
- * 4. The model refits its points to all corrections (fit.ts), held back by templates without one, so that similar
+ * 4. The model refits its points to all corrections (fit.ts), with uncorrected templates as a counterweight, so that similar
  *    templates follow after a few corrections that agree.
  * 5. Corrections and what was learned are stored and the same on every instance (store.ts).
  */
@@ -39,7 +39,7 @@ const RARITY_MAX_BITS = 10
 /** Points for each doubling over the usual rate of a template, up to the 5th. */
 const POINTS_PER_BURST_BIT = 0.25
 const BURST_MAX_BITS = 5
-/** Fewer messages in a window are no burst. */
+/** Least messages of a burst in a window. */
 const BURST_FROM = 32
 const WINDOW_SECONDS = 10
 const USUAL_SHARE = 0.2
@@ -49,7 +49,7 @@ const MAX_ANCHORS = 400
 const ANCHOR_WEIGHT = 0.3
 /** Share of the weight of all corrections, so that corrections that agree always prevail. */
 const ANCHOR_SHARE = 0.15
-/** This many corrected templates must share a word before it gets its full points. */
+/** A word gets its full points when this many corrected templates contain it. */
 const FULL_SUPPORT = 6
 const LEVELS = SEVERITIES.length
 const P2 = 1
@@ -58,7 +58,7 @@ const DEBUG = 0
 const CRITICAL = 4
 
 export interface Contribution {
-  /** `severity`, `word:<word>`, `learned:<word>`, `learned:severity`, `rarity` or `burst` */
+  /** `severity`, `word:<word>`, `learned:<word>`, `learned:severity`, `rarity` or `burst`. */
   readonly feature: string
   /** Points added to the score; positive is more urgent. */
   readonly points: number
@@ -123,7 +123,7 @@ export class PriorityModel {
     })
   }
 
-  /** Makes the words of a template known; call again when its text changed. */
+  /** Registers the words of a template; called again when its text changed. */
   register(templateNo: number, text: string): void {
     if (templateNo > this.#maxTemplates) return
     this.#reserve(templateNo)
@@ -203,7 +203,7 @@ export class PriorityModel {
     return { format: 1, learned: this.#version, corrections: this.#corrections }
   }
 
-  /** Takes over a stored model; call after the templates are registered. */
+  /** Restores a stored model; called after the templates are registered. */
   restore(state: PriorityState): void {
     this.#corrections = state.corrections.slice(-MAX_CORRECTIONS)
     this.#version = state.learned
@@ -239,7 +239,7 @@ export class PriorityModel {
     if (window > last) {
       const usual = this.#usual[templateNo] ?? 0
       const count = this.#inWindow[templateNo] ?? 0
-      // the usual rate decays to 0 within an hour without messages
+      // The usual rate decays to 0 within an hour without messages.
       const quiet = Math.min(window - last - 1, 360)
       const next = last === 0 ? 0 : usual + USUAL_SHARE * (count - usual)
       this.#usual[templateNo] = quiet > 0 ? next * (1 - quiet / 360) : next
@@ -281,7 +281,7 @@ export class PriorityModel {
       samples.push(this.#toSample({ words, severity, priority: best }, weight, support))
     }
     this.#learned = fit(samples)
-    // points of words that few corrections support do not count for other templates either
+    // Points of words that few corrections support do not count for other templates either.
     for (const [bucket, count] of support) {
       scaleWord(this.#learned, bucket, supportShare(count))
     }

@@ -1,7 +1,7 @@
 import { PRIORITIES, type Priority } from '../model/event.js'
 import type { Template, TemplateRegistry } from '../templates/registry.js'
 
-/** Stands for "no override" where an index of PRIORITIES is expected. */
+/** In place of an index of PRIORITIES: the template has no override. */
 export const NO_OVERRIDE = 255
 
 /** The priority that a person gave a template. */
@@ -12,8 +12,8 @@ export interface Override {
 }
 
 /**
- * The corrected priorities by template. A correction is kept under the id of the template that was corrected and
- * holds for every template merged with it; of several corrections of merged templates the latest holds.
+ * The corrected priorities by template. A correction is stored under the id of the corrected template and applies to
+ * every template merged with it; of several corrections of merged templates the latest applies.
  * The sequencer looks one up by template number for every new event.
  */
 export class PriorityOverrides {

@@ -19,14 +19,13 @@ type TemplatePriority = Readonly<Static<typeof TemplatePriorityDoc>>
 
 export type PriorityStore = ReturnType<typeof createPriorityStore>
 
-/** Key of the only model. */
 const MODEL_ID = 'current'
 
 /**
  * Keeps the corrected priorities and what the model has learned from them durable, and the same on every instance:
  * a change that is stored here or by another instance reaches `overrides` and `model`.
  *
- * @param model knows the numbered templates already, because its words weigh what they weigh among all templates
+ * @param model knows the numbered templates already, because the weight of a word depends on all templates
  */
 export function createPriorityStore({
   entities,
@@ -86,7 +85,7 @@ const toOverride = ({ priority, atMs = 0 }: TemplatePriority): Override => ({
   atMs,
 })
 
-/** Passes on together what is added before the next microtask: each change of the overrides visits all templates. */
+/** Collects the changes up to the next microtask, because each change of the overrides visits all templates. */
 function batched<T>(pass: (items: readonly T[]) => void): (item: T) => void {
   let waiting: T[] = []
   const flush = (): void => {

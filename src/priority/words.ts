@@ -1,4 +1,4 @@
-/** Words are hashed into this many buckets; two words of one template rarely share one. */
+/** Words are hashed into this many buckets; two words of one template rarely collide. */
 export const BUCKETS = 16_384
 const MAX_WORDS = 24
 

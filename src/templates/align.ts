@@ -1,6 +1,5 @@
 import type { Template } from './template.js'
 
-/** Words in order, of a message or of a template. */
 export interface Sequence {
   readonly count: number
   readonly words: Int32Array
@@ -9,9 +8,9 @@ export interface Sequence {
 }
 
 /**
- * Aligns the words of a message with those of a template. Words that are left must be where the template
+ * Aligns the words of a message with those of a template. The other words of the message must be where the template
  * allows values, and not before `=`.
- * @param known the message was of this template before
+ * @param known whether the message is of this template; a value may then be of several words
  */
 // oxlint-disable-next-line max-params -- on the path of every miss
 export function align(
@@ -25,7 +24,6 @@ export function align(
   for (let k = 0; k <= words.length; k++) {
     const want = words[k]
     const maxWords = template.maxWords[k] ?? 0
-    // a value of a known message may be of several words
     const most = known && maxWords > 0 ? message.count : Math.min(message.count, at + maxWords)
     const any = known ? most : at + (template.holes[k] ?? 0)
     while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
@@ -37,6 +35,6 @@ export function align(
   return at === message.count
 }
 
-/** A key is never a value, a verb only before place `any`. */
+/** A key is never a value, and a verb only before index `any`. */
 const mayBeValue = (message: Sequence, at: number, any: number): boolean =>
   !message.isKey(at) && (at < any || !message.isVerb(at))

@@ -4,7 +4,7 @@ import { VALUE } from './template-text.js'
 
 /** Templates with greater numbers have no constant text here; their messages are stored whole. */
 const MAX_TEMPLATES = 1 << 17
-/** Far more than usual templates need; pages that are never written take no memory. */
+/** Pages that are never written take no memory. */
 const TEXT_BYTES = 32 * 1024 * 1024
 const HEAD_INTS = MAX_TEMPLATES + 1
 const LENGTH_BYTES = 4
@@ -18,10 +18,10 @@ const encoder = new TextEncoder()
  */
 export class ConstantTexts {
   readonly buffer: SharedArrayBuffer
-  /** The offset of each template's text, 0 = none; the last one is where the next text goes. */
+  /** Offset of each template's text, 0 = none; the last element is the offset for the next text. */
   readonly #places: Int32Array
   readonly #bytes: Uint8Array
-  /** The texts that this thread has read, with their offsets. */
+  /** The thread's cache of texts, with their offsets. */
   readonly #found: ({ readonly at: number; readonly text: Uint8Array } | undefined)[] = []
 
   /** @param buffer from the `buffer` of a table made by `create` */
@@ -47,7 +47,7 @@ export class ConstantTexts {
     return text
   }
 
-  /** Keeps the constant text of every numbered template; for the one writer only. */
+  /** Stores the constant text of every numbered template; for the one writer only. */
   watch(templates: TemplateRegistry): void {
     templates.onChange((changes) => {
       for (const { no, text } of changes) this.put(no, toConstantText(text.split(VALUE)))

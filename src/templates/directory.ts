@@ -1,7 +1,7 @@
 import type { Priority } from '../model/event.js'
 import type { TemplateRegistry } from './registry.js'
 
-/** What readers of rollups ask about templates. Ids are 16 lower-case hex digits. */
+/** The templates for readers of rollups. Ids are 16 lower-case hex digits. */
 export interface TemplateDirectory {
   /** @returns the template that `id` was merged into, or its own; null when it is not known */
   describe(id: string): DescribedTemplate | null
@@ -12,7 +12,7 @@ export interface TemplateDirectory {
 export interface DescribedTemplate {
   readonly id: string
   readonly text: string
-  /** The priority that a person gave the template. */
+  /** The corrected priority of the template. */
   readonly override: Priority | null
 }
 

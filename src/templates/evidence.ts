@@ -1,6 +1,6 @@
 import { TRAIT } from './masked-message.js'
 
-/** A word or a value that was seen at one place between the same other words. */
+/** A word or a value that a template has in a hole between the same other words. */
 export interface Seen {
   /** Hash of the word; 0 for a value. */
   readonly word: number
@@ -18,7 +18,7 @@ export interface Evidence {
   readonly seen: Seen[]
 }
 
-/** Whether distinct words at one place are enough to call the place a value. */
+/** Whether enough distinct words were seen in a hole to make it a value. */
 export function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
   const words = seen.filter(({ word }) => word !== 0)
   if (words.length === 0 || fixed === 0) return false
@@ -33,10 +33,10 @@ export function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
 }
 
 /**
- * Distinct words that make a place a value: 3 among many fixed words, up to 8 beside a single one.
- * The factors are from the public loghub sets (bench/mining.ts).
+ * The number of distinct words that make a hole a value: 3 among many fixed words, up to 8 beside a single one.
+ * The factors were tuned on the public loghub data sets (bench/flow/mining.ts).
  */
-// oxlint-disable-next-line max-params -- all that is known of the place
+// oxlint-disable-next-line max-params -- numbers, not an object per hole
 function needed(fixed: number, all: number, any: number, besideValue: boolean): number {
   if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) return 2
   let need = Math.max(3, 9 - fixed)

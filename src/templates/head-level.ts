@@ -7,17 +7,17 @@ const DATE_WORDS =
   )
 const DATE_WORD = new RegExp(`^(?:${DATE_WORDS.join('|')})$`, 'i')
 
-/** Characters of a message in which its level is looked for. */
+/** Characters of a message that are searched for its level. */
 const HEAD_LENGTH = 240
 const MAX_TOKENS = 14
 
-/** Spellings that a level field may have but that say something else at the head of a text. */
+/** Spellings of levels that have other meanings at the head of a text. */
 const NOT_IN_TEXT = new Set(
   'all default http audit ok success log note fail failed failure exception'.split(' '),
 )
-/** Of those, the ones that are levels when they stand apart (`LOG:`, `fail:`, `[ok]`). */
+/** Those of NOT_IN_TEXT that are levels when punctuation sets them apart (`LOG:`, `fail:`, `[ok]`). */
 const WHEN_MARKED = new Set('log note fail ok success audit'.split(' '))
-/** They are levels in capitals only (`FINE`). */
+/** Common words that are levels in capitals only (`FINE`). */
 const COMMON_WORDS = new Set('fine finer finest config information caution'.split(' '))
 
 const SEVERITY_OF: ReadonlyMap<string, Severity> = new Map(
@@ -28,7 +28,7 @@ const SEVERITY_OF: ReadonlyMap<string, Severity> = new Map(
   ),
 )
 
-/** Words that a message with a level, or with a time before it, may begin with. */
+/** Words with which a message that states a level, or has a time before it, may begin. */
 const MAY_OPEN: ReadonlySet<string> = new Set(
   [...SEVERITY_OF.keys(), ...DATE_WORDS].flatMap((word) => [
     word,
@@ -45,15 +45,15 @@ const KLOG: Readonly<Record<string, Severity>> = {
 }
 
 const TIME = /\d:\d\d|\d{4}[-/.]\d\d|\d\d[-/]\d\d|^\d{9,}/
-/** What may follow an unmarked `Error` that begins a report of one: `Error while reading …`. */
+/** What may follow an `Error` without punctuation that begins a report: `Error while reading …`. */
 const OPENS_REPORT =
   /^(?:in|while|when|on|at|from|during|occurred|trying|connecting|reading|writing|opening|loading|sending|receiving|parsing|processing|creating|executing|fetching|starting|calling|performing|saving|closing|initializing|getting|setting)$/i
 const LEVEL_FIELD = /(?:^|,)[{("]*(?:level|lvl|severity|loglevel|log_level)"?[=:]"?([A-Za-z]+)/i
 
 /**
- * The level that a message states at its head: `[error]`, `WARN:`, `level=info`, `E1121 09:28:19…`,
- * behind a time, host, process and logger. Words inside the message are no levels
- * (`no errors found`, `error_count=0`).
+ * Finds the level that a message states at its head: `[error]`, `WARN:`, `level=info`, `E1121 09:28:19…`, after an
+ * optional time, host, process and logger. Words inside the message are no levels (`no errors found`,
+ * `error_count=0`).
  *
  * @returns null when the head states none
  */
@@ -69,7 +69,7 @@ export function levelAtHead(message: string | Uint8Array): Severity | null {
 
 const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122
 
-/** Most messages begin with a word that is no level. */
+/** Recognises most messages at once: they begin with a word that is no level. */
 function beginsWithOtherWord(head: string): boolean {
   let end = 0
   while (end < head.length && isLetter(head.charCodeAt(end))) end++
@@ -79,12 +79,12 @@ function beginsWithOtherWord(head: string): boolean {
 const decodeHead = ({ buffer, byteOffset, length }: Uint8Array): string =>
   Buffer.from(buffer, byteOffset, Math.min(length, HEAD_LENGTH)).toString('latin1')
 
-/** What the tokens read so far say about the place in the head. */
+/** The state of reading a head token by token. */
 interface Place {
   index: number
   timed: boolean
   words: number
-  /** behind `program:`, where the message begins */
+  /** Whether the last token was `program:`, after which the message begins. */
   opened: boolean
 }
 
@@ -108,7 +108,7 @@ function levelOf(token: string, next: string, place: Place): Severity | null {
   const lower = word.toLowerCase()
   const severity = SEVERITY_OF.get(lower)
   if (severity === undefined) return null
-  // `ERROR:root:text` is a level, `error.log` and `error_count=0` are names
+  // `ERROR:root:text` is a level, `error.log` and `error_count=0` are names.
   if (rest !== '' && !/^[:\]]/.test(close)) return null
   const marked = /^[:!]/.test(close) || (close !== '' && (open !== '' || place.timed))
   const capitals = word === word.toUpperCase()
@@ -120,7 +120,7 @@ function levelOf(token: string, next: string, place: Place): Severity | null {
   return isLevel ? severity : null
 }
 
-/** An unmarked level in small letters right behind the time, or `Error while reading`. */
+/** Whether a level without punctuation counts: lower case directly after the time, or `Error while reading`. */
 const opensMessage = (next: string, { index, timed, words, opened }: Place): boolean =>
   (timed && words === 0 && !opened) || (index === 0 && OPENS_REPORT.test(next))
 
@@ -138,6 +138,6 @@ function passes(token: string, place: Place): boolean {
   if (/\d|^[^A-Za-z]*$|^[[(<{]|[\])>}]$|[=./@]/.test(token)) return true
   if (DATE_WORD.test(token)) return true
   place.words++
-  // host and program stand between the time and the level
+  // Host and program stand between the time and the level.
   return place.timed && place.words <= 3 ? true : /^[DIWEFV],$/.test(token)
 }

@@ -13,7 +13,7 @@ import { FNV_PRIME, FNV_SEED, scanTokens, tokenArray } from './scan.js'
 import { joinValues, UNITS, VALUE } from './template-text.js'
 
 const encoder = new TextEncoder()
-// pieces of a message are decoded: one may begin with what would be a mark at the beginning of a text
+// Parts of a message are decoded, in which U+FEFF is no byte order mark.
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 function hashText(text: string): number {
@@ -31,7 +31,7 @@ const cases = (word: string): string[] => [
 
 const split = (list: string): string[] => list.split(' ')
 
-/** Words that are values wherever they stand: booleans, nothing, and the accounts every system has. */
+/** Words that are values in every position: booleans, null and the usual accounts of systems. */
 const VALUE_WORDS = hashes([
   ...split('true false null root admin').flatMap(cases),
   ...split('nil undefined NaN None'),
@@ -54,7 +54,7 @@ const UNIT_WORDS = hashes(UNITS)
 const HTTP = hashText('HTTP')
 const MOZILLA = hashText('Mozilla')
 const USER = hashText('user')
-/** What stands before `user` when a user's name follows it. */
+/** Words before `user` after which a user's name follows. */
 const BEFORE_USER = hashes(['for', 'invalid', 'by', 'as'])
 
 /** Includes the tokens of the last chain and the tail. */
@@ -67,7 +67,6 @@ const ZONE = 3
 const isBlank = (byte: number | undefined): boolean =>
   byte === 32 || (byte !== undefined && byte >= 9 && byte <= 13)
 
-/** The message without blanks at its ends. */
 function trimmed(bytes: Uint8Array): Uint8Array {
   let from = 0
   let to = bytes.length
@@ -76,23 +75,23 @@ function trimmed(bytes: Uint8Array): Uint8Array {
   return to - from === bytes.length ? bytes : bytes.subarray(from, to)
 }
 
-/** What the words of a message say about being values; see `WordTraits`. */
+/** Bits of the traits of a word, which tell how likely it is a value. */
 export const TRAIT = {
-  /** ends in -ed or -ing: a verb, seldom a value */
+  /** Ends in -ed or -ing: a verb, seldom a value. */
   verb: 1,
-  /** capitals only: a state or a constant */
+  /** Capitals only: a state or a constant. */
   capitals: 2,
-  /** has `.`, `_`, `@`, `/`, `-` or capitals inside: a name */
+  /** Contains `.`, `_`, `@`, `/`, `-` or inner capitals: a name. */
   name: 4,
-  /** stands alone in quotes */
+  /** Alone in quotes. */
   quoted: 8,
-  /** stands behind `=` */
+  /** After `=`. */
   assigned: 16,
-  /** stands before `=` */
+  /** Before `=`. */
   key: 32,
-  /** a short unit behind a number */
+  /** A short unit after a number. */
   unit: 64,
-  /** the message begins with it */
+  /** The first word of the message. */
   first: 128,
 } as const
 
@@ -104,23 +103,23 @@ function wordTraits(word: string): number {
   return traits
 }
 
-/** @param around the characters before and behind a word */
+/** @param around the characters before and after a word */
 function placeTraits(around: string): number {
   if (around.startsWith('=')) return TRAIT.assigned
   return around === '""' || around === "''" || around === '``' ? TRAIT.quoted : 0
 }
 
 /**
- * The masked form of one message: words and the gaps between them. Gap k stands before word k, the
- * last one behind the last word; a gap holds values, soft words, punctuation and blanks.
- * One instance is used again for every message.
+ * The masked form of one message: words and the gaps between them. Gap k is before word k, the last gap after the last
+ * word; a gap consists of values, soft words, punctuation and blanks. `wasm/assembly/scan.ts` finds the tokens; values
+ * that span several tokens, such as dates, are joined here. One instance is reused for every message.
  */
 export class MaskedMessage {
-  /** number of words */
+  /** Number of words. */
   count = 0
   readonly words = new Int32Array(TOKENS)
   readonly gapHashes = new Int32Array(TOKENS)
-  /** values in each gap, soft words among them */
+  /** Number of values and soft words in each gap. */
   readonly gapValues = new Uint16Array(TOKENS)
   #bytes: Uint8Array = new Uint8Array(0)
   #length = 0
@@ -131,7 +130,7 @@ export class MaskedMessage {
   readonly #from = new Int32Array(TOKENS)
   readonly #to = new Int32Array(TOKENS)
   readonly #hash = new Int32Array(TOKENS)
-  /** token index of each word; behind the last word, the number of tokens */
+  /** Token index of each word, then the number of tokens. */
   readonly #wordToken = new Int32Array(TOKENS)
 
   read(message: Uint8Array): void {
@@ -155,12 +154,11 @@ export class MaskedMessage {
     return joinValues(text)
   }
 
-  /** Gap `k` as text. */
   gapText(k: number): string {
     return this.gapTextOver(k, k)
   }
 
-  /** The gap that is left when the words from `first` up to `last` (excluded) are values. */
+  /** The text of the gap that results when the words from `first` up to `last` (excluded) are values. */
   gapTextOver(first: number, last: number): string {
     const [from, to] = this.#gapTokens(first, last)
     let text = ''
@@ -191,18 +189,16 @@ export class MaskedMessage {
     return this.#foldLiteral(h, at, to < this.#tokens ? (this.#from[to] ?? 0) : this.#length)
   }
 
-  /** Whether value `index` of gap `k` is a soft word. */
   isSoft(k: number, index: number): boolean {
     return this.#kind[this.#gapTokens(k, k)[0] + index] === TOKEN_SOFT
   }
 
-  /** Whether word `k` stands before `=`: it names a value and is none. */
+  /** Whether word `k` is before `=`, so that it names a value and is none. */
   isKey(k: number): boolean {
     const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
     return this.#bytes[to] === 61 && to < this.#length && this.#bytes[to + 1] !== 61
   }
 
-  /** Whether word `k` has 6 letters and more and ends in -ed or -ing. */
   isVerb(k: number): boolean {
     const to = this.#to[this.#wordToken[k] ?? 0] ?? 0
     if (to - (this.#from[this.#wordToken[k] ?? 0] ?? 0) < 6) return false
@@ -224,7 +220,7 @@ export class MaskedMessage {
     return traits
   }
 
-  /** Reads the scanner's tokens and joins those that are one value to a reader. */
+  /** Reads the scanner's tokens and joins those that are one value. */
   #take(): void {
     let n = 0
     for (let r = 0; r < this.#rawCount; r++) {
@@ -251,13 +247,13 @@ export class MaskedMessage {
     return this.#isUserName(t) ? TOKEN_VALUE : TOKEN_WORD
   }
 
-  /** `for user alice`, `invalid user bob` */
+  /** Recognises `for user alice` and `invalid user bob`. */
   #isUserName(t: number): boolean {
     if (t < 2 || this.#hash[t - 1] !== USER) return false
     return BEFORE_USER.has(this.#hash[t - 2] ?? 0) && this.#oneBlank(t) && this.#oneBlank(t - 1)
   }
 
-  /** `KB` in `5 KB` */
+  /** Recognises `KB` in `5 KB`. */
   #isUnit(t: number): boolean {
     if (t === 0 || !UNIT_WORDS.has(this.#hash[t] ?? 0)) return false
     return this.#isValue(t - 1) && this.#oneBlank(t)
@@ -272,7 +268,7 @@ export class MaskedMessage {
     return this.#from[t] === to + 1 && this.#bytes[to] === 32
   }
 
-  /** `HTTP/1.1` behind a request's target is part of it: `"GET <*>"`. */
+  /** Recognises `HTTP/1.1` after the target of a request, which becomes part of that value: `"GET <*>"`. */
   #endsRequest(t: number): boolean {
     if (t < 2 || this.#kind[t] !== TOKEN_VALUE || this.#hash[t - 1] !== HTTP) return false
     const slash = this.#to[t - 1] ?? 0
@@ -280,21 +276,21 @@ export class MaskedMessage {
     return this.#isValue(t - 2) && this.#oneBlank(t - 1)
   }
 
-  /** `<*>:<*>` is one value */
+  /** Recognises `<*>:<*>`, which is one value. */
   #continuesValue(t: number): boolean {
     if (t === 0 || !this.#isValue(t) || !this.#isValue(t - 1)) return false
     const colon = this.#to[t - 1] ?? 0
     return this.#from[t] === colon + 1 && this.#bytes[colon] === 58
   }
 
-  /** `Mozilla/5.0`, the begin of a browser's name that goes on to the end of the quote */
+  /** Recognises `Mozilla/5.0`, which begins a user agent that ends at the closing quote. */
   #endsBrowser(t: number): boolean {
     return (
       t > 0 && this.#isValue(t) && this.#hash[t - 1] === MOZILLA && this.#kind[t - 1] === TOKEN_WORD
     )
   }
 
-  /** Makes value `t` reach to the closing quote. @returns the last raw token in it */
+  /** Extends value `t` to the closing quote. @returns the last raw token in it */
   #skipQuote(t: number, raw: number): number {
     const close = this.#bytes.indexOf(34, this.#to[t])
     const end = close < 0 ? this.#length : close
@@ -312,7 +308,7 @@ export class MaskedMessage {
     return ZONES.has(hash) ? ZONE : NONE
   }
 
-  /** Joins the parts of a date and time (`Fri Jul 01 08:16:53 PDT 2005`) to one value. */
+  /** Joins the parts of a date and time (`Fri Jul 01 08:16:53 PDT 2005`) into one value. */
   #joinDates(): void {
     let n = 0
     for (let t = 0; t < this.#tokens;) {
@@ -327,7 +323,7 @@ export class MaskedMessage {
     this.#tokens = n
   }
 
-  /** Index behind the date that begins at token `t`; t + 1 or less when none does. */
+  /** Returns the index after the date that begins at token `t`, t + 1 or less when none does. */
   #dateEnd(t: number): number {
     if (!this.#opensDate(t)) return t
     let values = this.#isValue(t) ? 1 : 0
@@ -342,7 +338,7 @@ export class MaskedMessage {
   #opensDate(t: number): boolean {
     const word = this.#dateWord(t)
     if (word === MONTH || word === WEEKDAY || this.#kind[t] === TOKEN_DATE) return true
-    // 8 Nov 2025
+    // Such as `8 Nov 2025`.
     return (
       this.#kind[t] === TOKEN_VALUE && this.#dateWord(t + 1) === MONTH && this.#blanksBefore(t + 1)
     )
@@ -353,15 +349,15 @@ export class MaskedMessage {
     if (kind === TOKEN_TIME || kind === TOKEN_DATE) return true
     const word = this.#dateWord(t)
     if (word !== NONE) return true
-    // an offset from UTC
+    // An offset from UTC.
     if (kind === TOKEN_SIGNED) return (this.#kind[t - 1] ?? 0) >= TOKEN_TIME
     if (kind !== TOKEN_VALUE) return false
     const before = this.#dateWord(t - 1)
-    // a day behind its month, a year behind the time or the zone
+    // A day after its month, a year after the time or the zone.
     return before !== NONE || this.#kind[t - 1] === TOKEN_TIME || this.#dateWord(t - 2) === MONTH
   }
 
-  /** Whether only blanks and commas stand before token `t`. */
+  /** Whether only blanks and commas are between token `t` and the one before it. */
   #blanksBefore(t: number): boolean {
     if (t >= this.#tokens) return false
     for (let i = this.#to[t - 1] ?? 0; i < (this.#from[t] ?? 0); i++) {

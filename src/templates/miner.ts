@@ -10,11 +10,11 @@ export interface MinerLimits {
   readonly sources: number
   readonly templates: number
   readonly templatesPerSource: number
-  /** Evidence kept per source; the oldest is dropped first. */
+  /** Evidence per source; the oldest is dropped first. */
   readonly evidencePerSource: number
 }
 
-// bench/micro/mining.bench.ts: hostile senders fill about 110 MiB with these, a usual source 0.25
+// bench/micro/mining.bench.ts: hostile senders fill about 110 MiB at these limits, a usual source 0.25 MiB.
 const DEFAULT_LIMITS: MinerLimits = {
   sources: 10_000,
   templates: 100_000,
@@ -26,15 +26,15 @@ const DEFAULT_LIMITS: MinerLimits = {
 const MAX_DISPUTES = 30
 
 /**
- * Finds the template of every message; one set of templates a source.
+ * Finds the template of every message, separately for each source (source-templates.ts has the algorithm).
  *
- * Ids are a hash of the source and of the text at birth: two instances that meet the same first
- * message of a template give it the same id, and a restart keeps ids through `restore`. When
- * templates turn out to be one, the oldest stays and the others redirect to it. Instances tell each
- * other what they found and `adopt` it: whatever order that happens in, in the end all have the same
- * templates, for what is done with two templates depends on them alone, and texts only get more general.
- * Everything is bounded: at a limit, messages fall into the source's catch-all template `<*>`, and
- * above the limit of sources into the one of the source ''.
+ * An id is a hash of the source and of the text at birth: two instances that mine the same first message of a template
+ * give it the same id, and `restore` gives it back after a restart. When templates are merged, the oldest stays and the
+ * others redirect to it. Instances store their templates and `adopt` those of the others. In whatever order that
+ * happens, all end with the same templates, because a merge depends on its two templates alone and texts only get more
+ * general.
+ * Everything is bounded: at the limit of templates, messages get the source's catch-all template `<*>`, and beyond the
+ * limit of sources the one of the source ''.
  */
 export class TemplateMiner {
   readonly #limits: MinerLimits
@@ -75,7 +75,7 @@ export class TemplateMiner {
     return no === 0 ? this.#catchAll(source) : no
   }
 
-  /** The template that the producer named itself; its placeholders become values. */
+  /** Resolves a template that the producer sent with the message; its placeholders become values. */
   resolveReadyMade(source: string, template: string): number {
     const entry = this.#source(source)
     if (entry === null) return this.#catchAll('')
@@ -105,7 +105,6 @@ export class TemplateMiner {
     return this.#byId.get(id) ?? 0
   }
 
-  /** The stable id. */
   idOf(no: number): string {
     return this.#template(no).id
   }
@@ -198,7 +197,6 @@ export class TemplateMiner {
     this.#sources.get(source)?.templates.reread(template, other)
   }
 
-  /** Notes whether the stored row of a template is up to date. */
   #compareWith({ id, text, redirectId, born }: TemplateRow): void {
     const no = this.#byId.get(id)
     if (no === undefined) return
@@ -206,14 +204,14 @@ export class TemplateMiner {
     const isRoot = template.redirect === 0
     const isSame =
       template.born === born &&
-      // which template it was merged into may differ
+      // Instances may differ in the template that it was merged into.
       (isRoot ? redirectId === '' && template.text === text : redirectId !== '')
     const isUndecided = isRoot && redirectId !== '' && !this.#byId.has(redirectId)
     if (isSame || isUndecided || ++template.disputes > MAX_DISPUTES) this.#stored.add(no)
     else this.#changed.add(no)
   }
 
-  /** Templates that are new, read differently, or were merged since the last call. */
+  /** The templates that are new, have a new text, or were merged since the last call. */
   takeChanges(): MinedTemplate[] {
     const changes = [...this.#changed].map((no) => this.#toChange(this.#template(no)))
     this.#changed.clear()
@@ -256,7 +254,7 @@ export class TemplateMiner {
 
   #register(id: string, source: string, message: MaskedMessage): number {
     const no = this.#templates.length + 1
-    // templates of one millisecond have an order too
+    // Templates that are born in one millisecond are ordered too.
     this.#lastBorn = Math.max(this.#lastBorn + 1, this.#nowMs() * 1000)
     this.#templates.push(new Template({ no, id, source, born: this.#lastBorn }, message))
     this.#byId.set(id, no)
@@ -264,7 +262,7 @@ export class TemplateMiner {
     return no
   }
 
-  /** The template `<*>` of a source, which does not count towards the limits. */
+  /** Resolves to the template `<*>` of a source, which does not count towards the limits. */
   #catchAll(source: string): number {
     const id = templateId(source, VALUE)
     const known = this.#byId.get(id)
@@ -279,12 +277,11 @@ interface SourceEntry {
   count: number
 }
 
-/** `{name}`, `{}`, `${x}`, `%s`, `%(name)s`, `:name` of the common loggers become `<*>`. */
+/** Replaces the placeholders of the common loggers (`{name}`, `{}`, `${x}`, `%s`, `%(name)s`, `:name`) by `<*>`. */
 const readyMadeText = (template: string): string =>
   template
     .slice(0, 8192)
     .replaceAll(/\$?\{[^{}]{0,64}\}|%\([^()]{1,64}\)[a-z]|%[-+0-9.]{0,8}[sdifxjoO]\b/g, VALUE)
     .trim()
 
-/** The same source and text have the same id after every restart. */
 const templateId = (source: string, text: string): string => hashId(`${source}\0${text}`)

@@ -1,21 +1,19 @@
 import type { TemplateRow } from '../wal/record.js'
 
-/** A template as the process knows it; its row with its number. */
 export interface Template extends TemplateRow {
-  /** Number that the miner gave it, 0 when it is beyond the miner's limits. */
+  /** The miner's number of the template, 0 when it is beyond the miner's limits. */
   readonly no: number
 }
 
-/** A template as the miner reports it. */
 export interface MinedTemplate extends Template {
-  /** Whether its stored row must be brought up to date. */
+  /** Whether the stored row is out of date. */
   readonly isNews: boolean
 }
 
 /**
- * The templates that exist, with their numbers and ids, as the main thread knows them: the sequencer takes ids
- * from here, the API texts and redirects. The miner's thread finds templates; what it reports, what is stored and
- * what other instances found comes in through `learn`. Those that depend on templates listen to `onChange`.
+ * All templates with their numbers and ids, in the main thread: the sequencer reads ids here, the API texts and
+ * redirects. `learn` takes the templates that the miner's thread found, that are stored, and that other instances
+ * found. `onChange` notifies the consumers of templates.
  */
 export class TemplateRegistry {
   readonly #byNo: (Template | undefined)[] = []
@@ -31,13 +29,13 @@ export class TemplateRegistry {
     return this.#byId.size
   }
 
-  /** Takes in templates that are new, read differently, or were merged, and tells the listeners. */
+  /** Adds or replaces templates and notifies the listeners. */
   learn(changes: readonly Template[]): void {
     for (const change of changes) this.#apply(change)
     for (const listener of this.#listeners) listener(changes)
   }
 
-  /** @param listener is called after each change; first registered, first called */
+  /** Calls the listener after each change; listeners are called in the order of their registration. */
   onChange(listener: (changes: readonly Template[]) => void): void {
     this.#listeners.push(listener)
   }
@@ -62,12 +60,12 @@ export class TemplateRegistry {
     return this.#byNo[no]
   }
 
-  /** The template of this id, merged or not. */
+  /** The template of this id, even if it was merged into another one. */
   find(id: string): Template | undefined {
     return this.#byId.get(id)
   }
 
-  /** The template that `id` was merged into, or its own. */
+  /** The template of this id, or the one that it was merged into. */
   byId(id: string): Template | undefined {
     const template = this.#byId.get(id)
     return template === undefined || template.redirectId === '' ? template : this.#root(template)
@@ -102,7 +100,7 @@ export class TemplateRegistry {
   }
 
   /**
-   * The stored rows of these sources' templates are being deleted. The templates stay known, because their
+   * Called when the stored templates of these sources are deleted. The templates stay in the registry, because their
    * numbers are in use, and are stored again with their next message.
    */
   markUnsaved(isDeleted: (source: string) => boolean): void {
@@ -157,7 +155,7 @@ export class TemplateRegistry {
 const isOlder = (a: Template, b: Template): boolean =>
   a.born < b.born || (a.born === b.born && a.id < b.id)
 
-/** Without what holds in this process only. */
+/** Omits the properties that are local to this process. */
 export const toTemplateRow = ({ source, id, redirectId, text, born }: Template): TemplateRow => ({
   source,
   id,

@@ -7,10 +7,9 @@ export const FNV_PRIME = 0x01000193
 
 const kernel = new Kernel(NO_IMPORTS)
 
-/** A token array for `scanTokens`. */
 export const tokenArray = (): Int32Array => new Int32Array((MAX_TOKENS + TOKEN_SLACK) * TOKEN_INTS)
 
-/** Messages in the memory where they are scanned. */
+/** Messages in WebAssembly's memory, where they are scanned. */
 export class MessageBytes {
   readonly #kernel = new Kernel(NO_IMPORTS)
   #at = 0

@@ -4,11 +4,11 @@ import type { TemplateStore } from './store.js'
 
 /*
  * Several instances find templates independently and store them in one table. An id is a hash of the source and of
- * the text at birth, so the same first message gives the same id everywhere. Each instance reads what the others
- * stored and has its miner adopt it; what that changes is stored in turn, until all agree (`TemplateMiner`).
+ * the text at birth, so the same first message gives the same id everywhere. Each instance reads the templates of the
+ * others and has its miner adopt them; the changes are stored in turn, until all agree (`TemplateMiner`).
  */
 
-/** Makes the stored templates known before the first message. They get their numbers from `numberTemplates`. */
+/** Loads the stored templates before the first message. `numberTemplates` numbers them. */
 export async function loadTemplates(
   store: Pick<TemplateStore, 'all'>,
   templates: TemplateRegistry,
@@ -18,7 +18,7 @@ export async function loadTemplates(
 }
 
 /**
- * Gives the miner what is known and takes over the numbers that it assigns.
+ * Gives the miner all known templates and registers the numbers that it assigns.
  *
  * @param restore resolves to the number of each template
  */
@@ -31,7 +31,7 @@ export async function numberTemplates(
   templates.learn(known.map((template, i) => ({ ...template, no: nos[i] ?? 0 })))
 }
 
-/** Has the miner adopt what other instances have stored since the last call. */
+/** Has the miner adopt the templates that other instances have stored since the last call. */
 export const adoptStoredTemplates = (
   store: Pick<TemplateStore, 'changed'>,
   templates: TemplateRegistry,

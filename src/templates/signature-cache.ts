@@ -4,8 +4,8 @@ const BUCKET = WAYS * ENTRY
 
 /**
  * Signature → template number in shared memory: one writer thread, many readers, fixed size.
- * A bucket of 4 entries is one cache line; when it is full, `put` evicts one of them, and an evicted
- * signature is only looked up again.
+ * A bucket of 4 entries is one cache line; when it is full, `put` evicts one of them, and the miner resolves an
+ * evicted signature again.
  *
  * An entry is lo, hi, number and a check over all three, written without a lock: a reader that
  * meets a half-written entry sees a wrong check and reports a miss.
@@ -46,7 +46,7 @@ export class SignatureCache {
   put(lo: number, hi: number, no: number): void {
     const entries = this.#entries
     const at = this.#place(lo, hi)
-    // no reader accepts the entry until its check fits again
+    // Readers reject the entry until its check is written.
     entries[at + 3] = 0
     entries[at + 2] = no
     entries[at + 1] = hi
@@ -54,7 +54,7 @@ export class SignatureCache {
     entries[at + 3] = check(lo, hi, no)
   }
 
-  /** Forgets everything; for the one writer only. */
+  /** For the one writer only. */
   clear(): void {
     this.#entries.fill(0)
   }
@@ -74,6 +74,6 @@ export class SignatureCache {
   }
 }
 
-/** Never 0, so that a free entry is no entry; depends on all bits of all three. */
+/** The checksum of an entry. It depends on all bits and is never 0, so that a free entry does not match. */
 const check = (lo: number, hi: number, no: number): number =>
   (Math.imul(no, 0x9e3779b1) ^ Math.imul(lo, 0x85ebca77) ^ hi) | 1

@@ -5,35 +5,44 @@ import { MAX_TOKENS } from '../wasm/layout.js'
 import type { Template } from './template.js'
 import { sameLayout, VALUE } from './template-text.js'
 
-/** The miner, as the templates of one source see it. */
+/** The numbered templates of all sources. */
 export interface TemplateNumbers {
-  /** @returns 0 when there is no room for another template */
+  /** @returns 0 at the limit of templates */
   create(source: string, message: MaskedMessage): number
-  /** @returns the template that was born with this text, 0 for none */
+  /** @returns the number of the template that was born with this text, 0 for none */
   find(source: string, message: MaskedMessage): number
   template(no: number): Template
   root(no: number): Template
   changed(no: number): void
 }
 
-/** Places of a message whose words are compared; words behind them stay text. */
+/** Words of a message for which evidence is collected; later words stay text. */
 const MAX_HOLES = 40
 const MAX_SEEN = 64
 const HOLE = 0x3c6ef372
 
-/** The templates of one source: finds the one of a message, or makes it. */
+/**
+ * The templates of one source. A message is resolved in three steps:
+ *
+ * 1. A template with the same words covers the message; gaps that look different are merged (template-text.ts).
+ * 2. Else a template that allows words as values in some gaps may cover it (align.ts). Of several, the oldest does.
+ * 3. Else the message becomes a template. For each of its words, a hole in place of that word is evidence that is
+ *    shared with the templates that have the same other words. When enough distinct words were seen in one hole
+ *    (evidence.ts), it becomes a value, and templates with the same layout of gaps are merged into the oldest.
+ *
+ * A template that became more general also absorbs the templates that it covers.
+ */
 export class SourceTemplates {
   readonly #name: string
   readonly #numbers: TemplateNumbers
   readonly #maxEvidence: number
-  /** By all words, without values. */
+  /** Template number by the hash of all words. */
   readonly #exact = new Map<number, number>()
-  /** By first word: the templates that allow a word in the place of a value. */
+  /** By first word: the templates that allow words as values, the oldest first. */
   readonly #open = new Map<number, number[]>()
   readonly #evidence = new Map<number, Evidence>()
-  /** All templates of the source. */
   readonly #own: number[] = []
-  /** For each gap of a template, the index of the message's word behind it. */
+  /** For each gap of a template, the index of the message's word after it. */
   readonly #ends = new Uint16Array(MAX_TOKENS + 40)
 
   constructor(name: string, numbers: TemplateNumbers, maxEvidence: number) {
@@ -42,7 +51,7 @@ export class SourceTemplates {
     this.#maxEvidence = maxEvidence
   }
 
-  /** @returns 0 when the message is of no known template and there is no room for one more */
+  /** @returns 0 when no template covers the message and the limit of templates is reached */
   resolve(message: MaskedMessage): number {
     const key = wordsKey(message)
     const known = this.#exact.get(key)
@@ -61,7 +70,7 @@ export class SourceTemplates {
     return this.#numbers.root(no).no
   }
 
-  /** Makes a stored template findable; of two with the same words, the one that came first. */
+  /** Adds a stored template. Of two with the same words, the first one is found. */
   adopt(template: Template): void {
     this.#own.push(template.no)
     const key = keyOf(template.words, template.gapHashes)
@@ -69,7 +78,7 @@ export class SourceTemplates {
     this.#indexOpen(template)
   }
 
-  /** Takes in a template that another instance has made. */
+  /** Adds a template that another instance has made. */
   admit(template: Template): void {
     this.#own.push(template.no)
     const key = keyOf(template.words, template.gapHashes)
@@ -83,12 +92,12 @@ export class SourceTemplates {
     else this.#compare(this.#takeCovered(template))
   }
 
-  /** Another instance found that two templates are one. */
+  /** Merges two templates that another instance has merged. */
   join(from: Template, into: Template): void {
     this.#union(this.#numbers.root(into.no), this.#numbers.root(from.no))
   }
 
-  /** A template that was merged away turns out to be the oldest: it answers for all of them. */
+  /** Lets a merged template that is older than the one it redirects to take that one's place. */
   putOldestFirst(template: Template): void {
     const root = this.#numbers.root(template.no)
     if (!template.isOlderThan(root)) return
@@ -99,7 +108,7 @@ export class SourceTemplates {
     this.#indexOpen(template)
   }
 
-  /** Another instance reads a living template as `other` does: it covers both from here on. */
+  /** Generalises a living template until it covers its row of another instance too. */
   reread(template: Template, other: Template): void {
     if (template.text === other.text) return
     if (template.hasWordsOf(other)) template.absorb(other)
@@ -128,14 +137,13 @@ export class SourceTemplates {
     const list = this.#open.get(first)
     if (list === undefined) this.#open.set(first, [template.no])
     else if (!list.includes(template.no)) {
-      // of several that fit, all instances take the oldest
       const younger = list.findLastIndex((no) => !template.isOlderThan(this.#numbers.template(no)))
       list.splice(younger + 1, 0, template.no)
     }
   }
 
   /**
-   * Makes a template cover a message of its words, whose gaps may look different.
+   * Makes a template cover a message of the same words, whose gaps may differ.
    * @returns false when the message has other words
    */
   #cover(template: Template, message: MaskedMessage): boolean {
@@ -158,7 +166,7 @@ export class SourceTemplates {
     return true
   }
 
-  /** The template that began with a message of these words, wherever that was, if it still covers it. */
+  /** The template that was born with this text on any instance, if it still covers the message. */
   #bornAs(message: MaskedMessage): Template | null {
     const no = this.#numbers.find(this.#name, message)
     if (no === 0) return null
@@ -179,7 +187,7 @@ export class SourceTemplates {
     return 0
   }
 
-  /** Whether the message is covered by `template` as it is, some words standing for values. */
+  /** Whether `template` covers the message without a change when some words are values. */
   #fitsOpen(template: Template, message: MaskedMessage): boolean {
     const ends = this.#ends
     if (template.words.length >= message.count || !align(template, message, ends, false)) {
@@ -194,7 +202,7 @@ export class SourceTemplates {
     return true
   }
 
-  /** Notes the words of a template beside those of its like, and generalises on evidence. */
+  /** Adds the words of a template to the evidence and generalises where that is enough. */
   #compare(template: Template): void {
     const { no, words, traits } = template
     const due: Evidence[] = []
@@ -221,7 +229,7 @@ export class SourceTemplates {
     const known = this.#evidence.get(key)
     if (known !== undefined) return known
     if (this.#evidence.size >= this.#maxEvidence) {
-      // the oldest evidence goes first
+      // The oldest evidence is dropped first.
       for (const old of this.#evidence.keys()) {
         this.#evidence.delete(old)
         break
@@ -232,7 +240,7 @@ export class SourceTemplates {
     return entry
   }
 
-  /** Makes one template of those that differ in one word only and look alike; the oldest stays. */
+  /** Merges the templates that differ in one word only and have the same layout of gaps. */
   #generalise(entry: Evidence): void {
     const living = this.#current(entry)
     entry.seen.length = 0
@@ -251,7 +259,7 @@ export class SourceTemplates {
     }
   }
 
-  /** What of the evidence is about templates as they are, each once. */
+  /** The evidence that still applies to the templates, one for each of them. */
   #current({ key, hole, seen }: Evidence): readonly Seen[] {
     const living = new Map<string, Seen>()
     for (const { word, traits, no } of seen) {
@@ -281,7 +289,7 @@ export class SourceTemplates {
     return { word: 0, traits: 0, no: this.#place(target).no }
   }
 
-  /** Finds the place of a template that reads differently from before, among the others. */
+  /** Indexes a template whose text changed, and merges it with those that have the same words or that it covers. */
   #place(template: Template): Template {
     this.#numbers.changed(template.no)
     const key = keyOf(template.words, template.gapHashes)
@@ -295,7 +303,7 @@ export class SourceTemplates {
     return root
   }
 
-  /** Joins templates that a more general one covers, as if their messages came after it. */
+  /** Merges the templates that a more general one covers into it. */
   #takeCovered(target: Template): Template {
     let root = target
     for (const no of this.#own) {
@@ -319,8 +327,8 @@ export class SourceTemplates {
   }
 
   /**
-   * Makes one of two templates that have the same words, or of which one covers the other: the older one
-   * stays, whatever instance asks, and reads as the more general one.
+   * Merges two templates that have the same words, or of which one covers the other. On every instance the older one
+   * stays and gets the more general text.
    */
   #union(first: Template, second: Template): Template {
     if (first === second) return first
@@ -348,7 +356,7 @@ function gapFits(
   return true
 }
 
-/** Whether gaps have one layout: they differ in words and values only. */
+/** Whether gaps have the same layout: they differ in words and values only. */
 const alike = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((gap, k) => sameLayout(gap, b[k] ?? ''))
 
@@ -363,7 +371,7 @@ function keyOf(words: Int32Array, gapHashes: Int32Array): number {
 
 const mix = (a: number, b: number): number => (a >>> 0) + (b & 0xfffff) * 0x100000000
 
-/** 52-bit key of `words` with a hole at `hole`, in place of `replaced` (0 or 1) of them. */
+/** The 52-bit hash of `words` with a hole at index `hole` in place of `replaced` (0 or 1) words. */
 function holeKey(words: Int32Array, hole: number, replaced: number): number {
   let lo = 0x243f6a88
   let hi = 0x13198a2e

@@ -3,15 +3,15 @@ import { isDataError } from '../clickhouse/failure.js'
 import { statement } from '../clickhouse/statement.js'
 import type { TemplateRow } from '../wal/record.js'
 
-/** The table of templates. Of several rows of a template the one that was written last counts. */
+/** The table of templates. Of several rows of a template, the last one counts. */
 export interface TemplateStore {
-  /** May be repeated. @returns how many rows ClickHouse refused; they are left out */
+  /** Idempotent. @returns the number of rows that ClickHouse rejected and that are not stored */
   save(rows: readonly TemplateRow[]): Promise<number>
   /** In the order in which they were written. */
   all(): Promise<readonly TemplateRow[]>
   /**
-   * Calls `take` with the rows that any instance wrote since `all` or the last call. Rows that it has taken
-   * are not passed again.
+   * Calls `take` with the rows that any instance wrote since `all` or the last call. Rows are passed again when `take`
+   * failed.
    */
   changed(take: (templates: readonly TemplateRow[]) => Promise<void>): Promise<void>
 }
@@ -28,14 +28,14 @@ interface Row {
 const allSql = statement<Record<string, never>, Row>('templates_all')
 const changedSql = statement<{ readonly since: number }, Row>('templates_changed')
 
-/** Versions are clocks of the instances: one may be behind another, or a row be late, by this much. */
+/** Versions are timestamps of the instances: clocks may differ and inserts take time, by at most this. */
 const OVERLAP_MS = 300_000
 const CHANGED_TIMEOUT_MS = 5_000
 
 export function createTemplateStore(store: Store): TemplateStore {
-  /** The greatest version that any instance wrote. */
+  /** The greatest version of all instances. */
   let newest = 0
-  /** Versions of the rows passed on that `changed` would find again. */
+  /** Versions by id of the rows passed on that lie within the overlap. */
   const passed = new Map<string, number>()
 
   const notePassed = (rows: readonly Row[]): void => {
@@ -87,7 +87,7 @@ const toRow = ({ source, id, redirectId, text, born }: TemplateRow, version: num
 
 const toDecimal = (hex: string): string => (hex === '' ? '0' : BigInt(`0x${hex}`).toString())
 
-/** Inserts rows one by one when ClickHouse refuses them together. */
+/** Inserts rows one by one when ClickHouse rejects them together. */
 async function saveRows(store: Store, rows: readonly object[]): Promise<number> {
   try {
     await store.insertRows('templates', rows)

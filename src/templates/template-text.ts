@@ -1,21 +1,18 @@
-/** What stands for a value in the text of a template. */
+/** The placeholder of a value in the text of a template. */
 export const VALUE = '<*>'
 
 const PIECE = /<\*>|[\w\u0080-\uffff]+|\s|[^\w\s\u0080-\uffff]/g
-/** Short units of size, time and rate; a word such as `bytes` says what is counted and stays text. */
+/** Short units of size, time and rate. A word such as `bytes` stays text, because it names what is counted. */
 export const UNITS = (
   'B b K M G T k KB MB GB TB PB kB kb mb gb tb KiB MiB GiB TiB kbit Mbit Kbps Mbps Gbps ' +
   'Hz kHz MHz GHz ns us ms s sec secs min mins h hr hrs msec usec'
 ).split(' ')
 
 const isWordPiece = (piece: string): boolean => /^[\w\u0080-\uffff]/.test(piece)
-/** Values that touch or are joined by a dot are one. */
+/** Joins values that are adjacent or joined by a dot. */
 export const joinValues = (text: string): string => text.replaceAll(/<\*>(?:\.?<\*>)+/g, VALUE)
 
-/**
- * The text between two words that covers both given ones: what they share at both ends, and one
- * value for what differs between.
- */
+/** Generalises two gaps: their common head and tail with one value between. */
 export function mergeGaps(a: string, b: string): string {
   if (a === b) return a
   const x = a.match(PIECE) ?? []
@@ -23,11 +20,11 @@ export function mergeGaps(a: string, b: string): string {
   return joinValues(mergeInPlace(x, y) ?? mergeEnds(x, y))
 }
 
-/** Whether two gaps have the same punctuation and blanks, and differ in words and values only. */
+/** Whether two gaps have the same punctuation and blanks and differ in words and values only. */
 export const sameLayout = (a: string, b: string): boolean =>
   a === b || mergeInPlace(a.match(PIECE) ?? [], b.match(PIECE) ?? []) !== null
 
-/** Gaps of one layout that differ in words or values only keep that layout. */
+/** Generalises two gaps of the same layout part by part, so that the layout stays. */
 function mergeInPlace(x: readonly string[], y: readonly string[]): string | null {
   if (x.length !== y.length) return null
   let merged = ''
@@ -49,7 +46,7 @@ function mergeEnds(x: readonly string[], y: readonly string[]): string {
   const shorter = Math.min(x.length, y.length)
   let head = 0
   while (head < shorter && x[head] === y[head]) head++
-  // the blanks on the two sides of an empty value are one
+  // An empty value has one blank between its two neighbours.
   const free = shorter - head + (x[head - 1] === ' ' ? 1 : 0)
   let tail = 0
   while (tail < free && isSame(x.at(-1 - tail), y.at(-1 - tail))) tail++
@@ -60,13 +57,13 @@ const isSame = (a: string | undefined, b: string | undefined): boolean => a !== 
 
 const squeeze = (text: string): string => ` ${text.trim().replaceAll(/\s+/g, ' ')} `
 
-/** An empty value lets the blanks on its two sides be one. */
+/** Counts the blank that both sides of an empty value share. */
 const sharedBlank = (before: string, behind: string): number =>
   before.endsWith(' ') && behind.startsWith(' ') ? 1 : 0
 
 /**
- * The values of a message at each `<*>` of a template's text, in order; null when the message is
- * not of the template. Runs of blanks are one blank; a value may be empty, or hold blanks.
+ * Returns the values of a message at each `<*>` of a template's text, in order; null when the message is not of the
+ * template. Runs of blanks count as one blank; a value may be empty or contain blanks.
  */
 export function templateValues(text: string, message: string): string[] | null {
   const [first = '', ...literals] = squeeze(text).split(VALUE)

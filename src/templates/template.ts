@@ -1,36 +1,36 @@
 import { TRAIT, type MaskedMessage } from './masked-message.js'
 import { joinValues, mergeGaps, VALUE } from './template-text.js'
 
-/** Fewer fixed words are too few to tell that a word stands in the place of a value. */
+/** With fewer fixed words, a word in the place of a value is not taken for a value. */
 const FIXED_FOR_WORDS = 3
 
 interface TemplateName {
   readonly no: number
   readonly id: string
   readonly source: string
-  /** Time of its first message, microseconds since 1970. */
+  /** When its first message was mined, in microseconds since 1970. */
   readonly born: number
 }
 
-/** One template of one source: constant words, and the text of the gaps between them. */
+/** One template of one source: constant words and the texts of the gaps between them (see `MaskedMessage`). */
 export class Template {
   readonly no: number
   readonly id: string
   readonly source: string
-  /** The earliest that any instance knows. */
+  /** The earliest of all instances. */
   born: number
-  /** How often another instance stored a different row of it. */
+  /** Number of different rows that other instances stored. */
   disputes = 0
   /** Number of the older template that it was merged into; 0 for none. */
   redirect = 0
   words: Int32Array
-  /** Hash of a layout that each gap is known to cover; one more than words. */
+  /** The hash of a layout that the gap covers, by gap. */
   gapHashes: Int32Array
-  /** Number of words in each gap that evidence has shown to be values; any word may be there. */
+  /** Number of words that evidence made values, by gap. */
   holes: Uint16Array
-  /** The most words of a message that may be in each gap as values, `holes` included. */
+  /** The most words of a message that may be values, `holes` included, by gap. */
   maxWords: Uint16Array
-  /** Bits of `TRAIT` of each word. */
+  /** Bits of `TRAIT`, by word. */
   traits: Uint8Array
   #wordTexts: string[]
   #gaps: string[]
@@ -57,7 +57,7 @@ export class Template {
     return this.#text
   }
 
-  /** In the order that all instances agree on. */
+  /** The order is the same on all instances. */
   isOlderThan(other: Template): boolean {
     return this.born < other.born || (this.born === other.born && this.id < other.id)
   }
@@ -67,18 +67,18 @@ export class Template {
     return words.length === other.words.length && words.every((word, k) => word === other.words[k])
   }
 
-  /** Whether gap `k` holds a value that is no soft word. */
+  /** Whether gap `k` contains a value that is no soft word. */
   hasValue(k: number): boolean {
     return this.gap(k).includes(VALUE)
   }
 
-  /** Lets words stand for values in a template that is known by its text only. */
+  /** Allows words as values in every gap of a template of which only the text is stored. */
   openAllGaps(): void {
     for (const [k, gap] of this.#gaps.entries()) this.holes[k] = countValues(gap)
     this.#countMaxWords()
   }
 
-  /** Notes that words in gap `k` are values. */
+  /** Allows words as values in gap `k`. */
   openGap(k: number): void {
     this.holes[k] = Math.max(1, this.holes[k] ?? 0)
     this.#countMaxWords()
@@ -88,7 +88,7 @@ export class Template {
     return this.#gaps[k] ?? ''
   }
 
-  /** Makes gap `k` cover `layout` too. @returns true when the text changed */
+  /** Generalises gap `k` so that it covers `layout` too. @returns true when the text changed */
   cover(k: number, layout: string, hash: number): boolean {
     const gap = this.gap(k)
     const merged = mergeGaps(gap, layout)
@@ -112,28 +112,28 @@ export class Template {
     return ((this.traits[k] ?? 0) & TRAIT.verb) !== 0
   }
 
-  /** The gap that is left when the words from `first` up to `last` (excluded) are values. */
+  /** The text of the gap that results when the words from `first` up to `last` (excluded) are values. */
   gapTextOver(first: number, last: number): string {
     let text = this.gap(first)
     for (let k = first; k < last; k++) text += VALUE + this.gap(k + 1)
     return joinValues(text)
   }
 
-  /** Whether gap `k` covers `layout` as it is. */
+  /** Whether gap `k` covers `layout` without a change. */
   covers(k: number, layout: string): boolean {
     return mergeGaps(this.gap(k), layout) === this.gap(k)
   }
 
-  /** The gaps as they are when word `p` is a value; -1 for the gaps as they are. */
+  /** The gaps that result when word `p` is a value; the present ones for -1. */
   gapsOver(p: number): readonly string[] {
     if (p < 0) return this.#gaps
-    // a number and its unit are one value
+    // A number and its unit are one value.
     const before = this.isUnit(p) ? this.gap(p).trimEnd() : this.gap(p)
     const gap = joinValues(`${before}${VALUE}${this.gap(p + 1)}`)
     return [...this.#gaps.slice(0, p), gap, ...this.#gaps.slice(p + 2)]
   }
 
-  /** Turns word `p` into a value; of amounts that change their unit, all units. */
+  /** Makes word `p` a value; when it is a unit, all units of the template. */
   openWord(p: number): void {
     const unit = this.isUnit(p)
     this.#open(p)
@@ -157,7 +157,7 @@ export class Template {
     this.#text = ''
   }
 
-  /** Makes a value of every word that another one lacks, and covers what it has between the others. */
+  /** Makes values of the words that another template lacks, and merges the gaps between the common words. */
   generalise(other: Template): void {
     const isFirst = this.text < other.text
     const pairs = commonWords(
@@ -180,7 +180,7 @@ export class Template {
     return ((this.traits[k] ?? 0) & TRAIT.unit) !== 0
   }
 
-  /** Takes in a template of the same words. */
+  /** Merges the gaps of a template of the same words. */
   absorb(other: Template): void {
     for (let k = 0; k < this.gapHashes.length; k++) {
       if (this.gap(k) !== other.gap(k)) this.cover(k, other.gap(k), 0)
@@ -189,7 +189,7 @@ export class Template {
     this.#countMaxWords()
   }
 
-  /** Is what another one is. */
+  /** Takes over the words and gaps of another template. */
   become(other: Template): void {
     this.words = other.words.slice()
     this.traits = other.traits.slice()
@@ -202,7 +202,7 @@ export class Template {
     this.redirect = 0
   }
 
-  /** Frees what only a living template needs; its text stays. */
+  /** Redirects to another template and frees everything but the text. */
   retire(redirect: number): void {
     this.#text = this.text
     this.redirect = redirect
@@ -215,7 +215,7 @@ export class Template {
     this.#gaps = []
   }
 
-  /** With enough fixed words, a word in the place of a value is one; not as the first word. */
+  /** With enough fixed words, a word in the place of a value is one, except at the beginning of the message. */
   #countMaxWords(): void {
     const fixed = this.words.length >= FIXED_FOR_WORDS
     for (const [k, gap] of this.#gaps.entries()) {
@@ -230,7 +230,7 @@ export class Template {
   }
 }
 
-/** The longest row of words that both have in the same order, as places in the one and in the other. */
+/** Finds the longest common subsequence of two lists of words, as pairs of indexes. */
 function commonWords(a: Int32Array, b: Int32Array): readonly (readonly [number, number])[] {
   const width = b.length + 1
   const best = new Uint16Array((a.length + 1) * width)

@@ -49,7 +49,7 @@ interface Exports {
   indexesAt(column: number): number
   dictionaryAt(column: number): number
   dictionarySize(column: number): number
-  openWindow(windowMs: number, maxEntries: number, maxTurns: number): void
+  openWindow(windowMs: number, maxEntries: number, lastSerial: number): void
   windowSize(): number
   windowBatch(): number
   windowAt(what: number): number
@@ -63,19 +63,19 @@ interface Exports {
 
 /** The functions that the module calls. Texts are passed as the numbers of words. */
 export interface KernelImports {
-  /** 1 = the word may be a source, 2 = it may not */
+  /** Returns 1 when the word may be a source, else 2. */
   checkSource(word: number): number
   /** @returns STORE_MESSAGES, DROP_MESSAGES or PARSE_MESSAGES of `layout.ts` */
   admitSource(word: number): number
-  /** 1 = no type of event, else 2 + index into EVENT_TYPES */
+  /** Returns 1 for a word that is no type of event, else 2 + the index into EVENT_TYPES. */
   checkType(word: number): number
-  /** 1 = the line must be parsed, 2 = names no level, else 3 + index into SEVERITIES */
+  /** Returns 1 when the line must be parsed, 2 when the word names no level, else 3 + the index into SEVERITIES. */
   checkLevel(word: number): number
-  /** Index into SEVERITIES of the level that an ASCII message states at its head. */
+  /** Returns the index into SEVERITIES of the level that an ASCII message states at its head. */
   levelAtHead(at: number, length: number): number
-  /** Number of the template that has this signature, 0 = unknown. */
+  /** Returns the number of the template that has this signature, 0 when unknown. */
   templateOf(lo: number, hi: number): number
-  /** 1 + the word that is the template's constant text, 0 = its messages are stored whole; called once a block. */
+  /** Called once per template and block. Returns 1 + the word that is its constant text, 0 = its messages are stored whole. */
   constantTextOf(template: number): number
 }
 
@@ -97,8 +97,8 @@ export const NO_IMPORTS: KernelImports = {
 }
 
 /**
- * One instance of the WebAssembly module with its memory: it reads lines into the rows of a block, scans messages, and
- * holds the dedup window. Views of the memory are valid until the next call that may grow it, so callers make them
+ * One instance of the WebAssembly module with its memory. It reads lines into the rows of a block, scans messages, and
+ * stores the dedup window. Views of the memory are valid until the next call that may grow it, so callers make them
  * where they use them. `layout.ts` describes the memory.
  */
 export class Kernel {
@@ -136,7 +136,6 @@ export class Kernel {
     return Buffer.from(this.calls.memory.buffer, at, length).toString()
   }
 
-  /** The text of a word. */
   word(no: number): string {
     return (this.#texts[no] ??= this.text(this.calls.wordStart(no), this.calls.wordLength(no)))
   }

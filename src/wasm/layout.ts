@@ -16,7 +16,7 @@ export const MESSAGES = 6
 /** Rows whose signature no thread knows: row, signature (2), message offset in its column, length. */
 export const MISSES = 7
 export const MISS_INTS = 5
-/** Rows with letters beyond ASCII: row, message offset, length, trace offset, length, host. */
+/** Rows with characters beyond ASCII: row, message offset, length, trace offset, length, host. */
 export const WIDE_ROWS = 8
 export const WIDE_INTS = 6
 /** The messages of wide rows, whole. */
@@ -37,7 +37,7 @@ export const SUMMARY_TEXTS = 2
 export const DEDUP_KEY_TEXTS = 3
 export const TAGS_TEXTS = 4
 
-/** What is done with a source's messages in one body. */
+/** The verdict on the messages of a source in one body. */
 export const STORE_MESSAGES = 1
 export const DROP_MESSAGES = 2
 export const PARSE_MESSAGES = 3
@@ -55,9 +55,9 @@ export const TOKEN_WORD = 1
 /** Has exactly one digit (`ssh2`, `L3`): reads as text, but does not tell templates apart. */
 export const TOKEN_SOFT = 2
 export const TOKEN_VALUE = 3
-/** `15:42:50` and whatever else a colon joins to a plain number. */
+/** Such as `15:42:50`: plain numbers joined by colons. */
 export const TOKEN_TIME = 4
-/** `2005-06-03`, `03/Jun/2005` */
+/** Such as `2005-06-03` or `03/Jun/2005`. */
 export const TOKEN_DATE = 5
 /** A number with a sign. */
 export const TOKEN_SIGNED = 6

@@ -1,4 +1,4 @@
-/** The part of the WebAssembly API that is used here; TypeScript has it only together with the browser's. */
+/** The part of the WebAssembly API that `kernel.ts` uses; TypeScript declares it only in its `dom` library. */
 interface WasmMemory {
   readonly buffer: ArrayBuffer
 }

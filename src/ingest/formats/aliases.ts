@@ -2,12 +2,11 @@ import type { SeverityScale } from '../../model/severity.js'
 import type { TimeUnit } from './timestamp.js'
 
 /**
- * The names that loggers, shippers and exports give to a canonical field, best first. They are
- * written as compared: lower case, without `_ - . @` and blanks, so that `log.level`, `log_level`
- * and `{"log":{"level":…}}` are one name.
+ * The names of each canonical field in loggers, shippers and exports, best first. They are written in compared form:
+ * lower case, without `_ - . @` and blanks, so that `log.level`, `log_level` and `{"log":{"level":…}}` are one name.
  *
- * `!` tries a name only when no other name of the field has a value, not even in a container.
- * `?` marks a name that may hold anything: it counts only when its value can be read.
+ * A name with `!` is tried only when no other name of the field has a value, not even in a container. A name with `?`
+ * often has other meanings: a value that cannot be read is ignored.
  */
 const NAMES = {
   timestamp:
@@ -60,7 +59,7 @@ const SCALES: ReadonlyMap<string, SeverityScale | 'none'> = new Map([
   ['levelno', 'python'],
   ['levelvalue', 'logback'],
   ['levellevel', 'logback'],
-  // Numbers here are HTTP codes and kinds, never levels.
+  // Numbers under these names are HTTP codes and kinds, never levels.
   ['status', 'none'],
   ['type', 'none'],
 ])
@@ -69,9 +68,9 @@ export interface Alias {
   readonly field: Field
   /** Index of the field in FIELDS. */
   readonly fieldIndex: number
-  /** The name in compared form. */
+  /** In compared form. */
   readonly name: string
-  /** Position among the names of its field; names that are tried last start at LAST_RANK. */
+  /** Position among the names of its field; those of names with `!` start at LAST_RANK. */
   readonly rank: number
   readonly weak: boolean
   readonly unit: TimeUnit
@@ -86,12 +85,12 @@ const ALIASES: ReadonlyMap<string, readonly Alias[]> = indexAliases()
 /** @param name in the compared form of `comparedName` */
 export const aliasesOf = (name: string): readonly Alias[] => ALIASES.get(name) ?? []
 
-/** `_SYSTEMD-Unit` and `systemd.unit` are the same name. */
+/** Normalises a name: `_SYSTEMD-Unit` and `systemd.unit` are the same one. */
 export const comparedName = (key: string): string => key.replace(/[_\-. @]/g, '').toLowerCase()
 
 /**
- * Objects whose members are looked at as if they stood at the top, in this order, after the top
- * itself. Their unmapped members become tags under their own names.
+ * Objects whose members are candidates for fields like those at the top level, in this order, after the top level. The
+ * other members become tags under their own names.
  */
 const CONTAINERS: ReadonlyMap<string, number> = new Map(
   (
@@ -105,7 +104,7 @@ const CONTAINERS: ReadonlyMap<string, number> = new Map(
 /** @returns 0 for a name that is no container */
 export const containerRank = (name: string): number => CONTAINERS.get(name) ?? 0
 
-/** Objects that carry tags beside the containers. */
+/** Whether an object is a container, or another object of tags. */
 export const isTagHolder = (name: string): boolean =>
   containerRank(name) > 0 ||
   ['tags', 'labels', 'stream', 'contextmap', 'mdc', 'kuberneteslabels', 'context'].includes(name)

@@ -40,7 +40,7 @@ const CANONICAL_NAMES = [
 
 const NAMES: ReadonlySet<string> = new Set(CANONICAL_NAMES)
 
-/** True when every member has a canonical name, so that no other name needs to be looked for. */
+/** Whether every member has a canonical name, so that aliases need not be tried. */
 export function isCanonical(record: JsonRecord): boolean {
   for (const name in record) {
     if (!NAMES.has(name)) return false
@@ -49,8 +49,7 @@ export function isCanonical(record: JsonRecord): boolean {
 }
 
 /**
- * Reads a record that has canonical names only. Every message of a well-behaved producer passes
- * here (bench/micro/decode.bench.ts).
+ * Decodes a record that has canonical names only. This is the hot path of parsed records (bench/micro/decode.bench.ts).
  */
 export function decodeCanonical(record: JsonRecord, context: DecodeContext): Decoded {
   const source = context.source ?? record['source']
@@ -109,7 +108,7 @@ type Texts = Pick<
   'host' | 'environment' | 'traceId' | 'spanId' | 'summary' | 'dedupKey'
 >
 
-/** Each name on its own line: one hidden class of records, one inline cache per name. */
+/** Reads each name on its own line, so that each has its own inline cache. */
 function textsOf(record: JsonRecord, source: string): Texts | Problem {
   const host = textOf(record['host'], MAX_CHARS.host)
   const environment = textOf(record['environment'], MAX_CHARS.environment)
@@ -137,7 +136,7 @@ function textOf(value: unknown, maxChars: number): string | null {
 
 const LIMITED = ['host', 'environment', 'trace_id', 'span_id', 'summary', 'dedup_key'] as const
 
-/** Says which text field of a record is not a text or too long. */
+/** Finds the text field of a record that is not a text or too long. */
 export function textProblem(record: JsonRecord): Omit<Problem, 'source'> {
   for (const name of LIMITED) {
     const value = record[name] ?? ''
@@ -149,7 +148,7 @@ export function textProblem(record: JsonRecord): Omit<Problem, 'source'> {
   throw new Error('bug: no text field of the record is at fault')
 }
 
-/** @returns null when there is a time that cannot be read */
+/** @returns null when the time cannot be read */
 function timeOf(value: unknown, nowMs: number): number | null {
   if (value === undefined || value === null || value === '') return nowMs
   return typeof value === 'string' || typeof value === 'number'
@@ -167,7 +166,7 @@ export function levelOf(value: unknown): Severity | null | undefined {
   return severityOfNumber(value, guessScale(value)) ?? 'INFO'
 }
 
-/** Words by which tools say that they found no level. */
+/** Whether a word is a placeholder of tools for a missing level. */
 export const isUnstated = (level: string): boolean =>
   ['', 'unknown', 'none', 'null', 'undefined', '-'].includes(
     level.slice(0, 32).trim().toLowerCase(),
@@ -187,11 +186,11 @@ function tagsOf(value: unknown): JsonRecord | null {
   return tags.finish()
 }
 
-/** Keeps the producer's own word where five severities cannot express it. */
+/** Adds a tag with the producer's own word where the five severities cannot express it. */
 export function withSeverityText(tags: JsonRecord | null, level: unknown): JsonRecord | null {
-  const kept = keptSeverityText(level)
-  if (kept === null || (tags !== null && Object.hasOwn(tags, 'severity_text'))) return tags
-  return { ...tags, severity_text: kept }
+  const ownWord = keptSeverityText(level)
+  if (ownWord === null || (tags !== null && Object.hasOwn(tags, 'severity_text'))) return tags
+  return { ...tags, severity_text: ownWord }
 }
 
 function keptSeverityText(level: unknown): string | null {

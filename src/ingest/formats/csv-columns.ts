@@ -3,20 +3,20 @@ import { aliasesOf, comparedName, type Field } from './aliases.js'
 import type { JsonRecord } from './json-value.js'
 import { parseTimestamp } from './timestamp.js'
 
-/** Rows looked at to tell what a column without a telling name holds. */
+/** Rows that are sampled to find the meaning of columns without a known name. */
 const SAMPLE_ROWS = 50
 
 type Cells = readonly string[]
 
 export interface Columns {
   readonly names: readonly string[]
-  /** 0 for a file that begins with data */
+  /** 0 for a file that begins with data. */
   readonly headerRows: 0 | 1
 }
 
 /**
- * Names the columns. A header that names no message, or no header at all, makes the contents
- * decide: times, levels, and of the rest the longest texts are the messages.
+ * Names the columns. Without a header that names a message, the contents decide: times, levels, and the longest texts
+ * of the other columns are the messages.
  *
  * @param rows the first is the header, if there is one
  */
@@ -32,7 +32,7 @@ export function chooseColumns(rows: readonly Cells[], nowMs: number): Columns {
   return { names: guessed.withoutHeader, headerRows: 0 }
 }
 
-/** @returns null for a row that does not have one cell a column; blank ones at its end are none */
+/** @returns null for a row whose number of cells, without blank ones at its end, is not that of the columns */
 export function rowToRecord(row: Cells, names: readonly string[]): JsonRecord | null {
   if (row.length < names.length || row.slice(names.length).some((cell) => cell !== '')) return null
   const record = Object.create(null) as JsonRecord
@@ -48,7 +48,7 @@ export const isBlankRow = (row: Cells): boolean => row.every((cell) => cell.trim
 const isNameOf = (name: string, field: Field): boolean =>
   aliasesOf(comparedName(name)).some((alias) => alias.field === field)
 
-/** An empty name is the number of its column; a repeated one gets a number of its own. */
+/** Replaces an empty name by the number of its column and numbers repeated names. */
 function uniqueNames(header: Cells): readonly string[] {
   const seen = new Map<string, number>()
   return header.map((cell, i) => {
@@ -59,7 +59,7 @@ function uniqueNames(header: Cells): readonly string[] {
   })
 }
 
-/** Eight characters and more: a bare number may be anything. */
+/** Recognises times of eight characters or more, because a short number may be anything. */
 const isTime = (cell: string, nowMs: number): boolean =>
   cell.trim().length >= 8 && parseTimestamp(cell, nowMs) !== null
 

@@ -5,14 +5,13 @@ import { chooseColumns, isBlankRow, rowToRecord } from './csv-columns.js'
 import type { Problem } from './draft.js'
 import type { RecordDecoder } from './record.js'
 
-/** More columns are no table of log records. */
+/** A file with more columns is refused. */
 const MAX_COLUMNS = 1000
 const DELIMITERS = [',', ';', '\t', '|'] as const
 
 /**
- * Decodes a CSV file as spreadsheets and log tools export it: any of `, ; tab |` between the
- * columns, quoted line breaks, a header or none. A row of another width than the header is
- * rejected, the others go on.
+ * Decodes a CSV file of a spreadsheet or log tool: one of `, ; tab |` between the columns, quoted line breaks, with or
+ * without a header. A row with another number of cells than the header is rejected, and the others are decoded.
  *
  * @throws AppError `file_parse_error` when the quotes do not close, or for too many rows or columns
  */
@@ -46,16 +45,16 @@ const raggedRow = (columns: number): Problem => ({
   source: '',
 })
 
-/** The mark that stands most often in the first line, outside quotes. */
+/** Returns the delimiter that is most frequent in the first line, outside quotes. */
 function findDelimiter(text: string): string {
   const line = (/^[^\r\n]{0,65536}/.exec(text.trimStart())?.[0] ?? '').replace(/"[^"]*"/g, '')
-  const counts = DELIMITERS.map((mark) => line.split(mark).length)
+  const counts = DELIMITERS.map((delimiter) => line.split(delimiter).length)
   return DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ','
 }
 
 type Cells = readonly string[]
 
-/** Row n of the result is row n of the file, blank rows included. */
+/** Parses all rows, blank ones included, so that row n of the result is row n of the file. */
 function parseRows(text: string, delimiter: string, maxRows: number): Promise<readonly Cells[]> {
   const limit = Number.isFinite(maxRows) ? maxRows + 2 : 0
   const parser = parse({ delimiter, headers: false, maxRows: limit })
@@ -66,7 +65,7 @@ function parseRows(text: string, delimiter: string, maxRows: number): Promise<re
       if (cells === null) parser.destroy(unreadable())
       else rows.push(cells)
     })
-    // The parser's own words quote the file.
+    // The parser's message contains parts of the file.
     parser.on('error', () => reject(unreadable()))
     parser.on('end', () => resolve(rows))
     parser.end(text)

@@ -6,7 +6,7 @@ import { isAcceptedTime } from './timestamp.js'
 export interface Problem {
   readonly reason: RejectReason
   readonly message: string
-  /** '' when the record names no usable source */
+  /** '' when the record has no valid source. */
   readonly source: string
 }
 
@@ -14,7 +14,7 @@ export type Decoded = CanonicalEvent | Problem
 
 export const isProblem = (decoded: object): decoded is Problem => 'reason' in decoded
 
-/** Greatest lengths in characters; a longer value is refused, never cut. */
+/** Limits in characters; a longer value is rejected, never truncated. */
 export const MAX_CHARS = {
   source: 120,
   host: 255,
@@ -30,13 +30,13 @@ export const MAX_CHARS = {
 export interface Draft {
   /** Null when the record has no time. */
   timestampMs: number | null
-  /** '' when the record names none */
+  /** '' when the record names none. */
   source: string
   type: EventType
   severity: Severity | null
   message: string
   host: string
-  /** '' when the record names none */
+  /** '' when the record names none. */
   environment: string
   traceId: string
   spanId: string
@@ -106,7 +106,7 @@ export function sourceProblem(source: string): BareProblem | null {
     : null
 }
 
-/** @returns '' instead of a name that no source can have */
+/** @returns '' for an invalid source name */
 export const usableSource = (source: unknown): string =>
   typeof source === 'string' && sourceProblem(source) === null ? source : ''
 
@@ -114,7 +114,7 @@ export function messageProblem(message: string, maxBytes: number): BareProblem |
   if (message === '') {
     return { reason: 'missing_message', message: 'no message: send a text in `message`' }
   }
-  // A character is 1 to 3 bytes for each unit of its length: most messages need no count.
+  // A UTF-16 unit is at most 3 bytes of UTF-8, so the bytes of most messages need not be counted.
   if (message.length * 3 <= maxBytes) return null
   if (message.length <= maxBytes && Buffer.byteLength(message, 'utf8') <= maxBytes) return null
   return {

@@ -9,13 +9,13 @@ import {
 import { isRecord, type JsonRecord, plainAttributes } from './json-value.js'
 
 const MAX_DEPTH = 4
-/** Names of one body that are cached; further names are computed each time. */
+/** Limit of the names that are cached for a body. */
 const MAX_KNOWN_NAMES = 4096
 const MAX_KNOWN_NAME_CHARS = 64
 
-/** The meaning of a member name at one place of a body's records. */
+/** The meaning of a member name at one path of a body's records. */
 interface KnownName {
-  /** The fields that a value under this name may become, with the rank of the place. */
+  /** The fields that a value under this name may become. */
   readonly offers: readonly Offer[]
   readonly isAttributes: boolean
   /** Whether its members become tags under their own names. */
@@ -29,7 +29,7 @@ interface Offer {
   readonly score: number
 }
 
-/** The names in the records of one body; most records have the same ones. */
+/** The cached names in the records of one body, most of which have the same names. */
 export class NamePlace {
   readonly #known = new Map<string, KnownName>()
   readonly #full: string
@@ -86,11 +86,11 @@ export interface FieldCandidate {
   readonly value: unknown
 }
 
-/** Limit for one field, because one name has any number of spellings. */
+/** Limit of candidates for one field, because a name has any number of spellings. */
 const MAX_FINDINGS = 16
 const NOTHING: readonly FieldCandidate[] = []
 
-/** The members of one record that may become fields, and those that did. */
+/** The members of one record that may become fields, and those that are taken. */
 export class FieldCandidates {
   readonly record: JsonRecord
   readonly names: NamePlace
@@ -145,7 +145,7 @@ export class FieldCandidates {
   }
 
   /**
-   * An object without the members that became fields.
+   * Returns an object without the members that became fields.
    *
    * @returns the same object when none did, null when all did
    */

@@ -1,16 +1,16 @@
 import { AppError } from '../../model/errors.js'
 
-/** First bytes of what people upload under the wrong name: gzip, zip (xlsx), zstd, bzip2, xz, PDF. */
+/** First bytes of compressed and binary files: gzip, zip (xlsx), zstd, bzip2, xz, PDF. */
 const FOREIGN_STARTS = ['1f8b', '504b0304', '28b52ffd', '425a68', 'fd377a58', '25504446'] as const
 
 const SAMPLE_CHARS = 65_536
-/** Share of characters that no text holds, above which a file is taken for a binary one. */
+/** A file with a greater share of control and replacement characters is binary. */
 const MAX_GARBAGE = 0.1
 
-/** An uploaded file as text, in whatever Unicode encoding it came. */
+/** An uploaded file of any Unicode encoding. */
 export interface FileText {
   readonly text: string
-  /** the same as UTF-8, without a byte order mark */
+  /** The text in UTF-8, without a byte order mark. */
   readonly bytes: Buffer
 }
 
@@ -39,11 +39,11 @@ const notText = (): AppError =>
 const withoutMark = (raw: Buffer): Buffer =>
   raw[0] === 0xef && raw[1] === 0xbb && raw[2] === 0xbf ? raw.subarray(3) : raw
 
-/** TextDecoder takes the byte order mark off and replaces lone surrogates. */
+/** Converts to UTF-8; TextDecoder removes the byte order mark and replaces lone surrogates. */
 const transcode = (raw: Buffer, encoding: string): Buffer =>
   Buffer.from(new TextDecoder(encoding).decode(raw), 'utf8')
 
-/** By byte order mark, else by the zero bytes that half of an English text has in UTF-16. */
+/** Recognises UTF-16 by its byte order mark, or by the zero bytes of ASCII characters in it. */
 function wideEncoding(raw: Buffer): 'utf-16le' | 'utf-16be' | null {
   if (raw[0] === 0xff && raw[1] === 0xfe) return 'utf-16le'
   if (raw[0] === 0xfe && raw[1] === 0xff) return 'utf-16be'
@@ -61,7 +61,7 @@ function zeroShare(raw: Buffer, from: 0 | 1, pairs: number): number {
   return zeros / pairs
 }
 
-/** Zero bytes are not counted: a rotated log may begin with a hole of them. */
+/** Zero bytes do not count, because a truncated log may begin with many of them. */
 function garbageShare(text: string): number {
   let garbage = 0
   let counted = 0
@@ -74,5 +74,5 @@ function garbageShare(text: string): number {
   return counted === 0 ? 0 : garbage / counted
 }
 
-/** Backspace to carriage return, and escape: terminals and colours. */
+/** Accepts backspace to carriage return, and escape, which begins terminal colours. */
 const isTextControl = (code: number): boolean => (code >= 8 && code <= 13) || code === 27

@@ -5,13 +5,13 @@ const NEWLINE = 10
 const EQUALS = 61
 const LENGTH_BYTES = 8
 
-/** `journalctl -o export`: fields line by line, a blank line after each entry. */
+/** Recognises the output of `journalctl -o export`: a field per line, a blank line after each journal entry. */
 export const isJournalExport = (text: string): boolean =>
   /^\s*__(?:CURSOR|REALTIME_TIMESTAMP)=/.test(text)
 
 /**
- * Decodes the export format of the systemd journal. A field that is not plain text is its name on
- * a line, eight bytes of length (little endian), the bytes and a line end.
+ * Decodes the export format of the systemd journal. A field that is not plain text consists of its name on a line,
+ * eight bytes of length (little endian), the bytes and a line end.
  */
 export function decodeJournalExport(bytes: Buffer, decoder: RecordDecoder): void {
   let entry: JsonRecord = Object.create(null) as JsonRecord
@@ -47,7 +47,7 @@ function lineEnd(bytes: Buffer, from: number): number {
   return newline === -1 ? bytes.length : newline
 }
 
-/** A length beyond the end of the file takes what there is. */
+/** Reads a field with a length; one that is longer than the file ends with it. */
 function readSized(bytes: Buffer, at: number) {
   const from = Math.min(at + LENGTH_BYTES, bytes.length)
   const size = from - at === LENGTH_BYTES ? Number(bytes.readBigUInt64LE(at)) : 0

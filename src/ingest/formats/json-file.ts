@@ -7,10 +7,10 @@ import type { RecordDecoder } from './record.js'
 const MAX_DEPTH = 3
 
 /**
- * Decodes a JSON file: an array, NDJSON (whatever the file is called), one object, or one with
- * the records inside it (`{"logs":[…]}`, Elasticsearch hits, Loki streams, OTLP logs).
+ * Decodes a JSON file: an array, NDJSON, one object, or an object that contains the records (`{"logs":[…]}`,
+ * Elasticsearch hits, Loki streams, OTLP logs).
  *
- * @throws AppError `file_parse_error` when nothing in it is JSON
+ * @throws AppError `file_parse_error` when no part of it is JSON
  */
 export function decodeJsonFile(text: string, decoder: RecordDecoder): void {
   const whole = parseJson(text)
@@ -20,7 +20,7 @@ export function decodeJsonFile(text: string, decoder: RecordDecoder): void {
   else throw unreadable()
 }
 
-/** A text that is JSON as a whole, on several lines. */
+/** Whether a text is one JSON value on several lines. */
 export function isJsonFile(text: string): boolean {
   return /^\s*[[{]/.test(text) && /[\]}]\s*$/.test(text.slice(-64)) && isList(parseJson(text))
 }

@@ -1,12 +1,10 @@
-/** An object as JSON.parse makes it; members are looked up by name only. */
 export type JsonRecord = Record<string, unknown>
 
-/** An object that is neither an array nor null. */
 export const isRecord = (value: unknown): value is JsonRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Turns the typed values and key-value lists of OpenTelemetry JSON into plain ones:
+ * Converts the typed values and key-value lists of OpenTelemetry JSON to plain ones:
  * `[{"key":"a","value":{"stringValue":"b"}}]` becomes `{"a":"b"}`.
  *
  * @returns the value itself when it is not such a list
@@ -20,7 +18,7 @@ export function plainAttributes(value: unknown, depth = 0): unknown {
 
 const TYPED = ['stringValue', 'intValue', 'doubleValue', 'boolValue', 'bytesValue'] as const
 
-/** Unwraps one OpenTelemetry AnyValue; anything else, and what is nested too deeply, stays. */
+/** Unwraps an OpenTelemetry AnyValue. Other values, and those nested too deeply, are returned unchanged. */
 export function plainValue(value: unknown, depth = 0): unknown {
   if (!isRecord(value) || depth > 8) return value
   for (const name of TYPED) {
@@ -46,14 +44,14 @@ const isKeyValue = (item: unknown): item is KeyValue =>
 const MAX_DEPTH = 64
 
 /**
- * Lone surrogates cannot be written as UTF-8; each becomes U+FFFD, in names and values alike.
+ * Replaces lone surrogates, which UTF-8 cannot express, by U+FFFD in names and values.
  *
- * @returns the value itself when it holds none
+ * @returns the value itself when it contains none
  */
 export const toWellFormed = (value: unknown): unknown =>
   isWellFormed(value, 0) ? value : mend(value, 0)
 
-/** With the `u` flag a pair is one letter and only a lone half is a surrogate. */
+/** With the `u` flag a pair is one character, so only lone surrogates match. */
 const LONE = /\p{Surrogate}/u
 
 function isWellFormed(value: unknown, depth: number): boolean {

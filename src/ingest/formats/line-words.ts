@@ -2,7 +2,7 @@ import { EVENT_TYPES, SEVERITIES } from '../../model/event.js'
 import { levelOf, withSeverityText } from './canonical.js'
 import { sourceProblem } from './draft.js'
 
-/** The meaning of words in fields with few distinct values; each word is looked up once. */
+/** The meanings of types and levels. The encoder caches the result for each distinct word. */
 
 export const maySourceBe = (text: string): boolean => sourceProblem(text) === null
 
@@ -12,7 +12,7 @@ export const typeIndex = (text: string): number => EVENT_TYPES.findIndex((type) 
 export interface LevelWord {
   /** Index into SEVERITIES, null = the word names no level. */
   readonly severity: number | null
-  /** JSON of the tags that keep the producer's word, '' = none. */
+  /** JSON of the tags with the producer's own word, '' = none. */
   readonly tags: string
 }
 

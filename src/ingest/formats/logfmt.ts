@@ -4,8 +4,8 @@ const MAX_LINE_CHARS = 65_536
 const PAIR = /([A-Za-z_@][\w.@/-]{0,127})=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?:\s+|$)/y
 
 /**
- * Reads a line of `key=value` pairs (Go, Heroku). Only a line that is made of pairs alone, with a
- * message among them, is logfmt.
+ * Reads a line of `key=value` pairs (Go, Heroku). A line is logfmt only if it consists of pairs, one of which is a
+ * message.
  *
  * @returns null for any other line
  */
@@ -24,6 +24,6 @@ export function readLogfmt(line: string): JsonRecord | null {
 }
 
 const unquote = (text: string): string =>
-  text.replace(/\\(.)/g, (_, mark: string) => ESCAPES[mark] ?? mark)
+  text.replace(/\\(.)/g, (_, char: string) => ESCAPES[char] ?? char)
 
 const ESCAPES: Readonly<Partial<Record<string, string>>> = { n: '\n', t: '\t', r: '\r' }

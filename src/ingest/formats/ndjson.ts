@@ -8,25 +8,24 @@ const BRACKET = 0x5b
 const BRACE = 0x7b
 const QUOTE = 0x22
 
-/** Takes lines without parsing them: those with canonical members of the expected kinds only. */
+/** Encodes lines without parsing them: those with canonical members of the expected types only. */
 export interface LineTaker {
-  /** @returns false when every line of this body must be parsed */
+  /** Begins a body. @returns false when all lines must be parsed */
   begin(bytes: Uint8Array, context: DecodeContext): boolean
   /**
-   * Takes lines from an offset on, up to the first that must be parsed.
+   * Encodes lines from an offset on, up to the first that must be parsed.
    *
-   * @returns the offset behind the lines taken, and their number
+   * @returns the offset after these lines, and their number
    */
   take(from: number, most: number): { readonly next: number; readonly taken: number }
 }
 
 /**
- * Decodes the body of `/ingest`: NDJSON, one JSON array, or one object (on several lines too).
- * Blank lines are skipped; a broken line is rejected and the others go on. UTF-8 that is not
- * valid is read with U+FFFD.
+ * Decodes the body of `/ingest`: NDJSON, a JSON array, or one object, which may span several lines. Blank lines are
+ * skipped; an invalid line is rejected, and the others are decoded. Invalid UTF-8 becomes U+FFFD.
  *
- * @param lines takes the lines that need no parsing; without it every line is parsed
- * @returns messages received: events, lines and rejections together
+ * @param lines encodes the lines that need no parsing; without it every line is parsed
+ * @returns the number of messages received: events, lines and rejections together
  * @throws AppError `validation_error` for an array that is not JSON
  * @throws AppError `file_parse_error` for the first record above `context.maxRows`
  */
@@ -40,7 +39,7 @@ export function decodeIngest(
   const from = firstByte(bytes)
   const decoder = new RecordDecoder(context, sink)
   const depth = Error.stackTraceLimit
-  // The stack trace is most of the cost of a broken line, and is not used.
+  // The stack trace is most of the cost of an invalid line.
   Error.stackTraceLimit = 0
   try {
     if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder)
@@ -57,18 +56,18 @@ const ready = (bytes: Buffer, context: DecodeContext, lines: LineTaker | null): 
 const asBuffer = (body: Uint8Array): Buffer =>
   Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 
-/** Skips a byte order mark; blanks and line ends stay, so that lines keep their numbers. */
+/** Skips a byte order mark, and blanks before an array only, so that the numbers of lines are right. */
 function firstByte(bytes: Buffer): number {
-  const mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
-  let at = mark
+  const bom = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
+  let at = bom
   while (at < bytes.length && isBlank(bytes[at])) at += 1
-  return bytes[at] === BRACKET ? at : mark
+  return bytes[at] === BRACKET ? at : bom
 }
 
 const isBlank = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === NEWLINE || byte === 13 || byte === 9
 
-/** Only the escapes `\ud8..` to `\udf..` can make one: decoded UTF-8 holds none. */
+/** Only the escapes `\ud8..` to `\udf..` can make a lone surrogate, which decoded UTF-8 never contains. */
 const mayHoldLoneSurrogate = (text: string): boolean => /\\u[dD]/.test(text)
 
 const mended = (value: unknown, text: string): unknown =>
@@ -110,7 +109,7 @@ function decodeLines(body: Body): void {
   }
 }
 
-/** @returns false when the line began an object that took the whole body */
+/** @returns false when the line begins an object that is the whole body */
 function decodeLine(raw: string, line: number, body: Body): boolean {
   const bare = raw.trim()
   if (bare === '') return true
@@ -122,8 +121,8 @@ function decodeLine(raw: string, line: number, body: Body): boolean {
 }
 
 /**
- * Knows most broken lines by their ends: the parser's exception costs a hundred times as much,
- * and a body may hold millions of such lines.
+ * Recognises most invalid lines by their first and last characters. The parser's exception costs a hundred times as
+ * much, and a body may contain millions of such lines.
  */
 function isSurelyBroken(bare: string): boolean {
   const last = bare.charCodeAt(bare.length - 1)
@@ -139,7 +138,7 @@ function isSurelyBroken(bare: string): boolean {
   }
 }
 
-/** An object on several lines can only be the whole body. */
+/** Decodes an invalid line; on the first one, the whole body may be an object on several lines. */
 function decodeBroken(raw: string, line: number, { bytes, from, decoder }: Body): boolean {
   const whole = decoder.received === 0 ? bytes.toString('utf8', from) : ''
   const object = whole === '' ? undefined : parseJson(whole)
@@ -157,7 +156,7 @@ export const BROKEN_LINE = {
   source: '',
 } as const
 
-/** @returns undefined, which JSON cannot express, for a text that is not JSON */
+/** @returns undefined for a text that is not JSON */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -166,7 +165,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** @returns '' for a value nested too deeply to be written again */
+/** @returns '' for a value that is nested too deeply for JSON.stringify */
 export function rawText(value: unknown): string {
   try {
     return JSON.stringify(value)

@@ -7,7 +7,7 @@ import type { Severity } from '../../model/event.js'
 import { guessScale, parseSeverity, severityOfNumber } from '../../model/severity.js'
 import { isUnstated } from './canonical.js'
 
-/** Numbers of seconds below this (March 1973) are durations that happen to be called `time`. */
+/** Smaller numbers (before March 1973) are durations that are called `time`. */
 const LEAST_EPOCH = 1e8
 
 export type FoundTime =
@@ -15,7 +15,7 @@ export type FoundTime =
   | { readonly kind: 'unreadable' }
   | { readonly kind: 'time'; readonly timestampMs: number }
 
-/** The first readable time; one under a name that means nothing else must be readable. */
+/** Finds the first readable time. A time under a name without other meanings must be readable. */
 export function findTime(candidates: FieldCandidates, nowMs: number): FoundTime {
   let unreadable = false
   const timestampMs = candidates.first('timestamp', (candidate) => {
@@ -47,7 +47,7 @@ function readTime({ alias, owner, value }: FieldCandidate, nowMs: number): numbe
 
 const isHour = (text: string): boolean => /^(?:\d{1,2}:\d\d|\d{6}$)/.test(text)
 
-/** Tables often have the day in columns of its own: date, or month and day in any naming. */
+/** Reads an hour whose day is in other members: date, or month and day under any names. */
 function readHour(hour: string, owner: JsonRecord, nowMs: number): number | null {
   const parts = new Map<string, string>()
   for (const [key, value] of Object.entries(owner)) {
@@ -66,7 +66,7 @@ function readHour(hour: string, owner: JsonRecord, nowMs: number): number | null
 
 const DAY_NAMES: ReadonlySet<string> = new Set(['month', 'date', 'day'])
 
-/** `{epochSecond, nanoOfSecond}` of log4j, `{seconds, nanos}` of protobuf, `{$date}` of MongoDB. */
+/** Reads `{epochSecond, nanoOfSecond}` of log4j, `{seconds, nanos}` of protobuf and `{$date}` of MongoDB. */
 function readTimeObject(value: JsonRecord, nowMs: number): number | null {
   const seconds = value['epochSecond'] ?? value['seconds']
   if (seconds !== undefined) {
@@ -83,11 +83,11 @@ function readTimeObject(value: JsonRecord, nowMs: number): number | null {
 
 export interface FoundLevel {
   readonly severity: Severity | null
-  /** the word of the producer, '' when the record names no level */
+  /** The producer's own word, '' when the record names no level. */
   readonly text: string
 }
 
-/** The first readable level; an unknown level is INFO, and a tag keeps its word. */
+/** Finds the first readable level. An unknown level is INFO, with its word as a tag. */
 export function findLevel(candidates: FieldCandidates): FoundLevel {
   let unknown: FieldCandidate | null = null
   const known = candidates.first('severity', (candidate) => {
@@ -112,7 +112,7 @@ function keepWord(unknown: FieldCandidate, candidates: FieldCandidates): FoundLe
 const isLevelValue = (value: unknown): boolean =>
   typeof value === 'number' ? value !== 0 : typeof value === 'string' && !isUnstated(value)
 
-/** Python and Windows number their levels in ranges that others use too. */
+/** Recognises records of Python and Windows, whose numbers of levels have other meanings elsewhere. */
 function recordScale(candidates: FieldCandidates): 'python' | 'windows' | null {
   if (candidates.hasMember('levelname') || candidates.hasMember('levelno')) return 'python'
   return candidates.hasMember('eventid') || candidates.hasMember('winlog') ? 'windows' : null
@@ -136,7 +136,7 @@ function levelNumber(value: unknown): number | null {
   return isDigits ? Number(value) : null
 }
 
-/** Access logs carry no level: a failed request is one. */
+/** Derives a level from the HTTP status, because access logs have none. */
 function httpLevel(candidates: FieldCandidates): Severity | null {
   for (const { value } of candidates.of('httpStatus')) {
     const severity = severityOfHttpStatus(value)
@@ -153,7 +153,7 @@ export function severityOfHttpStatus(value: unknown): Severity | null {
   return status >= 400 ? 'WARNING' : 'INFO'
 }
 
-/** The first text of 1 to `maxChars` characters; a longer one stays a tag. */
+/** Finds the first text of 1 to `maxChars` characters; a longer one stays a tag. */
 export function findText(
   candidates: FieldCandidates,
   field: 'host' | 'environment' | 'summary' | 'dedupKey' | 'template',
@@ -164,7 +164,7 @@ export function findText(
   return candidates.first(field, fits) ?? ''
 }
 
-/** Trace and span ids as they came; `traceparent` and Google's resource names are taken apart. */
+/** Finds a trace or span id, unchanged but for `traceparent` and Google's resource names, of which the id is a part. */
 export function findId(candidates: FieldCandidates, field: 'traceId' | 'spanId'): string {
   return (
     candidates.first(field, (candidate) => readId(candidate, field === 'traceId' ? 1 : 2)) ?? ''
@@ -176,7 +176,7 @@ function readId({ alias, value }: FieldCandidate, part: 1 | 2): string | null {
   let id = String(value)
   if (alias.name === 'traceparent') id = traceparentPart(id, part)
   if (alias.name === 'logginggoogleapiscom/trace') id = id.slice(id.lastIndexOf('/') + 1)
-  // All zeroes is how tracers say that there is none.
+  // Tracers write zeros for a missing id.
   return id.length > MAX_CHARS.trace_id || /^[0-]*$/.test(id) ? null : id
 }
 
@@ -188,7 +188,7 @@ export interface FoundMessage {
   readonly candidate: FieldCandidate
 }
 
-/** The first name that holds a text, journald's byte list or log4js' argument list. */
+/** Finds the first text, byte list of journald, or argument list of log4js. */
 export function findMessage(candidates: FieldCandidates): FoundMessage | null {
   return candidates.first('message', (candidate) => {
     const message = readMessage(candidate, candidates)
@@ -209,7 +209,7 @@ function readMessage(
   return alias.name === 'body' ? jsonText(plainValue(value)) : null
 }
 
-/** As a web server would write it: `"GET / HTTP/1.1" 200`. */
+/** Writes a request as web servers do: `"GET / HTTP/1.1" 200`. */
 function accessLine(request: string, candidates: FieldCandidates): string {
   const status = candidates.of('httpStatus')[0]?.value
   return `"${request}"${severityOfHttpStatus(status) === null ? '' : ` ${String(status)}`}`

@@ -27,17 +27,16 @@ import { parseSeverity } from '../../model/severity.js'
 import { findId, findLevel, findMessage, findText, findTime } from './record-fields.js'
 import { TagCollector } from './tags.js'
 
-/** How deep a log line in JSON may be wrapped in another (Docker, Splunk, CloudWatch). */
+/** Limit of log lines in JSON within each other (Docker, Splunk, CloudWatch). */
 const MAX_WRAPPED = 2
-/** Tag holders within each other; deeper ones are a value. */
+/** Limit of tag holders within each other; a deeper one is a value. */
 const MAX_HOLDERS = 4
-/** Arguments of a log4js call whose members become tags. */
+/** Limit of arguments of a log4js call whose members become tags. */
 const MAX_ARGUMENTS = 9
 
 /**
- * Turns the parsed records of one body into events. A record may use any of the names in
- * `aliases.ts`; one with canonical names only takes a short way. `priority` is the engine's to
- * set: a P1..P4 in a record stays a tag.
+ * Decodes the parsed records of one body to events. A record may use any of the names in `aliases.ts`; one with
+ * canonical names only is decoded by `canonical.ts`. The engine alone sets priorities: a P1..P4 in a record is a tag.
  */
 export class RecordDecoder {
   readonly #context: DecodeContext
@@ -51,12 +50,12 @@ export class RecordDecoder {
     this.#sink = sink
   }
 
-  /** Records and broken ones together. */
+  /** Number of records, including rejected ones. */
   get received(): number {
     return this.#received
   }
 
-  /** Records that may still come. */
+  /** Number of records up to the limit. */
   get left(): number {
     return this.#context.maxRows - this.#received
   }
@@ -74,7 +73,7 @@ export class RecordDecoder {
   }
 
   /**
-   * Counts and passes on what became of one record.
+   * Counts a record and passes its event or rejection to the sink.
    *
    * @throws AppError `file_parse_error` for the first row above the limit
    */
@@ -90,7 +89,7 @@ export class RecordDecoder {
   }
 
   /**
-   * Counts records that went another way.
+   * Counts records that were decoded elsewhere.
    *
    * @throws AppError `file_parse_error` for the first row above the limit
    */
@@ -99,7 +98,7 @@ export class RecordDecoder {
     if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
   }
 
-  /** Reads a log line in JSON that something else carries; null when it is none. */
+  /** Reads a log line in JSON that is wrapped in another line. @returns null for other texts */
   readWrapped(text: string): Draft | null {
     const record = parseWrapped(text)
     const draft = record === null ? null : this.#map(record, 1)
@@ -115,7 +114,7 @@ export class RecordDecoder {
     return isProblem(draft) ? draft : finishDraft(draft, this.#context)
   }
 
-  /** A member with a canonical name holds what that name promises, whatever else there is. */
+  /** A member with a canonical name must have a valid value, even beside aliases. */
   #canonicalProblem(record: JsonRecord): Omit<Problem, 'source'> | null {
     const { message, source, type } = record
     if (message !== undefined && message !== null && typeof message !== 'string') {
@@ -156,7 +155,7 @@ export class RecordDecoder {
       : this.#unwrap(draft, found.candidate, depth)
   }
 
-  /** In an upload the source is given, and what the record says of its origin stays a tag. */
+  /** Finds the source. In an upload it is given, and a source in the record stays a tag. */
   #findSource(candidates: FieldCandidates, record: JsonRecord): string {
     if (this.#context.source !== null) return this.#context.source
     const own = record['source']
@@ -171,7 +170,7 @@ export class RecordDecoder {
     return candidates.first('source', fits) ?? ''
   }
 
-  /** A log line in JSON inside the line of a transport counts for itself. */
+  /** Merges a log line in JSON with the record of the transport that wraps it. */
   #unwrap(outer: Draft, { alias, key }: FieldCandidate, depth: number): Draft {
     const isWrapper = WRAPPERS.has(alias.name) || key === '@message'
     const inner = isWrapper ? parseWrapped(outer.message) : null
@@ -184,7 +183,7 @@ export class RecordDecoder {
 const tooManyRows = (maxRows: number): AppError =>
   new AppError('file_parse_error', `the file has more than ${maxRows} rows`)
 
-/** Names under which transports put the line that a program wrote. */
+/** Names of the members in which transports wrap a program's line. */
 const WRAPPERS: ReadonlySet<string> = new Set('log raw rawstring line event textpayload'.split(' '))
 
 const NO_OBJECT: Problem = {
@@ -193,7 +192,7 @@ const NO_OBJECT: Problem = {
   source: '',
 }
 
-/** Merges a wrapped line into its transport: the program's words, the transport's place and time. */
+/** Merges a wrapped line with its transport's record: the text and level of the program, host and time of the transport. */
 export function mergeDrafts(outer: Draft, inner: Draft): Draft {
   const tags = new TagCollector()
   if (inner.tags !== null) tags.addAll(inner.tags)
@@ -246,7 +245,7 @@ function topCandidate(candidates: FieldCandidates, key: string, owner: JsonRecor
   return found
 }
 
-/** What is left of a record; the members of its own `tags` come first. */
+/** Collects the other members of a record as tags, those of its own `tags` first. */
 function leftTags(candidates: FieldCandidates, message: FieldCandidate | null): JsonRecord | null {
   const { record } = candidates
   const tags = new TagCollector()
@@ -268,7 +267,7 @@ interface Leftover {
 
 function addMembers(owner: JsonRecord, place: NamePlace, left: Leftover, depth = 0): void {
   const isTop = depth === 0
-  // GELF marks the producer's own fields with an underscore.
+  // In GELF, custom fields begin with an underscore.
   const isGelf = isTop && owner['short_message'] !== undefined
   for (const key of Object.keys(owner)) {
     if (left.candidates.isTaken(owner, key)) continue

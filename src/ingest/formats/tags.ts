@@ -1,23 +1,23 @@
 import { comparedName, isTagHolder } from './aliases.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 
-/** Of the tags of one event as JSON, roughly; more is left out and counted in `omitted_tags`. */
+/** Approximate limit of the tags of one event as JSON; further tags are omitted and counted in `omitted_tags`. */
 const MAX_TAG_CHARS = 65_536
 const MAX_TAGS = 256
 const MAX_TAG_NAME = 256
 /** Deeper values could overflow the stack of JSON.stringify. */
 const MAX_DEPTH = 12
-/** Tag holders within each other; deeper ones are a value. */
+/** Limit of tag holders within each other; a deeper one is a value. */
 const MAX_HOLDERS = 4
 
-/** Collects the tags of one event within fixed bounds; the first value under a name stays. */
+/** Collects the tags of one event within fixed limits. The first value of a name wins. */
 export class TagCollector {
   readonly #tags: JsonRecord = {}
   #count = 0
   #chars = 0
   #omitted = 0
 
-  /** Nulls and empty texts say nothing and are not kept. */
+  /** Ignores nulls and empty texts. */
   add(name: string, value: unknown): void {
     if (value === undefined || value === null || value === '') return
     if (Object.hasOwn(this.#tags, name)) return
@@ -32,7 +32,7 @@ export class TagCollector {
     setOwn(this.#tags, name, value)
   }
 
-  /** Adds every member, and the members of tag holders among them under their own names. */
+  /** Adds every member, and those of tag holders under their own names. */
   addAll(record: JsonRecord, depth = 0): void {
     for (const name of Object.keys(record)) {
       const value = record[name]
@@ -42,7 +42,7 @@ export class TagCollector {
     }
   }
 
-  /** Adds one value, taking lists of `key:value` words apart (Datadog, Logstash). */
+  /** Adds one value; a list of `key:value` words (Datadog, Logstash) is several tags. */
   addField(name: string, value: unknown): void {
     if (typeof value === 'string' && (name === 'ddtags' || name === 'tags')) {
       this.#addWords(name, value)
@@ -74,7 +74,7 @@ export class TagCollector {
   }
 }
 
-/** True when `tags` may be stored as it is. */
+/** Whether `tags` can be stored unchanged. */
 export function areSmallTags(tags: JsonRecord): boolean {
   return Object.keys(tags).length <= MAX_TAGS && weigh(tags, MAX_TAG_CHARS, 0) <= MAX_TAG_CHARS
 }
@@ -82,13 +82,13 @@ export function areSmallTags(tags: JsonRecord): boolean {
 function parseRecord(text: string): JsonRecord | null {
   try {
     const value: unknown = JSON.parse(text)
-    return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null // what it changes stays an object
+    return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null // an object stays an object
   } catch {
     return null
   }
 }
 
-/** A member named `__proto__` is a member like any other. */
+/** Sets an own member, even one named `__proto__`. */
 function setOwn(record: JsonRecord, name: string, value: unknown): void {
   if (name !== '__proto__') {
     record[name] = value
@@ -102,7 +102,7 @@ function setOwn(record: JsonRecord, name: string, value: unknown): void {
   })
 }
 
-/** About the length as JSON; stops counting soon after `limit` and at MAX_DEPTH. */
+/** Estimates the length as JSON; stops soon after `limit` and at MAX_DEPTH. */
 function weigh(value: unknown, limit: number, depth: number): number {
   if (typeof value === 'string') return value.length + 2
   if (typeof value !== 'object' || value === null) return 8

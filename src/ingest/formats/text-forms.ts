@@ -4,7 +4,7 @@ const CLOCK = String.raw`\d\d:\d\d:\d\d(?:[.,]\d{1,9})?`
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
 const ISO = String.raw`\d{4}-\d\d-\d\d[T ]${CLOCK}(?:Z| ?[+-]\d\d:?\d\d| (?:UTC|GMT)\b)?`
 const SYSLOG_TIME = String.raw`${MONTH} {1,2}\d{1,2}(?: \d{4})? ${CLOCK}`
-/** Any time that begins a line of the layouts below. */
+/** The times that begin lines in the layouts of loggers. */
 const ANY_TIME = [
   ISO,
   String.raw`\[${ISO}\]`,
@@ -15,8 +15,7 @@ const ANY_TIME = [
   String.raw`\d{10}\.\d{3,6}(?=\s)`,
 ].join('|')
 /**
- * Levels as columns. Upper case, or any case in brackets: an `Error` in the course of a sentence
- * belongs to the message.
+ * Levels as columns: upper case, or any case in brackets, because an `Error` within a sentence is part of the message.
  */
 const UPPER =
   'TRACE|VERBOSE|DEBUG|DEBUG[1-5]|INFO|INFORMATION|NOTICE|LOG(?=:)|WARN|WARNING|ERR|ERROR|' +
@@ -26,23 +25,22 @@ const ANY_CASE =
   `[Ee]rr|[Ee]rror|[Cc]rit|[Cc]ritical|[Ff]atal|[Pp]anic|[Aa]lert|[Ee]merg|${UPPER}`
 const LEVEL = String.raw`(?:\[ ?(?<boxed>${ANY_CASE}) ?\]|(?<level>${UPPER})(?![\w.]))`
 /**
- * What syslog daemons write between host and message: a name, a version or a second word, a
- * process, on a Mac a sender in parentheses. `--` stands for a login without a name.
+ * The text between host and message in syslog lines: a name, a version or a second word, a process, on macOS a sender
+ * in parentheses. `--` stands for a login without a name.
  */
 const PROGRAM = String.raw`(?:(?: ?-- )?(?<program>[^\s:[\]]{1,128}(?: [\w.]{1,32}(?=\[\d))?)(?: [\d.]{1,16})?(?:\[(?<pid>[^\]\s]{1,32})\](?: \([^)]{1,128}\))?)?: ?)`
 const CLASS = String.raw`[\w$/-]{1,128}(?:\.[\w$/-]{1,128}){1,16}`
 
 /**
- * The head of a line. Its named groups say what is what: `time`, `epoch`, `level`, `boxed` (a
- * level in brackets), `pri` (syslog priority), `host`, `trace`, `cri` (full or partial line),
- * `client` (goes back before the message); every other group becomes a tag.
- * The message is what follows the head.
+ * The head of a line; the message follows it. The named groups are `time`, `epoch`, `level`, `boxed` (a level in
+ * brackets), `pri` (syslog priority), `host`, `trace`, `cri` (full or partial line), `client` (put back before the
+ * message); every other group becomes a tag.
  */
 export interface TextForm {
   readonly pattern: RegExp
-  /** continuation lines are indented to the message, as journalctl does */
+  /** Continuation lines are indented to the message, as in journalctl. */
   readonly isAligned?: boolean
-  /** reads what an expression cannot; the draft holds the rest of the line as message */
+  /** Which function reads the parts that an expression cannot; the draft's message is the rest of the line. */
   readonly refine?: 'structured-data' | 'access' | 'layout'
 }
 
@@ -51,7 +49,7 @@ const form = (pattern: string, more: Omit<TextForm, 'pattern'> = {}): TextForm =
   ...more,
 })
 
-/** The most telling first; each is tried at the beginning of a line only. */
+/** The most specific forms first; each is tried at the beginning of a line only. */
 export const TEXT_FORMS: readonly TextForm[] = [
   // <34>1 2026-11-21T09:28:19.000Z host app 123 ID47 [sd] message (RFC 5424)
   form(
@@ -70,8 +68,8 @@ export const TEXT_FORMS: readonly TextForm[] = [
     String.raw`(?<time>\d{4}-\d\d-\d\dT${CLOCK}(?:Z|[+-]\d\d:?\d\d)) (?!(?:${ANY_CASE})\b)(?<host>[\w.:-]{1,255}) (?!(?:${ANY_CASE}):)(?<program>[^\s:[\]]{1,128})(?:\[(?<pid>\d{1,10})\])?: `,
     { isAligned: true },
   ),
-  // 10.0.0.1 - user [21/Nov/2026:09:28:19 +0000] "GET / HTTP/1.1" 200 2 "referrer" "agent": all
-  // but the time stays in the message, where it can be searched
+  // 10.0.0.1 - user [21/Nov/2026:09:28:19 +0000] "GET / HTTP/1.1" 200 2 "referrer" "agent": everything but the time
+  // stays in the message, so that it can be searched
   form(
     String.raw`(?<client>\S{1,255} \S{1,255} \S{1,255}) \[(?<time>\d\d/${MONTH}/\d{4}:${CLOCK}(?: [+-]\d{4})?)\] (?=")`,
     { refine: 'access' },
@@ -140,7 +138,7 @@ export const TEXT_FORMS: readonly TextForm[] = [
   form(String.raw`(?<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?<logger>[\w.]{1,128}):`),
 ]
 
-/** What may stand between level and message. */
+/** The parts of layouts between level and message. */
 const LAYOUT_TAILS: readonly RegExp[] = [
   // 123 --- [app] [main] com.acme.Checkout : (Spring Boot)
   String.raw`(?<pid>\d{1,10}) --- (?:\[[^\]]{0,128}\] )?\[ {0,64}(?<thread>[^\] ][^\]]{0,127})\] (?<logger>[^\s:]{1,255}) {0,64}: `,
@@ -153,7 +151,7 @@ const LAYOUT_TAILS: readonly RegExp[] = [
   String.raw`- `,
 ].map((tail) => new RegExp(`^${tail}`))
 
-/** Takes thread and logger off the message of a draft. */
+/** Moves thread and logger from the message of a draft to its tags. */
 export function refineLayout(draft: Draft, addTag: (name: string, value: string) => void): void {
   for (const tail of LAYOUT_TAILS) {
     const match = tail.exec(draft.message)

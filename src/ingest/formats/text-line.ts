@@ -7,24 +7,24 @@ import { TagCollector } from './tags.js'
 import { refineLayout, TEXT_FORMS, type TextForm } from './text-forms.js'
 import { parseTimestamp } from './timestamp.js'
 
-/** No head of a line is longer. */
+/** Limit of the characters that are searched for a head. */
 const MAX_HEAD_CHARS = 2048
 const MAX_PARAMS = 64
 
-/** A line that begins a record of its own. */
+/** The decoded head of a line, which begins a record. */
 export interface TextHead {
   readonly draft: Draft
-  /** columns that continuation lines are indented by, 0 when they are not */
+  /** Columns by which continuation lines are indented, 0 when they are not. */
   readonly indent: number
-  /** true for a piece of a line that the container runtime cut */
+  /** Whether the line is a part of a line that the container runtime split. */
   readonly isPartial: boolean
-  /** `stdout` or `stderr` of a container, else '' */
+  /** `stdout` or `stderr` of a container, else ''. */
   readonly stream: string
 }
 
-/** @returns null for a line without a head that anyone knows */
+/** @returns null for a line without a head of a known form */
 export function readHead(line: string, nowMs: number): TextHead | null {
-  // No form begins with a blank, and files of stack traces are mostly such lines.
+  // No form begins with a blank, as most lines of stack traces do.
   if (line.startsWith(' ') || line.startsWith('\t')) return null
   const start = line.length > MAX_HEAD_CHARS ? line.slice(0, MAX_HEAD_CHARS) : line
   for (const form of TEXT_FORMS) {
@@ -83,7 +83,7 @@ function refineAndTag(form: TextForm, draft: Draft, groups: Groups): JsonRecord 
   return tags.finish()
 }
 
-/** A lone dash says that there is none. */
+/** A lone dash stands for a missing value. */
 const known = (value: string | undefined): string =>
   value === undefined || value === '-' ? '' : value
 
@@ -98,7 +98,7 @@ function timeOf(groups: Groups, nowMs: number): number | null | undefined {
 const severityOfPri = (pri: string | undefined) =>
   pri === undefined ? null : severityOfNumber(Number(pri) % 8, 'syslog')
 
-/** The outcome of the request gives the severity. */
+/** Sets the severity by the HTTP status. */
 function refineAccess(draft: Draft, tags: TagCollector, client: string): void {
   const match = /^"(?:[^"\\]|\\.){0,8192}" (\d{3}) (\d+|-)/.exec(draft.message)
   draft.message = `${client} ${draft.message}`
@@ -108,7 +108,7 @@ function refineAccess(draft: Draft, tags: TagCollector, client: string): void {
   if (match[2] !== '-') tags.add('bytes', Number(match[2]))
 }
 
-/** `[id name="value" …][…] message` or `- message`; a byte order mark before the message goes. */
+/** Reads `[id name="value" …][…] message` or `- message`, and removes a byte order mark before the message. */
 function refineStructuredData(draft: Draft, tags: TagCollector): void {
   const element = /\[([^\s="\]]{1,64})((?: [^\s="\]]{1,64}="(?:[^"\\\]]|\\.){0,4096}"){0,64})\]/y
   const text = draft.message

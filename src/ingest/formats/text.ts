@@ -6,7 +6,7 @@ import { parseJson } from './ndjson.js'
 import { mergeDrafts, type RecordDecoder } from './record.js'
 import { readHead, type TextHead } from './text-line.js'
 
-/** Lines looked at to tell whether the records of a file begin with a head. */
+/** Lines that are sampled to find out whether the records of a file begin with a head. */
 const SAMPLE_LINES = 2000
 
 /** Lines of a stack trace, which never begin a record. */
@@ -17,11 +17,10 @@ const TRACE_LINE =
  * Decodes a text file line by line: the forms of `text-forms.ts`, logfmt, and JSON lines among
  * them. Blank lines are skipped.
  *
- * One line is one record, with these exceptions. Pieces that a container runtime cut are put
- * together. A line of a stack trace, and an indented line below a line with a head, belong to the
- * record before. In a file where at least half of the lines that are not indented have a head,
- * any line without one belongs to the record before. A record does not grow beyond the message
- * limit: the rest becomes a record with the same head.
+ * One line is one record, with these exceptions. Parts of a line that a container runtime split are joined. A line of a
+ * stack trace, and an indented line below a line with a head, belong to the record before. In a file where at least
+ * half of the lines that are not indented have a head, any line without one belongs to the record before. A record
+ * beyond the message limit is split into records with the same head.
  */
 export function decodeText(text: string, context: DecodeContext, decoder: RecordDecoder): void {
   const lines = text.split('\n')
@@ -51,13 +50,13 @@ interface Pending {
   chars: number
 }
 
-/** Puts the lines of one file together to records. */
+/** Joins the lines of one file into records. */
 class RecordAssembler {
   readonly #context: DecodeContext
   readonly #decoder: RecordDecoder
   readonly #haveHeads: boolean
-  /** first pieces of cut lines, at most one for each stream */
-  readonly #cut = new Map<string, { readonly line: number; text: string }>()
+  /** By stream: the first parts of a line that the container runtime split. */
+  readonly #partial = new Map<string, { readonly line: number; text: string }>()
   #pending: Pending | null = null
 
   constructor(context: DecodeContext, decoder: RecordDecoder, areHeaded: boolean) {
@@ -77,14 +76,14 @@ class RecordAssembler {
   }
 
   flush(): void {
-    for (const [stream, { line, text }] of this.#cut) {
+    for (const [stream, { line, text }] of this.#partial) {
       this.#begin(line, null, { ...emptyDraft(), message: text, tags: { stream } })
     }
-    this.#cut.clear()
+    this.#partial.clear()
     this.#emit()
   }
 
-  /** A line that is a record by itself: JSON or logfmt. */
+  /** Adds a line that is a record by itself: JSON or logfmt. */
   #addRecord(line: number, text: string): boolean {
     const parsed = text.startsWith('{') ? parseJson(text) : readLogfmt(text)
     if (!isRecord(parsed)) return false
@@ -93,17 +92,17 @@ class RecordAssembler {
     return true
   }
 
-  /** A line of a container; what the program wrote in it is read as a line of its own. */
+  /** Adds a line of a container runtime; the program's text in it is read as a line of its own. */
   #addPiece(line: number, head: TextHead): void {
     const { stream } = head
-    const before = this.#cut.get(stream)
+    const before = this.#partial.get(stream)
     const first = before?.line ?? line
     const text = (before?.text ?? '') + head.draft.message
     if (head.isPartial && text.length < this.#context.maxMessageBytes) {
-      this.#cut.set(stream, { line: first, text })
+      this.#partial.set(stream, { line: first, text })
       return
     }
-    this.#cut.delete(stream)
+    this.#partial.delete(stream)
     if (this.#pending?.head?.stream === stream && TRACE_LINE.test(text)) this.#append(line, text)
     else this.#begin(first, head, this.#mergeInner(head.draft, text))
   }
@@ -134,7 +133,7 @@ class RecordAssembler {
     if (pending === null) return
     const indent = pending.head?.indent ?? 0
     const shown = indent > 0 && text.slice(0, indent).trim() === '' ? text.slice(indent) : text
-    // A unit of the text is at most three bytes.
+    // A UTF-16 unit is at most three bytes of UTF-8.
     if ((pending.chars + shown.length + 1) * 3 > this.#context.maxMessageBytes) {
       this.#begin(line, pending.head, { ...pending.draft, message: shown })
       return

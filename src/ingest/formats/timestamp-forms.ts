@@ -7,8 +7,8 @@ const MONTH = '(?<mon>[A-Za-z]{3})[a-z]{0,6}'
 const WEEKDAY = String.raw`(?:[A-Za-z]{3},? )?`
 
 /**
- * Every form but ISO 8601 and epoch numbers, first match wins. A form is a whole text; brackets
- * around it are taken off before.
+ * All forms but ISO 8601 and epoch numbers; the first match wins. A form matches a whole text without brackets around
+ * it.
  */
 const FORMS = [
   // 21/Nov/2026:09:28:19 +0000 (nginx, Apache access)
@@ -31,7 +31,7 @@ const FORMS = [
   String.raw`(?<yy>\d\d)(?<m>\d\d)(?<d>\d\d) (?<h>\d\d)(?<min>\d\d)(?<s>\d\d)`,
   // E1121 09:28:19.000000 (glog, klog), 11-21 09:28:19.000 (Android), 11.21 09:28:19 (Proxifier)
   String.raw`[A-Z]?(?<m>\d\d)[-.]?(?<d>\d\d) ${TIME}`,
-  // 20261121-9:28:19:7 (HealthApp: the last part counts milliseconds)
+  // 20261121-9:28:19:7 (HealthApp: the last part is milliseconds)
   String.raw`(?<y>\d{4})(?<m>\d\d)(?<d>\d\d)-(?<h>\d{1,2}):(?<min>\d{1,2}):(?<s>\d{1,2}):(?<ms>\d{1,3})`,
   // 21.11.2026 09:28:19
   String.raw`(?<d>\d{1,2})\.(?<m>\d{1,2})\.(?<y>\d{4}),? ${TIME}`,
@@ -42,7 +42,7 @@ const FORMS = [
 type Parts = Readonly<Partial<Record<string, string>>>
 
 /**
- * Reads the written forms that loggers use beside ISO 8601.
+ * Reads the forms of times that loggers write besides ISO 8601.
  *
  * @param text at most 64 characters, trimmed
  * @param nowMs gives the year where the form has none: the latest that is not over a day ahead
@@ -69,7 +69,7 @@ function assemble(parts: Parts, nowMs: number): number | null {
   return toUtcMs(year, month, day, timeMs - offsetMs)
 }
 
-/** Two digits are of this century up to 69, as in POSIX. */
+/** Completes a year of two digits, which up to 69 is of this century, as in POSIX. */
 function yearOf(parts: Parts): number | null {
   const full = parts['y'] ?? parts['y2']
   if (full !== undefined) return Number(full)
@@ -87,17 +87,17 @@ function timeOfDay(parts: Parts): number | null {
   return ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms
 }
 
-/** @param half `a` or `p` of a clock of twelve hours */
+/** @param half `a` or `p` of a 12-hour clock */
 function hourOf(hour: number, half: string | undefined): number | null {
   if (half === undefined) return hour
   if (hour < 1 || hour > 12) return null
   return (hour % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
 }
 
-/** Walks back over leap years, so that 29 February is found too. */
+/** Finds the latest year in which the date exists: 29 February may be several years ago. */
 function inLatestYear(month: number, day: number, timeMs: number, nowMs: number): number | null {
   const thisYear = new Date(nowMs).getUTCFullYear()
-  // From one year ahead: in the last hours of a year the next one may have begun elsewhere.
+  // Begins with the next year, which may have begun in another time zone.
   for (let year = thisYear + 1; year > thisYear - 9; year -= 1) {
     const at = toUtcMs(year, month, day, timeMs)
     if (at !== null && at <= nowMs + DAY_MS) return at
@@ -107,13 +107,13 @@ function inLatestYear(month: number, day: number, timeMs: number, nowMs: number)
 
 const MONTHS = 'janfebmaraprmayjunjulaugsepoctnovdec'
 
-/** NaN for a word that is no English month. */
+/** @returns NaN for a word that is no English month */
 function monthNumber(name: string): number {
   const at = MONTHS.indexOf(name.toLowerCase())
   return at >= 0 && at % 3 === 0 ? at / 3 + 1 : Number.NaN
 }
 
-/** Hours east of Greenwich for the names that mean one offset; RFC 2822 and European zones. */
+/** Hours east of Greenwich by the unambiguous names of zones: those of RFC 2822 and Europe. */
 const ZONE_HOURS: ReadonlyMap<string, number> = new Map([
   ['Z', 0],
   ['UTC', 0],

@@ -20,13 +20,13 @@ export function parseTimestamp(
   if (typeof value === 'number') return epochToMs(value, unit)
   const iso = parseIso(value)
   if (iso !== null) return iso
-  // No known form is longer; keeps the expressions below from running over a message.
+  // No form is longer, and expressions must not run over a whole message.
   if (value.length > 64) return null
   const text = value.trim()
   return digitsToMs(text, unit) ?? parseIso(text) ?? parseTimeForm(text, nowMs)
 }
 
-/** Events are welcome from 1970 up to one day ahead of `nowMs`. */
+/** Whether a time is between 1970 and one day after `nowMs`. */
 export const isAcceptedTime = (timestampMs: number, nowMs: number): boolean =>
   timestampMs >= 0 && timestampMs <= nowMs + DAY_MS
 
@@ -35,7 +35,7 @@ function epochToMs(value: number, unit: TimeUnit): number | null {
   const chosen = unit === 'auto' ? unitBySize(Math.abs(value)) : unit
   if (chosen === 'ms') return Math.floor(value)
   if (chosen === 'us') return Math.floor(value / 1e3)
-  // Through microseconds: a double is a hair off, and the floor of that is the millisecond before.
+  // Rounded to microseconds first, because the floor of an inexact double may be the millisecond before.
   return Math.floor(Math.round(chosen === 'ns' ? value / 1e3 : value * 1e6) / 1e3)
 }
 
@@ -53,14 +53,14 @@ function digitsToMs(text: string, unit: TimeUnit): number | null {
   const compact = isCompact ? parseCompact(text) : null
   if (compact !== null) return compact
   const chosen = unit === 'auto' ? unitBySize(Number(digits)) : unit
-  const cut = digits === text ? SUB_MS_DIGITS[chosen] : 0
-  return cut > 0 ? Number(digits.slice(0, -cut)) : epochToMs(Number(text), chosen)
+  const subMsDigits = digits === text ? SUB_MS_DIGITS[chosen] : 0
+  return subMsDigits > 0 ? Number(digits.slice(0, -subMsDigits)) : epochToMs(Number(text), chosen)
 }
 
-/** Digits to cut off instead of dividing: 19 of them are more than a double holds. */
+/** Digits that are removed instead of dividing, because a double has fewer than 19 digits. */
 const SUB_MS_DIGITS = { s: 0, ms: 0, us: 3, ns: 6 } as const
 
-/** `20261121` or `20261121092819`; as epoch numbers they lie in 1970 and centuries ahead. */
+/** Reads `20261121` or `20261121092819`, which as epoch numbers would be in 1970 or centuries ahead. */
 function parseCompact(digits: string): number | null {
   const part = (from: number, to: number) => Number(digits.slice(from, to))
   if (!/^(?:19|20)/.test(digits)) return null
@@ -76,7 +76,7 @@ const MINUS = 45
 const DOT = 46
 const COLON = 58
 
-/** NaN unless two digits stand at `at`. */
+/** @returns NaN unless there are two digits at `at` */
 function twoDigits(text: string, at: number): number {
   const tens = text.charCodeAt(at) - ZERO
   const units = text.charCodeAt(at + 1) - ZERO
@@ -84,9 +84,8 @@ function twoDigits(text: string, at: number): number {
 }
 
 /**
- * `2026-11-21T09:28:19.123Z` with T or blank, dot or comma, any number of decimals, any offset or
- * none. Every message passes here: no expression, no Date, no substring
- * (bench/micro/timestamp.bench.ts).
+ * Reads `2026-11-21T09:28:19.123Z` with T or blank, dot or comma, any number of decimals, any offset or none. Most
+ * times have this form, so it uses no expression, no Date and no substring (bench/micro/timestamp.bench.ts).
  */
 function parseIso(text: string): number | null {
   if (text.length < 16) return null
@@ -103,7 +102,7 @@ function parseIso(text: string): number | null {
   return toUtcMs(year, twoDigits(text, 5), twoDigits(text, 8), timeMs)
 }
 
-/** Seconds, decimals and offset after `2026-11-21T09:28`, in ms. */
+/** Reads seconds, decimals and offset after `2026-11-21T09:28`. @returns ms */
 function isoRest(text: string): number | null {
   let at = 16
   let ms = 0
@@ -114,8 +113,8 @@ function isoRest(text: string): number | null {
     ms = seconds * 1000
     at = 19
   }
-  const mark = text.charCodeAt(at)
-  if (mark === DOT || mark === COMMA) {
+  const separator = text.charCodeAt(at)
+  if (separator === DOT || separator === COMMA) {
     const end = digitsEnd(text, at + 1)
     if (end === at + 1) return null
     ms += fractionMs(text, at + 1, end)
@@ -131,7 +130,7 @@ function digitsEnd(text: string, from: number): number {
   return end
 }
 
-/** The first three decimals; more are cut, not rounded, so that an event never moves ahead. */
+/** Reads the first three decimals. More are truncated, not rounded, so that an event never moves ahead. */
 function fractionMs(text: string, from: number, end: number): number {
   let ms = 0
   for (let at = from; at < from + 3; at += 1) {
@@ -140,7 +139,7 @@ function fractionMs(text: string, from: number, end: number): number {
   return ms
 }
 
-/** `Z`, `+hh:mm`, `+hhmm` or `+hh` up to the end of the text, else NaN. */
+/** Reads `Z`, `+hh:mm`, `+hhmm` or `+hh` up to the end of the text. @returns NaN for anything else */
 function parseOffset(text: string, at: number): number {
   const rest = text.length - at
   const sign = text.charCodeAt(at)

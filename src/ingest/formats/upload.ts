@@ -13,7 +13,6 @@ type FileDecoder = (
   decoder: RecordDecoder,
 ) => Promise<void> | void
 
-/** How a file of each kind is decoded. */
 const FILE_TYPES = {
   csv: (file, context, decoder) => decodeCsv(file.text, context, decoder),
   json: (file, _context, decoder) => decodeJsonFile(file.text, decoder),
@@ -23,14 +22,13 @@ const FILE_TYPES = {
 export type FileType = keyof typeof FILE_TYPES
 
 /**
- * Decodes an uploaded file of at most `context.maxRows` rows. A row that cannot be stored is
- * rejected with its number; the source of all rows is `context.source`, and a row without a time
- * is of now.
+ * Decodes an uploaded file of at most `context.maxRows` rows. An invalid row is rejected with its number; the source of
+ * all rows is `context.source`, and a row without a time has the time of the upload.
  *
- * @returns rows received: events and rejections together, at least 1
+ * @returns the number of rows received: events and rejections together, at least 1
  * @throws AppError `empty_file` for a file without rows
- * @throws AppError `file_parse_error` for a file that is not what it is said to be, or has too
- *   many rows; no message repeats anything of the file
+ * @throws AppError `file_parse_error` for a file of another type or with too many rows; the message contains no part of
+ *   the file
  */
 export async function decodeUpload(
   fileType: FileType,

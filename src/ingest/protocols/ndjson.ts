@@ -5,13 +5,13 @@ import type { HttpRoute } from '../../http/routes.js'
 import { createSemaphore, type Semaphore } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
-/** Limit of a body, before and after decompression. */
+/** Limit of a body in bytes, before and after decompression. */
 const INGEST_BYTES = 16 * 1024 * 1024
-/** Limit of records in one body: millions of broken one-character lines would be as many dead letters. */
+/** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
 /**
- * Bodies that are decompressed at once, as many as libuv has threads. The others wait compressed, because a body may
- * grow a thousandfold before its size is known.
+ * Limit of concurrent decompressions, the number of libuv's threads. Other bodies wait compressed, because a body may
+ * grow a thousandfold.
  */
 const DECOMPRESSED_AT_ONCE = 4
 const DECOMPRESSIONS_WAITING = 1_000
@@ -40,14 +40,13 @@ interface IngestResult {
 export interface IngestServices {
   /** @returns null for an unknown key */
   readonly verifyKey: (key: string) => IngestKey | null
-  /** Resolves when keys that other instances have stored are known; absent for a single instance. */
+  /** Resolves when the keys that other instances have stored are known; absent for a single instance. */
   readonly current?: () => Promise<void>
-  /** Whether there is room for a body of this size. */
+  /** Whether the pipeline's memory limit allows another body of this size. */
   readonly hasRoom: (bytes: number) => boolean
   /** Resolves when the accepted messages are durable. */
   readonly ingest: (body: Uint8Array, key: IngestKey) => Promise<IngestResult>
   readonly version: string
-  /** Whether the collector can take events. */
   readonly isReady: () => boolean
 }
 
@@ -88,11 +87,11 @@ function admit(
     return { kind: 'admitted', handle }
   }
   if (key !== null || services.current === undefined) return decide(key)
-  // another instance may have created the key just before
+  // Another instance may have just created the key.
   return services.current().then(() => decide(services.verifyKey(text)))
 }
 
-/** @throws AppError overloaded when there is no room left, or the client is gone */
+/** @throws AppError overloaded at the memory limit or when the client is gone */
 async function decompressed(
   { body, signal }: HttpRequest,
   coding: ContentCoding,
@@ -120,7 +119,7 @@ const ONE_ACCEPTED: Reply = {
 
 /**
  * The collector's own protocol: `POST /ingest` takes NDJSON, a JSON array or one JSON object. A request is admitted by its
- * head (key, content coding, room), decompressed, submitted to the pipeline, and answered with the counts once the
+ * head (key, content coding, size), decompressed, submitted to the pipeline, and answered with the counts once the
  * messages are durable.
  */
 export function ingestRoutes(services: IngestServices): HttpRoute[] {

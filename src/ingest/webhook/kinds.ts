@@ -36,7 +36,7 @@ const JOB_SEVERITY: ReadonlyMap<string, Severity> = new Map([
   ['canceled', 'WARNING'],
 ])
 
-/** An issue or a merge request; `label` is how its number is written, such as `Issue #`. */
+/** Maps an issue or a merge request. `label` is the text before its number, such as `Issue #`. */
 function itemEvent(payload: Fields, label: string): ScmEvent {
   const item = payload['object_attributes']
   if (!isFields(item)) throw missingField('object_attributes')
@@ -51,7 +51,7 @@ function itemEvent(payload: Fields, label: string): ScmEvent {
     url: wordAt(item, 'url'),
     tags: { state },
     times: [item['updated_at'], item['created_at']],
-    // times have whole seconds, or are missing: what changed tells two updates of one second apart
+    // Times have a resolution of one second or are missing; the changes distinguish updates of one second.
     identity: [iid, idAt(item, 'id'), action, state, item['oldrev'], payload['changes']],
   }
 }
@@ -84,7 +84,7 @@ function jobEvent(payload: Fields): ScmEvent {
   const status = required(wordAt(payload, 'build_status'), 'build_status')
   const ref = wordAt(payload, 'ref')
   const sha = wordAt(payload, 'sha')
-  // platforms send a reason with every status; it says something only of a failed job
+  // Platforms send a reason with every status; it is meaningful for failed jobs only.
   const reason = status === 'failed' ? wordAt(payload, 'build_failure_reason') : ''
   const name = wordAt(payload, 'build_name') || `#${id}`
   return {
@@ -111,7 +111,7 @@ function releaseEvent(payload: Fields): ScmEvent {
     url: wordAt(payload, 'url'),
     tags: {},
     times: [payload['updated_at'], payload['created_at'], payload['released_at']],
-    // an update carries no time of its own: what the release says tells two updates apart
+    // An update has no time of its own; the text of the release distinguishes updates.
     identity: [
       tag,
       action,

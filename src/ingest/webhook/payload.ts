@@ -6,7 +6,7 @@ import type { Severity } from '../../model/event.js'
 export type Fields = Readonly<Record<string, unknown>>
 
 const NONE: Fields = Object.freeze({})
-/** Longest id, ref, state, name or URL that is kept: they are repeated in every event of a push. */
+/** Longest id, ref, state, name or URL, in bytes: every event of a push repeats them. */
 const WORD_BYTES = 2048
 
 const decoder = new TextDecoder()
@@ -15,7 +15,7 @@ const encoder = new TextEncoder()
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Lone surrogates become U+FFFD. @throws AppError invalid_payload when the body is no JSON object */
+/** Parses a body; lone surrogates become U+FFFD. @throws AppError invalid_payload when the body is no JSON object */
 export function parseBody(body: Uint8Array): Fields {
   let value: unknown
   try {
@@ -33,31 +33,31 @@ export const invalidPayload = (field: string, message: string): AppError =>
 export const missingField = (field: string): AppError =>
   invalidPayload(field, `required field ${field} is missing or has the wrong type`)
 
-/** The object under `key`; an empty one when there is none. */
+/** Returns the object under `key`, an empty one when there is none. */
 export function fieldsAt(from: Fields, key: string): Fields {
   const value = from[key]
   return isFields(value) ? value : NONE
 }
 
-/** The text under `key`, verbatim; '' when it is no string or blank. */
+/** Returns the text under `key` verbatim, '' when it is no string or blank. */
 export function textAt(from: Fields, key: string): string {
   const value = from[key]
   return typeof value === 'string' && value.trim() !== '' ? value : ''
 }
 
-/** The short text under `key` without edge blanks, at most 2 KiB; '' when it is no string. */
+/** Returns the trimmed text under `key`, at most 2 KiB of it, '' when it is no string. */
 export function wordAt(from: Fields, key: string): string {
   const value = from[key]
   return typeof value === 'string' ? cutBytes(value.trim(), WORD_BYTES) : ''
 }
 
-/** The number or short text under `key`, as text; '' when it is neither. */
+/** Returns the number or short text under `key` as text, '' when it is neither. */
 export function idAt(from: Fields, key: string): string {
   const value = from[key]
   return typeof value === 'number' && Number.isFinite(value) ? String(value) : wordAt(from, key)
 }
 
-/** The longest head of `text` that takes at most `maxBytes` in UTF-8 and splits no character. */
+/** Truncates a text to at most `maxBytes` of UTF-8 without splitting a character. */
 export function cutBytes(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
   return text.slice(0, encoder.encodeInto(text, new Uint8Array(maxBytes)).read)
@@ -70,9 +70,9 @@ export interface ScmEvent {
   readonly summary: string
   /** Page of the object; '' when the payload has none. */
   readonly url: string
-  /** Tags that only this kind has; empty ones are left out. */
+  /** Tags that only this kind has; empty ones are omitted. */
   readonly tags: Readonly<Record<string, string>>
-  /** Times as received, the best first; none when the time of arrival is meant. */
+  /** Times as received, the best first; none stands for the time of arrival. */
   readonly times: readonly unknown[]
   /** The object and its state, within the project and the kind. */
   readonly identity: readonly unknown[]

@@ -5,7 +5,7 @@ const MAX_SOURCE_CHARS = 120
 const DIGEST_CHARS = 12
 
 /**
- * The path of the project a delivery is about, such as `group/subgroup/project`.
+ * Returns the path of the project that a delivery is about, such as `group/subgroup/project`.
  *
  * @returns '' when the payload names no project
  */
@@ -22,8 +22,8 @@ export function projectPath(payload: Fields): string {
 }
 
 /**
- * `scm.<path>`, a valid source name: at most 120 characters. A longer path keeps its head and ends
- * in a digest of the whole, so that deep groups with the same beginning stay apart.
+ * Returns the source of a project: `scm.<path>`, at most 120 characters. A longer path is truncated and ends in a
+ * digest of the whole, so that deep groups with the same beginning have different sources.
  */
 export function sourceOf(path: string): string {
   const name = `scm.${path}`
@@ -33,10 +33,10 @@ export function sourceOf(path: string): string {
   return `${wellFormed(head)}~${digest}`
 }
 
-/** Half a surrogate pair cannot be stored: it would read back as another name than was registered. */
+/** Replaces half a surrogate pair, which could not be stored as the name that is registered. */
 const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, '\uFFFD')
 
-/** `Group / Project`, as job payloads write it, is `Group/Project`. */
+/** Normalises `Group / Project`, as job payloads write it, to `Group/Project`. */
 const slashesJoined = (name: string): string =>
   name
     .split('/')

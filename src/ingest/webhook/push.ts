@@ -11,7 +11,7 @@ import {
 /** Platforms list at most 20 to 2,048 commits; each one listed is an event of the same delivery. */
 const MAX_COMMITS = 10_000
 
-/** One event a commit; a push that lists none gives one that says what happened to the branch. */
+/** Maps a push to one event per commit; a push that lists none is one event about the branch. */
 export function pushEvents(payload: Fields): readonly ScmEvent[] {
   const push = pushOf(payload)
   const listed: unknown = payload['commits']
@@ -36,7 +36,7 @@ export function tagPushEvents(payload: Fields): readonly ScmEvent[] {
 }
 
 interface Push {
-  /** branch or tag, without `refs/…/` */
+  /** Branch or tag, without `refs/…/`. */
   readonly name: string
   readonly created: boolean
   readonly deleted: boolean
@@ -58,7 +58,7 @@ function pushOf(payload: Fields): Push {
   }
 }
 
-/** All zeros stand for "no commit": the branch or tag did not exist before, or does not after. */
+/** Whether a hash is all zeros, which stands for "no commit": the branch or tag is new or deleted. */
 const isNoCommit = (sha: string): boolean => /^0+$/.test(sha)
 
 function branchEvent({ name, created, deleted, identity }: Push): ScmEvent {
@@ -80,7 +80,7 @@ function commitEvent(push: Push, commit: Fields, index: number): ScmEvent {
   }
 }
 
-/** The first line that is not blank, verbatim, without its line end. */
+/** Returns the first line that is not blank, verbatim, without its line end. */
 function firstLine(text: string): string {
   const inside = text.search(/\S/)
   if (inside === -1) return ''

@@ -1,15 +1,15 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** 32 bytes as lower-case hex; the length and alphabet of a digest are no secret. */
+/** 32 bytes as lower-case hex. The format may be checked in variable time, because it is no secret. */
 const HEX_DIGEST = /^[0-9a-f]{64}$/
 
 /**
  * Tells whether `header` is the lower-case hex HMAC-SHA256 of the raw body under one of the secrets.
  *
- * Every secret is tried whatever the first says, so the time tells neither which one fits nor how
- * many characters do. Upper-case hex, prefixes and blanks are refused, like any other text.
+ * The header is always compared with every secret, so that the time does not depend on which one matches. Upper-case
+ * hex, prefixes and blanks are rejected.
  *
- * @param secrets the current one and, during a rotation, the previous; empty ones are passed over
+ * @param secrets the current one and, during a rotation, the previous; empty ones are skipped
  * @returns false without a header or a secret
  * @throws never
  */

@@ -22,7 +22,7 @@ export function parseTime(value: unknown): number | null {
   return day + clock + fractionMs - zone
 }
 
-/** The first of `candidates` that is a time in 1970..now + 1 day, else the arrival. */
+/** Returns the first of `candidates` that is a time in 1970..now + 1 day, else the time of arrival. */
 export function eventTimeMs(candidates: readonly unknown[], nowMs: number): number {
   for (const candidate of candidates) {
     const ms = parseTime(candidate)
@@ -31,7 +31,7 @@ export function eventTimeMs(candidates: readonly unknown[], nowMs: number): numb
   return nowMs
 }
 
-/** null for a day that is not in the calendar, such as 31 April */
+/** @returns null for a date that does not exist, such as 31 April */
 function dayMs(year: number, month: number, day: number): number | null {
   const ms = Date.UTC(year, month - 1, day)
   const date = new Date(ms)
@@ -40,7 +40,7 @@ function dayMs(year: number, month: number, day: number): number | null {
 }
 
 function clockMs(hour: number, minute: number, second: number): number | null {
-  // 60 is a leap second
+  // 60 is a leap second.
   if (hour > 23 || minute > 59 || second > 60) return null
   return ((hour * 60 + minute) * 60 + second) * 1000
 }

@@ -19,17 +19,17 @@ interface ScmContext {
   /** Time of arrival. */
   readonly nowMs: number
   readonly environment: string
-  /** Limit of a message and of a summary; longer ones are cut. */
+  /** Limit in bytes of a message and of a summary; longer ones are truncated. */
   readonly maxMessageBytes: number
 }
 
 export type ScmDelivery =
   | {
       readonly kind: 'events'
-      /** `scm.<project path>`, at most 120 characters */
+      /** `scm.<project path>`, at most 120 characters. */
       readonly source: string
       readonly connector: string
-      /** At least one, all of `source`. */
+      /** At least one event, all of `source`. */
       readonly events: readonly CanonicalEvent[]
     }
   | { readonly kind: 'ignored'; readonly objectKind: string }
@@ -40,9 +40,9 @@ const CONNECTOR = 'gitlab'
 /**
  * Maps the body of a source-control webhook to canonical events.
  *
- * The set of tags is closed: those of the interface, a tag without a value being left out. Where a
- * kind lacks the listed field, the one of the same meaning replaces it: `user_username` of a push for
- * `user.username`, the commit's or release's own `url`, the project's page for `repository.homepage`.
+ * The set of tags is closed: those of the API's contract, without empty ones. Where a kind lacks the listed field, the
+ * one with the same meaning replaces it: `user_username` of a push for `user.username`, the `url` of the commit or
+ * release, the project's page for `repository.homepage`.
  *
  * @returns `ignored` for an `object_kind` that is not supported, whatever else the body lacks
  * @throws AppError invalid_payload, `details.field` naming what is missing or broken
@@ -61,7 +61,7 @@ export function parseScmWebhook(body: Uint8Array, context: ScmContext): ScmDeliv
   return { kind: 'events', source: origin.source, connector: CONNECTOR, events }
 }
 
-/** Hooks about the platform itself, such as a new group or key, name an event and no object. */
+/** System hooks, such as those for a new group or key, name an event and no object. */
 function systemHookOf(payload: Fields): string {
   const event = wordAt(payload, 'event_name')
   return Object.hasOwn(KINDS, event) || Object.hasOwn(payload, 'object_kind') ? '' : event
@@ -106,18 +106,18 @@ function toEvent(event: ScmEvent, origin: Origin, context: ScmContext): Canonica
   }
 }
 
-/** The time as the key compares it: two written forms of one time are equal. */
+/** Normalises a time for the dedup key: two written forms of one time are equal. */
 function comparedTime(times: readonly unknown[]): unknown {
   const given = times.find((time) => typeof time === 'string' && time.trim() !== '')
   return parseTime(given) ?? given
 }
 
-/** Deeper levels count as equal, because a body of 25 MiB may nest millions of arrays. */
+/** Deeper levels are not compared, because a body of 25 MiB may nest millions of arrays. */
 const MAX_DEPTH = 32
 
 /**
- * `sha256:<hex>` over the given values; equal values give equal keys whatever the order of the keys
- * in their objects. A missing value is the same as null.
+ * Hashes values to a dedup key, `sha256:<hex>`. It does not depend on the order of the keys in objects, and a missing
+ * value equals null.
  */
 function dedupKey(identity: readonly unknown[]): string {
   const hash = createHash('sha256')
@@ -131,7 +131,7 @@ function sorted(value: unknown, depth: number): unknown {
   if (depth === MAX_DEPTH) return null
   if (Array.isArray(value)) return value.map((item: unknown) => sorted(item, depth + 1))
   if (!isFields(value)) return null
-  // pairs, not an object: a key such as `1` would move to the front of one
+  // Pairs instead of an object, in which integer keys such as `1` would come first.
   const keys = Object.keys(value).sort()
   return { of: keys.map((key) => [key, sorted(value[key], depth + 1)]) }
 }

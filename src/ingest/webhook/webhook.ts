@@ -10,7 +10,7 @@ import type { CanonicalEvent } from '../../model/event.js'
 const BODY_BYTES = 25 * 1024 * 1024
 /** A delivery that is repeated within this time is a duplicate. */
 const WINDOW_MS = 300_000
-/** A repeat is blocked for this long when an instance dies while it stores the delivery. */
+/** An instance that dies while it stores a delivery blocks repeats of it for at most this long. */
 const STORING_MS = 20_000
 const POLL_MS = 100
 const STORING = 'storing'
@@ -33,15 +33,15 @@ export interface SeenKeys {
 }
 
 export interface WebhookServices {
-  /** Compares the signature in constant time; false without a configured secret. */
+  /** Compares the signature in constant time. @returns false without a configured secret */
   readonly verify: (signature: string | undefined, body: Uint8Array) => boolean
   /** @throws AppError invalid_payload */
   readonly parse: (body: Uint8Array) => Delivery
   readonly hasRoom: (bytes: number) => boolean
   readonly seen: SeenKeys
-  /** Used while the shared state is not available. */
+  /** The keys of this process, used while the shared state is not available. */
   readonly seenHere: SeenKeys
-  /** Resolves when the events are durable. @returns how many were taken: none of a disabled source */
+  /** Resolves when the events are durable. @returns the number of stored events, 0 for a disabled source */
   readonly store: (
     events: readonly CanonicalEvent[],
     source: { readonly name: string; readonly connector: string },
@@ -65,7 +65,7 @@ async function receive(request: HttpRequest, services: WebhookServices): Promise
   const { source: name, connector } = delivery
   const { seen, claimed, storedValue } = await claim(name, delivery.events, services)
   if (claimed.length === 0) return toReply('duplicate', 0)
-  // the sender delivers events again that were not stored
+  // The sender repeats the delivery of events that were not stored.
   const release = async (): Promise<unknown> =>
     await Promise.allSettled(claimed.map((event) => seen.delete(keyOf(event))))
   try {
@@ -91,7 +91,7 @@ const keyOf = (event: CanonicalEvent): string => `webhook:${event.dedupKey}`
 
 interface Claim {
   readonly seen: SeenKeys
-  /** Events that no earlier delivery had, each once. */
+  /** Distinct events that no earlier delivery contained. */
   readonly claimed: readonly CanonicalEvent[]
   /** The value of their keys once they are stored. */
   readonly storedValue: string
@@ -117,13 +117,12 @@ async function claimIn(
   events: readonly CanonicalEvent[],
 ): Promise<Claim> {
   const epochs = await Promise.all([EVERYTHING, source].map((name) => seen.get(epochKey(name))))
-  // without epochs as earlier versions wrote it
   const value = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
   const mine = await Promise.all(events.map((event) => claimOne(seen, keyOf(event), value)))
   return { seen, claimed: events.filter((_, i) => mine[i] === true), storedValue: value }
 }
 
-/** Waits for another delivery of the same event that is being stored: it may fail, and then this one counts. */
+/** Waits while another delivery of the same event is being stored, because this one counts if that one fails. */
 async function claimOne(seen: SeenKeys, key: string, value: string): Promise<boolean> {
   const deadline = Date.now() + STORING_MS
   for (;;) {
@@ -131,7 +130,7 @@ async function claimOne(seen: SeenKeys, key: string, value: string): Promise<boo
     const found = await seen.get(key)
     if (found !== null && found !== STORING) {
       if (isOfNow(found, value)) return false
-      // one of those who find it takes it away, and not what another one puts in its place
+      // Only the first of the deliveries that find an outdated key may delete it, else it could delete a new key.
       if (await seen.setIfAbsent(`${key} ${found}`, 'gone', WINDOW_MS)) await seen.delete(key)
     }
     if (Date.now() >= deadline)
@@ -143,13 +142,13 @@ async function claimOne(seen: SeenKeys, key: string, value: string): Promise<boo
   }
 }
 
-/** a source has no such name */
+/** The epoch of all sources; no source has an empty name. */
 const EVERYTHING = ''
 const epochKey = (source: string): string => `webhook-epoch:${source}`
 
 /**
- * Whether it was stored since the last deletion. An epoch that has ended by itself ended after everything
- * that was stored before it.
+ * Whether a key was stored since the last deletion. An epoch outlives all keys that were stored before it, so one that
+ * has expired needs no comparison.
  */
 function isOfNow(found: string, value: string): boolean {
   const before = found.split(' ')
@@ -157,9 +156,9 @@ function isOfNow(found: string, value: string): boolean {
 }
 
 /**
- * What these sources have delivered is taken again: it is being deleted.
+ * Lets deliveries of these sources be accepted again, because their events are being deleted.
  *
- * @param sources null: all
+ * @param sources null stands for all sources
  */
 export async function forgetDeliveries(
   seen: Pick<SeenKeys, 'set'>,
@@ -170,7 +169,12 @@ export async function forgetDeliveries(
   await Promise.all(names.map((name) => seen.set(epochKey(name), randomUUID(), lastingMs)))
 }
 
-/** The receiver of source-control webhooks. */
+/**
+ * The receiver of source-control webhooks: it verifies the signature, maps the payload to events, and stores those
+ * that no delivery contained within the window. The key of an event is first set to "storing", then to "stored" when
+ * the event is durable, or deleted when it could not be stored. A deletion of sources begins a new epoch, which
+ * invalidates the stored keys.
+ */
 export const webhookRoute = (services: WebhookServices): HttpRoute => ({
   id: 'scmWebhook',
   method: 'POST',

@@ -58,11 +58,11 @@ function newTexts(): Texts {
 @unmanaged
 class Places {
   indexes: usize = 0
-  /** words of the dictionary, in order */
+  /** The words of the dictionary, in order. */
   words: usize = 0
   wordCapacity: u32 = 0
   count: u32 = 0
-  /** place of a word + 1 in this block, by word; 0 elsewhere */
+  /** 1 + the place in the dictionary, by word; 0 for a word that is not in it. */
   placeOf: usize = 0
   placeCapacity: u32 = 0
 }
@@ -87,17 +87,16 @@ const source = newPlaces()
 const host = newPlaces()
 const environment = newPlaces()
 const constantText = newPlaces()
-/** The word for a message that is stored whole. */
+/** The word of the empty constant text, for messages that are stored whole. */
 let noConstantText: u32 = 0
 
-/** Rows whose signature is unknown; `layout.ts` has the fields. */
+/** Rows whose signature is unknown; see MISSES in `layout.ts`. */
 export const misses = newBytes(4096)
-/** Rows with letters beyond ASCII; `layout.ts` has the fields. */
+/** Rows with characters beyond ASCII; see WIDE_ROWS in `layout.ts`. */
 export const wides = newBytes(4096)
-/** Messages of wide rows, whole. */
 export const wideMessages = newBytes(4096)
 
-/** The record that `addRow` takes; ranges are addresses. */
+/** The record that `addRow` appends; ranges are addresses. */
 export let timeMs: i64 = 0
 export let sourceWord: u32 = 0
 export let hostWord: u32 = 0
@@ -105,7 +104,7 @@ export let environmentWord: u32 = 0
 export let eventType: u32 = 0
 export let severity: u32 = 0
 let isAscii = true
-/** Start and end of trace, span, summary, dedup key and tags. */
+/** Trace, span, summary, dedup key and tags, each with start and end. */
 const TEXTS: u32 = 5
 const ranges: usize = memory.data(5 * 8)
 let hasTexts = false
@@ -159,13 +158,13 @@ export function clearBlock(): void {
   clearPlaces(constantText)
 }
 
-/** Called once the words have their numbers. */
+/** Called after `clearWords`, because the columns hold numbers of words. */
 export function beginBlock(): void {
   noConstantText = intern(messages.ptr, 0)
   beginConstantTexts()
 }
 
-/** The slot of each row in the hash table that folds equal rows. */
+/** Slot of each row in the hash table that finds equal rows. */
 let slotOf = zeroed(4096 * 4)
 
 function clearTexts(texts: Texts): void {
@@ -249,7 +248,7 @@ export function addRow(from: usize, length: usize, mines: bool, mayHoldDelimiter
   return row
 }
 
-/** Two messages with equal hashes are the same event; `src/docs/api.md`, "What is counted". */
+/** Hashes what identifies an event: messages with equal hashes are one event within the dedup window. */
 function recordHash(at: usize, length: usize): u64 {
   let h = mix(startHash(), wordHash(sourceWord))
   if (rangeEnd(DEDUP_KEY_TEXTS) != 0) {
@@ -261,13 +260,13 @@ function recordHash(at: usize, length: usize): u64 {
   h = mix(h, wordHash(environmentWord) + ((<u64>severity << 8) | <u64>eventType))
   if (hasTexts) {
     if (rangeEnd(TRACE_TEXTS) != 0) h = hashRange(h, rangeStart(TRACE_TEXTS), rangeEnd(TRACE_TEXTS) - rangeStart(TRACE_TEXTS))
-    // a log is the same event whatever its tags are
+    // Tags do not distinguish events of type `log`.
     if (eventType != 0 && rangeEnd(TAGS_TEXTS) != 0) h = mix(h, tagsHash(rangeStart(TAGS_TEXTS), rangeEnd(TAGS_TEXTS)))
   }
   return finish(h)
 }
 
-/** The same for the same tags in any order; those that are no plain object come with their names sorted. */
+/** Hashes flat tags independently of their order; the caller has sorted the names of other tags. */
 function tagsHash(from: usize, end: usize): u64 {
   const count = flatTags(from, end)
   if (count == 0) return hashRange(startHash(), from, end - from)
@@ -316,10 +315,10 @@ function addWide(row: u32, message: usize, length: usize): void {
   wides.length += WIDE_INTS * 4
 }
 
-/** Signatures that this thread has seen: buckets of four entries of lo, hi, template number. */
+/** The thread's cache of signatures: buckets of four entries of lo, hi, template number. */
 const SIGNATURE_BUCKETS: u32 = 16_384
 const signatures = zeroed(16_384 * 48)
-let signatureTurn: u32 = 0
+let nextWay: u32 = 0
 
 /** @returns the number of the message's template, 0 when no thread knows its signature */
 function mine(row: u32, at: usize, textLength: usize): u32 {
@@ -339,7 +338,7 @@ function mine(row: u32, at: usize, textLength: usize): u32 {
     store<u32>(miss, row)
     store<u32>(miss, lo, 4)
     store<u32>(miss, hi, 8)
-    // what has no template is stored whole, next
+    // The message is stored whole after its length.
     store<u32>(miss, <u32>(messages.length + varintBytes(<u32>textLength)), 12)
     store<u32>(miss, <u32>length, 16)
     misses.length += MISS_INTS * 4
@@ -347,7 +346,7 @@ function mine(row: u32, at: usize, textLength: usize): u32 {
   }
   let entry = bucket
   while (entry < bucket + 48 && load<u32>(entry, 8) != 0) entry += 12
-  if (entry == bucket + 48) entry = bucket + (signatureTurn++ & 3) * 12
+  if (entry == bucket + 48) entry = bucket + (nextWay++ & 3) * 12
   store<u32>(entry, lo)
   store<u32>(entry, hi, 4)
   store<u32>(entry, no, 8)

@@ -28,7 +28,7 @@ import {
   WORD_TOKEN,
 } from './token'
 
-/** A chain of more parts is a value. */
+/** A chain of more parts is one value. */
 const MAX_PARTS: u32 = 24
 
 const DASH: u32 = 1
@@ -37,27 +37,27 @@ const SLASH: u32 = 4
 const AT: u32 = 8
 
 /**
- * A word or a chain of words and numbers joined by `.`, `-`, `/`, `@`, `#` or `\` (`10.0.0.1:80`, `node-7`,
- * `java.io.IOException`, `core.2275`) is read, and decided what it is: one token, or words and values that
- * stand for themselves. The tokens of the chain read last; positions are addresses.
+ * A chain is words and numbers joined by `.`, `-`, `/`, `@`, `#` or `\` (`10.0.0.1:80`, `node-7`,
+ * `java.io.IOException`, `core.2275`). `readChain` decides whether it is one token or several words and values, and
+ * writes the tokens here; positions are addresses.
  */
 export const CHAIN_TOKENS: usize = memory.data((24 + 2) * 16)
 export let chainCount: u32 = 0
-/** behind the chain */
+/** Where the chain ends. */
 export let chainEnd: usize = 0
 
 let start: usize = 0
 let limit: usize = 0
 let parts: u32 = 0
 let valueParts: u32 = 0
-/** parts of digits only */
+/** Number of parts of digits only. */
 let plainParts: u32 = 0
-/** parts without digits that are not hexadecimal either */
+/** Number of parts that have no digits and are not hexadecimal. */
 let mixedParts: u32 = 0
 let allDigits: u32 = 0
 let joined: u32 = 0
 let slashes: u32 = 0
-/** the first part is a value */
+/** Whether the first part is a value. */
 let opens = false
 
 @inline
@@ -68,7 +68,7 @@ function joinBit(c: u32): u32 {
   return c == 64 ? AT : 16
 }
 
-/** See `mining/token.ts`. */
+/** Hashes a word with FNV-1a, as `hashText` of `templates/masked-message.ts` does. */
 export function textHash(from: usize, to: usize): u32 {
   let h = FNV_SEED
   for (let i = from; i < to; i++) h = (h ^ load<u8>(i)) * FNV_PRIME
@@ -104,7 +104,7 @@ export function readChain(from: usize, end: usize, listed: bool): void {
   if (kind < VALUE) hashWords(listed)
 }
 
-/** Of the tokens that are no values: what is one value needs none. */
+/** Hashes the tokens that are no values. */
 function hashWords(listed: bool): void {
   const end = CHAIN_TOKENS + chainCount * TOKEN_BYTES
   for (let at = CHAIN_TOKENS; at < end; at += TOKEN_BYTES) {
@@ -115,7 +115,6 @@ function hashWords(listed: bool): void {
   }
 }
 
-/** Splits the chain. */
 function readParts(): void {
   const end = limit
   let i = start
@@ -164,7 +163,7 @@ function pushValue(from: usize, to: usize): void {
   valueParts++
   if (chainCount > 0) {
     const last = CHAIN_TOKENS + (chainCount - 1) * TOKEN_BYTES
-    // 1.2 among words is one value
+    // 1.2 among words is one value.
     if (load<u32>(last) == VALUE && <usize>load<u32>(last, 8) == from - 1 && load<u8>(from - 1) == 46) {
       store<u32>(last, <u32>to, 8)
       return
@@ -182,7 +181,7 @@ function push(kind: u32, from: usize, to: usize): void {
   chainCount++
 }
 
-/** What follows the chain makes it a value (URL, path, address) or a name (`x1=`, `a12::b`). */
+/** Finds chains that the text around them makes a value (URL, path, address) or a name (`x1=`, `a12::b`). */
 function valueByContext(): u32 {
   const c = byteAt(chainEnd)
   if (c == 47) return opensPath() ? takePath() : 0
@@ -191,13 +190,13 @@ function valueByContext(): u32 {
   return c == 58 ? valueByColon(named) : 0
 }
 
-/** 0 behind the limit */
+/** Returns the byte at an address, 0 from the end of the message on. */
 @inline
 function byteAt(i: usize): u32 {
   return i < limit ? <u32>load<u8>(i) : 0
 }
 
-/** com.app/.Activity, ~/file */
+/** Recognises `com.app/.Activity` and `~/file`. */
 function opensPath(): bool {
   if (byteAt(chainEnd + 1) == 46 && parts > 1) return true
   return chainEnd - start == 1 && byteAt(start) == 126
@@ -221,7 +220,7 @@ function takePath(): u32 {
   return VALUE
 }
 
-/** Decides on the chain as a whole: a token kind, or 0 when its parts stand for themselves. */
+/** Returns the kind of the token that the whole chain is, 0 when its parts are tokens of their own. */
 function judge(): u32 {
   if (chainEnd - start > MAX_WORD_BYTES || parts >= MAX_PARTS) return VALUE
   if (parts > 1) {
@@ -233,7 +232,7 @@ function judge(): u32 {
   return isShare() ? 0 : VALUE
 }
 
-/** 12/40 */
+/** Recognises `12/40`. */
 function isShare(): bool {
   return joined == SLASH && parts == 2 && plainParts == 2
 }
@@ -244,20 +243,20 @@ function judgeJoined(): u32 {
   return slashes >= 2 && mixedParts > 0 ? VALUE : 0
 }
 
-/** a@b.c, www.example.com, p1234.example.info */
+/** Recognises `a@b.c`, `www.example.com`, `p1234.example.info`. */
 function isAddress(): bool {
   if ((joined & DOT) == 0) return false
   if ((joined & AT) != 0 || isHostName(start, chainEnd)) return true
   return opens && joined == DOT && mixedParts >= 2
 }
 
-/** 2025-11-12, 12/11/2025, 12/Nov/2025 */
+/** Recognises `2025-11-12`, `12/11/2025`, `12/Nov/2025`. */
 function isDate(): bool {
   if (parts != 3 || (joined != SLASH && joined != DASH)) return false
   return plainParts == 3 || (plainParts == 2 && mixedParts == 1)
 }
 
-/** host:port, 15:42:50, path:line */
+/** Appends what colons join to the chain: `host:port`, `15:42:50`, `path:line`. */
 function takeColons(kind: u32): u32 {
   const number = plainParts == 1 && parts == 1
   let i = chainEnd

@@ -16,10 +16,10 @@ const DELIMITER: u32 = 1
 const MAX_VALUES: u32 = 256
 
 let capacity: u32 = 1024
-/** The block in which a template was last asked about, and the answer. */
+/** The block for which `constantTextOf` was last called, and its result, by template. */
 let stamps = zeroed(1024 * 4)
 let answers = zeroed(1024 * 4)
-/** Where the lengths of a template's literals begin in `lengths`. */
+/** Offset of a template's record in `lengths`. */
 let places = zeroed(1024 * 4)
 let block: u32 = 0
 /** For each constant text of the block: the number of its literals, their lengths, the sum of these. */
@@ -27,22 +27,22 @@ const lengths = newBytes(4096)
 
 const input = newBytes(4096)
 
-/** @returns where the bytes of a constant text are written before they become a word */
+/** @returns the address to which the caller writes the bytes of a constant text */
 export function constantTextAt(length: usize): usize {
   input.length = 0
   reserve(input, length)
   return input.ptr
 }
 
-/** Constant texts are asked for again in each block, because texts of templates change. */
+/** Invalidates the cached constant texts, because the texts of templates change between blocks. */
 export function beginConstantTexts(): void {
   block++
   lengths.length = 0
 }
 
 /**
- * Appends the variables of a message to a column of texts. Each literal is matched at its first place behind the one
- * before it, the last at the end: if the message can be split at all, this finds a way.
+ * Appends the variables of a message to a column of texts. Each literal is matched at its first place after the one
+ * before it, the last at the end: this finds a split if there is one.
  *
  * @param mayHoldDelimiter whether the message may hold the delimiter
  * @returns 1 + the word that is its constant text, 0 when it has none and nothing was appended
@@ -127,7 +127,7 @@ function measure(template: u32, word: u32): void {
   lengths.length += (count + 2) * 4
 }
 
-/** The first place of a text of at least one byte between `from` and `end`, 0 for none. */
+/** Returns the first place of a text of at least one byte between `from` and `end`, 0 for none. */
 function find(text: usize, size: usize, from: usize, end: usize): usize {
   const first = i8x16.splat(load<i8>(text))
   for (let at = from; at + size <= end; at += 16) {
@@ -152,7 +152,7 @@ function holdsDelimiter(start: usize, length: usize): bool {
   return false
 }
 
-/** Vectors at a time, two at least; what lies behind a text may be read, and does not count. */
+/** Compares whole vectors, at least two; bytes after the texts are read and ignored. */
 @inline
 function isSame(a: usize, b: usize, size: usize): bool {
   const first: u32 = i8x16.bitmask(i8x16.eq(v128.load(a), v128.load(b)))

@@ -1,6 +1,6 @@
 import { firstBytes } from './bytes'
 
-/** Random per process, set once: who does not know them can't aim for equal hashes. */
+/** Random per process, so that senders cannot construct collisions. */
 let secret0: u64 = 0x9e3779b97f4a7c15
 let secret1: u64 = 0xd6e8feb86659fd93
 
@@ -31,22 +31,22 @@ export function hashRange(seed: u64, from: usize, length: usize): u64 {
   let h = mix(seed, <u64>length)
   const last = from + length
   if (length >= 16) {
-    // two at a time: each step waits for the one before it. Who does not know the setHashSecrets must not know what the
-    // two differ by: texts could make them equal, and what is made of equal ones is always the same
+    // Two chains of steps run side by side, because each step waits for the one before it. Their difference depends on
+    // the secrets: otherwise senders could construct texts that make both equal, and all of these would have one hash.
     let other = mix(h, 0xa0761d6478bd642f)
     for (let at = from; at + 16 < last; at += 16) {
       h = mix(h, load<u64>(at))
       other = mix(other, load<u64>(at, 8))
     }
-    // the last sixteen, of which some may have been there already
+    // The last sixteen bytes may overlap those before them.
     return mix(mix(h, load<u64>(last - 16)), mix(other, load<u64>(last - 8)))
   }
   if (length >= 8) return mix(mix(h, load<u64>(from)), load<u64>(last - 8))
-  // what lies behind the range is readable, and shifted out
+  // The bytes after the range are readable and masked.
   return length == 0 ? h : mix(h, load<u64>(from) & ((<u64>1 << (<u64>length * 8)) - 1))
 }
 
-/** Mixes all bits into all bits, at the end. */
+/** Finishes a hash: each bit of the result depends on all bits. */
 @inline
 export function finish(h: u64): u64 {
   let x = (h ^ (h >> 32)) * 0xd6e8feb86659fd93
@@ -56,27 +56,24 @@ export function finish(h: u64): u64 {
 
 const STEP: u64 = 0x9e3779b97f4a7c15
 
-/**
- * One step of the hashes that tell signatures apart. What the upper half holds is brought down, so that the last bytes of
- * two words can't make up for each other.
- */
+/** One step of the hashes of signatures. The upper half is folded into the lower one, so that changes in the last bytes of two words cannot cancel out. */
 @inline
 export function step(h: u64, next: u64): u64 {
   const product = (h ^ next) * STEP
   return product ^ (product >> 32)
 }
 
-/** Of a word of up to 16 bytes, none of which is zero. */
+/** Hashes a word of up to 16 bytes, none of which is zero. */
 @inline
 export function hashOfShort(from: usize, length: u32): u32 {
   const bytes = firstBytes(from, length)
   return <u32>step(step(0, v128.extract_lane<u64>(bytes, 0)), v128.extract_lane<u64>(bytes, 1))
 }
 
-/** Of a word of any length. */
+/** Hashes a word of any length. */
 export function hashOfWord(from: usize, length: u32): u32 {
   if (length <= 16) return hashOfShort(from, length)
-  // mixed, lest the first byte make up for a length
+  // The length is mixed first, so that the first byte cannot cancel out a difference in length.
   let h = step(0, length)
   const last = from + length - 8
   for (let at = from; at < last; at += 8) h = step(h, load<u64>(at))

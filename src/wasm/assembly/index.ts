@@ -1,7 +1,8 @@
 /**
- * Ingest in WebAssembly: the bytes of a body's lines become rows of column blocks, with no
- * object and no string in between. What it is not sure about it leaves to the decoder in TypeScript.
- * `kernel.ts` is its only caller.
+ * Ingest in WebAssembly: the bytes of a body's lines become rows of column blocks, with no object and no string in
+ * between. `line.ts` reads the members of a line, `time.ts` its time, `scan.ts` masks and hashes the message,
+ * `words.ts` numbers the values of the columns with few distinct ones, `block.ts` appends the row. A line that is
+ * not surely read as `ingest/formats` would read it is left to those decoders. `kernel.ts` is the only caller.
  */
 import * as layout from '../layout'
 import * as block from './block'
@@ -29,7 +30,7 @@ declare function checkType(word: u32): u32
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'checkLevel')
 declare function checkLevel(word: u32): u32
-/** The level at the head of a message: index into SEVERITIES. */
+/** Returns the index into SEVERITIES of the level that a message states at its head. */
 // @ts-ignore: a decorator of a function, which AssemblyScript has and TypeScript has not
 @external('env', 'levelAtHead')
 declare function levelAtHead(at: usize, length: u32): u32
@@ -38,7 +39,7 @@ initBytes()
 initScan()
 line.initLine()
 
-/** What a caller writes bytes into before it names them. */
+/** The caller writes bodies and texts here before it passes their offsets. */
 const input = newBytes(2 * 1024 * 1024)
 const scratch = newBytes(65_536)
 const TOKENS = zeroed((layout.MAX_TOKENS + layout.TOKEN_SLACK) * layout.TOKEN_INTS * 4)
@@ -49,7 +50,6 @@ let maxMessageBytes: u32 = 0
 let noWord: u32 = 0
 let defaultEnvironment: u32 = 0
 let mayBeHigh = false
-/** number of the body whose lines are read */
 let body: u32 = 0
 
 const DAY_MS: i64 = 86_400_000
@@ -62,25 +62,25 @@ const MAX_SUMMARY: usize = 16_384
 
 export function setHashSecrets(a: u64, b: u64): void {
   setSecrets(a, b)
-  // words are found by hashes under the setHashSecrets
+  // The hash table of words depends on the secrets.
   words.clearWords()
 }
 
-/** @returns where a body of `length` bytes is to be written */
+/** @returns the address to which the caller writes a body of `length` bytes */
 export function bodyAt(length: usize): usize {
   input.length = 0
   reserve(input, length)
   return input.ptr
 }
 
-/** @returns where `length` bytes for `intern`, `addEvent` or `scanTokens` are to be written */
+/** @returns the address to which the caller writes `length` bytes for `intern`, `addEvent` or `scanTokens` */
 export function scratchAt(length: usize): usize {
   scratch.length = 0
   reserve(scratch, length)
   return scratch.ptr
 }
 
-/** Begins a block: no rows. @param forget whether words are given new numbers */
+/** Begins an empty block. @param forget whether words are numbered anew */
 export function beginBlock(forget: bool): void {
   block.clearBlock()
   if (forget) words.clearWords()
@@ -100,14 +100,14 @@ let accepted: u32 = 0
 let dropped: u32 = 0
 let lines: u32 = 0
 
-/** since the last call of `readLines` */
+/** Counts the lines that the last call of `readLines` stored. */
 export function acceptedLines(): u32 {
   return accepted
 }
 export function droppedLines(): u32 {
   return dropped
 }
-/** lines read, accepted and dropped */
+/** Counts the lines that the last call of `readLines` stored or dropped. */
 export function linesRead(): u32 {
   return accepted + dropped
 }
@@ -179,24 +179,24 @@ function addLine(seen: u32, time: i64, type: u32, level: u32): u32 {
   if (length == 0 || length > <usize>maxMessageBytes) return 0
   let severity = level
   if (level == NO_LEVEL) {
-    // the head of a text with other letters is read as letters, which bytes are not
+    // `levelAtHead` takes ASCII only.
     if (isHigh) return 0
     severity = levelAtHead(start, <u32>length)
   }
   block.setRecord(time, recordWords, type, severity, !isHigh)
   if ((seen & OTHERS) != 0 && !setTexts(seen)) return 0
-  // asked last: a source that only refused lines name is not the body's
+  // Called last, because it lists the source among those of the body.
   const source = load<u32>(recordWords)
   const known = words.bodyState(source, body)
   const may = known == 0 ? admitSource(source) : known
   if (may == layout.PARSE_MESSAGES) return 0
   if (may == layout.DROP_MESSAGES) return 2
-  // only an escape can stand for a control character
+  // Only an escape can stand for the delimiter, which is a control character.
   block.addRow(start, length, true, (kinds & line.ESCAPE) != 0)
   return 1
 }
 
-/** members that most lines lack, and the level, which may leave tags */
+/** Members that most lines lack, and the level, from which tags may come. */
 const OTHERS: u32 =
   (1 << line.TRACE) |
   (1 << line.SPAN) |
@@ -230,7 +230,7 @@ function setText(seen: u32, member: u32, slot: u32, limit: usize): bool {
   return true
 }
 
-/** @returns ms since 1970, -1 when a parser must look */
+/** @returns ms since 1970, -1 when the line must be parsed */
 function timeOf(seen: u32): i64 {
   const start = line.startOf(line.TIMESTAMP)
   const end = line.endOf(line.TIMESTAMP)
@@ -253,7 +253,7 @@ function typeOf(): u32 {
   return state == 1 ? NO_WORD : state - 2
 }
 
-/** of the line read last, if it names one */
+/** The level of the last line, if it names one. */
 let levelWord: u32 = 0
 
 function levelOf(): u32 {
@@ -270,7 +270,7 @@ export function internAt(at: usize, length: usize): u32 {
   return words.intern(at, length)
 }
 
-/** Whether tags are compared in whatever order they come; of others the names must be sorted. */
+/** Whether the hash of these tags does not depend on their order; other tags must have sorted names. */
 export function areFlatTags(at: usize, length: usize): bool {
   return line.flatTags(at, at + length) != 0
 }
@@ -297,7 +297,7 @@ export function addEvent(
   store<u32>(recordWords, source)
   store<u32>(recordWords, host, 4)
   store<u32>(recordWords, environment, 8)
-  // the caller computes the search words
+  // The caller computes the search words.
   block.setRecord(<i64>ms, recordWords, type, severity, true)
   const length = <usize>load<u32>(sizes)
   let start = at + length
@@ -309,7 +309,7 @@ export function addEvent(
   return block.addRow(at, length, mines, true)
 }
 
-/** Lists the tokens of the message at `at`. @returns their number; they are at `tokensAt()` */
+/** Lists the tokens of the message at `at` to `tokensAt()`. @returns their number */
 export function scanTokens(at: usize, length: usize): u32 {
   return scan(at, at + length, 0, 0, TOKENS)
 }
@@ -318,7 +318,7 @@ export function tokensAt(): usize {
   return TOKENS
 }
 
-/** Leaves a message's signature in `signatureLo` and `signatureHi`. */
+/** Writes a message's signature to `signatureLo` and `signatureHi`. */
 export function signatureOf(at: usize, length: usize, seedLo: u32, seedHi: u32): void {
   scan(at, at + length, seedLo, seedHi, 0)
 }
@@ -344,7 +344,7 @@ export function rowCount(): u32 {
   return block.rows
 }
 
-/** Where an array of the block begins. @param what see `layout.ts` */
+/** Returns the address of an array of the block. @param what see `layout.ts` */
 export function addressOf(what: u32): usize {
   switch (what) {
     case layout.ROW_HASHES:
@@ -374,7 +374,7 @@ export function addressOf(what: u32): usize {
   }
 }
 
-/** Bytes of the messages, misses or wide rows. */
+/** Returns the bytes of the messages, misses or wide rows. @param what see `layout.ts` */
 export function lengthOf(what: u32): usize {
   if (what == layout.MESSAGES) return block.messages.length
   return what == layout.MISSES ? block.misses.length : block.wides.length

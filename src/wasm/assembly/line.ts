@@ -15,10 +15,10 @@ export const SUMMARY: u32 = 9
 export const DEDUP: u32 = 10
 export const TAGS: u32 = 11
 const MEMBERS: u32 = 12
-/** the timestamp is a number */
+/** The timestamp is a number. */
 export const NUMERIC_TIME: u32 = 1 << 30
 
-/** name's first four letters, the others with the closing quote, their mask, all letters with the quote */
+/** By member: the first four bytes of its name, the others with the closing quote, their mask, the bytes of name and quote. */
 const HEADS: usize = memory.data(12 * 4)
 const RESTS: usize = memory.data(12 * 8)
 const MASKS: usize = memory.data(12 * 8)
@@ -27,11 +27,11 @@ const SIZES: usize = memory.data(12 * 4)
 const starts: usize = memory.data(12 * 4)
 const ends: usize = memory.data(12 * 4)
 
-/** kinds of bytes of the message */
+/** Bits of the kinds of bytes in the message. */
 export const HIGH: u32 = 1
 export const ESCAPE: u32 = 2
 export let messageKinds: u32 = 0
-/** behind the line read last and its line end */
+/** Where the next line begins. */
 export let lineEnd: usize = 0
 
 const unescaped = newBytes(65_536)
@@ -66,20 +66,20 @@ export function endOf(member: u32): usize {
   return load<u32>(ends + member * 4)
 }
 
-/** sixteen quotes, backslashes and blanks */
+/** Sixteen quotes, sixteen backslashes, sixteen blanks. */
 const QUOTES: usize = memory.data(48)
 
-/** The first quote, backslash, control character or byte beyond ASCII at or behind `at`. */
+/** Returns the first quote, backslash, control character or byte beyond ASCII from `at` on. */
 @inline
 function special(at: usize, end: usize): usize {
-  // from memory: the engine makes a constant anew wherever it is used
+  // Loaded from memory, because the engine materialises a constant wherever it is used.
   const quote = v128.load(QUOTES)
   const backslash = v128.load(QUOTES, 16)
   const space = v128.load(QUOTES, 32)
   let i = at
   while (i < end) {
     const bytes = v128.load(i)
-    // as signed numbers, bytes beyond ASCII are below zero
+    // As signed numbers, bytes beyond ASCII are negative.
     const found = v128.or(
       v128.or(i8x16.eq(bytes, quote), i8x16.eq(bytes, backslash)),
       i8x16.lt_s(bytes, space),
@@ -91,10 +91,10 @@ function special(at: usize, end: usize): usize {
   return end
 }
 
-/** of each member, the one that stood behind it last: lines of one sender have them in one order */
+/** By member: the one that followed it last, because lines of one sender have their members in one order. */
 const followers: usize = memory.data(13)
 
-/** @param before the member before it, `MEMBERS` for the first */
+/** Returns the member whose name is at `at`. @param before the previous member, `MEMBERS` for the first */
 function memberAt(at: usize, before: u32): u32 {
   const head = load<u32>(at)
   const rest = load<u64>(at, 4)
@@ -116,7 +116,7 @@ function memberAt(at: usize, before: u32): u32 {
 /**
  * Finds the members of the JSON object on the line at `from`: each at most once, under its canonical name,
  * a text in ASCII without escapes (the message may have both), the time possibly a number, the tags an
- * object. Anything else is for a parser.
+ * object. Any other line must be parsed.
  *
  * @param end of the body; 16 bytes behind it are readable
  * @returns a bit for each member, 0 when the line must be parsed
@@ -140,7 +140,7 @@ export function readMembers(from: usize, end: usize): u32 {
       at++
       store<u32>(starts + member * 4, <u32>at)
       let kinds: u32 = 0
-      // `.123Z"`: what is no time is found out where it is read, and then the line is left alone
+      // Skips what is probably a time that ends in `.123Z"`; a line in which it is none is parsed later.
       if (member == TIMESTAMP && load<u16>(at, 23) == 0x225a && at + 24 < end) at += 24
       else {
         for (;;) {
@@ -170,9 +170,9 @@ export function readMembers(from: usize, end: usize): u32 {
       if (member == TIMESTAMP) seen |= NUMERIC_TIME
     }
     while (load<u8>(at) == 32) at++
-    const mark = load<u8>(at++)
-    if (mark == 0x7d) break
-    if (mark != 0x2c) return 0
+    const separator = load<u8>(at++)
+    if (separator == 0x7d) break
+    if (separator != 0x2c) return 0
   }
   while (load<u8>(at) == 32 || load<u8>(at) == 13) at++
   if (at > end || (at < end && load<u8>(at) != 10)) return 0
@@ -180,7 +180,7 @@ export function readMembers(from: usize, end: usize): u32 {
   return seen
 }
 
-/** 1 to 15 digits that are a JSON number. @returns 0 for anything else */
+/** Returns the end of a JSON number of 1 to 15 digits, 0 for anything else. */
 function digitsEnd(from: usize): usize {
   let at = from
   while (at - from < 16 && isDigit(load<u8>(at))) at++
@@ -191,7 +191,7 @@ function digitsEnd(from: usize): usize {
   return digits == 0 || digits > 15 || goesOn || leads ? 0 : at
 }
 
-/** A record of more tags than this is for the parser. */
+/** Lines with more tags are parsed. */
 const MAX_FLAT_TAGS: u32 = 16
 const MAX_FLAT_TEXT: usize = 256
 const tagStarts: usize = memory.data(16 * 4)
@@ -199,9 +199,8 @@ const tagEnds: usize = memory.data(16 * 4)
 const tagValueEnds: usize = memory.data(16 * 4)
 
 /**
- * Behind an object that is written as `JSON.stringify` would write it again: no blanks, no escapes, ASCII,
- * names that begin with a letter and differ, values that are short texts, plain integers or booleans.
- * @returns 0 for any other, which a parser must look at
+ * Returns the end of an object that is written as `JSON.stringify` would write it: no blanks, no escapes, ASCII,
+ * distinct names that begin with a letter, values that are short texts, plain integers or booleans. 0 for others.
  */
 function flatObjectEnd(from: usize, end: usize): usize {
   if (load<u8>(from) != 0x7b) return 0
@@ -219,14 +218,14 @@ function flatObjectEnd(from: usize, end: usize): usize {
     at = flatValueEnd(at, end)
     if (at == 0) return 0
     store<u32>(tagValueEnds + count * 4, <u32>at)
-    const mark = load<u8>(at++)
-    if (mark == 0x7d) return at
-    if (mark != 0x2c) return 0
+    const separator = load<u8>(at++)
+    if (separator == 0x7d) return at
+    if (separator != 0x2c) return 0
   }
   return 0
 }
 
-/** Looks at tags by themselves. @returns how many there are, 0 when they are none that `readMembers` takes */
+/** Finds the tags of an object. @returns their number, 0 for an object that `readMembers` does not take */
 export function flatTags(from: usize, end: usize): u32 {
   if (flatObjectEnd(from, end) != end) return 0
   let count: u32 = 1
@@ -234,13 +233,13 @@ export function flatTags(from: usize, end: usize): u32 {
   return count
 }
 
-/** Where a tag that was looked at begins: its name. */
+/** Returns the address of the name of a tag that `flatTags` found. */
 @inline
 export function tagStart(no: u32): usize {
   return load<u32>(tagStarts + no * 4)
 }
 
-/** Behind the value of a tag. */
+/** Returns the end of a tag's value. */
 @inline
 export function tagEnd(no: u32): usize {
   return load<u32>(tagValueEnds + no * 4)
@@ -262,23 +261,23 @@ function flatValueEnd(at: usize, end: usize): usize {
     return close == 0 ? 0 : close + 1
   }
   if (isDigit(c)) return digitsEnd(at)
-  // true, fals
+  // `true`, `fals`
   if (load<u32>(at) == 0x65757274) return at + 4
   return load<u32>(at) == 0x736c6166 && load<u8>(at + 4) == 0x65 ? at + 5 : 0
 }
 
-/** Where a short text's closing quote is, 0 when it is long or not plain. */
+/** Returns the address of a short text's closing quote, 0 when it is long or not plain. */
 function textEnd(from: usize, end: usize): usize {
   const at = special(from, end)
   return at < end && load<u8>(at) == 0x22 && at - from <= MAX_FLAT_TEXT ? at : 0
 }
 
-/** The message without its escapes, in memory of its own until the next line. */
+/** Address of the unescaped text, valid until the next line. */
 export let textStart: usize = 0
 
 /**
- * Replaces the escapes of a text.
- * @returns the length at `textStart`, -1 for an escape that is no JSON or that stands for a letter beyond ASCII
+ * Writes a text without its escapes to `textStart`.
+ * @returns the length, -1 for an escape that is no JSON or stands for a character beyond ASCII
  */
 export function unescape(start: usize, end: usize): i32 {
   unescaped.length = 0
@@ -289,12 +288,12 @@ export function unescape(start: usize, end: usize): i32 {
   while (at < end) {
     let c: u32 = load<u8>(at++)
     if (c == 0x5c) {
-      const mark = <u32>load<u8>(at++)
-      if (mark == 0x75) {
+      const escape = <u32>load<u8>(at++)
+      if (escape == 0x75) {
         if (at + 4 > end) return -1
         c = asciiEscape(at)
         at += 4
-      } else c = escaped(mark)
+      } else c = escaped(escape)
       if (c > 127) return -1
     }
     store<u8>(out + length, c)
@@ -304,12 +303,12 @@ export function unescape(start: usize, end: usize): i32 {
   return length
 }
 
-function escaped(mark: u32): u32 {
-  switch (mark) {
+function escaped(escape: u32): u32 {
+  switch (escape) {
     case 0x22:
     case 0x2f:
     case 0x5c:
-      return mark
+      return escape
     case 0x62:
       return 8
     case 0x66:
@@ -325,7 +324,7 @@ function escaped(mark: u32): u32 {
   }
 }
 
-/** `001b`: a letter of ASCII by its number. */
+/** Reads the four hex digits of an escaped ASCII character, such as `001b`. */
 function asciiEscape(at: usize): u32 {
   if (load<u16>(at) != 0x3030) return 255
   const high = <u32>load<u8>(at + 2) - 48

@@ -1,4 +1,4 @@
-/** A run of bytes that grows; what others keep of it are offsets, for growing may move it. */
+/** A growing byte array. Growing may move it, so references to its contents are offsets. */
 @unmanaged
 export class Bytes {
   ptr: usize = 0
@@ -6,7 +6,7 @@ export class Bytes {
   capacity: usize = 0
 }
 
-/** Vectors are loaded whole: so many bytes behind the last one may be read. */
+/** Vectors are loaded whole, so this many bytes after the last one may be read. */
 const SLACK: usize = 32
 
 export function newBytes(capacity: usize): Bytes {
@@ -17,7 +17,6 @@ export function newBytes(capacity: usize): Bytes {
   return bytes
 }
 
-/** Makes room for `extra` more bytes. */
 @inline
 export function reserve(bytes: Bytes, extra: usize): void {
   if (bytes.length + extra > bytes.capacity) widen(bytes, extra)
@@ -29,10 +28,10 @@ function widen(bytes: Bytes, extra: usize): void {
   bytes.capacity = capacity
 }
 
-/** A copy this long is for the engine's own. */
+/** Copies of this many bytes use the engine's `memory.copy`. */
 const LONG_COPY: usize = 512
 
-/** Copies whole vectors, two at least: up to 32 bytes behind the copy are overwritten, and as many behind the source read. */
+/** Copies whole vectors, at least two: up to 32 bytes after the copy are overwritten, and as many after the source read. */
 @inline
 export function copyOver(to: usize, from: usize, length: usize): void {
   const first = v128.load(from)
@@ -43,7 +42,7 @@ export function copyOver(to: usize, from: usize, length: usize): void {
   else for (let i: usize = 32; i < length; i += 16) v128.store(to + i, v128.load(from + i))
 }
 
-/** Appends a text as ClickHouse writes it: its length, then its bytes, which lie elsewhere. */
+/** Appends a string as ClickHouse writes it: its length, then its bytes. */
 export function putText(bytes: Bytes, from: usize, length: usize): void {
   reserve(bytes, length + 5)
   putVarint(bytes, <u32>length)
@@ -51,13 +50,13 @@ export function putText(bytes: Bytes, from: usize, length: usize): void {
   bytes.length += length
 }
 
-/** How long a length is as ClickHouse writes it. */
+/** Returns the bytes of a length in LEB128. */
 @inline
 export function varintBytes(value: u32): usize {
   return <usize>((38 - clz<u32>(value | 1)) / 7)
 }
 
-/** Appends a length as ClickHouse writes it (LEB128). */
+/** Appends a length in LEB128, as ClickHouse writes it. */
 export function putVarint(bytes: Bytes, value: u32): void {
   let rest = value
   let at = bytes.ptr + bytes.length
@@ -69,7 +68,7 @@ export function putVarint(bytes: Bytes, value: u32): void {
   bytes.length = at - bytes.ptr
 }
 
-/** A zeroed array of `count` values that replaces a shorter one. */
+/** Grows a zeroed array from `from` to `to` bytes. @returns its new address */
 export function widened(ptr: usize, from: usize, to: usize): usize {
   const wide = heap.realloc(ptr, to + SLACK)
   memory.fill(wide + from, 0, to - from + SLACK)

@@ -47,15 +47,15 @@ export let signatureHi: u32 = 0
 const MAY_BEGIN: usize = memory.data(256)
 
 export function initScan(): void {
-  const letters = '-+</\\.:'
-  for (let i = 0; i < letters.length; i++) store<u8>(MAY_BEGIN + letters.charCodeAt(i), 1)
+  const chars = '-+</\\.:'
+  for (let i = 0; i < chars.length; i++) store<u8>(MAY_BEGIN + chars.charCodeAt(i), 1)
 }
 
 /**
- * One pass that masks and hashes: plain words and numbers are read in place, what joiners hold together as a
- * chain. Equal signatures (words and punctuation, values masked) of one seed get equal hashes.
+ * Masks and hashes a message in one pass: plain words and numbers are read in place, joined ones by `readChain`.
+ * Messages with equal words and punctuation and masked values have equal signatures under one seed.
  *
- * @param tokens where the tokens go, positions as offsets from `start`; 0 = only the hash is wanted, which is none otherwise
+ * @param tokens address for the tokens, whose positions are offsets from `start`; 0 computes the signature instead
  * @returns the number of tokens
  */
 export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, tokens: usize): u32 {
@@ -64,14 +64,14 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
   let space: u32 = 0
   let count: u32 = 0
   let words: u32 = 0
-  let cut = end < limit
+  let isTruncated = end < limit
   let i = start
   while (i < end) {
     let c: u32 = load<u8>(i)
     let cls = classByte(c)
     if (cls == SPACE) {
       if (c == 10 && words > 0) {
-        cut = hasText(i, end)
+        isTruncated = hasText(i, end)
         break
       }
       space = SPACE_MARK
@@ -79,7 +79,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
       continue
     }
     if (count >= MAX_TOKENS) {
-      cut = true
+      isTruncated = true
       break
     }
     const from = i
@@ -97,7 +97,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
       kind = VALUE
       i = <usize>stop
       if (stop < 0) {
-        // the sign of a number
+        // The byte is the sign of a number.
         readChain(from + 1, end, tokens != 0)
         i = chainEnd
         if (chainCount == 1) kind = SIGNED
@@ -112,7 +112,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
       if (stop > 0) {
         i = stop
         kind = VALUE
-        // 9:28:19, 09:28:19
+        // `9:28:19`, `09:28:19`
         const colon = load<u8>(from + 1) == 58 ? from + 1 : from + 2
         if (colon < i && load<u8>(colon) == 58) kind = TIME
         words++
@@ -173,7 +173,6 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
         const to = <usize>load<u32>(at, 8)
         if (tokens != 0) push(tokens, count, partKind, <usize>load<u32>(at, 4) - start, to - start, hash)
         count++
-        // with the joiner behind the part
         const joiner = space | (to < i ? <u32>load<u8>(to) : 0)
         signature = step(signature, <u64>hash | (<u64>joiner << 32))
         space = 0
@@ -186,7 +185,7 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
     signature = step(signature, <u64>hash | (<u64>space << 32))
     space = 0
   }
-  if (cut) {
+  if (isTruncated) {
     signature ^= TAIL_MARK
     if (tokens != 0) push(tokens, count, VALUE, i - start, limit - start, VALUE_MARK)
     count++
@@ -198,9 +197,9 @@ export function scan(start: usize, limit: usize, seedLo: u32, seedHi: u32, token
 }
 
 /**
- * Behind a plain number, a dotted or a colon-joined one (`7`, `10.0.0.1:80`, `15:42:50`); 0 when it is part
- * of something else.
- * @param digits a bit for each digit of the 16 bytes at `from`, the first of which is one
+ * Returns the end of a plain, dotted or colon-joined number (`7`, `10.0.0.1:80`, `15:42:50`), 0 when it is part of
+ * a longer chain.
+ * @param digits a bit for each digit of the 16 bytes at `from`; the first is set
  */
 @inline
 function numberEnd(from: usize, end: usize, digits: u32): usize {
@@ -209,7 +208,7 @@ function numberEnd(from: usize, end: usize, digits: u32): usize {
     v128.or(i8x16.eq(bytes, i8x16.splat(46)), i8x16.eq(bytes, i8x16.splat(58))),
   )
   const here = end - from < VECTOR ? digits & ((<u32>1 << <u32>(end - from)) - 1) : digits
-  // a point belongs to it with a digit behind it
+  // A point belongs to the number when a digit follows it.
   const length = ctz<u32>(~(here | (points & (here >> 1))))
   const i = from + length
   const stop = length < VECTOR - 1 ? i : longNumberEnd(i, end)
@@ -227,8 +226,8 @@ function longNumberEnd(from: usize, end: usize): usize {
 }
 
 /**
- * Whether what follows a word or number at `i` has no say in what it is.
- * @param seen bit 0: it has a digit, bit 1: it has 5 bytes and more
+ * Whether the byte at `i` ends a word or number, so that it need not be read as a chain.
+ * @param seen bit 0: it has a digit, bit 1: it has 5 bytes or more
  */
 function standsAlone(i: usize, end: usize, seen: u32): bool {
   if (i >= end) return true
@@ -242,9 +241,9 @@ function standsAlone(i: usize, end: usize, seen: u32): bool {
 }
 
 /**
- * A value that begins with punctuation: a path (`/var`, `./a`, `\\host`), `<*>`, `::1`, or the sign of a
+ * Reads a value that begins with punctuation: a path (`/var`, `./a`, `\\host`), `<*>`, `::1`, or the sign of a
  * number.
- * @returns where it ends, -1 for a sign, 0 when it is punctuation
+ * @returns its end, -1 for a sign, 0 when it is punctuation
  */
 function valueAtPunct(i: usize, end: usize, first: bool): isize {
   const c: u32 = load<u8>(i)
@@ -256,14 +255,14 @@ function valueAtPunct(i: usize, end: usize, first: bool): isize {
   return <isize>pathAtPunct(i, end)
 }
 
-/** `<*>`, and `<` as the sign of `<1 sec` */
+/** Recognises `<*>`, and `<` as the sign of `<1 sec`. */
 function valueAtAngle(i: usize, end: usize, first: bool): isize {
   const next = byteAt(i + 1, end)
   if (next == 42) return i + 3 <= end && load<u8>(i + 2) == 62 ? <isize>(i + 3) : 0
   return isDigit(next) && (first || load<u8>(i - 1) == 32) ? -1 : 0
 }
 
-/** `/var`, `/.cache`, `\\\\host`, `./a`, `../a` */
+/** Recognises `/var`, `/.cache`, `\\\\host`, `./a`, `../a`. */
 function pathAtPunct(i: usize, end: usize): usize {
   const c: u32 = load<u8>(i)
   const next = byteAt(i + 1, end)
@@ -277,7 +276,7 @@ function pathAtPunct(i: usize, end: usize): usize {
   return opens ? pathEnd(slash, end) : 0
 }
 
-/** `HTTP/` behind the root as a request's target: `GET / HTTP/1.1` */
+/** Whether `HTTP/` follows the root as a request's target: `GET / HTTP/1.1`. */
 function opensHttp(i: usize, end: usize): bool {
   return i + 4 < end && load<u8>(i) == 72 && load<u8>(i + 1) == 84 && load<u8>(i + 4) == 47
 }
@@ -292,7 +291,7 @@ function isWord(c: u32): bool {
   return classByte(c) >= WORD
 }
 
-/** `end`, or what is left of it when it cuts through a UTF-8 character. */
+/** Returns `end`, or the begin of the UTF-8 character that it splits. */
 function wholeCharacters(end: usize): usize {
   let i = end
   while (i > end - 4 && (load<u8>(i) & 0xc0) == 0x80) i--

@@ -7,17 +7,17 @@ function two(at: usize): u32 {
   return tens < 10 && units < 10 ? tens * 10 + units : 1000
 }
 
-// what is remembered begins with 1970: no time has been read, and what looks like none must not be found there
+// The caches of the last day and the last minute begin with entries that are right: 1970-01-01.
 let lastDay: u32 = 1970_01_01
 let lastDayMs: i64 = 0
-/** the first 16 bytes of a time that was read, up to its minute (`1970-01-01T00:00`), and the ms of that */
+/** The first 16 bytes of the last time (`1970-01-01T00:00`), and their ms since 1970. */
 const lastMinute: usize = memory.data<u8>([49, 57, 55, 48, 45, 48, 49, 45, 48, 49, 84, 48, 48, 58, 48, 48])
 let lastMinuteMs: i64 = 0
 
 /**
- * `2026-11-21T09:28:19.123Z`: T or blank, no fraction or one of up to nine digits, `Z`, an offset `+hh:mm`, or
+ * Reads `2026-11-21T09:28:19.123Z`: T or blank, no fraction or one of up to nine digits, `Z`, an offset `+hh:mm`, or
  * no zone (UTC).
- * @returns ms since 1970, -1 for any other form or a date that no calendar has
+ * @returns ms since 1970, -1 for any other form or a date that does not exist
  */
 export function isoTime(start: usize, end: usize): i64 {
   if (end - start < 19) return -1
@@ -39,7 +39,7 @@ export function isoTime(start: usize, end: usize): i64 {
   return withFraction(whole, start + 19, end)
 }
 
-/** The ms of `2026-11-21T09:28`, the least i64 for anything else. */
+/** Reads `2026-11-21T09:28`. @returns ms since 1970, the least i64 for anything else */
 function minuteOf(start: usize): i64 {
   const separator = load<u8>(start + 10)
   if (separator != 0x54 && separator != 0x20) return i64.MIN_VALUE
@@ -61,7 +61,7 @@ function minuteOf(start: usize): i64 {
   return lastDayMs + <i64>((hour * 60 + minute) * 60_000)
 }
 
-/** A time with the fraction and zone that stand at `from`. @returns -1 for neither */
+/** Adds the fraction and the zone at `from` to a time. @returns -1 when they are neither */
 function withFraction(whole: i64, from: usize, end: usize): i64 {
   let at = from
   let ms = whole
@@ -87,7 +87,7 @@ function withFraction(whole: i64, from: usize, end: usize): i64 {
 }
 
 /**
- * Days since 1970 of a civil date, in ms. @returns the least i64 for a date that no calendar has
+ * Converts a civil date to ms since 1970. @returns the least i64 for a date that does not exist
  * Source: the era-based count of days in Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
  */
 function civilDayMs(year: u32, month: u32, day: u32): i64 {
@@ -106,7 +106,7 @@ function daysIn(year: u32, month: u32): u32 {
   return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31
 }
 
-/** An epoch number in seconds, milli- or microseconds by its size. @returns ms since 1970 */
+/** Reads an epoch number, whose size tells seconds, milli- and microseconds apart. @returns ms since 1970 */
 export function epochTime(start: usize, end: usize): i64 {
   let value: i64 = 0
   for (let at = start; at < end; at++) value = value * 10 + <i64>load<u8>(at) - 48

@@ -13,5 +13,5 @@ export const TOKEN_BYTES: u32 = layout.TOKEN_INTS * 4
 export const FNV_SEED: u32 = 0x811c9dc5
 export const FNV_PRIME: u32 = 0x01000193
 
-/** A longer word is a value: no vocabulary has it. */
+/** A longer word is a value. */
 export const MAX_WORD_BYTES: usize = 96

@@ -1,30 +1,31 @@
 import * as layout from '../layout'
 
 /**
- * What the dedup window holds, and the look-ups of many rows at a time; see `pipeline/dedup-window.ts`.
+ * The entries of the dedup window and its look-ups; `ingest/dedup-window.ts` has the contract.
  *
- * Entries lie in a ring, chained from the newest to the oldest of a bucket as in the match finder of DEFLATE
- * (zlib's deflate.c): a chain ends where it leads to a turn that the ring has gone past, so nothing is unlinked.
- * A bucket also has a bit for some of each hash in its chain: most messages are new, and then no entry is looked at.
+ * Each entry has a serial number and a slot in a ring. The entries of a bucket are chained from the newest to the
+ * oldest as in the match finder of DEFLATE (zlib's deflate.c): a chain ends at a serial number that the ring has
+ * overwritten, so nothing is unlinked. A bucket also has a 32-bit Bloom filter over the hashes of its chain, because
+ * most messages are new, and then no entry is read.
  */
 
-/** rows of one call: what they need of the buckets is in the processor's caches; bench/micro/sequencer.bench.ts */
+/** Rows of a batch: their buckets fit the processor's caches (bench/micro/sequencer.bench.ts). */
 const BATCH: u32 = 512
-/** entries looked at per bucket of one message: only times that run backwards by milliseconds make more */
+/** Entries read per look-up and bucket; only times that run backwards by milliseconds make longer chains. */
 const MAX_CHAIN: u32 = 64
 const FORGOTTEN: u32 = 0xffff_ffff
-/** steps whose buckets lie side by side */
+/** Binary logarithm of the steps of time whose two buckets are neighbours. */
 const RUN_BITS: u32 = 4
-/** hash u64, turn before it in its chain u32, owner u32, first ms f64, id and priority u64 */
+/** Bytes of an entry: hash u64, serial number of the next older one in its chain u32, owner u32, first ms f64, id and priority u64. */
 const ENTRY: usize = 32
 const ID_MASK: u64 = 0x00ff_ffff_ffff_ffff
-/** in the place of the id, of an entry that was added in this batch: the rest is the row */
+/** In place of the id of an entry that was added in this batch; the other bits are the row. */
 const UNSETTLED: u64 = 0x8000_0000_0000_0000
 const PAGE: usize = 65_536
-/** memory is asked for in steps of 16 MiB */
+/** The memory grows in steps of 16 MiB. */
 const STEP_PAGES: usize = 256
 
-/** The arrays of a batch, by row. */
+/** Arrays of a batch, by row. */
 const batchHashes: usize = memory.data(512 * 8)
 const batchTimes: usize = memory.data(512 * 8)
 const batchOwners: usize = memory.data(512 * 4)
@@ -34,34 +35,34 @@ const batchPriorities: usize = memory.data(512)
 const batchEntries: usize = memory.data(512 * 4)
 const batchBuckets: usize = memory.data(512 * 4)
 
-/** What `batchNew` says. */
+/** Values of `batchNew`. */
 const REPEATS: u8 = 0
 const BEGINS: u8 = 1
-/** an event that began in the same batch */
+/** The row repeats an event that began in the same batch. */
 const REPEATS_ROW: u8 = 2
-/** of a bucket number: the step is the first of a run */
+/** Flag in a bucket number: the step is the first of a run. */
 const FIRST_OF_RUN: u32 = 1 << 31
 
 let windowMs: f64 = 1
 let capacity: u32 = 0
-let maxTurns: u32 = 0
-/** newest turn of a chain u32, bits of its hashes u32 */
+let maxSerial: u32 = 0
+/** By bucket: serial number of the newest entry u32, Bloom filter of the hashes u32. */
 let heads: usize = 0
 let bucketMask: u32 = 0
 let entries: usize = 0
-/** entries that there is memory for */
-let roomFor: u32 = 0
+/** Entries for which memory is allocated. */
+let allocated: u32 = 0
 let count: u32 = 0
-/** turn of the next entry; 0 is none */
+/** Serial number of the next entry; 0 is none. */
 let next: u32 = 1
-/** turn of the entry that lies first in the ring */
+/** Serial number of the entry in slot 0. */
 let lap: u32 = 1
 
-/** @param turns after which they are counted anew */
-export function openWindow(ms: f64, most: u32, turns: u32): void {
+/** @param lastSerial serial numbers are reduced when they exceed it */
+export function openWindow(ms: f64, most: u32, lastSerial: u32): void {
   windowMs = ms
   capacity = most
-  maxTurns = turns
+  maxSerial = lastSerial
   let buckets: u32 = 2
   while (buckets < most && buckets < 1 << 27) buckets *= 2
   bucketMask = buckets - 1
@@ -78,7 +79,7 @@ export function windowBatch(): u32 {
   return BATCH
 }
 
-/** Where an array of the batch begins. @param what see `layout.ts` */
+/** Returns the address of an array of the batch. @param what see `layout.ts` */
 export function windowAt(what: u32): usize {
   switch (what) {
     case layout.WINDOW_HASHES:
@@ -96,26 +97,26 @@ export function windowAt(what: u32): usize {
   }
 }
 
-/** Makes room for a batch, as far as the window may grow; views of the memory are made anew when it did. */
+/** Allocates memory for a batch up to the limit of the window; views of the memory are invalid when it grows. */
 export function reserveWindow(): void {
   const wanted = min(next + BATCH - lap, capacity)
-  while (roomFor < wanted) {
+  while (allocated < wanted) {
     if (memory.grow(<i32>STEP_PAGES) < 0) {
-      // the system has no more: what there is must do
-      if (roomFor == 0) unreachable()
-      capacity = min(capacity, roomFor)
+      // Without more memory of the system the window stays as large as it is.
+      if (allocated == 0) unreachable()
+      capacity = min(capacity, allocated)
       return
     }
-    roomFor += <u32>((STEP_PAGES * PAGE) / ENTRY)
+    allocated += <u32>((STEP_PAGES * PAGE) / ENTRY)
   }
 }
 
 /**
  * Finds the event of each row of the batch, or begins one.
- * @returns how many began; their ids and priorities are to be written before `settleRows`
+ * @returns the number of new events, whose ids and priorities the caller writes before `settleRows`
  */
 export function lookUpRows(rows: u32): u32 {
-  readAhead(rows)
+  prefetch(rows)
   let added: u32 = 0
   for (let row: u32 = 0; row < rows; row++) {
     const hash = load<u64>(batchHashes + row * 8)
@@ -137,7 +138,7 @@ export function lookUpRows(rows: u32): u32 {
   return added
 }
 
-/** The entry may be overwritten before the batch is settled: what it says is taken at once. */
+/** Copies id and priority at once, because a later row of the batch may overwrite the entry. */
 function repeat(row: u32, idAndPriority: u64): void {
   if ((idAndPriority & UNSETTLED) != 0) {
     store<u32>(batchEntries + row * 4, <u32>idAndPriority)
@@ -149,7 +150,7 @@ function repeat(row: u32, idAndPriority: u64): void {
   store<u8>(batchNew + row, REPEATS)
 }
 
-/** Gives the events that began their ids and priorities, and so the rows that repeat them. */
+/** Stores ids and priorities of the new events and copies them to the rows that repeat these. */
 export function settleRows(rows: u32): void {
   for (let row: u32 = 0; row < rows; row++) {
     const kind = load<u8>(batchNew + row)
@@ -164,13 +165,12 @@ export function settleRows(rows: u32): void {
     const id = <u64>load<f64>(batchIds + row * 8)
     store<u64>(batchIds + row * 8, id)
     const at = entryAt(place)
-    // a later row of the batch may have taken the place
+    // A later row of the batch may have overwritten the entry.
     if (load<u64>(at, 24) == (UNSETTLED | <u64>row))
       store<u64>(at, id | ((<u64>load<u8>(batchPriorities + row)) << 56), 24)
   }
 }
 
-/** Repeats of event `id` are counted under another priority from here on. */
 export function setWindowPriority(id: f64, priority: u32): void {
   const wanted = <u64>id
   for (let slot: u32 = 0; slot < count; slot++) {
@@ -179,7 +179,6 @@ export function setWindowPriority(id: f64, priority: u32): void {
   }
 }
 
-/** No later message joins an event of this source. */
 export function forgetOwner(owner: u32): void {
   for (let slot: u32 = 0; slot < count; slot++) {
     const at = entryAt(slot)
@@ -194,13 +193,10 @@ export function clearWindow(): void {
   lap = 1
 }
 
-let seen: u32 = 0
+let prefetched: u32 = 0
 
-/**
- * Reads what the look-ups will need: they look at places all over the memory, each only after the last one
- * is decided; here the processor fetches many at a time.
- */
-function readAhead(rows: u32): void {
+/** Prefetches the buckets: these reads do not depend on one another, so their cache misses overlap. */
+function prefetch(rows: u32): void {
   let sum: u32 = 0
   for (let row: u32 = 0; row < rows; row++) {
     const step = stepOf(load<f64>(batchTimes + row * 8))
@@ -209,8 +205,8 @@ function readAhead(rows: u32): void {
     store<u32>(batchBuckets + row * 4, isFirst ? bucket | FIRST_OF_RUN : bucket)
     sum ^= load<u32>(heads + (<usize>bucket << 3))
   }
-  // the compiler removes reads whose result is unused
-  seen = sum
+  // The compiler removes reads whose result is unused.
+  prefetched = sum
 }
 
 @inline
@@ -228,18 +224,18 @@ function bitOf(hash: u64): u32 {
   return <u32>1 << <u32>(hash >> 59)
 }
 
-/** A step and the one before it differ in the last bit, but for the first of a run. */
+/** The buckets of a step and of the one before it differ in the last bit only, unless the step is the first of a run. */
 @inline
 function bucketOf(hash: u64, step: i64): u32 {
   const h = <u32>hash ^ (<u32>(hash >> 32) * 0x9e3779b1) ^ (<u32>(step >> RUN_BITS) * 0x85ebca6b)
   return ((h ^ (h >> 15)) & bucketMask) ^ (<u32>step & 1)
 }
 
-/** Where the entry of a turn lies, -1 when the ring has gone past it. */
+/** Returns the slot of a serial number, -1 when its entry is overwritten. */
 @inline
-function slotOf(turn: u32): i64 {
-  if (turn == 0 || turn < next - count) return -1
-  return turn >= lap ? <i64>(turn - lap) : <i64>turn - <i64>lap + <i64>capacity
+function slotOf(serial: u32): i64 {
+  if (serial == 0 || serial < next - count) return -1
+  return serial >= lap ? <i64>(serial - lap) : <i64>serial - <i64>lap + <i64>capacity
 }
 
 @inline
@@ -263,10 +259,10 @@ function isOf(at: usize, timeMs: f64): bool {
   return timeMs >= first && timeMs < first + windowMs && load<u32>(at, 12) != FORGOTTEN
 }
 
-/** @returns where the entry lies */
+/** @returns the slot of the entry */
 function begin(row: u32, hash: u64, bit: u32, bucket: u32): u32 {
   if (next - lap == capacity) lap = next
-  if (next > maxTurns) countAnew()
+  if (next > maxSerial) renumber()
   const slot = next - lap
   const at = entryAt(slot)
   const head = heads + (<usize>bucket << 3)
@@ -284,8 +280,8 @@ function begin(row: u32, hash: u64, bit: u32, bucket: u32): u32 {
   return slot
 }
 
-/** Turns are counted from the lap before this one on. */
-function countAnew(): void {
+/** Reduces all serial numbers, so that they fit 32 bits. */
+function renumber(): void {
   const by = lap > capacity ? lap - capacity - 1 : 0
   if (by == 0) return
   for (let bucket: u32 = 0; bucket <= bucketMask; bucket++) shift(heads + (<usize>bucket << 3), by)
@@ -294,8 +290,7 @@ function countAnew(): void {
   lap -= by
 }
 
-/** A turn that the ring has gone past leads nowhere. */
 function shift(at: usize, by: u32): void {
-  const turn = load<u32>(at)
-  store<u32>(at, slotOf(turn) < 0 ? 0 : turn - by)
+  const serial = load<u32>(at)
+  store<u32>(at, slotOf(serial) < 0 ? 0 : serial - by)
 }

@@ -3,8 +3,8 @@ import { finish, hashRange, startHash } from './hash'
 import { newBytes, reserve, widened, zeroed } from './memory'
 
 /**
- * Gives each distinct byte string a small number, so that a value that comes again costs a hash and a
- * comparison instead of a string. What is known of a word is kept in arrays by number.
+ * Numbers each distinct byte string (a word), so that a value that comes again costs a hash and a comparison and
+ * no JavaScript string. The properties of words are arrays by their number.
  */
 const arena = newBytes(65_536)
 let capacity: u32 = 1024
@@ -15,27 +15,26 @@ let starts = zeroed(1024 * 4)
 let lengths = zeroed(1024 * 4)
 export let wordCount: u32 = 0
 
-/** What `source` asked of a word once; see `index.ts`. 0 = not asked yet. */
+/** Cached results of the imports of `index.ts`, by word; 0 = not called yet. */
 let sourceStates = zeroed(1024)
 let seedsLo = zeroed(1024 * 4)
 let seedsHi = zeroed(1024 * 4)
 let typeStates = zeroed(1024)
 let levelStates = zeroed(1024)
 let levelTags = zeroed(1024 * 4)
-/** the body in which the source was last asked about, and the answer */
+/** The body for which `admitSource` was last called, and its result, by word. */
 let bodyStamps = zeroed(1024 * 4)
 let bodyStates = zeroed(1024)
 
 /**
- * Words of up to 32 bytes that came before, by their bytes alone: length, number, the first 16 and the last
- * 16 bytes (as far as there are so many). It answers nearly always, and reads nothing else.
+ * A direct-mapped cache of words of up to 32 bytes in front of the hash table. An entry is the length, the number,
+ * the first 16 and the last 16 bytes.
  */
 const RECENT: u32 = 1024
 const RECENT_BYTES: u32 = 40
 const RECENT_LENGTH: usize = 32
 const recent = zeroed(1024 * 40)
 
-/** Forgets every word. */
 export function clearWords(): void {
   memory.fill(recent, 0, RECENT * RECENT_BYTES)
   memory.fill(slots, 0, slotCount * 4)
@@ -149,7 +148,7 @@ export function sourceState(no: u32): u32 {
   return load<u8>(sourceStates + no)
 }
 
-/** @param state 1 = may be a source, 2 = may not; and the seed of its signatures */
+/** @param state 1 = may be a source, 2 = may not. @param lo,hi the seed of the source's signatures */
 export function setSource(no: u32, state: u32, lo: u32, hi: u32): void {
   store<u8>(sourceStates + no, state)
   store<u32>(seedsLo + no * 4, lo)
@@ -188,14 +187,14 @@ export function levelTagsOf(no: u32): u32 {
 
 /**
  * @param state 1 = for the parser, 2 = names no level, else 3 + index into SEVERITIES
- * @param tags 1 + number of the word that holds the tags which keep the producer's own word, 0 = none
+ * @param tags 1 + number of the word that is the JSON of the tags with the producer's own level, 0 = none
  */
 export function setLevel(no: u32, state: u32, tags: u32): void {
   store<u8>(levelStates + no, state)
   store<u32>(levelTags + no * 4, tags)
 }
 
-/** @returns the answer for this body, 0 = not asked yet */
+/** @returns the result of `admitSource` for this body, 0 = not called yet */
 @inline
 export function bodyState(no: u32, body: u32): u32 {
   return load<u32>(bodyStamps + no * 4) == body ? <u32>load<u8>(bodyStates + no) : 0

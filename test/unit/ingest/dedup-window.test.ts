@@ -119,8 +119,8 @@ const steps = array(oneof({ weight: 30, arbitrary: messages }, { weight: 1, arbi
   size: 'max',
 })
 
-function run(all: readonly Step[], limit: number, maxTurns?: number): void {
-  const window = new DedupWindow(windowMs, limit, maxTurns)
+function run(all: readonly Step[], limit: number, lastSerial?: number): void {
+  const window = new DedupWindow(windowMs, limit, lastSerial)
   const reference = new Reference(limit)
   let nextId = 1
   const check = (sent: Message | undefined, row: Row): void => {
@@ -175,8 +175,8 @@ void test('at its limit the window forgets the event that was added first', asyn
 
 void test('it outlives the numbers of its entries', async () => {
   const limits = integer({ min: 1, max: 40 })
-  const turns = integer({ min: 41, max: 90 })
-  assert(property(steps, limits, turns, run), { numRuns: 200 })
+  const serials = integer({ min: 41, max: 90 })
+  assert(property(steps, limits, serials, run), { numRuns: 200 })
 })
 
 void test('it grows to its limit and no further, and keeps what it holds', async (t) => {
