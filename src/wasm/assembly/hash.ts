@@ -56,7 +56,10 @@ export function finish(h: u64): u64 {
 
 const STEP: u64 = 0x9e3779b97f4a7c15
 
-/** One step of the hashes of signatures. The upper half is folded into the lower one, so that changes in the last bytes of two words cannot cancel out. */
+/**
+ * One step of the hashes of signatures. The upper half is folded into the lower one, so that changes in the last bytes
+ * of two words cannot cancel out.
+ */
 @inline
 export function step(h: u64, next: u64): u64 {
   const product = (h ^ next) * STEP

@@ -16,7 +16,10 @@ const MAX_CHAIN: u32 = 64
 const FORGOTTEN: u32 = 0xffff_ffff
 /** Binary logarithm of the steps of time whose two buckets are neighbours. */
 const RUN_BITS: u32 = 4
-/** Bytes of an entry: hash u64, serial number of the next older one in its chain u32, owner u32, first ms f64, id and priority u64. */
+/**
+ * Bytes of an entry: hash u64, serial number of the next older entry in its chain u32, owner u32, first ms f64, id and
+ * priority u64.
+ */
 const ENTRY: usize = 32
 const ID_MASK: u64 = 0x00ff_ffff_ffff_ffff
 /** In place of the id of an entry that was added in this batch; the other bits are the row. */
