@@ -108,7 +108,7 @@ export function renderGuide(name: GuideName, text: string): Guide {
         const id = uniqueId(slug(raw), taken)
         if (depth === 1) title = raw
         else if (depth <= 3)
-          headings.push({ depth, id, html: html.replaceAll(/<\/?a\b[^>]*>/g, '') })
+          headings.push({ depth, id, html: html.replaceAll(/<\/?a\b[^<>]*>/g, '') })
         return `<h${depth} id="${escape(id)}">${html}${depth === 1 ? '' : anchorTo(id)}</h${depth}>\n`
       },
       link({ href, tokens }) {
