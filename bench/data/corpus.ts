@@ -5,27 +5,27 @@ import { HOSTS, VALUES, type Value } from './values.js'
 import { DAY_MS } from '../../src/model/time.js'
 
 export interface CorpusOptions {
-  /** the same options give the same bytes, on every machine */
+  /** The same options give the same bytes on every machine. */
   readonly seed: number
   readonly events: number
-  /** ms since 1970 of the first event; none is later than start + span */
+  /** Time of the first event, ms since 1970; no event is later than start + span. */
   readonly startMs: number
-  /** the events are spread evenly over this time; late ones lie up to three days before it */
+  /** The events are spread evenly over this time; late ones are up to three days before it. */
   readonly spanMs: number
-  /** 1..; the first sixteen are one of each kind */
+  /** At least 1; the first sixteen are one of each kind. */
   readonly sources: number
 }
 
-/** One message in the forms the bench needs. The generator reuses one object for all of them. */
+/** One message. The generator reuses one object for all messages. */
 export interface CorpusEvent {
   timestampMs: number
   source: string
   host: string
-  /** index into SEVERITIES */
+  /** Index into SEVERITIES. */
   severity: number
-  /** as it stands between the quotes of a JSON string */
+  /** Escaped for a JSON string, without the quotes. */
   message: string
-  /** which of the patterns of all kinds, counted through, it is of */
+  /** Index of its pattern among the patterns of all kinds. */
   pattern: number
 }
 
@@ -34,15 +34,15 @@ export interface Block {
   readonly events: number
 }
 
-/** share of messages that repeat one of the last few seconds (at the default rate) to the letter */
+/** Share of messages that repeat one of the last few seconds (at the default rate). */
 const REPEAT_SHARE = 0.02
 const RECENT = 512
 const RECENT_EVERY = 8
-/** share of messages that repeat one from minutes ago */
+/** Share of messages that repeat one from minutes ago. */
 const ECHO_SHARE = 0.005
 const ECHOES = 2048
 const ECHO_EVERY = 64
-/** share of messages that begin a run of equal ones, and its length */
+/** Share of messages that begin a run of equal ones, and the length of the run. */
 const RUN_SHARE = 0.001
 const RUN_LENGTH = 25
 const LATE_SHARE = 0.01
@@ -52,7 +52,7 @@ const VERY_LATE_MS = 3 * DAY_MS
 const SHUFFLED_SHARE = 0.2
 const SHUFFLED_MS = 80
 
-/** Names of the sources, the kinds in turn. */
+/** Returns the names of the sources, whose kinds alternate. */
 export const sourceNames = (sources: number): string[] =>
   Array.from({ length: sources }, (_, i) => {
     const name = KINDS[i % KINDS.length]?.name ?? ''
@@ -62,7 +62,7 @@ export const sourceNames = (sources: number): string[] =>
 /**
  * A stream of system log messages as NDJSON of `{timestamp, source, host, severity, message}`, about
  * 246 bytes a line, with repeats, runs of equal messages, and events that come late or out of order.
- * Needs no memory beyond one block.
+ * It uses the memory of one block.
  */
 export class Corpus {
   readonly #options: CorpusOptions
@@ -94,7 +94,7 @@ export class Corpus {
     return this.#current
   }
 
-  /** @returns whole lines, about `maxBytes` of them; null after the last */
+  /** @returns complete lines, about `maxBytes` bytes of them; null after the last */
   block(maxBytes: number, see?: (event: Readonly<CorpusEvent>) => void): Block | null {
     let text = ''
     let events = 0
@@ -168,7 +168,7 @@ export class Corpus {
   }
 }
 
-/** The last so many events that were kept. */
+/** A ring of the last events. */
 class Ring {
   readonly items: CorpusEvent[] = []
   readonly #size: number
@@ -185,14 +185,14 @@ class Ring {
 }
 
 interface Weighted {
-  /** running sum of the weights up to and with this one, of all 1 */
+  /** Cumulative weight, 1 for the last. */
   readonly until: number
 }
 
 interface CompiledPattern extends Weighted {
   readonly no: number
   readonly severity: number
-  /** one more than values, escaped for JSON */
+  /** Texts around the values, one more than these, escaped for JSON. */
   readonly texts: readonly string[]
   readonly values: readonly Value[]
 }
@@ -227,7 +227,7 @@ function compileKinds(sources: number): CompiledKind[] {
   return withUntil(used, (kind) => kind.weight)
 }
 
-/** The number of a kind's first pattern. */
+/** Returns the index of a kind's first pattern. */
 export const firstPattern = (kind: number): number =>
   KINDS.slice(0, kind).reduce((sum, { patterns }) => sum + patterns.length, 0)
 
@@ -242,7 +242,7 @@ const compilePatterns = (kind: Kind, first: number): CompiledPattern[] =>
     (pattern) => pattern.weight,
   )
 
-/** A message of a pattern with values of its own, as a source sends it. */
+/** Writes a message of a pattern with random values. */
 export function writeMessage(pattern: string, random: Random): string {
   return pattern.replaceAll(/<([a-z0-9]+)>/g, (_, name: string) => valueNamed(name)(random))
 }

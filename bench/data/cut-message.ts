@@ -1,9 +1,9 @@
 import { DELIMITER } from '../../src/model/stored-message.js'
 
-/** What a worker stores of a message besides its skeleton; null when it does not fit and is stored whole. */
-export function cutMessage(skeleton: string, message: string): string | null {
-  if (skeleton === '' || message.includes(DELIMITER)) return null
-  const [first = '', ...literals] = skeleton.split(DELIMITER)
+/** Returns the variables of a message, as a worker stores them; null when the message does not match and is stored whole. */
+export function cutMessage(constantText: string, message: string): string | null {
+  if (constantText === '' || message.includes(DELIMITER)) return null
+  const [first = '', ...literals] = constantText.split(DELIMITER)
   const last = literals.pop()
   if (last === undefined) return first === message ? '' : null
   const end = message.length - last.length

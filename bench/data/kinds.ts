@@ -1,16 +1,16 @@
 import type { Severity } from '../../src/model/event.js'
 
-/** A message pattern: `<name>` stands for a value of data/values.ts. */
+/** A message pattern: `<name>` stands for a value of values.ts. */
 type Pattern = readonly [weight: number, severity: Severity, text: string]
 
 export interface Kind {
   readonly name: string
-  /** share of the stream, relative to the others */
+  /** Share of the stream, relative to the others. */
   readonly weight: number
   readonly patterns: readonly Pattern[]
 }
 
-/** Sixteen kinds of systems; texts are written for this bench in the manner of such programs. */
+/** Sixteen kinds of systems. The texts are written for this bench in the style of such programs. */
 export const KINDS: readonly Kind[] = [
   {
     name: 'sshd',

@@ -11,10 +11,10 @@ import { KINDS } from './kinds.js'
 import { Random } from './random.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
-/** A template as the service would store it. */
+/** A template as the service stores it. */
 export interface MinedTemplate {
   readonly source: string
-  /** 16 hex digits */
+  /** 16 hex digits. */
   readonly id: string
   readonly text: string
 }
@@ -23,18 +23,18 @@ const ENUM_TYPE = "Enum8('log' = 0, 'metric' = 1, 'trace' = 2, 'event' = 3)"
 const ENUM_SEVERITY = "Enum8('DEBUG' = 0, 'INFO' = 1, 'WARNING' = 2, 'ERROR' = 3, 'CRITICAL' = 4)"
 const ENUM_PRIORITY = "Enum8('P1' = 0, 'P2' = 1, 'P3' = 2, 'P4' = 3)"
 const DATE_TIME = "DateTime64(3, 'UTC')"
-/** messages of each pattern and source that the templates are mined from */
+/** Messages of each pattern and source from which the templates are mined. */
 const MINED = 60
 const DEDUP_WINDOW_MS = MINUTE_MS
-/** from an event's time to its arrival, when it is on time */
+/** Delay from an event's time to its arrival, when it is on time. */
 const ARRIVAL_MS = 200
-/** steps of the confidence around what the model says of the pattern */
+/** Number of different confidences of a pattern, in steps of 0.01 below the model's. */
 const CONFIDENCES = 4
 
-/** What is the same for all messages of one pattern of one source. */
+/** The common properties of all messages of one pattern and source. */
 interface PatternOfSource {
   readonly template: MinedTemplate
-  readonly skeleton: string
+  readonly constantText: string
   readonly priority: number
   readonly confidence: number
   readonly isAscii: boolean
@@ -45,7 +45,7 @@ interface First {
   readonly ms: number
 }
 
-/** The events of the last minute or two by what makes them equal. */
+/** The first occurrences of the last one or two minutes, by the key that identifies an event. */
 class Firsts {
   #recent = new Map<string, First>()
   #older = new Map<string, First>()
@@ -66,9 +66,9 @@ class Firsts {
 }
 
 /**
- * Turns corpora into blocks of `landing` as the service would send them, without the way through it: two
- * microseconds an event, and the arrival is the event's time, not today. Templates are mined from the
- * patterns, priorities are the model's for the pattern, equal messages within a minute are one event.
+ * Converts corpora to blocks of `landing` without the pipeline, in two microseconds per event. The time of arrival is
+ * derived from the event's time. Templates are mined from the patterns, priorities are the model's for the pattern,
+ * and equal messages within a minute are one event.
  */
 export class LandingRows {
   readonly templates: readonly MinedTemplate[]
@@ -88,7 +88,7 @@ export class LandingRows {
   readonly #templateId = new FixedColumn('template_id', 'UInt64', 8)
   readonly #host = new DictColumn('host')
   readonly #environment = new DictColumn('environment')
-  readonly #skeleton = new DictColumn('constant_text')
+  readonly #constantText = new DictColumn('constant_text')
   readonly #message = new StringColumn('variables')
   readonly #searchWords = new StringColumn('search_words')
   readonly #columns: readonly Column[] = [
@@ -106,7 +106,7 @@ export class LandingRows {
     this.#templateId,
     this.#host,
     this.#environment,
-    this.#skeleton,
+    this.#constantText,
     this.#message,
     this.#searchWords,
   ]
@@ -129,9 +129,9 @@ export class LandingRows {
   }
 
   /**
-   * All events of a corpus as one block in the Native format.
-   * @param firstId of its first event; one more for each after it
-   * @param dueMs when the corpus' event `i` is due
+   * Encodes all events of a corpus as one block in the Native format.
+   * @param firstId id of the first event; ids are consecutive
+   * @param dueMs returns the time of event `i`
    */
   block(corpus: Corpus, firstId: number, dueMs: (i: number) => number): Uint8Array {
     for (const column of this.#columns) column.clear()
@@ -173,8 +173,8 @@ export class LandingRows {
     const message = event.message.includes('\\')
       ? String(JSON.parse(`"${event.message}"`))
       : event.message
-    const kept = cutMessage(pattern.skeleton, message)
-    this.#skeleton.push(kept === null ? '' : pattern.skeleton)
+    const kept = cutMessage(pattern.constantText, message)
+    this.#constantText.push(kept === null ? '' : pattern.constantText)
     this.#message.push(kept ?? message)
     this.#searchWords.push(pattern.isAscii ? '' : wordsOf(`${message} ${event.host}`))
   }
@@ -183,7 +183,7 @@ export class LandingRows {
 const wordsOf = (text: string): string =>
   (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ')
 
-/** By source and number of the pattern: what the service would make of its messages. */
+/** Mines and scores the patterns, by source and index of the pattern. */
 function minePatterns(
   seed: number,
   sources: number,
@@ -210,7 +210,7 @@ function minePatterns(
       const isAscii = /^\p{ASCII}*$/u.test(text)
       ofSource[index] = {
         template,
-        skeleton: toConstantText(template.text.split(VALUE)),
+        constantText: toConstantText(template.text.split(VALUE)),
         priority: PRIORITIES.indexOf(priority),
         confidence,
         isAscii,

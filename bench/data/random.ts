@@ -12,7 +12,7 @@ export class Random {
     for (let i = 0; i < 15; i++) this.uint32()
   }
 
-  /** 0..2^32-1 */
+  /** Returns an integer in 0..2^32-1. */
   uint32(): number {
     const t = (((this.#a + this.#b) | 0) + this.#counter) | 0
     this.#counter = (this.#counter + 1) | 0
@@ -22,17 +22,17 @@ export class Random {
     return t >>> 0
   }
 
-  /** 0 up to, not including, 1 */
+  /** Returns a number in [0, 1). */
   share(): number {
     return this.uint32() / 0x1_0000_0000
   }
 
-  /** 0 up to, not including, `n`; n at most 2^32 */
+  /** Returns an integer in [0, n); n is at most 2^32. */
   below(n: number): number {
     return Math.floor(this.share() * n)
   }
 
-  /** both ends included */
+  /** Returns an integer in [low, high]. */
   between(low: number, high: number): number {
     return low + this.below(high - low + 1)
   }
@@ -42,12 +42,12 @@ export class Random {
     return this.share() < p
   }
 
-  /** Small numbers often, large ones seldom: uniform in the logarithm; low at least 1. */
+  /** Returns an integer that is uniform in the logarithm; low is at least 1. */
   logBetween(low: number, high: number): number {
     return Math.floor(low * Math.exp(this.share() * Math.log((high + 1) / low)))
   }
 
-  /** The first entries often, the last ones seldom. */
+  /** Returns an element; the first ones are more frequent. */
   skewed<T>(items: readonly T[]): T {
     const at = Math.floor(this.share() ** 3 * items.length)
     const item = items[at]

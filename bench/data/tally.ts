@@ -1,10 +1,10 @@
 import { SEVERITIES } from '../../src/model/event.js'
 import type { Corpus, CorpusEvent } from './corpus.js'
 
-/** What is known of one source. */
+/** The counts of one source. */
 export interface SourceTally {
   readonly count: number
-  /** ERROR and CRITICAL */
+  /** ERROR and CRITICAL. */
   readonly errors: number
   readonly lastMs: number
 }
@@ -12,10 +12,10 @@ export interface SourceTally {
 /** Exact counts of a stream; plain data that passes between processes. */
 export interface Counts {
   readonly events: number
-  /** by index into SEVERITIES */
+  /** By index into SEVERITIES. */
   readonly severities: readonly number[]
   readonly sources: ReadonlyMap<string, SourceTally>
-  /** start of a step in seconds since 1970 → counts by severity */
+  /** Counts by severity, by the start of the step in seconds since 1970. */
   readonly steps: ReadonlyMap<number, readonly number[]>
   readonly stepS: number
   readonly latestMs: number
@@ -23,7 +23,7 @@ export interface Counts {
 
 const FIRST_ERROR = SEVERITIES.indexOf('ERROR')
 
-/** Counts messages as they are generated, to be compared with what a service says. */
+/** Counts messages as they are generated, as the oracle for the service's counts. */
 export class Tally {
   readonly #stepS: number
   readonly #severities = SEVERITIES.map(() => 0)
@@ -79,7 +79,7 @@ function bump(counters: number[], at: number): void {
   counters[at] = (counters[at] ?? 0) + 1
 }
 
-/** Counts of steps of a multiple of the tally's own. @param stepS such as 60, 3600, 86400 */
+/** Sums the counts to longer steps. @param stepS a multiple of the tally's step, such as 60, 3600, 86400 */
 export function widenSteps(counts: Counts, stepS: number): Map<number, number[]> {
   const wide = new Map<number, number[]>()
   for (const [second, counters] of counts.steps) {
@@ -91,7 +91,7 @@ export function widenSteps(counts: Counts, stepS: number): Map<number, number[]>
   return wide
 }
 
-/** The counts of two streams together. */
+/** Sums the counts of two streams. */
 export function addCounts(a: Counts, b: Counts): Counts {
   const sources = new Map(a.sources)
   for (const [name, more] of b.sources) {
@@ -117,7 +117,7 @@ export function addCounts(a: Counts, b: Counts): Counts {
 /**
  * Distinct events by the rule of deduplication, by brute force, when the messages are sequenced in the
  * order of the streams: a message repeats an event of equal source, severity, host and message whose
- * first occurrence f has f <= time < f + window. Remembers every event.
+ * first occurrence f has f <= time < f + window.
  */
 export function countDistinct(corpora: readonly Corpus[], windowMs: number): number {
   const firstsOf = new Map<string, number[]>()

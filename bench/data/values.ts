@@ -23,7 +23,7 @@ const uuid: Value = (random) => {
   return `${h.slice(0, 8)}-${h.slice(8, 12)}-4${h.slice(13, 16)}-a${h.slice(17, 20)}-${h.slice(20)}`
 }
 
-/** Pools are the same for every seed: a fleet has its own names, traffic varies. */
+/** Pools are the same for every seed: the names of a fleet are fixed, its traffic varies. */
 const made = new Random(0x10c)
 const pool = (size: number, make: (random: Random, i: number) => string): readonly string[] =>
   Array.from({ length: size }, (_, i) => make(made, i))
@@ -48,7 +48,7 @@ const MOUNTS = ['/', '/var', '/var/lib/docker', '/home', '/data/1', '/data/2', '
 
 const two = (n: number): string => (n < 10 ? `0${n}` : String(n))
 
-/** What may stand between angle brackets in a message pattern. */
+/** The values of a message pattern, by the name between angle brackets. */
 export const VALUES = {
   client: (r) => r.skewed(CLIENT_IPS),
   inner: (r) => r.skewed(INNER_IPS),

@@ -13,10 +13,7 @@ import { ConstantTexts } from '../../src/templates/constant-texts.js'
 import { Corpus } from '../data/corpus.js'
 import { HOUR_MS } from '../../src/model/time.js'
 
-/**
- * One worker thread's whole work on bodies of generated events whose templates are known; and of its parts
- * beside it.
- */
+/** Time of a worker thread's work on bodies of generated events whose templates are known, beside that of JSON.parse. */
 const EVENTS = 40_000
 const nowMs = Date.now()
 const corpus = new Corpus({
@@ -30,8 +27,8 @@ const bodies: Buffer[] = []
 for (let body = corpus.block(1024 * 1024); body !== null; body = corpus.block(1024 * 1024))
   bodies.push(Buffer.from(body.bytes))
 
-const shapes = SignatureCache.create(1 << 18)
-const skeletons = ConstantTexts.create()
+const signatures = SignatureCache.create(1 << 18)
+const constantTexts = ConstantTexts.create()
 const miner = new TemplateMiner()
 const block = new BlockEncoder(
   {
@@ -40,8 +37,8 @@ const block = new BlockEncoder(
     readLevelWord,
     levelAtHead: () => 1,
     sourceSeed: hashText,
-    templateNo: (lo, hi) => shapes.get(lo, hi),
-    constantText: (no) => skeletons.get(no),
+    templateNo: (lo, hi) => signatures.get(lo, hi),
+    constantText: (no) => constantTexts.get(no),
   },
   Int32Array.of(1, 2, 3, 4),
 )
@@ -66,19 +63,19 @@ const tasks = bodies.map((bytes): BlockTask => ({
   modelVersion: 'm1',
 }))
 
-/** What the template owner does with the shapes of a block that no thread has seen. */
+/** Mines the unknown signatures of a block, as the miner's thread does. */
 function learn({ misses, sources }: RowBlock): void {
   misses?.ends.forEach((end, i) => {
     const text = misses.bytes.subarray(misses.ends[i - 1] ?? 0, end)
     const no = miner.resolve(sources[misses.sourceIndexes[i] ?? 0] ?? '', text)
-    shapes.put(misses.signatures[i * 2] ?? 0, misses.signatures[i * 2 + 1] ?? 0, no)
+    signatures.put(misses.signatures[i * 2] ?? 0, misses.signatures[i * 2 + 1] ?? 0, no)
   })
   for (const { no, text } of miner.takeChanges())
-    skeletons.put(no, toConstantText(text.split(VALUE)))
+    constantTexts.put(no, toConstantText(text.split(VALUE)))
 }
 
-// templates read as in the end from the second time on
-for (let turn = 0; turn < 2; turn++) {
+// The texts of templates are final after the first round.
+for (let round = 0; round < 2; round++) {
   for (const task of tasks) {
     const result = await encoder.encode(task, nowMs)
     if (result.block !== null) learn(result.block)

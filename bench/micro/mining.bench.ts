@@ -3,8 +3,8 @@
  *
  *   node build/bench/micro/mining.bench.js [FOLDER with *.log, one message a line]
  *
- * Without a folder a mixed stream is made up. Each number is the best of many passes over small
- * pieces, so that a busy machine does not spoil it.
+ * Without a folder the messages are generated. Each number is the best of many passes over small pieces, so that other
+ * load on the machine has little influence.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -67,7 +67,7 @@ function read(folder: string | undefined): Stream {
   }
 }
 
-/** Best time of each piece, added up: ns a message. */
+/** Sums the best times of all pieces. @returns ns per message */
 function measure(count: number, piece: (from: number, to: number) => void): number {
   const best: number[] = []
   for (let pass = 0; pass < PASSES; pass++) {
@@ -99,7 +99,7 @@ for (const [i, name] of sources.entries()) {
   seedLo[i] = out[0] ?? 0
   seedHi[i] = out[1] ?? 0
 }
-// as in a worker: all messages lie in one buffer
+// All messages are in one buffer, as in a worker.
 const buffer = new MessageBytes()
 buffer.load(Buffer.concat(messages))
 const ends = new Int32Array(messages.length)
@@ -109,16 +109,16 @@ for (const [i, message] of messages.entries()) ends[i] = filled += message.lengt
 const miner = new TemplateMiner()
 const cache = SignatureCache.create(1 << 18)
 let sink = 0
-const shapeOf = (i: number): number => {
+const signatureOf = (i: number): number => {
   const start = i === 0 ? 0 : (ends[i - 1] ?? 0)
   buffer.signature(start, ends[i] ?? 0, seedLo[i] ?? 0, seedHi[i] ?? 0, out)
   return cache.get(out[0] ?? 0, out[1] ?? 0)
 }
 report(
-  'warm: scan and shape cache',
+  'warm: scan and signature cache',
   measure(messages.length, (from, to) => {
     for (let i = from; i < to; i++) {
-      let no = shapeOf(i)
+      let no = signatureOf(i)
       if (no === 0) {
         no = miner.resolve(sources[i] ?? '', messages[i] ?? new Uint8Array(0))
         cache.put(out[0] ?? 0, out[1] ?? 0, no)
@@ -131,7 +131,7 @@ report(
   'every message misses: scan and resolve',
   measure(messages.length, (from, to) => {
     for (let i = from; i < to; i++) {
-      sink ^= shapeOf(i)
+      sink ^= signatureOf(i)
       sink ^= miner.resolve(sources[i] ?? '', messages[i] ?? new Uint8Array(0))
     }
   }),
@@ -155,7 +155,7 @@ report(
   }),
 )
 
-/** Bytes of heap and array buffers after a collection; needs --expose-gc. */
+/** Returns the bytes of heap and array buffers after a garbage collection; needs --expose-gc. */
 function used(): number {
   globalThis.gc?.()
   const { heapUsed, arrayBuffers } = process.memoryUsage()

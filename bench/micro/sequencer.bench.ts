@@ -3,7 +3,8 @@
  *
  *   node build/bench/micro/sequencer.bench.js
  *
- * The lowest tenth of many blocks is shown beside the median, so that a busy machine does not spoil it.
+ * It prints the 10th percentile of many blocks beside the median, because other load on the machine has little
+ * influence on it.
  */
 import { PriorityModel } from '../../src/priority/model.js'
 import type { RowBlock } from '../../src/ingest/block.js'

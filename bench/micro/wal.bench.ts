@@ -1,5 +1,5 @@
 /**
- * The wal's append-only log against lmdb with the same durability: every append is on disk before it counts.
+ * The write-ahead log against lmdb with the same durability: every append is on disk before it is acknowledged.
  *
  *   node build/bench/micro/wal.bench.js [blocks] [kilobytes]
  *
@@ -20,7 +20,7 @@ const AT_ONCE = 4
 
 type Append = (i: number) => Promise<unknown>
 
-/** `AT_ONCE` senders that each wait for their block to be durable. */
+/** Runs `AT_ONCE` senders, each of which waits until its block is durable. */
 async function drive(append: Append): Promise<{ wallMs: number; cpuMs: number }> {
   const cpu = process.cpuUsage()
   const start = performance.now()

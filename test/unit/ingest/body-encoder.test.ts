@@ -30,7 +30,7 @@ import { readNative } from '../../support/native.js'
 const NOW = Date.UTC(2026, 10, 21, 12)
 const MAX_MESSAGE = 400
 
-const SKELETONS = [
+const CONSTANT_TEXTS = [
   'connection from \u0001 closed after \u0001 ms',
   'connection from \u0001',
   'ERROR: disk /dev/sda1 is 97 % full',
@@ -47,10 +47,10 @@ const createBlock = (): BlockEncoder =>
       readLevelWord,
       levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
       sourceSeed: hashText,
-      // some shapes are known, some are not
+      // Some signatures are unknown.
       templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
-      // of any shape: what does not fit stays whole
-      constantText: (no) => Buffer.from(SKELETONS[no % SKELETONS.length] ?? ''),
+      // Any constant text, which most messages do not match.
+      constantText: (no) => Buffer.from(CONSTANT_TEXTS[no % CONSTANT_TEXTS.length] ?? ''),
     },
     Int32Array.of(7, 11, 13, 17),
   )
@@ -88,7 +88,7 @@ function bytesOf(body: string | Uint8Array): Uint8Array<ArrayBuffer> {
   return own
 }
 
-/** What the parser makes of a body, line by line as objects. */
+/** Decodes a body with the parser. */
 function parsed(body: Uint8Array): {
   readonly events: CanonicalEvent[]
   readonly rejected: number
@@ -109,7 +109,7 @@ function parsed(body: Uint8Array): {
   return { events, rejected }
 }
 
-/** Everything of a block that can be seen, misses by their rows. */
+/** All contents of a block, in a form that can be compared. */
 function shown(block: RowBlock | null): unknown {
   if (block === null) return null
   const { columns, rows } = readNative(block.bytes)
@@ -134,19 +134,19 @@ const textsOf = (block: RowBlock | null, column: string): readonly string[] =>
         String,
       )
 
-/** Whether skeletons and values together are the messages that came. */
+/** Whether constant texts and variables together are the messages of the events. */
 function isWhole(block: RowBlock | null, events: readonly CanonicalEvent[]): boolean {
   const values = textsOf(block, 'variables')
   const stored = new Set(
     textsOf(block, 'constant_text').map((text, i) => wholeMessage(text, values[i] ?? '')),
   )
   return events.every(
-    // the message of a key is that of its first event
+    // Events with the same dedup key have the message of the first.
     ({ message, dedupKey }) => dedupKey !== '' || stored.has(Buffer.from(message).toString()),
   )
 }
 
-// messages of the skeletons, and such that are nearly
+// Messages that match a constant text or differ from such a one by a character.
 const value = constantFrom(
   '17',
   '',
@@ -159,17 +159,17 @@ const value = constantFrom(
   'v'.repeat(390),
   DELIMITER,
 )
-const ofSkeleton = tuple(
-  constantFrom(...SKELETONS),
+const splittable = tuple(
+  constantFrom(...CONSTANT_TEXTS),
   array(value, { minLength: 2, maxLength: 2 }),
   integer({ min: -60, max: 40 }),
   constantFrom('', 'x', ' ', DELIMITER),
-).map(([skeleton, values, at, other]) => {
-  const message = wholeMessage(skeleton, values.join(DELIMITER))
+).map(([constantText, values, at, other]) => {
+  const message = wholeMessage(constantText, values.join(DELIMITER))
   return at < 0 ? message : message.slice(0, at) + other + message.slice(at + 1)
 })
 
-// texts that are plain, that need escapes, that are not ASCII, that look like what they are not
+// Plain texts, texts with escapes, texts beyond ASCII, texts that resemble other members.
 const text = oneof(
   constantFrom(
     'connection from 10.0.0.1 closed after 17 ms',
@@ -187,7 +187,7 @@ const text = oneof(
   string({ unit: 'grapheme' }),
   string({ unit: 'binary' }),
 )
-// of the usual length, and nearly a time
+// Times of the usual length, and texts that resemble times.
 const nearTime = tuple(
   integer({ min: 0, max: 23 }),
   constantFrom(...'0 1 5 9 . : - T Z " \\ , + é'.split(' '), ' '),
@@ -232,7 +232,7 @@ const MEMBERS = {
     constantFrom('INFO', 'warn', 'ERROR', 'notice', 'fatal', 'unknown', '', 'weird', 3, 30, null),
     text,
   ),
-  message: oneof(text, ofSkeleton),
+  message: oneof(text, splittable),
   host: oneof(constantFrom('web-1', 'h'.repeat(255), 'h'.repeat(256)), text),
   environment: oneof(constantFrom('staging', ''), text),
   type: oneof(constantFrom('log', 'metric', 'trace', 'event', 'span', '', null)),
@@ -245,7 +245,7 @@ const MEMBERS = {
   msg: text,
 } as const
 
-/** The members of a line in some order, some twice, each as text. */
+/** The members of a line as texts, in any order, some of them twice. */
 const line = array(
   oneof(
     ...Object.entries(MEMBERS).map(([name, value]) =>
@@ -276,7 +276,7 @@ const rawLine = oneof(
     '"',
     '{"message":"\\x","source":"a"}',
   ),
-  // escapes by number
+  // Escapes with a code.
   constantFrom(
     String.raw`{"source":"a","message":"\u0041\u001b\u00e9"}`,
     String.raw`{"source":"a","message":"\ud83d\ude00 \ud83d"}`,
@@ -288,10 +288,10 @@ const rawLine = oneof(
 const assertAll = <T>(values: Arbitrary<T>, check: (value: T) => Promise<boolean>): Promise<void> =>
   assert(asyncProperty(values, check), { numRuns: 400 })
 
-void test('a body read as bytes is the block of the same body read as objects', async (t) => {
+void test('lines that are not parsed give the same block as parsed ones', async (t) => {
   const encoder = createEncoder()
   const other = createEncoder()
-  const seen = { accepted: 0, rejected: 0, cut: 0 }
+  const seen = { accepted: 0, rejected: 0, split: 0 }
   const compare = async (body: string | Uint8Array): Promise<boolean> => {
     const bytes = bytesOf(body)
     const { events, rejected } = parsed(bytes)
@@ -302,13 +302,13 @@ void test('a body read as bytes is the block of the same body read as objects', 
     seen.rejected += counts?.rejected ?? 0
     if (!isDeepStrictEqual(shown(fast.block), shown(slow.block))) return false
     if (!isWhole(fast.block, events)) return false
-    seen.cut += textsOf(fast.block, 'constant_text').filter((text) => text !== '').length
+    seen.split += textsOf(fast.block, 'constant_text').filter((text) => text !== '').length
     return counts?.accepted === events.length && counts.rejected === rejected
   }
-  // a body that begins with a bracket is an array, which is never read as lines
+  // A body that begins with a bracket is an array, which is always parsed.
   const bodies = array(rawLine, { maxLength: 12 }).map((lines) => ['7', ...lines].join('\n'))
   await assertAll(bodies, compare)
-  // bytes that are no UTF-8, in the middle of good lines
+  // Invalid UTF-8 between valid lines.
   const broken = tuple(bodies, uint8Array({ maxLength: 4 }), integer({ min: 1, max: 400 })).map(
     ([body, bytes, at]) => {
       const whole = Buffer.from(body)
@@ -318,10 +318,10 @@ void test('a body read as bytes is the block of the same body read as objects', 
   await assertAll(broken, compare)
   t.ok(seen.accepted > 500, `${seen.accepted} accepted`)
   t.ok(seen.rejected > 100, `${seen.rejected} rejected`)
-  t.ok(seen.cut > 20, `${seen.cut} stored as values of a skeleton`)
+  t.ok(seen.split > 20, `${seen.split} split by a constant text`)
 })
 
-void test('what producers usually write needs no parser', async (t) => {
+void test('usual lines are not parsed', async (t) => {
   const lines = [
     '{"timestamp":"2026-11-21T09:28:19.123Z","source":"a","host":"h","severity":"INFO","message":"up 1"}',
     '{"message":"say \\"hi\\" \\u001b[1m","source":"a","severity":"notice","trace_id":"t","span_id":"s"}\r',
@@ -340,7 +340,7 @@ void test('what producers usually write needs no parser', async (t) => {
   t.equal(block.finish()?.rows, 3)
 })
 
-void test('tags in another order are the same tags, but for logs, which they do not tell apart', async (t) => {
+void test('the order of tags does not distinguish events, and tags do not distinguish logs', async (t) => {
   const lines = (type: string): string =>
     [
       '{"a":1,"ab":"x","b":[{"c":1,"d":2}]}',
@@ -350,7 +350,7 @@ void test('tags in another order are the same tags, but for logs, which they do 
     ]
       .map((tags) => `{"source":"s","type":"${type}","message":"m","tags":${tags}}`)
       .join('\n')
-  // as a parser gives them and as bytes
+  // Both parsed and unparsed.
   const flat = ['{"ab":"x","a":1}', '{ "a": 1, "ab": "x" }', '{"a":1,"ab":"x"}', '{"ab":1,"a":"x"}']
   const both = flat.map((tags) => `{"source":"s","type":"metric","message":"m","tags":${tags}}`)
   const { block: two } = await encode(createEncoder(), [{ bytes: bytesOf(both.join('\n')) }])
@@ -366,7 +366,7 @@ void test('tags in another order are the same tags, but for logs, which they do 
   }
 })
 
-void test('what a body may not write, and what is too much of it', async (t) => {
+void test('a body beyond its permissions or limits is refused', async (t) => {
   const line = (source: string, message = 'm'): string => JSON.stringify({ source, message })
   const send = async (lines: readonly string[], rules: Partial<BodyTask>) =>
     await encode(createEncoder(), [
@@ -404,14 +404,14 @@ void test('what a body may not write, and what is too much of it', async (t) => 
   t.same(ruled.block?.sources, ['first', 'a', '__proto__', 'last'])
 })
 
-void test("a source that only refused lines name is not the body's", async (t) => {
+void test('a source that only rejected lines name is not listed', async (t) => {
   const lines = ['{"source":"a","message":""}', '{"source":"b","message":"m","summary":17}']
   const { bodies, block } = await encode(createEncoder(), [{ bytes: bytesOf(lines.join('\n')) }])
   t.match(bodies[0], { accepted: 0, rejected: 2, sources: [] })
   t.equal(block, null)
 })
 
-void test('the first line that a thread reads has no time that is none', async (t) => {
+void test('an invalid time in the first line of a thread is rejected', async (t) => {
   for (const timestamp of ['0000-00-00T10:00:07Z', `${'\0'.repeat(16)}:07.123Z`]) {
     const body = bytesOf(`{"timestamp":"${timestamp}","source":"a","message":"m"}`)
     const { bodies, block } = await encode(createEncoder(), [{ bytes: body }])
@@ -420,8 +420,8 @@ void test('the first line that a thread reads has no time that is none', async (
   }
 })
 
-void test('no texts are one whatever the secrets are', async (t) => {
-  // their halves differ by a number that the source of the hash tells
+void test('no two texts have equal hashes under all secrets', async (t) => {
+  // The two halves differ by the constant in the source of the hash.
   const made = ['ADňÐān x𧍲!', 'CDŊŐƃl x򡍰#', 'DDŋƐǄk x󢍱$']
   const messages = [...made, ...made.map((text) => `${text}1234567812345678`)]
   const lines = messages.map((message) => JSON.stringify({ source: 'a', message }))

@@ -23,7 +23,7 @@ interface Known {
 
 const windowMs = 1000
 
-/** What the window is to do, the plain way. */
+/** A simple model of the window. */
 class Reference {
   events: Known[] = []
   readonly #limit: number
@@ -68,11 +68,11 @@ interface Row {
 
 const priorityOf = (id: number): number => id % 4
 
-/** Takes messages as one batch; those that begin an event get ids from `firstId` on. */
+/** Adds messages as one batch; new events get ids from `firstId` on. */
 function take(window: DedupWindow, messages: readonly Message[], firstId: number): Row[] {
   const { hashes, tsMs, owners, begins, ids, priorities, idBytes } = window.batch()
   messages.forEach(({ hash, timeMs, owner }, i) => {
-    // hashes that share one half: the other must tell them apart
+    // Hashes that are equal in one half.
     hashes.set([hash & 1, hash >> 1], i * 2)
     tsMs[i] = timeMs
     owners[i] = owner
@@ -94,7 +94,7 @@ function take(window: DedupWindow, messages: readonly Message[], firstId: number
   }))
 }
 
-// around the edges of windows and steps, late and early, and far away
+// Times around the limits of windows and steps, late and early, and far away.
 const times = oneof(
   integer({ min: 0, max: 4000 }),
   constantFrom(0, 999, 1000, 1001, 1999, 2000, 15_999, 16_000, 16_001, 31_500, 32_100),
@@ -157,14 +157,14 @@ function run(all: readonly Step[], limit: number, lastSerial?: number): void {
   }
 }
 
-void test('a message joins an event exactly when its time lies in [first, first + window)', async () => {
+void test('a message repeats an event exactly when its time is in [first, first + window)', async () => {
   assert(
     property(steps, (all) => run(all, 100_000)),
     { numRuns: 200 },
   )
 })
 
-void test('at its limit the window forgets the event that was added first', async () => {
+void test('at its limit the window evicts the oldest event', async () => {
   assert(
     property(steps, integer({ min: 1, max: 40 }), (all, limit) => run(all, limit)),
     {
@@ -173,13 +173,13 @@ void test('at its limit the window forgets the event that was added first', asyn
   )
 })
 
-void test('it outlives the numbers of its entries', async () => {
+void test('serial numbers are reduced at their limit', async () => {
   const limits = integer({ min: 1, max: 40 })
   const serials = integer({ min: 41, max: 90 })
   assert(property(steps, limits, serials, run), { numRuns: 200 })
 })
 
-void test('it grows to its limit and no further, and keeps what it holds', async (t) => {
+void test('it grows to its limit, and its entries stay valid', async (t) => {
   const window = new DedupWindow(windowMs, 10_000)
   const at = (n: number): Message => ({ hash: n * 2, timeMs: n * 7, owner: 1 })
   for (let n = 0; n < 10_000; n++) take(window, [at(n)], n + 1)
@@ -195,7 +195,7 @@ void test('it grows to its limit and no further, and keeps what it holds', async
   t.notOk(Array.from({ length: 5_000 }, (_, n) => n).some(isKnown))
 })
 
-void test('a message that repeats an event which makes room in the same batch has its id all the same', async (t) => {
+void test('a message that repeats an event which is evicted in the same batch has the event's id', async (t) => {
   const window = new DedupWindow(windowMs, 2)
   const at = (hash: number): Message => ({ hash, timeMs: 5, owner: 1 })
   take(window, [at(2), at(4)], 1)
@@ -214,7 +214,7 @@ void test('a message that repeats an event which makes room in the same batch ha
   )
 })
 
-void test('equal messages whose times run backwards each begin an event, and cost no more than others', async (t) => {
+void test('equal messages whose times run backwards are new events and take no longer than others', async (t) => {
   const window = new DedupWindow(MINUTE_MS, 50_000)
   for (let n = 0; n < 400_000; n += window.batchRows) {
     const batch = Array.from({ length: window.batchRows }, (_, i) => ({

@@ -51,7 +51,7 @@ const bodies = fc.array(
 const copyOf = (sent: readonly BodyTask[]): BodyTask[] =>
   sent.map((each) => ({ ...each, bytes: each.bytes?.slice(0) ?? null }))
 
-t.test('a task comes out of its parcel as it went in, and so does the result', async (t) => {
+t.test('unpacking returns the task and the result that were packed', async (t) => {
   fc.assert(
     fc.property(bodies, fc.array(fc.nat(5), { minLength: 40, maxLength: 40 }), (sent, kinds) => {
       const before = copyOf(sent)
@@ -74,7 +74,7 @@ t.test('a task comes out of its parcel as it went in, and so does the result', a
   )
 })
 
-t.test('small bodies of one key cross in one buffer', async (t) => {
+t.test('small bodies of one key share a buffer', async (t) => {
   const many = Array.from({ length: 300 }, () => body(200, 0, true))
   const memory = watchedMemory(t)
   const { inUse } = memory.bufferPool

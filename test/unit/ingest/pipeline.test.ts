@@ -44,7 +44,7 @@ void test('every message of a body is accepted, rejected or dropped, and stored 
   t.equal(new Set(numbers).size, numbers.length, 'events and dead letters share no id')
 })
 
-void test('a source is registered by its first message when the sender may, once', async (t) => {
+void test('a permitted sender registers a source once, with its first message', async (t) => {
   const { send, landing, target } = await createTestPipeline(t)
   const all = await Promise.all(
     Array.from({ length: 20 }, (_, i) => send([event(`hello ${i}`, { source: `s${i % 3}` })])),
@@ -55,7 +55,7 @@ void test('a source is registered by its first message when the sender may, once
   t.ok(target.calls.findIndex((call) => call.startsWith('insert')) > 2, 'before its rows')
 })
 
-void test('messages of a source nobody may register are dead letters', async (t) => {
+void test('messages of a source that may not be registered are dead letters', async (t) => {
   const { send, landing, target, sources } = await createTestPipeline(t)
   sources.states.set('known', 'ok')
   const result = await send([event('a'), event('b', { source: 'known' })], { register: null })
@@ -71,7 +71,7 @@ void test('messages of a source nobody may register are dead letters', async (t)
   t.same(target.registered, [])
 })
 
-void test('the limit of sources holds within one body too', async (t) => {
+void test('the limit of sources also applies within one body', async (t) => {
   const { send, landing, sources, target } = await createTestPipeline(t)
   sources.max = 3
   const lines = Array.from({ length: 5 }, (_, i) => event('x', { source: `s${i}` }))
@@ -86,7 +86,7 @@ void test('the limit of sources holds within one body too', async (t) => {
   t.equal(sources.states.size, 3)
 })
 
-void test('a body that names a source outside the key is refused and leaves nothing', async (t) => {
+void test('a body with a source that its key does not allow is refused and not stored', async (t) => {
   const { send, landing, target } = await createTestPipeline(t)
   const [good, bad] = await Promise.all([
     send([event('kept')]),
@@ -104,7 +104,7 @@ void test('a body that names a source outside the key is refused and leaves noth
   )
 })
 
-void test('one broken body does not harm those that share its task', async (t) => {
+void test('an invalid body does not affect others in its task', async (t) => {
   const { pipeline, send, landing } = await createTestPipeline(t)
   const bodies = ['[1,2', '', '{"a":', '[]', '"text"'].map((text) =>
     pipeline.submit({ ...SUBMISSION, bytes: bodyOf(text) }),
@@ -117,7 +117,7 @@ void test('one broken body does not harm those that share its task', async (t) =
   t.equal(total(await landing()), 1)
 })
 
-void test('repeats carry the id and the priority of their event', async (t) => {
+void test('repeats have the id and the priority of their event', async (t) => {
   const { send, landing } = await createTestPipeline(t)
   const at = (ms: number): object => ({ timestamp: new Date(T0 + ms).toISOString() })
   await send([event('disk full', at(0)), event('disk full', at(0)), event('other', at(0))])
@@ -140,7 +140,7 @@ void test('repeats carry the id and the priority of their event', async (t) => {
   t.equal(new Set(newOnes(await landing()).map((row) => row['id'])).size, 4)
 })
 
-void test("a person's priority holds for repeats of the event and for the template", async (t) => {
+void test('a corrected priority applies to repeats of the event and to the template', async (t) => {
   const { send, landing, sequencer, overrides } = await createTestPipeline(t)
   await send([event('user 17 logged out')])
   const [first] = await landing()
@@ -157,7 +157,7 @@ void test("a person's priority holds for repeats of the event and for the templa
   t.match((await landing()).at(-1), { priority: first?.['priority'], priority_source: 0 })
 })
 
-void test('a source that is deleted while its messages are worked on is an unknown one for them', async (t) => {
+void test('a source that is deleted while its messages are encoded is unknown to them', async (t) => {
   let isHeld: (() => void) | null = null
   const held = new Promise<void>((resolve) => {
     isHeld = resolve
@@ -189,7 +189,7 @@ void test('a source that is deleted while its messages are worked on is an unkno
   t.match(target.stored('dead_letters'), [{ reason: 'unknown_source' }])
 })
 
-void test('a command sees what was acknowledged before it and nothing later', async (t) => {
+void test('a command applies to the rows acknowledged before it and to none later', async (t) => {
   const { send, pipeline, target } = await createTestPipeline(t)
   await send([event('before')])
   const cleared = pipeline.execute({ kind: 'clear-all' })
@@ -201,7 +201,7 @@ void test('a command sees what was acknowledged before it and nothing later', as
   t.equal(target.calls.slice(at).filter((call) => call.startsWith('insert landing')).length, 1)
 })
 
-void test('templates are found once, stored with their first message, and keep their ids', async (t) => {
+void test('templates are stored once, with their first message, and have stable ids', async (t) => {
   const { send, landing, target, templates } = await createTestPipeline(t)
   for (let i = 0; i < 12; i++) await send([event(`connection ${i} closed by peer`)])
   const rows = await landing()
@@ -212,7 +212,7 @@ void test('templates are found once, stored with their first message, and keep t
   t.ok(target.calls.indexOf('templates') < target.calls.findIndex((c) => c.startsWith('insert')))
 })
 
-void test('without room bodies are refused, and taken again when there is some', async (t) => {
+void test('bodies beyond the memory limit are refused until memory is released', async (t) => {
   const { pipeline, send } = await createTestPipeline(t)
   t.equal(pipeline.hasRoom(33 * 1024 * 1024), false)
   const big = { ...SUBMISSION, bytes: new Uint8Array(20 * 1024 * 1024) }
@@ -223,7 +223,7 @@ void test('without room bodies are refused, and taken again when there is some',
   t.equal((await send([event('x')])).accepted, 1)
 })
 
-void test('what can not be made durable is refused, and nothing later refers to it', async (t) => {
+void test('a body that can not be made durable is refused, and no later message refers to it', async (t) => {
   const { send, landing, target, wal } = await createTestPipeline(t)
   const disk = await fillDisk(t)
   const refused = await Promise.allSettled([send([event('lost')]), send([event('lost too')])])
@@ -248,7 +248,7 @@ void test('what can not be made durable is refused, and nothing later refers to 
   t.ok(wal.failures > 0)
 })
 
-void test('after close nothing is taken, and what was begun is answered', async (t) => {
+void test('after close new bodies are refused, and the others are answered', async (t) => {
   const { pipeline, send } = await createTestPipeline(t)
   const begun = Array.from({ length: 30 }, (_, i) => send([event(`m ${i}`)]))
   const closed = pipeline.close()

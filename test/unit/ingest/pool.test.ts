@@ -4,12 +4,12 @@ import type { Worker } from 'node:worker_threads'
 import { test } from 'tap'
 import { createTestPipeline, type TestPipeline } from '../../support/pipeline.js'
 
-/** every thread the pool started, told apart by its file */
-const threads: { readonly worker: Worker; readonly isOwner: boolean }[] = []
+/** All threads of the pools. */
+const threads: { readonly worker: Worker; readonly isMiner: boolean }[] = []
 const workerThreads = createRequire(import.meta.url)('node:worker_threads') as {
   Worker: typeof Worker
-} // the object that the pool's package takes its threads from
-/** so many of the next threads end while they start; to terminate one then can end the whole process (Node 20: IsGraphAsync) */
+} // the module object from which Piscina reads the class
+/** The next `left` threads exit at their start. Terminating a thread then can end the whole process (Node 20: IsGraphAsync). */
 const stillborn = { left: 0 }
 workerThreads.Worker = class extends workerThreads.Worker {
   constructor(...[file, options]: ConstructorParameters<typeof Worker>) {
@@ -17,19 +17,18 @@ workerThreads.Worker = class extends workerThreads.Worker {
     else super(file, options)
     stillborn.left = Math.max(0, stillborn.left - 1)
     const data = JSON.stringify(options?.workerData ?? null)
-    threads.push({ worker: this, isOwner: !data.includes('hashSeed') })
+    threads.push({ worker: this, isMiner: !data.includes('hashSeed') })
   }
 }
 
-/** The thread of the newest pool. */
-function threadOf(which: 'encoder' | 'owner'): Worker {
+function threadOf(which: 'encoder' | 'miner'): Worker {
   const living = threads.filter(({ worker }) => worker.threadId > 0)
-  const found = living.findLast(({ isOwner }) => isOwner === (which === 'owner'))
+  const found = living.findLast(({ isMiner }) => isMiner === (which === 'miner'))
   if (found === undefined) throw new Error(`there is no ${which}`)
   return found.worker
 }
 
-const kill = async (which: 'encoder' | 'owner'): Promise<void> => {
+const kill = async (which: 'encoder' | 'miner'): Promise<void> => {
   await threadOf(which).terminate()
 }
 
@@ -38,7 +37,7 @@ const message = (text: string): object => ({ source: 'app', message: text })
 const templateIds = async ({ landing }: TestPipeline): Promise<readonly string[]> =>
   (await landing()).map((row) => `${row['message']}: ${row['template_id']}`)
 
-void test('a thread that dies takes its task with it and is replaced', async (t) => {
+void test('a thread that dies fails its task and is replaced', async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
   const big = Array.from({ length: 60_000 }, (_, i) => message(`long way ${i} ${'x'.repeat(200)}`))
@@ -54,7 +53,7 @@ void test('a thread that dies takes its task with it and is replaced', async (t)
   t.equal(rig.pipeline.bytes, 0)
 })
 
-void test('threads that have much to do are well, and are not asked', async (t) => {
+void test('busy threads are alive without a ping', async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
   const big = Array.from({ length: 60_000 }, (_, i) => message(`long way ${i} ${'x'.repeat(200)}`))
@@ -66,43 +65,43 @@ void test('threads that have much to do are well, and are not asked', async (t) 
   t.match(await sent, { accepted: 60_000 })
 })
 
-void test('a thread that dies without work is replaced as well', async (t) => {
+void test('an idle thread that dies is replaced', async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
   await kill('encoder')
   t.match(await rig.send([message('after')]), { accepted: 1 })
 })
 
-void test("an error in a thread that has nothing to do is nobody else's end", async (t) => {
+void test("an error in an idle thread does not affect other threads", async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
-  for (const which of ['encoder', 'owner'] as const)
+  for (const which of ['encoder', 'miner'] as const)
     threadOf(which).emit('error', new Error('out of memory'))
   t.match(await rig.send([message('after')]), { accepted: 1 })
-  t.match(await rig.send([message('a shape of its own')]), { accepted: 1 })
+  t.match(await rig.send([message('a signature of its own')]), { accepted: 1 })
 })
 
-void test('a thread that dies while it starts is replaced until one lives', async (t) => {
+void test('threads that die at their start are replaced until one lives', async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
-  for (const which of ['encoder', 'owner'] as const) {
+  for (const which of ['encoder', 'miner'] as const) {
     stillborn.left = 1
     await kill(which)
     for (const until = Date.now() + 10_000; stillborn.left > 0; await sleep(1))
       if (Date.now() > until) throw new Error('the thread has no successor')
-    // which never says that it is ready; the task waits for it, or dies with it
-    const told = await rig.send([message(`a shape for the ${which}`)]).catch((e: unknown) => e)
-    t.match(told, told instanceof Error ? { code: 'dependency_unavailable' } : { accepted: 1 })
-    t.match(await rig.send([message(`a second shape for the ${which}`)]), { accepted: 1 })
+    // The dead thread never reports that it is ready, so the task waits for its successor or fails.
+    const outcome = await rig.send([message(`a signature for the ${which}`)]).catch((e: unknown) => e)
+    t.match(outcome, outcome instanceof Error ? { code: 'dependency_unavailable' } : { accepted: 1 })
+    t.match(await rig.send([message(`a second signature for the ${which}`)]), { accepted: 1 })
   }
 })
 
-void test('the owner of the templates begins anew with the numbers and ids it had', async (t) => {
+void test('a new miner's thread has the numbers and ids of the one before', async (t) => {
   const rig = await createTestPipeline(t)
   for (let i = 0; i < 10; i++) await rig.send([message(`session ${i} opened`), message('idle')])
   const before = rig.templates.all().map(({ no, id }) => `${no} ${id}`)
-  await kill('owner')
-  await rig.send([message('a shape of its own'), message('session 77 opened')])
+  await kill('miner')
+  await rig.send([message('a signature of its own'), message('session 77 opened')])
   await rig.send([message('session x-y opened'), message('idle and more')])
   const after = rig.templates.all().map(({ no, id }) => `${no} ${id}`)
   t.same(after.slice(0, before.length), before)

@@ -14,7 +14,7 @@ interface Message {
   readonly source: string
 }
 
-/** Room for the patched columns only, one after the other. */
+/** Offsets of a block that consists of the patched columns only. */
 function blockOf(messages: readonly Message[]): RowBlock {
   const rows = messages.length
   const sources = [...new Set(messages.map(({ source }) => source))]
@@ -91,7 +91,7 @@ function createRig(firstId = 1) {
   return { sequencer, overrides, templates, sequence }
 }
 
-void test('ids are unique and rise, and repeats have that of their event', async () => {
+void test('ids are unique and ascending, and repeats have the id of their event', async () => {
   const messages = array(
     record({
       hash: nat(20),
@@ -103,7 +103,7 @@ void test('ids are unique and rise, and repeats have that of their event', async
   )
   assert(
     property(array(messages, { maxLength: 6 }), (blocks) => {
-      // ids above 2^32 use both halves
+      // Ids above 2^32 use both halves.
       const { sequence } = createRig(2 ** 32 - 5)
       const known = new Map<number, number>()
       let last = 0
@@ -125,7 +125,7 @@ void test('ids are unique and rise, and repeats have that of their event', async
   )
 })
 
-void test("a person's priority wins over the model, for later events of the template", async (t) => {
+void test('a corrected priority overrides the model for later events of the template', async (t) => {
   const { overrides, sequence } = createRig()
   const before = sequence({ hash: 1 }).rows[0]
   overrides.set([corrected(1, 0)])
@@ -147,7 +147,7 @@ void test('a corrected event counts its repeats under the new priority', async (
   t.match(sequence({ hash: 1, timeMs: MINUTE_MS }).rows, [{ isNew: true, priority: 2 }])
 })
 
-void test('the priority of a template holds for those merged into it, over several steps', async (t) => {
+void test('the priority of a template applies to those merged into it, over several steps', async (t) => {
   const { overrides, templates, sequence } = createRig()
   const merge = (no: number, into: number): void => {
     templates.learn([template(no, into)])
@@ -167,7 +167,7 @@ void test('the priority of a template holds for those merged into it, over sever
   ])
 })
 
-void test('what was said last holds when two corrected templates turn out to be one', async (t) => {
+void test('the last correction applies when two corrected templates are merged', async (t) => {
   const { overrides, templates, sequence } = createRig()
   overrides.set([corrected(1, 3, 20), corrected(2, 0, 10)])
   templates.learn([template(1, 2)])
@@ -179,7 +179,7 @@ void test('what was said last holds when two corrected templates turn out to be 
   t.match(sequence({ hash: 9, template: 1 }).rows, [{ priority: 0 }])
 })
 
-void test('two merged into each other at the same moment are answered for by the older', async (t) => {
+void test('of two templates that are merged into each other, the older one stays', async (t) => {
   const { overrides, templates } = createRig()
   templates.learn([template(1, 2), template(2, 1), template(3, 2)])
   for (const no of [1, 2, 3]) t.equal(templates.byId(idOf(no))?.id, idOf(1))
@@ -188,7 +188,7 @@ void test('two merged into each other at the same moment are answered for by the
   t.equal(overrides.of(idOf(1)), 'P1')
 })
 
-void test('stored priorities hold from the first message on', async (t) => {
+void test('stored priorities apply from the first message on', async (t) => {
   const { overrides, templates, sequence } = createRig()
   templates.learn([template(1, 2)])
   overrides.set([corrected(2, 3)])
@@ -198,7 +198,7 @@ void test('stored priorities hold from the first message on', async (t) => {
   ])
 })
 
-void test('nothing joins an event of a forgotten source, and others are as before', async (t) => {
+void test('no message repeats an event of a forgotten source, and other sources are unaffected', async (t) => {
   const { sequencer, sequence } = createRig()
   const before = sequence({ hash: 1 }, { hash: 2, source: 'b' }).rows
   sequencer.forget(['a', 'never seen'])

@@ -16,7 +16,7 @@ const job = (protocol: string, bytes: number, replays: number | null = null) => 
   submission: { protocol, bytes: new Uint8Array(bytes), replays },
 })
 
-void test('bodies are counted together where protocol and sources are the same', async (t) => {
+void test('the counts of bodies with the same protocol and sources are summed', async (t) => {
   const [a, b] = [['a'], ['b']]
   const jobs = [job('ingest', 10), job('webhook', 20), job('ingest', 30), job('ingest', 40)]
   const bodies = [result(a, 1), result(a, 2), result(b, 4, 1), result(a, 8)]
@@ -43,7 +43,7 @@ void test('bodies are counted together where protocol and sources are the same',
   t.equal(sums.length, 2)
 })
 
-void test('only replayed messages that went somewhere leave the dead letters', async (t) => {
+void test('only messages that were stored or rejected again are removed from the dead letters', async (t) => {
   const jobs = [job('replay', 1, 7), job('replay', 1, 8), job('replay', 1, 9), job('ingest', 1)]
   const bodies = [result(['a'], 1), result([], 0), result([], 0, 1), result(['a'], 1)]
   t.same(deletionOf(jobs, bodies), { kind: 'delete-dead-letters', ids: [7, 9] })

@@ -3,7 +3,7 @@ import t from 'tap'
 import { PriorityModel } from '../../../src/priority/model.js'
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../../../src/model/event.js'
 
-/** Repeatable random numbers in 0..1. */
+/** Seeded random numbers in 0..1. */
 function random(seed: number): () => number {
   let state = seed
   return () => {
@@ -15,7 +15,7 @@ function random(seed: number): () => number {
 const SYLLABLES = 'ba ko ri tu me sa lo di pe nu ga fi'.split(' ')
 const WORDS = SYLLABLES.flatMap((a) => SYLLABLES.flatMap((b) => [`${a}${b}n`, `${b}${a}sk`]))
 
-/** Templates of 4 to 8 made-up words, some with a word of the hidden rule. */
+/** Templates of 4 to 8 generated words, some with a word of the hidden rule. */
 function templates(
   count: number,
   rule: readonly string[],
@@ -53,7 +53,7 @@ t.test('words of the template raise and lower the priority', async (t) => {
   t.equal(assigned(model, 2, 'WARNING'), 'P4')
 })
 
-t.test('words that are properties of every object are words like others', async (t) => {
+t.test('words that are properties of Object.prototype are ordinary words', async (t) => {
   const model = new PriorityModel()
   model.register(1, 'no constructor of lorem found')
   model.register(2, 'ipsum dolor')
@@ -79,7 +79,7 @@ t.test('a burst and a rare template raise the score', async (t) => {
   )
 })
 
-t.test('corrections by a hidden rule reach unseen templates', async (t) => {
+t.test('unseen templates follow corrections by a hidden rule', async (t) => {
   const cases: readonly (readonly [readonly string[], Priority])[] = [
     [['payment', 'ledger'], 'P1'],
     [['payment', 'ledger', 'vault'], 'P2'],
@@ -139,25 +139,28 @@ t.test('critical never falls below P2, debug never rises above P3', async (t) =>
   )
 })
 
-t.test('the version changes with what is learned, and both survive a restart', async (t) => {
-  const model = new PriorityModel()
-  const version = model.modelVersion
-  const texts = templates(60, ['vault'], 0.5, random(3))
-  for (const [i, text] of texts.entries()) model.register(i + 1, text)
-  t.equal(model.modelVersion, version, 'registering teaches nothing')
-  for (let i = 0; i < 20; i++) model.learn(i + 1, 'INFO', 'P2', texts[i] ?? '')
-  t.not(model.modelVersion, version)
+t.test(
+  'each correction changes the version, and a restart restores model and version',
+  async (t) => {
+    const model = new PriorityModel()
+    const version = model.modelVersion
+    const texts = templates(60, ['vault'], 0.5, random(3))
+    for (const [i, text] of texts.entries()) model.register(i + 1, text)
+    t.equal(model.modelVersion, version, 'registering teaches nothing')
+    for (let i = 0; i < 20; i++) model.learn(i + 1, 'INFO', 'P2', texts[i] ?? '')
+    t.not(model.modelVersion, version)
 
-  const restored = new PriorityModel()
-  for (const [i, text] of texts.entries()) restored.register(i + 1, text)
-  restored.restore(JSON.parse(JSON.stringify(model)))
-  t.equal(restored.modelVersion, model.modelVersion)
-  for (let no = 1; no <= texts.length; no++) {
-    t.equal(assigned(restored, no, 'INFO'), assigned(model, no, 'INFO'), `template ${no}`)
-  }
-})
+    const restored = new PriorityModel()
+    for (const [i, text] of texts.entries()) restored.register(i + 1, text)
+    restored.restore(JSON.parse(JSON.stringify(model)))
+    t.equal(restored.modelVersion, model.modelVersion)
+    for (let no = 1; no <= texts.length; no++) {
+      t.equal(assigned(restored, no, 'INFO'), assigned(model, no, 'INFO'), `template ${no}`)
+    }
+  },
+)
 
-t.test('an explanation adds up to the score that was decided on', async (t) => {
+t.test('the parts of an explanation add up to the score', async (t) => {
   const model = new PriorityModel()
   const text = 'disk full on node <*>'
   model.learn(1, 'ERROR', 'P1', text)
@@ -173,8 +176,8 @@ t.test('an explanation adds up to the score that was decided on', async (t) => {
   t.ok(told.contributions.some(({ feature }) => feature === 'word:full'))
 })
 
-t.test('confidence does not promise more than the corrections hold', async (t) => {
-  // the corrections agree with a rule 4 times in 5
+t.test('confidence is not greater than the agreement of the corrections', async (t) => {
+  // The corrections follow the rule in 4 of 5 cases.
   const next = random(11)
   const model = new PriorityModel()
   const texts = templates(400, ['vault'], 1, next)

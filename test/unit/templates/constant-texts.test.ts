@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { ConstantTexts } from '../../../src/templates/constant-texts.js'
 
-void test('the newest skeleton of each template, for every thread, until there is no room', (t) => {
+void test('every thread reads the newest constant text of each template, until the memory is full', (t) => {
   const table = ConstantTexts.create(64)
   const reader = new ConstantTexts(table.buffer)
   const read = (no: number): string => Buffer.from(reader.get(no)).toString()
@@ -13,14 +13,18 @@ void test('the newest skeleton of each template, for every thread, until there i
   const old = reader.get(1)
   table.put(1, '\u0001 is full')
   t.equal(read(1), '\u0001 is full')
-  t.equal(Buffer.from(old).toString(), 'disk \u0001 is full', 'what was read stays')
+  t.equal(
+    Buffer.from(old).toString(),
+    'disk \u0001 is full',
+    'a text that was read does not change',
+  )
   for (let i = 0; i < 100; i++) table.put(2, 'größer')
   table.put(3, 'x'.repeat(80))
-  t.equal(read(3), '', 'no room')
+  t.equal(read(3), '', 'the memory is full')
   table.put(3, 'y')
   t.equal(read(3), 'y')
   table.put(1, '')
-  t.equal(read(1), '', 'it has none any more')
+  t.equal(read(1), '', 'an empty text replaces it')
   for (const no of [0, -1, 1 << 20]) {
     table.put(no, 'z')
     t.equal(read(no), '', `number ${no}`)

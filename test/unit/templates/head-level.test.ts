@@ -70,6 +70,6 @@ t.test('words inside a message are no levels', async (t) => {
   for (const message of NO_LEVEL) t.equal(levelAtHead(message), null, message)
 })
 
-t.test('a level behind the head is not looked for', async (t) => {
+t.test('a level after the head is ignored', async (t) => {
   t.equal(levelAtHead(`12:00:00 ${'x1 '.repeat(100)} ERROR`), null)
 })

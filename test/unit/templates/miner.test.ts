@@ -7,7 +7,7 @@ import { matches, templateValues } from '../../../src/templates/template-text.js
 
 const encoder = new TextEncoder()
 
-/** Mines all messages; the final text of each. */
+/** Mines all messages. @returns the final template text of each */
 function mine(messages: readonly string[], miner = new TemplateMiner(), source = 'app'): string[] {
   const numbers = messages.map((message) => miner.resolve(source, encoder.encode(message)))
   return numbers.map((no) => miner.textOf(miner.rootOf(no)))
@@ -15,7 +15,7 @@ function mine(messages: readonly string[], miner = new TemplateMiner(), source =
 
 const one = (message: string): string => mine([message])[0] ?? ''
 
-/** Logs with a few kinds of messages, words and odd pieces mixed. */
+/** Messages of a few kinds, mixed with words and odd punctuation. */
 const piece = fc.oneof(
   fc.constantFrom(...'alpha beta gamma user from for GET HTTP/1.1 Jan root true KB ms'.split(' ')),
   fc.constantFrom(
@@ -36,7 +36,7 @@ const piece = fc.oneof(
 )
 const message = fc.array(piece, { minLength: 1, maxLength: 10 }).map((pieces) => pieces.join(' '))
 
-t.test('texts read as the message does, values masked', async (t) => {
+t.test('a template's text is the message with values masked', async (t) => {
   const reads = (message: string, text: string) => t.equal(one(message), text, message)
   reads('Took 19.05 seconds to spawn', 'Took <*> seconds to spawn')
   reads('[instance: b9000564-fe1a-409b-b8cc-1e88b294cd1d] VM Started', '[instance: <*>] VM Started')
@@ -65,7 +65,7 @@ t.test('one word that differs becomes a value only on evidence', async (t) => {
   t.same([...new Set(many)], ['connection of service <*> to the pool was opened again'])
 })
 
-t.test('states, verbs and first words stay apart longer', async (t) => {
+t.test('states, verbs and first words need more evidence', async (t) => {
   const states = mine(
     ['LOOKING', 'LEADING', 'FOLLOWING'].map((s) => `my vote for the round is ${s} now`),
   )
@@ -111,9 +111,9 @@ t.test(
   },
 )
 
-t.test('messages of one shape have one template', async (t) => {
+t.test('messages with one signature have one template', async (t) => {
   const scanned = new MessageBytes()
-  const shapeOf = (text: string) => {
+  const signatureOf = (text: string) => {
     const out = new Int32Array(2)
     const bytes = encoder.encode(text)
     scanned.load(bytes)
@@ -126,11 +126,11 @@ t.test('messages of one shape have one template', async (t) => {
         const varied = messages.map((text) => text.replaceAll(/\d/g, '7'))
         const all = [...messages, ...varied]
         const texts = mine(all)
-        const textOfShape = new Map<string, string>()
+        const textOfSignature = new Map<string, string>()
         return all.every((text, i) => {
-          const shape = shapeOf(text)
-          const known = textOfShape.get(shape) ?? texts[i] ?? ''
-          textOfShape.set(shape, known)
+          const signature = signatureOf(text)
+          const known = textOfSignature.get(signature) ?? texts[i] ?? ''
+          textOfSignature.set(signature, known)
           return known === texts[i]
         })
       }),
@@ -180,7 +180,7 @@ t.test('ids survive a restart, redirects included', async (t) => {
   }
 })
 
-t.test('two instances that meet the same first message give it the same id', async (t) => {
+t.test('two instances with the same first message give its template the same id', async (t) => {
   const [a, b] = [new TemplateMiner(), new TemplateMiner()]
   b.resolve('other', encoder.encode('something else'))
   const idOf = (miner: TemplateMiner) =>
@@ -198,7 +198,7 @@ t.test('a ready-made template is used as it is', async (t) => {
   t.ok(matches(miner.textOf(no), 'User bob paid 5 EUR'))
 })
 
-t.test('at a limit messages fall into the catch-all template', async (t) => {
+t.test('beyond a limit messages get the catch-all template', async (t) => {
   const limits = { sources: 3, templates: 100, templatesPerSource: 20, evidencePerSource: 200 }
   const miner = new TemplateMiner(limits)
   const letters = (n: number) =>

@@ -7,7 +7,7 @@ import * as layout from '../../../src/wasm/layout.js'
 const encoder = new TextEncoder()
 const messages = new MessageBytes()
 
-function shape(message: string, source = 'app'): string {
+function signatureOf(message: string, source = 'app'): string {
   const seed = new Int32Array(2)
   const out = new Int32Array(2)
   hashText(source, seed)
@@ -17,8 +17,8 @@ function shape(message: string, source = 'app'): string {
   return `${out[0]}/${out[1]}`
 }
 
-t.test('values of one kind give one shape', async (t) => {
-  const same = (a: string, b: string) => t.equal(shape(a), shape(b), `${a} = ${b}`)
+t.test('messages that differ in values only have one signature', async (t) => {
+  const same = (a: string, b: string) => t.equal(signatureOf(a), signatureOf(b), `${a} = ${b}`)
   same('took 5 ms', 'took 1234 ms')
   same('from 10.0.0.1:80', 'from 192.168.17.254:65535')
   same('block blk_123456 done', 'block blk_-987654321 done')
@@ -31,8 +31,8 @@ t.test('values of one kind give one shape', async (t) => {
   same('at 12:00:01', 'at 23:59:59.123')
 })
 
-t.test('words, punctuation and sources tell shapes apart', async (t) => {
-  const differ = (a: string, b: string) => t.not(shape(a), shape(b), `${a} ≠ ${b}`)
+t.test('words, punctuation and sources distinguish signatures', async (t) => {
+  const differ = (a: string, b: string) => t.not(signatureOf(a), signatureOf(b), `${a} ≠ ${b}`)
   differ('user logged in', 'user logged out')
   differ('state: ok', 'state; ok')
   differ('a b', 'ab')
@@ -47,12 +47,11 @@ t.test('words, punctuation and sources tell shapes apart', async (t) => {
   differ('CrashLoopBackOfé: 2', 'CrashLöpBackOff: 2')
   differ('a-b日1', 'c-b日1')
   differ('', 'x')
-  t.not(shape('user logged in', 'a'), shape('user logged in', 'b'), 'sources')
+  t.not(signatureOf('user logged in', 'a'), signatureOf('user logged in', 'b'), 'sources')
 })
 
 const tokens = tokenArray()
 
-/** Kind, begin and end of each token. */
 function tokensOf(message: string): [number, number, number][] {
   const count = scanTokens(encoder.encode(message), tokens)
   return Array.from({ length: count }, (_, i) => {
@@ -61,7 +60,7 @@ function tokensOf(message: string): [number, number, number][] {
   })
 }
 
-/** The words of a message and what stands between them, its values masked. */
+/** Returns the message with its values masked. */
 function masked(message: string): string {
   const bytes = Buffer.from(message)
   let text = ''
@@ -75,7 +74,7 @@ function masked(message: string): string {
   return (text + bytes.toString('latin1', at)).trimEnd().replaceAll(/ +/g, ' ')
 }
 
-t.test('what has one shape is the same but for its values', async (t) => {
+t.test('messages with one signature differ in values only', async (t) => {
   const piece = fc.oneof(
     fc.constantFrom(...' : . - / = , ( ) [ ] " @ # \\ < > ; <*> :: //'.split(' '), ' ', '  '),
     fc.constantFrom(
@@ -96,17 +95,17 @@ t.test('what has one shape is the same but for its values', async (t) => {
     fc.assert(
       fc.property(pieces, piece, fc.nat(), (all, other, at) => {
         const [a, b] = [all.join(''), all.with(at % all.length, other).join('')]
-        if (shape(a) !== shape(b)) return true
+        if (signatureOf(a) !== signatureOf(b)) return true
         equal++
         return masked(a) === masked(b)
       }),
       { numRuns: 3000 },
     ),
   )
-  t.ok(equal > 50, `${equal} pairs of one shape`)
+  t.ok(equal > 50, `${equal} pairs with one signature`)
 })
 
-t.test('words and numbers are read whole, however long they are', async (t) => {
+t.test('words and numbers of any length are single tokens', async (t) => {
   const number = fc.array(fc.stringMatching(/^[0-9]{1,20}$/), { minLength: 1, maxLength: 6 })
   const word = fc.stringMatching(/^[g-z_~éß日]{1,90}$/)
   const before = fc.constantFrom('', ' ', '(', '"', 'word ')
@@ -135,7 +134,7 @@ t.test('words and numbers are read whole, however long they are', async (t) => {
   )
 })
 
-t.test('a shape is the same wherever the message stands in a buffer', async (t) => {
+t.test('a signature does not depend on the message's offset in a buffer', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(
@@ -148,7 +147,7 @@ t.test('a shape is the same wherever the message stands in a buffer', async (t) 
           const all = Uint8Array.from([...a, ...m, ...z])
           const alone = new Int32Array(2)
           const within = new Int32Array(2)
-          // the byte before a message may not be a word's: a record begins at a boundary
+          // The byte before a message is never part of a word, because a message begins at a boundary.
           messages.load(m)
           messages.signature(0, m.length, 1, 2, alone)
           messages.load(all)
@@ -173,7 +172,7 @@ t.test('any bytes can be scanned, and the first hash is never 0', async (t) => {
   )
 })
 
-t.test('a message of 1 MB is told by its first 8 KiB', async (t) => {
+t.test('the signature of a message of 1 MB depends on its first 8 KiB only', async (t) => {
   const head = 'word '.repeat(100)
-  t.equal(shape(head + 'x '.repeat(500_000)), shape(head + 'x '.repeat(400_000)))
+  t.equal(signatureOf(head + 'x '.repeat(500_000)), signatureOf(head + 'x '.repeat(400_000)))
 })

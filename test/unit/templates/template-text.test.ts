@@ -18,7 +18,7 @@ t.test('a message of another template has no values', async (t) => {
   t.equal(templateValues('a <*> a', 'a'), null)
 })
 
-t.test('a merged gap covers both gaps it came from', async (t) => {
+t.test('a merged gap covers both gaps', async (t) => {
   const gap = fc.array(fc.constantFrom(' ', ', ', ': ', '<*>', 'x1', '(', ')', '=', '.'), {
     maxLength: 8,
   })
@@ -34,7 +34,7 @@ t.test('a merged gap covers both gaps it came from', async (t) => {
   )
 })
 
-t.test('a merged gap keeps the punctuation that both have', async (t) => {
+t.test('a merged gap has the punctuation of both gaps', async (t) => {
   t.equal(mergeGaps(' x1, ', ' x2, '), ' <*>, ')
   t.equal(mergeGaps(' (<*>) ', ' (<*> of <*>) '), ' (<*>) ')
   t.equal(mergeGaps(' ', ' <*> '), ' <*> ')

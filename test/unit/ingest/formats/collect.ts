@@ -20,12 +20,12 @@ export const uploadContext: DecodeContext = { ...ingestContext, source: 'file', 
 
 export interface Collected extends EventSink {
   readonly events: CanonicalEvent[]
-  /** line of each event */
+  /** The line of each event. */
   readonly lines: number[]
   readonly rejects: (Rejection & { readonly line: number })[]
 }
 
-/** A sink that keeps everything. */
+/** Creates a sink that collects all events and rejections. */
 export function collect(): Collected {
   const events: CanonicalEvent[] = []
   const lines: number[] = []

@@ -25,7 +25,7 @@ function decode(body: string | Uint8Array, context = ingestContext) {
   return { ...sink, received }
 }
 
-/** The only event of a record, or the reason why there is none. */
+/** Decodes a record. @returns its event, or the reason of the rejection */
 function one(record: unknown) {
   const { events, rejects } = decode(JSON.stringify(record))
   const [event] = events
@@ -33,7 +33,7 @@ function one(record: unknown) {
   return { event, tags: event?.tags ?? {}, reason: rejects[0]?.reason, reject: rejects[0] }
 }
 
-void test('a canonical event comes through field by field', async (t) => {
+void test('a canonical event is decoded field by field', async (t) => {
   const { events } = decode(
     JSON.stringify({
       timestamp: '2026-11-21T10:28:19+01:00',
@@ -70,7 +70,7 @@ void test('a canonical event comes through field by field', async (t) => {
   ])
 })
 
-void test('what a record does not say is filled in', async (t) => {
+void test('missing fields have defaults', async (t) => {
   const { event } = one({ source: 'a', message: 'b' })
   t.match(event, { timestampMs: NOW, type: 'log', environment: 'production', host: '', tags: null })
   t.equal(event?.severity, null)
@@ -79,7 +79,7 @@ void test('what a record does not say is filled in', async (t) => {
   })
 })
 
-void test('NDJSON, one array and one object are told apart', async (t) => {
+void test('NDJSON, an array and an object are distinguished', async (t) => {
   const record = { source: 'a', message: 'b' }
   const line = JSON.stringify(record)
   const counts = (body: string, received: number) =>
@@ -97,7 +97,7 @@ void test('NDJSON, one array and one object are told apart', async (t) => {
   counts('\n \n', 0)
 })
 
-void test('a broken line is rejected with its number and text, and the others go on', async (t) => {
+void test('an invalid line is rejected with its number and text, and the others are decoded', async (t) => {
   const line = '{"source":"a","message":"b"}'
   const { events, lines, rejects, received } = decode(`${line}\r\n\n{"source":\n${line}\n12\n"x"\n`)
   t.equal(received, 5)
@@ -124,7 +124,7 @@ void test('an array that is not JSON fails as a whole, without its content', asy
   t.throws(() => decode('[1'), { message: /^the body begins as a JSON array and is none$/ })
 })
 
-void test('lines keep their numbers over many pieces of text', async (t) => {
+void test('the numbers of lines are right in large bodies', async (t) => {
   const rows = 5000
   const body = Array.from({ length: rows }, (_, i) =>
     JSON.stringify({
@@ -140,7 +140,7 @@ void test('lines keep their numbers over many pieces of text', async (t) => {
   t.ok(events[4900 - 1]?.message.includes('日本'), 'wide letters arrive')
 })
 
-void test('bytes that are no UTF-8 are read with replacement characters', async (t) => {
+void test('invalid UTF-8 becomes replacement characters', async (t) => {
   const body = Buffer.concat([
     Buffer.from('{"source":"a","message":"caf'),
     Buffer.from([0xe9]),
@@ -207,7 +207,7 @@ void test('the length of a message is counted in bytes', async (t) => {
   t.equal(reason('éééééa'), 'message_too_large')
 })
 
-void test('a level in any spelling is a severity, and a word that says more is kept', async (t) => {
+void test('a level in any spelling is a severity, and a more specific word becomes a tag', async (t) => {
   const reads = (severity: unknown, want: string | null, text?: string) => {
     for (const extra of [{}, { extra: 1 }]) {
       const { event, tags } = one({ source: 'a', message: 'b', severity, ...extra })
@@ -248,7 +248,7 @@ void test('unmapped scalars become tags, next to the tags of the record', async 
   })
 })
 
-void test('members named like parts of an object are plain tags', async (t) => {
+void test('members named like properties of Object.prototype are ordinary tags', async (t) => {
   const { events } = decode(
     '{"source":"a","message":"b","__proto__":{"x":1},"constructor":"c","toString":1}',
   )
@@ -257,7 +257,7 @@ void test('members named like parts of an object are plain tags', async (t) => {
   t.equal(Reflect.get({}, 'x'), undefined, 'nothing is polluted')
 })
 
-void test('tags are bounded, and what is left out is counted', async (t) => {
+void test('tags are limited, and omitted ones are counted', async (t) => {
   const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i]))
   t.match(one({ source: 'a', message: 'b', ...many }).tags, { omitted_tags: 744, k255: 255 })
   t.match(one({ source: 'a', message: 'b', tags: many }).tags, { omitted_tags: 744 })
@@ -293,7 +293,7 @@ void test('no body makes the decoder throw anything but AppError or lose a recor
   t.pass('held')
 })
 
-void test('each record of a body arrives once and in order', async (t) => {
+void test('each record of a body is decoded once and in order', async (t) => {
   const message = string({ minLength: 1 })
   assert(
     property(array(message), (messages) => {
@@ -308,7 +308,7 @@ void test('each record of a body arrives once and in order', async (t) => {
   t.pass('held')
 })
 
-void test('lines of one shape and lines by themselves give the same', async (t) => {
+void test('similar lines are decoded as they are in bodies of their own', async (t) => {
   const text = oneof(
     string(),
     constantFrom('', 'INFO', '{', '}', '"', ',', 'a\tb', 'ü', '2026-11-21T09:28:19Z'),
@@ -345,7 +345,7 @@ void test('lines of one shape and lines by themselves give the same', async (t) 
   t.pass('held')
 })
 
-void test('a line that only resembles the one before it is still checked as JSON', async (t) => {
+void test('a line that resembles the one before it is still validated as JSON', async (t) => {
   const good = '{"source":"a","message":"b","timestamp":1795253350042,"tags":{"k":"v"}}'
   const reasonOf = (line: string) => decode(`${good}\n${good}\n${line}\n${good}`).rejects[0]?.reason
   t.equal(reasonOf('{"source":"a","message":"b","timestamp":01,"tags":{"k":"v"}}'), 'invalid_json')

@@ -313,7 +313,7 @@ void test('Google Cloud, Datadog, CloudWatch, Kibana and Splunk exports', async 
   t.match(splunk.event, { message: 'm', host: 'web-1', timestampMs: AT, source: '/var/log/x' })
 })
 
-void test('an access log in JSON is judged by its status', async (t) => {
+void test('the status of an access log in JSON gives the severity', async (t) => {
   const nginx = {
     time_iso8601: '2026-11-21T09:28:19+00:00',
     request: 'GET /x HTTP/1.1',
@@ -330,7 +330,7 @@ void test('an access log in JSON is judged by its status', async (t) => {
   t.equal(read({ ...nginx, status: 200 }, uploadContext).event.severity, 'INFO')
 })
 
-void test('names match whatever their case and separators', async (t) => {
+void test('names match in any case and with any separators', async (t) => {
   for (const name of [
     'Log-Level',
     'LOG_LEVEL',
@@ -355,7 +355,7 @@ void test('a name at the top wins over one in a container, and the field over it
   t.same(tags, { message: 'inner', level: 'error', service: 'svc' })
 })
 
-void test('day and hour in columns of their own make one moment', async (t) => {
+void test('day and hour in separate columns make one time', async (t) => {
   const reads = (record: object) =>
     t.equal(read({ msg: 'm', app: 'a', ...record }).event.timestampMs, AT, JSON.stringify(record))
   reads({ date: '2026-11-21', time: '09:28:19' })
@@ -379,7 +379,7 @@ void test('numbers that are no times and words that are no levels stay tags', as
   t.same(tags, { time: 12.5, status: 'shipped', when: 'later', t: 1 })
 })
 
-void test('a record of thousands of spellings of one name is read', async (t) => {
+void test('a record with thousands of spellings of one name is decoded', async (t) => {
   const spellings = Array.from(
     { length: 30_000 },
     (_, i) => `level${'_-. @'[i % 5]}${'_'.repeat(i % 200)}${'-'.repeat(i / 200)}`,
@@ -388,7 +388,7 @@ void test('a record of thousands of spellings of one name is read', async (t) =>
   t.match(read({ source: 'a', message: 'm', ...record }).event, { severity: 'INFO' })
 })
 
-void test('traceparent gives both ids, zeroes give none', async (t) => {
+void test('traceparent gives both ids, zeros give none', async (t) => {
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
   t.match(read({ source: 'a', message: 'm', traceparent }).event, {
     traceId: 'a'.repeat(32),

@@ -10,7 +10,7 @@ async function decode(body: string | Uint8Array, context = uploadContext) {
   return { ...sink, messages: sink.events.map((event) => event.message) }
 }
 
-/** The only event of one line. */
+/** Decodes one line. */
 async function one(line: string): Promise<Partial<CanonicalEvent>> {
   const { events } = await decode(`${line}\n`)
   if (events.length !== 1) throw new Error(`${events.length} events of one line`)
@@ -253,7 +253,7 @@ void test('each form of a line gives time, level, host and message', async (t) =
   }
 })
 
-void test('a line without a known head is a message of now', async (t) => {
+void test('a line without a known head has the time of arrival', async (t) => {
   for (const line of [
     'hello',
     '  indented',
@@ -270,7 +270,7 @@ void test('a line without a known head is a message of now', async (t) => {
   })
 })
 
-void test('independent lines are a record each, however many', async (t) => {
+void test('each line without a head is a record, in files of any length', async (t) => {
   const lines = Array.from(
     { length: 2000 },
     (_, i) => `${i % 3 === 0 ? 'Error: ' : ''}thing ${i} happened`,
@@ -304,12 +304,12 @@ void test('a stack trace belongs to the record above it', async (t) => {
   ])
 })
 
-void test('lines without a head stay records of their own in a file that mostly has none', async (t) => {
+void test('lines without a head are records of their own in a file with few heads', async (t) => {
   const body = ['2026-11-21 09:28:19 dated', 'a', 'b', 'c', 'd']
   t.equal((await decode(body.join('\n'))).events.length, 5)
 })
 
-void test('journalctl indents the following lines of a message, which is taken back', async (t) => {
+void test('the indentation of continuation lines by journalctl is removed', async (t) => {
   const head = 'Nov 21 09:28:19 web-1 app[1]: '
   const { messages } = await decode(
     `${head}one\n${' '.repeat(head.length)}two\n${' '.repeat(head.length)}  three\n${head}four\n`,
@@ -317,7 +317,7 @@ void test('journalctl indents the following lines of a message, which is taken b
   t.same(messages, ['one\ntwo\n  three', 'four'])
 })
 
-void test('lines that a container runtime cut are put together by stream', async (t) => {
+void test('lines that a container runtime split are joined by stream', async (t) => {
   const cri = (rest: string) => `2026-11-21T09:28:19.000000000Z ${rest}`
   const body = [
     cri('stdout P abc'),
@@ -345,13 +345,13 @@ void test('a record does not grow beyond the message limit', async (t) => {
   t.equal(events.map((event) => event.message).join('\n'), `top${'\n\tat x'.repeat(100)}`)
 })
 
-void test('a line of a year that cannot be is rejected, and the others go on', async (t) => {
+void test('a line with an invalid year is rejected, and the others are decoded', async (t) => {
   const { messages, rejects } = await decode('2036-11-21 09:28:19 far\n2026-11-21 09:28:19 near\n')
   t.same(messages, ['near'])
   t.match(rejects, [{ line: 1, reason: 'timestamp_out_of_range' }])
 })
 
-void test('a journal export gives its entries, sized fields among them', async (t) => {
+void test('all entries of a journal export are decoded, including sized fields', async (t) => {
   const text = 'line one\nline two'
   const size = Buffer.alloc(8)
   size.writeBigUInt64LE(BigInt(text.length))

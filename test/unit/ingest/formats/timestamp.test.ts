@@ -78,7 +78,7 @@ void test('an epoch number is seconds, milli-, micro- or nanoseconds by its size
   reads('20261399', 20_261_399_000)
 })
 
-void test('a unit that the field fixes wins over the size', async (t) => {
+void test('the unit of the field takes precedence over the size', async (t) => {
   t.equal(parseTimestamp('1000', NOW, 'ms'), 1000)
   t.equal(parseTimestamp(5_000_000, NOW, 'us'), 5000)
   t.equal(parseTimestamp('5999999', NOW, 'ns'), 5)
@@ -125,7 +125,7 @@ void test('a form without a year gets the latest one that is not over a day ahea
   reads('Feb 29 00:00:00', NOW, Date.UTC(2024, 1, 29))
 })
 
-void test('a written time comes back as the same millisecond', async (t) => {
+void test('a formatted time is read as the same millisecond', async (t) => {
   const anyDate = date({
     min: new Date(0),
     max: new Date('2200-01-01T00:00:00Z'),
@@ -145,7 +145,7 @@ void test('a written time comes back as the same millisecond', async (t) => {
   t.pass('held')
 })
 
-void test('no text makes the parser throw or answer with a fraction', async (t) => {
+void test('no text makes the parser throw or return a fraction', async (t) => {
   const pieces = constantFrom(
     '2026',
     '-',

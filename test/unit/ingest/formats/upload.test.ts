@@ -29,7 +29,7 @@ void test('a CSV file is read with its header in any case and order', async (t) 
   t.same(events[0]?.tags, { user: 'u' })
 })
 
-void test('CSV comes with any of four delimiters, a byte order mark and mixed line ends', async (t) => {
+void test('CSV may have any of four delimiters, a byte order mark and mixed line ends', async (t) => {
   for (const mark of [',', ';', '\t', '|']) {
     const rows = [
       ['Time', 'Severity', 'Message'],
@@ -51,7 +51,7 @@ void test('CSV comes with any of four delimiters, a byte order mark and mixed li
   t.same(messages, ['a,b'])
 })
 
-void test('a row of another width is rejected with its number, the others go on', async (t) => {
+void test('a row with another number of cells is rejected with its number, and the others are decoded', async (t) => {
   const { events, lines, rejects, received } = await decode(
     'csv',
     'level,message\ninfo,a\ninfo\n\ninfo,b,c\ninfo,d,\n',
@@ -65,7 +65,7 @@ void test('a row of another width is rejected with its number, the others go on'
   ])
 })
 
-void test('empty and repeated column names get names of their own', async (t) => {
+void test('empty and repeated column names are numbered', async (t) => {
   const { events } = await decode('csv', 'message,,user,user,__proto__\nm,1,2,3,4\n')
   t.equal(
     JSON.stringify(events[0]?.tags),
@@ -109,7 +109,7 @@ void test('the exports of Grafana, Kibana, Datadog, CloudWatch and Splunk are re
   )
 })
 
-void test('without telling names the contents of the columns decide', async (t) => {
+void test('without known names the contents of the columns decide', async (t) => {
   const noHeader = await decode(
     'csv',
     `${row(0)},error,something long broke,7\n${row(1)},info,and more,8\n`,
@@ -169,7 +169,7 @@ void test('a JSON file is an array, lines, one object or an object with the arra
   ])
 })
 
-void test('a broken line of NDJSON is rejected, a file without any JSON is refused', async (t) => {
+void test('an invalid line of NDJSON is rejected, a file without any JSON is refused', async (t) => {
   const { lines, rejects } = await decode('json', '{"msg":"a"}\n{"msg":\n{"msg":"b"}')
   t.same(lines, [1, 3])
   t.match(rejects, [{ line: 2, reason: 'invalid_json' }])
@@ -179,7 +179,7 @@ void test('a broken line of NDJSON is rejected, a file without any JSON is refus
   }
 })
 
-void test('a file without rows is empty, whatever it is called', async (t) => {
+void test('a file without rows is empty, with any name', async (t) => {
   const isEmpty = async (type: FileType, body: string | Uint8Array, name: string) =>
     t.rejects(decode(type, body), { code: 'empty_file' }, `${type}: ${name}`)
   for (const type of ['csv', 'json', 'txt'] as const) {
@@ -194,7 +194,7 @@ void test('a file without rows is empty, whatever it is called', async (t) => {
   await isEmpty('json', '{"logs":[]}', 'empty array inside')
 })
 
-void test('what is no text of the kind is refused without its content', async (t) => {
+void test('a file of another type is refused without its content in the message', async (t) => {
   const secret = 'level,message\ninfo,"secret'
   const png = Buffer.from(
     '89504e470d0a1a0a0000000d49484452000000100000001008060000001ff3ff61',
@@ -231,7 +231,7 @@ void test('a file of more rows than the limit is refused', async (t) => {
   }
 })
 
-void test('UTF-16 with and without a mark reads as UTF-8 does', async (t) => {
+void test('UTF-16 with and without a byte order mark is decoded like UTF-8', async (t) => {
   const text = '2026-11-21 09:28:19 ERROR größer als 日本\r\n2026-11-21 09:28:20 INFO fine\r\n'
   const little = Buffer.from(text, 'utf16le')
   const big = Buffer.from(little).swap16()
@@ -252,11 +252,11 @@ void test('UTF-16 with and without a mark reads as UTF-8 does', async (t) => {
   t.same((await decode('csv', csv)).messages, ['ü'])
 })
 
-void test('zero bytes in a text stay', async (t) => {
+void test('zero bytes in a text are preserved', async (t) => {
   t.same((await decode('txt', 'a\0b\nc\n')).messages, ['a\0b', 'c'])
 })
 
-/** What files of logs are made of, in wrong orders too. */
+/** Parts of log files, to be joined in any order. */
 const PIECES = (
   '"~,~;~\n~\r\n~{~}~[~]~:~<34>~1 ~Nov 21 09:28:19 ~host ~app[1]: ~2026-11-21T09:28:19Z ~' +
   'stdout P ~stderr F ~    at f\n~- ~INFO ~[main] ~message~level~__CURSOR=1\n~MESSAGE\n~\0~ü~' +
@@ -283,7 +283,7 @@ void test('no file makes a decoder throw anything but AppError or lose a row', a
   t.pass('held')
 })
 
-void test('rows written as CSV come back as they were', async (t) => {
+void test('rows that are written as CSV are read unchanged', async (t) => {
   const cell = string({ minLength: 1 }).map((text) => Buffer.from(`x${text}x`).toString())
   const isSame = async (cells: string[]) => {
     const quoted = cells.map((text) => `info,"${text.replaceAll('"', '""')}"`)
@@ -294,7 +294,7 @@ void test('rows written as CSV come back as they were', async (t) => {
   t.pass('held')
 })
 
-/** Records in each file that real programs wrote, by name. */
+/** Number of records in each sample file, by name. */
 const SAMPLES: Readonly<Record<string, { type: FileType; count: number; now?: true }>> = {
   'bunyan.ndjson': { type: 'json', count: 300 },
   'journald-export.txt': { type: 'txt', count: 300 },

@@ -32,7 +32,7 @@ function keysOf(payload: unknown, at = context): readonly string[] {
   return delivery.kind === 'events' ? delivery.events.map(({ dedupKey }) => dedupKey) : []
 }
 
-/** The same JSON value with the keys of every object in another order. */
+/** Reorders the keys of every object in a JSON value. */
 function shuffled(value: unknown, order: (a: string, b: string) => number): unknown {
   if (Array.isArray(value)) return value.map((item: unknown) => shuffled(item, order))
   if (typeof value !== 'object' || value === null) return value
@@ -40,7 +40,7 @@ function shuffled(value: unknown, order: (a: string, b: string) => number): unkn
   return Object.fromEntries(sorted.map(([key, item]) => [key, shuffled(item, order)]))
 }
 
-/** Every path of the payload, through objects only. */
+/** Lists every path of the payload through objects. */
 function pathsOf(payload: object, prefix = ''): readonly string[] {
   return Object.entries(payload).flatMap(([key, value]: [string, unknown]) => {
     const nested = typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -69,7 +69,7 @@ void test('keys do not depend on the order of fields', async (t) => {
   }
 })
 
-void test('another project, object, state or moment is another event', async (t) => {
+void test('another project, object, state or time is another event', async (t) => {
   const differs = (kind: string, fields: Payload): void => {
     const keys = [...keysOf(webhook(kind)), ...keysOf(withFields(webhook(kind), fields))]
     t.equal(new Set(keys).size, keys.length, `${kind} ${JSON.stringify(fields)}`)
@@ -96,7 +96,7 @@ void test('another project, object, state or moment is another event', async (t)
   differs('release', { description: 'a release without times is told apart by its notes' })
 })
 
-void test('commits without an id are told apart by their place', async (t) => {
+void test('commits without an id differ by their index', async (t) => {
   const [first, second] = keysOf(withField(webhook('push'), 'commits', [{}, {}]))
   t.not(first, second)
 })
@@ -106,13 +106,13 @@ void test('the kind is part of the key', async (t) => {
   t.notSame(keysOf(issue), keysOf(withField(issue, 'object_kind', 'merge_request')))
 })
 
-void test('one moment in two forms is one event', async (t) => {
+void test('one time in two forms is one event', async (t) => {
   const moment = (text: string): readonly string[] =>
     keysOf(withField(webhook('merge_request'), 'object_attributes.updated_at', text))
   t.strictSame(moment('2026-11-20 21:00:00 UTC'), moment('2026-11-20T22:00:00.000+01:00'))
 })
 
-void test('what a platform says of people and settings is not part of the key', async (t) => {
+void test('people and settings in a payload are not part of the key', async (t) => {
   for (const kind of kinds) {
     const other = withFields(webhook(kind), {
       'user.avatar_url': 'https://elsewhere/x.png',
@@ -124,7 +124,7 @@ void test('what a platform says of people and settings is not part of the key', 
   }
 })
 
-void test('nesting deeper than any platform writes is no harm', async (t) => {
+void test('payloads of any depth are accepted', async (t) => {
   const depth = 200_000
   const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`
   const text = JSON.stringify(withField(webhook('issue'), 'changes', '@')).replace('"@"', deep)
@@ -186,7 +186,7 @@ void test('any field may be missing or of any type', async (t) => {
   )
 })
 
-/** True when the outcome is one a platform may meet, and its events are whole. */
+/** Whether the outcome is a documented one, and its events are complete. */
 function settles(body: Uint8Array): boolean {
   try {
     const delivery = parseScmWebhook(body, context)

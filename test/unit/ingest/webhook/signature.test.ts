@@ -8,7 +8,7 @@ const body = new TextEncoder().encode('{"object_kind":"push"}')
 const sign = (secret: string, of: Uint8Array = body): string =>
   createHmac('sha256', secret).update(of).digest('hex')
 
-void test('a body signed with any of the secrets is let in', async (t) => {
+void test('a body that is signed with any of the secrets is accepted', async (t) => {
   t.ok(verifySignature(sign('current'), body, ['current']))
   t.ok(verifySignature(sign('current'), body, ['current', 'previous']))
   t.ok(verifySignature(sign('previous'), body, ['current', 'previous']))
@@ -21,7 +21,7 @@ void test('the digest is the one of RFC 4231, case 2', async (t) => {
   t.ok(verifySignature(digest, text, ['Jefe']))
 })
 
-void test('without a secret nothing is let in, not even what the empty secret signs', async (t) => {
+void test('without a secret nothing is accepted, not even a signature with the empty secret', async (t) => {
   t.notOk(verifySignature(sign('current'), body, []))
   t.notOk(verifySignature(sign(''), body, ['']))
 })
@@ -61,7 +61,7 @@ void test('a header of another length, case or alphabet is refused and never thr
   )
 })
 
-void test('whatever the bytes and the secret, the right digest fits', async () => {
+void test('the right digest is accepted for any bytes and secret', async () => {
   assert(
     property(uint8Array(), string({ minLength: 1 }), (bytes, secret) =>
       verifySignature(sign(secret, bytes), bytes, [secret]),
@@ -69,7 +69,7 @@ void test('whatever the bytes and the secret, the right digest fits', async () =
   )
 })
 
-void test('whichever secret fits, or none, as many are tried and compared in constant time', async (t) => {
+void test('every secret is compared in constant time, independently of the one that matches', async (t) => {
   const { createHmac: hmac, timingSafeEqual: compare } = crypto
   let [hmacs, compared] = [0, 0]
   crypto.createHmac = (...args) => {
@@ -80,7 +80,7 @@ void test('whichever secret fits, or none, as many are tried and compared in con
     compared++
     return compare(a, b)
   }
-  // those who imported them by name get these
+  // Named imports of the module see the replaced functions.
   syncBuiltinESMExports()
   t.teardown(() => {
     Object.assign(crypto, { createHmac: hmac, timingSafeEqual: compare })

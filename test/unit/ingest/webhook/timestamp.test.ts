@@ -5,7 +5,7 @@ import { DAY_MS } from '../../../../src/model/time.js'
 
 const at = Date.UTC(2026, 10, 21, 9, 28, 19)
 
-void test('the forms that platforms write are read as the same moment', async (t) => {
+void test('all forms of platforms are read as the same time', async (t) => {
   const forms = [
     '2026-11-21 09:28:19 UTC',
     '2026-11-21T09:28:19Z',
@@ -25,7 +25,7 @@ void test('the forms that platforms write are read as the same moment', async (t
   t.equal(parseTime('2024-02-29 00:00 UTC'), Date.UTC(2024, 1, 29))
 })
 
-void test('what is no time is null', async (t) => {
+void test('other texts are null', async (t) => {
   const broken = [
     '',
     'yesterday',
@@ -57,7 +57,7 @@ void test('every millisecond of the years 1970 to 2099 is read back from ISO 860
   )
 })
 
-void test('an event takes the first usable moment between 1970 and tomorrow', async (t) => {
+void test('an event has the first valid time between 1970 and tomorrow', async (t) => {
   t.equal(eventTimeMs([null, 'soon', '2026-11-21T09:28:19Z', '2020-01-01'], at), at)
   t.equal(eventTimeMs(['1969-12-31T23:59:59Z', '1970-01-01T00:00:00Z'], at), 0)
   t.equal(eventTimeMs(['2026-11-22T09:28:19Z'], at), at + DAY_MS, 'a day ahead')

@@ -162,7 +162,7 @@ void test('the first push of a branch gives its commits', async (t) => {
   t.equal(eventsOf(withFields(webhook('push'), { before: noCommit })).length, 2)
 })
 
-void test('a commit message is shown by its first line that says something', async (t) => {
+void test('a commit's message is the first line that is not blank', async (t) => {
   const shown = (message: unknown): string =>
     eventOf(withFields(webhook('push'), { commits: [{ id: 'abc', message }] })).message
   t.equal(shown('one\r\ntwo'), 'one')
@@ -174,7 +174,7 @@ void test('a commit message is shown by its first line that says something', asy
   t.equal(eventOf(titled).message, 'only a title')
 })
 
-void test('commits that are no objects are passed over', async (t) => {
+void test('commits that are no objects are skipped', async (t) => {
   const commits = [null, 7, 'x', [], { message: 'kept' }]
   t.equal(eventOf(withFields(webhook('push'), { commits })).message, 'kept')
   t.equal(
@@ -183,7 +183,7 @@ void test('commits that are no objects are passed over', async (t) => {
   )
 })
 
-void test('a push of more commits than any platform lists is refused', async (t) => {
+void test('a push with more commits than the limit is refused', async (t) => {
   const commits = Array.from({ length: 10_001 }, (_, index) => ({ id: String(index) }))
   t.throws(() => eventsOf(withFields(webhook('push'), { commits })), {
     code: 'invalid_payload',
@@ -192,7 +192,7 @@ void test('a push of more commits than any platform lists is refused', async (t)
   t.equal(eventsOf(withFields(webhook('push'), { commits: commits.slice(1) })).length, 10_000)
 })
 
-void test('summaries say what the message leaves out', async (t) => {
+void test('summaries contain what the message omits', async (t) => {
   const summary = (kind: string, fields: Payload = {}): string =>
     eventOf(withFields(webhook(kind), fields)).summary
   t.equal(summary('issue'), 'Only on *Tuesdays*.\n\nSee the log.')
@@ -209,7 +209,7 @@ void test('summaries say what the message leaves out', async (t) => {
   t.equal(summary('push', { commits: [] }), '')
 })
 
-void test('an event happens at the own moment of its object', async (t) => {
+void test('an event has the time of its object', async (t) => {
   const time = (kind: string, fields: Payload = {}): string =>
     new Date(eventOf(withFields(webhook(kind), fields)).timestampMs).toISOString()
   const arrival = new Date(nowMs).toISOString()
@@ -226,7 +226,7 @@ void test('an event happens at the own moment of its object', async (t) => {
   t.equal(time('push', { commits: [{ timestamp: '2026-12-24T00:00:00Z' }] }), arrival, 'far ahead')
 })
 
-void test('what all kinds share is the same', async (t) => {
+void test('the common fields of all kinds are equal', async (t) => {
   const delivery = parseScmWebhook(bodyOf(webhook('issue')), { ...context, environment: 'staging' })
   t.match(delivery, {
     kind: 'events',
@@ -260,7 +260,7 @@ void test('without a title the number and the action are the message', async (t)
   t.equal(message('issue', { object_attributes: {} }), 'Issue')
 })
 
-void test('what a message would name but the payload lacks is left out', async (t) => {
+void test('a message omits what the payload lacks', async (t) => {
   const message = (kind: string, fields: Payload): string =>
     eventOf(withFields(webhook(kind), fields)).message
   const bare = { 'object_attributes.ref': null, 'object_attributes.sha': null }
@@ -272,7 +272,7 @@ void test('what a message would name but the payload lacks is left out', async (
   t.equal(message('release', { action: null }), 'Release Quiet valves')
 })
 
-void test('the project is found wherever the payload names it', async (t) => {
+void test('the project is found in all fields that may name it', async (t) => {
   const source = (fields: Payload): string => eventOf(withFields(webhook('build'), fields)).source
   const nowhere = { 'repository.homepage': null, 'repository.name': null, project_name: null }
   t.equal(source({ project: { path_with_namespace: 'a/b' } }), 'scm.a/b')
@@ -292,7 +292,7 @@ void test('the project is found wherever the payload names it', async (t) => {
   })
 })
 
-void test('a source name is valid however long or odd the path is', async (t) => {
+void test('any path gives a valid source name', async (t) => {
   const source = (path: string): string =>
     eventOf(withFields(webhook('issue'), { 'project.path_with_namespace': path })).source
   t.equal(source('a'.repeat(116)), `scm.${'a'.repeat(116)}`)
@@ -304,7 +304,7 @@ void test('a source name is valid however long or odd the path is', async (t) =>
   t.equal(source('half \uD83D'), 'scm.half \uFFFD')
 })
 
-void test('kinds that are not supported are ignored, whatever else they lack', async (t) => {
+void test('unsupported kinds are ignored, even without required fields', async (t) => {
   for (const kind of [
     'note',
     'job',
@@ -376,14 +376,14 @@ void test('a number too large to be one is no id', async (t) => {
   })
 })
 
-void test('a byte order mark and bytes that are no UTF-8 do no harm', async (t) => {
+void test('a byte order mark and invalid UTF-8 are accepted', async (t) => {
   const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bodyOf(webhook('issue'))])
   t.equal(parseScmWebhook(marked, context).kind, 'events')
   const latin = Buffer.from(JSON.stringify(withFields(webhook('issue'), { x: 'é' })), 'latin1')
   t.equal(parseScmWebhook(latin, context).kind, 'events')
 })
 
-void test('texts longer than the limit are cut between characters', async (t) => {
+void test('texts beyond the limit are truncated between characters', async (t) => {
   const limits = { ...context, maxMessageBytes: 10 }
   const long = withFields(webhook('issue'), {
     'object_attributes.title': 'häuser😀😀',

@@ -12,7 +12,7 @@ const context = {
 }
 const SINGLE = new Set(['issue', 'merge_request', 'pipeline', 'build', 'tag_push', 'release'])
 
-/** What a payload must give, read off it independently of the product: a number of events or why not. */
+/** The expected outcome of a payload, computed independently: the number of events or the reason for none. */
 function expected(payload: Payload): number | 'ignored' | 'invalid' {
   const kind = payload['object_kind']
   if (typeof kind !== 'string') return 'invalid'

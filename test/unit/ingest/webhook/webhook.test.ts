@@ -72,7 +72,7 @@ function receiver(
   }
 }
 
-void test('a delivery whose storing failed is not remembered as seen', async (t) => {
+void test('a delivery that could not be stored is accepted again', async (t) => {
   let tries = 0
   const deliver = receiver(['one'], () => {
     tries++
@@ -84,7 +84,7 @@ void test('a delivery whose storing failed is not remembered as seen', async (t)
   t.match(await deliver(), { status: 202, json: { status: 'duplicate', events: 0 } })
 })
 
-void test('a copy waits for the one that is being stored, and takes its place when that fails', async (t) => {
+void test('a repeated delivery waits while the first is being stored, and is stored when that fails', async (t) => {
   const pending: { readonly reject: (cause: Error) => void }[] = []
   const deliver = receiver(['one'], () =>
     pending.length === 0
@@ -99,7 +99,7 @@ void test('a copy waits for the one that is being stored, and takes its place wh
   t.match(await copy, { json: { status: 'accepted', events: 1 } })
 })
 
-void test('what was ignored is taken when its source is on again', async (t) => {
+void test('an ignored delivery is accepted after its source is enabled', async (t) => {
   let isOn = false
   const deliver = receiver(['one'], (events) => Promise.resolve(isOn ? events.length : 0))
   t.match(await deliver(), { json: { status: 'ignored', events: 0 } })
@@ -108,7 +108,7 @@ void test('what was ignored is taken when its source is on again', async (t) => 
   t.match(await deliver(), { json: { status: 'duplicate', events: 0 } })
 })
 
-void test('what was deleted is taken again, once', async (t) => {
+void test('a deleted delivery is accepted again, once', async (t) => {
   const seen = createInProcessState({ onError: () => undefined })
   const deliver = receiver(['one', 'two'], async (events) => events.length, seen)
   const accepted = { json: { status: 'accepted', events: 2 } }
@@ -129,7 +129,7 @@ void test('what was deleted is taken again, once', async (t) => {
   }
 })
 
-void test('an event that stands twice in one delivery is stored once', async (t) => {
+void test('an event that is twice in one delivery is stored once', async (t) => {
   const stored: number[] = []
   const deliver = receiver(['one', 'two', 'one'], (events) => {
     stored.push(events.length)
