@@ -33,7 +33,11 @@ export interface BodyEncoders {
   readonly dead: DeadLetterEncoder
 }
 
-/** Turns the bodies of a task into one block and one of dead letters; one per thread. */
+/**
+ * Encodes the bodies of a task as one block of landing rows and one of dead letters. Files are decoded first, because a
+ * late row may refuse the whole file; bodies of `/ingest` are decoded directly into the block, which is encoded again
+ * without a body that turns out to be refused. There is one encoder per thread.
+ */
 export class BodyEncoder {
   readonly #parts: BodyEncoders
 
@@ -233,7 +237,7 @@ class BodySink implements EventSink, LineTaker {
 const verdictOf = ({ verdicts }: BodyTask, source: string): SourceVerdict | undefined =>
   Object.hasOwn(verdicts, source) ? verdicts[source] : undefined
 
-/** The decoded rows of a file. They are collected first, because a later row may refuse the whole file. */
+/** The decoded rows of a file. */
 interface DecodedFile {
   readonly events: readonly CanonicalEvent[]
   readonly lines: readonly number[]

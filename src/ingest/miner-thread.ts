@@ -1,3 +1,7 @@
+/*
+ * The thread of the miner. It finds the templates of the signatures that the encoding threads could not look up, and
+ * adopts those of other instances. One thread mines all messages, so that each template has one number in the process.
+ */
 import { TemplateMiner } from '../templates/miner.js'
 import type { MissBlock } from './block.js'
 import type { MinedTemplate } from '../templates/registry.js'
@@ -8,7 +12,7 @@ export interface MissTask {
   readonly sources: readonly string[]
 }
 
-export interface MissAnswer {
+export interface MissResult {
   /** Template number of each miss. */
   readonly nos: Int32Array
   readonly changes: readonly MinedTemplate[]
@@ -31,7 +35,7 @@ export function restore(templates: readonly TemplateRow[]): Int32Array {
 }
 
 /** @returns null when this thread must be restored first */
-export function resolveMisses({ misses, sources }: MissTask): MissAnswer | null {
+export function resolveMisses({ misses, sources }: MissTask): MissResult | null {
   if (miner === null) return null
   const nos = new Int32Array(misses.ends.length)
   let start = 0

@@ -76,7 +76,7 @@ interface Task {
  * 3. New sources are registered; a source that was disabled or deleted meanwhile has the task encoded again.
  * 4. Signatures that no thread knew go to the miner's thread, which returns their templates.
  * 5. The sequencer gives the rows their event ids and priorities and finds repeats. It writes into the block's bytes.
- * 6. The write-ahead log takes the block, its new templates and registrations as one record and fsyncs it.
+ * 6. The block, its new templates and registrations are appended to the write-ahead log as one record, which is fsynced.
  * 7. The sender gets the counts. The writer inserts the record into ClickHouse independently.
  *
  * The last check of the sources and steps 5 and 6 run without an await between them: deleted rows do not come back, and
@@ -116,7 +116,7 @@ export class Pipeline {
   /**
    * Takes one body through the pipeline.
    *
-   * @returns once the accepted messages are durable; `refusal` says why a body was refused as a whole
+   * @returns once the accepted messages are durable; `refusal` is the reason why a body was refused as a whole
    * @throws AppError `overloaded` at the memory limit, `dependency_unavailable` when it can't be made durable
    */
   submit(submission: Submission): Promise<BodyResult> {

@@ -4,7 +4,7 @@ import { Piscina } from 'piscina'
 import type { Config } from '../config.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
-import type { MissAnswer, MissTask } from './miner-thread.js'
+import type { MissResult, MissTask } from './miner-thread.js'
 import { packTask, type PackedResult, type SharedMemory } from './packed-task.js'
 import type { MinedTemplate, Template } from '../templates/registry.js'
 import type { TemplateRow } from '../wal/record.js'
@@ -16,7 +16,7 @@ export interface Pool {
   /** Gives the miner the stored templates. @returns the number of each template, 0 = beyond its limits */
   restore(templates: readonly TemplateRow[]): Promise<Int32Array>
   /** @param known all numbered templates, to restore a thread that replaces a dead one */
-  resolve(task: MissTask, known: () => readonly Template[]): Promise<MissAnswer>
+  resolve(task: MissTask, known: () => readonly Template[]): Promise<MissResult>
   /** Has the miner adopt the templates of other instances. @returns the templates that changed */
   adopt(
     templates: readonly TemplateRow[],

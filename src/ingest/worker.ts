@@ -11,6 +11,7 @@ import { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
 import { ConstantTexts } from '../templates/constant-texts.js'
 
+/** The `workerData` of the threads that encode bodies. They look templates up in memory that all threads share. */
 export interface WorkerSetup {
   readonly signatures: SharedArrayBuffer
   readonly constantTexts: SharedArrayBuffer

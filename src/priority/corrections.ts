@@ -9,7 +9,7 @@ import type { PriorityStore } from './store.js'
 
 /** Reasons are truncated to this many characters. */
 const REASON_CHARACTERS = 200
-/** A correction holds the lock of its event for at most this long. */
+/** Lease of the lock of an event. */
 const LOCK_MS = 30_000
 
 /**
@@ -17,7 +17,7 @@ const LOCK_MS = 30_000
  * exactly what is counted:
  *
  * 1. Lock the event and read it.
- * 2. Store the priority for the event's template. Later events of the template take it, and the model learns from it.
+ * 2. Store the priority for the event's template. It applies to later events of the template, and the model learns from it.
  * 3. Count later repeats of the event under the new priority, on all instances.
  * 4. Wait until everything sequenced under the old priority is stored, and read what is counted.
  * 5. Write the rows that move these counts to the new priority, together with the command that changes the event,

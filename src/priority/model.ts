@@ -311,7 +311,7 @@ export class PriorityModel {
     return { words: buckets, weights, severity, base: basePoints(words), priority, weight }
   }
 
-  /** Keeps the templates with the lowest keys: an even sample, whatever their order. */
+  /** Keeps the templates with the lowest keys, which are an even sample in any order of templates. */
   #keepAnchor(words: readonly string[]): void {
     const key = anchorKey(words)
     const last = this.#anchors.at(-1)?.key ?? 0

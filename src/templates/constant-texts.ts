@@ -14,7 +14,7 @@ const encoder = new TextEncoder()
 /**
  * Template number → constant text in shared memory of a fixed size, with one writer thread and many readers. Texts
  * are only appended, and the address of a template's newest text is written last, so a reader always finds a
- * complete text. When the memory is full, templates keep the text they have.
+ * complete text. When the memory is full, the texts of templates do not change any more.
  */
 export class ConstantTexts {
   readonly buffer: SharedArrayBuffer

@@ -111,8 +111,9 @@ function placeTraits(around: string): number {
 
 /**
  * The masked form of one message: words and the gaps between them. Gap k is before word k, the last gap after the last
- * word; a gap consists of values, soft words, punctuation and blanks. `wasm/assembly/scan.ts` finds the tokens; values
- * that span several tokens, such as dates, are joined here. One instance is reused for every message.
+ * word; a gap consists of values, soft words (with one digit, such as `ssh2`), punctuation and blanks.
+ * `wasm/assembly/scan.ts` finds the tokens; values that span several tokens, such as dates, are joined here. One
+ * instance is reused for every message.
  */
 export class MaskedMessage {
   /** Number of words. */

@@ -109,14 +109,14 @@ export class TemplateMiner {
     return this.#template(no).id
   }
 
-  /** The current text; a redirected template keeps the text it had. */
+  /** The current text; that of a redirected template does not change. */
   textOf(no: number): string {
     return this.#template(no).text
   }
 
   /**
-   * Takes in stored templates, before the first message. They are numbered in the order given, so
-   * the same list gets the same numbers; known ids and those above the limits are left out.
+   * Adds stored templates before the first message. They are numbered in the given order, so
+   * the same list gets the same numbers; known ids and those above the limits are omitted.
    */
   restore(records: Iterable<TemplateRow>): void {
     const redirects: [number, string][] = []

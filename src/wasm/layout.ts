@@ -52,7 +52,7 @@ export const WINDOW_PRIORITIES = 5
 
 /** Kinds of tokens. Words and soft words are text, the others are values. */
 export const TOKEN_WORD = 1
-/** Has exactly one digit (`ssh2`, `L3`): reads as text, but does not tell templates apart. */
+/** A word with exactly one digit (`ssh2`, `L3`), which is text but does not distinguish templates. */
 export const TOKEN_SOFT = 2
 export const TOKEN_VALUE = 3
 /** Such as `15:42:50`: plain numbers joined by colons. */

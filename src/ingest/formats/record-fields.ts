@@ -126,7 +126,7 @@ function readLevel({ alias, value }: FieldCandidate, candidates: FieldCandidates
   if (alias.scale === 'auto') {
     return severityOfNumber(number, recordScale(candidates) ?? guessScale(number))
   }
-  // OpenTelemetry's 0 says that the level is not stated.
+  // OpenTelemetry's 0 is an unspecified level.
   return alias.scale === 'otel' && number === 0 ? null : severityOfNumber(number, alias.scale)
 }
 

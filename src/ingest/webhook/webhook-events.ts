@@ -34,7 +34,7 @@ export type ScmDelivery =
     }
   | { readonly kind: 'ignored'; readonly objectKind: string }
 
-/** Payloads with `object_kind` are in GitLab's dialect, whatever host sent them. */
+/** Payloads with `object_kind` are in GitLab's format, from any host. */
 const CONNECTOR = 'gitlab'
 
 /**
@@ -44,7 +44,7 @@ const CONNECTOR = 'gitlab'
  * one with the same meaning replaces it: `user_username` of a push for `user.username`, the `url` of the commit or
  * release, the project's page for `repository.homepage`.
  *
- * @returns `ignored` for an `object_kind` that is not supported, whatever else the body lacks
+ * @returns `ignored` for an `object_kind` that is not supported, even without required fields
  * @throws AppError invalid_payload, `details.field` naming what is missing or broken
  */
 export function parseScmWebhook(body: Uint8Array, context: ScmContext): ScmDelivery {

@@ -1,3 +1,9 @@
+/*
+ * The rows of the block that is being built, as columns. `addRow` hashes the message of the record (`timeMs` and the
+ * variables beside it), counts it on an equal row of the same millisecond if there is one, finds its template by the
+ * signature of the masked message, and stores it as constant text and variables. Rows whose signature is unknown are
+ * listed for the miner.
+ */
 import {
   DEDUP_KEY_TEXTS,
   ENVIRONMENT_WORDS,
@@ -158,7 +164,7 @@ export function clearBlock(): void {
   clearPlaces(constantText)
 }
 
-/** Called after `clearWords`, because the columns hold numbers of words. */
+/** Called after `clearWords`, because the columns refer to words by number. */
 export function beginBlock(): void {
   noConstantText = intern(messages.ptr, 0)
   beginConstantTexts()

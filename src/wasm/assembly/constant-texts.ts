@@ -44,7 +44,7 @@ export function beginConstantTexts(): void {
  * Appends the variables of a message to a column of texts. Each literal is matched at its first place after the one
  * before it, the last at the end: this finds a split if there is one.
  *
- * @param mayHoldDelimiter whether the message may hold the delimiter
+ * @param mayHoldDelimiter whether the message may contain the delimiter
  * @returns 1 + the word that is its constant text, 0 when it has none and nothing was appended
  */
 export function split(column: Bytes, start: usize, length: usize, template: u32, mayHoldDelimiter: bool): u32 {

@@ -278,7 +278,7 @@ export function areFlatTags(at: usize, length: usize): bool {
 /**
  * Adds a message that was decoded elsewhere.
  *
- * @param at scratch that holds message, trace, span, summary, dedup key and tags, one after the other
+ * @param at address of message, trace, span, summary, dedup key and tags, one after the other
  * @param sizes address of their six lengths
  * @param mines false when the template is ready-made
  * @returns the row, -1 when it repeats an earlier one

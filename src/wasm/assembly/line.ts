@@ -1,3 +1,7 @@
+/*
+ * Reads one line of NDJSON without parsing it as a whole: `readMembers` finds the values of the known members, sixteen
+ * bytes at a time, and gives up on a line that it does not surely read as the JSON parser would.
+ */
 import { isDigit } from './bytes'
 import { newBytes, reserve } from './memory'
 
@@ -118,7 +122,7 @@ function memberAt(at: usize, before: u32): u32 {
  * a text in ASCII without escapes (the message may have both), the time possibly a number, the tags an
  * object. Any other line must be parsed.
  *
- * @param end of the body; 16 bytes behind it are readable
+ * @param end of the body; the 16 bytes after it are readable
  * @returns a bit for each member, 0 when the line must be parsed
  */
 export function readMembers(from: usize, end: usize): u32 {

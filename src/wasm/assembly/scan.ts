@@ -1,3 +1,7 @@
+/*
+ * Masks a message: splits it into tokens (words, values such as numbers, times and paths, and punctuation) in one pass
+ * over its bytes. Messages that differ in values only have one signature, by which their template is found.
+ */
 import {
   classAt,
   classByte,

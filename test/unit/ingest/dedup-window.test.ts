@@ -195,7 +195,7 @@ void test('it grows to its limit, and its entries stay valid', async (t) => {
   t.notOk(Array.from({ length: 5_000 }, (_, n) => n).some(isKnown))
 })
 
-void test('a message that repeats an event which is evicted in the same batch has the event's id', async (t) => {
+void test("a message that repeats an event which is evicted in the same batch has the event's id", async (t) => {
   const window = new DedupWindow(windowMs, 2)
   const at = (hash: number): Message => ({ hash, timeMs: 5, owner: 1 })
   take(window, [at(2), at(4)], 1)

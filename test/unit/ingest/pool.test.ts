@@ -72,7 +72,7 @@ void test('an idle thread that dies is replaced', async (t) => {
   t.match(await rig.send([message('after')]), { accepted: 1 })
 })
 
-void test("an error in an idle thread does not affect other threads", async (t) => {
+void test('an error in an idle thread does not affect other threads', async (t) => {
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
   for (const which of ['encoder', 'miner'] as const)
@@ -90,13 +90,18 @@ void test('threads that die at their start are replaced until one lives', async 
     for (const until = Date.now() + 10_000; stillborn.left > 0; await sleep(1))
       if (Date.now() > until) throw new Error('the thread has no successor')
     // The dead thread never reports that it is ready, so the task waits for its successor or fails.
-    const outcome = await rig.send([message(`a signature for the ${which}`)]).catch((e: unknown) => e)
-    t.match(outcome, outcome instanceof Error ? { code: 'dependency_unavailable' } : { accepted: 1 })
+    const outcome = await rig
+      .send([message(`a signature for the ${which}`)])
+      .catch((e: unknown) => e)
+    t.match(
+      outcome,
+      outcome instanceof Error ? { code: 'dependency_unavailable' } : { accepted: 1 },
+    )
     t.match(await rig.send([message(`a second signature for the ${which}`)]), { accepted: 1 })
   }
 })
 
-void test('a new miner's thread has the numbers and ids of the one before', async (t) => {
+void test("a new miner's thread has the numbers and ids of the one before", async (t) => {
   const rig = await createTestPipeline(t)
   for (let i = 0; i < 10; i++) await rig.send([message(`session ${i} opened`), message('idle')])
   const before = rig.templates.all().map(({ no, id }) => `${no} ${id}`)

@@ -36,7 +36,7 @@ const piece = fc.oneof(
 )
 const message = fc.array(piece, { minLength: 1, maxLength: 10 }).map((pieces) => pieces.join(' '))
 
-t.test('a template's text is the message with values masked', async (t) => {
+t.test("a template's text is the message with values masked", async (t) => {
   const reads = (message: string, text: string) => t.equal(one(message), text, message)
   reads('Took 19.05 seconds to spawn', 'Took <*> seconds to spawn')
   reads('[instance: b9000564-fe1a-409b-b8cc-1e88b294cd1d] VM Started', '[instance: <*>] VM Started')

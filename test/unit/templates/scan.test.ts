@@ -134,7 +134,7 @@ t.test('words and numbers of any length are single tokens', async (t) => {
   )
 })
 
-t.test('a signature does not depend on the message's offset in a buffer', async (t) => {
+t.test("a signature does not depend on the message's offset in a buffer", async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(

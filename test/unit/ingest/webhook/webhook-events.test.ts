@@ -162,7 +162,7 @@ void test('the first push of a branch gives its commits', async (t) => {
   t.equal(eventsOf(withFields(webhook('push'), { before: noCommit })).length, 2)
 })
 
-void test('a commit's message is the first line that is not blank', async (t) => {
+void test("a commit's message is the first line that is not blank", async (t) => {
   const shown = (message: unknown): string =>
     eventOf(withFields(webhook('push'), { commits: [{ id: 'abc', message }] })).message
   t.equal(shown('one\r\ntwo'), 'one')
