@@ -15,7 +15,7 @@ export interface Grade {
   readonly FTA: number
   readonly predicted: number
   readonly expected: number
-  /** share of messages that got an id which was redirected later */
+  /** The share of messages whose template was merged later. */
   readonly redirected: number
 }
 

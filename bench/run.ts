@@ -122,7 +122,7 @@ async function main(): Promise<void> {
   if (words[0] === 'compare') return compare(words.slice(1))
   if (words[0] === 'replay') return await replay(options)
   const earlier = options.cpuProf === null ? [] : profilesIn(options.cpuProf)
-  // a path that can't be written is told before hours of measuring, not behind them
+  // An unwritable path is an error before hours of measurements, not after them.
   for (const path of [json, html]) if (path !== null) appendFileSync(path, '')
   const startedAt = new Date().toISOString()
   const [machineName, commit] = [machine(), commitOf(serviceMain())]

@@ -4,7 +4,7 @@ import type { Engine } from '../lib/engine.js'
 import type { Check } from '../lib/report.js'
 import { DAY_S } from '../../src/model/time.js'
 
-/** A question as it was put, and what came. */
+/** A question and its answer. */
 export interface Asked {
   readonly name: string
   readonly path: string
@@ -17,7 +17,7 @@ interface Question extends Asked {
 }
 
 const CHECK = 'answers are what a plain reading of the rows gives'
-/** windows begin and end at whole steps, which may be in or out */
+/** Windows begin and end at whole steps, which may be included or not. */
 const WINDOWS: Readonly<Record<string, { readonly lengthS: number; readonly edgeS: number }>> = {
   '24h': { lengthS: DAY_S, edgeS: 120 },
   '30d': { lengthS: 30 * DAY_S, edgeS: 3720 },
@@ -25,8 +25,8 @@ const WINDOWS: Readonly<Record<string, { readonly lengthS: number; readonly edge
 const STEP_S: Readonly<Record<string, number>> = { second: 1, minute: 60, hour: 3600, day: 86_400 }
 
 /**
- * Compares answers with what ClickHouse gives for the same question without rollups, indexes, skeletons and kept
- * answers: every row is read, its message put together, and looked at.
+ * Compares answers with those of ClickHouse to the same question without rollups, indexes and dictionaries: it reads
+ * every row, joins its message, and compares it.
  */
 export async function checkAnswers(engine: Engine, asked: readonly Asked[]): Promise<Check[]> {
   const checks: Check[] = []
@@ -40,7 +40,7 @@ export async function checkAnswers(engine: Engine, asked: readonly Asked[]): Pro
   return checks
 }
 
-/** Each tells what is wrong; '' when nothing is. */
+/** The checks by question. Each returns the difference; '' for a correct answer. */
 const COMPARERS: Readonly<Record<string, (engine: Engine, question: Question) => Promise<string>>> =
   {
     '/api/logs': compareList,
@@ -64,7 +64,7 @@ async function compareList(engine: Engine, { params, reply, atMs }: Question): P
   return `${got.length} events, ${both} of them among the ${want.length} that it should be`
 }
 
-/** The filters of a list; the values are the bench's own. */
+/** The filters of a list; their values are constants of the bench and need no escaping. */
 function toWhere(params: URLSearchParams, atMs: number): string {
   const of = (column: string): string[] => {
     const values = params.getAll(column).map(quote)
@@ -85,11 +85,11 @@ const quote = (text: string): string =>
   `'${text.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`
 
 const PARTS = String.raw`splitByChar('\x01', constant_text)`
-/** the constant texts and the values between them, in turn */
+/** The constant texts and the variables between them, alternating. */
 const MESSAGE = String.raw`if(constant_text = '', variables, arrayStringConcat(arrayMap((text, value) -> concat(text, value), ${PARTS}, arrayResize(splitByChar('\x01', variables), length(${PARTS})))))`
 const TEXT = `lower(concat(${MESSAGE}, ' ', host, ' ', trace_id))`
 
-/** Words, prefixes and quoted phrases, each looked for in the whole text. */
+/** Words, prefixes and quoted phrases, each searched in the whole text. */
 const toTerms = (search: string): string[] =>
   (search.match(/"[^"]*"|\S+/g) ?? []).flatMap((term) => {
     if (term.startsWith('"'))
@@ -102,7 +102,7 @@ const toTerms = (search: string): string[] =>
     )
   })
 
-/** Every message, repeats included; the events had come when the question was put. */
+/** Every message, including repeats, that had arrived when the question was asked. */
 const occurrences = (atMs: number): string => `(
     SELECT toUnixTimestamp(ts) AS s, severity, source, toInt64(n) AS n FROM events
     WHERE received_at <= fromUnixTimestamp64Milli(${atMs})
@@ -114,7 +114,7 @@ const occurrences = (atMs: number): string => `(
 const ofSource = (params: URLSearchParams): string =>
   params.has('source') ? `source = ${quote(params.get('source') ?? '')}` : '1'
 
-/** Counts by a column that are surely in a window, and those that may be. */
+/** Counts by a column: those certainly in a window, and those possibly in it. */
 async function windowCounts(
   engine: Engine,
   by: 'severity' | 'source',
@@ -156,7 +156,7 @@ async function compareSources(engine: Engine, question: Question): Promise<strin
 const outside = (name: string, got: number, [least, most]: readonly [number, number]): string[] =>
   got >= least && got <= most ? [] : [`${name} ${got}, not in ${least}..${most}`]
 
-/** All steps but the first and the last of those that were given. */
+/** All given steps except the first and the last. */
 async function compareSeries(engine: Engine, question: Question): Promise<string> {
   const { params, reply, atMs } = question
   const stepS = STEP_S[textField(reply, 'granularity')] ?? Number.NaN

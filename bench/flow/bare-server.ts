@@ -1,6 +1,6 @@
 /**
- * The least a uWebSockets.js server can do: the limit that the service's cheap endpoints and its pushes are held
- * against. A text from the parent goes to every open WebSocket.
+ * A minimal uWebSockets.js server, the limit of the service's cheap endpoints and of its pushes. It sends each text
+ * from the parent process to every open WebSocket.
  */
 import { loadUws } from '../../src/http/uws.js'
 

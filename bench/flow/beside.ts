@@ -19,14 +19,14 @@ const MIB = 1024 * 1024
 const WARM_REQUESTS = 3
 const MIN_REQUESTS = 10
 
-/** by the service's names; what VictoriaLogs has one figure for is one here, too */
+/** Figures by the service's names; what VictoriaLogs reports as one figure is one here, too. */
 const OF_INGEST = ['acknowledged', 'CPU service + ClickHouse', 'disk']
 
 type Options = BenchOptions & { readonly sources: number; readonly spanS: number }
 
 /**
- * The same events and questions for VictoriaLogs and for the service, one after the other on the same machine, so that
- * figures of the two can be compared. VictoriaLogs neither mines nor deduplicates, and acknowledges before it writes.
+ * Sends the same events and questions to VictoriaLogs and to the service, one after the other on the same machine, so
+ * that their figures can be compared. VictoriaLogs neither mines nor deduplicates, and acknowledges before it writes.
  */
 export async function runBeside(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
   const options = { ...asked, sources: asked.sources ?? 16, spanS: asked.spanS ?? 3600 }
@@ -49,7 +49,7 @@ export async function runBeside(asked: BenchOptions, seed: number): Promise<Scen
   return { ...result, metrics, checks, skipped: ingest.skipped }
 }
 
-/** Questions by the service's names, as VictoriaLogs takes them: LogsQL, and arguments beside it. */
+/** The questions of VictoriaLogs by the service's names: LogsQL and further arguments. */
 const QUESTIONS: Readonly<Record<string, readonly Question[]>> = {
   'severity breakdown 24h': [{ logsQl: '_time:24h | stats by (severity) count()' }],
   'time series 24h': [{ logsQl: '_time:24h', path: 'hits', more: { step: '1h' } }],
@@ -130,7 +130,7 @@ function bodiesOf({ events, sources, spanS, bodyBytes }: Options, seed: number):
   return bodies
 }
 
-/** Each connection takes the next body as soon as the one before is acknowledged, as the sender does for the service. */
+/** Each connection sends the next body when the previous one is acknowledged, like the sender of the service. */
 async function sendAll(
   { url }: VictoriaLogs,
   bodies: readonly Buffer[],

@@ -7,7 +7,7 @@ import { Latencies } from '../lib/latency.js'
 import type { QueryCost } from './cluster-report.js'
 import { type Query, standardQueries } from './queries.js'
 
-/** one of each kind */
+/** One question of each kind. */
 const ASKED = new Set([
   'time series 15m',
   'time series 24h of a source',
@@ -24,21 +24,21 @@ const ASKED = new Set([
 ])
 const REQUESTS = 5
 const ATTEMPTS = 10 * REQUESTS
-/** longer than what the service asks by itself takes turns in */
+/** Longer than the interval of the service's own statements. */
 const UNASKED_MS = 12_000
 
 export interface Asking {
   readonly api: Api
   readonly servers: readonly Store[]
-  /** the statements of the service since it was called last */
+  /** The statements of the service since the last call. */
   readonly take: () => readonly string[]
-  /** Resolves when none of them is under way. */
+  /** Resolves when no statement is running. */
   readonly quiet: () => Promise<void>
-  /** Stores an event, so that no answer serves any more that was kept. */
+  /** Stores an event, so that no cached answer is served. */
   readonly renew: () => Promise<void>
 }
 
-/** What questions cost when nothing of their answers is known from before, as it is while events come in. */
+/** The cost of questions without caches, as during ingestion. */
 export async function measureQuestions(
   asking: Asking,
   sources: number,
@@ -51,7 +51,7 @@ export async function measureQuestions(
   return costs
 }
 
-/** What the service sends when nobody asks. */
+/** The statements that the service sends without requests. */
 async function statementsUnasked({ take, renew }: Asking): Promise<ReadonlySet<string>> {
   take()
   for (const deadline = Date.now() + UNASKED_MS; Date.now() < deadline; await sleep(1_000))
@@ -83,7 +83,7 @@ async function measure(
     const endMs = performance.now()
     const done = countsBetween(before, await readCounts(servers), reading)
     const asked = take()
-    // what nobody asked for was sent meanwhile
+    // The service's own statements ran at the same time.
     if (asked.some((sql) => unasked.has(sql))) continue
     latencies.record(endMs - startMs)
     texts.push(...asked)
@@ -103,11 +103,11 @@ async function measure(
   }
 }
 
-/** Every place in a statement that names a table, those of its parts among them. */
+/** The tables named in a statement, including those in its subqueries. */
 const tablesOf = (text: string): readonly string[] =>
   Array.from(text.matchAll(/\b(?:FROM|JOIN) \{?(\w+)/g), ([, table = '']) => table)
 
-/** Which tables were asked how often. */
+/** How often each table was read. */
 function kindsOf(texts: readonly string[]): string {
   const times = new Map<string, number>()
   for (const text of texts) {

@@ -1,23 +1,23 @@
 import type { Check, Metric } from '../lib/report.js'
 
-/** What was found with one number of shards. */
+/** The results with one number of shards. */
 export interface Findings {
   readonly shards: number
   readonly batches: number
-  /** INSERT statements at all servers */
+  /** INSERT statements on all servers. */
   readonly insertsPerBatch: number
-  /** bytes between servers for each event that the other servers keep; NaN without others */
+  /** Bytes between servers per event stored on the other servers; NaN for a single server. */
   readonly bytesMoved: number
-  /** stored */
+  /** Stored events per second. */
   readonly eventsPerS: number
-  /** of ClickHouse, per million events, merges that ran meanwhile included */
+  /** CPU seconds of ClickHouse per million events, including merges at that time. */
   readonly cpuS: number
-  /** of the service, per million events */
+  /** CPU seconds of the service per million events. */
   readonly serviceCpuS: number
   readonly serviceRssBytes: number
-  /** of the one that took most */
+  /** The peak memory of the server with the highest. */
   readonly engineRssBytes: number
-  /** of the events, on the fullest shard */
+  /** The share of the events on the largest shard. */
   readonly largestShare: number
   readonly checks: readonly Check[]
   readonly queries: readonly QueryCost[]
@@ -25,18 +25,18 @@ export interface Findings {
 
 export interface QueryCost {
   readonly name: string
-  /** statements of the service */
+  /** Statements of the service. */
   readonly asked: number
-  /** tables that these name, those of their parts among them */
+  /** Tables named in these statements, including subqueries. */
   readonly reads: number
-  /** at the busiest of the other servers: at most so many round trips */
+  /** Statements on the busiest of the other servers, an upper bound of the round trips. */
   readonly perShard: number
-  /** of another server, on average */
+  /** The average per other server. */
   readonly bytes: number
   readonly ms: number
 }
 
-/** The figures of each number of shards, and what they are to those of one. */
+/** The figures of each number of shards, and their ratios to those of one shard. */
 export function addFindings(metrics: Metric[], findings: readonly Findings[]): void {
   const [single] = findings
   const add = (name: string, unit: string, value: number, better: Metric['better']): void => {

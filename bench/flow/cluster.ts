@@ -15,15 +15,15 @@ import { checkApi } from './exactness.js'
 import { type Sent, startSender } from './sender-client.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
-/** so that no event, the latest ones included, lies before a window of 30 days */
+/** Short enough that a window of 30 days contains every event. */
 const SPAN_S = 26 * 86_400
 const SETTLE_MS = 3_000
 const STORED_MAX_MS = 300_000
 
 /**
- * The same events through one, two and three shards: what one batch and one question cost in statements and
- * in bytes between servers, and how throughput and latencies stand to each other. All servers share the
- * machine, so that more shards can't be faster here: that nothing grows that need not is the point.
+ * Sends the same events to one, two and three shards, and measures the statements and the bytes between servers of a
+ * batch and of a question, the throughput and the latencies. All servers share the machine, so more shards are not
+ * faster here; the bench shows which costs grow with the number of shards.
  */
 export async function runCluster(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
   const options = { ...asked, sources: asked.sources ?? 100, spanS: asked.spanS ?? SPAN_S }
@@ -115,7 +115,7 @@ async function measureIngest(
 ): Promise<Omit<Findings, 'shards' | 'queries'>> {
   const engines = (): readonly Usage[] => cluster.shards.map((shard) => usageOf(shard.pid() ?? 0))
   const engineS = (): number => engines().reduce((total, { cpuS }) => total + cpuS, 0)
-  // sources and templates are new only once
+  // Sources and templates are new only in the first run.
   const known = await send(service, options, { ...stream, seed: stream.seed + 1_000_003 })
   await untilStored(service)
   await sleep(SETTLE_MS)
@@ -148,7 +148,7 @@ async function measureIngest(
   }
 }
 
-/** Whether each other shard gets one statement at most for each table that is read. */
+/** Checks that every other shard gets at most one statement per table read. */
 function oneForEach(shards: number, queries: readonly QueryCost[]): Check {
   const more = queries.filter(({ perShard, reads }) => perShard > reads).map(({ name }) => name)
   return {
@@ -189,7 +189,7 @@ const sum = (counts: readonly ServerCounts[], of: (count: ServerCounts) => numbe
 const readMetrics = async (service: Pick<Service, 'api'>): Promise<string> =>
   await (await fetch(`${service.api}/metrics`)).text()
 
-/** Waits for an empty wal; asks the service only, so that no query is counted. */
+/** Waits for an empty WAL by the metrics of the service, so that no query is counted. */
 async function untilStored(service: Pick<Service, 'api'>): Promise<number> {
   for (const deadline = Date.now() + STORED_MAX_MS; Date.now() < deadline; await sleep(50))
     if (/wal_records 0$/m.test(await readMetrics(service))) return Date.now()
@@ -205,7 +205,7 @@ async function storeOne({ collector, ingestKey, api }: Service): Promise<void> {
   })
   if (reply.status !== 202) throw new Error(`ingest answered ${reply.status}`)
   await untilStored({ api })
-  // answers are let go a moment after
+  // The service drops cached answers a little later.
   await sleep(25)
 }
 

@@ -8,33 +8,33 @@ import { startService } from '../lib/service.js'
 
 export interface DatabaseOptions {
   readonly seed: number
-  /** within the span; events beyond it are made at the same pace up to the present */
+  /** Events within the span; after it, events are generated at the same rate up to the present. */
   readonly events: number
   readonly spanMs: number
   readonly sources: number
 }
 
-/** Kept beside the data: what was asked for, and how far it has come. */
+/** The file beside the data with the options and the progress. */
 interface Progress extends DatabaseOptions {
   readonly startMs: number
-  /** events that are stored */
+  /** Stored events. */
   readonly made: number
-  /** where the block ends that may be stored already: it is sent again as it was, and taken once */
+  /** The end of the block whose insert may have succeeded: it is sent again and deduplicated. */
   readonly sending: number | null
 }
 
 const FILE = 'bench.json'
 const BLOCK_EVENTS = 500_000
-/** ids from 1 up to here are the generator's; the service goes on behind */
+/** The generator's ids are 1 up to this; the ids of the service follow. */
 const OWN_IDS = 2 ** 40
 const MERGE_POLL_MS = 1000
-/** so many looks without a merge mean that the rest can wait */
+/** Consecutive polls without a merge after which merges count as ended. */
 const QUIET_POLLS = 3
 
 /**
- * Fills a data directory with events up to the present, or goes on where it was interrupted: the blocks are
- * made here and stored by ClickHouse alone, in the columns, partitions and rollups that ingest would have
- * made over that time. Leaves out what a service on it must do by itself.
+ * Fills a data directory with events up to the present, or continues after an interruption. The blocks are generated
+ * here and inserted into ClickHouse directly, with the columns, partitions and rollups of an ingestion over that time.
+ * What a service creates at its start is left out.
  *
  * @throws Error when the directory was made with other options
  */
@@ -44,7 +44,7 @@ export async function buildDatabase(dataDir: string, options: DatabaseOptions): 
   const engine = await openEngine(dataDir)
   try {
     if (progress.made === 0) await insertTemplates(engine, rows)
-    // the second pass makes what became due during the first, and nothing of what becomes due in it
+    // The second pass generates the events that became due during the first.
     for (let pass = 1; pass <= 2; pass++)
       progress = await fillUpTo(Date.now(), engine, rows, { dataDir, progress })
     await settle(engine)
@@ -58,7 +58,7 @@ interface Filling {
   readonly progress: Progress
 }
 
-/** The next block is made while one is inserted. */
+/** Generates the next block while one is inserted. */
 async function fillUpTo(
   endMs: number,
   engine: Engine,
@@ -107,7 +107,7 @@ interface Range {
 const dueMs = ({ startMs, spanMs, events }: Progress, k: number): number =>
   startMs + Math.floor((k / events) * spanMs)
 
-/** The next events that are due by then; null when there are none. */
+/** The next events that are due by a time; null for none. */
 function next(progress: Progress, endMs: number): Range | null {
   const { startMs, spanMs, events, made, sending } = progress
   if (sending !== null) return { from: made, until: sending }
@@ -155,7 +155,7 @@ async function insertTemplates(engine: Engine, { templates }: LandingRows): Prom
   )
 }
 
-/** Waits for the merges that are under way or due. */
+/** Waits for running and due merges. */
 async function settle(engine: Engine): Promise<void> {
   for (let quiet = 0; quiet < QUIET_POLLS;) {
     await sleep(MERGE_POLL_MS)

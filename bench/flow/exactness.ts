@@ -9,7 +9,7 @@ export interface Findings {
   readonly skipped: readonly string[]
 }
 
-/** Occurrences over all days as the calendar says; null without the route. */
+/** The occurrences of all days in the calendar; null without the route. */
 export async function visibleOccurrences(api: Api): Promise<number | null> {
   const days = await api.json('/api/logs/meta/calendar?days=730')
   if (!Array.isArray(days)) return null
@@ -22,7 +22,7 @@ const GRANULARITIES = [
   { granularity: 'minute', window: '15m', stepS: 60 },
 ] as const
 
-/** Compares every count the API gives with what was sent. The service must hold nothing else. */
+/** Compares every count of the API with that of the sent events. The service must contain no others. */
 export async function checkApi(api: Api, counts: Counts): Promise<Findings> {
   const checks: Check[] = []
   const skipped: string[] = []
@@ -32,7 +32,7 @@ export async function checkApi(api: Api, counts: Counts): Promise<Findings> {
   }
   note('calendar', await checkCalendar(api, counts))
   for (const { granularity, window, stepS } of GRANULARITIES) {
-    // steps finer than those that were counted
+    // These steps are finer than those of the counts.
     if (stepS < counts.stepS) continue
     const path = `/api/logs/meta/timeseries?window=${window}&granularity=${granularity}&limit=50`
     const name = `time series by ${granularity}`

@@ -14,11 +14,11 @@ const BARE = 'limit: bare reply'
 
 interface Endpoint {
   readonly name: string
-  /** URL without a path */
+  /** The URL without a path. */
   readonly base: string
   readonly path: string
   readonly token: string
-  /** of the process that answers; null when it cannot be seen */
+  /** The process that answers; null when it runs on another machine. */
   readonly pid: number | null
 }
 
@@ -28,7 +28,7 @@ interface Results {
   readonly curves: Curve[]
 }
 
-/** Cheap endpoints at full speed beside a bare uWebSockets.js reply. The client shares the machine. */
+/** Cheap endpoints at full speed, compared with a bare uWebSockets.js server. The client shares the machine. */
 export async function runHttp(options: BenchOptions): Promise<ScenarioResult> {
   const results: Results = { metrics: [], checks: [], curves: [] }
   await measureBare(options, results)

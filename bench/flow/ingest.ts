@@ -17,13 +17,13 @@ import { MINUTE_MS } from '../../src/model/time.js'
 const WARM_EVENTS = 30_000
 const DEDUP_WINDOW_MS = MINUTE_MS
 const VISIBLE_MAX_MS = 120_000
-/** so many at once are taken, whatever ClickHouse does meanwhile */
+/** The events of a burst, which the WAL takes whatever ClickHouse does. */
 const BURST_EVENTS = 1_000_000
 const MIB = 1024 * 1024
 
 type IngestOptions = BenchOptions & { readonly sources: number; readonly spanS: number }
 
-/** What one run knows and collects. */
+/** The state of one run. */
 interface Run {
   readonly options: IngestOptions
   readonly target: Target
@@ -35,14 +35,14 @@ interface Run {
   readonly checks: Check[]
   readonly skipped: string[]
   readonly curves: Curve[]
-  /** everything sent up to now */
+  /** The counts of all sent events. */
   counts: Counts | null
   readonly orders: CorpusOptions[]
 }
 
 /**
- * Sends generated events as fast as they are acknowledged, then at a share of the speed at which they were shown for the
- * latencies, and compares every count of the service with what was sent.
+ * Sends generated events as fast as they are acknowledged, then, to measure latencies, at a share of the speed at which
+ * they became visible, and compares every count of the service with that of the sent events.
  */
 export async function runIngest(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
   const options = { ...asked, sources: asked.sources ?? 16, spanS: asked.spanS ?? 3600 }
@@ -116,7 +116,7 @@ async function measure(run: Run, seed: number): Promise<void> {
     await measureLatency(run, sustainedPerS(run, sent, visibleAtMs), seed)
 }
 
-/** Sends with some orders changed, and adds what was sent to the counts. */
+/** Runs a sender with some changed orders, and adds the sent events to the counts. */
 async function sendAndCount(
   run: Run,
   change: Partial<Order> & { readonly events: number; readonly seed: number },
@@ -124,7 +124,7 @@ async function sendAndCount(
   const { options, target } = run
   const { events, seed, ...rest } = change
   const spanMs = options.spanS * 1000
-  // The last event is in the past when it is sent: a window that ends now holds them all.
+  // The last event is in the past when it is sent, so a window that ends now contains all events.
   const startMs = Math.floor((Date.now() - spanMs) / MINUTE_MS) * MINUTE_MS
   const corpus = { seed, events, startMs, spanMs, sources: options.sources }
   run.orders.push(corpus)
@@ -146,7 +146,7 @@ async function sendAndCount(
   return sent
 }
 
-/** @returns the moment all that was sent was in the calendar, null when that cannot be asked or takes too long */
+/** @returns the time when the calendar contained all sent events; null without a calendar and after a timeout */
 async function untilVisible(run: Run, existing: number | null): Promise<number | null> {
   const wanted = (run.counts?.events ?? 0) + (existing ?? 0)
   for (const deadline = Date.now() + VISIBLE_MAX_MS; Date.now() < deadline; await sleep(50)) {
@@ -177,7 +177,7 @@ function reportFullSpeed(run: Run, sent: Sent, visibleAtMs: number | null): void
   add(run, 'replies of 429', '', sent.busy, 'info')
   if (run.service !== null && events <= BURST_EVENTS && !run.options.small) {
     const detail = `${sent.busy} bodies of ${events} events were refused`
-    run.checks.push({ name: 'the WAL held the burst', ok: sent.busy === 0, detail })
+    run.checks.push({ name: 'the WAL took the burst', ok: sent.busy === 0, detail })
   }
   add(run, 'CPU sender', 'CPU s/M', sent.cpuS / millions, 'info')
   add(run, 'peak RSS sender', 'MiB', sent.peakRssBytes / MIB, 'info')
@@ -211,11 +211,11 @@ function reportUsage(
   add(run, 'anonymous memory ClickHouse', 'MiB', after.engine.anonBytes / MIB, 'info')
 }
 
-/** What was stored and shown in a second; more is acknowledged only for as long as the WAL takes it. */
+/** The stored and visible events per second; a higher rate is acknowledged only until the WAL is full. */
 const sustainedPerS = (run: Run, sent: Sent, visibleAtMs: number | null): number =>
   run.options.events / (((visibleAtMs ?? sent.endedAtMs) - sent.startedAtMs) / 1000)
 
-/** Latencies at a share of full speed, with single events that are asked for. */
+/** Measures latencies at a share of the full speed, and the delay until single events are visible. */
 async function measureLatency(run: Run, fullPerS: number, seed: number): Promise<void> {
   const { loadShare, loadS } = run.options
   const eventsPerS = Math.max(1, fullPerS * loadShare)
@@ -232,7 +232,7 @@ async function measureLatency(run: Run, fullPerS: number, seed: number): Promise
   run.checks.push({ name: 'probes', ok: probed.lost === 0, detail })
 }
 
-/** Opens the tables of the service that has ended. */
+/** Opens the tables of a stopped service. */
 async function inspect(run: Run, service: Service): Promise<void> {
   if (run.counts === null) return
   const engine = await openEngine(service.dataDir)
@@ -259,8 +259,8 @@ async function inspect(run: Run, service: Service): Promise<void> {
 }
 
 /**
- * The number of events by the rule of deduplication. With several connections the order of arrival, and so
- * what begins an event, is not that of the corpus: null then.
+ * The number of events by the rule of deduplication. Null with several connections, because events depend on
+ * the order of arrival, which is then not that of the corpus.
  */
 function expectedDistinct({ options, orders, counts }: Run): number | null {
   const sent = orders.reduce((sum, order) => sum + order.events, 0)
@@ -275,7 +275,7 @@ function reportLatency(run: Run, name: string, latencies: Latencies): void {
   run.curves.push({ name, points: latencies.curve() })
 }
 
-/** What the same machine does at most, measured in the same run. */
+/** The limits of the same machine, measured in the same run. */
 const LIMIT = {
   parse: 'limit: bare JSON.parse',
   native: 'limit: ClickHouse fed Native, no merges',
@@ -303,7 +303,7 @@ const add = (
   run.metrics.push(limit === undefined ? metric : { ...metric, limit })
 }
 
-/** CPU seconds per million of nothing but JSON.parse of each line: what the service's decoding competes with. */
+/** CPU seconds per million lines of JSON.parse alone, the limit of the service's decoding. */
 function measureJsonParse({ seed, sources }: IngestOptions): number {
   const events = 50_000
   const corpus = new Corpus({ seed, events, startMs: 1_700_000_000_000, spanMs: 180_000, sources })

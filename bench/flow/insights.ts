@@ -11,7 +11,7 @@ const SERIES = 210
 const MOST_S = 5
 const LIMIT = { metric: 'limit: ClickHouse reads the same hours once', label: 'one bare read' }
 
-/** What an insight run costs, and how well it finds the anomalies put into generated weeks. */
+/** The cost of an insight run, and its precision and recall on generated weeks. */
 export async function runInsightsBench(
   options: BenchOptions,
   seed: number,

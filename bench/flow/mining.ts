@@ -55,13 +55,13 @@ function bareSplits(messages: readonly Message[]): number {
     return messages.length / ((performance.now() - startMs) / 1000)
   }
   const best = Math.max(pass(), pass(), pass())
-  if (words === 0) throw new Error('bug: nothing was cut')
+  if (words === 0) throw new Error('bug: no message was split')
   return best
 }
 
 type Message = readonly [source: string, message: Uint8Array]
 
-/** As the service does it: the shape is looked up, and only an unknown one goes to the miner. */
+/** Like the service: only a message with an unknown signature goes to the miner. */
 function createMining(messages: readonly Message[]): (i: number) => number {
   const miner = new TemplateMiner()
   const shapes = SignatureCache.create(1 << 18)

@@ -3,7 +3,7 @@ import { LandingRows } from '../data/landing-rows.js'
 import type { Engine } from '../lib/engine.js'
 
 const BLOCK_EVENTS = 500_000
-/** above all ids of a service */
+/** Greater than all ids of a service. */
 const FIRST_ID = 2 ** 41
 
 export interface Fed {
@@ -12,8 +12,8 @@ export interface Fed {
 }
 
 /**
- * What ClickHouse takes for a corpus that comes as blocks in the Native format, made beforehand and as large as it likes
- * them, into the same tables: no parsing, no mining, no merges. The least that this schema costs.
+ * The cost of ClickHouse for a corpus in blocks of the Native format, generated in advance and of its preferred size,
+ * inserted into the same tables without parsing, mining and merges. It is the lower bound of this schema.
  */
 export async function feedNative(engine: Engine, options: CorpusOptions): Promise<Fed> {
   const rows = new LandingRows(options.seed, options.sources)

@@ -13,13 +13,13 @@ const SOURCE = 'bench-probe'
 const INFO = 1
 
 export interface Probed {
-  /** ms from the acknowledgement of an event until a query shows it; polled every 20 ms */
+  /** Milliseconds from the acknowledgement of an event until a query returns it, polled every 20 ms. */
   readonly visible: Latencies
   readonly counts: Counts
   readonly lost: number
 }
 
-/** Sends single events and asks for each until it is shown, until `stopped` says so. */
+/** Sends single events, and polls for each until it is visible; ends when `stopped` returns true. */
 export async function probe(target: Target, api: Api, stopped: () => boolean): Promise<Probed> {
   const connection = new Connection(target.collector)
   const asking = api.another(target)

@@ -1,18 +1,18 @@
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../src/model/time.js'
 
-/** One kind of question, asked in several variants in turn so that no answer is simply the last one. */
+/** One kind of question, asked in alternating variants so that no answer repeats the last one. */
 export interface Query {
   readonly name: string
-  /** queries of a group are shown together under load */
+  /** The name under which questions are grouped under load. */
   readonly group: 'rollup' | 'list' | 'search' | 'point'
   readonly paths: readonly string[]
 }
 
-/** Events of their own that the bench sends: seldom enough to be searched for. */
+/** Rare events that the bench sends for searches. */
 export const RARE_SOURCE = 'bench-rare'
 export const RARE_WORD = 'quetzalcoatl'
 
-/** Twenty events over 30 days from a source that sends nothing else, five of them with a word of their own. */
+/** Twenty events over 30 days from a source without others; five of them contain a unique word. */
 export function rareLines(nowMs: number): readonly string[] {
   return Array.from({ length: 20 }, (_, i) => {
     const timestamp = new Date(nowMs - MINUTE_MS - i * 1.4 * DAY_MS).toISOString()
@@ -34,7 +34,7 @@ const MONTH_MS = 30 * 24 * HOUR_MS
 const sinceAgo = (nowMs: number, spanMs: number): string =>
   `&start_time=${new Date(nowMs - spanMs).toISOString()}`
 
-/** The questions of dashboards and of people who look for something. */
+/** The questions of dashboards and of searches. */
 export function standardQueries(sources: readonly string[], nowMs: number): Query[] {
   const some = sources.slice(0, 20).map(encodeURIComponent)
   const list = (name: string, ...paths: readonly string[]): Query => ({

@@ -11,13 +11,13 @@ import { type Order, type Sent, startSender } from './sender-client.js'
 
 export type QueryOptions = BenchOptions & { readonly sources: number; readonly spanS: number }
 
-/** the load lasts so many times as long as one question is asked */
+/** The length of the load, in durations of one question. */
 const LOAD_DURATIONS = 5
 const REFUSED_WAIT_MS = 100
 const SPEED_EVENTS = 100_000
-/** the event times of what comes in under load, up to the present */
+/** The span of the event times under load, which ends at the present. */
 const STREAM_MS = 600_000
-/** how long to wait for events to be shown when there is no calendar to ask */
+/** The wait until events are visible on a service without a calendar. */
 const BLIND_WAIT_MS = 5_000
 
 /** Sends some events of the last minutes as fast as they are acknowledged. @returns events/s */
@@ -66,23 +66,23 @@ export async function waitVisible(target: Target, occurrences: number): Promise<
 
 export interface Load {
   readonly target: Target
-  /** of the user who asks */
+  /** The API, logged in as the user of all clients. */
   readonly api: Api
   readonly options: QueryOptions
   readonly queries: readonly Query[]
-  /** that come in meanwhile */
+  /** The rate of events during the load. */
   readonly eventsPerS: number
 }
 
-/** What many clients met. */
+/** The outcome of a load. */
 interface Met {
   readonly latencies: ReadonlyMap<Query, Latencies>
-  /** answers of 429 and 503 */
+  /** Replies with status 429 and 503. */
   refused: number
 }
 
 /**
- * All questions at random from many clients, while events come in at a pace.
+ * Many clients ask random questions while events are ingested at a constant rate.
  *
  * @param alone the p95 of a question asked by one client, in ms; undefined when it was not measured
  */
@@ -102,12 +102,12 @@ export async function measureUnderLoad(
   return toMetrics(options.clients, loadMs, met, alone)
 }
 
-/** One client: a question, its answer, the next. */
+/** One client, which asks one question after the other. */
 async function ask(load: Load, met: Met, client: number, untilMs: number): Promise<void> {
   const random = new Random(load.options.seed + client)
   const api = load.api.another(load.target)
   const { pauseMs } = load.options
-  // half to one and a half times as long, so that they do not ask in step
+  // A random pause of 0.5 to 1.5 times the average keeps the clients from asking in step.
   const pause = (): Promise<void> => sleep((pauseMs * (50 + random.below(101))) / 100)
   if (pauseMs > 0) await sleep(random.below(pauseMs))
   while (performance.now() < untilMs) {

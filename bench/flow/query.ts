@@ -21,7 +21,7 @@ import { type Query, RARE_SOURCE, rareLines, standardQueries } from './queries.j
 import { ingestSpeed, measureUnderLoad, type QueryOptions, waitVisible } from './query-load.js'
 
 const MIN_WARM_REQUESTS = 3
-/** of a question in several variants each is asked before it counts; ids are too many */
+/** The most variants of a question that are asked once before the measurement; there are too many ids for that. */
 const MAX_WARM_REQUESTS = 20
 const MIN_REQUESTS = 10
 const MAX_REQUESTS = 500
@@ -29,7 +29,7 @@ const DEEP_FROM = 20
 const DEEP_TO = 60
 const RECOMPUTES = 10
 const ENGINE_REQUESTS = 103
-/** more take minutes to be read without indexes */
+/** Reading more events without indexes takes minutes. */
 const CHECKED_EVENTS = 5_000_000
 const BY_ID = 'event by id'
 const DEEP_PAGES = `pages ${DEEP_FROM} to ${DEEP_TO}`
@@ -46,17 +46,17 @@ interface Run {
   readonly target: Target
   readonly api: Api
   readonly owned: boolean
-  /** of those that answer */
+  /** The processes that answer. */
   readonly pids: readonly number[]
   readonly metrics: Metric[]
   readonly checks: Check[]
   readonly skipped: string[]
   readonly curves: Curve[]
-  /** the first of each */
+  /** The first answer of each question. */
   readonly asked: Asked[]
 }
 
-/** Makes a database and measures answers at the API: warm, one client, one question after the other. */
+/** Fills a database and measures latencies at the API: warm, one client, one question after the other. */
 export async function runQuery(asked: BenchOptions, seed: number): Promise<ScenarioResult> {
   const options = { ...asked, sources: asked.sources ?? 100, spanS: asked.spanS ?? 60 * 86_400 }
   const loaded = options.target === null ? await load(options, seed) : null
@@ -106,12 +106,12 @@ export async function runQuery(asked: BenchOptions, seed: number): Promise<Scena
 
 interface Loaded {
   readonly service: Service
-  /** at which it takes events; 0 when nobody asks */
+  /** The rate at which it ingests events; 0 when it was not measured. */
   readonly eventsPerS: number
   readonly events: number
 }
 
-/** A service on a database of so many events, with rare ones among them. */
+/** Starts a service on a database with a number of events, some of them rare. */
 async function load(options: QueryOptions, seed: number): Promise<Loaded> {
   const { events, sources, data } = options
   const dataDir = data ?? mkdtempSync(join(tmpdir(), 'bench-data-'))
@@ -136,7 +136,7 @@ async function load(options: QueryOptions, seed: number): Promise<Loaded> {
   }
 }
 
-/** The rare events are sent once to a directory that is kept. */
+/** The rare events are sent to a permanent directory only once. */
 const rareIsMissing = (dataDir: string): boolean => !existsSync(join(dataDir, RARE_FILE))
 const noteRare = (dataDir: string): void =>
   writeFileSync(join(dataDir, RARE_FILE), new Date().toISOString())
@@ -151,14 +151,14 @@ async function sendRare(target: Target): Promise<number> {
   return lines.length
 }
 
-/** Those that were made, or the busiest of a deployment. */
+/** The generated sources, or the busiest ones of a deployment. */
 async function sourcesOf({ owned, api, options }: Run): Promise<readonly string[]> {
   if (owned) return sourceNames(options.sources)
   const top = await api.json('/api/analytics/top-sources?window=30d&limit=20')
   return listField(top, 'items').map((item) => textField(item, 'source'))
 }
 
-/** Leaves out what the service has no route for. */
+/** Leaves out questions without a route in the service. */
 async function existing(run: Run, queries: readonly Query[]): Promise<Query[]> {
   const found: Query[] = []
   for (const query of queries) {
@@ -166,7 +166,7 @@ async function existing(run: Run, queries: readonly Query[]): Promise<Query[]> {
     if (path === undefined) continue
     const atMs = Date.now()
     const reply = await run.api.json(path)
-    // a repeat does not tell when it came: counts are compared when nothing comes in afterwards
+    // A repeat has no arrival time, so counts are compared only when nothing is ingested afterwards.
     if (run.options.clients === 0 || query.group !== 'rollup')
       run.asked.push({ name: query.name, path, reply, atMs })
     if (reply === null) run.skipped.push(`${query.name}: the service has no such route`)
@@ -216,7 +216,7 @@ async function measure(run: Run, { name, paths }: Query): Promise<void> {
     run.metrics.push({ name: `${name}, CPU`, unit: 'CPU ms', samples, better: 'lower' })
 }
 
-/** Of the service and ClickHouse up to now. */
+/** CPU seconds of the service and ClickHouse since their start. */
 const cpuOf = ({ pids }: Run): number =>
   pids.reduce((sum, pid) => sum + (readUsage(pid)?.cpuS ?? 0), 0)
 
@@ -234,7 +234,7 @@ function report(run: Run, name: string, latencies: Latencies): void {
   run.curves.push({ name, points: latencies.curve() })
 }
 
-/** The least that an answer out of ClickHouse takes: below 1 x it was a kept one. Of a deployment only the API is seen. */
+/** The shortest time of an answer from ClickHouse, as a limit; a deployment allows only measurements at the API. */
 function limitOf({ owned }: Run, name: string): string | null {
   if (name.startsWith('limit: ')) return null
   return owned ? LIMIT.engine : LIMIT.api
@@ -255,7 +255,7 @@ async function measureById(run: Run): Promise<void> {
 
 const toEventPath = (id: number): string => `/api/logs/${id}`
 
-/** Walks pages of 50 from the newest and times those far down. */
+/** Reads pages of 50 from the newest on and measures those at great depth. */
 async function measureDeepPages(run: Run): Promise<void> {
   const deep = new Latencies()
   let cursor = ''
@@ -270,7 +270,7 @@ async function measureDeepPages(run: Run): Promise<void> {
   if (deep.count > 0) report(run, DEEP_PAGES, deep)
 }
 
-/** What ClickHouse takes for the least and for a small question, asked directly: each answer has at least one. */
+/** The time of ClickHouse for a trivial and for a small query; each answer takes at least one query. */
 async function measureEngine(run: Run, { dataDir }: Service): Promise<void> {
   const engine = await openEngine(dataDir)
   try {
@@ -297,7 +297,7 @@ async function measureEngine(run: Run, { dataDir }: Service): Promise<void> {
   }
 }
 
-/** A correction makes the next snapshot a new one. */
+/** A correction invalidates the snapshot. */
 async function measureRecompute(run: Run): Promise<void> {
   const page = await run.api.json(`/api/logs?limit=1&source=${RARE_SOURCE}`)
   const id = numberField(listField(page, 'items')[0], 'id')

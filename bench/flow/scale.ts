@@ -22,9 +22,9 @@ import { HOUR_MS } from '../../src/model/time.js'
 const SMALL = { blocks: 60, events: 100 }
 const LARGE = { blocks: 4, events: 100_000 }
 const SPAN_MS = HOUR_MS
-/** of the service; `npm run bench -- ingest` measures them, see bench/NOTES.md */
+/** Unit costs of the service, measured by `npm run bench -- ingest` (bench/NOTES.md). */
 const FROM_INGEST = { serviceCpuPerMillion: 3.9, sentBytes: 243, loggedBytes: 184 }
-/** what a plan is made for; figures of a common server */
+/** The machine of a plan: a common server. */
 const SERVER: Machine = {
   cores: 16,
   diskBytes: 8e12,
@@ -35,13 +35,13 @@ const RATES = [10_000, 100_000, 1_000_000]
 const ROWS = 1e12
 const REPLICAS = 2
 const SIMULATED_S = 600
-/** entries that an insert into a replicated table makes, by ClickHouse's documentation of ReplicatedMergeTree */
+/** Keeper entries of an insert into a replicated table, by ClickHouse's documentation of ReplicatedMergeTree. */
 const KEEPER_ENTRIES = 10
 const OUTAGE_S = 3600
 
 /**
- * What rates and row counts beyond one machine need. The unit costs of ClickHouse are measured on the embedded
- * engine; estimates are made from them, and each is played in a simulation, within what it takes and above.
+ * Estimates the machines for rates and row counts beyond one machine. The unit costs of ClickHouse are measured on the
+ * embedded engine. Each estimate is checked by a simulation at the planned rate and above it.
  */
 export async function runScale(_: BenchOptions, seed: number): Promise<ScenarioResult> {
   const { costs, tables } = await measureCosts(seed)
@@ -70,7 +70,7 @@ interface Planned {
   readonly plan: Plan
   readonly rows: number
   readonly costs: UnitCosts
-  /** that an insert writes parts of */
+  /** The number of tables that an insert writes parts of. */
   readonly tables: number
 }
 
@@ -98,7 +98,7 @@ function report(
   add(`${name}: stored, all replicas`, 'TB', (rows * costs.storedBytes * plan.replicas) / 1e12)
 }
 
-/** The plan holds, uses what was estimated, and breaks where it was said to break. */
+/** Checks that a plan sustains its rate with the estimated use of resources, and fails above its limit. */
 function check(
   name: string,
   { plan, costs, seed }: { readonly plan: Plan; readonly costs: UnitCosts; readonly seed: number },
@@ -131,7 +131,7 @@ function check(
   })
 }
 
-/** The plan's machines with half as much again as they can take of what is simulated. */
+/** Simulates the plan's machines at 1.5 times the rate that they can sustain. */
 function overloaded(plan: Plan, costs: UnitCosts): Plan {
   let over = plan
   for (;;) {

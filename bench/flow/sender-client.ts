@@ -3,38 +3,38 @@ import { fileURLToPath } from 'node:url'
 import type { CorpusOptions } from '../data/corpus.js'
 import type { Counts } from '../data/tally.js'
 
-/** What a sender process is asked to do. */
+/** The orders of a sender process. */
 export interface Order {
   readonly collector: string
   readonly ingestKey: string
   readonly corpus: CorpusOptions
-  /** of the counts it keeps, see Tally */
+  /** Seconds per step of the counts, see Tally. */
   readonly stepS: number
   readonly bodyBytes: number
   readonly connections: number
-  /** 0: as fast as it is acknowledged */
+  /** In events/s; 0 for as fast as acknowledged. */
   readonly eventsPerS: number
   readonly gzip: boolean
 }
 
-/** What came of it. */
+/** The result of a sender process. */
 export interface Sent {
-  /** first byte sent and last acknowledgement, by the wall clock */
+  /** Times of the first sent byte and of the last acknowledgement, ms since 1970. */
   readonly startedAtMs: number
   readonly endedAtMs: number
   readonly counts: Counts
-  /** of acknowledgements, see Latencies */
+  /** The encoded latencies of acknowledgements, see Latencies. */
   readonly latencies: string
   readonly bodies: number
-  /** on the wire, without headers */
+  /** Bytes on the wire, without headers. */
   readonly bytes: number
   readonly acknowledged: number
   readonly rejected: number
-  /** replies of 429 */
+  /** Replies with status 429. */
   readonly busy: number
-  /** of sending; generating is not in it unless the events do not fit in memory */
+  /** CPU seconds of sending; generating is included only for events that do not fit in memory. */
   readonly cpuS: number
-  /** the bodies that were made ahead are most of it */
+  /** Peak memory, mostly that of the bodies generated in advance. */
   readonly peakRssBytes: number
 }
 
@@ -43,7 +43,7 @@ export interface Sender {
   close(): void
 }
 
-/** Starts a process that generates and sends. */
+/** Starts a process that generates and sends events. */
 export function startSender(): Sender {
   const child = fork(fileURLToPath(new URL('./sender.js', import.meta.url)), {
     serialization: 'advanced',

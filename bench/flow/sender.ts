@@ -1,6 +1,6 @@
 /**
- * The process that sends: started by sender-client.ts, so that what generating and sending costs is not
- * counted as the service's.
+ * The sender process, started by sender-client.ts, so that the cost of generating and sending does not count as the
+ * service's.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -10,7 +10,7 @@ import { Connection } from '../lib/connection.js'
 import { Latencies } from '../lib/latency.js'
 import type { Order, Sent } from './sender-client.js'
 
-/** bodies made ahead of sending; more events than fit are made while sending */
+/** The memory for bodies generated in advance; further events are generated while sending. */
 const AHEAD_BYTES = 1024 * 1024 * 1024
 
 interface Course {
@@ -18,16 +18,16 @@ interface Course {
   readonly tally: Tally
   readonly latencies: Latencies
   readonly next: () => Block | null
-  /** when the next body is due, in ms of performance.now() */
+  /** When the next body is due (`performance.now`). */
   dueMs: number
-  /** ms between two events of the whole stream; 0: as fast as possible */
+  /** Milliseconds between two events of the whole stream; 0 for as fast as possible. */
   readonly stepMs: number
   bodies: number
   bytes: number
   acknowledged: number
   rejected: number
   busy: number
-  /** the last one */
+  /** The last acknowledgement. */
   ack: Ack
 }
 
@@ -90,7 +90,7 @@ async function send(order: Order): Promise<Sent> {
   }
 }
 
-/** One connection: sends a body, waits for its acknowledgement, takes the next. */
+/** One connection, which sends a body after the acknowledgement of the previous one. */
 async function lane(course: Course): Promise<void> {
   const { order } = course
   const connection = new Connection(order.collector)
@@ -102,7 +102,7 @@ async function lane(course: Course): Promise<void> {
     course.dueMs += block.events * course.stepMs
     const waitMs = dueMs - performance.now()
     if (course.stepMs > 0 && waitMs > 0) await sleep(waitMs)
-    // At a given rate a body that could not be sent in time has been waiting since it was due.
+    // At a given rate the latency of a late body counts from the time when it was due.
     const sinceMs = course.stepMs > 0 ? dueMs : performance.now()
     await deliver(course, connection, head, block)
     course.latencies.record(performance.now() - sinceMs)
@@ -121,7 +121,7 @@ async function deliver(
   for (;;) {
     const reply = await connection.request(head, block.bytes)
     if (reply.status === 202) {
-      // those of single events are all the same
+      // Acknowledgements of single events are equal, so only a changed text is parsed.
       if (reply.body !== course.ack.text) course.ack = parseAck(reply.body)
       course.acknowledged += course.ack.accepted
       course.rejected += course.ack.rejected

@@ -13,32 +13,32 @@ import { SocketReader } from '../lib/socket-reader.js'
 const ROUNDS = 10
 const PAUSE_MS = 1500
 const ROUND_MAX_MS = 15_000
-/** upgrades at a time */
+/** Concurrent upgrades. */
 const OPENING = 100
-/** of each twenty-one sockets one talks, ten times a second */
+/** One of 21 sockets sends pings, ten per second. */
 const ACTIVE_EVERY = 21
 const TALK_MS = 100
 const BARE = 'limit: bare publish'
 
-/** Who listens, and when what is awaited came. */
+/** A client, and when it received the awaited text. */
 interface Audience {
   readonly readers: SocketReader[]
-  /** what a text must show to count */
+  /** The awaited content. */
   isAwaited: (text: string) => boolean
   count: number
   firstMs: number
   lastMs: number
-  /** length of the last one, in characters */
+  /** Length of the last text, in characters. */
   characters: number
   pongs: number
 }
 
-/** What some rounds took. */
+/** The figures of some rounds. */
 interface Rounds {
   readonly toFirst: Latencies
   readonly spread: Latencies
   received: number
-  /** of the serving process, all threads */
+  /** CPU seconds of all threads of the serving process. */
   cpuMs: number
 }
 
@@ -48,7 +48,7 @@ interface Results {
   readonly curves: Curve[]
 }
 
-/** Opens WebSockets, most of them idle, and times how a snapshot reaches all of them. */
+/** Opens WebSockets, most of them idle, and measures how long a snapshot takes to reach all of them. */
 export async function runWs(options: BenchOptions): Promise<ScenarioResult> {
   const results: Results = { metrics: [], checks: [], curves: [] }
   const characters = await measureService(options, results)
@@ -103,7 +103,7 @@ async function measureService(options: BenchOptions, results: Results): Promise<
   }
 }
 
-/** The same number of sockets and characters from a server that does nothing else. */
+/** The same number of sockets and characters with a server that does nothing else. */
 async function measureBare(
   { sockets }: BenchOptions,
   characters: number,
@@ -166,7 +166,7 @@ function addRounds(results: Results, name: string, rounds: Rounds, sockets: numb
   results.checks.push({ name, ok: rounds.received === wanted, detail })
 }
 
-/** @returns ms until all were open */
+/** @returns the time in ms until all are open */
 async function openAll(
   base: URL,
   token: string,
@@ -195,7 +195,7 @@ function take(audience: Audience, text: string): void {
   audience.characters = text.length
 }
 
-/** @returns ends it, and tells how many pings were sent */
+/** @returns a function that stops the pings and returns their number */
 function startTalking({ readers }: Audience): { stop(): number } {
   const active = readers.filter((_, i) => i % ACTIVE_EVERY === 0)
   let asked = 0

@@ -2,10 +2,10 @@ import type { Alarm, Detector, Graded } from './grade.js'
 
 const WEEK = 168
 
-/** The first hour of a series that is judged. */
+/** The first judged hour of a series. */
 type From<S> = (series: S) => number
 
-/** More than so many times the mean of the last four weeks, or less than that part of it. */
+/** Detects counts above a multiple of the mean of the last four weeks, or below the mean divided by it. */
 export const fixedThreshold =
   <S extends Graded>(from: From<S>) =>
   (factor: number): Detector<S> =>
@@ -17,7 +17,7 @@ export const fixedThreshold =
       return count < mean / (factor * 4) ? -1 : 0
     })
 
-/** So many standard deviations from the mean of the last four weeks. */
+/** Detects counts beyond a number of standard deviations from the mean of the last four weeks. */
 export const plainZScore =
   <S extends Graded>(from: From<S>) =>
   (deviations: number): Detector<S> =>
@@ -33,7 +33,7 @@ interface Moments {
   readonly deviation: number
 }
 
-/** Of the four weeks before the day of an hour. */
+/** The statistics of the four weeks before the day of an hour. */
 function lastWeeks(counts: Float64Array, hour: number): Moments {
   const to = hour - (hour % 24)
   const from = Math.max(0, to - 4 * WEEK)
@@ -47,7 +47,7 @@ function lastWeeks(counts: Float64Array, hour: number): Moments {
   return { mean, deviation: Math.sqrt(Math.max(0, squares / (to - from) - mean * mean)) }
 }
 
-/** Joins hours of one direction with at most three between them, as the engine does. */
+/** Joins hours of one direction with gaps of at most three hours, as the engine does. */
 function runs(
   counts: Float64Array,
   from: number,

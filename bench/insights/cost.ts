@@ -27,13 +27,13 @@ export interface Costs {
   readonly runs: readonly RunCost[]
   /** CPU seconds of ClickHouse for one sum over the hours of all templates. */
   readonly bareS: number
-  /** Of ClickHouse. */
+  /** CPU seconds of ClickHouse. */
   readonly peakRssBytes: number
 }
 
 /**
- * CPU of runs over 1,000 sources and 10,000 templates of 33 days, on a ClickHouse that does nothing else: the first
- * one, whose code V8 has not optimised, the next one, and one after the hour has turned.
+ * CPU of runs over 1,000 sources and 10,000 templates of 33 days, on an otherwise idle ClickHouse: the first
+ * one, whose code V8 has not optimised, the next one, and one in the next hour.
  */
 export async function measureCost(seed: number): Promise<Costs> {
   const dataDir = mkdtempSync(join(tmpdir(), 'bench-insights-'))
@@ -81,7 +81,7 @@ async function measure(
     agreement: () => ({ corrections: 0, agreeing: 0 }),
     clock: new SliceClock([]),
   }
-  // Merges of the rows that were filled in are no cost of the run.
+  // The merges of the inserted rows must not count as a cost of the run.
   await store.command('OPTIMIZE TABLE template_stats FINAL')
   await store.command('OPTIMIZE TABLE series_1h FINAL')
   const child = childrenOf(process.pid)[0] ?? 0
@@ -104,7 +104,7 @@ async function fill(store: Store, fromHour: number, hours: number, seed: number)
   await store.command(FILL_SOURCES, { from: span.from })
 }
 
-/** Inserted into the rollup; its view fills the totals. */
+/** Inserts into the rollup, whose view fills the totals. */
 const FILL_TEMPLATES = `
 INSERT INTO template_stats (arrival, t, source, template_id, events, routine, unsure, confidence_sum, model_version,
     debug, info, warning, error, critical, p1, p2, p3, p4, first_ts, last_ts)

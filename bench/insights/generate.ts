@@ -1,12 +1,12 @@
-/** What was put into a series on purpose; hours are indexes into it. */
+/** A generated anomaly; hours are indexes into the series. */
 export interface Label {
   readonly kind: 'burst' | 'outage' | 'drop' | 'surge' | 'deploy'
   readonly from: number
-  /** the one after the last */
+  /** The hour after the last one. */
   readonly to: number
 }
 
-/** What a series is the counts of: the smaller the part, the fewer there are. */
+/** The kind of a series; a smaller part of the logs has smaller counts. */
 export const SCOPES = ['source', 'severity', 'template'] as const
 
 export interface LabelledSeries {
@@ -20,19 +20,19 @@ export interface GenerateOptions {
   readonly seed: number
   readonly series: number
   readonly weeks: number
-  /** labels begin after so many weeks */
+  /** The weeks before the first label. */
   readonly quietWeeks: number
 }
 
 type Random = () => number
 
 const DEPLOY_HOURS = 96
-/** share of a source's occurrences that a severity or a template has */
+/** The share of a source's occurrences of a severity or a template. */
 const PARTS = { source: [1, 1], severity: [0.02, 0.3], template: [0.002, 0.1] } as const
-/** occurrences an hour */
+/** Occurrences per hour. */
 const LEAST_RATE = 0.02
 
-/** Repeatable numbers in [0, 1): mulberry32. */
+/** The seeded random number generator mulberry32, in [0, 1). */
 export function seeded(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -46,7 +46,7 @@ export function seeded(seed: number): Random {
 const normal = (random: Random): number =>
   Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 
-/** Marsaglia and Tsang; below shape 1 by the boost of one more. */
+/** A gamma variate (Marsaglia and Tsang, 2000); shapes below 1 by their boost from shape + 1. */
 function gamma(random: Random, shape: number): number {
   if (shape < 1) return gamma(random, shape + 1) * (1 - random()) ** (1 / shape)
   const d = shape - 1 / 3
@@ -65,20 +65,20 @@ function poisson(random: Random, mean: number): number {
   return n
 }
 
-/** How a kind of log source behaves by hour and weekday, and how much it wavers. */
+/** The daily and weekly pattern of a kind of log source, and its variance. */
 interface Shape {
   readonly name: string
-  /** occurrences an hour on average, drawn on a logarithmic scale */
+  /** The range of the average occurrences per hour, drawn on a logarithmic scale. */
   readonly rate: readonly number[]
   readonly daily: number
   readonly weekend: number
-  /** spread of an hour beyond Poisson's */
+  /** Dispersion of an hour beyond a Poisson distribution. */
   readonly noise: number
-  /** how much of an hour's deviation the next one keeps */
+  /** Autocorrelation of the deviations at lag 1. */
   readonly memory: number
-  /** share of hours with an ordinary burst */
+  /** The share of hours with an ordinary burst. */
   readonly bursts: number
-  /** a job at one hour: every day, every week or never */
+  /** A job in one hour of every day or of every week, or none. */
   readonly job: 'daily' | 'weekly' | 'none'
 }
 
@@ -155,7 +155,7 @@ const SHAPES: readonly Shape[] = [
   },
 ]
 
-/** Weeks of hourly counts as log sources make them, with what is not ordinary in them. */
+/** Generates weeks of hourly counts of log sources, with labelled anomalies. */
 export function generate(options: GenerateOptions): readonly LabelledSeries[] {
   return Array.from({ length: options.series }, (_, i) => {
     const shape = SHAPES[i % SHAPES.length]
@@ -229,7 +229,7 @@ function meansOf(shape: Shape, hours: number, random: Random): Float64Array {
   return means
 }
 
-/** In every third series one release changes the level for good; any alarm within days of it is right. */
+/** In every third series a release shifts the level permanently; any alarm within days of it counts as right. */
 function deployIn({ weeks, quietWeeks }: GenerateOptions, random: Random): Label | null {
   const at = Math.floor((quietWeeks + 1 + (weeks - quietWeeks - 2) * random()) * 168)
   return random() < 1 / 3 ? { kind: 'deploy', from: at, to: at + DEPLOY_HOURS } : null
@@ -238,7 +238,7 @@ function deployIn({ weeks, quietWeeks }: GenerateOptions, random: Random): Label
 const isNear = ({ from, to }: Label, deploy: Label | null): boolean =>
   deploy !== null && from < deploy.to + 48 && to > deploy.from - 24
 
-/** One or two a fortnight, some days apart. */
+/** One or two anomalies per fortnight, some days apart. */
 function placeLabels({ weeks, quietWeeks }: GenerateOptions, random: Random): Label[] {
   const kinds = ['burst', 'outage', 'drop', 'surge'] as const
   const labels: Label[] = []
@@ -254,7 +254,7 @@ function placeLabels({ weeks, quietWeeks }: GenerateOptions, random: Random): La
   return labels
 }
 
-/** An outage of what is seen once a day, or of an office at night, can't be known by anyone within hours. */
+/** An outage of a daily job, or of an office at night, cannot be detected within hours. */
 function isVisible({ kind, from, to }: Label, means: Float64Array): boolean {
   const expected = means.subarray(from, to).reduce((sum, mean) => sum + mean, 0)
   if (kind === 'outage') return expected >= 40

@@ -1,20 +1,20 @@
 import type { Label } from './generate.js'
 
-/** A span that a detector reports; hours are indexes. */
+/** A reported span; hours are indexes. */
 export interface Alarm {
   readonly kind: 'spike' | 'drop' | 'silence'
   readonly from: number
   readonly to: number
-  /** the hour at whose end it is reported */
+  /** The hour at whose end it is reported. */
   readonly noticedAt: number
 }
 
-/** What was tallied of a detector; tallies of several sets add up. */
+/** Tallies of a detector, which can be summed over sets. */
 export interface Tally {
-  /** alarms that overlap a label, and the others */
+  /** Alarms that overlap a label, and all others. */
   readonly right: number
   readonly wrong: number
-  /** from the beginning of each label that an alarm overlaps to the end of that alarm's hour, hours */
+  /** Hours from the beginning of each detected label to the report of its first alarm. */
   readonly delays: readonly number[]
   readonly missed: number
   readonly seriesHours: number
@@ -27,7 +27,7 @@ export interface Graded {
 
 export type Detector<S extends Graded> = (series: S) => readonly Alarm[]
 
-/** Which of the labels and alarms are of interest; an alarm is right when it overlaps any label. */
+/** Selects labels and alarms to grade; an alarm is right when it overlaps any label, selected or not. */
 export interface Interest<L> {
   readonly label: (label: L) => boolean
   readonly alarm: (alarm: Alarm) => boolean
@@ -57,14 +57,14 @@ export const f1Of = (tally: Tally): number => {
 export const delayOf = ({ delays }: Tally): number =>
   delays.toSorted((a, b) => a - b)[Math.floor(delays.length / 2)] ?? 0
 
-/** a series and year */
+/** False alarms per series and year. */
 export const falseAlarmsOf = ({ wrong, seriesHours }: Tally): number =>
   (wrong / Math.max(1, seriesHours)) * 24 * 365
 
-/** An alarm an hour before or after a label is still of it. */
+/** An alarm within one hour of a label counts as overlapping. */
 const SLACK = 1
 
-/** @param from first index that the detector judges */
+/** @param from the first judged index */
 export function tally<S extends Graded>(
   all: readonly S[],
   detect: Detector<S>,

@@ -8,24 +8,24 @@ import { HOUR_MS } from '../../src/model/time.js'
 /** A series of the Numenta Anomaly Benchmark, as the sums of its hours. */
 export interface NabSeries extends Graded {
   readonly name: string
-  /** hours since 1970 of index 0, a midnight */
+  /** Hours since 1970 of index 0, a midnight. */
   readonly startHour: number
-  /** first hour that is graded */
+  /** The first graded hour. */
   readonly from: number
 }
 
 const DAY_HOURS = 24
-/** the benchmark grades nothing in the first part of a series, which detectors learn from */
+/** The share of a series at its beginning that the benchmark does not grade, because detectors learn from it. */
 const PROBATION = 0.15
-/** the engine needs some days of a series before it judges it */
+/** The days of a series that the engine learns from before it judges. */
 const LEAST_DAYS = 10
-/** folders of series that count something; the others are temperatures, loads and prices */
+/** The folders with counts; the others contain temperatures, loads and prices. */
 const COUNTED = /^(realTweets|realKnownCause\/nyc_taxi|realAWSCloudwatch\/elb_request)/
 
 /**
- * Reads the series that are counts, with their windows, from a checkout of github.com/numenta/NAB.
+ * Reads the series of counts, with their labelled windows, from a checkout of github.com/numenta/NAB.
  *
- * @throws Error when the folder is not one
+ * @throws Error when the folder is no such checkout
  */
 export function readNab(folder: string): readonly NabSeries[] {
   const labels = join(folder, 'labels', 'combined_windows.json')
@@ -40,7 +40,7 @@ export function readNab(folder: string): readonly NabSeries[] {
     .map((name) => toSeries(name, readFileSync(join(data, name), 'utf8'), windows[name] ?? []))
 }
 
-/** @param csv lines of `2014-07-01 00:00:00,10844` after a head, in UTC as far as we know */
+/** @param csv lines of `2014-07-01 00:00:00,10844` after a head; the times are assumed to be UTC */
 export function toSeries(
   name: string,
   csv: string,
@@ -53,7 +53,7 @@ export function toSeries(
   const counts = new Float64Array((times.at(-1) ?? first) - startHour)
   for (const [i, row] of rows.entries()) {
     const at = (times[i] ?? 0) - startHour
-    // the last hour is not whole
+    // The last hour is incomplete.
     if (at < counts.length) counts[at] = (counts[at] ?? 0) + Number(row.split(',')[1])
   }
   const probation = Math.ceil(first - startHour + PROBATION * counts.length)
@@ -75,10 +75,10 @@ const hourOf = (time: string): number =>
 const ours: Detector<NabSeries> = ({ counts, startHour, from }) =>
   findAnomalies({ counts, startHour }, { from, hours: counts.length })
 
-/** Precision, recall and delay on them, beside the two simple detectors at their best; each series alone, too. */
+/** Precision, recall and delay on NAB, compared with two tuned simple detectors; for all series and for each one. */
 export function gradeNab(all: readonly NabSeries[]): readonly Grade[] {
   const from = (series: NabSeries): number => series.from
-  // windows that were over before the first hour that is graded are nobody's to find
+  // Windows that end before the first graded hour do not count.
   const graded = all.map((series) => ({
     ...series,
     labels: series.labels.filter(({ to }) => to > series.from),

@@ -18,17 +18,17 @@ import {
   type Tally,
 } from './grade.js'
 
-/** A line of the table: what was found in each of the sets, and how it is graded. */
+/** A line of the table: the findings of a detector in each set, and their grades. */
 export interface Grade {
   readonly name: string
   readonly sets: readonly Tally[]
 }
 
 const WEEK = 168
-/** Weeks before the first label: what detectors learn from. */
+/** The weeks before the first label, from which detectors learn. */
 const QUIET_WEEKS = 5
 const WEEKS = 12
-/** hours since 1970 of the first hour, a Monday */
+/** Hours since 1970 of the first hour, a Monday. */
 const MONDAY = 4 * 24
 const FROM = QUIET_WEEKS * WEEK
 const FORECAST_SERIES = 35
@@ -40,7 +40,7 @@ const ours: Detector<LabelledSeries> = ({ counts }) =>
 const Z_SCORES = [3, 4, 5, 6, 8, 10, 14, 20] as const
 const FACTORS = [1.5, 2, 3, 4, 6, 8, 12] as const
 
-/** The best that a simple detector can do: its own threshold chosen for the greatest F1, on the labels. */
+/** The upper bound of a simple detector: the threshold with the greatest F1 is chosen with the labels. */
 function best<S extends Graded>(
   all: readonly S[],
   first: (series: S) => number,
@@ -51,7 +51,7 @@ function best<S extends Graded>(
     .reduce((top, each) => (f1Of(each) > f1Of(top) ? each : top))
 }
 
-/** The two simple detectors at their best. */
+/** The two simple detectors, each with its best threshold. */
 export const simple = <S extends Graded>(
   all: readonly S[],
   first: (series: S) => number,
@@ -73,7 +73,7 @@ const KINDS = {
   silence: of(['silence'], ['outage']),
 } as const
 
-/** Precision, recall and delay on generated weeks, beside two simple detectors at their best. */
+/** Precision, recall and delay on generated weeks, compared with two simple detectors with their best thresholds. */
 export function gradeSeeds(seeds: readonly number[], series: number): readonly Grade[] {
   const lines = new Map<string, Tally[]>()
   const note = (name: string, set: Tally): void => {
@@ -99,25 +99,25 @@ const pick = (
 ): readonly LabelledSeries[] =>
   all.filter((each) => each.shape === (shape ?? each.shape) && each.scope === (scope ?? each.scope))
 
-/** Share of hours that the 90 % intervals of forecasts held; forecasts are made every 29 h. */
+/** The share of hours within the 90 % intervals of forecasts, which are made every 29 h. */
 export function gradeForecast(seed: number, series = FORECAST_SERIES): number {
-  let [held, all] = [0, 0]
+  let [inside, all] = [0, 0]
   for (const { counts } of generate({ seed, series, weeks: 8, quietWeeks: 9 })) {
     for (let whole = 40 * 24 + 5; whole + 24 <= counts.length; whole += 29) {
       const known = { counts: counts.slice(0, whole), startHour: MONDAY }
       for (const [i, { low, high }] of forecastNext(known, whole).hours.entries()) {
         const count = counts[whole + i] ?? 0
         all++
-        if (count >= low && count <= high) held++
+        if (count >= low && count <= high) inside++
       }
     }
   }
-  return held / all
+  return inside / all
 }
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
-/** All sets together, and in brackets the worst of them when there are several. */
+/** The figure of all sets together, and in brackets that of the worst set when there are several. */
 export function renderGrades(grades: readonly Grade[]): string {
   const rows = grades.map(({ name, sets }) => {
     const all = sets.reduce(add, NOTHING)

@@ -25,7 +25,7 @@ export class Api {
     return this.#token
   }
 
-  /** Another connection of the same user. */
+  /** A further connection of the same user. */
   another(target: Target): Api {
     return new Api(new Connection(target.api), this.#token)
   }
@@ -62,7 +62,7 @@ export class Api {
   }
 }
 
-/** A field of something that came over the wire; undefined when it is not there. */
+/** A field of an untrusted value; undefined when it is absent. */
 export const field = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null
     ? Object.getOwnPropertyDescriptor(value, name)?.value

@@ -1,11 +1,11 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** A server that does nothing but reply, in a process of its own. */
+/** A server that only replies, in a process of its own. */
 export interface BareServer {
   readonly url: string
   readonly pid: number
-  /** Sends a text to all its WebSockets. */
+  /** Sends a text to all of its WebSockets. */
   publish(text: string): void
   close(): void
 }

@@ -14,33 +14,33 @@ export interface Difference {
   readonly better: Metric['better']
   readonly before: number
   readonly after: number
-  /** after ÷ before */
+  /** The later figure divided by the earlier one. */
   readonly ratio: number
-  /** the same of what both are to their limits, which a slower machine does not change; null without limits */
+  /** The ratio of both figures relative to their limits, which a slower machine does not change; null without limits. */
   readonly toLimit: number | null
-  /** share by which runs of the same program differ here */
+  /** Relative spread between runs of one program. */
   readonly noise: number
   readonly verdict: 'better' | 'worse' | 'same' | 'changed'
 }
 
-/** What two results of a scenario have in common. */
+/** The comparison of two results of a scenario. */
 export interface Compared {
   readonly scenario: string
-  /** numbers of events when they are so far apart that it is growth that is compared; else null */
+  /** Both numbers of events when they differ so much that growth is compared; else null. */
   readonly grown: { readonly from: number; readonly to: number } | null
-  /** `sources 16 -> 100`, of options that differ otherwise */
+  /** Other differing options, such as `sources 16 -> 100`. */
   readonly otherOptions: readonly string[]
   readonly differences: readonly Difference[]
-  /** figures that only one side has */
+  /** Figures in one of the reports only. */
   readonly alone: number
 }
 
-/** What a single run may differ by on a machine that does nothing else; more runs tell their own spread. */
+/** The assumed spread of a single run on an otherwise idle machine; several runs have a measured spread. */
 const LEAST_NOISE = 0.05
 const SINGLE_RUN_NOISE = 0.15
-/** a database that is kept and made up to the present holds a little more each time */
+/** A database in --data grows a little with each run, because it is filled up to the present. */
 const SAME_SCALE = 1.2
-/** what a question may grow by from one scale to another */
+/** The allowed growth of a latency from one scale to another. */
 const MOST_GROWTH = 2
 
 /** Half of the distance between the extremes, relative to the median. */
@@ -51,8 +51,8 @@ function noiseOf({ samples }: Metric): number {
 }
 
 /**
- * Compares what two reports have in common. A difference counts only when it is larger than the spread
- * of both sides together.
+ * Compares the common figures of two reports. A difference counts only when it is larger than the spreads
+ * of both reports together.
  */
 export function compareReports(before: Report, after: Report): Compared[] {
   return after.scenarios.flatMap((scenario) => {
@@ -96,7 +96,7 @@ function judge({ better }: Metric, ratio: number, noise: number): Difference['ve
   return higher === (better === 'higher') ? 'better' : 'worse'
 }
 
-/** By scenario: what got better and worse beyond noise, or how the figures grew with the number of events. */
+/** Renders, by scenario, the significant changes, or the growth with the number of events. */
 export function renderComparison(compared: readonly Compared[]): string {
   if (compared.length === 0) return 'the two have no scenario in common\n'
   const lines = compared.flatMap((one) => [
@@ -111,16 +111,16 @@ export function renderComparison(compared: readonly Compared[]): string {
 
 const size = ({ ratio }: Difference): number => Math.abs(Math.log(Math.max(ratio, 1e-9)))
 
-/** The largest changes first; then how much stayed the same. */
+/** The largest changes first, then the number of unchanged figures. */
 function renderChanges(differences: readonly Difference[]): string[] {
   const lines: string[] = []
   for (const verdict of ['worse', 'better', 'changed'] as const) {
     const some = differences.filter((one) => one.verdict === verdict)
     for (const one of some.sort((a, b) => size(b) - size(a))) {
       const percent = `± ${(one.noise * 100).toFixed(0)} %`
-      const held = one.toLimit === null ? '' : `, to its limit ${one.toLimit.toFixed(2)} x`
+      const ofLimit = one.toLimit === null ? '' : `, to its limit ${one.toLimit.toFixed(2)} x`
       lines.push(
-        `  ${verdict.padEnd(8)} ${one.ratio.toFixed(2)} x (${percent}${held})  ${changeOf(one)}`,
+        `  ${verdict.padEnd(8)} ${one.ratio.toFixed(2)} x (${percent}${ofLimit})  ${changeOf(one)}`,
       )
     }
   }
@@ -129,12 +129,12 @@ function renderChanges(differences: readonly Difference[]): string[] {
   return lines
 }
 
-/** More events are no other version: every ratio is told, and which is more than it may be. */
+/** With another number of events every ratio is listed, and those beyond the allowed growth are flagged. */
 function renderGrowth(differences: readonly Difference[]): string[] {
   const sorted = [...differences].sort((a, b) => b.ratio - a.ratio)
   const lines = sorted.map((one) => {
-    const mark = isMuch(one) ? `> ${MOST_GROWTH} x` : ''
-    return `  ${`${one.ratio.toFixed(2)} x`.padStart(9)} ${mark.padEnd(5)} ${changeOf(one)}`
+    const flag = isMuch(one) ? `> ${MOST_GROWTH} x` : ''
+    return `  ${`${one.ratio.toFixed(2)} x`.padStart(9)} ${flag.padEnd(5)} ${changeOf(one)}`
   })
   const judged = differences.filter(isJudged)
   for (const kind of new Set(judged.map(kindOf))) {
@@ -145,10 +145,10 @@ function renderGrowth(differences: readonly Difference[]): string[] {
   return lines
 }
 
-/** `p50` of questions, else the unit. */
+/** The percentile of a latency, else the unit. */
 const kindOf = ({ metric, unit }: Difference): string => /, (p\d+)$/.exec(metric)?.[1] ?? unit
 
-/** Times and costs: what is better when there is less of it. */
+/** Whether a smaller figure is better. */
 const isJudged = ({ better, metric }: Difference): boolean =>
   better === 'lower' && !metric.startsWith('limit: ')
 

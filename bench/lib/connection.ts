@@ -3,7 +3,7 @@ import { dial } from './dial.js'
 
 export interface HttpReply {
   readonly status: number
-  /** null: the reply names none */
+  /** Null without the header in the reply. */
   readonly retryAfterS: number | null
   readonly body: string
 }
@@ -15,23 +15,23 @@ interface Waiting {
 
 const HEAD_END = '\r\n\r\n'
 const LENGTH_NAME = 'Content-Length: '
-/** a larger body is not copied behind its head */
+/** A larger body is sent by a write of its own instead of being copied after its head. */
 const SEPARATE_BYTES = 16_384
-/** with its line end and the empty line: room for the length of a body */
+/** Bytes of the Content-Length value with its line end and the empty line. */
 const LENGTH_BYTES = 40
 
 /**
  * One keep-alive connection that costs little CPU. One request at a time; replies must carry a
- * Content-Length. Opens by itself with the first request and again after it was closed.
+ * Content-Length. The first request opens it, and the next one after it was closed opens it again.
  */
 export class Connection {
   readonly #url: URL
   #socket: Socket | null = null
   #waiting: Waiting | null = null
-  /** of a reply that is not complete */
+  /** The bytes of an incomplete reply. */
   #chunks: Buffer[] = []
   #missing = -1
-  /** what the last request began with, and its bytes */
+  /** The head of the last request, and its encoded bytes. */
   #head = ''
   #prefix = Buffer.alloc(0)
 
@@ -57,7 +57,7 @@ export class Connection {
     })
   }
 
-  /** @param length of the body, null without one */
+  /** @param length the length of the body; null without one */
   #message(head: string, length: number | null, body: Uint8Array): Buffer {
     if (head !== this.#head) {
       this.#head = head
@@ -93,13 +93,13 @@ export class Connection {
     return socket
   }
 
-  /** @param chunk good until this returns */
+  /** @param chunk valid until this returns */
   #take(chunk: Buffer): void {
     if (this.#missing > 0) this.#missing -= chunk.length
     if (this.#missing > 0 || !this.#complete(chunk)) this.#chunks.push(Buffer.from(chunk))
   }
 
-  /** @returns false when some of the reply is still to come */
+  /** @returns false while the reply is incomplete */
   #complete(chunk: Buffer): boolean {
     const all = this.#chunks.length === 0 ? chunk : Buffer.concat([...this.#chunks, chunk])
     const headEnd = all.indexOf(HEAD_END, 0, 'latin1')
@@ -126,7 +126,7 @@ const NO_BODY = new Uint8Array(0)
 
 function lengthOf(head: string): number {
   const at = head.lastIndexOf(LENGTH_NAME)
-  // what a proxy may write
+  // Proxies may write header names in another case.
   if (at < 0) return Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
   const end = head.indexOf('\r', at)
   return Number(head.slice(at + LENGTH_NAME.length, end < 0 ? head.length : end))

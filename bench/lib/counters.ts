@@ -1,11 +1,11 @@
 import type { Store } from '../../src/clickhouse/client.js'
 
-/** What the servers of a cluster have done since they started. */
+/** Counters of the servers of a cluster since their start. */
 export interface ServerCounts {
-  /** statements that other servers sent */
+  /** Statements that other servers sent. */
   readonly statements: number
   readonly inserts: number
-  /** bytes through its sockets, both ways, HTTP among them */
+  /** Bytes through its sockets in both directions, including HTTP. */
   readonly bytes: number
 }
 
@@ -20,7 +20,7 @@ const SQL = {
     WHERE event IN ('Query', 'InitialQuery', 'InsertQuery', 'NetworkSendBytes', 'NetworkReceiveBytes')`,
 }
 
-/** Counters of each server, the one that is asked first. */
+/** The counters of each server, beginning with the queried one. */
 export const readCounts = (servers: readonly Store[]): Promise<readonly ServerCounts[]> =>
   Promise.all(
     servers.map(async (server) => {
@@ -34,7 +34,7 @@ export const readCounts = (servers: readonly Store[]): Promise<readonly ServerCo
     }),
   )
 
-/** What was done between two readings, without the readings. */
+/** The difference of two readings, without the cost of the readings. */
 export function countsBetween(
   before: readonly ServerCounts[],
   after: readonly ServerCounts[],
@@ -51,7 +51,7 @@ export function countsBetween(
   })
 }
 
-/** What one reading adds to the counters. */
+/** The cost of one reading. */
 export async function costOfReading(servers: readonly Store[]): Promise<readonly ServerCounts[]> {
   await readCounts(servers)
   const [first, second] = [await readCounts(servers), await readCounts(servers)]

@@ -1,13 +1,14 @@
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
-/** what is read at a time, into memory that is used again */
+/** The size of the reused read buffer. */
 const READ_BYTES = 16_384
 
 /**
  * A socket to the host of an http:, https:, ws: or wss: URL.
  *
- * @param take each chunk, good until it returns; absent: as 'data' events, for sockets too many for such memory
+ * @param take called with each chunk, which is valid until it returns. Without it chunks are 'data' events, because
+ *   a read buffer for each of thousands of sockets would take too much memory
  */
 export function dial({ protocol, hostname, port }: URL, take?: (chunk: Buffer) => void): Socket {
   const isTls = protocol === 'https:' || protocol === 'wss:'

@@ -3,13 +3,13 @@ import { INDEXES_OF_MERGES } from '../../src/clickhouse/client.js'
 import { startEmbedded, type Embedded } from '../../src/clickhouse/embedded/embedded.js'
 import { readUsage } from './processes.js'
 
-/** The embedded ClickHouse of a service that has ended, for checking and loading by SQL. */
+/** The embedded ClickHouse of a stopped service, for checks and inserts by SQL. */
 export interface Engine {
-  /** CPU seconds of its process up to now */
+  /** CPU seconds of its process. */
   cpuS(): number
   /** @returns one array per row, as strings or numbers */
   rows(sql: string): Promise<readonly (readonly unknown[])[]>
-  /** Inserts a block in the Native format, once whatever is repeated under the same token. */
+  /** Inserts a block in the Native format; a repetition with the same token changes nothing. */
   insert(table: string, columns: readonly string[], block: Uint8Array, token: string): Promise<void>
   stop(): Promise<void>
 }
@@ -36,7 +36,7 @@ export async function openEngine(serviceDataDir: string): Promise<Engine> {
 
 interface Post {
   readonly sql: string
-  /** sent behind the statement, null for none */
+  /** The data after the statement; null for none. */
   readonly body: Uint8Array | null
   readonly settings: string
 }
@@ -44,7 +44,7 @@ interface Post {
 async function post(embedded: Embedded, { sql, body, settings }: Post): Promise<string> {
   const credentials = Buffer.from(`${embedded.username}:${embedded.password}`).toString('base64')
   const statement = body === null ? '' : `&query=${encodeURIComponent(sql)}`
-  // as the service inserts
+  // These are the settings of an insert of the service.
   const indexes = `&exclude_materialize_skip_indexes_on_insert=${INDEXES_OF_MERGES}`
   const url = `${embedded.url}/?database=logs&output_format_json_quote_64bit_integers=0${indexes}${settings}${statement}`
   const headers = { authorization: `Basic ${credentials}` }

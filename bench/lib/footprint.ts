@@ -6,10 +6,10 @@ import type { Service } from './service.js'
 const MIB = 1024 * 1024
 
 /**
- * What every process of a scenario takes from now on: the service and its ClickHouse when they are seen, and this
- * process, which asks, sends or does the work itself.
+ * Measures the processes of a scenario from now on: the service and its ClickHouse where they run on this machine, and
+ * this process.
  *
- * @returns CPU seconds since, and the most memory of each; call it while they live
+ * @returns a function that reads the CPU seconds and the peak memory of each; to be called while they run
  */
 export function watchProcesses(service: Service | null): () => Metric[] {
   forgetOwnPeak()
@@ -40,11 +40,11 @@ const metric = (name: string, unit: string, value: number): Metric => ({
 const toList = (pid: number | null | undefined): readonly number[] =>
   pid === null || pid === undefined ? [] : [pid]
 
-/** Else the peak would be that of an earlier scenario. */
+/** Resets the peak memory, which would otherwise be that of an earlier scenario. */
 function forgetOwnPeak(): void {
   try {
     writeFileSync('/proc/self/clear_refs', '5')
   } catch {
-    // no Linux, or not allowed: the peak is that of all scenarios up to now
+    // Without Linux or without the permission the peak includes earlier scenarios.
   }
 }

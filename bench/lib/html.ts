@@ -31,7 +31,7 @@ h1{font-size:1.4rem}h2{margin-top:2.5rem;font-size:1.15rem}h3{font-size:1rem;mar
 td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}
 .wrong{color:#b00020;font-weight:600}.quiet{color:#666}svg{display:block;margin:1rem 0;max-width:100%}svg text{font:11px system-ui,sans-serif;fill:#333}`
 
-/** One page without any other file: figures, bars by unit, and latency curves. */
+/** Renders a self-contained page: figures, bars by unit, and latency curves. */
 export function renderHtml(report: Report): string {
   const facts = [report.machine, softwareOf(report), report.startedAt, report.command]
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Bench report</title>
@@ -63,7 +63,7 @@ function renderTable(metrics: readonly Metric[]): string {
   return `<table><tr><th>figure</th><th>median</th><th>unit</th><th>range</th><th>to its limit</th></tr>${rows.join('')}</table>`
 }
 
-/** Bars of what shares a unit and a percentile: CPU seconds beside CPU seconds, medians beside medians. */
+/** Bar charts of the figures that share a unit and a percentile. */
 function renderBars(metrics: readonly Metric[]): string {
   const scales = [...new Set(metrics.map(scaleOf))].filter((scale) => scale !== '')
   return scales
@@ -80,23 +80,23 @@ const scaleOf = ({ name, unit }: Metric): string => {
 
 function barChart(scale: string, group: readonly Metric[]): string {
   const most = Math.max(...group.map(({ samples }) => Math.max(...samples)), Number.MIN_VALUE)
-  const room = WIDTH - LABEL - 80
+  const width = WIDTH - LABEL - 80
   const height = group.length * BAR + 8
   const bars = group.map(({ name, samples }, i) => {
     const [y, value] = [i * BAR + 4, median(samples)]
     const [low, high] = [Math.min(...samples), Math.max(...samples)].map(
-      (n) => LABEL + (n / most) * room,
+      (n) => LABEL + (n / most) * width,
     )
     const colour = name.startsWith('limit') ? '#999' : COLOURS[0]
     return `<text x="${LABEL - 8}" y="${y + 12}" text-anchor="end">${escape(name)}</text>
-<rect x="${LABEL}" y="${y + 2}" width="${((value / most) * room).toFixed(1)}" height="${BAR - 5}" fill="${colour}"/>
+<rect x="${LABEL}" y="${y + 2}" width="${((value / most) * width).toFixed(1)}" height="${BAR - 5}" fill="${colour}"/>
 <line x1="${low?.toFixed(1)}" x2="${high?.toFixed(1)}" y1="${y + 8.5}" y2="${y + 8.5}" stroke="#222"/>
 <text x="${((high ?? 0) + 6).toFixed(1)}" y="${y + 12}">${formatNumber(value)}</text>`
   })
   return `<h3>${escape(scale)}</h3><svg viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${escape(scale)}">${bars.join('')}</svg>`
 }
 
-/** Latency over percentile, the former on a logarithmic scale; the slowest curves when there are many. */
+/** Latency, on a logarithmic scale, over percentile; only the slowest curves when there are many. */
 function renderCurves(curves: readonly Curve[]): string {
   const slowest = (curve: Curve): number => curve.points.find(([at]) => at === 95)?.[1] ?? 0
   const shown = [...curves].sort((a, b) => slowest(b) - slowest(a)).slice(0, CURVES_SHOWN)
@@ -114,8 +114,8 @@ function renderCurves(curves: readonly Curve[]): string {
   const lines = shown.map(({ name, points }, i) => {
     const path = points.map(([at, ms]) => `${x(at).toFixed(1)},${y(ms).toFixed(1)}`).join(' ')
     const label = `<text x="${width - right + 26}" y="${top + 12 + i * 16}">${escape(name)}</text>`
-    const mark = `<rect x="${width - right + 12}" y="${top + 4 + i * 16}" width="10" height="10" fill="${COLOURS[i]}"/>`
-    return `<polyline points="${path}" fill="none" stroke="${COLOURS[i]}" stroke-width="1.8"/>${mark}${label}`
+    const swatch = `<rect x="${width - right + 12}" y="${top + 4 + i * 16}" width="10" height="10" fill="${COLOURS[i]}"/>`
+    return `<polyline points="${path}" fill="none" stroke="${COLOURS[i]}" stroke-width="1.8"/>${swatch}${label}`
   })
   const grid = Array.from({ length: decades + 1 }, (_, i) => {
     const at = y(10 ** (floor + i)).toFixed(1)

@@ -27,12 +27,12 @@ export class Latencies {
     return this.#histogram.getValueAtPercentile(percentile) / 1000
   }
 
-  /** For a plot. */
+  /** The points of a plot. */
   curve(): readonly (readonly [percentile: number, ms: number])[] {
     return PERCENTILES.map((at) => [at, this.at(at)] as const)
   }
 
-  /** For sending to another process. */
+  /** The encoded histogram, for another process. */
   encoded(): string {
     return hdr.encodeIntoCompressedBase64(this.#histogram)
   }

@@ -2,16 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readThreads, readUsage, type Usage } from './processes.js'
 import type { Service } from './service.js'
 
-/** CPU seconds and memory of the service and its ClickHouse at one moment. */
+/** CPU seconds and memory of the service and its ClickHouse. */
 export interface Reading {
   readonly service: Usage
-  /** of each thread of the service that lives; the main thread's id is the process's */
+  /** CPU seconds of each running thread of the service; the main thread's id is the process's. */
   readonly threads: ReadonlyMap<number, number>
   readonly mainThreadId: number
   readonly engine: Usage
 }
 
-/** What the threads of the service took between two readings: the main one, then the others, busiest first. */
+/** CPU seconds of the threads of the service between two readings: the main thread, then the others, busiest first. */
 export function threadSeconds(before: Reading, after: Reading): { main: number; others: number[] } {
   const spent = (id: number): number => (after.threads.get(id) ?? 0) - (before.threads.get(id) ?? 0)
   const others = [...after.threads.keys()].filter((id) => id !== after.mainThreadId).map(spent)
@@ -20,9 +20,9 @@ export function threadSeconds(before: Reading, after: Reading): { main: number; 
 
 const NOTHING: Usage = { cpuS: 0, peakRssBytes: 0, anonBytes: 0 }
 const SETTLE_STEP_MS = 500
-/** so many quiet steps in a row mean that merges have ended */
+/** Consecutive idle steps after which merges count as ended. */
 const QUIET_STEPS = 4
-/** CPU share of one core above the idle share that still counts as quiet */
+/** The share of a core, beyond the idle share, up to which a step counts as idle. */
 const QUIET_SHARE = 0.03
 const SETTLE_MAX_MS = 120_000
 
@@ -35,7 +35,7 @@ export class Meter {
     this.#service = service
   }
 
-  /** Measures for two seconds what the engine needs when nothing is asked of it. */
+  /** Measures the CPU time of the idle engine for two seconds. */
   static async open(service: Service): Promise<Meter> {
     const meter = new Meter(service)
     await meter.settle()
@@ -61,7 +61,7 @@ export class Meter {
     }
   }
 
-  /** Waits until the engine has nothing left to merge. @returns ms it took, without the quiet time that proved it */
+  /** Waits until the engine has nothing left to merge. @returns the time in ms, without the idle steps at the end */
   async settle(): Promise<number> {
     const startedAtMs = performance.now()
     let last = this.read().engine.cpuS

@@ -1,44 +1,44 @@
 import { parseArgs } from 'node:util'
 
-/** What the command line asks for; the same for all scenarios, each takes what concerns it. */
+/** The options of all scenarios; each scenario reads its own. */
 export interface BenchOptions {
   readonly events: number
   readonly connections: number
   readonly bodyBytes: number
   readonly seed: number
-  /** null: what the scenario is usually run with */
+  /** Null for the scenario's default. */
   readonly sources: number | null
   readonly spanS: number | null
-  /** events/s; 0: as fast as acknowledged */
+  /** In events/s; 0 for as fast as acknowledged. */
   readonly rate: number
   readonly gzip: boolean
-  /** bodies of one event */
+  /** One event per body. */
   readonly small: boolean
-  /** part of the full speed at which latencies are taken, 0 to leave that out */
+  /** The share of the full speed at which latencies are measured; 0 to skip them. */
   readonly loadShare: number
   readonly loadS: number
   readonly workers: number | null
   readonly repeats: number
   readonly durationS: number
   readonly clients: number
-  /** between an answer and a client's next question, on average */
+  /** The average pause between an answer and the client's next question. */
   readonly pauseMs: number
-  /** names of the questions that are asked; null: all */
+  /** Matches the names of the questions to ask; null for all. */
   readonly questions: RegExp | null
-  /** a directory that is kept and used again; null: a temporary one */
+  /** A permanent directory that later runs reuse; null for a temporary one. */
   readonly data: string | null
   readonly sockets: number
-  /** numbers of shards to compare */
+  /** The numbers of shards to compare. */
   readonly shards: readonly number[]
   readonly cpuProf: string | null
   readonly target: RunningTarget | null
   readonly logs: string | null
   readonly nab: string | null
-  /** its program */
+  /** The path of the VictoriaLogs program. */
   readonly victoriaLogs: string | null
 }
 
-/** A deployment that runs already. */
+/** A running deployment. */
 export interface RunningTarget {
   readonly api: string
   readonly collector: string
@@ -180,7 +180,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   }
 }
 
-/** The words of a command line as they may be shown and kept. */
+/** The arguments of a command line without their secrets, for reports. */
 export const withoutSecrets = (argv: readonly string[]): readonly string[] =>
   argv.map((word, i) =>
     SECRETS.has(argv[i - 1] ?? '') ? '…' : word.replace(/^(--(?:key|password))=.*/s, '$1=…'),
@@ -231,6 +231,6 @@ function toTarget(
   }
 }
 
-/** Settings of the service that follow from the options. */
+/** The settings of the service that the options imply. */
 export const settingsOf = ({ workers }: BenchOptions): Record<string, string> =>
   workers === null ? {} : { WORKERS: String(workers) }

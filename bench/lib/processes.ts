@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** What the system knows of a process; Linux only. */
+/** Figures of a process from /proc; Linux only. */
 export interface Usage {
-  /** user and system time, all threads, in seconds */
+  /** User and system time of all threads, in seconds. */
   readonly cpuS: number
-  /** highest resident memory so far */
+  /** Peak resident memory. */
   readonly peakRssBytes: number
-  /** resident memory that is not of files: without the mapped library of the engine */
+  /** Anonymous resident memory, without mapped files such as the engine's library. */
   readonly anonBytes: number
 }
 
-/** `getconf CLK_TCK`; 100 on every Linux that Node runs on */
+/** The value of `getconf CLK_TCK`, which is 100 on every Linux that Node runs on. */
 const TICKS_PER_S = 100
 
 /** @returns null when there is no such process, or no /proc */
@@ -35,7 +35,7 @@ export function readThreads(pid: number): Map<number, number> {
     try {
       threads.set(Number(tid), cpuOf(readFileSync(`/proc/${pid}/task/${tid}/stat`, 'latin1')))
     } catch {
-      // ended meanwhile
+      // The process has ended.
     }
   }
   return threads

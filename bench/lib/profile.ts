@@ -26,13 +26,13 @@ export function printProfiles(folder: string, earlier: readonly string[]): void 
   }
 }
 
-/** Node names them CPU.DATE.TIME.PROCESS.THREAD.NUMBER. */
+/** Node names the files CPU.DATE.TIME.PROCESS.THREAD.NUMBER. */
 const threadOf = (name: string): string =>
   /\.\d+\.0\.\d+\.cpuprofile$/.test(name) ? 'main thread' : 'a worker'
 
 interface Profile {
   readonly totalMs: number
-  /** place and self time in ms, most first */
+  /** Source position and self time in ms, in descending order. */
   readonly functions: readonly (readonly [string, number])[]
 }
 
@@ -50,7 +50,7 @@ export function readProfile(path: string): Profile {
   })
   selfMs.delete('(idle)')
   selfMs.delete('(root)')
-  // A worker thread of the pool that waits for its next task sleeps in here.
+  // An idle worker thread of the pool sleeps in this function.
   for (const place of selfMs.keys()) if (place.startsWith('atomicsWaitLoop ')) selfMs.delete(place)
   const functions = [...selfMs].sort((a, b) => b[1] - a[1])
   return { totalMs: functions.reduce((sum, [, ms]) => sum + ms, 0), functions }

@@ -1,24 +1,23 @@
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os'
 
-/** One measured figure. */
 export interface Metric {
   readonly name: string
   readonly unit: string
-  /** one per repeat */
+  /** One per repeat. */
   readonly samples: readonly number[]
-  /** which direction is an improvement; `info`: neither */
+  /** The direction of an improvement; `info` for neither. */
   readonly better: 'higher' | 'lower' | 'info'
-  /** the figure of the same scenario that this one is held against */
+  /** The figure of the same scenario that this one is compared with. */
   readonly limit?: Limit
 }
 
 export interface Limit {
   readonly metric: string
-  /** as it is shown behind the ratio */
+  /** The text after the ratio in a report. */
   readonly label: string
 }
 
-/** Something that must be so, and whether it was. */
+/** A correctness check and its result. */
 export interface Check {
   readonly name: string
   readonly ok: boolean
@@ -30,9 +29,9 @@ export interface ScenarioResult {
   readonly options: Readonly<Record<string, string | number | boolean>>
   readonly metrics: readonly Metric[]
   readonly checks: readonly Check[]
-  /** what was left out, and why */
+  /** The skipped measurements, each with the reason. */
   readonly skipped: readonly string[]
-  /** for plots: latency in ms at each percentile */
+  /** Latency in ms at each percentile, for plots. */
   readonly curves: readonly Curve[]
 }
 
@@ -46,7 +45,7 @@ export interface Report {
   readonly startedAt: string
   readonly command: string
   readonly machine: string
-  /** of the checkout that was measured, with a + when it was changed since; absent outside of one */
+  /** The commit of the measured checkout, with a + for uncommitted changes; absent outside of a checkout. */
   readonly commit?: string
   readonly node: string
   readonly scenarios: readonly ScenarioResult[]
@@ -59,7 +58,7 @@ export const median = (samples: readonly number[]): number => {
   return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? Number.NaN) + high) / 2
 }
 
-/** What a figure is to its limit: the median over the runs, each divided by the limit of the same run; null without one. */
+/** The median over the runs of a figure divided by the limit of the same run; null without a limit. */
 export function ratioToLimit(metric: Metric, all: readonly Metric[]): number | null {
   const limit = all.find(({ name }) => name === metric.limit?.metric)
   if (limit === undefined) return null
@@ -70,7 +69,7 @@ export function ratioToLimit(metric: Metric, all: readonly Metric[]): number | n
   return Number.isFinite(ratio) ? ratio : null
 }
 
-/** `3.1 x bare JSON.parse`; empty without a limit. */
+/** The ratio with the name of its limit, such as `3.1 x bare JSON.parse`; empty without a limit. */
 export function ratioText(metric: Metric, all: readonly Metric[]): string {
   const ratio = ratioToLimit(metric, all)
   return ratio === null ? '' : `${formatNumber(ratio)} x ${metric.limit?.label ?? ''}`
@@ -82,7 +81,7 @@ export const machine = (): string => {
   return `${cpus()[0]?.model ?? 'unknown CPU'}, ${availableParallelism()} cores, ${gib} GiB, load ${load} at the start`
 }
 
-/** The same scenario, run several times: samples side by side, every check kept. */
+/** Joins several runs of a scenario: the samples of all runs, and every check. */
 export function joinRuns(runs: readonly ScenarioResult[]): ScenarioResult {
   const [first] = runs
   if (first === undefined) throw new Error('bug: no run to join')
@@ -134,13 +133,13 @@ function renderScenario(result: ScenarioResult): string[] {
   ]
 }
 
-/** The extremes of several runs; empty for one. */
+/** The extremes of several runs; empty for a single run. */
 export const rangeText = ({ samples }: Metric, between: string): string =>
   samples.length < 2
     ? ''
     : `${formatNumber(Math.min(...samples))} ${between} ${formatNumber(Math.max(...samples))}`
 
-/** What is right by name only, what is wrong with its figures. */
+/** Passed checks by name, failed ones with their figures. */
 function renderChecks(checks: readonly Check[]): string[] {
   const right = checks.filter(({ ok }) => ok)
   const wrong = checks.filter(({ ok }) => !ok)
@@ -151,7 +150,7 @@ function renderChecks(checks: readonly Check[]): string[] {
   ]
 }
 
-/** Three digits and more; thousands are separated. */
+/** At least three significant digits, with separated thousands. */
 export function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return '-'
   const magnitude = Math.abs(value)

@@ -1,15 +1,15 @@
 import { BATCH_BYTES, BATCH_DELAY_MS, BATCH_ROWS } from '../../src/writer/writer.js'
 
-/** What one event, one insert and one merge cost; measured by the bench suite. CPU in seconds. */
+/** The costs of one event, one insert and one merge, measured by the benches. CPU times are in seconds. */
 export interface UnitCosts {
   readonly serviceCpuPerMillion: number
-  /** of ClickHouse, views included, without merges */
+  /** CPU of ClickHouse per event, with views and without merges. */
   readonly insertCpuPerMillion: number
-  /** of an insert, however few rows it has */
+  /** CPU of an insert, independent of its rows. */
   readonly insertCpu: number
-  /** one merge of a million rows and of their rollups */
+  /** CPU of one merge of a million rows and of their rollups. */
   readonly mergeCpuPerMillion: number
-  /** bytes of an event on the wire, in the WAL and stored */
+  /** Bytes of an event on the wire, in the WAL and on disk. */
   readonly sentBytes: number
   readonly loggedBytes: number
   readonly storedBytes: number
@@ -26,16 +26,16 @@ export interface Plan {
   readonly eventsPerS: number
   readonly collectors: number
   readonly shards: number
-  /** each row is stored so many times, on a machine of its own */
+  /** Copies of each row, each on a machine of its own. */
   readonly replicas: number
   readonly machine: Machine
 }
 
-/** Share of a resource that is in use, 1 = all of it. */
+/** The used share of each resource; 1 is all of it. */
 export interface Shares {
   readonly 'collector CPU': number
   readonly 'collector network': number
-  /** a collector sends one batch at a time */
+  /** The share of time in which a collector sends a batch; it sends one at a time. */
   readonly 'collector batches': number
   readonly 'shard CPU': number
   readonly 'shard disk writes': number
@@ -44,37 +44,37 @@ export interface Shares {
 export interface Estimate {
   readonly shares: Shares
   readonly bottleneck: keyof Shares
-  /** inserts that each shard sees a second: every batch has rows of all shards */
+  /** Inserts per second and shard; every batch has rows of all shards. */
   readonly insertsPerShard: number
   readonly rowsPerPart: number
-  /** how often a row is written again */
+  /** How often a row is rewritten by merges. */
   readonly mergePasses: number
 }
 
 export interface Simulated {
   readonly shardCpu: number
   readonly collectorBatches: number
-  /** parts of `events` on the shard that has most, at half time and at the end */
+  /** Parts of `events` on the shard with the most, at half time and at the end. */
   readonly partsHalfway: number
   readonly parts: number
-  /** events in WALs, likewise */
+  /** Events in all WALs, at half time and at the end. */
   readonly backlogHalfway: number
   readonly backlog: number
-  /** events stored */
+  /** Stored events. */
   readonly stored: number
   readonly sent: number
 }
 
 const BATCH_DELAY_S = BATCH_DELAY_MS / 1000
-/** parts that become one; ClickHouse's own choice varies with their age and sizes */
+/** Parts per merge; ClickHouse's choice varies with their age and sizes. */
 const FAN_IN = 8
-/** `max_bytes_to_merge_at_max_space_in_pool` */
+/** The default of `max_bytes_to_merge_at_max_space_in_pool`. */
 const LARGEST_PART_BYTES = 150e9
-/** share of a machine that a plan may use: bursts, queries and lost machines need the rest */
-const ROOM = 0.6
+/** The share of a machine that a plan may use; the rest is for bursts, queries and failed machines. */
+const USABLE = 0.6
 const STEP_S = 0.05
 
-/** What the plan would use in the long run, or after so many seconds from nothing. */
+/** The use of resources by a plan in the long run, or after a number of seconds from an empty start. */
 export function estimate(plan: Plan, costs: UnitCosts, seconds = Infinity): Estimate {
   const { eventsPerS, collectors, shards, machine } = plan
   const batchRows = batchRowsOf(plan, costs)
@@ -104,18 +104,18 @@ export function estimate(plan: Plan, costs: UnitCosts, seconds = Infinity): Esti
   }
 }
 
-/** The fewest machines that take the rate and keep so many rows with room to spare. */
+/** The fewest machines that sustain the rate and store the rows within the allowed share of each machine. */
 export function planFor(
   wanted: Pick<Plan, 'eventsPerS' | 'replicas' | 'machine'> & { readonly rows: number },
   costs: UnitCosts,
 ): Plan {
   const { rows, ...rest } = wanted
-  const stored = (rows * costs.storedBytes) / (wanted.machine.diskBytes * ROOM)
+  const stored = (rows * costs.storedBytes) / (wanted.machine.diskBytes * USABLE)
   let plan: Plan = { ...rest, collectors: 1, shards: Math.max(1, Math.ceil(stored)) }
   for (let tries = 0; tries < 10_000; tries++) {
     const { shares } = estimate(plan, costs)
     const name = highest(shares)
-    if (shares[name] <= ROOM) return smallest(plan, stored, costs)
+    if (shares[name] <= USABLE) return smallest(plan, stored, costs)
     plan = name.startsWith('collector')
       ? { ...plan, collectors: plan.collectors + 1 }
       : { ...plan, shards: plan.shards + 1 }
@@ -123,13 +123,13 @@ export function planFor(
   throw new Error('no number of machines is enough: the cost that does not divide is too high')
 }
 
-/** More of one kind of machine may have made some of the other needless. */
+/** Removes machines that became unnecessary when the number of another kind grew. */
 function smallest(found: Plan, stored: number, costs: UnitCosts): Plan {
   let plan = found
   const isEnough = (less: Plan): boolean => {
     const { shares } = estimate(less, costs)
     return (
-      less.collectors > 0 && less.shards >= Math.max(1, stored) && shares[highest(shares)] <= ROOM
+      less.collectors > 0 && less.shards >= Math.max(1, stored) && shares[highest(shares)] <= USABLE
     )
   }
   for (const one of [
@@ -151,12 +151,12 @@ interface Work {
   readonly done: () => void
 }
 
-/** One shard: inserts and merges share its cores, each runs on one. */
+/** One shard. Inserts and merges share its cores; each uses one core. */
 class Shard {
   readonly #plan: Plan
   readonly #costs: UnitCosts
   #works: Work[] = []
-  /** parts by how often they were merged, and the rows of all parts of a level */
+  /** Parts by merge level, and the rows of all parts of a level. */
   readonly #levels: { parts: number; rows: number }[] = []
   #merges = 0
   usedS = 0
@@ -220,11 +220,11 @@ class Shard {
   }
 }
 
-/** Whether events or merges pile up: inserts go before merges, until ClickHouse refuses more parts. */
+/** Whether events or parts accumulate: inserts precede merges until ClickHouse refuses further parts. */
 export const fallsBehind = (played: Simulated): boolean =>
   played.backlog > played.backlogHalfway * 1.5 || played.parts > played.partsHalfway * 1.5 + 10
 
-/** Plays the plan: collectors that WAL and cut batches as the writer does, shards that insert and merge. */
+/** Simulates a plan: collectors that fill WALs and send batches as the writer does, shards that insert and merge. */
 export function simulate(
   plan: Plan,
   costs: UnitCosts,
@@ -281,7 +281,7 @@ export function simulate(
 const insertCpuOf = (rows: number, costs: UnitCosts): number =>
   costs.insertCpu + (rows * costs.insertCpuPerMillion) / 1e6
 
-/** A batch is what comes while the one before it is stored, or in half a second. */
+/** A batch contains the events that arrive while the previous one is stored, or in half a second. */
 function batchRowsOf({ eventsPerS, collectors }: Plan, costs: UnitCosts): number {
   const perCollector = eventsPerS / collectors
   const most = Math.min(BATCH_BYTES / costs.loggedBytes, BATCH_ROWS)

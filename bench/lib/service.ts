@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { childrenOf } from './processes.js'
 
-/** Where to send and ask, and as whom. */
+/** The addresses and credentials of a service. */
 export interface Target {
   readonly api: string
   readonly collector: string
@@ -16,11 +16,11 @@ export interface Target {
 }
 
 export interface ServiceOptions {
-  /** settings on top of the bench's own */
+  /** Settings in addition to the bench's own. */
   readonly settings: Readonly<Record<string, string>>
-  /** absent: a new temporary one, removed by `discard` */
+  /** Absent: a new temporary directory, which `discard` removes. */
   readonly dataDir?: string
-  /** folder for CPU profiles, null for none */
+  /** The folder for CPU profiles; null for none. */
   readonly profileDir: string | null
 }
 
@@ -28,19 +28,19 @@ export interface ServiceOptions {
 export interface Service extends Target {
   readonly pid: number
   readonly dataDir: string
-  /** of the embedded ClickHouse; null when there is none */
+  /** The process id of the embedded ClickHouse; null without one. */
   enginePid(): number | null
-  /** Ends it in order; the data stay. */
+  /** Stops the service; the data stay. */
   stop(): Promise<void>
   /** Removes the data. */
   discard(): void
 }
 
-/** an older database is brought to this schema first */
+/** The time limit of a start, which may first migrate an older database. */
 const START_MS = 600_000
 const STOP_MS = 15_000
 
-/** A build of the service other than the one beside this file, to compare two. */
+/** The entry file of another build of the service, for comparisons. */
 export const serviceMain = (): string =>
   process.env['BENCH_SERVICE'] ?? fileURLToPath(new URL('../../src/main.js', import.meta.url))
 

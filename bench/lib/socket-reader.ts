@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { dial } from './dial.js'
 
-/** PendingChanges until complete: what a frame or the reply to the upgrade still lacks. */
+/** The incomplete bytes of a frame or of the reply to the upgrade. */
 const NOTHING = Buffer.alloc(0)
 const KEY = Buffer.from('a key of sixteen').toString('base64')
 
@@ -11,7 +11,7 @@ export interface ReaderOptions {
   readonly onText: (text: string) => void
 }
 
-/** A WebSocket client that costs little: ten thousand fit in one process. */
+/** A WebSocket client of which one process can run ten thousand. */
 export class SocketReader {
   readonly #options: ReaderOptions
   readonly #socket: Socket
@@ -36,7 +36,7 @@ export class SocketReader {
     )
   }
 
-  /** by either side */
+  /** Whether either side has closed the connection. */
   get isClosed(): boolean {
     return this.#closed
   }
@@ -66,7 +66,7 @@ export class SocketReader {
     this.#rest = this.#open ? this.#readFrames(bytes) : bytes
   }
 
-  /** @returns what is left of an incomplete frame */
+  /** @returns the bytes of an incomplete frame at the end */
   #readFrames(bytes: Buffer): Buffer {
     let at = 0
     while (bytes.length - at >= 2) {

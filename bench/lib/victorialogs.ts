@@ -7,27 +7,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findFreePort } from '../../src/clickhouse/embedded/embedded.js'
 import { readUsage, type Usage } from './processes.js'
 
-/** A VictoriaLogs that the bench started, on loopback, with a folder of its own. */
+/** A VictoriaLogs process started by the bench on loopback, with a folder of its own. */
 export interface VictoriaLogs {
   readonly url: string
   usage(): Usage
-  /** Waits until it has written and merged what it holds in memory. */
+  /** Waits until it has written and merged all data in memory. */
   settle(): Promise<void>
-  /** @returns bytes on disk after its end */
+  /** @returns the bytes on disk after the process has ended */
   stop(): Promise<number>
 }
 
 const START_MAX_MS = 30_000
-/** It writes to disk what is in memory every five seconds, and merges a little later. */
+/** VictoriaLogs flushes its memory to disk every five seconds, and merges a little later. */
 const QUIET_MS = 7_000
 const STEP_MS = 500
-/** CPU share of one core that still counts as quiet */
+/** The share of a core up to which VictoriaLogs counts as idle. */
 const QUIET_SHARE = 0.06
 const SETTLE_MAX_MS = 120_000
 const STOP_MAX_MS = 30_000
 
 /**
- * @param program path of VictoriaLogs (github.com/VictoriaMetrics/VictoriaLogs)
+ * @param program the path of VictoriaLogs (github.com/VictoriaMetrics/VictoriaLogs)
  * @throws Error when it cannot be started or does not answer
  */
 export async function startVictoriaLogs(program: string): Promise<VictoriaLogs> {
@@ -36,13 +36,13 @@ export async function startVictoriaLogs(program: string): Promise<VictoriaLogs> 
   const argv = [
     `-storageDataPath=${folder}`,
     `-httpListenAddr=${address}`,
-    // what is older than this would not be stored
+    // VictoriaLogs drops events that are older than its retention.
     '-retentionPeriod=100d',
     '-loggerLevel=ERROR',
   ]
   const child = spawn(program, argv, { stdio: ['ignore', 'ignore', 'inherit'] })
   const ended = once(child, 'exit')
-  // also when it can't be started at all
+  // The event also comes when the process cannot be started.
   ended.catch(() => undefined)
   const read = (): Usage => {
     const usage = child.pid === undefined ? null : readUsage(child.pid)

@@ -8,9 +8,9 @@ const GONE_MAX_MS = 5_000
 const STEP_MS = 10
 
 /**
- * Gives all that is temporary one folder. When this process ends, by itself, by an error or by a signal, that folder is
- * removed and no process that was started is left. A folder that is kept (`--data`) is in the state of a power cut then,
- * which the service and the bench go on from.
+ * Creates one folder for all temporary files. When this process ends, normally, by an error or by a signal, it removes
+ * that folder and kills all processes it has started. A folder given by `--data` is then in the state of a power
+ * failure, from which the service and the bench can continue.
  */
 export function openWorkplace(): void {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'))
@@ -26,7 +26,7 @@ export function openWorkplace(): void {
     })
 }
 
-/** Those that start others come before them, so that nothing is started anew. */
+/** Parents come before their children, so that no killed process is restarted. */
 const descendantsOf = (pid: number): number[] =>
   childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
 
@@ -35,7 +35,7 @@ function endAll(pids: readonly number[]): void {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // ended meanwhile
+      // The process has ended.
     }
   }
   const sleeping = new Int32Array(new SharedArrayBuffer(4))
@@ -43,7 +43,7 @@ function endAll(pids: readonly number[]): void {
     Atomics.wait(sleeping, 0, 0, STEP_MS)
 }
 
-/** One that has ended and that nobody has asked for yet (Z) holds no file any more. */
+/** A zombie (state Z) has closed all of its files. */
 function isAlive(pid: number): boolean {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))

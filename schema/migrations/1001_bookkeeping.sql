@@ -1,5 +1,5 @@
--- What was done to this database. Every program makes these two tables at each start, before it reads them.
--- Sorted by the name under which a row is looked up; the newest row of a name replaces the others.
+-- The migrations and settings applied to this database. Each start creates these two tables before it reads them.
+-- Sorted by name; the newest row of a name replaces the others.
 
 -- The migrations that were applied. Two instances that start at once may each write a row of a migration.
 -- shard: none

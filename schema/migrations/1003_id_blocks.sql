@@ -1,5 +1,5 @@
 -- Ranges of event ids that an instance has reserved: first_id up to, not including, end_id. Rows are never
--- removed, so that no id is given twice. Sorted by range: a reservation starts where the last one ends.
+-- removed, so that no id is assigned twice. Sorted by range: a reservation starts where the last one ends.
 -- shard: home
 CREATE TABLE IF NOT EXISTS id_blocks
 (

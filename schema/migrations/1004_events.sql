@@ -1,22 +1,22 @@
--- One row per event. Partitioned by arrival so that an insert touches one partition whatever times it
--- carries and retention drops whole partitions. Sorted by event time, then id: pages newest-first read in
+-- One row per event. Partitioned by arrival, so that an insert touches one partition whatever its event times
+-- are, and retention drops whole partitions. Sorted by event time, then id: pages newest-first read in
 -- order and the keyset (ts, id) is a range of the sort key.
 --
 -- A message is stored in two columns: constant_text is the constant text of its template with one byte 1 where
 -- each variable stands, variables are the values joined by that byte. Where constant_text is '', variables is the
 -- whole message. The column message puts both together, for a microsecond a row.
--- auto_priority keeps what the first occurrences of the event were counted under, for corrections.
+-- auto_priority is the priority that the first occurrences of the event were counted under; corrections need it.
 --
--- The words of a message are those of its constant text (template_totals knows all of them) and of its
--- variables, its host and its trace. An index over one column is computed while that column is merged, one over
--- several makes them all be merged row by row: so there is one for each. The filter of variables is made with
--- every part, so that a search of a word reads no young part in vain. Search words and traces are rare: their
--- Bloom filters have 0.1 % false positives (with 2.5 % a search of 50 million events read 160 of 6,200 granules
--- in vain, more than half of its time). has_trace tells in young parts that there are no traces. No index tells
--- severities and priorities: series_1h knows which an hour has.
+-- A search covers the constant text (template_totals has all of them), the variables, the host and the trace. An
+-- index over one column is computed while that column is merged; one over several columns makes ClickHouse merge
+-- them row by row, so each column has its own index. The Bloom filter of variables is written with every part, so
+-- that a word search skips unmerged parts too. Search words and traces are rare: their Bloom filters have 0.1 %
+-- false positives (with 2.5 %, a search of 50 million events read 160 of 6,200 granules in vain, more than half of
+-- its time). has_trace skips unmerged parts without traces. Severities and priorities need no index: series_1h has
+-- their counts for each hour.
 --
--- Times and ids grow by little: of each 64 differences T64('bit') keeps the bits that differ (bench/NOTES.md
--- has the measurements of the codecs). default_compression_codec is that of the indexes.
+-- Times and ids increase in small steps: of each 64 differences T64('bit') keeps the bits that differ (bench/NOTES.md
+-- has the measurements of the codecs). default_compression_codec applies to the indexes.
 -- shard: view
 CREATE TABLE IF NOT EXISTS events
 (

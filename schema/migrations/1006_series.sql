@@ -1,8 +1,8 @@
--- Occurrences per second, minute, hour and day, by source. Each is made from the one before it, so that all of
--- them agree. Sorted by time: the anchor and the newest buckets are read from the end. Partitioned by month of
+-- Occurrences per second, minute, hour and day, by source. Each is computed from the one before it, so that
+-- all agree. Sorted by time: the latest event and the newest buckets are read from the end. Partitioned by month of
 -- arrival, so that a late file touches one partition.
 
--- Seconds, kept as long as the events.
+-- Seconds, with the retention of the events.
 -- shard: view
 CREATE TABLE IF NOT EXISTS series_1s
 (
@@ -59,7 +59,7 @@ AS SELECT
 FROM landing
 GROUP BY arrival, t, sipHash64(landing.source);
 
--- Minutes, kept as long as the seconds.
+-- Minutes, with the retention of the seconds.
 -- shard: view
 CREATE TABLE IF NOT EXISTS series_1m
 (
@@ -100,7 +100,7 @@ SELECT
 FROM series_1s
 GROUP BY arrival, t, source;
 
--- Hours, kept for 800 days after the month of arrival: the calendar asks for 730.
+-- Hours, with a retention of 800 days after the month of arrival: the calendar shows 730.
 -- shard: view
 CREATE TABLE IF NOT EXISTS series_1h
 (
@@ -141,7 +141,7 @@ SELECT
 FROM series_1m
 GROUP BY arrival, t, source;
 
--- Days: the calendar.
+-- Days, for the calendar.
 -- shard: view
 CREATE TABLE IF NOT EXISTS series_1d
 (

@@ -1,10 +1,10 @@
--- Occurrences per template and hour, with the constant texts that its messages have. Sorted by time: what all
--- templates did in the last day is one range, and is asked for every second; the history of one template reads
--- the column of ids. The constant text is in the sort key, or rows of different texts would be summed, and not
--- in the primary key, which it would only make larger.
+-- Occurrences per template and hour, with the constant texts that its messages have. Sorted by time: the
+-- counts of all templates in the last day are one range, which is read every second; the history of one template
+-- reads the column of ids. The constant text is in the sort key, so that rows of different texts are not summed, and
+-- not in the primary key, which it would only enlarge.
 -- events, routine (those below P1), unsure (those of them whose confidence is under a half) and
--- confidence_sum are of new events, the other counters of occurrences. Events below P1 only, so that no
--- flood of P1 can make the rest look better.
+-- confidence_sum are of new events, the other counters of occurrences. They count events below P1 only,
+-- so that a flood of P1 changes none of the scores.
 -- shard: view
 CREATE TABLE IF NOT EXISTS template_stats
 (
@@ -88,9 +88,9 @@ AS SELECT
 FROM landing
 GROUP BY arrival, t, sipHash64(landing.source), template_id, sipHash64(landing.constant_text);
 
--- Totals per template, made from its hours: the list of templates, all constant texts there are (a search asks
--- here which of them hold a word) and, summed by source, the totals of the sources. A few thousand rows, read
--- whole. Sorted by source for those who ask for a few sources.
+-- Totals per template, computed from its hours: the list of templates, the dictionary of all constant texts for
+-- searches and, summed by source, the totals of the sources. A few thousand rows, read whole. Sorted by source for
+-- queries of a few sources.
 -- shard: view
 CREATE TABLE IF NOT EXISTS template_totals
 (

@@ -1,5 +1,5 @@
--- Occurrences per host, source, severity and hour: which hosts an anomaly comes from. Sorted by time: the span
--- of an anomaly and the one before it are one range.
+-- Occurrences per host, source, severity and hour, which explain an anomaly by hosts. Sorted by time: the span of
+-- an anomaly and the one before it are one range.
 -- shard: view
 CREATE TABLE IF NOT EXISTS host_stats
 (

@@ -19,7 +19,7 @@ TTL toDateTime(received_at) + INTERVAL {{retention_days}} DAY
 SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000,
     fsync_after_insert = 1, fsync_part_directory = 1;
 
--- An insert says whether ClickHouse can read the rows, and stores nothing.
+-- An insert checks whether ClickHouse can read the rows, and stores nothing.
 -- shard: home
 CREATE TABLE IF NOT EXISTS dead_letters_probe AS dead_letters
 ENGINE = Null;

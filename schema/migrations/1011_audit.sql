@@ -1,5 +1,5 @@
--- Who changed what, by whom and from where. Sorted by moment: the keyset of the list, newest first.
--- Rows are never changed; clear-all leaves them, and only time removes them.
+-- The audit trail: actor, action, target and address. Sorted by time: the keyset of the list, newest first.
+-- Rows are never changed; clear-all does not delete them, only their TTL does.
 -- shard: home
 CREATE TABLE IF NOT EXISTS audit
 (

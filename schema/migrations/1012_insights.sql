@@ -12,7 +12,7 @@ ORDER BY as_of
 TTL toDateTime(generated_at) + INTERVAL 400 DAY
 SETTINGS non_replicated_deduplication_window = 1000;
 
--- Anomalies as last seen. Sorted by their beginning, which never moves, then id: the keyset of the list,
+-- Anomalies in their last state. Sorted by their beginning, which never moves, then id: the keyset of the list,
 -- newest first. alerted_at is 0 until an alert was raised.
 -- shard: home
 CREATE TABLE IF NOT EXISTS insight_anomalies

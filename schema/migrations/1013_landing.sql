@@ -1,5 +1,5 @@
--- The one table that batches are inserted into. It stores nothing, so it has no sort key: the views of the
--- tables above fan out. It is made after them: a server that comes back with an empty disk takes no batch
+-- The table that batches are inserted into. It stores nothing, so it has no sort key: the views of the other
+-- tables read each batch. It is created last, so that a server that restarts with an empty disk accepts no batch
 -- before it has every view.
 -- One row per distinct message and millisecond of a block; n may be negative (a correction moves counts).
 -- constant_text and variables are those of events.
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS landing
 )
 ENGINE = Null;
 
--- The columns of landing without its views: an insert says whether ClickHouse can read the rows, and stores
+-- The columns of landing without its views: an insert checks whether ClickHouse can read the rows, and stores
 -- nothing. A migration that changes the columns of landing changes these too.
 -- shard: home
 CREATE TABLE IF NOT EXISTS landing_probe AS landing

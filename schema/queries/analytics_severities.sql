@@ -1,7 +1,7 @@
 -- Occurrences by severity within a span, from the rollup of one step.
 -- params: rollup Identifier, from UInt32, until UInt32, sources Array(String)
 -- rows:   debug, info, warning, error, critical; always one row
--- Moments are seconds since 1970 and whole steps of the rollup; until is not included; no source = any.
+-- Times are seconds since 1970 and whole steps of the rollup; until is not included; no source = any.
 SELECT
     sum(spans.debug) AS debug,
     sum(spans.info) AS info,

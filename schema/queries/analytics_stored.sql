@@ -1,7 +1,7 @@
 -- Occurrences per bucket within a span, from the rollup of one step; empty buckets are left out.
 -- params: rollup Identifier, step UInt32, from UInt32, until UInt32
 -- rows:   bucket UInt32 (seconds since 1970), stored
--- Moments are seconds since 1970 and whole steps of the rollup; until is not included.
+-- Times are seconds since 1970 and whole steps of the rollup; until is not included.
 SELECT
     intDiv(toUnixTimestamp(t), {step:UInt32}) * {step:UInt32} AS bucket,
     sum(debug + info + warning + error + critical) AS stored

@@ -1,4 +1,4 @@
--- The migrations this database has had.
+-- The migrations that were applied to this database.
 -- params: none
 -- rows:   version UInt32
 SELECT DISTINCT version

@@ -1,4 +1,4 @@
--- What the settings of the tables were last set to.
+-- The values of the settings that were last applied to the tables.
 -- params: none
 -- rows:   name String, value String
 SELECT name, argMax(value, applied_at) AS value

@@ -1,4 +1,4 @@
--- What the tables that are written together hold; merges do not change it.
+-- The totals of the tables that are written together; merges do not change them.
 -- params: none
 -- rows:   name String, total Int64
 SELECT 'events' AS name, toInt64(count()) AS total FROM events

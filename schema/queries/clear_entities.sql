@@ -1,4 +1,4 @@
--- Deletes every entity of a kind, those that this instance has not seen too.
+-- Deletes every entity of a kind, including those that this instance has not read.
 -- params: kind String, version UInt64
 -- rows:   none
 INSERT INTO entities (kind, id, version, is_deleted, doc)

@@ -1,4 +1,4 @@
--- Whether a server has a coordination service, and the macros that tell replicas apart.
+-- Whether a server has a coordination service, and the macros that distinguish replicas.
 -- params: none
 -- rows:   coordination UInt8, macros UInt8
 SELECT

@@ -1,4 +1,4 @@
--- Inserts of batches that some server of a cluster has been at for longer than so many seconds.
+-- Inserts of batches that have run on any server of a cluster for longer than a number of seconds.
 -- params: cluster String, seconds UInt32
 -- rows:   running UInt64
 SELECT count() AS running

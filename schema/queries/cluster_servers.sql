@@ -1,4 +1,4 @@
--- The servers of a cluster as the one that is asked knows them.
+-- The servers of a cluster in the configuration of the queried server.
 -- params: cluster String
 -- rows:   shard, replica (from 1), host String, is_local UInt8 (the one that is asked)
 SELECT shard_num AS shard, replica_num AS replica, host_name AS host, is_local

@@ -1,4 +1,4 @@
--- How many shards the servers of a cluster know.
+-- The number of shards that each server of a cluster is configured with.
 -- params: cluster String
 -- rows:   shards; one row when they agree
 SELECT DISTINCT shards

@@ -1,4 +1,4 @@
--- Dead letters that arrived since a moment.
+-- Dead letters that arrived since a time.
 -- params: since_ms Int64
 -- rows:   n; always one row
 SELECT count() AS n

@@ -1,4 +1,4 @@
--- The entities that were written lately, with their newest version; a clock of ClickHouse tells the time.
+-- The recently written entities with their newest version; the time is that of the ClickHouse server.
 -- params: seconds UInt32
 -- rows:   kind String, id String, version UInt64, is_deleted UInt8
 SELECT kind, id, max(entities.version) AS version, argMax(entities.is_deleted, entities.version) AS is_deleted

@@ -1,4 +1,4 @@
--- Entities of one kind in the order of their ids, from after the one named.
+-- Entities of one kind in the order of their ids, after a given one.
 -- params: kind String, after_id String, limit UInt32
 -- rows:   id String, version UInt64, doc String
 SELECT id, version, doc

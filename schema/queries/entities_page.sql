@@ -1,4 +1,4 @@
--- Entities in the order of kind and id, from after the one named. An empty kind reads from the start.
+-- Entities in the order of kind and id, after a given one. An empty kind reads from the start.
 -- params: after_kind String, after_id String, limit UInt32
 -- rows:   kind String, id String, version UInt64, doc String
 SELECT kind, id, version, doc

@@ -1,4 +1,4 @@
--- On which days ids were seen again, for one of so many ids after the other: ids grow with arrival.
+-- The first and last day of repeats for each chunk of ids_each ids; ids grow with arrival.
 -- params: ids_each UInt64
 -- rows:   chunk, first_s, last_s (beginnings of days, s since 1970)
 SELECT

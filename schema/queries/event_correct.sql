@@ -1,4 +1,4 @@
--- A person's priority for one event.
+-- Stores the corrected priority of one event.
 -- params: id UInt64, ts_ms Int64, priority String, reason String
 -- rows:   none
 UPDATE events

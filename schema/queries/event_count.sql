@@ -1,4 +1,4 @@
--- How many events there are, of some sources or of all.
+-- The number of events of some sources or of all.
 -- params: all UInt8, sources Array(String)
 -- rows:   counted
 SELECT sum(template_totals.events) AS counted

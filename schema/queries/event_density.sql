@@ -1,5 +1,5 @@
--- How many occurrences each of the newest minutes and, before these, each of the newest hours holds, the newest first.
--- The running minute is as long as it has lasted. Times are in seconds since 1970.
+-- Occurrences of each of the newest minutes and, before these, of each of the newest hours, newest first.
+-- The length of the current minute is the time since its start. Times are seconds since 1970.
 -- params: now UInt32, minutes_from UInt32 (a whole hour), limit UInt32
 -- rows:   start_s (seconds since 1970), length_s, occurrences
 SELECT start_s, length_s, occurrences

@@ -1,4 +1,4 @@
--- The hours that may hold events of some sources, severities and priorities, the newest first.
+-- The hours that can contain events of some sources, severities and priorities, newest first.
 -- params: debug UInt8, info UInt8, warning UInt8, error UInt8, critical UInt8, p1 UInt8, p2 UInt8, p3 UInt8, p4 UInt8, from UInt32, until UInt32, sources Array(String), limit UInt32
 -- rows:   hour UInt32 (seconds since 1970), most (no more events than so many)
 -- 1 = wanted, 0 = not; from and until are whole hours in seconds since 1970; no source = any.

@@ -1,4 +1,4 @@
--- What was counted for some events beyond their first row.
+-- The repeats of some events by second and priority.
 -- params: ids Array(UInt64), arrived_ms Int64 (none of it arrived before)
 -- rows:   id, repeats, last_ms
 SELECT id, sum(event_occurrences.n) AS repeats, toUnixTimestamp64Milli(max(event_occurrences.last_ts)) AS last_ms

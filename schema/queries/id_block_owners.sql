@@ -1,4 +1,4 @@
--- Who has reserved any id of a range.
+-- The instances that have reserved any id of a range.
 -- params: first_id UInt64, end_id UInt64
 -- rows:   owner String
 SELECT DISTINCT owner

@@ -1,4 +1,4 @@
--- Inserts of batches that this server has been at for longer than so many seconds.
+-- Inserts of batches that have run on this server for longer than a number of seconds.
 -- params: seconds UInt32
 -- rows:   running UInt64
 SELECT count() AS running

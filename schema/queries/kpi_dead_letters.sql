@@ -1,4 +1,4 @@
--- Dead letters, all and since a moment.
+-- The number of dead letters, in total and since a time.
 -- params: since_ms Int64
 -- rows:   total, recent; always one row
 SELECT

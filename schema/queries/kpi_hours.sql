@@ -1,7 +1,7 @@
--- What is counted by event time in the last 48 h, in whole hours, before the last two.
+-- Counts by event time of the last 48 h in whole hours, without the last two.
 -- params: day_1 UInt32, day_2 UInt32, hours_until UInt32, hours Array(UInt32), sources Array(String)
 -- rows:   by_source UInt8, span UInt32, is_before UInt8, named String, n, errors, criticals, first (P1)
--- As kpi_seconds; the hours in which windows begin are left out.
+-- The columns of kpi_seconds; the hours in which windows begin are left out.
 SELECT
     grouping(span) AS by_source,
     if(toUnixTimestamp(t) >= {day_1:UInt32}, 86400, 172800) AS span,

@@ -1,8 +1,8 @@
--- What is counted by event time in the last 48 h, in whole minutes: the last two hours and those in which days begin.
+-- Counts by event time of the last 48 h in whole minutes: the last two hours, and the hours in which windows begin.
 -- params: recent UInt32, hour_1 UInt32, hour_2 UInt32, day_1 UInt32, day_2 UInt32, hours_until UInt32, minutes Array(UInt32), hours Array(UInt32), sources Array(String)
 -- rows:   by_source UInt8, span UInt32, is_before UInt8, named String, n, errors, criticals, first (P1)
--- As kpi_seconds, which counts the minutes that are left out here. Hours are read until hours_until, but those in which
--- windows begin.
+-- The columns of kpi_seconds, which counts the minutes that are left out here. Hours are read until hours_until, except
+-- those in which windows begin.
 SELECT
     grouping(span) AS by_source,
     multiIf(

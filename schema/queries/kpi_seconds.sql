@@ -1,10 +1,10 @@
--- What is counted by event time in the last seven minutes, and at the far starts of longer windows, exact to the second.
+-- Counts by event time of the last seven minutes, and of the minutes in which longer windows begin, exact to the second.
 -- params: recent UInt32, hour_1 UInt32, hour_2 UInt32, day_1 UInt32, day_2 UInt32, stop UInt32, minutes Array(UInt32), sources Array(String)
 -- rows:   by_source UInt8, span UInt32, is_before UInt8, named String, n, errors, criticals, first (P1)
--- All windows end after the running second and the long ones are whole hours, so their starts share a position within
--- the hour: only the hours at the far starts are read as minutes (kpi_minutes), all others as hours (kpi_hours); only the
--- minutes at the starts and the last seven as seconds. Three statements are planned in half the time of one with three
--- parts, and at once. recent, hour_1, hour_2, day_1 and day_2 are where the last seven minutes and the windows begin, in
+-- All windows end after the current second and the long ones are whole hours, so they all begin at the same second of an
+-- hour: only the hours in which windows begin are read as minutes (kpi_minutes), all others as hours (kpi_hours), and only
+-- the minutes in which windows begin and the last seven as seconds. ClickHouse plans three statements in half the time of
+-- one with three parts, and in parallel. recent, hour_1, hour_2, day_1 and day_2 are where the last seven minutes and the windows begin, in
 -- seconds since 1970, stop is where all end; minutes are those in which windows begin.
 -- Rows with by_source 0 count a span: a second of the last seven minutes, or the part of the last 3600, 7200, 86400 or
 -- 172800 seconds that no shorter one covers. Rows with by_source 1 count the last 24 h (or, with is_before, those before) of

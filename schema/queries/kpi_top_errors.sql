@@ -1,5 +1,5 @@
 -- The templates with the most ERROR and CRITICAL occurrences in the hours that a window touches.
--- An hour of a template counts when some of it lies within.
+-- An hour counts when any part of it is within the window.
 -- params: from UInt32, to UInt32, merged Array(UInt64), into Array(UInt64), limit UInt32
 -- rows:   template String (16 hex digits), errors
 SELECT

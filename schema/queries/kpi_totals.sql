@@ -1,4 +1,4 @@
--- What is stored in all.
+-- Totals over all stored events.
 -- params: none
 -- rows:   events, occurrences, errors, routine (events below P1), routine_occurrences, unsure (routine
 --         events with a confidence under a half); always one row

@@ -1,4 +1,4 @@
--- Whether anything of any source is at a moment or later.
+-- Whether any source has occurrences at a time or later.
 -- params: from UInt32
 -- rows:   ahead (0 = nothing); always one row
 SELECT count() AS ahead

@@ -1,6 +1,6 @@
--- The greatest second with occurrences up to a moment.
--- It is found from days through hours and minutes, so that no more is read than the days that exist and then
--- a day, an hour and a minute or two.
+-- The latest second with occurrences up to a time.
+-- It is searched from days through hours and minutes, so that only the rows of all days and then of one or two days,
+-- hours and minutes are read.
 -- params: upto UInt32 (seconds since 1970), sources Array(String) (empty = any)
 -- rows:   found UInt64 (0 = none), latest UInt32 (seconds since 1970)
 WITH

@@ -1,9 +1,9 @@
 -- The newest minutes.
--- A page of them lies within as many of the newest hours that hold anything: only these
--- are read, however sparse the source is.
+-- A page of n minutes is within the newest n hours with occurrences, so only these are read,
+-- however sparse the source is.
 -- params: from UInt32, until UInt32, sources Array(String), limit UInt32, offset UInt32
 -- rows:   bucket UInt32, debug, info, warning, error, critical, p1, p2, p3, p4
--- Moments are seconds since 1970, from and until whole steps; no source = any; limit and offset at least
+-- Times are seconds since 1970, from and until whole steps; no source = any; limit and offset at least
 -- 1 and 0.
 SELECT
     toUnixTimestamp(t) AS bucket,

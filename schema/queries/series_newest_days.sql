@@ -1,7 +1,7 @@
 -- The newest days within a span.
 -- params: from UInt32, until UInt32, sources Array(String), limit UInt32
 -- rows:   bucket UInt32, debug, info, warning, error, critical, p1, p2, p3, p4
--- Moments are seconds since 1970, from and until whole steps; no source = any.
+-- Times are seconds since 1970, from and until whole steps; no source = any.
 SELECT
     toUnixTimestamp(toDateTime(t, 'UTC')) AS bucket,
     sum(series_1d.debug) AS debug,

@@ -1,8 +1,8 @@
 -- The newest buckets of five seconds within a span that is short.
 -- params: from UInt32, until UInt32, sources Array(String), now UInt32, limit UInt32
 -- rows:   bucket UInt32, debug, info, warning, error, critical, p1, p2, p3, p4, latest, latest_past
--- Moments are seconds since 1970, from and until whole steps; no source = any.
--- latest is the bucket's last second with occurrences, latest_past the last one up to now, 0 = none.
+-- Times are seconds since 1970, from and until whole steps; no source = any.
+-- latest is the bucket's last second with occurrences, latest_past the last one up to now; 0 = none.
 SELECT
     intDiv(toUnixTimestamp(t), 5) * 5 AS bucket,
     sum(series_1s.debug) AS debug,

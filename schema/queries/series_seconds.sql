@@ -1,9 +1,9 @@
 -- The newest buckets of five seconds.
--- A page of buckets lies within as many of the newest minutes that hold
--- anything, and those within as many hours: only these are read, however sparse the source is.
+-- A page of n buckets is within the newest n minutes with occurrences, and these within the newest n hours,
+-- so only these are read, however sparse the source is.
 -- params: from UInt32, until UInt32, sources Array(String), limit UInt32, offset UInt32
 -- rows:   bucket UInt32, debug, info, warning, error, critical, p1, p2, p3, p4
--- Moments are seconds since 1970, from and until whole steps; no source = any; limit and offset at least
+-- Times are seconds since 1970, from and until whole steps; no source = any; limit and offset at least
 -- 1 and 0.
 SELECT
     intDiv(toUnixTimestamp(t), 5) * 5 AS bucket,

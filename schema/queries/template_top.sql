@@ -1,4 +1,4 @@
--- The templates with the most occurrences; those that were merged count for the one they were merged into.
+-- The templates with the most occurrences; a merged template counts for its target.
 -- params: merged Array(UInt64), into Array(UInt64), limit UInt32
 -- rows:   template String (16 hex digits), events, confidence_sum, debug, info, warning, error, critical, p1,
 --         p2, p3, p4, model_version, first_ms, last_ms

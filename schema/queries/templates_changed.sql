@@ -1,4 +1,4 @@
--- The templates that were written since a version, as they are; the columns of templates_all.
+-- The newest versions of the templates that were written since a version, with the columns of templates_all.
 -- params: since UInt64
 -- rows:   source, id, version, redirect_to ('' none), text, born
 SELECT

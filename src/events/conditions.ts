@@ -16,7 +16,7 @@ export interface EventFilter {
   /** null matches any source; an empty list matches nothing, such as an application without sources. */
   readonly sources: readonly string[] | null
   readonly environments: readonly string[]
-  /** 16 hex digits each. */
+  /** Each id has 16 hex digits. */
   readonly templateIds: readonly string[]
   readonly search: string
 }
@@ -97,7 +97,7 @@ const holdsWord = (column: Column, kind: Word['kind'], name: string): string =>
 /** A text of a dictionary that contains at least one word of a search. */
 export interface MatchingText {
   readonly text: string
-  /** 1 for each word of the search that the text contains, 0 for the others. */
+  /** A 1 for each word of the search that the text contains, a 0 for the others. */
   readonly words: readonly number[]
 }
 

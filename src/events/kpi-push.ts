@@ -61,7 +61,7 @@ export async function createKpiPush<Sockets extends KpiSockets>(
   return push
 }
 
-/** idle ─signal, with clients─▶ due ─timer─▶ computing ─▶ idle, or due when signalled meanwhile */
+/** States: idle ─signal, with clients─▶ due ─timer─▶ computing ─▶ idle, or due after a further signal. */
 class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   readonly sockets: Sockets
   readonly #deps: KpiPushDeps<Sockets>

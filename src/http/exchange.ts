@@ -202,7 +202,7 @@ export class Exchange {
     if (this.method !== 'HEAD' && !isBodiless) {
       this.#res.end(body, close)
     } else {
-      // endWithoutBody(n) ends the process on HEAD in some builds; without n it is safe.
+      // In some builds endWithoutBody(n) ends the process on HEAD; without n it is safe.
       if (!isBodiless) this.#res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       this.#res.endWithoutBody()
     }

@@ -9,7 +9,7 @@ const countSql = statement<
   { readonly counted: number }
 >('event_count')
 const storedSql = statement<{ readonly ids: readonly number[] }, { readonly id: number }>(
-  'events_held',
+  'events_stored',
 )
 const deadSql = statement<{ readonly since_ms: number }, { readonly n: number }>(
   'dead_letter_count',

@@ -4,9 +4,9 @@ import { seeded } from '../support/landing.js'
 import { eventually, settled, startLiveService, type LiveService } from '../support/live-service.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../src/model/time.js'
 
-// oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
-/** The same service on one, two and three shards: whoever asks can't tell them apart. */
+/** The same service on one, two and three shards gives equal replies. */
 const SHARDS = [1, 2, 3]
 const SOURCES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta', 'theta', 'iota']
 const SEVERITIES = ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']
@@ -53,7 +53,7 @@ function plain(value: unknown, key = ''): unknown {
   return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(value) ? 'an id' : value
 }
 
-/** Routes whose replies tell of the process or of the moment. */
+/** Routes whose replies depend on the process or on the time. */
 const OWN = /^\/(metrics|docs|openapi\.json|api\/monitoring\/(health|collectors|audit))/
 
 async function pathsOf(service: LiveService): Promise<readonly string[]> {
@@ -114,7 +114,7 @@ async function compare(services: readonly LiveService[], about: string): Promise
   const asker = async (): Promise<void> => {
     for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
       const asked = path
-      // a second, or what a cache is good for, may end between two of them
+      // A second or the lifetime of a cache may end between two requests.
       const replies = await eventually(() => ask(asked), isSame, 3_000).catch(() => ask(asked))
       for (const [i, reply] of replies.entries())
         if (i > 0) t.same(reply, replies[0], `${about}: ${path} on ${SHARDS[i]} shards`)

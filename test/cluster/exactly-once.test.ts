@@ -33,7 +33,7 @@ const COUNTS = `SELECT
 
 const count = async (store: Store): Promise<unknown> => (await ask(store, COUNTS))[0]
 
-/** What every table has to tell of so many batches. */
+/** The expected content of every table after a number of batches. */
 const batches = (n: number): Readonly<Record<string, number>> => ({
   events: (n * ROWS * 2) / 3,
   repeats: (n * ROWS) / 3,
@@ -43,34 +43,37 @@ const batches = (n: number): Readonly<Record<string, number>> => ({
   templates: (n * ROWS * 2) / 3,
 })
 
-t.test('a batch reaches every shard and is counted once, whoever offers it again', async (t) => {
-  const { store, locals } = await open('once')
-  const blocks = landingBlock(seeded(seed), { rows: ROWS, firstId: 1, blocks: 6 })
-  const token = store.newToken()
-  for (let i = 0; i < 3; i++) await store.insertNative('landing', blocks, token)
-  const options = { ...clusterOptions(cluster, 'once'), url: cluster.shards[2]?.url ?? '' }
-  const other = createClusterStore(options)
-  t.teardown(() => other.close())
-  await other.prepare({ numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
-  await other.insertNative('landing', blocks, token)
-  t.same(await count(store), batches(1), 'through another server too')
-  for (const local of locals) {
-    const sql = `SELECT table, count() AS parts FROM system.parts
+t.test(
+  'a batch reaches every shard and is counted once, whichever instance sends it again',
+  async (t) => {
+    const { store, locals } = await open('once')
+    const blocks = landingBlock(seeded(seed), { rows: ROWS, firstId: 1, blocks: 6 })
+    const token = store.newToken()
+    for (let i = 0; i < 3; i++) await store.insertNative('landing', blocks, token)
+    const options = { ...clusterOptions(cluster, 'once'), url: cluster.shards[2]?.url ?? '' }
+    const other = createClusterStore(options)
+    t.teardown(() => other.close())
+    await other.prepare({ numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
+    await other.insertNative('landing', blocks, token)
+    t.same(await count(store), batches(1), 'through another server too')
+    for (const local of locals) {
+      const sql = `SELECT table, count() AS parts FROM system.parts
       WHERE active AND database = currentDatabase() AND table LIKE 'series%' GROUP BY table`
-    const parts = await ask<{ readonly parts: number }>(local, sql)
-    for (const row of parts) t.equal(row.parts, 1, 'one part a table')
-    t.equal(parts.length, 4, 'every shard has some of it')
-  }
-  await store.insertNative('landing', blocks, store.newToken())
-  t.same(await count(store), batches(2), 'another token is another batch')
-})
+      const parts = await ask<{ readonly parts: number }>(local, sql)
+      for (const row of parts) t.equal(row.parts, 1, 'one part a table')
+      t.equal(parts.length, 4, 'every shard has some of it')
+    }
+    await store.insertNative('landing', blocks, store.newToken())
+    t.same(await count(store), batches(2), 'another token is another batch')
+  },
+)
 
 t.test('a batch that one shard took and another one only in part', async (t) => {
   const { store, locals } = await open('partly')
   const [last] = locals.slice(-1)
   if (last === undefined) throw new Error('bug: no shard')
   const blocks = landingBlock(seeded(seed + 1), { rows: ROWS, firstId: 1, blocks: 3 })
-  // the last shard fails where the minutes are made, when events and seconds are stored
+  // The last shard fails in the view of minutes, after events and seconds are stored.
   await last.command('CREATE TABLE trap (a UInt8) ENGINE = Null')
   await last.command(
     'CREATE MATERIALIZED VIEW trap_mv TO trap AS SELECT throwIf(count() > 0) AS a FROM series_1m',
@@ -146,7 +149,7 @@ t.test(
       }
     }
     const senders = [1, 2, 3].map(sender)
-    // an instance that starts makes the tables; those that run only send
+    // A starting instance creates the tables; running ones only insert.
     await open('empty')
     state.isOver = true
     await Promise.all(senders)

@@ -5,7 +5,7 @@ import { seeded } from '../support/landing.js'
 import { eventually, settled, startLiveService } from '../support/live-service.js'
 import { load } from '../support/service.js'
 
-// oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
 t.comment(`seed ${seed}`)
@@ -73,7 +73,7 @@ t.test(
   },
 )
 
-t.test('while a shard is away: honest answers, and nothing is lost', async (t) => {
+t.test('during an outage of a shard errors are reported, and nothing is lost', async (t) => {
   const [, gone] = cluster.shards
   const before = await countsOf('load')
   await gone?.down()
@@ -110,7 +110,7 @@ t.test('while a shard is away: honest answers, and nothing is lost', async (t) =
 t.test('a source deleted while a shard is away is gone from every shard', async (t) => {
   const [, gone] = cluster.shards
   await gone?.down()
-  // one that could not be noted, or not be carried out in time, is asked for again
+  // A correction that could not be recorded, or not be completed in time, is sent again.
   const deleting = eventually(
     () => service.call('DELETE /api/sources/load'),
     ({ status }) => status !== 503,

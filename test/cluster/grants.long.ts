@@ -15,7 +15,7 @@ import {
 /** Two shards with the shipped configuration, and the service as the user that it is given there. */
 const servers = []
 for (let i = 0; i < 2; i++) servers.push({ httpPort: await freePort(), tcpPort: await freePort() })
-// one secret, and each query runs as the user who asked
+// The servers share a secret, and each query runs with the rights of its user.
 const shards = servers.map(
   ({ tcpPort }) => `<shard><internal_replication>true</internal_replication>
     <replica><host>127.0.0.1</host><port>${tcpPort}</port></replica></shard>`,
@@ -64,8 +64,8 @@ t.test('the service does everything on a cluster as the user it is given', async
   t.equal(ids.length, 1)
   const replay = await caller.call('POST', '/api/monitoring/dead-letters/replay', { ids })
   t.ok(replay.status < 300, `replay ${replay.status}`)
-  const look = await caller.call('POST', '/api/ai-insights/snapshot/refresh')
-  t.ok(look.status < 300, `insights ${look.status}`)
+  const run = await caller.call('POST', '/api/ai-insights/snapshot/refresh')
+  t.ok(run.status < 300, `insights ${run.status}`)
   t.ok((await caller.call('DELETE', '/api/sources/shop')).status < 300, 'deletion')
   t.ok((await caller.call('DELETE', '/api/monitoring/clear-all')).status < 300, 'clear-all')
   const health = await caller.call('GET', '/api/monitoring/health')

@@ -9,7 +9,7 @@ import { landingBlock } from '../support/landing-block.js'
 import { eventually, settled, startLiveService, type LiveService } from '../support/live-service.js'
 import { runToEnd } from '../support/service.js'
 
-// oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 /** The procedure of src/docs/cluster.md, section "Adding a shard", step by step. */
 const numbers = { retention_days: 20_000, rollup_days: 20_031 }
@@ -56,7 +56,7 @@ t.test(
     t.match(through.newToken(), /-to-3$/)
     await before.insertNative('landing', begun, token)
     t.same(await count(before), { events: (rows * 2) / 3, p1: rows }, 'the others go on as before')
-    // 3. the others are told
+    // 3. The other servers learn of it.
     await cluster.reload()
     t.same(
       await eventually(

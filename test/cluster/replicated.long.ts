@@ -7,7 +7,7 @@ import { startZooKeeper } from '../support/zookeeper.js'
 /**
  * As far as the embedded engine goes: it takes the statements and registers the replicas in ZooKeeper, but
  * has no address for other replicas, and so leaves the tables read-only. What is inserted into them, and
- * what one replica tells another, can't be tried here.
+ * the exchange between replicas cannot be tested here.
  */
 const zookeeper = await startZooKeeper()
 if (zookeeper === null) t.plan(0, 'the Debian package zookeeper is not installed')

@@ -27,16 +27,16 @@ const drained = (socket: Socket): Promise<void> =>
     socket.once('drain', () => resolve())
   })
 
-// made with `zstd`: 3 MB of zeros
+// 3 MB of zeros, compressed by `zstd`.
 const ZSTD_ZEROS = Buffer.from(
   'KLUv/QRoTAAACAABAPz/ORACAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAgAQAAIAEAACABAAAzYOAAPJr9Y=',
   'base64',
 )
-/** above what a body may be, so that none is kept */
+/** Larger than the limit of a body. */
 const SWELLS_MIB = 17
 const BOMBS = 60
 
-/** messages that were taken, over all tests */
+/** Accepted messages of all tests. */
 let accepted = 0
 
 t.test('a gigabyte, declared or sent, is refused', async (t) => {
@@ -71,10 +71,10 @@ t.test('what swells when it is unpacked is refused', async (t) => {
   const bombs: [string, Buffer][] = [
     ['gzip', gzipSync(zeros)],
     ['br', brotliCompressSync(zeros, { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } })],
-    // many that are small enough each
+    // Many bodies within the limit.
     ['gzip', Buffer.concat(Array.from({ length: 20 }, () => gzipSync(zeros.subarray(0, 2 ** 20))))],
     ['zstd', Buffer.concat(Array.from({ length: 1000 }, () => ZSTD_ZEROS))],
-    // asks for a window of two gigabytes in six bytes
+    // Six bytes that request a window of 2 GB.
     ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00])],
   ]
   for (const [coding, bytes] of bombs) {
@@ -88,7 +88,7 @@ const onLinux = process.platform === 'linux' ? false : 'Linux only'
 
 t.test('what swells in many bodies at once does so by turns', { skip: onLinux }, async (t) => {
   const pid = Number(/"pid":(\d+)/.exec(service.log())?.[1])
-  // of all that it ever had
+  // The peak over the whole test.
   const mostMib = (): number =>
     Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
   const before = mostMib()
@@ -153,7 +153,7 @@ t.test('connections that send nothing, or a byte now and then, hold nobody up', 
   const reply = await send('{"source":"abuse","message":"beside them"}')
   t.equal(reply.status, 202)
   accepted += reply.body.accepted
-  // the library ends what is idle, slow in its head, or slow in its body
+  // uWebSockets.js closes connections that are idle, or slow in sending head or body.
   await Promise.all(sockets.map((socket) => closed(socket.resume())))
   t.ok(sockets.every(({ destroyed }) => destroyed))
 })
@@ -169,7 +169,7 @@ t.test('a line break in what is reflected starts no header', async (t) => {
   t.notMatch(text.text, /^X-Evil/im)
 })
 
-t.test('after all of it what was taken is counted, and nothing is held', async (t) => {
+t.test('after all of it every accepted message is counted, and no memory is leaked', async (t) => {
   await settled(service)
   t.equal((await currentKpis(service)).total_occurrences, accepted)
   const metrics = (await service.call('GET /metrics')).text

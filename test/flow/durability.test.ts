@@ -14,7 +14,7 @@ import {
 void test('nothing acknowledged is lost or counted twice when the service is killed under load', async (t) => {
   const dataDir = tempDataDir(t)
   let acknowledged = 0
-  // what was in the air at a kill may have become durable without its answer
+  // A request at the time of the kill may have become durable without a reply.
   let inTheAir = 0
   for (const afterMs of [900, 250]) {
     const service = await startService(t, { DATA_DIR: dataDir, ...KNOWN })

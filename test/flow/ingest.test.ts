@@ -44,7 +44,7 @@ const ndjson = (count: number, source: string): string =>
 async function bodies(t: Test, service: Service, caller: Caller): Promise<void> {
   const sent = async (body: string | Uint8Array<ArrayBuffer>, headers = {}): Promise<unknown> => {
     const reply = await ingest(service, body, headers)
-    return { status: reply.status, ...((await reply.json()) as object) } // told in full by the assertion
+    return { status: reply.status, ...((await reply.json()) as object) }
   }
   const taken = (n: number): object => ({
     status: 202,
@@ -141,7 +141,7 @@ async function paging(t: Test, service: Service, caller: Caller): Promise<void> 
   const events = Array.from({ length: 1500 }, (_, i) => ({
     source: 'pages',
     message: `step ${i}`,
-    // several of one moment, and pages that end between them
+    // Several events of one millisecond, and pages that end between them.
     timestamp: new Date(start + Math.floor(i / 7) * 1000).toISOString(),
   }))
   const text = (all: readonly object[]): string =>

@@ -19,8 +19,8 @@ const lines = (count: number, source: string): string =>
     '\n',
   )
 
-/** What a person is told, without the log's lines. */
-const told = (stderr: string): readonly string[] =>
+/** The messages for the operator, without the log's lines. */
+const messagesOf = (stderr: string): readonly string[] =>
   stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
 
 void test('the first start shows working credentials once; an orderly end takes everything along', async (t) => {
@@ -64,20 +64,20 @@ void test('given credentials are not shown', async (t) => {
   await logIn(service)
   const busy = await runToEnd({ DATA_DIR: tempDataDir(t), API_PORT: new URL(service.api).port })
   t.not(busy.code, 0)
-  t.match(told(busy.stderr), [/port \d+ on 127\.0\.0\.1 is in use.*API_PORT/])
+  t.match(messagesOf(busy.stderr), [/port \d+ on 127\.0\.0\.1 is in use.*API_PORT/])
   const { code, signal, stdout } = await service.stop()
   t.match({ code, signal }, { code: 0, signal: null })
   t.notMatch(stdout, KNOWN['INGEST_KEY'])
 })
 
-void test('what stops the start is told in one line', async (t) => {
+void test('an error that stops the start is one line', async (t) => {
   const dataDir = tempDataDir(t)
   const refuses = async (env: Readonly<Record<string, string>>, line: RegExp): Promise<void> => {
     const { code, signal, stdout, stderr } = await runToEnd({ DATA_DIR: dataDir, ...env })
     t.ok(code !== 0 && signal === null, `exit code ${code}`)
     t.equal(stdout, '')
-    t.equal(told(stderr).length, 1, 'one line')
-    t.match(told(stderr)[0], line)
+    t.equal(messagesOf(stderr).length, 1, 'one line')
+    t.match(messagesOf(stderr)[0], line)
   }
   await refuses({ API_PORT: '70000' }, /API_PORT=70000 is not an integer in 0\.\.65535/)
   await refuses({ JWT_SECRET: 'short' }, /JWT_SECRET has 5 characters; at least 32/)
@@ -107,7 +107,9 @@ void test('a data directory is for one process, and a dead one gives it up', asy
   const service = await startService(t, { DATA_DIR: dataDir, ...KNOWN })
   const second = await runToEnd({ DATA_DIR: dataDir })
   t.not(second.code, 0)
-  t.match(told(second.stderr), [new RegExp(`DATA_DIR .* is in use by process ${service.pid}`)])
+  t.match(messagesOf(second.stderr), [
+    new RegExp(`DATA_DIR .* is in use by process ${service.pid}`),
+  ])
   await service.kill()
   const third = await startService(t, { DATA_DIR: dataDir })
   t.match(await third.stop(), { code: 0 })
@@ -118,7 +120,7 @@ void test('a secret that can not be read stops the start', async (t) => {
   mkdirSync(join(dataDir, 'jwt-secret'), { recursive: true })
   const { code, stderr } = await runToEnd({ DATA_DIR: dataDir })
   t.not(code, 0)
-  t.equal(told(stderr).length, 1)
+  t.equal(messagesOf(stderr).length, 1)
 })
 
 void test('--help needs no settings and lists them', async (t) => {

@@ -46,9 +46,9 @@ void test('a ClickHouse of its own, with a password, serves as well', async (t) 
       CLICKHOUSE_PASSWORD: 'wrong-and-secret',
     })
     t.not(code, 0)
-    const told = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
-    t.equal(told.length, 1)
-    t.match(told[0], /CLICKHOUSE_PASSWORD/)
+    const messages = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+    t.equal(messages.length, 1)
+    t.match(messages[0], /CLICKHOUSE_PASSWORD/)
     t.notMatch(stderr, /wrong-and-secret/)
   })
 
@@ -64,9 +64,9 @@ void test('a ClickHouse of its own, with a password, serves as well', async (t) 
     )
     const { code, stderr } = await runToEnd({ DATA_DIR: dataDir, ...remote })
     t.not(code, 0)
-    const told = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
-    t.equal(told.length, 1)
-    t.match(told[0], /newer/)
+    const messages = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+    t.equal(messages.length, 1)
+    t.match(messages[0], /newer/)
     t.ok((before?.n ?? 0) > 10)
   })
 
@@ -76,7 +76,7 @@ void test('a ClickHouse of its own, with a password, serves as well', async (t) 
     await store.insertRows('schema_migrations', [{ version: 105, name: 'of_before' }])
     const old = tempDataDir(t)
     writeFileSync(join(old, 'instance-id'), 'of before')
-    for (const [dir, told] of [
+    for (const [dir, message] of [
       [tempDataDir(t), /^.*database remote_test was made by an unreleased version.*$/],
       [old, /^.*DATA_DIR .* was made by an unreleased version.*$/],
     ] as const) {
@@ -84,7 +84,7 @@ void test('a ClickHouse of its own, with a password, serves as well', async (t) 
       t.not(code, 0)
       const lines = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
       t.equal(lines.length, 1)
-      t.match(lines[0], told)
+      t.match(lines[0], message)
     }
   })
 })

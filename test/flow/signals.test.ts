@@ -15,7 +15,7 @@ void test('SIGTERM while it starts ends it, also as the first process of a conta
     const env = { DATA_DIR: tempDataDir(t), ...KNOWN }
     const { pid, hasBegun, ended, kill } = runBehind(before, env)
     t.teardown(kill)
-    // the engine runs, and the tables are about to be made
+    // The engine runs, and the migration is about to begin.
     while (!hasBegun()) await sleep(5)
     const own = before.length === 0 ? pid : childOf(pid)
     signal(own ?? pid, 'SIGTERM')

@@ -36,7 +36,7 @@ for (const [what, path, options] of MODES) {
         const sent = await collect(service, 'POST /ingest', { token: INGEST_KEY, body: EVENT })
         latencies.record(performance.now() - startedMs)
         if (health.status !== 200 || sent.status !== 202)
-          t.fail('somebody was turned away', { health: health.text, sent: sent.text })
+          t.fail('a client was refused', { health: health.text, sent: sent.text })
         await sleep(100)
       }
       await ended

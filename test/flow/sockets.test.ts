@@ -11,12 +11,12 @@ import { eventually } from '../support/live-service.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
 const SOCKETS = Number(process.env['SOCKETS'] ?? 1_500)
-/** of each twenty one talks */
+/** One of this many sockets sends pings. */
 const isActive = (i: number): boolean => i % 20 === 0
 const PINGS = 5
-/** upgrades at a time */
+/** Concurrent upgrades. */
 const OPENING = 100
-/** far above the real need, far below what a leak or a buffer each would take */
+/** Far more than needed, and far less than a leak or a buffer per socket would take. */
 const SOCKET_BYTES = 40_000
 
 const service = await startService(t, {
@@ -63,7 +63,7 @@ async function openSockets(): Promise<number> {
   return Number(/^log_engine_websockets (\d+)$/m.exec(await reply.text())?.[1])
 }
 
-/** null where the system does not tell */
+/** Null where the system does not report it. */
 function residentBytes(): number | null {
   try {
     const status = readFileSync(`/proc/${service.pid}/status`, 'utf8')
@@ -73,7 +73,7 @@ function residentBytes(): number | null {
   }
 }
 
-const tell = (peers: readonly Peer[], satisfies: (seen: Peer['seen']) => boolean) =>
+const countWith = (peers: readonly Peer[], satisfies: (seen: Peer['seen']) => boolean) =>
   eventually(
     async () => peers.filter(({ seen }) => satisfies(seen)).length,
     (count) => count === peers.length,
@@ -85,7 +85,7 @@ t.test(`${SOCKETS} WebSockets, most of them idle`, { timeout: 600_000 }, async (
   for (let round = 0; round < 3; round++) {
     const before = residentBytes()
     const peers = await openAll()
-    t.equal(await tell(peers, (seen) => seen.snapshots > 0), SOCKETS, 'each is greeted')
+    t.equal(await countWith(peers, (seen) => seen.snapshots > 0), SOCKETS, 'each is greeted')
     t.equal(await openSockets(), SOCKETS)
     const after = residentBytes()
     if (before !== null && after !== null) {
@@ -105,11 +105,11 @@ t.test(`${SOCKETS} WebSockets, most of them idle`, { timeout: 600_000 }, async (
     t.equal(sent.status, 202)
     await talking
     t.equal(
-      await tell(peers, (seen) => seen.occurrences >= round + 1),
+      await countWith(peers, (seen) => seen.occurrences >= round + 1),
       SOCKETS,
       'an event reaches each of them',
     )
-    t.equal(await tell(active, (seen) => seen.pongs === PINGS), active.length)
+    t.equal(await countWith(active, (seen) => seen.pongs === PINGS), active.length)
     t.equal((await caller.call('GET', '/api/kpis')).status, 200, 'requests are answered beside')
 
     for (const { reader } of peers) reader.close()

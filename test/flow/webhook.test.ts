@@ -19,7 +19,7 @@ import { bodyOf, webhook, withField, withFields } from '../support/webhooks.js'
 
 const SECRET = 'a secret for webhooks'
 const PREVIOUS = 'the secret before it'
-/** the fixtures' project */
+/** The project of the fixtures. */
 const PROJECT = 'plant/water/pump-control'
 const SOURCE = `scm.${PROJECT}`
 
@@ -207,7 +207,7 @@ void test('two instances that share ClickHouse and Redis', async (t) => {
   const second = await startService(t, { DATA_DIR: tempDataDir(t), ...shared })
   const caller = await logIn(first)
 
-  await t.test('take copies of one delivery at the same moment as one', async (t) => {
+  await t.test('count concurrent copies of one delivery once', async (t) => {
     for (let id = 1; id <= 5; id++) {
       const body = bodyOf(withField(webhook('pipeline'), 'object_attributes.id', id))
       const replies = await Promise.all([deliver(first, body), deliver(second, body)])

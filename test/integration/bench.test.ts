@@ -16,7 +16,7 @@ t.test(
     await buildDatabase(dataDir, OPTIONS)
     const first = made(dataDir)
     t.ok(first >= 4000, `${first} events`)
-    // as if it had been ended between the insert and the note of it
+    // The state after a crash between the insert and the record of its progress.
     const file = join(dataDir, 'bench.json')
     const progress: object = JSON.parse(readFileSync(file, 'utf8'))
     writeFileSync(file, JSON.stringify({ ...progress, made: 0, sending: first }))

@@ -11,7 +11,7 @@ export interface Place {
 
 export interface ClusterServer extends Place {
   readonly host: string
-  /** 1 for the server that was asked. */
+  /** A 1 for the queried server. */
   readonly is_local: number
 }
 

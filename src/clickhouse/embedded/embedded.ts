@@ -15,7 +15,7 @@ import { isHung, PATIENCE, type WatchOptions } from './watch.js'
 import type { StoreLog } from '../log.js'
 import { spreadParts } from './table-directories.js'
 
-/** starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped */
+/** Starting ─answers─▶ ready ─exits, or is hung and killed─▶ down ─backoff─▶ starting;  any ─stop─▶ stopped. */
 export type EmbeddedState = 'starting' | 'ready' | 'down' | 'stopped'
 
 export interface EmbeddedOptions {

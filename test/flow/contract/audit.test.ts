@@ -1,10 +1,10 @@
-/** The audit trail of the built service: who did what, when, from where, whether it succeeded or not. */
+/** The audit trail of the built service: actor, action, time, address and outcome. */
 import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
 import { ADMIN } from '../../support/service.js'
 import { eventually, settled, startLiveService } from '../../support/live-service.js'
 
-// oxlint-disable typescript/no-explicit-any -- what a reply holds is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 /** An address of this machine that stands for the proxy; every other one is a stranger. */
 const PROXY = '127.0.0.2'
@@ -30,13 +30,13 @@ interface Done {
   readonly ip?: string
 }
 
-/** Holds the newest entry of an action to who, what, when and from where. @returns its detail */
+/** Checks actor, target, time and address of the newest entry of an action. @returns its detail */
 async function recorded(test: Pick<Test, 'equal' | 'ok'>, done: Done): Promise<any> {
   const { action, target, outcome = 'ok', actor = boss.id, ip = '127.0.0.1' } = done
   const entries = await entriesOf(action, target, outcome)
   const entry = entries.find((one) => one.outcome === outcome)
   const { actor_id, at } = entry
-  test.equal(actor_id, actor, `who, of ${action}`)
+  test.equal(actor_id, actor, `actor of ${action}`)
   test.equal(entry.ip, ip, `from where, of ${action}`)
   test.ok(Date.parse(at) >= startedMs - 1 && Date.parse(at) <= Date.now() + 1, at)
   return entry.detail
@@ -108,7 +108,7 @@ t.test('deletions and corrections are recorded', async (t) => {
   }
 })
 
-t.test('who is turned away at the door is recorded, once a minute', async (t) => {
+t.test('refused requests are recorded, once a minute', async (t) => {
   const { id, access_token: token } = await service.newUser('viewer')
   const tries: readonly [request: string, action: string, target: string][] = [
     ['DELETE /api/monitoring/clear-all', 'clearAll', ''],
@@ -143,7 +143,7 @@ const loginFrom = (localAddress: string, email: string, forwarded: string): Prom
 
 t.test('the address is the one that the trusted proxy saw; nobody can claim another', async (t) => {
   const failed = { action: 'login', outcome: 'invalid_credentials', actor: null }
-  const ways: readonly [from: string, forwarded: string, told: string][] = [
+  const ways: readonly [from: string, forwarded: string, shown: string][] = [
     ['127.0.0.1', '198.51.100.1', '127.0.0.1'],
     ['127.0.0.3', `198.51.100.1, ${PROXY}`, '127.0.0.3'],
     [PROXY, '192.0.2.7', '192.0.2.7'],

@@ -3,7 +3,7 @@ import { eventually, settled, startLiveService } from '../../support/live-servic
 import { currentKpis } from '../../support/kpi-socket.js'
 import { SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
-// oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 const service = await startLiveService(t)
 const { call, ingest } = service
@@ -83,7 +83,7 @@ function knownEvents(nowMs: number): Known[] {
   const known: Known[] = []
   NAMES.forEach((name, i) => {
     AGES.forEach((age, j) => {
-      // the last applications are silent lately
+      // The last applications have no recent events.
       if (i >= 5 && age < DAY_MS) return
       const severity = SEVERITIES[(i * 3 + j * (i + 1)) % 5] ?? 'INFO'
       const message = `unit ${name} reports state ${severity.toLowerCase()} of line`
@@ -134,7 +134,7 @@ t.test('every field of the KPI snapshot is what counting the events by hand give
   const errors = (of: readonly Known[]): number => count(of.filter(isError))
   const two = (value: number): number => Math.round(value * 100) / 100
 
-  t.equal(events.length, known.length, 'repeats of a moment are one event')
+  t.equal(events.length, known.length, 'repeats within the window are one event')
   t.equal(kpis.unique_events, known.length)
   t.equal(kpis.total_occurrences, total)
   t.equal(kpis.dedup_rate_pct, two(((total - known.length) / total) * 100))
@@ -341,14 +341,14 @@ t.test(
   },
 )
 
-t.test('two people who correct one event at once leave counts that agree', async (t) => {
+t.test('two concurrent corrections of one event leave consistent counts', async (t) => {
   await ingest([1, 2, 3].map(() => ({ source: 'contested', message: 'valve opens at noon' })))
   const [event] = await stored('contested', 3)
   const people = [await service.newUser('manager'), await service.newUser('admin')]
   const wishes = ['P1', 'P4', 'P2', 'P3', 'P1', 'P4']
   const replies = await Promise.all(
     wishes.map((priority, i) =>
-      // on a busy machine the last of them may be told to come back
+      // On a busy machine the last ones may get 429 or 503.
       eventually(
         () =>
           call(`PATCH /api/logs/${event.id}/priority`, {
@@ -472,11 +472,11 @@ t.test('deleting a source takes its events, counts and alerts, and nothing else'
   const alert = { title: 'a', severity: 'P1', event_ids: [listed[0].id] }
   t.equal((await call('POST /api/alerts', { json: alert })).body.related_source, 'doomed')
   await call('POST /api/alerts', { json: { title: 'b', severity: 'P2', related_source: 'doomed' } })
-  // on their way while it is deleted
+  // These requests run during the deletion.
   await ingest(events.map((e) => ({ ...e, message: `${e.message} again` })))
   const reply = await call('DELETE /api/sources/doomed')
   t.match(reply, { status: 200, body: { name: 'doomed', deleted: { alerts: 2 } } })
-  // where instances share the database, what waits in a WAL is never stored, and so not counted
+  // With several instances, deleted events in a WAL are never stored, and therefore not counted.
   const gone = reply.body.deleted.events
   if (isShared) t.ok(gone >= 4 && gone <= 8, `${gone} of 8 had been stored`)
   else t.equal(gone, 8)

@@ -203,7 +203,7 @@ t.test('a validation error names every wrong field, and echoes none of them', as
   }
 })
 
-t.test('numbers are decimal digits, and a text that must say something is told so', async (t) => {
+t.test('numbers are decimal digits, and blank texts are refused', async (t) => {
   for (const limit of [
     '0x10',
     '0b11',
@@ -260,7 +260,7 @@ t.test('a parameter that takes one value is refused twice, a list takes several'
   t.equal((await call('GET /api/logs?severity=ERROR,CRITICAL')).status, 200)
 })
 
-t.test('broken JSON, a wrong type and no body at all are told apart', async (t) => {
+t.test('invalid JSON, a wrong type and a missing body have different errors', async (t) => {
   const headers = { 'content-type': 'application/json' }
   t.equal(code(await call('POST /api/alerts', { body: '{"title":', headers })), 'validation_error')
   t.equal(code(await call('POST /api/alerts', { body: '', headers })), 'validation_error')
@@ -356,7 +356,7 @@ t.test('an unexpected failure shows the request id and nothing else', async (t) 
   t.same(Object.keys(details), ['request_id'])
   t.equal(details.request_id, reply.headers.get('x-request-id'))
   t.notMatch(reply.text, /UNKNOWN_TABLE|events|Exception/)
-  t.match(service.log(), new RegExp(details.request_id), 'the log tells more under that id')
+  t.match(service.log(), new RegExp(details.request_id), 'the log has the details under that id')
 })
 
 t.test('without ClickHouse every query is 503 with Retry-After, and health is down', async (t) => {
@@ -375,7 +375,7 @@ t.test('without ClickHouse every query is 503 with Retry-After, and health is do
   clickhouse.mood = 'gone'
   try {
     for (const request of queries) {
-      // an answer that was just given to another serves for two seconds
+      // A reply is cached for two seconds for all callers.
       const reply = await eventually(
         () => call(request),
         ({ status }) => status >= 500,
@@ -524,7 +524,7 @@ t.test(
   },
 )
 
-t.test('the limits of refresh and clear-all are told with the time to wait', async (t) => {
+t.test('the limits of refresh and clear-all answer with the time to wait', async (t) => {
   const strict = await startLiveService(t, {
     ...clickhouse.env,
     CLICKHOUSE_DATABASE: 'strict',

@@ -5,7 +5,7 @@ import { settled, startLiveService, type Answer } from '../../support/live-servi
 import { eventsOf, GOES_ON, type Stretch } from '../../support/log-history.js'
 import { MINUTE_MS, HOUR_MS } from '../../../src/model/time.js'
 
-// oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 const nowMs = Date.now()
 const hourAgo = (hours: number): number => (Math.floor(nowMs / HOUR_MS) - hours) * HOUR_MS
@@ -134,7 +134,7 @@ t.test('the same data give the same snapshot', async (t) => {
   t.same({ ...one.body, generated_at: '' }, { ...two.body, generated_at: '' })
 })
 
-t.test('at: the snapshot and the anomalies of a moment of the past', async (t) => {
+t.test('at: the snapshot and the anomalies of a time in the past', async (t) => {
   const then = iso(hourAgo(48) + MINUTE_MS)
   refused(t, await call(`GET ${path}/snapshot?at=${then}`), [404, 'not_found'])
   const made = (await call(`POST ${path}/snapshot/refresh?at=${then}`)).body

@@ -30,7 +30,7 @@ t.test('the document is valid OpenAPI 3.1 and holds every route', async (t) => {
   t.same(described.toSorted(), [...served, 'get /ws/kpis'].toSorted())
 })
 
-t.test('every operation tells its role, its success and its errors', (t) => {
+t.test('every operation documents its role, its success and its errors', (t) => {
   for (const { id, method, path, role, status } of allRoutes) {
     const operation = document.paths[path][method]
     t.equal(operation.operationId, id)
@@ -234,7 +234,7 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.deleteUser(user.id)
   await api.deleteApplication(app.id)
   await api.clearAll()
-  // errors are as described too
+  // Errors must fit their description too.
   await api.getEvent(1).catch(() => undefined)
   await api.getUser('not-an-id').catch(() => undefined)
   await api.createSource({ name: '' }).catch(() => undefined)
@@ -244,7 +244,7 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.listEvents({}).catch(() => undefined)
 
   const driven = new Set(seen.filter(({ status }) => status < 400).map(({ id }) => id))
-  // nothing so far is out of the ordinary: the one anomaly asked for is missing
+  // There are no anomalies yet, so the requested one does not exist.
   const others = allRoutes.filter(({ id }) => !driven.has(id) && id !== 'explainAnomaly')
   t.same(
     others.map(({ id }) => id),

@@ -9,7 +9,7 @@ import {
 } from '../../support/live-service.js'
 import { SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
-// oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 const service = await startLiveService(t)
 const { call } = service
@@ -374,7 +374,7 @@ t.test('an upload becomes events of a source that is registered by it', async (t
       source_name: `up-${type}`,
       detail: { sent: 2, errors: 0 },
     })
-    // another instance knows it when its messages are stored
+    // Other instances know a source when its messages are stored.
     const source = await eventually(
       async () => (await get('/api/sources')).find((s: any) => s.name === `up-${type}`),
       (found) => found !== undefined,

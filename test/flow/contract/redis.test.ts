@@ -6,7 +6,7 @@ import { currentKpis, openKpiSocket } from '../../support/kpi-socket.js'
 import { startRedis } from '../../support/redis.js'
 import { startUnrulyClickHouse } from '../../support/unruly-clickhouse.js'
 
-// oxlint-disable typescript/no-explicit-any -- what replies hold is what is tested
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 const redis = await startRedis()
 if (redis === null) {
@@ -87,7 +87,7 @@ if (redis === null) {
       () => two.call('GET /api/auth/me', { token }),
       ({ status }) => status === 401,
     )
-    t.equal(await socket.whenClosed(), 1008, 'a user who is disabled is cut off by both')
+    t.equal(await socket.whenClosed(), 1008, 'both instances disconnect a disabled user')
     await one.call('DELETE /api/sources/far')
     t.equal((await two.call('GET /api/logs?source=far')).body.items.length, 0)
     t.equal((await currentKpis(two)).total_occurrences, 0)

@@ -33,7 +33,7 @@ interface Forgery {
   readonly claims?: object
 }
 
-/** A token of the superadmin that is right in everything but what is told. */
+/** A valid token of the superadmin except for the given change. */
 function forge({ alg = 'HS256', hash = 'sha256', key = JWT_SECRET, claims = {} }: Forgery): string {
   const [, payload = ''] = service.token.split('.')
   const own = JSON.parse(Buffer.from(payload, 'base64url').toString())

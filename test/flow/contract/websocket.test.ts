@@ -128,7 +128,7 @@ t.test('a page of another site cannot open it with the cookie', async (t) => {
     protocols: `jwt.${token}`,
     origin: 'https://evil.example.com',
   })
-  t.equal((await firstSnapshot(explicit)).length, 1, 'who has the token needs no cookie')
+  t.equal((await firstSnapshot(explicit)).length, 1, 'a token needs no cookie')
   own.end()
   explicit.end()
 })
@@ -209,7 +209,7 @@ t.test('the connection is closed when its token expires', async (t) => {
   t.ok(Date.now() >= inTwoSeconds * 1000, 'and not before')
 })
 
-t.test('the connections of a user who is disabled or deleted are closed, no others', async (t) => {
+t.test('the connections of a disabled or deleted user are closed, no others', async (t) => {
   const disabled = await service.newUser('viewer')
   const deleted = await service.newUser('viewer')
   const other = await openKpiSocket(service, { headers: bearer })
@@ -226,7 +226,7 @@ t.test('the connections of a user who is disabled or deleted are closed, no othe
   other.end()
 })
 
-t.test('a plain request to the path is told to upgrade', async (t) => {
+t.test('a request without an upgrade gets 426', async (t) => {
   const reply = await call('GET /ws/kpis')
   t.match(reply, { status: 426, body: { detail: { code: 'upgrade_required' } } })
   t.equal(reply.headers.get('upgrade'), 'websocket')
@@ -243,7 +243,7 @@ const open = async (limited: LiveService, count: number, atFirst = false): Promi
 
 t.test('above the limits of an address connections are closed with 1008', async (t) => {
   const limited = await startLiveService(t, { WS_LIMITER: '5/60', WS_MAX_OPEN: '3' })
-  // each instance counts those that are open there
+  // Each instance counts its own open connections.
   const [one, two, three, four] = await open(limited, 4, true)
   for (const socket of [one, two, three]) {
     if (socket === undefined) return

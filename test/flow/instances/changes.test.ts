@@ -29,7 +29,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
 
   const send = async (to: Instance, source: string, n: number): Promise<void> => {
     const lines = Array.from({ length: n }, (_, i) =>
-      // every third repeats what came before
+      // Every third message is a repeat.
       JSON.stringify({ source, message: i % 3 === 0 ? 'heartbeat' : `job ${sent++} is done` }),
     )
     const reply = await ingest(to, lines.join('\n'))
@@ -84,7 +84,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
     const startedMs = Date.now()
     t.equal(await remove('/api/sources/goes'), 200)
     t.comment(`deleted in ${Date.now() - startedMs} ms`)
-    // those that were sent while it was being deleted may be of either side
+    // Messages sent during the deletion may be deleted or not.
     await sleep(50)
     const [before] = await shared.rows(
       "SELECT max(received_at) < now64(3) - 60 AS is_old FROM events WHERE source = 'goes'",
@@ -120,7 +120,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
       await send(one, 'gone', 30)
       t.equal(await remove('/api/sources/gone'), 200)
       t.same(await counts('gone'), all(0))
-      // two knows nothing of it yet, but these came later
+      // The second instance has not read the deletion yet, but these messages are newer.
       await sleep(20)
       await send(two, 'gone', 21)
       await send(one, 'gone', 9)
@@ -150,7 +150,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
       }
       await two.kill()
       const registered = (await names(caller)).includes(lost)
-      // known to nobody else yet: it is registered by its first message there
+      // The source is registered on this instance only; its first message registers it on the other.
       if (!registered) await send(one, lost, 30)
       t.equal(await remove(`/api/sources/${encodeURIComponent(lost)}`), 200, mood)
       await send(one, lost, 3)
@@ -163,7 +163,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
   })
 
   await t.test(
-    'the one who was asked is killed: another carries it out',
+    'the instance with the request is killed: another one carries it out',
     { skip: !isLong },
     async (t) => {
       await send(two, 'orphan', 30)
@@ -196,24 +196,28 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
     },
   )
 
-  await t.test('Redis is emptied while an instance is cut off', { skip: !isLong }, async (t) => {
-    door.mood = 'gone'
-    await send(two, 'flushed', 60)
-    await send(one, 'flushed', 30)
-    const redis = new Redis(shared.redis.url)
-    await redis.flushall()
-    t.equal(await remove('/api/sources/flushed', { ...caller, ...(await logIn(one)) }), 200)
-    await redis.flushall()
-    await redis.quit()
-    door.mood = 'well'
-    await written()
-    t.same(await counts('flushed'), all(0))
-    caller = await logIn(one)
-    t.not(caller.token, token)
-  })
+  await t.test(
+    'Redis is emptied while an instance is disconnected',
+    { skip: !isLong },
+    async (t) => {
+      door.mood = 'gone'
+      await send(two, 'flushed', 60)
+      await send(one, 'flushed', 30)
+      const redis = new Redis(shared.redis.url)
+      await redis.flushall()
+      t.equal(await remove('/api/sources/flushed', { ...caller, ...(await logIn(one)) }), 200)
+      await redis.flushall()
+      await redis.quit()
+      door.mood = 'well'
+      await written()
+      t.same(await counts('flushed'), all(0))
+      caller = await logIn(one)
+      t.not(caller.token, token)
+    },
+  )
 
   await t.test(
-    'everything is cleared while an instance is cut off',
+    'everything is cleared while an instance is disconnected',
     { skip: !isLong },
     async (t) => {
       door.mood = 'gone'
@@ -292,6 +296,6 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
       () => other.get<readonly { readonly enabled: boolean }[]>('/api/sources'),
       (sources) => sources.every(({ enabled }) => enabled),
     )
-    t.equal(await dropped(two), 0, 'what its API tells its collector does')
+    t.equal(await dropped(two), 0, 'its collector takes part in a change made at its API')
   })
 }

@@ -19,9 +19,9 @@ if (shared === null) t.plan(0, 'redis-server is not installed')
 else await ledgers(shared)
 
 interface Sent {
-  /** bodies that were answered with 202 */
+  /** Bodies with the reply 202. */
   readonly acknowledged: Set<string>
-  /** bodies that were not answered, or with an error: all of one is stored, or none of it */
+  /** Bodies without a reply or with an error: each is stored completely or not at all. */
   readonly unknown: Set<string>
 }
 
@@ -38,7 +38,7 @@ async function ledgers(shared: Shared): Promise<void> {
     const text = Array.from({ length: BODY }, (_, i) =>
       JSON.stringify({ source, trace_id: `body-${name}`, message: `message ${i} of it` }),
     ).join('\n')
-    // a client that gets no answer goes to the other one with its next body
+    // A client without a reply sends its next body to the other instance.
     const { collector } = instances[bodies % 2] as Instance // one of two
     const reply = await fetch(`${collector}/ingest`, {
       method: 'POST',
@@ -191,7 +191,7 @@ async function ledgers(shared: Shared): Promise<void> {
   })
 
   await t.test(
-    'dead letters are replayed once, whoever is killed over it',
+    'dead letters are replayed once, whichever instance is killed meanwhile',
     { skip: !isLong },
     async (t) => {
       const letters = 60
@@ -215,7 +215,7 @@ async function ledgers(shared: Shared): Promise<void> {
       }
       await eventually(counted, ([n]) => n === letters)
       for (let round = 0; round < ROUNDS; round++) {
-        // refused again each time: whatever is replayed twice is there twice
+        // Each replay rejects them again, so a second replay would leave two dead letters.
         const at = round % 2
         const [asked, other] = [instances[at] as Instance, instances[1 - at] as Instance] // two of two
         const caller = await eventually(
@@ -232,7 +232,7 @@ async function ledgers(shared: Shared): Promise<void> {
           () => logIn(other).catch(() => null),
           (found) => found !== null,
         )
-        // the lock of the one that died is given up after 15 s: until then it answers 503
+        // The lock of the killed instance expires after 15 s; until then replies are 503.
         const reply = await second?.call('POST', '/api/monitoring/dead-letters/replay', {})
         t.ok([200, 503].includes(reply?.status ?? 0), `${reply?.status}`)
         await again(at)

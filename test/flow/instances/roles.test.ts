@@ -31,7 +31,7 @@ if (shared === null) {
     t.match(api.banner, new RegExp(`admin +${ADMIN.email}`))
   })
 
-  t.test('a collector takes events, tells how it is, and answers no query', async (t) => {
+  t.test('a collector takes events, reports its health, and answers no query', async (t) => {
     const at = collector.collector
     const body = [1, 2, 3].map((n) => JSON.stringify({ source: 'roles', message: `n ${n}` }))
     t.equal((await ingest(collector, body.join('\n'))).status, 202)

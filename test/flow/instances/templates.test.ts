@@ -39,7 +39,7 @@ if (shared === null) {
   const templatesOf = async (caller: Caller, source: string): Promise<readonly Shown[]> => {
     const all = await caller.get<readonly Shown[]>('/api/logs/meta/templates?limit=200')
     const ids = new Set<string>()
-    // every page: an event that was repeated all the time is as old as its first message
+    // All pages are read, because a repeated event has the time of its first message.
     for (let cursor: string | null = ''; cursor !== null;) {
       const page: Page = await caller.get<Page>(
         `/api/logs?source=${source}&limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`,
@@ -78,17 +78,17 @@ if (shared === null) {
         ][Math.floor(random() * 4)]?.() ?? ''
       const sent = 800
       const some = (): string[] => Array.from({ length: 20 }, message)
-      // both learn at the same time, and neither waits for what the other learns
+      // Both instances mine at the same time, and neither waits for the templates of the other.
       for (let i = 0; i < sent / 40; i++)
         await Promise.all([send(one, 'halves', some()), send(two, 'halves', some())])
-      const told = await eventually(
+      const texts = await eventually(
         async () => await Promise.all(callers.map((caller) => templatesOf(caller, 'halves'))),
         ([a = [], b = []]) =>
           JSON.stringify(a) === JSON.stringify(b) &&
           a.reduce((sum, each) => sum + each.occurrence_count, 0) === sent &&
           new Set(a.map((each) => each.template_text)).size === a.length,
       )
-      const [shown = []] = told
+      const [shown = []] = texts
       t.equal(shown.length, 4, shown.map((each) => each.template_text).join('\n'))
       const [stored] = await eventually(
         () =>

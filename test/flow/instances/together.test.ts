@@ -15,7 +15,7 @@ import {
   tempDataDir,
 } from '../../support/service.js'
 
-/** `npm run test:instances` also looks at how two start on an empty database. */
+/** `npm run test:instances` also tests two concurrent starts on an empty database. */
 const isLong = process.env['TEST_LONG'] === '1'
 const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
 const random = seeded(seed)
@@ -48,8 +48,12 @@ async function together(shared: Shared): Promise<void> {
     }
     const ids = [1, 2, 3, 4, 5]
     for (const id of ids) {
-      const told = await Promise.all([one, two, two, one].map((at) => deliver(at, id)))
-      t.same(told.toSorted(), ['accepted', 'duplicate', 'duplicate', 'duplicate'], `pipeline ${id}`)
+      const outcomes = await Promise.all([one, two, two, one].map((at) => deliver(at, id)))
+      t.same(
+        outcomes.toSorted(),
+        ['accepted', 'duplicate', 'duplicate', 'duplicate'],
+        `pipeline ${id}`,
+      )
     }
     const caller = await logIn(two)
     t.equal(await settledCount(() => countOf(caller, 'scm.plant/pump'), ids.length), ids.length)
@@ -90,7 +94,7 @@ async function together(shared: Shared): Promise<void> {
     monitor.disconnect()
     watcher.disconnect()
     t.ok(computed.length >= 4, `${computed.length} snapshots for 6 WebSockets and 4 writes`)
-    // what was read under the same marks is the same; a snapshot is kept for 30 s
+    // Equal versions give an equal snapshot, which is cached for 30 s.
     const again = computed.filter(({ atS, marks }, i) =>
       computed.slice(0, i).some((other) => other.marks === marks && atS - other.atS < 25),
     )

@@ -82,14 +82,14 @@ t.test(
 
     await page.goto(`${service.api}/docs#${encodeURIComponent(SCRIPTS[0] ?? '')}`)
     await page.waitForSelector('#listEvents')
-    // a browser takes fewer addresses than the service does
+    // A browser accepts fewer e-mail addresses than the service does.
     await page.evaluate('document.querySelector("input[name=email]").type = "text"')
     await page.fill('input[name=email]', email)
     await page.fill('input[name=password]', password)
     await page.click('#login button')
     await page.waitForSelector('#who:has-text("(admin)")')
     t.ok((await page.textContent('#who'))?.includes(email), 'the e-mail is shown as it is')
-    await isClean('who is logged in')
+    await isClean('the logged-in user')
     await page.click('#live button:has-text("Connect")')
     await page.waitForSelector('#live .log:has-text("unique_events")')
     await isClean('the live channel')
@@ -108,7 +108,7 @@ t.test(
     const own = new URL(service.api).host
     t.same([...hosts], [own], 'nothing was asked of others')
 
-    t.comment('what the browser is told keeps even an injected script from running')
+    t.comment('the headers keep even an injected script from running')
     const blocked = await page.evaluate(`new Promise((resolve) => {
     const seen = []
     addEventListener('securitypolicyviolation', (event) => seen.push(event.effectiveDirective))

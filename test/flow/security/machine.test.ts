@@ -1,4 +1,4 @@
-/** What other users of the machine can get at, and what every reply tells a browser. */
+/** The access of other users of the machine, and the headers of every reply. */
 import { execFile } from 'node:child_process'
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const service = await startLiveService(t, { DATA_DIR: dataDir, LOG_LEVEL: 'trace
 const all = await everyRoute(service)
 const pid = Number(/"pid":(\d+)/.exec(service.log())?.[1] ?? 0)
 
-/** What a browser is told with everything, whatever became of the request. */
+/** The headers of every reply, whatever its status. */
 const HEADERS: Readonly<Record<string, RegExp>> = {
   'x-content-type-options': /^nosniff$/,
   'x-frame-options': /^DENY$/,
@@ -88,7 +88,7 @@ t.test('after a busy time every file is for its owner alone', { skip: onLinux },
   const names = ['.', ...readdirSync(dataDir, { recursive: true, encoding: 'utf8' })]
   t.ok(names.length > 100, `${names.length} files`)
   const open = names.flatMap((name) => {
-    // parts are merged meanwhile
+    // Parts may be merged at the same time.
     const found = lstatSync(join(dataDir, name), { throwIfNoEntry: false })
     if (found === undefined || found.isSymbolicLink()) return []
     return (found.mode & 0o077) === 0 ? [] : [`${name} ${(found.mode & 0o777).toString(8)}`]
@@ -96,16 +96,16 @@ t.test('after a busy time every file is for its owner alone', { skip: onLinux },
   t.same(open, [])
 })
 
-const isRoot = process.getuid?.() === 0 ? false : 'only root can be somebody else'
+const isRoot = process.getuid?.() === 0 ? false : 'only root can become another user'
 
 t.test('another user of the machine gets nothing', { skip: onLinux || isRoot }, async (t) => {
   const [now] = /"pid":(\d+)/.exec(service.log())?.slice(1) ?? []
   const engine = childOf(Number(now)) ?? 0
-  // the engine's ports are no secret: anybody may read them
+  // The engine's ports are not secret: any user can read them.
   const program = `
     const { readFileSync, readdirSync } = await import('node:fs')
     const { get } = await import('node:http')
-    // not fetch: what it waits for doesn't keep a process alive
+    // A pending fetch would not keep the process alive.
     const ask = (port, path, headers) => new Promise((resolve) => {
       const request = get({ host: '127.0.0.1', port, path, headers, agent: false, timeout: 5000 }, (reply) => resolve(reply.resume()))
       request.on('error', () => resolve(null)).on('timeout', () => request.destroy())

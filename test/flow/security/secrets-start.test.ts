@@ -33,12 +33,12 @@ t.test('the embedded engine is given no secret but its own', async (t) => {
   t.same(findIn(SECRETS), [])
 })
 
-/** Refuses whoever comes, and says as whom they came: what it says is not passed on. */
+/** Refuses every request with an error that quotes the credentials, which must not be passed on. */
 async function startRefusing(t: Test): Promise<string> {
   const server = createServer((request, response) => {
-    const told = { url: request.url, ...request.headers }
+    const received = { url: request.url, ...request.headers }
     response.writeHead(403, { 'x-clickhouse-exception-code': '516' })
-    response.end(`Code: 516. DB::Exception: ${JSON.stringify(told)}. (AUTHENTICATION_FAILED)`)
+    response.end(`Code: 516. DB::Exception: ${JSON.stringify(received)}. (AUTHENTICATION_FAILED)`)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

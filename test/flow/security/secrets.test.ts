@@ -21,7 +21,7 @@ import { startTestServer } from '../../support/clickhouse.js'
 import { signal } from '../../support/signals.js'
 
 const REDIS_PASSWORD = 'redis/pass wörd+1'
-const told = ({ status, headers, text }: Answer): string =>
+const contentOf = ({ status, headers, text }: Answer): string =>
   `${status} ${JSON.stringify([...headers])} ${text}`
 
 t.test('a secret is found in each of its forms', async (t) => {
@@ -65,7 +65,7 @@ t.test('no secret comes out of the service', { skip }, async (t) => {
   })
   const replies: string[] = []
   const hear = (reply: Answer): Answer => {
-    replies.push(told(reply))
+    replies.push(contentOf(reply))
     return reply
   }
   const all = await everyRoute(service)
@@ -83,7 +83,7 @@ t.test('no secret comes out of the service', { skip }, async (t) => {
     'access token of the admin': service.token,
   }
 
-  // every route, with and without what it needs; those that give tokens and keys are not searched for them
+  // Every route, with valid and invalid input; routes that return tokens or keys are not searched for them.
   const gives = ['login', 'refresh', 'createIngestKey']
   for (const route of all.routes.filter(({ id }) => id !== 'clearAll')) {
     const reply = await all.send(route, await all.base(route.id))
@@ -144,7 +144,7 @@ t.test('no secret comes out of the service', { skip }, async (t) => {
   await untilStatus(503)
   await untilStatus(200)
   hear(await service.call('GET /api/monitoring/health'))
-  // the list may have been an answer that was kept
+  // The list may have been a cached reply.
   const trail = await eventually(
     async () => hear(await service.call('GET /api/monitoring/audit?limit=200')),
     ({ status }) => status === 200,

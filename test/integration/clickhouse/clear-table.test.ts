@@ -12,7 +12,7 @@ t.test('a table above the limit for dropping is cleared all the same', async (t)
   t.teardown(drop)
   const { url, username, password } = server.engine
   const { database } = own
-  // every table is above this limit
+  // Every table exceeds this limit.
   const settings = { max_table_size_to_drop: '1' }
   const store = createStore({ url, username, password, database, settings })
   t.teardown(() => store.close())
@@ -35,7 +35,11 @@ t.test('a table above the limit for dropping is cleared all the same', async (t)
   }
   await store.insertRows('numbers', rows)
   await clearTable(limited, 'numbers')
-  t.same(await count(), [{ n: 0 }], 'who may not change the setting clears what is below the limit')
+  t.same(
+    await count(),
+    [{ n: 0 }],
+    'a user without the right to change the setting can clear tables below the limit',
+  )
   await store.insertRows('numbers', rows)
   await t.rejects(clearTable({ change: (sql) => store.change(sql) }, 'numbers'), {
     code: TOO_LARGE,

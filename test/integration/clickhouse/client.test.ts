@@ -160,33 +160,30 @@ t.test('the client', async (t) => {
     )
   })
 
-  t.test(
-    'a caller that goes away gets its own reason, and one that waits too long is told',
-    async (t) => {
-      const controller = new AbortController()
-      const gone = new Error('client left')
-      const slow = sql('SELECT sleep(2)')
-      const asked = store.query(slow, {}, { signal: controller.signal })
-      controller.abort(gone)
-      await t.rejects(asked, gone)
-      await t.rejects(store.query(slow, {}, { signal: AbortSignal.abort(gone) }), gone)
-      await t.rejects(store.query(slow, {}, { timeoutMs: 50 }), { code: 'dependency_unavailable' })
-      await store.ping()
-      const left = new AbortController()
-      // a query without an end
-      const endless = sql('SELECT max(number + 7) FROM system.numbers')
-      const long = store.query(endless, {}, { signal: left.signal })
-      const running = `SELECT count() AS n FROM system.processes
+  t.test('an aborted call rejects with its reason, and a timeout is named', async (t) => {
+    const controller = new AbortController()
+    const gone = new Error('client left')
+    const slow = sql('SELECT sleep(2)')
+    const asked = store.query(slow, {}, { signal: controller.signal })
+    controller.abort(gone)
+    await t.rejects(asked, gone)
+    await t.rejects(store.query(slow, {}, { signal: AbortSignal.abort(gone) }), gone)
+    await t.rejects(store.query(slow, {}, { timeoutMs: 50 }), { code: 'dependency_unavailable' })
+    await store.ping()
+    const left = new AbortController()
+    // A query that never ends.
+    const endless = sql('SELECT max(number + 7) FROM system.numbers')
+    const long = store.query(endless, {}, { signal: left.signal })
+    const running = `SELECT count() AS n FROM system.processes
         WHERE position(query, 'number + 7') > 0 AND position(query, 'processes') = 0`
-      const runs = async (n: number): Promise<boolean> =>
-        ((await only(running)) as { readonly n: number }).n === n
-      while (!(await runs(1))) await sleep(10)
-      left.abort(gone)
-      await t.rejects(long, gone)
-      // it would go on for ever
-      while (!(await runs(0))) await sleep(10)
-    },
-  )
+    const runs = async (n: number): Promise<boolean> =>
+      ((await only(running)) as { readonly n: number }).n === n
+    while (!(await runs(1))) await sleep(10)
+    left.abort(gone)
+    await t.rejects(long, gone)
+    // Without the abort the query would never end.
+    while (!(await runs(0))) await sleep(10)
+  })
 
   t.test('changes and signs of life wait for no question', async (t) => {
     const { url, username, password } = server.engine
@@ -226,7 +223,7 @@ t.test('the client', async (t) => {
     await reset.close()
   })
 
-  t.test('more requests than connections wait for their turn', async (t) => {
+  t.test('requests beyond the connections wait', async (t) => {
     const replies = await Promise.all(
       Array.from({ length: 200 }, (_, i) => only('SELECT {i:UInt32} AS i', { i })),
     )

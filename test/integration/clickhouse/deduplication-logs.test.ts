@@ -72,7 +72,7 @@ const logOf = (directory: string): string => {
 }
 
 t.test(
-  'a batch that a crash cut off between token and part is taken when it comes again',
+  'a batch interrupted by a crash between token and part is accepted when it is sent again',
   async (t) => {
     const server = await startTestServer()
     t.teardown(() => server.stop())
@@ -84,7 +84,7 @@ t.test(
     const directory = await directoryOf({ store }, 'doubles')
     const [part = ''] = readFileSync(logOf(directory), 'utf8').trim().split('\t').slice(-2)
     await crash(server, () =>
-      // as it is called until it is moved into place
+      // The name of a part before it is moved into place.
       renameSync(join(directory, part), join(directory, `tmp_insert_${part}`)),
     )
     t.same(await readTables(store), { numbers: [1, 2, 3, 4], doubles: [1, 2] })
@@ -134,7 +134,7 @@ t.test(
     }
     const table = await directoryOf({ store }, 'numbers')
     const log1 = logOf(table)
-    // a temporary directory may be on a file system without the attribute: that is said
+    // A temporary directory may be on a file system without the attribute, which is then reported.
     if (warnings.length > 0) return t.match(warnings, [/has no attribute for synchronous files/])
     t.match(attributesOf(log1), /S/, 'the log')
     t.match(attributesOf(dirname(log1)), /S/, 'and what comes after it')

@@ -110,7 +110,7 @@ t.test('nobody gets in without the credentials', async (t) => {
 })
 
 t.test(
-  'what is no request, from one who is gone, does not end it',
+  'a malformed request from a disconnected client does not end the engine',
   { skip: process.platform !== 'linux' || !existsSync('/dev/ptmx') },
   async (t) => {
     const server = await startTestServer()
@@ -152,7 +152,7 @@ t.test(
     const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
     t.teardown(() => rm(dataDir, { recursive: true, force: true }))
     const support = new URL('../../support/clickhouse.js', import.meta.url).href
-    // root may read everything, so as somebody else
+    // Root may read everything, so the test runs as another user.
     const uid = process.getuid?.() === 0 ? 65_534 : (process.getuid?.() ?? 0)
     await chmod(dataDir, 0o777)
     const program = `
@@ -200,33 +200,30 @@ t.test('signals for the whole service do not end the engine', async (t) => {
   t.equal(server.engine.pid(), pid)
 })
 
-for (const moment of ['has answered', 'is being loaded'] as const)
-  t.test(
-    `the engine ends with the service that started it, killed when it ${moment}`,
-    async (t) => {
-      const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
-      t.teardown(() => rm(dataDir, { recursive: true, force: true }))
-      const support = new URL('../../support/clickhouse.js', import.meta.url).href
-      const program = `
+for (const phase of ['has answered', 'is being loaded'] as const)
+  t.test(`the engine ends with the service that started it, killed when it ${phase}`, async (t) => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'clickhouse-test-'))
+    t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+    const support = new URL('../../support/clickhouse.js', import.meta.url).href
+    const program = `
       const { startTestServer } = await import(${JSON.stringify(support)})
       await startTestServer({ dataDir: ${JSON.stringify(dataDir)} })
       process.stdout.write('ready')`
-      const service = spawn(process.execPath, ['--input-type=module', '-e', program], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      if (moment === 'has answered') await once(service.stdout, 'data')
-      let pid = childOf(service.pid ?? 0)
-      for (; pid === null; pid = childOf(service.pid ?? 0)) await sleep(1)
-      t.ok(signal(pid, 0))
-      service.kill('SIGKILL')
-      await once(service, 'close')
-      while (signal(pid, 0)) await sleep(10)
+    const service = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    if (phase === 'has answered') await once(service.stdout, 'data')
+    let pid = childOf(service.pid ?? 0)
+    for (; pid === null; pid = childOf(service.pid ?? 0)) await sleep(1)
+    t.ok(signal(pid, 0))
+    service.kill('SIGKILL')
+    await once(service, 'close')
+    while (signal(pid, 0)) await sleep(10)
 
-      const next = await startTestServer({ dataDir })
-      t.equal(next.engine.state, 'ready', 'and the next start gets the directory')
-      await next.stop()
-    },
-  )
+    const next = await startTestServer({ dataDir })
+    t.equal(next.engine.state, 'ready', 'and the next start gets the directory')
+    await next.stop()
+  })
 
 t.test('no acknowledged insert is lost when the engine is killed under load', async (t) => {
   const server = await startTestServer()

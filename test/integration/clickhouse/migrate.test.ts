@@ -112,7 +112,7 @@ t.test('migrations', async (t) => {
           `CREATE TABLE ${table} (version UInt32, name String, value String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
            ENGINE = ReplacingMergeTree(applied_at) ORDER BY version`,
         )
-      await store.command('CREATE TABLE landing (id UInt64, skeleton String) ENGINE = Null')
+      await store.command('CREATE TABLE landing (id UInt64, constant_text String) ENGINE = Null')
       await store.insertRows(
         'schema_migrations',
         versions.map((version) => ({ version, name: `of_before_${version}` })),
@@ -135,7 +135,7 @@ t.test('migrations', async (t) => {
     const [first, second] = newBatches(2)
     if (first === undefined || second === undefined) throw new Error('bug: no batch')
     await store.insertNative('landing', first.rows, first.token)
-    // as on a server whose disk was replaced, where other instances go on sending
+    // A server whose disk was replaced, while other instances continue to send.
     for (const table of ['landing', 'events_mv', 'series_1s_mv', 'series_1s'])
       await store.command(`DROP TABLE ${table} SYNC`)
     const state = { refused: 0 }

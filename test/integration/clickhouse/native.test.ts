@@ -61,7 +61,7 @@ void test('ClickHouse reads our blocks as they were meant', async (t) => {
       const view = new DataView(bytes.buffer)
       for (let row = 0; row < rows; row++)
         view.setFloat32((offsets[4] ?? 0) + row * 4, row / 4, true)
-      // two blocks in one insert, as a batch has them
+      // Two blocks in one insert, like a batch.
       await store.insertNative('t', [bytes, bytes], `keys ${keys}`)
       const read = await store.query<Record<string, never>, Record<string, unknown>>(
         {

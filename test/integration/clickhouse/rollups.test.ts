@@ -46,7 +46,7 @@ const rowsAround = (seed: number, nowMs: number): readonly LandingRow[] =>
     sources: SOURCES,
     templates: TEMPLATES,
   }).concat(
-    // crowded around the edges of every window
+    // Times near the edges of every window.
     [60, 300, 3600, 7200, 86_400, 172_800, 7 * 86_400].flatMap((seconds, i) =>
       randomRows({
         seed: seed + 1 + i,
@@ -453,7 +453,7 @@ void test('dead letters are walked page by page, each once, newest first', async
   const nowMs = Date.now()
   const all = Array.from({ length: 50 }, (_, i) => ({
     id: i + 1,
-    // several in one millisecond
+    // Several dead letters in one millisecond.
     receivedMs: nowMs - Math.floor(i / 7) * 1000,
     reason: i % 3 === 0 ? 'invalid_json' : 'unknown_source',
     source: i % 2 === 0 ? 'web' : '',

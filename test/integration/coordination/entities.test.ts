@@ -189,7 +189,7 @@ t.test('entities', async (t) => {
   })
 
   t.test(
-    'what ClickHouse does not confirm is not in memory, and is looked up afterwards',
+    'an unconfirmed change is not in memory, and the next change reads the stored version',
     async (t) => {
       const store = await database(t)
       let isFailing = false

@@ -42,11 +42,11 @@ const connect = async (options: Options = {}) => {
 
 void test('the contract of a state, two instances on one Redis', async (t) => {
   const views = [await connect(), await connect()]
-  let turn = 0
-  stateContract(t, async () => views[turn++ % 2] ?? (await connect()))
+  let next = 0
+  stateContract(t, async () => views[next++ % 2] ?? (await connect()))
 })
 
-void test('prefixes keep two services on one Redis apart', async (t) => {
+void test('prefixes separate two services on one Redis', async (t) => {
   const [a, b] = [await connect({ keyPrefix: 'a:' }), await connect({ keyPrefix: 'b:' })]
   await a.set('k', 'of a', MINUTE_MS)
   t.equal(await b.get('k'), null)
@@ -163,7 +163,7 @@ void test('an outage is reported once', async (t) => {
   for (let outage = 1; outage <= 2; outage++) {
     await server.kill()
     await until(() => statusOf(state) === 'down' && errors.length >= outage)
-    // several attempts to connect
+    // Time for several attempts to connect.
     await new Promise((resolve) => setTimeout(resolve, 500))
     t.equal(errors.length, outage)
     await server.start()

@@ -20,11 +20,11 @@ interface Instance {
   readonly counters: Collection<Counter>
   readonly replica: Replica
   readonly state: State
-  /** how often what was stored was asked for */
-  looks: number
+  /** Catch-ups from ClickHouse. */
+  reads: number
 }
 
-/** so long that no test passes by waiting for it */
+/** Long enough that no test passes because of it. */
 const NEVER_MS = 600_000
 
 const redis = await startRedis()
@@ -44,20 +44,20 @@ if (redis === null) {
 
   const open = async (store: Store, keyPrefix: string, everyMs: number): Promise<Instance> => {
     const state = await createRedisState({ url: redis.url, keyPrefix, onError: () => undefined })
-    const told: { by: Replica | null; looks: number } = { by: null, looks: 0 }
+    const observed: { by: Replica | null; reads: number } = { by: null, reads: 0 }
     const entities = await createEntities(store, {
       log: quietLog,
       exclusive: createExclusive(state),
-      onStored: async () => await told.by?.notify(),
+      onStored: async () => await observed.by?.notify(),
     })
     const read = async (): Promise<void> => {
-      told.looks++
+      observed.reads++
       await entities.catchUp()
     }
     const onError = (): void => undefined
     const replica = await createReplica({ state, onError, everyMs })
     replica.onCatchUp(read)
-    told.by = replica
+    observed.by = replica
     tap.teardown(async () => {
       await replica.close()
       await state.close()
@@ -66,8 +66,8 @@ if (redis === null) {
       counters: entities.collection('counter', CounterDoc),
       replica,
       state,
-      get looks() {
-        return told.looks
+      get reads() {
+        return observed.reads
       },
     }
   }
@@ -78,7 +78,7 @@ if (redis === null) {
       () => false,
     )
 
-  void test('who is answered by one instance finds what it wrote at another', async (t) => {
+  void test('a client of one instance reads its own writes on another', async (t) => {
     const store = await database()
     const first = await open(store, 'own-writes:', NEVER_MS)
     const second = await open(store, 'own-writes:', NEVER_MS)
@@ -120,12 +120,12 @@ if (redis === null) {
     await one.counters.put('a', { n: 1 })
     await until(() => two.counters.get('a')?.n === 1)
     await two.replica.refresh()
-    const { looks } = two
+    const { reads } = two
     for (let i = 0; i < 50; i++) await two.replica.refresh()
-    t.equal(two.looks, looks, 'nothing is read while nothing changes')
+    t.equal(two.reads, reads, 'nothing is read while nothing changes')
     await two.counters.put('b', { n: 2 })
     await two.replica.refresh()
-    t.equal(two.looks, looks, 'nor after a change of its own')
+    t.equal(two.reads, reads, 'nor after a change of its own')
   })
 
   void test('without Redis changes come a little later, and after its loss nothing is missing', async (t) => {

@@ -10,15 +10,15 @@ import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 const server = await startTestServer()
 suite.teardown(() => server.stop())
 
-/** The store, with the parameters of each query of that name passed to `look`. */
+/** The store, which passes the parameters of each query of that name to `observe`. */
 const watch = (
   store: Store,
   name: string,
-  look: (params: Readonly<Record<string, unknown>>) => void,
+  observe: (params: Readonly<Record<string, unknown>>) => void,
 ): Store => ({
   ...store,
   query: (statement, params, request) => {
-    if (statement.name === name) look(params)
+    if (statement.name === name) observe(params)
     return store.query(statement, params, request)
   },
 })
@@ -160,10 +160,10 @@ void test('what came after a question is found by the next one, however late, ea
   await add(...Array.from({ length: 40 }, (_, i) => row(i + 301, now - i * 500, { ...bb })))
   await check('newer')
 
-  // a second in which more came than a page needs, by far
+  // One second with far more events than a page.
   await add(row(401, now - 2_000))
   await insertLanding(store, [row(401, now - 2_000, { isNew: false, n: 300_000 })])
-  await check('denser than the counts tell')
+  await check('denser than the cached counts')
   events = createEvents(watched)
   fromOfPages.length = 0
   await check('dense')
@@ -181,7 +181,7 @@ void test('what came after a question is found by the next one, however late, ea
   await check('dense, and newer')
   await add(row(601, now - 10 * MINUTE_MS, { source: 'rare' }), row(602, now - 40 * 24 * hour, bb))
   await check('dense, and late')
-  // what filled the page is gone
+  // The events that filled the page are deleted.
   await store.change(
     'ALTER TABLE events DELETE WHERE id > 500 AND id < 530',
     {},
@@ -224,7 +224,7 @@ void test('pages of a dense minute go on without a gap', async (t) => {
     receivedMs: now,
     tsMs,
   })
-  // half of them in the dense seconds, half hours before
+  // Half of them are in the dense seconds, half are hours before.
   const rows = Array.from({ length: 60 }, (_, i) =>
     row(i + 1, i < 30 ? now - i * 200 : now - i * 600_000),
   )
@@ -245,7 +245,7 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   spansOfPages.length = 0
   t.same(await walk('message'), wanted, 'of a word')
   const narrow = spansOfPages.filter((ms) => ms < 10_000)
-  t.ok(narrow.length >= 3, 'pages of the dense seconds look at seconds')
+  t.ok(narrow.length >= 3, 'pages of the dense seconds read ranges of seconds')
 })
 
 void test('an event and its repeats are found by id, whatever the days of others let guess', async (t) => {
@@ -260,7 +260,7 @@ void test('an event and its repeats are found by id, whatever the days of others
     sources: ['web', 'db'],
     templates: ['00000000000000aa'],
   })
-  // arrivals that do not grow with the id, and ids of several blocks
+  // Arrivals do not grow with the id, and the ids are of several blocks.
   const rows = spread.map((row) => ({ ...row, id: row.id + (row.id % 3) * 1_000_000 }))
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)

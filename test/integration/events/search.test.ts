@@ -45,7 +45,7 @@ const pattern = tuple(
   array(array(value, { minLength: 5, maxLength: 5 }), { minLength: 3, maxLength: 3 }),
 )
 
-/** As the worker tells it: letters beyond ASCII are found by the words of the whole message. */
+/** The search words of a message as the worker computes them: all its words when it has letters beyond ASCII. */
 const searchWords = (message: string): string =>
   /^\p{ASCII}*$/u.test(message)
     ? ''
@@ -53,13 +53,13 @@ const searchWords = (message: string): string =>
 
 interface Stored {
   readonly message: string
-  readonly skeleton: string
-  readonly kept: string
+  readonly constantText: string
+  readonly variables: string
 }
 
 /** Messages of templates, and what a worker would store of each. */
 function toStored([literals, rows]: readonly [string[], string[][]]): Stored[] {
-  const skeleton = toConstantText(literals)
+  const constantText = toConstantText(literals)
   return rows.flatMap((values) => {
     const message =
       literals[0] +
@@ -67,27 +67,33 @@ function toStored([literals, rows]: readonly [string[], string[][]]): Stored[] {
         .slice(1)
         .map((text, i) => (values[i] ?? '') + text)
         .join('')
-    const kept = cutMessage(skeleton, message)
+    const variables = cutMessage(constantText, message)
     return message === ''
       ? []
-      : [{ message, skeleton: kept === null ? '' : skeleton, kept: kept ?? message }]
+      : [
+          {
+            message,
+            constantText: variables === null ? '' : constantText,
+            variables: variables ?? message,
+          },
+        ]
   })
 }
 
-void test('a search finds in messages stored as skeleton and values what it finds in whole ones', async (t) => {
+void test('a search finds the same messages whether they are stored in two columns or whole', async (t) => {
   const seed = Number(process.env['SEED'] ?? 7)
   t.comment(`seed ${seed}`)
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)
   const stored = sample(pattern, { seed, numRuns: 80 }).flatMap(toStored)
-  for (const { message, skeleton, kept } of stored)
-    if (wholeMessage(skeleton, kept) !== message)
-      t.fail('not the message', { message, skeleton, kept })
-  const cut = stored.filter(({ skeleton }) => skeleton !== '').length
-  t.ok(cut > 60 && cut < stored.length, `${cut} of ${stored.length} are cut`)
+  for (const { message, constantText, variables } of stored)
+    if (wholeMessage(constantText, variables) !== message)
+      t.fail('not the message', { message, constantText, variables })
+  const split = stored.filter(({ constantText }) => constantText !== '').length
+  t.ok(split > 60 && split < stored.length, `${split} of ${stored.length} are split`)
   const now = Date.now()
-  const rows = stored.flatMap(({ message, skeleton, kept }, i) => {
+  const rows = stored.flatMap(({ message, constantText, variables }, i) => {
     const row = {
       is_new: 1,
       n: 1,
@@ -100,7 +106,7 @@ void test('a search finds in messages stored as skeleton and values what it find
     }
     return [
       { ...row, id: 2 * i + 1, source: 'whole', constant_text: '', variables: message },
-      { ...row, id: 2 * i + 2, source: 'cut', constant_text: skeleton, variables: kept },
+      { ...row, id: 2 * i + 2, source: 'split', constant_text: constantText, variables },
     ]
   })
   for (let from = 0; from < rows.length; from += 100)
@@ -117,7 +123,7 @@ void test('a search finds in messages stored as skeleton and values what it find
     return page.map(({ id }) => Math.floor((id - 1) / 2))
   }
   const isSame = async (search: string): Promise<boolean> => {
-    const [whole, other] = await Promise.all([find('whole', search), find('cut', search)])
+    const [whole, other] = await Promise.all([find('whole', search), find('split', search)])
     matches += whole.length
     return whole.join() === other.join()
   }
@@ -213,7 +219,7 @@ void test('words and prefixes are found in variables, constant texts, hosts and 
   }
 })
 
-void test('a word of values is looked for in few events at once, one of texts in the newest first', async (t) => {
+void test('a word of variables is searched in few events at once, one of constant texts in the newest first', async (t) => {
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)
@@ -294,7 +300,7 @@ void test('indexes serve one word beside all other conditions, and two beside no
     const texts = [{ text: 'none', words: isFound }]
     const found = { constantTexts: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
     const conditions = toConditions({ ...NO_FILTER, ...filter }, found)
-    // as many of the page's own as there can be
+    // The most expressions that a page can have.
     const sql = `EXPLAIN indexes = 1 SELECT id FROM events
       WHERE ts >= now() - 86400 AND ts < now() + 86400 AND received_at >= now() - 86400
         AND if(ts < now() + 80000 OR (ts = now() + 80000 AND id < 9), 1, 0) AND toStartOfHour(ts) != toDateTime(1)
@@ -326,7 +332,7 @@ void test('indexes serve one word beside all other conditions, and two beside no
   t.ok(await isCombined({ search: '"the quetzal coatl of"' }, 1))
 })
 
-void test('a search that thousands of sources, or of long texts of other letters, can match', async (t) => {
+void test('a search that thousands of sources, or long texts beyond ASCII, can match', async (t) => {
   const { store, drop } = await createTestDatabase(server)
   t.teardown(drop)
   await applySchema(store)

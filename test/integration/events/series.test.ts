@@ -118,7 +118,7 @@ void test('every window, granularity and page equals a count over the rows', asy
     seed,
     rows: 3000,
     startMs: at('2024-01-15T00:00:00Z'),
-    // some are ahead of the clocks below
+    // Some events are ahead of the clocks below.
     endMs: end + 8 * HOUR_MS,
     sources: ['web', 'db', 'rare one, with "signs" \\ and é'],
     templates: ['00000000000000aa'],
@@ -180,7 +180,7 @@ void test('what flows in up to now, and what is a little ahead, equals a count o
     { ...QUERY, window, limit: 50 },
     { ...QUERY, window, sources: ['db'], limit: 1 },
   ])
-  // behind the latest, before it by less and by more than clocks may run ahead, and long after it
+  // After the latest event, before it by less and by more than the clock skew, and long after it.
   for (const laterMs of [3, -4, -400, 59, 199, 901, 3_601, 4_000_000]) {
     const nowMs = end + laterMs * 1000
     const series = createSeries(store, () => nowMs)
@@ -193,7 +193,7 @@ void test('what flows in up to now, and what is a little ahead, equals a count o
   }
 })
 
-void test('the latest event is not looked for where the newest buckets tell', async (t) => {
+void test('the latest event is not searched where the newest buckets contain it', async (t) => {
   const end = at('2024-03-31T10:07:31Z')
   const times = Array.from({ length: 1_000 }, (_, hour) => end - hour * HOUR_MS)
   const recent = Array.from({ length: 300 }, (_, i) => end - i * 15_000)

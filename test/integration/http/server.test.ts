@@ -146,10 +146,10 @@ t.test(
     }
     t.same(seen, [])
     for (const [name, bytes] of attacks) {
-      // alone in its read, without the bytes that follow, it is told why
+      // In a read of its own, without following bytes, the request gets a reply.
       const head = bytes.slice(0, bytes.indexOf('\r\n\r\n') + 4)
       const { text, isClosed } = await rawExchange(port, [head])
-      // the library answers this one by itself, with a page of its own
+      // uWebSockets.js itself answers this one, with a page of HTML.
       if (name !== 'both framings') t.equal(code(text), 'bad_request', name)
       t.same(statuses(text), [400], name)
       t.ok(isClosed, name)
@@ -295,7 +295,7 @@ t.test('a body in pieces arrives whole, and stays so until the handler is done',
   t.same(sizes, [5, 0, 1, 70_000, 4_000_000])
   t.equal(buffers.inUse.size, 0)
 
-  // its client leaves, and others send meanwhile
+  // Its client disconnects while others send.
   let proceed = (): void => undefined
   pause = new Promise<void>((resolve) => (proceed = resolve))
   const controller = new AbortController()
@@ -325,7 +325,7 @@ t.test(
     })
     t.same(statuses(early.text), [401])
     const whole = await fetch(`${url}/guarded`, { method: 'POST', body: Buffer.alloc(3_000_000) })
-    t.equal(whole.status, 401, 'not 429: it was never held')
+    t.equal(whole.status, 401, 'not 429: it was never buffered')
   },
 )
 
@@ -351,7 +351,7 @@ t.test('bodies in flight share a budget, which is given back', async (t) => {
   for (let i = 0; i < 5; i++) t.equal((await send(9000)).status, 200)
 })
 
-t.test('bodies of anybody take none of the room of the others', async (t) => {
+t.test('bodies of unauthenticated clients do not use the budget of the others', async (t) => {
   const { routes } = recorder()
   const { url, port } = startServer(t, { routes, limits: { maxBodyBytesInFlight: 10_000 } })
   const send = async (path: string, bytes: number): Promise<number> => {
@@ -382,15 +382,18 @@ t.test('a slow body is answered 408, a slow handler 503, and both in the envelop
   t.equal(log.entries.length, 2)
 })
 
-t.test('when the body is there, its own deadline is over, whoever is still asked', async (t) => {
-  const { routes } = recorder()
-  const limits = { bodyTimeoutMs: HOUR_MS, handlerTimeoutMs: 150 }
-  const { url } = startServer(t, { routes, limits })
-  const reply = await fetch(`${url}/undecided`, { method: 'POST', body: 'all of it' })
-  t.equal(reply.status, 503)
-  t.ok(reply.headers.get('retry-after'))
-  t.match(await reply.json(), { detail: { details: { timeout_ms: 150 } } })
-})
+t.test(
+  'the deadline of a body ends with its last byte, even while the head is checked',
+  async (t) => {
+    const { routes } = recorder()
+    const limits = { bodyTimeoutMs: HOUR_MS, handlerTimeoutMs: 150 }
+    const { url } = startServer(t, { routes, limits })
+    const reply = await fetch(`${url}/undecided`, { method: 'POST', body: 'all of it' })
+    t.equal(reply.status, 503)
+    t.ok(reply.headers.get('retry-after'))
+    t.match(await reply.json(), { detail: { details: { timeout_ms: 150 } } })
+  },
+)
 
 t.test('a client that leaves aborts the signal, in mid-body and in mid-handler', async (t) => {
   let signal: AbortSignal | null = null
@@ -423,7 +426,7 @@ t.test('a client that leaves aborts the signal, in mid-body and in mid-handler',
   ])
 })
 
-t.test('a reader that stalls in a large reply is cut off, a slow one is not', async (t) => {
+t.test('a client that stalls in a large reply is disconnected, a slow one is not', async (t) => {
   const { routes } = recorder()
   const outcomes: RequestOutcome[] = []
   const { port, url } = startServer(t, {

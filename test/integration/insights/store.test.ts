@@ -43,7 +43,7 @@ const stored = (id: string, hour: number, fields: Partial<StoredAnomaly> = {}): 
   ...fields,
 })
 
-test('anomalies are listed by beginning, filtered, and shown as they were at a moment', async (t) => {
+test('anomalies are listed by beginning, filtered, and shown in their state at a time', async (t) => {
   const insights = createInsightStore(await database(t))
   const all = [
     stored('a', END),

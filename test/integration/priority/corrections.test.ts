@@ -35,7 +35,7 @@ void test('what goes in comes out of every table', async (t) => {
       if (priority === 'P4') await compare(t, rig, sent)
     }
     await compare(t, rig, sent)
-    // two people at a time, and messages that never stop coming
+    // Two concurrent corrections during continuous ingestion.
     const busy = Promise.all(Array.from({ length: 30 }, () => rig.send([repeat])))
     await Promise.all(
       (['P4', 'P3'] as const).map((p) => rig.services.corrections.correct(id, p, '')),

@@ -57,7 +57,7 @@ const incident: IncidentFields = {
   eventIds: [2 ** 53 - 1],
 }
 
-void test('what people keep, on a real engine', async (t) => {
+void test('alerts, incidents and tasks on a real engine', async (t) => {
   const server = await startTestServer()
   t.teardown(() => server.stop())
   const database = async (of: { teardown(work: () => unknown): unknown }): Promise<Store> => {
@@ -121,7 +121,7 @@ void test('what people keep, on a real engine', async (t) => {
       log: recordingLog(),
       append: async (rows, token) => {
         await table.append(rows, token)
-        // as after an answer that got lost
+        // A client repeats a request whose answer was lost.
         await table.append(rows, token)
       },
       limits: { gapMs: 1, waitMs: 10_000 },

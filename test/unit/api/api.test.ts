@@ -269,19 +269,16 @@ t.test('a created object comes with its status and its cookies', async (t) => {
   t.same(await reply.json(), { title: 'x' })
 })
 
-t.test(
-  'without a token 401, with too small a role 403, before the body is looked at',
-  async (t) => {
-    const { url } = start(t)
-    const anonymous = await fetch(`${url}/api/things`, { method: 'POST', body: 'junk' })
-    t.match(await detail(anonymous), { status: 401, code: 'unauthorized' })
-    t.match(anonymous.headers.get('www-authenticate'), /Bearer/)
-    t.match(await detail(await fetch(`${url}/api/things`, post('junk', 'viewer'))), {
-      status: 403,
-      code: 'forbidden',
-    })
-  },
-)
+t.test('without a token 401, with an insufficient role 403, before the body is read', async (t) => {
+  const { url } = start(t)
+  const anonymous = await fetch(`${url}/api/things`, { method: 'POST', body: 'junk' })
+  t.match(await detail(anonymous), { status: 401, code: 'unauthorized' })
+  t.match(anonymous.headers.get('www-authenticate'), /Bearer/)
+  t.match(await detail(await fetch(`${url}/api/things`, post('junk', 'viewer'))), {
+    status: 403,
+    code: 'forbidden',
+  })
+})
 
 t.test('path parameters are checked and errors keep their details', async (t) => {
   const { url, log } = start(t)
@@ -407,7 +404,7 @@ t.test('what a browser says of the site is enough where a proxy changes the host
   t.equal(mayUseCookies(headers('http://BACKEND:8000', null)), true)
 })
 
-t.test('what tells of this instance waits for nothing that others changed', async (t) => {
+t.test('routes about this instance do not wait for the changes of others', async (t) => {
   let letGo = (): void => undefined
   const known = new Promise<void>((resolve) => (letGo = resolve))
   const { url } = start(t, { current: () => known })

@@ -28,7 +28,7 @@ const until = async (consume: () => Promise<void>): Promise<number> => {
   return Infinity
 }
 
-void test('one more than the limit is refused with a moment to come back', async (t) => {
+void test('a request beyond the limit is refused with the time to wait', async (t) => {
   const limiter = newLimiter()
   const subject = { address: '10.0.0.1' }
   await limiter.consume('ws_limiter', subject)

@@ -17,7 +17,7 @@ void test('a password is verified against its hash only', async (t) => {
   t.equal(await passwords.verify(null, 'correct horse'), false)
 })
 
-void test('letters typed in another composition are the same password', async (t) => {
+void test('another Unicode composition is the same password', async (t) => {
   const passwords = createPasswords({ memoryKib: 64 })
   t.equal(await passwords.verify(await passwords.hash('pässwörd'), 'pa\u0308sswo\u0308rd'), true)
 })
@@ -29,7 +29,7 @@ void test('an absent user costs as much CPU time as one whose password is wrong'
     () => passwords.verify(stored, 'wrong password'),
     () => passwords.verify(null, 'wrong password'),
   )
-  // a hash costs tens of ms, everything else less than one
+  // A hash takes tens of milliseconds, everything else less than one.
   t.ok(absent > present / 4, `${absent} ms absent, ${present} ms present`)
   t.ok(absent < present * 4, `${absent} ms absent, ${present} ms present`)
 })
@@ -54,7 +54,7 @@ void test('the policy holds at both ends', async (t) => {
   }
 })
 
-void test('generated passwords keep the policy and differ', async (t) => {
+void test('generated passwords meet the policy and differ', async (t) => {
   t.match(generatePassword(), /^[\w-]{24}$/)
   t.not(generatePassword(), generatePassword())
 })

@@ -29,7 +29,7 @@ void test('a login gives both tokens in the body and as cookies with their flags
   t.equal(answer.headers.get('cache-control'), 'no-store')
 })
 
-void test('the current user is told by cookie or by header, and the header wins', async (t) => {
+void test('the current user is found by cookie or by header, and the header wins', async (t) => {
   const { call, as, services } = await startAuthServer(t)
   const { access } = tokensOf(await call('POST /api/auth/login', { json: login }))
   const cookie = `ACCESS_TOKEN=${access}`
@@ -251,7 +251,7 @@ void test('users: the list is paged', async (t) => {
   t.equal(code(keys), '422 invalid_cursor', 'nor does it fit another list')
 })
 
-void test('users: who may what', async (t) => {
+void test('users: the rights of each role', async (t) => {
   const { as, services } = await startAuthServer(t)
   const [viewer, manager, admin, superadmin] = [
     await as('viewer'),

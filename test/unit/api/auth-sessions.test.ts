@@ -63,31 +63,31 @@ void test('the e-mail is found in any case and with blanks around it', async (t)
   t.ok(await sessions.login(' ANN@Example.COM ', 'right password'))
 })
 
-void test('wrong password and unknown e-mail look the same', async (t) => {
+void test('a wrong password and an unknown e-mail have the same error', async (t) => {
   const { sessions, email } = await setUp(t)
   const messages = new Set<string>()
-  for (const [who, password] of [
+  for (const [name, password] of [
     [email, 'wrong password'],
     ['nobody@example.com', 'right password'],
     ['', ''],
   ] as const) {
-    await t.rejects(sessions.login(who, password), { code: 'invalid_credentials', status: 401 })
-    await sessions.login(who, password).catch((error: Error) => messages.add(error.message))
+    await t.rejects(sessions.login(name, password), { code: 'invalid_credentials', status: 401 })
+    await sessions.login(name, password).catch((error: Error) => messages.add(error.message))
   }
   t.equal(messages.size, 1)
 })
 
 void test('a login of an unknown user costs as much CPU time as one with a wrong password', async (t) => {
   const { sessions, email } = await setUp(t, { passwords: createPasswords() })
-  const refused = (who: string) => () =>
-    t.rejects(sessions.login(who, 'wrong password'), { code: 'invalid_credentials' })
+  const refused = (name: string) => () =>
+    t.rejects(sessions.login(name, 'wrong password'), { code: 'invalid_credentials' })
   const [known, unknown] = await cpuOfBoth(refused(email), refused('nobody@example.com'))
-  // a hash costs tens of ms, everything else less than one
+  // A hash takes tens of milliseconds, everything else less than one.
   t.ok(unknown > known / 4, `${unknown} ms unknown, ${known} ms known`)
   t.ok(unknown < known * 4, `${unknown} ms unknown, ${known} ms known`)
 })
 
-void test('a disabled account is told so only with the right password', async (t) => {
+void test('a disabled account is named only with the right password', async (t) => {
   const { sessions, users, ann, email } = await setUp(t)
   await users.patch(root, ann.id, { isActive: false })
   await t.rejects(sessions.login(email, 'right password'), {
@@ -133,7 +133,7 @@ void test('a changed password ends refreshing', async (t) => {
   await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
 })
 
-void test('missing and inactive users are told apart from bad tokens', async (t) => {
+void test('missing and inactive users have another error than bad tokens', async (t) => {
   const { sessions, users, ann, login } = await setUp(t)
   const grant = await login()
   const used = await login()
@@ -141,7 +141,7 @@ void test('missing and inactive users are told apart from bad tokens', async (t)
   await users.patch(root, ann.id, { isActive: false })
   const invalidUser = { code: 'invalid_user', status: 401 }
   await t.rejects(sessions.refresh(grant.refreshToken), invalidUser)
-  await t.rejects(sessions.refresh(used.refreshToken), invalidUser, 'the user is looked at first')
+  await t.rejects(sessions.refresh(used.refreshToken), invalidUser, 'the user is checked first')
   await users.patch(root, ann.id, { isActive: true })
   await t.rejects(sessions.refresh(grant.refreshToken), badRefresh, 'disabling ended the family')
   await users.remove(root, ann.id)

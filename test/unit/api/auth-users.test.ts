@@ -49,7 +49,7 @@ void test('without a password one is generated and given back once', async (t) =
   t.ok(await passwords.verify(made[0]?.user.passwordHash ?? '', made[0]?.generated ?? ''))
 })
 
-void test('a new user is an active viewer unless told otherwise', async (t) => {
+void test('a new user is an active viewer by default', async (t) => {
   const { users, root } = await setUp(t)
   const user = await users.create(root, { email: ' Ann@Example.COM ', password })
   t.match(user, { email: 'ann@example.com', role: 'viewer', isActive: true })
@@ -75,7 +75,7 @@ void test('bad e-mails and passwords are refused', async (t) => {
     await t.rejects(users.create(root, { email: 'a@b.c', password: bad }), invalid)
 })
 
-void test('of many who take one e-mail at once, one gets it', async (t) => {
+void test('of concurrent users with one e-mail exactly one is created', async (t) => {
   const { users, root, add } = await setUp(t)
   const emails = ['ann@example.com', 'ANN@example.com', ' ann@example.com']
   const other = await add('viewer')
@@ -95,7 +95,7 @@ void test('a user keeps its own e-mail, and an e-mail that was given up is free'
   t.ok(await add('viewer', 'ann@example.com'))
 })
 
-void test('who rules whom', async (t) => {
+void test('which role may change which user', async (t) => {
   const { users, add } = await setUp(t)
   for (const actorRole of ROLES) {
     for (const targetRole of ROLES) {
@@ -133,7 +133,11 @@ void test('a viewer reads itself, an admin everyone', async (t) => {
   const [viewer, other, admin] = [await add('viewer'), await add('viewer'), await add('admin')]
   t.equal(users.read(viewer, viewer.id).id, viewer.id)
   t.throws(() => users.read(viewer, other.id), { code: 'forbidden' })
-  t.throws(() => users.read(viewer, 'nobody'), { code: 'forbidden' }, 'nor learns who exists')
+  t.throws(
+    () => users.read(viewer, 'nobody'),
+    { code: 'forbidden' },
+    'nor learns which users exist',
+  )
   t.equal(users.read(admin, other.id).id, other.id)
   t.throws(() => users.read(admin, 'nobody'), { code: 'not_found' })
 })
@@ -154,7 +158,7 @@ void test('a password of one’s own needs the current one', async (t) => {
   t.equal(changed.tokenEpoch, 1)
 })
 
-void test('others neither set a password nor learn who exists', async (t) => {
+void test('other users can neither set a password nor learn which users exist', async (t) => {
   const { users, add } = await setUp(t)
   const viewer = await add('viewer')
   await t.rejects(users.setPassword(viewer, 'nobody', { password }), { code: 'forbidden' })
@@ -195,7 +199,7 @@ void test('the last active superadmin stays one', async (t) => {
   await t.rejects(users.remove(second, second.id), last)
 })
 
-void test('superadmins who all leave at once leave one behind', async (t) => {
+void test('of superadmins that are all deleted at once one remains', async (t) => {
   const { users, root, add } = await setUp(t)
   const all = [root.userId]
   for (let i = 0; i < 5; i++) all.push((await add('superadmin')).id)

@@ -33,7 +33,7 @@ const services = (parts: FakeServices = {}): FakeServices => ({
   ...parts,
 })
 
-void test('health is public; what is behind it is for those who are logged in', async (t) => {
+void test('health is public; its details require a login', async (t) => {
   const { call } = startApi(t, monitoringRoutes, services())
   const reply = await call(null, 'GET /api/monitoring/health')
   const status = { status: 'ok' }
@@ -122,7 +122,7 @@ void test('metrics are for this machine, and for others with the token', async (
   t.equal(refused.status, 401)
 })
 
-void test('clear-all is for admins, is limited, and tells what went', async (t) => {
+void test('clear-all is for admins, is limited, and reports what it deleted', async (t) => {
   const { call, statuses, consumed } = startApi(t, monitoringRoutes, services())
   const reply = await call('admin', 'DELETE /api/monitoring/clear-all')
   t.match(reply, { status: 200, body: { cleared } })

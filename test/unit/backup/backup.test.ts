@@ -46,7 +46,7 @@ async function makeBackup(t: Test, head = {}): Promise<string> {
 
 const manifestOf = (dir: string): string => join(dir, 'manifest.json')
 
-/** Changes the manifest and seals it again, as somebody would who knows how. */
+/** Changes the manifest and computes a valid checksum for it. */
 function rewrite(dir: string, change: (text: string) => string): void {
   const text = change(readFileSync(manifestOf(dir), 'utf8').replace(/\n[0-9a-f]{64}\n$/, ''))
   const sum = createHash('sha256').update(text).digest('hex')

@@ -39,7 +39,7 @@ t.test('a fault of our own is not taken for an outage', async (t) => {
   t.equal(toStoreFailure('query x', fault, null), fault)
 })
 
-t.test('a refusal carries its number and tells rows from statements', async (t) => {
+t.test('a refusal has its number, and shows whether the rows are at fault', async (t) => {
   const table = toStoreFailure('insert into a', refusal(60, 'UNKNOWN_TABLE', 'Table a'), null)
   t.match(table, { name: 'StoreError', code: 60, type: 'UNKNOWN_TABLE', isDataError: false })
   const rows = toStoreFailure('insert into a', refusal(117, 'INCORRECT_DATA', 'at row 1'), null)

@@ -89,11 +89,11 @@ void test('a column of another kind or none has no value', async (t) => {
   t.equal(block?.text('host', 0), null)
 })
 
-void test('bytes that are no block are told from one, whatever they are', async (t) => {
+void test('arbitrary bytes that are no block are recognised', async (t) => {
   assert(
     property(someRows, nat(10_000), nat(255), uint8Array(), (rows, at, value, junk) => {
       const bytes = Buffer.from(encode(rows))
-      t.equal(readBlock(bytes.subarray(0, at % bytes.length)), null, 'cut off')
+      t.equal(readBlock(bytes.subarray(0, at % bytes.length)), null, 'truncated')
       t.equal(readBlock(Buffer.concat([bytes, Buffer.of(0), junk])), null, 'with more behind')
       bytes[at % bytes.length] = value
       const changed = readBlock(bytes)
@@ -140,7 +140,7 @@ test('columns of several blocks are read as what they are', async (t) => {
   const second = writeBlock(3, [['at', 'Array(UInt16)', Buffer.concat([ends, items])]])
   const empty = writeBlock(0, [['at', 'Array(UInt16)', new Uint8Array(0)]])
   const [one, two, ...none] = readBlocks(Buffer.concat([first, empty, second]))
-  t.same(none, [], 'a block without rows tells nothing')
+  t.same(none, [], 'a block without rows has no values')
   t.equal(one?.rows, 3)
   t.same(one?.texts('name'), ['a�', '', 'bcd'])
   t.same(one?.hexIds('id'), [`${'0'.repeat(15)}1`, 'f'.repeat(16), '0'.repeat(16)])
@@ -150,7 +150,7 @@ test('columns of several blocks are read as what they are', async (t) => {
   t.throws(() => one?.texts('at'), /bug: .*at/, 'and is there')
 })
 
-test('an answer that was cut off is refused at every length', async (t) => {
+test('a truncated answer is refused at every length', async (t) => {
   const whole = writeBlock(2, [['n', 'Int32', bytesOf(Int32Array.from([1, 2]))]])
   for (let length = 1; length < whole.length; length++)
     t.throws(() => readBlocks(whole.subarray(0, length)), RangeError, `${length} bytes`)

@@ -30,7 +30,7 @@ const locksIn = (dir: string): readonly string[] =>
 /** The id of a process that is gone. */
 const deadPid = (): number => spawnSync(process.execPath, ['--version']).pid
 
-void test('of those who find the lock of a dead process at the same moment one gets it', async (t) => {
+void test('of several processes that find the lock of a dead one, exactly one takes it', async (t) => {
   const root = tempDir(t)
   const main = fileURLToPath(new URL('../../support/data-dir-rival.js', import.meta.url))
   const rivals = Array.from({ length: RIVALS }, () => fork(main))
@@ -40,16 +40,16 @@ void test('of those who find the lock of a dead process at the same moment one g
   for (let round = 0; round < ROUNDS; round++) {
     const dir = join(root, String(round))
     mkdirSync(dir)
-    // in some rounds a power cut has left nothing in the file
+    // In some rounds a power failure has left an empty file.
     const isEmpty = round % 3 === 0
     const lock = join(dir, 'lock')
     writeFileSync(lock, isEmpty ? '' : `${pid} 1`)
-    // in half of the rounds somebody died in the middle of taking it over
+    // In half of the rounds another process died while it took the lock over.
     const dead = isEmpty ? `broken-${statSync(lock).ino}` : `${pid}-1`
     if (round % 2 === 0) writeFileSync(`${lock}.after-${dead}`, isEmpty ? '' : `${pid} 2`)
-    const told = rivals.map((rival) => once(rival, 'message'))
+    const replies = rivals.map((rival) => once(rival, 'message'))
     for (const rival of rivals) rival.send(dir)
-    const answers = (await Promise.all(told)).map(([answer]) => String(answer))
+    const answers = (await Promise.all(replies)).map(([answer]) => String(answer))
     const taken = answers.filter((answer) => answer === 'taken')
     if (taken.length !== 1) t.fail(`round ${round}: ${JSON.stringify(answers)}`)
     const refused = answers.filter((answer) => /is in use by process \d+/.test(answer))
@@ -63,11 +63,11 @@ void test('of those who find the lock of a dead process at the same moment one g
   t.pass(`${ROUNDS} rounds`)
 })
 
-void test('who gives it up leaves nothing, and who holds it is named', (t) => {
+void test('a released lock leaves no file, and the holder of a lock is named', (t) => {
   const dir = tempDir(t)
-  const held = openDataDir(dir)
+  const dataDir = openDataDir(dir)
   t.throws(() => openDataDir(dir), { message: new RegExp(`in use by process ${process.pid};`) })
-  held.release()
+  dataDir.release()
   t.same(locksIn(dir), [])
   openDataDir(dir).release()
   t.end()

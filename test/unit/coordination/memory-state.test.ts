@@ -53,26 +53,34 @@ void test('retry-after is the second at which the request fits, to the milliseco
 void test('a lock that is not given back in time refuses the next', async (t) => {
   const state = createInProcessState({ onError: unexpected, lockWaitMs: 30 })
   let finish = (): void => undefined
-  const held = state.withLock('k', 1_000, () => new Promise<void>((resolve) => (finish = resolve)))
+  const holding = state.withLock(
+    'k',
+    1_000,
+    () => new Promise<void>((resolve) => (finish = resolve)),
+  )
   await t.rejects(
     state.withLock('k', 1_000, async () => 1),
     { code: 'dependency_unavailable' },
   )
   finish()
-  await held
+  await holding
   t.equal(await state.withLock('k', 1_000, async () => 2), 2)
 })
 
-void test('too many who wait for one lock are refused at once', async (t) => {
+void test('too many waiters of one lock are refused at once', async (t) => {
   const state = createInProcessState({ onError: unexpected })
   let finish = (): void => undefined
-  const held = state.withLock('k', 1_000, () => new Promise<void>((resolve) => (finish = resolve)))
+  const holding = state.withLock(
+    'k',
+    1_000,
+    () => new Promise<void>((resolve) => (finish = resolve)),
+  )
   const waiters = Array.from({ length: 1_000 }, () => state.withLock('k', 1_000, async () => 1))
   await t.rejects(
     state.withLock('k', 1_000, async () => 1),
     { code: 'dependency_unavailable' },
   )
   finish()
-  await held
+  await holding
   t.equal((await Promise.all(waiters)).length, 1_000)
 })

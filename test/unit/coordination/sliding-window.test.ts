@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { array, assert, integer, oneof, property, record } from 'fast-check'
 import { spend, type WindowLog } from '../../../src/coordination/sliding-window.js'
 
-// gaps short enough to share an entry, and gaps that let entries expire
+// Gaps short enough to share an entry, and gaps that let entries expire.
 const gaps = oneof(integer({ min: 0, max: 60 }), integer({ min: 0, max: 3_000 }))
 const anySteps = array(record({ afterMs: gaps, cost: integer({ min: 1, max: 40 }) }), {
   maxLength: 300,

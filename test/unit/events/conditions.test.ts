@@ -4,7 +4,7 @@ import { toWordSearch } from '../../../src/events/conditions.js'
 const wordsOf = (search: string): readonly unknown[] =>
   Object.values(toWordSearch(search, 'constant_text')?.params ?? {})
 
-void test('a phrase is looked up by the longest words that it holds as a whole', (t) => {
+void test('a phrase uses the index for its longest complete words', (t) => {
   t.same(wordsOf('"sorry, too many clients"'), ['many', 'too'])
   t.same(wordsOf('"/Var/Log/syslog was rotated"'), ['syslog', 'var'])
   t.same(wordsOf('"too too too many"'), ['too'], 'once')

@@ -12,7 +12,7 @@ const unexpected = (error: unknown): never => {
 
 const QUIET = { events: 0, eventsBefore: 0, errors: 0, errorsBefore: 0 }
 
-/** A snapshot that is told apart by its first figure. */
+/** A snapshot with a distinct first figure. */
 const snapshotOf = (events: number): KpiSnapshot =>
   toKpiSnapshot(
     {
@@ -117,7 +117,7 @@ void test('instances take turns', async (t) => {
   t.equal(seen.computed, 5)
 })
 
-void test('a failed computation is told and not kept', async (t) => {
+void test('a failed computation is reported and not cached', async (t) => {
   const state = createInProcessState({ onError: unexpected })
   t.teardown(() => state.close())
   const { seen, cache } = counting(state)

@@ -52,7 +52,7 @@ async function setUp(t: Test, clients = 1) {
     push.close()
     await state.close()
   })
-  // the signal of the state being there
+  // The signal of the available state.
   await until(() => clients === 0 || sent.length === 1)
   return { push, make, greet, figures, sent, errors, sockets }
 }
@@ -109,7 +109,7 @@ void test('nothing is computed while nobody listens, and a new client gets it al
   t.same(sent, [], 'what it has is not sent again')
 })
 
-void test('the first client is told once what happened before, though another joins it', async (t) => {
+void test('the first client gets earlier changes once, though another one connects', async (t) => {
   const { push, greet, figures, sent, sockets } = await setUp(t, 0)
   figures.written = 5
   push.onWritten()
@@ -142,7 +142,7 @@ void test('other instances hear of a batch', async (t) => {
   )
 })
 
-void test('a failure is told, and the snapshot comes when it can be computed', async (t) => {
+void test('a failure is reported, and the snapshot is sent when it can be computed', async (t) => {
   const { push, figures, sent, errors } = await setUp(t)
   figures.failure = new Error('the store is away')
   figures.written = 2

@@ -10,7 +10,7 @@ const bytes = (buffer: Buffer) => new Uint8Array(buffer)
 const base64 = (text: string) => bytes(Buffer.from(text, 'base64'))
 const text = (body: Uint8Array) => Buffer.from(body).toString()
 
-// made with `zstd`: a content size with a checksum, a single segment without, 3 MB of zeros
+// Compressed by `zstd`: a content size with a checksum, a single segment without, 3 MB of zeros.
 const ZSTD_LINE = base64('KLUv/QRYyQAAeyJtZXNzYWdlIjoiaGVsbG8genN0ZCJ9ChrcoyY=')
 const ZSTD_HELLO = base64('KLUv/SAYbQAAOGhlbGxvIAoBAJlLEQ==')
 const ZSTD_ZEROS = base64(

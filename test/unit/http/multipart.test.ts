@@ -51,7 +51,7 @@ t.test('another content type is 415', async (t) => {
   }
 })
 
-t.test('a form that is broken, cut off or beyond a limit is refused whole', async (t) => {
+t.test('a form that is malformed, truncated or beyond a limit is refused whole', async (t) => {
   const two = [field('a', '1'), field('b', '2')]
   const whole = body(two)
   const broken: [string, Uint8Array<ArrayBuffer>][] = [

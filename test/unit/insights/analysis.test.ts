@@ -97,19 +97,19 @@ test('a snapshot of nothing is empty', async (t) => {
 
 test('intervals of the forecast hold as often as they say', async (t) => {
   const MONDAY = 4 * 24
-  let [held, all] = [0, 0]
+  let [inside, all] = [0, 0]
   for (const { counts } of generate({ seed: 3, series: 35, weeks: 7, quietWeeks: 8 })) {
     for (const whole of [40 * 24 + 7, 44 * 24 + 13]) {
       const known = { counts: counts.slice(0, whole), startHour: MONDAY }
       for (const [i, { low, high }] of forecastNext(known, whole).hours.entries()) {
         const count = counts[whole + i] ?? 0
         all++
-        if (count >= low && count <= high) held++
+        if (count >= low && count <= high) inside++
       }
     }
   }
   t.equal(all, 35 * 2 * 24)
-  t.ok(held / all > 0.86 && held / all < 0.97, `${held / all}`)
+  t.ok(inside / all > 0.86 && inside / all < 0.97, `${inside / all}`)
 })
 
 test('templates of a source that go the same way at the same time are one anomaly group', async (t) => {

@@ -71,7 +71,7 @@ test('what a run takes is its own time and what it waited for, not the time of o
   t.ok(clock.totalMs() >= own + 2 * STEP_MS, 'what was waited for is')
 })
 
-test('a run ends where it is when it is told to', async (t) => {
+test('a run ends at its next pause when it is aborted', async (t) => {
   const end = new AbortController()
   const clock = new SliceClock([end.signal])
   await clock.wait(Promise.resolve())

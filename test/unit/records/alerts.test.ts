@@ -129,7 +129,7 @@ void test('read, severity and cursor filter the list, and a cursor is bound to i
   }
 })
 
-void test('a viewer looks, a manager creates and reads', async (t) => {
+void test('a viewer lists alerts, a manager creates and reads them', async (t) => {
   const { alerts } = setUp()
   const { statuses } = startApi(t, alertRoutes, { alerts, cursorKey: key })
   const { id } = await alerts.create(blank)

@@ -18,7 +18,7 @@ const entry: AuditEntry = {
 const unavailable = new AppError('dependency_unavailable', 'down')
 const limits = { gapMs: 1, waitMs: 1_000, waiting: 100 }
 
-void test('an entry is stored when record resolves; those of one moment go together', async (t) => {
+void test('an entry is stored when record resolves; concurrent ones are inserted together', async (t) => {
   const batches: (readonly AuditRecord[])[] = []
   const append = async (rows: readonly AuditRecord[]) => void batches.push(rows)
   const audit = createAudit({ append, log: recordingLog(), nowMs: () => 5_000, limits })
@@ -145,7 +145,7 @@ const routes = [
   }),
 ]
 
-void test('changes and logins are recorded with who, what and outcome, and without secrets', async (t) => {
+void test('changes and logins are recorded with actor, target and outcome, and without secrets', async (t) => {
   const recorded: AuditEntry[] = []
   const record = async (each: AuditEntry) => void recorded.push(each)
   const { call } = startApi(t, audited(routes, { record }), {})

@@ -80,7 +80,7 @@ void test('an incident is opened with its defaults, read, changed and deleted', 
   }
 })
 
-void test('who and what an incident points to must exist', async (t) => {
+void test('the user and the application of an incident must exist', async (t) => {
   const { call } = startApi(t, incidentRoutes, setUp().services)
   const { body } = await call('manager', 'POST /api/incidents', good)
   for (const [path, value] of [
@@ -213,7 +213,7 @@ void test('no sequence of requests leaves an inconsistent record, whatever the c
           else await incidents.transition('a', id, { to: what, note: '' })
           made++
         } catch {
-          // refused: must leave no trace
+          // A refused change must leave no trace.
         }
       }
       const incident = incidents.get(id)

@@ -23,11 +23,11 @@ const any = { reasons: [], sources: [], after: null }
 const never = new AbortController().signal
 
 /**
- * A store and an ingestion that keep the promise of `resubmit`: what is stored or rejected and the
+ * A store and an ingestion that fulfil the contract of `resubmit`: what is stored or rejected and the
  * deletion of its letter are one step, which becomes visible with `settle`.
  */
 function setUp(initial: readonly DeadLetter[], outcome: (line: string) => ReplayOutcome) {
-  const letters = new Map(initial.map((each) => [each.id, each]))
+  const deadLetters = new Map(initial.map((each) => [each.id, each]))
   const stored: string[] = []
   let unsettled: (() => void)[] = []
   let failIn = Infinity
@@ -35,7 +35,7 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
   const replay = createReplay({
     deadLetters: {
       page: async ({ after, limit, sources }) =>
-        [...letters.values()]
+        [...deadLetters.values()]
           .filter(({ source }) => sources.length === 0 || sources.includes(source))
           .filter(
             (l) =>
@@ -45,20 +45,20 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
           )
           .toSorted((a, b) => b.receivedAtMs - a.receivedAtMs || b.id - a.id)
           .slice(0, limit),
-      byIds: async (ids) => ids.flatMap((id) => letters.get(id) ?? []),
+      byIds: async (ids) => ids.flatMap((id) => deadLetters.get(id) ?? []),
     },
     resubmit: async (lines) => {
       const outcomes: ReplayOutcome[] = []
       for (const { id, line } of lines) {
-        if (failIn-- <= 0) throw new AppError('overloaded', 'no room')
+        if (failIn-- <= 0) throw new AppError('overloaded', 'no capacity')
         const found = outcome(line)
         outcomes.push(found)
         if (found === 'stored') stored.push(line)
         if (found === 'kept') continue
-        unsettled.push(() => letters.delete(id))
+        unsettled.push(() => deadLetters.delete(id))
         if (found === 'rejected') {
           const again = { ...letter(nextId++, line), receivedAtMs: 1e12 }
-          unsettled.push(() => letters.set(again.id, again))
+          unsettled.push(() => deadLetters.set(again.id, again))
         }
       }
       return outcomes
@@ -72,7 +72,7 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
   })
   return {
     replay,
-    letters,
+    deadLetters,
     stored,
     failAfter: (n: number) => {
       failIn = n
@@ -81,7 +81,7 @@ function setUp(initial: readonly DeadLetter[], outcome: (line: string) => Replay
 }
 
 void test('what is stored is gone, what is refused again is listed anew, the rest stays', async (t) => {
-  const { replay, letters, stored } = setUp(
+  const { replay, deadLetters, stored } = setUp(
     [
       letter(1),
       letter(2, '{"bad":1}'),
@@ -96,15 +96,15 @@ void test('what is stored is gone, what is refused again is listed anew, the res
   const result = await replay.run({ kind: 'all', query: any }, never)
   t.strictSame(result, { replayed: 1, failed: 1, skipped: 5, position: null })
   t.strictSame(stored, ['{"n":1}'])
-  t.strictSame([...letters.keys()], [3, 4, 5, 6, 7, 1_000_000])
+  t.strictSame([...deadLetters.keys()], [3, 4, 5, 6, 7, 1_000_000])
 })
 
-void test('ids choose the letters; one that is given twice or is not there is no fault', async (t) => {
-  const { replay, letters, stored } = setUp([letter(1), letter(2), letter(3)], () => 'stored')
+void test('ids choose the dead letters; a repeated or unknown id is no error', async (t) => {
+  const { replay, deadLetters, stored } = setUp([letter(1), letter(2), letter(3)], () => 'stored')
   const result = await replay.run({ kind: 'ids', ids: [1, 3, 3, 99] }, never)
   t.strictSame(result, { replayed: 2, failed: 0, skipped: 1, position: null })
   t.strictSame(stored.toSorted(), ['{"n":1}', '{"n":3}'])
-  t.strictSame([...letters.keys()], [2])
+  t.strictSame([...deadLetters.keys()], [2])
 })
 
 void test('a record on several lines is sent on one', async (t) => {
@@ -127,10 +127,10 @@ void test('a call is bounded, and its position goes on without meeting what fail
 })
 
 void test('a client that leaves stops the replay between chunks', async (t) => {
-  const { replay, letters } = setUp([letter(1)], () => 'stored')
+  const { replay, deadLetters } = setUp([letter(1)], () => 'stored')
   const left = AbortSignal.abort(new Error('left'))
   await t.rejects(replay.run({ kind: 'all', query: any }, left), { message: 'left' })
-  t.equal(letters.size, 1)
+  t.equal(deadLetters.size, 1)
 })
 
 void test('whatever fails midway, repeating loses and doubles nothing', async () => {
@@ -142,7 +142,7 @@ void test('whatever fails midway, repeating loses and doubles nothing', async ()
   await assert(
     asyncProperty(scene, async ({ count, failures, kind }) => {
       const all = Array.from({ length: count }, (_, i) => letter(i + 1))
-      const { replay, letters, stored, failAfter } = setUp(all, () => 'stored')
+      const { replay, deadLetters, stored, failAfter } = setUp(all, () => 'stored')
       const ids = all.map(({ id }) => id)
       const request =
         kind === 'ids' ? ({ kind: 'ids', ids } as const) : ({ kind: 'all', query: any } as const)
@@ -152,7 +152,7 @@ void test('whatever fails midway, repeating loses and doubles nothing', async ()
       }
       failAfter(Infinity)
       await replay.run(request, never)
-      return letters.size === 0 && stored.length === count && new Set(stored).size === count
+      return deadLetters.size === 0 && stored.length === count && new Set(stored).size === count
     }),
     { numRuns: 30 },
   )

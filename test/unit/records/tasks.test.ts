@@ -45,7 +45,7 @@ void test('a task is created with its defaults, changed, completed and deleted b
   const done = await call('admin', `PATCH ${path}`, { status: 'done' })
   t.type(done.body.completed_at, 'string')
   const still = await call('admin', `PATCH ${path}`, { title: 'rotate all keys' })
-  t.equal(still.body.completed_at, done.body.completed_at, 'the moment of completion stays')
+  t.equal(still.body.completed_at, done.body.completed_at, 'the time of completion stays')
   t.match((await call('admin', `PATCH ${path}`, { status: 'blocked' })).body, {
     status: 'blocked',
     completed_at: null,

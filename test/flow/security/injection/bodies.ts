@@ -31,7 +31,7 @@ const bodySchema = (route: EveryRoute['routes'][number]): TSchema | null => {
   return isForm(route) ? body.fields : body
 }
 
-/** a password is hashed, or there is one first */
+/** Operations that hash or require a password. */
 const SLOW = ['login', 'refresh', 'createUser', 'setUserPassword']
 
 const HEADERS = (
@@ -58,7 +58,7 @@ export function walkBodies(t: Test, { service, all, fault }: Injection): void {
       t.ok(places.length > 0, route.id)
       const more: [string[], boolean][] = isForm(route) ? [[['file_name'], true]] : []
       for (const [path, isFree] of [...places, ...more]) {
-        const told = path.at(-1) ?? ''
+        const field = path.at(-1) ?? ''
         const values = valuesFor(isFree).filter((_, i) => !SLOW.includes(route.id) || i % 4 === 0)
         await inTurn(values, 8, async (value) => {
           const base = await all.base(route.id)
@@ -66,7 +66,7 @@ export function walkBodies(t: Test, { service, all, fault }: Injection): void {
           const what = `${route.id} ${path.join('.')}=${shown(value)}`
           const wrong = fault(value, reply)
           if (wrong !== null) t.fail(wrong, { what })
-          const kept: unknown = reply.status < 300 ? reply.body?.[told] : undefined
+          const kept: unknown = reply.status < 300 ? reply.body?.[field] : undefined
           const isKept =
             typeof kept !== 'string' || !isFree || kept === value || kept === value.trim()
           if (!isKept) t.fail(`kept as ${kept}`, { what })
@@ -98,7 +98,7 @@ export function walkBodies(t: Test, { service, all, fault }: Injection): void {
   })
 
   t.test('a hostile header changes nothing', async (t) => {
-    // what an HTTP client can send at all: bytes of text on one line
+    // HTTP clients can send only one line of text as a header value.
     const values = HOSTILE.map((value) =>
       Buffer.from(value.replaceAll(/[\r\n\0]/g, ' ').slice(0, 150)).toString('latin1'),
     ).filter((value, i, all) => all.indexOf(value) === i)
@@ -112,7 +112,7 @@ export function walkBodies(t: Test, { service, all, fault }: Injection): void {
         const what = `${route.id} headers ${shown(value)}`
         const wrong = fault(value, reply)
         if (wrong !== null) t.fail(wrong, { what })
-        // an unknown origin is no reason to refuse a bearer token; the metrics are not for the client of a proxy
+        // A bearer token is valid from any origin; the metrics are refused to the client of a proxy.
         const wanted = route.id === 'metrics' ? 401 : (base.status ?? route.status)
         if (reply.status !== wanted) t.fail(`${reply.status}`, { what })
       }

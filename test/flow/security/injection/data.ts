@@ -39,7 +39,7 @@ export function walkData(t: Test, { service, all, fault }: Injection): void {
       for (const event of events) {
         const query = `source=${encodeURIComponent(event.source)}`
         const found = (await service.call(`GET /api/logs?${query}`)).body
-        // what was uploaded under the name is among them
+        // The uploaded rows of that name are among them.
         t.ok(found.items.every((item: any) => item.source === event.source))
         const own = found.items.filter((item: any) => item.message === event.message)
         t.equal(own.length, 1, shown(event.source))
@@ -65,7 +65,7 @@ export function walkData(t: Test, { service, all, fault }: Injection): void {
       }
       const stored = (await currentKpis(service)).unique_events
       let gone = 0
-      // each waits for what is under way
+      // Each deletion waits for the running ones.
       for (const { source } of events.filter((_, i) => i % 3 === 0)) {
         const reply = await service.call(`DELETE /api/sources/${encodeURIComponent(source)}`)
         t.equal(reply.status, 200, shown(source))

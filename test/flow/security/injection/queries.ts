@@ -6,7 +6,7 @@ import { shown, type Injection } from '../../../support/injection.js'
 
 // oxlint-disable typescript/no-explicit-any -- bodies and replies of many shapes
 
-/** how many things a reply is about; null when it is no list */
+/** The number of items in a reply; null when it is no list. */
 function sizeOf(body: any): number | null {
   if (Array.isArray(body)) return body.length
   for (const name of ['items', 'buckets'])
@@ -41,10 +41,10 @@ export function walkQueries(t: Test, { service, all, fault }: Injection): void {
     for (const route of walked) {
       const base = await all.base(route.id)
       const filters = filtersOf(route)
-      await inTurn(filters.length > 0 ? [...HOSTILE.keys()] : [], 8, async (turn) => {
-        // each has every value once
+      await inTurn(filters.length > 0 ? [...HOSTILE.keys()] : [], 8, async (index) => {
+        // Each filter has every value once.
         const query = Object.fromEntries(
-          filters.map((name, i) => [name, HOSTILE[(turn + i) % HOSTILE.length] ?? '']),
+          filters.map((name, i) => [name, HOSTILE[(index + i) % HOSTILE.length] ?? '']),
         )
         const reply = await all.send(route, { ...base, query })
         const wrong = fault(Object.values(query).join(' '), reply)

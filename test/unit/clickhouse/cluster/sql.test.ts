@@ -54,7 +54,7 @@ t.test('Distributed tables have a key only where it stays true', async (t) => {
   t.not(distributedTables(tables, to, new Map([['events', 'cd']]))[0]?.comment, made[0]?.comment)
 })
 
-t.test('every migration and every change can be told to a cluster', async (t) => {
+t.test('every migration and every change can run on a cluster', async (t) => {
   for (const { name, statements } of readMigrations())
     for (const own of statements) {
       const sql = onCluster(own, 'c')

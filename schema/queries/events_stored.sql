@@ -1,4 +1,4 @@
--- Those of some events that are stored.
+-- Which of some events are stored.
 -- params: ids Array(UInt64)
 -- rows:   id UInt64
 SELECT DISTINCT id
