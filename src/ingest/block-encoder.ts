@@ -222,8 +222,8 @@ export class BlockEncoder {
   #checkLevel(lookups: BlockLookups, word: number): number {
     const { severity, tags } = lookups.readLevelWord(this.#kernel.word(word))
     const state = severity === null ? 2 : 3 + severity
-    const kept = tags === '' ? 0 : 1 + this.#kernel.intern(tags)
-    this.#kernel.calls.setLevel(word, state, kept)
+    const tagsWord = tags === '' ? 0 : 1 + this.#kernel.intern(tags)
+    this.#kernel.calls.setLevel(word, state, tagsWord)
     return state
   }
 

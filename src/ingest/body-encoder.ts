@@ -39,10 +39,10 @@ export interface BodyEncoders {
  * without a body that turns out to be refused. There is one encoder per thread.
  */
 export class BodyEncoder {
-  readonly #parts: BodyEncoders
+  readonly #encoders: BodyEncoders
 
-  constructor(parts: BodyEncoders) {
-    this.#parts = parts
+  constructor(encoders: BodyEncoders) {
+    this.#encoders = encoders
   }
 
   /** @param slice memory for the block, used if it is large enough */
@@ -60,7 +60,7 @@ export class BodyEncoder {
       if (file.refusal !== null) refusals.set(body, file.refusal)
     }
     // No await from here on, because all tasks of the thread share the encoders.
-    const { block, dead } = this.#parts
+    const { block, dead } = this.#encoders
     const results = this.#encodeAll({ task, nowMs, files, refusals })
     return {
       block: block.finish(slice),
@@ -83,12 +83,12 @@ export class BodyEncoder {
   }
 
   #encodeOnce(job: Job): BodyResult[] | null {
-    const { block, dead } = this.#parts
+    const { block, dead } = this.#encoders
     block.begin(job.nowMs, job.task.modelVersion)
     dead.begin(job.nowMs)
     const results: BodyResult[] = []
     for (const body of job.task.bodies) {
-      const sink = new BodySink(this.#parts, body)
+      const sink = new BodySink(this.#encoders, body)
       const refusal = job.refusals.get(body) ?? this.#fill(body, sink, job)
       if (refusal !== null && sink.isTouched) {
         job.refusals.set(body, refusal)
@@ -143,7 +143,7 @@ interface Job {
 
 /** Adds the messages of one body to the block or to the dead letters, and counts them. */
 class BodySink implements EventSink, LineTaker {
-  readonly #parts: BodyEncoders
+  readonly #encoders: BodyEncoders
   readonly #body: BodyTask
   readonly #errors: LineError[] = []
   readonly #sources = new Set<string>()
@@ -153,8 +153,8 @@ class BodySink implements EventSink, LineTaker {
   /** The first source that the body's key may not write. */
   denied: string | null = null
 
-  constructor(parts: BodyEncoders, body: BodyTask) {
-    this.#parts = parts
+  constructor(encoders: BodyEncoders, body: BodyTask) {
+    this.#encoders = encoders
     this.#body = body
   }
 
@@ -165,14 +165,14 @@ class BodySink implements EventSink, LineTaker {
 
   begin(bytes: Uint8Array, context: DecodeContext): boolean {
     if (context.source !== null) return false
-    this.#parts.block.beginBody(bytes, { ...context, isUtf8: isUtf8(bytes) }, (source) =>
+    this.#encoders.block.beginBody(bytes, { ...context, isUtf8: isUtf8(bytes) }, (source) =>
       this.#admit(source),
     )
     return true
   }
 
   take(from: number, most: number): { readonly next: number; readonly taken: number } {
-    const { next, accepted, dropped } = this.#parts.block.readLines(from, most)
+    const { next, accepted, dropped } = this.#encoders.block.readLines(from, most)
     this.#accepted += accepted
     this.#dropped += dropped
     return { next, taken: accepted + dropped }
@@ -185,7 +185,7 @@ class BodySink implements EventSink, LineTaker {
     else if (verdict !== undefined) this.reject(line, unstorable(event, verdict))
     else {
       const severity = event.severity ?? levelAtHead(event.message)
-      this.#parts.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
+      this.#encoders.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
       this.#sources.add(event.source)
       this.#accepted++
     }
@@ -198,7 +198,7 @@ class BodySink implements EventSink, LineTaker {
     const raw = this.#body.keepRaw ? rejection.raw : ''
     // The source of a file's rows is that of the upload.
     const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
-    this.#parts.dead.add(this.#body.protocol, line, { ...rejection, source, raw })
+    this.#encoders.dead.add(this.#body.protocol, line, { ...rejection, source, raw })
   }
 
   result(): BodyResult {

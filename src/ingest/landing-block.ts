@@ -34,11 +34,11 @@ export interface LandingInput {
  * Writes the kernel's rows as one block in ClickHouse's Native format. The columns that the sequencer fills in are
  * zero; `at` has their offsets.
  */
-export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
+export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
   const { calls } = kernel
-  const { rows } = parts
+  const { rows } = input
   const sources = dictionary(kernel, layout.SOURCE_WORDS)
-  const most = aligned(sizeOf(kernel, parts))
+  const most = aligned(sizeOf(kernel, input))
   // Columns are not aligned, so the block is assembled in WebAssembly's memory and copied once.
   const memory = kernel.view(calls.scratchAt(most), most)
   const buffer = new ByteBuffer(memory)
@@ -47,7 +47,7 @@ export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
   const isNew = out.zeros('is_new', 'UInt8', 1)
   const counts = kernel.view(calls.addressOf(layout.ROW_COUNTS), rows * 4)
   out.values('n', 'Int32', counts)
-  out.values('received_at', TIME, repeated(parts.receivedAtMs, rows))
+  out.values('received_at', TIME, repeated(input.receivedAtMs, rows))
   const times = kernel.view(calls.addressOf(layout.ROW_TIMES), rows * 8)
   out.values('ts', TIME, times)
   out.dictionary('source', sources, kernel.words32(calls.indexesAt(layout.SOURCE_WORDS), rows))
@@ -57,7 +57,7 @@ export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
   const priority = out.zeros('priority', ENUM_PRIORITY, 1)
   const prioritySource = out.zeros('priority_source', ENUM_PRIORITY_SOURCE, 1)
   const confidence = out.zeros('confidence', 'Float32', 4)
-  out.dictionary('model_version', [parts.modelVersion], new Uint32Array(rows))
+  out.dictionary('model_version', [input.modelVersion], new Uint32Array(rows))
   const templateId = out.zeros('template_id', 'UInt64', 8)
   for (const [name, column] of [
     ['host', layout.HOST_WORDS],
@@ -72,14 +72,14 @@ export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
     TEXT,
     kernel.view(calls.addressOf(layout.MESSAGES), calls.lengthOf(layout.MESSAGES)),
   )
-  out.values('search_words', TEXT, searchWordsOf(parts))
+  out.values('search_words', TEXT, searchWordsOf(input))
   out.values('summary', TEXT, textsOf(kernel, layout.SUMMARY_TEXTS))
   out.values('tags', TEXT, textsOf(kernel, layout.TAGS_TEXTS))
   out.values('dedup_key', TEXT, textsOf(kernel, layout.DEDUP_KEY_TEXTS))
   if (buffer.bytes !== memory) throw new Error('bug: a block is larger than its estimate')
   const made = buffer.written
   const sides = aligned(made.length)
-  const { buffer: target, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, parts.slice)
+  const { buffer: target, at } = placeOf(sides + rows * SIDE_BYTES + SIDE_SPARE, input.slice)
   const bytes = new Uint8Array(target, at, made.length)
   bytes.set(made)
   return {
@@ -88,7 +88,7 @@ export function writeLanding(kernel: Kernel, parts: LandingInput): RowBlock {
     at: { id, isNew, priority, prioritySource, confidence, templateId },
     ...sideArrays(kernel, rows, { buffer: target, at: at + sides }),
     sources,
-    misses: parts.misses,
+    misses: input.misses,
   }
 }
 

@@ -145,13 +145,13 @@ export class Pipeline {
    * @returns the command's result when the writer has executed it
    */
   async execute(command: Command, rows: LandingRows | null = null): Promise<unknown> {
-    const entry = {
+    const record = {
       ...EMPTY,
       landing: rows?.bytes ?? null,
       landingRows: rows?.rows ?? 0,
       command,
     }
-    const { seq, durable } = this.#append(entry)
+    const { seq, durable } = this.#append(record)
     const { writer } = this.#deps
     const result = writer.resultOf(seq)
     await durable.catch((cause: unknown) => {
@@ -253,13 +253,13 @@ export class Pipeline {
         this.#unsynced--
         if (this.#queue.length > 0) this.#wake()
       })
-      this.#answer(task, result)
+      this.#reply(task, result)
       return
     }
     throw unavailable('pipeline', null)
   }
 
-  #answer(task: Task, { bodies }: BlockResult): void {
+  #reply(task: Task, { bodies }: BlockResult): void {
     for (const sum of sumsOf(task.jobs, bodies)) this.#deps.onAccepted(sum)
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
@@ -350,17 +350,17 @@ export class Pipeline {
     if (block === null) return
     const { sources, templateNos } = block
     const { pool, templates, learnSignature } = this.#deps
-    const answer = await pool
+    const mined = await pool
       .resolve({ misses, sources }, () => templates.numbered())
       .catch((cause) => {
         throw unavailable('workers', cause)
       })
-    this.#learn(answer.changes)
-    answer.nos.forEach((no, i) => {
+    this.#learn(mined.changes)
+    mined.nos.forEach((no, i) => {
       learnSignature(misses.signatures[i * 2] ?? 0, misses.signatures[i * 2 + 1] ?? 0, no)
     })
     misses.rows.forEach((row, i) => {
-      templateNos[row] = answer.nos[misses.missOfRow[i] ?? 0] ?? 0
+      templateNos[row] = mined.nos[misses.missOfRow[i] ?? 0] ?? 0
     })
   }
 
@@ -379,14 +379,14 @@ export class Pipeline {
       this.#unsavedTemplates.push(...again.map(toTemplateRow))
     }
     result.retain()
-    const entry = {
+    const record = {
       ...EMPTY,
       landing: block?.bytes ?? null,
       landingRows: block?.rows ?? 0,
       dead: dead?.bytes ?? null,
       command,
     }
-    const { durable } = this.#append(entry, () => result.release())
+    const { durable } = this.#append(record, () => result.release())
     await durable
   }
 
@@ -408,7 +408,7 @@ export class Pipeline {
 
   /** @param release called when the memory of `landing` is no longer read */
   #append(
-    entry: Omit<LogRecord, 'templates' | 'registrations'>,
+    record: Omit<LogRecord, 'templates' | 'registrations'>,
     release: (() => void) | null = null,
   ): {
     seq: number
@@ -421,7 +421,7 @@ export class Pipeline {
     )
     this.#unsavedTemplates = []
     this.#unsavedRegistrations = []
-    const payload = encodeRecord({ ...entry, templates, registrations })
+    const payload = encodeRecord({ ...record, templates, registrations })
     const { seq, durable } = this.#deps.wal.append(payload, release)
     const saved = durable.then(
       () => this.#deps.writer.notify(),

@@ -28,12 +28,12 @@ export async function recoverWal(
   for (const waiting of wal.waiting.slice()) {
     const payload = await wal.read(waiting)
     if (payload === null) continue
-    const parts = decodeRecord(payload)
-    adoptSources(parts, sources)
-    if (parts.command?.kind === 'shared') pending.add(waiting.seq, parts.command)
-    named?.add(parts)
+    const record = decodeRecord(payload)
+    adoptSources(record, sources)
+    if (record.command?.kind === 'shared') pending.add(waiting.seq, record.command)
+    named?.add(record)
     // The later row of a template replaces the earlier one.
-    for (const row of parts.templates) templates.set(`${row.source} ${row.id}`, row)
+    for (const row of record.templates) templates.set(`${row.source} ${row.id}`, row)
     if (templates.size >= ADOPTED_TOGETHER) await save()
   }
   await save()

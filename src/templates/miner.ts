@@ -38,7 +38,7 @@ const MAX_DISPUTES = 30
  */
 export class TemplateMiner {
   readonly #limits: MinerLimits
-  readonly #sources = new Map<string, SourceEntry>()
+  readonly #sources = new Map<string, MinedSource>()
   /** Template `no` is at no - 1. */
   readonly #templates: Template[] = []
   readonly #byId = new Map<string, number>()
@@ -68,17 +68,17 @@ export class TemplateMiner {
 
   /** @returns the number of the message's template, 1 and up; never a redirected one */
   resolve(source: string, message: Uint8Array): number {
-    const entry = this.#source(source)
-    if (entry === null) return this.#catchAll('')
+    const own = this.#source(source)
+    if (own === null) return this.#catchAll('')
     this.#message.read(message)
-    const no = entry.templates.resolve(this.#message)
+    const no = own.templates.resolve(this.#message)
     return no === 0 ? this.#catchAll(source) : no
   }
 
   /** Resolves a template that the producer sent with the message; its placeholders become values. */
   resolveReadyMade(source: string, template: string): number {
-    const entry = this.#source(source)
-    if (entry === null) return this.#catchAll('')
+    const own = this.#source(source)
+    if (own === null) return this.#catchAll('')
     const text = readyMadeText(template)
     const known = this.#byId.get(templateId(source, text))
     if (known !== undefined) return this.rootOf(known)
@@ -153,27 +153,27 @@ export class TemplateMiner {
   }
 
   #admit(record: TemplateRow): boolean {
-    const entry = this.#source(record.source)
-    if (entry === null || entry.count >= this.#limits.templatesPerSource) return false
+    const own = this.#source(record.source)
+    if (own === null || own.count >= this.#limits.templatesPerSource) return false
     const template = this.#take(record)
     if (template === null) return false
-    if (record.redirectId === '') entry.templates.admit(template)
-    else entry.templates.adopt(template)
+    if (record.redirectId === '') own.templates.admit(template)
+    else own.templates.adopt(template)
     this.#changed.add(template.no)
     return true
   }
 
   /** Makes a template from its row; null when it is known or a limit is reached. */
   #take({ id, source, text, redirectId, born }: TemplateRow): Template | null {
-    const entry = this.#source(source)
+    const own = this.#source(source)
     const full = this.#templates.length >= this.#limits.templates
-    if (entry === null || full || this.#byId.has(id)) return null
+    if (own === null || full || this.#byId.has(id)) return null
     this.#message.read(this.#encoder.encode(text))
     const name = { no: this.#templates.length + 1, id, source, born }
     const template = new Template(name, this.#message)
     this.#templates.push(template)
     this.#byId.set(id, template.no)
-    entry.count++
+    own.count++
     if (redirectId === '' && text !== VALUE) template.openAllGaps()
     return template
   }
@@ -225,14 +225,14 @@ export class TemplateMiner {
     return { no, id, source, text, redirectId, born, isNews: !this.#stored.has(no) }
   }
 
-  #source(name: string): SourceEntry | null {
+  #source(name: string): MinedSource | null {
     const known = this.#sources.get(name)
     if (known !== undefined) return known
     if (this.#sources.size >= this.#limits.sources) return null
     const templates = new SourceTemplates(name, this.#numbers, this.#limits.evidencePerSource)
-    const entry: SourceEntry = { templates, count: 0 }
-    this.#sources.set(name, entry)
-    return entry
+    const added: MinedSource = { templates, count: 0 }
+    this.#sources.set(name, added)
+    return added
   }
 
   #template(no: number): Template {
@@ -242,13 +242,13 @@ export class TemplateMiner {
   }
 
   #create(source: string, message: MaskedMessage): number {
-    const entry = this.#sources.get(source)
+    const own = this.#sources.get(source)
     if (this.#templates.length >= this.#limits.templates) return 0
-    if (entry !== undefined && entry.count >= this.#limits.templatesPerSource) return 0
+    if (own !== undefined && own.count >= this.#limits.templatesPerSource) return 0
     const id = templateId(source, message.text())
     const known = this.#byId.get(id)
     if (known !== undefined) return known
-    if (entry !== undefined) entry.count++
+    if (own !== undefined) own.count++
     return this.#register(id, source, message)
   }
 
@@ -272,7 +272,7 @@ export class TemplateMiner {
   }
 }
 
-interface SourceEntry {
+interface MinedSource {
   readonly templates: SourceTemplates
   count: number
 }

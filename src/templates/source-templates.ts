@@ -207,11 +207,15 @@ export class SourceTemplates {
     const { no, words, traits } = template
     const due: Evidence[] = []
     const note = (key: number, hole: number, seen: Seen): void => {
-      const entry = this.#entry(key, hole, seen.word === 0 ? words.length : words.length - 1)
-      if (entry.seen.length >= MAX_SEEN) return
-      if (seen.word !== 0 && entry.seen.some(({ word }) => word === seen.word)) return
-      entry.seen.push(seen)
-      if (isEnough(entry.seen, entry)) due.push(entry)
+      const evidence = this.#evidenceOf(
+        key,
+        hole,
+        seen.word === 0 ? words.length : words.length - 1,
+      )
+      if (evidence.seen.length >= MAX_SEEN) return
+      if (seen.word !== 0 && evidence.seen.some(({ word }) => word === seen.word)) return
+      evidence.seen.push(seen)
+      if (isEnough(evidence.seen, evidence)) due.push(evidence)
     }
     const holes = Math.min(words.length, MAX_HOLES)
     for (let p = 0; p < holes; p++) {
@@ -222,10 +226,10 @@ export class SourceTemplates {
     for (let k = 0; k <= holes; k++) {
       if (template.hasValue(k)) note(holeKey(words, k, 0), k, { word: 0, traits: 0, no })
     }
-    for (const entry of due) this.#generalise(entry)
+    for (const evidence of due) this.#generalise(evidence)
   }
 
-  #entry(key: number, hole: number, fixed: number): Evidence {
+  #evidenceOf(key: number, hole: number, fixed: number): Evidence {
     const known = this.#evidence.get(key)
     if (known !== undefined) return known
     if (this.#evidence.size >= this.#maxEvidence) {
@@ -235,27 +239,27 @@ export class SourceTemplates {
         break
       }
     }
-    const entry: Evidence = { key, hole, fixed, seen: [] }
-    this.#evidence.set(key, entry)
-    return entry
+    const evidence: Evidence = { key, hole, fixed, seen: [] }
+    this.#evidence.set(key, evidence)
+    return evidence
   }
 
   /** Merges the templates that differ in one word only and have the same layout of gaps. */
-  #generalise(entry: Evidence): void {
-    const living = this.#current(entry)
-    entry.seen.length = 0
+  #generalise(evidence: Evidence): void {
+    const living = this.#current(evidence)
+    evidence.seen.length = 0
     const groups: Seen[][] = []
     for (const seen of living) {
-      const gaps = this.#gapsOf(entry, seen)
+      const gaps = this.#gapsOf(evidence, seen)
       const group = groups.find(([first]) =>
-        first === undefined ? false : alike(gaps, this.#gapsOf(entry, first)),
+        first === undefined ? false : alike(gaps, this.#gapsOf(evidence, first)),
       )
       if (group === undefined) groups.push([seen])
       else group.push(seen)
     }
     for (const group of groups) {
-      if (isEnough(group, entry)) entry.seen.push(this.#merge(entry, group))
-      else entry.seen.push(...group)
+      if (isEnough(group, evidence)) evidence.seen.push(this.#merge(evidence, group))
+      else evidence.seen.push(...group)
     }
   }
 

@@ -164,8 +164,8 @@ export class Template {
       isFirst ? this.words : other.words,
       isFirst ? other.words : this.words,
     )
-    const kept = new Set(pairs.map(([a, b]) => (isFirst ? a : b)))
-    for (let p = this.words.length - 1; p >= 0; p--) if (!kept.has(p)) this.#open(p)
+    const common = new Set(pairs.map(([a, b]) => (isFirst ? a : b)))
+    for (let p = this.words.length - 1; p >= 0; p--) if (!common.has(p)) this.#open(p)
     let from = 0
     for (let k = 0; k <= pairs.length; k++) {
       const to = pairs[k]?.[isFirst ? 1 : 0] ?? other.words.length

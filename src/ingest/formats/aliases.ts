@@ -104,7 +104,7 @@ const CONTAINERS: ReadonlyMap<string, number> = new Map(
 /** @returns 0 for a name that is no container */
 export const containerRank = (name: string): number => CONTAINERS.get(name) ?? 0
 
-/** Whether an object is a container, or another object of tags. */
+/** Whether an object of this name is a container, or another object of tags. */
 export const isTagHolder = (name: string): boolean =>
   containerRank(name) > 0 ||
   ['tags', 'labels', 'stream', 'contextmap', 'mdc', 'kuberneteslabels', 'context'].includes(name)

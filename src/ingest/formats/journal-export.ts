@@ -14,12 +14,12 @@ export const isJournalExport = (text: string): boolean =>
  * eight bytes of length (little endian), the bytes and a line end.
  */
 export function decodeJournalExport(bytes: Buffer, decoder: RecordDecoder): void {
-  let entry: JsonRecord = Object.create(null) as JsonRecord
+  let record: JsonRecord = Object.create(null) as JsonRecord
   let begin = 1
   let line = 0
   const finish = () => {
-    if (Object.keys(entry).length > 0) decoder.decode(begin, entry, () => JSON.stringify(entry))
-    entry = Object.create(null) as JsonRecord
+    if (Object.keys(record).length > 0) decoder.decode(begin, record, () => JSON.stringify(record))
+    record = Object.create(null) as JsonRecord
     begin = line + 1
   }
   for (let at = 0; at < bytes.length;) {
@@ -30,11 +30,11 @@ export function decodeJournalExport(bytes: Buffer, decoder: RecordDecoder): void
       finish()
       at = end + 1
     } else if (equals >= 0) {
-      entry[bytes.toString('utf8', at, at + equals)] = bytes.toString('utf8', at + equals + 1, end)
+      record[bytes.toString('utf8', at, at + equals)] = bytes.toString('utf8', at + equals + 1, end)
       at = end + 1
     } else {
       const field = readSized(bytes, end + 1)
-      entry[bytes.toString('utf8', at, end)] = field.text
+      record[bytes.toString('utf8', at, end)] = field.text
       line += field.lines
       at = field.next
     }

@@ -77,7 +77,7 @@ export function textHash(from: usize, to: usize): u32 {
 
 /**
  * Reads the chain whose first byte, of a word, is at `from`.
- * @param listed whether its words get the hashes that lists of tokens have
+ * @param listed whether its words are hashed for a list of tokens
  */
 export function readChain(from: usize, end: usize, listed: bool): void {
   start = from

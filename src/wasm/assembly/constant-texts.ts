@@ -18,7 +18,7 @@ const MAX_VALUES: u32 = 256
 let capacity: u32 = 1024
 /** The block for which `constantTextOf` was last called, and its result, by template. */
 let stamps = zeroed(1024 * 4)
-let answers = zeroed(1024 * 4)
+let results = zeroed(1024 * 4)
 /** Offset of a template's record in `lengths`. */
 let places = zeroed(1024 * 4)
 let block: u32 = 0
@@ -48,9 +48,9 @@ export function beginConstantTexts(): void {
  * @returns 1 + the word that is its constant text, 0 when it has none and nothing was appended
  */
 export function split(column: Bytes, start: usize, length: usize, template: u32, mayHoldDelimiter: bool): u32 {
-  const answer = answerOf(template)
-  if (answer == 0) return 0
-  const constantText = wordStart(answer - 1)
+  const result = resultOf(template)
+  if (result == 0) return 0
+  const constantText = wordStart(result - 1)
   const sizes = lengths.ptr + load<u32>(places + template * 4)
   const count = load<u32>(sizes)
   const constant = <usize>load<u32>(sizes + (count + 1) * 4)
@@ -62,7 +62,7 @@ export function split(column: Bytes, start: usize, length: usize, template: u32,
   if (count == 1) {
     if (length != first) return 0
     putVarint(column, 0)
-    return answer
+    return result
   }
   const last = <usize>load<u32>(sizes + count * 4)
   const end = start + length - last
@@ -90,17 +90,17 @@ export function split(column: Bytes, start: usize, length: usize, template: u32,
   }
   copyOver(to, at, end - at)
   column.length += left
-  return answer
+  return result
 }
 
-function answerOf(template: u32): u32 {
+function resultOf(template: u32): u32 {
   if (template >= capacity) widen(template)
-  if (load<u32>(stamps + template * 4) == block) return load<u32>(answers + template * 4)
-  const answer = constantTextOf(template)
+  if (load<u32>(stamps + template * 4) == block) return load<u32>(results + template * 4)
+  const result = constantTextOf(template)
   store<u32>(stamps + template * 4, block)
-  store<u32>(answers + template * 4, answer)
-  if (answer != 0) measure(template, answer - 1)
-  return answer
+  store<u32>(results + template * 4, result)
+  if (result != 0) measure(template, result - 1)
+  return result
 }
 
 function measure(template: u32, word: u32): void {
@@ -170,6 +170,6 @@ function widen(template: u32): void {
   const from = capacity
   capacity = max(template + 1, capacity * 2)
   stamps = widened(stamps, from * 4, capacity * 4)
-  answers = widened(answers, from * 4, capacity * 4)
+  results = widened(results, from * 4, capacity * 4)
   places = widened(places, from * 4, capacity * 4)
 }

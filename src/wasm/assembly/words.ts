@@ -186,7 +186,7 @@ export function levelTagsOf(no: u32): u32 {
 }
 
 /**
- * @param state 1 = for the parser, 2 = names no level, else 3 + index into SEVERITIES
+ * @param state 1 = the line must be parsed, 2 = names no level, else 3 + index into SEVERITIES
  * @param tags 1 + number of the word that is the JSON of the tags with the producer's own level, 0 = none
  */
 export function setLevel(no: u32, state: u32, tags: u32): void {

@@ -100,8 +100,11 @@ t.test('unseen templates follow corrections by a hidden rule', async (t) => {
     const right = unseen.filter((i) => assigned(model, i + 1, severityOf(i)) === priority)
     t.ok(right.length >= 0.9 * unseen.length, `${right.length} of ${unseen.length} are ${priority}`)
     const others = texts.flatMap((text, i) => (has(text, rule) ? [] : [i]))
-    const kept = others.filter((i) => assigned(model, i + 1, severityOf(i)) === before[i])
-    t.ok(kept.length >= 0.95 * others.length, `${kept.length} of ${others.length} others are kept`)
+    const unchanged = others.filter((i) => assigned(model, i + 1, severityOf(i)) === before[i])
+    t.ok(
+      unchanged.length >= 0.95 * others.length,
+      `${unchanged.length} of ${others.length} others are unchanged`,
+    )
   }
 })
 
@@ -166,14 +169,14 @@ t.test('the parts of an explanation add up to the score', async (t) => {
   model.learn(1, 'ERROR', 'P1', text)
   model.assign(1, SEVERITIES.indexOf('ERROR'), 1_700_000_000, 1)
   const { priority, confidence } = model
-  const told = model.explain(1, 'ERROR', text)
-  t.equal(told.priority, PRIORITIES[priority])
-  t.equal(told.confidence, confidence)
-  const sum = told.contributions.reduce((all, { points }) => all + points, 0)
-  t.ok(Math.abs(sum - told.score) < 0.05, `${sum} is ${told.score}`)
-  const chance = Object.values(told.chances).reduce((a, b) => a + b, 0)
+  const explained = model.explain(1, 'ERROR', text)
+  t.equal(explained.priority, PRIORITIES[priority])
+  t.equal(explained.confidence, confidence)
+  const sum = explained.contributions.reduce((all, { points }) => all + points, 0)
+  t.ok(Math.abs(sum - explained.score) < 0.05, `${sum} is ${explained.score}`)
+  const chance = Object.values(explained.chances).reduce((a, b) => a + b, 0)
   t.ok(Math.abs(chance - 1) < 1e-9, 'the chances add up to 1')
-  t.ok(told.contributions.some(({ feature }) => feature === 'word:full'))
+  t.ok(explained.contributions.some(({ feature }) => feature === 'word:full'))
 })
 
 t.test('confidence is not greater than the agreement of the corrections', async (t) => {

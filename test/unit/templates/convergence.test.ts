@@ -55,7 +55,7 @@ class Instance {
   }
 
   /** Describes a message's template as the API does. */
-  told(no: number): string {
+  describe(no: number): string {
     const root = this.miner.rootOf(no)
     return `${this.miner.idOf(root)} ${this.miner.textOf(root)}`
   }
@@ -84,9 +84,12 @@ t.test('evidence that is too little on each instance is enough on all together',
     return [at, at?.receive('app', `connection of service ${name} to the pool was opened again`)]
   }) as [Instance, number][]
   settle(instances)
-  const told = new Set(numbers.map(([at, no]) => at.told(no)))
-  t.equal(told.size, 1, [...told].join('\n'))
-  t.match([...told][0], /^[0-9a-f]{16} connection of service <\*> to the pool was opened again$/)
+  const described = new Set(numbers.map(([at, no]) => at.describe(no)))
+  t.equal(described.size, 1, [...described].join('\n'))
+  t.match(
+    [...described][0],
+    /^[0-9a-f]{16} connection of service <\*> to the pool was opened again$/,
+  )
 })
 
 t.test('the oldest template stays, on every instance that merges', async (t) => {
@@ -102,7 +105,7 @@ t.test('the oldest template stays, on every instance that merges', async (t) => 
   settle([one, two])
   for (const instance of [one, two]) {
     const no = instance.receive('app', text('zoe'))
-    t.equal(instance.told(no), `${first} ${text('<*>')}`)
+    t.equal(instance.describe(no), `${first} ${text('<*>')}`)
   }
 })
 
@@ -119,9 +122,9 @@ t.test('two instances with different texts of a template end with one text', asy
   for (const name of colours) one.receive('app', text(name, 'alpha'))
   for (const name of colours) two.receive('app', text('anna', name))
   settle([one, two])
-  const told = [one, two].map((instance) => instance.told(instance.receive('app', start)))
-  t.equal(told[0], told[1])
-  t.equal(told[0], `${one.miner.idOf(no)} ${text('<*>', '<*>')}`)
+  const described = [one, two].map((instance) => instance.describe(instance.receive('app', start)))
+  t.equal(described[0], described[1])
+  t.equal(described[0], `${one.miner.idOf(no)} ${text('<*>', '<*>')}`)
 })
 
 const piece = fc.oneof(
@@ -169,12 +172,14 @@ t.test(
       }
       settle(instances)
       for (const text of sent) {
-        const told = instances.map((instance) => instance.told(instance.receive('app', text)))
+        const described = instances.map((instance) =>
+          instance.describe(instance.receive('app', text)),
+        )
         // An instance without this signature mines the message and saves a template that the others adopt.
         settle(instances)
-        const again = instances.map((instance) => instance.told(instance.receive('app', text)))
+        const again = instances.map((instance) => instance.describe(instance.receive('app', text)))
         if (new Set(again).size !== 1)
-          throw new Error(`${text}\n${again.join('\n')}\nbefore\n${told.join('\n')}`)
+          throw new Error(`${text}\n${again.join('\n')}\nbefore\n${described.join('\n')}`)
         if (!matches((again[0] ?? '').slice(17), text)) throw new Error(`${text} is no ${again[0]}`)
       }
       return true

@@ -165,7 +165,7 @@ t.test('ids survive a restart, redirects included', async (t) => {
     'some templates were merged',
   )
   t.same(structuredClone(changes), changes)
-  t.same(before.takeChanges(), [], 'changes are told once')
+  t.same(before.takeChanges(), [], 'changes are reported once')
 
   const after = new TemplateMiner()
   after.restore(changes)

@@ -355,7 +355,7 @@ void test('all entries of a journal export are decoded, including sized fields',
   const text = 'line one\nline two'
   const size = Buffer.alloc(8)
   size.writeBigUInt64LE(BigInt(text.length))
-  const entry = (message: Buffer) =>
+  const journalRecord = (message: Buffer) =>
     Buffer.concat([
       Buffer.from(`__CURSOR=x\n__REALTIME_TIMESTAMP=${AT}000\n_HOSTNAME=web-1\n`),
       message,
@@ -363,8 +363,8 @@ void test('all entries of a journal export are decoded, including sized fields',
     ])
   const { events, lines } = await decode(
     Buffer.concat([
-      entry(Buffer.concat([Buffer.from('MESSAGE\n'), size, Buffer.from(text)])),
-      entry(Buffer.from('MESSAGE=a=b')),
+      journalRecord(Buffer.concat([Buffer.from('MESSAGE\n'), size, Buffer.from(text)])),
+      journalRecord(Buffer.from('MESSAGE=a=b')),
     ]),
   )
   t.match(events, [

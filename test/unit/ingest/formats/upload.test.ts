@@ -30,13 +30,13 @@ void test('a CSV file is read with its header in any case and order', async (t) 
 })
 
 void test('CSV may have any of four delimiters, a byte order mark and mixed line ends', async (t) => {
-  for (const mark of [',', ';', '\t', '|']) {
+  for (const delimiter of [',', ';', '\t', '|']) {
     const rows = [
       ['Time', 'Severity', 'Message'],
       [row(0), 'INFO', '"one, two; three"'],
       [row(1), 'ERROR', 'x'],
     ]
-    const body = `\uFEFF${rows.map((cells) => cells.join(mark)).join('\r\n')}\n`
+    const body = `\uFEFF${rows.map((cells) => cells.join(delimiter)).join('\r\n')}\n`
     const { events } = await decode('csv', body)
     t.match(
       events,
@@ -44,7 +44,7 @@ void test('CSV may have any of four delimiters, a byte order mark and mixed line
         { message: 'one, two; three', timestampMs: AT },
         { severity: 'ERROR', message: 'x' },
       ],
-      mark,
+      delimiter,
     )
   }
   const { messages } = await decode('csv', 'sep=|\r\nlevel|message\r\ninfo|a,b\r\n')
@@ -185,7 +185,7 @@ void test('a file without rows is empty, with any name', async (t) => {
   for (const type of ['csv', 'json', 'txt'] as const) {
     await isEmpty(type, '', 'no bytes')
     await isEmpty(type, ' \r\n\n', 'blanks')
-    await isEmpty(type, Buffer.from([0xef, 0xbb, 0xbf]), 'only a mark')
+    await isEmpty(type, Buffer.from([0xef, 0xbb, 0xbf]), 'only a byte order mark')
     await isEmpty(type, Buffer.alloc(100), 'zeroes')
   }
   await isEmpty('csv', 'timestamp,message\n', 'only a header')

@@ -51,8 +51,8 @@ void test('other texts are null', async (t) => {
 void test('every millisecond of the years 1970 to 2099 is read back from ISO 8601', async () => {
   const max = new Date('2099-12-31T23:59:59.999Z')
   assert(
-    property(date({ min: new Date(0), max, noInvalidDate: true }), (moment) => {
-      return parseTime(moment.toISOString()) === moment.getTime()
+    property(date({ min: new Date(0), max, noInvalidDate: true }), (time) => {
+      return parseTime(time.toISOString()) === time.getTime()
     }),
   )
 })

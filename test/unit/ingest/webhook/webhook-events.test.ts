@@ -175,8 +175,8 @@ void test("a commit's message is the first line that is not blank", async (t) =>
 })
 
 void test('commits that are no objects are skipped', async (t) => {
-  const commits = [null, 7, 'x', [], { message: 'kept' }]
-  t.equal(eventOf(withFields(webhook('push'), { commits })).message, 'kept')
+  const commits = [null, 7, 'x', [], { message: 'valid' }]
+  t.equal(eventOf(withFields(webhook('push'), { commits })).message, 'valid')
   t.equal(
     eventOf(withFields(webhook('push'), { commits: [null] })).message,
     'Push to feature/drain without commits',
@@ -202,7 +202,7 @@ void test('summaries contain what the message omits', async (t) => {
   t.equal(
     summary('build', { build_status: 'success' }),
     `Job #555001 success for commit ${sha}`,
-    'a reason is only told of a failure',
+    'a reason is only part of a failure',
   )
   t.equal(summary('tag_push'), 'Valves open slower')
   t.equal(summary('release'), '- valves open slower\n- fewer trips')

@@ -57,7 +57,7 @@ void test(
       const title = fieldAt(payload, 'object_attributes.title')
       if (title !== undefined) t.equal(event?.message, title, `${name} title`)
       const arrived = event?.timestampMs === context.nowMs
-      t.equal(arrived, momentsOf(payload).length === 0, `${name} moment`)
+      t.equal(arrived, timesOf(payload).length === 0, `${name} time`)
     }
   },
 )
@@ -73,12 +73,12 @@ function pathOf(payload: Payload): string {
   return typeof path === 'string' ? path : new URL(page).pathname.slice(1)
 }
 
-function momentsOf(payload: Payload): readonly unknown[] {
+function timesOf(payload: Payload): readonly unknown[] {
   const [commit] = payload['object_kind'] === 'push' ? commitsOf(payload) : []
   return [
     commit,
     fieldAt(payload, 'object_attributes.created_at'),
     fieldAt(payload, 'build_created_at'),
     fieldAt(payload, 'created_at'),
-  ].filter((moment) => moment !== undefined && moment !== null)
+  ].filter((time) => time !== undefined && time !== null)
 }
