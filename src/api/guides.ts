@@ -8,7 +8,7 @@ import type { Tokens } from 'marked'
  * are relative there (`operations.md#settings`) and lead to `/docs/operations#settings` here; a link to another file of
  * the repository becomes plain text. HTML within a guide is shown as text.
  *
- * All pages are rendered when the first of them is asked for, because the list of contents beside each page holds the
+ * All pages are rendered at the first request for one of them, because the list of contents beside each page holds the
  * headings of all. The list is plain HTML; a script only filters it.
  */
 export const GUIDES = [

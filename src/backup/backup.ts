@@ -26,7 +26,7 @@ import { writeManifest } from './manifest.js'
  * 1. The command (`backup`) reaches the running service over a local socket (`control.ts`).
  * 2. The service writes its WAL to ClickHouse, and applies the corrections that BACKUP would leave out.
  * 3. Between two batches, so that events and rollups agree, it counts the tables and begins BACKUP DATABASE. The
- *    writer waits only until ClickHouse has listed the parts (milliseconds), then goes on while they are copied.
+ *    writer waits only until ClickHouse has listed the parts (milliseconds), then continues while they are copied.
  * 4. The command moves the copied files into its directory, adds the keys and the quarantined rows that are not
  *    in the database, and writes a manifest last: the version of the program and of the schema, the counts, and
  *    a checksum of every file.
@@ -47,7 +47,7 @@ interface BackupDeps {
 
 /** ClickHouse rewrites the corrected columns of the parts that hold corrected events. */
 const APPLY_MS = HOUR_MS
-/** When the batch in hand is not written in this time, ClickHouse is down and there is nothing to back up. */
+/** If the current batch is not written in this time, ClickHouse is down and cannot make a backup. */
 const WAIT_MS = MINUTE_MS
 
 /** The folder of the embedded engine's backups in a data directory. */

@@ -31,7 +31,7 @@ export interface RequestOptions {
   /** When it is aborted, the call rejects with its reason. */
   readonly signal?: AbortSignal
   readonly settings?: ClickHouseSettings
-  /** The longest time until the whole answer is there. */
+  /** The longest time until the answer is complete. */
   readonly timeoutMs?: number
 }
 

@@ -9,7 +9,7 @@ import { listSchema, readSchema, statement } from './statement.js'
  * `schema_migrations` after all its statements have succeeded, and every statement may be repeated, so the next start
  * continues an interrupted one, and several instances may migrate at once. Where a table is missing all the
  * same (a server came back with an empty disk), all migrations are applied again. The table that batches are inserted into
- * is made last, so that no row arrives before the views are there (`schema/README.md`).
+ * is created last, so that no row arrives before the views exist (`schema/README.md`).
  *
  * A database that has a migration this program does not know, or one of an unreleased version, is refused.
  */

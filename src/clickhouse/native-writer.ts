@@ -210,7 +210,7 @@ export function toNativeBlock(
 
 /** Joining larger blocks saves ClickHouse no time. With 70 rows a block it takes 4 µs a row (bench/flow/ingest.ts --small). */
 const SMALL_BYTES = 65_536
-/** Joining so much takes a few milliseconds of the caller's thread. */
+/** Joining this much takes a few milliseconds of the caller's thread. */
 const JOINED_BYTES = 1024 * 1024
 
 /**

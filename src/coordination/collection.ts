@@ -296,7 +296,7 @@ export class Collection<T extends object> {
     for (const listener of this.#listeners) listener({ id, value, previous, origin })
   }
 
-  /** Runs `work` after the changes of `id` that were asked for before it. */
+  /** Runs `work` after the earlier changes of `id`. */
   #afterEarlier<R>(id: string, work: () => Promise<R>): Promise<R> {
     const result = (this.#tails.get(id) ?? this.#barrier).then(work)
     const end = (): void => {
@@ -307,7 +307,7 @@ export class Collection<T extends object> {
     return result
   }
 
-  /** Runs `work` after every change asked for before it, and before every later one. */
+  /** Runs `work` after every earlier change and before every later one. */
   #alone<R>(work: () => Promise<R>): Promise<R> {
     const before = [this.#barrier, ...this.#tails.values()]
     const result = Promise.all(before).then(work)
@@ -317,5 +317,5 @@ export class Collection<T extends object> {
   }
 }
 
-/** A failed change rejects for its caller only; the next one goes on. */
+/** A failed change rejects for its caller only; the next one proceeds. */
 const ignore = (): void => {}

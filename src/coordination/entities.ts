@@ -33,7 +33,7 @@ export interface Entities {
    * Opens the records of one kind, once. Unreadable rows are left out and reported.
    *
    * @param kind lower-case words joined by `_`
-   * @param schema checks what was stored, and what is about to be
+   * @param schema validates records when they are read and before they are written
    */
   collection<T extends object>(kind: string, schema: DocSchema<T>): Collection<T>
   idle(): Promise<void>

@@ -29,7 +29,7 @@ export interface Link {
 /** Time between two checks of the connections; also how long a recovery may go unnoticed. */
 const HEARTBEAT_MS = 1_000
 
-/** Resolves when the first attempt to connect has succeeded or failed; it goes on trying. */
+/** Resolves when the first attempt to connect has succeeded or failed; the attempts continue. */
 export async function openLink(options: LinkOptions): Promise<Link> {
   const redis = await connectLater(options)
   const subscriber = await connectLater(options)

@@ -4,7 +4,7 @@ import type { State } from './state.js'
 import { DAY_MS } from '../model/time.js'
 
 /**
- * This instance's replica of what is stored in ClickHouse, kept up with the changes of other instances. Each
+ * This instance's replica of the records in ClickHouse, updated with the changes of other instances. Each
  * change sets a new generation in the shared state and publishes a message; a replica that finds another
  * generation than its own reads what was stored since. Messages and generations may be lost, so it also reads
  * every few seconds.

@@ -36,7 +36,7 @@ const SharedChangeDoc = Type.Object({
       priority: PrioritySchema,
     }),
   ]),
-  /** The instance that was asked for it. */
+  /** The instance that received the request. */
   by: Type.String(),
   atMs: Type.Number(),
   /** When it had taken effect; null before. */
@@ -90,8 +90,8 @@ type Deletion = Exclude<SharedChange, { readonly kind: 'correct-event' }>
 /**
  * The change log: deletions and corrections that all instances on one database make together.
  *
- * 1. A change is a record in ClickHouse, which every instance learns of through its replica.
- * 2. An instance that learns of a change forgets what the change concerns, and writes the place of the change
+ * 1. A change is a record in ClickHouse, which every instance reads through its replica.
+ * 2. An instance that reads a change forgets what the change concerns, and writes the place of the change
  *    into its WAL: the rows before that place are older than the change. The writer leaves them out of what it
  *    sends (`writer/pending-changes.ts`).
  * 3. As soon as no batch under way holds such rows, the instance acknowledges the change in its own record.
@@ -173,7 +173,7 @@ export class SharedChanges implements SharedWork {
         ? this.#instances.remove(self)
         : this.#instances.update(self, (own) => (own === null ? null : { ...own, isAway: true }))
     const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())
-    // An instance that does not learn of it waits, and then notes this one as away.
+    // An instance that does not read this waits, and then notes this one as away.
     await Promise.race([left.catch(() => undefined), late])
   }
 
@@ -226,7 +226,7 @@ export class SharedChanges implements SharedWork {
       this.#marked.set(id, 'durable')
       this.#deps.writer.wake()
     } catch {
-      // The rows before it are left out all the same; the next tick tries again.
+      // The rows before it are left out nevertheless; the next tick tries again.
       this.#marked.delete(id)
     }
   }

@@ -54,7 +54,7 @@ const RUN_OUT_BYTES = 67_108_864
 
 /**
  * Collects a request body. Reading starts in the constructor, because uWebSockets.js drops chunks that
- * arrive before a listener is set; the outcome is kept until `whenDone` asks for it.
+ * arrive before a listener is set; the outcome is stored until `whenDone` is called.
  *
  * reading ─last chunk─▶ settled;  reading ─over the limit or the budget─▶ settled;  any ─release─▶ released
  *

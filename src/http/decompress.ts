@@ -114,7 +114,7 @@ async function portableZstd(body: Uint8Array, limitBytes: number): Promise<Uint8
   return output.join()
 }
 
-/** @throws AppError body_too_large when a frame asks for a window above the limit of the result */
+/** @throws AppError body_too_large when a frame requires a window above the limit of the result */
 function wholeFrames(body: Uint8Array, limitBytes: number): readonly Uint8Array[] {
   const frames = readZstdFrames(body)
   if (frames === null) throw new Error('not whole Zstandard frames')

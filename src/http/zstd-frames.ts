@@ -11,7 +11,7 @@ const CONTENT_SIZE_BYTES = [0, 2, 4, 8]
 const DICTIONARY_BYTES = [0, 1, 2, 4]
 
 /**
- * Splits data into its frames, so that a frame can be refused for its window: twelve bytes may ask for
+ * Splits data into its frames, so that a frame can be refused for its window: twelve bytes may require
  * a window of 2 GB.
  *
  * @returns null when a frame is incomplete or needs a dictionary

@@ -81,11 +81,11 @@ function widthFor(surprises: readonly number[]): number {
 /** Cross-validated: each day is judged by the width that the other days give. */
 function coverageOf(tried: readonly (readonly number[])[]): number | null {
   if (tried.length < 3) return null
-  let [held, all] = [0, 0]
+  let [covered, all] = [0, 0]
   for (const [i, day] of tried.entries()) {
     const width = widthFor(tried.filter((_, other) => other !== i).flat())
-    held += day.filter((each) => each <= width).length
+    covered += day.filter((each) => each <= width).length
     all += day.length
   }
-  return Math.round((held / all) * 1000) / 1000
+  return Math.round((covered / all) * 1000) / 1000
 }

@@ -7,7 +7,7 @@ import { statement } from '../clickhouse/statement.js'
 
 /** One action in the audit trail. */
 export interface AuditEntry {
-  /** '' when nobody was logged in. */
+  /** Empty without a login. */
   readonly actorId: string
   readonly action: string
   readonly target: string
@@ -135,7 +135,7 @@ class Trail implements Audit {
     for (const record of records) log.warn({ audit: record }, 'audit entry is late')
   }
 
-  /** Tries until it succeeds or can't. @returns false when it gave up because the program ends */
+  /** Tries until it succeeds or the error is permanent. @returns false when it was interrupted by the end of the program */
   async #send(records: readonly AuditRecord[]): Promise<boolean> {
     const { append } = this.#deps
     const token = randomUUID()

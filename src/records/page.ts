@@ -1,6 +1,6 @@
 import { decodeCursor, encodeCursor, type CursorFilters } from './cursor.js'
 
-/** What a list asks for; a cursor is good for the same `list`, filters and key only. */
+/** The parameters of a list; a cursor is valid for the same `list`, filters and key only. */
 export interface PageQuery {
   readonly limit: number
   readonly cursor?: string | undefined

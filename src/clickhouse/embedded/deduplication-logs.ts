@@ -9,7 +9,7 @@ import { listTables, namesIn } from './table-directories.js'
  * ClickHouse writes the token of an insert into a table's deduplication log just before it moves the new part into
  * place, and it reads a log up to the first torn line. So there may be
  * - a token whose part is missing: the batch, sent again, would count as a duplicate, and its rows would be
- *   missing from that table for ever. Such a token is revoked;
+ *   missing from that table permanently. Such a token is revoked;
  * - half a line: it and every later one would be forgotten at the next start, and batches counted twice. Such a
  *   line is removed.
  *
