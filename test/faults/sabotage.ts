@@ -19,7 +19,7 @@ export const SABOTAGES: readonly Sabotage[] = [
     file: 'wal/wal.js',
     from: 'await this.#commit(group);',
     to:
-      'for (const write of group) if (write.kind === "entry") write.resolve(); ' +
+      'for (const write of group) if (write.kind === "record") write.resolve(); ' +
       'await new Promise((done) => setTimeout(done, 500)); await this.#commit(group);',
     caughtBy: 'kill-service',
   },

@@ -24,9 +24,9 @@ const TABLES = [
 
 const sum = (rows: readonly RefusableRow[]): number => rows.reduce((total, { n }) => total + n, 0)
 
-async function write(rig: Rig, entries: readonly LogRecord[]): Promise<void> {
+async function write(rig: Rig, records: readonly LogRecord[]): Promise<void> {
   const { wal, writer } = rig
-  const appended = entries.map((entry) => wal.append(encodeRecord(entry)))
+  const appended = records.map((record) => wal.append(encodeRecord(record)))
   await Promise.all(appended.map(({ durable }) => durable))
   await writer.flush(appended.at(-1)?.seq ?? 0)
 }
@@ -63,7 +63,7 @@ void test('ClickHouse refuses rows, and everything else is counted exactly', asy
       refusableBlock(refusableRows(random, { rows: 2, firstId: 500, oneIn: 1 })),
     ]
     const { insert, wouldTake } = createBatchStore(rig.store)
-    // the property that setting rows aside rests on: a batch is read to its end before a view sees it
+    // The quarantine relies on it: ClickHouse reads a batch to its end before a view sees it.
     for (const parts of [
       [bad],
       [good, bad],
@@ -80,7 +80,7 @@ void test('ClickHouse refuses rows, and everything else is counted exactly', asy
       t.same(await rig.rows(`SELECT count() AS n FROM ${table}`), [{ n: 0 }], table)
   })
 
-  await t.test('rows among many entries', async (t) => {
+  await t.test('rows among many records', async (t) => {
     const rig = await openRig(t, server)
     const all = [40, 1, 700, 3].map((rows, i) =>
       refusableRows(random, { rows, firstId: 1 + i * 1000, oneIn: 50 }),
@@ -93,20 +93,22 @@ void test('ClickHouse refuses rows, and everything else is counted exactly', asy
       rig,
       rows.filter(({ severity }) => severity !== 'BOGUS'),
     )
-    const letters = await rig.rows('SELECT reason, source, raw, id FROM dead_letters')
-    t.equal(letters.length, sum(bad))
-    t.ok(letters.every(({ reason }) => reason === 'store_refused'))
-    t.equal(new Set(letters.map(({ id }) => id)).size, letters.length)
-    const texts = letters.map(({ raw }) => (JSON.parse(String(raw)) as { message: string }).message)
+    const deadLetters = await rig.rows('SELECT reason, source, raw, id FROM dead_letters')
+    t.equal(deadLetters.length, sum(bad))
+    t.ok(deadLetters.every(({ reason }) => reason === 'store_refused'))
+    t.equal(new Set(deadLetters.map(({ id }) => id)).size, deadLetters.length)
+    const texts = deadLetters.map(
+      ({ raw }) => (JSON.parse(String(raw)) as { message: string }).message,
+    )
     t.same([...new Set(texts)].sort(), bad.map(({ message }) => message).sort())
     t.same(rig.wal.waiting, [])
 
-    const [letter = {}] = letters.map(({ raw }) => JSON.parse(String(raw)) as object)
-    await rig.send([{ ...letter, severity: 'INFO' }])
-    t.pass('a letter is what ingest takes, its fault put right')
+    const [deadLetter = {}] = deadLetters.map(({ raw }) => JSON.parse(String(raw)) as object)
+    await rig.send([{ ...deadLetter, severity: 'INFO' }])
+    t.pass('a corrected dead letter can be ingested')
   })
 
-  await t.test('a block that can not be read', async (t) => {
+  await t.test('an unreadable block', async (t) => {
     const rig = await openRig(t, server)
     const good = refusableRows(random, { rows: 30, firstId: 1, oneIn: 1e9 })
     const whole = refusableBlock(refusableRows(random, { rows: 2, firstId: 100, oneIn: 1e9 }))
@@ -117,10 +119,10 @@ void test('ClickHouse refuses rows, and everything else is counted exactly', asy
       refusableEntry(good.slice(10)),
     ])
     await holds(t, rig, good)
-    const letters = await rig.rows('SELECT raw, detail FROM dead_letters')
-    t.equal(letters.length, 2)
-    const file = /wal\/(refused-[\w-]+\.native)/.exec(String(letters[0]?.['detail']))?.[1]
-    t.ok(readdirSync(rig.walDir).includes(file ?? ''), 'its bytes are kept')
+    const deadLetters = await rig.rows('SELECT raw, detail FROM dead_letters')
+    t.equal(deadLetters.length, 2)
+    const file = /wal\/(refused-[\w-]+\.native)/.exec(String(deadLetters[0]?.['detail']))?.[1]
+    t.ok(readdirSync(rig.walDir).includes(file ?? ''), 'its bytes are in the file')
   })
 
   await t.test('counts of later batches stay right', async (t) => {

@@ -12,7 +12,7 @@ import {
 import { test } from 'tap'
 import { ByteBuffer } from '../../../src/lib/byte-buffer.js'
 
-// every unit from 0 to 0xffff: control characters, halves of pairs alone and together
+// Every UTF-16 unit: control characters, surrogates alone and in pairs.
 const anyText = string({ unit: 'binary', maxLength: 300, size: 'max' })
 const unpaired = array(oneof(nat(0xffff), integer({ min: 0xd800, max: 0xdfff })), {
   maxLength: 200,

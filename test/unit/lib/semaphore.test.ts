@@ -1,8 +1,8 @@
 import t from 'tap'
 import { createSemaphore } from '../../../src/lib/semaphore.js'
 
-/** Work that ends when it is told to. */
-function held() {
+/** A task with functions that end it. */
+function controlledTask() {
   let end = (): void => undefined
   const done = new Promise<void>((resolve) => {
     end = resolve
@@ -10,9 +10,9 @@ function held() {
   return { end, work: () => done }
 }
 
-t.test('so many are in work, the others follow in their order, and more are refused', async (t) => {
+t.test('tasks beyond the limit wait in order, and more are refused', async (t) => {
   const inTurn = createSemaphore({ atOnce: 2, waiting: 2, refusal: () => new Error('full') })
-  const all = Array.from({ length: 4 }, held)
+  const all = Array.from({ length: 4 }, controlledTask)
   const begun: number[] = []
   const ended = all.map(({ work }, i) =>
     inTurn(async () => {
@@ -34,7 +34,7 @@ t.test('so many are in work, the others follow in their order, and more are refu
   t.same(begun, [0, 1, 2, 3])
 })
 
-t.test('who fails makes room like any other', async (t) => {
+t.test('a task that fails frees its place', async (t) => {
   const inTurn = createSemaphore({ atOnce: 1, waiting: 1, refusal: () => new Error('full') })
   const failed = inTurn(() => Promise.reject(new Error('failed')))
   const next = inTurn(() => Promise.resolve('next'))

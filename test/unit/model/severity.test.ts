@@ -45,7 +45,7 @@ void test('a level is known in every common spelling', async (t) => {
   reads('CRITICAL', 'critical', 'crit', 'FATAL', 'ftl', 'panic', 'dpanic', 'alert', 'a', 'emerg')
 })
 
-void test('case, blanks, brackets and colons around a level do not matter', async (t) => {
+void test('case, blanks, brackets and colons around a level are ignored', async (t) => {
   t.equal(parseSeverity('  [WaRn]: '), 'WARNING')
   t.equal(parseSeverity('<err>'), 'ERROR')
   assert(
@@ -160,7 +160,7 @@ void test('a bare number is read on the scale whose range it is in', async (t) =
   reads(400, null)
 })
 
-void test('only a spelling that five severities cannot express is worth keeping', async (t) => {
+void test('a spelling is more precise than the severity only if five severities cannot express it', async (t) => {
   for (const text of ['info', 'WARN', '[Error]', 'Information', 'CRIT'])
     t.notOk(saysMoreThanSeverity(text), text)
   for (const text of ['notice', 'FATAL', 'trace', 'banana']) t.ok(saysMoreThanSeverity(text), text)

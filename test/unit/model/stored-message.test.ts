@@ -16,7 +16,7 @@ import { readNative } from '../../support/native.js'
 const VALUE = '<*>'
 const wordsOf = (text: string): string[] => text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu) ?? []
 
-let skeleton = ''
+let constantText = ''
 const block = new BlockEncoder(
   {
     maySourceBe: () => true,
@@ -25,17 +25,20 @@ const block = new BlockEncoder(
     levelAtHead: () => 1,
     sourceSeed: (_source, out) => out.fill(7),
     templateNo: () => 5000,
-    constantText: (no) => Buffer.from(no === 5000 ? skeleton : 'another'),
+    constantText: (no) => Buffer.from(no === 5000 ? constantText : 'another'),
   },
   Int32Array.of(1, 2, 3, 4),
 )
 const NOW = 1_800_000_000_000
 const CONTEXT = { nowMs: NOW, environment: 'e', maxMessageBytes: 65_536, isUtf8: true }
 
-/** Cuts messages as a worker does, all by one skeleton. */
-function cutAll(text: string, messages: readonly string[]): [skeleton: string, message: string][] {
+/** Splits messages like a worker, all by one constant text. */
+function splitAll(
+  text: string,
+  messages: readonly string[],
+): [constantText: string, message: string][] {
   if (messages.length === 0) return []
-  skeleton = text
+  constantText = text
   const lines = messages.map(
     (message, i) =>
       `${JSON.stringify({ timestamp: NOW - i, source: 's', severity: 'INFO', message })}\n`,
@@ -60,8 +63,8 @@ const value = oneof(
   string({ unit: 'grapheme', maxLength: 20 }),
 )
 
-void test('a message is its skeleton and its values, and no word crosses from one to the other', (t) => {
-  const seen = { cut: 0, whole: 0 }
+void test('a message is its constant text and its values, and no word crosses from one to the other', (t) => {
+  const seen = { split: 0, whole: 0 }
   const parts = tuple(
     array(literal, { minLength: 1, maxLength: 6 }),
     array(value, { minLength: 24 }),
@@ -78,11 +81,11 @@ void test('a message is its skeleton and its values, and no word crosses from on
             .join(''),
       )
       const wanted = messages.filter((message) => message !== '')
-      return cutAll(wantedSkeleton, wanted).every(([found, kept], i) => {
+      return splitAll(wantedSkeleton, wanted).every(([found, kept], i) => {
         const message = wanted[i] ?? ''
         if (found === '') seen.whole++
-        else seen.cut++
-        // what was made of a template's text is of the template, unless it holds the mark
+        else seen.split++
+        // A message made of a template's text is of the template, unless it holds the delimiter.
         const fits = found === (message.includes(DELIMITER) ? '' : wantedSkeleton)
         const words = found === '' ? wordsOf(kept) : [...wordsOf(found), ...wordsOf(kept)]
         const same = words.toSorted().join(' ') === wordsOf(message).toSorted().join(' ')
@@ -91,40 +94,40 @@ void test('a message is its skeleton and its values, and no word crosses from on
     }),
     { numRuns: 300 },
   )
-  t.ok(seen.cut > 300 && seen.whole > 5, JSON.stringify(seen))
+  t.ok(seen.split > 300 && seen.whole > 5, JSON.stringify(seen))
   t.end()
 })
 
-void test('messages of another text stay as they are', (t) => {
-  let cut = 0
+void test('messages of another constant text are stored whole', (t) => {
+  let split = 0
   assert(
     property(
       array(literal, { minLength: 1, maxLength: 6 }),
       array(value, { minLength: 1 }),
       (literals, values) => {
         const messages = values.filter((message) => message !== '')
-        return cutAll(toConstantText(literals), messages).every(([found, kept], i) => {
-          if (found !== '') cut++
+        return splitAll(toConstantText(literals), messages).every(([found, kept], i) => {
+          if (found !== '') split++
           return wholeMessage(found, kept) === messages[i]
         })
       },
     ),
     { numRuns: 300 },
   )
-  t.comment(`${cut} were cut`)
+  t.comment(`${split} were split`)
   t.end()
 })
 
-void test('what a template gives as its skeleton', (t) => {
+void test('the constant text of a template', (t) => {
   const of = (text: string): string => toConstantText(text.split(VALUE)).replaceAll(DELIMITER, '|')
   t.equal(of('user <*> logged in from <*>'), 'user | logged in from |')
   t.equal(of('all is well'), 'all is well', 'without values')
-  t.equal(of('took <*>ms, v<*>.'), 'took |, |.', 'no word is cut')
+  t.equal(of('took <*>ms, v<*>.'), 'took |, |.', 'no word is split')
   t.equal(of('<*>:<*> up'), '| up', 'a sign alone is part of the value')
   t.equal(of('a <*>und<*> b'), 'a | b')
   t.equal(of('<*>'), '', 'nothing but a value')
   t.equal(of('Größe<*> cm'), '| cm', 'letters beyond ASCII are letters')
-  t.equal(of(`a${DELIMITER}b <*>`), '', 'the mark itself')
+  t.equal(of(`a${DELIMITER}b <*>`), '', 'the delimiter itself')
   t.equal(of('x <*> '.repeat(300)), '', 'too many values')
   t.equal(of('x'.repeat(5000)), '', 'too long')
   t.end()

@@ -13,7 +13,7 @@ void test('a month before is the same day, or the last of a shorter month', asyn
   t.equal(before('1970-01-15T00:00:00Z'), '1969-12-15T00:00:00.000Z')
 })
 
-void test('windows begin their length before the end', async (t) => {
+void test('a window begins its length before its end', async (t) => {
   const end = at('2024-03-31T12:00:00Z')
   t.equal(end - startOfWindow('5s', end), 5)
   t.equal(end - startOfWindow('24h', end), 86_400)
@@ -21,7 +21,7 @@ void test('windows begin their length before the end', async (t) => {
   t.equal(startOfWindow('1mo', end), at('2024-02-29T12:00:00Z'))
 })
 
-void test('moments are aligned to multiples of the step, before 1970 too', async (t) => {
+void test('times are aligned to multiples of the step, before 1970 too', async (t) => {
   t.equal(alignDown(125, 60), 120)
   t.equal(alignDown(120, 60), 120)
   t.equal(alignDown(-1, 60), -60)

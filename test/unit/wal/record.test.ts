@@ -70,7 +70,7 @@ const plain = (parts: LogRecord): unknown => ({
   dead: parts.dead === null ? null : Buffer.from(parts.dead).toString('hex'),
 })
 
-void test('an entry is read as it was written, from memory and from disk', async () => {
+void test('a record is decoded as it was encoded, from memory and from disk', async () => {
   assert(
     property(entry, boolean(), (parts, fromDisk) => {
       const written = encodeRecord(parts)

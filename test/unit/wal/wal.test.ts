@@ -50,8 +50,8 @@ const bytesOf = (text: string): readonly Uint8Array[] => [Buffer.from(text)]
 
 async function contents(wal: Wal): Promise<readonly string[]> {
   const texts: string[] = []
-  for (const entry of wal.waiting)
-    texts.push(`${entry.seq} ${Buffer.concat([...((await wal.read(entry)) ?? [])]).toString()}`)
+  for (const record of wal.waiting)
+    texts.push(`${record.seq} ${Buffer.concat([...((await wal.read(record)) ?? [])]).toString()}`)
   return texts
 }
 
@@ -60,34 +60,34 @@ const segmentsOf = (dir: string): readonly string[] =>
     .filter((name) => name.endsWith('.log'))
     .sort()
 
-/** the only segment with anything in it */
+/** The only segment that is not empty. */
 function filledSegment(dir: string): string {
   const [name] = segmentsOf(dir).filter((segment) => statSync(join(dir, segment)).size > 0)
   if (name === undefined) throw new Error('no segment was written')
   return join(dir, name)
 }
 
-void test('entries are kept in the order of their appends, whatever is in memory', async (t) => {
+void test('records stay in the order of their appends, cached or not', async (t) => {
   const { wal } = await openWal(tempDir(t), { cacheBytes: 20 })
-  const appended = Array.from({ length: 50 }, (_, i) => wal.append(bytesOf(`entry ${i}`)))
+  const appended = Array.from({ length: 50 }, (_, i) => wal.append(bytesOf(`record ${i}`)))
   t.same(
     appended.map(({ seq }) => seq),
     Array.from({ length: 50 }, (_, i) => i + 1),
   )
-  t.same(wal.waiting, [], 'nothing is there before it is on disk')
+  t.same(wal.waiting, [], 'a record is not visible before it is on disk')
   await Promise.all(appended.map(({ durable }) => durable))
   t.same(
     await contents(wal),
-    appended.map(({ seq }, i) => `${seq} entry ${i}`),
+    appended.map(({ seq }, i) => `${seq} record ${i}`),
   )
   t.equal(
     wal.bytes,
-    appended.reduce((sum, _, i) => sum + `entry ${i}`.length, 0),
+    appended.reduce((sum, _, i) => sum + `record ${i}`.length, 0),
   )
   await wal.close()
 })
 
-void test('an entry of several parts is read back whole, in memory and from disk', async (t) => {
+void test('a record of several parts is read back whole, from memory and from disk', async (t) => {
   const dir = tempDir(t)
   for (const cacheBytes of [0, 1000]) {
     const { wal } = await openWal(join(dir, `${cacheBytes}`), { cacheBytes })
@@ -97,22 +97,22 @@ void test('an entry of several parts is read back whole, in memory and from disk
   }
 })
 
-void test('what is behind others is read back when it is sent, and stays until it is done', async (t) => {
+void test('a record beyond the cache is read back when it is loaded, and stays until it is done', async (t) => {
   const blockPool = new WatchedBlockPool()
   const { wal } = await openWal(tempDir(t), { cacheBytes: 12, blockPool })
   const texts = ['first', 'second', 'third', 'fourth']
   const released: string[] = []
   for (const text of texts) await wal.append(bytesOf(text), () => void released.push(text)).durable
-  t.same(released, ['third', 'fourth'], 'those are on disk only')
+  t.same(released, ['third', 'fourth'], 'records beyond the cache are on disk only')
   const loaded = new Map<string, readonly Uint8Array[]>()
-  for (const [i, entry] of wal.waiting.entries())
-    loaded.set(texts[i] ?? '', (await wal.load(entry)) ?? [])
+  for (const [i, record] of wal.waiting.entries())
+    loaded.set(texts[i] ?? '', (await wal.load(record)) ?? [])
   t.equal(blockPool.inUse.size, 2)
   await wal.append(bytesOf('x')).durable
   for (const [text, parts] of loaded) t.equal(Buffer.concat([...parts]).toString(), text)
   const [, , third] = wal.waiting
-  if (third === undefined) return t.fail('no third entry')
-  t.equal(await wal.load(third), loaded.get('third'), 'it is there already')
+  if (third === undefined) return t.fail('no third record')
+  t.equal(await wal.load(third), loaded.get('third'), 'it is in memory already')
   await wal.done(3)
   t.same(released, ['third', 'fourth', 'first', 'second'])
   t.equal(blockPool.inUse.size, 1)
@@ -121,12 +121,12 @@ void test('what is behind others is read back when it is sent, and stays until i
   return wal.close()
 })
 
-void test('what is not done is there after a restart, and numbers go on', async (t) => {
+void test('records that are not done are there after a restart, and sequences go on', async (t) => {
   const dir = tempDir(t)
   const first = await openWal(dir)
   for (const text of ['a', 'b', 'c']) await first.wal.append(bytesOf(text)).durable
   await first.wal.done(1)
-  // no close: a killed process does not close either
+  // The log is not closed, as by a killed process.
   const second = await openWal(dir)
   t.same(await contents(second.wal), ['2 b', '3 c'])
   t.same(second.damage, [])
@@ -138,19 +138,19 @@ void test('what is not done is there after a restart, and numbers go on', async 
   await third.wal.close()
 })
 
-void test('a batch that was begun is offered again with its token until it is done', async (t) => {
+void test('a recorded batch is open with its token until it is done', async (t) => {
   const dir = tempDir(t)
-  const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
+  const batch = { from: 1, to: 2, token: 'token-1', amendment: null }
   const first = await openWal(dir)
   for (const text of ['a', 'b', 'c']) await first.wal.append(bytesOf(text)).durable
-  await first.wal.recordBatch(cut)
+  await first.wal.recordBatch(batch)
   await first.wal.close()
   const second = await openWal(dir)
-  t.same(second.wal.openBatch, cut)
+  t.same(second.wal.openBatch, batch)
   await second.wal.append(bytesOf('d')).durable
   await second.wal.close()
   const third = await openWal(dir)
-  t.same(third.wal.openBatch, cut, 'also when more came')
+  t.same(third.wal.openBatch, batch, 'also after more appends')
   await third.wal.done(2)
   t.equal(third.wal.openBatch, null)
   await third.wal.close()
@@ -160,7 +160,7 @@ void test('a batch that was begun is offered again with its token until it is do
   await fourth.wal.close()
 })
 
-void test('a torn tail takes nothing with it, wherever it tore', async (t) => {
+void test('a tail torn at any byte loses no other record', async (t) => {
   const dir = tempDir(t)
   const first = await openWal(dir)
   await first.wal.append(bytesOf('first')).durable
@@ -185,7 +185,7 @@ void test('a torn tail takes nothing with it, wherever it tore', async (t) => {
   }
 })
 
-void test('a flipped byte costs the entry it is in and no other, and is told', async (t) => {
+void test('a flipped byte loses the record that it is in and no other, and is reported', async (t) => {
   const dir = tempDir(t)
   const { wal: fresh } = await openWal(dir)
   const texts = ['alpha', 'beta', 'gamma', 'delta']
@@ -214,7 +214,7 @@ void test('a flipped byte costs the entry it is in and no other, and is told', a
   }
 })
 
-void test('a byte that flips after the start is found when the entry is read, and costs that entry alone', async (t) => {
+void test('a byte that flips after the start is found when the record is read, and loses that record alone', async (t) => {
   const dir = tempDir(t)
   const { wal, damage } = await openWal(dir, { cacheBytes: 0 })
   for (const text of ['alpha', 'beta', 'gamma']) await wal.append(bytesOf(text)).durable
@@ -224,7 +224,7 @@ void test('a byte that flips after the start is found when the entry is read, an
   bytes[at] = (bytes[at] ?? 0) ^ 1
   writeFileSync(segment, bytes)
   const [, second] = wal.waiting
-  if (second === undefined) return t.fail('no second entry')
+  if (second === undefined) return t.fail('no second record')
   t.equal(await wal.load(second), null)
   t.same(await contents(wal), ['1 alpha', '3 gamma'])
   t.equal(wal.bytes, 'alphagamma'.length)
@@ -233,39 +233,39 @@ void test('a byte that flips after the start is found when the entry is read, an
   return wal.close()
 })
 
-void test('either of the two marks of a batch is enough, and no number of its entries is given again', async (t) => {
+void test('one of the two frames of a batch is enough, and no sequence of its records is used again', async (t) => {
   const dir = tempDir(t)
-  const cut = { from: 1, to: 2, token: 'token-1', amendment: null }
+  const batch = { from: 1, to: 2, token: 'token-1', amendment: null }
   const { wal: fresh } = await openWal(dir)
   for (const text of ['a', 'b']) await fresh.append(bytesOf(text)).durable
-  await fresh.recordBatch(cut)
+  await fresh.recordBatch(batch)
   await fresh.close()
   const segment = filledSegment(dir)
   const bytes = readFileSync(segment)
-  const marks = [bytes.indexOf('token-1'), bytes.lastIndexOf('token-1')]
-  t.not(marks[0], marks[1])
-  for (const mark of marks) {
+  const frames = [bytes.indexOf('token-1'), bytes.lastIndexOf('token-1')]
+  t.not(frames[0], frames[1])
+  for (const at of frames) {
     for (const name of segmentsOf(dir)) rmSync(join(dir, name))
     const flipped = Buffer.from(bytes)
-    flipped[mark] = (flipped[mark] ?? 0) ^ 1
-    // the last entry of the batch as well
+    flipped[at] = (flipped[at] ?? 0) ^ 1
+    // The last record of the batch is damaged as well.
     flipped[43] = (flipped[43] ?? 0) ^ 1
     writeFileSync(segment, flipped)
     const { wal } = await openWal(dir)
     t.same(await contents(wal), ['1 a'])
-    t.same(wal.openBatch, cut)
+    t.same(wal.openBatch, batch)
     t.equal(wal.append(bytesOf('new')).seq, 3)
     await wal.close()
   }
 })
 
-void test('a text that looks like a frame is not taken for one behind damage', async (t) => {
+void test('a text with the bytes of a frame is not read as a frame after damage', async (t) => {
   const dir = tempDir(t)
   const { wal: other } = await openWal(join(dir, 'other'))
   for (const text of ['x', 'y', 'z']) await other.append(bytesOf(text)).durable
   await other.done(3)
   await other.close()
-  // whoever knows the format can send whole frames as a message
+  // A client can send whole frames as a message.
   const forged = readFileSync(filledSegment(join(dir, 'other')))
   const own = join(dir, 'own')
   const { wal: first } = await openWal(own)
@@ -283,7 +283,7 @@ void test('a text that looks like a frame is not taken for one behind damage', a
   await wal.close()
 })
 
-void test('files of others in the directory are left alone', async (t) => {
+void test('other files in the directory stay as they are', async (t) => {
   const dir = tempDir(t)
   for (const name of ['notes.txt', '0000000001.log', 'x.log'])
     writeFileSync(join(dir, name), 'mine')
@@ -293,14 +293,14 @@ void test('files of others in the directory are left alone', async (t) => {
   await wal.close()
 })
 
-void test('segments go when everything in them is done, and only then', async (t) => {
+void test('a segment is deleted when all its records are done, and not before', async (t) => {
   const dir = tempDir(t)
   const { wal } = await openWal(dir, { cacheBytes: 0 })
   const big = Buffer.alloc(40 * 1024 * 1024, 'x')
   for (let i = 0; i < 4; i++) await wal.append([big]).durable
   t.equal(segmentsOf(dir).length, 2, 'a new one is begun above 64 MiB')
   await wal.done(1)
-  t.equal(segmentsOf(dir).length, 3, 'the mark itself needed another')
+  t.equal(segmentsOf(dir).length, 3, 'the `done` frame itself needed another')
   await wal.done(2)
   t.equal(segmentsOf(dir).length, 2)
   t.same(
@@ -317,7 +317,7 @@ void test('segments go when everything in them is done, and only then', async (t
   await again.wal.close()
 })
 
-void test('numbers may begin anew when nothing is left, and everything works as before', async (t) => {
+void test('sequences may begin at 1 again when no segment is left', async (t) => {
   const dir = tempDir(t)
   for (let round = 0; round < 3; round++) {
     const { wal, damage } = await openWal(dir)
@@ -331,12 +331,12 @@ void test('numbers may begin anew when nothing is left, and everything works as 
     t.equal(second.wal.openBatch?.token, `token ${round}`)
     await second.wal.done(seq)
     await second.wal.close()
-    // an empty start in between: the segment with the last number is gone then
+    // An empty start in between deletes the segment with the last sequence.
     await (await openWal(dir)).wal.close()
   }
 })
 
-void test('it is full at its limit and has room again when entries are done', async (t) => {
+void test('it is full at its limit until records are done', async (t) => {
   const { wal } = await openWal(tempDir(t), { maxBytes: 10 })
   await wal.append(bytesOf('12345')).durable
   t.equal(wal.isFull(), false)
@@ -347,14 +347,14 @@ void test('it is full at its limit and has room again when entries are done', as
   await wal.close()
 })
 
-void test('many entries wait and go without a pause that grows with their number', async (t) => {
+void test('the time to finish a record does not grow with the number of waiting records', async (t) => {
   const { wal } = await openWal(tempDir(t))
   const last = Array.from({ length: 200_000 }, () => wal.append([])).at(-1)
   await last?.durable
   t.equal(wal.waiting.length, 200_000)
   for (let seq = 1000; seq <= 200_000; seq += 1000) {
     const first = wal.waiting[0]
-    if (first === undefined) return t.fail('entries are missing')
+    if (first === undefined) return t.fail('records are missing')
     await wal.read(first)
     await wal.done(seq)
   }
@@ -362,21 +362,21 @@ void test('many entries wait and go without a pause that grows with their number
   return wal.close()
 })
 
-void test('a full disk refuses everything that waits, and it goes on when there is space', async (t) => {
+void test('a full disk refuses the queued writes, and writing goes on when there is space', async (t) => {
   const dir = tempDir(t)
   const { wal } = await openWal(dir)
   await wal.append(bytesOf('before')).durable
   t.equal(wal.failures, 0)
   const disk = await fillDisk(t)
   const refused = ['a', 'b'].map((text) => wal.append(bytesOf(text)))
-  // comes while the first two are being written
+  // This one is appended while the first two are being written.
   const later = new Promise((resolve) => setImmediate(resolve)).then(() => wal.append(bytesOf('c')))
   for (const { durable } of refused) await t.rejects(durable, { code: 'ENOSPC' })
   await t.rejects((await later).durable, { code: 'ENOSPC' })
   await t.rejects(wal.recordBatch({ from: 1, to: 1, token: 'x', amendment: null }), {
     code: 'ENOSPC',
   })
-  t.equal(wal.openBatch, null, 'a batch that is not recorded is not begun')
+  t.equal(wal.openBatch, null, 'a batch that is not recorded is not open')
   t.match(wal.fault, { message: /ENOSPC/ })
   t.ok(wal.failures > 0)
   disk.free()
@@ -392,7 +392,7 @@ void test('a full disk refuses everything that waits, and it goes on when there 
   await again.wal.close()
 })
 
-void test('who is refused finds the failure counted already', async (t) => {
+void test('a failure is counted before the append is rejected', async (t) => {
   const { wal } = await openWal(tempDir(t))
   const disk = await fillDisk(t)
   const seen = await wal.append(bytesOf('a')).durable.catch(() => wal.failures)
@@ -401,7 +401,7 @@ void test('who is refused finds the failure counted already', async (t) => {
   await wal.close()
 })
 
-void test('a torn write that can not be taken back is left behind in its file', async (t) => {
+void test('after a torn write that cannot be truncated the next write begins a new segment', async (t) => {
   const dir = tempDir(t)
   const { wal } = await openWal(dir)
   await wal.append(bytesOf('before')).durable
@@ -418,7 +418,7 @@ void test('a torn write that can not be taken back is left behind in its file', 
   await again.wal.close()
 })
 
-void test('a write that follows the answer of the one before is not forgotten', async (t) => {
+void test('a write right after the answer to the previous one is written', async (t) => {
   const { wal } = await openWal(tempDir(t))
   for (let i = 1; i <= 50; i++) {
     await wal.append(bytesOf('x')).durable
@@ -431,9 +431,9 @@ void test('a write that follows the answer of the one before is not forgotten', 
 
 type Step =
   | { readonly kind: 'append'; readonly bytes: Uint8Array }
-  | { readonly kind: 'cut' | 'done' | 'reopen' | 'crash'; readonly share: number }
+  | { readonly kind: 'batch' | 'done' | 'reopen' | 'crash'; readonly share: number }
 
-void test('any run of appends, batches and restarts keeps exactly what is not done', async (t) => {
+void test('after any run of appends, batches and restarts exactly the records that are not done wait', async (t) => {
   const steps = array(
     oneof(
       {
@@ -446,7 +446,12 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
       {
         weight: 3,
         arbitrary: record({
-          kind: constantFrom('cut' as const, 'done' as const, 'reopen' as const, 'crash' as const),
+          kind: constantFrom(
+            'batch' as const,
+            'done' as const,
+            'reopen' as const,
+            'crash' as const,
+          ),
           share: integer({ min: 0, max: 100 }),
         }),
       },
@@ -460,7 +465,7 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
       const dir = join(root, `${runs++}`)
       let { wal } = await openWal(dir, { cacheBytes })
       let model: { seq: number; hex: string }[] = []
-      let cut: RecordedBatch | null = null
+      let batch: RecordedBatch | null = null
       for (const step of all) {
         const first = model[0]
         const pick = (share: number): number =>
@@ -469,15 +474,20 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
           const { seq, durable } = wal.append([step.bytes])
           await durable
           model.push({ seq, hex: Buffer.from(step.bytes).toString('hex') })
-        } else if (step.kind === 'cut' && first !== undefined && cut === null) {
+        } else if (step.kind === 'batch' && first !== undefined && batch === null) {
           const amendment = step.share % 2 === 0 ? null : Buffer.from(`\0rest ${runs}\0`)
-          cut = { from: first.seq, to: pick(step.share), token: `t${runs}-${first.seq}`, amendment }
-          await wal.recordBatch(cut)
-        } else if (step.kind === 'done' && cut !== null) {
-          await wal.done(cut.to)
-          const { to } = cut
+          batch = {
+            from: first.seq,
+            to: pick(step.share),
+            token: `t${runs}-${first.seq}`,
+            amendment,
+          }
+          await wal.recordBatch(batch)
+        } else if (step.kind === 'done' && batch !== null) {
+          await wal.done(batch.to)
+          const { to } = batch
           model = model.filter(({ seq }) => seq > to)
-          cut = null
+          batch = null
         } else if (step.kind === 'reopen' || step.kind === 'crash') {
           const old = wal
           if (step.kind === 'reopen') await old.close()
@@ -485,13 +495,14 @@ void test('any run of appends, batches and restarts keeps exactly what is not do
           if (step.kind === 'crash') await old.close()
         }
         const stored: { seq: number; hex: string }[] = []
-        for (const entry of wal.waiting) {
-          const parts = await (runs % 2 === 0 ? wal.load(entry) : wal.read(entry))
+        for (const record of wal.waiting) {
+          const parts = await (runs % 2 === 0 ? wal.load(record) : wal.read(record))
           const read = Buffer.concat([...(parts ?? [])])
-          stored.push({ seq: entry.seq, hex: read.toString('hex') })
+          stored.push({ seq: record.seq, hex: read.toString('hex') })
         }
-        if (JSON.stringify(stored) !== JSON.stringify(model)) throw new Error('other entries')
-        if (JSON.stringify(wal.openBatch) !== JSON.stringify(cut)) throw new Error('another batch')
+        if (JSON.stringify(stored) !== JSON.stringify(model)) throw new Error('other records')
+        if (JSON.stringify(wal.openBatch) !== JSON.stringify(batch))
+          throw new Error('another batch')
       }
       await wal.close()
     }),

@@ -52,7 +52,7 @@ function record(seq: number, rows: readonly Row[]): NumberedRecord {
 const command = (change: SharedChange, place: Partial<SharedCommand> = {}) =>
   ({ kind: 'shared', id: 'c', change, beforeMs: null, fromSeq: 0, ...place }) as const
 
-/** What is sent of an entry: [id, is_new, priority] of each row. */
+/** The rows of a record that are sent: [id, is_new, priority]. */
 function sent(pending: PendingChanges, part: NumberedRecord): readonly (readonly unknown[])[] {
   const { leftOut } = pending.stillWanted([part])
   const pieces = pending.revise(piecesOf('landing', [part], { ...NO_AMENDMENT, refused: leftOut }))
@@ -74,7 +74,7 @@ const ROWS = [
 ]
 const DELETED = { kind: 'delete-sources', sources: ['a'] } as const
 
-void test('what is before a deletion is left out, what is after it goes', async (t) => {
+void test('rows before a deletion are left out, rows after it are sent', async (t) => {
   const pending = new PendingChanges()
   pending.add(5, command(DELETED))
   t.same(sent(pending, record(4, ROWS)), [[2, 1, 3]])
@@ -95,7 +95,7 @@ void test('what is before a deletion is left out, what is after it goes', async 
   t.equal(sent(pending, record(4, ROWS)).length, 4)
 })
 
-void test('of a deletion that was missed only older rows are left out', async (t) => {
+void test('a deletion that was missed leaves out only older rows', async (t) => {
   const pending = new PendingChanges()
   pending.add(5, command(DELETED, { beforeMs: 30 }))
   t.same(
@@ -115,7 +115,7 @@ void test('of a deletion that was missed only older rows are left out', async (t
   )
 })
 
-void test('a batch that is being sent stays as it is until the change took effect without it', async (t) => {
+void test('the open batch is unchanged until a change takes effect without this instance', async (t) => {
   const pending = new PendingChanges()
   pending.add(5, command(DELETED, { fromSeq: 3 }))
   t.equal(sent(pending, record(2, ROWS)).length, 4)
@@ -127,7 +127,7 @@ void test('a batch that is being sent stays as it is until the change took effec
   t.equal(pending.covers('c', { from: 1 }), true)
 })
 
-void test('repeats of a corrected event move, the row that began it does not', async (t) => {
+void test('repeats of a corrected event are recounted, the row that begins it is not', async (t) => {
   const pending = new PendingChanges()
   pending.add(5, command({ kind: 'correct-event', event: 1, priority: 'P1' }))
   t.same(sent(pending, record(4, ROWS)), [
@@ -141,7 +141,7 @@ void test('repeats of a corrected event move, the row that began it does not', a
   t.equal(pending.isOvertaken(6, { kind: 'correct-event', correction }), false)
 })
 
-void test('clearing leaves out everything', async (t) => {
+void test('`clear-all` leaves out everything', async (t) => {
   const pending = new PendingChanges()
   pending.add(5, command({ kind: 'clear-all' }))
   const part = record(4, ROWS)

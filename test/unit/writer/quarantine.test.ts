@@ -58,14 +58,14 @@ const EMPTY: LogRecord = {
   command: null,
 }
 
-const entryOf = (rows: readonly TestRow[]): LogRecord => ({
+const recordOf = (rows: readonly TestRow[]): LogRecord => ({
   ...EMPTY,
   landing: blockOf(rows),
   landingRows: rows.length,
 })
 
-async function put(wal: Wal, entries: readonly LogRecord[]): Promise<number> {
-  const appended = entries.map((entry) => wal.append(encodeRecord(entry)))
+async function put(wal: Wal, records: readonly LogRecord[]): Promise<number> {
+  const appended = records.map((record) => wal.append(encodeRecord(record)))
   await Promise.all(appended.map(({ durable }) => durable))
   return appended.at(-1)?.seq ?? 0
 }
@@ -100,18 +100,18 @@ const poisoned = (): RecordingTarget => {
 const one = (id: number, message = `message ${id}`): TestRow => ({ id, isNew: true, n: 1, message })
 const ids = (target: RecordingTarget): readonly number[] =>
   target.stored('landing').map((row) => Number(row['id']))
-const letters = (target: RecordingTarget): readonly unknown[] =>
+const deadLetters = (target: RecordingTarget): readonly unknown[] =>
   target.stored('dead_letters').map((row) => JSON.parse(String(row['raw'])) as unknown)
 
-void test('the rows that are refused are dead letters, and all others are stored', async (t) => {
+void test('refused rows become dead letters, and all others are stored', async (t) => {
   const target = poisoned()
   const rig = await start(t, target)
   const many = Array.from({ length: 200 }, (_, i) => one(i + 1, i % 50 === 7 ? POISON : `m ${i}`))
   const last = await put(rig.wal, [
-    entryOf([one(1001), one(1002)]),
-    entryOf(many),
-    entryOf([one(2001)]),
-    { ...entryOf([one(3001, POISON)]), dead: null },
+    recordOf([one(1001), one(1002)]),
+    recordOf(many),
+    recordOf([one(2001)]),
+    { ...recordOf([one(3001, POISON)]), dead: null },
   ])
   rig.writer.start()
   await rig.writer.flush(last)
@@ -128,23 +128,23 @@ void test('the rows that are refused are dead letters, and all others are stored
     source: `source ${8 % 3}`,
     detail: 'the store refused the message',
   })
-  t.match(letters(target)[0], { timestamp: '2023-11-14T22:13:20.000Z', message: POISON })
+  t.match(deadLetters(target)[0], { timestamp: '2023-11-14T22:13:20.000Z', message: POISON })
   t.equal(new Set(target.stored('dead_letters').map((row) => row['id'])).size, 5)
   t.same(rig.refused, [5])
-  t.same(rig.failures, [], 'the batch did not wait')
+  t.same(rig.failures, [], 'the batch is not retried')
   t.ok(target.trials < 120, `${target.trials} trials`)
   t.same(rig.wal.waiting, [])
   await rig.end()
 })
 
-void test('a row that stands for several messages is as many dead letters', async (t) => {
+void test('a row that counts several messages becomes as many dead letters', async (t) => {
   const target = poisoned()
   const rig = await start(t, target)
-  const last = await put(rig.wal, [entryOf([{ ...one(1, POISON), n: 3 }, one(2)])])
+  const last = await put(rig.wal, [recordOf([{ ...one(1, POISON), n: 3 }, one(2)])])
   rig.writer.start()
   await rig.writer.flush(last)
   t.same(ids(target), [2])
-  t.equal(letters(target).length, 3)
+  t.equal(deadLetters(target).length, 3)
   await rig.end()
 })
 
@@ -154,8 +154,8 @@ void test('a repeat begins the event whose first row is refused', async (t) => {
   const rig = await start(t, target)
   const repeat = { ...one(5, POISON), isNew: false }
   const last = await put(rig.wal, [
-    entryOf([one(4), { ...one(5, POISON), n: 9 }, repeat]),
-    entryOf([repeat, one(6)]),
+    recordOf([one(4), { ...one(5, POISON), n: 9 }, repeat]),
+    recordOf([repeat, one(6)]),
   ])
   rig.writer.start()
   await rig.writer.flush(last)
@@ -171,14 +171,14 @@ void test('a repeat begins the event whose first row is refused', async (t) => {
   await rig.end()
 })
 
-void test('a repeat begins the event whose first row was lost with damage of the WAL', async (t) => {
+void test('a repeat begins the event whose first row is lost by damage of the WAL', async (t) => {
   const dir = tempDir(t)
   const first = await start(t, new RecordingTarget(), dir)
   const repeat = (id: number): TestRow => ({ ...one(id), isNew: false })
   await put(first.wal, [
-    entryOf([one(1), one(2)]),
-    entryOf([repeat(1), one(3), repeat(1)]),
-    entryOf([repeat(2), repeat(3), repeat(1)]),
+    recordOf([one(1), one(2)]),
+    recordOf([repeat(1), one(3), repeat(1)]),
+    recordOf([repeat(2), repeat(3), repeat(1)]),
   ])
   await first.end()
   const [segment = ''] = readdirSync(dir).filter((name) => name.endsWith('.log'))
@@ -206,7 +206,9 @@ void test('a repeat begins the event whose first row was lost with damage of the
       blockPool: new WatchedBlockPool(),
       onDamage: (report) => damage.push(report),
     })
-  t.comment('a try that is stored and cut off leaves the batch as it was for the next one')
+  t.comment(
+    'an attempt that is stored without an answer leaves the batch unchanged for the next one',
+  )
   const target = new RecordingTarget()
   const cutOff = await startOn(await open(), target)
   const { writer, wal } = cutOff
@@ -225,14 +227,14 @@ void test('a repeat begins the event whose first row was lost with damage of the
   t.same(before?.rows, after?.rows, 'and the same rows')
 })
 
-void test('what is stored is repeated as before, whatever else was lost', async (t) => {
+void test('a repeat of a stored event stays a repeat after damage', async (t) => {
   const dir = tempDir(t)
   const target = new RecordingTarget()
   const first = await start(t, target, dir)
   first.writer.start()
-  await first.writer.flush(await put(first.wal, [entryOf([one(1)])]))
+  await first.writer.flush(await put(first.wal, [recordOf([one(1)])]))
   await first.writer.stop()
-  await put(first.wal, [entryOf([one(2)]), entryOf([{ ...one(1), isNew: false }])])
+  await put(first.wal, [recordOf([one(2)]), recordOf([{ ...one(1), isNew: false }])])
   await first.wal.close()
   const [segment = ''] = readdirSync(dir).filter((name) => name.endsWith('.log'))
   const bytes = readFileSync(join(dir, segment))
@@ -261,15 +263,15 @@ void test('what is stored is repeated as before, whatever else was lost', async 
   await second.end()
 })
 
-void test('a block that can not be read is set aside whole, its bytes kept', async (t) => {
+void test('an unreadable block becomes dead letters, and its bytes are written to a file', async (t) => {
   const target = poisoned()
   const dir = tempDir(t)
   const rig = await start(t, target, dir)
   const broken = Buffer.concat([blockOf([one(7), one(8)]), Buffer.from('behind')])
   const last = await put(rig.wal, [
-    entryOf([one(1)]),
+    recordOf([one(1)]),
     { ...EMPTY, landing: broken, landingRows: 2 },
-    entryOf([one(2)]),
+    recordOf([one(2)]),
   ])
   rig.writer.start()
   await rig.writer.flush(last)
@@ -279,22 +281,22 @@ void test('a block that can not be read is set aside whole, its bytes kept', asy
   const dead = target.stored('dead_letters')
   t.equal(dead.length, 2)
   t.match(dead[0], { reason: 'store_refused', raw: '' })
-  t.ok(String(dead[0]?.['detail']).includes(name), 'the letter says where')
+  t.ok(String(dead[0]?.['detail']).includes(name), 'the dead letter names the file')
   await rig.end()
 
   await writeBesideLog(dir, 'kept.native', [broken, broken])
   t.same(readFileSync(join(dir, 'kept.native')), Buffer.concat([broken, broken]))
   const reopened = await createTestWal(t, dir)
-  t.ok(readdirSync(dir).includes('kept.native'), 'the WAL leaves it alone')
+  t.ok(readdirSync(dir).includes('kept.native'), 'the WAL does not delete it')
   await reopened.close()
 })
 
-void test('a message too long for a dead letter is kept whole', async (t) => {
+void test('a message too long for a dead letter is written to a file', async (t) => {
   const target = new RecordingTarget()
   const long = 'x'.repeat(70_000)
   target.refuses = (row) => row['message'] === long
   const rig = await start(t, target)
-  const last = await put(rig.wal, [entryOf([one(1, long), one(2)])])
+  const last = await put(rig.wal, [recordOf([one(1, long), one(2)])])
   rig.writer.start()
   await rig.writer.flush(last)
   t.same(ids(target), [2])
@@ -303,14 +305,14 @@ void test('a message too long for a dead letter is kept whole', async (t) => {
   await rig.end()
 })
 
-void test('refused dead letters do not send the rows a second time', async (t) => {
+void test('the rows are not sent again when only dead letters are refused', async (t) => {
   const target = new RecordingTarget()
   target.refuses = (row) => row['message'] === POISON || row['id'] === 77n
   const rig = await start(t, target)
   const dead = blockOf([one(76), one(77), one(78)])
   const last = await put(rig.wal, [
-    { ...entryOf([one(1), one(2, POISON)]), dead },
-    entryOf([one(3)]),
+    { ...recordOf([one(1), one(2, POISON)]), dead },
+    recordOf([one(3)]),
   ])
   rig.writer.start()
   await rig.writer.flush(last)
@@ -325,7 +327,7 @@ void test('refused dead letters do not send the rows a second time', async (t) =
   await rig.end()
 })
 
-void test('a batch whose bytes are fine waits, whatever the store calls the fault', async (t) => {
+void test('a batch whose rows are all accepted by themselves is retried unchanged', async (t) => {
   const target = new RecordingTarget()
   let faults = 2
   target.fault = (call) =>
@@ -333,7 +335,7 @@ void test('a batch whose bytes are fine waits, whatever the store calls the faul
       ? Object.assign(new Error('a view is at fault'), { isDataError: true })
       : null
   const rig = await start(t, target)
-  const last = await put(rig.wal, [entryOf([one(1), one(2)])])
+  const last = await put(rig.wal, [recordOf([one(1), one(2)])])
   rig.writer.start()
   await rig.writer.flush(last)
   t.same(ids(target), [1, 2])
@@ -344,12 +346,12 @@ void test('a batch whose bytes are fine waits, whatever the store calls the faul
   await rig.end()
 })
 
-void test('a batch of which something is stored is not cut', async (t) => {
+void test('a batch of which a row is stored is not amended', async (t) => {
   const target = poisoned()
   const rig = await start(t, target)
-  // as a program with other tables would have left it
+  // A view may have stored a row although the insert failed.
   target.inserts.push({ table: 'landing', token: 'of then', rows: [{ id: 1n, is_new: 1 }] })
-  const last = await put(rig.wal, [entryOf([one(1), one(2, POISON)])])
+  const last = await put(rig.wal, [recordOf([one(1), one(2, POISON)])])
   const stop = new AbortController()
   rig.writer.start()
   const flushed = rig.writer.flush(last, stop.signal)
@@ -360,19 +362,19 @@ void test('a batch of which something is stored is not cut', async (t) => {
   await rig.end()
 })
 
-void test('trials are bounded, and what is not looked at is a dead letter too', async (t) => {
+void test('trials are bounded, and the undecided rows become dead letters too', async (t) => {
   const target = poisoned()
   const rig = await start(t, target)
   const rows = Array.from({ length: 4000 }, (_, i) => one(i + 1, i === 3999 ? 'good' : POISON))
-  const last = await put(rig.wal, [entryOf(rows)])
+  const last = await put(rig.wal, [recordOf(rows)])
   rig.writer.start()
   await rig.writer.flush(last)
   t.ok(target.trials < 1_600, `${target.trials} trials`)
-  t.equal(ids(target).length + letters(target).length, 4000)
+  t.equal(ids(target).length + deadLetters(target).length, 4000)
   await rig.end()
 })
 
-void test('it can be killed between any two steps: nothing is lost and nothing is twice', async (t) => {
+void test('a kill between any two steps loses nothing and doubles nothing', async (t) => {
   const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
   t.comment(`seed ${seed}`)
   const random = seeded(seed)
@@ -387,9 +389,9 @@ void test('it can be killed between any two steps: nothing is lost and nothing i
       })
     const all = [rows(5), rows(1), rows(8)]
     const first = await start(t, target, dir)
-    await put(first.wal, all.map(entryOf))
+    await put(first.wal, all.map(recordOf))
     let left = steps
-    // from here on the process does nothing more; the store may or may not have done the last step
+    // From here on the process does nothing more; the last step may or may not have reached the store.
     const late = random() < 0.5
     const insert = target.insert.bind(target)
     target.insert = async (...args) => {
@@ -418,7 +420,7 @@ void test('it can be killed between any two steps: nothing is lost and nothing i
       good.map(({ id }) => id),
       `${steps} steps`,
     )
-    t.equal(letters(target).length, bad, `${steps} steps`)
+    t.equal(deadLetters(target).length, bad, `${steps} steps`)
     await second.end()
   }
 })

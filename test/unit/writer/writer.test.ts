@@ -24,8 +24,8 @@ function blockOf(id: number): Uint8Array {
 const rowsOf = (...ids: number[]): LogRecord[] =>
   ids.map((id) => ({ ...EMPTY, landing: blockOf(id), landingRows: 1 }))
 
-async function put(wal: Wal, entries: readonly LogRecord[]): Promise<number> {
-  const appended = entries.map((entry) => wal.append(encodeRecord(entry)))
+async function put(wal: Wal, records: readonly LogRecord[]): Promise<number> {
+  const appended = records.map((record) => wal.append(encodeRecord(record)))
   await Promise.all(appended.map(({ durable }) => durable))
   return appended.at(-1)?.seq ?? 0
 }
@@ -60,7 +60,7 @@ async function end({ writer, wal }: Rig): Promise<void> {
 const ids = (target: RecordingTarget): readonly unknown[] =>
   target.stored('landing').map((row) => row['id'])
 
-void test('what waits together is one insert, in order', async (t) => {
+void test('waiting records are one insert, in order', async (t) => {
   const rig = await start(t)
   const last = await put(rig.wal, rowsOf(1, 2, 3))
   rig.writer.start()
@@ -72,7 +72,7 @@ void test('what waits together is one insert, in order', async (t) => {
   await end(rig)
 })
 
-void test('a command stands between the rows before it and those after it', async (t) => {
+void test('a command is executed between the rows before it and the rows after it', async (t) => {
   const rig = await start(t)
   const command = { kind: 'delete-sources' as const, sources: ['a'] }
   const [first, second] = [rowsOf(1, 2), rowsOf(4, 5)]
@@ -118,7 +118,7 @@ void test('sources and templates are stored before the rows that name them', asy
   await end(rig)
 })
 
-void test('a batch that fails is sent again unchanged, whatever came meanwhile', async (t) => {
+void test('a batch that fails is sent again unchanged after more appends', async (t) => {
   const rig = await start(t)
   let fails = 3
   rig.target.fault = () => (fails-- > 0 ? new Error('no answer') : null)
@@ -131,19 +131,19 @@ void test('a batch that fails is sent again unchanged, whatever came meanwhile',
   await flushed
   t.equal(rig.writer.failingSinceMs, null)
   const tokens = rig.target.calls.slice(0, 4)
-  t.equal(new Set(tokens).size, 1, 'one token for all four tries')
+  t.equal(new Set(tokens).size, 1, 'one token for all four attempts')
   t.equal(rig.target.inserts[0]?.rows.length, 2)
   await rig.writer.flush(last)
   t.same(ids(rig.target), [1n, 2n, 3n])
   await end(rig)
 })
 
-void test('a batch whose answer was lost with the process goes out again under its token', async (t) => {
+void test('a batch whose answer was lost with the process is sent again under its token', async (t) => {
   const dir = tempDir(t)
   const target = new RecordingTarget()
   const first = await start(t, dir, target)
   const losses: string[] = []
-  // the store takes the rows, and its answer never arrives
+  // The store takes the rows, and its answer never arrives.
   const insert = target.insert.bind(target)
   target.insert = async (...args) => {
     await insert(...args)
@@ -167,20 +167,20 @@ void test('a batch whose answer was lost with the process goes out again under i
   await end(second)
 })
 
-void test('flushing waits for what is there and for nothing else', async (t) => {
+void test('a flush waits for the records that are in the WAL and for nothing else', async (t) => {
   const rig = await start(t)
   await rig.writer.flush(0)
   await rig.writer.flush(1000)
   t.same(rig.target.calls, [])
   rig.writer.start()
   await put(rig.wal, rowsOf(1))
-  // numbers beyond the last entry: it was refused, and nothing will ever reach them
+  // A record that was refused has a sequence that is never done.
   await rig.writer.flush(1000)
   t.same(ids(rig.target), [1n])
   await end(rig)
 })
 
-void test('a flush can be given up, and the rows stay', async (t) => {
+void test('a flush can be aborted, and the rows stay', async (t) => {
   const rig = await start(t)
   rig.target.fault = () => new Error('away')
   const last = await put(rig.wal, rowsOf(1))
@@ -192,7 +192,7 @@ void test('a flush can be given up, and the rows stay', async (t) => {
   await end(rig)
 })
 
-void test('rows are written without anybody asking, and after a quiet time too', async (t) => {
+void test('rows are written without a flush, also after a pause', async (t) => {
   const rig = await start(t)
   rig.writer.start()
   for (const id of [1, 2]) {
@@ -204,7 +204,7 @@ void test('rows are written without anybody asking, and after a quiet time too',
   await end(rig)
 })
 
-void test('it stops while ClickHouse is away, and everything stays in the WAL', async (t) => {
+void test('it stops while ClickHouse is unreachable, and the records stay in the WAL', async (t) => {
   const rig = await start(t)
   rig.target.fault = () => new Error('away')
   await put(rig.wal, rowsOf(1, 2))
