@@ -18,7 +18,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** the reply as JSON; fields may be asked for without a check, as a client does */
+  /** The reply as JSON, without a check of its fields, as a client reads it. */
   // oxlint-disable-next-line typescript/no-explicit-any -- what a reply holds is what is tested
   readonly body: any
 }
@@ -56,7 +56,7 @@ export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeSer
       checkReplies: true,
     }),
   })
-  /** `call('admin', 'POST /api/things', { title: 'x' })`; null calls without a token */
+  /** For example `call('admin', 'POST /api/things', { title: 'x' })`. With null the request has no token. */
   const call = async (
     role: Role | null | { readonly token: string },
     request: string,

@@ -102,7 +102,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly body: Record<string, unknown>
-  /** by name, the value and its attributes */
+  /** The value and the attributes of each cookie, by name. */
   readonly cookies: Readonly<Record<string, string>>
 }
 
@@ -115,7 +115,7 @@ interface CallOptions {
 
 export type Call = (request: string, options?: CallOptions) => Promise<Answer>
 
-/** `call('POST /path', { json })` */
+/** For example `call('POST /path', { json })`. */
 function createCall(url: string): Call {
   return async (request, { token, cookie, json, headers = {} } = {}) => {
     const [method = '', path = ''] = request.split(' ')

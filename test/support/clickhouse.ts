@@ -12,7 +12,7 @@ import type { StoreLog } from '../../src/clickhouse/log.js'
 
 export const quietLog: StoreLog = { debug() {}, info() {}, warn() {} }
 
-/** Enough for tests, and little enough for several engines at once. */
+/** Small enough for several engines at once. */
 export const TEST_RESOURCES = { memoryBytes: 2 * 1024 ** 3, mergeThreads: 2 }
 
 export interface TestServer {
@@ -21,7 +21,7 @@ export interface TestServer {
   readonly stop: () => Promise<void>
 }
 
-/** A real engine with a password in a directory of its own; a test file shares one. */
+/** Starts an embedded engine with a password in a directory of its own; the tests of a file share it. */
 export async function startTestServer(options: Partial<EmbeddedOptions> = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'clickhouse-test-')))
   const engine = await startEmbedded({

@@ -8,37 +8,37 @@ import { startEmbedded, type Embedded } from '../../src/clickhouse/embedded/embe
 import { quietLog, startTestServer } from './clickhouse.js'
 import { signal } from './signals.js'
 
-/** The name that the servers know it by. */
+/** The name of the cluster in the configuration of its servers. */
 const CLUSTER = 'test_cluster'
 const USERNAME = 'engine_client'
 const PASSWORD = 'password of the shards'
-/** Enough for tests, and little enough for three engines at once. */
+/** Small enough for three engines at once. */
 const RESOURCES = { memoryBytes: 1536 * 1024 ** 2, mergeThreads: 2 }
 
 export interface Shard {
   readonly url: string
-  /** where its backups are */
+  /** The directory of its backups. */
   readonly backupsDir: string
-  /** of the engine's process, null when it is down */
+  /** The id of the engine's process; null when it is down. */
   pid(): number | null
-  /** ends the process at once; it is not started again until `up` */
+  /** Kills the process; `up` starts it again. */
   down(): Promise<void>
   up(): Promise<void>
-  /** kill -9; it is started again at once */
+  /** Kills the process and starts it again at once. */
   kill(): void
-  /** ends the process, and starts it on an empty disk */
+  /** Ends the process and starts it on an empty disk. */
   wipe(): Promise<void>
-  /** a connection to the tables of this server alone */
+  /** A connection to the tables of this server alone. */
   connect(database: string): Store
 }
 
 export interface TestCluster {
   readonly shards: readonly Shard[]
-  /** settings of a service on it, as it is at the moment */
+  /** The settings of a service on the cluster with its current shards. */
   readonly env: Readonly<Record<string, string>>
-  /** Starts one more server. It knows all of them; the others do not know it before `reload`. */
+  /** Starts another server, which knows all others; they do not know it before `reload`. */
   add(): Promise<void>
-  /** Gives all servers the same list of shards; they are started again for it. */
+  /** Gives all servers the same list of shards, and restarts them. */
   reload(): Promise<void>
   stop(): Promise<void>
 }
@@ -51,7 +51,7 @@ interface Ports {
 /**
  * Embedded engines that form one cluster over TCP, each a shard.
  *
- * @param more what else the configuration of each has, by the shard's number from 1
+ * @param more further configuration of each server, by the shard's number from 1
  */
 export async function startCluster(
   count: number,
@@ -79,17 +79,17 @@ export async function startCluster(
   }
 }
 
-/** What a service stores in. */
+/** The database of a service: an engine or a cluster. */
 export interface Backend {
   readonly engine: Pick<Embedded, 'url' | 'username' | 'password'>
-  /** what a service needs to know beyond where it is */
+  /** The settings of a service beyond the address. */
   readonly env: Readonly<Record<string, string>>
-  /** none where there is one engine */
+  /** Empty with a single engine. */
   readonly shards: readonly Shard[]
   stop(): Promise<void>
 }
 
-/** An engine; with `TEST_SHARDS=2` a cluster of so many shards. */
+/** Starts an engine, or a cluster of `TEST_SHARDS` shards. */
 export async function startBackend(): Promise<Backend> {
   const count = Number(process.env['TEST_SHARDS'] ?? 0)
   if (count === 0) return { env: {}, shards: [], ...(await startTestServer()) }
@@ -101,7 +101,7 @@ export async function startBackend(): Promise<Backend> {
 export const ask = <Row = unknown>(store: Store, sql: string): Promise<readonly Row[]> =>
   store.query<Record<string, never>, Row>({ name: 'test', sql }, {})
 
-/** For a store on the cluster, without a service. */
+/** The options of a store on the cluster. */
 export const clusterOptions = (
   { shards }: Pick<TestCluster, 'shards'>,
   database: string,
@@ -188,7 +188,7 @@ async function findPorts(): Promise<Ports> {
   return { http: await freePort(), tcp: await freePort() }
 }
 
-/** Ports given out are kept busy for a moment, so that no two are the same. */
+/** The ports are listened on until all are chosen, so that no two are the same. */
 async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))

@@ -1,8 +1,8 @@
 const ROUNDS = 8
 
 /**
- * What two things cost in CPU time of this process, all its threads together: by turns, so that whatever else
- * the machine does strikes both.
+ * Measures the CPU time of two functions, all threads of this process together. They run alternately, so that other
+ * load of the machine affects both.
  *
  * @returns ms
  */

@@ -1,13 +1,13 @@
-/** A process that takes the data directory it is told of, for tests in which several try at once. */
+/** A process that locks the data directory of a message, for tests in which several try at once. */
 import { openDataDir } from '../../src/coordination/data-dir.js'
 
 process.on('message', (path) => {
-  let told = 'taken'
+  let outcome = 'taken'
   try {
     openDataDir(String(path))
   } catch (error) {
-    told = error instanceof Error ? error.message : String(error)
+    outcome = error instanceof Error ? error.message : String(error)
   }
-  process.send?.(told)
+  process.send?.(outcome)
 })
 process.send?.('ready')

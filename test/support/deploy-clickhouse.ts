@@ -21,7 +21,7 @@ export interface DeployedClickHouse {
   connect(username: string, password: string, database: string): Store
 }
 
-/** As the configuration has it that comes with a server; what the engine is without it asks for fewer grants. */
+/** From the configuration that comes with a server; without it the engine requires fewer grants. */
 const STRICT = `<clickhouse><access_control_improvements>
   <on_cluster_queries_require_cluster_grant>true</on_cluster_queries_require_cluster_grant>
   <select_from_system_db_requires_grant>true</select_from_system_db_requires_grant>
@@ -30,15 +30,15 @@ const STRICT = `<clickhouse><access_control_improvements>
 </access_control_improvements></clickhouse>`
 
 interface Deployed {
-  /** other files of the configuration, by their path in it */
+  /** Other configuration files, by their path. */
   readonly more?: Readonly<Record<string, string>>
-  /** of the user of the service, in `deploy/clickhouse/` */
+  /** The file of the service's user in `deploy/clickhouse/`. */
   readonly users?: string
   readonly httpPort?: number
   readonly tcpPort?: number
 }
 
-/** The engine with the shipped files merged into its configuration, as a server merges them. */
+/** Starts the engine with the shipped files merged into its configuration, as a server merges them. */
 export async function startDeployedClickHouse(
   t: Owner,
   { more = {}, users = 'users.d/log-engine.xml', ...ports }: Deployed = {},
@@ -57,13 +57,13 @@ export async function startDeployedClickHouse(
     resources: TEST_RESOURCES,
     remoteServers: '',
   }
-  // its handlers know one user only
+  // The HTTP handlers of the default configuration know one user only.
   write('config.xml', configXml(config).replace(/<http_handlers>[^]*<\/http_handlers>/, ''))
   write('users.xml', usersXml(config))
   write('config.d/log-engine.xml', readDeploy('clickhouse/config.d/log-engine.xml'))
   write('config.d/strict.xml', STRICT)
   for (const [path, text] of Object.entries(more)) write(path, text)
-  // the engine is given no environment, and its own first queries run as the user `default`
+  // The engine has no environment variables, and its own first queries run as the user `default`.
   const own = readDeploy(`clickhouse/${users}`)
     .replace(/<password from_env="\w+"\/>/, `<password>${DEPLOYED_PASSWORD}</password>`)
     .replace('<default remove="1"/>', '')

@@ -3,21 +3,21 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
 
-/** Where the files of `deploy/` are, from `build/` too. */
+/** The path of `deploy/`, from `build/` too. */
 export const DEPLOY = fileURLToPath(new URL('../../../deploy/', import.meta.url))
 
 export const readDeploy = (path: string): string => readFileSync(join(DEPLOY, path), 'utf8')
 
-/** Every file of `deploy/` whose name ends so, as paths relative to it. */
+/** The files of `deploy/` with this suffix, as paths relative to it. */
 export const listDeploy = (...endings: readonly string[]): readonly string[] =>
   readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' })
     .filter((path) => endings.some((ending) => path.endsWith(ending)))
     .sort()
 
 /**
- * The documents of a YAML file.
+ * Parses the documents of a YAML file.
  *
- * @throws Error on anything the YAML library complains of, duplicate keys among it
+ * @throws Error on any warning of the YAML library, such as duplicate keys
  */
 export function parseYaml(path: string): readonly unknown[] {
   const documents = parseAllDocuments(readDeploy(path), { strict: true, merge: true })
@@ -30,7 +30,7 @@ export function parseYaml(path: string): readonly unknown[] {
   })
 }
 
-/** NAME=value lines; the value is '' in examples of secrets. */
+/** Parses lines of NAME=value; the value is '' in examples of secrets. */
 export const parseEnvFile = (path: string): ReadonlyMap<string, string> =>
   new Map(
     readDeploy(path)

@@ -1,7 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises'
 import type { Test } from 'tap'
 
-/** Lets the writes of every file fail after half of their first part, as on a full disk. */
+/** Makes the writes of every file fail after eleven bytes, as on a full disk. */
 export async function fillDisk(
   t: Test,
   how: 'for a while' | 'for good' = 'for a while',

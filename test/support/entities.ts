@@ -1,11 +1,11 @@
 import type { Entities } from '../../src/api/auth/entities.js'
 
 interface MemoryEntities<T extends object> extends Entities<T> {
-  /** a copy of what is stored, as a restart would find it */
+  /** A copy of the stored entities, as a restart finds them. */
   readonly copy: () => MemoryEntities<T>
 }
 
-/** Entities in memory whose writes take a turn of the event loop, one after another per id. */
+/** Entities in memory. A write takes a tick of the event loop; the writes of an id are serialised. */
 export function memoryEntities<T extends object>(
   initial: Iterable<[string, T]> = [],
 ): MemoryEntities<T> {

@@ -8,7 +8,7 @@ import { INGEST_KEY } from './service.js'
 interface Base {
   readonly params?: Readonly<Record<string, string>>
   readonly body?: object
-  /** when it is not the route's own */
+  /** The path, when it is not the route's own. */
   readonly status?: number
 }
 
@@ -18,21 +18,21 @@ export interface RouteRequest extends Base {
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly token?: string | null
-  /** instead of the body as JSON */
+  /** Sent instead of the body as JSON. */
   readonly text?: string
 }
 
-/** A service with something to ask each route about, and a request for each that succeeds. */
+/** A service with records of every kind, and a request to each route that succeeds. */
 export interface EveryRoute {
   readonly routes: readonly Route[]
-  /** by the id of the route; what is deleted was made for that */
+  /** By the id of the route. What a request deletes is created for it. */
   readonly base: (id: string) => Promise<Base>
   readonly names: readonly string[]
   readonly send: (route: Route, request: RouteRequest) => Promise<Answer>
-  /** an account that no request changes */
+  /** An account that no request changes. */
   readonly user: NewUser
   readonly keyId: string
-  /** events of the source `bird`, which no request deletes */
+  /** Events of the source `bird`, which no request deletes. */
   readonly birds: number
 }
 
@@ -66,7 +66,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
   const key = await made('ingest-keys', { name: 'canary key' })
   await service.call('POST /api/ai-insights/snapshot/refresh')
   const user = await service.newUser('viewer')
-  /** whose e-mail, role and password are changed */
+  /** The user whose e-mail, role and password are changed. */
   const other = await service.newUser('viewer')
 
   /** A request for each route that succeeds; a route without one fails the test below. */

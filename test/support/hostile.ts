@@ -1,9 +1,9 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 
-/** A word that occurs in nothing else: where it shows up, a hostile value has got to. */
+/** A word that occurs in hostile values only. */
 export const MARK = 'zq9x'
 
-/** Texts that have broken programs, one for each way to get out of the place where a value belongs. */
+/** Texts of injection attacks, one for each context of a value. */
 export const HOSTILE: readonly string[] = [
   `${MARK}' OR 1=1 --`,
   `${MARK}' OR '1'='1`,
@@ -33,7 +33,7 @@ export const HOSTILE: readonly string[] = [
   `${MARK}${'A'.repeat(5_000)}`,
 ]
 
-/** For numbers, times and closed lists of words: what is not one of them is refused before it is used. */
+/** Values for numbers, times and enumerations, which must be refused. */
 export const ODD: readonly string[] = [
   `1 OR 1=1 ${MARK}`,
   '1e309',
@@ -45,7 +45,7 @@ export const ODD: readonly string[] = [
   'NaN',
 ]
 
-/** Every place of a body where a value may stand, as a path, and whether it is free text. */
+/** The paths of all values of a body, and whether each is free text. */
 export function placesOf(
   schema: TSchema | TObject,
   path: readonly string[] = [],
@@ -62,7 +62,7 @@ export function placesOf(
   })
 }
 
-/** Several of one route may be under way at once; one that changes something is alone. */
+/** Requests to one route run concurrently unless they change something. */
 export async function inTurn<T>(
   items: readonly T[],
   width: number,

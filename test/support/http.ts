@@ -11,7 +11,7 @@ interface LogEntry {
   readonly message: string
 }
 
-/** Keeps what is logged, so that a test can ask for it. */
+/** A log that keeps its lines in memory. */
 export function recordingLog() {
   const entries: LogEntry[] = []
   const at = (level: string) => (fields: object, message: string) => {
@@ -56,9 +56,9 @@ interface RawResult {
 const PIECE_GAP_MS = 15
 
 /**
- * Writes the pieces one by one on a socket of its own and collects what comes back.
+ * Writes the pieces one by one on a new socket and collects the reply.
  *
- * @param until stops as soon as it holds for what has come; the peer's end and `waitMs` stop too
+ * @param until ends the exchange when it is true for the reply so far; the peer's end and `waitMs` end it too
  */
 export function rawExchange(
   port: number,

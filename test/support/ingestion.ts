@@ -13,7 +13,7 @@ import type { Backend } from './cluster.js'
 import { seeded } from './landing.js'
 import { bodyOf, SUBMISSION } from './pipeline.js'
 
-/** The program in this process, on a database of its own. */
+/** The app in this process, on a database of its own. */
 export interface Rig extends Pick<App, 'store' | 'pipeline' | 'wal' | 'writer' | 'services'> {
   readonly walDir: string
   send(messages: readonly object[]): Promise<void>
@@ -22,7 +22,7 @@ export interface Rig extends Pick<App, 'store' | 'pipeline' | 'wal' | 'writer' |
   storedSource(name: string): Promise<Readonly<Record<string, unknown>> | null>
 }
 
-/** @param server null: the program starts an embedded engine, and is the only instance of its database */
+/** @param server null for an embedded engine, with the app as the only instance of its database */
 export async function openRig(
   t: Test,
   server: (Pick<Backend, 'engine'> & Partial<Backend>) | null,
@@ -80,7 +80,7 @@ export interface Sent {
 const keyOf = ({ source, message }: Pick<Sent, 'source' | 'message'>): string =>
   `${source} ${message}`
 
-/** Events with repeats within their minute, over hours and days; each its own text. */
+/** Events of distinct texts over hours and days, with repeats within their minute. */
 export function messagesOf(seed: number, events: number): readonly Sent[] {
   const random = seeded(seed)
   const pick = <T>(values: readonly [T, ...T[]]): T =>
@@ -103,7 +103,7 @@ export function messagesOf(seed: number, events: number): readonly Sent[] {
 
 export const STEPS = { series_1s: 1, series_1m: 60, series_1h: 3600, series_1d: 86_400 } as const
 
-/** Compares every table with what was sent and with the priorities that events have. */
+/** Compares every table with the sent messages and the priorities of their events. */
 export async function compare(t: Test, rig: Rig, sent: readonly Sent[]): Promise<void> {
   await rig.pipeline.settle()
   const events = await rig.rows(`

@@ -11,28 +11,27 @@ import { KNOWN, launchService, logIn, tempDataDir } from './service.js'
 export interface Injection {
   readonly service: LiveService
   readonly all: EveryRoute
-  /** What is wrong with a reply; null when nothing is. */
+  /** @returns what is wrong with a reply; null when nothing is */
   readonly fault: (sent: string, reply: Answer) => string | null
-  /** Holds the database, the log and what was asked of ClickHouse to what they must be after all of it. */
+  /** Checks the database, the log and the recorded queries after all requests. */
   readonly verdict: () => Promise<void>
-  /** whether the rows of a table that is not the service's are still there */
+  /** Whether a table of another program still has its rows. */
   readonly hasCanaries: () => Promise<boolean>
-  /** Has a program that a value gets into the SQL of asked for it. @returns what gives it away */
+  /** Sends hostile values to a sabotaged program that splices them into its SQL. @returns the findings of the checks */
   readonly giveaways: (
     change: Parameters<typeof sabotagedMain>[0],
     path: string,
   ) => Promise<readonly string[]>
 }
 
-/** Statements that hold what came from outside. */
+/** The recorded queries that contain a hostile value. */
 const leaked = (statements: Iterable<string>): readonly string[] =>
   [...statements].filter(
     (text) => text.includes(MARK) || /__proto__|constructor|passwd|<script/.test(text),
   )
 
 /**
- * A service whose ClickHouse stands behind a door that writes down what it is asked: no value from outside may
- * be in the text of a statement.
+ * A service whose ClickHouse is behind a recording proxy: no value of a client may be in the text of a query.
  */
 export async function startInjection(): Promise<Injection> {
   const clickhouse = await startRecordingClickHouse(t)
@@ -62,7 +61,7 @@ export async function startInjection(): Promise<Injection> {
     if (reply.headers.get('x-injected') !== null) return 'a header was made'
     for (const [name, value] of reply.headers)
       if (value.includes(MARK)) return `the header ${name} holds what was sent`
-    // what was sent may come back as data
+    // The value may be in the reply as data.
     const own = sent.replaceAll(/[^\w]/g, '')
     const isOwn = LEAK.test(sent) || own.includes('passwd')
     if (!isOwn && reply.status >= 400 && LEAK.test(reply.text)) return reply.text.slice(0, 300)
@@ -111,10 +110,10 @@ export async function startInjection(): Promise<Injection> {
   }
 }
 
-/** What no reply may tell, or show that it did. */
+/** Texts that no reply may contain. */
 export const LEAK =
   /DB::|ClickHouse|Code: \d+|SELECT |INSERT |system\.|FORMAT |\.js:\d+|node_modules|root:x:/
 
-/** As a title or a diagnostic can show it. */
+/** Escapes a value for a test's title. */
 export const shown = (value: string): string =>
   encodeURI(Buffer.from(value).toString().slice(0, 80)).replaceAll('%20', ' ')

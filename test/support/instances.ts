@@ -6,31 +6,31 @@ import { KNOWN, startService, tempDataDir, type Service } from './service.js'
 
 type Env = Readonly<Record<string, string>>
 
-/** Something that is ended after the test, as tap's tests have it. */
+/** The part of tap's tests that ends something after the test. */
 interface Test {
   teardown(end: () => Promise<unknown> | void): void
 }
 
-/** One ClickHouse and one Redis, for any number of instances. */
+/** A ClickHouse and a Redis for any number of instances. */
 export interface Shared {
-  /** settings that every instance has */
+  /** Settings of every instance. */
   readonly env: Env
   readonly redis: RedisServer
   readonly server: Backend
   readonly store: Store
-  /** Asks ClickHouse itself. */
+  /** Queries ClickHouse directly. */
   rows(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>
-  /** Starts an instance in a directory of its own, which is returned with it. */
+  /** Starts an instance in a directory of its own. */
   start(env?: Env): Promise<Instance>
 }
 
 export interface Instance extends Service {
   readonly dataDir: string
-  /** Starts it again where it was, on other ports. */
+  /** Restarts an instance in its directory, on other ports. */
   again(env?: Env): Promise<Instance>
 }
 
-/** @returns null when redis-server is not installed; the reason is to be printed as a skip */
+/** @returns null when redis-server is not installed */
 export async function startShared(t: Test, settings: Env = {}): Promise<Shared | null> {
   const redis = await startRedis()
   if (redis === null) return null

@@ -4,12 +4,12 @@ import { eventually, type LiveService } from './live-service.js'
 
 export interface KpiSocket {
   readonly socket: WebSocket
-  /** texts in order of arrival */
+  /** The messages in order of arrival. */
   readonly texts: string[]
-  /** payloads of the snapshots among them */
+  /** The payloads of the snapshots. */
   // oxlint-disable-next-line typescript/no-explicit-any -- what a snapshot holds is what is tested
   readonly snapshots: () => any[]
-  /** code and reason once it is closed, null before */
+  /** The close code and reason; null while it is open. */
   readonly closed: () => { readonly code: number; readonly reason: string } | null
   /** Resolves with the close code. */
   readonly whenClosed: () => Promise<number>
@@ -19,7 +19,7 @@ export interface KpiSocket {
 interface SocketOptions extends ClientOptions {
   readonly protocols?: string | string[]
   readonly query?: string
-  /** at the first instance, when there are several */
+  /** Connects to the first instance instead of the next one. */
   readonly atFirst?: boolean
 }
 
@@ -28,7 +28,7 @@ export async function openKpiSocket(
   service: LiveService,
   { protocols = [], query = '', atFirst = false, ...options }: SocketOptions = {},
 ): Promise<KpiSocket> {
-  // a page of an instance's own opens the socket there
+  // The page of an instance opens the socket to that instance.
   const api = atFirst || options.origin === service.api ? service.api : service.anyApi()
   const url = `${api.replace('http', 'ws')}/ws/kpis${query}`
   const socket = new WebSocket(url, protocols, options)
@@ -55,7 +55,7 @@ export async function openKpiSocket(
   }
 }
 
-/** The figures as they are now: the first snapshot of a socket is never from before a write. */
+/** The current figures: the first snapshot of a socket includes all earlier writes. */
 // oxlint-disable-next-line typescript/no-explicit-any -- what a snapshot holds is what is tested
 export async function currentKpis(service: LiveService): Promise<any> {
   const socket = await openKpiSocket(service, {

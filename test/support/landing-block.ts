@@ -8,7 +8,7 @@ import {
 import { HOUR_MS } from '../../src/model/time.js'
 
 export interface LandingBlockOptions {
-  /** of all blocks together; a third are repeats */
+  /** The total of all blocks; a third are repeats. */
   readonly rows: number
   readonly firstId: number
   readonly blocks: number

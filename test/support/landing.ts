@@ -10,7 +10,7 @@ import { migrate } from '../../src/clickhouse/migrate.js'
 import { quietLog } from './clickhouse.js'
 import { MINUTE_MS, DAY_MS } from '../../src/model/time.js'
 
-/** A row of the landing table, as far as the rollups look at it. */
+/** A row of the landing table with the columns that the rollups read. */
 export interface LandingRow {
   readonly id: number
   readonly isNew: boolean
@@ -22,7 +22,7 @@ export interface LandingRow {
   readonly priority: Priority
   readonly confidence: number
   readonly modelVersion: string
-  /** 16 hex digits */
+  /** 16 hex digits. */
   readonly templateId: string
   readonly host?: string
 }
@@ -50,13 +50,13 @@ export async function insertLanding(store: Store, rows: readonly LandingRow[]): 
     host: row.host ?? '',
     variables: `message of ${row.id}`,
   }))
-  // several batches, so that the rollups have rows to sum when they are read
+  // Several batches, so that queries have to sum rows of the rollups.
   const batch = Math.max(1, Math.ceil(values.length / 3))
   for (let from = 0; from < values.length; from += batch)
     await store.insertRows('landing', values.slice(from, from + batch))
 }
 
-/** Repeatable numbers in [0, 1): mulberry32. */
+/** A seeded generator of numbers in [0, 1) (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -70,7 +70,7 @@ export function seeded(seed: number): () => number {
 interface RandomOptions {
   readonly seed: number
   readonly rows: number
-  /** event times in [startMs, endMs], crowded towards the end */
+  /** Event times are in [startMs, endMs], denser towards the end. */
   readonly startMs: number
   readonly endMs: number
   readonly sources: readonly string[]
@@ -85,7 +85,7 @@ export function randomRows(options: RandomOptions): readonly LandingRow[] {
     if (value === undefined) throw new Error('nothing to pick from')
     return value
   }
-  // of these days and not of the events' own: what arrived years ago is past its retention
+  // The current time, because rows that arrived years ago are past their retention.
   const arrivals = [40, 9, 1, 0].map((days) => Date.now() - days * DAY_MS)
   const rows: LandingRow[] = []
   for (let id = 1; rows.length < options.rows; id++) {
@@ -118,7 +118,7 @@ export function randomRows(options: RandomOptions): readonly LandingRow[] {
   return rows
 }
 
-/** Sums over rows the plain way, to compare rollups with. */
+/** Sums over rows in JavaScript, as the oracle of the rollups. */
 export const occurrences = (
   rows: readonly LandingRow[],
   isMeant: (row: LandingRow) => boolean = () => true,

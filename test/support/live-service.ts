@@ -3,11 +3,11 @@ import { startBackend, startCluster } from './cluster.js'
 import { startRedis } from './redis.js'
 import { ADMIN, KNOWN, INGEST_KEY, startService, tempDataDir, type Service } from './service.js'
 
-/** What the services of the contract's tests are set up with. */
+/** Credentials and settings of the services under test. */
 export const JWT_SECRET = 'a secret for tests, longer than 32 characters'
 export const WEBHOOK_SECRET = 'webhook secret for tests'
 
-/** Something that is ended after the test, as tap's tests have it. */
+/** The part of tap's tests that ends something after the test. */
 interface Test {
   teardown(end: () => Promise<unknown> | void): void
 }
@@ -16,13 +16,13 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** the reply as JSON, null when it is none; fields are asked for without a check, as a client does */
+  /** The reply as JSON, without a check of its fields; null when it is no JSON. */
   // oxlint-disable-next-line typescript/no-explicit-any -- what a reply holds is what is tested
   readonly body: any
 }
 
 export interface CallOptions {
-  /** null = anonymous */
+  /** Null for an anonymous request. */
   readonly token?: string | null
   readonly json?: unknown
   readonly body?: string | Uint8Array<ArrayBuffer> | FormData
@@ -36,23 +36,23 @@ export interface Tokens {
 
 export interface LiveService {
   readonly api: string
-  /** of one instance and then of the next, when there are several */
+  /** The address of the next instance, round robin. */
   readonly anyApi: () => string
   readonly collector: string
-  /** what each instance answers */
+  /** The reply of each instance. */
   readonly each: (request: string) => Promise<readonly Answer[]>
-  /** of the first superadmin */
+  /** The access token of the first superadmin. */
   readonly token: string
-  /** `call('GET /api/logs')`, by the superadmin unless told otherwise */
+  /** For example `call('GET /api/logs')`, by default as the superadmin. */
   readonly call: (request: string, options?: CallOptions) => Promise<Answer>
   readonly login: (email: string, password: string) => Promise<Tokens>
-  /** Makes a user and logs in. */
+  /** Creates a user and logs in. */
   readonly newUser: (role: string) => Promise<NewUser>
-  /** Sends events and insists on their being taken. */
+  /** Sends events. @throws Error unless all are accepted */
   readonly ingest: (events: readonly object[]) => Promise<Answer>
-  /** Ends it in order and starts it again on other ports, with these settings changed. */
+  /** Restarts it on other ports, with these settings changed. */
   readonly restart: (env?: Readonly<Record<string, string>>) => Promise<void>
-  /** what the process has logged */
+  /** The log so far. */
   readonly log: () => string
 }
 
@@ -62,12 +62,12 @@ export interface NewUser extends Tokens {
   readonly password: string
 }
 
-/** Limits that the tests' own requests never meet. */
+/** Limits above the rate of the tests' own requests. */
 const GENEROUS = { REFRESH_LIMIT: '1000/60', CLEAR_ALL_LIMIT: '1000/60', WS_LIMITER: '1000/60' }
 
 /**
- * Starts the built service in a directory of its own; it ends with the test. With `TEST_INSTANCES=2` so many of
- * them on one database and one Redis, and requests go to one after the other.
+ * Starts the built service in a directory of its own; it ends with the test. `TEST_INSTANCES=2` starts two instances
+ * on one database and one Redis, and requests go to them round robin.
  */
 export async function startLiveService(
   t: Test,
@@ -78,7 +78,7 @@ export async function startLiveService(
     ...(env['CLICKHOUSE_URL'] === undefined ? await clusterSettings(t, count) : {}),
     ...(count > 1 ? await redisSettings(t) : {}),
     LOG_LEVEL: 'info',
-    // no alert is raised but by the test
+    // Alerts are raised by the test only.
     INSIGHTS_INTERVAL_SECONDS: '0',
     ...KNOWN,
     JWT_SECRET,
@@ -87,12 +87,12 @@ export async function startLiveService(
     ...env,
   }
   const dirs = Array.from({ length: count }, () => tempDataDir(t))
-  // all at once: one of them migrates and makes the first account
+  // They start concurrently: one of them migrates and creates the first account.
   const start: State['start'] = (changed = {}) =>
     Promise.all(dirs.map((DATA_DIR) => startService(t, { DATA_DIR, ...settings, ...changed })))
   const state: State = { runs: await start(), token: '', start, turns: 0 }
   const service = toService(state)
-  // on a busy machine Redis may seem to be away for a moment
+  // On a busy machine Redis may be unreachable for a short time.
   const { access_token: token } = await eventually(
     () => service.login(ADMIN.email, ADMIN.password).catch(() => ({ access_token: '' })),
     (tokens) => tokens.access_token !== '',
@@ -108,7 +108,7 @@ async function redisSettings(t: Test): Promise<Readonly<Record<string, string>>>
   return { REDIS_URL: redis.url }
 }
 
-/** With `TEST_SHARDS=2` the service stores on a cluster of so many shards instead of an engine of its own. */
+/** With `TEST_SHARDS=2` the service stores on a cluster of two shards instead of an embedded engine. */
 async function clusterSettings(
   t: Test,
   instances: number,
@@ -128,7 +128,7 @@ async function clusterSettings(
 
 interface State {
   runs: readonly Service[]
-  /** requests so far, which go to one instance after the other */
+  /** The number of requests so far, for the round robin. */
   turns: number
   token: string
   readonly start: (env?: Readonly<Record<string, string>>) => Promise<readonly Service[]>
@@ -140,7 +140,7 @@ const instance = ({ runs }: State, at: number): Service => {
   return found
 }
 
-/** Repeats are known to the instance that took the first: a source is sent to one of them. */
+/** Each instance deduplicates its own messages, so a source is sent to one instance. */
 const instanceOf = (state: State, source: unknown): Service =>
   instance(
     state,

@@ -35,11 +35,11 @@ export function eventsOf(stretches: readonly Stretch[], nowMs: number): readonly
   })
 }
 
-/** A ClickHouse that the test asks and changes beside the service. */
+/** A ClickHouse that the test queries and changes beside the service. */
 export interface OwnServer {
   readonly server: TestServer
   readonly env: Readonly<Record<string, string>>
-  /** Registers sources as of a moment, before a service is started. */
+  /** Registers sources with a time of registration, before a service is started. */
   register(sources: readonly string[], createdAtMs: number): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export async function startOwnServer(t: Test): Promise<OwnServer> {
   }
 }
 
-/** Registers sources as of a moment in a database that no service has used yet. */
+/** Registers sources with a time of registration in a database that no service has used. */
 async function registerSources(
   store: Store,
   sources: readonly string[],
@@ -75,10 +75,10 @@ async function registerSources(
   await store.insertRows('entities', rows)
 }
 
-/** connector of a source that was made older: what the API shows of it */
+/** The connector of a source whose time of registration was changed, as the API shows it. */
 export const BACKDATED = 'backdated'
 
-/** Makes a source that is there as old as if it had been registered then. */
+/** Changes the time of registration of a source. */
 export async function backdateSource(
   store: Store,
   source: string,

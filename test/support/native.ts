@@ -5,7 +5,7 @@ interface NativeRead {
   readonly columns: readonly {
     readonly name: string
     readonly type: string
-    /** numbers of 64 bits as bigint, texts as bytes */
+    /** Integers of 64 bits are bigint, texts are bytes. */
     readonly values: readonly (bigint | number | Buffer)[]
   }[]
 }

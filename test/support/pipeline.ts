@@ -24,7 +24,7 @@ import { Writer, type BatchTarget } from '../../src/writer/writer.js'
 import { readNative } from './native.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
-/** A wal in a directory of its own that is gone after the test. */
+/** A WAL in a directory that is deleted after the test. */
 export async function createTestWal(t: Test, dir = tempDir(t)): Promise<Wal> {
   return await Wal.open({
     dir,
@@ -43,7 +43,7 @@ export function tempDir(t: Test): string {
 
 export type Row = Readonly<Record<string, bigint | number | string>>
 
-/** The rows of a block, text decoded, messages as they came. */
+/** The rows of a block with decoded texts and whole messages. */
 function toRows(bytes: Uint8Array): readonly Row[] {
   const { rows, columns } = readNative(bytes)
   return Array.from({ length: rows }, (_, row) => {
@@ -59,7 +59,7 @@ function toRows(bytes: Uint8Array): readonly Row[] {
   })
 }
 
-/** What a writer sent, in order; a call fails as long as `fault` says so. */
+/** A target that records the calls of a writer in order; they fail while `fault` returns an error. */
 export class RecordingTarget implements BatchTarget {
   readonly calls: string[] = []
   readonly inserts: { readonly table: string; readonly token: string; readonly rows: Row[] }[] = []
@@ -67,7 +67,7 @@ export class RecordingTarget implements BatchTarget {
   readonly registered: Registration[] = []
   readonly commands: Command[] = []
   fault: ((call: string) => Error | null) | null = null
-  /** rows that can't be stored */
+  /** Rows that are refused. */
   refuses: (row: Row) => boolean = () => false
   trials = 0
 
@@ -84,7 +84,7 @@ export class RecordingTarget implements BatchTarget {
     return this.#taken(parts) !== null
   }
 
-  /** Null when the store refuses them. */
+  /** Null when the rows are refused. */
   #taken(parts: readonly Uint8Array[]): readonly Row[] | null {
     try {
       const rows = parts.flatMap((part) => toRows(part))
@@ -110,7 +110,7 @@ export class RecordingTarget implements BatchTarget {
     return { done: command.kind }
   }
 
-  /** Rows of one table as a deduplicating store would hold them. */
+  /** The rows of a table in a store that deduplicates by token. */
   stored(table: string): readonly Row[] {
     const seen = new Set<string>()
     return this.inserts
@@ -136,12 +136,12 @@ export class RecordingTarget implements BatchTarget {
 
 export interface TestRefusals {
   readonly refusals: Quarantine
-  /** files kept, by name */
+  /** The written files, by name. */
   readonly kept: Map<string, Buffer>
   readonly refused: number[]
 }
 
-/** What looks for refused rows, asking a recording target. */
+/** A quarantine whose trials go to a recording target. */
 export function refusalsOf(wal: Wal, target: RecordingTarget): TestRefusals {
   const kept = new Map<string, Buffer>()
   const refused: number[] = []
@@ -157,7 +157,7 @@ export function refusalsOf(wal: Wal, target: RecordingTarget): TestRefusals {
   return { refusals, kept, refused }
 }
 
-/** Registered sources the plain way. */
+/** Registered sources in a Set. */
 export class TestSources {
   readonly states = new Map<string, 'ok' | 'disabled'>()
   max = 1000
@@ -199,7 +199,7 @@ export const SUBMISSION: Submission = {
   register: { type: 'push', connector: 'custom', applicationId: null },
 }
 
-/** Bytes in a buffer of their own, as a body arrives. */
+/** A body in a buffer of its own. */
 export const bodyOf = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(text))
 
 /** A pool that reports buffers that are released twice, and overwrites free ones. */

@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below the ports that systems give to outgoing connections: one of those may take a port between two listeners. */
+/** Below the ephemeral ports, because an outgoing connection may take one of those between two listeners. */
 const [LOWEST, HIGHEST] = [12_000, 30_000]
 
-/** A port of the loopback address that nobody listened on a moment ago. */
+/** A free port of the loopback address. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(LOWEST, HIGHEST)

@@ -8,10 +8,10 @@ import {
 import { startBackend, type Backend } from './cluster.js'
 
 export interface RecordingClickHouse {
-  /** settings of a service that works with it */
+  /** The settings of a service that uses it. */
   readonly env: Readonly<Record<string, string>>
   readonly server: Backend
-  /** the text of every statement that came, and the names and values of settings beside it; not what is bound */
+  /** The text of every query with the names and values of its settings; without bound values. */
   readonly statements: ReadonlySet<string>
 }
 
@@ -19,7 +19,7 @@ interface Test {
   teardown(end: () => Promise<void>): void
 }
 
-/** A real engine behind a door that writes down what is asked of it. */
+/** An embedded engine behind a proxy that records the queries. */
 export async function startRecordingClickHouse(t: Test): Promise<RecordingClickHouse> {
   const server = await startBackend()
   const statements = new Set<string>()
@@ -45,18 +45,18 @@ export async function startRecordingClickHouse(t: Test): Promise<RecordingClickH
 
 export interface Recorded {
   readonly sql: string
-  /** names and values of settings, and whatever else came that is not bound */
+  /** Names and values of settings, and other parameters that are not bound. */
   readonly beside: readonly string[]
 }
 
 export interface Recorder {
   readonly url: string
-  /** statements that are not answered yet */
+  /** Queries without an answer yet. */
   running(): number
   stop(): void
 }
 
-/** Passes everything on to a server, and tells of each statement when it comes. */
+/** Forwards all requests to a server, and calls back with each query. */
 export async function startRecorder(
   url: string,
   note: (statement: Recorded) => void,
@@ -94,14 +94,14 @@ export async function startRecorder(
   }
 }
 
-/** What ClickHouse reads as SQL or as a setting. An insert's body is rows. */
+/** The SQL and the settings of a request; the body of an insert is rows. */
 function statementOf({ url = '/', headers }: IncomingMessage, body: Buffer): Recorded {
   const { searchParams } = new URL(url, 'http://engine')
   const settings = [...searchParams].filter(
     ([name]) => name !== 'query' && !name.startsWith('param_'),
   )
   const texts = settings.map(([name, value]) => `${name}=${value}`)
-  // each is another
+  // Each of these parameters has a random value.
   const beside = texts.filter((text) => !/^(?:query_id|insert_deduplication_token)=/.test(text))
   const sql = searchParams.get('query')
   if (sql !== null) return { sql, beside }
@@ -109,7 +109,7 @@ function statementOf({ url = '/', headers }: IncomingMessage, body: Buffer): Rec
   if (boundary === undefined) return { sql: body.toString('utf8'), beside }
   const parts = body.toString('utf8').split(`--${boundary}`)
   const query = parts.find((part) => /name="query"/.test(part.slice(0, 200)))
-  // everything that is not bound
+  // All parameters that are not bound.
   const unknown = parts.filter(
     (part) => !/^\r\n[^\r]*name="(?:query|param_\w+)"|^(?:--)?\s*$/.test(part),
   )

@@ -2,7 +2,7 @@ import type { Records } from '../../src/records/newest-first.js'
 
 type Listener<T extends object> = Parameters<Records<T>['onChange']>[0]
 
-/** Records in memory whose writes take a turn of the event loop, one after another per id. */
+/** Records in memory. A write takes a tick of the event loop; the writes of an id are serialised. */
 export function memoryRecords<T extends object>(initial: Iterable<[string, T]> = []): Records<T> {
   const all = new Map<string, T>(initial)
   const tails = new Map<string, Promise<unknown>>()

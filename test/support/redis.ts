@@ -6,10 +6,10 @@ import { freePort } from './ports.js'
 
 export interface RedisServer {
   readonly url: string
-  /** stands still without closing connections */
+  /** Stops the process without closing its connections. */
   readonly pause: () => void
   readonly resume: () => void
-  /** ends the process at once; `start` brings an empty one back on the same port */
+  /** Kills the process; `start` starts an empty one on the same port. */
   readonly kill: () => Promise<void>
   readonly start: () => Promise<void>
 }
@@ -19,8 +19,8 @@ const mustRun = process.env['REQUIRE_SERVERS'] === '1' || process.env['CI'] === 
 /**
  * Starts a redis-server of its own on a free loopback port, without persistence.
  *
- * @param password '' = none
- * @returns null when redis-server is not installed; the reason is to be printed as a skip
+ * @param password '' for none
+ * @returns null when redis-server is not installed
  * @throws Error instead, when REQUIRE_SERVERS=1 or CI=true
  */
 export async function startRedis(password = ''): Promise<RedisServer | null> {
@@ -61,7 +61,7 @@ async function launch(port: number, password: string): Promise<ChildProcess> {
   if (password !== '') args.push('--requirepass', password)
   const child = spawn('redis-server', args, { stdio: 'ignore' })
   await once(child, 'spawn')
-  // a test run that dies must not leave a server behind
+  // The server ends with a test run that is killed.
   process.once('exit', () => child.kill('SIGKILL'))
   return child
 }

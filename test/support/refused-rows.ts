@@ -16,7 +16,7 @@ export interface RefusableRow {
   readonly tsMs: number
   readonly source: string
   readonly message: string
-  /** ClickHouse converts the names it knows and refuses a row with another one */
+  /** ClickHouse converts the names of the Enum and refuses a row with another name. */
   readonly severity: (typeof SEVERITIES)[number] | 'BOGUS'
 }
 

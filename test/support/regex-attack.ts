@@ -1,21 +1,21 @@
 /**
- * Looks for texts on which a regular expression takes more than linear time: pieces of what it matches,
- * repeated, behind every beginning of a match and before something that ends it badly.
+ * Searches for texts on which a regular expression takes more than linear time: a repeated part of a match, behind a
+ * prefix of a match and before a character that makes it fail.
  */
 
-/** Such a text is timed at the first length, and, when that took long, at the second. */
+/** A text is timed at the first length and, when that is slow, at the second. */
 const LENGTHS = [3_000, 12_000] as const
-/** No verdict, only worth a second look: a linear one takes microseconds, a quadratic one milliseconds. */
+/** Slower texts are timed again: linear time is microseconds, quadratic time is milliseconds. */
 const SUSPECT_MS = 1
-/** four times the length: a linear one takes 4 times as long, a quadratic one 16 times */
+/** At four times the length linear time grows 4 times, quadratic time 16 times. */
 const GROWTH = 8
 const TRIES = 2
-/** all of them must agree: a busy machine is slow now and then */
+/** All repetitions must be slow, because a busy machine may delay one. */
 const ROUNDS = 3
 const MAX_WINDOW = 14
 const MAX_SAMPLE = 40
 
-/** @returns the piece whose repetition does it, with what is around it; null when none is found */
+/** @returns the repeated part with its prefix and suffix; null when none is found */
 export function findAttack(regex: RegExp): string | null {
   const marks = marksOf(regex)
   const samples = new Set([sampleOf(regex, CANDIDATES), sampleOf(regex, [])])
@@ -53,7 +53,7 @@ function* attacks(sample: string, marks: readonly string[]) {
 
 function timeOf(regex: RegExp, text: string): number {
   const started = performance.now()
-  // as `replaceAll` does: all of them
+  // All matches, as `replaceAll` finds them.
   for (let found = regex.exec(text); found !== null && regex.global; found = regex.exec(text))
     if (found[0] === '') regex.lastIndex++
   regex.lastIndex = 0
@@ -63,7 +63,7 @@ function timeOf(regex: RegExp, text: string): number {
 const least = (regex: RegExp, text: string): number =>
   Math.min(...Array.from({ length: TRIES }, () => timeOf(regex, text)))
 
-/** Characters that stand for themselves in the source and are no letters. */
+/** Punctuation that the expression's source matches literally. */
 const marksOf = ({ source }: RegExp): readonly string[] =>
   [...new Set(source.replaceAll(/\\[a-zA-Z]|\{\d+,?\d*\}|\(\?<?\w*>?|[a-zA-Z0-9]/g, ''))]
     .filter((mark) => !'|^$?*+()'.includes(mark))
@@ -80,14 +80,14 @@ const CANDIDATES = [
 ]
 
 /**
- * A text that the expression may match: the first choice of each group, each repetition once. Of a class it
- * takes the first candidate, without one what the class is written with.
+ * A text that the expression may match: the first alternative of each group, each repetition once, and of a class the
+ * first candidate or else its first character.
  */
 function sampleOf({ source, flags }: RegExp, candidates: readonly string[]): string {
   const tokens = source.match(TOKEN) ?? []
   const cut = flags.replaceAll(/[gy]/g, '')
   let text = ''
-  /** depth of the group whose other choices, or which as a look-around, is passed over */
+  /** The depth of the group that is skipped: a lookaround, or the further alternatives. */
   let skipped = 0
   let depth = 0
   for (const token of tokens) {

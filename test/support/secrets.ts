@@ -2,7 +2,7 @@ import { lstatSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ADMIN, INGEST_KEY } from './service.js'
 
-/** What a service is set up with. */
+/** The secrets of a service. */
 export const SECRETS: Record<string, string> = {
   JWT_SECRET: 'jwt secret & "quotes" \\ with 32 characters',
   ADMIN_PASSWORD: ADMIN.password,
@@ -12,10 +12,10 @@ export const SECRETS: Record<string, string> = {
   WEBHOOK_SECRET_PREVIOUS: 'the/older webhook+secret',
 }
 
-/** A secret in every form in which it could be written somewhere. */
+/** A secret in every encoding. */
 function formsOf(secret: string): string[] {
   const bytes = Buffer.from(secret)
-  // within other bytes the base64 of a text has three forms
+  // Within other bytes the base64 of a text has three forms.
   const base64 = [0, 1, 2].flatMap((shift) => {
     const text = Buffer.concat([Buffer.alloc(shift), bytes])
       .toString('base64')
@@ -39,7 +39,7 @@ function formsOf(secret: string): string[] {
   ]
 }
 
-/** What was said, by where. */
+/** The texts to search, by their place. */
 export const said = new Map<string, string>()
 
 export function findIn(secrets: Readonly<Record<string, string>>): string[] {
@@ -50,7 +50,7 @@ export function findIn(secrets: Readonly<Record<string, string>>): string[] {
   )
 }
 
-/** Every file below a directory, as text of its bytes. */
+/** The bytes of every file below a directory, as latin1 text. */
 export function readAll(dir: string): string {
   const names = readdirSync(dir, { recursive: true, encoding: 'utf8' })
   const files = names.filter((name) => lstatSync(join(dir, name)).isFile())

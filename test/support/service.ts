@@ -10,7 +10,7 @@ export const INGEST_KEY = 'ik_for_the_flow_tests_0123456789'
 export const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
-/** a start on a busy machine with two cores */
+/** A start on a busy machine with two cores takes less. */
 const READY_MS = MINUTE_MS
 
 export interface Ended {
@@ -24,18 +24,18 @@ export interface Service {
   readonly pid: number
   readonly api: string
   readonly collector: string
-  /** what it printed until it was ready */
+  /** The output until it was ready. */
   readonly banner: string
-  /** what it has logged so far */
+  /** The log so far. */
   log(): string
   readonly ended: Promise<Ended>
-  /** Ends it in order. */
+  /** Ends it by SIGTERM. */
   stop(): Promise<Ended>
-  /** Ends it at once, as a power cut would end the process. */
+  /** Kills the process. */
   kill(): Promise<Ended>
 }
 
-/** Something that is ended after the test, as tap's tests have it. */
+/** The part of tap's tests that ends something after the test. */
 interface Owner {
   teardown(end: () => Promise<unknown> | void): void
 }
@@ -65,7 +65,7 @@ const COMMON: Env = {
   CLEAR_ALL_LIMIT: '100/60',
 }
 
-/** Credentials that a test knows beforehand; without them the first start makes its own. */
+/** Fixed credentials; without them the first start generates its own. */
 export const KNOWN: Env = {
   INGEST_KEY,
   ADMIN_EMAIL: ADMIN.email,
@@ -106,7 +106,7 @@ export function runBehind(before: readonly string[], env: Env) {
   const clickhouse = join(env['DATA_DIR'] ?? '', 'clickhouse', 'clickhouse')
   return {
     pid: child.pid ?? 0,
-    /** whether its engine has begun */
+    /** Whether its engine has started. */
     hasBegun: (): boolean => child.exitCode !== null || existsSync(join(clickhouse, 'status')),
     ended,
     kill: async (): Promise<void> => {
@@ -116,7 +116,7 @@ export function runBehind(before: readonly string[], env: Env) {
   }
 }
 
-/** Starts the built program and kills it at some moment, ready or not. */
+/** Starts the built program and kills it after a random time, ready or not. */
 export async function runAndKill(env: Env, afterMs: number): Promise<void> {
   const { child, ended } = run(env)
   await sleep(afterMs)
@@ -124,7 +124,7 @@ export async function runAndKill(env: Env, afterMs: number): Promise<void> {
   await ended
 }
 
-/** Starts a command and kills it as soon as something is the case. */
+/** Starts a command and kills it as soon as a condition is true. */
 export async function killWhen(
   env: Env,
   args: readonly string[],
@@ -136,12 +136,12 @@ export async function killWhen(
   return await ended
 }
 
-/** A program that was started and may not be ready yet. */
+/** A started program that may not be ready. */
 export interface Launched {
   readonly pid: number
   readonly ended: Promise<Ended>
   kill(): Promise<Ended>
-  /** @throws Error with what it printed when it ends instead */
+  /** @throws Error with its output when it ends instead */
   ready(): Promise<Service>
 }
 
@@ -296,7 +296,7 @@ interface Page {
   readonly has_more: boolean
 }
 
-/** Every event of a query, page by page. */
+/** All events of a query, page by page. */
 export async function allEvents(
   caller: Caller,
   query: Env,
@@ -326,7 +326,7 @@ export async function countOf(caller: Caller, source: string): Promise<number> {
   return items.find((item) => item.source === source)?.count ?? 0
 }
 
-/** Waits until a count is reached, and a little longer: it must not be exceeded either. */
+/** Waits until a count is reached, and a little longer to check that it is not exceeded. */
 export async function settledCount(
   count: () => Promise<number>,
   expected: number,
@@ -338,7 +338,7 @@ export async function settledCount(
   return await count()
 }
 
-/** Sends bodies one after the other until told to stop. @returns what was acknowledged */
+/** Sends bodies one after the other until it is stopped. @returns the acknowledged messages */
 export async function load(
   service: Pick<Service, 'collector'>,
   sender: number,
@@ -349,7 +349,7 @@ export async function load(
   for (let body = 0; !isOver(); body++) {
     const events = Array.from({ length: 50 }, (_, i) => ({
       source: 'load',
-      // a third repeats what came before, the others are new
+      // A third are repeats, the others are new.
       message: i % 3 === 0 ? 'heartbeat missed' : `job ${sender}-${body}-${i} finished`,
     }))
     const text = events.map((event) => JSON.stringify(event)).join('\n')

@@ -1,11 +1,11 @@
 /**
  * Sends a signal to one process.
  *
- * Only this way in tests: `process.kill(0)` is the whole process group, the runner of the tests and whoever started
- * it among them, so a process that isn't there (null) has to be an error.
+ * Tests send signals by this function only: `process.kill(0)` ends the whole process group with the test runner, so
+ * a missing process (null) must be an error.
  *
  * @returns false when the process has ended already
- * @throws Error when there is no process to name
+ * @throws Error for null
  */
 export function signal(pid: number | null | undefined, name: NodeJS.Signals | 0): boolean {
   if (pid === null || pid === undefined || !(pid > 1) || pid === process.pid)

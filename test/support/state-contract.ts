@@ -3,8 +3,10 @@ import type { Test } from 'tap'
 import type { State } from '../../src/coordination/state.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
-/** What every state holds to. `make` returns another view on the same memory each time where
- * that is possible, else the same view. */
+/**
+ * The contract of every `State`. Each call of `make` returns another connection to the same state where that is
+ * possible, else the same object.
+ */
 export function stateContract(suite: Test, make: () => Promise<State>): void {
   void suite.test('a value is there until its time is over', async (t) => {
     const state = await make()
@@ -141,7 +143,7 @@ function signalContract(suite: Test, make: () => Promise<State>): void {
   )
 
   void suite.test(
-    'a subscriber that throws does not keep the message from the others',
+    'a subscriber that throws does not stop the delivery to the others',
     async (t) => {
       const state = await make()
       const seen: string[] = []
@@ -204,7 +206,7 @@ function lockContract(suite: Test, make: () => Promise<State>): void {
   })
 }
 
-/** Waits for something that is about to happen; the test's timeout ends it otherwise. */
+/** Waits until a condition is true, at most for the test's timeout. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await delay(5)
 }

@@ -1,4 +1,4 @@
-/** A server in which everything that can throw does; prints its port and serves until SIGTERM. */
+/** A server whose callbacks all throw; it prints its port and serves until SIGTERM. */
 import { httpRoute } from '../../src/http/routes.js'
 import { createServer } from '../../src/http/server.js'
 import { createWebSocketHub } from '../../src/http/websocket.js'

@@ -5,7 +5,7 @@ import { MINUTE_MS } from '../../src/model/time.js'
 
 const mustRun = process.env['REQUIRE_SERVERS'] === '1' || process.env['CI'] === 'true'
 
-/** `sbin` holds servers and is not in everybody's PATH. */
+/** `sbin` has the servers and is not in every PATH. */
 const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
 
 /** @returns the path of a program, null when it is not installed */
@@ -16,7 +16,7 @@ function findTool(name: string): string | null {
       accessSync(path, constants.X_OK)
       return path
     } catch {
-      // the next folder
+      // The program may be in the next folder.
     }
   }
   return null
@@ -44,7 +44,7 @@ export function toolPath(name: string): string {
 
 interface ToolRun {
   readonly code: number | null
-  /** both outputs */
+  /** The standard output and the standard error. */
   readonly text: string
 }
 

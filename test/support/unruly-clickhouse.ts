@@ -9,37 +9,37 @@ import {
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBackend, type Backend } from './cluster.js'
 
-/** What becomes of the requests for ClickHouse; the last five happen to most inserts of batches and to nothing else. */
+/** How the proxy treats requests; the last five moods apply to most inserts of batches and to nothing else. */
 type Mood =
-  /** passed on */
+  /** Forwarded. */
   | 'well'
-  /** the connection is cut */
+  /** The connection is closed. */
   | 'gone'
-  /** taken, and never answered */
+  /** Never answered. */
   | 'silent'
-  /** passed on and answered later */
+  /** Forwarded, and answered later. */
   | 'slow'
-  /** refused as by a server that lost a table, which no retry mends */
+  /** Refused like by a server that lost a table, which a retry does not repair. */
   | 'broken'
-  /** the insert happens, and its reply is lost */
+  /** The insert happens, and its reply is lost. */
   | 'reply lost'
-  /** the client is cut off, and the insert happens after it has given up */
+  /** The connection is closed, and the insert happens afterwards. */
   | 'late'
-  /** the server gets half of the insert */
+  /** The server gets half of the insert. */
   | 'cut'
-  /** the insert waits for its reply for as long as the mood lasts */
+  /** The reply is delayed until the mood changes. */
   | 'reply held'
-  /** the server is given too little memory for the insert, and refuses it */
+  /** The server refuses the insert, because its memory limit is too small. */
   | 'starved'
 
 export interface UnrulyClickHouse {
-  /** settings of a service that works with it */
+  /** The settings of a service that uses it. */
   readonly env: Readonly<Record<string, string>>
   readonly server: Backend
   mood: Mood
-  /** inserts to which something was done */
+  /** The number of inserts that were disturbed. */
   readonly harmed: number
-  /** requests that hang */
+  /** The number of requests that hang. */
   readonly holding: number
 }
 
@@ -48,7 +48,7 @@ interface Test {
 }
 
 const SLOW_MS = 1500
-/** so that some inserts come through in every mood */
+/** Some inserts succeed in every mood. */
 const HARMED_SHARE = 0.7
 
 interface Exchange {
@@ -57,9 +57,9 @@ interface Exchange {
 }
 
 /**
- * A real engine behind a door that a test can shut.
+ * An embedded engine behind a proxy that disturbs requests.
  *
- * @param shared an engine that others use too, by other doors; it is not stopped with this one
+ * @param shared an engine behind several proxies; it is not stopped with this one
  */
 export async function startUnrulyClickHouse(
   t: Test,
@@ -68,11 +68,11 @@ export async function startUnrulyClickHouse(
 ): Promise<UnrulyClickHouse> {
   const server = shared ?? (await startBackend())
   const door = { mood: 'well' as Mood, harmed: 0 }
-  /** connections that hang until the mood changes */
-  const held = new Set<() => void>()
-  const hold = (letGo: () => void): unknown => held.add(letGo)
+  /** Ends the requests that hang until the mood changes. */
+  const waiting = new Set<() => void>()
+  const hold = (letGo: () => void): unknown => waiting.add(letGo)
 
-  /** The same request to the engine. */
+  /** Forwards the request to the engine. */
   const forward = (incoming: IncomingMessage, path = incoming.url ?? '/'): ClientRequest => {
     const { hostname, port } = new URL(server.engine.url)
     const { method, headers } = incoming
@@ -90,7 +90,7 @@ export async function startUnrulyClickHouse(
     incoming.on('error', () => onward.destroy())
     incoming.pipe(onward)
   }
-  /** Has the engine do it all; what it answers is for nobody. */
+  /** Forwards the request, and drops the reply. */
   const passUnheard = async (incoming: IncomingMessage, body: Buffer): Promise<void> => {
     const onward = forward(incoming)
     onward.on('error', () => undefined)
@@ -182,11 +182,11 @@ export async function startUnrulyClickHouse(
     },
     set mood(mood) {
       door.mood = mood
-      for (const letGo of held) letGo()
-      held.clear()
+      for (const letGo of waiting) letGo()
+      waiting.clear()
     },
     get holding() {
-      return held.size
+      return waiting.size
     },
     get harmed() {
       return door.harmed
@@ -194,7 +194,7 @@ export async function startUnrulyClickHouse(
   }
 }
 
-/** An insert of messages: of a batch, that is. */
+/** Whether the request inserts a batch. */
 const isInsert = ({ url = '' }: IncomingMessage): boolean =>
   /^INSERT INTO (landing|dead_letters)/.test(
     new URL(url, 'http://engine').searchParams.get('query') ?? '',

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** A JSON object that a test takes apart and changes. */
+/** A JSON object that tests change. */
 export type Payload = Record<string, unknown>
 
 const folder = new URL('../../../test/fixtures/webhooks/', import.meta.url)

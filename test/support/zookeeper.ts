@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from './ports.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
-/** what Debian's package `zookeeper` installs */
+/** The path of Debian's package `zookeeper`. */
 const JAR = '/usr/share/java/zookeeper.jar'
 const READY_MS = MINUTE_MS
 const ANSWER_MS = 2_000
@@ -40,12 +40,12 @@ export async function startZooKeeper(): Promise<ZooKeeper | null> {
   }
 }
 
-/** Its four-letter word `srvr`, the only one that is open by default. */
+/** Sends `srvr`, the only four-letter command that is enabled by default. */
 const serves = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     let text = ''
     const socket = connect(port, '127.0.0.1', () => socket.write('srvr'))
-    // while it starts, a connection may get no answer at all
+    // A server that is starting may not answer.
     socket.setTimeout(ANSWER_MS, () => socket.destroy())
     socket.on('data', (data) => (text += String(data)))
     socket.on('error', () => resolve(false))
