@@ -12,11 +12,11 @@ const PATHS = [
 ]
 const BUSY = [429, 503]
 
-/** Somebody who asks a service all the time, through every fault, and insists on answers. */
+/** Sends requests to a service through every fault, and records wrong and late replies. */
 export class Asker {
-  /** what nobody who asks may ever see */
+  /** Replies that must never occur. */
   readonly problems: string[] = []
-  /** answers by their status */
+  /** The number of replies by status. */
   readonly statuses = new Map<number, number>()
   readonly #api: () => string
   readonly #promptness: Promptness
@@ -24,7 +24,7 @@ export class Asker {
   readonly #running: Promise<unknown>
   #token: string | null = null
 
-  /** @param api asked for each question, for a service that was started again moves */
+  /** @param api called for each request, because the address changes with a restart */
   constructor(api: () => string, promptness: Promptness) {
     this.#api = api
     this.#promptness = promptness
@@ -43,7 +43,7 @@ export class Asker {
     }
   }
 
-  /** Health must be answered in time whatever happens, and agree with its status code. */
+  /** The health reply must be in time and agree with its status code. */
   async #watchOn(): Promise<void> {
     for (; !this.#stop.signal.aborted; await sleep(PAUSE_MS))
       await askHealth(this.#api(), this.#promptness).catch((error: unknown) =>
@@ -60,7 +60,7 @@ export class Asker {
       if (reply.status === 401) this.#token = null
       else if (reply.status !== 200) this.#refused(path, reply)
     } catch (error) {
-      // nobody listens, or the connection ended: that is what faults do
+      // A fault may close the port or the connection.
       if (error instanceof TypeError) return
       this.problems.push(`${path}: ${String(error)}`)
     }

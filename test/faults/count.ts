@@ -6,11 +6,11 @@ export type Query = (sql: string) => Promise<readonly Readonly<Record<string, un
 
 export interface Verdict {
   readonly acknowledged: number
-  /** acknowledged messages that a table lacks; the table that lacks most counts */
+  /** Acknowledged messages that are missing, in the table with most of them. */
   readonly lost: number
-  /** messages that a table counts beyond what was sent */
+  /** Messages that are counted more often than they were sent. */
   readonly doubled: number
-  /** what tables say about each other that can't be */
+  /** Contradictions between tables. */
   readonly problems: readonly string[]
 }
 
@@ -26,13 +26,12 @@ type Rollup = keyof typeof STEPS
 const columns = (names: readonly string[], table: string): string =>
   names.map((name) => `toInt64(sum(${table}.${name.toLowerCase()})) AS ${name}`).join(', ')
 
-/** Compares every table with what was acknowledged, and the tables with each other. */
+/** Compares every table with the acknowledged messages, and the tables with each other. */
 export async function countAll(query: Query, ledger: Ledger): Promise<Verdict> {
   const seconds = await readRollup(query, 'series_1s')
   const sent = new Sent(ledger, seconds)
   const found = new Map<string, Counts>([['series_1s', seconds]])
   for (const table of Object.keys(STEPS) as Rollup[])
-    // own keys
     if (!found.has(table)) found.set(table, await readRollup(query, table))
   let [lost, doubled] = [0, 0]
   const problems = [...sent.problems]
@@ -54,7 +53,7 @@ export async function countAll(query: Query, ledger: Ledger): Promise<Verdict> {
 
 const stepOf = (table: string): number => STEPS[table as Rollup] // one of its keys
 
-/** What was sent and came through: all that is acknowledged, and bodies of unknown fate if they are there. */
+/** The expected messages: all acknowledged ones, and those of unknown outcome that are stored. */
 class Sent {
   readonly broken: Counts = new Map()
   readonly problems: string[] = []
@@ -76,7 +75,7 @@ class Sent {
     }
   }
 
-  /** @param step seconds, 0 = of all times */
+  /** @param step in seconds; 0 for a single bucket */
   rolledUp(step: number): Counts {
     const counts: Counts = new Map()
     for (const no of this.#through) {
@@ -136,7 +135,7 @@ function bySeverity(rows: readonly Readonly<Record<string, unknown>>[]): Counts 
   return counts
 }
 
-/** First occurrences and the others, by the severity of their event. */
+/** First occurrences and repeats, by the severity of their event. */
 async function readEvents(query: Query): Promise<Counts> {
   const rows = await query(`
     SELECT bucket, name, toString(level) AS severity, toInt64(sum(many)) AS total FROM
@@ -163,7 +162,7 @@ async function readBroken(query: Query): Promise<Counts> {
   return new Map(rows.map((row) => [String(row['raw']), Number(row['total'])]))
 }
 
-/** What must agree whatever was sent. */
+/** Checks that hold for any messages. */
 async function contradictions(query: Query): Promise<readonly string[]> {
   const problems: string[] = []
   const none = async (what: string, sql: string): Promise<void> => {
@@ -214,7 +213,7 @@ async function priorityOfEvents(query: Query): Promise<string> {
   return PRIORITIES.map((priority) => totals.get(priority) ?? 0).join(' ')
 }
 
-/** What the API says in its several ways, each of which must be the number of messages. */
+/** The counts of several routes of the API, each of which must be the number of messages. */
 export async function countByApi(
   get: <T>(path: string) => Promise<T>,
 ): Promise<Readonly<Record<string, number>>> {

@@ -11,17 +11,17 @@ interface Disk {
   copies: number
 }
 
-/** no commit of the journal by the clock: what is on disk is there because somebody synced it */
+/** The journal is not committed by time, so only synced bytes are on the disk. */
 const OPTIONS = 'loop,commit=3600'
 
 const run = (command: string, ...args: readonly string[]): unknown =>
   execFileSync(command, args, { stdio: 'pipe' })
 
-/** File systems of their own in files, whose power can be cut. */
+/** File systems in image files whose power can fail. */
 class Disks {
   readonly #byPath = new Map<string, Disk>()
 
-  /** Makes a disk and mounts it; it goes with the trial. */
+  /** Creates a disk and mounts it until the trial ends. */
   make({ dir, owner }: Pick<Setting, 'dir' | 'owner'>, mountedAt: string, mib: number): void {
     const disk = { mountedAt, dir, copies: 0, image: join(dir, 'disk-0.img') }
     writeFileSync(disk.image, '')
@@ -37,13 +37,12 @@ class Disks {
   }
 
   /**
-   * Gives back what was on the disk itself at this moment: what only the page cache held is gone. Nobody
-   * may use it any more.
+   * Mounts a copy of the disk's current bytes, without the page cache. No process may use the disk.
    */
   cutPower(mountedAt: string): void {
     const disk = this.#of(mountedAt)
     const copy = join(disk.dir, `disk-${++disk.copies}.img`)
-    // before anything else: unmounting would write what the cache holds
+    // The copy comes first, because unmounting writes the page cache.
     run('cp', '--sparse=always', disk.image, copy)
     run('umount', '-l', mountedAt)
     rmSync(disk.image)
@@ -51,14 +50,14 @@ class Disks {
     run('mount', '-o', OPTIONS, copy, mountedAt)
   }
 
-  /** Repairs a disk and mounts it again. Nobody may use it meanwhile. */
+  /** Repairs a disk and mounts it again. No process may use it. */
   mend(mountedAt: string): void {
     const { image } = this.#of(mountedAt)
     run('umount', mountedAt)
     try {
       run('e2fsck', '-p', image)
     } catch (error) {
-      // 1: it was damaged, and is well again
+      // Status 1 means that the damage was repaired.
       if (!(error instanceof Error && 'status' in error && error.status === 1)) throw error
     }
     run('mount', '-o', OPTIONS, image, mountedAt)
@@ -73,7 +72,7 @@ class Disks {
 
 export const disks = new Disks()
 
-/** @returns why no disks can be made here, null when they can */
+/** @returns the reason why disks can't be created here, or null */
 export function missingDisk(): string | null {
   if (process.getuid?.() !== 0) return 'mounting needs root'
   const dir = mkdtempSync(join(tmpdir(), 'fault-disk-'))

@@ -18,7 +18,7 @@ import type { Query } from './count.js'
 
 export type Env = Readonly<Record<string, string>>
 
-/** Something that is ended when a fault has been tried. */
+/** Ends its resources after the trial of a fault. */
 export interface Owner {
   teardown(end: () => Promise<unknown> | void): void
 }
@@ -26,23 +26,23 @@ export interface Owner {
 export interface InstallationOptions {
   readonly dataDir: string
   readonly env?: Env
-  /** another build of the service than the one beside this file */
+  /** The main file of another build. */
   readonly main?: string | undefined
 }
 
 const TRIES = 5
-/** a ClickHouse that was killed is there again by then */
+/** A killed ClickHouse is up again by then. */
 const LOGIN_MS = 30_000
 
-/** A service with its data directory: killed, ended, and started again as by its supervisor. */
+/** A service with its data directory, which is killed, stopped and restarted as by a supervisor. */
 export class Installation {
   readonly dataDir: string
-  /** settings of the next start */
+  /** The settings of the next start. */
   env: Env
-  /** what starts in vain have said */
+  /** The output of failed starts. */
   readonly refusals: string[] = []
   readonly #owner: Owner
-  /** the program of the next start */
+  /** The main file of the next start. */
   main: string | undefined
   #service: Service | null = null
   #last: Service | null = null
@@ -59,7 +59,7 @@ export class Installation {
     return this.#service
   }
 
-  /** Where it listens, or did last: whoever sends does not know that it is gone. */
+  /** The current or the last address: senders do not know that the service is down. */
   get collector(): string {
     return this.#last?.collector ?? ''
   }
@@ -73,7 +73,7 @@ export class Installation {
     return launchService(this.#owner, env, this.main)
   }
 
-  /** Starts it, again and again as a supervisor does. @throws Error when it does not come up */
+  /** Starts it with retries, as a supervisor does. @throws Error when all starts fail */
   async start(): Promise<void> {
     for (let tries = 1; ; tries++) {
       const launched = this.launch()
@@ -91,7 +91,7 @@ export class Installation {
     }
   }
 
-  /** Takes over one that was launched by hand. */
+  /** Adopts a service that was launched elsewhere. */
   adopt(service: Service): void {
     this.#service = service
     this.#last = service
@@ -113,7 +113,7 @@ export class Installation {
     return childOf(this.service.pid)
   }
 
-  /** Logs in, again and again while it is told to come later. */
+  /** Logs in, with retries after 429 and 503. */
   async logIn(): Promise<Caller> {
     for (const until = Date.now() + LOGIN_MS; ; await sleep(300))
       try {
@@ -124,7 +124,7 @@ export class Installation {
       }
   }
 
-  /** Entries of the WAL that wait for ClickHouse. */
+  /** The number of WAL records that wait for ClickHouse. */
   async waiting(): Promise<number> {
     return this.metric('wal_records')
   }
@@ -136,15 +136,15 @@ export class Installation {
     return Number(found[1])
   }
 
-  /** Resolves when everything acknowledged is in ClickHouse. @throws Error when that takes too long */
+  /** Resolves when everything acknowledged is in ClickHouse. @throws Error after a time limit */
   async settle(limitMs = 120_000): Promise<void> {
     for (const until = Date.now() + limitMs; Date.now() < until; await sleep(50))
       if ((await this.waiting()) === 0) return
-    throw new Error(`${await this.waiting()} entries still wait for ClickHouse`)
+    throw new Error(`${await this.waiting()} records still wait for ClickHouse`)
   }
 }
 
-/** what the load looks like is no test of the insights */
+/** The insights are not under test. */
 const NO_ALERTS: Env = { INSIGHTS_INTERVAL_SECONDS: '0' }
 
 /** The tables of an embedded ClickHouse whose service has ended. */
@@ -182,7 +182,7 @@ export function tablesOf(engine: Pick<Embedded, 'url' | 'username' | 'password'>
   }
 }
 
-/** Removes what a fault has left, mounts first. */
+/** Removes the files of a trial; mounts are unmounted first. */
 export function removeAll(dir: string): void {
   rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
 }

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { signal } from '../support/signals.js'
 import type { Installation } from './installation.js'
 
-/** One that just ended by itself is started again like any other. */
+/** Does nothing when ClickHouse has just ended by itself. */
 export function killEngine(installation: Installation): void {
   const pid = installation.enginePid()
   if (pid !== null) signal(pid, 'SIGKILL')
 }
 
-/** `kill -9` of the service and of its ClickHouse, in either order; nothing runs afterwards. */
+/** `kill -9` of the service and of its ClickHouse, in random order, without a restart. */
 export async function killBoth(installation: Installation, random: () => number): Promise<void> {
   const isEngineFirst = random() < 0.5
   if (isEngineFirst) killEngine(installation)
@@ -19,7 +19,7 @@ export async function killBoth(installation: Installation, random: () => number)
   await killed
 }
 
-/** `kill -9` of the service, of ClickHouse or of both; it runs again afterwards. */
+/** `kill -9` of the service, of ClickHouse or of both, with a restart. */
 export async function killAny(installation: Installation, random: () => number): Promise<string> {
   const what = Math.floor(random() * 3)
   if (what === 0) {

@@ -3,8 +3,8 @@ import { seeded } from '../support/landing.js'
 import { DAY_S } from '../../src/model/time.js'
 
 /**
- * What the sender of a body knows of it; destroyed was acknowledged, and was then broken on the disk by a
- * fault that must be reported, or deleted on purpose.
+ * The outcome of a body for its sender. A destroyed body was acknowledged, and then damaged on disk by a fault that
+ * must be reported, or deleted on purpose.
  */
 export type Outcome = 'acknowledged' | 'refused' | 'unknown' | 'destroyed'
 
@@ -23,9 +23,9 @@ export interface Body {
 
 export const SOURCES = ['api', 'database', 'web'] as const
 const LINES = 40
-/** each so many bodies one brings a line that is no JSON */
+/** One of this many bodies has a line that is no JSON. */
 const BROKEN_EVERY = 4
-/** so many bodies repeat the same messages, of which the first to come begins the events */
+/** This many bodies repeat the same messages; the first that arrives begins the events. */
 const TURN = 6
 const WORDS = (
   'disk link node queue cache lease shard token frame relay probe route stage batch index mount quota pulse ' +
@@ -33,8 +33,8 @@ const WORDS = (
 ).split(' ')
 
 /**
- * What was sent and what its senders were told. Every body has a second of its own, so that each rollup
- * tells of each body whether it was counted, left out, or counted twice.
+ * The bodies and their outcomes. Every body has a second of its own, so that each rollup shows whether the body was
+ * counted, lost or doubled.
  */
 export class Ledger {
   readonly #outcomes: (Outcome | null)[] = []
@@ -43,7 +43,7 @@ export class Ledger {
 
   constructor(seed: number, nowMs: number) {
     this.#seed = seed
-    // from yesterday half an hour before midnight on: minutes, hours and days differ, and nothing is too late
+    // Begins half an hour before yesterday's midnight, so that minutes, hours and days differ and no event is too old.
     this.#firstSecond = Math.floor(nowMs / 1000 / DAY_S) * DAY_S - DAY_S - 1800
   }
 
@@ -51,17 +51,17 @@ export class Ledger {
     return this.#outcomes.length
   }
 
-  /** whether the fate of all is known, or known to be unknown */
+  /** Whether every body has an outcome. */
   get isSettled(): boolean {
     return !this.#outcomes.includes(null)
   }
 
-  /** Bodies by what became of them. */
+  /** The number of bodies with an outcome. */
   count(outcome: Outcome): number {
     return this.#outcomes.filter((one) => one === outcome).length
   }
 
-  /** Messages that are acknowledged. */
+  /** The number of acknowledged messages. */
   get acknowledged(): number {
     let messages = 0
     for (const [no, outcome] of this.#outcomes.entries())
@@ -77,12 +77,12 @@ export class Ledger {
     return this.#firstSecond + no
   }
 
-  /** The body of a second. */
+  /** The number of the body at a second. */
   bodyOf(second: number): number {
     return second - this.#firstSecond
   }
 
-  /** The next body to send; until it is settled its fate is unknown. */
+  /** The next body to send. */
   next(): Body {
     const no = this.#outcomes.push(null) - 1
     const lines = this.linesOf(no)
@@ -99,12 +99,12 @@ export class Ledger {
     this.#outcomes[no] = outcome
   }
 
-  /** The line of a body that can only be a dead letter; null when it has none. */
+  /** The invalid line of a body; null for none. */
   brokenOf(no: number): string | null {
     return no % BROKEN_EVERY === 0 ? `broken line of body ${no}` : null
   }
 
-  /** Repeats across bodies and within one, templates that nobody has seen, and messages of their own. */
+  /** Repeats across bodies and within one, new templates, and unique messages. */
   linesOf(no: number): readonly Line[] {
     const random = seeded(this.#seed * 7919 + no)
     const word = (): string => WORDS[Math.floor(random() * WORDS.length)] ?? ''

@@ -3,30 +3,30 @@ import { INGEST_KEY } from '../support/service.js'
 import type { Ledger, Outcome } from './ledger.js'
 import { FORGOTTEN_MS, type Promptness } from './promptness.js'
 
-/** between two bodies to a service that is not there, at most */
+/** The longest pause between two bodies to a closed port. */
 const GONE_MS = 150
 
 export interface LoadOptions {
   readonly ledger: Ledger
   readonly random: () => number
   readonly promptness: Promptness
-  /** the collectors to send to, by turns; asked for each body, for a service that was started again moves */
+  /** The collectors, used in turn; called for each body, because an address changes with a restart. */
   readonly collectors: () => readonly string[]
   readonly senders: number
-  /** between two bodies of a sender, at most */
+  /** The longest pause between two bodies of a sender. */
   readonly pauseMs: number
 }
 
-/** Senders that go on through every fault, and write down what they were told. */
+/** Senders that go on through every fault, and record the replies. */
 export class Load {
-  /** what no sender may ever see */
+  /** Replies that must never occur. */
   readonly problems: string[] = []
   readonly statuses = new Map<string, number>()
   readonly #options: LoadOptions
   readonly #stop = new AbortController()
   readonly #running: Promise<void>[]
   #isPaused = false
-  /** nobody listens there */
+  /** Whether the port is closed. */
   #isGone = false
 
   constructor(options: LoadOptions) {
@@ -34,23 +34,23 @@ export class Load {
     this.#running = Array.from({ length: options.senders }, () => this.#send())
   }
 
-  /** Sends nothing more until told to; what is in the air goes on. */
+  /** Pauses or resumes the senders; requests in flight go on. */
   pause(isPaused: boolean): void {
     this.#isPaused = isPaused
   }
 
-  /** Resolves when every body that was begun has its answer; to be called while it is paused. */
+  /** Resolves when every request in flight has its reply; called while the load is paused. */
   async untilSettled(): Promise<void> {
     while (!this.#options.ledger.isSettled) await sleep(10)
   }
 
-  /** Resolves when every sender has its last answer. */
+  /** Resolves when every sender has its last reply. */
   async stop(): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#running)
   }
 
-  /** Resolves when a body that was begun after this call is acknowledged. */
+  /** Waits until a body sent after this call is acknowledged. @returns false after the limit */
   async untilTaken(limitMs: number): Promise<boolean> {
     const { ledger } = this.#options
     const [from, until] = [ledger.size, Date.now() + limitMs]
@@ -103,7 +103,7 @@ export class Load {
     if (!isTooBusy) this.problems.push(`answered ${reply.status} ${text.slice(0, 200)}`)
     if (isTooBusy && reply.headers.get('retry-after') === null)
       this.problems.push(`${reply.status} without Retry-After`)
-    // who answered for a handler that took too long does not know what it will do yet
+    // The outcome is unknown when a deadline has replied for a slow handler.
     return text.includes('timeout_ms') ? 'unknown' : 'refused'
   }
 

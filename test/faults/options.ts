@@ -4,23 +4,23 @@ import type { Fault } from './trial.js'
 
 export interface Options {
   readonly seed: number
-  /** ids of faults; none = all */
+  /** Ids of faults; none for all. */
   readonly only: readonly string[]
-  /** times the rounds of a short run */
+  /** Multiplies the rounds of a short run. */
   readonly rounds: number
-  /** faults that are tried at the same time */
+  /** The number of faults that are tried concurrently. */
   readonly lanes: number
-  /** times the length of what lasts */
+  /** Multiplies the durations of faults. */
   readonly stretch: number
   /** Writes the tables into the guide to reliability. */
   readonly docs: boolean
-  /** only what is broken on purpose */
+  /** Runs the sabotages only. */
   readonly sabotageOnly: boolean
-  /** the few faults that every change has to survive, once each */
+  /** Runs a few quick faults once each, for every change. */
   readonly isShort: boolean
-  /** nothing is begun after so many seconds */
+  /** No fault begins after this many seconds. */
   readonly budgetS: number
-  /** outcomes are added to those of earlier runs; null: kept nowhere */
+  /** The file in which outcomes of several runs are added up; null for none. */
   readonly results: string | null
 }
 
@@ -57,7 +57,7 @@ export function readOptions(argv: readonly string[]): Options | null {
   }
 }
 
-/** The seed of one fault: the same whatever else is tried beside it. */
+/** The seed of a fault is independent of the other faults. */
 export function seedOf(seed: number, id: string): number {
   let hash = seed | 0
   for (const char of id) hash = Math.imul(hash ^ char.charCodeAt(0), 0x01000193)

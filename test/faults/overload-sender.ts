@@ -10,25 +10,25 @@ export interface Flood {
   readonly connections: number
   readonly seconds: number
   readonly seed: number
-  /** of a body */
+  /** The size of a body. */
   readonly lines: number
 }
 
 export interface Flooded {
-  /** events that were acknowledged */
+  /** Acknowledged events. */
   readonly accepted: number
   readonly bytes: number
-  /** answers of 429 */
+  /** Replies of 429. */
   readonly busy: number
   readonly withoutRetryAfter: number
-  /** other answers, and broken connections, by what they were */
+  /** Other replies and broken connections, by kind. */
   readonly others: Readonly<Record<string, number>>
 }
 
-/** Who keeps to Retry-After would press too little: the service must bear those who do not. */
+/** The senders ignore Retry-After, because the service must withstand such clients. */
 const IMPATIENT_MS = 250
 const DIGITS = 12
-const MARK = '#'.repeat(DIGITS)
+const PLACEHOLDER = '#'.repeat(DIGITS)
 const SOURCES = ['shop', 'billing', 'search', 'mail']
 const WORDS = 'order cart user page query token queue batch index cache lease shard'.split(' ')
 
@@ -66,7 +66,7 @@ async function send(flood: Flood): Promise<Flooded> {
   return { ...total, others }
 }
 
-/** Lines of which every other one has room for a number. */
+/** Lines of which every other one has a placeholder for a number. */
 function makePattern({ lines, seed }: Flood): Buffer {
   const random = seeded(seed)
   const word = (): string => WORDS[Math.floor(random() * WORDS.length)] ?? ''
@@ -74,14 +74,14 @@ function makePattern({ lines, seed }: Flood): Buffer {
   const texts = Array.from({ length: lines }, (_, i) => {
     const source = SOURCES[Math.floor(random() * SOURCES.length)] ?? ''
     const timestamp = new Date(startMs + Math.floor(random() * HOUR_MS)).toISOString()
-    const number = i % 2 === 0 ? MARK : 'of the pool'
+    const number = i % 2 === 0 ? PLACEHOLDER : 'of the pool'
     const message = `request ${number} for the ${word()} of a ${word()} was answered after ${word()}`
     return JSON.stringify({ timestamp, source, host: `node-${i % 20}`, severity: 'INFO', message })
   })
   return Buffer.from(`${texts.join('\n')}\n`)
 }
 
-/** A body of which half the lines get a number that no line has had, and so are new events. */
+/** A body whose lines with placeholders get unique numbers, so that half of its lines are new events. */
 class Body {
   readonly bytes: Buffer
   readonly #places: readonly number[]
@@ -89,7 +89,11 @@ class Body {
   constructor(pattern: Buffer) {
     this.bytes = Buffer.from(pattern)
     const places: number[] = []
-    for (let at = pattern.indexOf(MARK); at >= 0; at = pattern.indexOf(MARK, at + DIGITS))
+    for (
+      let at = pattern.indexOf(PLACEHOLDER);
+      at >= 0;
+      at = pattern.indexOf(PLACEHOLDER, at + DIGITS)
+    )
       places.push(at)
     this.#places = places
   }

@@ -1,6 +1,6 @@
 /**
- * More than the machine can store, for as long as asked: `npm run test:overload -- --seconds 1800`. The service
- * must say so (429 with Retry-After), keep its memory, go on answering, and have lost nothing afterwards.
+ * Sends more than the machine can store: `npm run test:overload -- --seconds 1800`. The service must reply with 429 and
+ * Retry-After, keep its memory bounded, go on replying, and lose nothing.
  */
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
@@ -15,9 +15,9 @@ import { askHealth, CHECKS, isWell, untilHealth, type Health } from './watch.js'
 
 const MIB = 1024 * 1024
 const SERIES = '/api/logs/meta/timeseries?window=1h&granularity=minute'
-/** lines of the series that is printed */
+/** The number of printed samples. */
 const STEPS = 20
-/** the last third may need so much more memory than the second one: what grows without bound needs more */
+/** The last third may use this much more memory than the second; unbounded growth uses more. */
 const GROWTH = 1.2
 const SETTLE_MS = 600_000
 const BODY_LINES = 2_000
@@ -100,7 +100,7 @@ async function run(): Promise<boolean> {
   ])
 }
 
-/** Sends from a thread of its own, so that who measures answers is not held up. */
+/** Sends from a worker thread, so that the measurement of replies is not delayed. */
 function startFlood(flood: Flood): Promise<Flooded> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('overload-sender.js', import.meta.url), { workerData: flood })
@@ -109,7 +109,7 @@ function startFlood(flood: Flood): Promise<Flooded> {
   })
 }
 
-/** Asks for the time series again and again. @throws Error for any other answer than the series */
+/** Requests the time series repeatedly. @throws Error for any other reply */
 async function askOn(installation: Installation, isOver: () => boolean): Promise<Latencies> {
   const latencies = new Latencies()
   const { get } = await installation.logIn()
@@ -138,7 +138,7 @@ async function sampleOn(installation: Installation, isOver: () => boolean): Prom
   return samples
 }
 
-/** The status, and whose it is. */
+/** The status with the name of its process. */
 function toldBy({ status, checks }: Health): string {
   const ill = CHECKS.filter((name) => checks[name].status !== 'ok')
   return [status, ...ill].join(' ')
@@ -153,7 +153,7 @@ function residentMib(pid: number): number {
   }
 }
 
-/** Whether the last third needs no more than the second one, in which everything is full already. */
+/** Whether the last third uses no more memory than the second, in which all caches are full. */
 function isFlat(samples: readonly Sample[]): boolean {
   const third = Math.floor(samples.length / 3)
   const most = (part: readonly Sample[], of: (sample: Sample) => number): number =>

@@ -7,11 +7,11 @@ export const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 export interface ProgramCopy {
   readonly dir: string
-  /** its main file */
+  /** The path of its main file. */
   readonly main: string
 }
 
-/** A copy of the built program, which may be changed. */
+/** Copies the built program, so that it can be changed. */
 export function copyProgram(name: string): ProgramCopy {
   const dir = mkdtempSync(join(tmpdir(), `${name}-`))
   const whole = { recursive: true, dereference: true }

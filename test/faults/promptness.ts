@@ -3,25 +3,25 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MINUTE_MS } from '../../src/model/time.js'
 
-/** between two questions to the control */
+/** The pause between two requests to the control. */
 const PAUSE_MS = 20
-/** one question to the control and its pause on an idle machine */
+/** A request to the control with its pause, on an idle machine. */
 const CYCLE_MS = PAUSE_MS + 3
-/** longer than any request that is asked beside it */
+/** Lags are kept for longer than any request takes. */
 const KEPT_MS = 180_000
-/** an answer may be so much later than promised, beside what the machine took */
+/** The tolerance of a reply beyond its deadline and the lag of the machine. */
 const ALLOWANCE_MS = 1_000
-/** a request is seen by then, beside what the machine took */
+/** A request has arrived by then, apart from the lag of the machine. */
 const SEEN_MS = 2_000
 
-/** What the product promises, after which it must have answered whatever is broken. */
+/** The documented deadlines, which hold during every fault. */
 export const PROMISED_MS = { answer: 30_000, clearing: MINUTE_MS, health: 2_000 } as const
 export type Promised = keyof typeof PROMISED_MS
 
-/** Nobody is waited for longer than this: it has been forgotten. */
+/** A request without a reply by then is lost. */
 export const FORGOTTEN_MS = 120_000
 
-/** A question to the control that took longer than it should. */
+/** A request to the control that took too long. */
 export interface Lag {
   readonly fromMs: number
   readonly endMs: number
@@ -33,7 +33,7 @@ interface Span {
   readonly toMs: number
 }
 
-/** What the machine took from everybody in a while. @param lags one after the other */
+/** The sum of the machine's lags in an interval. @param lags in order */
 export function lostIn(lags: readonly Lag[], { fromMs, toMs }: Span): number {
   let lostMs = 0
   for (let i = lags.length - 1; i >= 0; i--) {
@@ -46,15 +46,15 @@ export function lostIn(lags: readonly Lag[], { fromMs, toMs }: Span): number {
 }
 
 /**
- * What the machine may have made an answer late by: the time until the request is seen, and the time since the
- * answer was due. A clock runs on in between, however busy the machine is.
+ * The delay of a reply by the machine: lags until the request has arrived, and lags since its deadline. In between the
+ * deadline's timer runs on, however busy the machine is.
  */
 export const delaying = (kind: Promised, { fromMs, toMs }: Span): readonly Span[] => [
   { fromMs, toMs: Math.min(toMs, fromMs + SEEN_MS) },
   { fromMs: Math.min(toMs, fromMs + Math.max(SEEN_MS, PROMISED_MS[kind])), toMs },
 ]
 
-/** @returns what is wrong with an answer that took so long; null when it came in time */
+/** @returns a description of a late reply; null for a reply in time */
 export function judge(kind: Promised, tookMs: number, lostMs: number): string | null {
   if (tookMs - lostMs <= PROMISED_MS[kind] + ALLOWANCE_MS) return null
   const promised = `${PROMISED_MS[kind] / 1000} s are promised`
@@ -64,14 +64,14 @@ export function judge(kind: Promised, tookMs: number, lostMs: number): string | 
 const inSeconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`
 
 /**
- * Tells late answers of the service from those of a machine that has no time for anybody: a server that does
- * nothing is asked all the while from the same process, and what it takes too long is nobody's fault.
+ * Separates late replies of the service from the lag of a busy machine. A control server that only replies is polled
+ * from the same process, and its lag is deducted.
  */
 export class Promptness {
   readonly #end: () => Promise<void>
   readonly #lags: Lag[] = []
   readonly #slowest = new Map<Promised, { readonly tookMs: number; readonly lostMs: number }>()
-  /** of the question to the control that is under way */
+  /** The start of the pending request to the control. */
   #sinceMs = performance.now()
 
   private constructor(end: () => Promise<void>) {
@@ -98,7 +98,7 @@ export class Promptness {
     await this.#end()
   }
 
-  /** @returns what is wrong with an answer that has come just now; null when it came in time */
+  /** @returns a description of a reply that arrived late; null for a reply in time */
   judge(kind: Promised, startedMs: number): string | null {
     const nowMs = performance.now()
     const tookMs = nowMs - startedMs
@@ -109,8 +109,8 @@ export class Promptness {
     return judge(kind, tookMs, lostMs)
   }
 
-  /** The slowest answers so far. */
-  told(): string {
+  /** Describes the slowest replies so far. */
+  summary(): string {
     const each = [...this.#slowest].map(
       ([kind, { tookMs, lostMs }]) =>
         `${kind} ${inSeconds(tookMs)}, ${inSeconds(lostMs)} of them the machine's`,
@@ -129,7 +129,7 @@ export class Promptness {
   async #ask(url: string, stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       this.#sinceMs = performance.now()
-      // one that is cut off took its time, too
+      // An aborted request counts with its duration, too.
       await fetch(url).then(
         (reply) => reply.text(),
         () => undefined,

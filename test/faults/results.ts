@@ -2,26 +2,26 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Caught } from './table.js'
 import type { Result } from './trial.js'
 
-/** What became of one fault over all its trials. */
+/** The outcome of a fault over all its trials. */
 export interface Tally {
   readonly times: number
   readonly acknowledged: number
   readonly lost: number
   readonly doubled: number
-  /** trials in which something else was wrong */
+  /** The number of trials with other problems. */
   readonly failed: number
-  /** why it was not tried, null when it was */
+  /** The reason why it was not tried, or null. */
   readonly skipped: string | null
 }
 
-/** An invariant that was broken on purpose, and the id of the fault that noticed; null when none did. */
+/** The outcome of a sabotage: the id of the fault that detected it, or null. */
 export interface Notice {
   readonly by: string | null
   readonly lost: number
   readonly doubled: number
 }
 
-/** Outcomes of several runs, by the ids of faults and of what was broken on purpose. */
+/** Outcomes of several runs, by the ids of faults and sabotages. */
 export interface Results {
   readonly seeds: readonly number[]
   readonly faults: Readonly<Record<string, Tally>>
@@ -30,7 +30,7 @@ export interface Results {
 
 const NONE: Results = { seeds: [], faults: {}, sabotages: {} }
 
-/** Outcomes that a run before this one has kept. */
+/** Reads the outcomes of earlier runs. */
 export function readResults(file: string | null): Results {
   if (file === null || !existsSync(file)) return NONE
   return JSON.parse(readFileSync(file, 'utf8')) as Results // our own file

@@ -17,7 +17,7 @@ import { renderTables, intoGuide, type Caught } from './table.js'
 import { tryFault, type Fault, type Result } from './trial.js'
 
 const GUIDE = fileURLToPath(new URL('../../../src/docs/reliability.md', import.meta.url))
-/** a moment may be chosen in which nothing is at stake */
+/** A single round may strike at a time at which nothing can be lost. */
 const SABOTAGE_TRIES = 8
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
@@ -27,7 +27,7 @@ async function main(given: Options, promptness: Promptness): Promise<void> {
   let kept = withSeed(readResults(given.results), given.seed)
   const keep = (next: Results): void => {
     kept = next
-    // at once: a run may be ended before its last fault
+    // Results are written after each fault, because a run may be interrupted.
     if (given.results !== null) writeResults(given.results, kept)
   }
   const broken = given.only.length === 0 ? SABOTAGES : []
@@ -93,7 +93,7 @@ async function tried(
   return result
 }
 
-/** Tries the fault that must notice, again and again until it does. */
+/** Repeats the fault that must detect the sabotage until it does. */
 async function sabotaged(
   sabotage: Sabotage,
   { seed, stretch }: Options,
@@ -134,10 +134,10 @@ function toTap(
     ...late.map((title) => `ok - ${title} # SKIP no time is left`),
     ...results.map((result) => {
       if (result.skipped !== null) return `ok - ${result.fault.id} # SKIP ${result.skipped}`
-      const told = `${result.rounds} × ${result.fault.title}, seed ${result.seed}`
+      const line = `${result.rounds} × ${result.fault.title}, seed ${result.seed}`
       return isSurvived(result)
-        ? `ok - ${told}`
-        : `not ok - ${told}: ${result.lost} lost, ${result.doubled} doubled ${result.problems.join('; ').replaceAll(/[\n#]/g, ' ')}`
+        ? `ok - ${line}`
+        : `not ok - ${line}: ${result.lost} lost, ${result.doubled} doubled ${result.problems.join('; ').replaceAll(/[\n#]/g, ' ')}`
     }),
     ...caught.map(
       ({ sabotage, by }) =>

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyProgram, ROOT, type ProgramCopy } from './program.js'
 
-/** An invariant that is broken on purpose in a copy of the built program, and the fault that must notice. */
+/** An invariant that is broken in a copy of the built program, and the fault that must detect it. */
 export interface Sabotage {
   readonly id: string
   readonly title: string

@@ -3,7 +3,7 @@ import type { Results, Tally } from './results.js'
 import { SABOTAGES, type Sabotage } from './sabotage.js'
 import type { Fault } from './trial.js'
 
-/** What became of a program whose invariant was broken on purpose; `by` is null when nothing noticed. */
+/** The outcome of a sabotage; `by` is null when no fault detected it. */
 export interface Caught {
   readonly sabotage: Sabotage
   readonly by: Fault | null
@@ -14,7 +14,7 @@ export interface Caught {
 const BEGIN = '<!-- faults: written by `npm run test:faults -- --docs` -->'
 const END = '<!-- /faults -->'
 
-/** The tables of the guide to reliability: what was tried, and what was broken on purpose. */
+/** The tables of the guide to reliability: the faults and the sabotages. */
 export const renderTables = (results: Results): string =>
   [renderFaults(results), renderSabotages(results)].filter((table) => table !== '').join('\n')
 
@@ -29,8 +29,8 @@ function renderFaults({ faults, seeds }: Results): string {
   const all = ['times', 'acknowledged', 'lost', 'doubled'] as const
   const totals = all.map((name) => sum((tally) => tally[name])).join(' | ')
   const head = ['| fault | times | acknowledged | lost | doubled |', '|---|---|---|---|---|']
-  const told = `Acknowledged are messages; seeds ${seeds.join(', ')}.`
-  return [...head, ...rows, `| together | ${totals} |`, '', told, ''].join('\n')
+  const note = `Acknowledged are messages; seeds ${seeds.join(', ')}.`
+  return [...head, ...rows, `| together | ${totals} |`, '', note, ''].join('\n')
 }
 
 const timesOf = ({ times, failed, skipped }: Tally): string => {
@@ -53,7 +53,7 @@ function renderSabotages({ sabotages }: Results): string {
   return [...head, ...rows, ''].join('\n')
 }
 
-/** @throws Error when the guide has no place for the tables */
+/** @throws Error when the guide has no section for the tables */
 export function intoGuide(guide: string, tables: string): string {
   const [from, to] = [guide.indexOf(BEGIN), guide.indexOf(END)]
   if (from < 0 || to < from) throw new Error(`the guide lacks ${BEGIN} … ${END}`)

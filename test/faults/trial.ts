@@ -19,46 +19,46 @@ import type { Promptness } from './promptness.js'
 import { isWell, untilHealth } from './watch.js'
 import { startUnrulyClickHouse, type UnrulyClickHouse } from '../support/unruly-clickhouse.js'
 
-/** What a fault finds when it strikes: a service under load, and what stands around it. */
+/** The environment of a fault: a service under load, its proxies and its disks. */
 export interface Scene {
   readonly random: () => number
   readonly installation: Installation
-  /** a second one on the same database; only where the fault asked for it */
+  /** A second service on the same database, if the fault requires one. */
   readonly second: Installation | null
   readonly load: Load
   readonly ledger: Ledger
-  /** judges how long answers take */
+  /** Checks the duration of replies. */
   readonly promptness: Promptness
-  /** a directory of the fault's own */
+  /** A directory for the fault. */
   readonly dir: string
   readonly owner: Owner
-  /** the way to a ClickHouse of its own; null with the embedded one */
+  /** The proxy of an external ClickHouse; null with the embedded one. */
   readonly clickhouse: UnrulyClickHouse | null
-  /** told on the way, for whoever reads the output */
+  /** Writes a progress note. */
   note(text: string): void
-  /** the fault was not survived as it must be */
+  /** Records a problem: the trial fails. */
   problem(text: string): void
-  /** lasts between the two at random; longer where the command line asks for it */
+  /** Waits a random time between the two, multiplied by the command line's factor. */
   pause(fromMs: number, toMs: number): Promise<void>
 }
 
 export interface Fault {
   readonly id: string
-  /** Row of the table in the guide to reliability. */
+  /** The row of the table in the guide to reliability. */
   readonly title: string
-  /** rounds of a short run */
+  /** The number of rounds of a short run. */
   readonly rounds: number
-  /** where ClickHouse runs: as a child of the service, or as a server that a proxy stands before */
+  /** ClickHouse is a child of the service, or a server behind a proxy. */
   readonly clickhouse: 'embedded' | 'server'
-  /** a second service on the same database and the same Redis */
+  /** Starts a second service on the same database and Redis. */
   readonly twoInstances?: boolean
-  /** @returns why it can't be tried here, null when it can */
+  /** @returns the reason why it can't be tried here, or null */
   readonly missing?: () => Promise<string | null> | string | null
-  /** Makes what stands around the service. @returns settings of the service */
+  /** Prepares the environment. @returns settings of the service */
   readonly prepare?: (setting: Setting) => Promise<Env> | Env
-  /** Breaks something and mends what does not mend itself. */
+  /** Causes the fault, and repairs what does not recover by itself. */
   readonly strike: (scene: Scene, round: number) => Promise<void>
-  /** Looked at when everything is over and the service has ended. */
+  /** Checked after the service has ended. */
   readonly after?: (scene: Scene) => Promise<void>
 }
 
@@ -84,7 +84,7 @@ export interface Result {
 export interface TrialOptions {
   readonly seed: number
   readonly rounds: number
-  /** how much longer than in a short run a fault may last */
+  /** The factor of the durations of a short run. */
   readonly stretch: number
   readonly main?: string | undefined
   readonly note: (text: string) => void
@@ -95,7 +95,7 @@ const SENDERS = 3
 const PAUSE_MS = 25
 const TAKEN_MS = 90_000
 
-/** Tries one fault again and again under load, then counts. Never rejects. */
+/** Causes a fault repeatedly under load, then counts. Never rejects. */
 export async function tryFault(fault: Fault, options: TrialOptions): Promise<Result> {
   const startedMs = performance.now()
   const problems: string[] = []
@@ -179,7 +179,7 @@ async function strikeAndCount(
   for (let round = 0; round < options.rounds; round++) {
     await sleep(150 + random() * 800)
     await fault.strike(scene, round)
-    // it must come back by itself, say so, and take messages again
+    // The service must recover by itself, report it, and accept messages.
     for (const each of all) await untilHealth(() => each.api, isWell)
     if (!(await load.untilTaken(TAKEN_MS)))
       throw new Error(`round ${round}: takes nothing any more`)
@@ -194,14 +194,14 @@ async function strikeAndCount(
     if (code !== 0) problems.push(`ended with ${code ?? signal}`)
   }
   await fault.after?.(scene)
-  options.note(told(scene))
-  options.note(options.promptness.told())
+  options.note(summaryOf(scene))
+  options.note(options.promptness.summary())
   const { acknowledged, lost, doubled, ...found } = await countTables(scene)
   problems.push(...found.problems)
   return { acknowledged, lost, doubled }
 }
 
-const told = ({ ledger, load }: Scene): string =>
+const summaryOf = ({ ledger, load }: Scene): string =>
   `${ledger.size} bodies: ${ledger.count('acknowledged')} acknowledged, ${ledger.count('refused')} refused, ` +
   `${ledger.count('unknown')} unknown (${[...load.statuses].map(([status, n]) => `${status} × ${n}`).join(', ')})`
 

@@ -14,11 +14,11 @@ const STEP_MS = 60
 const LIMIT_MS = 90_000
 
 /**
- * Asks a service for its health.
+ * Requests the health of a service.
  *
- * @param promptness by whom the time is judged that it takes; null: by nobody
- * @returns null when nobody listens or the connection ends
- * @throws Error when it does not answer in time, or answers what is no health
+ * @param promptness checks the duration; null for no check
+ * @returns null when the port is closed or the connection ends
+ * @throws Error for a late reply, and for a reply of another form
  */
 export async function askHealth(
   api: string,
@@ -29,7 +29,7 @@ export async function askHealth(
     const reply = await fetch(`${api}/api/monitoring/health`, {
       signal: AbortSignal.timeout(FORGOTTEN_MS),
     })
-    const health = (await reply.json()) as Health // its contract, looked at next
+    const health = (await reply.json()) as Health // its contract, checked next
     const late = promptness?.judge('health', startedMs) ?? null
     if (late !== null) throw new Error(`health ${late}: ${JSON.stringify(health)}`)
     if (health.checks?.spool === undefined || (reply.status === 503) !== (health.status === 'down'))
@@ -41,7 +41,7 @@ export async function askHealth(
   }
 }
 
-/** Waits for a health of a kind. @throws Error with the last one when it does not come */
+/** Waits for a health that matches. @throws Error with the last one after a time limit */
 export async function untilHealth(
   api: () => string,
   isMeant: (health: Health) => boolean,
@@ -58,10 +58,10 @@ export async function untilHealth(
 export const isWell = (health: Health): boolean => health.status === 'ok'
 
 /**
- * Watches that a fault is told for as long as it lasts: once it was seen, no answer may call the thing
- * well before it is healed.
+ * Checks that health reports a fault for as long as it lasts: after the first report no reply may be healthy before
+ * the fault ends.
  *
- * @throws Error when the fault is never told, or is denied
+ * @throws Error when the fault is never reported, or a reply is healthy too early
  */
 export async function whileTold(
   api: () => string,
@@ -81,7 +81,7 @@ export async function whileTold(
         throw new Error(`health calls ${check} well while it is not: ${JSON.stringify(health)}`)
     }
   })()
-  // told when the work is over, and not before: nobody listens until then
+  // The error is thrown after the work, because nothing awaits the promise before.
   const watched = watching.then(
     () => null,
     (error: unknown) => error,

@@ -1,6 +1,6 @@
 /**
- * Loaded by Node before the service, in its main thread and in each worker thread: on SIGUSR2 one thread is
- * broken as the order in BREAK_WORKER_FILE says. The service knows nothing of it.
+ * Node loads this module before the service in every thread. On SIGUSR2 it breaks one thread as BREAK_WORKER_FILE
+ * specifies. The service is unchanged.
  */
 import { readFileSync } from 'node:fs'
 import {
@@ -53,7 +53,7 @@ function obeyOrders(): void {
 }
 
 function expectTheEnd(): void {
-  // only the encoders are given something to start with
+  // Only encoder threads have workerData.
   say({ kind: 'hello', threadId, thread: workerData === null ? 'owner' : 'encoder' })
   onMessage((message) => {
     if (message.kind !== 'break' || message.threadId !== threadId) return

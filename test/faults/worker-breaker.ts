@@ -4,7 +4,7 @@ import { signal } from '../support/signals.js'
 import type { Env } from './installation.js'
 import type { Scene, Setting } from './trial.js'
 
-/** How a thread goes, and whose it is; `worker-breaker-preload.ts` does it. */
+/** How a thread ends, and which one; `worker-breaker-preload.ts` does it. */
 export const THREADS = ['encoder', 'owner'] as const
 export const WAYS = ['terminate', 'exit', 'throw'] as const
 
@@ -15,7 +15,7 @@ export interface BreakOrder {
 
 const ORDER_FILE = 'break-worker.json'
 
-/** Settings of a service whose threads can be broken: by a module that Node loads before it. */
+/** The settings of a service whose threads can be broken by the preloaded module. */
 export function withWorkersExposed({ dir }: Setting): Env {
   const preload = new URL('worker-breaker-preload.js', import.meta.url).href
   return { NODE_OPTIONS: `--import=${preload}`, BREAK_WORKER_FILE: join(dir, ORDER_FILE) }

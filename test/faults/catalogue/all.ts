@@ -7,7 +7,7 @@ import { startFaults } from './starts.js'
 import { stateFaults } from './state.js'
 import { upgradeFaults } from './upgrades.js'
 
-// what waits longest comes first, so that the rest is tried beside it
+// The longest faults come first, so that the others run beside them.
 const FIRST = [
   'power-cut-merged',
   'clickhouse-minutes',
@@ -31,7 +31,7 @@ export const CATALOGUE: readonly Fault[] = [
   ...all.filter(({ id }) => !FIRST.includes(id)),
 ]
 
-/** Those of a short run: one of each kind, and the quickest of it. */
+/** The faults of a short run: the quickest of each kind. */
 export const ESSENTIAL: readonly string[] = [
   'kill-both',
   'kill-clickhouse',

@@ -4,16 +4,16 @@ import { killAny } from '../kills.js'
 import type { Fault, Scene } from '../trial.js'
 import { isWell, untilHealth } from '../watch.js'
 
-/** of a source that comes and goes */
+/** Messages of the source that is deleted and created again. */
 const MESSAGES = 30
 const TRIES = 20
 const CLEAR_ALL = '/api/monitoring/clear-all'
-/** longer than a deletion or a correction takes on an idle machine */
+/** A deletion or a correction on an idle machine takes less. */
 const MIDDLE_MS = 400
 
 type Reply = { readonly status: number; readonly text: string } | null
 
-/** One request by somebody who has just logged in; null when there is no answer. */
+/** Logs in and sends a request. @returns null without a reply */
 async function ask(
   { installation, promptness, problem }: Scene,
   [method, path, body]: readonly [string, string, unknown?],
@@ -31,7 +31,7 @@ async function ask(
   }
 }
 
-/** Asks until it is answered with one of these; who gets no answer, or a 503, asks again. */
+/** Repeats a request until its status is one of these; no reply and 503 are retried. */
 async function insist(
   scene: Scene,
   request: readonly [string, string, unknown?],
@@ -47,7 +47,7 @@ async function insist(
   return null
 }
 
-/** Strikes somewhere in the middle of a request. */
+/** Causes the fault at a random time of a request. */
 async function struckWhile(
   scene: Scene,
   request: readonly [string, string, unknown?],
@@ -61,11 +61,11 @@ async function struckWhile(
   await untilHealth(() => installation.api, isWell)
 }
 
-/** Sends until it is acknowledged: messages that nothing else is like. */
+/** Sends unique messages until they are acknowledged. */
 async function send({ installation, random }: Scene, source: string): Promise<void> {
-  const mark = Math.floor(random() * 1e9)
+  const unique = Math.floor(random() * 1e9)
   const lines = Array.from({ length: MESSAGES }, (_, i) =>
-    JSON.stringify({ source, severity: 'ERROR', message: `part ${i} of ${mark} of ${source}` }),
+    JSON.stringify({ source, severity: 'ERROR', message: `part ${i} of ${unique} of ${source}` }),
   )
   for (let i = 0; i < TRIES; i++) {
     const reply = await fetch(`${installation.collector}/ingest`, {
@@ -79,7 +79,7 @@ async function send({ installation, random }: Scene, source: string): Promise<vo
   throw new Error(`nothing is taken for ${source}`)
 }
 
-/** Messages of a source that are counted once everything is written. */
+/** The counted messages of a source, after everything is written. */
 async function countOf({ installation, load }: Scene, source: string): Promise<number> {
   load.pause(true)
   await installation.settle()
@@ -103,7 +103,7 @@ export const changeFaults: readonly Fault[] = [
       const path = `/api/sources/${encodeURIComponent(source)}`
       await send(scene, source)
       await struckWhile(scene, ['DELETE', path])
-      // asked again it is gone, or was gone already
+      // The second request finds it deleted, or deletes it.
       await insist(scene, ['DELETE', path], [200, 404])
       const left = await countOf(scene, source)
       if (left > 0) problem(`${left} messages of a deleted source are counted`)
@@ -114,7 +114,7 @@ export const changeFaults: readonly Fault[] = [
       const again = await countOf(scene, source)
       if (again !== MESSAGES)
         problem(`${again} of ${MESSAGES} messages are counted for a source that was made again`)
-      // the tables hold nothing of it in the end, or it would be counted as too many
+      // Rows of it that stay are counted as doubled.
       await insist(scene, ['DELETE', path], [200])
     },
   },

@@ -9,8 +9,8 @@ const wayOf = ({ clickhouse }: Scene): UnrulyClickHouse => {
   return clickhouse
 }
 
-/** A mood for a while, and health tells of it all along. */
-async function told(
+/** Sets a mood for a while, and checks that health reports it all the time. */
+async function reported(
   scene: Scene,
   mood: UnrulyClickHouse['mood'],
   [fromMs, toMs]: readonly [number, number] = [800, 2500],
@@ -28,7 +28,7 @@ async function told(
   }
 }
 
-/** A mood until it has harmed a few inserts. */
+/** Sets a mood until it has disturbed a few inserts. */
 async function harmed(scene: Scene, mood: UnrulyClickHouse['mood'], times: number): Promise<void> {
   const way = wayOf(scene)
   const before = way.harmed
@@ -40,7 +40,7 @@ async function harmed(scene: Scene, mood: UnrulyClickHouse['mood'], times: numbe
   }
 }
 
-/** targets of the views, the first and the last of the chain among them */
+/** Targets of the views, with the first and the last of the chain. */
 const TARGETS = [
   'events',
   'event_occurrences',
@@ -57,7 +57,7 @@ export const clickhouseFaults: readonly Fault[] = [
     title: 'ClickHouse unreachable for three minutes',
     rounds: 1,
     clickhouse: 'server',
-    strike: (scene) => told(scene, 'gone', [180_000, 181_000]),
+    strike: (scene) => reported(scene, 'gone', [180_000, 181_000]),
   },
   {
     id: 'reply-late',
@@ -68,7 +68,7 @@ export const clickhouseFaults: readonly Fault[] = [
       const way = wayOf(scene)
       way.mood = 'reply held'
       while (way.holding === 0) await sleep(10)
-      // longer than an insert may take
+      // Longer than the timeout of an insert.
       await sleep(125_000)
       way.mood = 'well'
     },
@@ -78,7 +78,7 @@ export const clickhouseFaults: readonly Fault[] = [
     title: 'ClickHouse unreachable (connections cut, or never answered)',
     rounds: 2,
     clickhouse: 'server',
-    strike: (scene, round) => told(scene, round % 2 === 0 ? 'gone' : 'silent'),
+    strike: (scene, round) => reported(scene, round % 2 === 0 ? 'gone' : 'silent'),
   },
   {
     id: 'clickhouse-slow',
@@ -121,7 +121,7 @@ export const clickhouseFaults: readonly Fault[] = [
       const way = wayOf(scene)
       way.mood = 'reply held'
       while (way.holding === 0) await sleep(10)
-      // what comes meanwhile may not join the batch, and some of it has to
+      // The batch must not contain rows that arrive meanwhile, so some must arrive.
       await sleep(1_000)
       await scene.installation.kill()
       way.mood = 'well'
@@ -133,7 +133,7 @@ export const clickhouseFaults: readonly Fault[] = [
     title: 'ClickHouse refuses for memory',
     rounds: 2,
     clickhouse: 'server',
-    strike: (scene) => told(scene, 'starved'),
+    strike: (scene) => reported(scene, 'starved'),
   },
   {
     id: 'clickhouse-parts',

@@ -23,12 +23,12 @@ import type { Fault, Scene, Setting } from '../trial.js'
 import { isWell, untilHealth, whileTold } from '../watch.js'
 import { MINUTE_MS } from '../../../src/model/time.js'
 
-/** a body on a busy machine */
+/** A body on a busy machine takes less. */
 const TAKEN_MS = MINUTE_MS
 const SMALL_DISK = '24m'
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 
-/** Mounts a small disk of its own where the WAL will be. */
+/** Mounts a small disk at the path of the WAL. */
 function withSmallDisk({ dataDir, owner }: Setting): Env {
   const wal = join(dataDir, 'wal')
   mkdirSync(wal, { recursive: true, mode: 0o700 })
@@ -47,7 +47,7 @@ function missingMount(): string | null {
   }
 }
 
-/** Writes until nothing more fits. @returns ends it */
+/** Fills the disk. @returns frees it */
 function fill(path: string): () => void {
   const file = openSync(path, 'w')
   try {
@@ -74,7 +74,7 @@ const segmentsOf = ({ installation }: Scene): readonly string[] => {
     .filter((path) => statSync(path).size > 0)
 }
 
-/** Ends the service with acknowledged entries that wait, and hands over the segment that holds them. */
+/** Ends the service with acknowledged records that wait, and calls back with their segment. */
 async function killWithWaiting(scene: Scene, change: (segment: string) => void): Promise<void> {
   const { installation, clickhouse, load, random, problem } = scene
   if (clickhouse === null) throw new Error('bug: the WAL is emptied at once')
@@ -94,7 +94,7 @@ const framesOf = (segment: string): readonly Frame[] => {
   return name === null ? [] : scanSegment(name.key, readFileSync(segment)).frames
 }
 
-/** The bodies whose messages stand in an entry. */
+/** The bodies whose messages are in a record. */
 function bodiesOf({ payload }: Frame, ledger: Ledger): readonly number[] {
   const { landing } = decodeRecord([payload])
   if (landing === null) return []
@@ -104,28 +104,28 @@ function bodiesOf({ payload }: Frame, ledger: Ledger): readonly number[] {
   return [...new Set(seconds)].map((second) => ledger.bodyOf(second))
 }
 
-/** An entry that waits for ClickHouse: one that begins what others behind it repeat, or else any. */
+/** A record that waits for ClickHouse, preferably one whose events are repeated in later records. */
 function anyWaiting(segment: string, random: () => number): Waiting | null {
   const frames = framesOf(segment)
   const done = Math.max(0, ...frames.filter(({ kind }) => kind === 'done').map(({ seq }) => seq))
-  const entries = frames.filter(({ kind, seq }) => kind === 'record' && seq > done)
-  const repeated = new Map(entries.map((entry) => [entry, repeatedBehind(entry, entries)]))
-  const begin = entries.filter((entry) => (repeated.get(entry) ?? 0) > 0)
-  const cut = frames.findLast(({ kind, seq }) => kind === 'batch' && seq > done)
-  const cutTo = cut === undefined ? 0 : Number(Buffer.from(cut.payload).readBigUInt64LE())
-  // its rows may be stored and its dead letters not: who sent it can't say what is right then
+  const records = frames.filter(({ kind, seq }) => kind === 'record' && seq > done)
+  const repeated = new Map(records.map((record) => [record, repeatedBehind(record, records)]))
+  const begin = records.filter((record) => (repeated.get(record) ?? 0) > 0)
+  const batch = frames.findLast(({ kind, seq }) => kind === 'batch' && seq > done)
+  const batchEnd = batch === undefined ? 0 : Number(Buffer.from(batch.payload).readBigUInt64LE())
+  // When its rows may be stored and its dead letters not, the expected count is unknown.
   const isUnclear = ({ seq, payload }: Frame): boolean =>
-    seq <= cutTo && decodeRecord([payload]).dead !== null
-  const among = (begin.length > 0 ? begin : entries).filter((entry) => !isUnclear(entry))
+    seq <= batchEnd && decodeRecord([payload]).dead !== null
+  const among = (begin.length > 0 ? begin : records).filter((record) => !isUnclear(record))
   const frame = among[Math.floor(random() * among.length)]
   if (frame === undefined) return null
-  return { frame, isUnderWay: frame.seq <= cutTo, repeated: repeated.get(frame) ?? 0 }
+  return { frame, isUnderWay: frame.seq <= batchEnd, repeated: repeated.get(frame) ?? 0 }
 }
 
-/** Events that begin in an entry and are repeated in later ones. */
-function repeatedBehind(entry: Frame, entries: readonly Frame[]): number {
-  const begun = new Set(idsOf(entry, 1))
-  const later = entries.filter(({ seq }) => seq > entry.seq).flatMap((other) => idsOf(other, 0))
+/** The number of events that begin in a record and are repeated in later ones. */
+function repeatedBehind(record: Frame, records: readonly Frame[]): number {
+  const begun = new Set(idsOf(record, 1))
+  const later = records.filter(({ seq }) => seq > record.seq).flatMap((other) => idsOf(other, 0))
   return new Set(later.filter((id) => begun.has(id))).size
 }
 
@@ -142,16 +142,16 @@ function idsOf({ payload }: Frame, isNew: 0 | 1): readonly number[] {
 
 interface Waiting {
   readonly frame: Frame
-  /** it may be stored already */
+  /** Whether it may be stored already. */
   readonly isUnderWay: boolean
-  /** events that begin in it and are repeated behind it */
+  /** The number of its events that are repeated in later records. */
   readonly repeated: number
 }
 
-function told({ installation, problem }: Scene, isExpected: boolean): void {
-  const isTold = /the WAL is damaged/.test(installation.service.log())
-  if (isTold !== isExpected)
-    problem(isTold ? 'damage is told of a sound wal' : 'damage is not told')
+function checkReport({ installation, problem }: Scene, isExpected: boolean): void {
+  const isReported = /the WAL is damaged/.test(installation.service.log())
+  if (isReported !== isExpected)
+    problem(isReported ? 'damage of a sound WAL is reported' : 'damage is not reported')
 }
 
 export const diskFaults: readonly Fault[] = [
@@ -169,7 +169,7 @@ export const diskFaults: readonly Fault[] = [
         'spool',
         () => pause(300, 1200),
       )
-      // nobody sends: it must find out by itself that there is space again
+      // The load is paused: the service must detect free space by itself.
       load.pause(true)
       free()
       await sleep(100)
@@ -210,7 +210,7 @@ export const diskFaults: readonly Fault[] = [
     async strike({ installation, clickhouse, random, owner, dir }) {
       if (clickhouse === null) return
       clickhouse.mood = 'gone'
-      // most of it is taken by somebody else, so that little is left to fill
+      // A file takes most of the disk, so that little is left to fill.
       const other = join(installation.dataDir, 'wal', 'other')
       writeFileSync(other, Buffer.alloc(19 * 1024 * 1024, Math.floor(random() * 256)))
       owner.teardown(() => rmSync(join(dir, 'other'), { force: true }))
@@ -236,7 +236,7 @@ export const diskFaults: readonly Fault[] = [
     },
     async strike({ installation, pause }) {
       const wal = join(installation.dataDir, 'wal')
-      // what a file system does that finds itself damaged
+      // A damaged file system becomes read-only.
       execFileSync('mount', ['-o', 'remount,abort', wal], { stdio: 'ignore' })
       await whileTold(
         () => installation.api,
@@ -255,12 +255,12 @@ export const diskFaults: readonly Fault[] = [
     clickhouse: 'server',
     async strike(scene) {
       await killWithWaiting(scene, (segment) => {
-        // what a commit in the air leaves behind: a part of a frame that nobody was told of
+        // A part of an unacknowledged frame, as a commit in progress leaves it.
         const bytes = readFileSync(segment)
         const torn = bytes.subarray(0, 21 + Math.floor(scene.random() * 300))
         writeFileSync(segment, Buffer.concat([bytes, torn.subarray(0, torn.length - 1)]))
       })
-      told(scene, true)
+      checkReport(scene, true)
     },
   },
   {
@@ -275,13 +275,13 @@ export const diskFaults: readonly Fault[] = [
       await killWithWaiting(scene, (segment) => {
         const waiting = anyWaiting(segment, random)
         if (waiting === null) return
-        const { frame: entry, isUnderWay, repeated } = waiting
+        const { frame: record, isUnderWay, repeated } = waiting
         const bytes = readFileSync(segment)
         for (let i = 0; i < 3; i++) {
-          const at = entry.offset + FRAME_HEADER + Math.floor(random() * entry.payload.length)
+          const at = record.offset + FRAME_HEADER + Math.floor(random() * record.payload.length)
           bytes.writeUInt8(bytes.readUInt8(at) ^ (1 << Math.floor(random() * 8)), at)
         }
-        destroyed = bodiesOf(entry, ledger)
+        destroyed = bodiesOf(record, ledger)
         for (const no of destroyed) ledger.settle(no, isUnderWay ? 'unknown' : 'destroyed')
         note(
           `bodies ${destroyed.join(' ')} are destroyed, ${repeated} events of theirs are repeated`,
@@ -289,7 +289,7 @@ export const diskFaults: readonly Fault[] = [
         writeFileSync(segment, bytes)
       })
       if (destroyed.length === 0) scene.problem('nothing was destroyed')
-      told(scene, true)
+      checkReport(scene, true)
       if ((await scene.installation.metric('wal_damaged_bytes')) === 0)
         scene.problem('no metric tells of the damage')
     },
@@ -303,11 +303,11 @@ export const diskFaults: readonly Fault[] = [
       await killWithWaiting(scene, (segment) => {
         const bytes = readFileSync(segment)
         const kind = (at: number): number => bytes.readUInt8(at + 12)
-        let mark = -1
+        let newest = -1
         for (let at = 0; at + 21 <= bytes.length; at += 21 + bytes.readUInt32LE(at + 4))
-          if (kind(at) === 1) mark = at
-        if (mark < 0) return
-        bytes.writeUInt8(bytes.readUInt8(mark + 30) ^ 0x40, mark + 30)
+          if (kind(at) === 1) newest = at
+        if (newest < 0) return
+        bytes.writeUInt8(bytes.readUInt8(newest + 30) ^ 0x40, newest + 30)
         writeFileSync(segment, bytes)
       })
     },
@@ -340,7 +340,7 @@ export const diskFaults: readonly Fault[] = [
       note(`clock ${hours} h`)
       writeFileSync(join(dir, 'clock'), `${hours < 0 ? '' : '+'}${hours * 3600}`)
       await pause(1200, 2500)
-      // what is acknowledged while the clock is wrong becomes visible without waiting for it
+      // Messages that are acknowledged with a wrong clock are visible without a delay.
       load.pause(true)
       await installation.settle(MINUTE_MS)
       load.pause(false)

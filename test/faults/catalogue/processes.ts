@@ -39,7 +39,7 @@ export const processFaults: readonly Fault[] = [
     clickhouse: 'embedded',
     async strike(scene) {
       killEngine(scene.installation)
-      // a second time while it starts
+      // The second kill comes while it starts.
       if (scene.random() < 0.3) {
         await sleep(scene.random() * 800)
         killEngine(scene.installation)
@@ -85,7 +85,7 @@ export const processFaults: readonly Fault[] = [
       if (pid === null) return problem('there is no engine')
       signal(pid, 'SIGSTOP')
       try {
-        // nobody wakes it: the service has to notice, end it, and start another
+        // No SIGCONT follows: the service must detect it, kill it and start another.
         await whileTold(
           () => installation.api,
           'clickhouse',
@@ -94,7 +94,7 @@ export const processFaults: readonly Fault[] = [
         await untilHealth(() => installation.api, isWell, 120_000)
         if (installation.enginePid() === pid) problem('the engine that stood still is still there')
       } finally {
-        // it is gone, as it should be
+        // The process has ended, as expected.
         signal(pid, 'SIGCONT')
       }
     },

@@ -10,11 +10,11 @@ import { Ledger } from '../ledger.js'
 import { Load } from '../load.js'
 import type { Fault, Scene } from '../trial.js'
 
-/** more than a start takes on a busy machine */
+/** A start on a busy machine takes less. */
 const START_MS = 2_500
 const END_MS = 15_000
 
-/** Takes one body on a new installation, and finds it everywhere. */
+/** Sends a body to a new installation, and counts it in every table. */
 async function takeOne(
   { random, ledger, promptness, problem }: Scene,
   fresh: Installation,
@@ -45,7 +45,7 @@ async function takeOne(
   }
 }
 
-/** ClickHouse removes parts about 28 s after they were merged; what it does not sync the kernel writes after 30 to 35 s */
+/** ClickHouse removes merged parts after about 28 s; the kernel writes unsynced pages after 30 to 35 s. */
 const REMOVED_MS = 42_000
 
 async function cutPower(installation: Installation): Promise<void> {
@@ -56,7 +56,7 @@ async function cutPower(installation: Installation): Promise<void> {
   disks.cutPower(installation.dataDir)
 }
 
-/** Everything of the installation is on a disk whose power can be cut. */
+/** Puts the whole installation on a disk whose power can fail. */
 const ON_A_DISK: Pick<Fault, 'clickhouse' | 'missing' | 'prepare'> = {
   clickhouse: 'embedded',
   missing: missingDisk,
@@ -116,13 +116,13 @@ export const startFaults: readonly Fault[] = [
       await installation.stop()
       const launched = installation.launch()
       await sleep(random() * START_MS)
-      // in every other round not before its ClickHouse runs
+      // Every other round waits until its ClickHouse runs.
       const isBegun = (): boolean => round % 2 === 0 || childOf(launched.pid) !== null
       for (const until = Date.now() + 30_000; !isBegun() && Date.now() < until;) await sleep(5)
       signal(launched.pid, 'SIGTERM')
       const ended = await Promise.race([launched.ended, sleep(END_MS).then(() => null)])
       if (ended === null) problem(`SIGTERM while it starts: it runs on after ${END_MS / 1000} s`)
-      // before its first line of code is run, the signal ends it
+      // Before its first line of code runs, the signal ends the process.
       else if (ended.code !== 0 && (round % 2 === 1 || ended.signal !== 'SIGTERM'))
         problem(`SIGTERM while it starts: ${ended.code ?? ended.signal}`)
       await launched.kill()
@@ -147,7 +147,7 @@ export const startFaults: readonly Fault[] = [
         kills++
         signal(engine, 'SIGKILL')
       }
-      // it goes on by itself, or says why not and is started again
+      // It recovers by itself, or exits with a reason and is restarted.
       await launched.ready().catch(() => undefined)
       await launched.kill()
       await takeOne(scene, fresh)

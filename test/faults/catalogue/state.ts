@@ -5,7 +5,7 @@ import type { Env } from '../installation.js'
 import type { Fault, Setting } from '../trial.js'
 import { whileTold } from '../watch.js'
 
-/** each trial has a Redis of its own */
+/** Each trial has a Redis of its own. */
 const servers = new Map<string, RedisServer>()
 
 async function withRedis({ dir, owner }: Setting): Promise<Env> {

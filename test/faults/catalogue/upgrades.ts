@@ -7,13 +7,13 @@ import { killBoth } from '../kills.js'
 import { copyProgram } from '../program.js'
 import type { Fault, Scene } from '../trial.js'
 
-/** of the newer program's own migrations */
+/** The number of the newer program's own migrations. */
 const FIRST_VERSION = 5000
 const ADDED = 8
-/** more than a start with its migrations takes on an idle machine */
+/** A start with its migrations on an idle machine takes less. */
 const START_MS = 3_000
 
-/** A program that is newer than any before: its database has to be migrated first. */
+/** A newer program, which has to migrate the database first. */
 function newerProgram({ owner }: Scene, round: number): string {
   const { dir, main } = copyProgram('upgrade')
   owner.teardown(() => rmSync(dir, { recursive: true, force: true }))
@@ -32,12 +32,12 @@ ALTER TABLE events ADD COLUMN IF NOT EXISTS added_${i} UInt8;
   return main
 }
 
-/** Starts that are cut off on their way, each at another moment. */
+/** Starts that are killed at different times. */
 async function killStarts({ installation, random }: Scene, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     const launched = installation.launch()
     await sleep(random() * START_MS)
-    // its ClickHouse alone, in every other one first
+    // In every other round its ClickHouse is killed first.
     if (random() < 0.5) {
       const engine = childOf(launched.pid)
       if (engine !== null) signal(engine, 'SIGKILL')
@@ -60,7 +60,7 @@ export const upgradeFaults: readonly Fault[] = [
       installation.main = newerProgram(scene, round)
       await killStarts(scene, round % 2)
       await installation.start()
-      // what was begun before the upgrade is offered again about now
+      // A batch of the earlier program is sent again at about this time.
       await sleep(random() * 700)
       await killBoth(installation, random)
       await installation.start()
