@@ -113,7 +113,7 @@ export class Installation {
     return childOf(this.service.pid)
   }
 
-  /** Logs in, with retries after 429 and 503. */
+  /** Logs in, with retries after `dependency_unavailable`. */
   async logIn(): Promise<Caller> {
     for (const until = Date.now() + LOGIN_MS; ; await sleep(300))
       try {

@@ -132,14 +132,14 @@ async function sampleOn(installation: Installation, isOver: () => boolean): Prom
       serviceMib: residentMib(pid),
       engineMib: residentMib(childOf(pid) ?? 0),
       walMib: Math.round((await installation.metric('wal_bytes')) / MIB),
-      health: health === null ? 'gone' : toldBy(health),
+      health: health === null ? 'gone' : describeHealth(health),
     })
   }
   return samples
 }
 
-/** The status with the name of its process. */
-function toldBy({ status, checks }: Health): string {
+/** The health status with the checks that are not ok. */
+function describeHealth({ status, checks }: Health): string {
   const ill = CHECKS.filter((name) => checks[name].status !== 'ok')
   return [status, ...ill].join(' ')
 }

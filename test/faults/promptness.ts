@@ -58,7 +58,7 @@ export const delaying = (kind: Promised, { fromMs, toMs }: Span): readonly Span[
 export function judge(kind: Promised, tookMs: number, lostMs: number): string | null {
   if (tookMs - lostMs <= PROMISED_MS[kind] + ALLOWANCE_MS) return null
   const promised = `${PROMISED_MS[kind] / 1000} s are promised`
-  return `answered after ${inSeconds(tookMs)}, ${inSeconds(lostMs)} of them the machine's; ${promised}`
+  return `answered after ${inSeconds(tookMs)}, ${inSeconds(lostMs)} of them lag of the machine; ${promised}`
 }
 
 const inSeconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`
@@ -113,7 +113,7 @@ export class Promptness {
   summary(): string {
     const each = [...this.#slowest].map(
       ([kind, { tookMs, lostMs }]) =>
-        `${kind} ${inSeconds(tookMs)}, ${inSeconds(lostMs)} of them the machine's`,
+        `${kind} ${inSeconds(tookMs)}, ${inSeconds(lostMs)} of them lag of the machine`,
     )
     return `slowest of all so far: ${each.join('; ')}`
   }

@@ -53,7 +53,7 @@ function obeyOrders(): void {
 }
 
 function expectTheEnd(): void {
-  // Only encoder threads have workerData.
+  // Of the two kinds of threads only encoders have workerData.
   say({ kind: 'hello', threadId, thread: workerData === null ? 'owner' : 'encoder' })
   onMessage((message) => {
     if (message.kind !== 'break' || message.threadId !== threadId) return

@@ -37,7 +37,7 @@ async function killStarts({ installation, random }: Scene, times: number): Promi
   for (let i = 0; i < times; i++) {
     const launched = installation.launch()
     await sleep(random() * START_MS)
-    // In every other round its ClickHouse is killed first.
+    // In half of the cases its ClickHouse is killed first.
     if (random() < 0.5) {
       const engine = childOf(launched.pid)
       if (engine !== null) signal(engine, 'SIGKILL')
