@@ -166,7 +166,7 @@ const ROLE_LINES = {
   collector: ['  role       collector: takes events and webhooks; queries go to the others'],
 } as const satisfies Record<Config['role'], readonly string[]>
 
-/** Who shares a ClickHouse without a Redis loses what only the shared state can give. */
+/** Warns of an external ClickHouse without a Redis: instances would not share their state. */
 const aloneLines = (config: Config): readonly string[] =>
   config.clickhouseUrl === null || config.redisUrl !== null
     ? []

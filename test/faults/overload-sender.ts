@@ -110,7 +110,7 @@ class Body {
 }
 
 if (parentPort !== null) {
-  const flooded = await send(workerData as Flood) // of the one who started the thread
+  const flooded = await send(workerData as Flood) // from `overload.ts`
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
   parentPort.postMessage(flooded)
 }

@@ -9,16 +9,16 @@ export interface Stretch {
   readonly message: string
   readonly severity: string
   readonly host: string
-  /** hours before the running one; the first is included, the last is not */
+  /** Hours before the current one; `from` is included, `until` is not. */
   readonly from: number
   readonly until: number
   readonly perHour: number
 }
 
-/** Up to here what is steady goes on: an hour that turns while a test runs finds nothing missing. */
+/** The `until` of a steady series: it reaches into the future, because an hour may end while a test runs. */
 export const GOES_ON = -2
 
-/** Events of whole hours, around the one that runs at a moment. Their counts waver, the same way every time. */
+/** Events of whole hours around the hour of `nowMs`. Their counts vary, the same way every time. */
 export function eventsOf(stretches: readonly Stretch[], nowMs: number): readonly object[] {
   const running = Math.floor(nowMs / HOUR_MS)
   return stretches.flatMap(({ source, message, severity, host, from, until, perHour }) => {

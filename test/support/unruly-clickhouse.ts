@@ -26,9 +26,9 @@ type Mood =
   /** The connection is closed, and the insert happens afterwards. */
   | 'late'
   /** The server gets half of the insert. */
-  | 'cut'
+  | 'half sent'
   /** The reply is delayed until the mood changes. */
-  | 'reply held'
+  | 'reply delayed'
   /** The server refuses the insert, because its memory limit is too small. */
   | 'starved'
 
@@ -109,7 +109,7 @@ export async function startUnrulyClickHouse(
     }
     const body = Buffer.concat(await incoming.toArray().catch(() => []))
     if (mood === 'reply lost') await passUnheard(incoming, body)
-    if (mood === 'reply held') {
+    if (mood === 'reply delayed') {
       await passUnheard(incoming, body)
       if (door.mood === mood) {
         hold(() => incoming.socket.destroy())
@@ -121,7 +121,7 @@ export async function startUnrulyClickHouse(
       await sleep(random() * SLOW_MS)
       await passUnheard(incoming, body)
     }
-    if (mood === 'cut') {
+    if (mood === 'half sent') {
       const onward = forward(incoming)
       onward.on('error', () => undefined)
       onward.write(body.subarray(0, Math.floor(body.length * random())), () => onward.destroy())
@@ -153,8 +153,8 @@ export async function startUnrulyClickHouse(
         return undefined
       case 'reply lost':
       case 'late':
-      case 'cut':
-      case 'reply held':
+      case 'half sent':
+      case 'reply delayed':
       case 'starved':
         if (!isInsert(incoming) || random() > HARMED_SHARE) return pass(exchange)
         return void harm(exchange, mood)

@@ -66,7 +66,7 @@ export const clickhouseFaults: readonly Fault[] = [
     clickhouse: 'server',
     async strike(scene) {
       const way = wayOf(scene)
-      way.mood = 'reply held'
+      way.mood = 'reply delayed'
       while (way.holding === 0) await sleep(10)
       // Longer than the timeout of an insert.
       await sleep(125_000)
@@ -110,7 +110,7 @@ export const clickhouseFaults: readonly Fault[] = [
     title: 'the connection is cut in the middle of an insert',
     rounds: 3,
     clickhouse: 'server',
-    strike: (scene) => harmed(scene, 'cut', 3),
+    strike: (scene) => harmed(scene, 'half sent', 3),
   },
   {
     id: 'reply-held',
@@ -119,7 +119,7 @@ export const clickhouseFaults: readonly Fault[] = [
     clickhouse: 'server',
     async strike(scene) {
       const way = wayOf(scene)
-      way.mood = 'reply held'
+      way.mood = 'reply delayed'
       while (way.holding === 0) await sleep(10)
       // The batch must not contain rows that arrive meanwhile, so some must arrive.
       await sleep(1_000)

@@ -139,7 +139,7 @@ async function deletionsAndCorrections(shared: Shared): Promise<void> {
   )
 
   await t.test('an instance that was killed with a full WAL comes back without it', async (t) => {
-    const moods = ['reply lost', 'gone', 'cut'] as const
+    const moods = ['reply lost', 'gone', 'half sent'] as const
     for (const mood of isLong ? moods : moods.slice(0, 1)) {
       const [lost, kept] = [`lost ${mood}`, `kept ${mood}`]
       door.mood = mood
