@@ -114,7 +114,10 @@ const occurrences = (atMs: number): string => `(
 const ofSource = (params: URLSearchParams): string =>
   params.has('source') ? `source = ${quote(params.get('source') ?? '')}` : '1'
 
-/** Counts by a column: those certainly in a window, and those possibly in it. */
+/**
+ * Counts rows by severity or source, twice: rows that are in the window whenever the service answered, and rows that may be,
+ * because the window moves while it is asked.
+ */
 async function windowCounts(
   engine: Engine,
   by: 'severity' | 'source',

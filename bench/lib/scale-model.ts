@@ -31,7 +31,7 @@ export interface Plan {
   readonly machine: Machine
 }
 
-/** The used share of each resource; 1 is all of it. */
+/** Utilisation of each resource, from 0 (idle) to 1 (saturated). */
 export interface Shares {
   readonly 'collector CPU': number
   readonly 'collector network': number

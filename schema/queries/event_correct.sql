@@ -1,4 +1,4 @@
--- Stores the corrected priority of one event.
+-- Sets the priority that a person gave to an event, with the reason.
 -- params: id UInt64, ts_ms Int64, priority String, reason String
 -- rows:   none
 UPDATE events

@@ -5,8 +5,8 @@ import { AppError } from '../model/errors.js'
  * in the process (`memory-state.ts`), several keep it in Redis (`redis-state.ts`). Nothing here has to survive:
  * whatever must be found again after a loss of the state is stored in ClickHouse.
  *
- * Keys are at most a few hundred characters; callers hash what a client sends. Every operation that cannot be
- * carried out rejects with `dependency_unavailable`, and the caller decides whether to go on without it.
+ * A key has at most a few hundred characters, so callers hash text that a client sent before they use it in a key. An
+ * operation that fails rejects with `dependency_unavailable`, and the caller decides whether to go on without it.
  */
 export interface State {
   readonly kind: 'in-process' | 'redis'

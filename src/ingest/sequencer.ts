@@ -7,7 +7,7 @@ import { NO_OVERRIDE, type PriorityOverrides } from '../priority/overrides.js'
 import type { TemplateRegistry } from '../templates/registry.js'
 
 export interface SequencerDeps {
-  /** Synchronous, because blocks of ids are reserved ahead. */
+  /** Taking an event id waits for nothing: blocks of ids are reserved in ClickHouse ahead of their use. */
   readonly ids: Pick<EventIds, 'take'>
   readonly window: DedupWindow
   readonly templates: TemplateRegistry

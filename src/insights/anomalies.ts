@@ -316,7 +316,10 @@ function runsOf(series: Series, marks: Marks, direction: Direction): readonly Fi
   return found
 }
 
-/** Continues over marked hours, short gaps, and the hours after them that still deviate. */
+/**
+ * Finds the end of an anomaly. It goes on over hours marked as deviating, over short gaps between them, and over later
+ * hours that still deviate.
+ */
 function endOfRun(series: Series, { best }: Marked, from: number, isUp: boolean): number {
   let to = from + 1
   const { length } = series.hours.counts

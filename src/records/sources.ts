@@ -33,7 +33,7 @@ export class Sources {
   readonly #byName: Map<string, Source>
   /** Sources that their first message registered, and that are not stored yet. */
   readonly #unstored = new Set<string>()
-  /** Forgotten sources whose stored rows are still to be deleted. */
+  /** Names of sources that are being deleted, until their rows are gone from ClickHouse. */
   readonly #deleting = new Set<string>()
   readonly #waiting = new Set<() => void>()
   readonly #nowMs: () => number

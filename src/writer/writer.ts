@@ -428,7 +428,7 @@ export class Writer {
       await this.#options.target.insert('dead_letters', amendment.dead, `${recorded.token}:refused`)
   }
 
-  /** Reads the blocks of a batch once when it has failed for a minute, whatever the error. */
+  /** When a batch could not be stored for a minute, checks once whether its bytes can be read at all. */
   #isBroken(token: string, pieces: readonly Piece[]): boolean {
     const nowMs = performance.now()
     const isLong = nowMs - (this.failingSinceMs ?? nowMs) > CHECK_AFTER_MS

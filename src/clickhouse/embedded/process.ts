@@ -38,7 +38,10 @@ const LOG_INTERVAL_MS = 10_000
 /** How often the blocking query checks whether it was cancelled; a regular end takes up to this long. */
 const TICK_S = 0.2
 
-/** The engine lives as long as this query runs; its first words identify it to KILL QUERY. The engine's own user is ''. */
+/**
+ * The embedded engine ends when this query ends. A stop finds the query in the process list by its first words, and by its
+ * user, whose name is empty.
+ */
 const KEEP_ALIVE_SQL =
   `SELECT sleepEachRow(${TICK_S}) FROM system.numbers ` +
   'SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0 FORMAT Null'

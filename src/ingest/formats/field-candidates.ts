@@ -86,7 +86,7 @@ export interface FieldCandidate {
   readonly value: unknown
 }
 
-/** Limit of candidates for one field, because a name has any number of spellings. */
+/** A record may name one field in many spellings; at most this many of them are kept. */
 const MAX_FINDINGS = 16
 const NOTHING: readonly FieldCandidate[] = []
 

@@ -21,8 +21,8 @@ export interface LineTaker {
 }
 
 /**
- * Decodes the body of `/ingest`: NDJSON, a JSON array, or one object, which may span several lines. Blank lines are
- * skipped; an invalid line is rejected, and the others are decoded. Invalid UTF-8 becomes U+FFFD.
+ * Decodes the body of `/ingest`: NDJSON, a JSON array, or one object, which may span several lines. Of NDJSON, blank lines
+ * are skipped, and an invalid line does not keep the other lines from being decoded. Invalid UTF-8 becomes U+FFFD.
  *
  * @param lines encodes the lines that need no parsing; without it every line is parsed
  * @returns the number of messages received: events, lines and rejections together

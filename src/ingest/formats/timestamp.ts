@@ -20,7 +20,7 @@ export function parseTimestamp(
   if (typeof value === 'number') return epochToMs(value, unit)
   const iso = parseIso(value)
   if (iso !== null) return iso
-  // No form is longer, and expressions must not run over a whole message.
+  // No timestamp format has more characters, and the regular expressions below must not run over a whole message.
   if (value.length > 64) return null
   const text = value.trim()
   return digitsToMs(text, unit) ?? parseIso(text) ?? parseTimeForm(text, nowMs)
