@@ -3,7 +3,7 @@ import { AppError } from '../model/errors.js'
 import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
 import { ANY_TIME, type Arrival, createArrivals } from './event-arrivals.js'
-import type { ListedRow } from './page.js'
+import type { ListedRow } from './range-rows.js'
 import { statement } from '../clickhouse/statement.js'
 import { DAY_MS } from '../model/time.js'
 

@@ -3,7 +3,8 @@ import { statement } from '../clickhouse/statement.js'
 import type { ListedEvent, Priority } from '../model/event.js'
 import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
-import { MAX_AHEAD_MS, readPage, type EventQuery } from './page.js'
+import { readPage, type EventQuery } from './page.js'
+import { MAX_AHEAD_MS } from './range-rows.js'
 
 const sourcesSql = statement<{ readonly ids: readonly number[] }, { readonly source: string }>(
   'event_sources',

@@ -1,0 +1,108 @@
+import { statement, type Statement } from '../clickhouse/statement.js'
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import type { EventType, Priority, Severity } from '../model/event.js'
+import { DAY_MS, HOUR_MS } from '../model/time.js'
+import { asOnePart, toConditions, type Condition, type EventFilter } from './conditions.js'
+import type { Matches } from './conditions.js'
+
+/** The last event of the page before. */
+export interface EventPosition {
+  readonly tsMs: number
+  readonly id: number
+}
+
+/** What a list shows of an event. */
+export interface ListedRow {
+  readonly id: number
+  readonly ts_ms: number
+  readonly n: number
+  readonly source: string
+  readonly type: EventType
+  readonly severity: Severity
+  readonly priority: Priority
+  readonly template: string
+  readonly host: string
+  readonly environment: string
+  readonly trace_id: string
+  readonly constant_text: string
+  readonly variables: string
+  readonly tags: string
+  readonly correction_reason: string
+}
+
+export interface TimeRange {
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+  /** The hours of the range that can contain matches, in seconds since 1970; null for all of them. */
+  readonly hours: readonly number[] | null
+  /** One thread reads it fastest. */
+  readonly isSmall: boolean
+  /** Few matches in many events: ClickHouse evaluates all indexes before it reads (bench/NOTES.md). */
+  readonly isSparse: boolean
+}
+
+interface RangeQuery {
+  readonly range: TimeRange
+  readonly filter: EventFilter
+  readonly after: EventPosition | null
+  readonly matches: Matches
+  readonly limit: number
+}
+
+type Params = Readonly<Record<string, unknown>>
+
+const pageSql = statement<Params, ListedRow>('event_page')
+
+/** No event arrives more than a day before its time; an hour is for clocks that differ. */
+export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
+
+/** The newest events of a time range that match, with one statement. */
+export async function readRange(
+  store: Pick<Store, 'query'>,
+  { range, filter, after, matches, limit }: RangeQuery,
+  options: RequestOptions,
+): Promise<readonly ListedRow[]> {
+  const conditions = [
+    ...toConditions(filter, matches),
+    ...belowPosition(after),
+    ...withinHours(range.hours),
+  ]
+  const params = {
+    from_ms: range.fromMs,
+    to_ms: range.toMs,
+    arrived_ms: Math.max(0, range.fromMs - MAX_AHEAD_MS),
+    limit,
+    ...Object.assign({}, ...conditions.map((condition) => condition.params)),
+  }
+  const settings = {
+    ...(range.isSmall ? { max_threads: 1 } : {}),
+    ...(range.isSparse ? { use_skip_indexes_on_data_read: 0 as const } : {}),
+  }
+  return await store.query(withConditions(conditions), params, { ...options, settings })
+}
+
+const withConditions = (conditions: readonly Condition[]): Statement<Params, ListedRow> => ({
+  name: pageSql.name,
+  sql: pageSql.sql.replace('/*conditions*/', () =>
+    conditions.map((condition) => `AND ${condition.sql}`).join('\n    '),
+  ),
+})
+
+/** The range ends at the position's time already. */
+const belowPosition = (after: EventPosition | null): readonly Condition[] =>
+  after === null
+    ? []
+    : [
+        asOnePart({
+          sql:
+            'ts < fromUnixTimestamp64Milli({after_ms:Int64}) OR' +
+            ' (ts = fromUnixTimestamp64Milli({after_ms:Int64}) AND id < {after_id:UInt64})',
+          params: { after_ms: after.tsMs, after_id: after.id },
+        }),
+      ]
+
+const withinHours = (hours: readonly number[] | null): readonly Condition[] =>
+  hours === null
+    ? []
+    : [{ sql: "toStartOfHour(ts) IN {hours:Array(DateTime('UTC'))}", params: { hours } }]
