@@ -287,7 +287,7 @@ const SETTINGS = {
     'WORKERS',
     Math.max(1, Math.min(8, availableParallelism() - 1)),
     [1, 64],
-    'worker threads that decode messages and find their templates',
+    'worker threads that one sender may use at once',
   ),
   pipelineMaxBytes: integer(
     'PIPELINE_MAX_BYTES',

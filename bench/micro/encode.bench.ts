@@ -49,6 +49,7 @@ const tasks = bodies.map((bytes): BlockTask => ({
     {
       format: 'ingest',
       bytes: Uint8Array.from(bytes),
+      coding: 'identity',
       events: null,
       protocol: 'ingest',
       source: null,

@@ -151,12 +151,13 @@ function toIngestServices(deps: ServerDeps): IngestServices {
     version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
     ...currentOf(deps),
-    hasRoom: (bytes) => pipeline.hasRoom(bytes),
+    hasRoom: (bytes, key) => pipeline.hasRoom(bytes, key.id),
     isReady: () => wal.fault === null && !wal.isFull(),
-    ingest: (bytes, key) =>
+    ingest: (body, key) =>
       pipeline.submit({
+        ...body,
+        owner: key.id,
         format: 'ingest',
-        bytes,
         events: null,
         protocol: 'ingest',
         source: null,
@@ -171,6 +172,9 @@ function toIngestServices(deps: ServerDeps): IngestServices {
   }
 }
 
+/** The owner of all deliveries in the pipeline. */
+const WEBHOOKS = 'webhooks'
+
 function webhookRoutes({ config, pipeline, state, log }: ServerDeps): HttpRoute[] {
   if (!config.webhookEnabled) return []
   const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
@@ -179,13 +183,15 @@ function webhookRoutes({ config, pipeline, state, log }: ServerDeps): HttpRoute[
   const route = webhookRoute({
     verify: (signature, body) => verifySignature(signature, body, secrets),
     parse: (body) => parseScmWebhook(body, { nowMs: Date.now(), environment, maxMessageBytes }),
-    hasRoom: (bytes) => pipeline.hasRoom(bytes),
+    hasRoom: (bytes) => pipeline.hasRoom(bytes, WEBHOOKS),
     seen: state,
     seenHere: createInProcessState({ onError }),
     store: async (events, { connector }) => {
       const result = await pipeline.submit({
+        owner: WEBHOOKS,
         format: 'events',
         bytes: null,
+        coding: 'identity',
         events,
         protocol: 'webhook',
         source: null,

@@ -284,6 +284,7 @@ function toRequest(
     requestId: exchange.requestId,
     log: server.exchanges.log,
     signal: () => exchange.signal,
+    isOver: () => !exchange.isOpen,
   })
 }
 

@@ -1,5 +1,9 @@
+import type { ContentCoding } from '../http/decompress.js'
 import type { CanonicalEvent, RejectReason } from '../model/event.js'
 import type { DeadBlock } from '../writer/dead-letter-encoder.js'
+
+/** Limit of a body of `/ingest` in bytes, before and after decompression. */
+export const INGEST_BYTES = 16 * 1024 * 1024
 
 /** The wire format of a body, or `events` when it is decoded already. */
 export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
@@ -11,6 +15,8 @@ export type SourceVerdict = 'drop' | Extract<RejectReason, 'unknown_source' | 's
 export interface BodyTask {
   readonly format: BodyFormat
   readonly bytes: Uint8Array | null
+  /** How `bytes` are compressed. */
+  readonly coding: ContentCoding
   readonly events: readonly CanonicalEvent[] | null
   /** `ingest`, `upload`, `webhook` or `replay`, as dead letters are listed. */
   readonly protocol: string
@@ -43,6 +49,10 @@ export interface BodyResult {
   readonly accepted: number
   readonly rejected: number
   readonly dropped: number
+  /** Size of the body, decompressed. */
+  readonly bytes: number
+  /** Time that the thread took for it. */
+  readonly ms: number
   readonly errors: readonly LineError[]
   /** Distinct sources of the accepted messages. */
   readonly sources: readonly string[]
@@ -50,8 +60,20 @@ export interface BodyResult {
   readonly refusal: BodyRefusal | null
 }
 
+/** The errors of a body as a whole. */
+export const REFUSALS = [
+  'source_not_allowed',
+  'validation_error',
+  'file_parse_error',
+  'empty_file',
+  'body_too_large',
+  'bad_request',
+] as const
+
+export type RefusalCode = (typeof REFUSALS)[number]
+
 export interface BodyRefusal {
-  readonly code: 'source_not_allowed' | 'validation_error' | 'file_parse_error' | 'empty_file'
+  readonly code: RefusalCode
   readonly message: string
 }
 
@@ -104,6 +126,7 @@ export interface MissBlock {
 export interface BlockResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
+  /** The results of the first bodies of the task; the others were not encoded, because these took long. */
   readonly bodies: readonly BodyResult[]
 }
 

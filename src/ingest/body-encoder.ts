@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 
+import { decompress, type ContentCoding } from '../http/decompress.js'
 import { decodeIngest, type LineTaker } from './formats/ndjson.js'
 import { decodeUpload } from './formats/upload.js'
 import type { BlockSlice } from '../lib/block-pool.js'
@@ -13,15 +14,18 @@ import {
   type Rejection,
 } from '../model/event.js'
 import type { Admission, BlockEncoder } from './block-encoder.js'
-import type {
-  BlockResult,
-  BlockTask,
-  BodyRefusal,
-  BodyResult,
-  BodyTask,
-  LineError,
-  SourceVerdict,
+import {
+  INGEST_BYTES,
+  REFUSALS,
+  type BlockResult,
+  type BlockTask,
+  type BodyRefusal,
+  type BodyResult,
+  type BodyTask,
+  type LineError,
+  type SourceVerdict,
 } from './block.js'
+import { TASK_MS } from './fair-queue.js'
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 
 /** Limit of errors in a reply. */
@@ -40,28 +44,28 @@ export interface BodyEncoders {
  */
 export class BodyEncoder {
   readonly #encoders: BodyEncoders
+  readonly #taskMs: number
 
-  constructor(encoders: BodyEncoders) {
+  constructor(encoders: BodyEncoders, taskMs = TASK_MS) {
     this.#encoders = encoders
+    this.#taskMs = taskMs
   }
 
-  /** @param slice memory for the block, used if it is large enough */
+  /**
+   * Encodes the first bodies of a task: all that it gets to within `taskMs`, and at least one.
+   *
+   * @param slice memory for the block, used if it is large enough
+   */
   async encode(
     task: BlockTask,
     nowMs: number,
     slice: BlockSlice | null = null,
   ): Promise<BlockResult> {
-    const files = new Map<BodyTask, DecodedFile>()
-    const refusals = new Map<BodyTask, BodyRefusal>()
-    for (const body of task.bodies) {
-      if (body.format === 'ingest' || body.format === 'events') continue
-      const file = await decodeFile(body, contextOf(body, task, nowMs))
-      files.set(body, file)
-      if (file.refusal !== null) refusals.set(body, file.refusal)
-    }
+    const untilMs = performance.now() + this.#taskMs
+    const opened = await openBodies(task, nowMs, untilMs)
     // No await from here on, because all tasks of the thread share the encoders.
     const { block, dead } = this.#encoders
-    const results = this.#encodeAll({ task, nowMs, files, refusals })
+    const results = this.#encodeAll({ task, nowMs, untilMs, opened })
     return {
       block: block.finish(slice),
       dead: dead.finish(),
@@ -75,10 +79,7 @@ export class BodyEncoder {
       const results = this.#encodeOnce(job)
       if (results !== null) return results
       // All bodies are checked after the first refusal, so that senders cannot force many restarts.
-      for (const body of job.task.bodies) {
-        const denied = job.refusals.has(body) ? null : this.#denial(body, job)
-        if (denied !== null) job.refusals.set(body, denied)
-      }
+      for (const body of job.opened) body.refusal ??= this.#denial(body, job)
     }
   }
 
@@ -87,21 +88,22 @@ export class BodyEncoder {
     block.begin(job.nowMs, job.task.modelVersion)
     dead.begin(job.nowMs)
     const results: BodyResult[] = []
-    for (const body of job.task.bodies) {
-      const sink = new BodySink(this.#encoders, body)
-      const refusal = job.refusals.get(body) ?? this.#fill(body, sink, job)
-      if (refusal !== null && sink.isTouched) {
-        job.refusals.set(body, refusal)
-        return null
-      }
-      results.push(refusal === null ? sink.result() : refused(refusal))
+    let atMs = performance.now()
+    for (const opened of job.opened) {
+      const sink = new BodySink(this.#encoders, opened.body)
+      opened.refusal ??= this.#fill(opened, sink, job)
+      const nowMs = performance.now()
+      opened.ms += nowMs - atMs
+      atMs = nowMs
+      if (opened.refusal !== null && sink.isTouched) return null
+      results.push(toResult(opened, sink))
+      if (nowMs > job.untilMs) break
     }
     return results
   }
 
-  #fill(body: BodyTask, sink: BodySink, { task, nowMs, files }: Job): BodyRefusal | null {
-    const file = files.get(body)
-    if (file !== undefined) {
+  #fill({ body, file }: OpenedBody, sink: BodySink, { task, nowMs }: Job): BodyRefusal | null {
+    if (file !== null) {
       for (const { line, rejection } of file.rejections) sink.reject(line, rejection)
       file.events.forEach((event, i) => sink.event(file.lines[i] ?? 0, event))
     } else if (body.events !== null) {
@@ -116,9 +118,9 @@ export class BodyEncoder {
   }
 
   /** Checks that the body's key may write the sources of all messages. */
-  #denial(body: BodyTask, { task, nowMs, files }: Job): BodyRefusal | null {
+  #denial({ body, file }: OpenedBody, { task, nowMs }: Job): BodyRefusal | null {
     const allowed = body.allowedSources
-    if (allowed === null || body.format !== 'ingest' || files.has(body)) return null
+    if (allowed === null || body.format !== 'ingest' || file !== null) return null
     let denied: string | null = null
     const check = (source: string): void => {
       if (!allowed.includes(source)) denied ??= source
@@ -137,8 +139,73 @@ export class BodyEncoder {
 interface Job {
   readonly task: BlockTask
   readonly nowMs: number
-  readonly files: ReadonlyMap<BodyTask, DecodedFile>
-  readonly refusals: Map<BodyTask, BodyRefusal>
+  /** When the task should end (`performance.now`). */
+  readonly untilMs: number
+  readonly opened: readonly OpenedBody[]
+}
+
+/** A body whose bytes are decompressed, and decoded if it is a file. */
+interface OpenedBody {
+  readonly body: BodyTask
+  readonly file: DecodedFile | null
+  /** Time that was spent on it. */
+  ms: number
+  refusal: BodyRefusal | null
+}
+
+/** Opens the first bodies of a task, until the time is over or the decompressed ones are large. */
+async function openBodies(task: BlockTask, nowMs: number, untilMs: number): Promise<OpenedBody[]> {
+  const opened: OpenedBody[] = []
+  let heldBytes = 0
+  for (const body of task.bodies) {
+    const atMs = performance.now()
+    if (opened.length > 0 && (atMs > untilMs || heldBytes > HELD_BYTES)) break
+    const coding = codingOf(body)
+    if (coding === 'identity' && isDecodedDirectly(body)) {
+      opened.push({ body, file: null, ms: 0, refusal: null })
+      continue
+    }
+    const next = await openBody(body, coding, contextOf(body, task, nowMs))
+    next.ms = performance.now() - atMs
+    heldBytes += next.body.bytes?.byteLength ?? 0
+    opened.push(next)
+  }
+  return opened
+}
+
+/** Of bodies with more decompressed bytes, no further one is opened in the same task. */
+const HELD_BYTES = 4 * 1024 * 1024
+
+const isDecodedDirectly = ({ format }: BodyTask): boolean =>
+  format === 'ingest' || format === 'events'
+
+async function openBody(
+  packed: BodyTask,
+  coding: ContentCoding,
+  context: DecodeContext,
+): Promise<OpenedBody> {
+  try {
+    const bytes = await decompress(bytesOf(packed), coding, INGEST_BYTES)
+    const body = { ...packed, bytes }
+    if (isDecodedDirectly(body)) return { body, file: null, ms: 0, refusal: null }
+    const file = await decodeFile(body, context)
+    return { body, file, ms: 0, refusal: file.refusal }
+  } catch (error) {
+    return { body: packed, file: null, ms: 0, refusal: toRefusal(error) }
+  }
+}
+
+/** First bytes of compressed bodies. No text begins with them. */
+const MAGICS = [
+  ['gzip', Uint8Array.of(0x1f, 0x8b, 0x08)],
+  ['zstd', Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd)],
+] as const
+
+/** The coding that the sender named, or that of gzip and Zstandard data that were sent without naming it. */
+function codingOf({ format, bytes, coding }: BodyTask): ContentCoding {
+  if (coding !== 'identity' || format !== 'ingest' || bytes === null) return coding
+  const found = MAGICS.find(([, magic]) => magic.every((byte, i) => bytes[i] === byte))
+  return found?.[0] ?? coding
 }
 
 /** Adds the messages of one body to the block or to the dead letters, and counts them. */
@@ -201,13 +268,15 @@ class BodySink implements EventSink, LineTaker {
     this.#encoders.dead.add(this.#body.protocol, line, { ...rejection, source, raw })
   }
 
-  result(): BodyResult {
+  result({ body, ms }: OpenedBody): BodyResult {
     const [accepted, rejected, dropped] = [this.#accepted, this.#rejected, this.#dropped]
     return {
       received: accepted + rejected + dropped,
       accepted,
       rejected,
       dropped,
+      bytes: bytesOf(body).byteLength,
+      ms,
       errors: this.#errors.toSorted((a, b) => a.line - b.line),
       sources: [...this.#sources],
       refusal: null,
@@ -277,15 +346,20 @@ const contextOf = (body: BodyTask, task: BlockTask, nowMs: number): DecodeContex
   maxRows: body.maxRows,
 })
 
-const refused = (refusal: BodyRefusal): BodyResult => ({
-  received: 0,
-  accepted: 0,
-  rejected: 0,
-  dropped: 0,
-  errors: [],
-  sources: [],
-  refusal,
-})
+const toResult = (opened: OpenedBody, sink: BodySink): BodyResult =>
+  opened.refusal === null
+    ? sink.result(opened)
+    : {
+        received: 0,
+        accepted: 0,
+        rejected: 0,
+        dropped: 0,
+        bytes: bytesOf(opened.body).byteLength,
+        ms: opened.ms,
+        errors: [],
+        sources: [],
+        refusal: opened.refusal,
+      }
 
 function refusalOf(decode: () => void): BodyRefusal | null {
   try {
@@ -299,10 +373,9 @@ function refusalOf(decode: () => void): BodyRefusal | null {
 /** Returns the refusal that an error stands for. @throws any other error */
 function toRefusal(error: unknown): BodyRefusal {
   if (!(error instanceof AppError)) throw error
-  const { code, message } = error
-  if (code === 'validation_error' || code === 'file_parse_error' || code === 'empty_file')
-    return { code, message }
-  throw error
+  const code = REFUSALS.find((known) => known === error.code)
+  if (code === undefined) throw error
+  return { code, message: error.message }
 }
 
 const toDenial = (source: string): BodyRefusal => ({

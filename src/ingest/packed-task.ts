@@ -30,7 +30,7 @@ interface Run {
 export interface PackedResult {
   readonly block: RowBlock | null
   readonly dead: DeadBlock | null
-  /** For each body: received, accepted, rejected, dropped. */
+  /** For each body: received, accepted, rejected, dropped, bytes, microseconds. */
   readonly counts: Uint32Array
   /** For each body: 1 + the index of its source, 0 without one. */
   readonly sourceOf: Uint32Array
@@ -124,6 +124,7 @@ const isSmall = ({ bytes }: BodyTask): boolean => bytes !== null && bytes.byteLe
 
 const isAlike = (a: BodyTask, b: BodyTask): boolean =>
   a.format === b.format &&
+  a.coding === b.coding &&
   a.protocol === b.protocol &&
   a.source === b.source &&
   a.allowedSources === b.allowedSources &&
@@ -176,21 +177,24 @@ export function unpackTask(packed: PackedTask): BlockTask {
   return { bodies, environment, maxMessageBytes, modelVersion }
 }
 
+/** Numbers of a body in `counts`. */
+const COUNTS = 6
+
 export function packResult(
   { block, dead, bodies }: BlockResult,
   { slice }: Pick<PackedTask, 'slice'>,
 ): PackedResult {
-  const counts = new Uint32Array(bodies.length * 4)
+  const counts = new Uint32Array(bodies.length * COUNTS)
   const sourceOf = new Uint32Array(bodies.length)
   const indexOf = new Map<string, number>()
   const others: [number, BodyResult][] = []
   bodies.forEach((body, i) => {
-    const { received, accepted, rejected, dropped, sources, errors, refusal } = body
+    const { received, accepted, rejected, dropped, bytes, ms, sources, errors, refusal } = body
     if (refusal !== null || errors.length > 0 || sources.length > 1) {
       others.push([i, body])
       return
     }
-    counts.set([received, accepted, rejected, dropped], i * 4)
+    counts.set([received, accepted, rejected, dropped, bytes, ms * 1000], i * COUNTS)
     const [source] = sources
     if (source !== undefined) sourceOf[i] = 1 + indexIn(indexOf, source)
   })
@@ -213,10 +217,12 @@ function toBodyResults(packed: PackedResult): BodyResult[] {
     const other = others.get(i)
     if (other !== undefined) return other
     return {
-      received: counts[i * 4] ?? 0,
-      accepted: counts[i * 4 + 1] ?? 0,
-      rejected: counts[i * 4 + 2] ?? 0,
-      dropped: counts[i * 4 + 3] ?? 0,
+      received: counts[i * COUNTS] ?? 0,
+      accepted: counts[i * COUNTS + 1] ?? 0,
+      rejected: counts[i * COUNTS + 2] ?? 0,
+      dropped: counts[i * COUNTS + 3] ?? 0,
+      bytes: counts[i * COUNTS + 4] ?? 0,
+      ms: (counts[i * COUNTS + 5] ?? 0) / 1000,
       errors: NO_ERRORS,
       sources: lists[source - 1] ?? NO_SOURCES,
       refusal: null,

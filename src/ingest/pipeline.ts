@@ -1,3 +1,4 @@
+import { ByteShares } from '../lib/byte-shares.js'
 import { AppError } from '../model/errors.js'
 import type {
   BlockResult,
@@ -8,6 +9,7 @@ import type {
   RowBlock,
   SourceVerdict,
 } from './block.js'
+import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
 import { deletionOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
 import type { Pool } from './pool.js'
 import type { Sequencer } from './sequencer.js'
@@ -24,9 +26,6 @@ import { toTemplateRow, type MinedTemplate, type TemplateRegistry } from '../tem
 import type { Sources } from '../records/sources.js'
 import type { Writer } from '../writer/writer.js'
 
-/** Measured by bench/flow/ingest.ts: smaller tasks spread better over the threads, larger ones save messages to threads. */
-const TASK_BYTES = 2 * 1024 * 1024
-const TASK_BODIES = 512
 /** One being written and one to be written next: 10 % less CPU than without the limit (bench/flow/ingest.ts --small). */
 const UNSYNCED_TASKS = 2
 /** A body of this size or more starts a task without waiting for others. */
@@ -54,8 +53,10 @@ export interface PipelineDeps {
 }
 
 interface Job {
+  readonly owner: string
   readonly submission: Submission
   readonly bytes: number
+  estimatedMs: number
   /** The job's share of `maxBytes`; 0 after its reply. */
   countedBytes: number
   readonly resolve: (result: BodyResult) => void
@@ -63,16 +64,16 @@ interface Job {
 }
 
 interface Task {
-  readonly jobs: readonly Job[]
+  jobs: readonly Job[]
   bodies: readonly BodyTask[]
 }
 
 /**
  * The steps of a body from its arrival to the acknowledgement:
  *
- * 1. `submit` refuses a body beyond the memory limit, else puts it into the queue. Small bodies share a task.
- * 2. A worker decodes the bodies, mines, hashes and folds the messages, and encodes them as one block of landing rows
- *    and one of dead letters.
+ * 1. `submit` refuses a body beyond the memory limit, else puts it into the fair queue. Small bodies share a task.
+ * 2. A worker decompresses and decodes the bodies, mines, hashes and folds the messages, and encodes them as one block of
+ *    landing rows and one of dead letters. Bodies that it does not get to in time go back to the queue.
  * 3. New sources are registered; a source that was disabled or deleted meanwhile has the task encoded again.
  * 4. Signatures that no thread knew go to the miner's thread, which returns their templates.
  * 5. The sequencer gives the rows their event ids and priorities and finds repeats. It writes into the block's bytes.
@@ -84,9 +85,12 @@ interface Task {
  */
 export class Pipeline {
   readonly #deps: PipelineDeps
-  #queue: Job[] = []
+  readonly #queue: FairQueue<Job>
   #active = 0
-  #bytes = 0
+  /** Number of tasks at the workers that take longer than TASK_MS. */
+  #heavy = 0
+  /** The unanswered bodies, by owner. */
+  readonly #bytes: ByteShares
   #isWoken = false
   /** Number of tasks that are sequenced and not yet on disk. */
   #unsynced = 0
@@ -100,17 +104,19 @@ export class Pipeline {
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps
+    this.#queue = new FairQueue(deps.pool.workers)
+    this.#bytes = new ByteShares(deps.maxBytes)
     this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
   }
 
-  /** Whether the memory limit allows another body of this size; called before the body is read. */
-  hasRoom(bytes: number): boolean {
-    return !this.#closed && this.#bytes + bytes <= this.#deps.maxBytes && !this.#deps.wal.isFull()
+  /** Whether the memory limit allows the owner another body of this size; called before the body is read. */
+  hasRoom(bytes: number, owner: string): boolean {
+    return !this.#closed && this.#bytes.hasRoom(owner, bytes) && !this.#deps.wal.isFull()
   }
 
   /** Bytes of the unanswered bodies. */
   get bytes(): number {
-    return this.#bytes
+    return this.#bytes.usedBytes
   }
 
   /**
@@ -120,11 +126,20 @@ export class Pipeline {
    * @throws AppError `overloaded` at the memory limit, `dependency_unavailable` when it can't be made durable
    */
   submit(submission: Submission): Promise<BodyResult> {
+    const { owner } = submission
     const bytes = (submission.bytes?.byteLength ?? 0) + BODY_OVERHEAD
-    if (!this.hasRoom(bytes)) return Promise.reject(overloaded())
-    this.#bytes += bytes
+    if (!this.hasRoom(bytes, owner)) return Promise.reject(overloaded())
+    this.#bytes.use(owner, bytes)
     return new Promise<BodyResult>((resolve, reject) => {
-      this.#queue.push({ submission, bytes, countedBytes: bytes, resolve, reject })
+      this.#queue.push({
+        owner,
+        submission,
+        bytes,
+        estimatedMs: 0,
+        countedBytes: bytes,
+        resolve,
+        reject,
+      })
       this.#wake()
     })
   }
@@ -202,15 +217,26 @@ export class Pipeline {
   }
 
   #dispatch(): void {
-    while (this.#active < this.#deps.pool.workers && this.#isTaskDue()) {
-      const jobs = this.#takeJobs()
+    // One thread more than an owner or long tasks may use: see `FairQueue`.
+    while (this.#active <= this.#deps.pool.workers && this.#isTaskDue()) {
+      const taken = this.#queue.take(this.#mustBeLight)
+      const jobs = taken.filter((job) => !this.#dropAbandoned(job))
+      if (jobs.length === 0) {
+        this.#queue.end(taken)
+        continue
+      }
+      const task: Task = { jobs, bodies: jobs.map((job) => toBody(job.submission)) }
+      const isHeavy = jobs.reduce((sum, job) => sum + job.estimatedMs, 0) > TASK_MS
       this.#active++
-      const run: Promise<void> = this.#run({
-        jobs,
-        bodies: jobs.map((job) => toBody(job.submission)),
-      })
+      if (isHeavy) this.#heavy++
+      const encoded = (): void => {
+        this.#active--
+        if (isHeavy) this.#heavy--
+        this.#queue.end(taken)
+      }
+      const run: Promise<void> = this.#run(task, encoded)
         .catch((cause) => {
-          for (const job of jobs) {
+          for (const job of task.jobs) {
             this.#release(job)
             job.reject(cause)
           }
@@ -222,27 +248,29 @@ export class Pipeline {
     }
   }
 
+  get #mustBeLight(): boolean {
+    return this.#heavy >= this.#deps.pool.workers
+  }
+
   /** While tasks wait for the disk, small bodies are collected for one task. */
   #isTaskDue(): boolean {
-    const [first] = this.#queue
-    if (first === undefined || this.#unsynced < UNSYNCED_TASKS) return first !== undefined
+    const first = this.#queue.next(this.#mustBeLight)
+    if (first === null || this.#unsynced < UNSYNCED_TASKS) return first !== null
     return first.bytes >= GATHERED_BYTES || this.#queue.length >= TASK_BODIES / 2
   }
 
-  #takeJobs(): Job[] {
-    let bytes = 0
-    let count = 0
-    for (const job of this.#queue) {
-      if (count > 0 && (bytes + job.bytes > TASK_BYTES || count >= TASK_BODIES)) break
-      bytes += job.bytes
-      count++
-    }
-    return this.#queue.splice(0, count)
+  #dropAbandoned(job: Job): boolean {
+    if (job.submission.isAbandoned?.() !== true) return false
+    this.#queue.measured(job, 0)
+    this.#release(job)
+    job.reject(overloaded())
+    return true
   }
 
-  async #run(task: Task): Promise<void> {
+  /** @param encoded called when no worker has the task any more */
+  async #run(task: Task, encoded: () => void): Promise<void> {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
-      const result = await this.#encode(task, attempt === 0)
+      const result = await this.#encode(task, attempt === 0 ? encoded : null)
       // No await from here until the record is appended to the WAL.
       if (!this.#admitted(task, result)) {
         result.release()
@@ -270,13 +298,13 @@ export class Pipeline {
   }
 
   #release(job: Job): void {
-    this.#bytes -= job.countedBytes
+    this.#bytes.release(job.owner, job.countedBytes)
     job.countedBytes = 0
   }
 
   /** Encodes a task as a block and resolves the templates that no thread knew. */
-  async #encode(task: Task, first: boolean): Promise<EncodedBlock> {
-    const result = await this.#encodeOnce(task, first)
+  async #encode(task: Task, encoded: (() => void) | null): Promise<EncodedBlock> {
+    const result = await this.#encodeOnce(task, encoded)
     const misses = result.block?.misses ?? null
     if (misses === null || !this.#admitted(task, result)) return result
     await this.#resolveMisses(result.block, misses).catch((cause: unknown) => {
@@ -286,21 +314,35 @@ export class Pipeline {
     return result
   }
 
-  async #encodeOnce(task: Task, first: boolean): Promise<EncodedBlock> {
+  async #encodeOnce(task: Task, encoded: (() => void) | null): Promise<EncodedBlock> {
     const { pool, environment, maxMessageBytes, modelVersion } = this.#deps
     try {
-      return await pool.encode({
+      const result = await pool.encode({
         bodies: task.bodies,
         environment,
         maxMessageBytes,
         modelVersion: modelVersion(),
       })
+      this.#splitOff(task, result)
+      return result
     } catch (cause) {
       throw unavailable('workers', cause)
     } finally {
-      if (first) this.#active--
+      encoded?.()
       this.#dispatch()
     }
+  }
+
+  /** Puts back the bodies that the worker did not get to, and counts the time of the others. */
+  #splitOff(task: Task, { bodies }: BlockResult): void {
+    bodies.forEach(({ ms }, i) => {
+      const job = task.jobs[i]
+      if (job !== undefined) this.#queue.measured(job, ms)
+    })
+    if (bodies.length === task.jobs.length) return
+    this.#queue.putBack(task.jobs.slice(bodies.length))
+    task.jobs = task.jobs.slice(0, bodies.length)
+    task.bodies = task.bodies.slice(0, bodies.length)
   }
 
   /**

@@ -11,6 +11,7 @@ import type { TemplateRow } from '../wal/record.js'
 import type { WorkerSetup } from './worker.js'
 
 export interface Pool {
+  /** Threads that one sender may use at once; there is one more. */
   readonly workers: number
   encode(task: BlockTask): Promise<EncodedBlock>
   /** Gives the miner the stored templates. @returns the number of each template, 0 = beyond its limits */
@@ -42,7 +43,7 @@ function keepFilled(threads: Piscina, wanted: number): void {
   })
 }
 
-/** Starts the worker threads and the one thread of the miner. */
+/** Starts the worker threads, one more than `workers`, and the one thread of the miner. */
 export function createPool(
   workers: number,
   shared: Omit<WorkerSetup, 'hashSeed'>,
@@ -54,11 +55,11 @@ export function createPool(
   const encoders = new Piscina({
     ...common,
     filename: new URL('./worker.js', import.meta.url).href,
-    minThreads: workers,
-    maxThreads: workers,
+    minThreads: workers + 1,
+    maxThreads: workers + 1,
     workerData,
   })
-  keepFilled(encoders, workers)
+  keepFilled(encoders, workers + 1)
   const miner = new Piscina({
     ...common,
     filename: new URL('./miner-thread.js', import.meta.url).href,
@@ -89,7 +90,7 @@ export function createPool(
       const { packed, unpack, release } = packTask(task, memory, sizes.estimate(task))
       try {
         const result = unpack((await encoders.run(packed, { name: 'encodeBlock' })) as PackedResult) // the result type of worker.ts
-        sizes.note(task, result)
+        sizes.note(result)
         activity.note(encoders)
         return result
       } finally {
@@ -178,8 +179,8 @@ class BlockSizeEstimate {
     return bodyBytes(task) * this.#bytesPerByte * SPARE
   }
 
-  note(task: BlockTask, { block }: BlockResult): void {
-    const bytes = bodyBytes(task)
+  note({ block, bodies }: BlockResult): void {
+    const bytes = bodies.reduce((sum, body) => sum + body.bytes, 0)
     if (block === null || bytes < POOLED_FROM) return
     const end = block.severities.byteOffset + block.severities.byteLength
     const taken = end - block.bytes.byteOffset
@@ -189,5 +190,12 @@ class BlockSizeEstimate {
   }
 }
 
+/** The usual ratio of compressed logs. */
+const RATIO = 8
+
 const bodyBytes = ({ bodies }: BlockTask): number =>
-  bodies.reduce((sum, { bytes }) => sum + (bytes?.byteLength ?? 0), 0)
+  bodies.reduce(
+    (sum, { bytes, coding }) =>
+      sum + (bytes?.byteLength ?? 0) * (coding === 'identity' ? 1 : RATIO),
+    0,
+  )

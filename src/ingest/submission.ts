@@ -1,11 +1,15 @@
+import type { ContentCoding } from '../http/decompress.js'
 import type { CanonicalEvent } from '../model/event.js'
 import type { Command, Registration } from '../wal/record.js'
 import type { BodyFormat, BodyResult, BodyTask } from './block.js'
 
 /** The messages of one request, with the permissions of its sender. */
 export interface Submission {
+  /** Whose share of the workers and of the memory it takes. */
+  readonly owner: string
   readonly format: BodyFormat
   readonly bytes: Uint8Array | null
+  readonly coding: ContentCoding
   readonly events: readonly CanonicalEvent[] | null
   readonly protocol: string
   readonly source: string | null
@@ -16,6 +20,8 @@ export interface Submission {
   readonly replays: number | null
   /** How new sources are registered; null = their messages become dead letters. */
   readonly register: Omit<Registration, 'name'> | null
+  /** Whether nobody waits for the result any more; such a body is not encoded. */
+  readonly isAbandoned?: () => boolean
 }
 
 /** One shared object, because `packTask` joins bodies with identical verdicts. */
@@ -24,6 +30,7 @@ const NO_VERDICTS = Object.freeze({})
 export const toBody = (submission: Submission): BodyTask => ({
   format: submission.format,
   bytes: submission.bytes,
+  coding: submission.coding,
   events: submission.events,
   protocol: submission.protocol,
   source: submission.source,
@@ -50,8 +57,10 @@ export const uploadSubmission = ({
   source,
   applicationId,
 }: UploadedFile): Submission => ({
+  owner: 'uploads',
   format,
   bytes,
+  coding: 'identity',
   events: null,
   protocol: 'upload',
   source,
@@ -68,8 +77,10 @@ export async function resubmit(
   pipeline: { submit(submission: Submission): Promise<BodyResult> },
 ): Promise<'stored' | 'rejected' | 'kept'> {
   const result = await pipeline.submit({
+    owner: 'replays',
     format: 'ingest',
     bytes: new TextEncoder().encode(line),
+    coding: 'identity',
     events: null,
     protocol: 'replay',
     source: null,
@@ -102,15 +113,15 @@ export interface AcceptedBodies {
  * @param jobs one for each body, in order
  */
 export function sumsOf(
-  jobs: readonly { readonly submission: Pick<BodyTask, 'protocol' | 'bytes'> }[],
+  jobs: readonly { readonly submission: Pick<BodyTask, 'protocol'> }[],
   bodies: readonly BodyResult[],
 ): readonly AcceptedBodies[] {
   const bySources = new Map<readonly string[], AcceptedBodies>()
   const sums: AcceptedBodies[] = []
-  jobs.forEach(({ submission: { protocol, bytes } }, i) => {
+  jobs.forEach(({ submission: { protocol } }, i) => {
     const body = bodies[i]
     if (body === undefined) return
-    const { sources, received, accepted, rejected, dropped } = body
+    const { sources, received, accepted, rejected, dropped, bytes } = body
     let sum = bySources.get(sources)
     if (sum?.protocol !== protocol) {
       sum = { protocol, sources, received: 0, accepted: 0, rejected: 0, dropped: 0, bytes: 0 }
@@ -121,7 +132,7 @@ export function sumsOf(
     sum.accepted += accepted
     sum.rejected += rejected
     sum.dropped += dropped
-    sum.bytes += bytes?.byteLength ?? 0
+    sum.bytes += bytes
   })
   return sums
 }

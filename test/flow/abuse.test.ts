@@ -74,8 +74,6 @@ t.test('what swells when it is unpacked is refused', async (t) => {
     // Many bodies within the limit.
     ['gzip', Buffer.concat(Array.from({ length: 20 }, () => gzipSync(zeros.subarray(0, 2 ** 20))))],
     ['zstd', Buffer.concat(Array.from({ length: 1000 }, () => ZSTD_ZEROS))],
-    // Six bytes that request a window of 2 GB.
-    ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00])],
   ]
   for (const [coding, bytes] of bombs) {
     const { status, body } = await send(own(bytes), { 'content-encoding': coding })

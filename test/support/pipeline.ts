@@ -187,8 +187,10 @@ export interface TestPipeline {
 }
 
 export const SUBMISSION: Submission = {
+  owner: 'test',
   format: 'ingest',
   bytes: null,
+  coding: 'identity',
   events: null,
   protocol: 'ingest',
   source: null,

@@ -42,7 +42,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   piscina: /^src\/ingest\/(pool|worker)\.ts$/,
   'uWebSockets.js': /^src\/http\//,
   'uws-next': /^src\/http\//,
-  fzstd: /^src\/http\//,
+  zstddec: /^src\/http\//,
   pino: /^src\/telemetry\//,
   'prom-client': /^src\/telemetry\//,
   'fast-csv': /^src\/ingest\/formats\//,

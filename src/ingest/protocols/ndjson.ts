@@ -1,24 +1,24 @@
-import { decompress, readContentCoding, type ContentCoding } from '../../http/decompress.js'
+import { readContentCoding, type ContentCoding } from '../../http/decompress.js'
 import type { HttpRequest, HeaderBag, RequestHead } from '../../http/request.js'
 import type { Reply } from '../../http/reply.js'
+import { INGEST_BYTES, type RefusalCode } from '../block.js'
 import type { HttpRoute } from '../../http/routes.js'
-import { createSemaphore, type Semaphore } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
-/** Limit of a body in bytes, before and after decompression. */
-const INGEST_BYTES = 16 * 1024 * 1024
 /** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
-/**
- * Limit of concurrent decompressions, the number of libuv's threads. Other bodies wait compressed, because a body may
- * grow a thousandfold.
- */
-const DECOMPRESSED_AT_ONCE = 4
-const DECOMPRESSIONS_WAITING = 1_000
 
 interface IngestKey {
+  readonly id: string
   readonly sources: readonly string[] | null
   readonly autoRegister: boolean
+}
+
+export interface IngestBody {
+  readonly bytes: Uint8Array
+  readonly coding: ContentCoding
+  /** Whether the client is gone or has got its reply. */
+  readonly isAbandoned: () => boolean
 }
 
 interface IngestResult {
@@ -32,7 +32,7 @@ interface IngestResult {
     readonly message: string
   }[]
   readonly refusal: {
-    readonly code: 'source_not_allowed' | 'validation_error' | 'file_parse_error' | 'empty_file'
+    readonly code: RefusalCode
     readonly message: string
   } | null
 }
@@ -43,9 +43,9 @@ export interface IngestServices {
   /** Resolves when the keys that other instances have stored are known; absent for a single instance. */
   readonly current?: () => Promise<void>
   /** Whether the pipeline's memory limit allows another body of this size. */
-  readonly hasRoom: (bytes: number) => boolean
+  readonly hasRoom: (bytes: number, key: IngestKey) => boolean
   /** Resolves when the accepted messages are durable. */
-  readonly ingest: (body: Uint8Array, key: IngestKey) => Promise<IngestResult>
+  readonly ingest: (body: IngestBody, key: IngestKey) => Promise<IngestResult>
   readonly version: string
   readonly isReady: () => boolean
 }
@@ -63,26 +63,19 @@ const overloaded = (): AppError =>
 
 type Admitted = Extract<Awaited<ReturnType<HttpRoute['admit']>>, { kind: 'admitted' }>
 
-function admit(
-  head: RequestHead,
-  services: IngestServices,
-  semaphore: Semaphore,
-): Admitted | Promise<Admitted> {
+function admit(head: RequestHead, services: IngestServices): Admitted | Promise<Admitted> {
   const text = keyOf(head.headers)
   const key = services.verifyKey(text)
   const mayBeNew = key === null && text !== '' && services.current !== undefined
   if (key === null && !mayBeNew) throw unauthorized()
-  readContentCoding(head.headers)
+  const coding = readContentCoding(head.headers)
   const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
   const decide = (known: IngestKey | null): Admitted => {
     if (known === null) throw unauthorized()
-    if (!services.hasRoom(bytes)) throw overloaded()
+    if (!services.hasRoom(bytes, known)) throw overloaded()
     const handle = (request: HttpRequest): Promise<Reply> => {
-      const coding = readContentCoding(request.headers)
-      const ingest = (body: Uint8Array): Promise<Reply> =>
-        services.ingest(body, known).then(toReply)
-      if (coding === 'identity') return ingest(request.body)
-      return semaphore(() => decompressed(request, coding, services)).then(ingest)
+      const body = { bytes: request.body, coding, isAbandoned: () => request.isOver }
+      return services.ingest(body, known).then(toReply)
     }
     return { kind: 'admitted', handle }
   }
@@ -91,20 +84,12 @@ function admit(
   return services.current().then(() => decide(services.verifyKey(text)))
 }
 
-/** @throws AppError overloaded at the memory limit or when the client is gone */
-async function decompressed(
-  { body, signal }: HttpRequest,
-  coding: ContentCoding,
-  { hasRoom }: IngestServices,
-): Promise<Uint8Array> {
-  if (signal.aborted || !hasRoom(body.byteLength)) throw overloaded()
-  return await decompress(body, coding, INGEST_BYTES)
-}
-
 function toReply(result: IngestResult): Reply {
   const { refusal } = result
   if (refusal?.code === 'file_parse_error')
     throw new AppError('body_too_large', `the body has more than ${INGEST_RECORDS} records`)
+  if (refusal?.code === 'body_too_large')
+    throw new AppError(refusal.code, refusal.message, { details: { limit_bytes: INGEST_BYTES } })
   if (refusal !== null) throw new AppError(refusal.code, refusal.message)
   const { received, accepted, rejected, dropped, errors } = result
   if (accepted === 1 && received === 1) return ONE_ACCEPTED
@@ -119,15 +104,9 @@ const ONE_ACCEPTED: Reply = {
 
 /**
  * The collector's own protocol: `POST /ingest` takes NDJSON, a JSON array or one JSON object. A request is admitted by its
- * head (key, content coding, size), decompressed, submitted to the pipeline, and answered with the counts once the
- * messages are durable.
+ * head (key, content coding, size), submitted to the pipeline, and answered with the counts once the messages are durable.
  */
 export function ingestRoutes(services: IngestServices): HttpRoute[] {
-  const semaphore = createSemaphore({
-    atOnce: DECOMPRESSED_AT_ONCE,
-    waiting: DECOMPRESSIONS_WAITING,
-    refusal: overloaded,
-  })
   return [
     {
       id: 'ingest',
@@ -135,7 +114,7 @@ export function ingestRoutes(services: IngestServices): HttpRoute[] {
       path: '/ingest',
       bodyBytes: INGEST_BYTES,
       isAddressless: true,
-      admit: (head) => admit(head, services, semaphore),
+      admit: (head) => admit(head, services),
     },
     {
       id: 'collectorHealth',

@@ -56,11 +56,12 @@ const createBlock = (): BlockEncoder =>
   )
 
 const createEncoder = (): BodyEncoder =>
-  new BodyEncoder({ block: createBlock(), dead: new DeadLetterEncoder() })
+  new BodyEncoder({ block: createBlock(), dead: new DeadLetterEncoder() }, Infinity)
 
 const BODY: BodyTask = {
   format: 'ingest',
   bytes: null,
+  coding: 'identity',
   events: null,
   protocol: 'ingest',
   source: null,

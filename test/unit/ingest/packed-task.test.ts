@@ -10,6 +10,7 @@ const NO_VERDICTS = {}
 
 const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask => ({
   format: kind === 3 ? 'csv' : 'ingest',
+  coding: kind === 2 ? 'gzip' : 'identity',
   bytes: size === null ? null : Uint8Array.from({ length: size }, (_, i) => i + kind),
   events: null,
   protocol: kind === 4 ? 'replay' : 'ingest',
@@ -32,6 +33,8 @@ const result = (kind: number): BodyResult => ({
   accepted: kind,
   rejected: kind === 1 ? 1 : 0,
   dropped: 2,
+  bytes: kind * 10,
+  ms: kind / 8,
   errors: kind === 1 ? [{ line: 1, code: 'invalid_json', message: 'no' }] : [],
   sources: ['x', 'y', 'z'].slice(0, kind % 3),
   refusal: kind === 4 ? { code: 'validation_error', message: 'no' } : null,

@@ -1,4 +1,6 @@
+import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
+import type { BodyResult } from '../../../src/ingest/block.js'
 import type { Pool } from '../../../src/ingest/pool.js'
 import { fillDisk } from '../../support/disk.js'
 import { bodyOf, createTestPipeline, SUBMISSION, type Row } from '../../support/pipeline.js'
@@ -214,13 +216,78 @@ void test('templates are stored once, with their first message, and have stable 
 
 void test('bodies beyond the memory limit are refused until memory is released', async (t) => {
   const { pipeline, send } = await createTestPipeline(t)
-  t.equal(pipeline.hasRoom(33 * 1024 * 1024), false)
+  t.equal(pipeline.hasRoom(33 * 1024 * 1024, 'test'), false)
   const big = { ...SUBMISSION, bytes: new Uint8Array(20 * 1024 * 1024) }
   const first = pipeline.submit(big)
   await t.rejects(pipeline.submit(big), { code: 'overloaded', retryAfterS: 1 })
   await first
   t.equal(pipeline.bytes, 0)
   t.equal((await send([event('x')])).accepted, 1)
+})
+
+void test('a sender that fills the memory leaves room for others', async (t) => {
+  const { pipeline } = await createTestPipeline(t)
+  const body = (owner: string): Promise<BodyResult> =>
+    pipeline.submit({ ...SUBMISSION, owner, bytes: new Uint8Array(1024 * 1024) })
+  const sent = Array.from({ length: 40 }, () => body('greedy'))
+  t.ok(pipeline.hasRoom(1024 * 1024, 'other'))
+  t.notOk(pipeline.hasRoom(1024 * 1024, 'greedy'))
+  sent.push(body('other'))
+  const results = await Promise.allSettled(sent)
+  t.equal(results.at(-1)?.status, 'fulfilled')
+  t.equal(results.filter(({ status }) => status === 'rejected').length, 40 - 21)
+  t.equal(pipeline.bytes, 0)
+})
+
+void test('compressed bodies are stored, with a named coding or without', async (t) => {
+  const { pipeline, landing } = await createTestPipeline(t)
+  const text = (i: number): string => JSON.stringify(event(`compressed ${i}`))
+  const sent = Array.from({ length: 300 }, (_, i) =>
+    pipeline.submit({
+      ...SUBMISSION,
+      bytes: Uint8Array.from(gzipSync(text(i))),
+      coding: i % 2 === 0 ? 'gzip' : 'identity',
+    }),
+  )
+  const bad = pipeline.submit({ ...SUBMISSION, bytes: bodyOf(text(0)), coding: 'zstd' })
+  const bomb = pipeline.submit({
+    ...SUBMISSION,
+    bytes: Uint8Array.from(gzipSync(Buffer.alloc(17 * 1024 * 1024))),
+    coding: 'gzip',
+  })
+  t.match(await bad, { received: 0, refusal: { code: 'bad_request' } })
+  t.match(await bomb, { received: 0, refusal: { code: 'body_too_large' } })
+  const results = await Promise.all(sent)
+  t.ok(results.every(({ accepted }) => accepted === 1))
+  t.equal(results[0]?.bytes, text(0).length, 'counted as decompressed')
+  t.equal(total(await landing()), 300)
+})
+
+void test('bodies that a worker does not get to in time are encoded by another task', async (t) => {
+  const { pipeline, landing } = await createTestPipeline(t)
+  // 5 MB each when decompressed: a task opens one.
+  const large = gzipSync(`${JSON.stringify(event('x'))}${'\n'.repeat(5_000_000)}`)
+  const results = await Promise.all(
+    Array.from({ length: 12 }, () =>
+      pipeline.submit({ ...SUBMISSION, bytes: Uint8Array.from(large), coding: 'gzip' }),
+    ),
+  )
+  t.ok(results.every(({ accepted }) => accepted === 1))
+  t.equal(total(await landing()), 12)
+})
+
+void test('a body for which nobody waits any more is not stored', async (t) => {
+  const { pipeline, send, landing } = await createTestPipeline(t)
+  const bytes = bodyOf(JSON.stringify(event('abandoned')))
+  const abandoned = pipeline.submit({ ...SUBMISSION, bytes, isAbandoned: () => true })
+  const kept = send([event('kept')])
+  await t.rejects(abandoned, { code: 'overloaded' })
+  await kept
+  t.same(
+    (await landing()).map((row) => row['message']),
+    ['kept'],
+  )
+  t.equal(pipeline.bytes, 0)
 })
 
 void test('a body that can not be made durable is refused, and no later message refers to it', async (t) => {

@@ -27,6 +27,7 @@ function toRequest(): Request {
     requestId: 'r',
     log,
     signal: () => new AbortController().signal,
+    isOver: () => false,
   })
 }
 
