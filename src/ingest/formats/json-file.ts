@@ -1,5 +1,7 @@
 import { AppError } from '../../model/errors.js'
 import { FieldCandidates, NamePlace } from './field-candidates.js'
+import type { FileText } from './file-text.js'
+import { itemEnds, measure } from './json-size.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 import { BROKEN_LINE, parseJson, rawText } from './ndjson.js'
 import type { RecordDecoder } from './record.js'
@@ -12,7 +14,8 @@ const MAX_DEPTH = 3
  *
  * @throws AppError `file_parse_error` when no part of it is JSON
  */
-export function decodeJsonFile(text: string, decoder: RecordDecoder): void {
+export function decodeJsonFile({ text, bytes }: FileText, decoder: RecordDecoder): void {
+  checkSize(bytes, decoder)
   const whole = parseJson(text)
   if (Array.isArray(whole)) decodeRecords(whole, decoder)
   else if (isRecord(whole)) decodeRecords(recordsInside(whole), decoder)
@@ -20,9 +23,33 @@ export function decodeJsonFile(text: string, decoder: RecordDecoder): void {
   else throw unreadable()
 }
 
+/**
+ * Limit of the values in a file: ten for each row. More is no log, and JSON.parse takes 100 times the memory of a text
+ * of many small values.
+ */
+const FILE_VALUES = 2_000_000
+
+function checkSize(bytes: Buffer, decoder: RecordDecoder): void {
+  const start = bytes.findIndex((byte) => byte > 32)
+  if (bytes[start] === 0x5b) decoder.expect(itemEnds(bytes, start + 1, decoder.left)?.length ?? 0)
+  if (hasTooManyValues(bytes))
+    throw new AppError('file_parse_error', `the file has more than ${FILE_VALUES} JSON values`)
+}
+
+function hasTooManyValues(bytes: Buffer): boolean {
+  let values = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const size = measure(bytes, at, bytes.length)
+    values += size.values
+    at = size.end
+  }
+  return values > FILE_VALUES
+}
+
 /** Whether a text is one JSON value on several lines. */
-export function isJsonFile(text: string): boolean {
-  return /^\s*[[{]/.test(text) && /[\]}]\s*$/.test(text.slice(-64)) && isList(parseJson(text))
+export function isJsonFile({ text, bytes }: FileText): boolean {
+  const mayBe = /^\s*[[{]/.test(text) && /[\]}]\s*$/.test(text.slice(-64))
+  return mayBe && (hasTooManyValues(bytes) || isList(parseJson(text)))
 }
 
 const isList = (value: unknown): boolean => typeof value === 'object' && value !== null

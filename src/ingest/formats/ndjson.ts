@@ -1,5 +1,6 @@
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
+import { hasTooManyValues, itemEnds, TOO_MANY_VALUES } from './json-size.js'
 import { isRecord, toWellFormed } from './json-value.js'
 import { RecordDecoder } from './record.js'
 
@@ -22,12 +23,13 @@ export interface LineTaker {
 
 /**
  * Decodes the body of `/ingest`: NDJSON, a JSON array, or one object, which may span several lines. Of NDJSON, blank lines
- * are skipped, and an invalid line does not keep the other lines from being decoded. Invalid UTF-8 becomes U+FFFD.
+ * are skipped, and an invalid line does not keep the other lines from being decoded. Invalid UTF-8 becomes U+FFFD. What is
+ * parsed is counted before: records of the body, values of a record.
  *
  * @param lines encodes the lines that need no parsing; without it every line is parsed
  * @returns the number of messages received: events, lines and rejections together
  * @throws AppError `validation_error` for an array that is not JSON
- * @throws AppError `file_parse_error` for the first record above `context.maxRows`
+ * @throws AppError `file_parse_error` for more records than `context.maxRows`
  */
 export function decodeIngest(
   body: Uint8Array,
@@ -42,7 +44,7 @@ export function decodeIngest(
   // The stack trace is most of the cost of an invalid line.
   Error.stackTraceLimit = 0
   try {
-    if (bytes[from] === BRACKET) decodeArray(bytes.toString('utf8', from), decoder)
+    if (bytes[from] === BRACKET) decodeArray(bytes, from, decoder)
     else decodeLines({ bytes, from, decoder, lines: ready(bytes, context, lines) })
   } finally {
     Error.stackTraceLimit = depth
@@ -59,8 +61,7 @@ const asBuffer = (body: Uint8Array): Buffer =>
 /** Skips a byte order mark, and blanks before an array only, so that the numbers of lines are right. */
 function firstByte(bytes: Buffer): number {
   const bom = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
-  let at = bom
-  while (at < bytes.length && isBlank(bytes[at])) at += 1
+  const at = skipBlanks(bytes, bom)
   return bytes[at] === BRACKET ? at : bom
 }
 
@@ -73,14 +74,49 @@ const mayHoldLoneSurrogate = (text: string): boolean => /\\u[dD]/.test(text)
 const mended = (value: unknown, text: string): unknown =>
   mayHoldLoneSurrogate(text) ? toWellFormed(value) : value
 
-function decodeArray(text: string, decoder: RecordDecoder): void {
-  const records = mended(parseJson(text), text)
-  if (!Array.isArray(records)) {
-    throw new AppError('validation_error', 'the body begins as a JSON array and is none')
+function decodeArray(bytes: Buffer, from: number, decoder: RecordDecoder): void {
+  const start = skipBlanks(bytes, from + 1)
+  const isEmpty = bytes[start] === BRACKET + CLOSING
+  const ends = isEmpty ? [] : itemEnds(bytes, start, decoder.left)
+  if (ends === null) throw notAnArray()
+  decoder.expect(ends.length)
+  if (skipBlanks(bytes, (ends.at(-1) ?? start) + 1) < bytes.length) throw notAnArray()
+  let at = start
+  for (const [i, end] of ends.entries()) {
+    decodeItem(bytes, [at, end], { decoder, line: i + 1 })
+    at = end + 1
   }
-  for (const [i, record] of records.entries()) {
-    decoder.decode(i + 1, record, () => rawText(record))
+}
+
+function decodeItem(
+  bytes: Buffer,
+  [from, to]: readonly [from: number, to: number],
+  { decoder, line }: { readonly decoder: RecordDecoder; readonly line: number },
+): void {
+  if (hasTooManyValues(bytes, from, to)) {
+    decoder.put(line, TOO_MANY_VALUES, () => rawStart(bytes, from, to))
+    return
   }
+  const text = bytes.toString('utf8', from, to)
+  const record = parseJson(text)
+  if (record === undefined) throw notAnArray()
+  decoder.decode(line, mended(record, text), () => rawText(record))
+}
+
+const notAnArray = (): AppError =>
+  new AppError('validation_error', 'the body begins as a JSON array and is none')
+
+/** The start of a record that is not parsed; dead letters are cut anyway. */
+const rawStart = (bytes: Buffer, from: number, to: number): string =>
+  bytes.toString('utf8', from, Math.min(to, from + RAW_BYTES))
+
+const RAW_BYTES = 65_536
+const CLOSING = 2
+
+function skipBlanks(bytes: Buffer, from: number): number {
+  let at = from
+  while (at < bytes.length && isBlank(bytes[at])) at++
+  return at
 }
 
 interface Body {
@@ -92,8 +128,14 @@ interface Body {
 
 function decodeLines(body: Body): void {
   const { bytes, decoder, lines } = body
+  decoder.expect(countLines(bytes, body.from, decoder.left))
   let line = 0
   for (let at = body.from; at < bytes.length;) {
+    if (bytes[at] === NEWLINE) {
+      line++
+      at++
+      continue
+    }
     if (lines !== null) {
       const { next, taken } = lines.take(at, decoder.left + 1)
       decoder.count(taken)
@@ -104,9 +146,24 @@ function decodeLines(body: Body): void {
     line += 1
     const newline = bytes.indexOf(NEWLINE, at)
     const stop = newline === -1 ? bytes.length : newline
-    if (!decodeLine(bytes.toString('utf8', at, stop), line, body)) return
+    if (hasTooManyValues(bytes, at, stop))
+      decoder.put(line, TOO_MANY_VALUES, rawStart.bind(null, bytes, at, stop))
+    else if (!decodeLine(bytes.toString('utf8', at, stop), line, body)) return
     at = stop + 1
   }
+}
+
+/** Counts the lines that are not blank. @returns 0 when they are fewer than `most` for certain */
+function countLines(bytes: Buffer, from: number, most: number): number {
+  // A line and its end take two bytes.
+  if ((bytes.length - from) / 2 < most) return 0
+  let lines = 0
+  for (let at = skipBlanks(bytes, from); at < bytes.length && lines <= most;) {
+    lines++
+    const newline = bytes.indexOf(NEWLINE, at)
+    at = newline === -1 ? bytes.length : skipBlanks(bytes, newline)
+  }
+  return lines
 }
 
 /** @returns false when the line begins an object that is the whole body */
@@ -140,7 +197,12 @@ function isSurelyBroken(bare: string): boolean {
 
 /** Decodes an invalid line; on the first one, the whole body may be an object on several lines. */
 function decodeBroken(raw: string, line: number, { bytes, from, decoder }: Body): boolean {
-  const whole = decoder.received === 0 ? bytes.toString('utf8', from) : ''
+  const start = skipBlanks(bytes, from)
+  const mayBeWhole =
+    decoder.received === 0 &&
+    bytes[start] === BRACE &&
+    !hasTooManyValues(bytes, start, bytes.length)
+  const whole = mayBeWhole ? bytes.toString('utf8', from) : ''
   const object = whole === '' ? undefined : parseJson(whole)
   if (isRecord(object)) {
     decoder.decode(line, mended(object, whole), () => rawText(object))

@@ -98,6 +98,15 @@ export class RecordDecoder {
     if (this.#received > this.#context.maxRows) throw tooManyRows(this.#context.maxRows)
   }
 
+  /**
+   * Checks the number of records before the first is decoded.
+   *
+   * @throws AppError `file_parse_error` above the limit
+   */
+  expect(records: number): void {
+    if (records > this.left) throw tooManyRows(this.#context.maxRows)
+  }
+
   /** Reads a log line in JSON that is wrapped in another line. @returns null for other texts */
   readWrapped(text: string): Draft | null {
     const record = parseWrapped(text)

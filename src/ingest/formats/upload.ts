@@ -15,7 +15,7 @@ type FileDecoder = (
 
 const FILE_TYPES = {
   csv: (file, context, decoder) => decodeCsv(file.text, context, decoder),
-  json: (file, _context, decoder) => decodeJsonFile(file.text, decoder),
+  json: (file, _context, decoder) => decodeJsonFile(file, decoder),
   txt: decodeTextFile,
 } as const satisfies Record<string, FileDecoder>
 
@@ -44,6 +44,6 @@ export async function decodeUpload(
 
 function decodeTextFile(file: FileText, context: DecodeContext, decoder: RecordDecoder): void {
   if (isJournalExport(file.text)) decodeJournalExport(file.bytes, decoder)
-  else if (isJsonFile(file.text)) decodeJsonFile(file.text, decoder)
+  else if (isJsonFile(file)) decodeJsonFile(file, decoder)
   else decodeText(file.text, context, decoder)
 }

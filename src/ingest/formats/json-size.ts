@@ -1,0 +1,89 @@
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BRACKET = 0x5b
+const BACKSLASH = 0x5c
+const BRACE = 0x7b
+/** A closing bracket or brace is two above the opening one. */
+const CLOSING = 2
+
+/**
+ * Limit of the values in one record. JSON.parse takes 100 times the memory of a text of many small values, so they are
+ * counted first: 16 MiB of `[{},{},…]` would be 5.6 million objects.
+ */
+const RECORD_VALUES = 50_000
+
+/** Why a record is not parsed. */
+export const TOO_MANY_VALUES = {
+  reason: 'invalid_event',
+  message: `the record has more than ${RECORD_VALUES} values`,
+  source: '',
+} as const
+
+/** Whether the JSON text between two offsets has more values than a record may have. */
+export const hasTooManyValues = (bytes: Uint8Array, from: number, to: number): boolean =>
+  // A value takes two bytes.
+  (to - from) / 2 > RECORD_VALUES && measure(bytes, from, to).values > RECORD_VALUES
+
+export interface JsonSize {
+  /** Offset of the comma or the closing bracket after the value; where the text ends without one. */
+  readonly end: number
+  /** Upper limit of the arrays, objects and their members in the value. */
+  readonly values: number
+}
+
+/** Finds the end of a JSON value and counts what is in it, without checking it. @param from its first byte */
+export function measure(bytes: Uint8Array, from: number, to: number): JsonSize {
+  let depth = 0
+  let values = 0
+  for (let at = from; at < to; at++) {
+    switch (bytes[at] ?? 0) {
+      case QUOTE:
+        at = endOfText(bytes, at, to)
+        break
+      case BRACE:
+      case BRACKET:
+        depth++
+        values++
+        break
+      case BRACE + CLOSING:
+      case BRACKET + CLOSING:
+        if (depth === 0) return { end: at, values }
+        depth--
+        break
+      case COMMA:
+        if (depth === 0) return { end: at, values }
+        values++
+    }
+  }
+  return { end: to, values }
+}
+
+/** @returns the offset of the closing quote, or `to` */
+function endOfText(bytes: Uint8Array, from: number, to: number): number {
+  for (let at = from + 1; at < to; at++) {
+    const byte = bytes[at]
+    if (byte === QUOTE) return at
+    if (byte === BACKSLASH) at++
+  }
+  return to
+}
+
+/**
+ * Finds the items of a JSON array without checking them.
+ *
+ * @param from after the opening bracket
+ * @param most ends the search after this many items
+ * @returns the offsets after the items, each of a comma or of the closing bracket; null for an array without an end
+ */
+export function itemEnds(bytes: Uint8Array, from: number, most: number): readonly number[] | null {
+  const ends: number[] = []
+  for (let at = from; ; at++) {
+    const { end } = measure(bytes, at, bytes.length)
+    if (end === bytes.length) return null
+    ends.push(end)
+    if (ends.length > most) return ends
+    if (bytes[end] === BRACKET + CLOSING) return ends
+    if (bytes[end] !== COMMA) return null
+    at = end
+  }
+}
