@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findFreePort } from '../../src/clickhouse/embedded/embedded.js'
+import { freePort } from '../../test/support/ports.js'
 import { readUsage, type Usage } from './processes.js'
 
 /** A VictoriaLogs process started by the bench on loopback, with a folder of its own. */
@@ -32,7 +32,7 @@ const STOP_MAX_MS = 30_000
  */
 export async function startVictoriaLogs(program: string): Promise<VictoriaLogs> {
   const folder = mkdtempSync(join(tmpdir(), 'victorialogs-'))
-  const address = `127.0.0.1:${await findFreePort()}`
+  const address = `127.0.0.1:${await freePort()}`
   const argv = [
     `-storageDataPath=${folder}`,
     `-httpListenAddr=${address}`,

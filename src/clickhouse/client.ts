@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Agent } from 'node:http'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { finished } from 'node:stream/promises'
@@ -17,7 +18,10 @@ import { statement, type Statement } from './statement.js'
 export interface StoreOptions {
   readonly url: string
   readonly username: string
-  readonly password: string
+  /** A function is called before each request, for a password that changes. */
+  readonly password: string | (() => string)
+  /** Makes what opens at most so many sockets to the server. Default: plain ones to `url`. */
+  readonly openAgent?: (maxSockets: number) => Agent
   readonly database: string
   /** PEM; absent: the system's authorities, or plain http */
   readonly tls?: { readonly caCert: Buffer }
@@ -154,14 +158,18 @@ export function createStore(options: StoreOptions): Store {
   }
 }
 
-function connect(options: StoreOptions, database: string): ClickHouseClient {
-  return createClient({
-    url: options.url,
-    username: options.username,
-    password: options.password,
+type Client = Pick<ClickHouseClient, 'query' | 'exec' | 'command' | 'insert' | 'close'>
+
+function connect(options: StoreOptions, database: string): Client {
+  const { url, username, password, openAgent, maxConnections = 20 } = options
+  const client = createClient({
+    url,
+    username,
+    ...(typeof password === 'string' ? { password } : {}),
+    ...(openAgent === undefined ? {} : { http_agent: openAgent(maxConnections) }),
     database,
     application: 'log-analytics-engine',
-    max_open_connections: options.maxConnections ?? 20,
+    max_open_connections: maxConnections,
     // Each call has its own timeout; this one ends silent sockets.
     request_timeout: 600_000,
     // Below what servers grant (10 s), so that a socket is never reused as it is being closed.
@@ -173,9 +181,21 @@ function connect(options: StoreOptions, database: string): ClickHouseClient {
     clickhouse_settings: { ...COMMON_SETTINGS, ...options.settings },
     ...(options.tls === undefined ? {} : { tls: { ca_cert: options.tls.caCert } }),
   })
+  if (typeof password === 'string') return client
+  const withPassword = <Asked>(asked: Asked) => ({
+    ...asked,
+    auth: { username, password: password() },
+  })
+  return {
+    query: (asked) => client.query(withPassword(asked)),
+    exec: (asked) => client.exec(withPassword(asked)),
+    command: (asked) => client.command(withPassword(asked)),
+    insert: (asked) => client.insert(withPassword(asked)),
+    close: () => client.close(),
+  }
 }
 
-function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColumns'> {
+function createReads(client: Client): Pick<Store, 'query' | 'queryColumns'> {
   return {
     queryColumns: (asked, params, request = {}) =>
       perform(`query ${asked.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
@@ -199,7 +219,7 @@ function createReads(client: ClickHouseClient): Pick<Store, 'query' | 'queryColu
   }
 }
 
-function createCommands(client: ClickHouseClient): Pick<Store, 'command' | 'ping'> {
+function createCommands(client: Client): Pick<Store, 'command' | 'ping'> {
   return {
     command: (sql, params = {}, request = {}) =>
       perform('a command', request, WRITE_TIMEOUT_MS, async (signal) => {
@@ -216,7 +236,7 @@ function createCommands(client: ClickHouseClient): Pick<Store, 'command' | 'ping
   }
 }
 
-function createInserts(client: ClickHouseClient): Pick<Store, 'insertNative' | 'insertRows'> {
+function createInserts(client: Client): Pick<Store, 'insertNative' | 'insertRows'> {
   return {
     insertNative: (table, bytes, token, request = {}) =>
       perform(`insert into ${table}`, request, WRITE_TIMEOUT_MS, async (signal) => {

@@ -92,10 +92,7 @@ function connectionOf(
   embedded: Embedded | null,
 ): Parameters<typeof createStore>[0] {
   const { clickhouseDatabase: database, clickhouseCaFile } = config
-  if (embedded !== null) {
-    const { url, username, password } = embedded
-    return { url, username, password, database }
-  }
+  if (embedded !== null) return { ...embedded.connection, database }
   return {
     url: config.clickhouseUrl ?? '',
     username: config.clickhouseUser,

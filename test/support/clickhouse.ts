@@ -47,9 +47,8 @@ export interface TestDatabase {
 
 /** An empty database with a random name on a test server; the schema is not applied. */
 export async function createTestDatabase(server: TestServer): Promise<TestDatabase> {
-  const { url, username, password } = server.engine
   const database = `test_${randomBytes(6).toString('hex')}`
-  const store = createStore({ url, username, password, database })
+  const store = createStore({ ...server.engine.connection, database })
   await store.createDatabase()
   return {
     store,

@@ -72,7 +72,7 @@ export async function startDeployedClickHouse(
     libraryPath: resolveLibchdb().path,
     clickhouseDir: config.clickhouseDir,
     configFile: join(dir, 'config.xml'),
-    tcp: config.tcpPort !== null,
+    tcpPort: config.tcpPort,
     log: quietLog,
   })
   t.teardown(async () => {

@@ -1,26 +1,37 @@
 /**
  * The process that is the embedded ClickHouse server; started by embedded.ts with an IPC channel.
  *
- * The main thread only waits: for the engine's call to return, or for the parent to be gone. The
- * call itself blocks a worker thread for as long as the server lives.
+ * The engine's call blocks a worker thread for as long as the server lives. The main thread waits for the call to
+ * return or for the parent to be gone, tells the parent where the engine listens and which connections are with it, and
+ * ends the connections of others when they are too many.
  */
 import type * as Ffi from 'ffi-rs'
-import { isMainThread, Worker, workerData } from 'node:worker_threads'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import type { FromEngine, ToEngine } from './messages.js'
+import { type Listener, openOwnSockets, type OwnSockets } from './own-sockets.js'
 
 const PR_SET_DUMPABLE = 4
 /** O_RDWR | O_NOCTTY of Linux. */
 const OPEN_TERMINAL = 0o402
+const LIBC = process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6'
+const LOOK_MS = 10
+const CROWD_EVERY_MS = 250
+/** An engine at rest has some 80 files open. With fewer than this there is no crowd to look for. */
+const CROWD_FILES = 300
+/** Connections of other processes that may be open at one time; the engine takes 1024 in all. */
+const MAX_STRANGERS = 200
 
 interface EngineStart {
   readonly libraryPath: string
   readonly argv: readonly string[]
 }
 
-if (isMainThread) superviseEngine()
+if (isMainThread) await superviseEngine()
 else await runEngine(parseStart(workerData))
 
-function superviseEngine(): void {
-  const [libraryPath, ...argv] = process.argv.slice(2)
+async function superviseEngine(): Promise<void> {
+  const [libraryPath, tcpPort, ...argv] = process.argv.slice(2)
   if (libraryPath === undefined || process.send === undefined) {
     throw new Error('bug: the embedded engine is started by its supervisor only')
   }
@@ -29,10 +40,39 @@ function superviseEngine(): void {
   process.on('disconnect', endNow)
   // If the parent ended while this was loaded, no event follows.
   if (!process.connected) endNow()
+  // While the engine runs, nothing can be loaded.
+  const ffi = await import('ffi-rs')
+  ffi.open({ library: 'libc', path: LIBC })
   const start: EngineStart = { libraryPath, argv }
   const worker = new Worker(new URL(import.meta.url), { workerData: start })
   worker.on('error', (error) => process.stderr.write(`${error.message}\n`))
   worker.on('exit', endNow)
+  worker.once('message', () => void watchSockets(openOwnSockets(ffi), Number(tcpPort)))
+}
+
+/** @param tcpPort of the native protocol, 0 for none */
+async function watchSockets(sockets: OwnSockets, tcpPort: number): Promise<void> {
+  const tell = (message: FromEngine): void => void process.send?.(message)
+  let listener = sockets.findListener(tcpPort)
+  for (; listener === null; listener = sockets.findListener(tcpPort)) await sleep(LOOK_MS)
+  const { port } = listener
+  const found = listener
+  const ours = new Set<number>()
+  process.on('message', ({ kind, localPort }: ToEngine) => {
+    if (kind === 'closed') return void ours.delete(localPort)
+    const isConfirmed = sockets.isListening(found)
+    if (isConfirmed) ours.add(localPort)
+    tell({ kind: 'opened', localPort, isConfirmed })
+  })
+  tell({ kind: 'listening', port })
+  setInterval(() => disperseCrowd(sockets, found, ours), CROWD_EVERY_MS)
+}
+
+/** Any user of the machine can open connections, and each that is idle takes one of the engine's threads. */
+function disperseCrowd(sockets: OwnSockets, listener: Listener, ours: ReadonlySet<number>): void {
+  if (sockets.countFiles() < CROWD_FILES) return
+  const strangers = sockets.connectionsOf(listener).filter(({ peer }) => !ours.has(peer))
+  if (strangers.length > MAX_STRANGERS) for (const { file } of strangers) sockets.shutDown(file)
 }
 
 /**
@@ -51,11 +91,10 @@ function parseStart(value: unknown): EngineStart {
 }
 
 async function runEngine(start: EngineStart): Promise<void> {
-  // The main thread does without native code.
   const ffi = await import('ffi-rs')
   const argv = [...start.argv]
   if (process.platform === 'linux') {
-    ffi.open({ library: 'libc', path: 'libc.so.6' })
+    ffi.open({ library: 'libc', path: LIBC })
     forbidCoreDump(ffi)
     if (takeTerminal(ffi)) argv.push('--interactive')
   }
@@ -69,6 +108,8 @@ async function runEngine(start: EngineStart): Promise<void> {
     paramsType: [ffi.DataType.I32],
     paramsValue: [0],
   })
+  // oxlint-disable-next-line require-post-message-target-origin -- a thread has no origin
+  parentPort?.postMessage('calling')
   ffi.load({
     library,
     funcName: 'chdb_query_cmdline',

@@ -9,6 +9,7 @@ export interface EmbeddedConfig {
   readonly usersFile: string
   /** The only place where backups are written to and read from. */
   readonly backupsDir: string
+  /** 0: any free one. */
   readonly httpPort: number
   /** Null: no port for the native protocol. */
   readonly tcpPort: number | null
@@ -58,8 +59,8 @@ export function configXml(config: EmbeddedConfig): string {
   <send_crash_reports><enabled>false</enabled></send_crash_reports>
 
   ${resourcesXml(config.resources)}
-  <!-- One service is the only client: more than this is a fault, not load. -->
-  <max_connections>256</max_connections>
+  <!-- Each takes a thread, idle ones too. Its own process ends those of others before they are so many. -->
+  <max_connections>1024</max_connections>
   <max_concurrent_queries>100</max_concurrent_queries>
   <!-- Longer than the client keeps an idle connection, so that it is never the engine that
        closes one just when it is used again. -->

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveLibchdb } from 'chdb/libchdb'
 import { backoffMs } from '../../lib/backoff.js'
 import { MINUTE_MS } from '../../model/time.js'
-import { createStore, type Store } from '../client.js'
+import { createStore, type Store, type StoreOptions } from '../client.js'
+import { EngineAgent } from './agent.js'
 import { repairDeduplicationLogs, syncDeduplicationLogs } from './deduplication-logs.js'
 import { configXml, type EmbeddedResources, machineResources, usersXml } from './config.js'
 import { endLeftover } from './leftover.js'
@@ -22,11 +22,11 @@ export interface EmbeddedOptions {
   /** Created when missing; one instance uses it at a time. */
   readonly dataDir: string
   readonly log: StoreLog
-  /** Absent or 0: a free port of the loopback address, the same across restarts. */
+  /** For other processes that connect. Absent: a free port of the loopback address, another at each launch. */
   readonly httpPort?: number
   /** Absent: no port for the native protocol. */
   readonly tcpPort?: number
-  /** Absent: a random one, the same across restarts. */
+  /** For other processes that connect. Absent: a random one at each launch. */
   readonly password?: string
   /** Absent: half of the machine. */
   readonly resources?: EmbeddedResources
@@ -45,6 +45,9 @@ export interface EmbeddedOptions {
 }
 
 export interface Embedded {
+  /** Reaches the engine across restarts, and nobody else who listens where it did. */
+  readonly connection: Pick<StoreOptions, 'url' | 'username' | 'password' | 'openAgent'>
+  /** Address and password of the last launch. */
   readonly url: string
   readonly username: string
   readonly password: string
@@ -65,7 +68,6 @@ class EmbeddedStartError extends Error {
 const USERNAME = 'engine_client'
 /** An engine whose parent was killed ends within milliseconds; its lock goes with it. */
 const LOCK_WAIT_MS = 4_000
-const PORT_TRIES = 5
 /** The error of an engine whose directory another one has locked. */
 const LOCKED = 'Cannot lock file'
 const UNSYNCED =
@@ -73,6 +75,7 @@ const UNSYNCED =
   'being stored may be counted twice'
 /** Loading parts takes most of the time; a start without any takes 0.3 s. */
 const START_TIMEOUT_MS = 180_000
+const LATE = `no answer within ${START_TIMEOUT_MS / 1000} s`
 const RESTART_BACKOFF = { baseMs: 100, maxMs: 10_000 }
 /** After this time an earlier failure does not delay a restart. */
 const HEALTHY_AFTER_MS = MINUTE_MS
@@ -107,13 +110,20 @@ function findLibrary(): string {
 
 class Supervisor implements Embedded {
   readonly username = USERNAME
-  readonly password: string
+  readonly connection: Embedded['connection'] = {
+    // The agent knows the port.
+    url: 'http://127.0.0.1',
+    username: USERNAME,
+    password: () => this.password,
+    openAgent: (maxSockets) => new EngineAgent(() => this.#engine, maxSockets),
+  }
   readonly #options: EmbeddedOptions
   readonly #dataDir: string
   readonly #libraryPath: string
   readonly #stopping = new AbortController()
   #state: EmbeddedState = 'starting'
-  #port: number
+  #password = ''
+  #port = 0
   #engine: Engine | null = null
   #failures = 0
   #stopped: Promise<void> | null = null
@@ -122,8 +132,10 @@ class Supervisor implements Embedded {
     this.#options = options
     this.#libraryPath = libraryPath
     this.#dataDir = resolve(options.dataDir)
-    this.#port = options.httpPort ?? 0
-    this.password = options.password ?? randomBytes(24).toString('hex')
+  }
+
+  get password(): string {
+    return this.#password
   }
 
   get url(): string {
@@ -145,21 +157,17 @@ class Supervisor implements Embedded {
   }
 
   async start(): Promise<void> {
-    const fixedPort = this.#port !== 0
     const { lockWaitMs = LOCK_WAIT_MS, isOurs = false } = this.#options
     const lockedUntilMs = performance.now() + lockWaitMs
     const leftover = { clickhouseDir: this.#clickhouseDir, isOurs, waitMs: lockWaitMs }
     if (!(await endLeftover(leftover))) throw new EmbeddedStartError(this.#explain(LOCKED))
-    for (let tries = 1; ;) {
-      if (!fixedPort) this.#port = await findFreePort()
+    for (;;) {
       const failure = await this.#launch()
       if (failure === null) return
       if (failure.includes(LOCKED) && performance.now() < lockedUntilMs) {
         await sleep(200)
         continue
       }
-      tries += 1
-      if (/Address already in use/.test(failure) && !fixedPort && tries <= PORT_TRIES) continue
       this.#setState('stopped')
       throw new EmbeddedStartError(this.#explain(failure))
     }
@@ -180,6 +188,7 @@ class Supervisor implements Embedded {
   async #launch(): Promise<string | null> {
     const runDir = join(this.#dataDir, 'run', randomBytes(8).toString('hex'))
     try {
+      this.#password = this.#options.password ?? randomBytes(24).toString('hex')
       const configFile = await this.#writeConfig(runDir)
       await this.#repair()
       if (this.#stopping.signal.aborted) return 'stopped meanwhile'
@@ -187,7 +196,7 @@ class Supervisor implements Embedded {
         libraryPath: this.#libraryPath,
         clickhouseDir: this.#clickhouseDir,
         configFile,
-        tcp: this.#options.tcpPort !== undefined,
+        tcpPort: this.#options.tcpPort ?? null,
         log: this.#options.log,
       })
       this.#engine = engine
@@ -230,10 +239,10 @@ class Supervisor implements Embedded {
       clickhouseDir: this.#clickhouseDir,
       usersFile,
       backupsDir: this.#options.backupsDir ?? join(this.#dataDir, 'backups'),
-      httpPort: this.#port,
+      httpPort: this.#options.httpPort ?? 0,
       tcpPort: this.#options.tcpPort ?? null,
       username: this.username,
-      password: this.password,
+      password: this.#password,
       resources: this.#options.resources ?? machineResources(),
       remoteServers: this.#options.remoteServers ?? '',
     }
@@ -245,21 +254,28 @@ class Supervisor implements Embedded {
   async #waitUntilAnswers(engine: Engine): Promise<string | null> {
     const store = this.#connect()
     try {
-      return await Promise.race([untilAnswers(store, engine), engine.exited])
+      const listens = engine.listening.then(() => {
+        this.#port = engine.port ?? 0
+        return untilAnswers(store, engine)
+      })
+      const late = sleep(START_TIMEOUT_MS, LATE, { ref: false })
+      return await Promise.race([listens, late, engine.exited])
     } finally {
       await store.close()
     }
   }
 
   #connect(): Store {
-    const { url, username, password } = this
-    return createStore({ url, username, password, database: 'default' })
+    return createStore({ ...this.connection, database: 'default' })
   }
 
   async #watch(engine: Engine): Promise<void> {
-    const { url, username, password } = this
+    const agent = new EngineAgent(() => engine, 1)
+    const { username, password } = this
     const patience = this.#options.patience ?? PATIENCE
-    if (!(await isHung(engine, { url, username, password, ...patience }))) return
+    const hung = await isHung(engine, { agent, username, password, ...patience })
+    agent.destroy()
+    if (!hung) return
     if (this.#state === 'stopped') return
     this.#options.log.warn(
       { pid: engine.pid },
@@ -319,7 +335,8 @@ class Supervisor implements Embedded {
       )
     }
     if (/Address already in use/.test(failure)) {
-      return `port ${this.#port} of 127.0.0.1 is taken: the embedded ClickHouse cannot listen on it`
+      const { httpPort = 0 } = this.#options
+      return `port ${httpPort} of 127.0.0.1 is taken: the embedded ClickHouse cannot listen on it`
     }
     return (
       `the embedded ClickHouse did not start in ${this.#dataDir}: ${failure}; ` +
@@ -338,18 +355,5 @@ async function untilAnswers(store: Store, engine: Engine): Promise<string | null
       await sleep(15)
     }
   }
-  if (engine.hasExited) return engine.exited
-  return `no answer within ${START_TIMEOUT_MS / 1000} s`
-}
-
-export async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((done, failed) => {
-    server.once('error', failed)
-    server.listen(0, '127.0.0.1', done)
-  })
-  const address = server.address()
-  await new Promise((done) => server.close(done))
-  if (address === null || typeof address === 'string') throw new Error('bug: no port was assigned')
-  return address.port
+  return engine.hasExited ? engine.exited : LATE
 }

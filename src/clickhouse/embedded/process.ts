@@ -4,24 +4,38 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Store } from '../client.js'
 import type { StoreLog } from '../log.js'
+import type { FromEngine, ToEngine } from './messages.js'
 
 export interface EngineOptions {
   readonly libraryPath: string
   readonly clickhouseDir: string
   readonly configFile: string
-  /** Listens for the native protocol too. */
-  readonly tcp: boolean
+  /** Of the native protocol; null: only HTTP. */
+  readonly tcpPort: number | null
   readonly log: StoreLog
 }
 
 /** A process of the engine. */
 export interface Engine {
   readonly pid: number | null
+  /** Where it listens for HTTP; null before it does. */
+  readonly port: number | null
+  /** Resolves when it listens; never if it ends before. */
+  readonly listening: Promise<void>
   /** By `performance.now`, since the clock may be set meanwhile. */
   readonly startedAtMs: number
   readonly hasExited: boolean
   /** Resolves with the reason when the process has ended; never rejects. */
   readonly exited: Promise<string>
+  /**
+   * Asks the process whether an established connection is one with it.
+   *
+   * @param localPort of the connection's own end
+   * @returns false if the process has ended or listens no more; waits while it stands still. Never rejects.
+   */
+  confirm(localPort: number): Promise<boolean>
+  /** A connection that was confirmed is closed. */
+  forget(localPort: number): void
   /** Asks the engine to finish, closes the store, waits a few seconds, then kills. Never rejects. */
   endGently(store: Store): Promise<void>
   kill(): Promise<void>
@@ -48,13 +62,13 @@ const KEEP_ALIVE_SQL =
 const END_SQL = `KILL QUERY WHERE user = '' AND query LIKE 'SELECT sleepEachRow%' ASYNC`
 
 export function startEngine(options: EngineOptions): Engine {
-  const listen = options.tcp ? ['HTTP', 'TCP'] : ['HTTP']
+  const listen = options.tcpPort !== null ? ['HTTP', 'TCP'] : ['HTTP']
   const sql = [...listen.map((protocol) => `SYSTEM START LISTEN ${protocol}`), KEEP_ALIVE_SQL]
   const argv = ['clickhouse-local', '--config-file', options.configFile]
   argv.push('--path', options.clickhouseDir, '--query', sql.join('; '))
   const child = fork(
     fileURLToPath(new URL('./child.js', import.meta.url)),
-    [options.libraryPath, ...argv],
+    [options.libraryPath, String(options.tcpPort ?? 0), ...argv],
     {
       // A session of its own keeps Ctrl-C in the terminal from the engine, which the service still needs to
       // store its WAL.
@@ -84,6 +98,7 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
     // 'close' follows 'exit' when stderr has been read to its end.
     child.once('close', () => done(tail.findLast((line) => !AFTERWARDS.test(line)) ?? end))
   })
+  const connections = watchConnections(child, exited)
   const kill = async (): Promise<void> => {
     child.kill('SIGKILL')
     await exited
@@ -95,6 +110,12 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
       return hasExited
     },
     exited,
+    get port() {
+      return connections.port()
+    },
+    listening: connections.listening,
+    confirm: connections.confirm,
+    forget: connections.forget,
     kill,
     async endGently(store) {
       const late = sleep(GENTLE_MS, undefined, { ref: false })
@@ -103,6 +124,45 @@ function watch(child: ChildProcess, log: StoreLog): Engine {
       await store.close()
       await Promise.race([exited, late])
       await kill()
+    },
+  }
+}
+
+function watchConnections(child: ChildProcess, exited: Promise<string>) {
+  let port: number | null = null
+  const unconfirmed = new Map<number, (isConfirmed: boolean) => void>()
+  const settle = (localPort: number, isConfirmed: boolean): void => {
+    unconfirmed.get(localPort)?.(isConfirmed)
+    unconfirmed.delete(localPort)
+  }
+  const listening = new Promise<void>((done) => {
+    child.on('message', (message: FromEngine) => {
+      if (message.kind === 'opened') return settle(message.localPort, message.isConfirmed)
+      port = message.port
+      done()
+    })
+  })
+  const settleAll = (): void => {
+    for (const localPort of unconfirmed.keys()) settle(localPort, false)
+  }
+  void exited.then(settleAll)
+  const tell = (message: ToEngine, onFailure: () => void = () => {}): void => {
+    if (!child.connected) return onFailure()
+    child.send(message, (error) => {
+      if (error !== null) onFailure()
+    })
+  }
+  return {
+    port: () => port,
+    listening,
+    confirm: (localPort: number): Promise<boolean> =>
+      new Promise((resolve) => {
+        unconfirmed.set(localPort, resolve)
+        tell({ kind: 'opened', localPort }, () => settle(localPort, false))
+      }),
+    forget: (localPort: number): void => {
+      settle(localPort, false)
+      tell({ kind: 'closed', localPort })
     },
   }
 }

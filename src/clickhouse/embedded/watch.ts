@@ -1,10 +1,10 @@
-import { get } from 'node:http'
+import { type Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from './process.js'
 
 export interface WatchOptions {
-  /** The address of the engine's HTTP interface. */
-  readonly url: string
+  /** Connects to the engine. */
+  readonly agent: Agent
   readonly username: string
   readonly password: string
   /** The pause between two requests. */
@@ -36,13 +36,15 @@ export async function isHung(engine: Engine, options: WatchOptions): Promise<boo
 }
 
 /** Uses `node:http`, as the client does: `fetch` would be loaded for this alone. */
-const answers = ({ url, username, password, answerMs }: WatchOptions): Promise<boolean> =>
+const answers = ({ agent, username, password, answerMs }: WatchOptions): Promise<boolean> =>
   new Promise((resolve) => {
     const options = {
+      agent,
+      path: '/?query=SELECT%201',
       auth: `${username}:${password}`,
       signal: AbortSignal.timeout(answerMs),
     }
-    get(`${url}/?query=SELECT%201`, options, (reply) => {
+    get(options, (reply) => {
       reply.on('error', () => undefined)
       reply.once('close', () => resolve(reply.complete))
       reply.resume()

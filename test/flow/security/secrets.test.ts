@@ -18,6 +18,7 @@ import { startRedis } from '../../support/redis.js'
 import { SECRETS, findIn, readAll, said } from '../../support/secrets.js'
 import { tempDataDir } from '../../support/service.js'
 import { startTestServer } from '../../support/clickhouse.js'
+import { freePort } from '../../support/ports.js'
 import { signal } from '../../support/signals.js'
 
 const REDIS_PASSWORD = 'redis/pass wörd+1'
@@ -50,7 +51,10 @@ const skip = redis === null ? 'redis-server is not installed' : false
 
 t.test('no secret comes out of the service', { skip }, async (t) => {
   if (redis === null) return
-  const server = await startTestServer({ password: 'clickhouse/pass wörd&2' })
+  const server = await startTestServer({
+    password: 'clickhouse/pass wörd&2',
+    httpPort: await freePort(),
+  })
   t.teardown(() => server.stop())
   const dataDir = tempDataDir(t)
   const service = await startLiveService(t, {
