@@ -42,6 +42,7 @@ export class BodySlab {
 export type BodyOutcome =
   | { readonly kind: 'complete'; readonly body: Uint8Array }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
+  | { readonly kind: 'broken' }
   | { readonly kind: 'over_budget' }
 
 const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
@@ -157,7 +158,8 @@ export class BodyReader {
       return
     }
     if (!this.#isDiscarding && !this.#store(chunk, isLast)) return
-    if (isLast) this.#settle({ kind: 'complete', body: this.#body() })
+    if (isLast)
+      this.#settle(this.#isLost ? { kind: 'broken' } : { kind: 'complete', body: this.#body() })
   }
 
   /** Copies the chunk, which is valid only during the callback. @returns false when the budget is spent */
@@ -190,6 +192,14 @@ export class BodyReader {
     new Uint8Array(buffer).set(new Uint8Array(this.#buffer, 0, this.#length))
     this.#releaseBuffer()
     this.#buffer = buffer
+  }
+
+  /**
+   * Whether a chunked body is empty. uWebSockets.js takes a blank or empty chunk size for 0, the end of the body, so the
+   * content may have been lost; nobody who has nothing to send needs chunks.
+   */
+  get #isLost(): boolean {
+    return this.#framing.kind === 'chunked' && this.#receivedBytes === 0 && !this.#isDiscarding
   }
 
   /** A view of the body; its buffer may be larger. */

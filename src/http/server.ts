@@ -362,7 +362,8 @@ function proceed(exchange: Exchange, admission: Admission, { route, request }: R
   }
   exchange.reader.whenSettled((outcome) => {
     if (outcome.kind !== 'complete') {
-      exchange.fail(toRefusal(outcome, route))
+      const reply = toErrorReply(toRefusal(outcome, route))
+      exchange.reply(outcome.kind === 'broken' ? { ...reply, close: true } : reply)
       return
     }
     request.body = outcome.body
@@ -377,6 +378,8 @@ function toRefusal(
   if (outcome.kind === 'over_budget') {
     return new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 })
   }
+  if (outcome.kind === 'broken')
+    return new AppError('bad_request', 'the chunked body is empty or its first chunk has no size')
   const { limitBytes } = outcome
   const details = { limit_bytes: limitBytes }
   return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })

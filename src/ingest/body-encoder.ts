@@ -114,6 +114,7 @@ export class BodyEncoder {
       })
       if (refusal !== null) return refusal
     }
+    if (body.protocol === 'ingest' && sink.isUnreadable) return UNREADABLE
     return sink.denied === null ? null : toDenial(sink.denied)
   }
 
@@ -217,6 +218,8 @@ class BodySink implements EventSink, LineTaker {
   #accepted = 0
   #rejected = 0
   #dropped = 0
+  /** Lines that are not JSON. */
+  #unreadable = 0
   /** The first source that the body's key may not write. */
   denied: string | null = null
 
@@ -228,6 +231,15 @@ class BodySink implements EventSink, LineTaker {
   /** Whether the block or the dead letters contain part of the body. */
   get isTouched(): boolean {
     return this.#accepted + this.#rejected > 0
+  }
+
+  /** Whether no line of the body is JSON. */
+  get isUnreadable(): boolean {
+    return (
+      this.#unreadable > 0 &&
+      this.#unreadable === this.#rejected &&
+      this.#accepted + this.#dropped === 0
+    )
   }
 
   begin(bytes: Uint8Array, context: DecodeContext): boolean {
@@ -260,6 +272,7 @@ class BodySink implements EventSink, LineTaker {
 
   reject(line: number, rejection: Rejection): void {
     this.#rejected++
+    if (rejection.reason === 'invalid_json') this.#unreadable++
     if (this.#errors.length < REPORTED_ERRORS)
       this.#errors.push({ line, code: rejection.reason, message: rejection.message })
     const raw = this.#body.keepRaw ? rejection.raw : ''
@@ -377,6 +390,9 @@ function toRefusal(error: unknown): BodyRefusal {
   if (code === undefined) throw error
   return { code, message: error.message }
 }
+
+/** A replay keeps its dead letter; anything else that nobody can read is not kept. */
+const UNREADABLE: BodyRefusal = { code: 'bad_request', message: 'no line of the body is JSON' }
 
 const toDenial = (source: string): BodyRefusal => ({
   code: 'source_not_allowed',

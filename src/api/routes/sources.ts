@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 
+import type { BodyResult } from '../../ingest/block.js'
 import { AppError } from '../../model/errors.js'
 import type { SourceTotals } from '../../events/source-stats.js'
 import type { Source } from '../../records/sources.js'
@@ -70,6 +71,19 @@ const disabled = (name: string): AppError =>
 
 const UPLOAD_ERRORS = ['file_parse_error', 'empty_file', 'validation_error'] as const
 
+/** @throws AppError for a file that was refused as a whole, or of which no row could be stored */
+function requireRows({ refusal, accepted, rejected, dropped, errors }: BodyResult): void {
+  if (refusal !== null) {
+    const code = UPLOAD_ERRORS.find((c) => c === refusal.code) ?? 'file_parse_error'
+    throw new AppError(code, refusal.message)
+  }
+  if (rejected === 0 || accepted + dropped > 0) return
+  const rows = errors.map(({ line, code, message }) => ({ line, code, message }))
+  throw new AppError('file_parse_error', 'no row of the file could be stored', {
+    details: { errors: rows },
+  })
+}
+
 async function upload(
   form: {
     readonly file_type: 'csv' | 'json' | 'txt'
@@ -86,10 +100,7 @@ async function upload(
   if (data === undefined || data.length === 0)
     throw new AppError('empty_file', 'the file holds no rows')
   const result = await services.upload({ format, bytes: data, source: name, applicationId })
-  if (result.refusal !== null) {
-    const code = UPLOAD_ERRORS.find((c) => c === result.refusal?.code) ?? 'file_parse_error'
-    throw new AppError(code, result.refusal.message)
-  }
+  requireRows(result)
   if (known === undefined && applicationId !== null && services.sources.get(name) !== undefined)
     await services.applications.link(applicationId, name)
   const { accepted: sent, rejected: errors } = result
@@ -165,7 +176,8 @@ export const sourceRoutes = [
     summary: 'Ingests a CSV, JSON or TXT file',
     description:
       'The rows become events; the file itself is not stored. At most 10 MB and 200,000 rows. An unregistered source ' +
-      'is registered with type `file`. `detail.errors` counts the rows that could not be parsed.',
+      'is registered with type `file`. `detail.errors` counts the rows that could not be parsed. When no row could be stored, the reply is 422 ' +
+      '`file_parse_error`; `details.errors` has the line and the reason of the first 20.',
     role: 'manager',
     limit: 'source_create_limit',
     bodyBytes: FILE_BYTES + 64 * 1024,

@@ -158,6 +158,19 @@ t.test(
   },
 )
 
+t.test('a chunked body whose content may be lost is no success', async (t) => {
+  const { seen, routes } = recorder()
+  const { port } = startServer(t, { routes })
+  const head = post('/echo', 'Transfer-Encoding: chunked\r\n', '')
+  for (const size of ['', ' ', '\t', ' 2', '0', '00'])
+    for (const parts of [[`${head}${size}\r\nhi\r\n0\r\n\r\n`], [head, `${size}\r\n`]]) {
+      const { text, isClosed } = await rawExchange(port, parts)
+      t.notOk(statuses(text).includes(200), JSON.stringify(size))
+      t.ok(isClosed)
+    }
+  t.same(seen, [])
+})
+
 t.test('two clean requests in one write are both answered or none is mixed up', async (t) => {
   const { seen, routes } = recorder()
   const { port } = startServer(t, { routes })

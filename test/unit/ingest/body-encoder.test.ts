@@ -63,7 +63,7 @@ const BODY: BodyTask = {
   bytes: null,
   coding: 'identity',
   events: null,
-  protocol: 'ingest',
+  protocol: 'replay',
   source: null,
   allowedSources: null,
   keepRaw: true,
@@ -428,4 +428,21 @@ void test('no two texts have equal hashes under all secrets', async (t) => {
   const lines = messages.map((message) => JSON.stringify({ source: 'a', message }))
   const { block } = await encode(createEncoder(), [{ bytes: bytesOf(lines.join('\n')) }])
   t.equal(block?.rows, messages.length)
+})
+
+void test('a body of which nothing can be read is refused and leaves no dead letters', async (t) => {
+  const good = Buffer.from('{"source":"a","message":"m"}')
+  const utf16 = Buffer.from('{"source":"a","message":"m"}\n', 'utf16le')
+  const noise = Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 7919) & 255))
+  for (const bytes of [Buffer.from('a\nb\n{"c'), utf16, noise]) {
+    const bodies = [{ bytes: good }, { protocol: 'ingest', bytes: Uint8Array.from(bytes) }]
+    const { bodies: results, dead } = await encode(createEncoder(), bodies)
+    t.match(results[0], { accepted: 1, refusal: null })
+    t.match(results[1], { received: 0, rejected: 0, refusal: { code: 'bad_request' } })
+    t.equal(dead, null)
+  }
+  const replay = [{ bytes: Buffer.from('{"c') }]
+  t.match((await encode(createEncoder(), replay)).bodies[0], { rejected: 1, refusal: null })
+  const half = [{ protocol: 'ingest', bytes: Buffer.from('{"c\n{"source":"a","message":"m"}') }]
+  t.match((await encode(createEncoder(), half)).bodies[0], { accepted: 1, rejected: 1 })
 })
