@@ -42,7 +42,11 @@ t.test(
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
     const running = Object.values(scripts).filter((script) => script.includes('build/src/main.js'))
     t.ok(running.length >= 3)
-    for (const script of running) t.match(script, /(^|&& )exec node build\/src\/main\.js[ \w]*$/)
+    for (const script of running)
+      t.match(
+        script,
+        /^node src\/build\.mjs --if-changed && exec node build\/src\/main\.js[ \w-]*$/,
+      )
   },
 )
 
