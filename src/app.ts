@@ -6,6 +6,7 @@ import { createOriginCheck } from './api/auth/origin.js'
 import { createEventContext, explainPriority } from './api/event-context.js'
 import { createHealth, healthProbes } from './api/health.js'
 import { createKpiSockets } from './api/routes/kpis.js'
+import { createQuestions } from './api/questions.js'
 import { openServers } from './api/servers.js'
 import type { Services } from './api/services.js'
 import { createBackups } from './backup/backup.js'
@@ -29,7 +30,6 @@ import { createEvents } from './events/events.js'
 import { createKpiCache } from './events/kpi-cache.js'
 import { createKpiPush } from './events/kpi-push.js'
 import { computeKpis } from './events/kpis.js'
-import { limitPages } from './events/page-limit.js'
 import { createSeries } from './events/series.js'
 import { createSourceStats } from './events/source-stats.js'
 import { createTemplateSamples } from './events/template-samples.js'
@@ -454,6 +454,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       ...accounts,
       ...records,
       limiter,
+      questions: createQuestions(config.questionsPerUser),
       auditTrail,
       metrics,
       collectorStats,
@@ -468,7 +469,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       metricsToken: config.metricsToken,
       sources,
       applications,
-      events: { ...events, page: limitPages(events.page) },
+      events,
       eventContext: createEventContext({ templates, sources, applications }),
       explain: (event: EventRecord) => explainPriority(event, { templates, model, overrides }),
       series: createSeries(store),

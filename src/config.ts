@@ -219,6 +219,13 @@ const SETTINGS = {
   wsLimiter: limit('WS_LIMITER', '30/60', 'WebSocket connects per address'),
   wsMaxOpen: integer('WS_MAX_OPEN', 50, [1, 1_000_000], 'open WebSockets per address'),
 
+  questionsPerUser: integer(
+    'QUESTIONS_PER_USER',
+    4,
+    [1, 1_000],
+    'searches, and other questions to ClickHouse, of a user that run at once; further ones wait',
+  ),
+
   dedupWindowSeconds: integer(
     'DEDUP_WINDOW_SECONDS',
     60,

@@ -199,8 +199,19 @@ function answer(
     checkReply(full.body)
     return toReply(route, full)
   }
-  const result = route.handle(input, services)
+  const result = ask(route, input, services)
   return result instanceof Promise ? result.then(finish) : finish(result)
+}
+
+/** A client that disconnected while its question waited needs no answer. */
+function ask(route: ApiRoute, input: Input, services: Services): unknown {
+  const { question } = route
+  const { principal } = input
+  if (question === undefined || principal === null) return route.handle(input, services)
+  return services.questions(question, principal.userId, async () => {
+    input.signal.throwIfAborted()
+    return await route.handle(input, services)
+  })
 }
 
 class Input implements CheckedInput {

@@ -223,11 +223,12 @@ function toFailures(route: DocumentedRoute): Json {
   return Object.fromEntries(entries)
 }
 
-function impliedErrors({ role, limit, body, params, query, errors }: DocumentedRoute) {
+function impliedErrors({ role, limit, question, body, params, query, errors }: DocumentedRoute) {
   const codes = new Set<ErrorCode>(errors)
   if (role !== 'public') codes.add('unauthorized').add('token_expired')
   if (role !== 'public' && role !== 'viewer') codes.add('forbidden')
   if (limit !== 'none') codes.add('rate_limited')
+  if (question !== undefined) codes.add('overloaded')
   if (params !== null) codes.add('bad_request')
   if (params !== null || body !== null || Object.keys(query.properties).length > 0) {
     codes.add('validation_error')

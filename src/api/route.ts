@@ -8,6 +8,7 @@ import type { ErrorCode } from '../model/errors.js'
 import type { LimitName } from './auth/limits.js'
 import type { Role } from '../model/roles.js'
 import type { Principal } from './auth/sessions.js'
+import type { QuestionKind } from './questions.js'
 import type { Services } from './services.js'
 
 /** The user of a request. Browsers send a cookie by themselves, so the origin is checked for those. */
@@ -114,6 +115,8 @@ interface RouteFacts {
   readonly errors: readonly ErrorCode[]
   /** Media type of a reply that is text instead of JSON. */
   readonly produces?: string
+  /** The handler asks ClickHouse, as one of the questions that a user may have running. */
+  readonly question?: QuestionKind
   /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number
   /** The reply describes this instance only, so the request does not wait for the change log. */
@@ -179,11 +182,12 @@ export function route<
 }
 
 interface Checkable extends RouteFacts {
+  readonly role: Access
   readonly params?: TObject
   readonly body: BodySchema
 }
 
-function checkDefinition({ id, path, params, body, bodyBytes }: Checkable): void {
+function checkDefinition({ id, path, params, body, bodyBytes, question, role }: Checkable): void {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
   const declared = Object.keys(params?.properties ?? {})
   if (inPath.join() !== declared.join()) {
@@ -191,6 +195,8 @@ function checkDefinition({ id, path, params, body, bodyBytes }: Checkable): void
       `bug: route ${id} has parameters ${inPath.join()} but declares ${declared.join()}`,
     )
   }
+  if (question !== undefined && role === 'public')
+    throw new Error(`bug: route ${id} asks questions for nobody`)
   if ((body === null) !== (bodyBytes === 0)) {
     throw new Error(`bug: route ${id} has bodyBytes ${bodyBytes}, which does not fit its body`)
   }

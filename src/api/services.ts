@@ -28,6 +28,7 @@ import type { Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
 import type { EventContext, explainPriority } from './event-context.js'
 import type { Health } from './health.js'
+import type { Questions } from './questions.js'
 
 /** What the handlers of the routes call; the program builds it once. */
 export interface Services {
@@ -67,6 +68,7 @@ export interface Services {
   readonly sessions: Sessions
   readonly ingestKeys: IngestKeys
   readonly limiter: Limiter
+  readonly questions: Questions
   readonly cookies: CookieSettings
   /** Signs the cursors of pages. */
   readonly cursorKey: Buffer

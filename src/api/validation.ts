@@ -3,6 +3,7 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import addFormatsModule from 'ajv-formats'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { AppError } from '../model/errors.js'
+import { sizeFaults } from './bounds.js'
 
 /** One invalid field; `path` is dotted, '' for the whole body. It never holds a value of the client. */
 export interface FieldError {
@@ -55,7 +56,7 @@ export function createValidator(): Validator {
       return (values, errors) => {
         check ??= texts.compile(schema)
         const raw = gather(schema, lists, { values, place, errors })
-        if (!check(raw)) errors.push(...toFieldErrors(check, place))
+        errors.push(...faultsOf(check, { place, schema, value: raw }))
         for (const [name, value] of Object.entries(raw)) {
           // Ajv also coerces texts such as `0x10` and `1e309` to numbers.
           const [given] = values.getAll(name)
@@ -69,11 +70,34 @@ export function createValidator(): Validator {
       let check: ValidateFunction | null = null
       return (value, errors) => {
         check ??= bodies.compile(closeObjects(schema))
-        if (!check(value)) errors.push(...toFieldErrors(check, 'body'))
+        errors.push(...faultsOf(check, { place: 'body', schema, value }))
       }
     },
   }
 }
+
+interface Checked {
+  readonly place: FieldError['in']
+  readonly schema: TSchema
+  readonly value: unknown
+}
+
+/** Ajv checks the members that are not too large. */
+function faultsOf(check: ValidateFunction, { place, schema, value }: Checked): FieldError[] {
+  const faults = sizeFaults(schema, value).map((fault) => ({ in: place, ...fault }))
+  if (faults.length === 0) return check(value) ? [] : toFieldErrors(check, place)
+  const large = new Set(faults.map(({ path }) => memberOf(path)))
+  if (large.has('') || typeof value !== 'object' || value === null) return faults
+  const others = Object.entries(value).filter(([name]) => !large.has(name))
+  if (check(Object.fromEntries(others))) return faults
+  return [
+    ...faults,
+    ...toFieldErrors(check, place).filter(({ path }) => !large.has(memberOf(path))),
+  ]
+}
+
+/** The member of the whole value that a path leads into. */
+const memberOf = (path: string): string => path.split('.', 1)[0] ?? ''
 
 /** @throws AppError validation_error unless `errors` is empty */
 export function throwOnErrors(errors: readonly FieldError[]): void {
@@ -137,8 +161,10 @@ export function closeObjects<T>(schema: T): T {
 function toFieldErrors(check: ValidateFunction, place: FieldError['in']): FieldError[] {
   const all = check.errors ?? []
   const unions = all.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')
+  // Paths in the schema, of which there are few however many values are wrong.
+  const paths = [...new Set(unions.map(({ schemaPath }) => `${schemaPath}/`))]
   const isInUnion = ({ schemaPath }: ErrorObject): boolean =>
-    unions.some((union) => schemaPath.startsWith(`${union.schemaPath}/`))
+    paths.some((path) => schemaPath.startsWith(path))
   return all
     .filter((error) => !isInUnion(error))
     .map((error) => ({ in: place, path: toPath(error), message: toMessage(error) }))

@@ -25,7 +25,7 @@ export interface StoreOptions {
   readonly database: string
   /** PEM; absent: the system's authorities, or plain http */
   readonly tls?: { readonly caCert: Buffer }
-  /** Sockets for queries, and as many for changes; further requests wait in the process. Default 20. */
+  /** Sockets for searches, for other queries and for changes each; further requests wait in the process. Default 20. */
   readonly maxConnections?: number
   /** Added to every request. */
   readonly settings?: ClickHouseSettings
@@ -37,6 +37,8 @@ export interface RequestOptions {
   readonly settings?: ClickHouseSettings
   /** The longest time until the answer is complete. */
   readonly timeoutMs?: number
+  /** Reads events, on connections of its own: no other query waits for a search. */
+  readonly isSearch?: boolean
 }
 
 /** Values for `{name:Type}`; a Date is sent with its milliseconds, so it needs DateTime64. */
@@ -137,9 +139,10 @@ const INSERT_SETTINGS: ClickHouseSettings = {
 
 export function createStore(options: StoreOptions): Store {
   const asking = connect(options, options.database)
+  const searching = connect(options, options.database)
   // Inserts and changes have sockets of their own, so they never wait for queries.
   const changing = connect(options, options.database)
-  const reads = createReads(asking)
+  const reads = createReads({ asking, searching })
   const { command, ping } = createCommands(changing)
   return {
     database: options.database,
@@ -153,7 +156,7 @@ export function createStore(options: StoreOptions): Store {
       (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
     createDatabase: () => createDatabase(options),
     close: async () => {
-      await Promise.all([asking.close(), changing.close()])
+      await Promise.all([asking.close(), searching.close(), changing.close()])
     },
   }
 }
@@ -195,29 +198,41 @@ function connect(options: StoreOptions, database: string): Client {
   }
 }
 
-function createReads(client: Client): Pick<Store, 'query' | 'queryColumns'> {
+interface Reading {
+  readonly asking: Client
+  readonly searching: Client
+}
+
+function createReads({ asking, searching }: Reading): Pick<Store, 'query' | 'queryColumns'> {
   return {
     queryColumns: (asked, params, request = {}) =>
       perform(`query ${asked.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
-        const result = await client.exec({
+        const result = await asking.exec({
           ...inShortParams(`${asked.sql}\nFORMAT Native`, params),
           abort_signal: signal,
-          clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
+          clickhouse_settings: { ...readSettings(request), ...request.settings },
         })
         return readBlocks(await buffer(result.stream))
       }),
     query: (asked, params, request = {}) =>
       perform(`query ${asked.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
+        const client = request.isSearch === true ? searching : asking
         const result = await client.query({
           ...inShortParams(asked.sql, params),
           format: 'JSONEachRow',
           abort_signal: signal,
-          clickhouse_settings: { ...READ_SETTINGS, ...request.settings },
+          clickhouse_settings: { ...readSettings(request), ...request.settings },
         })
         return await result.json()
       }),
   }
 }
+
+/** ClickHouse gives up when the caller has: the connection's end may not reach it. */
+const readSettings = ({ timeoutMs = QUERY_TIMEOUT_MS }: RequestOptions): ClickHouseSettings => ({
+  ...READ_SETTINGS,
+  max_execution_time: Math.ceil(timeoutMs / 1000),
+})
 
 function createCommands(client: Client): Pick<Store, 'command' | 'ping'> {
   return {

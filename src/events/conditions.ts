@@ -51,6 +51,24 @@ function parseSearch(text: string): readonly Term[] {
   return terms
 }
 
+/** Each further term is one more comparison for every row. */
+const MAX_TERMS = 16
+/** A prefix is a pattern that no index serves. */
+const MAX_PREFIXES_ALONE = 2
+
+/** @returns what is wrong with a search that would take too much of everybody's time; null when nothing is */
+export function searchFault({ search, sources, templateIds }: EventFilter): string | null {
+  const terms = parseSearch(search)
+  // Words within a phrase are no terms of their own.
+  const phrases = terms.filter(({ kind }) => kind === 'phrase').length
+  const prefixes = terms.filter(({ kind }) => kind === 'prefix').length
+  const words = parseSearch(search.replaceAll(/"[^"]*"/g, ' ')).length
+  if (words + phrases > MAX_TERMS) return `must have at most ${MAX_TERMS} terms`
+  const isNarrowed = words > prefixes || phrases > 0 || sources !== null || templateIds.length > 0
+  if (prefixes <= MAX_PREFIXES_ALONE || isNarrowed) return null
+  return `must have at most ${MAX_PREFIXES_ALONE} prefixes, or a word, a phrase, a source or a template beside them`
+}
+
 /** Further words rule out few granules. */
 const MAX_WORDS_OF_PHRASE = 2
 

@@ -66,7 +66,7 @@ export async function readPage(
   const { filter, fromMs, toMs, after, limit } = query
   const endMs = Math.min(toMs ?? END_MS, END_MS, after === null ? END_MS : after.tsMs + 1)
   if (endMs <= fromMs || filter.sources?.length === 0) return []
-  const options = signal === undefined ? {} : { signal }
+  const options = { isSearch: true, ...(signal === undefined ? {} : { signal }) }
   const density = await densityReader.read(options)
   const dictionary = createDictionary(store, filter, options)
   const rows: ListedRow[] = []

@@ -30,3 +30,72 @@ export function createSemaphore({ atOnce, waiting, refusal }: SemaphoreOptions):
     }
   }
 }
+
+export interface FairSemaphoreOptions {
+  /** How many tasks run at once. */
+  readonly atOnce: number
+  /** How many of them have the same key. */
+  readonly perKey: number
+  /** How many tasks of a key may wait. */
+  readonly waitingPerKey: number
+  /** Makes the error of a task that can't wait. */
+  readonly refusal: () => Error
+}
+
+interface Key {
+  running: number
+  readonly waiting: (() => void)[]
+}
+
+/** A semaphore that several keys share fairly. The tasks of one key run in the order of their calls. */
+export function createFairSemaphore({
+  atOnce,
+  perKey,
+  waitingPerKey,
+  refusal,
+}: FairSemaphoreOptions): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  let running = 0
+  /** The keys with running or waiting tasks; the one that was served last stands last. */
+  const keys = new Map<string, Key>()
+
+  /** The waiting key with the fewest running tasks; among equals the one that waits for its turn longest. */
+  const nextName = (): string | null => {
+    let best: string | null = null
+    let fewest = perKey
+    for (const [name, key] of keys) {
+      if (key.waiting.length === 0 || key.running >= fewest) continue
+      best = name
+      fewest = key.running
+    }
+    return best
+  }
+
+  const startNext = (): void => {
+    const name = running < atOnce ? nextName() : null
+    const key = name === null ? undefined : keys.get(name)
+    if (name === null || key === undefined) return
+    keys.delete(name)
+    keys.set(name, key)
+    key.running++
+    running++
+    key.waiting.shift()?.()
+  }
+
+  return async (name, work) => {
+    const key: Key = keys.get(name) ?? { running: 0, waiting: [] }
+    if (key.waiting.length >= waitingPerKey) throw refusal()
+    keys.set(name, key)
+    await new Promise<void>((resolve) => {
+      key.waiting.push(resolve)
+      startNext()
+    })
+    try {
+      return await work()
+    } finally {
+      key.running--
+      running--
+      if (key.running === 0 && key.waiting.length === 0) keys.delete(name)
+      startNext()
+    }
+  }
+}

@@ -280,6 +280,16 @@ const CASES: readonly (readonly [
     ['0', '1000001'],
   ],
   [
+    'questionsPerUser',
+    'QUESTIONS_PER_USER',
+    4,
+    [
+      ['1', 1],
+      ['1000', 1000],
+    ],
+    ['0', '1001'],
+  ],
+  [
     'dedupWindowSeconds',
     'DEDUP_WINDOW_SECONDS',
     60,

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { ANY_ANOMALY, type AnomalyPosition, type AnomalyQuery } from '../../insights/store.js'
 import { AppError } from '../../model/errors.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import { PageParameters, PageSchema } from '../schemas/page.js'
+import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
 import { parseQueryTime } from '../query-time.js'
 import { route } from '../route.js'
 import { SeveritySchema } from '../../model/schemas.js'
@@ -92,14 +92,15 @@ export const aiInsightRoutes = [
       'that are known today. `whole_only` leaves out what is part of a wider anomaly.',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({
       at: AtParameter,
-      state: Type.Optional(Type.Array(StateSchema)),
-      scope: Type.Optional(Type.Array(ScopeSchema)),
-      kind: Type.Optional(Type.Array(KindSchema)),
+      state: ListParameter(StateSchema),
+      scope: ListParameter(ScopeSchema),
+      kind: ListParameter(KindSchema),
       source: Names,
-      severity: Type.Optional(Type.Array(SeveritySchema)),
+      severity: ListParameter(SeveritySchema),
       template_id: Names,
       min_score: Type.Number({ minimum: 0, maximum: 50, default: 0 }),
       whole_only: Type.Boolean({ default: false }),
@@ -148,6 +149,7 @@ export const aiInsightRoutes = [
       'share of the change that a template, source or host makes up. Counts are hourly.',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({}),
     params: Type.Object({ anomaly_id: Type.String({ pattern: '^[0-9a-f]{16}$' }) }),

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import type { Alert } from '../../records/alerts.js'
-import { PageParameters, PageSchema } from '../schemas/page.js'
+import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
@@ -43,7 +43,7 @@ export const alertRoutes = [
       read: Type.Optional(
         Type.Boolean({ description: 'true: only read alerts, false: only unread ones' }),
       ),
-      severity: Type.Optional(Type.Array(PrioritySchema)),
+      severity: ListParameter(PrioritySchema),
       ...PageParameters,
     }),
     body: null,

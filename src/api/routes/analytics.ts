@@ -22,6 +22,7 @@ export const analyticsRoutes = [
     description: WINDOW_TEXT.trim(),
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({ window: WindowQuery, source: SourceFilter }),
     body: null,
@@ -54,6 +55,7 @@ export const analyticsRoutes = [
     description: `${WINDOW_TEXT}\`error_count\` counts ERROR and CRITICAL.`,
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({
       window: WindowQuery,
@@ -97,6 +99,7 @@ export const analyticsRoutes = [
       'left out. `success_rate_pct` is 100 when nothing was received.',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({ window: WindowQuery }),
     body: null,

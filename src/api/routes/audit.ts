@@ -42,6 +42,7 @@ export const auditRoutes = [
       'required role (at most one a minute for each user and operation). Kept for 400 days, also by clear-all.',
     role: 'admin',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({
       action: Type.Optional(Names),

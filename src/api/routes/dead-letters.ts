@@ -53,6 +53,7 @@ export const deadLetterRoutes = [
     summary: 'Messages that could not be stored, newest first',
     role: 'admin',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({
       reason: Type.Optional(Names),

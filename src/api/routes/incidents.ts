@@ -6,7 +6,7 @@ import {
   type Incident,
   type IncidentFields,
 } from '../../records/incidents.js'
-import { PageParameters, PageSchema } from '../schemas/page.js'
+import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
@@ -130,11 +130,11 @@ const reads = [
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({
-      status: Type.Optional(Type.Array(StatusSchema)),
-      severity: Type.Optional(Type.Array(PrioritySchema)),
-      assignee_id: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
-      application_id: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
-      source: Type.Optional(Type.Array(SourceName, { maxItems: 100 })),
+      status: ListParameter(StatusSchema),
+      severity: ListParameter(PrioritySchema),
+      assignee_id: ListParameter(Uuid),
+      application_id: ListParameter(Uuid),
+      source: ListParameter(SourceName),
       ...PageParameters,
     }),
     body: null,

@@ -4,6 +4,7 @@ import { AppError } from '../../model/errors.js'
 import type { TemplateView } from '../../events/template-stats.js'
 import { toEventItem } from '../event-views.js'
 import { route } from '../route.js'
+import { ListParameter } from '../schemas/page.js'
 import type { Services } from '../services.js'
 import { EventItem } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
@@ -97,6 +98,7 @@ export const logMetaRoutes = [
       'else the most frequent.',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({ limit: Type.Integer({ minimum: 1, maximum: 200, default: 20 }) }),
     body: null,
@@ -115,6 +117,7 @@ export const logMetaRoutes = [
       'One template with its hourly counts, its newest events and the values of its variables',
     role: 'viewer',
     limit: 'none',
+    question: 'search',
     bodyBytes: 0,
     query: Type.Object({
       hours: Type.Integer({
@@ -146,6 +149,7 @@ export const logMetaRoutes = [
       'in the reply is the one that was used.',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({
       window: Type.Union(WindowSchema.anyOf, { default: '24h' }),
@@ -177,9 +181,10 @@ export const logMetaRoutes = [
       'The last `days` days (UTC), today included; days without occurrences are left out.',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({
-      priority: Type.Optional(Type.Array(PrioritySchema)),
+      priority: ListParameter(PrioritySchema),
       days: Type.Integer({ minimum: 1, maximum: 730, default: 365 }),
     }),
     body: null,

@@ -4,6 +4,9 @@ import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { toEventDetail, toEventItem } from '../event-views.js'
 import { AppError } from '../../model/errors.js'
 import { parseQueryTime } from '../query-time.js'
+import { ListParameter } from '../schemas/page.js'
+import { searchFault } from '../../events/conditions.js'
+import { throwOnErrors } from '../validation.js'
 import { route } from '../route.js'
 import type { Services } from '../services.js'
 import { EventDetail, EventIdParams, EventItem } from '../schemas/event.js'
@@ -29,26 +32,23 @@ const DEFAULT_SPAN_MS = 30 * DAY_MS
 const MAX_SEARCH = 1000
 
 const ListQuery = Type.Object({
-  severity: Type.Optional(Type.Array(SeveritySchema)),
-  priority: Type.Optional(Type.Array(PrioritySchema)),
-  type: Type.Optional(Type.Array(EventTypeSchema)),
+  severity: ListParameter(SeveritySchema),
+  priority: ListParameter(PrioritySchema),
+  type: ListParameter(EventTypeSchema),
   source: Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 })),
   application: Type.Optional(Type.String({ maxLength: 300, description: 'application name' })),
-  environment: Type.Optional(
-    Type.Array(Type.String({ maxLength: 64 }), {
-      description: '`prod` also matches `production`, `staging` `stage`, `dev` `development`',
-    }),
-  ),
-  template_id: Type.Optional(
-    Type.Array(Type.String({ pattern: '^[0-9a-f]{16}$' }), { maxItems: 100 }),
-  ),
+  environment: ListParameter(Type.String({ maxLength: 64 }), {
+    description: '`prod` also matches `production`, `staging` `stage`, `dev` `development`',
+  }),
+  template_id: ListParameter(Type.String({ pattern: '^[0-9a-f]{16}$', maxLength: 16 })),
   is_error_or_worse: Type.Optional(Type.Boolean({ description: 'true: only ERROR and CRITICAL' })),
   search: Type.Optional(
     Type.String({
       maxLength: MAX_SEARCH,
       description:
         'Words (runs of letters and digits, in any case), each of which must be a whole word of message, host ' +
-        'or trace_id. A trailing * searches a prefix; a "quoted phrase" is searched literally, in any case.',
+        'or trace_id. A trailing * searches a prefix; a "quoted phrase" is searched literally, in any case. At most 16 ' +
+        'terms; at most 2 prefixes without a word, a phrase, a source, an application or a template beside them.',
     }),
   ),
   start_time: Type.Optional(
@@ -144,6 +144,8 @@ async function listEvents(
   const after =
     cursor === undefined ? null : decodeCursor(services.cursorKey, bound, cursor, isPosition)
   const filter = toFilter(query, services)
+  const fault = filter === null ? null : searchFault(filter)
+  if (fault !== null) throwOnErrors([{ in: 'query', path: 'search', message: fault }])
   const fromMs =
     query.start_time === undefined
       ? // Whole seconds make concurrent requests ask the same question.
@@ -180,12 +182,13 @@ export const logRoutes = [
     summary: 'Events, newest first',
     role: 'viewer',
     limit: 'none',
+    question: 'search',
     bodyBytes: 0,
     query: ListQuery,
     body: null,
     reply: EventPage,
     status: 200,
-    errors: ['invalid_cursor', 'overloaded', 'dependency_unavailable'],
+    errors: ['invalid_cursor', 'dependency_unavailable'],
     handle: ({ query, signal }, services) => listEvents(query, services, signal),
   }),
   route({
@@ -196,6 +199,7 @@ export const logRoutes = [
     summary: 'One event with all fields',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({}),
     params: EventIdParams,
@@ -221,6 +225,7 @@ export const logRoutes = [
       'corrected priority of the template, which takes precedence over the model.',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({}),
     params: EventIdParams,
@@ -262,7 +267,7 @@ export const logRoutes = [
     query: Type.Object({}),
     params: EventIdParams,
     body: Type.Object(
-      { priority: PrioritySchema, reason: Type.Optional(Type.String()) },
+      { priority: PrioritySchema, reason: Type.Optional(Type.String({ maxLength: 65_536 })) },
       { additionalProperties: false },
     ),
     reply: EventDetail,

@@ -133,6 +133,7 @@ export const sourceRoutes = [
     summary: 'All sources, ordered by name',
     role: 'viewer',
     limit: 'none',
+    question: 'rollup',
     bodyBytes: 0,
     query: Type.Object({}),
     body: null,

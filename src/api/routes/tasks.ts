@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { PageParameters, PageSchema } from '../schemas/page.js'
+import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
 import { parseQueryTime } from '../query-time.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
@@ -99,9 +99,9 @@ const reads = [
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({
-      status: Type.Optional(Type.Array(StatusSchema)),
-      assignee_id: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
-      incident_id: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
+      status: ListParameter(StatusSchema),
+      assignee_id: ListParameter(Uuid),
+      incident_id: ListParameter(Uuid),
       ...PageParameters,
     }),
     body: null,

@@ -1,4 +1,10 @@
-import { Type, type TSchema } from '@sinclair/typebox'
+import { Type, type ArrayOptions, type TSchema } from '@sinclair/typebox'
+
+const MAX_VALUES = 100
+
+/** A query parameter that may be repeated or joined with commas. */
+export const ListParameter = <T extends TSchema>(item: T, options: ArrayOptions = {}) =>
+  Type.Optional(Type.Array(item, { maxItems: MAX_VALUES, ...options }))
 
 /** Query parameters of a list. */
 export const PageParameters = {

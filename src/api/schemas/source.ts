@@ -20,6 +20,7 @@ export const SourceTypeSchema = Type.Union([
 ])
 export const Connector = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
+  maxLength: 64,
   examples: ['jira', 'prometheus', 'azure-devops', 'custom'],
 })
 export const Uuid = Type.String({ format: 'uuid' })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createSemaphore } from '../../../src/lib/semaphore.js'
+import { createFairSemaphore, createSemaphore } from '../../../src/lib/semaphore.js'
 
 /** A task with functions that end it. */
 function controlledTask() {
@@ -41,4 +41,51 @@ t.test('a task that fails frees its place', async (t) => {
   await t.rejects(failed, { message: 'failed' })
   t.equal(await next, 'next')
   t.equal(await inTurn(() => Promise.resolve('later')), 'later')
+})
+
+t.test('keys take turns, each within its own limit and in order', async (t) => {
+  const fair = createFairSemaphore({
+    atOnce: 3,
+    perKey: 2,
+    waitingPerKey: 10,
+    refusal: () => new Error('full'),
+  })
+  const begun: string[] = []
+  const tasks = new Map<string, () => void>()
+  const start = (name: string): Promise<void> =>
+    fair(name.slice(0, 1), async () => {
+      begun.push(name)
+      const { end, work } = controlledTask()
+      tasks.set(name, end)
+      await work()
+    })
+  const end = async (name: string): Promise<void> => {
+    tasks.get(name)?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map(start)
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(begun, ['a1', 'a2', 'b1'], 'two of the first, then one of the next')
+  await end('a1')
+  t.same(begun.slice(3), ['c1'], 'who has none running')
+  await end('b1')
+  t.same(begun.slice(4), ['b2'], 'who has the fewest running')
+  await end('a2')
+  t.same(begun.slice(5), ['a3'])
+  await end('c1')
+  t.same(begun.slice(6), ['a4'])
+  for (const name of ['a3', 'a4', 'b2']) await end(name)
+  await Promise.all(all)
+})
+
+t.test('only the key whose queue is full is refused', async (t) => {
+  const limits = { atOnce: 1, perKey: 1, waitingPerKey: 1 }
+  const fair = createFairSemaphore({ ...limits, refusal: () => new Error('full') })
+  const { end, work } = controlledTask()
+  const all = [fair('a', work), fair('a', work)]
+  await t.rejects(fair('a', work), { message: 'full' })
+  all.push(fair('b', work))
+  end()
+  await Promise.all(all)
+  await t.resolves(fair('a', () => Promise.resolve()))
 })

@@ -1,0 +1,76 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { FieldError } from './validation.js'
+
+/** More fields than any body has. */
+const MAX_FIELDS = 100
+/** More are of no use to anybody. */
+const MAX_FAULTS = 20
+
+type Fault = Pick<FieldError, 'path' | 'message'>
+
+/**
+ * The lists, texts and objects of a value that are larger than its schema allows. Ajv runs only on values without such faults,
+ * because its work and its errors grow with what a client sends: a list of 2,500 wrong words has an error for each word and each
+ * alternative.
+ */
+export function sizeFaults(schema: TSchema, value: unknown, path = ''): readonly Fault[] {
+  const faults: Fault[] = []
+  collect(schema, value, path, faults)
+  return faults
+}
+
+function collect(schema: TSchema, value: unknown, path: string, faults: Fault[]): void {
+  if (faults.length >= MAX_FAULTS) return
+  if (typeof value === 'string') {
+    const limits = formsOf(schema, 'string').map(({ maxLength = Infinity }) => maxLength)
+    const limit = Math.max(...limits)
+    // Ajv counts code points, of which a text of this length has at least half as many.
+    if (
+      limits.length > 0 &&
+      (value.length > 2 * limit || (value.length > limit && Array.from(value).length > limit))
+    )
+      faults.push({ path, message: `must NOT have more than ${limit} characters` })
+    return
+  }
+  if (Array.isArray(value)) collectOfList(schema, value, path, faults)
+  else if (typeof value === 'object' && value !== null) collectOfObject(schema, value, path, faults)
+}
+
+function collectOfList(
+  schema: TSchema,
+  value: readonly unknown[],
+  path: string,
+  faults: Fault[],
+): void {
+  const [form] = formsOf(schema, 'array')
+  const limit: number = form?.['maxItems'] ?? Infinity
+  if (value.length > limit) {
+    faults.push({ path, message: `must NOT have more than ${limit} items` })
+    return
+  }
+  const items: TSchema = form?.['items'] ?? {}
+  value.forEach((item, i) => collect(items, item, join(path, String(i)), faults))
+}
+
+function collectOfObject(schema: TSchema, value: object, path: string, faults: Fault[]): void {
+  for (const form of formsOf(schema, 'object')) {
+    const properties: Readonly<Record<string, TSchema>> | undefined = form['properties']
+    if (properties === undefined) continue
+    if (Object.keys(value).length > MAX_FIELDS) {
+      faults.push({ path, message: `must NOT have more than ${MAX_FIELDS} fields` })
+      return
+    }
+    for (const [name, one] of Object.entries(properties))
+      if (Object.hasOwn(value, name))
+        collect(one, Reflect.get(value, name), join(path, name), faults)
+  }
+}
+
+/** The schema, or the members of its unions and intersections, that describe values of a type. */
+function formsOf(schema: TSchema, type: string): readonly TSchema[] {
+  if (schema['type'] === type) return [schema]
+  const members: readonly TSchema[] = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf'] ?? []
+  return members.flatMap((member) => formsOf(member, type))
+}
+
+const join = (path: string, step: string): string => (path === '' ? step : `${path}.${step}`)
