@@ -38,8 +38,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   // what ClickHouse and the program's own files say
   readBlocks: 'ClickHouse',
   readColumns: 'ClickHouse',
+  readHours: 'ClickHouse',
   readKpiCounts: 'ClickHouse',
   readPage: 'ClickHouse',
+  readRange: 'ClickHouse',
   readSchemaVersion: 'ClickHouse',
   readTotals: 'ClickHouse',
   readMigrations: 'the program',

@@ -1,6 +1,7 @@
 import { createApi } from '../../src/api/api.js'
 import { ROLES, isRole, type Role } from '../../src/model/roles.js'
 import type { LimitName } from '../../src/api/auth/limits.js'
+import { createQuestions } from '../../src/api/questions.js'
 import type { ApiRoute, Caller } from '../../src/api/route.js'
 import type { Services } from '../../src/api/services.js'
 import { AppError } from '../../src/model/errors.js'
@@ -44,7 +45,7 @@ export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeSer
     routes: createApi({
       uws,
       routes,
-      services: fakeServices(services),
+      services: fakeServices({ questions: createQuestions(4), ...services }),
       authenticate: (head): Caller => {
         const role = head.headers.first('authorization')?.replace('Bearer ', '')
         if (!isRole(role)) throw new AppError('unauthorized', 'who?')
