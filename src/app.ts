@@ -41,7 +41,7 @@ import { Pipeline } from './ingest/pipeline.js'
 import { openPool } from './ingest/pool.js'
 import { recoverWal } from './ingest/recovery.js'
 import { Sequencer } from './ingest/sequencer.js'
-import { resubmit, uploadSubmission, type UploadedFile } from './ingest/submission.js'
+import { replayScope, resubmit, uploadSubmission, type UploadedFile } from './ingest/submission.js'
 import { createDeletions, createErasure } from './ingest/deletions.js'
 import { createInsights } from './insights/insights.js'
 import { BufferPool } from './lib/buffer-pool.js'
@@ -444,7 +444,12 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const replay = createReplay({
       deadLetters,
       claims: embedded === null ? createReplayClaims(entities, dataDir.instanceId) : noReplayClaims,
-      resubmit: (lines) => Promise.all(lines.map((line) => resubmit(line, pipeline))),
+      resubmit: (lines) =>
+        Promise.all(
+          lines.map((line) =>
+            resubmit(line, replayScope(line, accounts.ingestKeys.find(line.keyId)), pipeline),
+          ),
+        ),
       settle: () => pipeline.settle(),
       exclusive: (work) => withLock('delete', REPLAY_LOCK_MS, work),
     })

@@ -53,6 +53,7 @@ const tasks = bodies.map((bytes): BlockTask => ({
       events: null,
       protocol: 'ingest',
       source: null,
+      keyId: '',
       allowedSources: null,
       keepRaw: true,
       maxRows: 500_000,

@@ -6,6 +6,7 @@ CREATE TABLE IF NOT EXISTS dead_letters
     received_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     protocol LowCardinality(String),
     source LowCardinality(String),
+    key_id LowCardinality(String),
     reason LowCardinality(String),
     detail String CODEC(ZSTD(1)),
     line UInt32 CODEC(ZSTD(1)),

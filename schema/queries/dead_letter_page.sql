@@ -1,7 +1,7 @@
 -- Dead letters, newest first, after a position of the list.
 -- params: reasons Array(String), sources Array(String), before_ms Int64, before_id UInt64, limit UInt32
--- rows:   id, received_ms, protocol, source, reason, detail, line, raw
-SELECT id, toUnixTimestamp64Milli(received_at) AS received_ms, protocol, source, reason, detail, line, raw
+-- rows:   id, received_ms, protocol, source, key_id, reason, detail, line, raw
+SELECT id, toUnixTimestamp64Milli(received_at) AS received_ms, protocol, source, key_id, reason, detail, line, raw
 FROM dead_letters
 WHERE received_at <= fromUnixTimestamp64Milli({before_ms:Int64})
     AND (received_at, id) < (fromUnixTimestamp64Milli({before_ms:Int64}), {before_id:UInt64})

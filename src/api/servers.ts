@@ -22,6 +22,7 @@ import type { Log } from '../telemetry/log.js'
 import type { Capacity } from '../http/capacity.js'
 import type { Replica } from '../coordination/replica.js'
 import type { Pipeline } from '../ingest/pipeline.js'
+import { PUSHED } from '../ingest/submission.js'
 import type { BufferPool } from '../lib/buffer-pool.js'
 import type { Wal } from '../wal/wal.js'
 import type { createKpiSockets } from './routes/kpis.js'
@@ -161,13 +162,12 @@ function toIngestServices(deps: ServerDeps): IngestServices {
         events: null,
         protocol: 'ingest',
         source: null,
+        keyId: key.id,
         allowedSources: key.sources,
         keepRaw: true,
         maxRows: INGEST_RECORDS,
         replays: null,
-        register: key.autoRegister
-          ? { type: 'push', connector: 'custom', applicationId: null }
-          : null,
+        register: key.autoRegister ? PUSHED : null,
       }),
   }
 }
@@ -195,6 +195,7 @@ function webhookRoutes({ config, pipeline, state, log }: ServerDeps): HttpRoute[
         events,
         protocol: 'webhook',
         source: null,
+        keyId: '',
         allowedSources: null,
         keepRaw: true,
         maxRows: events.length,

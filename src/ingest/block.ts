@@ -22,6 +22,8 @@ export interface BodyTask {
   readonly protocol: string
   /** The source of every message; null = each message names its own. */
   readonly source: string | null
+  /** The ingest key of the sender, which its dead letters name; '' without one. */
+  readonly keyId: string
   /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
   /** Whether dead letters keep the raw text (never for uploads). */

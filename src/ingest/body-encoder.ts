@@ -123,12 +123,12 @@ export class BodyEncoder {
     const allowed = body.allowedSources
     if (allowed === null || body.format !== 'ingest' || file !== null) return null
     let denied: string | null = null
-    const check = (source: string): void => {
-      if (!allowed.includes(source)) denied ??= source
+    const check = ({ source }: { readonly source: string }): void => {
+      if (source !== '' && !allowed.includes(source)) denied ??= source
     }
     const sink: EventSink = {
-      event: (_line, event) => check(event.source),
-      reject: () => undefined,
+      event: (_line, event) => check(event),
+      reject: (_line, rejection) => check(rejection),
     }
     const refusal = refusalOf(() => {
       decodeIngest(bytesOf(body), contextOf(body, task, nowMs), sink)
@@ -271,6 +271,7 @@ class BodySink implements EventSink, LineTaker {
   }
 
   reject(line: number, rejection: Rejection): void {
+    if (rejection.source !== '' && !this.#mayWrite(rejection.source)) return
     this.#rejected++
     if (rejection.reason === 'invalid_json') this.#unreadable++
     if (this.#errors.length < REPORTED_ERRORS)
@@ -278,7 +279,8 @@ class BodySink implements EventSink, LineTaker {
     const raw = this.#body.keepRaw ? rejection.raw : ''
     // The source of a file's rows is that of the upload.
     const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
-    this.#encoders.dead.add(this.#body.protocol, line, { ...rejection, source, raw })
+    const { protocol, keyId } = this.#body
+    this.#encoders.dead.add({ protocol, keyId, line }, { ...rejection, source, raw })
   }
 
   result({ body, ms }: OpenedBody): BodyResult {

@@ -127,6 +127,7 @@ const isAlike = (a: BodyTask, b: BodyTask): boolean =>
   a.coding === b.coding &&
   a.protocol === b.protocol &&
   a.source === b.source &&
+  a.keyId === b.keyId &&
   a.allowedSources === b.allowedSources &&
   a.keepRaw === b.keepRaw &&
   a.maxRows === b.maxRows &&

@@ -1,4 +1,5 @@
 import type { ContentCoding } from '../http/decompress.js'
+import { AppError } from '../model/errors.js'
 import type { CanonicalEvent } from '../model/event.js'
 import type { Command, Registration } from '../wal/record.js'
 import type { BodyFormat, BodyResult, BodyTask } from './block.js'
@@ -13,6 +14,8 @@ export interface Submission {
   readonly events: readonly CanonicalEvent[] | null
   readonly protocol: string
   readonly source: string | null
+  /** The ingest key of the sender; '' without one. */
+  readonly keyId: string
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
@@ -34,6 +37,7 @@ export const toBody = (submission: Submission): BodyTask => ({
   events: submission.events,
   protocol: submission.protocol,
   source: submission.source,
+  keyId: submission.keyId,
   allowedSources: submission.allowedSources,
   keepRaw: submission.keepRaw,
   maxRows: submission.maxRows,
@@ -64,6 +68,7 @@ export const uploadSubmission = ({
   events: null,
   protocol: 'upload',
   source,
+  keyId: '',
   allowedSources: null,
   keepRaw: false,
   maxRows: UPLOAD_ROWS,
@@ -71,12 +76,31 @@ export const uploadSubmission = ({
   register: { type: 'file', connector: 'custom', applicationId },
 })
 
-/** Replays one dead letter as a body of its own. An unknown source is registered. */
+/** What the sender of a dead letter may do when it is replayed. */
+type ReplayScope = Pick<Submission, 'keyId' | 'allowedSources' | 'register'>
+
+/** How the source of a message with an ingest key, or of one that is replayed, is registered. */
+export const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
+
+/**
+ * Whoever sends a rejected record must not get, by its replay, what his key may not do: the rights are those that the key has
+ * now. Without a key, or when it is deleted, the record may be of the source that the dead letter names.
+ */
+export const replayScope = (
+  { keyId, source }: { readonly keyId: string; readonly source: string },
+  key: { readonly sources: readonly string[] | null; readonly autoRegister: boolean } | null,
+): ReplayScope =>
+  key === null
+    ? { keyId, allowedSources: [source], register: PUSHED }
+    : { keyId, allowedSources: key.sources, register: key.autoRegister ? PUSHED : null }
+
+/** Replays one dead letter as a body of its own. One that its sender may not write is kept. */
 export async function resubmit(
   { id, line }: { readonly id: number; readonly line: string },
+  scope: ReplayScope,
   pipeline: { submit(submission: Submission): Promise<BodyResult> },
 ): Promise<'stored' | 'rejected' | 'kept'> {
-  const result = await pipeline.submit({
+  const submission: Submission = {
     owner: 'replays',
     format: 'ingest',
     bytes: new TextEncoder().encode(line),
@@ -84,14 +108,19 @@ export async function resubmit(
     events: null,
     protocol: 'replay',
     source: null,
-    allowedSources: null,
+    ...scope,
     keepRaw: true,
     maxRows: 1,
     replays: id,
-    register: { type: 'push', connector: 'custom', applicationId: null },
-  })
-  if (result.accepted > 0) return 'stored'
-  return result.rejected > 0 ? 'rejected' : 'kept'
+  }
+  try {
+    const result = await pipeline.submit(submission)
+    if (result.accepted > 0) return 'stored'
+    return result.rejected > 0 ? 'rejected' : 'kept'
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'source_not_allowed') return 'kept'
+    throw error
+  }
 }
 
 /** The counts of bodies with the same protocol and sources. */

@@ -4,6 +4,8 @@ export interface DeadLetter {
   readonly receivedAtMs: number
   readonly protocol: string
   readonly source: string
+  /** The ingest key that sent the message; '' without one (webhooks, uploads, refused by ClickHouse). */
+  readonly keyId: string
   readonly reason: string
   readonly detail: string
   /** 1-based position in its body. */

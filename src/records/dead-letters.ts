@@ -15,6 +15,7 @@ type Row = {
   readonly received_ms: number
   readonly protocol: string
   readonly source: string
+  readonly key_id: string
   readonly reason: string
   readonly detail: string
   readonly line: number
@@ -61,7 +62,8 @@ export function createDeadLetters(store: Store): DeadLetters {
   }
 }
 
-const toDeadLetter = ({ received_ms: receivedAtMs, ...row }: Row): DeadLetter => ({
+const toDeadLetter = ({ received_ms: receivedAtMs, key_id: keyId, ...row }: Row): DeadLetter => ({
   ...row,
+  keyId,
   receivedAtMs,
 })

@@ -7,12 +7,11 @@ import { MINUTE_MS } from '../model/time.js'
 
 /**
  * The outcome of a replayed dead letter: its message is stored; it was rejected again, and is a new dead letter
- * with the new reason; or it stays as it is, because its source is disabled.
+ * with the new reason; or it stays as it is, because its source is disabled or its sender may not write it.
  */
 export type ReplayOutcome = 'stored' | 'rejected' | 'kept'
 
-export interface ReplayLine {
-  readonly id: number
+export interface ReplayLine extends Pick<DeadLetter, 'id' | 'keyId' | 'source'> {
   /** One line: a JSON object as `/ingest` takes it. */
   readonly line: string
 }
@@ -40,7 +39,7 @@ export type ReplayRequest =
 export interface ReplayResult {
   readonly replayed: number
   readonly failed: number
-  /** No raw text, truncated raw text, no such dead letter, a disabled source, or claimed by another instance. */
+  /** No raw text, truncated raw text, no such dead letter, a disabled source, one that the sender's key may not write, or claimed by another instance. */
   readonly skipped: number
   /** Where to continue; null when every dead letter was read. */
   readonly position: DeadLetterPosition | null
@@ -158,13 +157,13 @@ async function replayChunk(
 }
 
 /** @returns none when the dead letter holds no complete record */
-function toReplayLine({ id, raw }: DeadLetter): readonly ReplayLine[] {
+function toReplayLine({ id, keyId, source, raw }: DeadLetter): readonly ReplayLine[] {
   const text = raw.trim()
   // Anything but a JSON object would be rejected for the same reason again.
   if (!text.startsWith('{') || !text.endsWith('}')) return []
   if (Buffer.byteLength(raw) > RAW_BYTES - MAX_CHARACTER_BYTES) return []
   // JSON allows a line end between tokens only, where it counts as a space.
-  return [{ id, line: text.replaceAll(/[\r\n]+/g, ' ') }]
+  return [{ id, keyId, source, line: text.replaceAll(/[\r\n]+/g, ' ') }]
 }
 
 const ClaimDoc = Type.Object({ ids: Type.Array(Type.Number()) })

@@ -5,6 +5,7 @@ import {
   StringColumn,
   toNativeBlock,
 } from '../clickhouse/native-writer.js'
+import type { DeadLetter } from '../model/dead-letter.js'
 import type { Rejection } from '../model/event.js'
 
 /** The raw text of a dead letter is truncated to this size. */
@@ -20,11 +21,15 @@ export interface DeadBlock {
   readonly idAt: number
 }
 
+/** Where a rejected message came from. */
+type Origin = Pick<DeadLetter, 'protocol' | 'keyId' | 'line'>
+
 export class DeadLetterEncoder {
   readonly #id = new FixedColumn('id', 'UInt64', 8)
   readonly #receivedAt = new FixedColumn('received_at', "DateTime64(3, 'UTC')", 8)
   readonly #protocol = new DictColumn('protocol')
   readonly #source = new DictColumn('source')
+  readonly #keyId = new DictColumn('key_id')
   readonly #reason = new DictColumn('reason')
   readonly #detail = new StringColumn('detail')
   readonly #line = new FixedColumn('line', 'UInt32', 4)
@@ -34,6 +39,7 @@ export class DeadLetterEncoder {
     this.#receivedAt,
     this.#protocol,
     this.#source,
+    this.#keyId,
     this.#reason,
     this.#detail,
     this.#line,
@@ -47,11 +53,12 @@ export class DeadLetterEncoder {
     this.#receivedAtMs = receivedAtMs
   }
 
-  add(protocol: string, line: number, rejection: Rejection): void {
+  add({ protocol, keyId, line }: Origin, rejection: Rejection): void {
     this.#id.zeros(1)
     this.#receivedAt.data.u64(this.#receivedAtMs)
     this.#protocol.push(protocol)
     this.#source.push(rejection.source.slice(0, 120))
+    this.#keyId.push(keyId)
     this.#reason.push(rejection.reason)
     this.#detail.push(rejection.message)
     this.#line.data.u32(line)

@@ -143,7 +143,7 @@ function halve(pieces: readonly Piece[]): readonly [readonly Piece[], readonly P
   return [part(0, half), part(half, block.rows)]
 }
 
-const PROTOCOL = 'store'
+const ORIGIN = { protocol: 'store', keyId: '', line: 0 }
 /** A row becomes one dead letter for each message that it counts, up to this limit. */
 const MAX_COPIES = 100_000
 /** The greatest time of a Date. */
@@ -176,7 +176,7 @@ function writeDeadLetters(
     const deadLetters = deadLettersOf(piece, records, fileName)
     for (const { copies, source, raw, message } of deadLetters)
       for (let i = 0; i < copies; i++)
-        encoder.add(PROTOCOL, 0, { reason: 'store_refused', message, raw, source })
+        encoder.add(ORIGIN, { reason: 'store_refused', message, raw, source })
     if (deadLetters.some(({ copies, raw }) => copies > 0 && raw === '')) overlong.push(piece.bytes)
   }
   const dead = encoder.finish()

@@ -194,6 +194,7 @@ export const SUBMISSION: Submission = {
   events: null,
   protocol: 'ingest',
   source: null,
+  keyId: '',
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,

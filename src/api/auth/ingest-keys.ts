@@ -47,6 +47,8 @@ interface IngestKeyDeps {
 export interface IngestKeys {
   readonly create: (input: IngestKeyInput) => Promise<NewIngestKey>
   readonly list: () => readonly IngestKey[]
+  /** @returns null when there is no such key */
+  readonly find: (id: string) => IngestKey | null
   /** @throws AppError not_found */
   readonly remove: (id: string) => Promise<void>
   /** Synchronous; its time does not depend on the number of keys. @returns null when the key is not valid */
@@ -96,7 +98,7 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
     entities.update(id, note).catch(onError)
   }
 
-  const find = (key: string): IngestKey | null => {
+  const findByHash = (key: string): IngestKey | null => {
     if (key.length > MAX_KEY_CHARACTERS) return null
     const hash = digest(key)
     const stored = entities.get(idOf(hash))
@@ -108,13 +110,14 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
   return {
     create: (input) => add(generateKey(), input),
     list: () => entities.list(),
+    find: (id) => entities.get(id),
     remove: async (id) => {
       notedAtMs.delete(id)
       if (await entities.remove(id)) return
       throw new AppError('not_found', 'there is no such ingest key', { details: { key_id: id } })
     },
     verify: (key) => {
-      const stored = entities.get(remembered.get(key) ?? '') ?? find(key)
+      const stored = entities.get(remembered.get(key) ?? '') ?? findByHash(key)
       if (stored !== null) noteUse(stored.id)
       return stored
     },

@@ -16,6 +16,10 @@ const LetterSchema = Type.Object(
     received_at: Timestamp,
     protocol: Type.String({ examples: ['ingest', 'upload', 'webhook', 'replay'] }),
     source: Type.String({ description: 'empty when the record names none' }),
+    key_id: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'the ingest key that sent it; null for uploads, webhooks and what ClickHouse refused',
+    }),
     reason: Type.String({ examples: ['invalid_event', 'unknown_source'] }),
     detail: Type.String(),
     line: Type.Integer({ description: 'position in the body it came in, from 1' }),
@@ -31,6 +35,7 @@ const toView = ({ id, receivedAtMs, raw, ...letter }: DeadLetter) => ({
   received_at: new Date(receivedAtMs).toISOString(),
   protocol: letter.protocol,
   source: letter.source,
+  key_id: letter.keyId === '' ? null : letter.keyId,
   reason: letter.reason,
   detail: letter.detail,
   line: letter.line,
@@ -89,8 +94,9 @@ export const deadLetterRoutes = [
       'Replays those of `ids`, else all (or those of the given reasons and sources), newest first, at most ' +
       `${MAX_REPLAYED.toLocaleString('en')} a call and for up to a minute; \`next_cursor\` then continues. \`replayed\` ones ` +
       'became events. `failed` ones were refused again and are listed anew with the current reason. `skipped` ones ' +
-      'stay: their raw record is missing or truncated, their source is disabled, or they do not exist. Unregistered ' +
-      'sources are registered. A repeat after a failure loses nothing and counts nothing twice.',
+      'stay: their raw record is missing or truncated, their source is disabled, their sender may not write it, or they do ' +
+      'not exist. A record has the rights that its ingest key has now (`sources`, `auto_register`); one without a key, or ' +
+      'whose key was deleted, may be of the source that is listed, which is registered. A repeat after a failure loses nothing and counts nothing twice.',
     role: 'admin',
     limit: 'none',
     bodyBytes: 512 * 1024,

@@ -118,7 +118,10 @@ export class RecordDecoder {
     const ownSource = this.#context.source === null || record['source'] === undefined
     if (ownSource && isCanonical(record)) return decodeCanonical(record, this.#context)
     const bad = this.#canonicalProblem(record)
-    if (bad !== null) return { ...bad, source: usableSource(record['source']) }
+    if (bad !== null) {
+      const source = this.#findSource(new FieldCandidates(record, this.#names), record)
+      return { ...bad, source: usableSource(source) }
+    }
     const draft = this.#map(record, 0)
     return isProblem(draft) ? draft : finishDraft(draft, this.#context)
   }

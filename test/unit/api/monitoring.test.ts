@@ -141,6 +141,7 @@ const letter = (id: number): DeadLetter => ({
   receivedAtMs: 1_700_000_000_000 + id,
   protocol: 'ingest',
   source: 'web',
+  keyId: '',
   reason: 'invalid_event',
   detail: 'message is missing',
   line: 3,

@@ -65,6 +65,7 @@ const BODY: BodyTask = {
   events: null,
   protocol: 'replay',
   source: null,
+  keyId: '',
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,
@@ -365,6 +366,46 @@ void test('the order of tags does not distinguish events, and tags do not distin
     const { block } = await encode(createEncoder(), [{ bytes: bytesOf(lines(type)) }])
     t.equal(block?.rows, rows, type)
   }
+})
+
+void test('a source that the key may not write is refused whatever else is wrong with the record', async (t) => {
+  const future = new Date(NOW + 365 * 86_400_000).toISOString()
+  const faults: Readonly<Record<string, unknown>>[] = [
+    { source: 'victim', message: 'm', timestamp: future },
+    { source: 'victim', message: 'm', timestamp: 'yesterday or so' },
+    { source: 'victim', message: 7 },
+    { source: 'victim' },
+    { source: 'victim', message: '' },
+    { source: 'victim', message: 'm'.repeat(MAX_MESSAGE + 1) },
+    { source: 'victim', message: 'm', type: 'nothing' },
+    { source: 'victim', message: 'm', host: 'h'.repeat(256) },
+    { source: 'victim', message: 'm', schema_version: 99 },
+    { source: 'victim', message: 'm', severity: { a: 1 } },
+    { service: 'victim', message: 7 },
+    { service: { name: 'victim' }, msg: 'm', trace_id: 't'.repeat(300) },
+    { 'service.name': 'victim', body: 'm', time: 'yesterday or so' },
+    { attributes: { service: 'victim' }, level: 'error' },
+  ]
+  const own = JSON.stringify({ source: 'own', message: 'm' })
+  for (const fault of faults) {
+    const record = JSON.stringify(fault)
+    for (const lines of [[record], [own, record], [record, own]]) {
+      const { bodies, block, dead } = await encode(createEncoder(), [
+        { bytes: bytesOf(lines.join('\n')), allowedSources: ['own'] },
+      ])
+      t.equal(bodies[0]?.refusal?.code, 'source_not_allowed', record.slice(0, 80))
+      t.same([block, dead], [null, null], 'nothing of the body is stored')
+    }
+  }
+  const nameless = ['{"message":7}', '{', '[]', '{"source":7,"message":"m"}']
+  const { bodies } = await encode(createEncoder(), [
+    { bytes: bytesOf([own, ...nameless].join('\n')), allowedSources: ['own'] },
+  ])
+  t.match(
+    bodies[0],
+    { accepted: 1, rejected: 4, refusal: null },
+    'a record of no source is rejected alone',
+  )
 })
 
 void test('a body beyond its permissions or limits is refused', async (t) => {

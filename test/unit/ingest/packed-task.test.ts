@@ -15,6 +15,7 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   events: null,
   protocol: kind === 4 ? 'replay' : 'ingest',
   source: null,
+  keyId: `key ${kind % 2}`,
   allowedSources: KEYS[kind % KEYS.length] ?? null,
   keepRaw: kind !== 5,
   maxRows: 10,

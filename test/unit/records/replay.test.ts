@@ -14,6 +14,7 @@ const letter = (id: number, raw = `{"n":${id}}`, source = 'web'): DeadLetter => 
   receivedAtMs: Math.floor(id / 3),
   protocol: 'ingest',
   source,
+  keyId: '',
   reason: 'invalid_event',
   detail: '',
   line: 1,
