@@ -2,6 +2,7 @@ import { join } from 'node:path'
 
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
 import { createLimiter, toRateLimits } from './api/auth/limits.js'
+import type { Session } from './api/auth/sessions.js'
 import { createOriginCheck } from './api/auth/origin.js'
 import { createEventContext, explainPriority } from './api/event-context.js'
 import { createHealth, healthProbes } from './api/health.js'
@@ -171,7 +172,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     closers.push(() => ids.close())
 
     // Who may: users, sessions, keys, limits, the audit trail.
-    const accounts = await openAccounts(config, { entities, state, withLock }, jwtSecret, log)
+    const accounts = await openAccounts(config, { entities, withLock }, jwtSecret, log)
     const limiter = createLimiter(state, toRateLimits(config))
     const auditTrail = createAuditTable(store)
     const audit = createAudit({ append: auditTrail.append, log })
@@ -273,7 +274,11 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       onError: (error) => log.warn({ err: error }, 'no KPI snapshot could be pushed'),
       openSockets: (greet) =>
         createKpiSockets({
-          authenticate: (token) => accounts.sessions.authenticate(token),
+          verify: (token) => accounts.tokens.verifyAccess(token),
+          isAlive: async (session) => {
+            if (state.kind === 'redis') await replica.refresh()
+            return accounts.sessions.isAlive(session)
+          },
           consume: (address) => limiter.consume('ws_limiter', { address }),
           mayUseCookies: createOriginCheck(config.corsOrigins),
           greet,
@@ -283,7 +288,11 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
     const { sockets } = push
     closers.push(() => push.close())
-    accounts.onUserChanged((id) => sockets.closeUser(id, POLICY_VIOLATION, 'the user is gone'))
+    accounts.onSessionEnded((id) => {
+      const isOver = (session: Session): boolean =>
+        session.userId === id && !accounts.sessions.isAlive(session)
+      sockets.closeWhere(isOver, POLICY_VIOLATION, 'the session has ended')
+    })
     const onChanged = (): Promise<void> => push.onChanged()
 
     // From the WAL into ClickHouse.

@@ -167,6 +167,12 @@ const SETTINGS = {
     [1, 90],
     'lifetime of a refresh token',
   ),
+  sessionExpireHours: integer(
+    'SESSION_EXPIRE_HOURS',
+    720,
+    [1, 87_600],
+    'hours after which a login ends, however often its tokens are refreshed',
+  ),
   cookieSecure: boolean(
     'COOKIE_SECURE',
     false,

@@ -109,8 +109,7 @@ function authenticate(head: RequestHead, services: Services): Caller {
     authorization: head.headers.first('authorization') ?? '',
     cookie: () => head.cookies.get(ACCESS_COOKIE) ?? '',
   })
-  const { userId, role, family, expiresAtMs } = services.sessions.authenticate(token)
-  return { userId, role, family, expiresAtMs, via }
+  return { ...services.sessions.authenticate(token), via }
 }
 
 function collectorServer(deps: ServerDeps): HttpServer {

@@ -50,7 +50,8 @@ export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeSer
         const role = head.headers.first('authorization')?.replace('Bearer ', '')
         if (!isRole(role)) throw new AppError('unauthorized', 'who?')
         const family = 'family'
-        return { userId: USERS[role], role, family, expiresAtMs: Date.now() + 1e6, via: 'bearer' }
+        const expiresAtMs = Date.now() + 1e6
+        return { userId: USERS[role], role, tokenRole: role, family, expiresAtMs, via: 'bearer' }
       },
       consume: async (name) => void consumed.push(name),
       mayUseCookies: () => true,

@@ -1,6 +1,6 @@
 import { createApi } from '../../src/api/api.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../../src/api/auth/credentials.js'
-import { createDurableFamilies, type Family } from '../../src/api/auth/families.js'
+import { createFamilies, type Family } from '../../src/api/auth/families.js'
 import { createIngestKeys, type IngestKey } from '../../src/api/auth/ingest-keys.js'
 import { createLimiter, toRateLimits } from '../../src/api/auth/limits.js'
 import { createPasswords } from '../../src/api/auth/passwords.js'
@@ -43,10 +43,10 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
   const passwords = createPasswords({ memoryKib: 64 })
   const entities = parts.users ?? memoryEntities<User>()
   const users = createUsers({ entities, passwords, withLock: state.withLock })
-  const families = createDurableFamilies(memoryEntities<Family>())
+  const families = createFamilies(memoryEntities<Family>())
   const lifetimes = { accessSeconds: 3_600, refreshSeconds: 604_800 }
   const tokens = createTokens({ secret: JWT_SECRET, ...lifetimes })
-  const sessions = createSessions({ users, families, tokens, passwords })
+  const sessions = createSessions({ users, families, tokens, passwords, sessionSeconds: 2_592_000 })
   const limits = anyLimit(parts.limit ?? 1_000)
   const limiter = createLimiter(
     state,

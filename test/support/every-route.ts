@@ -185,7 +185,9 @@ function send(service: LiveService, route: Route, request: RouteRequest): Promis
   )
   const asked = [...(required[route.id] === undefined ? [] : [required[route.id]]), ...pairs]
   const line = `${route.method.toUpperCase()} ${path}${asked.length > 0 ? `?${asked.join('&')}` : ''}`
-  const token = request.token === undefined ? {} : { token: request.token }
+  // A log-out would end the session that all requests are made with.
+  const given = route.id === 'logout' ? null : request.token
+  const token = given === undefined ? {} : { token: given }
   if (isForm(route)) return service.call(line, { ...token, headers, body: toForm(body ?? {}) })
   if (text === undefined)
     return service.call(line, { ...token, headers, ...(body === undefined ? {} : { json: body }) })

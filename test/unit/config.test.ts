@@ -157,6 +157,16 @@ const CASES: readonly (readonly [
     ['0', '91'],
   ],
   [
+    'sessionExpireHours',
+    'SESSION_EXPIRE_HOURS',
+    720,
+    [
+      ['1', 1],
+      ['87600', 87_600],
+    ],
+    ['0', '87601'],
+  ],
+  [
     'cookieSecure',
     'COOKIE_SECURE',
     false,

@@ -1,4 +1,4 @@
-import { createDurableFamilies, createSharedFamilies, FamilyDoc } from './families.js'
+import { createFamilies, FamilyDoc } from './families.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
 import { createPasswords } from './passwords.js'
 import { createSessions, type Sessions } from './sessions.js'
@@ -9,16 +9,15 @@ import type { Config } from '../../config.js'
 import type { Log } from '../../telemetry/log.js'
 import type { WithLock } from '../../coordination/lock.js'
 import type { Entities } from '../../coordination/entities.js'
-import type { State } from '../../coordination/state.js'
-import { DAY_S } from '../../model/time.js'
+import { DAY_S, HOUR_S } from '../../model/time.js'
 
 export interface Accounts {
   readonly users: Users
   readonly sessions: Sessions
   readonly tokens: Tokens
   readonly ingestKeys: IngestKeys
-  /** Calls `listener` with each user who is disabled or deleted. */
-  onUserChanged(listener: (userId: string) => void): void
+  /** Calls `listener` with each user of whom a session may have ended. */
+  onSessionEnded(listener: (userId: string) => void): void
   /** What the first start created, to be printed once: it cannot be read again. */
   readonly made: {
     readonly admin: { readonly email: string; readonly password: string | null } | null
@@ -28,14 +27,13 @@ export interface Accounts {
 
 interface AccountStorage {
   readonly entities: Entities
-  readonly state: State
   readonly withLock: WithLock
 }
 
 /** Opens users, logins and ingest keys, and creates the first of each. */
 export async function openAccounts(
   config: Config,
-  { entities, state, withLock }: AccountStorage,
+  { entities, withLock }: AccountStorage,
   jwtSecret: string,
   log: Log,
 ): Promise<Accounts> {
@@ -51,11 +49,7 @@ export async function openAccounts(
     accessSeconds: config.accessTokenExpireMinutes * 60,
     refreshSeconds: config.refreshTokenExpireDays * DAY_S,
   })
-  // Instances that share Redis share logins there; a single instance keeps them in the database.
-  const families =
-    state.kind === 'redis'
-      ? createSharedFamilies(state)
-      : createDurableFamilies(entities.collection('session', FamilyDoc))
+  const families = entities.collection('session', FamilyDoc)
   const ingestKeys = createIngestKeys({
     entities: entities.collection('ingest_key', IngestKeyDoc),
     withLock,
@@ -68,12 +62,21 @@ export async function openAccounts(
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,
-    sessions: createSessions({ users, families, tokens, passwords }),
+    sessions: createSessions({
+      users,
+      families: createFamilies(families),
+      tokens,
+      passwords,
+      sessionSeconds: config.sessionExpireHours * HOUR_S,
+    }),
     tokens,
     ingestKeys,
-    onUserChanged: (listener) => {
-      records.onChange(({ id, value }) => {
-        if (value === null || !value.isActive) listener(id)
+    onSessionEnded: (listener) => {
+      records.onChange(({ id, value, previous }) => {
+        if (value?.isActive !== true || value.sessionEpoch !== previous?.sessionEpoch) listener(id)
+      })
+      families.onChange(({ value, previous }) => {
+        if (value === null && previous !== null) listener(previous.userId)
       })
     },
     made: {

@@ -1,17 +1,19 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import type { State } from '../../coordination/state.js'
 import type { Entities } from './entities.js'
 import { HOUR_MS } from '../../model/time.js'
 
 /**
- * A family is the chain of refresh tokens of one login. Only its current token is valid: each refresh
- * replaces it, and the use of an older token ends the family, because one of its holders is a thief.
+ * A family is a session: the chain of refresh tokens of one login, and the access tokens that came with them.
+ * Only its current refresh token is valid: each refresh replaces it, and the use of an older token ends the
+ * family, because one of its holders is a thief.
  */
 export interface Families {
+  /** Synchronous, because every request asks. @returns null for one that has ended or expired */
+  readonly get: (id: string) => Family | null
   readonly begin: (family: Family) => Promise<void>
-  /** Replaces the current token. Of concurrent callers with the same token only one gets `rotated`. */
-  readonly rotate: (move: Move) => Promise<'rotated' | 'reused' | 'ended'>
+  /** Replaces the current token. Of concurrent callers with the same token only one gets the family. */
+  readonly rotate: (move: Move) => Promise<Family | 'reused' | 'ended'>
   readonly end: (id: string) => Promise<void>
 }
 
@@ -20,7 +22,12 @@ export const FamilyDoc = Type.Object({
   userId: Type.String(),
   /** Id of the current refresh token. */
   jti: Type.String(),
+  /** When the current refresh token expires. */
   expiresAtMs: Type.Number(),
+  /** When the session ends however often it is refreshed; absent for sessions of earlier versions. */
+  endsAtMs: Type.Optional(Type.Number()),
+  /** The session epoch of the user at login; absent for 0. */
+  epoch: Type.Optional(Type.Number()),
 })
 export type Family = Readonly<Static<typeof FamilyDoc>>
 
@@ -28,18 +35,16 @@ interface Move {
   readonly id: string
   readonly from: string
   readonly to: string
-  readonly expiresAtMs: number
+  /** Of the new token; the end of the session comes first. */
+  readonly lifetimeMs: number
 }
 
-/** Concurrent logins of a user; a further one ends the login that expires first. */
-const MAX_PER_USER = 50
+/** Concurrent logins of a user, for scripts that log in for each call too; a further one ends the one that expires first. */
+const MAX_PER_USER = 1_000
 const SWEEP_MS = HOUR_MS
 
-/**
- * Families of a single instance, stored in ClickHouse: refresh tokens stay valid after a restart, and used
- * ones stay invalid.
- */
-export function createDurableFamilies(
+/** Stores families in ClickHouse: tokens stay valid after a restart, and those that were used or ended stay invalid. */
+export function createFamilies(
   entities: Entities<Family>,
   nowMs: () => number = Date.now,
 ): Families {
@@ -59,42 +64,28 @@ export function createDurableFamilies(
     await entities.remove(id)
   }
   return {
+    get: (id) => {
+      const family = entities.get(id)
+      return family !== null && family.expiresAtMs > nowMs() ? family : null
+    },
     begin: async (family) => {
       await sweep(family.userId)
       await entities.put(family.id, family)
     },
-    rotate: async ({ id, from, to, expiresAtMs }) => {
+    rotate: async ({ id, from, to, lifetimeMs }) => {
       let rotated = false
       const family = await entities.update(id, (current) => {
         rotated = current?.jti === from && current.expiresAtMs > nowMs()
-        return rotated && current !== null ? { ...current, jti: to, expiresAtMs } : current
+        if (!rotated || current === null) return current
+        const { endsAtMs = current.expiresAtMs } = current
+        const expiresAtMs = Math.min(nowMs() + lifetimeMs, endsAtMs)
+        return { ...current, jti: to, expiresAtMs, endsAtMs }
       })
       if (family === null) return 'ended'
-      if (rotated) return 'rotated'
+      if (rotated) return family
       await end(id)
       return 'reused'
     },
     end,
-  }
-}
-
-/**
- * Families that instances share in Redis. When Redis loses its data, every user must log in again.
- */
-export function createSharedFamilies(
-  state: Pick<State, 'get' | 'set' | 'compareAndSet' | 'delete'>,
-  nowMs: () => number = Date.now,
-): Families {
-  const keyOf = (id: string): string => `family:${id}`
-  const ttlMs = (expiresAtMs: number): number => Math.max(1, Math.ceil(expiresAtMs - nowMs()))
-  return {
-    begin: ({ id, jti, expiresAtMs }) => state.set(keyOf(id), jti, ttlMs(expiresAtMs)),
-    rotate: async ({ id, from, to, expiresAtMs }) => {
-      if (await state.compareAndSet(keyOf(id), from, to, ttlMs(expiresAtMs))) return 'rotated'
-      if ((await state.get(keyOf(id))) === null) return 'ended'
-      await state.delete(keyOf(id))
-      return 'reused'
-    },
-    end: (id) => state.delete(keyOf(id)),
   }
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { AppError } from '../../model/errors.js'
-import type { Families } from './families.js'
+import type { Families, Family } from './families.js'
 import type { Passwords } from './passwords.js'
-import type { Role } from '../../model/roles.js'
+import { isAtLeast, type Role } from '../../model/roles.js'
 import type { RefreshClaims, Tokens } from './tokens.js'
 import type { User } from './user.js'
 import type { Users } from './users.js'
@@ -12,6 +12,8 @@ interface SessionDeps {
   readonly families: Families
   readonly tokens: Tokens
   readonly passwords: Pick<Passwords, 'verify'>
+  /** How long a session lasts at most, however often it is refreshed. */
+  readonly sessionSeconds: number
   readonly nowMs?: () => number
 }
 
@@ -24,8 +26,10 @@ export interface Grant {
 /** The user of a request. */
 export interface Principal {
   readonly userId: string
-  /** The role at login; a change takes effect with the next login. */
+  /** What the user may now: the role at login, but no higher role above manager than the stored one. */
   readonly role: Role
+  /** The role at login. */
+  readonly tokenRole: Role
   readonly family: string
   /** Expiry of the access token. */
   readonly expiresAtMs: number
@@ -37,25 +41,33 @@ export interface Sessions {
   /** Exchanges a refresh token for new tokens; it becomes invalid.
    * @throws AppError invalid_refresh_token, invalid_user */
   readonly refresh: (refreshToken: string) => Promise<Grant>
-  /** Ends the family of each valid token; other texts are ignored. */
+  /** Ends the session of each valid token; other texts are ignored. */
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (accessToken: string) => Principal
+  /** Whether access tokens of the session are valid. */
+  readonly isAlive: (session: Session) => boolean
+}
+
+export interface Session {
+  readonly userId: string
+  readonly family: string
 }
 
 /**
- * Logins, and their families of refresh tokens.
+ * Logins, and their families of tokens.
  * none ─login─▶ family with a current refresh token ─refresh─▶ the same with the next one
- * family ─logout, reuse of an older token, expiry, new epoch of the user─▶ ended
+ * family ─logout, reuse of an older token, expiry, new session epoch of the user─▶ ended, access tokens too
+ * family ─new token epoch of the user─▶ not refreshed any more
  */
 export function createSessions(deps: SessionDeps): Sessions {
-  const { users, families, tokens, passwords, nowMs = Date.now } = deps
+  const { users, families, tokens, sessionSeconds, nowMs = Date.now } = deps
   /** Ids of the refresh tokens that are being exchanged. */
   const trading = new Set<string>()
 
-  const expiry = (): number => nowMs() + tokens.refreshSeconds * 1000
-  const grant = (user: User, family: string, jti: string): Grant => {
-    const grantee = { userId: user.id, role: user.role, family }
+  const lifetimeMs = tokens.refreshSeconds * 1000
+  const grant = (user: User, { id, jti, expiresAtMs, endsAtMs = expiresAtMs }: Family): Grant => {
+    const grantee = { userId: user.id, role: user.role, family: id, endsAtMs }
     return {
       userId: user.id,
       accessToken: tokens.issueAccess(grantee),
@@ -65,26 +77,18 @@ export function createSessions(deps: SessionDeps): Sessions {
 
   const trade = async (claims: RefreshClaims, user: User): Promise<Grant> => {
     const [id, from, to] = [claims.family, claims.jti, randomUUID()]
-    const outcome = await families.rotate({ id, from, to, expiresAtMs: expiry() })
-    if (outcome !== 'rotated') throw invalidRefreshToken()
-    return grant(user, id, to)
+    const family = await families.rotate({ id, from, to, lifetimeMs })
+    if (typeof family === 'string') throw invalidRefreshToken()
+    return grant(user, family)
   }
 
   return {
     login: async (email, password) => {
-      const found = users.findByEmail(email)
-      if (!(await passwords.verify(found?.passwordHash ?? null, password)) || found === null) {
-        throw invalidCredentials()
-      }
-      // The user may have changed during the check of the password.
-      const user = users.get(found.id)
-      if (user?.passwordHash !== found.passwordHash) throw invalidCredentials()
-      if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
-      const [id, jti] = [randomUUID(), randomUUID()]
-      const family = { id, userId: user.id, jti, expiresAtMs: expiry() }
+      const user = await checkedUser(deps, email, password)
+      const family = newFamily(user, nowMs() + lifetimeMs, nowMs() + sessionSeconds * 1000)
       // Together, so that one insert can write both.
       await Promise.all([families.begin(family), users.noteLogin(user.id)])
-      return grant(user, id, jti)
+      return grant(user, family)
     },
     refresh: async (refreshToken) => {
       const claims = tokens.verifyRefresh(refreshToken)
@@ -107,13 +111,57 @@ export function createSessions(deps: SessionDeps): Sessions {
       for (const id of new Set(ids)) await families.end(id)
     },
     authenticate: (accessToken) => {
-      const { sub, role, family, exp } = tokens.verifyAccess(accessToken)
-      const user = users.get(sub)
-      if (user?.isActive !== true)
-        throw new AppError('unauthorized', 'the user is missing or inactive')
-      return { userId: sub, role, family, expiresAtMs: exp * 1000 }
+      const { sub: userId, role: tokenRole, family, exp } = tokens.verifyAccess(accessToken)
+      const user = aliveUser(deps, { userId, family })
+      if (user === null)
+        throw new AppError('unauthorized', 'the session has ended, or the user is inactive')
+      const role = heldRole(tokenRole, user.role)
+      return { userId, role, tokenRole, family, expiresAtMs: exp * 1000 }
     },
+    isAlive: (session) => aliveUser(deps, session) !== null,
   }
+}
+
+/** @throws AppError invalid_credentials, account_disabled */
+async function checkedUser(
+  { users, passwords }: SessionDeps,
+  email: string,
+  password: string,
+): Promise<User> {
+  const found = users.findByEmail(email)
+  if (!(await passwords.verify(found?.passwordHash ?? null, password)) || found === null)
+    throw invalidCredentials()
+  // The user may have changed during the check of the password.
+  const user = users.get(found.id)
+  if (user?.passwordHash !== found.passwordHash) throw invalidCredentials()
+  if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
+  return user
+}
+
+const newFamily = (user: User, expiresAtMs: number, endsAtMs: number): Family => ({
+  id: randomUUID(),
+  userId: user.id,
+  jti: randomUUID(),
+  expiresAtMs: Math.min(expiresAtMs, endsAtMs),
+  endsAtMs,
+  epoch: user.sessionEpoch ?? 0,
+})
+
+/** @returns the user of a session that goes on, else null */
+function aliveUser({ users, families }: SessionDeps, session: Session): User | null {
+  const [user, family] = [users.get(session.userId), families.get(session.family)]
+  if (user?.isActive !== true || family === null) return null
+  const isOfThisEpoch = (family.epoch ?? 0) === (user.sessionEpoch ?? 0)
+  return isOfThisEpoch || family.id === user.keptSession ? user : null
+}
+
+/**
+ * A change of role takes effect with the next login, but nobody administers with a role that was taken away:
+ * they could give it back to themselves.
+ */
+function heldRole(atLogin: Role, stored: Role): Role {
+  if (isAtLeast(stored, atLogin) || !isAtLeast(atLogin, 'admin')) return atLogin
+  return isAtLeast(stored, 'manager') ? stored : 'manager'
 }
 
 function familyOf(tokens: Tokens, token: string): string | null {

@@ -39,6 +39,8 @@ interface Grantee {
   readonly userId: string
   readonly role: Role
   readonly family: string
+  /** The end of the session, which no token outlives. */
+  readonly endsAtMs?: number
 }
 
 export interface Tokens {
@@ -77,8 +79,9 @@ export function createTokens(options: TokenOptions): Tokens {
 
   const issue = (grantee: Grantee, lifetimeS: number, own: Record<string, unknown>): string => {
     const iat = Math.floor(nowMs() / 1000)
-    const { userId: sub, role, family } = grantee
-    return sign({ sub, role, family, jti: randomUUID(), ...own, iat, exp: iat + lifetimeS })
+    const { userId: sub, role, family, endsAtMs = Infinity } = grantee
+    const exp = Math.min(iat + lifetimeS, Math.floor(endsAtMs / 1000))
+    return sign({ sub, role, family, jti: randomUUID(), ...own, iat, exp })
   }
   const isExpired = (claims: Claims): boolean => claims.exp * 1000 <= nowMs()
   // The cache holds verified signatures only; expiry and user are checked each time.

@@ -15,6 +15,10 @@ export const UserDoc = Type.Object({
   passwordHash: Type.String(),
   /** Incremented to end the user's refresh tokens. */
   tokenEpoch: Type.Number(),
+  /** Incremented to end the user's sessions, access tokens included; absent for 0. */
+  sessionEpoch: Type.Optional(Type.Number()),
+  /** The session that outlived the last increment, '' for none: that of a user who changed the own password. */
+  keptSession: Type.Optional(Type.String()),
   createdAtMs: Type.Number(),
   lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
 })
@@ -24,6 +28,8 @@ export type User = Readonly<Static<typeof UserDoc>>
 export interface Actor {
   readonly userId: string
   readonly role: Role
+  /** The session from which the change is made. */
+  readonly family?: string
 }
 
 const noSuchUser = (id: string): AppError =>

@@ -53,7 +53,7 @@ export interface Users {
   readonly patch: (actor: Actor, id: string, patch: UserPatch) => Promise<User>
   /** Ends the user's refresh tokens. @throws AppError forbidden, not_found, last_superadmin */
   readonly setRole: (actor: Actor, id: string, role: Role) => Promise<User>
-  /** Ends the user's refresh tokens.
+  /** Ends the user's sessions. Users who change their own password stay logged in until their access token expires.
    * @throws AppError forbidden, not_found, validation_error, invalid_credentials */
   readonly setPassword: (actor: Actor, id: string, change: PasswordChange) => Promise<User>
   /** @throws AppError forbidden, not_found, last_superadmin */
@@ -176,7 +176,7 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
         if (isActive === false) refuseLastSuperadmin(entities.list(), user)
         const ends = isActive === false && user.isActive
         return roster.change(id, (u) => ({
-          ...(ends ? endSessions(u) : u),
+          ...(ends ? endSessions(u, '') : u),
           email,
           isActive: isActive ?? u.isActive,
         }))
@@ -187,7 +187,7 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
         const user = ruled(actor, id)
         if (user.role === role) return user
         refuseLastSuperadmin(entities.list(), user)
-        return roster.change(id, (u) => ({ ...endSessions(u), role }))
+        return roster.change(id, (u) => ({ ...endRefreshing(u), role }))
       }),
     setPassword: async (actor, id, { password, currentPassword }) => {
       const isOwn = actor.userId === id
@@ -198,7 +198,8 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
       const passwordHash = await passwords.hash(password)
       return alone(async () => {
         if (!isOwn) ruled(actor, id)
-        return roster.change(id, (u) => ({ ...endSessions(u), passwordHash }))
+        const kept = isOwn ? (actor.family ?? '') : ''
+        return roster.change(id, (u) => ({ ...endSessions(u, kept), passwordHash }))
       })
     },
     remove: (actor, id) =>
@@ -210,4 +211,11 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
 }
 
 /** A new epoch makes the refresh tokens of the previous one invalid. */
-const endSessions = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
+const endRefreshing = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
+
+/** Access tokens become invalid too, but for those of the session `kept`. */
+const endSessions = (user: User, kept: string): User => ({
+  ...endRefreshing(user),
+  sessionEpoch: (user.sessionEpoch ?? 0) + 1,
+  keptSession: kept,
+})

@@ -94,8 +94,8 @@ export const authRoutes = [
     path: '/api/auth/logout',
     summary: 'Ends the login and deletes both cookies',
     description:
-      'Invalidates the refresh tokens of every login that a token of the request belongs to. Copies of the access ' +
-      'token stay valid until they expire.',
+      'Invalidates the access and refresh tokens of every login that a token of the request belongs to, and closes ' +
+      'its WebSockets.',
     role: 'public',
     limit: 'none',
     bodyBytes: 16 * 1024,
@@ -131,7 +131,7 @@ export const authRoutes = [
     handle: ({ principal }, { users }) => {
       const user = users.get(principal.userId)
       if (user === null) throw new AppError('unauthorized', 'the user is missing or inactive')
-      return { id: user.id, email: user.email, role: principal.role, is_active: user.isActive }
+      return { id: user.id, email: user.email, role: principal.tokenRole, is_active: user.isActive }
     },
   }),
 ]

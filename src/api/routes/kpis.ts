@@ -9,6 +9,8 @@ import {
 import { AppError } from '../../model/errors.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../auth/credentials.js'
 import type { MayUseCookies } from '../auth/origin.js'
+import type { Session } from '../auth/sessions.js'
+import type { Tokens } from '../auth/tokens.js'
 import { JsonText, route } from '../route.js'
 import { KpiSnapshotSchema } from '../schemas/kpi.js'
 
@@ -33,13 +35,11 @@ export const kpiRoutes = [
   }),
 ]
 
-interface KpiUser {
-  readonly userId: string
-}
-
 export interface KpiSocketDeps {
-  /** @throws AppError unless the token is a valid access token of an active user */
-  readonly authenticate: (token: string) => KpiUser & { readonly expiresAtMs: number }
+  /** @throws AppError unless the token is a valid access token, of whichever session */
+  readonly verify: Tokens['verifyAccess']
+  /** Whether the session goes on; waits for what other instances know of it. */
+  readonly isAlive: (session: Session) => Promise<boolean>
   /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
   readonly consume: (address: string) => Promise<void>
   /** Checked when the token is in the cookie, which browsers send with a socket of any page. */
@@ -52,15 +52,18 @@ export interface KpiSocketDeps {
 
 const POLICY_VIOLATION = 1008
 
-export function createKpiSockets(deps: KpiSocketDeps): WebSocketHub<KpiUser> {
-  return createWebSocketHub<KpiUser>({
+export function createKpiSockets(deps: KpiSocketDeps): WebSocketHub<Session> {
+  return createWebSocketHub<Session>({
     path: '/ws/kpis',
     authenticate: (head) => authenticate(head, deps),
     userId: (user) => user.userId,
     limits: { connections: deps.maxOpen, connectionsPerIp: deps.maxOpenPerAddress },
     async onOpen(connection) {
       const refusal = await deps.consume(connection.ip).then(
-        () => null,
+        async () =>
+          (await deps.isAlive(connection.user))
+            ? null
+            : 'the session has ended, or the user is inactive',
         (error: unknown) => refusalOf(error),
       )
       if (refusal !== null) {
@@ -72,13 +75,13 @@ export function createKpiSockets(deps: KpiSocketDeps): WebSocketHub<KpiUser> {
   })
 }
 
-function authenticate(head: UpgradeHead, deps: KpiSocketDeps): Authentication<KpiUser> {
+function authenticate(head: UpgradeHead, deps: KpiSocketDeps): Authentication<Session> {
   try {
     const { token, via } = tokenOf(head)
     if (via === 'cookie' && !deps.mayUseCookies(head.headers))
       return { kind: 'refused', reason: 'origin not allowed' }
-    const { userId, expiresAtMs } = deps.authenticate(token)
-    return { kind: 'accepted', user: { userId }, expiresAtMs }
+    const { sub: userId, family, exp } = deps.verify(token)
+    return { kind: 'accepted', user: { userId, family }, expiresAtMs: exp * 1000 }
   } catch (error) {
     // Failed attempts count against the limit as well.
     void deps.consume(head.ip).catch(() => undefined)

@@ -71,7 +71,7 @@ export const userRoutes = [
     method: 'patch',
     path: '/api/users/{id}',
     summary: 'Changes the e-mail, enables or disables a user',
-    description: 'A disabled user loses access at once, and their refresh tokens become invalid.',
+    description: 'A disabled user loses access at once, and all their tokens become invalid.',
     role: 'admin',
     limit: 'none',
     bodyBytes: BODY_BYTES,
@@ -115,7 +115,8 @@ export const userRoutes = [
     path: '/api/users/{id}/role',
     summary: 'Changes the role of a user',
     description:
-      'Takes effect with the next login: access tokens keep their role until they expire, refresh tokens become invalid.',
+      'Takes effect with the next login: access tokens keep their role until they expire, refresh tokens become invalid. ' +
+      'What needs the role admin or superadmin is refused at once to a user who has lost it.',
     role: 'superadmin',
     limit: 'none',
     bodyBytes: BODY_BYTES,
@@ -132,9 +133,10 @@ export const userRoutes = [
     id: 'setUserPassword',
     method: 'put',
     path: '/api/users/{id}/password',
-    summary: 'Sets a password and invalidates the refresh tokens of the user',
+    summary: 'Sets a password and ends the sessions of the user',
     description:
-      'Users need `current_password` to change their own password; each attempt counts as a login attempt.',
+      'All access and refresh tokens of the user become invalid, but for the access token with which users change their ' +
+      'own password. Users need `current_password` to change their own password; each attempt counts as a login attempt.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: BODY_BYTES,

@@ -69,7 +69,10 @@ const ask = (name: string, caller: Caller) => {
 /** What a caller is refused with at the door of each route, '' when let in. */
 async function refusals(caller: Caller): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
-  for (const { name } of ROUTES) {
+  // A log-out ends the session of the caller.
+  const isLogout = ({ name }: { readonly name: string }): boolean => name.endsWith('/logout')
+  const logoutLast = ROUTES.toSorted((a, b) => Number(isLogout(a)) - Number(isLogout(b)))
+  for (const { name } of logoutLast) {
     const { status, body } = await ask(name, caller)
     const code: string = body?.detail?.code ?? ''
     const isDoor = ['unauthorized', 'token_expired', 'forbidden'].includes(code)
@@ -151,6 +154,32 @@ t.test('a role change takes effect with the next login', async (t) => {
   t.equal((await service.call('GET /api/users', { token })).status, 200)
 })
 
+t.test('who lost a role can not take it back with the old access token', async (t) => {
+  const user = await service.newUser('superadmin')
+  const token = user.access_token
+  const request = `PUT /api/users/${user.id}/role`
+  await service.call(request, { json: { role: 'viewer' } })
+  const tries: readonly [string, object | undefined][] = [
+    [request, { role: 'superadmin' }],
+    ['POST /api/users', { email: 'back@example.com', password: 'a long way back', role: 'viewer' }],
+    [`PATCH /api/users/${user.id}`, { email: 'other@example.com' }],
+    ['POST /api/ingest-keys', { name: 'back door' }],
+    ['DELETE /api/monitoring/clear-all', undefined],
+    ['GET /api/users', undefined],
+    ['GET /api/monitoring/audit', undefined],
+  ]
+  for (const [what, json] of tries) {
+    const reply = await service.call(what, json === undefined ? { token } : { token, json })
+    t.match(reply, { status: 403, body: { detail: { code: 'forbidden' } } }, what)
+  }
+  t.equal((await me(token)).body.role, 'superadmin', 'the role of the access token')
+  t.equal(
+    (await service.call('POST /api/alerts/read-all', { token })).status,
+    200,
+    'until it expires',
+  )
+})
+
 t.test('disabling a user ends access and refresh tokens at once', async (t) => {
   const user = await service.newUser('manager')
   await service.call(`PATCH /api/users/${user.id}`, { json: { is_active: false } })
@@ -177,10 +206,13 @@ t.test('a deleted user is missing at refresh', async (t) => {
 
 t.test('a password change ends the refresh tokens of the user at once', async (t) => {
   const user = await service.newUser('viewer')
+  const other = await again(user)
   const json = { password: 'another password', current_password: user.password }
   const request = `PUT /api/users/${user.id}/password`
   t.equal((await service.call(request, { token: user.access_token, json })).status, 200)
   t.equal((await refresh(user.refresh_token)).body.detail.code, 'invalid_refresh_token')
+  t.equal((await me(other.access_token)).status, 401, 'and the other sessions')
+  t.equal((await me(user.access_token)).status, 200, 'but not the one that changed it')
   const login = { email: user.email, password: user.password }
   const old = await service.call('POST /api/auth/login', { json: login })
   t.match(old, { status: 401, body: { detail: { code: 'invalid_credentials' } } })
@@ -202,6 +234,7 @@ t.test('logout deletes both cookies and ends the refresh tokens of the login', a
     )
   }
   t.equal((await refresh(user.refresh_token)).body.detail.code, 'invalid_refresh_token')
+  t.match(await me(user.access_token), { status: 401, body: { detail: { code: 'unauthorized' } } })
 })
 
 t.test('a refresh token is good once, and its reuse ends its family', async (t) => {

@@ -6,6 +6,7 @@ import {
   eventually,
   startLiveService,
   type LiveService,
+  type Tokens,
 } from '../../support/live-service.js'
 import { openKpiSocket, type KpiSocket } from '../../support/kpi-socket.js'
 
@@ -116,6 +117,35 @@ t.test('without a valid access token the connection is closed with 1008', async 
   await call(`PATCH /api/users/${user.id}`, { json: { is_active: false } })
   const disabled = await openKpiSocket(service, { query: `?token=${user.access_token}` })
   t.equal(await disabled.whenClosed(), 1008, 'a disabled user')
+})
+
+t.test('the end of a session closes its sockets, and no others', async (t) => {
+  const user = await service.newUser('viewer')
+  const login = () => service.login(user.email, user.password)
+  const open = (accessToken: string) =>
+    openKpiSocket(service, { headers: { authorization: `Bearer ${accessToken}` } })
+  const ends: Readonly<Record<string, (session: Tokens) => Promise<unknown>>> = {
+    logout: ({ access_token }) => call('POST /api/auth/logout', { token: access_token }),
+    'reuse of a refresh token': async ({ refresh_token }) => {
+      const json = { refresh_token }
+      for (let i = 0; i < 2; i++) await call('POST /api/auth/refresh', { token: null, json })
+    },
+    'a new password': async () =>
+      await call(`PUT /api/users/${user.id}/password`, { json: { password: user.password } }),
+  }
+  const bystander = await open(token)
+  for (const [what, end] of Object.entries(ends)) {
+    const session = await login()
+    const socket = await open(session.access_token)
+    t.equal((await firstSnapshot(socket)).length, 1, what)
+    await end(session)
+    t.equal(await socket.whenClosed(), 1008, what)
+    const again = await open(session.access_token)
+    t.equal(await again.whenClosed(), 1008, `${what}: nor can it be opened again`)
+    t.same(again.texts, [], what)
+  }
+  t.equal(bystander.closed(), null)
+  bystander.end()
 })
 
 t.test('a page of another site cannot open it with the cookie', async (t) => {

@@ -146,8 +146,8 @@ const ownState = route({
 
 const token = { family: 'f', expiresAtMs: Number.MAX_SAFE_INTEGER }
 const CALLERS: Readonly<Record<string, Caller>> = {
-  viewer: { userId: 'v', role: 'viewer', via: 'bearer', ...token },
-  admin: { userId: 'a', role: 'admin', via: 'bearer', ...token },
+  viewer: { userId: 'v', role: 'viewer', tokenRole: 'viewer', via: 'bearer', ...token },
+  admin: { userId: 'a', role: 'admin', tokenRole: 'admin', via: 'bearer', ...token },
 }
 
 function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions> = {}) {
@@ -157,7 +157,8 @@ function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions
     services: fakeServices({ version: 'x' }),
     authenticate({ headers, cookies }) {
       const cookie = cookies.get('ACCESS_TOKEN')
-      if (cookie !== undefined) return { userId: cookie, role: 'admin', via: 'cookie', ...token }
+      if (cookie !== undefined)
+        return { userId: cookie, role: 'admin', tokenRole: 'admin', via: 'cookie', ...token }
       const name = headers.first('authorization')?.slice('Bearer '.length) ?? ''
       const caller = CALLERS[name]
       if (caller === undefined) throw new AppError('unauthorized', 'no valid access token')

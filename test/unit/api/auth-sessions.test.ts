@@ -1,15 +1,11 @@
 import { test, type Test } from 'tap'
-import {
-  createDurableFamilies,
-  createSharedFamilies,
-  type Families,
-  type Family,
-} from '../../../src/api/auth/families.js'
+import { createFamilies, type Families, type Family } from '../../../src/api/auth/families.js'
 import { createPasswords, type Passwords } from '../../../src/api/auth/passwords.js'
-import { createSessions } from '../../../src/api/auth/sessions.js'
+import { createSessions, type Grant } from '../../../src/api/auth/sessions.js'
 import { createTokens } from '../../../src/api/auth/tokens.js'
 import type { User } from '../../../src/api/auth/user.js'
 import { createUsers } from '../../../src/api/auth/users.js'
+import { isAtLeast, ROLES } from '../../../src/model/roles.js'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { cpuOfBoth } from '../../support/cpu.js'
 import { memoryEntities } from '../../support/entities.js'
@@ -19,6 +15,8 @@ const unexpected = (error: unknown): never => {
   throw error
 }
 
+/** Thirty days. */
+const sessionSeconds = 2_592_000
 const secret = 'a secret of more than thirty-two characters'
 const cheapPasswords = createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 const root = { userId: 'root', role: 'superadmin' } as const
@@ -40,9 +38,9 @@ async function setUp(t: Test, parts: Parts = {}) {
   const { withLock } = newState()
   const users = createUsers({ entities: userEntities, passwords, withLock, nowMs })
   const familyEntities = memoryEntities<Family>()
-  const families = parts.families ?? createDurableFamilies(familyEntities, nowMs)
+  const families = parts.families ?? createFamilies(familyEntities, nowMs)
   const tokens = createTokens({ secret, accessSeconds: 3_600, refreshSeconds: 604_800, nowMs })
-  const sessions = createSessions({ users, families, tokens, passwords, nowMs })
+  const sessions = createSessions({ users, families, tokens, passwords, sessionSeconds, nowMs })
   const email = 'ann@example.com'
   const ann =
     users.findByEmail(email) ?? (await users.create(root, { email, password: 'right password' }))
@@ -112,9 +110,11 @@ void test('access tokens of a disabled or deleted user are refused at once', asy
   await users.patch(root, ann.id, { isActive: false })
   t.throws(() => sessions.authenticate(accessToken), { code: 'unauthorized' })
   await users.patch(root, ann.id, { isActive: true })
-  t.ok(sessions.authenticate(accessToken))
+  t.throws(() => sessions.authenticate(accessToken), { code: 'unauthorized' }, 'for good')
+  const again = await login()
+  t.ok(sessions.authenticate(again.accessToken))
   await users.remove(root, ann.id)
-  t.throws(() => sessions.authenticate(accessToken), { code: 'unauthorized' })
+  t.throws(() => sessions.authenticate(again.accessToken), { code: 'unauthorized' })
 })
 
 void test('after a change of role the access token keeps the old one, refreshing ends', async (t) => {
@@ -126,11 +126,107 @@ void test('after a change of role the access token keeps the old one, refreshing
   t.equal(sessions.authenticate((await login()).accessToken).role, 'manager')
 })
 
-void test('a changed password ends refreshing', async (t) => {
+void test('nobody administers with a role that was taken away', async (t) => {
   const { sessions, users, ann, login } = await setUp(t)
-  const grant = await login()
+  await users.create(root, { email: 'bob@example.com', password: 'right password', ...root })
+  for (const atLogin of ROLES) {
+    await users.setRole(root, ann.id, atLogin)
+    const { accessToken } = await login()
+    for (const stored of ROLES) {
+      await users.setRole(root, ann.id, stored)
+      const { role, tokenRole } = sessions.authenticate(accessToken)
+      const what = `${atLogin} at login, ${stored} now`
+      t.equal(tokenRole, atLogin, what)
+      for (const needed of ['admin', 'superadmin'] as const) {
+        const both = isAtLeast(atLogin, needed) && isAtLeast(stored, needed)
+        t.equal(isAtLeast(role, needed), both, `${what}: ${needed}`)
+      }
+      // Below that the role at login holds until the token expires.
+      t.equal(isAtLeast(role, 'manager'), isAtLeast(atLogin, 'manager'), `${what}: manager`)
+    }
+  }
+})
+
+void test('a changed password ends every session', async (t) => {
+  const { sessions, users, ann, login } = await setUp(t)
+  const grants = [await login(), await login()]
   await users.setPassword(root, ann.id, { password: 'another password' })
+  for (const { accessToken, refreshToken } of grants) {
+    t.throws(() => sessions.authenticate(accessToken), { code: 'unauthorized' })
+    await t.rejects(sessions.refresh(refreshToken), badRefresh)
+  }
+})
+
+void test('who changes the own password keeps this one access token', async (t) => {
+  const { sessions, users, ann, login } = await setUp(t)
+  const [own, other] = [await login(), await login()]
+  const actor = sessions.authenticate(own.accessToken)
+  const change = (password: string, currentPassword: string) =>
+    users.setPassword(actor, ann.id, { password, currentPassword })
+  await change('another password', 'right password')
+  t.ok(sessions.authenticate(own.accessToken))
+  t.throws(() => sessions.authenticate(other.accessToken), { code: 'unauthorized' })
+  await t.rejects(sessions.refresh(own.refreshToken), badRefresh)
+  await change('right password', 'another password')
+  t.ok(sessions.authenticate(own.accessToken), 'a second time too')
+  await users.setPassword(root, ann.id, { password: 'given by an admin' })
+  t.throws(() => sessions.authenticate(own.accessToken), { code: 'unauthorized' })
+})
+
+void test('every end of a session ends its access tokens, and those of no other', async (t) => {
+  const { sessions, login } = await setUp(t)
+  const ends = {
+    logout: ({ refreshToken }: Grant) => sessions.logout([refreshToken]),
+    'logout by the access token': ({ accessToken }: Grant) => sessions.logout([accessToken]),
+    'reuse of a refresh token': async ({ refreshToken }: Grant) => {
+      const next = await sessions.refresh(refreshToken)
+      t.ok(sessions.authenticate(next.accessToken))
+      await t.rejects(sessions.refresh(refreshToken), badRefresh)
+      t.throws(() => sessions.authenticate(next.accessToken), { code: 'unauthorized' })
+    },
+  }
+  const other = await login()
+  for (const [what, end] of Object.entries(ends)) {
+    const grant = await login()
+    const session = sessions.authenticate(grant.accessToken)
+    t.ok(sessions.isAlive(session), what)
+    await end(grant)
+    t.throws(() => sessions.authenticate(grant.accessToken), { code: 'unauthorized' }, what)
+    t.notOk(sessions.isAlive(session), what)
+    t.ok(sessions.authenticate(other.accessToken), what)
+  }
+})
+
+void test('a session ends after its time, however often it is refreshed', async (t) => {
+  const { sessions, login, tokens, clock } = await setUp(t)
+  const endMs = clock.ms + sessionSeconds * 1000
+  let grant = await login()
+  while (clock.ms + 5 * DAY_MS < endMs) {
+    clock.ms += 5 * DAY_MS
+    grant = await sessions.refresh(grant.refreshToken)
+  }
+  t.equal(tokens.verifyRefresh(grant.refreshToken).exp * 1000, endMs)
+  clock.ms = endMs - 1_000
+  grant = await sessions.refresh(grant.refreshToken)
+  t.equal(tokens.verifyAccess(grant.accessToken).exp * 1000, endMs)
+  clock.ms = endMs
+  t.throws(() => sessions.authenticate(grant.accessToken), { code: 'token_expired' })
   await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
+})
+
+void test('a session that was stored before sessions had an end goes on until its token expires', async (t) => {
+  const { sessions, login, familyEntities, clock } = await setUp(t)
+  const { refreshToken, accessToken } = await login()
+  const [stored] = familyEntities.list()
+  if (stored === undefined) throw new Error('bug: a login stores a session')
+  const { endsAtMs: _, epoch: __, ...old } = stored
+  await familyEntities.put(old.id, old)
+  t.ok(sessions.authenticate(accessToken))
+  clock.ms += DAY_MS
+  const next = await sessions.refresh(refreshToken)
+  t.ok(sessions.authenticate(next.accessToken))
+  clock.ms = old.expiresAtMs
+  await t.rejects(sessions.refresh(next.refreshToken), badRefresh)
 })
 
 void test('missing and inactive users have another error than bad tokens', async (t) => {
@@ -168,14 +264,14 @@ void test('a refresh token lives on for its lifetime from each refresh', async (
   t.ok(refreshToken)
 })
 
-void test('a user has fifty logins at most; the oldest gives way', async (t) => {
+void test('a user has a thousand logins at most; the oldest gives way', async (t) => {
   const { sessions, login, clock, familyEntities } = await setUp(t)
   const grants = []
-  for (let i = 0; i < 52; i++) {
+  for (let i = 0; i < 1_002; i++) {
     clock.ms += 1_000
     grants.push(await login())
   }
-  t.equal(familyEntities.list().length, 50)
+  t.equal(familyEntities.list().length, 1_000)
   await t.rejects(sessions.refresh(grants[1]?.refreshToken ?? ''), badRefresh)
   t.ok(await sessions.refresh(grants[2]?.refreshToken ?? ''))
 })
@@ -194,65 +290,58 @@ void test('a token outlives a restart, and so does the knowledge that it was use
   const used = await first.login()
   const next = await first.sessions.refresh(used.refreshToken)
 
-  const families = createDurableFamilies(first.familyEntities.copy(), () => first.clock.ms)
+  const families = createFamilies(first.familyEntities.copy(), () => first.clock.ms)
   const second = await setUp(t, { userEntities: first.userEntities.copy(), families })
   t.ok(await second.sessions.refresh(unused.refreshToken))
   await t.rejects(second.sessions.refresh(used.refreshToken), badRefresh)
   await t.rejects(second.sessions.refresh(next.refreshToken), badRefresh, 'reuse ended the family')
 })
 
-const kinds = {
-  durable: () => createDurableFamilies(memoryEntities<Family>(), () => 1_700_000_000_000),
-  shared: () => createSharedFamilies(newState(), () => 1_700_000_000_000),
-} as const
+void test('each refresh token works once', async (t) => {
+  const { sessions, login, ann } = await setUp(t)
+  const first = await login()
+  const second = await sessions.refresh(first.refreshToken)
+  t.not(second.refreshToken, first.refreshToken)
+  t.match(sessions.authenticate(second.accessToken), { userId: ann.id })
+  const third = await sessions.refresh(second.refreshToken)
+  t.ok(third.refreshToken)
+})
 
-for (const [kind, make] of Object.entries(kinds)) {
-  void test(`${kind} families: each refresh token works once`, async (t) => {
-    const { sessions, login, ann } = await setUp(t, { families: make() })
-    const first = await login()
-    const second = await sessions.refresh(first.refreshToken)
-    t.not(second.refreshToken, first.refreshToken)
-    t.match(sessions.authenticate(second.accessToken), { userId: ann.id })
-    const third = await sessions.refresh(second.refreshToken)
-    t.ok(third.refreshToken)
-  })
+void test('a reused token ends its family, and no other', async (t) => {
+  const { sessions, login } = await setUp(t)
+  const other = await login()
+  const first = await login()
+  const second = await sessions.refresh(first.refreshToken)
+  await t.rejects(sessions.refresh(first.refreshToken), badRefresh)
+  await t.rejects(sessions.refresh(second.refreshToken), badRefresh)
+  t.ok(await sessions.refresh(other.refreshToken))
+})
 
-  void test(`${kind} families: a reused token ends its family, and no other`, async (t) => {
-    const { sessions, login } = await setUp(t, { families: make() })
-    const other = await login()
-    const first = await login()
-    const second = await sessions.refresh(first.refreshToken)
-    await t.rejects(sessions.refresh(first.refreshToken), badRefresh)
-    await t.rejects(sessions.refresh(second.refreshToken), badRefresh)
+void test('of many refreshes at once one wins, and it lives on', async (t) => {
+  const { sessions, login } = await setUp(t)
+  const { refreshToken } = await login()
+  const all = Array.from({ length: 20 }, () => sessions.refresh(refreshToken))
+  const won = (await Promise.allSettled(all)).filter((r) => r.status === 'fulfilled')
+  t.equal(won.length, 1)
+  for (const { value } of won) t.ok(await sessions.refresh(value.refreshToken))
+})
+
+void test('one of two instances wins a race for the same token', async (t) => {
+  const families = createFamilies(memoryEntities<Family>(), () => 1_700_000_000_000)
+  const one = await setUp(t, { families })
+  const two = await setUp(t, { families, userEntities: one.userEntities })
+  const { refreshToken } = await one.login()
+  const both = [one, two].map(({ sessions }) => sessions.refresh(refreshToken))
+  const won = (await Promise.allSettled(both)).filter((r) => r.status === 'fulfilled')
+  t.equal(won.length, 1)
+})
+
+void test('logging out ends the family by either token', async (t) => {
+  const { sessions, login } = await setUp(t)
+  for (const which of ['accessToken', 'refreshToken'] as const) {
+    const [grant, other] = [await login(), await login()]
+    await sessions.logout(['', 'nonsense', grant[which]])
+    await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
     t.ok(await sessions.refresh(other.refreshToken))
-  })
-
-  void test(`${kind} families: of many refreshes at once one wins, and it lives on`, async (t) => {
-    const { sessions, login } = await setUp(t, { families: make() })
-    const { refreshToken } = await login()
-    const all = Array.from({ length: 20 }, () => sessions.refresh(refreshToken))
-    const won = (await Promise.allSettled(all)).filter((r) => r.status === 'fulfilled')
-    t.equal(won.length, 1)
-    for (const { value } of won) t.ok(await sessions.refresh(value.refreshToken))
-  })
-
-  void test(`${kind} families: one of two instances wins a race for the same token`, async (t) => {
-    const families = make()
-    const one = await setUp(t, { families })
-    const two = await setUp(t, { families, userEntities: one.userEntities })
-    const { refreshToken } = await one.login()
-    const both = [one, two].map(({ sessions }) => sessions.refresh(refreshToken))
-    const won = (await Promise.allSettled(both)).filter((r) => r.status === 'fulfilled')
-    t.equal(won.length, 1)
-  })
-
-  void test(`${kind} families: logging out ends the family by either token`, async (t) => {
-    const { sessions, login } = await setUp(t, { families: make() })
-    for (const which of ['accessToken', 'refreshToken'] as const) {
-      const [grant, other] = [await login(), await login()]
-      await sessions.logout(['', 'nonsense', grant[which]])
-      await t.rejects(sessions.refresh(grant.refreshToken), badRefresh)
-      t.ok(await sessions.refresh(other.refreshToken))
-    }
-  })
-}
+  }
+})
