@@ -590,13 +590,22 @@ export async function migrateRemote(config: Config, log: Log): Promise<void> {
   }
 }
 
-const openState = (config: Config, dataDir: DataDir | null, log: Log): Promise<State> | State => {
+async function openState(config: Config, dataDir: DataDir | null, log: Log): Promise<State> {
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')
   const { redisUrl, redisPrefix, clickhouseUrl } = config
   if (redisUrl === null) return createInProcessState({ onError })
   // What is cached of an embedded database serves no instance with another one.
   const own = clickhouseUrl === null && dataDir !== null ? `${dataDir.instanceId}:` : ''
-  return createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
+  const state = await createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
+  try {
+    await state.ping()
+  } catch (cause) {
+    await state.close()
+    const { host } = new URL(redisUrl)
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`Redis at ${host} can't be used: ${reason}; check REDIS_URL`, { cause })
+  }
+  return state
 }
 
 function stateWatch(state: State): () => boolean {

@@ -326,19 +326,28 @@ export type Config = {
 export const settingsHelp = (): readonly { env: string; fallback: string; doc: string }[] =>
   Object.values(SETTINGS).map(({ env, fallback, doc }) => ({ env, fallback, doc }))
 
-const parseAll = (env: Readonly<Record<string, string | undefined>>): Config =>
-  Object.fromEntries(
-    Object.entries(SETTINGS).map(([name, setting]) => [
-      name,
-      setting.parse(env[setting.env]?.trim() || setting.fallback),
-    ]),
-  ) as Config // each value comes from the parser under its key
+type Env = Readonly<Record<string, string | undefined>>
 
-const refuse = (wrong: boolean, problem: string): void => {
-  if (wrong) throw new ConfigError(problem)
+/** @throws ConfigError that names every value that is wrong */
+function parseAll(env: Env): Config {
+  const problems: string[] = []
+  const values = Object.entries(SETTINGS).map(([name, setting]) => {
+    try {
+      return [name, setting.parse(env[setting.env]?.trim() || setting.fallback)]
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      problems.push(error.message)
+      return [name, null]
+    }
+  })
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'))
+  return Object.fromEntries(values) as Config // each value comes from the parser under its key
 }
 
-function checkCombinations(config: Config): void {
+/** Takes a problem if there is one. */
+type Refuse = (wrong: boolean, problem: string) => void
+
+function checkCombinations(config: Config, refuse: Refuse): void {
   refuse(
     config.role === 'all' && config.apiPort !== 0 && config.apiPort === config.collectorPort,
     `API_PORT and COLLECTOR_PORT are both ${config.apiPort}; they need different ports`,
@@ -359,11 +368,11 @@ function checkCombinations(config: Config): void {
     config.cookieSamesite === 'None' && config.corsOrigins.length === 0,
     'COOKIE_SAMESITE=None is useless without CORS_ORIGINS: name the origins whose pages call with cookies',
   )
-  checkSharing(config)
-  if (config.nodeEnv === 'production') checkProduction(config)
+  checkSharing(config, refuse)
+  if (config.nodeEnv === 'production') checkProduction(config, refuse)
 }
 
-function checkSharing({ role, clickhouseUrl, redisUrl, jwtSecret }: Config): void {
+function checkSharing({ role, clickhouseUrl, redisUrl, jwtSecret }: Config, refuse: Refuse): void {
   refuse(
     role !== 'all' && clickhouseUrl === null,
     `ROLE=${role} needs CLICKHOUSE_URL: the embedded ClickHouse can't be shared with other instances`,
@@ -379,7 +388,7 @@ function checkSharing({ role, clickhouseUrl, redisUrl, jwtSecret }: Config): voi
   )
 }
 
-function checkProduction(config: Config): void {
+function checkProduction(config: Config, refuse: Refuse): void {
   const hasApi = config.role !== 'collector'
   refuse(
     hasApi && !config.cookieSecure,
@@ -398,10 +407,14 @@ function checkProduction(config: Config): void {
 /**
  * Reads and checks every setting.
  *
- * @throws ConfigError on the first value that is wrong or unsafe
+ * @throws ConfigError with a line for each value that is wrong, or for each combination that is unsafe
  */
-export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function loadConfig(env: Env): Config {
   const config = Object.freeze(parseAll(env))
-  checkCombinations(config)
+  const problems: string[] = []
+  checkCombinations(config, (wrong, problem) => {
+    if (wrong) problems.push(problem)
+  })
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'))
   return config
 }

@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs'
-import { createServer as createNetServer } from 'node:net'
+import { createServer as createNetServer, isIPv6 } from 'node:net'
 import { resolve as resolvePath } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 
-import { backup } from './backup/backup.js'
-import { restore } from './backup/restore.js'
-import { migrateRemote, openApp, type App } from './app.js'
+import type { App } from './app.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
+import { openFileLimit } from './http/open-files.js'
 import { loadUws } from './http/uws.js'
-import { ConfigError } from './lib/setting.js'
+import { misspelled } from './lib/misspelled.js'
 import { createLog, type Log } from './telemetry/log.js'
 
 /** Requests in flight, unwritten rows and the shutdown of the embedded engine take less. */
@@ -25,34 +24,96 @@ async function start(config: Config, log: Log): Promise<App & { readonly title: 
   const { role, host, apiPort, collectorPort } = config
   if (role !== 'collector') await checkPort(host, apiPort, 'API_PORT')
   if (role !== 'api') await checkPort(host, collectorPort, 'COLLECTOR_PORT')
+  // Loaded here, so that what keeps it from loading is told in one line.
+  const { openApp } = await import('./app.js')
   const app = await openApp({ config, log, uws, version })
   const engine = app.isEmbedded ? 'embedded ClickHouse' : 'remote ClickHouse'
   return { ...app, title: `${packageJson.name} ${version} is ready (${engine}, ${uws.build})` }
 }
 
+/** With fewer the program does not load, or its ClickHouse can't open its tables. */
+const LEAST_OPEN_FILES = 256
+/** V8 reserves as much for a WebAssembly memory, and ends the process where it can't reserve what a thread needs. */
+const THREAD_ADDRESSES = 8 * 1024 ** 3
+/** The main thread, the miner, the encoder beyond `WORKERS`, and the rest of the process. */
+const OTHER_THREADS = 4
+
+function refuseLowLimits({ workers }: Config): void {
+  const files = openFileLimit()
+  if (files !== null && files < LEAST_OPEN_FILES)
+    throw new Error(
+      `this process may open ${files} files, and needs ${LEAST_OPEN_FILES} at least: raise the limit (ulimit -n)`,
+    )
+  const addresses = addressLimit()
+  const needed = (workers + OTHER_THREADS) * THREAD_ADDRESSES
+  if (addresses < needed)
+    throw new Error(
+      `this process may have ${addresses} bytes of virtual memory, and reserves up to ${needed} for ` +
+        `WORKERS=${workers} (it uses a small part): remove the limit (ulimit -v, LimitAS of systemd)`,
+    )
+}
+
+/** Infinity where there is no limit, or where the system does not say (macOS has none). */
+function addressLimit(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8')
+    return Number(/^Max address space +(\d+)/m.exec(limits)?.[1] ?? Infinity)
+  } catch {
+    return Infinity
+  }
+}
+
+/** What the system says of an address that is not one of this machine. */
+const WRONG_HOST = new Set([
+  'EADDRNOTAVAIL',
+  'EAFNOSUPPORT',
+  'EAI_AGAIN',
+  'EAI_FAIL',
+  'EINVAL',
+  'ENOTFOUND',
+])
+
 /** Reports a port that is in use before anything else starts. */
 const checkPort = (host: string, port: number, setting: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const probe = createNetServer()
-    probe.once('error', (cause: NodeJS.ErrnoException) => {
-      const reason = cause.code === 'EADDRINUSE' ? 'is in use' : `can't be used (${cause.code})`
-      reject(new Error(`port ${port} on ${host} ${reason}; choose another with ${setting}`))
+    probe.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
+      const reason = code === 'EADDRINUSE' ? 'is in use' : `can't be used (${code})`
+      const problem = WRONG_HOST.has(code)
+        ? `HOST=${host} is no address of this machine (${code}); 127.0.0.1 is for this machine alone, 0.0.0.0 for all`
+        : `port ${port} on ${host} ${reason}; choose another with ${setting}`
+      reject(new Error(problem))
     })
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
   })
+
+/** The commands of an operator, with what each needs. */
+const COMMANDS = {
+  backup: { argument: 'DIR', doc: 'a backup of the running service into an empty directory' },
+  restore: { argument: 'DIR', doc: 'an empty DATA_DIR from such a backup' },
+} as const
+
+const isCommand = (word: string): word is keyof typeof COMMANDS => Object.hasOwn(COMMANDS, word)
+
+const usageOf = (command: keyof typeof COMMANDS): string =>
+  `npm run ${command} -- ${COMMANDS[command].argument}`
 
 function help(): string {
   const settings = settingsHelp().map(
     ({ env, fallback, doc }) =>
       `  ${env.padEnd(28)} ${doc}${fallback === '' ? '' : ` [${fallback}]`}`,
   )
+  const commands = Object.keys(COMMANDS)
+    .filter(isCommand)
+    .map((command) => `       ${usageOf(command).padEnd(36)} ${COMMANDS[command].doc}`)
   return [
     `${packageJson.name} ${packageJson.version}`,
     '',
     'Usage: npm start',
-    '       npm run backup -- DIR     a backup of the running service into an empty directory',
-    '       npm run restore -- DIR    an empty DATA_DIR from such a backup',
-    '       node build/src/main.js --migrate    only brings the remote ClickHouse to the schema of this program',
+    ...commands,
+    '       npm start -- --migrate               only brings the remote ClickHouse to the schema of this program',
+    '       npm start -- --version',
+    '       npm start -- --help',
     '',
     'Settings are environment variables:',
     ...settings,
@@ -96,40 +157,81 @@ function endOnSignals(log: Log): (running: App) => void {
 
 const fatal = (error: unknown): never => {
   const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`${packageJson.name}: ${message}\n`)
+  for (const line of message.split('\n')) process.stderr.write(`${packageJson.name}: ${line}\n`)
   process.exit(1)
 }
 
-/** @returns whether the arguments name a command, which is then done */
-async function runCommand(config: Config, log: Log): Promise<boolean> {
-  const [command, given] = process.argv.slice(2)
-  if (command === undefined) return false
-  const run = command === 'backup' ? backup : command === 'restore' ? restore : null
-  if (run === null || given === undefined) throw new Error(`unknown command ${command}; see --help`)
+async function runCommand(
+  command: keyof typeof COMMANDS,
+  given: string,
+  { config, log }: { readonly config: Config; readonly log: Log },
+): Promise<void> {
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
   // npm changes the working directory; INIT_CWD is the caller's.
   const dir = resolvePath(process.env['INIT_CWD'] ?? '.', given)
-  await run({ config, dir, program: packageJson.name, version, log, print })
-  return true
+  const options = { config, dir, program: packageJson.name, version, log, print }
+  switch (command) {
+    case 'backup':
+      return await (await import('./backup/backup.js')).backup(options)
+    case 'restore':
+      return await (await import('./backup/restore.js')).restore(options)
+  }
+}
+
+/** What the arguments ask for. */
+type Task =
+  | { readonly kind: 'help' | 'version' | 'migrate' | 'start' }
+  | { readonly kind: 'command'; readonly command: keyof typeof COMMANDS; readonly given: string }
+
+const OPTIONS: Readonly<Record<string, Task>> = {
+  '--help': { kind: 'help' },
+  '-h': { kind: 'help' },
+  '--version': { kind: 'version' },
+  '-v': { kind: 'version' },
+  '--migrate': { kind: 'migrate' },
+}
+
+/** @throws Error saying the usage */
+function toTask(args: readonly string[]): Task {
+  const option = args.find((arg) => Object.hasOwn(OPTIONS, arg))
+  if (option !== undefined) return OPTIONS[option] ?? { kind: 'help' }
+  const [command, given = '', ...others] = args
+  if (command === undefined) return { kind: 'start' }
+  if (!isCommand(command)) throw new Error(`unknown argument ${command}; see npm start -- --help`)
+  if (given === '' || others.length > 0) throw new Error(`usage: ${usageOf(command)}`)
+  return { kind: 'command', command, given }
 }
 
 async function main(): Promise<void> {
   // Few objects survive a request, so parallel collection costs more than it saves (bench/NOTES.md).
   setFlagsFromString('--no-parallel-scavenge')
-  if (process.argv.includes('--help')) {
-    process.stdout.write(help())
-    return
-  }
+  const task = toTask(process.argv.slice(2))
+  if (task.kind === 'help') return void process.stdout.write(help())
+  if (task.kind === 'version')
+    return void process.stdout.write(`${packageJson.name} ${packageJson.version}\n`)
   // Files of this process and its children are readable by its user only.
   process.umask(0o077)
   const config = loadConfig(process.env)
   const log = createLog(config.logLevel)
-  if (process.argv.includes('--migrate')) return await migrateRemote(config, log)
+  refuseLowLimits(config)
+  const settings = settingsHelp().map(({ env }) => env)
+  for (const { variable, setting } of misspelled(Object.keys(process.env), settings))
+    log.warn({}, `${variable} is no setting and has no effect; did you mean ${setting}?`)
   process.on('unhandledRejection', (error) => {
     log.fatal({ err: error }, 'unexpected error')
     process.exit(1)
   })
-  if (await runCommand(config, log)) return
+  switch (task.kind) {
+    case 'migrate':
+      return await (await import('./app.js')).migrateRemote(config, log)
+    case 'command':
+      return await runCommand(task.command, task.given, { config, log })
+    case 'start':
+      return await serve(config, log)
+  }
+}
+
+async function serve(config: Config, log: Log): Promise<void> {
   const tellRunning = endOnSignals(log)
   const running = await start(config, log)
   tellRunning(running)
@@ -141,9 +243,9 @@ function announcement(
   config: Config,
   { title, made, apiPort, collectorPort }: App & { readonly title: string },
 ): string {
-  const shown = config.host === '0.0.0.0' || config.host === '::' ? '127.0.0.1' : config.host
+  const shown = ANY_HOST[config.host] ?? config.host
   const at = (port: number | null): string | null =>
-    port === null ? null : `http://${shown}:${port}`
+    port === null ? null : `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`
   const [api, collector] = [at(apiPort), at(collectorPort)]
   return [
     title,
@@ -159,6 +261,9 @@ function announcement(
     '',
   ].join('\n')
 }
+
+/** Every address of the machine, with the one of them to show. */
+const ANY_HOST: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '127.0.0.1' }
 
 const ROLE_LINES = {
   all: [],
@@ -204,4 +309,4 @@ function example(
   ]
 }
 
-await main().catch((error: unknown) => fatal(error instanceof ConfigError ? error.message : error))
+await main().catch(fatal)

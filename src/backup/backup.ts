@@ -5,6 +5,7 @@ import { join } from 'node:path'
 
 import type { Store } from '../clickhouse/client.js'
 import type { Config } from '../config.js'
+import { makeDirectory } from '../coordination/data-dir.js'
 import { HOUR_MS, MINUTE_MS } from '../model/time.js'
 import type { Writer } from '../writer/writer.js'
 import {
@@ -133,7 +134,7 @@ export const QUARANTINE_FOLDER = 'refused'
 export async function backup(options: CommandOptions): Promise<void> {
   const { config, dir, program, version, print } = options
   if (!(await isFree(dir))) throw new Error(`${dir} is not empty`)
-  await mkdir(dir, { recursive: true, mode: 0o700 })
+  makeDirectory(dir)
   await chmod(dir, 0o700)
   try {
     const made = await requestBackup(config.dataDir, print)

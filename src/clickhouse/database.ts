@@ -19,6 +19,9 @@ const ENGINE_LOCK_WAIT_MS = 20_000
 /** A remote server may be starting beside this program. */
 const REMOTE_WAIT_MS = 30_000
 const REMOTE_PAUSE_MS = 500
+/** A server that runs answers within this. */
+const REMOTE_FIRST_MS = 300
+const REMOTE_TELL_MS = 5_000
 
 /** The ClickHouse that the settings name: the embedded engine, a server, or a cluster. */
 export interface Database {
@@ -73,7 +76,7 @@ export async function openDatabase(
     server,
     embedded,
     reach: async () => {
-      if (embedded === null) await waitForRemote(store, config)
+      if (embedded === null) await waitForRemote({ server, store }, config, log)
     },
     prepare: async () => {
       await prepare()
@@ -116,26 +119,42 @@ function readCa(file: string): Buffer {
   }
 }
 
-/** A server that never answers stops the start. */
-async function waitForRemote(store: Store, config: Config): Promise<void> {
+/** Says at once, and again every few seconds, what the start waits for. A server that never answers ends the start. */
+async function waitForRemote(
+  { server, store }: Pick<Database, 'server' | 'store'>,
+  config: Config,
+  log: Log,
+): Promise<void> {
   const { host } = new URL(config.clickhouseUrl ?? '')
-  const deadline = Date.now() + REMOTE_WAIT_MS
-  for (;;) {
+  const deadline = performance.now() + REMOTE_WAIT_MS
+  let reason = 'no answer yet'
+  const text = `waiting up to ${REMOTE_WAIT_MS / 1000} s for the ClickHouse of CLICKHOUSE_URL`
+  const tell = (): void => log.warn({ host, reason }, text)
+  const first = setTimeout(tell, REMOTE_FIRST_MS)
+  const others = setInterval(tell, REMOTE_TELL_MS)
+  const reach = async (): Promise<boolean> => {
     try {
+      // Before the database is made: this has a short timeout.
+      await server.ping()
       await store.createDatabase()
-      return
+      return true
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      reason = error instanceof Error ? error.message : String(error)
       const isAway =
         error instanceof Error && 'code' in error && error.code === 'dependency_unavailable'
       // A running service takes a refused password for a server that still reads its users; a start does not.
       const retry = isAway && !reason.includes('AUTHENTICATION_FAILED')
-      if (!retry || Date.now() >= deadline)
-        throw new Error(
-          `ClickHouse at ${host} can't be used: ${reason}; check CLICKHOUSE_URL, CLICKHOUSE_USER and CLICKHOUSE_PASSWORD`,
-          { cause: error },
-        )
+      if (retry && performance.now() < deadline) return false
+      throw new Error(
+        `ClickHouse at ${host} can't be used: ${reason}; check CLICKHOUSE_URL, CLICKHOUSE_USER and CLICKHOUSE_PASSWORD`,
+        { cause: error },
+      )
     }
-    await sleep(REMOTE_PAUSE_MS)
+  }
+  try {
+    while (!(await reach())) await sleep(REMOTE_PAUSE_MS)
+  } finally {
+    clearTimeout(first)
+    clearInterval(others)
   }
 }

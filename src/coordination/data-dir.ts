@@ -11,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 
 import { schemaVersions, type SchemaVersions } from '../clickhouse/migrate.js'
 
@@ -43,8 +43,8 @@ interface OpenOptions {
 /**
  * Locks a data directory for this process.
  *
- * @throws DataDirError when another process holds it, it can't be written, a restore into it did not finish, or
- *   it is of a newer or an unreleased version of the program
+ * @throws DataDirError when another process holds it, it can't be written, it holds files of others, a restore into
+ *   it did not finish, or it is of a newer or an unreleased version of the program
  */
 export function openDataDir(
   path: string,
@@ -53,7 +53,8 @@ export function openDataDir(
   const lock = join(path, 'lock')
   const marker = join(path, RESTORE_MARKER)
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    makeDirectory(path)
+    refuseForeign(path)
     chmodSync(path, 0o700)
     if (isRestoring) writeFileSync(marker, '', { mode: 0o600, flush: true })
     else if (existsSync(marker))
@@ -73,6 +74,33 @@ export function openDataDir(
     const reason = error instanceof Error ? error.message : String(error)
     throw new DataDirError(`DATA_DIR ${path} can't be used: ${reason}`)
   }
+}
+
+/** Makes a directory and those above it. Node's own way never returns where the system makes none, such as in /proc. */
+export function makeDirectory(path: string): void {
+  if (existsSync(path)) return
+  makeDirectory(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+  }
+}
+
+/** A process that ended at its first start leaves no more than these; an operator may bring the secret, a new disk the last. */
+const OWN_FIRST_FILES =
+  /^(?:lock(?:\..+)?|(?:instance-id|schema-version|jwt-secret)(?:\.new)?|restore-unfinished|lost\+found)$/
+
+/** The program changes the directory's mode and writes into it, so it takes no directory of others by mistake. */
+function refuseForeign(path: string): void {
+  const names = readdirSync(path)
+  if (names.includes('instance-id') || names.includes(SCHEMA_FILE)) return
+  const foreign = names.filter((name) => !OWN_FIRST_FILES.test(name))
+  if (foreign.length > 0)
+    throw new DataDirError(
+      `DATA_DIR ${path} holds other files and is no data directory of this program: ` +
+        'set DATA_DIR to one that is empty or does not exist',
+    )
 }
 
 /** An unused directory becomes one of this program. */
@@ -163,10 +191,13 @@ function tryLink(from: string, to: string): boolean {
     linkSync(from, to)
     return true
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false
+    if (hasCode(error, 'EEXIST')) return false
     throw error
   }
 }
+
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code
 
 interface Holder {
   readonly pid: number
@@ -193,7 +224,7 @@ const isAlive = (holder: Holder): boolean => {
   try {
     process.kill(holder.pid, 0)
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+    return hasCode(error, 'EPERM')
   }
   return identityOf(holder.pid) === holder.identity
 }
@@ -233,7 +264,7 @@ function readIfThere(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim()
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    if (hasCode(error, 'ENOENT')) return ''
     throw error
   }
 }

@@ -72,8 +72,16 @@ void test('given credentials are not shown', async (t) => {
 
 void test('an error that stops the start is one line', async (t) => {
   const dataDir = tempDataDir(t)
-  const refuses = async (env: Readonly<Record<string, string>>, line: RegExp): Promise<void> => {
-    const { code, signal, stdout, stderr } = await runToEnd({ DATA_DIR: dataDir, ...env })
+  const refuses = async (
+    env: Readonly<Record<string, string>>,
+    line: RegExp,
+    before: readonly string[] = [],
+  ): Promise<void> => {
+    const { code, signal, stdout, stderr } = await runToEnd(
+      { DATA_DIR: dataDir, ...env },
+      [],
+      before,
+    )
     t.ok(code !== 0 && signal === null, `exit code ${code}`)
     t.equal(stdout, '')
     t.equal(messagesOf(stderr).length, 1, 'one line')
@@ -81,12 +89,16 @@ void test('an error that stops the start is one line', async (t) => {
   }
   await refuses({ API_PORT: '70000' }, /API_PORT=70000 is not an integer in 0\.\.65535/)
   await refuses({ JWT_SECRET: 'short' }, /JWT_SECRET has 5 characters; at least 32/)
-  await refuses({ NODE_ENV: 'production' }, /COOKIE_SECURE/)
   await refuses({ TRUSTED_PROXIES: 'nonsense' }, /TRUSTED_PROXIES/)
-  await refuses(
-    { HOST: '192.0.2.1', API_PORT: '18000' },
-    /port 18000 on 192\.0\.2\.1 can't be used.*API_PORT/,
-  )
+  for (const host of ['192.0.2.1', '999.1.1.1', '2001:db8::1'])
+    await refuses({ HOST: host }, new RegExp(`HOST=${host} is no address of this machine`))
+  for (const [limit, line] of [
+    ['-v 1500000', /bytes of virtual memory, .* \(ulimit -v/],
+    ['-v 25000000', /bytes of virtual memory, .* \(ulimit -v/],
+    ['-n 50', /may open 50 files, .* \(ulimit -n\)/],
+    ['-n 200', /may open 200 files, .* \(ulimit -n\)/],
+  ] as const)
+    await refuses({}, line, ['sh', '-c', `ulimit ${limit} && exec "$0" "$@"`])
   await refuses(
     { CLICKHOUSE_URL: 'http://127.0.0.1:1', CLICKHOUSE_CA_FILE: '/nowhere/ca.pem' },
     /CLICKHOUSE_CA_FILE/,
@@ -94,12 +106,46 @@ void test('an error that stops the start is one line', async (t) => {
   const file = join(dataDir, 'file')
   writeFileSync(file, '')
   await refuses({ DATA_DIR: join(file, 'data') }, /DATA_DIR .* can't be used/)
+  await refuses({ DATA_DIR: '/proc/none/data' }, /DATA_DIR \/proc\/none\/data can't be used/)
+  await refuses({ REDIS_URL: 'redis://127.0.0.1:1' }, /Redis at 127\.0\.0\.1:1 .*REDIS_URL/)
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   const address = other.address()
   const port = typeof address === 'object' ? address?.port : 0
   await refuses({ COLLECTOR_PORT: `${port}` }, new RegExp(`port ${port} .*COLLECTOR_PORT`))
   other.close()
+})
+
+void test('a start says at once what it waits for, and ends when it does not come', async (t) => {
+  const addresses = ['http://127.0.0.1:1', 'http://nowhere.invalid:8123']
+  const starts = addresses.map((url) =>
+    runToEnd({ DATA_DIR: tempDataDir(t), CLICKHOUSE_URL: url, API_PORT: '0', COLLECTOR_PORT: '0' }),
+  )
+  for (const [i, { code, stderr }] of (await Promise.all(starts)).entries()) {
+    const { host } = new URL(addresses[i] ?? '')
+    t.equal(code, 1)
+    const waits = stderr.split('\n').filter((line) => line.includes('waiting up to 30 s'))
+    t.ok(waits.length >= 3, `${waits.length} lines`)
+    t.match(waits[0], `"host":"${host}"`)
+    t.match(messagesOf(stderr), [new RegExp(`ClickHouse at ${host} can't be used.*CLICKHOUSE_URL`)])
+  }
+})
+
+void test('an address of IPv6 is shown as a URL has it', async (t) => {
+  const service = await startService(t, { DATA_DIR: tempDataDir(t), HOST: '::1', ...KNOWN })
+  t.match(service.api, /^http:\/\/\[::1\]:\d+$/)
+  t.equal((await fetch(`${service.api}/api/monitoring/health`)).status, 200)
+  t.match(await service.stop(), { code: 0 })
+})
+
+void test('a variable that is named nearly like a setting is told', async (t) => {
+  const { stderr } = await runToEnd({
+    DATA_DIR: '/proc/none',
+    RETENTION_DAY: '7',
+    UNRELATED: 'secret text',
+  })
+  t.match(stderr, 'RETENTION_DAY is no setting and has no effect; did you mean RETENTION_DAYS?')
+  t.notMatch(stderr, 'UNRELATED')
 })
 
 void test('a data directory is for one process, and a dead one gives it up', async (t) => {
@@ -123,10 +169,21 @@ void test('a secret that can not be read stops the start', async (t) => {
   t.equal(messagesOf(stderr).length, 1)
 })
 
-void test('--help needs no settings and lists them', async (t) => {
-  const { execFileSync } = await import('node:child_process')
-  const main = new URL('../../src/main.js', import.meta.url).pathname
-  const help = execFileSync(process.execPath, [main, '--help'], { encoding: 'utf8' })
-  t.match(help, /^ {2}CLICKHOUSE_URL +/m)
-  t.match(help, /^ {2}API_PORT .*\[8000\]$/m)
+void test('--help and --version need no settings, and arguments that are wrong get the usage', async (t) => {
+  const wrong = { API_PORT: 'none' }
+  const help = await runToEnd(wrong, ['--help'])
+  t.match(help, { code: 0, stderr: '' })
+  t.match(help.stdout, /^ {2}CLICKHOUSE_URL +/m)
+  t.match(help.stdout, /^ {2}API_PORT .*\[8000\]$/m)
+  const version = await runToEnd(wrong, ['--version'])
+  t.match(version, { code: 0, stdout: /^log-analytics-engine \d+\.\d+\.\d+\n$/, stderr: '' })
+  for (const [args, line] of [
+    [['backup'], 'usage: npm run backup -- DIR'],
+    [['restore', 'a', 'b'], 'usage: npm run restore -- DIR'],
+    [['--port'], 'unknown argument --port; see npm start -- --help'],
+    [['constructor', 'a'], 'unknown argument constructor; see npm start -- --help'],
+  ] as const) {
+    const { code, stderr } = await runToEnd(wrong, args)
+    t.same([code, messagesOf(stderr)], [1, [`log-analytics-engine: ${line}`]])
+  }
 })

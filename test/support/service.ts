@@ -93,9 +93,13 @@ function run(
   return { child, output, ended }
 }
 
-/** Starts the built program and waits for its end: for starts that fail, and for commands. */
-export async function runToEnd(env: Env, args: readonly string[] = []): Promise<Ended> {
-  const { child, ended } = run(env, args)
+/** Starts the built program, maybe behind another command, and waits for its end: for starts that fail, and for commands. */
+export async function runToEnd(
+  env: Env,
+  args: readonly string[] = [],
+  before: readonly string[] = [],
+): Promise<Ended> {
+  const { child, ended } = run(env, args, MAIN, before)
   const timer = setTimeout(() => child.kill('SIGKILL'), READY_MS)
   return await ended.finally(() => clearTimeout(timer))
 }

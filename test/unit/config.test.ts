@@ -464,3 +464,25 @@ void test('the settings of the guide are those of the program', async (t) => {
     rows.map(({ env, fallback, doc }) => `${env} | ${ofCpus(env, fallback)} | ${doc}`).toSorted()
   t.same(plain(settingsOfGuide()), plain(settingsHelp()))
 })
+
+void test('all that is wrong is told at once, a line each', (t) => {
+  const lines = (env: Env): readonly string[] => {
+    try {
+      loadConfig(env)
+      return []
+    } catch (error) {
+      t.ok(error instanceof ConfigError)
+      return String(Object(error).message).split('\n')
+    }
+  }
+  t.match(lines({ API_PORT: 'x', LOG_LEVEL: 'loud', RETENTION_DAYS: '0' }), [
+    /^API_PORT=x /,
+    /^LOG_LEVEL=loud /,
+    /^RETENTION_DAYS=0 /,
+  ])
+  const missing = lines({ NODE_ENV: 'production' })
+  t.match(missing, [/^COOKIE_SECURE=false /, /^JWT_SECRET is /, /^WEBHOOK_SECRET is /])
+  t.equal(missing.length, 3)
+  t.same(lines(PRODUCTION), [])
+  t.end()
+})

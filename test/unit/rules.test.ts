@@ -38,6 +38,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   chdb: /^src\/clickhouse\//,
   'ffi-rs': /^src\/clickhouse\//,
   ioredis: /^src\/coordination\//,
+  leven: /^src\/lib\/misspelled\.ts$/,
   'lru-cache': /^src\/(coordination|events|api)\//,
   piscina: /^src\/ingest\/(pool|worker)\.ts$/,
   'uWebSockets.js': /^src\/http\//,

@@ -1,6 +1,8 @@
 import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -102,5 +104,45 @@ void test('a directory of another version is refused, and left as it is', (t) =>
   refused(/was made by an unreleased version .*: set DATA_DIR to another directory/)
   rmSync(file)
   refused(/was made by an unreleased version/)
+  t.end()
+})
+
+void test('a directory of others is refused and left as it is', (t) => {
+  const refuses = (names: readonly string[]): void => {
+    const dir = tempDir(t)
+    chmodSync(dir, 0o755)
+    for (const name of names) writeFileSync(join(dir, name), '')
+    t.throws(() => openDataDir(dir), { message: /holds other files .*set DATA_DIR to one that/ })
+    t.same(readdirSync(dir).toSorted(), names.toSorted())
+    t.equal(statSync(dir).mode & 0o777, 0o755)
+  }
+  refuses(['notes.txt'])
+  refuses(['.profile'])
+  refuses(['lock', 'package.json'])
+  const takes = (names: readonly string[]): void => {
+    const dir = tempDir(t)
+    for (const name of names) writeFileSync(join(dir, name), '')
+    openDataDir(dir).release()
+    t.equal(statSync(dir).mode & 0o777, 0o700)
+  }
+  takes([])
+  // A new disk, and a secret that was brought along.
+  takes(['lost+found', 'jwt-secret'])
+  // Files that were added to a directory of this program do not matter.
+  const dir = tempDir(t)
+  openDataDir(dir).release()
+  writeFileSync(join(dir, 'notes.txt'), '')
+  openDataDir(dir).release()
+  t.end()
+})
+
+void test('directories are made one in the other, and not where the system makes none', (t) => {
+  const dir = tempDir(t)
+  openDataDir(join(dir, 'a', 'b', 'c')).release()
+  t.equal(statSync(join(dir, 'a')).mode & 0o777, 0o700)
+  if (existsSync('/proc/self'))
+    t.throws(() => openDataDir('/proc/none/data'), {
+      message: /DATA_DIR \/proc\/none\/data can't be/,
+    })
   t.end()
 })

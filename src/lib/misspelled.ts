@@ -1,0 +1,37 @@
+import { closestMatch } from 'leven'
+
+/** A variable of the environment that is no setting, and the setting that was probably meant. */
+export interface Misspelled {
+  readonly variable: string
+  readonly setting: string
+}
+
+/** Finds variables that differ little from a setting; their values have no effect. */
+export function misspelled(
+  variables: readonly string[],
+  settings: readonly string[],
+): readonly Misspelled[] {
+  return variables
+    .filter((variable) => !settings.includes(variable))
+    .flatMap((variable) => {
+      const setting = nearestTo(variable.toUpperCase(), settings)
+      return setting === undefined ? [] : [{ variable, setting }]
+    })
+}
+
+/** Shorter names are near to many variables of other programs. */
+const LEAST_LETTERS = 6
+
+function nearestTo(variable: string, names: readonly string[]): string | undefined {
+  if (variable.length < LEAST_LETTERS) return undefined
+  const near = closestMatch(variable, names, { maxDistance: variable.length < 10 ? 1 : 2 })
+  if (near !== undefined) return near
+  const words = (name: string): string => name.split('_').toSorted().join('_')
+  return names.find(
+    (name) =>
+      // A part of a name, such as DEDUP_WINDOW, and a name with an addition, such as JWT_SECRET_FILE.
+      (variable.includes('_') && name.startsWith(`${variable}_`)) ||
+      (name.includes('_') && variable.startsWith(`${name}_`)) ||
+      words(variable) === words(name),
+  )
+}
