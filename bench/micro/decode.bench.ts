@@ -7,6 +7,7 @@ const context: DecodeContext = {
   nowMs: Date.UTC(2026, 10, 22),
   environment: 'production',
   source: null,
+  defaultSource: 'default',
   maxMessageBytes: 262_144,
   maxRows: Number.POSITIVE_INFINITY,
 }

@@ -54,6 +54,7 @@ const tasks = bodies.map((bytes): BlockTask => ({
       protocol: 'ingest',
       source: null,
       keyId: '',
+      defaultSource: 'default',
       allowedSources: null,
       keepRaw: true,
       maxRows: 500_000,

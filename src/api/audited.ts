@@ -23,6 +23,7 @@ const RECORDED_FIELDS = [
   'application_id',
   'sources',
   'auto_register',
+  'default_source',
 ] as const
 const TARGET_FIELDS = ['email', 'name', 'title', 'source_name'] as const
 

@@ -4,6 +4,7 @@ import { createDocsRoutes } from './docs.js'
 import { describeApi } from './description.js'
 import { ACCESS_COOKIE, accessTokenOf } from './auth/credentials.js'
 import { createOriginCheck } from './auth/origin.js'
+import { DEFAULT_SOURCE } from '../ingest/submission.js'
 import { INGEST_RECORDS, ingestRoutes, type IngestServices } from '../ingest/protocols/ndjson.js'
 import { webhookRoute } from '../ingest/webhook/webhook.js'
 import type { Caller } from './route.js'
@@ -195,6 +196,7 @@ function webhookRoutes({ config, pipeline, state, log }: ServerDeps): HttpRoute[
         protocol: 'webhook',
         source: null,
         keyId: '',
+        defaultSource: DEFAULT_SOURCE,
         allowedSources: null,
         keepRaw: true,
         maxRows: events.length,

@@ -34,6 +34,15 @@ const ADMISSION = {
 /** Limit of distinct sources, hosts, levels and so on that a thread caches across blocks. */
 const MAX_WORDS = 65_536
 
+/** What lines have that name no environment or no source, and the words of it and of the empty text. */
+interface Defaults {
+  readonly environment: string
+  readonly defaultSource: string
+  readonly word: number
+  readonly source: number
+  readonly empty: number
+}
+
 /** The outcome of one call of `readLines`. */
 export interface LinesRead {
   /** Offset of the first line that must be parsed, the body's length when there is none. */
@@ -61,12 +70,8 @@ export class BlockEncoder {
   #receivedAtMs = 0
   #modelVersion = ''
   #bodyBytes = 0
-  /** The environment of the last body, its word and that of the empty text; null after words were renumbered. */
-  #defaults: {
-    readonly environment: string
-    readonly word: number
-    readonly empty: number
-  } | null = null
+  /** The defaults of the last body and their words; null after words were renumbered. */
+  #defaults: Defaults | null = null
 
   /** @param seed four random numbers, the same for all threads */
   constructor(lookups: BlockLookups, seed: Int32Array) {
@@ -117,6 +122,7 @@ export class BlockEncoder {
     context: {
       readonly nowMs: number
       readonly environment: string
+      readonly defaultSource: string
       readonly maxMessageBytes: number
       readonly isUtf8: boolean
     },
@@ -125,11 +131,11 @@ export class BlockEncoder {
     const kernel = this.#kernel
     this.#admit = admit
     this.#bodyBytes = bytes.length
-    const { word, empty } = this.#defaultsOf(context.environment)
+    const { word, source, empty } = this.#defaultsOf(context)
     const at = kernel.calls.bodyAt(bytes.length)
     kernel.bytes.set(bytes, at)
     const { nowMs, maxMessageBytes, isUtf8 } = context
-    kernel.calls.beginBody(nowMs, maxMessageBytes, word, empty, isUtf8 ? 1 : 0)
+    kernel.calls.beginBody(nowMs, maxMessageBytes, word, source, empty, isUtf8 ? 1 : 0)
   }
 
   /** Adds the lines of the body from an offset on, up to the first that must be parsed. */
@@ -187,10 +193,20 @@ export class BlockEncoder {
     })
   }
 
-  #defaultsOf(environment: string): { readonly word: number; readonly empty: number } {
-    if (this.#defaults?.environment === environment) return this.#defaults
-    const [word, empty] = [this.#kernel.intern(environment), this.#kernel.intern('')]
-    this.#defaults = { environment, word, empty }
+  #defaultsOf({
+    environment,
+    defaultSource,
+  }: Pick<Defaults, 'environment' | 'defaultSource'>): Defaults {
+    const known = this.#defaults
+    if (known?.environment === environment && known.defaultSource === defaultSource) return known
+    const kernel = this.#kernel
+    this.#defaults = {
+      environment,
+      defaultSource,
+      word: kernel.intern(environment),
+      source: kernel.intern(defaultSource),
+      empty: kernel.intern(''),
+    }
     return this.#defaults
   }
 

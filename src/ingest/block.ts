@@ -24,6 +24,8 @@ export interface BodyTask {
   readonly source: string | null
   /** The ingest key of the sender, which its dead letters name; '' without one. */
   readonly keyId: string
+  /** The source of messages that name none. */
+  readonly defaultSource: string
   /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
   /** Whether dead letters keep the raw text (never for uploads). */

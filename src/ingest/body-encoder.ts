@@ -357,6 +357,7 @@ const contextOf = (body: BodyTask, task: BlockTask, nowMs: number): DecodeContex
   nowMs,
   environment: task.environment,
   source: body.source,
+  defaultSource: body.defaultSource,
   maxMessageBytes: task.maxMessageBytes,
   maxRows: body.maxRows,
 })

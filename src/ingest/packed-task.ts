@@ -128,6 +128,7 @@ const isAlike = (a: BodyTask, b: BodyTask): boolean =>
   a.protocol === b.protocol &&
   a.source === b.source &&
   a.keyId === b.keyId &&
+  a.defaultSource === b.defaultSource &&
   a.allowedSources === b.allowedSources &&
   a.keepRaw === b.keepRaw &&
   a.maxRows === b.maxRows &&

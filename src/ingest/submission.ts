@@ -16,6 +16,7 @@ export interface Submission {
   readonly source: string | null
   /** The ingest key of the sender; '' without one. */
   readonly keyId: string
+  readonly defaultSource: string
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
@@ -38,11 +39,15 @@ export const toBody = (submission: Submission): BodyTask => ({
   protocol: submission.protocol,
   source: submission.source,
   keyId: submission.keyId,
+  defaultSource: submission.defaultSource,
   allowedSources: submission.allowedSources,
   keepRaw: submission.keepRaw,
   maxRows: submission.maxRows,
   verdicts: NO_VERDICTS,
 })
+
+/** The source of records that name none, when neither their request nor their key does. */
+export const DEFAULT_SOURCE = 'default'
 
 /** Limit of rows in an uploaded file. */
 const UPLOAD_ROWS = 200_000
@@ -69,6 +74,7 @@ export const uploadSubmission = ({
   protocol: 'upload',
   source,
   keyId: '',
+  defaultSource: source,
   allowedSources: null,
   keepRaw: false,
   maxRows: UPLOAD_ROWS,
@@ -77,7 +83,7 @@ export const uploadSubmission = ({
 })
 
 /** What the sender of a dead letter may do when it is replayed. */
-type ReplayScope = Pick<Submission, 'keyId' | 'allowedSources' | 'register'>
+type ReplayScope = Pick<Submission, 'keyId' | 'defaultSource' | 'allowedSources' | 'register'>
 
 /** How the source of a message with an ingest key, or of one that is replayed, is registered. */
 export const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
@@ -86,13 +92,30 @@ export const PUSHED = { type: 'push', connector: 'custom', applicationId: null }
  * Whoever sends a rejected record must not get, by its replay, what his key may not do: the rights are those that the key has
  * now. Without a key, or when it is deleted, the record may be of the source that the dead letter names.
  */
-export const replayScope = (
+export function replayScope(
   { keyId, source }: { readonly keyId: string; readonly source: string },
-  key: { readonly sources: readonly string[] | null; readonly autoRegister: boolean } | null,
-): ReplayScope =>
-  key === null
-    ? { keyId, allowedSources: [source], register: PUSHED }
-    : { keyId, allowedSources: key.sources, register: key.autoRegister ? PUSHED : null }
+  key: SenderKey | null,
+): ReplayScope {
+  // The dead letter of a record without a source has that of its request.
+  const defaultSource = source === '' ? (key?.defaultSource ?? DEFAULT_SOURCE) : source
+  return key === null
+    ? { keyId, defaultSource, allowedSources: [source], register: PUSHED }
+    : {
+        keyId,
+        defaultSource,
+        allowedSources: key.sources,
+        register: key.autoRegister ? PUSHED : null,
+      }
+}
+
+/** What an ingest key allows. */
+export interface SenderKey {
+  /** Null = any. */
+  readonly sources: readonly string[] | null
+  readonly autoRegister: boolean
+  /** The source of records that name none; null = `default`. */
+  readonly defaultSource: string | null
+}
 
 /** Replays one dead letter as a body of its own. One that its sender may not write is kept. */
 export async function resubmit(

@@ -51,7 +51,6 @@ export interface CanonicalEvent {
 export const REJECT_REASONS = [
   'invalid_json',
   'invalid_event',
-  'missing_source',
   'missing_message',
   'invalid_timestamp',
   'timestamp_out_of_range',
@@ -85,6 +84,8 @@ export interface DecodeContext {
   readonly environment: string
   /** The source of every record of an upload; null when each record has its own. */
   readonly source: string | null
+  /** The source of records that name none. */
+  readonly defaultSource: string
   readonly maxMessageBytes: number
   /** More rows are a parse error; Infinity for `/ingest`, whose limit is in bytes. */
   readonly maxRows: number

@@ -12,7 +12,14 @@ interface Exports {
   scratchAt(length: number): number
   beginBlock(forget: number): void
   // oxlint-disable-next-line max-params -- numbers are all that crosses
-  beginBody(now: number, max: number, environment: number, empty: number, high: number): void
+  beginBody(
+    now: number,
+    max: number,
+    environment: number,
+    source: number,
+    empty: number,
+    high: number,
+  ): void
   readLines(from: number, length: number, most: number): number
   acceptedLines(): number
   droppedLines(): number

@@ -78,6 +78,35 @@ async function bodies(t: Test, service: Service, caller: Caller): Promise<void> 
   t.equal(event?.message, stack, 'a message of several lines is kept as it is')
 }
 
+/** What a record without a source takes, best first: its request's query, header, key, `default`. */
+async function nameless(t: Test, service: Service, caller: Caller): Promise<void> {
+  const made = await caller.call('POST', '/api/ingest-keys', {
+    name: 'limited',
+    sources: ['checkout', 'cart'],
+    auto_register: false,
+  })
+  const { key } = (await made.json()) as { key: string }
+  const limited = { authorization: `Bearer ${key}` }
+  const header = { 'x-source': 'header' }
+  for (const [message, query, headers, source] of [
+    ['by query', '?source=a%20query', header, 'a query'],
+    ['by header', '', header, 'header'],
+    ['by key', '', limited, 'checkout'],
+    ['by key and query', '?source=cart', limited, 'cart'],
+    ['by nothing', '', {}, 'default'],
+  ] as const) {
+    const body = [{ message }, { message: `${message}, parsed`, extra: 1 }]
+    const text = body.map((record) => JSON.stringify(record)).join('\n')
+    const reply = await ingest(service, text, headers, query)
+    t.match(await reply.json(), { accepted: 2, rejected: 0 }, message)
+    await settledCount(() => countOf(caller, source), 2)
+    const events = await allEvents(caller, { source })
+    t.same(events.map((event) => event.message).toSorted(), [message, `${message}, parsed`])
+  }
+  t.equal((await ingest(service, '{"message":"a"}', limited, '?source=other')).status, 403)
+  t.equal((await ingest(service, '{"message":"a"}', {}, '?source=%00')).status, 422)
+}
+
 async function tooLarge(t: Test, service: Service): Promise<void> {
   const limit = 16 * MIB
   for (const [body, headers] of [
@@ -174,6 +203,7 @@ void test('a running service', async (t) => {
   const service = await startService(t, { DATA_DIR: tempDataDir(t), ...KNOWN })
   const caller = await logIn(service)
   await t.test('takes bodies in every form', (t) => bodies(t, service, caller))
+  await t.test('takes records without a source', (t) => nameless(t, service, caller))
   await t.test('refuses bodies above 16 MiB, also when they grow to that', (t) =>
     tooLarge(t, service),
   )

@@ -14,6 +14,8 @@ import { authRoutes } from '../../src/api/routes/auth.js'
 import { ingestKeyRoutes } from '../../src/api/routes/ingest-keys.js'
 import { userRoutes } from '../../src/api/routes/users.js'
 import { createInProcessState } from '../../src/coordination/memory-state.js'
+import { AppError } from '../../src/model/errors.js'
+import type { Source } from '../../src/records/sources.js'
 import type { State } from '../../src/coordination/state.js'
 import { fakeServices } from './api.js'
 import { startServer, uws } from './http.js'
@@ -69,6 +71,8 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       withLock: (_key, _ttlMs, work) => work(),
       onError: throwIt,
     }),
+    sources: registeredSources(),
+    announce: () => undefined,
   }
   const routes = createApi({
     uws,
@@ -96,6 +100,23 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       await users.create(root, { email: `${role}@example.com`, password: PASSWORD, role })
   }
   return { url, services, tokens, root, call: createCall(url), as: asRole(url) }
+}
+
+/** A register of sources that refuses a second one of the same name, a tick later. */
+function registeredSources() {
+  const byName = new Map<string, Source>()
+  return {
+    list: () => [...byName.values()],
+    get: (name: string) => byName.get(name),
+    create: async (source: Omit<Source, 'enabled' | 'createdAtMs'>): Promise<Source> => {
+      await Promise.resolve()
+      if (byName.has(source.name)) throw new AppError('source_already_exists', 'taken')
+      const created = { ...source, enabled: true, createdAtMs: 0 }
+      byName.set(source.name, created)
+      return created
+    },
+    change: () => Promise.reject(new Error('no source is changed')),
+  }
 }
 
 export interface Answer {

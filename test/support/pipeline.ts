@@ -195,6 +195,7 @@ export const SUBMISSION: Submission = {
   protocol: 'ingest',
   source: null,
   keyId: '',
+  defaultSource: 'default',
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,

@@ -226,8 +226,9 @@ export async function ingest(
   service: Pick<Service, 'collector'>,
   body: string | Uint8Array<ArrayBuffer>,
   headers: Env = {},
+  query = '',
 ): Promise<Response> {
-  return await fetch(`${service.collector}/ingest`, {
+  return await fetch(`${service.collector}/ingest${query}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${INGEST_KEY}`, ...headers },
     body,

@@ -18,17 +18,15 @@ export const IngestKeyDoc = Type.Object({
   /** Null allows every source. */
   sources: Type.Union([ReadonlyTexts, Type.Null()]),
   autoRegister: Type.Boolean(),
+  /** The source of records that name none; null = the one of all keys. */
+  defaultSource: Type.Union([Type.String(), Type.Null()]),
   createdAtMs: Type.Number(),
   /** Updated at most once a minute. */
   lastUsedAtMs: Type.Union([Type.Number(), Type.Null()]),
 })
 export type IngestKey = Readonly<Static<typeof IngestKeyDoc>>
 
-interface IngestKeyInput {
-  readonly name: string
-  readonly sources: readonly string[] | null
-  readonly autoRegister: boolean
-}
+type IngestKeyInput = Pick<IngestKey, 'name' | 'sources' | 'autoRegister' | 'defaultSource'>
 
 interface NewIngestKey {
   readonly stored: IngestKey
@@ -67,7 +65,12 @@ const REMEMBERED_KEYS = 1_024
 const MAX_KEY_CHARACTERS = 256
 const PREFIX_CHARACTERS = 8
 const LOCK_TTL_MS = 10_000
-const FIRST: IngestKeyInput = { name: 'first key', sources: null, autoRegister: true }
+const FIRST: IngestKeyInput = {
+  name: 'first key',
+  sources: null,
+  autoRegister: true,
+  defaultSource: null,
+}
 
 export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
   const { entities, onError, nowMs = Date.now } = deps

@@ -13,6 +13,7 @@ import {
   MAX_CHARS,
   messageProblem,
   outOfRange,
+  ownSource,
   type Problem,
   sourceProblem,
   unreadableTime,
@@ -52,7 +53,7 @@ export function isCanonical(record: JsonRecord): boolean {
  * Decodes a record that has canonical names only. This is the hot path of parsed records (bench/micro/decode.bench.ts).
  */
 export function decodeCanonical(record: JsonRecord, context: DecodeContext): Decoded {
-  const source = context.source ?? record['source']
+  const source = sourceOf(record, context)
   const { message, type } = record
   const problem = shapeProblem(source, message, type, context)
   if (problem !== null || typeof source !== 'string' || typeof message !== 'string') {
@@ -83,6 +84,11 @@ export function decodeCanonical(record: JsonRecord, context: DecodeContext): Dec
     dedupKey: texts.dedupKey,
     template: '',
   }
+}
+
+function sourceOf(record: JsonRecord, context: DecodeContext): unknown {
+  const source = context.source ?? record['source'] ?? ''
+  return typeof source === 'string' ? ownSource(source, context) : source
 }
 
 function shapeProblem(

@@ -64,7 +64,7 @@ export const emptyDraft = (): Draft => ({
 
 /** Checks required fields and limits, and completes the event from the context. */
 export function finishDraft(draft: Draft, context: DecodeContext): Decoded {
-  const source = context.source ?? draft.source
+  const source = context.source ?? ownSource(draft.source, context)
   const bad = sourceProblem(source) ?? messageProblem(draft.message, context.maxMessageBytes)
   if (bad !== null) return { ...bad, source: usableSource(source) }
   const timestampMs = draft.timestampMs ?? context.nowMs
@@ -101,10 +101,12 @@ export function sourceProblem(source: string): BareProblem | null {
     }
     if (code !== 32) isBlank = false
   }
-  return isBlank || source.trim() === ''
-    ? { reason: 'missing_source', message: 'no source: send a field `source`' }
-    : null
+  return isBlank || source.trim() === '' ? invalid('source is blank') : null
 }
+
+/** A record without a source, or with a blank one, takes the default. */
+export const ownSource = (source: string, context: DecodeContext): string =>
+  source.trim() === '' ? context.defaultSource : source
 
 /** @returns '' for an invalid source name */
 export const usableSource = (source: unknown): string =>

@@ -16,6 +16,7 @@ import {
   isEventType,
   isProblem,
   MAX_CHARS,
+  ownSource,
   type Problem,
   sourceProblem,
   unreadableTime,
@@ -115,12 +116,14 @@ export class RecordDecoder {
   }
 
   #decodeRecord(record: JsonRecord): Decoded {
-    const ownSource = this.#context.source === null || record['source'] === undefined
-    if (ownSource && isCanonical(record)) return decodeCanonical(record, this.#context)
+    const { source } = record
+    // Of the Elastic Common Schema, `source` is an object.
+    const fits = this.#context.source === null ? !isRecord(source) : source === undefined
+    if (fits && isCanonical(record)) return decodeCanonical(record, this.#context)
     const bad = this.#canonicalProblem(record)
     if (bad !== null) {
-      const source = this.#findSource(new FieldCandidates(record, this.#names), record)
-      return { ...bad, source: usableSource(source) }
+      const named = this.#findSource(new FieldCandidates(record, this.#names), record)
+      return { ...bad, source: usableSource(ownSource(named, this.#context)) }
     }
     const draft = this.#map(record, 0)
     return isProblem(draft) ? draft : finishDraft(draft, this.#context)
@@ -135,7 +138,8 @@ export class RecordDecoder {
     if (hasLongText(record)) return textProblem(record)
     if (this.#context.source !== null || typeof source !== 'string') return null
     const isForeign = typeof type === 'string' && !isEventType(type) && parseSeverity(type) === null
-    return isForeign && message !== undefined ? badType() : sourceProblem(source)
+    if (isForeign && message !== undefined) return badType()
+    return source.trim() === '' ? null : sourceProblem(source)
   }
 
   #map(record: JsonRecord, depth: number): Draft | Problem {
@@ -171,7 +175,7 @@ export class RecordDecoder {
   #findSource(candidates: FieldCandidates, record: JsonRecord): string {
     if (this.#context.source !== null) return this.#context.source
     const own = record['source']
-    if (typeof own === 'string' && own !== '') {
+    if (typeof own === 'string' && own.trim() !== '') {
       candidates.take(topCandidate(candidates, 'source', record))
       return own
     }

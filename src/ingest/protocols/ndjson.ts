@@ -4,19 +4,21 @@ import type { Reply } from '../../http/reply.js'
 import { INGEST_BYTES, type RefusalCode } from '../block.js'
 import type { HttpRoute } from '../../http/routes.js'
 import { AppError } from '../../model/errors.js'
+import { sourceProblem } from '../formats/draft.js'
+import { DEFAULT_SOURCE, type SenderKey } from '../submission.js'
 
 /** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
 
-interface IngestKey {
+interface IngestKey extends SenderKey {
   readonly id: string
-  readonly sources: readonly string[] | null
-  readonly autoRegister: boolean
 }
 
 export interface IngestBody {
   readonly bytes: Uint8Array
   readonly coding: ContentCoding
+  /** The source of records that name none. */
+  readonly defaultSource: string
   /** Whether the client is gone or has got its reply. */
   readonly isAbandoned: () => boolean
 }
@@ -55,6 +57,20 @@ const keyOf = (headers: HeaderBag): string => {
   return bearer ?? headers.first('x-api-key') ?? ''
 }
 
+/**
+ * The source that the request names for records without one.
+ *
+ * @throws AppError `validation_error` for a name that no source may have
+ */
+function namedSource({ queryText, query, headers }: RequestHead): string | null {
+  const asked = queryText === '' ? null : query.get('source')
+  const named = asked ?? headers.first('x-source') ?? ''
+  if (named === '') return null
+  const problem = sourceProblem(named)
+  if (problem !== null) throw new AppError('validation_error', problem.message)
+  return named
+}
+
 const unauthorized = (): AppError =>
   new AppError('unauthorized', 'an ingest key is required in Authorization: Bearer or X-Api-Key')
 
@@ -69,12 +85,15 @@ function admit(head: RequestHead, services: IngestServices): Admitted | Promise<
   const mayBeNew = key === null && text !== '' && services.current !== undefined
   if (key === null && !mayBeNew) throw unauthorized()
   const coding = readContentCoding(head.headers)
+  const named = namedSource(head)
   const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
   const decide = (known: IngestKey | null): Admitted => {
     if (known === null) throw unauthorized()
     if (!services.hasRoom(bytes, known)) throw overloaded()
     const handle = (request: HttpRequest): Promise<Reply> => {
-      const body = { bytes: request.body, coding, isAbandoned: () => request.isOver }
+      const defaultSource = named ?? known.defaultSource ?? DEFAULT_SOURCE
+      const isAbandoned = (): boolean => request.isOver
+      const body = { bytes: request.body, coding, defaultSource, isAbandoned }
       return services.ingest(body, known).then(toReply)
     }
     return { kind: 'admitted', handle }

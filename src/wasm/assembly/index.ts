@@ -49,6 +49,7 @@ let nowMs: i64 = 0
 let maxMessageBytes: u32 = 0
 let noWord: u32 = 0
 let defaultEnvironment: u32 = 0
+let defaultSource: u32 = 0
 let mayBeHigh = false
 let body: u32 = 0
 
@@ -87,10 +88,18 @@ export function beginBlock(forget: bool): void {
   block.beginBlock()
 }
 
-export function beginBody(now: f64, maxMessage: u32, environment: u32, empty: u32, high: bool): void {
+export function beginBody(
+  now: f64,
+  maxMessage: u32,
+  environment: u32,
+  source: u32,
+  empty: u32,
+  high: bool,
+): void {
   nowMs = <i64>now
   maxMessageBytes = maxMessage
   defaultEnvironment = environment
+  defaultSource = source
   noWord = empty
   mayBeHigh = high
   body++
@@ -136,11 +145,10 @@ export function readLines(from: usize, length: usize, most: u32): usize {
 /** @returns 1 stored, 2 dropped, 0 for a line that must be parsed */
 function readLine(at: usize, end: usize): u32 {
   const seen = line.readMembers(at, end)
-  const required: u32 = (1 << line.SOURCE) | (1 << line.MESSAGE)
-  if ((seen & required) != required) return 0
+  if ((seen & (1 << line.MESSAGE)) == 0) return 0
   const time = timeOf(seen)
   if (time < 0 || time > nowMs + DAY_MS) return 0
-  const source = wordOf(line.SOURCE, MAX_SOURCE)
+  const source = (seen & (1 << line.SOURCE)) == 0 ? defaultSource : wordOf(line.SOURCE, MAX_SOURCE)
   if (source == NO_WORD) return 0
   const state = words.sourceState(source)
   if ((state == 0 ? checkSource(source) : state) != 1) return 0

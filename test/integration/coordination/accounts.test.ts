@@ -84,7 +84,12 @@ void test('logins, users and ingest keys are the same after a restart', async (t
   const ended = await first.sessions.login(email, password)
   const next = await first.sessions.refresh(used.refreshToken)
   await first.sessions.logout([ended.refreshToken])
-  const { key } = await first.ingestKeys.create({ name: 'k', sources: ['web'], autoRegister: true })
+  const { key } = await first.ingestKeys.create({
+    name: 'k',
+    sources: ['web'],
+    autoRegister: true,
+    defaultSource: 'web',
+  })
   await first.entities.idle()
 
   const second = await start(store, inProcess())

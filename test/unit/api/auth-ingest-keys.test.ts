@@ -4,7 +4,7 @@ import { memoryEntities } from '../../support/entities.js'
 import { until } from '../../support/state-contract.js'
 import { MINUTE_MS } from '../../../src/model/time.js'
 
-const input = { name: 'shipper', sources: ['web', 'db'], autoRegister: false }
+const input = { name: 'shipper', sources: ['web', 'db'], autoRegister: false, defaultSource: 'web' }
 
 const withLock = <T>(_key: string, _ttlMs: number, work: () => Promise<T>): Promise<T> => work()
 

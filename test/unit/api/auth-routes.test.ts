@@ -307,7 +307,8 @@ void test('ingest keys: shown once, listed without, gone when deleted', async (t
     key: /^ik_[\w-]{40}$/,
     name: 'shipper',
     sources: ['web'],
-    auto_register: false,
+    auto_register: true,
+    default_source: 'web',
     last_used_at: null,
   })
   const { key, ...shown } = made.body
@@ -321,8 +322,32 @@ void test('ingest keys: shown once, listed without, gone when deleted', async (t
   t.equal((await admin(`DELETE ${path}`)).status, 204)
   t.equal(services.ingestKeys.verify(String(key)), null)
   t.equal(code(await admin(`DELETE ${path}`)), '404 not_found')
-  const any = await admin('POST /api/ingest-keys', { json: { name: 'any', auto_register: true } })
-  t.match(any.body, { sources: null, auto_register: true })
+  const any = await admin('POST /api/ingest-keys', { json: { name: 'any', auto_register: false } })
+  t.match(any.body, { sources: null, auto_register: false, default_source: null })
   for (const json of [{}, { name: ' ' }, { name: 'x', sources: [] }, { name: 'x', sources: 'web' }])
     t.equal(code(await admin('POST /api/ingest-keys', { json })), '422 validation_error')
+})
+
+void test('the sources that an ingest key names are registered with it', async (t) => {
+  const { as, services } = await startAuthServer(t)
+  const admin = await as('admin')
+  const create = (json: object) => admin('POST /api/ingest-keys', { json })
+  const names = () =>
+    services.sources
+      .list()
+      .map(({ name }) => name)
+      .toSorted()
+  t.match((await create({ name: 'k', sources: ['web', 'db', 'web'] })).status, 201)
+  t.match((await create({ name: 'k', sources: ['web', 'queue'], default_source: 'queue' })).body, {
+    default_source: 'queue',
+  })
+  t.match((await create({ name: 'k', default_source: 'cron' })).body, {
+    sources: null,
+    default_source: 'cron',
+  })
+  t.same(names(), ['cron', 'db', 'queue', 'web'])
+  const strange = await create({ name: 'k', sources: ['api'], default_source: 'web' })
+  t.equal(code(strange), '422 validation_error')
+  t.match(strange.body, { detail: { details: { errors: [{ path: 'default_source' }] } } })
+  t.same(names(), ['cron', 'db', 'queue', 'web'], 'a refused key registers nothing')
 })

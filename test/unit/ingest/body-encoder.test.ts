@@ -9,6 +9,7 @@ import {
   integer,
   jsonValue,
   oneof,
+  option,
   string,
   tuple,
   uint8Array,
@@ -66,6 +67,7 @@ const BODY: BodyTask = {
   protocol: 'replay',
   source: null,
   keyId: '',
+  defaultSource: 'nameless',
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,
@@ -103,6 +105,7 @@ function parsed(body: Uint8Array): {
       nowMs: NOW,
       environment: 'production',
       source: null,
+      defaultSource: 'nameless',
       maxMessageBytes: MAX_MESSAGE,
       maxRows: Number.POSITIVE_INFINITY,
     },
@@ -259,10 +262,11 @@ const line = array(
   tuple(
     constantFrom('', ' '),
     constantFrom('', ' ', '\r', '  \t'),
-    tuple(MEMBERS.source, MEMBERS.message, integer({ min: 0, max: others.length })),
+    tuple(option(MEMBERS.source), MEMBERS.message, integer({ min: 0, max: others.length })),
   ).map(([blank, tail, [source, message, at]]) => {
     const members = [...others]
-    members.splice(at, 0, ['source', source], ['message', message])
+    members.splice(at, 0, ['message', message])
+    if (source !== null) members.splice(at, 0, ['source', source])
     const texts = members.map(([name, value]) => `"${name}":${blank}${JSON.stringify(value)}`)
     return `{${texts.join(`,${blank}`)}}${tail}`
   }),
@@ -334,7 +338,13 @@ void test('usual lines are not parsed', async (t) => {
   const body = Buffer.from(lines.join('\n'))
   const block = createBlock()
   block.begin(NOW, 'v1')
-  const context = { nowMs: NOW, environment: 'production', maxMessageBytes: 400, isUtf8: true }
+  const context = {
+    nowMs: NOW,
+    environment: 'production',
+    defaultSource: 'a',
+    maxMessageBytes: 400,
+    isUtf8: true,
+  }
   block.beginBody(body, context, (source) => (source === 'a' ? 'store' : 'drop'))
   const second = lines.slice(0, 2).join('\n').length + 1
   t.same(block.readLines(0, 2), { next: second, accepted: 2, dropped: 0 })
@@ -399,7 +409,11 @@ void test('a source that the key may not write is refused whatever else is wrong
   }
   const nameless = ['{"message":7}', '{', '[]', '{"source":7,"message":"m"}']
   const { bodies } = await encode(createEncoder(), [
-    { bytes: bytesOf([own, ...nameless].join('\n')), allowedSources: ['own'] },
+    {
+      bytes: bytesOf([own, ...nameless].join('\n')),
+      allowedSources: ['own'],
+      defaultSource: 'own',
+    },
   ])
   t.match(
     bodies[0],

@@ -16,6 +16,7 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   protocol: kind === 4 ? 'replay' : 'ingest',
   source: null,
   keyId: `key ${kind % 2}`,
+  defaultSource: `source ${kind % 5}`,
   allowedSources: KEYS[kind % KEYS.length] ?? null,
   keepRaw: kind !== 5,
   maxRows: 10,

@@ -24,7 +24,7 @@ void test('every message of a body is accepted, rejected or dropped, and stored 
     event('fine'),
     event('fine'),
     event('of a disabled source', { source: 'off' }),
-    { message: 'without a source' },
+    { source: 5, message: 'without a name' },
     event(''),
     event('too early', { timestamp: '1850-01-01T00:00:00Z' }),
   ]

@@ -30,7 +30,13 @@ const block = new BlockEncoder(
   Int32Array.of(1, 2, 3, 4),
 )
 const NOW = 1_800_000_000_000
-const CONTEXT = { nowMs: NOW, environment: 'e', maxMessageBytes: 65_536, isUtf8: true }
+const CONTEXT = {
+  nowMs: NOW,
+  environment: 'e',
+  defaultSource: 's',
+  maxMessageBytes: 65_536,
+  isUtf8: true,
+}
 
 /** Splits messages like a worker, all by one constant text. */
 function splitAll(

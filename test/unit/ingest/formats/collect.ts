@@ -12,6 +12,7 @@ export const ingestContext: DecodeContext = {
   nowMs: NOW,
   environment: 'production',
   source: null,
+  defaultSource: 'nameless',
   maxMessageBytes: 262_144,
   maxRows: Number.POSITIVE_INFINITY,
 }

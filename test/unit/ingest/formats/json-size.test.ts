@@ -9,6 +9,7 @@ const CONTEXT = {
   nowMs: Date.UTC(2026, 10, 21),
   environment: 'test',
   source: null,
+  defaultSource: 'nameless',
   maxMessageBytes: 1000,
   maxRows: 1000,
 }

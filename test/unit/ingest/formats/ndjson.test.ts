@@ -157,6 +157,20 @@ void test('lone surrogates are replaced, NUL stays', async (t) => {
   t.equal(decode(String.raw`{"source":"a","message":"\ud83d\ude80"}`).events[0]?.message, '🚀')
 })
 
+void test('a record without a source, or with a blank one, takes the default', async (t) => {
+  for (const [record, source] of [
+    [{ message: 'b' }, 'nameless'],
+    [{ source: '', message: 'b' }, 'nameless'],
+    [{ source: ' \t', message: 'b' }, 'nameless'],
+    [{ source: null, message: 'b' }, 'nameless'],
+    [{ msg: 'b', level: 30 }, 'nameless'],
+    [{ source: ' ', service: 'api', msg: 'b' }, 'api'],
+    [{ source: { ip: '10.0.0.1' }, message: 'b' }, 'nameless'],
+    [{ source: { ip: '10.0.0.1' }, message: 'b', service: { name: 'api' } }, 'api'],
+  ] as const)
+    t.equal(one(record).event?.source, source, JSON.stringify(record))
+})
+
 void test('a record that cannot be stored is rejected with the reason', async (t) => {
   const rejects = (record: object, reason: string, naming: string) => {
     const { reject } = one(record)
@@ -164,8 +178,6 @@ void test('a record that cannot be stored is rejected with the reason', async (t
     t.ok(reject?.message.includes(naming), `${reject?.message} names ${naming}`)
   }
   const record = { source: 'a', message: 'b' }
-  rejects({ message: 'b' }, 'missing_source', 'source')
-  rejects({ source: ' ', message: 'b' }, 'missing_source', 'source')
   rejects({ source: 'a' }, 'missing_message', 'message')
   rejects({ source: 'a', message: '' }, 'missing_message', 'message')
   rejects({ source: 'a', type: 'metric', tags: { v: 1 } }, 'missing_message', 'message')
