@@ -12,7 +12,6 @@ import { openServers } from './api/servers.js'
 import type { Services } from './api/services.js'
 import { createBackups } from './backup/backup.js'
 import { openControl } from './backup/control.js'
-import { isDataError } from './clickhouse/failure.js'
 import type { Store } from './clickhouse/client.js'
 import { openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
@@ -187,7 +186,11 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
 
     // What people work on.
     const sourceRecords = entities.collection('source', SourceDoc)
-    const sources = new Sources(sourceRecords, config.maxSources, Date.now)
+    const sources = new Sources(
+      sourceRecords,
+      { maxSources: config.maxSources, perKey: config.sourcesPerKey },
+      Date.now,
+    )
     sourceRecords.onChange(({ id, value, origin }) => {
       if (origin === 'reload') sources.follow(id, value)
     })
@@ -343,11 +346,10 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           // Before the batch counts as written: a reader of its events knows their templates.
           await replica.notify()
         },
-        register: async (registration) => {
-          await sources.store(registration).catch((error: unknown) => {
-            if (!isDataError(error)) throw error
-            log.error({ err: error }, 'clickhouse refused a source; it is left out')
-          })
+        register: async (registrations) => {
+          const refused = await sources.store(registrations)
+          if (refused.length > 0)
+            log.error({ refused: refused.length }, 'clickhouse refused sources; they are left out')
         },
         registerAgain: (name) => sources.registerAgain(name),
         storedAmong: batches.storedAmong,
@@ -489,7 +491,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       series: createSeries(store),
       calendar: createCalendar(store),
       analytics: createAnalytics({ store, sourceStats }),
-      sourceTotals: (signal?: AbortSignal) => sourceStats.all(signal),
+      sourceStats,
       templateStats,
       ...createTemplateSamples(templates, events),
       deadLetters,
@@ -513,6 +515,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       walBytes: () => wal.bytes,
       walLimitBytes: () => wal.maxBytes,
       walRecords: () => wal.waiting.length,
+      walOldestSeconds: () => wal.oldestMs / 1_000,
       walDamagedBytes: () => wal.damagedBytes,
       pipelineBytes: () => pipeline.bytes,
       bufferBytes: () => bufferPool.bytes + blockPool.bytes,

@@ -296,6 +296,12 @@ const SETTINGS = {
     [1, 10_000_000],
     'registered sources; messages of further ones are dead-lettered',
   ),
+  sourcesPerKey: integer(
+    'SOURCES_PER_KEY',
+    10_000,
+    [1, 10_000_000],
+    'sources that the messages of one ingest key may register; those of further ones are dead-lettered',
+  ),
   workers: integer(
     'WORKERS',
     Math.max(1, Math.min(8, availableParallelism() - 1)),

@@ -1,5 +1,5 @@
--- Totals of each source that has events.
--- params: none
+-- Totals of each of the sources, or of all, that has events.
+-- params: sources Array(String), empty for all
 -- rows:   source String, events, occurrences, last_ms Int64
 SELECT
     source,
@@ -7,5 +7,6 @@ SELECT
     sum(debug + info + warning + error + critical) AS occurrences,
     toUnixTimestamp64Milli(max(last_ts)) AS last_ms
 FROM template_totals
+WHERE empty({sources:Array(String)}) OR source IN {sources:Array(String)}
 GROUP BY source
 HAVING occurrences > 0

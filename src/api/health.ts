@@ -2,6 +2,7 @@ import type { Store } from '../clickhouse/client.js'
 import type { State } from '../coordination/state.js'
 import type { Pool } from '../ingest/pool.js'
 import type { Wal } from '../wal/wal.js'
+import { MINUTE_MS } from '../model/time.js'
 import type { Writer } from '../writer/writer.js'
 
 /** The state of one dependency. */
@@ -121,6 +122,8 @@ async function within(result: Promise<ProbeResult>, timeoutMs: number): Promise<
 const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message.slice(0, 300) : 'unknown fault'
 
+/** The WAL is reported as degraded when its oldest record has waited for this long; a record under load waits a few seconds. */
+const OLD_MS = MINUTE_MS
 /** ClickHouse is reported as degraded when it has refused a batch for this long. */
 const REFUSING_MS = 3_000
 
@@ -158,8 +161,10 @@ export const healthProbes = ({
   spool: () => {
     if (wal.fault !== null)
       return { status: 'down', detail: 'the write-ahead log cannot be written' }
-    return wal.isFull()
-      ? { status: 'down', detail: 'the write-ahead log is full' }
+    if (wal.isFull()) return { status: 'down', detail: 'the write-ahead log is full' }
+    const { oldestMs } = wal
+    return oldestMs > OLD_MS
+      ? { status: 'degraded', detail: `events wait for ${Math.round(oldestMs / 1000)} s` }
       : { status: 'ok', detail: `${wal.bytes} bytes wait` }
   },
   workers: async () => {

@@ -52,7 +52,7 @@ export interface Services {
   readonly incidents: Incidents
   readonly tasks: Tasks
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
-  readonly sourceTotals: SourceStats['all']
+  readonly sourceStats: SourceStats
   readonly applications: Applications
   readonly deletions: Deletions
   readonly deadLetters: Pick<DeadLetters, 'page'>

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../lib/backoff.js'
 import { AppError } from '../model/errors.js'
 import type { Store } from '../clickhouse/client.js'
+import { isDataError } from '../clickhouse/failure.js'
 
 export interface EntityRow {
   readonly kind: string
@@ -56,14 +57,25 @@ export class EntityWriter {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting
       this.#waiting = []
-      try {
-        await this.#insert(batch.map(({ row }) => row))
-        for (const { resolve } of batch) resolve()
-      } catch (error) {
-        for (const { reject } of batch) reject(error)
-      }
+      await this.#writeAll(batch)
     }
     this.#running = null
+  }
+
+  /** Rows that ClickHouse refuses make no others fail. */
+  async #writeAll(batch: readonly Waiter[]): Promise<void> {
+    try {
+      await this.#insert(batch.map(({ row }) => row))
+      for (const { resolve } of batch) resolve()
+    } catch (error) {
+      if (isDataError(error) && batch.length > 1) {
+        const middle = batch.length >>> 1
+        await this.#writeAll(batch.slice(0, middle))
+        await this.#writeAll(batch.slice(middle))
+        return
+      }
+      for (const { reject } of batch) reject(error)
+    }
   }
 
   async #insert(rows: readonly EntityRow[]): Promise<void> {

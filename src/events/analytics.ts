@@ -57,7 +57,7 @@ const deadSql = statement<
 
 interface AnalyticsDeps {
   readonly store: Pick<Store, 'query'>
-  readonly sourceStats: Pick<SourceStats, 'all'>
+  readonly sourceStats: Pick<SourceStats, 'totals'>
   readonly nowMs?: () => number
 }
 
@@ -96,7 +96,7 @@ export function createAnalytics({ store, sourceStats, nowMs = Date.now }: Analyt
       const params = { ...edgesOf(window, nowMs()), limit }
       const [rows, totals] = await Promise.all([
         store.query(sourcesSql, params, options(signal)),
-        sourceStats.all(signal),
+        sourceStats.totals(null, signal),
       ])
       return rows.map(({ source, occurrences, errors }) => ({
         source,

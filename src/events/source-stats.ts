@@ -17,12 +17,21 @@ type Row = {
   readonly last_ms: number
 }
 
-const totalsSql = statement<Record<string, never>, Row>('source_totals')
+const totalsSql = statement<{ readonly sources: readonly string[] }, Row>('source_totals')
 
 export const createSourceStats = (store: Pick<Store, 'query'>) => ({
-  /** Totals of every source that has events. */
-  all: async (signal?: AbortSignal): Promise<ReadonlyMap<string, SourceTotals>> => {
-    const rows = await store.query(totalsSql, {}, signal === undefined ? {} : { signal })
+  /**
+   * Totals of those of the sources that have events.
+   *
+   * @param sources null for all
+   */
+  totals: async (
+    sources: readonly string[] | null,
+    signal?: AbortSignal,
+  ): Promise<ReadonlyMap<string, SourceTotals>> => {
+    if (sources?.length === 0) return new Map()
+    const params = { sources: sources ?? [] }
+    const rows = await store.query(totalsSql, params, signal === undefined ? {} : { signal })
     return new Map(
       rows.map(({ source, events, occurrences, last_ms: lastEventAtMs }) => [
         source,

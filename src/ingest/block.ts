@@ -9,7 +9,9 @@ export const INGEST_BYTES = 16 * 1024 * 1024
 export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
 
 /** The verdict on the messages of a source that must not be stored. */
-export type SourceVerdict = 'drop' | Extract<RejectReason, 'unknown_source' | 'source_limit'>
+export type SourceVerdict =
+  | 'drop'
+  | Extract<RejectReason, 'unknown_source' | 'source_limit' | 'key_source_limit'>
 
 /** One request's messages. */
 export interface BodyTask {

@@ -405,9 +405,10 @@ const toDenial = (source: string): BodyRefusal => ({
 const UNSTORABLE = {
   unknown_source: 'the source is not registered and the ingest key may not register it',
   source_limit: 'no more sources can be registered (MAX_SOURCES)',
+  key_source_limit: 'the ingest key can register no more sources (SOURCES_PER_KEY)',
 }
 
-function unstorable(event: CanonicalEvent, reason: 'unknown_source' | 'source_limit'): Rejection {
+function unstorable(event: CanonicalEvent, reason: keyof typeof UNSTORABLE): Rejection {
   return {
     reason,
     message: UNSTORABLE[reason],

@@ -41,7 +41,7 @@ export interface PipelineDeps {
   readonly wal: Wal
   readonly writer: Writer
   readonly templates: TemplateRegistry
-  readonly sources: Pick<Sources, 'admit' | 'register'>
+  readonly sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>
   readonly environment: string
   readonly maxMessageBytes: number
   /** Limit of the unanswered bodies, in bytes. */
@@ -355,7 +355,7 @@ export class Pipeline {
     // The common case: all sources of the block are registered.
     if (result.block?.sources.every((name) => sources.admit(name) === 'ok') === true) return true
     const found = task.jobs.map(({ submission }, i) =>
-      this.#verdicts(result.bodies[i]?.sources ?? [], submission.register),
+      this.#verdicts(result.bodies[i]?.sources ?? [], submission),
     )
     if (found.every((verdicts) => verdicts.length === 0)) return true
     task.bodies = task.bodies.map((body, i) => ({
@@ -367,7 +367,7 @@ export class Pipeline {
 
   #verdicts(
     sources: readonly string[],
-    register: Submission['register'],
+    { register, keyId }: Pick<Submission, 'register' | 'keyId'>,
   ): [string, SourceVerdict][] {
     let found: [string, SourceVerdict][] = NO_FINDINGS
     for (const name of sources) {
@@ -376,15 +376,17 @@ export class Pipeline {
       if (found === NO_FINDINGS) found = []
       if (admission === 'disabled') found.push([name, 'drop'])
       else if (register === null) found.push([name, 'unknown_source'])
-      else if (admission === 'full') found.push([name, 'source_limit'])
-      else this.#register({ name, ...register })
+      else this.#register({ name, ...register, keyId }, found)
     }
     return found
   }
 
-  /** Adds a registration to the next record of the WAL. */
-  #register(registration: Registration): void {
-    this.#deps.sources.register(registration)
+  /** Adds a registration to the next record of the WAL, unless a limit forbids it. */
+  #register(registration: Registration, found: [string, SourceVerdict][]): void {
+    const { sources } = this.#deps
+    const limit = sources.limitOf(registration.keyId)
+    if (limit !== null) return void found.push([registration.name, limit])
+    sources.register(registration)
     this.#unsavedRegistrations.push(registration)
   }
 
@@ -459,7 +461,7 @@ export class Pipeline {
     const templates = this.#unsavedTemplates
     const registrations = this.#unsavedRegistrations.filter(
       // A source that was deleted meanwhile must not be registered again.
-      ({ name }) => !['unregistered', 'full'].includes(this.#deps.sources.admit(name)),
+      ({ name }) => this.#deps.sources.admit(name) !== 'unregistered',
     )
     this.#unsavedTemplates = []
     this.#unsavedRegistrations = []

@@ -23,7 +23,7 @@ export interface Submission {
   /** Id of the replayed dead letter. The WAL record of the message also deletes it, unless the message is dropped. */
   readonly replays: number | null
   /** How new sources are registered; null = their messages become dead letters. */
-  readonly register: Omit<Registration, 'name'> | null
+  readonly register: Omit<Registration, 'name' | 'keyId'> | null
   /** Whether nobody waits for the result any more; such a body is not encoded. */
   readonly isAbandoned?: () => boolean
 }

@@ -57,6 +57,7 @@ export const REJECT_REASONS = [
   'message_too_large',
   'unknown_source',
   'source_limit',
+  'key_source_limit',
   'store_refused',
 ] as const
 export type RejectReason = (typeof REJECT_REASONS)[number]

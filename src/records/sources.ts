@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 
+import { isDataError } from '../clickhouse/failure.js'
 import type { Collection } from '../coordination/collection.js'
 import { AppError } from '../model/errors.js'
 
@@ -13,8 +14,25 @@ export const SourceDoc = Type.Object({
   enabled: Type.Boolean(),
   applicationId: Type.Union([Type.String(), Type.Null()]),
   createdAtMs: Type.Number(),
+  /** The ingest key whose message registered it. */
+  keyId: Type.Optional(Type.String()),
 })
 export type Source = Readonly<Static<typeof SourceDoc>>
+
+/** A source as its first message registers it. */
+type Registration = Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'> & {
+  /** '' without an ingest key. */
+  readonly keyId: string
+}
+
+interface SourceLimits {
+  readonly maxSources: number
+  /** Sources that the messages of one ingest key may register. */
+  readonly perKey: number
+}
+
+/** Registrations that are stored at one time. */
+const STORED_AT_ONCE = 1_000
 
 /** The longest time that the creation of a source waits for the deletion of one of the same name. */
 const DELETION_WAIT_MS = 15_000
@@ -29,8 +47,12 @@ const DELETION_WAIT_MS = 15_000
  */
 export class Sources {
   readonly #records: Collection<Source>
-  readonly #maxSources: number
-  readonly #byName: Map<string, Source>
+  readonly #limits: SourceLimits
+  readonly #byName = new Map<string, Source>()
+  /** How many sources each ingest key has registered. */
+  readonly #perKey = new Map<string, number>()
+  /** All names in order; null when they have to be sorted again. */
+  #names: readonly string[] | null = null
   /** Sources that their first message registered, and that are not stored yet. */
   readonly #unstored = new Set<string>()
   /** Names of sources that are being deleted, until their rows are gone from ClickHouse. */
@@ -38,54 +60,116 @@ export class Sources {
   readonly #waiting = new Set<() => void>()
   readonly #nowMs: () => number
 
-  constructor(records: Collection<Source>, maxSources: number, nowMs: () => number) {
+  constructor(records: Collection<Source>, limits: SourceLimits, nowMs: () => number) {
     this.#records = records
-    this.#maxSources = maxSources
+    this.#limits = limits
     this.#nowMs = nowMs
-    this.#byName = new Map(records.list().map((source) => [source.name, source]))
+    for (const source of records.list()) this.#set(source)
   }
 
-  admit(name: string): 'ok' | 'unregistered' | 'full' | 'disabled' {
+  admit(name: string): 'ok' | 'unregistered' | 'disabled' {
     const source = this.#byName.get(name)
-    if (source !== undefined) return source.enabled ? 'ok' : 'disabled'
-    return this.#byName.size >= this.#maxSources ? 'full' : 'unregistered'
+    if (source === undefined) return 'unregistered'
+    return source.enabled ? 'ok' : 'disabled'
+  }
+
+  /** Which limit keeps a message of this ingest key from registering a source; null for none. */
+  limitOf(keyId: string): 'source_limit' | 'key_source_limit' | null {
+    if (this.#byName.size >= this.#limits.maxSources) return 'source_limit'
+    const registered = keyId === '' ? 0 : (this.#perKey.get(keyId) ?? 0)
+    return registered >= this.#limits.perKey ? 'key_source_limit' : null
   }
 
   /** Registers a source in memory, unless the name is taken. */
-  register(registration: Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'>): void {
+  register(registration: Registration): void {
     const { name } = registration
     if (this.#byName.has(name)) return
-    this.#byName.set(name, { ...registration, enabled: true, createdAtMs: this.#nowMs() })
+    this.#set(this.#toSource(registration))
     this.#unstored.add(name)
   }
 
-  /** Stores a source that its first message registered, unless it is stored already. */
-  async store(
-    registration: Pick<Source, 'name' | 'type' | 'connector' | 'applicationId'>,
-  ): Promise<void> {
+  /**
+   * Stores sources that their first messages registered, unless they are stored already.
+   *
+   * @returns those that ClickHouse refused
+   */
+  async store(registrations: readonly Registration[]): Promise<readonly string[]> {
+    const refused: string[] = []
+    for (let from = 0; from < registrations.length; from += STORED_AT_ONCE) {
+      const some = registrations.slice(from, from + STORED_AT_ONCE)
+      // Those of one cycle of the event loop are one insert.
+      const results = await Promise.allSettled(some.map((each) => this.#store(each)))
+      results.forEach((result, i) => {
+        if (result.status === 'fulfilled') return
+        if (!isDataError(result.reason)) throw result.reason
+        refused.push(some[i]?.name ?? '')
+      })
+    }
+    return refused
+  }
+
+  async #store(registration: Registration): Promise<void> {
     const { name } = registration
-    const fresh = { ...registration, enabled: true, createdAtMs: this.#nowMs() }
     const stored =
       this.#records.get(name) ??
-      (await this.#records.update(name, (current) => current ?? this.#byName.get(name) ?? fresh))
+      (await this.#records.update(
+        name,
+        (current) => current ?? this.#byName.get(name) ?? this.#toSource(registration),
+      ))
     this.#unstored.delete(name)
-    if (stored !== null && this.#byName.has(name)) this.#byName.set(name, stored)
+    if (stored !== null && this.#byName.has(name)) this.#set(stored)
+  }
+
+  #toSource({ keyId, ...registration }: Registration): Source {
+    const source = { ...registration, enabled: true, createdAtMs: this.#nowMs() }
+    return keyId === '' ? source : { ...source, keyId }
+  }
+
+  #set(source: Source): void {
+    const before = this.#byName.get(source.name)
+    if (before === undefined) this.#names = null
+    else this.#count(before, -1)
+    this.#byName.set(source.name, source)
+    this.#count(source, 1)
+  }
+
+  #delete(name: string): void {
+    const source = this.#byName.get(name)
+    if (source === undefined) return
+    this.#names = null
+    this.#byName.delete(name)
+    this.#count(source, -1)
+  }
+
+  #count({ keyId }: Source, change: 1 | -1): void {
+    if (keyId === undefined) return
+    const registered = (this.#perKey.get(keyId) ?? 0) + change
+    if (registered === 0) this.#perKey.delete(keyId)
+    else this.#perKey.set(keyId, registered)
   }
 
   /** Registers a deleted source again, of which this instance took newer messages before it learned of the deletion. */
   async registerAgain(name: string): Promise<void> {
-    const registration = { name, type: 'push', connector: 'custom', applicationId: null } as const
-    this.register(registration)
-    await this.store(registration)
+    const again = {
+      name,
+      type: 'push',
+      connector: 'custom',
+      applicationId: null,
+      keyId: '',
+    } as const
+    this.register(again)
+    await this.#store(again)
   }
 
   get(name: string): Source | undefined {
     return this.#byName.get(name)
   }
 
-  /** Ordered by name. */
-  list(): readonly Source[] {
-    return [...this.#byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  /** Ordered by name, from the first name after `after` on. */
+  list(after = '', limit = Infinity): readonly Source[] {
+    const names = (this.#names ??= [...this.#byName.keys()].toSorted())
+    const from = firstAfter(names, after)
+    return names.slice(from, from + limit).flatMap((name) => this.#byName.get(name) ?? [])
   }
 
   get size(): number {
@@ -98,7 +182,7 @@ export class Sources {
     if (this.#deleting.has(name)) await this.#untilDeleted(name)
     if (this.#byName.has(name)) throw taken(name)
     const created = { ...source, enabled: true, createdAtMs: this.#nowMs() }
-    this.#byName.set(name, created)
+    this.#set(created)
     let isNew = false
     const stored = await this.#records
       .update(name, (current) => {
@@ -106,11 +190,11 @@ export class Sources {
         return current ?? created
       })
       .catch((error: unknown) => {
-        if (this.#byName.get(name) === created) this.#byName.delete(name)
+        if (this.#byName.get(name) === created) this.#delete(name)
         throw error
       })
     if (isNew) return created
-    if (stored !== null) this.#byName.set(name, stored)
+    if (stored !== null) this.#set(stored)
     throw taken(name)
   }
 
@@ -127,22 +211,22 @@ export class Sources {
       return source === null ? null : { ...source, ...fields }
     })
     if (changed === null) throw missing(name)
-    if (this.#byName.has(name)) this.#byName.set(name, changed)
+    if (this.#byName.has(name)) this.#set(changed)
     return changed
   }
 
   /** Takes over what another instance registered, changed or removed. A source that is being deleted is read after that. */
   follow(name: string, source: Source | null): void {
     if (this.#deleting.has(name)) return
-    if (source !== null) this.#byName.set(name, source)
+    if (source !== null) this.#set(source)
     // A source that was registered here since is not the removed one.
-    else if (!this.#unstored.has(name)) this.#byName.delete(name)
+    else if (!this.#unstored.has(name)) this.#delete(name)
   }
 
   /** Begins a deletion: messages of these names belong to unregistered sources from here on. */
   forget(names: readonly string[]): void {
     for (const name of names) {
-      this.#byName.delete(name)
+      this.#delete(name)
       this.#unstored.delete(name)
       this.#deleting.add(name)
     }
@@ -155,18 +239,22 @@ export class Sources {
 
   /** Ends a deletion. A source of that name that was registered since stays, and is stored. */
   async remove(names: readonly string[]): Promise<void> {
-    for (const name of names) {
-      const again = this.#byName.get(name)
-      if (again !== undefined) await this.#records.put(name, again)
-      else if (this.#records.get(name) !== null) await this.#records.remove(name)
-    }
+    await Promise.all(
+      names.map(async (name) => {
+        const again = this.#byName.get(name)
+        if (again !== undefined) await this.#records.put(name, again)
+        else if (this.#records.get(name) !== null) await this.#records.remove(name)
+      }),
+    )
     this.release(names)
   }
 
   /** Ends the deletion of all sources. @returns how many were stored */
   async removeAll(): Promise<number> {
     const removed = await this.#records.clear()
-    for (const again of this.#byName.values()) await this.#records.put(again.name, again)
+    await Promise.all(
+      Array.from(this.#byName.values(), (again) => this.#records.put(again.name, again)),
+    )
     this.release()
     return removed
   }
@@ -176,7 +264,7 @@ export class Sources {
     for (const name of names) {
       this.#deleting.delete(name)
       const since = this.#records.get(name)
-      if (since !== null && !this.#byName.has(name)) this.#byName.set(name, since)
+      if (since !== null && !this.#byName.has(name)) this.#set(since)
     }
     for (const check of this.#waiting) check()
   }
@@ -200,6 +288,17 @@ export class Sources {
       this.#waiting.add(check)
     })
   }
+}
+
+/** The index of the first name after `after`, by binary search. */
+function firstAfter(names: readonly string[], after: string): number {
+  let [low, high] = [0, names.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((names[middle] ?? '') <= after) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 const taken = (name: string): AppError =>

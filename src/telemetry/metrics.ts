@@ -23,6 +23,7 @@ export interface GaugeReaders {
   readonly walBytes: () => number
   readonly walLimitBytes: () => number
   readonly walRecords: () => number
+  readonly walOldestSeconds: () => number
   readonly walDamagedBytes: () => number
   readonly pipelineBytes: () => number
   readonly bufferBytes: () => number
@@ -210,6 +211,11 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     readers.walLimitBytes,
   )
   gauge('wal_records', 'Records of the WAL that are not in ClickHouse yet', readers.walRecords)
+  gauge(
+    'wal_oldest_seconds',
+    'How long the oldest of these records has waited',
+    readers.walOldestSeconds,
+  )
   gauge(
     'wal_damaged_bytes',
     'Bytes of the WAL found damaged and lost since the start',

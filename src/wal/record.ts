@@ -50,6 +50,8 @@ export interface Registration {
   readonly connector: string
   /** The application that the source belongs to. */
   readonly applicationId: string | null
+  /** The ingest key that sent the message; '' without one. */
+  readonly keyId: string
 }
 
 /** The payload of a WAL record; each part goes to its own table. */

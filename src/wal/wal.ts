@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 
 import type { BlockPool } from '../lib/block-pool.js'
 import { WalDisk } from './disk.js'
+import { decodeBatch, encodeBatch, type RecordedBatch } from './recorded-batch.js'
 import {
   encodeFrame,
   frameAt,
@@ -20,8 +21,6 @@ import {
 
 /** Larger segments free the disk later, smaller ones cost a file per second (bench/micro/wal.ts). */
 const SEGMENT_BYTES = 64 * 1024 * 1024
-/** Separates the token of a batch from its amendment. */
-const TOKEN_END = 0
 /** The interval at which the disk's free space is measured and a failed disk is tried. */
 const TEND_MS = 1_000
 /** The codes of a full disk and of a used-up quota. */
@@ -40,21 +39,14 @@ export interface WalOptions {
   }) => void
 }
 
-/** The composition of a batch and the deduplication token it is sent under. */
-export interface RecordedBatch {
-  readonly from: number
-  readonly to: number
-  readonly token: string
-  /** How the batch differs from its records (`writer/batch.ts`); null for most batches. */
-  readonly amendment: Uint8Array | null
-}
-
 export interface WaitingRecord {
   readonly seq: number
   readonly bytes: number
 }
 
 interface Pending extends WaitingRecord {
+  /** When it was appended, or read at the start, by `performance.now`. */
+  readonly sinceMs: number
   readonly segment: Segment
   readonly offset: number
   cached: readonly Uint8Array[] | null
@@ -153,6 +145,12 @@ export class Wal {
     return this.#pending
   }
 
+  /** How long the oldest record has waited for ClickHouse since it was appended, or since the start; 0 without one. */
+  get oldestMs(): number {
+    const [oldest] = this.#pending
+    return oldest === undefined ? 0 : performance.now() - oldest.sinceMs
+  }
+
   /** The batch that is recorded and not done; it is sent again unchanged. */
   get openBatch(): RecordedBatch | null {
     return this.#openBatch
@@ -208,10 +206,7 @@ export class Wal {
    * records would be sent again under another token and counted twice.
    */
   async recordBatch(batch: RecordedBatch): Promise<void> {
-    const to = Buffer.alloc(8)
-    to.writeBigUInt64LE(BigInt(batch.to))
-    const amended = batch.amendment === null ? [] : [Buffer.of(TOKEN_END), batch.amendment]
-    const payload = [to, Buffer.from(batch.token), ...amended]
+    const payload = encodeBatch(batch)
     await Promise.all([1, 2].map(() => this.#write('batch', batch.from, { payload })))
     this.#openBatch = batch
   }
@@ -355,7 +350,13 @@ export class Wal {
     this.#bytes += at.bytes
     // The cache is for the oldest records, which are sent next.
     const isNear = this.#bytes <= this.#options.cacheBytes
-    this.#pending.push({ seq, ...at, ...(isNear ? { cached: payload, release } : NOT_CACHED) })
+    const sinceMs = performance.now()
+    this.#pending.push({
+      seq,
+      sinceMs,
+      ...at,
+      ...(isNear ? { cached: payload, release } : NOT_CACHED),
+    })
     if (!isNear) release?.()
     at.segment.waiting++
   }
@@ -467,12 +468,19 @@ export class Wal {
     this.#nextSeq = Math.max(this.#nextSeq, seq + 1)
     switch (kind) {
       case 'record':
-        this.#pending.push({ seq, segment, offset, bytes: payload.length, ...NOT_CACHED })
+        this.#pending.push({
+          seq,
+          sinceMs: performance.now(),
+          segment,
+          offset,
+          bytes: payload.length,
+          ...NOT_CACHED,
+        })
         this.#bytes += payload.length
         segment.waiting++
         return
       case 'batch':
-        this.#openBatch = toBatch(seq, Buffer.from(payload))
+        this.#openBatch = decodeBatch(seq, Buffer.from(payload))
         // Its last record may be damaged, and a new record with that sequence would be sent with this batch.
         this.#nextSeq = Math.max(this.#nextSeq, this.#openBatch.to + 1)
         return
@@ -506,14 +514,4 @@ async function truncateTail(segment: Segment | undefined): Promise<void> {
   await segment?.file.truncate(segment.size)
   // Otherwise a power failure could restore the old bytes beside the ones that are written there next.
   await segment?.file.datasync()
-}
-
-function toBatch(from: number, payload: Buffer): RecordedBatch {
-  const end = payload.indexOf(TOKEN_END, 8)
-  return {
-    from,
-    to: Number(payload.readBigUInt64LE()),
-    token: payload.toString('latin1', 8, end < 0 ? payload.length : end),
-    amendment: end < 0 ? null : payload.subarray(end + 1),
-  }
 }

@@ -1,6 +1,6 @@
 import { readBlock } from '../clickhouse/native-reader.js'
 import type { LogRecord } from '../wal/record.js'
-import type { RecordedBatch } from '../wal/wal.js'
+import type { RecordedBatch } from '../wal/recorded-batch.js'
 
 export type RowTable = 'landing' | 'dead_letters'
 

@@ -11,7 +11,8 @@ import {
   type RowTable,
 } from './batch.js'
 import { hasUnreadable, type Quarantine } from './quarantine.js'
-import type { Wal, RecordedBatch, WaitingRecord } from '../wal/wal.js'
+import type { RecordedBatch } from '../wal/recorded-batch.js'
+import type { Wal, WaitingRecord } from '../wal/wal.js'
 import { decodeRecord, type LogRecord, type Registration, type Command } from '../wal/record.js'
 import { PendingChanges, type StillWanted } from './pending-changes.js'
 import { MINUTE_MS } from '../model/time.js'
@@ -45,7 +46,7 @@ const OVER_PAUSE_MS = 200
 export interface BatchTarget {
   insert(table: RowTable, parts: readonly Uint8Array[], token: string): Promise<void>
   templates(rows: LogRecord['templates'], token: string): Promise<void>
-  register(registration: Registration): Promise<void>
+  register(registrations: readonly Registration[]): Promise<void>
   /** Registers a source that was deleted while newer rows of it waited. */
   registerAgain?(name: string): Promise<void>
   /** Without it the token is random. */
@@ -366,11 +367,18 @@ export class Writer {
   async #sendAll({ recorded, records }: Batch): Promise<void> {
     const { target } = this.#options
     const wanted = this.#pending.stillWanted(records)
-    for (const registration of wanted.registrations) await target.register(registration)
-    for (const name of wanted.again) await target.registerAgain?.(name)
-    if (wanted.templates.length > 0)
-      await target.templates(wanted.templates, `${recorded.token}:templates`)
-    await this.#sendRows({ recorded, records }, wanted.leftOut)
+    const rowsSent = async (): Promise<void> => {
+      if (wanted.templates.length > 0)
+        await target.templates(wanted.templates, `${recorded.token}:templates`)
+      await this.#sendRows({ recorded, records }, wanted.leftOut)
+    }
+    const registered = async (): Promise<void> => {
+      if (wanted.registrations.length > 0) await target.register(wanted.registrations)
+      for (const name of wanted.again) await target.registerAgain?.(name)
+    }
+    // No row waits until the sources of others are registered.
+    for (const result of await Promise.allSettled([rowsSent(), registered()]))
+      if (result.status === 'rejected') throw result.reason
     for (const { seq, command } of records) {
       if (command === null) continue
       const result = await this.#execute(seq, command)

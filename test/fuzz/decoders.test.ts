@@ -32,6 +32,7 @@ const READER =
 const ELSEWHERE: Readonly<Record<string, string>> = {
   // our own bytes, behind the checksum of a frame
   decodeAmendment: 'wal-format',
+  decodeBatch: 'wal-format',
   decodeRecord: 'wal-format',
   // our own file, compared in unit/assembly/backup
   readManifest: 'backup',

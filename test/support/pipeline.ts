@@ -99,9 +99,9 @@ export class RecordingTarget implements BatchTarget {
     this.templateRows.push(...rows)
   }
 
-  async register(registration: Registration): Promise<void> {
-    this.#call(`register ${registration.name}`)
-    this.registered.push(registration)
+  async register(registrations: readonly Registration[]): Promise<void> {
+    this.#call(`register ${registrations.map(({ name }) => name).join()}`)
+    this.registered.push(...registrations)
   }
 
   async execute(command: Command): Promise<unknown> {
@@ -162,8 +162,12 @@ export class TestSources {
   readonly states = new Map<string, 'ok' | 'disabled'>()
   max = 1000
 
-  admit(name: string): 'ok' | 'unregistered' | 'full' | 'disabled' {
-    return this.states.get(name) ?? (this.states.size >= this.max ? 'full' : 'unregistered')
+  admit(name: string): 'ok' | 'unregistered' | 'disabled' {
+    return this.states.get(name) ?? 'unregistered'
+  }
+
+  limitOf(): 'source_limit' | null {
+    return this.states.size >= this.max ? 'source_limit' : null
   }
 
   register({ name }: Registration): void {

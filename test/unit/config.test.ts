@@ -337,6 +337,7 @@ const CASES: readonly (readonly [
   ['insightsHoldDownSeconds', 'INSIGHTS_HOLD_DOWN_SECONDS', 21_600, [['0', 0]], ['-1', '2592001']],
   ['insightsIncidents', 'INSIGHTS_INCIDENTS', false, [['yes', true]], ['maybe']],
   ['maxSources', 'MAX_SOURCES', 100_000, [['1', 1]], ['0', '10000001']],
+  ['sourcesPerKey', 'SOURCES_PER_KEY', 10_000, [['1', 1]], ['0', '10000001']],
   [
     'workers',
     'WORKERS',

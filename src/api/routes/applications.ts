@@ -9,18 +9,26 @@ import { ApplicationSchema, Uuid } from '../schemas/source.js'
 const IdParams = Type.Object({ app_id: Uuid })
 const Name = notBlank(300)
 
-const sourcesOf = (id: string, services: Services): readonly string[] =>
-  services.sources
-    .list()
-    .filter((source) => source.applicationId === id)
-    .map((source) => source.name)
+/** The names of the sources of each application, in order. */
+function sourcesByApplication(services: Services): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>()
+  for (const { name, applicationId } of services.sources.list()) {
+    if (applicationId === null) continue
+    const names = found.get(applicationId)
+    if (names === undefined) found.set(applicationId, [name])
+    else names.push(name)
+  }
+  return found
+}
 
 type View = Static<typeof ApplicationSchema>
 
 async function views(applications: readonly Application[], services: Services): Promise<View[]> {
-  const totals = await services.sourceTotals()
+  const linked = sourcesByApplication(services)
+  const names = applications.flatMap(({ id }) => linked.get(id) ?? [])
+  const totals = await services.sourceStats.totals(names)
   return applications.map(({ id, name, environment, hosts }) => {
-    const sources = sourcesOf(id, services)
+    const sources = linked.get(id) ?? []
     const unique = sources.reduce((sum, source) => sum + (totals.get(source)?.events ?? 0), 0)
     return {
       id,
@@ -126,7 +134,7 @@ export const applicationRoutes = [
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params: { app_id: id } }, services) => {
       services.applications.require(id)
-      const sources = sourcesOf(id, services)
+      const sources = sourcesByApplication(services).get(id) ?? []
       const deleted = await services.deletions.deleteSources(sources)
       await services.applications.remove(id)
       return { id, deleted: { ...deleted, sources: sources.length } }

@@ -4,7 +4,8 @@ import type { BodyResult } from '../../ingest/block.js'
 import { AppError } from '../../model/errors.js'
 import type { SourceTotals } from '../../events/source-stats.js'
 import type { Source } from '../../records/sources.js'
-import { multipart, route } from '../route.js'
+import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import { multipart, route, RouteReply } from '../route.js'
 import type { Services } from '../services.js'
 import {
   Connector,
@@ -14,6 +15,7 @@ import {
   SourceTypeSchema,
   Uuid,
 } from '../schemas/source.js'
+import { PageParameters } from '../schemas/page.js'
 import { DAY_MS } from '../../model/time.js'
 
 const FILE_BYTES = 10 * 1024 * 1024
@@ -42,7 +44,7 @@ function toSource(source: Source, totals: SourceTotals | undefined): Static<type
 }
 
 const view = async (source: Source, services: Services): Promise<Static<typeof SourceSchema>> =>
-  toSource(source, (await services.sourceTotals()).get(source.name))
+  toSource(source, (await services.sourceStats.totals([source.name])).get(source.name))
 
 async function create(
   body: {
@@ -125,24 +127,42 @@ const UploadReply = Type.Object(
   { title: 'UploadResult' },
 )
 
+/** What a cursor of the list is good for. */
+const SOURCE_LIST = { list: 'sources' }
+
+const isName = (value: unknown): value is string => typeof value === 'string'
+
 export const sourceRoutes = [
   route({
     id: 'listSources',
     method: 'get',
     path: '/api/sources',
-    summary: 'All sources, ordered by name',
+    summary: 'Sources, ordered by name',
+    description: `At most \`limit\` sources. When there are more, the header \`Link: <…>; rel="next"\` has the address of the next page.`,
     role: 'viewer',
     limit: 'none',
     question: 'rollup',
     bodyBytes: 0,
-    query: Type.Object({}),
+    query: Type.Object({
+      limit: Type.Integer({ minimum: 1, maximum: 10_000, default: 1_000 }),
+      cursor: PageParameters.cursor,
+    }),
     body: null,
     reply: Type.Array(SourceSchema),
     status: 200,
-    errors: ['dependency_unavailable'],
-    handle: async ({ signal }, services) => {
-      const totals = await services.sourceTotals(signal)
-      return services.sources.list().map((source) => toSource(source, totals.get(source.name)))
+    errors: ['invalid_cursor', 'dependency_unavailable'],
+    handle: async ({ query: { limit, cursor }, signal }, { sources, sourceStats, cursorKey }) => {
+      const after = cursor === undefined ? '' : decodeCursor(cursorKey, SOURCE_LIST, cursor, isName)
+      const found = sources.list(after, limit + 1)
+      const page = found.slice(0, limit)
+      const names = page.map(({ name }) => name)
+      const totals = await sourceStats.totals(names, signal)
+      const views = page.map((source) => toSource(source, totals.get(source.name)))
+      const last = names.at(-1)
+      if (found.length === page.length || last === undefined) return new RouteReply(views)
+      const next = encodeCursor(cursorKey, SOURCE_LIST, last)
+      const link = `</api/sources?limit=${limit}&cursor=${next}>; rel="next"`
+      return new RouteReply(views, { headers: { Link: link } })
     },
   }),
   route({

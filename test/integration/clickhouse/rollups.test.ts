@@ -81,6 +81,7 @@ const insertDead = (store: Store, rows: readonly DeadRow[]): Promise<void> =>
       id,
       received_at: new Date(receivedMs).toISOString(),
       protocol: 'ingest',
+      key_id: `key ${id}`,
       source,
       reason,
       detail: `detail ${id}`,
@@ -442,10 +443,15 @@ void test('totals of the sources are those of the rows', async (t) => {
         ] as const
       }),
     )
-  t.same(await stats.all(), expected(rows))
+  t.same(await stats.totals(null), expected(rows))
   const more = rowsAround(6, Date.now())
   await insertLanding(store, more)
-  t.same(await stats.all(), expected([...rows, ...more]), 'after a batch')
+  const both = expected([...rows, ...more])
+  t.same(await stats.totals(null), both, 'after a batch')
+  const [first = '', second = ''] = both.keys()
+  const some = await stats.totals([second, 'none', first])
+  t.same(some, new Map([...both].filter(([name]) => [first, second].includes(name))))
+  t.same(await stats.totals([]), new Map())
 })
 
 void test('dead letters are walked page by page, each once, newest first', async (t) => {
@@ -493,6 +499,7 @@ void test('dead letters are walked page by page, each once, newest first', async
       id: 1,
       receivedAtMs: nowMs,
       protocol: 'ingest',
+      keyId: 'key 1',
       source: 'web',
       reason: 'invalid_json',
       detail: 'detail 1',
@@ -503,6 +510,7 @@ void test('dead letters are walked page by page, each once, newest first', async
       id: 3,
       receivedAtMs: nowMs,
       protocol: 'ingest',
+      keyId: 'key 3',
       source: 'web',
       reason: 'unknown_source',
       detail: 'detail 3',

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { createHealth, type CheckName, type Probe } from '../../../src/api/health.js'
+import { createHealth, healthProbes, type CheckName, type Probe } from '../../../src/api/health.js'
 
 const ok: Probe = () => ({ status: 'ok' })
 const well = { clickhouse: ok, state: ok, spool: ok, workers: ok }
@@ -31,6 +31,16 @@ void test('a probe that throws at once counts as down too, with its reason', asy
   const { checks } = await health.report()
   t.match(checks.spool, { status: 'down', detail: 'disk is full' })
   t.type(checks.clickhouse.latencyMs, 'number')
+})
+
+void test('events that wait for long degrade the service', async (t) => {
+  const wal = { fault: null, isFull: () => false, bytes: 5, oldestMs: 60_000 }
+  // oxlint-disable-next-line typescript/no-explicit-any -- what this probe reads
+  const { spool } = healthProbes({ wal } as any)
+  const signal = new AbortController().signal
+  t.match(await spool(signal), { status: 'ok' })
+  wal.oldestMs = 61_000
+  t.match(await spool(signal), { status: 'degraded', detail: 'events wait for 61 s' })
 })
 
 void test('a hung probe is aborted, and not started again while it hangs', async (t) => {

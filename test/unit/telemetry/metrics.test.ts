@@ -52,6 +52,7 @@ void test('gauges are read when the metrics are', async (t) => {
     walBytes: () => wal,
     walLimitBytes: seven,
     walRecords: seven,
+    walOldestSeconds: seven,
     walDamagedBytes: seven,
     pipelineBytes: seven,
     bufferBytes: seven,
@@ -73,6 +74,7 @@ void test('gauges are read when the metrics are', async (t) => {
   for (const name of [
     'wal_limit_bytes',
     'wal_records',
+    'wal_oldest_seconds',
     'pipeline_bytes',
     'buffer_bytes',
     'buffer_free_bytes',

@@ -58,6 +58,7 @@ const entry = record({
       type: constantFrom('push' as const, 'file' as const, 'webhook' as const),
       connector: name,
       applicationId: option(name),
+      keyId: name,
     }),
     { maxLength: 4 },
   ),

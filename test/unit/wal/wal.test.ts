@@ -13,7 +13,8 @@ import {
   uint8Array,
 } from 'fast-check'
 import { test, type Test } from 'tap'
-import { Wal, type RecordedBatch, type WalOptions } from '../../../src/wal/wal.js'
+import type { RecordedBatch } from '../../../src/wal/recorded-batch.js'
+import { Wal, type WalOptions } from '../../../src/wal/wal.js'
 import { fillDisk } from '../../support/disk.js'
 import { WatchedBlockPool } from '../../support/pipeline.js'
 

@@ -44,6 +44,7 @@ function record(seq: number, rows: readonly Row[]): NumberedRecord {
       type: 'push',
       connector: 'custom',
       applicationId: null,
+      keyId: '',
     })),
     command: null,
   }

@@ -93,24 +93,30 @@ void test('a command is executed between the rows before it and the rows after i
   await end(rig)
 })
 
-void test('sources and templates are stored before the rows that name them', async (t) => {
+void test('templates are stored before the rows that name them, and rows wait for no source', async (t) => {
   const rig = await start(t)
   const registration = {
     name: 's',
     type: 'push',
     connector: 'custom',
     applicationId: null,
+    keyId: '',
   } as const
   const template = { source: 's', id: '00000000000000ff', redirectId: '', text: 'x', born: 1 }
   const [row = EMPTY] = rowsOf(1)
   const last = await put(rig.wal, [
     { ...row, registrations: [registration], templates: [template], dead: blockOf(9) },
   ])
+  let refusals = 2
+  rig.target.fault = (call) =>
+    call.startsWith('register') && refusals-- > 0 ? new Error('no answer') : null
   rig.writer.start()
   await rig.writer.flush(last)
+  const first = ['templates', 'register', 'insert', 'insert']
   t.same(
     rig.target.calls.map((call) => call.split(' ')[0]),
-    ['register', 'templates', 'insert', 'insert'],
+    [...first, ...first, ...first],
+    'all of the batch is sent again until its sources are stored',
   )
   const [landing, dead] = rig.target.inserts
   t.equal(dead?.table, 'dead_letters')
