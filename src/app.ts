@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
@@ -11,7 +12,7 @@ import { createQuestions } from './api/questions.js'
 import { openServers } from './api/servers.js'
 import type { Services } from './api/services.js'
 import { createBackups } from './backup/backup.js'
-import { openControl } from './backup/control.js'
+import { openControl, requestPasswordReset, type PasswordReset } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
 import { openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
@@ -96,6 +97,8 @@ export interface App {
   readonly wal: Wal
   readonly writer: Writer
   readonly services: Services
+  /** For the operator of the machine. */
+  resetPassword(email: string): Promise<PasswordReset>
   close(): Promise<void>
 }
 
@@ -556,7 +559,16 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       writer,
       dataDir: dataDir.path,
     })
-    closers.push(await openControl(dataDir.path, makeBackup))
+    const giveNewPassword = async (email: string): Promise<PasswordReset> => {
+      const reset = await accounts.users.resetPassword(email)
+      const target = reset.email
+      const action = 'resetPassword'
+      await audit.record({ actorId: '', action, target, outcome: 'ok', ip: '', detail: {} })
+      return reset
+    }
+    closers.push(
+      await openControl(dataDir.path, { backup: makeBackup, resetPassword: giveNewPassword }),
+    )
     const { apiPort, collectorPort } = servers
     return {
       apiPort,
@@ -568,11 +580,33 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       wal,
       writer,
       services,
+      resetPassword: giveNewPassword,
       close,
     }
   } catch (error) {
     await close()
     throw error
+  }
+}
+
+/**
+ * Gives a user a new password: by way of the service that runs on the data directory, else by one that runs for this
+ * alone, on any free ports of the loopback address.
+ *
+ * @throws Error when there is no such user, or nothing to start
+ */
+export async function resetPassword(options: AppOptions, email: string): Promise<PasswordReset> {
+  const { config } = options
+  const running = await requestPasswordReset(config.dataDir, email)
+  if (running !== null) return running
+  if (config.clickhouseUrl === null && !existsSync(join(config.dataDir, 'instance-id')))
+    throw new Error(`DATA_DIR ${config.dataDir} holds no users: set it as for the service`)
+  const ports = { host: '127.0.0.1', apiPort: 0, collectorPort: 0 }
+  const app = await openApp({ ...options, config: { ...config, ...ports } })
+  try {
+    return await app.resetPassword(email)
+  } finally {
+    await app.close()
   }
 }
 

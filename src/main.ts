@@ -91,6 +91,7 @@ const checkPort = (host: string, port: number, setting: string): Promise<void> =
 const COMMANDS = {
   backup: { argument: 'DIR', doc: 'a backup of the running service into an empty directory' },
   restore: { argument: 'DIR', doc: 'an empty DATA_DIR from such a backup' },
+  'reset-password': { argument: 'E-MAIL', doc: 'a new password for a user, running or stopped' },
 } as const
 
 const isCommand = (word: string): word is keyof typeof COMMANDS => Object.hasOwn(COMMANDS, word)
@@ -175,6 +176,17 @@ async function runCommand(
       return await (await import('./backup/backup.js')).backup(options)
     case 'restore':
       return await (await import('./backup/restore.js')).restore(options)
+    case 'reset-password': {
+      const { resetPassword } = await import('./app.js')
+      const uws = loadUws(process.env)
+      const { email, password, isActive } = await resetPassword(
+        { config, log, uws, version },
+        given,
+      )
+      print(`${email}   ${password}`)
+      print('The user is logged out everywhere. The password is shown once.')
+      if (!isActive) print('The user is disabled: a superadmin has to enable them.')
+    }
   }
 }
 

@@ -6,30 +6,45 @@ import { createInterface } from 'node:readline'
 
 import type { DatabaseBackup, MakeBackup } from './clickhouse-backup.js'
 
+/** What the running service does for the operator of its machine. */
+export interface Control {
+  readonly backup: MakeBackup
+  readonly resetPassword: (email: string) => Promise<PasswordReset>
+}
+
+export interface PasswordReset {
+  readonly email: string
+  readonly password: string
+  readonly isActive: boolean
+}
+
+/** One line of JSON, from the command to the service. */
+type Request =
+  | { readonly kind: 'backup' }
+  | { readonly kind: 'reset-password'; readonly email: string }
+
 /** One line of JSON each, from the service to the command. */
 type Message =
   | { readonly kind: 'progress'; readonly text: string }
-  | { readonly kind: 'result'; readonly value: DatabaseBackup }
+  | { readonly kind: 'result'; readonly value: unknown }
   | { readonly kind: 'error'; readonly text: string }
 
-/** The line that the command sends. */
-const COMMAND = 'backup'
 /** The longest path of a socket on Linux and macOS, less a few bytes. */
 const MAX_PATH_BYTES = 100
-const MAX_COMMAND_CHARS = 256
+const MAX_REQUEST_CHARS = 1_024
 
 const socketFile = (dir: string): string => join(dir, 'control.sock')
 /** This file holds the path of the socket where the data directory's own path is too long for one. */
 const pointerFile = (dir: string): string => join(dir, 'control')
 
 /**
- * Lets the backup command of this machine reach the service over a socket in the data directory, which only the
- * service's own user (and root) may open. It is not reachable over the network.
+ * Lets commands of this machine reach the service over a socket in the data directory, which only the service's own
+ * user (and root) may open. It is not reachable over the network.
  */
-export async function openControl(dataDir: string, makeBackup: MakeBackup): Promise<() => void> {
+export async function openControl(dataDir: string, control: Control): Promise<() => void> {
   const path = makePath(dataDir)
   rmSync(path, { force: true })
-  const server = createServer((socket) => serve(socket, makeBackup))
+  const server = createServer((socket) => serve(socket, control))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, resolve)
@@ -52,7 +67,7 @@ function makePath(dataDir: string): string {
   return far
 }
 
-function serve(socket: Socket, makeBackup: MakeBackup): void {
+function serve(socket: Socket, control: Control): void {
   const send = (message: Message): void => {
     if (!socket.destroyed) socket.write(`${JSON.stringify(message)}\n`)
   }
@@ -60,11 +75,11 @@ function serve(socket: Socket, makeBackup: MakeBackup): void {
   let text = ''
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk
-    if (text.length > MAX_COMMAND_CHARS) socket.destroy()
+    if (text.length > MAX_REQUEST_CHARS) socket.destroy()
     if (!text.endsWith('\n')) return
-    const command = text.trim()
+    const request = text
     text = ''
-    void run(command, makeBackup, (progress) => send({ kind: 'progress', text: progress }))
+    void run(request, control, (progress) => send({ kind: 'progress', text: progress }))
       .then((value) => send({ kind: 'result', value }))
       .catch((error: unknown) => send({ kind: 'error', text: textOf(error) }))
       .finally(() => socket.end())
@@ -72,12 +87,17 @@ function serve(socket: Socket, makeBackup: MakeBackup): void {
 }
 
 async function run(
-  command: string,
-  makeBackup: MakeBackup,
+  text: string,
+  control: Control,
   report: (progress: string) => void,
-): Promise<DatabaseBackup> {
-  if (command === COMMAND) return await makeBackup(report)
-  throw new Error('no such command')
+): Promise<unknown> {
+  const request = JSON.parse(text) as Request // `ask` of this program writes it.
+  switch (request.kind) {
+    case 'backup':
+      return await control.backup(report)
+    case 'reset-password':
+      return await control.resetPassword(request.email)
+  }
 }
 
 /**
@@ -89,25 +109,49 @@ export async function requestBackup(
   dataDir: string,
   report: (progress: string) => void,
 ): Promise<DatabaseBackup> {
+  const socket = await connectTo(dataDir)
+  if (socket === null)
+    throw new Error(
+      `no service runs on ${dataDir}: start it, or copy the directory of a stopped one as it is`,
+    )
+  return (await ask(socket, { kind: 'backup' }, report)) as DatabaseBackup // `run` gives it.
+}
+
+/** @returns null when no service runs on the data directory */
+export async function requestPasswordReset(
+  dataDir: string,
+  email: string,
+): Promise<PasswordReset | null> {
+  const socket = await connectTo(dataDir)
+  if (socket === null) return null
+  const request = { kind: 'reset-password', email } as const
+  return (await ask(socket, request, () => undefined)) as PasswordReset // `run` gives it.
+}
+
+async function connectTo(dataDir: string): Promise<Socket | null> {
   const pointer = pointerFile(dataDir)
   const path = existsSync(pointer) ? readFileSync(pointer, 'utf8') : socketFile(dataDir)
   const socket = connect(path)
-  await new Promise<void>((resolve, reject) => {
-    socket.once('connect', resolve)
-    socket.once('error', () => {
-      const help = 'start it, or copy the directory of a stopped one as it is'
-      reject(new Error(`no service runs on ${dataDir}: ${help}`))
-    })
+  return await new Promise((resolve) => {
+    socket.once('connect', () => resolve(socket))
+    socket.once('error', () => resolve(null))
   })
+}
+
+async function ask(
+  socket: Socket,
+  request: Request,
+  report: (progress: string) => void,
+): Promise<unknown> {
   socket.on('error', () => socket.destroy())
-  socket.write(`${COMMAND}\n`)
+  socket.write(`${JSON.stringify(request)}\n`)
   for await (const line of createInterface({ input: socket })) {
     const message = JSON.parse(line) as Message // `serve` writes it.
     if (message.kind === 'progress') report(message.text)
     if (message.kind === 'error') throw new Error(message.text)
     if (message.kind === 'result') return message.value
   }
-  throw new Error('the service ended during the backup')
+  throw new Error('the service ended meanwhile')
 }
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

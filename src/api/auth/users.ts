@@ -33,6 +33,14 @@ interface PasswordChange {
   readonly currentPassword?: string
 }
 
+interface PasswordReset {
+  readonly email: string
+  /** To be shown once. */
+  readonly password: string
+  /** A disabled user can't log in with it. */
+  readonly isActive: boolean
+}
+
 interface UserDeps {
   readonly entities: Entities<User>
   readonly passwords: Passwords
@@ -56,6 +64,8 @@ export interface Users {
   /** Ends the user's sessions. Users who change their own password stay logged in until their access token expires.
    * @throws AppError forbidden, not_found, validation_error, invalid_credentials */
   readonly setPassword: (actor: Actor, id: string, change: PasswordChange) => Promise<User>
+  /** For the operator of the machine: makes a new password, and ends the user's sessions. @throws AppError not_found */
+  readonly resetPassword: (email: string) => Promise<PasswordReset>
   /** @throws AppError forbidden, not_found, last_superadmin */
   readonly remove: (actor: Actor, id: string) => Promise<void>
   readonly noteLogin: (id: string) => Promise<void>
@@ -77,6 +87,15 @@ export function createUsers(deps: UserDeps): Users {
   return {
     ...createReads(entities, roster),
     ...createChanges(deps, roster, alone),
+    resetPassword: async (text) => {
+      const { id } = roster.findByEmail(text) ?? refuseMissing(text)
+      const password = generatePassword()
+      const passwordHash = await passwords.hash(password)
+      const { email, isActive } = await alone(() =>
+        roster.change(id, (user) => ({ ...endSessions(user, ''), passwordHash })),
+      )
+      return { email, password, isActive }
+    },
     noteLogin: async (id) => {
       const lastLoginAtMs = nowMs()
       await entities.update(id, (user) => (user === null ? null : { ...user, lastLoginAtMs }))

@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { restore } from '../../../src/backup/restore.js'
 import { checkFiles, readManifest, writeManifest } from '../../../src/backup/manifest.js'
-import { openControl, requestBackup } from '../../../src/backup/control.js'
+import { openControl, requestBackup, requestPasswordReset } from '../../../src/backup/control.js'
 import { schemaVersions } from '../../../src/clickhouse/migrate.js'
 import { loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/telemetry/log.js'
@@ -147,27 +147,34 @@ void test('a command reaches the service of a data directory, however long its p
     const dir = join(tempDir(t), name)
     mkdirSync(dir)
     const made = { ...MADE, database: name }
-    const close = await openControl(dir, async (report) => {
-      report('on it')
-      return made
+    const reset = { email: 'a@b', password: 'p', isActive: true }
+    const close = await openControl(dir, {
+      backup: async (report) => {
+        report('on it')
+        return made
+      },
+      resetPassword: async (email) => ({ ...reset, email }),
     })
     const progress: string[] = []
     t.same(await requestBackup(dir, (text) => progress.push(text)), made)
     t.same(progress, ['on it'])
+    t.same(await requestPasswordReset(dir, 'a@"\n'), { ...reset, email: 'a@"\n' })
     close()
     await t.rejects(
       requestBackup(dir, () => undefined),
       { message: /no service runs/ },
     )
+    t.equal(await requestPasswordReset(dir, 'a@b'), null)
     t.same(readdirSync(dir), [])
   }
 })
 
 void test('a failure of the service is reported to the command', async (t) => {
   const dir = tempDir(t)
-  const close = await openControl(dir, async () => {
+  const fail = async (): Promise<never> => {
     throw new Error('clickhouse is down')
-  })
+  }
+  const close = await openControl(dir, { backup: fail, resetPassword: fail })
   t.teardown(close)
   await t.rejects(
     requestBackup(dir, () => undefined),

@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import {
+  ADMIN,
+  KNOWN,
+  logIn,
+  runToEnd,
+  startService,
+  tempDataDir,
+  type Service,
+} from '../support/service.js'
+
+const logInStatus = async (service: Service, password: string): Promise<number> => {
+  const response = await fetch(`${service.api}/api/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: ADMIN.email, password }),
+  })
+  await response.body?.cancel()
+  return response.status
+}
+
+void test('a new password for a user, with the service running and stopped, ends the sessions', async (t) => {
+  const env = { DATA_DIR: tempDataDir(t), ...KNOWN }
+  /** @returns the new password */
+  const reset = async (): Promise<string> => {
+    const { code, stdout } = await runToEnd(env, ['reset-password', ADMIN.email.toUpperCase()])
+    t.equal(code, 0)
+    const [, password = ''] = new RegExp(`^${ADMIN.email} +(\\S{24})$`, 'm').exec(stdout) ?? []
+    t.match(password, /^[\w-]{24}$/)
+    return password
+  }
+  const service = await startService(t, env)
+  const before = await logIn(service)
+  const password = await reset()
+  t.equal((await before.call('GET', '/api/auth/me')).status, 401, 'the session has ended')
+  t.equal(await logInStatus(service, ADMIN.password), 401)
+  const after = await logIn(service, { email: ADMIN.email, password })
+  const audit = await after.get<{ items: readonly object[] }>('/api/monitoring/audit?limit=50')
+  t.ok(
+    audit.items.some((item) => JSON.stringify(item).includes('"resetPassword"')),
+    'the audit trail has it',
+  )
+  t.notMatch(JSON.stringify(audit), password)
+  await service.stop()
+
+  const next = await reset()
+  t.not(next, password)
+  const again = await startService(t, env)
+  t.equal(await logInStatus(again, password), 401)
+  t.equal(await logInStatus(again, next), 200)
+  t.equal((await after.call('GET', '/api/auth/me').catch(() => null))?.status ?? 401, 401)
+  const unknown = await runToEnd(env, ['reset-password', 'nobody@example.com'])
+  t.match(unknown, { code: 1, stdout: '', stderr: 'there is no such user' })
+  await again.stop()
+  for (const name of readdirSync(env.DATA_DIR).filter((one) => /secret|id|version/.test(one)))
+    t.notMatch(readFileSync(join(env.DATA_DIR, name), 'utf8'), next)
+})
+
+void test('without a user, and without a service ever, the command says so and makes nothing', async (t) => {
+  const dataDir = tempDataDir(t)
+  const env = { DATA_DIR: dataDir }
+  t.match(await runToEnd(env, ['reset-password']), {
+    code: 1,
+    stderr: 'usage: npm run reset-password -- E-MAIL',
+  })
+  t.match(await runToEnd(env, ['reset-password', ADMIN.email]), {
+    code: 1,
+    stderr: `DATA_DIR ${dataDir} holds no users`,
+  })
+  t.same(readdirSync(dataDir), [])
+})
