@@ -39,7 +39,7 @@ const FILES = [
 
 /**
  * Serves the OpenAPI document, the interactive reference that the browser makes of it at `/docs`, and the guides at
- * `/docs/NAME`.
+ * `/docs/NAME`, where `/` leads.
  *
  * @param describe is called at the first request for the document.
  * @throws Error when a file of the docs is missing
@@ -63,7 +63,14 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
       body: (description ??= JSON.stringify(describe())),
     }),
   })
-  return [json, ...files, ...guides]
+  const home = httpRoute({
+    id: 'home',
+    method: 'GET',
+    path: '/',
+    bodyBytes: 0,
+    handle: () => ({ status: 302, headers: { Location: '/docs' }, body: '' }),
+  })
+  return [home, json, ...files, ...guides]
 }
 
 const readAsset = (file: string): Buffer =>
