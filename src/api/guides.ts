@@ -15,6 +15,7 @@ export const GUIDES = [
   'getting-started',
   'sending-logs',
   'api',
+  'query-language',
   'templates-and-priority',
   'insights',
   'operations',

@@ -11,6 +11,7 @@ import { kpiRoutes } from './routes/kpis.js'
 import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
+import { queryRoutes } from './routes/query.js'
 import { sourceRoutes } from './routes/sources.js'
 import { taskRoutes } from './routes/tasks.js'
 import { userRoutes } from './routes/users.js'
@@ -20,6 +21,7 @@ export const allRoutes = [
   ...authRoutes,
   ...logRoutes,
   ...logMetaRoutes,
+  ...queryRoutes,
   ...analyticsRoutes,
   ...kpiRoutes,
   ...aiInsightRoutes,

@@ -85,6 +85,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       params: { event_id: event.id },
       body: { priority: 'P3', reason: 'x' },
     }),
+    parseQuery: () => ({ body: { q: 'severity:error egg*', position: 4 } }),
     topTemplates: () => ({}),
     getTemplate: () => ({ params: { template_id: event.template_id } }),
     timeSeries: () => ({}),

@@ -28,8 +28,7 @@ const ORDER: readonly (readonly string[])[] = [
   ['coordination'],
   ['writer'],
   ['wal', 'clickhouse', 'http'],
-  ['telemetry', 'wasm', 'config'],
-  ['config-values'],
+  ['telemetry', 'wasm', 'config', 'query'],
   ['model', 'lib'],
 ]
 
@@ -39,7 +38,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   chdb: /^src\/clickhouse\//,
   'ffi-rs': /^src\/clickhouse\//,
   ioredis: /^src\/coordination\//,
-  leven: /^src\/lib\/misspelled\.ts$/,
+  leven: /^src\/(lib\/misspelled|query\/fault)\.ts$/,
   'lru-cache': /^src\/(coordination|events|api)\//,
   piscina: /^src\/ingest\/(pool|worker)\.ts$/,
   'uWebSockets.js': /^src\/http\//,
@@ -146,6 +145,19 @@ void test('imports keep to the order of the folders', async (t) => {
         IO.test(to),
     )
     t.same(wrong.map(told), [])
+  })
+
+  void t.test('the query language runs in a browser too', async (t) => {
+    const own = imports.filter(({ from }) => from.startsWith('src/query/'))
+    t.ok(own.length > 10, `${own.length} imports`)
+    const reached = new Set(own.map(({ to }) => to))
+    for (const file of reached)
+      for (const { from, to } of imports) if (from === file) reached.add(to)
+    t.same(
+      [...reached].filter((to) => !/^src\/(query|model)\//.test(to)),
+      ['leven'],
+      'and this package, which is plain JavaScript',
+    )
   })
 })
 

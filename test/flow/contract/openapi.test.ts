@@ -162,6 +162,8 @@ t.test('a generated client drives every route, and every reply is as described',
   const [event] = page.items
   t.equal((await api.getEvent(event.id)).data.application, 'shop')
   await api.explainPriority(event.id)
+  t.equal((await api.parseQuery({ q: 'severity:error', position: 2 })).data.error, null)
+  t.equal((await api.parseQuery({ q: '(' })).data.query, null)
   const reason = 'seen by a person'
   const { data: corrected } = await api.correctPriority(event.id, { priority: 'P1', reason })
   t.match(corrected, { priority: 'P1', tags: { correction_reason: reason } })

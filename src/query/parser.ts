@@ -1,0 +1,274 @@
+import { EVERYTHING, allOf, anyOf, type Field, type Query, type ValueTest } from './ast.js'
+import { SyntaxFault, type QueryFault } from './fault.js'
+import { MAX_NAME, builtinLike, toField, typeOf } from './fields.js'
+import { tokenize, type FieldToken, type TextToken, type Token } from './lexer.js'
+import { quoted } from './printer.js'
+import { isComparison, toBound, toTextTest, toValueTest } from './values.js'
+
+export const MAX_LINE = 2000
+/** Clauses, and further values of their lists. */
+export const MAX_CLAUSES = 200
+/** Parentheses and negations within each other. */
+export const MAX_DEPTH = 20
+
+export type Parsed =
+  | {
+      readonly query: Query
+      readonly fault: null
+      /** What may have been meant otherwise: attributes that are called like a built-in field. */
+      readonly hints: readonly QueryFault[]
+    }
+  | { readonly query: null; readonly fault: QueryFault }
+
+/** Parses a line; it never throws. An empty line is the query for every event. */
+export function parseQuery(line: string): Parsed {
+  const parser = new Parser(line)
+  try {
+    return { query: parser.parse(), fault: null, hints: parser.hints }
+  } catch (error) {
+    if (error instanceof SyntaxFault) return { query: null, fault: error.fault }
+    throw error
+  }
+}
+
+/** Parses by recursive descent: alternatives of conjunctions of clauses. */
+class Parser {
+  readonly hints: QueryFault[] = []
+  readonly #line: string
+  readonly #tokens: readonly Token[]
+  #at = 0
+  #clauses = 0
+
+  constructor(line: string) {
+    this.#line = line
+    this.#tokens = line.length > MAX_LINE ? [] : tokenize(line)
+  }
+
+  parse(): Query {
+    if (this.#line.length > MAX_LINE) {
+      const rest = { start: MAX_LINE, end: this.#line.length }
+      throw new SyntaxFault(rest, `a query has at most ${MAX_LINE} characters`)
+    }
+    if (this.#tokens.length === 0) return EVERYTHING
+    const query = this.#alternatives(0)
+    const rest = this.#next
+    if (rest !== undefined) throw new SyntaxFault(rest, 'this ) has no (', '')
+    // It is printed with parentheses around all that is nested.
+    if (depthOf(query) > MAX_DEPTH) throw tooDeep({ start: 0, end: this.#line.length })
+    return query
+  }
+
+  get #next(): Token | undefined {
+    return this.#tokens[this.#at]
+  }
+
+  #alternatives(depth: number): Query {
+    const nodes = [this.#conjunction(depth)]
+    while (this.#next?.kind === 'or') {
+      const or = this.#next
+      this.#at += 1
+      if (!this.#isOperand()) throw new SyntaxFault(or, 'there is nothing after OR', '')
+      nodes.push(this.#conjunction(depth))
+    }
+    return anyOf(nodes)
+  }
+
+  #conjunction(depth: number): Query {
+    const nodes: Query[] = []
+    for (let before: Token | null = null; ;) {
+      const token = this.#next
+      if (token?.kind === 'and') {
+        this.#at += 1
+        const isBetween = nodes.length > 0 && before === null && this.#isOperand()
+        if (!isBetween) throw new SyntaxFault(token, 'AND stands between two clauses', '')
+        before = token
+        continue
+      }
+      if (!this.#isOperand()) break
+      nodes.push(this.#clause(depth))
+      before = null
+    }
+    if (nodes.length === 0) throw this.#emptiness()
+    return allOf(nodes)
+  }
+
+  /** Whether a clause begins here, be it a wrong one. */
+  #isOperand(): boolean {
+    const kind = this.#next?.kind
+    return kind !== undefined && kind !== 'or' && kind !== 'and' && kind !== 'close'
+  }
+
+  /** Why there is no clause here. */
+  #emptiness(): SyntaxFault {
+    const token = this.#next
+    if (token === undefined) throw new Error('bug: a clause is expected only before a token')
+    if (token.kind === 'or') return new SyntaxFault(token, 'there is nothing before OR', '')
+    return new SyntaxFault(token, 'this ) has no (', '')
+  }
+
+  #clause(depth: number): Query {
+    const token = this.#next
+    if (token === undefined || !this.#isOperand()) throw new Error('bug: there is no clause here')
+    if (depth > MAX_DEPTH) throw tooDeep(token)
+    this.#at += 1
+    if ('of' in token) return this.#text(token)
+    if (token.kind === 'field') return this.#field(token)
+    if (token.kind === 'open') return this.#group(token, depth)
+    if (token.kind === 'comma')
+      throw new SyntaxFault(token, 'a comma stands between the values of a field only', '')
+    if (token.kind === 'colon')
+      throw new SyntaxFault(token, 'there is no field before the colon', '')
+    if (!this.#isOperand()) throw new SyntaxFault(token, 'there is nothing to exclude', '')
+    return { kind: 'not', node: this.#clause(depth + 1) }
+  }
+
+  #group(open: Token, depth: number): Query {
+    if (this.#next?.kind === 'close') {
+      const span = { start: open.start, end: this.#next.end }
+      throw new SyntaxFault(span, 'there is nothing between the parentheses', '')
+    }
+    const rest = this.#line.slice(open.start)
+    const span = { start: open.start, end: this.#line.length }
+    if (this.#next === undefined) throw new SyntaxFault(span, 'this ( has no )', '')
+    const query = this.#alternatives(depth + 1)
+    if (this.#next === undefined) throw new SyntaxFault(span, 'this ( has no )', `${rest})`)
+    this.#at += 1
+    return query
+  }
+
+  #text(token: TextToken): Query {
+    this.#count(token)
+    this.#checkClosed(token)
+    if (isStar(token)) return EVERYTHING
+    this.#checkSpaces(token)
+    return { kind: 'text', test: toTextTest(token) }
+  }
+
+  /** `count > 10` reads like a comparison. */
+  #checkSpaces(token: TextToken): void {
+    if (token.kind !== 'bare' || !/^[<>]=?$/.test(token.text)) return
+    const [name, , value] = this.#tokens.slice(Math.max(0, this.#at - 2), this.#at + 1)
+    if (name?.kind !== 'bare' || value?.kind !== 'bare') return
+    const span = { start: name.start, end: value.end }
+    const text = name.text + token.text + value.text
+    throw new SyntaxFault(span, 'a comparison is written without blanks', text)
+  }
+
+  #field(token: FieldToken): Query {
+    const field = this.#named(token, token.name)
+    this.#hint(token, token.name)
+    if (isComparison(token.operator)) {
+      const value = this.#value(token, token)
+      this.#checkEnd(value)
+      return {
+        kind: 'compare',
+        field,
+        operator: token.operator,
+        value: toBound(value, field, token),
+      }
+    }
+    const values = this.#values(token)
+    const [first] = values
+    if (typeOf(field).kind === 'fields') return anyOf(values.map((value) => this.#has(value)))
+    if (values.length === 1 && first !== undefined && isStar(first)) return { kind: 'has', field }
+    const tests = values.map((value): ValueTest => {
+      if (isStar(value)) throw new SyntaxFault(value, 'a * alone is no value of a list')
+      return toValueTest(value, field)
+    })
+    return { kind: 'field', field, tests }
+  }
+
+  #named(token: Token, name: string): Field {
+    if (name === '') throw new SyntaxFault(token, 'the name of the field is missing')
+    const field = toField(name)
+    if (field.name.length <= MAX_NAME) return field
+    throw new SyntaxFault(token, `the name of a field has at most ${MAX_NAME} characters`)
+  }
+
+  #hint({ start }: Token, name: string): void {
+    const field = toField(name)
+    const isPlain = field.kind === 'attribute' && this.#line.startsWith(field.name, start)
+    const meant = isPlain ? builtinLike(name) : null
+    if (meant === null) return
+    const message = `${name} is an attribute; there is a built-in field ${meant}`
+    this.hints.push({ position: start, length: name.length, message, suggestion: meant })
+  }
+
+  #has(token: TextToken): Query {
+    if (token.kind === 'regex' || isStar(token) || (token.kind === 'bare' && token.isPrefix))
+      throw new SyntaxFault(token, 'has takes the name of a field')
+    this.#hint(token, token.text)
+    return { kind: 'has', field: this.#named(token, token.text) }
+  }
+
+  /** The values of a list, separated by commas without blanks. */
+  #values(field: FieldToken): readonly TextToken[] {
+    const values = [this.#value(field, field)]
+    for (let token = this.#next; token?.kind === 'comma'; token = this.#next) {
+      if (token.start !== values.at(-1)?.end) break
+      this.#at += 1
+      values.push(this.#value(field, token))
+    }
+    this.#checkEnd(values.at(-1))
+    return values
+  }
+
+  #value(field: FieldToken, before: Token): TextToken {
+    const token = this.#next
+    const isValue = token !== undefined && token.start === before.end && 'of' in token
+    if (!isValue) throw this.#missingValue(field, before)
+    this.#at += 1
+    this.#count(token)
+    this.#checkClosed(token)
+    return token
+  }
+
+  #missingValue(field: FieldToken, before: Token): SyntaxFault {
+    const token = this.#next
+    if (token?.kind === 'open' && token.start === before.end)
+      return new SyntaxFault(token, `several values are written ${field.name}:a,b`)
+    const message =
+      before.kind === 'comma'
+        ? 'a value is missing after the comma'
+        : `a value of ${field.name} is missing`
+    if (token === undefined || !('of' in token)) return new SyntaxFault(before, message)
+    const span = { start: before.start, end: token.end }
+    const pieces = [before, token].map(({ start, end }) => this.#line.slice(start, end))
+    return new SyntaxFault(span, `${message}: a blank ends the clause`, pieces.join(''))
+  }
+
+  /** A value that goes on behind a colon, a quote or a parenthesis needs quotes. */
+  #checkEnd(value: TextToken | undefined): void {
+    const token = this.#next
+    if (value === undefined || token === undefined || token.start !== value.end) return
+    if (token.kind === 'close') return
+    const [rest = ''] = /^[^\s)]*/.exec(this.#line.slice(value.start)) ?? []
+    const span = { start: value.start, end: value.start + rest.length }
+    const message = 'a value with ( ) : , or " needs quotes'
+    throw new SyntaxFault(span, message, quoted(rest.replaceAll('"', '')))
+  }
+
+  #checkClosed(token: TextToken): void {
+    if (token.kind !== 'quoted' || token.isClosed) return
+    throw new SyntaxFault(token, 'this quote is not closed', quoted(token.text))
+  }
+
+  #count(token: Token): void {
+    this.#clauses += 1
+    if (this.#clauses > MAX_CLAUSES)
+      throw new SyntaxFault(token, `a query has at most ${MAX_CLAUSES} clauses and values`)
+  }
+}
+
+const tooDeep = (span: { readonly start: number; readonly end: number }): SyntaxFault =>
+  new SyntaxFault(span, `a query is nested at most ${MAX_DEPTH} times`)
+
+function depthOf(query: Query): number {
+  if (query.kind === 'not') return 1 + depthOf(query.node)
+  if (query.kind !== 'and' && query.kind !== 'or') return 0
+  return 1 + Math.max(0, ...query.nodes.map(depthOf))
+}
+
+/** `*` alone: any event, or any value. */
+const isStar = (token: TextToken): boolean =>
+  token.kind === 'bare' && token.text === '' && token.isPrefix && !token.hasInnerStar

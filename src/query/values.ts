@@ -1,0 +1,152 @@
+import type { Comparison, Field, TextTest, ValueTest } from './ast.js'
+import { SyntaxFault, nearest } from './fault.js'
+import {
+  builtinLike,
+  isDuration,
+  isInteger,
+  isNumber,
+  isTemplateId,
+  nameOf,
+  toSeverity,
+  typeOf,
+  type FieldKind,
+} from './fields.js'
+import type { FieldToken, TextToken } from './lexer.js'
+import { quoted } from './printer.js'
+import { regexFault } from './regex.js'
+
+const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u
+const RANGE = /^(.+?)\.\.(.+)$/s
+
+/** What a token says about a text. @throws SyntaxFault */
+export function toTextTest(token: TextToken): TextTest {
+  if (token.kind === 'regex') return toRegex(token)
+  if (token.kind === 'quoted') {
+    if (token.text === '') throw new SyntaxFault(token, 'there is nothing between the quotes', '')
+    return { kind: 'phrase', text: token.text }
+  }
+  const { text, isPrefix } = token
+  checkStars(token)
+  if (!LETTER_OR_DIGIT.test(text))
+    throw new SyntaxFault(
+      token,
+      'a word needs a letter or a digit; quotes find any characters',
+      quoted(isPrefix ? `${text}*` : text),
+    )
+  return { kind: isPrefix ? 'prefix' : 'word', text }
+}
+
+/** What a token says about the value of a field. @throws SyntaxFault */
+export const toValueTest = (token: TextToken, field: Field): ValueTest =>
+  READERS[typeOf(field).kind](token, field)
+
+const WHOLE_NUMBERS = 'this field takes whole numbers'
+
+const READERS: Readonly<Record<FieldKind, (token: TextToken, field: Field) => ValueTest>> = {
+  words: toTextTest,
+  texts: (token) => toText(token),
+  'texts without regex': (token, field) => {
+    if (token.kind !== 'regex') return toText(token)
+    throw new SyntaxFault(token, `${nameOf(field)} takes no regular expressions`)
+  },
+  attributes: (token) => toRange(token, isNumber) ?? toText(token),
+  severities: (token, field) => toRange(token, isSeverity) ?? toOneOf(token, field),
+  names: toOneOf,
+  integers: (token) => toRange(token, isInteger) ?? toChecked(token, isInteger, WHOLE_NUMBERS),
+  'template ids': (token) =>
+    toChecked(token, isTemplateId, 'a template id has 16 hexadecimal digits'),
+  durations: (token) =>
+    toChecked(token, isDuration, 'a time span is a number with s, m, h, d or w: 1h'),
+  fields: () => {
+    throw new Error('bug: the value of has is a field')
+  },
+}
+
+const isSeverity = (text: string): boolean => toSeverity(text) !== null
+
+/** @throws SyntaxFault unless values of the field can be compared so */
+export function toBound(token: TextToken, field: Field, { operator }: FieldToken): string {
+  const type = typeOf(field)
+  const text = token.kind === 'bare' && !token.isPrefix ? token.text : ''
+  if (type.kind === 'severities') {
+    const severity = toSeverity(text)
+    if (severity !== null) return severity
+    throw unknownName(token, field, text)
+  }
+  if (type.kind === 'integers' && isInteger(text)) return text
+  if (type.kind === 'attributes' && isNumber(text)) return text
+  throw new SyntaxFault(token, boundFault(field, type.kind, operator))
+}
+
+function boundFault(field: Field, type: string, operator: string): string {
+  if (type === 'integers') return WHOLE_NUMBERS
+  if (type !== 'attributes') return `${nameOf(field)} has no order`
+  const meant = builtinLike(field.name)
+  const guess = meant === null ? '' : `; did you mean ${meant}?`
+  return `${operator} needs a number behind it${guess}`
+}
+
+/** The operators of a comparison, in the order in which a range is written. */
+export const isComparison = (operator: FieldToken['operator']): operator is Comparison =>
+  operator !== ':'
+
+function toText(token: TextToken): ValueTest {
+  if (token.kind === 'regex') return toRegex(token)
+  if (token.kind === 'quoted') return { kind: 'equal', text: token.text }
+  checkStars(token)
+  return { kind: token.isPrefix ? 'prefix' : 'equal', text: token.text }
+}
+
+/** @returns null when the token is no range of such ends */
+function toRange(token: TextToken, isEnd: (text: string) => boolean): ValueTest | null {
+  if (token.kind !== 'bare' || token.isPrefix) return null
+  const [, from = '', to = ''] = RANGE.exec(token.text) ?? []
+  if (!isEnd(from) || !isEnd(to)) return null
+  return { kind: 'range', from: toSeverity(from) ?? from, to: toSeverity(to) ?? to }
+}
+
+function toOneOf(token: TextToken, field: Field): ValueTest {
+  const text = plainText(token)
+  const known =
+    typeOf(field).kind === 'severities'
+      ? toSeverity(text)
+      : typeOf(field).names.find((name) => name.toLowerCase() === text.toLowerCase())
+  if (known === null || known === undefined) throw unknownName(token, field, text)
+  return { kind: 'equal', text: known }
+}
+
+const unknownName = (token: TextToken, field: Field, text: string): SyntaxFault =>
+  new SyntaxFault(
+    token,
+    `${nameOf(field)} is one of ${typeOf(field).names.join(', ')}`,
+    nearest(text, typeOf(field).names),
+  )
+
+function toChecked(
+  token: TextToken,
+  isRight: (text: string) => boolean,
+  message: string,
+): ValueTest {
+  const text = plainText(token)
+  if (!isRight(text)) throw new SyntaxFault(token, message)
+  return { kind: 'equal', text: text.toLowerCase() }
+}
+
+/** @returns '' for what can be no name or number */
+const plainText = (token: TextToken): string =>
+  token.kind === 'regex' || (token.kind === 'bare' && token.isPrefix) ? '' : token.text
+
+function toRegex(token: Extract<TextToken, { kind: 'regex' }>): TextTest {
+  const fault = regexFault(token.pattern)
+  if (fault !== null) throw new SyntaxFault(token, `in the regular expression: ${fault.message}`)
+  return { kind: 'regex', pattern: token.pattern }
+}
+
+function checkStars({ text, isPrefix, hasInnerStar, ...span }: BareToken): void {
+  if (!hasInnerStar) return
+  const pieces = `${text}${isPrefix ? '*' : ''}`.split('*')
+  const pattern = pieces.map((piece) => piece.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('.*')
+  throw new SyntaxFault(span, 'a * stands at the end of a word only', `/${pattern}/`)
+}
+
+type BareToken = Extract<TextToken, { kind: 'bare' }>
