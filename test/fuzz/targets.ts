@@ -41,6 +41,9 @@ import {
   parseSegmentName,
   scanSegment,
 } from '../../src/wal/file.js'
+import { completeQuery } from '../../src/query/completion.js'
+import { MAX_LINE, parseQuery } from '../../src/query/parser.js'
+import { printQuery } from '../../src/query/printer.js'
 import { toConditions, toWordSearch } from '../../src/events/conditions.js'
 import { uws } from '../support/http.js'
 import {
@@ -421,6 +424,28 @@ function checkMining(input: Buffer): void {
   })
 }
 
+/** A line is a query or has a fault within it; a query is printed as a line of the same query. */
+function checkQuery(input: Buffer): void {
+  const line = input.toString('utf8')
+  const parsed = parseQuery(line)
+  for (const position of [0, line.length >> 1, line.length]) {
+    const found = completeQuery(line, position)
+    insist(found.position + found.length <= line.length, 'a completion is within the line')
+  }
+  if (parsed.fault !== null) {
+    const { position, length } = parsed.fault
+    insist(
+      position >= 0 && length >= 0 && position + length <= line.length,
+      'a fault has its place',
+    )
+    return
+  }
+  const canonical = printQuery(parsed.query)
+  if (canonical.length > MAX_LINE) return
+  const { query } = parseQuery(canonical)
+  insist(JSON.stringify(query) === JSON.stringify(parsed.query), 'a query stays what it is')
+}
+
 export const TARGETS: readonly Target[] = [
   {
     name: 'ndjson',
@@ -586,6 +611,35 @@ export const TARGETS: readonly Target[] = [
     seeds: [nativeSeed(1), nativeSeed(7)],
     tokens: ['UInt64', 'UInt8', 'Enum8(', 'Float32', 'LowCardinality(String)', 'String'],
     check: checkNative,
+  },
+  {
+    name: 'query',
+    part: /\/build\/src\/query\//,
+    runs: 3000,
+    seeds: [
+      'severity>=warning (source:checkout OR source:cart) priority:P1,P2 region:eu-* has:trace count>10 new:1h',
+      'user.id:42 http.status:500..599 -has:user message:/timeout after \\d+ ms/ trace:4bf92f35',
+      'NOT "a \\"b" /x[/]y\\/(?i)z{2,3}/ AND 10.0.0.9 "user id":"a,b" \\OR tag.host:x* id:1..5 a->b',
+    ],
+    tokens: [
+      'OR',
+      'AND',
+      'NOT',
+      '..',
+      '>=',
+      '<',
+      ':',
+      '"',
+      '/',
+      '\\',
+      '*',
+      '-',
+      '(',
+      ')',
+      ',',
+      'has:',
+    ],
+    check: checkQuery,
   },
   {
     name: 'mining',
