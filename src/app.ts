@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
+import { createGuesses } from './api/auth/guesses.js'
 import { createLimiter, toRateLimits } from './api/auth/limits.js'
 import type { Session } from './api/auth/sessions.js'
 import { createOriginCheck } from './api/auth/origin.js'
@@ -473,6 +474,11 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       ...accounts,
       ...records,
       limiter,
+      guesses: createGuesses({
+        state,
+        limit: config.loginFailures,
+        passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',
+      }),
       questions: createQuestions(config.questionsPerUser),
       auditTrail,
       metrics,

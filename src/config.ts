@@ -219,6 +219,11 @@ const SETTINGS = {
   ),
 
   loginLimit: limit('LOGIN_LIMIT', '10/60', 'logins per address and e-mail; six times per address'),
+  loginFailures: limit(
+    'LOGIN_FAILURES',
+    '200/86400',
+    'wrong passwords per address and account; after ten times as many per account, new addresses have one an hour',
+  ),
   refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),
   sourceCreateLimit: limit('SOURCE_CREATE_LIMIT', '30/60', 'source creates and uploads per user'),
   clearAllLimit: limit('CLEAR_ALL_LIMIT', '3/3600', 'clear-all per user'),

@@ -23,6 +23,7 @@ import type { createTemplateSamples } from '../events/template-samples.js'
 import type { TemplateStats } from '../events/template-stats.js'
 import type { CookieSettings } from './auth/credentials.js'
 import type { IngestKeys } from './auth/ingest-keys.js'
+import type { Guesses } from './auth/guesses.js'
 import type { Limiter } from './auth/limits.js'
 import type { Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
@@ -68,6 +69,7 @@ export interface Services {
   readonly sessions: Sessions
   readonly ingestKeys: IngestKeys
   readonly limiter: Limiter
+  readonly guesses: Guesses
   readonly questions: Questions
   readonly cookies: CookieSettings
   /** Signs the cursors of pages. */

@@ -2,6 +2,7 @@ import { createApi } from '../../src/api/api.js'
 import { ACCESS_COOKIE, accessTokenOf } from '../../src/api/auth/credentials.js'
 import { createFamilies, type Family } from '../../src/api/auth/families.js'
 import { createIngestKeys, type IngestKey } from '../../src/api/auth/ingest-keys.js'
+import { createGuesses } from '../../src/api/auth/guesses.js'
 import { createLimiter, toRateLimits } from '../../src/api/auth/limits.js'
 import { createPasswords } from '../../src/api/auth/passwords.js'
 import type { Role } from '../../src/model/roles.js'
@@ -32,6 +33,7 @@ interface Parts {
   readonly state?: State
   readonly users?: ReturnType<typeof memoryEntities<User>>
   readonly limit?: number
+  readonly failures?: { readonly count: number; readonly seconds: number }
 }
 
 const throwIt = (error: unknown): never => {
@@ -60,7 +62,13 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       wsLimiter: limits,
     }),
   )
+  const guesses = createGuesses({
+    state,
+    limit: parts.failures ?? { count: 1_000, seconds: 86_400 },
+    passwordHashOf: (email) => users.findByEmail(email)?.passwordHash ?? '',
+  })
   const services = {
+    guesses,
     sessions,
     users,
     limiter,

@@ -145,15 +145,17 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       return { params: { id } }
     },
     listUsers: () => ({}),
-    createUser: () => ({ body: { email: `${fresh('u')}@example.com`, password: 'long enough' } }),
+    createUser: () => ({
+      body: { email: `${fresh('u')}@example.com`, password: 'long enough for it' },
+    }),
     getUser: () => ({ params: { id: user.id } }),
     changeUser: () => ({ params: { id: other.id }, body: { is_active: true } }),
     deleteUser: async () => {
-      const body = { email: `${fresh('gone')}@example.com`, password: 'long enough' }
+      const body = { email: `${fresh('gone')}@example.com`, password: 'long enough for it' }
       return { params: { id: (await made('users', body)).id } }
     },
     setUserRole: () => ({ params: { id: other.id }, body: { role: 'viewer' } }),
-    setUserPassword: () => ({ params: { id: other.id }, body: { password: 'long enough' } }),
+    setUserPassword: () => ({ params: { id: other.id }, body: { password: 'long enough for it' } }),
     listIngestKeys: () => ({}),
     createIngestKey: () => ({ body: { name: 'x' } }),
     deleteIngestKey: async () => ({

@@ -213,6 +213,13 @@ const CASES: readonly (readonly [
     [['Ops@Example.com', 'ops@example.com']],
     ['ops', 'a b@c', '@x'],
   ],
+  [
+    'loginFailures',
+    'LOGIN_FAILURES',
+    { count: 200, seconds: 86_400 },
+    [['5/3600', { count: 5, seconds: 3_600 }]],
+    ['5', '0/60'],
+  ],
   ['adminPassword', 'ADMIN_PASSWORD', null, [['12345678', '12345678']], ['1234567']],
   [
     'ingestKey',

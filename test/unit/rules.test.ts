@@ -51,6 +51,8 @@ const USERS: Readonly<Record<string, RegExp>> = {
   marked: /^src\/api\/guides\.ts$/,
   'fast-jwt': /^src\/api\/auth\//,
   '@node-rs/argon2': /^src\/api\/auth\//,
+  '@zxcvbn-ts/core': /^src\/api\/auth\/guessable\.ts$/,
+  '@zxcvbn-ts/language-common': /^src\/api\/auth\/guessable\.ts$/,
   ajv: /^src\/api\/validation\.ts$/,
   'ajv-formats': /^src\/api\/validation\.ts$/,
   '@sinclair/typebox': /^src\/(api|records|coordination|events|insights|backup|priority|model)\//,

@@ -1,11 +1,12 @@
 import { createFamilies, FamilyDoc } from './families.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
-import { createPasswords } from './passwords.js'
+import { createPasswords, passwordFault } from './passwords.js'
 import { createSessions, type Sessions } from './sessions.js'
 import { createTokens, type Tokens } from './tokens.js'
 import { UserDoc, type User } from './user.js'
 import { createUsers, type Users } from './users.js'
 import type { Config } from '../../config.js'
+import { ConfigError } from '../../lib/setting.js'
 import type { Log } from '../../telemetry/log.js'
 import type { WithLock } from '../../coordination/lock.js'
 import type { Entities } from '../../coordination/entities.js'
@@ -56,6 +57,7 @@ export async function openAccounts(
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key was not stored'),
   })
   const { adminEmail: email, adminPassword: password } = config
+  if (password !== null && users.list().length === 0) await checkAdminPassword(config, log)
   // An instance without an API port needs no users.
   const admin =
     config.role === 'collector' ? null : await users.ensureFirstAdmin({ email, password })
@@ -84,4 +86,13 @@ export async function openAccounts(
       ingestKey: key?.key ?? null,
     },
   }
+}
+
+/** A trial may have a short password. @throws ConfigError in production */
+async function checkAdminPassword(config: Config, log: Log): Promise<void> {
+  const { adminEmail, adminPassword, nodeEnv } = config
+  const fault = await passwordFault(adminPassword ?? '', adminEmail)
+  if (fault === null) return
+  if (nodeEnv === 'production') throw new ConfigError(`ADMIN_PASSWORD ${fault}`)
+  log.warn({}, `ADMIN_PASSWORD ${fault}; production refuses it`)
 }

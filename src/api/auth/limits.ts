@@ -20,7 +20,7 @@ const LIMITS = {
 
 export type LimitName = keyof typeof LIMITS
 
-interface RateLimit {
+export interface RateLimit {
   readonly count: number
   readonly seconds: number
 }
@@ -97,7 +97,7 @@ function keyOf(by: (typeof LIMITS)[LimitName]['by'], subject: LimitSubject): str
 }
 
 /** An IPv6 client owns a /64 and can use a new address for every request, so the /64 is counted. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const [head = '', tail] = address.split('::')
   const left = head === '' ? [] : head.split(':')

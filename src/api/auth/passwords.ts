@@ -3,7 +3,8 @@ import { hash, verify } from '@node-rs/argon2'
 import { createSemaphore } from '../../lib/semaphore.js'
 import { AppError } from '../../model/errors.js'
 
-export const MIN_PASSWORD_CHARACTERS = 8
+/** Of new passwords; older ones that are shorter stay valid. */
+export const MIN_PASSWORD_CHARACTERS = 12
 export const MAX_PASSWORD_CHARACTERS = 1_024
 
 const PASSES = 2
@@ -51,15 +52,33 @@ function hashOfNothing(memoryKib: number): string {
   return `$argon2id$v=19$m=${memoryKib},t=${PASSES},p=${LANES}$${text(16)}$${text(32)}`
 }
 
-/** @throws AppError validation_error when the password is too short or too long */
-export function checkPassword(password: string): void {
-  const { length } = password
-  if (length >= MIN_PASSWORD_CHARACTERS && length <= MAX_PASSWORD_CHARACTERS) return
-  const range = `${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters`
-  throw new AppError('validation_error', `the password needs ${range}`, {
-    details: { errors: [{ in: 'body', path: 'password', message: `must have ${range}` }] },
+/**
+ * Checks a new password.
+ *
+ * @param email of the user, which says what a guesser tries first
+ * @throws AppError validation_error when it is too short, too long or among the first that are guessed
+ */
+export async function checkPassword(password: string, email: string): Promise<void> {
+  const fault = await passwordFault(password, email)
+  if (fault === null) return
+  throw new AppError('validation_error', `the password ${fault}`, {
+    details: { errors: [{ in: 'body', path: 'password', message: fault }] },
   })
 }
+
+/** @returns what is wrong with a new password; null for a good one */
+export async function passwordFault(password: string, email: string): Promise<string | null> {
+  const { length } = password
+  if (length < MIN_PASSWORD_CHARACTERS || length > MAX_PASSWORD_CHARACTERS)
+    return `must have ${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters`
+  const { estimateGuesses } = await import('./guessable.js')
+  return estimateGuesses(password, email) < LEAST_GUESSES
+    ? 'must not be a common one, a repetition or made of the e-mail'
+    : null
+}
+
+/** With fewer guesses a list of common passwords has it; the next step, 100 million, refuses many good ones. */
+const LEAST_GUESSES = 1e6
 
 /** @returns 24 URL-safe characters, 144 random bits */
 export const generatePassword = (): string => randomBytes(18).toString('base64url')

@@ -183,7 +183,7 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
     create: async (actor, { email, password, role = 'viewer' }) => {
       refuseUnlessRules(actor, role)
       checkEmail(email)
-      checkPassword(password)
+      await checkPassword(password, email)
       const passwordHash = await passwords.hash(password)
       return alone(() => roster.insert(email, role, passwordHash))
     },
@@ -212,7 +212,7 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
       const isOwn = actor.userId === id
       if (!isOwn && !isAtLeast(actor.role, 'admin')) throw forbidden()
       const user = isOwn ? (entities.get(id) ?? refuseMissing(id)) : ruled(actor, id)
-      checkPassword(password)
+      await checkPassword(password, user.email)
       if (isOwn) await refuseWrongPassword(passwords, user, currentPassword)
       const passwordHash = await passwords.hash(password)
       return alone(async () => {

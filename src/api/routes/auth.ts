@@ -64,7 +64,9 @@ export const authRoutes = [
     errors: ['invalid_credentials', 'account_disabled', 'overloaded', 'dependency_unavailable'],
     handle: async ({ body: { email, password }, head }, services) => {
       await services.limiter.consume('login_account_limit', { address: head.ip, email })
-      return replyWith(await services.sessions.login(email, password), services)
+      const guesser = { address: head.ip, email }
+      const login = () => services.sessions.login(email, password)
+      return replyWith(await services.guesses.attempt(guesser, login), services)
     },
   }),
   route({

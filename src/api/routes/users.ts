@@ -136,7 +136,7 @@ export const userRoutes = [
     summary: 'Sets a password and ends the sessions of the user',
     description:
       'All access and refresh tokens of the user become invalid, but for the access token with which users change their ' +
-      'own password. Users need `current_password` to change their own password; each attempt counts as a login attempt.',
+      'own password. A new password is not a common one, a repetition or made of the e-mail. Users need `current_password` to change their own password; each attempt counts as a login attempt.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: BODY_BYTES,
@@ -155,14 +155,15 @@ export const userRoutes = [
       'overloaded',
       'dependency_unavailable',
     ],
-    handle: async ({ params: { id }, body, principal, head }, { users, limiter }) => {
+    handle: async ({ params: { id }, body, principal, head }, { users, limiter, guesses }) => {
       const { password, current_password: currentPassword } = body
+      const given = currentPassword === undefined ? { password } : { password, currentPassword }
+      const change = () => users.setPassword(principal, id, given)
       const email = principal.userId === id ? users.get(id)?.email : undefined
-      if (email !== undefined) {
-        await limiter.consume('login_account_limit', { address: head.ip, email })
-      }
-      const change = currentPassword === undefined ? { password } : { password, currentPassword }
-      return toUserView(await users.setPassword(principal, id, change))
+      if (email === undefined) return toUserView(await change())
+      const guesser = { address: head.ip, email }
+      await limiter.consume('login_account_limit', guesser)
+      return toUserView(await guesses.attempt(guesser, change))
     },
   }),
 ]

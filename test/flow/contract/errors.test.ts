@@ -127,7 +127,7 @@ const PRODUCERS: Readonly<
     return call(`POST /api/incidents/${body.id}/transition`, { json: { to: 'investigating' } })
   },
   email_conflict: () =>
-    twice('POST /api/users', { email: 'twin@example.com', password: 'long enough' }),
+    twice('POST /api/users', { email: 'twin@example.com', password: 'long enough for it' }),
   last_superadmin: async () => {
     const { body } = await call('GET /api/auth/me')
     return call(`DELETE /api/users/${body.id}`)

@@ -328,7 +328,7 @@ t.test('an admin has no power over admins and superadmins', async (t) => {
       403,
     )
   }
-  const json = { email: 'made@example.com', password: 'long enough', role: 'admin' }
+  const json = { email: 'made@example.com', password: 'long enough for it', role: 'admin' }
   t.equal((await service.call('POST /api/users', { token: admin.access_token, json })).status, 403)
 })
 

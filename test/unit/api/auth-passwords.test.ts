@@ -44,14 +44,51 @@ void test('too many at once are refused as overload, and the rest is served', as
   t.equal(await passwords.verify(await passwords.hash('y'), 'y'), true, 'free again')
 })
 
-void test('the policy holds at both ends', async (t) => {
-  for (const n of [8, 1_024]) t.doesNotThrow(() => checkPassword('x'.repeat(n)))
-  for (const n of [0, 7, 1_025]) {
-    t.throws(() => checkPassword('x'.repeat(n)), {
-      code: 'validation_error',
-      details: { errors: [{ path: 'password' }] },
-    })
-  }
+const badPassword = {
+  code: 'validation_error',
+  details: { errors: [{ path: 'password' }] },
+}
+const email = 'kim.lee@example.com'
+
+void test('a new password has 12 to 1024 characters', async (t) => {
+  const good = 'an otter swims by night '
+  for (const n of [12, 24, 1_024])
+    await t.resolves(checkPassword(good.repeat(50).slice(0, n), email), `${n}`)
+  for (const n of [0, 8, 11, 1_025])
+    await t.rejects(checkPassword(good.repeat(50).slice(0, n), email), badPassword, `${n}`)
+})
+
+void test('a new password is not among the first that are guessed', async (t) => {
+  const guessed = [
+    'password1234',
+    'passwordpassword',
+    'P@ssw0rd1234',
+    'qwertyuiop123',
+    'qwerty123456',
+    '123456789012',
+    'aaaaaaaaaaaa',
+    'abcabcabcabcabc',
+    'iloveyou1234',
+    'letmein12345',
+    'administrator',
+    'adminadminadmin',
+    'kim.lee@example.com',
+    'x'.repeat(1_024),
+  ]
+  for (const password of guessed)
+    await t.rejects(checkPassword(password, email), badPassword, password)
+  const good = [
+    'correct horse battery',
+    'zK8#vQ2!mR5x',
+    'sieben schlanke Schwäne',
+    generatePassword(),
+  ]
+  for (const password of good) await t.resolves(checkPassword(password, email), password)
+})
+
+void test('a password that was set before the policy still logs in', async (t) => {
+  const passwords = createPasswords({ memoryKib: 64 })
+  t.equal(await passwords.verify(await passwords.hash('password'), 'password'), true)
 })
 
 void test('generated passwords meet the policy and differ', async (t) => {

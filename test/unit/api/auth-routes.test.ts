@@ -3,6 +3,9 @@ import { test } from 'tap'
 import { stateUnavailable } from '../../../src/coordination/state.js'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { JWT_SECRET, PASSWORD, startAuthServer, type Answer } from '../../support/auth.js'
+import { createPasswords } from '../../../src/api/auth/passwords.js'
+import type { User } from '../../../src/api/auth/user.js'
+import { memoryEntities } from '../../support/entities.js'
 import { until } from '../../support/state-contract.js'
 
 const login = { email: 'viewer@example.com', password: PASSWORD }
@@ -161,6 +164,46 @@ void test('too many logins are refused with Retry-After', async (t) => {
   })
   const other = { ...login, email: 'manager@example.com' }
   t.equal((await call('POST /api/auth/login', { json: other })).status, 200)
+})
+
+void test('wrong passwords of a day are counted, at the login and at a change of the password', async (t) => {
+  const { call, as, services } = await startAuthServer(t, {
+    failures: { count: 4, seconds: 86_400 },
+  })
+  const viewer = await as('viewer')
+  const id = services.users.findByEmail(login.email)?.id ?? ''
+  const wrong = { ...login, password: 'wrong password' }
+  const change = { password: 'another password', current_password: 'wrong password' }
+  for (let i = 0; i < 2; i++) {
+    t.equal(code(await call('POST /api/auth/login', { json: wrong })), '401 invalid_credentials')
+    const changed = await viewer(`PUT /api/users/${id}/password`, { json: change })
+    t.equal(code(changed), '401 invalid_credentials')
+  }
+  for (const refused of [
+    await call('POST /api/auth/login', { json: login }),
+    await viewer(`PUT /api/users/${id}/password`, { json: change }),
+  ]) {
+    t.match(refused, { status: 429, body: { detail: { details: { limit: 'login_limit' } } } })
+    t.equal(refused.headers.get('retry-after'), '86400')
+  }
+  t.equal((await viewer('GET /api/auth/me')).status, 200, 'who is logged in goes on')
+})
+
+void test('new passwords are held to the policy, older ones are not', async (t) => {
+  const users = memoryEntities<User>()
+  const { call, as, services, root } = await startAuthServer(t, { users })
+  const old = await services.users.create(root, { email: 'old@example.com', password: PASSWORD })
+  const passwordHash = await createPasswords({ memoryKib: 64 }).hash('password')
+  await users.update(old.id, (user) => user && { ...user, passwordHash })
+  const json = { email: old.email, password: 'password' }
+  t.equal((await call('POST /api/auth/login', { json })).status, 200)
+  const admin = await as('admin')
+  for (const password of ['password', 'eleven char', 'password1234']) {
+    const refused = { status: 422, body: { detail: { code: 'validation_error' } } }
+    t.match(await admin(`PUT /api/users/${old.id}/password`, { json: { password } }), refused)
+    const made = { email: 'new@example.com', password }
+    t.match(await admin('POST /api/users', { json: made }), refused)
+  }
 })
 
 void test('without the state logins answer 503 and tokens still work', async (t) => {

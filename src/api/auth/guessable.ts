@@ -1,0 +1,16 @@
+import { ZxcvbnFactory } from '@zxcvbn-ts/core'
+import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
+
+/*
+ * Loaded when the first password is set: the dictionary takes 70 ms and 24 MB.
+ */
+
+const estimator = new ZxcvbnFactory({ dictionary, graphs: adjacencyGraphs })
+/** The estimate takes longer with the square of the length; what begins well is good. */
+const ESTIMATED_CHARACTERS = 64
+
+/** @returns how many passwords a guesser who knows the common ones and the e-mail tries before this one */
+export function estimateGuesses(password: string, email: string): number {
+  const words = [email, ...email.split(/[^\p{L}\p{N}]+/u)].filter((word) => word.length > 2)
+  return estimator.check(password.slice(0, ESTIMATED_CHARACTERS), words).guesses
+}
