@@ -388,6 +388,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const pool = await openPool(config, {
       shared: { signatures: signatures.buffer, constantTexts: constantTexts.buffer },
       memory: { bufferPool, blockPool },
+      ownerOf: (source) => sources.get(source)?.keyId ?? '',
       prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
     })
     closers.push(() => pool.close())

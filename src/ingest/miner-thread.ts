@@ -12,6 +12,15 @@ export interface MissTask {
   readonly sources: readonly string[]
 }
 
+/** The ingest key that registered each source; sources without one are missing. */
+export type Owners = ReadonlyMap<string, string>
+
+/** What the miner does, with the owners of the sources that it concerns. */
+export interface Owned<T> {
+  readonly task: T
+  readonly owners: Owners
+}
+
 export interface MissResult {
   /** Template number of each miss. */
   readonly nos: Int32Array
@@ -26,8 +35,9 @@ let miner: TemplateMiner | null = null
  *
  * @returns the number of each template, 0 beyond the limits; the same numbers for the same list
  */
-export function restore(templates: readonly TemplateRow[]): Int32Array {
+export function restore({ task: templates, owners }: Owned<readonly TemplateRow[]>): Int32Array {
   const fresh = new TemplateMiner()
+  fresh.setOwners(owners)
   fresh.restore(templates)
   fresh.takeChanges()
   miner = fresh
@@ -35,8 +45,10 @@ export function restore(templates: readonly TemplateRow[]): Int32Array {
 }
 
 /** @returns null when this thread must be restored first */
-export function resolveMisses({ misses, sources }: MissTask): MissResult | null {
+export function resolveMisses({ task, owners }: Owned<MissTask>): MissResult | null {
   if (miner === null) return null
+  const { misses, sources } = task
+  miner.setOwners(owners)
   const nos = new Int32Array(misses.ends.length)
   let start = 0
   for (let i = 0; i < nos.length; i++) {
@@ -60,8 +72,12 @@ export const ping = (): true => true
  *
  * @returns the templates that changed; null when this thread must be restored first
  */
-export function adopt(templates: readonly TemplateRow[]): readonly MinedTemplate[] | null {
+export function adopt({
+  task: templates,
+  owners,
+}: Owned<readonly TemplateRow[]>): readonly MinedTemplate[] | null {
   if (miner === null) return null
+  miner.setOwners(owners)
   miner.adopt(templates)
   return miner.takeChanges()
 }

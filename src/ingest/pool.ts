@@ -4,7 +4,7 @@ import { Piscina } from 'piscina'
 import type { Config } from '../config.js'
 import { POOLED_FROM } from '../lib/buffer-pool.js'
 import type { BlockResult, BlockTask, EncodedBlock } from './block.js'
-import type { MissResult, MissTask } from './miner-thread.js'
+import type { MissResult, MissTask, Owned } from './miner-thread.js'
 import { packTask, type PackedResult, type SharedMemory } from './packed-task.js'
 import type { MinedTemplate, Template } from '../templates/registry.js'
 import type { TemplateRow } from '../wal/record.js'
@@ -43,12 +43,15 @@ function keepFilled(threads: Piscina, wanted: number): void {
   })
 }
 
+export interface PoolMemory {
+  readonly shared: Omit<WorkerSetup, 'hashSeed'>
+  readonly memory: SharedMemory
+  /** The ingest key that registered a source; '' for none. */
+  readonly ownerOf: (source: string) => string
+}
+
 /** Starts the worker threads, one more than `workers`, and the one thread of the miner. */
-export function createPool(
-  workers: number,
-  shared: Omit<WorkerSetup, 'hashSeed'>,
-  memory: SharedMemory,
-): Pool {
+export function createPool(workers: number, { shared, memory, ownerOf }: PoolMemory): Pool {
   const seed = (): number => randomInt(0, 2 ** 32) | 0
   const workerData: WorkerSetup = { ...shared, hashSeed: [seed(), seed(), seed(), seed()] }
   const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
@@ -67,12 +70,16 @@ export function createPool(
     maxThreads: 1,
   })
   keepFilled(miner, 1)
+  const owned = <T>(task: T, sources: Iterable<string>): Owned<T> => {
+    const pairs = Array.from(new Set(sources), (source) => [source, ownerOf(source)] as const)
+    return { task, owners: new Map(pairs.filter(([, owner]) => owner !== '')) }
+  }
   const restore = async (templates: readonly TemplateRow[]): Promise<Int32Array> =>
-    (await miner.run(templates, { name: 'restore' })) as Int32Array // the result type of miner-thread.ts
+    (await miner.run(owned(templates, sourcesOf(templates)), { name: 'restore' })) as Int32Array // the result type of miner-thread.ts
   /** Runs a task, after `restore` when the thread has no templates. */
   const runMiner = async <T>(
     name: 'resolveMisses' | 'adopt',
-    task: unknown,
+    task: Owned<unknown>,
     known: () => readonly Template[],
   ): Promise<T> => {
     const run = async (): Promise<T | null> => (await miner.run(task, { name })) as T | null // the result type of miner-thread.ts
@@ -97,8 +104,8 @@ export function createPool(
         release()
       }
     },
-    resolve: (task, known) => runMiner('resolveMisses', task, known),
-    adopt: (templates, known) => runMiner('adopt', templates, known),
+    resolve: (task, known) => runMiner('resolveMisses', owned(task, task.sources), known),
+    adopt: (templates, known) => runMiner('adopt', owned(templates, sourcesOf(templates)), known),
     ping: () => activity.ping([encoders, miner]),
     close: async () => {
       await Promise.all([encoders.close({ force: true }), miner.close({ force: true })])
@@ -106,9 +113,10 @@ export function createPool(
   }
 }
 
-interface PoolOptions {
-  readonly shared: Parameters<typeof createPool>[1]
-  readonly memory: SharedMemory
+const sourcesOf = (templates: readonly TemplateRow[]): Iterable<string> =>
+  templates.map(({ source }) => source)
+
+interface PoolOptions extends PoolMemory {
   /** Gives new threads the known templates. */
   readonly prepare: (pool: Pool) => Promise<void>
 }
@@ -116,10 +124,10 @@ interface PoolOptions {
 /** Creates the pool; an instance with the role `api` starts its threads with the first upload or replay. */
 export async function openPool(
   { role, workers }: Pick<Config, 'role' | 'workers'>,
-  { shared, memory, prepare }: PoolOptions,
+  { prepare, ...memory }: PoolOptions,
 ): Promise<Pool> {
   const open = async (): Promise<Pool> => {
-    const pool = createPool(workers, shared, memory)
+    const pool = createPool(workers, memory)
     await prepare(pool)
     return pool
   }

@@ -3,24 +3,16 @@ import type { TemplateRow } from '../wal/record.js'
 import { MaskedMessage } from './masked-message.js'
 import { SourceTemplates, type TemplateNumbers } from './source-templates.js'
 import type { MinedTemplate } from './registry.js'
+import { SHARE_LIMITS, TemplateShares, type ShareLimits } from './shares.js'
 import { Template } from './template.js'
 import { VALUE } from './template-text.js'
 
-export interface MinerLimits {
-  readonly sources: number
-  readonly templates: number
-  readonly templatesPerSource: number
+export interface MinerLimits extends ShareLimits {
   /** Evidence per source; the oldest is dropped first. */
   readonly evidencePerSource: number
 }
 
-// bench/micro/mining.bench.ts: hostile senders fill about 110 MiB at these limits, a usual source 0.25 MiB.
-const DEFAULT_LIMITS: MinerLimits = {
-  sources: 10_000,
-  templates: 100_000,
-  templatesPerSource: 3000,
-  evidencePerSource: 8000,
-}
+const DEFAULT_LIMITS: MinerLimits = { ...SHARE_LIMITS, evidencePerSource: 8000 }
 
 /** Two instances may store different rows of a template this often; the limit ends a dispute that a fault causes. */
 const MAX_DISPUTES = 30
@@ -33,12 +25,14 @@ const MAX_DISPUTES = 30
  * others redirect to it. Instances store their templates and `adopt` those of the others. In whatever order that
  * happens, all end with the same templates, because a merge depends on its two templates alone and texts only get more
  * general.
- * Everything is bounded: at the limit of templates, messages get the source's catch-all template `<*>`, and beyond the
- * limit of sources the one of the source ''.
+ * Everything is bounded: a source that has its share of the templates (shares.ts) gets its catch-all template `<*>` for
+ * further messages. A source that finds no room for a first template gets the one of the source ''.
  */
 export class TemplateMiner {
   readonly #limits: MinerLimits
-  readonly #sources = new Map<string, MinedSource>()
+  readonly #shares: TemplateShares
+  readonly #sources = new Map<string, SourceTemplates>()
+  #owners: ReadonlyMap<string, string> = new Map()
   /** Template `no` is at no - 1. */
   readonly #templates: Template[] = []
   readonly #byId = new Map<string, number>()
@@ -59,6 +53,7 @@ export class TemplateMiner {
 
   constructor(limits: Partial<MinerLimits> = {}, nowMs: () => number = Date.now) {
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
+    this.#shares = new TemplateShares(this.#limits)
     this.#nowMs = nowMs
   }
 
@@ -66,19 +61,23 @@ export class TemplateMiner {
     return this.#templates.length
   }
 
+  /** Sets the ingest key of each source of the next messages and rows; those that are missing have none. */
+  setOwners(owners: ReadonlyMap<string, string>): void {
+    this.#owners = owners
+  }
+
   /** @returns the number of the message's template, 1 and up; never a redirected one */
   resolve(source: string, message: Uint8Array): number {
-    const own = this.#source(source)
+    const own = this.#admitted(source)
     if (own === null) return this.#catchAll('')
     this.#message.read(message)
-    const no = own.templates.resolve(this.#message)
+    const no = own.resolve(this.#message)
     return no === 0 ? this.#catchAll(source) : no
   }
 
   /** Resolves a template that the producer sent with the message; its placeholders become values. */
   resolveReadyMade(source: string, template: string): number {
-    const own = this.#source(source)
-    if (own === null) return this.#catchAll('')
+    if (this.#admitted(source) === null) return this.#catchAll('')
     const text = readyMadeText(template)
     const known = this.#byId.get(templateId(source, text))
     if (known !== undefined) return this.rootOf(known)
@@ -116,7 +115,7 @@ export class TemplateMiner {
 
   /**
    * Adds stored templates before the first message. They are numbered in the given order, so
-   * the same list gets the same numbers; known ids and those above the limits are omitted.
+   * the same list gets the same numbers; known ids and those above the limit of all templates are omitted.
    */
   restore(records: Iterable<TemplateRow>): void {
     const redirects: [number, string][] = []
@@ -124,7 +123,7 @@ export class TemplateMiner {
       const template = this.#take(record)
       if (template === null) continue
       if (record.redirectId !== '') redirects.push([template.no, record.redirectId])
-      this.#sources.get(record.source)?.templates.adopt(template)
+      this.#sources.get(record.source)?.adopt(template)
     }
     for (const [no, id] of redirects) {
       const target = this.#byId.get(id)
@@ -146,35 +145,39 @@ export class TemplateMiner {
     for (const { id, source, redirectId } of records) {
       const [from, into] = [this.#byId.get(id), this.#byId.get(redirectId)]
       if (from !== undefined && into !== undefined)
-        this.#sources.get(source)?.templates.join(this.#template(from), this.#template(into))
+        this.#sources.get(source)?.join(this.#template(from), this.#template(into))
     }
     for (const record of records) if (!fresh.has(record.id)) this.#reread(record)
     for (const record of records) this.#compareWith(record)
   }
 
   #admit(record: TemplateRow): boolean {
-    const own = this.#source(record.source)
-    if (own === null || own.count >= this.#limits.templatesPerSource) return false
+    const own = this.#admitted(record.source)
+    if (own === null || !this.#shares.hasRoom(record.source)) return false
     const template = this.#take(record)
     if (template === null) return false
-    if (record.redirectId === '') own.templates.admit(template)
-    else own.templates.adopt(template)
+    if (record.redirectId === '') own.admit(template)
+    else own.adopt(template)
     this.#changed.add(template.no)
     return true
   }
 
-  /** Makes a template from its row; null when it is known or a limit is reached. */
+  /** Makes a template from its row; null when it is known or the limit of all templates is reached. */
   #take({ id, source, text, redirectId, born }: TemplateRow): Template | null {
-    const own = this.#source(source)
-    const full = this.#templates.length >= this.#limits.templates
-    if (own === null || full || this.#byId.has(id)) return null
+    const isCatchAll = text === VALUE
+    const isFull = this.#shares.used >= this.#limits.templates && !isCatchAll
+    if (isFull || this.#byId.has(id)) return null
+    if (!isCatchAll) {
+      this.#source(source)
+      this.#shares.setOwner(source, this.#owners.get(source) ?? '')
+      this.#shares.add(source)
+    }
     this.#message.read(this.#encoder.encode(text))
     const name = { no: this.#templates.length + 1, id, source, born }
     const template = new Template(name, this.#message)
     this.#templates.push(template)
     this.#byId.set(id, template.no)
-    own.count++
-    if (redirectId === '' && text !== VALUE) template.openAllGaps()
+    if (redirectId === '' && !isCatchAll) template.openAllGaps()
     return template
   }
 
@@ -182,8 +185,7 @@ export class TemplateMiner {
     if (born >= template.born) return
     template.born = born
     this.#changed.add(template.no)
-    if (template.redirect !== 0)
-      this.#sources.get(template.source)?.templates.putOldestFirst(template)
+    if (template.redirect !== 0) this.#sources.get(template.source)?.putOldestFirst(template)
   }
 
   #reread({ id, source, text, redirectId }: TemplateRow): void {
@@ -194,7 +196,7 @@ export class TemplateMiner {
     this.#message.read(this.#encoder.encode(text))
     const other = new Template({ no: 0, id, source, born: template.born }, this.#message)
     other.openAllGaps()
-    this.#sources.get(source)?.templates.reread(template, other)
+    this.#sources.get(source)?.reread(template, other)
   }
 
   #compareWith({ id, text, redirectId, born }: TemplateRow): void {
@@ -225,14 +227,21 @@ export class TemplateMiner {
     return { no, id, source, text, redirectId, born, isNews: !this.#stored.has(no) }
   }
 
-  #source(name: string): MinedSource | null {
-    const known = this.#sources.get(name)
-    if (known !== undefined) return known
-    if (this.#sources.size >= this.#limits.sources) return null
-    const templates = new SourceTemplates(name, this.#numbers, this.#limits.evidencePerSource)
-    const added: MinedSource = { templates, count: 0 }
-    this.#sources.set(name, added)
-    return added
+  /** The templates of a source; null for a source that has none and no room for one. */
+  #admitted(name: string): SourceTemplates | null {
+    const owner = this.#owners.get(name) ?? ''
+    if (!this.#sources.has(name) && this.#shares.shareOf(owner) <= 0) return null
+    this.#shares.setOwner(name, owner)
+    return this.#source(name)
+  }
+
+  #source(name: string): SourceTemplates {
+    let found = this.#sources.get(name)
+    if (found === undefined) {
+      found = new SourceTemplates(name, this.#numbers, this.#limits.evidencePerSource)
+      this.#sources.set(name, found)
+    }
+    return found
   }
 
   #template(no: number): Template {
@@ -242,13 +251,11 @@ export class TemplateMiner {
   }
 
   #create(source: string, message: MaskedMessage): number {
-    const own = this.#sources.get(source)
-    if (this.#templates.length >= this.#limits.templates) return 0
-    if (own !== undefined && own.count >= this.#limits.templatesPerSource) return 0
+    if (!this.#shares.hasRoom(source)) return 0
     const id = templateId(source, message.text())
     const known = this.#byId.get(id)
     if (known !== undefined) return known
-    if (own !== undefined) own.count++
+    if (message.text() !== VALUE) this.#shares.add(source)
     return this.#register(id, source, message)
   }
 
@@ -270,11 +277,6 @@ export class TemplateMiner {
     this.#message.read(this.#encoder.encode(VALUE))
     return this.#register(id, source, this.#message)
   }
-}
-
-interface MinedSource {
-  readonly templates: SourceTemplates
-  count: number
 }
 
 /** Replaces the placeholders of the common loggers (`{name}`, `{}`, `${x}`, `%s`, `%(name)s`, `:name`) by `<*>`. */

@@ -411,9 +411,8 @@ function checkNative(input: Buffer): void {
 /** Lines of one source: each is of the template it is given. */
 function checkMining(input: Buffer): void {
   const miner = new TemplateMiner({
-    sources: 4,
     templates: 50,
-    templatesPerSource: 20,
+    share: 0.5,
     evidencePerSource: 200,
   })
   const lines = input.toString('utf8').split('\n').slice(0, 60)

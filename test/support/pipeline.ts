@@ -292,7 +292,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   const signatures = SignatureCache.create(4096)
   const constantTexts = ConstantTexts.create()
   const shared = { signatures: signatures.buffer, constantTexts: constantTexts.buffer }
-  const threads = createPool(1, shared, watchedMemory(t))
+  const threads = createPool(1, { shared, memory: watchedMemory(t), ownerOf: () => '' })
   const pool = made.pool?.(threads) ?? threads
   const templates = new TemplateRegistry()
   const model = new PriorityModel()

@@ -198,7 +198,7 @@ t.test(
   async (t) => {
     const table = new Table()
     const nowMs = clock()
-    const full = new Instance(table, nowMs, { templatesPerSource: 5 })
+    const full = new Instance(table, nowMs, { templates: 10, share: 1 })
     const other = new Instance(table, nowMs)
     const word = (n: number): string =>
       n.toString(36).replaceAll(/\d/g, (d) => 'ghijklmnop'[+d] ?? 'q')

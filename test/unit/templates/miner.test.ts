@@ -198,27 +198,69 @@ t.test('a ready-made template is used as it is', async (t) => {
   t.ok(matches(miner.textOf(no), 'User bob paid 5 EUR'))
 })
 
-t.test('beyond a limit messages get the catch-all template', async (t) => {
-  const limits = { sources: 3, templates: 100, templatesPerSource: 20, evidencePerSource: 200 }
+const letters = (n: number) =>
+  n.toString().replaceAll(/\d/g, (digit) => String.fromCharCode(97 + Number(digit)))
+/** Messages of which no two are of one template. */
+const distinct = (i: number) =>
+  encoder.encode(`${letters(i * 7919)} ${letters(i * 104_729)} ${letters(i * 31)}`)
+
+t.test('beyond its share a source gets its catch-all template', async (t) => {
+  const limits = { templates: 100, share: 0.25, evidencePerSource: 200 }
   const miner = new TemplateMiner(limits)
-  const letters = (n: number) =>
-    n.toString().replaceAll(/\d/g, (digit) => String.fromCharCode(97 + Number(digit)))
   for (let i = 0; i < 2000; i++) {
-    miner.resolve(
-      'a',
-      encoder.encode(`${letters(i * 7919)} ${letters(i * 104_729)} ${letters(i * 31)}`),
-    )
-    miner.resolve(`source-${i}`, encoder.encode('hello'))
+    miner.resolve('a', distinct(i))
     miner.resolveReadyMade('a', `made ${letters(i)}`)
   }
-  t.ok(miner.size <= limits.templates + limits.sources + 1, `${miner.size} templates`)
+  t.equal(miner.size, 20 + 1)
   t.equal(miner.textOf(miner.resolve('a', encoder.encode('never seen before'))), '<*>')
+  for (let i = 0; i < 2000; i++) miner.resolve(`source-${i}`, encoder.encode('hello'))
+  t.equal(miner.textOf(miner.resolve('source-1', encoder.encode('hello'))), 'hello')
   t.equal(miner.textOf(miner.resolve('source-1999', encoder.encode('hello'))), '<*>')
+  t.equal(miner.size, limits.templates + 2)
   t.equal(miner.takeChanges().filter(({ text }) => text === '<*>').length, 2)
 })
 
+t.test('however many sources are greedy, a new one has templates of its own', async (t) => {
+  const hasOwn = (greedy: number, owner: (source: string) => string) => {
+    const miner = new TemplateMiner({ templates: 10_000 })
+    const names = Array.from({ length: greedy }, (_, i) => `greedy-${i}`)
+    miner.setOwners(new Map([...names, 'same-key', 'other-key'].map((n) => [n, owner(n)])))
+    for (const name of names) for (let i = 0; i < 400; i++) miner.resolve(name, distinct(i))
+    const texts = (source: string) =>
+      Array.from({ length: 100 }, (_, i) => miner.textOf(miner.resolve(source, distinct(i))))
+    const own = (source: string) => texts(source).filter((text) => text !== '<*>').length
+    return [own('other-key'), own('same-key')]
+  }
+  const [other40 = 0, same40 = 0] = hasOwn(40, (name) => (name === 'other-key' ? 'B' : 'A'))
+  t.equal(other40, 100, 'the sources of one key leave half to others')
+  t.ok(same40 >= 25, `${same40} templates of a source of the same key`)
+  const [other400] = hasOwn(400, (name) => (name === 'other-key' ? 'B' : 'A'))
+  t.equal(other400, 100)
+  const [none = 0] = hasOwn(40, () => '')
+  t.ok(none >= 50, `${none} templates where no source has a key`)
+})
+
+t.test('a full miner that is restored from its templates gives them their numbers', async (t) => {
+  const before = new TemplateMiner({ templates: 50, share: 0.3 })
+  const catchAlls = new Map<string, number>()
+  for (const source of ['a', 'b', 'c', ''])
+    for (let i = 0; i < 200; i++) {
+      const no = before.resolve(source, distinct(i))
+      if (before.textOf(no) === '<*>') catchAlls.set(source, no)
+    }
+  for (let i = 0; i < 100; i++) before.resolve(`late-${i}`, distinct(i))
+  for (const source of ['c', 'a']) before.resolve(source, distinct(5_000))
+  t.equal(catchAlls.size, 4)
+  const rows = before.takeChanges().toSorted((a, b) => a.no - b.no)
+  const after = new TemplateMiner({ templates: 50, share: 0.3 })
+  after.restore(rows)
+  for (const { no, id } of rows) t.equal(after.numberOf(id), no)
+  for (const [source, no] of catchAlls)
+    t.equal(after.resolve(source, encoder.encode('never seen before')), no)
+})
+
 t.test('hostile messages are resolved', async (t) => {
-  const miner = new TemplateMiner({ templatesPerSource: 50 })
+  const miner = new TemplateMiner({ templates: 100, share: 1 })
   const hostile = [
     'x'.repeat(1_000_000),
     'a '.repeat(500_000),
