@@ -253,9 +253,12 @@ function phraseCondition(text: string, name: string): Condition {
     ? inParts(name)
     : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('message', name)].join(' AND ')
   return asOnePart({
-    sql: `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}`,
+    // The tags of an event with an exception are JSON, and its words are below a line end.
+    sql: `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}
+      OR (position(search_words, '\\n') > 0 AND ${holds('tags', `${name}_json`)})`,
     params: Object.fromEntries([
       [name, text],
+      [`${name}_json`, JSON.stringify(text).slice(1, -1)],
       ...(isRun ? [] : runs.map((run, i) => [`${name}_${i}`, run])),
     ]),
   })

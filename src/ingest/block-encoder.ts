@@ -340,8 +340,18 @@ const encoder = new TextEncoder()
 const SIZES_BYTES = 24
 const READY_MADE = 0x5bd1e995
 
-/** Returns the search words of a record with characters beyond ASCII, '' for one in ASCII. */
+/**
+ * Returns the words that no other index has: those of a record with characters beyond ASCII, and below them those of its
+ * exception. '' for most records.
+ */
 function searchWords(event: CanonicalEvent, messageBytes: number): string {
+  const own = wideWords(event, messageBytes)
+  if (event.exception === '') return own
+  // The line end tells a search that the tags have an exception.
+  return `${own}\n${[...new Set(toSearchWords(event.exception))].join(' ')}`
+}
+
+function wideWords(event: CanonicalEvent, messageBytes: number): string {
   // UTF-8 is longer than UTF-16 when some character is not ASCII.
   const ascii =
     messageBytes === event.message.length && isAscii(event.host) && isAscii(event.traceId)

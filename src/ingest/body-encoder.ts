@@ -419,7 +419,7 @@ function unstorable(event: CanonicalEvent, reason: keyof typeof UNSTORABLE): Rej
 
 /** Writes an event as `/ingest` accepts it, for a later replay. */
 function toIngestRecord(event: CanonicalEvent): Record<string, unknown> {
-  const { timestampMs, traceId, spanId, dedupKey, template, ...fields } = event
+  const { timestampMs, traceId, spanId, dedupKey, template, exception: _, ...fields } = event
   const record: Record<string, unknown> = {
     timestamp: new Date(timestampMs).toISOString(),
     ...fields,

@@ -45,6 +45,8 @@ export interface CanonicalEvent {
   readonly dedupKey: string
   /** The producer's template (OpenTelemetry `log.record.template`); '' for none. */
   readonly template: string
+  /** What an exception beside the message says; a search finds its words. It is stored as tags. '' for none. */
+  readonly exception: string
 }
 
 /** Why a message is not stored; the `code` of `/ingest` errors and the `reason` of a dead letter. */

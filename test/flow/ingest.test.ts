@@ -107,6 +107,28 @@ async function nameless(t: Test, service: Service, caller: Caller): Promise<void
   t.equal((await ingest(service, '{"message":"a"}', {}, '?source=%00')).status, 422)
 }
 
+/** An event is found by what its exception says. */
+async function exceptions(t: Test, service: Service, caller: Caller): Promise<void> {
+  const stack = 'ZebraError: no "grass"\n    at Paddock.feed (/srv/zoo/Paddock.js:17:4)'
+  const records = [
+    { service: 'zoo', level: 50, msg: 'feeding failed', err: { stack } },
+    { service: 'zoo', level: 50, msg: 'Fütterung misslang', err: { stack } },
+    { service: 'zoo', level: 30, msg: 'all quiet', note: 'ZebraError: no "grass"' },
+  ]
+  await ingest(service, records.map((record) => JSON.stringify(record)).join('\n'))
+  await settledCount(() => countOf(caller, 'zoo'), 3)
+  const found = async (search: string): Promise<number> =>
+    (await allEvents(caller, { source: 'zoo', search })).length
+  for (const search of ['zebraerror', 'ZebraError', 'paddock feed', 'padd*', 'feed srv zoo 17'])
+    t.equal(await found(search), 2, search)
+  for (const search of ['"error: no"', '"ZebraError: no"', '"Paddock.feed (/srv"'])
+    t.equal(await found(search), 2, search)
+  t.equal(await found('zebraerror feeding'), 1)
+  t.equal(await found('zebraerror fütterung'), 1)
+  t.equal(await found('"Paddock feed"'), 0)
+  t.equal(await found('zebr'), 0)
+}
+
 async function tooLarge(t: Test, service: Service): Promise<void> {
   const limit = 16 * MIB
   for (const [body, headers] of [
@@ -204,6 +226,7 @@ void test('a running service', async (t) => {
   const caller = await logIn(service)
   await t.test('takes bodies in every form', (t) => bodies(t, service, caller))
   await t.test('takes records without a source', (t) => nameless(t, service, caller))
+  await t.test('finds events by their exceptions', (t) => exceptions(t, service, caller))
   await t.test('refuses bodies above 16 MiB, also when they grow to that', (t) =>
     tooLarge(t, service),
   )

@@ -46,8 +46,8 @@ const ListQuery = Type.Object({
     Type.String({
       maxLength: MAX_SEARCH,
       description:
-        'Words (runs of letters and digits, in any case), each of which must be a whole word of message, host ' +
-        'or trace_id. A trailing * searches a prefix; a "quoted phrase" is searched literally, in any case. At most 16 ' +
+        'Words (runs of letters and digits, in any case), each of which must be a whole word of message, host, ' +
+        'trace_id or of an exception among the tags. A trailing * searches a prefix; a "quoted phrase" is searched literally, in any case. At most 16 ' +
         'terms; at most 2 prefixes without a word, a phrase, a source, an application or a template beside them.',
     }),
   ),

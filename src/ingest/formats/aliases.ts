@@ -18,25 +18,43 @@ const NAMES = {
     'detectedlevel status? priority? syslogseverityname syslogseverity levelno levelvalue s? type!?',
   message:
     'message msg body bodystringvalue log line raw rawstring text shortmessage event content ' +
-    'textpayload jsonpayloadmessage data! errmessage! errormessage! exceptionmessage! request!',
+    'textpayload jsonpayloadmessage request! data! errmessage! errormessage! exceptionmessage! fullmessage!',
   host:
     'host hostname sysloghostname server node instance computer agenthostname kuberneteshost ' +
     'k8snodename beathostname containername!',
   source:
-    'servicename service app application appname program syslogidentifier logger loggername ' +
-    'categoryname name component source ddsource sourcetype job tag systemdunit loggroup logstream ' +
-    'logfilepath containername! kubernetescontainername k8scontainername',
+    'servicename service app application appname program syslogidentifier name component source ' +
+    'ddsource sourcetype job tag systemdunit loggroup logstream containername kuberneteslabelsapp ' +
+    'kuberneteslabelsappkubernetesio/name kuberneteslabelsk8sapp kubernetescontainername ' +
+    'k8scontainername resourcelabelsservicename resourcelabelscontainername labelsapp! path!',
+  path: 'logfilepath file filename logfile',
+  logger: 'logger loglogger loggername categoryname sourcecontext name',
   traceId:
-    'traceid traceparent ddtraceid oteltraceid xb3traceid xtraceid logginggoogleapiscom/trace ' +
+    'traceid traceparent ddtraceid oteltraceid xb3traceid xtraceid logginggoogleapiscom/trace trace ' +
     'mdctraceid contextmaptraceid requestid! correlationid!',
   spanId:
     'spanid ddspanid otelspanid xb3spanid traceparent logginggoogleapiscom/spanid mdcspanid ' +
     'contextmapspanid',
-  environment: 'environment env deploymentenvironment deploymentenvironmentname serviceenvironment',
+  environment:
+    'environment env deploymentenvironmentname deploymentenvironment serviceenvironment ddenv',
   summary: 'summary fullmessage',
+  exception:
+    'errorstacktrace errstack errorstack exceptionstacktrace stacktrace stack thrownextendedstacktrace ' +
+    'exctext excinfo exception thrown error err errormessage fullmessage',
   dedupKey: 'dedupkey',
   template: 'logrecordtemplate',
-  httpStatus: 'status statuscode httpstatus httpstatuscode httpresponsestatuscode responsestatus',
+  httpStatus:
+    'status statuscode httpstatus httpstatuscode httpresponsestatuscode httprequeststatus responsestatus ' +
+    'responsestatuscode responsecode resstatuscode elbstatuscode edgeresponsestatus scstatus',
+  httpMethod:
+    'method requestmethod httpmethod httprequestmethod httprequestrequestmethod reqmethod verb ' +
+    'clientrequestmethod csmethod',
+  url:
+    'url uri path requesturi requesturl requestpath httprequestrequesturl requri requrl httpurl httptarget ' +
+    'urlfull urloriginal urlpath clientrequesturi csuristem',
+  operation: 'eventname protopayloadmethodname operationname',
+  target: 'eventsource protopayloadresourcename',
+  failure: 'errorcode errormessage protopayloadstatusmessage',
 } as const satisfies Record<string, string>
 
 export type Field = keyof typeof NAMES
@@ -73,6 +91,8 @@ export interface Alias {
   /** Position among the names of its field; those of names with `!` start at LAST_RANK. */
   readonly rank: number
   readonly weak: boolean
+  /** Whether it is tried only when no other name of the field has a value. */
+  readonly isLast: boolean
   readonly unit: TimeUnit
   /** Unit of a number in this field; `auto` guesses by size, `none` takes words only. */
   readonly scale: SeverityScale | 'auto' | 'none'
@@ -120,6 +140,7 @@ function indexAliases(): Map<string, Alias[]> {
         name,
         rank: marked.includes('!') ? LAST_RANK + i : i,
         weak: marked.includes('?'),
+        isLast: marked.includes('!'),
         unit: UNITS.get(name) ?? 'auto',
         scale: SCALES.get(name) ?? 'auto',
       }

@@ -43,6 +43,7 @@ export interface Draft {
   summary: string
   dedupKey: string
   template: string
+  exception: string
   tags: Record<string, unknown> | null
 }
 
@@ -59,6 +60,7 @@ export const emptyDraft = (): Draft => ({
   summary: '',
   dedupKey: '',
   template: '',
+  exception: '',
   tags: null,
 })
 
@@ -83,6 +85,7 @@ export function finishDraft(draft: Draft, context: DecodeContext): Decoded {
     tags: draft.tags,
     dedupKey: draft.dedupKey,
     template: draft.template,
+    exception: draft.exception,
   }
 }
 

@@ -3,7 +3,8 @@ import { FieldCandidates, NamePlace } from './field-candidates.js'
 import type { FileText } from './file-text.js'
 import { itemEnds, measure } from './json-size.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
-import { BROKEN_LINE, parseJson, rawText } from './ndjson.js'
+import { parseJson, rawText } from './json-text.js'
+import { BROKEN_LINE } from './ndjson.js'
 import type { RecordDecoder } from './record.js'
 
 const MAX_DEPTH = 3

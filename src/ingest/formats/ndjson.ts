@@ -1,5 +1,6 @@
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
+import { parseJson, rawText } from './json-text.js'
 import { hasTooManyValues, itemEnds, TOO_MANY_VALUES } from './json-size.js'
 import { isRecord, toWellFormed } from './json-value.js'
 import { RecordDecoder } from './record.js'
@@ -217,21 +218,3 @@ export const BROKEN_LINE = {
   message: 'the line is not JSON',
   source: '',
 } as const
-
-/** @returns undefined for a text that is not JSON */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** @returns '' for a value that is nested too deeply for JSON.stringify */
-export function rawText(value: unknown): string {
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return ''
-  }
-}

@@ -1,4 +1,5 @@
 import { comparedName } from './aliases.js'
+import { isRequest } from './composed.js'
 import { isEventType, MAX_CHARS } from './draft.js'
 import type { FieldCandidate, FieldCandidates } from './field-candidates.js'
 import { isRecord, type JsonRecord, plainValue } from './json-value.js'
@@ -87,8 +88,22 @@ export interface FoundLevel {
   readonly text: string
 }
 
-/** Finds the first readable level. An unknown level is INFO, with its word as a tag. */
+/**
+ * Finds the level. A failed request is at least a warning, because access logs of JSON loggers call all requests information.
+ */
 export function findLevel(candidates: FieldCandidates): FoundLevel {
+  const stated = statedLevel(candidates)
+  const { severity, text } = stated
+  if (severity === null)
+    return { severity: httpLevel(candidates) ?? outcomeLevel(candidates), text }
+  const isLow = severity === 'INFO' || severity === 'DEBUG'
+  if (!isLow || !isRequest(candidates)) return stated
+  const byStatus = httpLevel(candidates)
+  return byStatus === null || byStatus === 'INFO' ? stated : { severity: byStatus, text }
+}
+
+/** Finds the first readable level. An unknown level is INFO, with its word as a tag. */
+function statedLevel(candidates: FieldCandidates): FoundLevel {
   let unknown: FieldCandidate | null = null
   const known = candidates.first('severity', (candidate) => {
     const severity = readLevel(candidate, candidates)
@@ -99,9 +114,7 @@ export function findLevel(candidates: FieldCandidates): FoundLevel {
     return null
   })
   if (known !== null) return known
-  return unknown === null
-    ? { severity: httpLevel(candidates), text: '' }
-    : keepWord(unknown, candidates)
+  return unknown === null ? { severity: null, text: '' } : keepWord(unknown, candidates)
 }
 
 function keepWord(unknown: FieldCandidate, candidates: FieldCandidates): FoundLevel {
@@ -112,9 +125,13 @@ function keepWord(unknown: FieldCandidate, candidates: FieldCandidates): FoundLe
 const isLevelValue = (value: unknown): boolean =>
   typeof value === 'number' ? value !== 0 : typeof value === 'string' && !isUnstated(value)
 
+/** Recognises records of Python's `logging`. */
+export const isOfPython = (candidates: FieldCandidates): boolean =>
+  candidates.hasMember('levelname') || candidates.hasMember('levelno')
+
 /** Recognises records of Python and Windows, whose numbers of levels have other meanings elsewhere. */
 function recordScale(candidates: FieldCandidates): 'python' | 'windows' | null {
-  if (candidates.hasMember('levelname') || candidates.hasMember('levelno')) return 'python'
+  if (isOfPython(candidates)) return 'python'
   return candidates.hasMember('eventid') || candidates.hasMember('winlog') ? 'windows' : null
 }
 
@@ -144,6 +161,10 @@ function httpLevel(candidates: FieldCandidates): Severity | null {
   }
   return null
 }
+
+/** Derives a level from the error code of an operation, because audit logs have none. */
+const outcomeLevel = (candidates: FieldCandidates): Severity | null =>
+  candidates.of('operation').length > 0 && candidates.of('failure').length > 0 ? 'ERROR' : null
 
 /** @returns null for anything but a code from 100 to 599 */
 export function severityOfHttpStatus(value: unknown): Severity | null {
@@ -176,6 +197,9 @@ function readId({ alias, value }: FieldCandidate, part: 1 | 2): string | null {
   let id = String(value)
   if (alias.name === 'traceparent') id = traceparentPart(id, part)
   if (alias.name === 'logginggoogleapiscom/trace') id = id.slice(id.lastIndexOf('/') + 1)
+  // Other loggers call a stack or a level `trace`.
+  if (alias.name === 'trace')
+    id = /(?:^|\/traces\/)([\da-f]{16,32})$/i.exec(id.slice(-200))?.[1] ?? ''
   // Tracers write zeros for a missing id.
   return id.length > MAX_CHARS.trace_id || /^[0-]*$/.test(id) ? null : id
 }
@@ -183,14 +207,45 @@ function readId({ alias, value }: FieldCandidate, part: 1 | 2): string | null {
 const traceparentPart = (text: string, part: 1 | 2): string =>
   text.length > 128 ? '' : (/^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-/.exec(text)?.[part] ?? '')
 
+/**
+ * Finds the name of the logger, often that of a class. Python has it under the name that other loggers have for the service.
+ */
+export function findLogger(candidates: FieldCandidates): string {
+  const isPython = isOfPython(candidates)
+  const fits = ({ alias, value }: FieldCandidate) =>
+    typeof value === 'string' && (alias.name !== 'name' || isPython) ? value : null
+  return candidates.first('logger', fits) ?? ''
+}
+
+/** Finds the path of the file that the record was read from. */
+export function findPath(candidates: FieldCandidates): string {
+  const isShipped = candidates.hasMember('sourcetype')
+  const fits = ({ alias, value }: FieldCandidate) => {
+    if (typeof value !== 'string' || value.length > 4096) return null
+    if (alias.name === 'logfilepath') return value
+    // A name without a folder is that of a source file.
+    const isAbsolute = /^(?:\/|[A-Za-z]:[\\/])/.test(value)
+    return isAbsolute && (isShipped || /\.log(?:\.|$)|[\\/]logs?[\\/]/.test(value)) ? value : null
+  }
+  return candidates.first('path', fits) ?? ''
+}
+
 export interface FoundMessage {
   readonly message: string
   readonly candidate: FieldCandidate
 }
 
-/** Finds the first text, byte list of journald, or argument list of log4js. */
-export function findMessage(candidates: FieldCandidates): FoundMessage | null {
+/**
+ * Finds the first text, byte list of journald, or argument list of log4js.
+ *
+ * @param from `own` leaves out the names that are tried last, `last` tries only them
+ */
+export function findMessage(
+  candidates: FieldCandidates,
+  from: 'own' | 'last',
+): FoundMessage | null {
   return candidates.first('message', (candidate) => {
+    if (candidate.alias.isLast !== (from === 'last')) return null
     const message = readMessage(candidate, candidates)
     return message === null || message === '' ? null : { message, candidate }
   })

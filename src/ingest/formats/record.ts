@@ -1,5 +1,5 @@
 import { AppError } from '../../model/errors.js'
-import type { DecodeContext, EventSink } from '../../model/event.js'
+import type { DecodeContext, EventSink, EventType } from '../../model/event.js'
 import {
   badType,
   decodeCanonical,
@@ -23,9 +23,22 @@ import {
   usableSource,
 } from './draft.js'
 import { type FieldCandidate, FieldCandidates, NamePlace } from './field-candidates.js'
+import { parseJson, rawText } from './json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
+import { expandCompact, isCompact } from './compact.js'
+import { composeMessage } from './composed.js'
+import { findException, type FoundException } from './exception.js'
 import { parseSeverity } from '../../model/severity.js'
-import { findId, findLevel, findMessage, findText, findTime } from './record-fields.js'
+import {
+  findId,
+  findLevel,
+  findLogger,
+  findMessage,
+  findPath,
+  findText,
+  findTime,
+  isOfPython,
+} from './record-fields.js'
 import { TagCollector } from './tags.js'
 
 /** Limit of log lines in JSON within each other (Docker, Splunk, CloudWatch). */
@@ -115,14 +128,16 @@ export class RecordDecoder {
     return draft === null || isProblem(draft) ? null : draft
   }
 
-  #decodeRecord(record: JsonRecord): Decoded {
+  #decodeRecord(received: JsonRecord): Decoded {
+    const record = isCompact(received) ? expandCompact(received) : received
     const { source } = record
     // Of the Elastic Common Schema, `source` is an object.
     const fits = this.#context.source === null ? !isRecord(source) : source === undefined
     if (fits && isCanonical(record)) return decodeCanonical(record, this.#context)
     const bad = this.#canonicalProblem(record)
     if (bad !== null) {
-      const named = this.#findSource(new FieldCandidates(record, this.#names), record)
+      const candidates = new FieldCandidates(record, this.#names)
+      const named = this.#findSource(candidates, record, findPath(candidates))
       return { ...bad, source: usableSource(ownSource(named, this.#context)) }
     }
     const draft = this.#map(record, 0)
@@ -144,51 +159,53 @@ export class RecordDecoder {
 
   #map(record: JsonRecord, depth: number): Draft | Problem {
     const candidates = new FieldCandidates(record, this.#names)
-    const source = this.#findSource(candidates, record)
+    const path = findPath(candidates)
+    const source = this.#findSource(candidates, record, path)
     const time = findTime(candidates, this.#context.nowMs)
     if (time.kind === 'unreadable') return unreadableTime(usableSource(source))
     const level = findLevel(candidates)
-    const found = findMessage(candidates)
-    const type = record['type']
+    const logger = findLogger(candidates)
+    const found = findMessage(candidates, 'own')
+    const exception = findException(candidates)
     const draft: Draft = {
       ...emptyDraft(),
       timestampMs: time.kind === 'time' ? time.timestampMs : null,
       source,
-      type: isEventType(type) ? type : 'log',
+      type: typeOf(record),
       severity: level.severity,
-      message: found?.message ?? '',
-      host: findText(candidates, 'host'),
-      environment: findText(candidates, 'environment'),
-      traceId: findId(candidates, 'traceId'),
-      spanId: findId(candidates, 'spanId'),
-      summary: findText(candidates, 'summary'),
-      dedupKey: findText(candidates, 'dedupKey'),
-      template: findText(candidates, 'template'),
+      ...findTexts(candidates),
+      exception: exception?.text ?? '',
     }
-    draft.tags = withSeverityText(leftTags(candidates, found?.candidate ?? null), level.text)
-    return found === null || depth >= MAX_WRAPPED
-      ? draft
-      : this.#unwrap(draft, found.candidate, depth)
+    const other = found ?? otherMessage(candidates, exception)
+    const named = { logger, 'log.file.path': path }
+    const tags = leftTags(candidates, named, other?.candidate ?? null)
+    draft.tags = withSeverityText(tags, level.text)
+    draft.environment ||= environmentOfTags(record, tags)
+    draft.message = other?.message ?? textOfTags(tags, depth)
+    return found === null ? draft : this.#unwrap(draft, found.candidate, depth)
   }
 
   /** Finds the source. In an upload it is given, and a source in the record stays a tag. */
-  #findSource(candidates: FieldCandidates, record: JsonRecord): string {
+  #findSource(candidates: FieldCandidates, record: JsonRecord, path: string): string {
     if (this.#context.source !== null) return this.#context.source
     const own = record['source']
     if (typeof own === 'string' && own.trim() !== '') {
       candidates.take(topCandidate(candidates, 'source', record))
       return own
     }
-    const fits = ({ value }: FieldCandidate) => {
+    const isPython = isOfPython(candidates)
+    const fits = ({ alias, key, value }: FieldCandidate) => {
       const name = typeof value === 'string' ? usableSource(value) : ''
-      return name === '' ? null : name
+      // Python's name is that of the logger; Vector's `source_type` is the way in which it got the record.
+      const isOther = alias.name === 'name' ? isPython : key === 'source_type'
+      return name === '' || isOther ? null : name
     }
-    return candidates.first('source', fits) ?? ''
+    return candidates.first('source', fits) ?? usableSource(/[^\\/]*$/.exec(path)?.[0] ?? '')
   }
 
   /** Merges a log line in JSON with the record of the transport that wraps it. */
   #unwrap(outer: Draft, { alias, key }: FieldCandidate, depth: number): Draft {
-    const isWrapper = WRAPPERS.has(alias.name) || key === '@message'
+    const isWrapper = depth < MAX_WRAPPED && (WRAPPERS.has(alias.name) || key === '@message')
     const inner = isWrapper ? parseWrapped(outer.message) : null
     if (inner === null) return outer
     const draft = this.#map(inner, depth + 1)
@@ -226,18 +243,15 @@ export function mergeDrafts(outer: Draft, inner: Draft): Draft {
     summary: outer.summary === '' ? inner.summary : outer.summary,
     dedupKey: outer.dedupKey,
     template: inner.template,
+    exception: [inner.exception, outer.exception].filter((text) => text !== '').join('\n'),
     tags: tags.finish(),
   }
 }
 
 function parseWrapped(text: string): JsonRecord | null {
   if (!text.startsWith('{') || !text.trimEnd().endsWith('}')) return null
-  try {
-    const value: unknown = JSON.parse(text)
-    return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null
-  } catch {
-    return null
-  }
+  const value = parseJson(text)
+  return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null
 }
 
 function hasLongText(record: JsonRecord): boolean {
@@ -261,10 +275,49 @@ function topCandidate(candidates: FieldCandidates, key: string, owner: JsonRecor
   return found
 }
 
+const typeOf = ({ type }: JsonRecord): EventType => (isEventType(type) ? type : 'log')
+
+/** Without any text, the rest of a record says most. */
+const textOfTags = (tags: JsonRecord | null, depth: number): string =>
+  tags === null || depth > 0 ? '' : rawText(tags)
+
+const findTexts = (candidates: FieldCandidates) => ({
+  host: findText(candidates, 'host'),
+  environment: findText(candidates, 'environment'),
+  traceId: findId(candidates, 'traceId'),
+  spanId: findId(candidates, 'spanId'),
+  summary: findText(candidates, 'summary'),
+  dedupKey: findText(candidates, 'dedupKey'),
+  template: findText(candidates, 'template'),
+})
+
+/** Datadog has the environment among its tags. */
+function environmentOfTags(record: JsonRecord, tags: JsonRecord | null): string {
+  const environment = record['ddtags'] === undefined ? undefined : tags?.['env']
+  return typeof environment === 'string' ? environment.slice(0, MAX_CHARS.environment) : ''
+}
+
+/** The message of a record that has none under its usual names. */
+function otherMessage(
+  candidates: FieldCandidates,
+  exception: FoundException | null,
+): { readonly message: string; readonly candidate: FieldCandidate | null } | null {
+  const composed = composeMessage(candidates) || (exception?.headline ?? '')
+  const hasRequest = candidates.of('message').some(({ alias }) => alias.name === 'request')
+  return composed !== '' && !hasRequest
+    ? { message: composed, candidate: null }
+    : findMessage(candidates, 'last')
+}
+
 /** Collects the other members of a record as tags, those of its own `tags` first. */
-function leftTags(candidates: FieldCandidates, message: FieldCandidate | null): JsonRecord | null {
+function leftTags(
+  candidates: FieldCandidates,
+  named: Readonly<Record<string, string>>,
+  message: FieldCandidate | null,
+): JsonRecord | null {
   const { record } = candidates
   const tags = new TagCollector()
+  for (const [name, value] of Object.entries(named)) tags.add(name, value)
   if (isRecord(record['tags'])) tags.addAll(record['tags'])
   else if (record['tags'] !== undefined) tags.addField('tags', record['tags'])
   addMembers(record, candidates.names, { tags, candidates })

@@ -1,4 +1,5 @@
 import { comparedName, isTagHolder } from './aliases.js'
+import { parseJson } from './json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 
 /** Approximate limit of the tags of one event as JSON; further tags are omitted and counted in `omitted_tags`. */
@@ -80,12 +81,8 @@ export function areSmallTags(tags: JsonRecord): boolean {
 }
 
 function parseRecord(text: string): JsonRecord | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null // an object stays an object
-  } catch {
-    return null
-  }
+  const value = parseJson(text)
+  return isRecord(value) ? (toWellFormed(value) as JsonRecord) : null // an object stays an object
 }
 
 /** Sets an own member, even one named `__proto__`. */

@@ -2,7 +2,7 @@ import type { DecodeContext } from '../../model/event.js'
 import { type Draft, emptyDraft, finishDraft } from './draft.js'
 import { isRecord, toWellFormed } from './json-value.js'
 import { readLogfmt } from './logfmt.js'
-import { parseJson } from './ndjson.js'
+import { parseJson } from './json-text.js'
 import { mergeDrafts, type RecordDecoder } from './record.js'
 import { readHead, type TextHead } from './text-line.js'
 

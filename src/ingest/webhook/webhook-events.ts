@@ -103,6 +103,7 @@ function toEvent(event: ScmEvent, origin: Origin, context: ScmContext): Canonica
     tags: Object.fromEntries(Object.entries(tags).filter(([, value]) => value !== '')),
     dedupKey: dedupKey([origin.path, origin.objectKind, event.identity, comparedTime(event.times)]),
     template: '',
+    exception: '',
   }
 }
 

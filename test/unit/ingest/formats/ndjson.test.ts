@@ -66,6 +66,7 @@ void test('a canonical event is decoded field by field', async (t) => {
       dedupKey: 'sha256:00',
       tags: { a: 1 },
       template: '',
+      exception: '',
     },
   ])
 })

@@ -40,7 +40,7 @@ void test('pino, with a custom level and an error', async (t) => {
   })
   t.match(event, { source: 'api', severity: 'INFO', timestampMs: AT, message: 'm' })
   t.same(tags, { pid: 2, err })
-  t.equal(read({ level: 60, time: AT, name: 'api', err }).event.message, 'boom')
+  t.equal(read({ level: 60, time: AT, name: 'api', err }).event.message, 'Error: boom')
 })
 
 void test('winston without a time', async (t) => {
@@ -62,8 +62,13 @@ void test('log4js', async (t) => {
     context: {},
     pid: 3,
   })
-  t.match(event, { source: 'checkout', severity: 'ERROR', timestampMs: AT, message: 'hello' })
-  t.same(tags, { pid: 3, user: 1, level: { level: 40_000, colour: 'red' } })
+  t.match(event, { source: 'nameless', severity: 'ERROR', timestampMs: AT, message: 'hello' })
+  t.same(tags, {
+    logger: 'checkout',
+    pid: 3,
+    user: 1,
+    level: { level: 40_000, colour: 'red' },
+  })
 })
 
 void test('log4j2 JSON layout', async (t) => {
@@ -83,12 +88,19 @@ void test('log4j2 JSON layout', async (t) => {
     threadId: 1,
   })
   t.match(event, {
-    source: 'com.acme.Checkout',
+    source: 'nameless',
     severity: 'CRITICAL',
     timestampMs: AT + 159,
     traceId: 'abc123',
   })
-  t.same(tags, { thread: 'main', thrown, user: 'u', threadId: 1, severity_text: 'FATAL' })
+  t.same(tags, {
+    logger: 'com.acme.Checkout',
+    thread: 'main',
+    thrown,
+    user: 'u',
+    threadId: 1,
+    severity_text: 'FATAL',
+  })
   t.equal(read({ timeMillis: AT, loggerName: 'a', message: 'm' }).event.timestampMs, AT)
 })
 
@@ -104,12 +116,12 @@ void test('logback through the logstash encoder', async (t) => {
     trace_id: 'abc',
   })
   t.match(event, {
-    source: 'com.acme.Checkout',
+    source: 'nameless',
     severity: 'WARNING',
     timestampMs: AT + 78,
     traceId: 'abc',
   })
-  t.match(tags, { stack_trace: 'java.lang.X\n\tat Y' })
+  t.match(tags, { logger: 'com.acme.Checkout', stack_trace: 'java.lang.X\n\tat Y' })
 })
 
 void test('Python, where 40 is an error', async (t) => {
@@ -146,7 +158,7 @@ void test('journald, with the message as bytes', async (t) => {
     message: 'é\x1b[0m',
   })
   t.same(tags, { _PID: '12' })
-  t.equal(read({ ...journald, MESSAGE: [300] }).reason, 'missing_message')
+  t.equal(read({ ...journald, MESSAGE: [300] }).event.message, '{"_PID":"12","MESSAGE":[300]}')
 })
 
 void test('Docker json-file, with a plain line and with a JSON line', async (t) => {
@@ -407,4 +419,230 @@ void test('in an upload the source is given and the origin of a record stays a t
     source: 'file',
     tags: null,
   })
+})
+
+void test('the name of a logger is a tag, and the service is the source', async (t) => {
+  for (const [record, source, logger] of [
+    [{ logger_name: 'com.acme.Pay', app: 'shop' }, 'shop', 'com.acme.Pay'],
+    [{ loggerName: 'com.acme.Pay' }, 'nameless', 'com.acme.Pay'],
+    [{ log: { logger: 'a.B' }, service: { name: 'shop' } }, 'shop', 'a.B'],
+    [{ 'log.logger': 'a.B', 'service.name': 'shop' }, 'shop', 'a.B'],
+    [{ logger: 'worker', component: 'billing' }, 'billing', 'worker'],
+    [{ name: 'app.views', levelname: 'INFO' }, 'nameless', 'app.views'],
+    [{ name: 'shop', level: 30 }, 'shop', undefined],
+  ] as const) {
+    const { event, tags } = read({ message: 'm', ...record })
+    t.match({ source: event.source, logger: tags['logger'] }, { source, logger })
+  }
+})
+
+void test('a shipped file gives its path as a tag, and its name as the last resort of a source', async (t) => {
+  const path = '/var/log/shop/web.log'
+  const file = { log: { file: { path }, offset: 1 }, message: 'm' }
+  const labels = { 'app.kubernetes.io/name': 'cart' }
+  for (const [record, source] of [
+    [file, 'web.log'],
+    [{ 'log.file.path': path, message: 'm' }, 'web.log'],
+    [{ ...file, log: { file: { path: 'C:\\logs\\web.log' } } }, 'web.log'],
+    [{ ...file, container: { name: 'nginx' } }, 'nginx'],
+    [{ ...file, kubernetes: { labels: { app: 'shop' } } }, 'shop'],
+    [{ ...file, kubernetes: { labels } }, 'cart'],
+    [{ ...file, service: { name: 'api' }, container: { name: 'nginx' } }, 'api'],
+    [{ file: path, source_type: 'file', message: 'm' }, 'web.log'],
+    [{ filename: path, job: 'varlogs', message: 'm' }, 'varlogs'],
+  ] as const) {
+    const { event, tags } = read(record)
+    t.equal(event.source, source, JSON.stringify(record))
+    t.match(tags['log.file.path'], /web\.log$/)
+  }
+  const code = read({ file: '/src/app.js', line: 3, message: 'm' })
+  t.match(code, { event: { source: 'nameless' }, tags: { file: '/src/app.js' } })
+})
+
+void test('exceptions beside a message can be searched and stay tags', async (t) => {
+  const stack = 'TypeError: boom\n    at f (x.js:1:2)'
+  const python = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: bad'
+  for (const [fields, headline] of [
+    [{ err: { type: 'TypeError', message: 'boom', stack } }, 'TypeError: boom'],
+    [{ error: { stack_trace: stack } }, 'TypeError: boom'],
+    [{ 'error.stack_trace': stack, 'error.message': 'boom' }, 'TypeError: boom'],
+    [{ exception: stack }, 'TypeError: boom'],
+    [{ exception: { type: 'TypeError', message: 'boom' } }, 'TypeError: boom'],
+    [{ stack_trace: stack }, 'TypeError: boom'],
+    [{ exc_info: python }, 'ValueError: bad'],
+    [
+      { exc_info: [{ exc_type: 'ValueError', frames: ['a.py'] }], exception: python },
+      'ValueError: bad',
+    ],
+    [
+      { thrown: { name: 'TypeError', message: 'boom', extendedStackTrace: [{ class: 'a.B' }] } },
+      'TypeError: boom',
+    ],
+    [{ attributes: { 'exception.stacktrace': stack } }, 'TypeError: boom'],
+  ] as const) {
+    const found = read({ level: 'error', msg: 'it failed', ...fields })
+    t.equal(found.event.message, 'it failed', JSON.stringify(fields))
+    t.match(found.event.exception, /Error/)
+    t.match(JSON.stringify(found.tags), /Error/, 'the whole stays a tag')
+    t.equal(
+      read({ level: 'error', ...fields }).event.message,
+      headline,
+      'and is the message without one',
+    )
+  }
+  t.equal(read({ msg: 'm', exc_info: true, error: null, err: {} }).event.exception, '')
+  t.equal(read({ source: 'a', message: 'm', tags: { exception: stack } }).event.exception, stack)
+  t.equal(read({ source: 'a', message: 'm', tags: { exception: 'boom' } }).event.exception, '')
+  const long = read({ msg: 'm', stack: 'frame\n'.repeat(50_000) })
+  t.ok((long.event.exception?.length ?? 0) <= 32_768)
+})
+
+void test("Serilog's compact format", async (t) => {
+  const compact = {
+    '@t': ISO,
+    '@mt': 'Order {OrderId} of {@User} took {Elapsed,8:0.0} ms {{net}} {Missing}',
+    OrderId: 17,
+    User: { name: 'ann' },
+    Elapsed: 12.5,
+    SourceContext: 'Shop.Orders',
+    '@@odd': 1,
+    '@tr': 'a'.repeat(32),
+    '@sp': 'b'.repeat(16),
+  }
+  const { event, tags } = read(compact)
+  t.match(event, {
+    timestampMs: AT,
+    severity: 'INFO',
+    message: 'Order 17 of {"name":"ann"} took 12.5 ms {net} {Missing}',
+    template: compact['@mt'],
+    traceId: 'a'.repeat(32),
+    spanId: 'b'.repeat(16),
+  })
+  t.match(tags, { logger: 'Shop.Orders', OrderId: 17, '@odd': 1 })
+  const failed = read({ '@t': ISO, '@m': 'Order 17', '@l': 'Fatal', '@x': 'X: boom\n   at Y' })
+  t.match(failed.event, { message: 'Order 17', severity: 'CRITICAL', exception: /boom/ })
+  t.match(read({ '@t': ISO, '@x': 'X: boom\n   at Y' }).event, { message: 'X: boom' })
+  // Members of these names without an @ are of other programs.
+  t.match(read({ source: 'a', message: 'm', t: 1, l: 'Fatal', x: 'y' }).event, {
+    severity: null,
+    exception: '',
+  })
+})
+
+void test('audit records and requests without a message say what was done', async (t) => {
+  const cloudTrail = {
+    eventVersion: '1.08',
+    eventTime: ISO,
+    eventSource: 's3.amazonaws.com',
+    eventName: 'GetObject',
+    userIdentity: { type: 'IAMUser' },
+  }
+  const gcp = {
+    timestamp: ISO,
+    logName: 'projects/p/logs/cloudaudit.googleapis.com%2Factivity',
+    protoPayload: { methodName: 'buckets.list', resourceName: 'projects/p/buckets/b', status: {} },
+  }
+  const httpRequest = { requestMethod: 'GET', requestUrl: 'https://a/b', status: 502 }
+  const denied = { ...gcp.protoPayload, status: { code: 7, message: 'DENIED' } }
+  for (const [record, message, severity] of [
+    [cloudTrail, 'GetObject s3.amazonaws.com', null],
+    [{ ...cloudTrail, errorCode: 'NoSuchKey' }, 'GetObject s3.amazonaws.com: NoSuchKey', 'ERROR'],
+    [
+      { ...cloudTrail, errorCode: 'AccessDenied', errorMessage: 'not you' },
+      'GetObject s3.amazonaws.com: AccessDenied not you',
+      'ERROR',
+    ],
+    [gcp, 'buckets.list projects/p/buckets/b', null],
+    [{ ...gcp, protoPayload: denied }, 'buckets.list projects/p/buckets/b: DENIED', 'ERROR'],
+    [{ timestamp: ISO, httpRequest, logName: 'l' }, '"GET https://a/b" 502', 'ERROR'],
+    [
+      { verb: 'get', requestURI: '/api/v1/pods', responseStatus: { code: 403 } },
+      '"get /api/v1/pods" 403',
+      'WARNING',
+    ],
+    [{ ts: AT, uid: 'C1', 'id.orig_h': '10.0.0.1' }, '{"uid":"C1","id.orig_h":"10.0.0.1"}', null],
+  ] as const) {
+    const { event } = read(record)
+    t.match(event, { message, severity }, message)
+  }
+  t.equal(
+    read({ level: 'info', service: 'a' }).reason,
+    'missing_message',
+    'nothing is left to show',
+  )
+})
+
+void test('Google Cloud names the trace, and the service as a label', async (t) => {
+  const record = {
+    textPayload: 'm',
+    trace: `projects/p/traces/${'a'.repeat(32)}`,
+    spanId: 'b'.repeat(16),
+    resource: { type: 'cloud_run_revision', labels: { service_name: 'checkout' } },
+  }
+  t.match(read(record).event, {
+    source: 'checkout',
+    traceId: 'a'.repeat(32),
+    spanId: 'b'.repeat(16),
+  })
+  t.match(read({ msg: 'm', trace: 'Error: x\n at y' }), {
+    event: { traceId: '' },
+    tags: { trace: /Error/ },
+  })
+})
+
+void test('a failed request is at least a warning, whatever its logger calls it', async (t) => {
+  const caddy = (status: number, level = 'info') => ({
+    level,
+    logger: 'http.log.access.log0',
+    msg: 'handled request',
+    request: { method: 'GET', host: 'a.b', uri: '/z' },
+    status,
+  })
+  t.equal(read(caddy(200)).event.severity, 'INFO')
+  t.equal(read(caddy(404)).event.severity, 'WARNING')
+  t.equal(read(caddy(503)).event.severity, 'ERROR')
+  t.equal(read(caddy(503, 'warn')).event.severity, 'WARNING', 'a level of its own stays')
+  const pino = { level: 30, msg: 'request completed', req: { method: 'GET', url: '/' } }
+  t.equal(read({ ...pino, res: { statusCode: 500 } }).event.severity, 'ERROR')
+  t.equal(read({ level: 30, msg: 'job', status: 500 }).event.severity, 'INFO', 'no request')
+})
+
+void test('the environment of Datadog and OpenTelemetry', async (t) => {
+  const attributes = [{ key: 'deployment.environment.name', value: { stringValue: 'staging' } }]
+  for (const record of [
+    { message: 'm', ddtags: 'env:staging,version:2' },
+    { message: 'm', dd: { env: 'staging' } },
+    { body: 'm', resource: { attributes } },
+    { body: 'm', resource: { 'deployment.environment': 'staging' } },
+  ])
+    t.equal(read(record).event.environment, 'staging', JSON.stringify(record))
+  t.equal(read({ message: 'm', env: 'dev', ddtags: 'env:staging' }).event.environment, 'dev')
+})
+
+void test('numbers that a double cannot hold keep their digits', async (t) => {
+  const decode = (json: string) => {
+    const sink = collect()
+    decodeIngest(Buffer.from(json), ingestContext, sink)
+    return sink.events[0]?.tags
+  }
+  t.same(
+    decode(
+      '{"message":"m \\" 12345678901234567890","a":12345678901234567890,"b":-9007199254740993,"c":9007199254740991,' +
+        '"d":1e400,"e":0.1,"f":1.00000000000000000001,"g":[18446744073709551615],"h":"12345678901234567890","i":1e300}',
+    ),
+    {
+      a: '12345678901234567890',
+      b: '-9007199254740993',
+      c: 9_007_199_254_740_991,
+      d: '1e400',
+      e: 0.1,
+      f: '1.00000000000000000001',
+      g: ['18446744073709551615'],
+      h: '12345678901234567890',
+      i: 1e300,
+    },
+  )
+  const sink = collect()
+  decodeIngest(Buffer.from(`{"msg":"m","time":${AT}123456}`), ingestContext, sink)
+  t.equal(sink.events[0]?.timestampMs, AT, 'nanoseconds')
 })

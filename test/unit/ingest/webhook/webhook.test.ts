@@ -45,6 +45,7 @@ const event = (dedupKey: string): CanonicalEvent => ({
   tags: null,
   dedupKey,
   template: '',
+  exception: '',
 })
 
 function receiver(
