@@ -8,6 +8,7 @@ import type { Session } from './api/auth/sessions.js'
 import { createOriginCheck } from './api/auth/origin.js'
 import { createEventContext, explainPriority } from './api/event-context.js'
 import { createHealth, healthProbes } from './api/health.js'
+import { createIntrusions } from './api/intrusions.js'
 import { createKpiSockets } from './api/routes/kpis.js'
 import { createQuestions } from './api/questions.js'
 import { openServers } from './api/servers.js'
@@ -475,7 +476,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       ...accounts,
       ...records,
       limiter,
+      intrusions: createIntrusions({ audit, metrics }),
       guesses: createGuesses({
+        onWrong: () => metrics.credentialRefused('password'),
         state,
         limit: config.loginFailures,
         passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',

@@ -32,14 +32,39 @@ const MAX_VALUE_CHARACTERS = 500
 /** A client can cause refusals without limit, and the audit trail is kept for 400 days. */
 const REFUSALS = { ttl: MINUTE_MS, max: 10_000 }
 
-/** The same routes; those that change something record the user, the operation and its outcome. */
+/** Lists of what others sent and did; who reads them is recorded. */
+const RECORDED_READS: ReadonlySet<string> = new Set(['listDeadLetters', 'listAudit'])
+/** A page that shows a list asks again and again. */
+const READS = { ttl: MINUTE_MS, max: 10_000 }
+
+/** The same routes; those that change something, and some lists, record the user, the operation and its outcome. */
 export const audited = (
   routes: readonly ApiRoute[],
   audit: Pick<Audit, 'record'>,
 ): readonly ApiRoute[] =>
-  routes.map((route) =>
-    route.method === 'get' || UNRECORDED.has(route.id) ? route : recorded(route, audit),
-  )
+  routes.map((route) => {
+    if (RECORDED_READS.has(route.id)) return recordedRead(route, audit)
+    return route.method === 'get' || UNRECORDED.has(route.id) ? route : recorded(route, audit)
+  })
+
+/** Records the first page, at most once a minute for each user; the pages after it belong to the same reading. */
+function recordedRead(route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute {
+  const recent = new LRUCache<string, true>(READS)
+  return {
+    ...route,
+    async handle(input, services) {
+      const reply: unknown = await route.handle(input, services)
+      const actorId = input.principal?.userId ?? ''
+      const { cursor, ...filters } = toRecord(input.query)
+      if (cursor !== undefined || recent.has(actorId)) return reply
+      recent.set(actorId, true)
+      const detail = detailOf({ query: filters, body: null }, '')
+      const entry = { actorId, action: route.id, target: '', outcome: 'ok', detail }
+      void audit.record({ ...entry, ip: input.head.ip })
+      return reply
+    },
+  }
+}
 
 const recorded = (route: ApiRoute, audit: Pick<Audit, 'record'>): ApiRoute => ({
   ...route,
@@ -103,7 +128,10 @@ function targetOf({ params, body }: CheckedInput, reply: unknown): string {
   return typeof id === 'string' || typeof id === 'number' ? String(id) : ''
 }
 
-function detailOf({ query, body }: CheckedInput, target: string): Record<string, unknown> {
+function detailOf(
+  { query, body }: Pick<CheckedInput, 'query' | 'body'>,
+  target: string,
+): Record<string, unknown> {
   const given = { ...toRecord(query), ...fieldsOf(body) }
   const names = [...Object.keys(toRecord(query)), ...RECORDED_FIELDS]
   const shown = names.filter((name) => given[name] !== undefined && given[name] !== target)

@@ -151,6 +151,7 @@ function toIngestServices(deps: ServerDeps): IngestServices {
   return {
     version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
+    onWrongKey: ({ ip }) => services.intrusions.note('ingest_key', { address: ip }),
     ...currentOf(deps),
     hasRoom: (bytes, key) => pipeline.hasRoom(bytes, key.id),
     isReady: () => wal.fault === null && !wal.isFull(),
@@ -175,12 +176,13 @@ function toIngestServices(deps: ServerDeps): IngestServices {
 /** The owner of all deliveries in the pipeline. */
 const WEBHOOKS = 'webhooks'
 
-function webhookRoutes({ config, pipeline, state, log }: ServerDeps): HttpRoute[] {
+function webhookRoutes({ config, services, pipeline, state, log }: ServerDeps): HttpRoute[] {
   if (!config.webhookEnabled) return []
   const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
   const { environment, maxMessageBytes } = config
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')
   const route = webhookRoute({
+    onWrongSignature: ({ ip }) => services.intrusions.note('webhook_signature', { address: ip }),
     verify: (signature, body) => verifySignature(signature, body, secrets),
     parse: (body) => parseScmWebhook(body, { nowMs: Date.now(), environment, maxMessageBytes }),
     hasRoom: (bytes) => pipeline.hasRoom(bytes, WEBHOOKS),

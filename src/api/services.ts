@@ -29,6 +29,7 @@ import type { Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
 import type { EventContext, explainPriority } from './event-context.js'
 import type { Health } from './health.js'
+import type { Intrusions } from './intrusions.js'
 import type { Questions } from './questions.js'
 
 /** What the handlers of the routes call; the program builds it once. */
@@ -70,6 +71,7 @@ export interface Services {
   readonly ingestKeys: IngestKeys
   readonly limiter: Limiter
   readonly guesses: Guesses
+  readonly intrusions: Intrusions
   readonly questions: Questions
   readonly cookies: CookieSettings
   /** Signs the cursors of pages. */

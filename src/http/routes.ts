@@ -24,7 +24,7 @@ export interface HttpRoute extends Routable {
    * unauthenticated clients cannot exhaust that of the others.
    */
   readonly isAuthenticatedByBody?: true
-  /** The route never reads the client's address, so it is not copied. */
+  /** The route reads the client's address only to refuse a request, so it is not copied before. */
   readonly isAddressless?: true
   /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number

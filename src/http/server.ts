@@ -277,8 +277,8 @@ function toRequest(
     headers,
     params,
     ip: () => {
-      if (socketAddress === null) throw new Error(`bug: route ${route.id} asks for no address`)
-      const address = formatAddress(new Uint8Array(socketAddress))
+      if (socketAddress === null && !exchange.isOpen) return ''
+      const address = formatAddress(new Uint8Array(socketAddress ?? res.getRemoteAddress()))
       return server.clientAddress(address, headers.all('x-forwarded-for'))
     },
     requestId: exchange.requestId,

@@ -41,6 +41,8 @@ export interface Metrics {
   /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestFacts): void
   ingested(protocol: string, facts: IngestFacts): void
+  /** Counts a credential that was wrong, or used a second time. */
+  credentialRefused(kind: string): void
   batchWritten(rows: number): void
   insertEnded(table: string, seconds: number, ok: boolean): void
   batchFailed(): void
@@ -74,6 +76,7 @@ export function createMetrics({ version }: { readonly version: string }): Metric
   return {
     request: createRequests(registry),
     ingested: createIngest(registry),
+    credentialRefused: createRefusals(registry),
     ...createBatches(registry),
     watch: (readers) => watch(registry, readers),
     render: () => registry.metrics(),
@@ -154,6 +157,16 @@ function createIngest(registry: Registry): Metrics['ingested'] {
         )
     }
   }
+}
+
+function createRefusals(registry: Registry): Metrics['credentialRefused'] {
+  const refused = new Counter({
+    name: `${PREFIX}credentials_refused_total`,
+    help: 'Credentials that were wrong or used a second time: password, ingest_key, webhook_signature, refresh_token',
+    labelNames: ['kind'],
+    registers: [registry],
+  })
+  return (kind) => refused.inc({ kind })
 }
 
 function createBatches(

@@ -62,13 +62,18 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       wsLimiter: limits,
     }),
   )
+  const intrusions: string[] = []
   const guesses = createGuesses({
+    onWrong: () => void intrusions.push('password'),
     state,
     limit: parts.failures ?? { count: 1_000, seconds: 86_400 },
     passwordHashOf: (email) => users.findByEmail(email)?.passwordHash ?? '',
   })
   const services = {
     guesses,
+    intrusions: {
+      note: (kind: string, { actorId = '' }) => void intrusions.push(`${kind} ${actorId}`),
+    },
     sessions,
     users,
     limiter,
@@ -107,7 +112,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     for (const role of ['viewer', 'manager', 'admin'] as const)
       await users.create(root, { email: `${role}@example.com`, password: PASSWORD, role })
   }
-  return { url, services, tokens, root, call: createCall(url), as: asRole(url) }
+  return { url, services, tokens, root, intrusions, call: createCall(url), as: asRole(url) }
 }
 
 /** A register of sources that refuses a second one of the same name, a tick later. */

@@ -35,6 +35,8 @@ interface GuessDeps {
   readonly limit: RateLimit
   /** Changes with the password of an account; '' without one. */
   readonly passwordHashOf: (email: string) => string
+  /** Called for each wrong password. */
+  readonly onWrong: () => void
   readonly nowMs?: () => number
 }
 
@@ -88,6 +90,7 @@ export function createGuesses(deps: GuessDeps): Guesses {
         return result
       } catch (error) {
         if (error instanceof AppError && error.code === 'invalid_credentials') {
+          deps.onWrong()
           await count(keys.here, limit)
           await count(keys.account, everywhere)
         }

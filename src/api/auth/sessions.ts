@@ -39,8 +39,9 @@ export interface Sessions {
   /** @throws AppError invalid_credentials, account_disabled */
   readonly login: (email: string, password: string) => Promise<Grant>
   /** Exchanges a refresh token for new tokens; it becomes invalid.
+   * @param onReuse called with the user of a token that was exchanged before
    * @throws AppError invalid_refresh_token, invalid_user */
-  readonly refresh: (refreshToken: string) => Promise<Grant>
+  readonly refresh: (refreshToken: string, onReuse?: OnReuse) => Promise<Grant>
   /** Ends the session of each valid token; other texts are ignored. */
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
@@ -48,6 +49,8 @@ export interface Sessions {
   /** Whether access tokens of the session are valid. */
   readonly isAlive: (session: Session) => boolean
 }
+
+type OnReuse = (userId: string) => void
 
 export interface Session {
   readonly userId: string
@@ -75,9 +78,10 @@ export function createSessions(deps: SessionDeps): Sessions {
     }
   }
 
-  const trade = async (claims: RefreshClaims, user: User): Promise<Grant> => {
+  const trade = async (claims: RefreshClaims, user: User, onReuse?: OnReuse): Promise<Grant> => {
     const [id, from, to] = [claims.family, claims.jti, randomUUID()]
     const family = await families.rotate({ id, from, to, lifetimeMs })
+    if (family === 'reused') onReuse?.(user.id)
     if (typeof family === 'string') throw invalidRefreshToken()
     return grant(user, family)
   }
@@ -90,7 +94,7 @@ export function createSessions(deps: SessionDeps): Sessions {
       await Promise.all([families.begin(family), users.noteLogin(user.id)])
       return grant(user, family)
     },
-    refresh: async (refreshToken) => {
+    refresh: async (refreshToken, onReuse) => {
       const claims = tokens.verifyRefresh(refreshToken)
       const user = users.get(claims.sub)
       if (user === null || !user.isActive) {
@@ -101,7 +105,7 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (trading.has(claims.jti)) throw invalidRefreshToken()
       trading.add(claims.jti)
       try {
-        return await trade(claims, user)
+        return await trade(claims, user, onReuse)
       } finally {
         trading.delete(claims.jti)
       }

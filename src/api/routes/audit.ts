@@ -39,7 +39,10 @@ export const auditRoutes = [
     summary: 'Audit trail of changes, newest first',
     description:
       'Records logins and all changes through the API with their outcome, and refused requests of users without the ' +
-      'required role (at most one a minute for each user and operation). Kept for 400 days, also by clear-all.',
+      'required role (at most one a minute for each user and operation). Wrong ingest keys (`ingest`), wrong webhook ' +
+      'signatures (`scmWebhook`) and reused refresh tokens (`refresh`) have an entry a minute for each address, 30 in ' +
+      'all; `detail.left_out` counts those since the entry before. Who reads dead letters or this list is recorded with ' +
+      'the first page, once a minute for each user. Kept for 400 days, also by clear-all.',
     role: 'admin',
     limit: 'none',
     question: 'rollup',

@@ -87,7 +87,9 @@ export const authRoutes = [
     errors: ['invalid_refresh_token', 'invalid_user', 'dependency_unavailable'],
     handle: async ({ body, head }, services) => {
       const token = body?.refresh_token ?? head.cookies.get(REFRESH_COOKIE) ?? ''
-      return replyWith(await services.sessions.refresh(token), services)
+      const onReuse = (actorId: string): void =>
+        services.intrusions.note('refresh_token', { address: head.ip, actorId })
+      return replyWith(await services.sessions.refresh(token, onReuse), services)
     },
   }),
   route({

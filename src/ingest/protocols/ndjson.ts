@@ -48,6 +48,8 @@ export interface IngestServices {
   readonly hasRoom: (bytes: number, key: IngestKey) => boolean
   /** Resolves when the accepted messages are durable. */
   readonly ingest: (body: IngestBody, key: IngestKey) => Promise<IngestResult>
+  /** Called for a key that is none; a request without a key is no attempt. */
+  readonly onWrongKey: (head: RequestHead) => void
   readonly version: string
   readonly isReady: () => boolean
 }
@@ -83,12 +85,16 @@ function admit(head: RequestHead, services: IngestServices): Admitted | Promise<
   const text = keyOf(head.headers)
   const key = services.verifyKey(text)
   const mayBeNew = key === null && text !== '' && services.current !== undefined
-  if (key === null && !mayBeNew) throw unauthorized()
+  const refuse = (): AppError => {
+    if (text !== '') services.onWrongKey(head)
+    return unauthorized()
+  }
+  if (key === null && !mayBeNew) throw refuse()
   const coding = readContentCoding(head.headers)
   const named = namedSource(head)
   const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
   const decide = (known: IngestKey | null): Admitted => {
-    if (known === null) throw unauthorized()
+    if (known === null) throw refuse()
     if (!services.hasRoom(bytes, known)) throw overloaded()
     const handle = (request: HttpRequest): Promise<Reply> => {
       const defaultSource = named ?? known.defaultSource ?? DEFAULT_SOURCE

@@ -35,6 +35,8 @@ export interface SeenKeys {
 export interface WebhookServices {
   /** Compares the signature in constant time. @returns false without a configured secret */
   readonly verify: (signature: string | undefined, body: Uint8Array) => boolean
+  /** Called for each delivery whose signature is missing or wrong. */
+  readonly onWrongSignature: (head: RequestHead) => void
   /** @throws AppError invalid_payload */
   readonly parse: (body: Uint8Array) => Delivery
   readonly hasRoom: (bytes: number) => boolean
@@ -48,10 +50,13 @@ export interface WebhookServices {
   ) => Promise<number>
 }
 
-const badSignature = (): AppError => new AppError('invalid_signature', 'Invalid webhook signature')
+function refused(head: RequestHead, { onWrongSignature }: WebhookServices): AppError {
+  onWrongSignature(head)
+  return new AppError('invalid_signature', 'Invalid webhook signature')
+}
 
 function admit(head: RequestHead, services: WebhookServices): void {
-  if (!/^[0-9a-f]{64}$/.test(head.headers.first('x-scm-token') ?? '')) throw badSignature()
+  if (!/^[0-9a-f]{64}$/.test(head.headers.first('x-scm-token') ?? '')) throw refused(head, services)
   const length = Number(head.headers.first('content-length') ?? 0)
   if (services.hasRoom(Math.min(length, BODY_BYTES))) return
   throw new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
@@ -59,7 +64,7 @@ function admit(head: RequestHead, services: WebhookServices): void {
 
 async function receive(request: HttpRequest, services: WebhookServices): Promise<Reply> {
   const { body, headers } = request
-  if (!services.verify(headers.first('x-scm-token'), body)) throw badSignature()
+  if (!services.verify(headers.first('x-scm-token'), body)) throw refused(request, services)
   const delivery = services.parse(body)
   if (delivery.kind === 'ignored') return toReply('ignored', 0)
   const { source: name, connector } = delivery

@@ -1,8 +1,8 @@
 /** The audit trail of the built service: actor, action, time, address and outcome. */
 import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
-import { ADMIN } from '../../support/service.js'
-import { eventually, settled, startLiveService } from '../../support/live-service.js'
+import { ADMIN, METRICS_TOKEN } from '../../support/service.js'
+import { collect, eventually, settled, startLiveService } from '../../support/live-service.js'
 
 // oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
@@ -185,5 +185,61 @@ t.test('a line break in what is recorded starts no entry and no line of the log'
   await recorded(t, { ...failed, target })
   for (const line of service.log().split('\n').filter(Boolean)) {
     t.not(JSON.parse(line).level, 'fatal')
+  }
+})
+
+t.test('wrong ingest keys and signatures, and a reused refresh token, leave a trace', async (t) => {
+  const body = JSON.stringify({ source: 'x', message: 'y' })
+  for (let i = 0; i < 5; i++) {
+    t.equal(
+      (await collect(service, 'POST /ingest', { token: `ik_${'x'.repeat(40)}`, body })).status,
+      401,
+    )
+    const headers = { 'x-scm-token': '0'.repeat(64), 'content-type': 'application/json' }
+    t.equal((await collect(service, 'POST /webhooks/scm', { headers, body: '{}' })).status, 401)
+  }
+  t.equal((await collect(service, 'POST /ingest', { body })).status, 401, 'no key is no wrong key')
+  await recorded(t, { action: 'ingest', target: '', outcome: 'unauthorized', actor: null })
+  await recorded(t, { action: 'scmWebhook', target: '', outcome: 'invalid_signature', actor: null })
+  const { id, refresh_token } = await service.newUser('viewer')
+  for (let i = 0; i < 2; i++)
+    await service.call('POST /api/auth/refresh', { token: null, json: { refresh_token } })
+  await recorded(t, { action: 'refresh', target: '', outcome: 'refresh_token_reused', actor: id })
+  t.equal((await trailOf('&action=ingest')).length, (await service.each('GET /health')).length)
+  const metrics = (await service.each('GET /metrics', METRICS_TOKEN)).map(({ text }) => text)
+  const sum = (kind: string): number =>
+    metrics
+      .map(
+        (text) =>
+          new RegExp(`credentials_refused_total\\{kind="${kind}"\\} (\\d+)`).exec(text)?.[1],
+      )
+      .reduce((total, n = '0') => total + Number(n), 0)
+  t.equal(sum('ingest_key'), 5)
+  t.equal(sum('webhook_signature'), 5)
+  t.equal(sum('refresh_token'), 1)
+})
+
+t.test('who reads dead letters and the trail itself is in it, once a reading', async (t) => {
+  const reader = await service.newUser('admin')
+  const token = reader.access_token
+  for (const [action, path] of [
+    ['listDeadLetters', '/api/monitoring/dead-letters?reason=invalid_event&limit=1'],
+    ['listAudit', '/api/monitoring/audit?limit=1'],
+  ] as const) {
+    let cursor: string | null = ''
+    for (let page = 0; page < 3 && cursor !== null; page++) {
+      const next: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
+      const reply = await service.call(`GET ${path}${next}`, { token })
+      t.equal(reply.status, 200)
+      cursor = reply.body.next_cursor
+    }
+    await service.call(`GET ${path}`, { token })
+    const read = (entry: { actor_id: string }): boolean => entry.actor_id === reader.id
+    const entries = await eventually(
+      async () => (await trailOf(`&action=${action}`)).filter(read),
+      (found) => found.length > 0,
+    )
+    t.ok(entries.length <= (await service.each('GET /health')).length, action)
+    t.match(entries[0], { outcome: 'ok', detail: { limit: 1 } })
   }
 })

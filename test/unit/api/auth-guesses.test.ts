@@ -20,6 +20,7 @@ function setUp() {
     state: createInProcessState({ onError: unexpected, nowMs }),
     limit: { count: 20, seconds: 86_400 },
     passwordHashOf: (name) => hashes.get(name) ?? '',
+    onWrong: () => undefined,
     nowMs,
   })
   /** 'wrong', 'in', or the seconds to wait. */
@@ -106,6 +107,7 @@ void test('without the shared state no password is tried', async (t) => {
     state: { get: down, set: down, consume: down },
     limit: { count: 20, seconds: 86_400 },
     passwordHashOf: () => '',
+    onWrong: () => undefined,
   })
   let tried = false
   const work = async (): Promise<void> => {

@@ -150,6 +150,19 @@ void test('a logout answers 204, deletes both cookies and ends refreshing', asyn
   t.equal((await call('POST /api/auth/logout', { token: 'x y' })).status, 204)
 })
 
+void test('wrong passwords and the second use of a refresh token are noted', async (t) => {
+  const { call, intrusions, services } = await startAuthServer(t)
+  const { refresh } = tokensOf(await call('POST /api/auth/login', { json: login }))
+  await call('POST /api/auth/login', { json: { ...login, password: 'wrong' } })
+  t.same(intrusions, ['password'])
+  const json = { refresh_token: refresh }
+  t.equal((await call('POST /api/auth/refresh', { json })).status, 200)
+  await call('POST /api/auth/refresh', { json: { refresh_token: 'no.token' } })
+  t.same(intrusions, ['password'], 'what never was a token is none of a user')
+  t.equal((await call('POST /api/auth/refresh', { json })).status, 401)
+  t.same(intrusions, ['password', `refresh_token ${services.users.findByEmail(login.email)?.id}`])
+})
+
 void test('too many logins are refused with Retry-After', async (t) => {
   const { call } = await startAuthServer(t, { limit: 3 })
   const wrong = { ...login, password: 'wrong password' }

@@ -1,0 +1,66 @@
+import { LRUCache } from 'lru-cache'
+import type { Audit } from '../records/audit.js'
+import type { Metrics } from '../telemetry/metrics.js'
+import { MINUTE_MS } from '../model/time.js'
+import { networkOf } from './auth/limits.js'
+
+/** What is refused, as the route and the outcome of an entry in the audit trail. */
+const KINDS = {
+  ingest_key: { action: 'ingest', outcome: 'unauthorized' },
+  webhook_signature: { action: 'scmWebhook', outcome: 'invalid_signature' },
+  refresh_token: { action: 'refresh', outcome: 'refresh_token_reused' },
+} as const
+
+export type IntrusionKind = keyof typeof KINDS
+
+/** Credentials that are wrong or used a second time: somebody guesses, or a sender has an old one. */
+export interface Intrusions {
+  /** Counts it in the metrics, and records it in the audit trail, at most so often. Never throws. */
+  readonly note: (kind: IntrusionKind, from: Intruder) => void
+}
+
+interface Intruder {
+  readonly address: string
+  /** Whose credential it was; '' when nobody's. */
+  readonly actorId?: string
+}
+
+interface IntrusionDeps {
+  readonly audit: Pick<Audit, 'record'>
+  readonly metrics: Pick<Metrics, 'credentialRefused'>
+  readonly nowMs?: () => number
+}
+
+/** An entry a minute for each kind and address, and in all this many: the trail is kept for 400 days. */
+const PER_MINUTE = 30
+const ADDRESSES = 10_000
+
+export function createIntrusions({ audit, metrics, nowMs = Date.now }: IntrusionDeps): Intrusions {
+  /** What was left out since the last entry, by kind and address. */
+  const recent = new LRUCache<string, { untilMs: number; leftOut: number }>({ max: ADDRESSES })
+  const all = { untilMs: 0, entries: 0 }
+
+  /** @returns the number of those that were left out before this one; null to leave it out as well */
+  const take = (key: string): number | null => {
+    const own = recent.get(key) ?? { untilMs: 0, leftOut: 0 }
+    recent.set(key, own)
+    if (nowMs() >= all.untilMs) Object.assign(all, { untilMs: nowMs() + MINUTE_MS, entries: 0 })
+    if (nowMs() < own.untilMs || all.entries >= PER_MINUTE) {
+      own.leftOut++
+      return null
+    }
+    const { leftOut } = own
+    Object.assign(own, { untilMs: nowMs() + MINUTE_MS, leftOut: 0 })
+    all.entries++
+    return leftOut
+  }
+  return {
+    note: (kind, { address, actorId = '' }) => {
+      metrics.credentialRefused(kind)
+      const leftOut = take(`${kind} ${networkOf(address)}`)
+      if (leftOut === null) return
+      const detail = leftOut === 0 ? {} : { left_out: leftOut }
+      void audit.record({ ...KINDS[kind], actorId, target: '', ip: address, detail })
+    },
+  }
+}
