@@ -12,7 +12,7 @@ import { createIntrusions } from './api/intrusions.js'
 import { createKpiSockets } from './api/routes/kpis.js'
 import { createQuestions } from './api/questions.js'
 import { openServers } from './api/servers.js'
-import type { Services } from './api/services.js'
+import type { MetricsAccess, Services } from './api/services.js'
 import { createBackups } from './backup/backup.js'
 import { openControl, requestPasswordReset, type PasswordReset } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
@@ -495,7 +495,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         refreshSeconds: config.refreshTokenExpireDays * 86_400,
       },
       cursorKey: cursorKey(jwtSecret),
-      metricsToken: config.metricsToken,
+      metricsAccess: metricsAccessOf(config),
       sources,
       applications,
       events,
@@ -636,6 +636,13 @@ export async function migrateRemote(config: Config, log: Log): Promise<void> {
     await state.close()
   }
 }
+
+/** Behind a proxy on this machine every client has a local address, and not every proxy says for whom it asks. */
+const metricsAccessOf = (config: Config): MetricsAccess => ({
+  token: config.metricsToken,
+  isLocalOpen:
+    config.nodeEnv !== 'production' && !config.cookieSecure && config.trustedProxies.length === 0,
+})
 
 async function openState(config: Config, dataDir: DataDir | null, log: Log): Promise<State> {
   const onError = (error: unknown): void => log.warn({ err: error }, 'state')

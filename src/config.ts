@@ -152,6 +152,11 @@ const SETTINGS = {
     ['redis:', 'rediss:'],
     'Redis for the state that instances share; unset = in-process',
   ),
+  allowPlaintext: boolean(
+    'ALLOW_PLAINTEXT',
+    false,
+    'lets production send to ClickHouse and Redis on other hosts without TLS: a network that nobody else is in',
+  ),
   redisPrefix: textSetting('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
   jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = generated once and kept in DATA_DIR'),
@@ -413,6 +418,30 @@ function checkProduction(config: Config, refuse: Refuse): void {
     config.role !== 'api' && config.webhookEnabled && config.webhookSecret === null,
     'WEBHOOK_SECRET is required with NODE_ENV=production (16+ characters), or set WEBHOOK_ENABLED=false',
   )
+  refusePlaintext(config)
+}
+
+/** Passwords and events would cross the network readable. */
+function refusePlaintext(config: Config): void {
+  if (config.allowPlaintext) return
+  const { clickhouseUrl, clickhouseNodes, redisUrl } = config
+  const given = [
+    ['CLICKHOUSE_URL', clickhouseUrl === null ? [] : [clickhouseUrl], 'https://'],
+    ['CLICKHOUSE_NODES', clickhouseNodes, 'https://'],
+    ['REDIS_URL', redisUrl === null ? [] : [redisUrl], 'rediss://'],
+  ] as const
+  for (const [env, urls, safe] of given)
+    refuse(
+      urls.some(isPlaintextToOthers),
+      `${env} is not encrypted and leads to another host, which is unsafe with NODE_ENV=production; ` +
+        `use ${safe}, or set ALLOW_PLAINTEXT=true when nobody else is in that network`,
+    )
+}
+
+function isPlaintextToOthers(text: string): boolean {
+  const { protocol, hostname } = new URL(text)
+  const isEncrypted = protocol === 'https:' || protocol === 'rediss:'
+  return !isEncrypted && !/^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(hostname)
 }
 
 /**

@@ -215,6 +215,8 @@ function toTask(args: readonly string[]): Task {
 }
 
 async function main(): Promise<void> {
+  // Without a listener Node.js opens its inspector, which runs any code for whoever reaches its port.
+  process.on('SIGUSR1', () => undefined)
   // Few objects survive a request, so parallel collection costs more than it saves (bench/NOTES.md).
   setFlagsFromString('--no-parallel-scavenge')
   const task = toTask(process.argv.slice(2))

@@ -81,6 +81,7 @@ function apiServer(deps: ServerDeps): HttpServer {
     log,
     cors: { origins: config.corsOrigins },
     trustedProxies: config.trustedProxies,
+    https: isServedOverHttps(config),
     ...toLimits(deps.capacity),
     webSockets: [sockets.route],
     observe: (outcome) => deps.metrics.request('api', outcome),
@@ -99,6 +100,10 @@ function apiServer(deps: ServerDeps): HttpServer {
     ],
   })
 }
+
+/** The service itself speaks HTTP; Secure cookies mean that a proxy in front speaks HTTPS. */
+const isServedOverHttps = ({ cookieSecure, nodeEnv }: Config): boolean =>
+  cookieSecure || nodeEnv === 'production'
 
 const currentOf = ({ state, replica }: ServerDeps) =>
   state.kind === 'redis' ? { current: () => replica.refresh() } : {}
@@ -122,6 +127,7 @@ function collectorServer(deps: ServerDeps): HttpServer {
     portSetting: 'COLLECTOR_PORT',
     log,
     trustedProxies: config.trustedProxies,
+    https: isServedOverHttps(config),
     buffers: deps.buffers,
     ...toLimits(deps.capacity),
     observe: (outcome) => deps.metrics.request('collector', outcome),

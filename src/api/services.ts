@@ -82,8 +82,15 @@ export interface Services {
   readonly health: Health
   readonly collectorStats: Pick<CollectorStats, 'list'>
   readonly metrics: Pick<Metrics, 'render'>
-  /** Without a token only clients on this machine read the metrics. */
-  readonly metricsToken: string | null
+  readonly metricsAccess: MetricsAccess
+}
+
+/** Who reads the metrics without a login. */
+export interface MetricsAccess {
+  /** The bearer token that lets in everybody; null for none. */
+  readonly token: string | null
+  /** Whether clients on this machine need no token. */
+  readonly isLocalOpen: boolean
 }
 
 export interface Upload {

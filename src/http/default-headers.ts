@@ -1,47 +1,51 @@
 import { JSON_TYPE } from './reply.js'
 import type { UwsResponse } from './uws.js'
 
+type Header = readonly [name: string, value: string]
+
 /** Browsers must treat replies as data: not sniff, frame, run or cache them. */
-const DEFAULTS = [
+const DEFAULTS: readonly Header[] = [
   ['X-Content-Type-Options', 'nosniff'],
   ['X-Frame-Options', 'DENY'],
   ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
   ['Referrer-Policy', 'no-referrer'],
   ['Cache-Control', 'no-store'],
-] as const
+]
 
-/** All of them as one string, which uWebSockets.js writes in one call. */
-const ALL_IN_ONE = DEFAULTS.map(([name, value], i) => (i === 0 ? value : `${name}: ${value}`)).join(
-  '\r\n',
-)
+/** Browsers that came over HTTPS once must not come without it for a year. */
+const HTTPS_ONLY: Header = ['Strict-Transport-Security', 'max-age=31536000; includeSubDomains']
 
-const JSON_HEAD = [
-  JSON_TYPE,
-  ...DEFAULTS.map(([name, value]) => `${name}: ${value}`),
-  'X-Request-Id: ',
-].join('\r\n')
-
-/** Writes all headers of a JSON reply without headers of its own, in one call. */
-export function writeJsonHead(res: UwsResponse, requestId: string): void {
-  res.writeHeader('Content-Type', JSON_HEAD + requestId)
+/** The headers that every reply has. */
+export interface DefaultHeaders {
+  /** Writes all headers of a JSON reply without headers of its own, in one call. */
+  readonly writeJsonHead: (res: UwsResponse, requestId: string) => void
+  /** Writes the default headers that the reply does not set itself. */
+  readonly write: (res: UwsResponse, own: readonly Header[]) => void
 }
 
-/** Writes the default headers that the reply does not set itself. */
-export function writeDefaultHeaders(
-  res: UwsResponse,
-  own: readonly (readonly [name: string, value: string])[],
-): void {
-  if (!DEFAULTS.some(([name]) => hasHeader(own, name))) {
-    res.writeHeader(DEFAULTS[0][0], ALL_IN_ONE)
-    return
+/** @param https whether browsers come over HTTPS, by way of a proxy */
+export function createDefaultHeaders(https: boolean): DefaultHeaders {
+  const defaults = https ? [...DEFAULTS, HTTPS_ONLY] : DEFAULTS
+  const lines = defaults.map(([name, value]) => `${name}: ${value}`)
+  // One string, which uWebSockets.js writes in one call, as the value of the first header.
+  const [firstName, ...others] = lines.join('\r\n').split(': ')
+  const firstValue = others.join(': ')
+  const jsonHead = [JSON_TYPE, ...lines, 'X-Request-Id: '].join('\r\n')
+  return {
+    writeJsonHead: (res, requestId) => {
+      res.writeHeader('Content-Type', jsonHead + requestId)
+    },
+    write: (res, own) => {
+      if (!defaults.some(([name]) => hasHeader(own, name))) {
+        res.writeHeader(firstName ?? '', firstValue)
+        return
+      }
+      for (const [name, value] of defaults) if (!hasHeader(own, name)) res.writeHeader(name, value)
+    },
   }
-  for (const [name, value] of DEFAULTS) if (!hasHeader(own, name)) res.writeHeader(name, value)
 }
 
-function hasHeader(
-  headers: readonly (readonly [name: string, value: string])[],
-  name: string,
-): boolean {
+function hasHeader(headers: readonly Header[], name: string): boolean {
   for (const [own] of headers) {
     if (own.length === name.length && own.toLowerCase() === name.toLowerCase()) return true
   }

@@ -1,6 +1,6 @@
 import { AppError } from '../model/errors.js'
 import type { BodyReader } from './body.js'
-import { writeDefaultHeaders, writeJsonHead } from './default-headers.js'
+import type { DefaultHeaders } from './default-headers.js'
 import { JSON_ONLY, toErrorReply, toWire } from './reply.js'
 import type { Reply, WireReply } from './reply.js'
 import type { ServerLog } from './request.js'
@@ -18,6 +18,7 @@ export interface RequestOutcome {
 export interface ExchangeHost {
   readonly log: ServerLog
   readonly inFlight: ExchangeList
+  readonly headers: DefaultHeaders
   readonly bodyTimeoutMs: number
   readonly handlerTimeoutMs: number
   readonly stallTimeoutMs: number
@@ -187,11 +188,11 @@ export class Exchange {
     const res = this.#res
     res.writeStatus(wire.status)
     if (wire.headers === JSON_ONLY) {
-      writeJsonHead(res, this.requestId)
+      this.#host.headers.writeJsonHead(res, this.requestId)
       for (const [name, value] of this.extraHeaders) res.writeHeader(name, value)
       return
     }
-    writeDefaultHeaders(res, wire.headers)
+    this.#host.headers.write(res, wire.headers)
     res.writeHeader('X-Request-Id', this.requestId)
     for (const [name, value] of this.extraHeaders) res.writeHeader(name, value)
     for (const [name, value] of wire.headers) res.writeHeader(name, value)

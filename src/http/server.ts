@@ -7,6 +7,7 @@ import { BodyReader, BodySlab } from './body.js'
 import type { BodyMemory, BodyOutcome } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
+import { createDefaultHeaders } from './default-headers.js'
 import { Exchange, ExchangeList } from './exchange.js'
 import type { ExchangeHost, RequestOutcome } from './exchange.js'
 import { toErrorReply } from './reply.js'
@@ -60,6 +61,8 @@ export interface ServerOptions {
   readonly cors?: CorsOptions
   /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
+  /** Whether browsers come over HTTPS, by way of a proxy; they are told to come in no other way. Default false. */
+  readonly https?: boolean
   /** Called once per finished request. */
   readonly observe?: (outcome: RequestOutcome) => void
   readonly limits?: Partial<ServerLimits>
@@ -151,6 +154,7 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     exchanges: {
       log: options.log,
       inFlight: new ExchangeList(),
+      headers: createDefaultHeaders(options.https ?? false),
       bodyTimeoutMs,
       handlerTimeoutMs,
       stallTimeoutMs,

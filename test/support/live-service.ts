@@ -1,7 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBackend, startCluster } from './cluster.js'
 import { startRedis } from './redis.js'
-import { ADMIN, KNOWN, INGEST_KEY, startService, tempDataDir, type Service } from './service.js'
+import {
+  ADMIN,
+  INGEST_KEY,
+  KNOWN,
+  METRICS_TOKEN,
+  startService,
+  tempDataDir,
+  type Service,
+} from './service.js'
 
 /** Credentials and settings of the services under test. */
 export const JWT_SECRET = 'a secret for tests, longer than 32 characters'
@@ -40,7 +48,7 @@ export interface LiveService {
   readonly anyApi: () => string
   readonly collector: string
   /** The reply of each instance. */
-  readonly each: (request: string) => Promise<readonly Answer[]>
+  readonly each: (request: string, token?: string) => Promise<readonly Answer[]>
   /** The access token of the first superadmin. */
   readonly token: string
   /** For example `call('GET /api/logs')`, by default as the superadmin. */
@@ -167,8 +175,8 @@ function toService(state: State): LiveService {
     get collector() {
       return instance(state, state.turns++).collector
     },
-    each: (request) =>
-      Promise.all(state.runs.map(({ api }) => send(api, request, { token: state.token }))),
+    each: (request, token = state.token) =>
+      Promise.all(state.runs.map(({ api }) => send(api, request, { token }))),
     get token() {
       return state.token
     },
@@ -250,7 +258,7 @@ export async function eventually<T>(
 /** Resolves when nothing that was taken waits for ClickHouse any more: it is in every count. */
 export async function settled(service: LiveService): Promise<void> {
   await eventually(
-    async () => (await service.each('GET /metrics')).map(({ text }) => text),
+    async () => (await service.each('GET /metrics', METRICS_TOKEN)).map(({ text }) => text),
     (all) => all.every((metrics) => /wal_records 0$/m.test(metrics)),
   )
 }

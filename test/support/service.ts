@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { MINUTE_MS } from '../../src/model/time.js'
 
 export const INGEST_KEY = 'ik_for_the_flow_tests_0123456789'
+export const METRICS_TOKEN = 'metrics-token-of-the-tests'
 export const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
@@ -63,6 +64,7 @@ const COMMON: Env = {
   LOGIN_LIMIT: '1000/60',
   SOURCE_CREATE_LIMIT: '1000/60',
   CLEAR_ALL_LIMIT: '100/60',
+  METRICS_TOKEN,
 }
 
 /** Fixed credentials; without them the first start generates its own. */

@@ -134,6 +134,7 @@ const CASES: readonly (readonly [
     ],
     ['http://r', 'r:6379'],
   ],
+  ['allowPlaintext', 'ALLOW_PLAINTEXT', false, [['yes', true]], ['maybe']],
   ['redisPrefix', 'REDIS_PREFIX', 'logs:', [['a:', 'a:']], []],
   ['jwtSecret', 'JWT_SECRET', null, [['j'.repeat(32), 'j'.repeat(32)]], ['j'.repeat(31)]],
   [
@@ -438,12 +439,36 @@ void test('combinations that can not work or are unsafe stop the start', async (
     const ports = { API_PORT: '9000', COLLECTOR_PORT: '9000' }
     t.doesNotThrow(() => loadConfig({ ...shared, ROLE, JWT_SECRET, ...ports }), 'one is not opened')
   }
+  const plain: readonly Env[] = [
+    { CLICKHOUSE_URL: 'http://db:8123' },
+    { REDIS_URL: 'redis://:password@state:6379' },
+    {
+      CLICKHOUSE_URL: 'https://db:8443',
+      CLICKHOUSE_CLUSTER: 'logs',
+      CLICKHOUSE_NODES: 'https://db:8443,http://db2:8123',
+    },
+    { CLICKHOUSE_URL: 'http://127.0.0.1.example.com:8123' },
+  ]
+  for (const env of plain) {
+    refuses({ ...PRODUCTION, ...env }, /(?:_URL|_NODES) is not encrypted .* ALLOW_PLAINTEXT=true/)
+    t.doesNotThrow(() => loadConfig({ ...PRODUCTION, ...env, ALLOW_PLAINTEXT: 'true' }))
+    t.doesNotThrow(() => loadConfig({ ...env, JWT_SECRET }), 'outside production')
+  }
+  const here = ['localhost', '127.0.0.1', '127.9.9.9', '[::1]']
+  for (const host of here)
+    t.doesNotThrow(() => loadConfig({ ...PRODUCTION, REDIS_URL: `redis://${host}:6379` }), host)
+  t.doesNotThrow(() => loadConfig({ ...PRODUCTION, REDIS_URL: 'rediss://state' }))
   const NODE_ENV = 'production'
+  const ALLOW_PLAINTEXT = 'true'
   refuses({ ...shared, NODE_ENV, JWT_SECRET, ROLE: 'api' }, /COOKIE_SECURE/)
   refuses({ ...shared, NODE_ENV, ROLE: 'collector' }, /WEBHOOK_SECRET/)
-  t.doesNotThrow(() => loadConfig({ ...shared, ...PRODUCTION, WEBHOOK_SECRET: '', ROLE: 'api' }))
+  t.doesNotThrow(() =>
+    loadConfig({ ...shared, ...PRODUCTION, ALLOW_PLAINTEXT, WEBHOOK_SECRET: '', ROLE: 'api' }),
+  )
   const WEBHOOK_SECRET = 'y'.repeat(16)
-  t.doesNotThrow(() => loadConfig({ ...shared, NODE_ENV, ROLE: 'collector', WEBHOOK_SECRET }))
+  t.doesNotThrow(() =>
+    loadConfig({ ...shared, NODE_ENV, ALLOW_PLAINTEXT, ROLE: 'collector', WEBHOOK_SECRET }),
+  )
   t.doesNotThrow(() => loadConfig({ ...PRODUCTION, WEBHOOK_SECRET: '', WEBHOOK_ENABLED: 'false' }))
 })
 

@@ -6,6 +6,7 @@ import { MINUTE_MS } from '../../model/time.js'
 import { METRICS_TYPE } from '../../telemetry/metrics.js'
 import type { HealthReport } from '../health.js'
 import { RouteReply, route, type Caller } from '../route.js'
+import type { MetricsAccess } from '../services.js'
 
 const StatusSchema = Type.Union([
   Type.Literal('ok'),
@@ -55,20 +56,20 @@ function toHealth({ status, checks }: HealthReport, version: string, caller: Cal
 }
 
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/
+/** What a client on this machine calls the service; the page of a rebound domain sends that domain. */
+const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i
+/** Headers of proxies, any of which means that the client is not the one that connected. */
+const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'] as const
 
-/**
- * A forwarded request does not count as local, because with an untrusted proxy on this machine every client
- * would have a loopback address.
- */
 const isLocal = ({ ip, headers }: RequestHead): boolean =>
   LOOPBACK.test(ip) &&
-  headers.first('x-forwarded-for') === undefined &&
-  headers.first('forwarded') === undefined
+  LOOPBACK_HOST.test(headers.first('host') ?? '') &&
+  FORWARDING.every((name) => headers.first(name) === undefined)
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-function refuseStrangers(head: RequestHead, token: string | null): void {
-  if (isLocal(head)) return
+function refuseStrangers(head: RequestHead, { token, isLocalOpen }: MetricsAccess): void {
+  if (isLocalOpen && isLocal(head)) return
   const given = /^bearer +(\S+) *$/i.exec(head.headers.first('authorization') ?? '')?.[1]
   if (token !== null && given !== undefined && timingSafeEqual(digest(given), digest(token))) return
   throw new AppError('unauthorized', 'the metrics need Authorization: Bearer METRICS_TOKEN')
@@ -140,7 +141,8 @@ const views = [
     path: '/metrics',
     summary: 'Metrics in the text format of Prometheus',
     description:
-      'Clients on the same machine need no token; others send `Authorization: Bearer METRICS_TOKEN`.',
+      'Clients on the same machine need no token, unless the service is behind a proxy (`NODE_ENV=production`, ' +
+      '`COOKIE_SECURE=true` or `TRUSTED_PROXIES`); others send `Authorization: Bearer METRICS_TOKEN`.',
     tag: 'monitoring',
     role: 'public',
     limit: 'none',
@@ -151,8 +153,8 @@ const views = [
     produces: METRICS_TYPE,
     status: 200,
     errors: ['unauthorized'],
-    handle: ({ head }, { metrics, metricsToken }) => {
-      refuseStrangers(head, metricsToken)
+    handle: ({ head }, { metrics, metricsAccess }) => {
+      refuseStrangers(head, metricsAccess)
       return metrics.render()
     },
   }),

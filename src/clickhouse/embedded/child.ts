@@ -35,8 +35,10 @@ async function superviseEngine(): Promise<void> {
   if (libraryPath === undefined || process.send === undefined) {
     throw new Error('bug: the embedded engine is started by its supervisor only')
   }
-  // Signals to the whole process group are ignored: the parent decides when this process ends.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+  // Signals to the whole process group are ignored: the parent decides when this process ends. Without a listener
+  // SIGUSR1 would open the inspector of Node.js.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const)
+    process.on(signal, () => {})
   process.on('disconnect', endNow)
   // If the parent ended while this was loaded, no event follows.
   if (!process.connected) endNow()

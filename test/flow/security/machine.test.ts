@@ -31,6 +31,24 @@ const missing = ({ headers }: Pick<Answer, 'headers'>): string[] =>
     .filter(([name, wanted]) => !wanted.test(headers.get(name) ?? ''))
     .map(([name]) => `${name}: ${headers.get(name)}`)
 
+t.test('browsers that came over HTTPS are told to come in no other way', async (t) => {
+  const header = 'strict-transport-security'
+  const paths = [
+    'GET /docs',
+    'GET /api/logs',
+    'GET /no-such-path',
+    'GET /api/%zz',
+    'OPTIONS /api/logs',
+  ]
+  for (const request of paths)
+    t.equal((await service.call(request)).headers.get(header), null, `${request} over HTTP`)
+  const secure = await startLiveService(t, { COOKIE_SECURE: 'true' })
+  for (const request of paths)
+    t.match((await secure.call(request)).headers.get(header), /^max-age=31536000/, request)
+  t.same(missing(await secure.call('GET /api/logs')), [])
+  t.match((await collect(secure, 'GET /health')).headers.get(header), /^max-age=31536000/)
+})
+
 t.test('security headers are on every reply of every route', async (t) => {
   for (const route of all.routes.filter(({ id }) => id !== 'clearAll')) {
     t.same(missing(await all.send(route, await all.base(route.id))), [], route.id)

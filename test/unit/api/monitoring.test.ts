@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { test } from 'tap'
 import { cursorKey } from '../../../src/records/cursor.js'
 import type { DeadLetter, DeadLetterQuery } from '../../../src/model/dead-letter.js'
@@ -29,7 +30,7 @@ const services = (parts: FakeServices = {}): FakeServices => ({
   collectorStats: createCollectorStats(),
   deletions: { clearAll: async () => cleared },
   metrics: createMetrics({ version: '1.2.3' }),
-  metricsToken: 'a token of the metrics',
+  metricsAccess: { token: 'a token of the metrics', isLocalOpen: true },
   ...parts,
 })
 
@@ -113,14 +114,70 @@ void test('metrics are for this machine, and for others with the token', async (
   t.match(await from(null), { status: 401, body: { detail: { code: 'unauthorized' } } })
   t.equal((await from('a token of the metric')).status, 401)
   const token = 'a-token-of-the-metrics'
-  const other = startApi(t, monitoringRoutes, services({ metricsToken: token }))
+  const other = startApi(
+    t,
+    monitoringRoutes,
+    services({ metricsAccess: { token, isLocalOpen: true } }),
+  )
   const ask = (given: string) => other.call({ token: given }, 'GET /metrics', undefined, forwarded)
   t.equal((await ask(token)).status, 200)
   t.equal((await ask(`${token}s`)).status, 401)
-  const none = startApi(t, monitoringRoutes, services({ metricsToken: null }))
+  const none = startApi(
+    t,
+    monitoringRoutes,
+    services({ metricsAccess: { token: null, isLocalOpen: true } }),
+  )
   const refused = await none.call({ token: 'null' }, 'GET /metrics', undefined, forwarded)
   t.equal(refused.status, 401)
 })
+
+void test('a loopback address alone does not open the metrics', async (t) => {
+  const token = 'a-token-of-the-metrics'
+  const open = startApi(
+    t,
+    monitoringRoutes,
+    services({ metricsAccess: { token, isLocalOpen: true } }),
+  )
+  const proxied = startApi(
+    t,
+    monitoringRoutes,
+    services({ metricsAccess: { token, isLocalOpen: false } }),
+  )
+  const ask = ({ url }: { readonly url: string }, headers: Readonly<Record<string, string>>) =>
+    statusOf(url, { host: new URL(url).host, ...headers })
+  const { port } = new URL(open.url)
+  for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, 'LOCALHOST', `[::1]:${port}`])
+    t.equal(await ask(open, { host }), 200, host)
+  const strangers = [
+    'evil.example.com',
+    '127.0.0.1.evil.example.com',
+    'localhost.evil.com',
+    '10.0.0.7',
+  ]
+  for (const host of strangers) {
+    t.equal(await ask(open, { host }), 401, `a rebound ${host}`)
+    t.equal(
+      await ask(open, { host, authorization: `Bearer ${token}` }),
+      200,
+      `${host} with the token`,
+    )
+  }
+  for (const name of ['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Real-IP'])
+    t.equal(await ask(open, { [name]: 'for=203.0.113.7' }), 401, name)
+  t.equal(await ask(proxied, {}), 401, 'behind a proxy that says nothing of it')
+  t.equal(await ask(proxied, { authorization: `Bearer ${token}` }), 200)
+})
+
+/** The status of `GET /metrics`; `fetch` can't set Host. */
+const statusOf = (url: string, headers: Readonly<Record<string, string>>): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const sent = request(`${url}/metrics`, { headers }, (reply) => {
+      reply.resume()
+      resolve(reply.statusCode ?? 0)
+    })
+    sent.on('error', reject)
+    sent.end()
+  })
 
 void test('clear-all is for admins, is limited, and reports what it deleted', async (t) => {
   const { call, statuses, consumed } = startApi(t, monitoringRoutes, services())
