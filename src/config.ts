@@ -418,11 +418,11 @@ function checkProduction(config: Config, refuse: Refuse): void {
     config.role !== 'api' && config.webhookEnabled && config.webhookSecret === null,
     'WEBHOOK_SECRET is required with NODE_ENV=production (16+ characters), or set WEBHOOK_ENABLED=false',
   )
-  refusePlaintext(config)
+  refusePlaintext(config, refuse)
 }
 
 /** Passwords and events would cross the network readable. */
-function refusePlaintext(config: Config): void {
+function refusePlaintext(config: Config, refuse: Refuse): void {
   if (config.allowPlaintext) return
   const { clickhouseUrl, clickhouseNodes, redisUrl } = config
   const given = [
