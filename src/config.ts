@@ -1,12 +1,11 @@
 import { availableParallelism } from 'node:os'
+import { backupDisk, clusterName, email, ingestKey, nodeUrls, quorum } from './config-values.js'
 import {
   boolean,
   choice,
   ConfigError,
-  fail,
   integer,
   limit,
-  list,
   origins,
   ranges,
   secret,
@@ -14,80 +13,6 @@ import {
   textSetting,
   url,
 } from './lib/setting.js'
-
-const ingestKey: Setting<string | null> = {
-  env: 'INGEST_KEY',
-  fallback: '',
-  doc: 'first ingest key, for unattended set-ups: 20 to 128 printable characters, no blanks',
-  secret: true,
-  parse: (value) => {
-    if (value === '') return null
-    if (/^[\x21-\x7e]{20,128}$/.test(value)) return value
-    return fail('INGEST_KEY', ' needs 20 to 128 printable ASCII characters without blanks')
-  },
-}
-
-const email: Setting<string> = {
-  ...textSetting(
-    'ADMIN_EMAIL',
-    'admin@localhost',
-    'e-mail of the superadmin that the first start creates',
-  ),
-  parse: (value) => {
-    if (/^[^\s@]{1,64}@[^\s@]{1,190}$/.test(value)) return value.toLowerCase()
-    return fail('ADMIN_EMAIL', `=${value} is not an e-mail address`)
-  },
-}
-
-const backupDisk: Setting<string> = {
-  ...textSetting(
-    'CLICKHOUSE_BACKUP_DISK',
-    '',
-    'disk of the remote server that `npm run backup` writes to (one of its backups.allowed_disk)',
-  ),
-  parse: (value) =>
-    value === '' || /^[a-zA-Z_][a-zA-Z0-9_-]{0,99}$/.test(value)
-      ? value
-      : fail('CLICKHOUSE_BACKUP_DISK', ` is not a name of letters, digits, _ and -`),
-}
-
-const clusterName: Setting<string> = {
-  ...textSetting(
-    'CLICKHOUSE_CLUSTER',
-    '',
-    'cluster that holds the data, as the remote_servers of the server name it',
-  ),
-  parse: (value) =>
-    /^([a-zA-Z_][\w.-]{0,99})?$/.test(value)
-      ? value
-      : fail('CLICKHOUSE_CLUSTER', ` is not a name of letters, digits, _ . and -`),
-}
-
-const nodeUrls: Setting<readonly string[]> = {
-  ...list(
-    'CLICKHOUSE_NODES',
-    'HTTP addresses of all servers of the cluster, comma-separated; needed when neither ON CLUSTER nor their host names work',
-  ),
-  parse: (value) => {
-    const items = list('CLICKHOUSE_NODES', '').parse(value)
-    for (const item of items)
-      if (!URL.canParse(item) || !/^https?:$/.test(new URL(item).protocol))
-        fail('CLICKHOUSE_NODES', ' has an item that is not a URL starting with http:// or https://')
-    return items
-  },
-}
-
-const quorum: Setting<string> = {
-  ...textSetting(
-    'CLICKHOUSE_INSERT_QUORUM',
-    'auto',
-    'replicas that must store an insert before it is confirmed; auto = the majority, 0 = only the one that received it',
-  ),
-  parse: (value) =>
-    /^(auto|\d{1,2})$/.test(value)
-      ? value
-      : fail('CLICKHOUSE_INSERT_QUORUM', `=${value} is neither auto nor a number of replicas`),
-}
 
 const MIB = 1024 * 1024
 

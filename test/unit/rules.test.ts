@@ -29,6 +29,7 @@ const ORDER: readonly (readonly string[])[] = [
   ['writer'],
   ['wal', 'clickhouse', 'http'],
   ['telemetry', 'wasm', 'config', 'query'],
+  ['config-values'],
   ['model', 'lib'],
 ]
 
