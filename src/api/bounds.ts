@@ -1,12 +1,14 @@
 import type { TSchema } from '@sinclair/typebox'
-import type { FieldError } from './validation.js'
 
 /** More fields than any body has. */
 const MAX_FIELDS = 100
 /** More are of no use to anybody. */
 const MAX_FAULTS = 20
 
-type Fault = Pick<FieldError, 'path' | 'message'>
+interface Fault {
+  readonly path: string
+  readonly message: string
+}
 
 /**
  * The lists, texts and objects of a value that are larger than its schema allows. Ajv runs only on values without such faults,

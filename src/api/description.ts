@@ -1,3 +1,4 @@
+import { COLLECTOR_OPERATIONS } from './collector-description.js'
 import { createOpenApi, webSocketOperation, type OpenApiDocument } from './openapi.js'
 import { allRoutes } from './routes.js'
 
@@ -11,10 +12,7 @@ is valid only with the filters of the page that returned it. **Repeated paramete
 **Counting.** An *occurrence* is one received message, an *event* the deduplicated record. Time buckets, calendar,
 severity counts and per-minute figures count occurrences; \`unique_events\` counts events.
 
-**The collector** listens on a port of its own: \`POST /ingest\` takes canonical events as NDJSON, a JSON array or one
-object (at most 16 MiB, also gzip or zstd) with an ingest key, and answers 202 when the accepted events are durable;
-\`POST /webhooks/scm\` takes source-control webhooks signed in \`X-Scm-Token\`; a repeated delivery within 300
-seconds is a duplicate, unless the first one was ignored or deleted.
+**The collector** listens on a port of its own; its operations can't be tried from this page.
 
 **Numbers** are decimal digits. **Compressed bodies** are for \`/ingest\` alone.`
 
@@ -29,8 +27,10 @@ export const describeApi = (version: string): OpenApiDocument =>
       logs: 'Events, templates, time series, calendar',
       analytics: 'Severities, top sources, stored occurrences and dead letters',
       kpis: 'Global figures',
+      collector: 'Events and webhooks, on a port of their own',
     },
     extra: [
+      ...COLLECTOR_OPERATIONS,
       webSocketOperation('/ws/kpis', {
         id: 'kpiSocket',
         tag: 'kpis',

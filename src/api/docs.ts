@@ -30,11 +30,25 @@ const FILES = [
     file: `${name}.css`,
     type: STYLE,
   })),
-  ...['app', 'call', 'dom', 'fields', 'guide', 'live', 'operation', 'schema'].map((name) => ({
+  ...['app', 'dom', 'guide', 'live'].map((name) => ({
     path: `/docs/${name}.js`,
     file: `${name}.js`,
     type: SCRIPT,
   })),
+] as const
+
+/** Swagger UI draws the reference. It is some 2 MB, so it is read when it is first asked for, and kept by browsers. */
+const REFERENCE = [
+  {
+    file: 'swagger-ui.css',
+    type: STYLE,
+    url: import.meta.resolve('swagger-ui-dist/swagger-ui.css'),
+  },
+  {
+    file: 'swagger-ui-bundle.js',
+    type: SCRIPT,
+    url: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+  },
 ] as const
 
 /**
@@ -52,6 +66,16 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
     return docsRoute(path, type, () => body)
   })
   const guides = GUIDES.map((name) => docsRoute(`/docs/${name}`, HTML, () => guide(name)))
+  const reference = REFERENCE.map(({ file, type, url }) => {
+    let body: Buffer | null = null
+    const cache = 'public, max-age=86400'
+    return docsRoute(
+      `/docs/${file}`,
+      type,
+      () => (body ??= readFileSync(fileURLToPath(url))),
+      cache,
+    )
+  })
   const json = httpRoute({
     id: 'openapi',
     method: 'GET',
@@ -70,17 +94,22 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
     bodyBytes: 0,
     handle: () => ({ status: 302, headers: { Location: '/docs' }, body: '' }),
   })
-  return [home, json, ...files, ...guides]
+  return [home, json, ...files, ...reference, ...guides]
 }
 
 const readAsset = (file: string): Buffer =>
   readFileSync(fileURLToPath(new URL(import.meta.resolve(`#docs-assets/${file}`))))
 
-function docsRoute(path: string, type: string, body: () => string | Buffer): HttpRoute {
+function docsRoute(
+  path: string,
+  type: string,
+  body: () => string | Buffer,
+  cache = 'no-cache',
+): HttpRoute {
   const headers = {
     'Content-Type': type,
     'Content-Security-Policy': POLICY,
-    'Cache-Control': 'no-cache',
+    'Cache-Control': cache,
   }
   const handle = (): Reply => ({ status: 200, headers, body: body() })
   return httpRoute({ id: `docs:${path}`, method: 'GET', path, bodyBytes: 0, handle })

@@ -11,7 +11,7 @@ interface Collected {
  * where they are.
  */
 export function collectComponents(tree: unknown): Collected {
-  const plain: unknown = withPrefixItems(JSON.parse(JSON.stringify(tree)))
+  const plain: unknown = toOpenApi(JSON.parse(JSON.stringify(tree)))
   const byTitle = new Map<string, Set<string>>()
   walk(plain, (node) => {
     const title = titleOf(node)
@@ -25,16 +25,29 @@ export function collectComponents(tree: unknown): Collected {
   return { schemas, value }
 }
 
-/** Writes tuples in the form of JSON Schema 2020-12, which OpenAPI 3.1 uses; TypeBox and Ajv use an older draft. */
-function withPrefixItems(value: unknown): unknown {
+/**
+ * Writes tuples in the form of JSON Schema 2020-12, which OpenAPI 3.1 uses (TypeBox and Ajv use an older draft), and a choice
+ * of texts as `enum`, which generators of clients and the reference read as one.
+ */
+function toOpenApi(value: unknown): unknown {
   if (!isObject(value)) return value
-  if (Array.isArray(value)) return value.map(withPrefixItems)
+  if (Array.isArray(value)) return value.map(toOpenApi)
   const copy = Object.fromEntries(
-    Object.entries(value).map(([key, child]) => [key, withPrefixItems(child)]),
+    Object.entries(value).map(([key, child]) => [key, toOpenApi(child)]),
   )
+  const { anyOf, ...choice } = copy
+  const texts = Array.isArray(anyOf) ? anyOf.map(textOf) : []
+  if (texts.length > 0 && texts.every((text) => text !== null))
+    return { type: 'string', enum: texts, ...choice }
   if (copy['type'] !== 'array' || !Array.isArray(copy['items'])) return copy
   const { items, additionalItems: _, ...rest } = copy
   return { ...rest, prefixItems: items, items: false }
+}
+
+/** The text that a schema alone allows. */
+const textOf = (schema: unknown): string | null => {
+  const text: unknown = isObject(schema) ? schema['const'] : null
+  return typeof text === 'string' ? text : null
 }
 
 const NAME = /^[A-Z][A-Za-z0-9]*$/

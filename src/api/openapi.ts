@@ -83,6 +83,8 @@ export function createOpenApi(options: OpenApiOptions): OpenApiDocument {
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
         cookie: { type: 'apiKey', in: 'cookie', name: 'ACCESS_TOKEN' },
+        ingestKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
+        webhookSignature: { type: 'apiKey', in: 'header', name: 'X-Scm-Token' },
       },
     },
   }
@@ -210,14 +212,18 @@ function toSuccess(route: DocumentedRoute): Json {
 
 /** One response for each status; its description and examples list the error codes. */
 function toFailures(route: DocumentedRoute): Json {
+  return failuresOf(impliedErrors(route), [route.status, ...(route.alsoStatuses ?? [])])
+}
+
+/** The replies to errors by status, but for the statuses that say something else. */
+export function failuresOf(errors: Iterable<ErrorCode>, others: readonly number[] = []): Json {
   const byStatus = new Map<number, ErrorCode[]>()
-  for (const code of impliedErrors(route)) {
+  for (const code of errors) {
     const { status } = ERRORS[code]
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
-  const own = [route.status, ...(route.alsoStatuses ?? [])]
   const entries = [...byStatus]
-    .filter(([status]) => !own.some((code) => code === status))
+    .filter(([status]) => !others.includes(status))
     .sort(([a], [b]) => a - b)
     .map(([status, codes]) => [status, toFailure(codes)])
   return Object.fromEntries(entries)

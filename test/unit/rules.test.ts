@@ -44,6 +44,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   piscina: /^src\/ingest\/(pool|worker)\.ts$/,
   'uWebSockets.js': /^src\/http\//,
   'uws-next': /^src\/http\//,
+  'swagger-ui-dist': /^src\/api\/docs\.ts$/,
   zstddec: /^src\/http\//,
   pino: /^src\/telemetry\//,
   'prom-client': /^src\/telemetry\//,

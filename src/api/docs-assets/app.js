@@ -1,77 +1,50 @@
-import { element, prose } from './dom.js'
 import { renderLive } from './live.js'
-import { anchor, renderOperation } from './operation.js'
 
-const METHODS = ['get', 'post', 'put', 'patch', 'delete']
 const byId = (id) => document.getElementById(id)
 
 // Kept in memory only. After a reload the HttpOnly cookie authenticates, which scripts cannot read.
 let accessToken = ''
 
-async function start() {
-  const reply = await fetch('/openapi.json')
-  const description = await reply.json()
-  document.title = description.info.title
-  byId('title').textContent = `${description.info.title} ${description.info.version}`
-  byId('about').replaceWith(element('div', { id: 'about' }, ...prose(description.info.description)))
-  const operations = listOperations(description)
-  const context = { document: description, token: () => accessToken }
-  renderAll(operations, description, context)
-  for (const { path, spec } of operations) {
-    if (spec['x-websocket']) renderLive(byId('live'), path, context.token)
-  }
-  byId('filter').addEventListener('input', ({ target }) => applyFilter(target.value))
-  openFromHash()
-  addEventListener('hashchange', openFromHash)
-}
+const isDark = matchMedia('(prefers-color-scheme: dark)')
+const applyTheme = () => document.documentElement.classList.toggle('dark-mode', isDark.matches)
+isDark.addEventListener('change', applyTheme)
+applyTheme()
 
-function listOperations({ paths }) {
-  return Object.entries(paths).flatMap(([path, item]) =>
-    METHODS.filter((method) => item[method]).map((method) => ({ path, method, spec: item[method] })),
-  )
-}
+// Asks before a request that deletes. The reference sees the click only if it is meant.
+document.addEventListener(
+  'click',
+  (event) => {
+    const operation = event.target.closest('#reference .execute')?.closest('.opblock-delete')
+    if (!operation) return
+    const { path } = operation.querySelector('.opblock-summary-path').dataset
+    if (!confirm(`DELETE ${path}\n\nThis can't be undone. Go on?`)) event.stopPropagation()
+  },
+  { capture: true },
+)
 
-function renderAll(operations, { tags = [] }, context) {
-  const index = byId('index')
-  const main = byId('operations')
-  for (const { name, description } of tags) {
-    const own = operations.filter(({ spec }) => (spec.tags ?? []).includes(name))
-    if (own.length === 0) continue
-    const links = own.map((operation) =>
-      element('a', { href: `#${anchor(operation)}` }, label(operation)),
-    )
-    index.append(element('div.group', {}, element('h4', {}, name), ...links))
-    main.append(
-      element(
-        'section',
-        {},
-        element('h2', {}, name),
-        ...prose(description),
-        ...own.map((operation) => renderOperation(operation, context)),
-      ),
-    )
-  }
-}
+/** Operations of the collector's port can't be called from this page, nor can a WebSocket. */
+const noTry = () => ({
+  statePlugins: {
+    spec: {
+      wrapSelectors: {
+        allowTryItOutFor: (_, system) => (state, path, method) =>
+          !system.specSelectors.specJson().getIn(['paths', path, method, 'x-no-try']),
+      },
+    },
+  },
+})
 
-const label = ({ method, path }) => `${method.toUpperCase()} ${path}`
-
-function applyFilter(text) {
-  const wanted = text.trim().toLowerCase()
-  const matches = (node) => node.textContent.toLowerCase().includes(wanted)
-  for (const node of document.querySelectorAll('details.operation')) {
-    node.hidden = !matches(node.querySelector('summary'))
-  }
-  for (const link of document.querySelectorAll('#index a')) {
-    link.hidden = byId(link.hash.slice(1))?.hidden ?? false
-  }
-}
-
-function openFromHash() {
-  const target = byId(decodeURIComponent(location.hash.slice(1)))
-  if (!target?.matches('details.operation')) return
-  target.open = true
-  target.scrollIntoView()
-}
+const reference = SwaggerUIBundle({
+  url: '/openapi.json',
+  domNode: byId('reference'),
+  deepLinking: true,
+  filter: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: -1,
+  tryItOutEnabled: true,
+  displayRequestDuration: true,
+  plugins: [noTry],
+})
 
 async function send(path, body) {
   const headers = {}
@@ -85,15 +58,20 @@ async function send(path, body) {
   return value
 }
 
+function useToken(token) {
+  if (token !== '') reference.preauthorizeApiKey('bearer', token)
+  else if (accessToken !== '') reference.authActions.logout(['bearer'])
+  accessToken = token
+}
+
 function showSession(user) {
-  byId('login').hidden = user !== null
+  byId('log-in').hidden = user !== null
   byId('session').hidden = user === null
   byId('who').textContent = user === null ? '' : `${user.email} (${user.role})`
-  byId('copy-token').hidden = accessToken === ''
 }
 
 async function attempt(work) {
-  const result = byId('login-result')
+  const result = byId('log-in-result')
   result.textContent = ''
   try {
     await work()
@@ -102,14 +80,14 @@ async function attempt(work) {
   }
 }
 
-byId('login').addEventListener('submit', (event) => {
+byId('log-in').addEventListener('submit', (event) => {
   event.preventDefault()
   const form = event.target
   void attempt(async () => {
     const { email, password } = Object.fromEntries(new FormData(form))
-    accessToken = ''
+    useToken('')
     const { access_token: token } = await send('/api/auth/login', { email, password })
-    accessToken = token
+    useToken(token)
     form.reset()
     showSession(await send('/api/auth/me'))
   })
@@ -119,17 +97,11 @@ byId('session').addEventListener('submit', (event) => {
   event.preventDefault()
   void attempt(async () => {
     await fetch('/api/auth/logout', { method: 'POST', credentials: 'same-origin' })
-    accessToken = ''
+    useToken('')
     showSession(null)
   })
 })
 
-byId('copy-token').addEventListener('click', () => {
-  void attempt(() => navigator.clipboard.writeText(accessToken))
-})
-
 // The cookie of an earlier login may still be valid.
 send('/api/auth/me').then(showSession, () => showSession(null))
-start().catch((error) => {
-  byId('operations').textContent = `The description cannot be loaded: ${error.message}`
-})
+renderLive(byId('live'), '/ws/kpis', () => accessToken)

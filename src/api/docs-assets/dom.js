@@ -16,23 +16,6 @@ export function element(tag, attributes = {}, ...children) {
   return node
 }
 
-/** Paragraphs of a description, with `code`, **strong** and *stressed* words. */
-export function prose(text) {
-  const paragraphs = String(text ?? '').split(/\n{2,}/)
-  return paragraphs.filter(Boolean).map((paragraph) => element('p', {}, ...inline(paragraph)))
-}
-
-/** The nodes of a text with `code`, **strong** and *stressed* words. */
-export function inline(text) {
-  return text.split(/(`[^`]+`|\*\*[^*]+\*\*|\*[^*\s](?:[^*]*[^*\s])?\*)/).map((part, i) => {
-    if (i % 2 === 0) return part
-    if (part.startsWith('`')) return element('code', {}, part.slice(1, -1))
-    return part.startsWith('**')
-      ? element('strong', {}, part.slice(2, -2))
-      : element('em', {}, part.slice(1, -1))
-  })
-}
-
 export function pretty(text, type) {
   if (!/json/.test(type ?? '')) return text
   try {

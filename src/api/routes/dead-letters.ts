@@ -118,6 +118,7 @@ export const deadLetterRoutes = [
     }),
     status: 200,
     errors: ['invalid_cursor', 'overloaded', 'dependency_unavailable'],
+    examples: { body: { reason: ['unknown_source'] } },
     handlerTimeoutMs: 120_000,
     handle: async ({ body, signal }, { replay, cursorKey }) => {
       const { ids, reason: reasons = [], source: sources = [], cursor } = body ?? {}

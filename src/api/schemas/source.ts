@@ -21,7 +21,7 @@ export const SourceTypeSchema = Type.Union([
 export const Connector = Type.String({
   pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
   maxLength: 64,
-  examples: ['jira', 'prometheus', 'azure-devops', 'custom'],
+  examples: ['custom', 'jira', 'prometheus', 'azure-devops'],
 })
 export const Uuid = Type.String({ format: 'uuid' })
 

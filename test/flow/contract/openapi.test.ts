@@ -8,7 +8,7 @@ import addFormatsModule from 'ajv-formats'
 import { generateApi } from 'swagger-typescript-api'
 import t from 'tap'
 import { allRoutes } from '../../../src/api/routes.js'
-import { ADMIN } from '../../support/service.js'
+import { ADMIN, INGEST_KEY } from '../../support/service.js'
 import { collect, settled, startLiveService } from '../../support/live-service.js'
 
 // oxlint-disable typescript/no-explicit-any -- the document, the client and what it returns
@@ -27,7 +27,8 @@ t.test('the document is valid OpenAPI 3.1 and holds every route', async (t) => {
     Object.keys(item).map((method) => `${method} ${path}`),
   )
   const served = allRoutes.map(({ method, path }) => `${method} ${path}`)
-  t.same(described.toSorted(), [...served, 'get /ws/kpis'].toSorted())
+  const others = ['get /ws/kpis', 'post /ingest', 'post /webhooks/scm']
+  t.same(described.toSorted(), [...served, ...others].toSorted())
 })
 
 t.test('every operation documents its role, its success and its errors', (t) => {
@@ -80,6 +81,9 @@ function breach(operation: any, status: number, body: unknown): string | null {
   compiled.set(key, check)
   return check(body) ? null : ajv.errorsText(check.errors)
 }
+
+const validatorOf = (schema: any): ValidateFunction =>
+  ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"api#/components')))
 
 /** Notes each call, and holds each reply to the document. */
 const checkedFetch =
@@ -147,7 +151,10 @@ t.test('a generated client drives every route, and every reply is as described',
   const { data: sent } = await api.uploadEphemeral({ file, file_type: 'csv', source_name: 'till' })
   t.same(sent.detail, { sent: 2, errors: 0 })
   await collect(service, 'POST /ingest', { token: 'no key', body: '{}' })
-  await service.ingest([{ source: 'till', message: 'receipt printed' }, { message: 'homeless' }])
+  await service.ingest([
+    { source: 'till', message: 'receipt printed' },
+    { source: 'till', message: 7, timestamp: 'never' },
+  ])
   await settled(service)
 
   const { data: page } = await api.listEvents({
@@ -253,4 +260,28 @@ t.test('a generated client drives every route, and every reply is as described',
     [],
     'routes that the client did not call with success',
   )
+})
+
+t.test('what the collector is said to take and answer is what it does', async (t) => {
+  const { post: ingest } = document.paths['/ingest']
+  const address = new URL(service.collector)
+  const [server] = ingest.servers
+  t.equal(
+    server.url.replace('{host}', address.hostname).replace('{port}', address.port),
+    address.origin,
+  )
+  for (const [type, { schema, example }] of Object.entries<any>(ingest.requestBody.content)) {
+    const body = typeof example === 'string' ? example : JSON.stringify(example)
+    const value = JSON.parse(body)
+    t.equal(validatorOf(schema)(value), true, type)
+    const headers = { 'content-type': type }
+    const reply = await collect(service, 'POST /ingest', { token: INGEST_KEY, body, headers })
+    t.match([reply.status, reply.body.accepted], [202, 1])
+    t.equal(breach(ingest, reply.status, reply.body), null)
+  }
+  const refused = await collect(service, 'POST /ingest', { token: 'no key', body: '{}' })
+  t.equal(breach(ingest, refused.status, refused.body), null)
+  const { post: hook } = document.paths['/webhooks/scm']
+  const unsigned = await collect(service, 'POST /webhooks/scm', { body: '{}' })
+  t.equal(breach(hook, unsigned.status, unsigned.body), null)
 })

@@ -81,28 +81,30 @@ t.test(
     }
 
     await page.goto(`${service.api}/docs#${encodeURIComponent(SCRIPTS[0] ?? '')}`)
-    await page.waitForSelector('#listEvents')
+    await page.waitForSelector('#operations-logs-listEvents')
     // A browser accepts fewer e-mail addresses than the service does.
     await page.evaluate('document.querySelector("input[name=email]").type = "text"')
     await page.fill('input[name=email]', email)
     await page.fill('input[name=password]', password)
-    await page.click('#login button')
+    await page.click('#log-in button')
     await page.waitForSelector('#who:has-text("(admin)")')
     t.ok((await page.textContent('#who'))?.includes(email), 'the e-mail is shown as it is')
     await isClean('the logged-in user')
     await page.click('#live button:has-text("Connect")')
     await page.waitForSelector('#live .log:has-text("unique_events")')
     await isClean('the live channel')
-    const shown = ['listEvents', 'listSources', 'listAlerts', 'topTemplates', 'topSources', 'kpis', 'listUsers', 'listAudit'] // prettier-ignore
+    const shown = ['logs-listEvents', 'sources-listSources', 'alerts-listAlerts', 'logs-topTemplates', 'analytics-topSources', 'kpis-kpis', 'users-listUsers', 'monitoring-listAudit'] // prettier-ignore
     for (const id of shown) {
-      await page.click(`#${id} > summary`)
-      await page.click(`#${id} form button`)
-      await page.waitForSelector(`#${id} .result .done`)
-      const text = (await page.textContent(`#${id} .result`)) ?? ''
+      const operation = `#operations-${id}`
+      await page.click(`${operation} .opblock-summary-control`)
+      await page.click(`${operation} .execute`)
+      const reply = `${operation} .live-responses-table`
+      await page.waitForSelector(`${reply}:has-text("200")`)
+      const text = (await page.textContent(reply)) ?? ''
       t.ok(text.includes('data-evil'), `${id} shows it`)
       await isClean(id)
     }
-    await page.fill('#filter', SCRIPTS[0] ?? '')
+    await page.fill('.operation-filter-input', SCRIPTS[0] ?? '')
     await isClean('the filter')
 
     const own = new URL(service.api).host
@@ -152,7 +154,7 @@ t.test(
     await page.setContent(`<iframe src="${service.api}/docs"></iframe>`)
     const frame = page.frames()[1]
     await frame?.waitForLoadState().catch(() => undefined)
-    t.equal(await frame?.$('#listEvents').catch(() => null), null)
+    t.equal(await frame?.$('#operations-logs-listEvents').catch(() => null), null)
 
     t.same(dialogs, [])
   },
