@@ -387,7 +387,14 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
 
     // From a body to the WAL.
     const pool = await openPool(config, {
-      shared: { signatures: signatures.buffer, constantTexts: constantTexts.buffer },
+      shared: {
+        signatures: signatures.buffer,
+        constantTexts: constantTexts.buffer,
+        identity: {
+          ignoredTags: config.dedupIgnoreAttributes,
+          isDeduplicated: config.dedupWindowSeconds > 0,
+        },
+      },
       memory: { bufferPool, blockPool },
       ownerOf: (source) => sources.get(source)?.keyId ?? '',
       prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),

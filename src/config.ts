@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { backupDisk, clusterName, email, ingestKey, nodeUrls, quorum } from './config-values.js'
 import {
+  attributes,
   boolean,
   choice,
   ConfigError,
@@ -170,8 +171,12 @@ const SETTINGS = {
   dedupWindowSeconds: integer(
     'DEDUP_WINDOW_SECONDS',
     60,
-    [1, 86_400],
-    'equal messages within this time are one event',
+    [0, 86_400],
+    'equal messages within this time are one event; 0 = every message is an event of its own',
+  ),
+  dedupIgnoreAttributes: attributes(
+    'DEDUP_IGNORE_ATTRIBUTES',
+    'names or paths of attributes (`req.id`), comma-separated, in which messages of one event may differ',
   ),
   dedupMaxEntries: integer(
     'DEDUP_MAX_ENTRIES',

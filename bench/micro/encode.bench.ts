@@ -40,11 +40,11 @@ const block = new BlockEncoder(
     templateNo: (lo, hi) => signatures.get(lo, hi),
     constantText: (no) => constantTexts.get(no),
   },
-  Int32Array.of(1, 2, 3, 4),
+  { seed: [1, 2, 3, 4], ignoredTags: [], isDeduplicated: true },
 )
 const encoder = new BodyEncoder({ block, dead: new DeadLetterEncoder() })
 
-const tasks = bodies.map((bytes): BlockTask => ({
+const toTask = (bytes: Uint8Array): BlockTask => ({
   bodies: [
     {
       format: 'ingest',
@@ -64,6 +64,34 @@ const tasks = bodies.map((bytes): BlockTask => ({
   environment: 'production',
   maxMessageBytes: 262_144,
   modelVersion: 'm1',
+})
+const tasks = bodies.map(toTask)
+
+/** One body of logs with attributes. */
+function attributed(tagsOf: (i: number) => object): BlockTask {
+  const lines = Array.from({ length: EVENTS }, (_, i) =>
+    JSON.stringify({
+      timestamp: new Date(nowMs).toISOString(),
+      source: 'shop',
+      severity: 'INFO',
+      message: `request ${i} completed`,
+      tags: tagsOf(i),
+    }),
+  )
+  return toTask(Buffer.from(lines.join('\n')))
+}
+
+const flat = attributed((i) => ({
+  method: 'GET',
+  status: 200,
+  path: `/a/${i % 100}`,
+  ms: i,
+  user: `u${i}`,
+}))
+const nested = attributed((i) => ({
+  req: { id: i, method: 'GET', url: `/a/${i % 100}` },
+  res: { statusCode: 200 },
+  ms: i,
 }))
 
 /** Mines the unknown signatures of a block, as the miner's thread does. */
@@ -79,7 +107,7 @@ function learn({ misses, sources }: RowBlock): void {
 
 // The texts of templates are final after the first round.
 for (let round = 0; round < 2; round++) {
-  for (const task of tasks) {
+  for (const task of [...tasks, flat, nested]) {
     const result = await encoder.encode(task, nowMs)
     if (result.block !== null) learn(result.block)
   }
@@ -92,6 +120,14 @@ bench(`${EVENTS} events: bytes to block`, async () => {
     rows += result.bodies[0]?.accepted ?? 0
     do_not_optimize(result)
   }
+})
+
+bench(`${EVENTS} events with five attributes`, async () => {
+  do_not_optimize(await encoder.encode(flat, nowMs))
+})
+
+bench(`${EVENTS} events with attributes in objects, which are parsed`, async () => {
+  do_not_optimize(await encoder.encode(nested, nowMs))
 })
 
 bench(`${EVENTS} events: JSON.parse alone`, () => {

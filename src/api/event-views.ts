@@ -58,7 +58,7 @@ function dedupKeyOf(event: EventRecord): string {
           event.environment,
           event.traceId,
           event.message,
-          event.type === 'log' ? null : tags,
+          tags,
         ]
   return `sha256:${createHash('sha256').update(JSON.stringify(identity)).digest('hex')}`
 }

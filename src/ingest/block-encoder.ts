@@ -23,6 +23,16 @@ export interface BlockLookups {
   constantText(templateNo: number): Uint8Array
 }
 
+/** What makes two messages one event. */
+export interface Identity {
+  /** Four random numbers, the same for all threads, so that senders cannot construct collisions. */
+  readonly seed: readonly number[]
+  /** Paths of attributes (`req.id`) in which messages of one event may differ; at most 64. */
+  readonly ignoredTags: readonly string[]
+  /** False when every message is an event of its own. */
+  readonly isDeduplicated: boolean
+}
+
 /** What happens to the messages of a source in one body. */
 export type Admission = 'store' | 'drop' | 'parse'
 const ADMISSION = {
@@ -60,6 +70,7 @@ export class BlockEncoder {
   readonly #kernel: Kernel
   readonly #lookups: BlockLookups
   readonly #misses = new MissList()
+  readonly #ignoredTags: ReadonlySet<string>
   /** Search words of decoded messages with characters beyond ASCII. */
   #wide: WideRow[] = []
   readonly #wordOf = new Map<string, number>()
@@ -73,8 +84,7 @@ export class BlockEncoder {
   /** The defaults of the last body and their words; null after words were renumbered. */
   #defaults: Defaults | null = null
 
-  /** @param seed four random numbers, the same for all threads */
-  constructor(lookups: BlockLookups, seed: Int32Array) {
+  constructor(lookups: BlockLookups, { seed, ignoredTags, isDeduplicated }: Identity) {
     const kernel: Kernel = new Kernel({
       checkSource: (word) => this.#checkSource(lookups, word),
       admitSource: (word) => {
@@ -94,8 +104,14 @@ export class BlockEncoder {
     })
     this.#kernel = kernel
     this.#lookups = lookups
-    const [a, b] = new BigUint64Array(seed.slice(0, 4).buffer)
+    const [a, b] = new BigUint64Array(Int32Array.from(seed).buffer)
     kernel.calls.setHashSecrets(a ?? 0n, b ?? 0n)
+    if (!isDeduplicated) kernel.calls.keepRepeats()
+    this.#ignoredTags = new Set(ignoredTags)
+    for (const path of ignoredTags) {
+      const { at, messageBytes } = this.#placeTexts([path])
+      kernel.calls.ignoreTag(at, messageBytes)
+    }
   }
 
   begin(receivedAtMs: number, modelVersion: string): void {
@@ -152,8 +168,10 @@ export class BlockEncoder {
     const host = this.#word(event.host)
     const environment = this.#word(event.environment)
     this.#checkSource(this.#lookups, source)
-    const tags = this.#tagsOf(event)
-    const texts = [event.message, event.traceId, event.spanId, event.summary, event.dedupKey, tags]
+    const tags = event.tags === null ? '' : JSON.stringify(event.tags)
+    const identity = this.#identityOf(event, tags)
+    const { message, traceId, spanId, summary, dedupKey } = event
+    const texts = [message, traceId, spanId, summary, dedupKey, tags, identity]
     const { at, sizes, messageBytes } = this.#placeTexts(texts)
     const row = kernel.calls.addEvent(
       event.timestampMs,
@@ -244,13 +262,17 @@ export class BlockEncoder {
   }
 
   /** Tags distinguish events of all types but logs, independently of their order. */
-  #tagsOf({ type, tags }: CanonicalEvent): string {
-    if (tags === null) return ''
-    const text = JSON.stringify(tags)
-    if (type === 'log') return text
+  /** Whether WebAssembly hashes these tags in any order. */
+  #areFlat(tags: object, text: string): boolean {
+    if (Object.values(tags).some(isObject)) return false
     const { at, messageBytes } = this.#placeTexts([text])
-    const isFlat = this.#kernel.calls.areFlatTags(at, messageBytes) !== 0
-    return isFlat ? text : JSON.stringify(withSortedNames(tags))
+    return this.#kernel.calls.areFlatTags(at, messageBytes) !== 0
+  }
+
+  /** What identifies an event in place of its tags, so that their order does not count; '' for the tags as they are. */
+  #identityOf({ dedupKey, tags }: CanonicalEvent, text: string): string {
+    if (tags === null || dedupKey !== '') return ''
+    return this.#areFlat(tags, text) ? '' : sortedJson(tags, this.#ignoredTags)
   }
 
   /** Writes the texts of a message one after the other, as `addEvent` reads them. */
@@ -336,8 +358,8 @@ export class BlockEncoder {
 }
 
 const encoder = new TextEncoder()
-/** Bytes of the lengths of message, trace, span, summary, dedup key and tags. */
-const SIZES_BYTES = 24
+/** Bytes of the lengths of message, trace, span, summary, dedup key, tags and identity. */
+const SIZES_BYTES = 28
 const READY_MADE = 0x5bd1e995
 
 /**
@@ -361,15 +383,27 @@ function wideWords(event: CanonicalEvent, messageBytes: number): string {
 
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
 
-/** Gives equal tags equal JSON. */
-function withSortedNames(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(withSortedNames)
-  const sorted = Object.create(null) as Record<string, unknown> // a member named `__proto__` is one like any other
-  for (const [name, item] of Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    sorted[name] = withSortedNames(item)
-  return sorted
+/** JSON with sorted names, so that equal tags have equal texts, without the members of ignored paths. */
+function sortedJson(value: unknown, ignored: ReadonlySet<string>, prefix = ''): string {
+  if (typeof value === 'string') return quoted(value)
+  if (!isObject(value)) return typeof value === 'number' ? String(value) : JSON.stringify(value)
+  if (Array.isArray(value))
+    return `[${value.map((item) => sortedJson(item, ignored, prefix)).join()}]`
+  let members = ''
+  for (const name of Object.keys(value).toSorted()) {
+    const path = ignored.size === 0 ? '' : prefix + name
+    if (ignored.has(path)) continue
+    const comma = members === '' ? '' : ','
+    members += `${comma}${quoted(name)}:${sortedJson(Reflect.get(value, name), ignored, `${path}.`)}`
+  }
+  return `{${members}}`
 }
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+const quoted = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- what JSON escapes
+  /["\\\u0000-\u001f\ud800-\udfff]/.test(text) ? JSON.stringify(text) : `"${text}"`
 
 /** Splits a text into its runs of letters and digits in lower case, as a search does. */
 const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []

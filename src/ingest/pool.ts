@@ -44,16 +44,21 @@ function keepFilled(threads: Piscina, wanted: number): void {
 }
 
 export interface PoolMemory {
-  readonly shared: Omit<WorkerSetup, 'hashSeed'>
+  /** What the threads are given; the seed is made here. */
+  readonly shared: Omit<WorkerSetup, 'identity'> & {
+    readonly identity: Omit<WorkerSetup['identity'], 'seed'>
+  }
   readonly memory: SharedMemory
   /** The ingest key that registered a source; '' for none. */
   readonly ownerOf: (source: string) => string
 }
 
+const newSeed = (): readonly number[] => Array.from({ length: 4 }, () => randomInt(0, 2 ** 32) | 0)
+
 /** Starts the worker threads, one more than `workers`, and the one thread of the miner. */
 export function createPool(workers: number, { shared, memory, ownerOf }: PoolMemory): Pool {
-  const seed = (): number => randomInt(0, 2 ** 32) | 0
-  const workerData: WorkerSetup = { ...shared, hashSeed: [seed(), seed(), seed(), seed()] }
+  const identity = { ...shared.identity, seed: newSeed() }
+  const workerData: WorkerSetup = { ...shared, identity }
   const common = { idleTimeout: Number.POSITIVE_INFINITY, concurrentTasksPerWorker: 1 }
   const encoders = new Piscina({
     ...common,

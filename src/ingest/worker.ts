@@ -5,7 +5,7 @@ import { levelAtHead } from '../templates/head-level.js'
 import { hashText } from '../lib/hash.js'
 import { SignatureCache } from '../templates/signature-cache.js'
 import { SEVERITIES } from '../model/event.js'
-import { BlockEncoder } from './block-encoder.js'
+import { BlockEncoder, type Identity } from './block-encoder.js'
 import { BodyEncoder } from './body-encoder.js'
 import { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 import { packResult, unpackTask, type PackedResult, type PackedTask } from './packed-task.js'
@@ -15,8 +15,7 @@ import { ConstantTexts } from '../templates/constant-texts.js'
 export interface WorkerSetup {
   readonly signatures: SharedArrayBuffer
   readonly constantTexts: SharedArrayBuffer
-  /** Four numbers, random per process so that senders cannot construct collisions. */
-  readonly hashSeed: readonly number[]
+  readonly identity: Identity
 }
 
 const setup = workerData as WorkerSetup // given by pool.ts, which is typed
@@ -32,7 +31,7 @@ const encoder = new BlockEncoder(
     templateNo: (lo, hi) => signatures.get(lo, hi),
     constantText: (no) => constantTexts.get(no),
   },
-  Int32Array.from(setup.hashSeed),
+  setup.identity,
 )
 const bodies = new BodyEncoder({ block: encoder, dead: new DeadLetterEncoder() })
 

@@ -88,6 +88,21 @@ export const list = (env: string, doc: string): Setting<readonly string[]> => ({
       .filter((item) => item !== ''),
 })
 
+const MAX_ATTRIBUTES = 64
+const MAX_ATTRIBUTE_CHARACTERS = 128
+
+export const attributes = (env: string, doc: string): Setting<readonly string[]> => ({
+  ...list(env, doc),
+  parse: (value) => {
+    const names = [...new Set(list(env, doc).parse(value))]
+    if (names.length > MAX_ATTRIBUTES)
+      return fail(env, `names more than ${MAX_ATTRIBUTES} attributes`)
+    if (names.some((name) => name.length > MAX_ATTRIBUTE_CHARACTERS))
+      return fail(env, `holds a name of more than ${MAX_ATTRIBUTE_CHARACTERS} characters`)
+    return names
+  },
+})
+
 export const origins = (env: string, doc: string): Setting<readonly string[]> => ({
   ...list(env, doc),
   parse: (value) => {

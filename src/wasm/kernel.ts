@@ -8,6 +8,8 @@ interface Exports {
   readonly signatureLo: { readonly value: number }
   readonly signatureHi: { readonly value: number }
   setHashSecrets(a: bigint, b: bigint): void
+  ignoreTag(at: number, length: number): void
+  keepRepeats(): void
   bodyAt(length: number): number
   scratchAt(length: number): number
   beginBlock(forget: number): void

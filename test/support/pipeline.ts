@@ -291,7 +291,11 @@ interface Made {
 export async function createTestPipeline(t: Test, made: Made = {}): Promise<TestPipeline> {
   const signatures = SignatureCache.create(4096)
   const constantTexts = ConstantTexts.create()
-  const shared = { signatures: signatures.buffer, constantTexts: constantTexts.buffer }
+  const shared = {
+    signatures: signatures.buffer,
+    constantTexts: constantTexts.buffer,
+    identity: { ignoredTags: [], isDeduplicated: true },
+  }
   const threads = createPool(1, { shared, memory: watchedMemory(t), ownerOf: () => '' })
   const pool = made.pool?.(threads) ?? threads
   const templates = new TemplateRegistry()

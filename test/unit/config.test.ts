@@ -312,10 +312,20 @@ const CASES: readonly (readonly [
     'DEDUP_WINDOW_SECONDS',
     60,
     [
-      ['1', 1],
+      ['0', 0],
       ['86400', 86_400],
     ],
-    ['0', '86401'],
+    ['-1', '86401'],
+  ],
+  [
+    'dedupIgnoreAttributes',
+    'DEDUP_IGNORE_ATTRIBUTES',
+    [],
+    [
+      ['req.id, took,,took', ['req.id', 'took']],
+      [',', []],
+    ],
+    ['a'.repeat(129), Array.from({ length: 65 }, (_, i) => i).join()],
   ],
   ['dedupMaxEntries', 'DEDUP_MAX_ENTRIES', 2_000_000, [['1000', 1000]], ['999', '100000001']],
   [

@@ -6,6 +6,7 @@
  */
 import {
   DEDUP_KEY_TEXTS,
+  IDENTITY_TEXTS,
   ENVIRONMENT_WORDS,
   HOST_WORDS,
   MISS_INTS,
@@ -17,7 +18,7 @@ import {
   WIDE_INTS,
 } from '../layout'
 import { finish, hashRange, mix, startHash } from './hash'
-import { flatTags, tagEnd, tagStart } from './line'
+import { flatTags, tagEnd, tagNameEnd, tagStart } from './line'
 import { Bytes, newBytes, putText, reserve, varintBytes, widened, zeroed } from './memory'
 import { scan, signatureHi, signatureLo } from './scan'
 import { beginConstantTexts, split } from './constant-texts'
@@ -110,9 +111,9 @@ export let environmentWord: u32 = 0
 export let eventType: u32 = 0
 export let severity: u32 = 0
 let isAscii = true
-/** Trace, span, summary, dedup key and tags, each with start and end. */
-const TEXTS: u32 = 5
-const ranges: usize = memory.data(5 * 8)
+/** Trace, span, summary, dedup key, tags and identity, each with start and end. */
+const TEXTS: u32 = 6
+const ranges: usize = memory.data(6 * 8)
 let hasTexts = false
 
 export function setRecord(ms: i64, words: usize, type: u32, level: u32, ascii: bool): void {
@@ -206,6 +207,13 @@ function addPlace(places: Places, word: u32): u32 {
   return places.count
 }
 
+let keepsRepeats = false
+
+/** Makes each message a row of its own. */
+export function keepRepeats(): void {
+  keepsRepeats = true
+}
+
 /**
  * Adds the record as a row, or counts it on the row that it repeats: equal messages of one millisecond are
  * one row.
@@ -217,6 +225,7 @@ function addPlace(places: Places, word: u32): u32 {
 export function addRow(from: usize, length: usize, mines: bool, mayHoldDelimiter: bool): i32 {
   const h = recordHash(from, length)
   let slot = <u32>(h ^ (<u64>timeMs * 0x9e3779b97f4a7c15)) & (slotCount - 1)
+  if (keepsRepeats) slot = freeSlot(h, timeMs)
   for (;;) {
     const entry = load<u32>(slots + slot * 4)
     if (entry == 0) break
@@ -266,18 +275,43 @@ function recordHash(at: usize, length: usize): u64 {
   h = mix(h, wordHash(environmentWord) + ((<u64>severity << 8) | <u64>eventType))
   if (hasTexts) {
     if (rangeEnd(TRACE_TEXTS) != 0) h = hashRange(h, rangeStart(TRACE_TEXTS), rangeEnd(TRACE_TEXTS) - rangeStart(TRACE_TEXTS))
-    // Tags do not distinguish events of type `log`.
-    if (eventType != 0 && rangeEnd(TAGS_TEXTS) != 0) h = mix(h, tagsHash(rangeStart(TAGS_TEXTS), rangeEnd(TAGS_TEXTS)))
+    const slot: u32 = rangeEnd(IDENTITY_TEXTS) == 0 ? TAGS_TEXTS : IDENTITY_TEXTS
+    const ofTags = tagsHash(rangeStart(slot), rangeEnd(slot))
+    if (ofTags != 0) h = mix(h, ofTags)
   }
   return finish(h)
 }
 
-/** Hashes flat tags independently of their order; the caller has sorted the names of other tags. */
+/** The most ignored tags. */
+const MAX_IGNORED: u32 = 64
+/** Hashes of their names. */
+const ignored: usize = memory.data(64 * 8)
+let ignoredCount: u32 = 0
+
+/** Lets a tag of this name not count for what identifies an event. */
+export function ignoreTag(at: usize, length: usize): void {
+  if (ignoredCount == MAX_IGNORED) unreachable()
+  store<u64>(ignored + ignoredCount * 8, hashRange(startHash(), at, length))
+  ignoredCount++
+}
+
+function isIgnored(no: u32): bool {
+  const hash = hashRange(startHash(), tagStart(no), tagNameEnd(no) - tagStart(no))
+  for (let i: u32 = 0; i < ignoredCount; i++) if (load<u64>(ignored + i * 8) == hash) return true
+  return false
+}
+
+/** Hashes flat tags independently of their order; the caller has sorted the names of other tags. 0 for none. */
 function tagsHash(from: usize, end: usize): u64 {
+  // `{}`
+  if (end - from <= 2) return 0
   const count = flatTags(from, end)
   if (count == 0) return hashRange(startHash(), from, end - from)
   let sum: u64 = 0
-  for (let i: u32 = 0; i < count; i++) sum += finish(hashRange(startHash(), tagStart(i), tagEnd(i) - tagStart(i)))
+  for (let i: u32 = 0; i < count; i++) {
+    if (ignoredCount != 0 && isIgnored(i)) continue
+    sum += finish(hashRange(startHash(), tagStart(i), tagEnd(i) - tagStart(i)))
+  }
   return sum
 }
 

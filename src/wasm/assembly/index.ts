@@ -273,6 +273,16 @@ function levelOf(): u32 {
   return state == 1 ? UNFIT : state == 2 ? NO_LEVEL : state - 3
 }
 
+/** Lets the tag whose name is at the scratch not count for what identifies an event. */
+export function ignoreTag(at: usize, length: usize): void {
+  block.ignoreTag(at, length)
+}
+
+/** Makes each message a row of its own. */
+export function keepRepeats(): void {
+  block.keepRepeats()
+}
+
 /** Numbers the word of `length` bytes at the scratch. */
 export function internAt(at: usize, length: usize): u32 {
   return words.intern(at, length)
@@ -286,8 +296,9 @@ export function areFlatTags(at: usize, length: usize): bool {
 /**
  * Adds a message that was decoded elsewhere.
  *
- * @param at address of message, trace, span, summary, dedup key and tags, one after the other
- * @param sizes address of their six lengths
+ * @param at address of message, trace, span, summary, dedup key, tags and what identifies the event in place of the tags
+ * (empty: the tags), one after the other
+ * @param sizes address of their seven lengths
  * @param mines false when the template is ready-made
  * @returns the row, -1 when it repeats an earlier one
  */
@@ -309,7 +320,7 @@ export function addEvent(
   block.setRecord(<i64>ms, recordWords, type, severity, true)
   const length = <usize>load<u32>(sizes)
   let start = at + length
-  for (let slot: u32 = 0; slot < 5; slot++) {
+  for (let slot: u32 = 0; slot < 6; slot++) {
     const end = start + load<u32>(sizes + (slot + 1) * 4)
     block.setText(slot, start, end)
     start = end

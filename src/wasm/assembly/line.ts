@@ -243,6 +243,12 @@ export function tagStart(no: u32): usize {
   return load<u32>(tagStarts + no * 4)
 }
 
+/** Returns the end of a tag's name. */
+@inline
+export function tagNameEnd(no: u32): usize {
+  return load<u32>(tagEnds + no * 4)
+}
+
 /** Returns the end of a tag's value. */
 @inline
 export function tagEnd(no: u32): usize {

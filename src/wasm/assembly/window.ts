@@ -46,6 +46,7 @@ const REPEATS_ROW: u8 = 2
 /** Flag in a bucket number: the step is the first of a run. */
 const FIRST_OF_RUN: u32 = 1 << 31
 
+/** 0 = no message repeats another. */
 let windowMs: f64 = 1
 let capacity: u32 = 0
 let maxSerial: u32 = 0
@@ -214,7 +215,7 @@ function prefetch(rows: u32): void {
 
 @inline
 function stepOf(timeMs: f64): i64 {
-  return <i64>Math.floor(timeMs / windowMs)
+  return <i64>Math.floor(timeMs / max(windowMs, 1))
 }
 
 @inline

@@ -114,7 +114,7 @@ t.test('every field of the KPI snapshot is what counting the events by hand give
       timestamp: new Date(atMs).toISOString(),
     })),
   )
-  const reply = await ingest([...lines, { message: 'no source' }, { source: 'x', message: '' }])
+  const reply = await ingest([...lines, { source: 'y' }, { source: 'x', message: '' }])
   t.match(reply.body, { received: lines.length + 2, accepted: lines.length, rejected: 2 })
   for (const [i, severity] of ['P1', 'P3', 'P2', 'P4', 'P1', 'P2'].entries()) {
     await call('POST /api/alerts', { json: { title: `alert ${i}`, severity } })

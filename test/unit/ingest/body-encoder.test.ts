@@ -22,7 +22,7 @@ import { levelAtHead } from '../../../src/templates/head-level.js'
 import { hashText } from '../../../src/lib/hash.js'
 import { SEVERITIES, type CanonicalEvent } from '../../../src/model/event.js'
 import type { BlockResult, BodyTask, RowBlock } from '../../../src/ingest/block.js'
-import { BlockEncoder } from '../../../src/ingest/block-encoder.js'
+import { BlockEncoder, type Identity } from '../../../src/ingest/block-encoder.js'
 import { BodyEncoder } from '../../../src/ingest/body-encoder.js'
 import { DeadLetterEncoder } from '../../../src/writer/dead-letter-encoder.js'
 import { DELIMITER, wholeMessage } from '../../../src/model/stored-message.js'
@@ -40,7 +40,7 @@ const CONSTANT_TEXTS = [
   '',
 ]
 
-const createBlock = (): BlockEncoder =>
+const createBlock = (identity: Partial<Identity> = {}): BlockEncoder =>
   new BlockEncoder(
     {
       maySourceBe,
@@ -53,11 +53,11 @@ const createBlock = (): BlockEncoder =>
       // Any constant text, which most messages do not match.
       constantText: (no) => Buffer.from(CONSTANT_TEXTS[no % CONSTANT_TEXTS.length] ?? ''),
     },
-    Int32Array.of(7, 11, 13, 17),
+    { seed: [7, 11, 13, 17], ignoredTags: [], isDeduplicated: true, ...identity },
   )
 
-const createEncoder = (): BodyEncoder =>
-  new BodyEncoder({ block: createBlock(), dead: new DeadLetterEncoder() }, Infinity)
+const createEncoder = (identity: Partial<Identity> = {}): BodyEncoder =>
+  new BodyEncoder({ block: createBlock(identity), dead: new DeadLetterEncoder() }, Infinity)
 
 const BODY: BodyTask = {
   format: 'ingest',
@@ -352,29 +352,97 @@ void test('usual lines are not parsed', async (t) => {
   t.equal(block.finish()?.rows, 3)
 })
 
-void test('the order of tags does not distinguish events, and tags do not distinguish logs', async (t) => {
-  const lines = (type: string): string =>
-    [
-      '{"a":1,"ab":"x","b":[{"c":1,"d":2}]}',
-      '{"b":[{"d":2,"c":1}],"ab":"x","a":1}',
-      '{"ab":"x","a":1}',
-      '{"a":1,"ab":"x"}',
+/** Whether the records are rows of their own, one after the other in every order, alone and with others. */
+async function areDistinct(
+  records: readonly object[],
+  identity: Partial<Identity> = {},
+): Promise<boolean> {
+  const lines = records.map((record) => JSON.stringify({ source: 's', timestamp: NOW, ...record }))
+  const blanks = lines.map((line) => line.replaceAll(',"', ' , "'))
+  const found = new Set<number | undefined>()
+  for (const body of [lines, lines.toReversed(), [...lines, ...blanks]]) {
+    const { block } = await encode(createEncoder(identity), [{ bytes: bytesOf(body.join('\n')) }])
+    found.add(block?.rows)
+  }
+  if (found.size !== 1) throw new Error(`rows: ${[...found].join()}`)
+  const [rows] = found
+  if (rows !== 1 && rows !== records.length) throw new Error(`${rows} rows`)
+  return rows === records.length
+}
+
+void test('attributes distinguish events of every type, their order does not', async (t) => {
+  for (const type of ['log', 'metric', 'trace', 'event']) {
+    const events = (...tags: readonly unknown[]) =>
+      tags.map((each) => ({ message: 'm', type, tags: each }))
+    const same = [
+      [
+        { a: 1, ab: 'x' },
+        { ab: 'x', a: 1 },
+      ],
+      [
+        { a: 1, b: [{ c: 1, d: 2 }] },
+        { b: [{ d: 2, c: 1 }], a: 1 },
+      ],
+      [{ res: { statusCode: 200, url: '/' } }, { res: { url: '/', statusCode: 200 } }],
+      [{}, undefined],
     ]
-      .map((tags) => `{"source":"s","type":"${type}","message":"m","tags":${tags}}`)
-      .join('\n')
-  // Both parsed and unparsed.
-  const flat = ['{"ab":"x","a":1}', '{ "a": 1, "ab": "x" }', '{"a":1,"ab":"x"}', '{"ab":1,"a":"x"}']
-  const both = flat.map((tags) => `{"source":"s","type":"metric","message":"m","tags":${tags}}`)
-  const { block: two } = await encode(createEncoder(), [{ bytes: bytesOf(both.join('\n')) }])
-  t.equal(two?.rows, 2)
-  for (const [type, rows] of [
-    ['metric', 2],
-    ['trace', 2],
-    ['event', 2],
-    ['log', 1],
-  ] as const) {
-    const { block } = await encode(createEncoder(), [{ bytes: bytesOf(lines(type)) }])
-    t.equal(block?.rows, rows, type)
+    for (const tags of same) t.notOk(await areDistinct(events(...tags)), JSON.stringify(tags))
+    const other = [
+      [{ a: 1 }, { a: 2 }, { a: '1' }, { b: 1 }, {}, { a: 1, b: 1 }, { a: true }, { a: null }],
+      [{ res: { statusCode: 200 } }, { res: { statusCode: 500 } }, { res: 200 }],
+      [{ a: [1, 2] }, { a: [2, 1] }],
+      [{ a: 'b', c: 'd' }, { a: 'd', c: 'b' }, { 'a.c': 'b' }],
+    ]
+    for (const tags of other) t.ok(await areDistinct(events(...tags)), JSON.stringify(tags))
+  }
+  // Members that a structured logger puts beside the message.
+  t.ok(
+    await areDistinct([
+      { level: 30, msg: 'request completed', res: { statusCode: 200 } },
+      { level: 30, msg: 'request completed', res: { statusCode: 500 } },
+    ]),
+  )
+  t.notOk(
+    await areDistinct([
+      { message: 'm', tags: { a: 1 }, dedup_key: 'k' },
+      { message: 'n', tags: { a: 2 }, dedup_key: 'k' },
+    ]),
+    'an event that brings a key is compared by it',
+  )
+})
+
+void test('ignored attributes do not distinguish events, wherever they are', async (t) => {
+  const identity = { ignoredTags: ['req.id', 'took', 'naïve'] }
+  const events = (...tags: readonly unknown[]) => tags.map((each) => ({ message: 'm', tags: each }))
+  for (const tags of [
+    [{ took: 1 }, { took: 2 }, undefined],
+    [{ took: 1, a: 1 }, { a: 1, took: 'x' }, { a: 1 }, { took: { ms: 5 }, a: 1 }],
+    [{ req: { id: 1, url: '/' } }, { req: { id: 2, url: '/' } }, { req: { url: '/' } }],
+    [{ 'req.id': 1 }, { 'req.id': 2 }, {}],
+    [{ naïve: 1, a: 1 }, { a: 1 }],
+  ])
+    t.notOk(await areDistinct(events(...tags), identity), JSON.stringify(tags))
+  for (const tags of [
+    [{ tooks: 1 }, { tooks: 2 }],
+    [{ id: 1 }, { id: 2 }],
+    [{ req: { id: 1, url: '/a' } }, { req: { id: 1, url: '/b' } }],
+    [{ a: { took: 1 } }, { a: { took: 2 } }],
+  ])
+    t.ok(await areDistinct(events(...tags), identity), JSON.stringify(tags))
+})
+
+void test('without a window every message is a row of its own', async (t) => {
+  const line = '{"source":"s","message":"m","timestamp":1763717299123}'
+  const parsedLine = '{"source":"s","msg":"m","time":1763717299123}'
+  const bytes = bytesOf([line, line, parsedLine, parsedLine, line].join('\n'))
+  const encoder = createEncoder({ isDeduplicated: false })
+  for (const _ of [1, 2]) {
+    const { block } = await encode(encoder, [{ bytes }, { bytes }])
+    t.equal(block?.rows, 10)
+    t.same(
+      [...(block?.counts ?? [])],
+      Array.from({ length: 10 }, () => 1),
+    )
   }
 })
 

@@ -179,6 +179,19 @@ void test('serial numbers are reduced at their limit', async () => {
   assert(property(steps, limits, serials, run), { numRuns: 200 })
 })
 
+void test('a window of no time finds no repeat', async (t) => {
+  const window = new DedupWindow(0, 10)
+  const same = { hash: 7, timeMs: 1_763_717_299_123, owner: 1 }
+  const rows = [
+    ...take(window, [same, same, { ...same, timeMs: 0 }], 1),
+    ...take(window, [same], 4),
+  ]
+  t.same(
+    rows.map(({ begins }) => begins),
+    [true, true, true, true],
+  )
+})
+
 void test('it grows to its limit, and its entries stay valid', async (t) => {
   const window = new DedupWindow(windowMs, 10_000)
   const at = (n: number): Message => ({ hash: n * 2, timeMs: n * 7, owner: 1 })

@@ -5,7 +5,7 @@ import { test } from 'tap'
 import { createTestPipeline, type TestPipeline } from '../../support/pipeline.js'
 
 /** All threads of the pools. */
-const threads: { readonly worker: Worker; readonly isMiner: boolean }[] = []
+const threads: { readonly worker: Worker; readonly isMiner: boolean; isReady: boolean }[] = []
 const workerThreads = createRequire(import.meta.url)('node:worker_threads') as {
   Worker: typeof Worker
 } // the module object from which Piscina reads the class
@@ -17,19 +17,27 @@ workerThreads.Worker = class extends workerThreads.Worker {
     else super(file, options)
     stillborn.left = Math.max(0, stillborn.left - 1)
     const data = JSON.stringify(options?.workerData ?? null)
-    threads.push({ worker: this, isMiner: !data.includes('hashSeed') })
+    const thread = { worker: this, isMiner: !data.includes('identity'), isReady: false }
+    // The first message says that the thread is ready.
+    this.once('message', () => (thread.isReady = true))
+    threads.push(thread)
   }
 }
 
-function threadOf(which: 'encoder' | 'miner'): Worker {
-  const living = threads.filter(({ worker }) => worker.threadId > 0)
-  const found = living.findLast(({ isMiner }) => isMiner === (which === 'miner'))
-  if (found === undefined) throw new Error(`there is no ${which}`)
-  return found.worker
+function threadsOf(which: 'encoder' | 'miner'): readonly Worker[] {
+  const found = threads
+    .filter(({ worker, isMiner }) => worker.threadId > 0 && isMiner === (which === 'miner'))
+    .map(({ worker }) => worker)
+  if (found.length === 0) throw new Error(`there is no ${which}`)
+  return found
 }
 
+/** Kills a thread that is ready; Piscina does not replace others until it needs them. */
 const kill = async (which: 'encoder' | 'miner'): Promise<void> => {
-  await threadOf(which).terminate()
+  const isReady = (): boolean =>
+    threads.every(({ worker, isReady: ready }) => ready || worker.threadId <= 0)
+  for (const until = Date.now() + 10_000; !isReady() && Date.now() < until;) await sleep(5)
+  await threadsOf(which).at(-1)?.terminate()
 }
 
 const message = (text: string): object => ({ source: 'app', message: text })
@@ -42,8 +50,13 @@ void test('a thread that dies fails its task and is replaced', async (t) => {
   await rig.send([message('before')])
   const big = Array.from({ length: 60_000 }, (_, i) => message(`long way ${i} ${'x'.repeat(200)}`))
   const lost = rig.send(big)
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  await kill('encoder')
+  let isLost = false
+  lost.catch(() => (isLost = true))
+  await sleep(20)
+  for (const thread of threadsOf('encoder')) {
+    if (!isLost) await thread.terminate()
+    await sleep(20)
+  }
   await t.rejects(lost, { code: 'dependency_unavailable', details: { dependency: 'workers' } })
   t.match(await rig.send([message('after')]), { accepted: 1 })
   t.same(
@@ -76,7 +89,7 @@ void test('an error in an idle thread does not affect other threads', async (t) 
   const rig = await createTestPipeline(t)
   await rig.send([message('before')])
   for (const which of ['encoder', 'miner'] as const)
-    threadOf(which).emit('error', new Error('out of memory'))
+    threadsOf(which).at(-1)?.emit('error', new Error('out of memory'))
   t.match(await rig.send([message('after')]), { accepted: 1 })
   t.match(await rig.send([message('a signature of its own')]), { accepted: 1 })
 })

@@ -27,7 +27,7 @@ const block = new BlockEncoder(
     templateNo: () => 5000,
     constantText: (no) => Buffer.from(no === 5000 ? constantText : 'another'),
   },
-  Int32Array.of(1, 2, 3, 4),
+  { seed: [1, 2, 3, 4], ignoredTags: [], isDeduplicated: true },
 )
 const NOW = 1_800_000_000_000
 const CONTEXT = {
