@@ -36,8 +36,6 @@ export const SPAN_TEXTS = 1
 export const SUMMARY_TEXTS = 2
 export const DEDUP_KEY_TEXTS = 3
 export const TAGS_TEXTS = 4
-/** What is hashed in place of the tags; not a column. */
-export const IDENTITY_TEXTS = 5
 
 /** The verdict on the messages of a source in one body. */
 export const STORE_MESSAGES = 1

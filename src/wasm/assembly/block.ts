@@ -6,7 +6,6 @@
  */
 import {
   DEDUP_KEY_TEXTS,
-  IDENTITY_TEXTS,
   ENVIRONMENT_WORDS,
   HOST_WORDS,
   MISS_INTS,
@@ -113,6 +112,8 @@ export let severity: u32 = 0
 let isAscii = true
 /** Trace, span, summary, dedup key, tags and identity, each with start and end. */
 const TEXTS: u32 = 6
+/** The text that is hashed in place of the tags; not a column. */
+const IDENTITY_TEXTS: u32 = 5
 const ranges: usize = memory.data(6 * 8)
 let hasTexts = false
 
