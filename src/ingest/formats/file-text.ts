@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+
 import { AppError } from '../../model/errors.js'
 
 /** First bytes of compressed and binary files: gzip, zip (xlsx), zstd, bzip2, xz, PDF. */
@@ -23,7 +25,8 @@ export function readFileText(body: Uint8Array): FileText {
   const start = raw.toString('hex', 0, 4)
   if (FOREIGN_STARTS.some((magic) => start.startsWith(magic))) throw notText()
   const wide = wideEncoding(raw)
-  const bytes = wide === null ? withoutMark(raw) : transcode(raw, wide)
+  const encoding = wide ?? (isLatin(raw) ? 'windows-1252' : null)
+  const bytes = encoding === null ? withoutMark(raw) : transcode(raw, encoding)
   const text = bytes.toString('utf8')
   if (garbageShare(text) > MAX_GARBAGE) throw notText()
   if (!/[^\s\0]/.test(text)) throw new AppError('empty_file', 'the file holds no rows')
@@ -42,6 +45,30 @@ const withoutMark = (raw: Buffer): Buffer =>
 /** Converts to UTF-8; TextDecoder removes the byte order mark and replaces lone surrogates. */
 const transcode = (raw: Buffer, encoding: string): Buffer =>
   Buffer.from(new TextDecoder(encoding).decode(raw), 'utf8')
+
+/** Limits of the bytes of a file in Latin-1 that are not ASCII, and of its control characters. */
+const MAX_LATIN = 0.3
+const MAX_LATIN_CONTROLS = 0.001
+
+/**
+ * Recognises Latin-1 and Windows-1252: no UTF-8, or more bytes that are none than characters that are. A few broken
+ * characters in a file of UTF-8 are replaced.
+ */
+function isLatin(raw: Buffer): boolean {
+  if (isUtf8(raw)) return false
+  const bytes = raw.subarray(0, SAMPLE_CHARS * 4)
+  const text = bytes.toString('utf8')
+  const wide = text.match(/[^\p{ASCII}]/gu) ?? []
+  const broken = wide.filter((char) => char === '\ufffd').length
+  if (broken * 2 <= wide.length) return false
+  let high = 0
+  let controls = 0
+  for (const byte of bytes) {
+    if (byte >= 128) high += 1
+    else if (byte < 32 && !isTextControl(byte)) controls += 1
+  }
+  return high <= bytes.length * MAX_LATIN && controls <= bytes.length * MAX_LATIN_CONTROLS
+}
 
 /** Recognises UTF-16 by its byte order mark, or by the zero bytes of ASCII characters in it. */
 function wideEncoding(raw: Buffer): 'utf-16le' | 'utf-16be' | null {

@@ -1,10 +1,10 @@
 import { AppError } from '../../model/errors.js'
 import { FieldCandidates, NamePlace } from './field-candidates.js'
 import type { FileText } from './file-text.js'
-import { itemEnds, measure } from './json-size.js'
+import { itemEnds, measure, objectEnd } from './json-size.js'
 import { isRecord, type JsonRecord, toWellFormed } from './json-value.js'
 import { parseJson, rawText } from './json-text.js'
-import { BROKEN_LINE } from './ndjson.js'
+import { decodeJsonLines } from './ndjson.js'
 import type { RecordDecoder } from './record.js'
 
 const MAX_DEPTH = 3
@@ -20,8 +20,10 @@ export function decodeJsonFile({ text, bytes }: FileText, decoder: RecordDecoder
   const whole = parseJson(text)
   if (Array.isArray(whole)) decodeRecords(whole, decoder)
   else if (isRecord(whole)) decodeRecords(recordsInside(whole), decoder)
-  else if (whole === undefined && text.trim().includes('\n')) decodeLines(text, decoder)
-  else throw unreadable()
+  else if (whole === undefined) {
+    decodeJsonLines(bytes, decoder)
+    if (decoder.readable === 0) throw unreadable()
+  } else throw unreadable()
 }
 
 /**
@@ -53,27 +55,20 @@ export function isJsonFile({ text, bytes }: FileText): boolean {
   return mayBe && (hasTooManyValues(bytes) || isList(parseJson(text)))
 }
 
+/** Whether a text is JSON objects, each on several lines, one after another. */
+export function isIndentedJson({ text, bytes }: FileText): boolean {
+  if (!/^\s{0,1024}\{[ \r]{0,16}\n/.test(text)) return false
+  const start = bytes.indexOf('{')
+  const end = objectEnd(bytes, start)
+  return end !== -1 && isList(parseJson(bytes.toString('utf8', start, end)))
+}
+
 const isList = (value: unknown): boolean => typeof value === 'object' && value !== null
 
 function decodeRecords(records: readonly unknown[], decoder: RecordDecoder): void {
   for (const [i, record] of records.entries()) {
     decoder.decode(i + 1, toWellFormed(record), () => rawText(record))
   }
-}
-
-function decodeLines(text: string, decoder: RecordDecoder): void {
-  let parsed = 0
-  for (const [i, line] of text.split('\n').entries()) {
-    if (line.trim() === '') continue
-    const record = parseJson(line)
-    if (record === undefined) {
-      decoder.put(i + 1, BROKEN_LINE, () => line)
-      continue
-    }
-    parsed += isRecord(record) ? 1 : 0
-    decoder.decode(i + 1, toWellFormed(record), () => line)
-  }
-  if (parsed === 0) throw unreadable()
 }
 
 const unreadable = (): AppError =>

@@ -58,6 +58,32 @@ export function measure(bytes: Uint8Array, from: number, to: number): JsonSize {
   return { end: to, values }
 }
 
+/**
+ * Finds the end of a JSON object without checking it.
+ *
+ * @param from its opening brace
+ * @returns the offset after its closing brace, -1 when there is none
+ */
+export function objectEnd(bytes: Uint8Array, from: number): number {
+  let depth = 0
+  for (let at = from; at < bytes.length; at++) {
+    switch (bytes[at] ?? 0) {
+      case QUOTE:
+        at = endOfText(bytes, at, bytes.length)
+        break
+      case BRACE:
+      case BRACKET:
+        depth++
+        break
+      case BRACE + CLOSING:
+      case BRACKET + CLOSING:
+        depth--
+        if (depth === 0) return at + 1
+    }
+  }
+  return -1
+}
+
 /** @returns the offset of the closing quote, or `to` */
 function endOfText(bytes: Uint8Array, from: number, to: number): number {
   for (let at = from + 1; at < to; at++) {

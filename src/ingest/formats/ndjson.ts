@@ -1,7 +1,7 @@
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
 import { parseJson, rawText } from './json-text.js'
-import { hasTooManyValues, itemEnds, TOO_MANY_VALUES } from './json-size.js'
+import { hasTooManyValues, itemEnds, objectEnd, TOO_MANY_VALUES } from './json-size.js'
 import { isRecord, toWellFormed } from './json-value.js'
 import { RecordDecoder } from './record.js'
 
@@ -9,6 +9,7 @@ const NEWLINE = 10
 const BRACKET = 0x5b
 const BRACE = 0x7b
 const QUOTE = 0x22
+const COMMA = 0x2c
 
 /** Encodes lines without parsing them: those with canonical members of the expected types only. */
 export interface LineTaker {
@@ -23,7 +24,7 @@ export interface LineTaker {
 }
 
 /**
- * Decodes the body of `/ingest`: NDJSON, a JSON array, or one object, which may span several lines. Of NDJSON, blank lines
+ * Decodes the body of `/ingest`: NDJSON, a JSON array, or objects one after another, which may span several lines. Blank lines
  * are skipped, and an invalid line does not keep the other lines from being decoded. Invalid UTF-8 becomes U+FFFD. What is
  * parsed is counted before: records of the body, values of a record.
  *
@@ -46,7 +47,10 @@ export function decodeIngest(
   Error.stackTraceLimit = 0
   try {
     if (bytes[from] === BRACKET) decodeArray(bytes, from, decoder)
-    else decodeLines({ bytes, from, decoder, lines: ready(bytes, context, lines) })
+    else {
+      decoder.expect(countLines(bytes, from, decoder.left))
+      decodeLines({ bytes, from, decoder, lines: ready(bytes, context, lines), vain: 0 })
+    }
   } finally {
     Error.stackTraceLimit = depth
   }
@@ -125,11 +129,16 @@ interface Body {
   readonly from: number
   readonly decoder: RecordDecoder
   readonly lines: LineTaker | null
+  /** Broken lines after which an object was looked for in vain. */
+  vain: number
 }
+
+/** Decodes the lines of a JSON file. */
+export const decodeJsonLines = (bytes: Buffer, decoder: RecordDecoder): void =>
+  decodeLines({ bytes, from: 0, decoder, lines: null, vain: 0 })
 
 function decodeLines(body: Body): void {
   const { bytes, decoder, lines } = body
-  decoder.expect(countLines(bytes, body.from, decoder.left))
   let line = 0
   for (let at = body.from; at < bytes.length;) {
     if (bytes[at] === NEWLINE) {
@@ -149,7 +158,12 @@ function decodeLines(body: Body): void {
     const stop = newline === -1 ? bytes.length : newline
     if (hasTooManyValues(bytes, at, stop))
       decoder.put(line, TOO_MANY_VALUES, rawStart.bind(null, bytes, at, stop))
-    else if (!decodeLine(bytes.toString('utf8', at, stop), line, body)) return
+    else if (!decodeLine(bytes.toString('utf8', at, stop), line, decoder)) {
+      const { next, more } = decodeBroken(body, at, line)
+      at = next
+      line += more
+      continue
+    }
     at = stop + 1
   }
 }
@@ -167,14 +181,13 @@ function countLines(bytes: Buffer, from: number, most: number): number {
   return lines
 }
 
-/** @returns false when the line begins an object that is the whole body */
-function decodeLine(raw: string, line: number, body: Body): boolean {
+/** @returns false when the line is not JSON */
+function decodeLine(raw: string, line: number, decoder: RecordDecoder): boolean {
   const bare = raw.trim()
   if (bare === '') return true
-  if (isSurelyBroken(bare)) return decodeBroken(raw, line, body)
-  const record = parseJson(raw)
-  if (record === undefined) return decodeBroken(raw, line, body)
-  body.decoder.decode(line, mended(record, raw), () => raw)
+  const record = isSurelyBroken(bare) ? undefined : parseJson(raw)
+  if (record === undefined) return false
+  decoder.decode(line, mended(record, raw), () => raw)
   return true
 }
 
@@ -196,24 +209,54 @@ function isSurelyBroken(bare: string): boolean {
   }
 }
 
-/** Decodes an invalid line; on the first one, the whole body may be an object on several lines. */
-function decodeBroken(raw: string, line: number, { bytes, from, decoder }: Body): boolean {
-  const start = skipBlanks(bytes, from)
-  const mayBeWhole =
-    decoder.received === 0 &&
-    bytes[start] === BRACE &&
-    !hasTooManyValues(bytes, start, bytes.length)
-  const whole = mayBeWhole ? bytes.toString('utf8', from) : ''
-  const object = whole === '' ? undefined : parseJson(whole)
-  if (isRecord(object)) {
-    decoder.decode(line, mended(object, whole), () => rawText(object))
-    return false
+/** A body of broken lines is not searched to its end for each of them. */
+const MAX_VAIN = 8
+
+/**
+ * Decodes the objects that begin on an invalid line: one after another, with or without a comma, on one line or several.
+ *
+ * @returns where to go on, and the number of further lines up to there
+ */
+function decodeBroken(
+  body: Body,
+  from: number,
+  line: number,
+): { readonly next: number; readonly more: number } {
+  const { bytes, decoder } = body
+  let more = 0
+  let at = skipBlanks(bytes, from)
+  while (bytes[at] === BRACE && body.vain < MAX_VAIN) {
+    const end = objectEnd(bytes, at)
+    const text =
+      end === -1 || hasTooManyValues(bytes, at, end) ? '' : bytes.toString('utf8', at, end)
+    const object = text === '' ? undefined : parseJson(text)
+    if (!isRecord(object)) {
+      body.vain++
+      break
+    }
+    decoder.decode(line + more, mended(object, text), () => text)
+    more += newlinesIn(text)
+    at = afterObject(bytes, end)
+    if (at >= bytes.length || bytes[at] === NEWLINE) return { next: at + 1, more }
   }
-  decoder.put(line, BROKEN_LINE, () => raw)
-  return true
+  const newline = bytes.indexOf(NEWLINE, at)
+  const stop = newline === -1 ? bytes.length : newline
+  decoder.put(line + more, BROKEN_LINE, rawStart.bind(null, bytes, more === 0 ? from : at, stop))
+  return { next: stop + 1, more }
 }
 
-export const BROKEN_LINE = {
+const newlinesIn = (text: string): number => text.split('\n').length - 1
+
+/** Skips what may stand between two objects: blanks of the line and a comma. */
+function afterObject(bytes: Buffer, from: number): number {
+  let at = from
+  while (isBlank(bytes[at]) && bytes[at] !== NEWLINE) at++
+  if (bytes[at] === COMMA) at++
+  while (isBlank(bytes[at]) && bytes[at] !== NEWLINE) at++
+  return at
+}
+
+const BROKEN_LINE = {
   reason: 'invalid_json',
   message: 'the line is not JSON',
   source: '',

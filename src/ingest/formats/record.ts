@@ -58,6 +58,7 @@ export class RecordDecoder {
   readonly #names = new NamePlace()
   #received = 0
   #accepted = 0
+  #readable = 0
 
   constructor(context: DecodeContext, sink: EventSink) {
     this.#context = context
@@ -74,6 +75,11 @@ export class RecordDecoder {
     return this.#context.maxRows - this.#received
   }
 
+  /** Number of JSON objects. */
+  get readable(): number {
+    return this.#readable
+  }
+
   get accepted(): number {
     return this.#accepted
   }
@@ -83,6 +89,7 @@ export class RecordDecoder {
    * @param rawOf gives the text for a rejection
    */
   decode(line: number, record: unknown, rawOf: () => string): void {
+    if (isRecord(record)) this.#readable += 1
     this.put(line, isRecord(record) ? this.#decodeRecord(record) : NO_OBJECT, rawOf)
   }
 

@@ -28,20 +28,34 @@ const LEVEL = String.raw`(?:\[ ?(?<boxed>${ANY_CASE}) ?\]|(?<level>${UPPER})(?![
  * The text between host and message in syslog lines: a name, a version or a second word, a process, on macOS a sender
  * in parentheses. `--` stands for a login without a name.
  */
-const PROGRAM = String.raw`(?:(?: ?-- )?(?<program>[^\s:[\]]{1,128}(?: [\w.]{1,32}(?=\[\d))?)(?: [\d.]{1,16})?(?:\[(?<pid>[^\]\s]{1,32})\](?: \([^)]{1,128}\))?)?: ?)`
+const PROGRAM = String.raw`(?:(?: ?-- )?(?!(?:CEF|LEEF):)(?<program>[^\s:[\]]{1,128}(?: [\w.]{1,32}(?=\[\d))?)(?: [\d.]{1,16})?(?:\[(?<pid>[^\]\s]{1,32})\](?: \([^)]{1,128}\))?)?: ?)`
+/** PostgreSQL's `%m [%p] %q%u@%d `, which Debian has, and other common prefixes. */
+const POSTGRES = String.raw`(?<time>${ISO}(?: [A-Z]{3,5})?) \[(?<pid>\d{1,10})(?:-\d{1,10})?\](?::? \[\d{1,10}-\d{1,10}\])?:? (?:(?<user>[^\s@=,]{0,128})@(?<database>[^\s@=,]{0,128}) |user=(?<dbuser>[^\s,]{0,128}),db=(?<dbname>[^\s,]{0,128})(?:,app=(?<app>[^,]{0,128}))?(?:,client=(?<peer>\S{0,255}))? )?`
 const CLASS = String.raw`[\w$/-]{1,128}(?:\.[\w$/-]{1,128}){1,16}`
 
 /**
  * The head of a line; the message follows it. The named groups are `time`, `epoch`, `level`, `boxed` (a level in
- * brackets), `pri` (syslog priority), `host`, `trace`, `cri` (full or partial line), `client` (put back before the
- * message); every other group becomes a tag.
+ * brackets), `mark` (a sign for a level), `pri` (syslog priority), `host`, `trace`, `cri` (full or partial line), `client`
+ * (put back before the message); every other group becomes a tag.
  */
 export interface TextForm {
   readonly pattern: RegExp
   /** Continuation lines are indented to the message, as in journalctl. */
   readonly isAligned?: boolean
   /** Which function reads the parts that an expression cannot; the draft's message is the rest of the line. */
-  readonly refine?: 'structured-data' | 'access' | 'layout'
+  readonly refine?: 'structured-data' | 'access' | 'layout' | 'proxy' | 'security'
+  /** The message is the whole line, so that all of it can be searched. */
+  readonly isWhole?: boolean
+  /** Whether the line may be the message of a syslog line too. */
+  readonly isInner?: boolean
+  /** The message may be a line of another form: one of those with `isInner` and JSON, or any. */
+  readonly wraps?: 'inner' | 'any'
+  /** The group that a record has in common with the lines that belong to it. */
+  readonly joinedBy?: string
+  /** Whether the line belongs to a record before it, with which it is joined. */
+  readonly isDetail?: boolean
+  /** The lines that belong to the record whatever they look like. */
+  readonly follows?: RegExp
 }
 
 const form = (pattern: string, more: Omit<TextForm, 'pattern'> = {}): TextForm => ({
@@ -54,25 +68,69 @@ export const TEXT_FORMS: readonly TextForm[] = [
   // <34>1 2026-11-21T09:28:19.000Z host app 123 ID47 [sd] message (RFC 5424)
   form(
     String.raw`<(?<pri>\d{1,3})>1 (?:(?<time>${ISO})|-) (?<host>\S{1,255}) (?<program>\S{1,64}) (?<pid>\S{1,128}) (?<msgid>\S{1,64}) `,
-    { refine: 'structured-data' },
+    { refine: 'structured-data', wraps: 'inner' },
   ),
   // <34>Nov 21 09:28:19 host app[123]: message (RFC 3164)
-  form(String.raw`<(?<pri>\d{1,3})>(?<time>${SYSLOG_TIME}|${ISO}) (?<host>\S{1,255}) ${PROGRAM}?`),
-  form(String.raw`<(?<pri>\d{1,3})>(?!\d)`),
+  form(String.raw`<(?<pri>\d{1,3})>(?<time>${SYSLOG_TIME}|${ISO}) (?<host>\S{1,255}) ${PROGRAM}?`, {
+    wraps: 'inner',
+  }),
+  form(String.raw`<(?<pri>\d{1,3})>(?!\d)`, { wraps: 'inner' }),
   // Nov 21 09:28:19 host app[123]: message (syslog files, journalctl)
-  form(String.raw`(?<time>${SYSLOG_TIME}) (?<host>\S{1,255}) ${PROGRAM}?`, { isAligned: true }),
+  form(String.raw`(?<time>${SYSLOG_TIME}) (?<host>\S{1,255}) ${PROGRAM}?`, {
+    isAligned: true,
+    wraps: 'inner',
+  }),
   // 2026-11-21T09:28:19.000000000Z stdout F message (CRI)
   form(String.raw`(?<time>${ISO}) (?<stream>stdout|stderr) (?<cri>[FP])(?: |$)`),
   // 2026-11-21T09:28:19+0000 host app[123]: message (journalctl -o short-iso, rsyslog)
   form(
     String.raw`(?<time>\d{4}-\d\d-\d\dT${CLOCK}(?:Z|[+-]\d\d:?\d\d)) (?!(?:${ANY_CASE})\b)(?<host>[\w.:-]{1,255}) (?!(?:${ANY_CASE}):)(?<program>[^\s:[\]]{1,128})(?:\[(?<pid>\d{1,10})\])?: `,
-    { isAligned: true },
+    { isAligned: true, wraps: 'inner' },
   ),
   // 10.0.0.1 - user [21/Nov/2026:09:28:19 +0000] "GET / HTTP/1.1" 200 2 "referrer" "agent": everything but the time
   // stays in the message, so that it can be searched
   form(
-    String.raw`(?<client>\S{1,255} \S{1,255} \S{1,255}) \[(?<time>\d\d/${MONTH}/\d{4}:${CLOCK}(?: [+-]\d{4})?)\] (?=")`,
-    { refine: 'access' },
+    String.raw`(?<client>(?![A-Z]{4,8}:)(?:[^\s"]{1,255}:\d{1,5} )?\S{1,255} \S{1,255} \S{1,255}) \[(?<time>\d\d/${MONTH}/\d{4}[: ]${CLOCK}(?: [+-]\d{4})?)\] (?=")`,
+    { refine: 'access', isInner: true },
+  ),
+  // [2026-11-21T09:28:19.123Z] "GET / HTTP/1.1" 200 … (Envoy)
+  form(String.raw`(?<time>\[${ISO}\]) (?="[A-Z-]{1,16} \S)`, { refine: 'access' }),
+  // http 2026-11-21T09:28:19.186641Z app/lb/50dc 10.0.0.9:2817 10.0.0.1:80 0.0 0.0 0.0 200 200 34 366 "GET http://a:80/ HTTP/1.1" …
+  // (AWS load balancers)
+  form(
+    String.raw`(?:(?:https?|h2|grpcs?|wss?) )?(?<time>${ISO}) (?<balancer>\S{1,255}) (?<ip>\S{1,64}):\d{1,5} (?<target>\S{1,64}:\d{1,5}|-) (?:[-\d.]{1,16} ){3}(?<status>\d{3}|-) (?<target_status>\d{3}|-) \d{1,15} (?<bytes>\d{1,15}) (?=")`,
+    { refine: 'proxy', isWhole: true },
+  ),
+  // 10.0.1.2:33317 [21/Nov/2026:09:28:18.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- … "GET / HTTP/1.1" (HAProxy)
+  form(
+    String.raw`(?<ip>\S{1,64}):(?<port>\d{1,5}) \[(?<time>\d\d/${MONTH}/\d{4}:${CLOCK})\] (?<frontend>\S{1,128}) (?<backend>[^\s/]{1,128})/(?<server>\S{1,128}) [-+\d/]{3,64} (?:(?<status>\d{3}|-1) )?\+?(?<bytes>\d{1,15}) `,
+    { refine: 'proxy', isWhole: true, isInner: true },
+  ),
+  // CEF:0|vendor|product|version|id|name|severity|… and LEEF:1.0|…
+  form(String.raw`(?=(?:CEF:\d|LEEF:\d\.\d)\|)`, {
+    refine: 'security',
+    isWhole: true,
+    isInner: true,
+  }),
+  // 1:M 21 Nov 2026 09:28:19.123 * message (Redis)
+  form(
+    String.raw`(?<pid>\d{1,10}):(?<role>[XCSM]) (?<time>\d{1,2} ${MONTH} \d{4} ${CLOCK}) (?<mark>[-.*#]) `,
+  ),
+  // 2026-11-21 09:28:19.123 UTC [1234] shop@orders ERROR:  message (PostgreSQL), and the lines that explain it
+  form(`${POSTGRES}(?<level>DEBUG[1-5]|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC): +`, {
+    joinedBy: 'pid',
+  }),
+  form(`${POSTGRES}(?=(?:DETAIL|HINT|STATEMENT|CONTEXT|QUERY|LOCATION): )`, {
+    joinedBy: 'pid',
+    isDetail: true,
+  }),
+  // Start-Date: 2026-11-21  09:28:19 (apt), and the lines to its End-Date
+  form(String.raw`Start-Date: (?<time>\d{4}-\d\d-\d\d {1,2}${CLOCK})$`, {
+    follows: /^[A-Z][A-Za-z-]{1,31}: /,
+  }),
+  // npm ERR! code E404
+  form(
+    String.raw`npm (?<mark>ERR!|error|WARN|warn|notice|http|info|verbose|verb|silly|sill|timing) +`,
   ),
   // 2026/11/21 09:28:19 [notice] 17848#17848: message (nginx)
   form(
@@ -135,8 +193,33 @@ export const TEXT_FORMS: readonly TextForm[] = [
     refine: 'layout',
   }),
   // ERROR:app.views:message (Python's default)
-  form(String.raw`(?<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?<logger>[\w.]{1,128}):`),
+  form(String.raw`(?<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?<logger>[\w.]{1,128}):`, {
+    wraps: 'any',
+  }),
 ]
+
+/** The forms that the message of a syslog line may have. */
+export const INNER_FORMS: readonly TextForm[] = TEXT_FORMS.filter(({ isInner }) => isInner === true)
+
+/** 12 verbose stack Error: …, in npm's debug logs: the lines of one number are a record. */
+export const NPM_FORMS: readonly TextForm[] = [
+  form(String.raw`(?<seq>\d{1,9}) (?<mark>silly|verbose|info|timing|http|notice|warn|error) ?`, {
+    joinedBy: 'seq',
+    isDetail: true,
+  }),
+]
+
+/** The levels that the signs of Redis and npm stand for. */
+export const MARKS: Readonly<Partial<Record<string, string>>> = {
+  '.': 'debug',
+  '-': 'verbose',
+  '*': 'notice',
+  '#': 'warning',
+  'ERR!': 'error',
+  verb: 'verbose',
+  sill: 'silly',
+  timing: 'info',
+}
 
 /** The parts of layouts between level and message. */
 const LAYOUT_TAILS: readonly RegExp[] = [

@@ -2,9 +2,10 @@ import { parseSeverity, severityOfNumber } from '../../model/severity.js'
 import { withSeverityText } from './canonical.js'
 import { type Draft, emptyDraft } from './draft.js'
 import type { JsonRecord } from './json-value.js'
-import { severityOfHttpStatus } from './record-fields.js'
 import { TagCollector } from './tags.js'
-import { refineLayout, TEXT_FORMS, type TextForm } from './text-forms.js'
+import { refineAccess, refineProxy } from './text-access.js'
+import { MARKS, refineLayout, TEXT_FORMS, type TextForm } from './text-forms.js'
+import { refineSecurity } from './text-security.js'
 import { parseTimestamp } from './timestamp.js'
 
 /** Limit of the characters that are searched for a head. */
@@ -20,14 +21,21 @@ export interface TextHead {
   readonly isPartial: boolean
   /** `stdout` or `stderr` of a container, else ''. */
   readonly stream: string
+  readonly form: TextForm
+  /** What the record has in common with the lines that belong to it; '' for nothing. */
+  readonly joinedBy: string
 }
 
 /** @returns null for a line without a head of a known form */
-export function readHead(line: string, nowMs: number): TextHead | null {
+export function readHead(
+  line: string,
+  nowMs: number,
+  forms: readonly TextForm[] = TEXT_FORMS,
+): TextHead | null {
   // No form begins with a blank, as most lines of stack traces do.
   if (line.startsWith(' ') || line.startsWith('\t')) return null
   const start = line.length > MAX_HEAD_CHARS ? line.slice(0, MAX_HEAD_CHARS) : line
-  for (const form of TEXT_FORMS) {
+  for (const form of forms) {
     const match = form.pattern.exec(start)
     if (match === null) continue
     const head = toHead(form, match, line, nowMs)
@@ -40,7 +48,7 @@ type Groups = Readonly<Partial<Record<string, string>>>
 
 /** Groups that become fields of the event; the others become tags. */
 const FIELD_GROUPS: ReadonlySet<string> = new Set(
-  'time epoch fraction level boxed pri host trace cri client'.split(' '),
+  'time epoch fraction level boxed mark pri host trace cri client'.split(' '),
 )
 
 function toHead(
@@ -51,7 +59,7 @@ function toHead(
 ): TextHead | null {
   const groups: Groups = match.groups ?? {}
   const timestampMs = timeOf(groups, nowMs)
-  const level = groups['level'] ?? groups['boxed']
+  const level = levelOf(groups)
   const severity = level === undefined ? severityOfPri(groups['pri']) : parseSeverity(level)
   if (timestampMs === undefined || (level !== undefined && severity === null)) return null
   const draft: Draft = {
@@ -60,53 +68,63 @@ function toHead(
     severity,
     host: known(groups['host']),
     traceId: known(groups['trace']),
-    message: line.slice(match[0].length),
+    message: form.isWhole === true ? line : line.slice(match[0].length),
   }
-  draft.tags = withSeverityText(refineAndTag(form, draft, groups), known(level))
+  draft.tags = withSeverityText(refineAndTag(form, { draft, groups, nowMs }), known(level))
   const isPiece = groups['cri'] !== undefined
   return {
     draft,
     indent: form.isAligned === true ? match[0].length : 0,
     isPartial: groups['cri'] === 'P',
     stream: isPiece ? known(groups['stream']) : '',
+    form,
+    joinedBy: known(groups[form.joinedBy ?? '']),
   }
 }
 
-function refineAndTag(form: TextForm, draft: Draft, groups: Groups): JsonRecord | null {
+function levelOf(groups: Groups): string | undefined {
+  const { mark } = groups
+  return groups['level'] ?? groups['boxed'] ?? (mark === undefined ? mark : (MARKS[mark] ?? mark))
+}
+
+interface Read {
+  readonly draft: Draft
+  readonly groups: Groups
+  readonly nowMs: number
+}
+
+function refineAndTag(form: TextForm, { draft, groups, nowMs }: Read): JsonRecord | null {
   const tags = new TagCollector()
   if (form.refine === 'layout') refineLayout(draft, (name, value) => tags.add(name, value))
   if (form.refine === 'access') refineAccess(draft, tags, known(groups['client']))
   if (form.refine === 'structured-data') refineStructuredData(draft, tags)
+  if (form.refine === 'proxy') refineProxy(draft, tags, known(groups['status']))
+  if (form.refine === 'security') refineSecurity(draft, tags, nowMs)
   for (const [name, value] of Object.entries(groups)) {
-    if (!FIELD_GROUPS.has(name)) tags.add(name, known(value))
+    const isNumber = name === 'bytes' && value !== undefined
+    if (!FIELD_GROUPS.has(name))
+      tags.add(TAG_NAMES[name] ?? name, isNumber ? Number(value) : known(value))
   }
   return tags.finish()
 }
 
-/** A lone dash stands for a missing value. */
+/** A regular expression has each group once. */
+const TAG_NAMES: Readonly<Partial<Record<string, string>>> = { dbuser: 'user', dbname: 'database' }
+
+/** A lone dash stands for a missing value, as `[unknown]` does in PostgreSQL. */
 const known = (value: string | undefined): string =>
-  value === undefined || value === '-' ? '' : value
+  value === undefined || value === '-' || value === '[unknown]' ? '' : value
 
 /** @returns null when the head has no time, undefined when the time does not exist */
 function timeOf(groups: Groups, nowMs: number): number | null | undefined {
   const epoch = groups['epoch']
   const text = epoch === undefined ? groups['time'] : `${epoch}${groups['fraction'] ?? ''}`
-  return text === undefined ? null : (parseTimestamp(text, nowMs) ?? undefined)
+  return text === undefined ? null : (parseTimestamp(text.replace(/ {2}/, ' '), nowMs) ?? undefined)
 }
 
 /** The last three bits of a syslog priority are the severity. */
 const severityOfPri = (pri: string | undefined) =>
   pri === undefined ? null : severityOfNumber(Number(pri) % 8, 'syslog')
-
-/** Sets the severity by the HTTP status. */
-function refineAccess(draft: Draft, tags: TagCollector, client: string): void {
-  const match = /^"(?:[^"\\]|\\.){0,8192}" (\d{3}) (\d+|-)/.exec(draft.message)
-  draft.message = `${client} ${draft.message}`
-  if (match === null) return
-  draft.severity = severityOfHttpStatus(match[1])
-  tags.add('status', Number(match[1]))
-  if (match[2] !== '-') tags.add('bytes', Number(match[2]))
-}
 
 /** Reads `[id name="value" …][…] message` or `- message`, and removes a byte order mark before the message. */
 function refineStructuredData(draft: Draft, tags: TagCollector): void {

@@ -3,7 +3,7 @@ import type { DecodeContext, EventSink } from '../../model/event.js'
 import { decodeCsv } from './csv.js'
 import { type FileText, readFileText } from './file-text.js'
 import { decodeJournalExport, isJournalExport } from './journal-export.js'
-import { decodeJsonFile, isJsonFile } from './json-file.js'
+import { decodeJsonFile, isIndentedJson, isJsonFile } from './json-file.js'
 import { RecordDecoder } from './record.js'
 import { decodeText } from './text.js'
 
@@ -44,6 +44,6 @@ export async function decodeUpload(
 
 function decodeTextFile(file: FileText, context: DecodeContext, decoder: RecordDecoder): void {
   if (isJournalExport(file.text)) decodeJournalExport(file.bytes, decoder)
-  else if (isJsonFile(file)) decodeJsonFile(file, decoder)
+  else if (isJsonFile(file) || isIndentedJson(file)) decodeJsonFile(file, decoder)
   else decodeText(file.text, context, decoder)
 }
