@@ -56,7 +56,14 @@ import { PriorityModel } from './priority/model.js'
 import { PriorityOverrides } from './priority/overrides.js'
 import { createPriorityStore } from './priority/store.js'
 import { ApplicationDoc, createApplications } from './records/applications.js'
-import { createAudit, createAuditTable } from './records/audit.js'
+import { createAudit, createAuditTable, type AuditTable } from './records/audit.js'
+import {
+  createChain,
+  headFile,
+  NO_HEAD,
+  verifyTrail,
+  type AuditChain,
+} from './records/audit-chain.js'
 import { cursorKey } from './records/cursor.js'
 import { createDeadLetters } from './records/dead-letters.js'
 import { createRecords } from './records/records.js'
@@ -179,7 +186,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const accounts = await openAccounts(config, { entities, withLock }, jwtSecret, log)
     const limiter = createLimiter(state, toRateLimits(config))
     const auditTrail = createAuditTable(store)
-    const audit = createAudit({ append: auditTrail.append, log })
+    const chain = await openChain(auditTrail, dataDir, log)
+    const audit = createAudit({ append: auditTrail.append, chain, log })
     closers.push(() => audit.close(CLOSE_AUDIT_MS))
 
     // What is counted and read.
@@ -584,7 +592,12 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       return reset
     }
     closers.push(
-      await openControl(dataDir.path, { backup: makeBackup, resetPassword: giveNewPassword }),
+      await openControl(dataDir.path, {
+        backup: makeBackup,
+        resetPassword: giveNewPassword,
+        verifyAudit: () =>
+          verifyTrail(auditTrail.all(), [{ writer: chain.writer, ...chain.head }], Date.now()),
+      }),
     )
     const { apiPort, collectorPort } = servers
     return {
@@ -642,6 +655,20 @@ export async function migrateRemote(config: Config, log: Log): Promise<void> {
     await database.close()
     await state.close()
   }
+}
+
+/** Continues the chain of this instance in the audit trail. */
+async function openChain(table: AuditTable, dataDir: DataDir, log: Log): Promise<AuditChain> {
+  const file = headFile(join(dataDir.path, 'audit-head'))
+  const newest = await table.newestOf(dataDir.instanceId)
+  const [kept, link] = [file.read(), newest?.link ?? null]
+  const stored =
+    newest === null || link === null
+      ? NO_HEAD
+      : { number: link.number, hash: link.hash, atMs: newest.atMs, seq: newest.seq }
+  const isCut = stored.number < kept.number
+  if (isCut) log.error({ stored, kept }, 'the audit trail has lost entries of this instance')
+  return createChain(dataDir.instanceId, isCut ? kept : stored, file.keep)
 }
 
 /** Behind a proxy on this machine every client has a local address, and not every proxy says for whom it asks. */

@@ -91,13 +91,16 @@ const checkPort = (host: string, port: number, setting: string): Promise<void> =
 const COMMANDS = {
   backup: { argument: 'DIR', doc: 'a backup of the running service into an empty directory' },
   restore: { argument: 'DIR', doc: 'an empty DATA_DIR from such a backup' },
+  'verify-audit': { argument: '', doc: 'whether the audit trail of the running service is whole' },
   'reset-password': { argument: 'E-MAIL', doc: 'a new password for a user, running or stopped' },
 } as const
 
 const isCommand = (word: string): word is keyof typeof COMMANDS => Object.hasOwn(COMMANDS, word)
 
-const usageOf = (command: keyof typeof COMMANDS): string =>
-  `npm run ${command} -- ${COMMANDS[command].argument}`
+function usageOf(command: keyof typeof COMMANDS): string {
+  const { argument } = COMMANDS[command]
+  return `npm run ${command}${argument === '' ? '' : ` -- ${argument}`}`
+}
 
 function help(): string {
   const settings = settingsHelp().map(
@@ -176,6 +179,8 @@ async function runCommand(
       return await (await import('./backup/backup.js')).backup(options)
     case 'restore':
       return await (await import('./backup/restore.js')).restore(options)
+    case 'verify-audit':
+      return await verifyAudit(config, print)
     case 'reset-password': {
       const { resetPassword } = await import('./app.js')
       const uws = loadUws(process.env)
@@ -188,6 +193,21 @@ async function runCommand(
       if (!isActive) print('The user is disabled: a superadmin has to enable them.')
     }
   }
+}
+
+/** Exits with 1 when the trail was changed. */
+async function verifyAudit(config: Config, print: (text: string) => void): Promise<void> {
+  const { requestAuditReport } = await import('./backup/control.js')
+  const { entries, chains, problems } = await requestAuditReport(config.dataDir)
+  for (const { writer, from, to, hash } of chains)
+    print(`instance ${writer}: entries ${from} to ${to}, the last with hash ${hash}`)
+  for (const problem of problems) print(`PROBLEM ${problem}`)
+  print(
+    problems.length === 0
+      ? `${entries} entries, all in their chains`
+      : `${entries} entries; the trail was changed, or entries were lost`,
+  )
+  if (problems.length > 0) process.exitCode = 1
 }
 
 /** What the arguments ask for. */
@@ -210,7 +230,8 @@ function toTask(args: readonly string[]): Task {
   const [command, given = '', ...others] = args
   if (command === undefined) return { kind: 'start' }
   if (!isCommand(command)) throw new Error(`unknown argument ${command}; see npm start -- --help`)
-  if (given === '' || others.length > 0) throw new Error(`usage: ${usageOf(command)}`)
+  const isComplete = (given === '') === (COMMANDS[command].argument === '')
+  if (!isComplete || others.length > 0) throw new Error(`usage: ${usageOf(command)}`)
   return { kind: 'command', command, given }
 }
 

@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 
+import type { AuditReport } from '../records/audit-chain.js'
 import type { DatabaseBackup, MakeBackup } from './clickhouse-backup.js'
 
 /** What the running service does for the operator of its machine. */
 export interface Control {
   readonly backup: MakeBackup
   readonly resetPassword: (email: string) => Promise<PasswordReset>
+  readonly verifyAudit: () => Promise<AuditReport>
 }
 
 export interface PasswordReset {
@@ -22,6 +24,7 @@ export interface PasswordReset {
 type Request =
   | { readonly kind: 'backup' }
   | { readonly kind: 'reset-password'; readonly email: string }
+  | { readonly kind: 'verify-audit' }
 
 /** One line of JSON each, from the service to the command. */
 type Message =
@@ -97,6 +100,8 @@ async function run(
       return await control.backup(report)
     case 'reset-password':
       return await control.resetPassword(request.email)
+    case 'verify-audit':
+      return await control.verifyAudit()
   }
 }
 
@@ -126,6 +131,13 @@ export async function requestPasswordReset(
   if (socket === null) return null
   const request = { kind: 'reset-password', email } as const
   return (await ask(socket, request, () => undefined)) as PasswordReset // `run` gives it.
+}
+
+/** @throws Error when no service runs on the data directory */
+export async function requestAuditReport(dataDir: string): Promise<AuditReport> {
+  const socket = await connectTo(dataDir)
+  if (socket === null) throw new Error(`no service runs on ${dataDir}: start it`)
+  return (await ask(socket, { kind: 'verify-audit' }, () => undefined)) as AuditReport // `run` gives it.
 }
 
 async function connectTo(dataDir: string): Promise<Socket | null> {

@@ -4,6 +4,7 @@ import { backoffMs } from '../lib/backoff.js'
 import { AppError } from '../model/errors.js'
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
+import type { AuditChain, Link, StoredRecord } from './audit-chain.js'
 
 /** One action in the audit trail. */
 export interface AuditEntry {
@@ -32,7 +33,8 @@ interface AuditDeps {
    *
    * @throws AppError when the same call may succeed later; anything else is not tried again
    */
-  readonly append: (rows: readonly AuditRecord[], token: string) => Promise<void>
+  readonly append: (rows: readonly StoredRecord[], token: string) => Promise<void>
+  readonly chain: AuditChain
   readonly log: {
     warn(fields: object, text: string): void
   }
@@ -77,11 +79,12 @@ class Trail implements Audit {
   #queue: Waiting[] = []
   #running: Promise<void> | null = null
   #isClosing = false
-  #lastSeq = 0
+  #lastSeq: number
 
   constructor(deps: AuditDeps) {
     this.#deps = deps
     this.#limits = { ...LIMITS, ...deps.limits }
+    this.#lastSeq = deps.chain.head.seq
   }
 
   async record(entry: AuditEntry): Promise<void> {
@@ -128,6 +131,17 @@ class Trail implements Audit {
     this.#running = null
   }
 
+  #noteStored(): void {
+    try {
+      this.#deps.chain.stored()
+    } catch (err) {
+      this.#deps.log.warn(
+        { err },
+        'the end of the audit trail can not be kept in the data directory',
+      )
+    }
+  }
+
   /** Writes late entries to the log, so that they are found there meanwhile. */
   #log(records: readonly AuditRecord[], err: unknown): void {
     const { log } = this.#deps
@@ -137,11 +151,13 @@ class Trail implements Audit {
 
   /** Tries until it succeeds or the error is permanent. @returns false when it was interrupted by the end of the program */
   async #send(records: readonly AuditRecord[]): Promise<boolean> {
-    const { append } = this.#deps
+    const { append, chain } = this.#deps
     const token = randomUUID()
+    const linked = chain.link(records)
     for (let attempt = 1; ; attempt++) {
       try {
-        await append(records, token)
+        await append(linked, token)
+        this.#noteStored()
         return true
       } catch (error) {
         if (attempt === 1) this.#log(records, error)
@@ -170,7 +186,11 @@ export interface AuditQuery {
 
 export interface AuditTable {
   /** A repetition with the same token changes nothing. */
-  append(rows: readonly AuditRecord[], token: string): Promise<void>
+  append(rows: readonly StoredRecord[], token: string): Promise<void>
+  /** Everything, oldest first. */
+  all(): AsyncIterable<readonly StoredRecord[]>
+  /** @returns the newest entry of a chain; null for none */
+  newestOf(writer: string): Promise<StoredRecord | null>
   /** Newest first. */
   page(query: AuditQuery, signal?: AbortSignal): Promise<readonly AuditRecord[]>
 }
@@ -198,6 +218,13 @@ const pageSql = statement<
   Row
 >('audit_page')
 
+const allSql = statement<
+  { readonly after_seq: number; readonly after_id: string; readonly limit: number },
+  Row
+>('audit_all')
+const newestSql = statement<{ readonly writer: string }, Row>('audit_newest')
+
+const PAGE_ROWS = 5_000
 const APPEND_TIMEOUT_MS = 10_000
 const NEWEST: AuditPosition = { seq: Number.MAX_SAFE_INTEGER, id: '' }
 
@@ -212,26 +239,50 @@ export function createAuditTable(store: Store): AuditTable {
       const { seq, id } = after ?? NEWEST
       const params = { actions, actors, before_seq: seq, before_id: id, limit }
       const options = signal === undefined ? {} : { signal }
-      return (await store.query(pageSql, params, options)).map(toAuditRecord)
+      return (await store.query(pageSql, params, options)).map(toRecord)
+    },
+    async *all() {
+      for (let [seq, id] = [0, '']; ;) {
+        const params = { after_seq: seq, after_id: id, limit: PAGE_ROWS }
+        const rows = (await store.query(allSql, params)).map(toRecord)
+        yield rows
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < PAGE_ROWS) return
+        ;({ seq, id } = last)
+      }
+    },
+    async newestOf(writer) {
+      const [row] = await store.query(newestSql, { writer })
+      return row === undefined ? null : toRecord(row)
     },
   }
 }
 
-const toRow = ({ atMs, actorId, detail, ...row }: AuditRecord): object => ({
+/** The place in the chain is a part of the stored detail, which readers of the trail do not see. */
+const toRow = ({ atMs, actorId, detail, link, ...row }: StoredRecord): object => ({
   ...row,
   at: new Date(atMs).toISOString(),
   actor_id: actorId,
-  detail: JSON.stringify(detail),
+  detail: JSON.stringify({ ...detail, [LINK]: link }),
 })
 
-const toAuditRecord = ({ at_ms: atMs, actor_id: actorId, detail, ...row }: Row): AuditRecord => ({
-  ...row,
-  atMs,
-  actorId,
-  detail: toDetail(detail),
-})
+const LINK = 'audit_link'
+
+function toRecord({ at_ms: atMs, actor_id: actorId, detail: text, ...row }: Row): StoredRecord {
+  const { [LINK]: link = null, ...detail } = toDetail(text)
+  return { ...row, atMs, actorId, detail, link: isLink(link) ? link : null }
+}
 
 function toDetail(text: string): Record<string, unknown> {
   const value: unknown = JSON.parse(text)
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }
+
+const isLink = (value: unknown): value is Link =>
+  typeof value === 'object' &&
+  value !== null &&
+  'writer' in value &&
+  'number' in value &&
+  'previous' in value &&
+  'previousAtMs' in value &&
+  'hash' in value

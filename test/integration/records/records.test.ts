@@ -9,6 +9,7 @@ import {
 } from '../../../src/records/incidents.js'
 import { createTasks, TaskDoc } from '../../../src/records/tasks.js'
 import { auditRoutes } from '../../../src/api/routes/audit.js'
+import { createChain, NO_HEAD, verifyTrail } from '../../../src/records/audit-chain.js'
 import { createAuditTable } from '../../../src/records/audit.js'
 import type { Store } from '../../../src/clickhouse/client.js'
 import { createEntities } from '../../../src/coordination/entities.js'
@@ -117,8 +118,10 @@ void test('alerts, incidents and tasks on a real engine', async (t) => {
   await t.test('the audit trail is kept in order, filtered, and stored once', async (t2) => {
     const store = await database(t2)
     const table = createAuditTable(store)
+    const chain = createChain('one', NO_HEAD, () => undefined)
     const audit = createAudit({
       log: recordingLog(),
+      chain,
       append: async (rows, token) => {
         await table.append(rows, token)
         // A client repeats a request whose answer was lost.
@@ -149,5 +152,22 @@ void test('alerts, incidents and tasks on a real engine', async (t) => {
     t2.equal(body.items[1].actor_id, 'ann')
     t2.strictSame(await targets(`limit=200&cursor=${body.next_cursor}`), ['3', '2', '1', '0'])
     t2.match(await statuses('GET /api/monitoring/audit'), { viewer: 403, manager: 403, admin: 200 })
+    t2.strictSame(body.items[0].detail, entry.detail, 'the place in the chain is not shown')
+    const verify = () =>
+      verifyTrail(table.all(), [{ writer: chain.writer, ...chain.head }], Date.now())
+    t2.match(await verify(), { entries: 7, problems: [], chains: [{ from: 1, to: 7 }] })
+    const newest = await table.newestOf('one')
+    t2.equal(newest?.link?.hash, chain.head.hash, 'a restart continues the chain')
+    t2.equal(await table.newestOf('two'), null)
+    await store.command(
+      "ALTER TABLE audit DELETE WHERE target = '3' SETTINGS mutations_sync = 2",
+      {},
+    )
+    t2.match((await verify()).problems, [/entry 5 .*those between are missing/])
+    await store.command(
+      "ALTER TABLE audit UPDATE outcome = 'forbidden' WHERE target = '5' SETTINGS mutations_sync = 2",
+      {},
+    )
+    t2.match((await verify()).problems, [/entry 5/, /entry 6 .*was changed/])
   })
 })

@@ -13,7 +13,12 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { restore } from '../../../src/backup/restore.js'
 import { checkFiles, readManifest, writeManifest } from '../../../src/backup/manifest.js'
-import { openControl, requestBackup, requestPasswordReset } from '../../../src/backup/control.js'
+import {
+  openControl,
+  requestAuditReport,
+  requestBackup,
+  requestPasswordReset,
+} from '../../../src/backup/control.js'
 import { schemaVersions } from '../../../src/clickhouse/migrate.js'
 import { loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/telemetry/log.js'
@@ -148,18 +153,22 @@ void test('a command reaches the service of a data directory, however long its p
     mkdirSync(dir)
     const made = { ...MADE, database: name }
     const reset = { email: 'a@b', password: 'p', isActive: true }
+    const report = { entries: 3, chains: [], problems: ['entry 2 was changed'] }
     const close = await openControl(dir, {
       backup: async (report) => {
         report('on it')
         return made
       },
       resetPassword: async (email) => ({ ...reset, email }),
+      verifyAudit: async () => report,
     })
     const progress: string[] = []
     t.same(await requestBackup(dir, (text) => progress.push(text)), made)
     t.same(progress, ['on it'])
     t.same(await requestPasswordReset(dir, 'a@"\n'), { ...reset, email: 'a@"\n' })
+    t.same(await requestAuditReport(dir), report)
     close()
+    await t.rejects(requestAuditReport(dir), { message: /no service runs/ })
     await t.rejects(
       requestBackup(dir, () => undefined),
       { message: /no service runs/ },
@@ -174,7 +183,7 @@ void test('a failure of the service is reported to the command', async (t) => {
   const fail = async (): Promise<never> => {
     throw new Error('clickhouse is down')
   }
-  const close = await openControl(dir, { backup: fail, resetPassword: fail })
+  const close = await openControl(dir, { backup: fail, resetPassword: fail, verifyAudit: fail })
   t.teardown(close)
   await t.rejects(
     requestBackup(dir, () => undefined),

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { test } from 'tap'
+import { createChain, NO_HEAD } from '../../../src/records/audit-chain.js'
 import { createAudit, type AuditEntry, type AuditRecord } from '../../../src/records/audit.js'
 import { audited } from '../../../src/api/audited.js'
 import { route } from '../../../src/api/route.js'
@@ -16,12 +17,19 @@ const entry: AuditEntry = {
   detail: {},
 }
 const unavailable = new AppError('dependency_unavailable', 'down')
+const newChain = () => createChain('one', NO_HEAD, () => undefined)
 const limits = { gapMs: 1, waitMs: 1_000, waiting: 100 }
 
 void test('an entry is stored when record resolves; concurrent ones are inserted together', async (t) => {
   const batches: (readonly AuditRecord[])[] = []
   const append = async (rows: readonly AuditRecord[]) => void batches.push(rows)
-  const audit = createAudit({ append, log: recordingLog(), nowMs: () => 5_000, limits })
+  const audit = createAudit({
+    append,
+    chain: newChain(),
+    log: recordingLog(),
+    nowMs: () => 5_000,
+    limits,
+  })
   await audit.record(entry)
   t.equal(batches.length, 1)
   await Promise.all(Array.from({ length: 50 }, () => audit.record(entry)))
@@ -45,7 +53,7 @@ void test('an outage delays the trail, not the action; the same batch is offered
     stored.push(...rows)
   }
   const log = recordingLog()
-  const audit = createAudit({ append, log, limits: { ...limits, waitMs: 5 } })
+  const audit = createAudit({ append, chain: newChain(), log, limits: { ...limits, waitMs: 5 } })
   await audit.record(entry)
   t.strictSame(stored, [])
   t.match(log.entries.at(-1), { message: 'audit entry is late', fields: { audit: entry } })
@@ -62,7 +70,12 @@ void test('an outage delays the trail, not the action; the same batch is offered
 void test('entries are bounded while they cannot be stored, and what goes is logged', async (t) => {
   const log = recordingLog()
   const append = () => new Promise<void>(() => undefined)
-  const audit = createAudit({ append, log, limits: { ...limits, waitMs: 1, waiting: 10 } })
+  const audit = createAudit({
+    append,
+    chain: newChain(),
+    log,
+    limits: { ...limits, waitMs: 1, waiting: 10 },
+  })
   await Promise.all(
     Array.from({ length: 30 }, (_, i) => audit.record({ ...entry, target: `${i}` })),
   )
@@ -78,7 +91,7 @@ void test('a batch that can never be stored does not hold up the next', async (t
     if (rows.some(({ target }) => target === 'bad')) throw new Error('refused')
     stored.push(...rows.map(({ target }) => target))
   }
-  const audit = createAudit({ append, log, limits })
+  const audit = createAudit({ append, chain: newChain(), log, limits })
   await audit.record({ ...entry, target: 'bad' })
   await audit.record({ ...entry, target: 'good' })
   t.strictSame(stored, ['good'])
