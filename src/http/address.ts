@@ -9,12 +9,32 @@ export type ClientAddress = (socketAddress: string, forwardedFor: readonly strin
  */
 export function createClientAddress(trustedProxies: readonly string[]): ClientAddress {
   if (trustedProxies.length === 0) return (socketAddress) => socketAddress
-  const trusted = toBlockList(trustedProxies)
-  const isTrusted = (ip: string): boolean => trusted.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
+  const isTrusted = createRanges(trustedProxies)
   return (socketAddress, forwardedFor) => {
     if (isIP(socketAddress) === 0 || !isTrusted(socketAddress)) return socketAddress
     return nearestUntrusted(socketAddress, forwardedFor, isTrusted)
   }
+}
+
+/**
+ * @param entries addresses and CIDR ranges
+ * @returns whether an address is among them
+ * @throws RangeError when an entry is neither an address nor a range
+ */
+export function createRanges(entries: readonly string[]): (ip: string) => boolean {
+  const list = toBlockList(entries)
+  return (ip) => list.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** The network that one client may have all addresses of: an IPv4 address, or the /64 of an IPv6 address (RFC 6177). */
+export function networkOf(ip: string): string {
+  if (isIP(ip) !== 6) return ip
+  const [head = '', tail] = ip.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : 8 - groups.length - last.length
+  const all = [...groups, ...Array.from({ length: zeros }, () => '0'), ...last]
+  return `${all.slice(0, 4).join(':')}::/64`
 }
 
 /** Walks from the nearest proxy towards the client and stops at the first hop that is not trusted. */

@@ -1,15 +1,42 @@
 import type { BufferPool } from '../lib/buffer-pool.js'
+import type { ByteShares } from '../lib/byte-shares.js'
 import type { Framing } from './request.js'
 import type { UwsResponse } from './uws.js'
 
-/** Limits the memory of all request bodies of a server. */
-export interface ByteBudget {
-  readonly limitBytes: number
-  usedBytes: number
+/** Limits the memory of request bodies. */
+export interface BodyBudget {
+  /** Counts bytes that arrived. @returns false when there is no room for them */
+  take(bytes: number): boolean
+  release(bytes: number): void
 }
 
+/** A budget of which each body takes what it needs. */
+export function createBodyBudget(limitBytes: number): BodyBudget {
+  let usedBytes = 0
+  return {
+    take: (bytes) => {
+      if (usedBytes + bytes > limitBytes) return false
+      usedBytes += bytes
+      return true
+    },
+    release: (bytes) => {
+      usedBytes -= bytes
+    },
+  }
+}
+
+/** The share of one client of a budget. */
+export const budgetOf = (shares: ByteShares, client: string): BodyBudget => ({
+  take: (bytes) => {
+    if (!shares.hasRoom(client, bytes)) return false
+    shares.use(client, bytes)
+    return true
+  },
+  release: (bytes) => shares.release(client, bytes),
+})
+
 export interface BodyMemory {
-  readonly budget: ByteBudget
+  readonly budget: BodyBudget
   readonly buffers: BufferPool
   readonly slab: BodySlab
 }
@@ -65,7 +92,7 @@ export class BodyReader {
   readonly #framing: Framing
   readonly #limitBytes: number
   readonly #isDiscarding: boolean
-  readonly #budget: ByteBudget
+  readonly #budget: BodyBudget
   readonly #buffers: BufferPool
   readonly #slab: BodySlab
   /** The copy of a body that arrived in one chunk. */
@@ -133,7 +160,7 @@ export class BodyReader {
   }
 
   #drop(): void {
-    this.#budget.usedBytes -= this.#countedBytes
+    if (this.#countedBytes > 0) this.#budget.release(this.#countedBytes)
     this.#countedBytes = 0
     if (!this.#isHandedOut) this.#releaseBuffer()
   }
@@ -166,12 +193,11 @@ export class BodyReader {
   #store(chunk: ArrayBuffer, isLast: boolean): boolean {
     const { byteLength } = chunk
     if (byteLength === 0) return true
-    if (this.#budget.usedBytes + byteLength > this.#budget.limitBytes) {
+    if (!this.#budget.take(byteLength)) {
       this.#drop()
       this.#settle({ kind: 'over_budget' })
       return false
     }
-    this.#budget.usedBytes += byteLength
     this.#countedBytes += byteLength
     if (isLast && this.#length === 0 && byteLength <= SMALL_BYTES) {
       this.#small = this.#slab.copy(chunk)

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { AppError } from '../model/errors.js'
-import { createClientAddress, formatAddress } from './address.js'
+import { createClientAddress, createRanges, formatAddress, networkOf } from './address.js'
 import type { ClientAddress } from './address.js'
 import { BufferPool } from '../lib/buffer-pool.js'
-import { BodyReader, BodySlab } from './body.js'
+import { ByteShares } from '../lib/byte-shares.js'
+import { createAddressShares } from './address-shares.js'
+import { BodyReader, BodySlab, budgetOf, createBodyBudget } from './body.js'
 import type { BodyMemory, BodyOutcome } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
@@ -102,10 +104,13 @@ interface Server {
   readonly cors: Cors
   readonly clientAddress: ClientAddress
   readonly bodies: BodyMemory
-  readonly unauthenticatedBodies: BodyMemory
+  /** Of bodies that anybody may send; each network has a share. */
+  readonly unauthenticated: ByteShares
   readonly limits: ServerLimits
   readonly connections: ConnectionPool
   readonly nextRequestId: () => string
+  /** 0 until it listens. */
+  port: number
 }
 
 /** Builds a server that does not listen yet. @throws RangeError or Error when an option is invalid */
@@ -119,7 +124,8 @@ export function createServer(options: ServerOptions): HttpServer {
     listen() {
       listening = listenOn(server.app, options)
       sweep = startSweep(server.exchanges.inFlight, server.limits)
-      return addon.us_socket_local_port(listening)
+      server.port = addon.us_socket_local_port(listening)
+      return server.port
     },
     async close({ deadlineMs }) {
       server.exchanges.isDraining = true
@@ -143,14 +149,12 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
     webSocketPaths: new Set(options.webSockets?.map(({ path }) => path)),
     cors: createCors(options.cors ?? { origins: [] }),
     clientAddress: createClientAddress(options.trustedProxies ?? []),
-    bodies: { ...memory, budget: { limitBytes: maxBodyBytesInFlight, usedBytes: 0 } },
-    unauthenticatedBodies: {
-      ...memory,
-      budget: { limitBytes: maxBodyBytesInFlight / 4, usedBytes: 0 },
-    },
+    bodies: { ...memory, budget: createBodyBudget(maxBodyBytesInFlight) },
+    unauthenticated: new ByteShares(maxBodyBytesInFlight / 4),
     limits,
     connections: { limit: limits.connections, open: 0 },
     nextRequestId: createRequestIds(),
+    port: 0,
     exchanges: {
       log: options.log,
       inFlight: new ExchangeList(),
@@ -166,9 +170,14 @@ function assemble(options: ServerOptions, app: UwsApp): Server {
 
 function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
   const { app, limits, exchanges, clientAddress } = server
-  const count = countConnections(server.connections, options.pool)
+  const pools = [server.connections, ...(options.pool === undefined ? [] : [options.pool])]
+  const count = countConnections(pools)
+  const isProxy = createRanges(options.trustedProxies ?? [])
+  const mayOpen = createAddressShares(pools, () => server.port)
   app.filter((res, change) => {
-    if (!count(change)) res.close()
+    const hasRoom = count(change)
+    if (change < 0 || (hasRoom && mayOpen(() => addressOf(res), isProxy))) return
+    res.close()
   })
   const begin = (res: UwsResponse): Exchange => new Exchange(res, exchanges, server.nextRequestId())
   const shared: WebSocketServer = {
@@ -193,11 +202,7 @@ function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
 }
 
 /** @returns a function that counts an opened (1) or closed (-1) connection and returns whether it is within the limits */
-function countConnections(
-  own: ConnectionPool,
-  shared?: ConnectionPool,
-): (change: number) => boolean {
-  const pools = shared === undefined ? [own] : [own, shared]
+function countConnections(pools: readonly ConnectionPool[]): (change: number) => boolean {
   return (change) => {
     for (const pool of pools) pool.open += change
     return change < 0 || pools.every((pool) => pool.open <= pool.limit)
@@ -210,6 +215,9 @@ function createRequestIds(): () => string {
   let count = 0
   return () => `${prefix}-${(++count).toString(36)}`
 }
+
+const addressOf = (res: UwsResponse): string =>
+  formatAddress(new Uint8Array(res.getRemoteAddress()))
 
 interface Head {
   readonly method: string
@@ -243,14 +251,17 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
   if (found === null) return
   exchange.routeId = found.route.id
   exchange.handlerTimeoutMs = found.route.handlerTimeoutMs ?? exchange.handlerTimeoutMs
+  const request = toRequest(server, exchange, { head, found, res })
   if (framing.kind === 'none') {
     exchange.startHandling()
   } else {
     const { bodyBytes, isAuthenticatedByBody: isOpen = false } = found.route
-    const memory = isOpen ? server.unauthenticatedBodies : server.bodies
+    const memory = isOpen
+      ? { ...server.bodies, budget: budgetOf(server.unauthenticated, networkOf(request.ip)) }
+      : server.bodies
     exchange.reader = new BodyReader(res, framing, bodyBytes, memory)
   }
-  admit(exchange, found.route, toRequest(server, exchange, { head, found, res }))
+  admit(exchange, found.route, request)
 }
 
 interface Incoming {
@@ -282,7 +293,8 @@ function toRequest(
     params,
     ip: () => {
       if (socketAddress === null && !exchange.isOpen) return ''
-      const address = formatAddress(new Uint8Array(socketAddress ?? res.getRemoteAddress()))
+      const address =
+        socketAddress === null ? addressOf(res) : formatAddress(new Uint8Array(socketAddress))
       return server.clientAddress(address, headers.all('x-forwarded-for'))
     },
     requestId: exchange.requestId,

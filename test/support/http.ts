@@ -58,6 +58,7 @@ const PIECE_GAP_MS = 15
 /**
  * Writes the pieces one by one on a new socket and collects the reply.
  *
+ * @param from the address of the client; all of 127.0.0.0/8 are of this machine (Linux)
  * @param until ends the exchange when it is true for the reply so far; the peer's end and `waitMs` end it too
  */
 export function rawExchange(
@@ -66,10 +67,11 @@ export function rawExchange(
   {
     until = () => false,
     waitMs = 1500,
-  }: { until?: (text: string) => boolean; waitMs?: number } = {},
+    from = '127.0.0.1',
+  }: { until?: (text: string) => boolean; waitMs?: number; from?: string } = {},
 ): Promise<RawResult> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect({ port, host: '127.0.0.1', localAddress: from })
     let text = ''
     const finish = (isClosed: boolean): void => {
       clearTimeout(timer)

@@ -26,26 +26,30 @@ const NoteText = notBlank(10_000)
 const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
 const IdParams = Type.Object({ id: Uuid })
 
+const INCIDENT_FIELDS = {
+  id: Uuid,
+  title: Type.String(),
+  description: Type.String(),
+  severity: PrioritySchema,
+  status: StatusSchema,
+  application_id: Type.Union([Type.String(), Type.Null()]),
+  source: Type.Union([Type.String(), Type.Null()]),
+  assignee_id: Type.Union([Type.String(), Type.Null()]),
+  alert_ids: Type.Array(Type.String()),
+  event_ids: Type.Array(Type.Integer()),
+  created_by: Type.String({ description: 'id of a user' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  acknowledged_at: Type.Union([Timestamp, Type.Null()], {
+    description: 'when it last left the status `open`',
+  }),
+  resolved_at: OptionalTimestamp,
+  closed_at: OptionalTimestamp,
+}
+
 const IncidentSchema = Type.Object(
   {
-    id: Uuid,
-    title: Type.String(),
-    description: Type.String(),
-    severity: PrioritySchema,
-    status: StatusSchema,
-    application_id: Type.Union([Type.String(), Type.Null()]),
-    source: Type.Union([Type.String(), Type.Null()]),
-    assignee_id: Type.Union([Type.String(), Type.Null()]),
-    alert_ids: Type.Array(Type.String()),
-    event_ids: Type.Array(Type.Integer()),
-    created_by: Type.String({ description: 'id of a user' }),
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    acknowledged_at: Type.Union([Timestamp, Type.Null()], {
-      description: 'when it last left the status `open`',
-    }),
-    resolved_at: OptionalTimestamp,
-    closed_at: OptionalTimestamp,
+    ...INCIDENT_FIELDS,
     timeline: Type.Array(
       Type.Object({
         at: Timestamp,
@@ -65,6 +69,14 @@ const IncidentSchema = Type.Object(
   { title: 'Incident' },
 )
 
+const ListedIncidentSchema = Type.Object(
+  {
+    ...INCIDENT_FIELDS,
+    timeline_entries: Type.Integer({ minimum: 0, description: 'length of its timeline' }),
+  },
+  { title: 'ListedIncident' },
+)
+
 const OPTIONAL_FIELDS = {
   description: Type.Optional(Description),
   application_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
@@ -76,7 +88,7 @@ const OPTIONAL_FIELDS = {
 const NewIncident = Type.Object({ title: Title, severity: PrioritySchema, ...OPTIONAL_FIELDS })
 const IncidentPatch = Type.Partial(NewIncident)
 
-const toView = (incident: Incident): Static<typeof IncidentSchema> => ({
+const toFacts = (incident: Incident) => ({
   id: incident.id,
   title: incident.title,
   description: incident.description,
@@ -93,6 +105,15 @@ const toView = (incident: Incident): Static<typeof IncidentSchema> => ({
   acknowledged_at: toIsoOrNull(incident.acknowledgedAtMs),
   resolved_at: toIsoOrNull(incident.resolvedAtMs),
   closed_at: toIsoOrNull(incident.closedAtMs),
+})
+
+const toListed = (incident: Incident): Static<typeof ListedIncidentSchema> => ({
+  ...toFacts(incident),
+  timeline_entries: incident.timeline.length,
+})
+
+const toView = (incident: Incident): Static<typeof IncidentSchema> => ({
+  ...toFacts(incident),
   timeline: incident.timeline.map(({ atMs, actorId, kind, text }) => {
     return { at: toIso(atMs), actor_id: actorId, kind, text }
   }),
@@ -126,6 +147,7 @@ const reads = [
     method: 'get',
     path: '/api/incidents',
     summary: 'Incidents, newest first',
+    description: 'Without their timelines, which an incident itself has.',
     role: 'viewer',
     limit: 'none',
     bodyBytes: 0,
@@ -138,7 +160,7 @@ const reads = [
       ...PageParameters,
     }),
     body: null,
-    reply: PageSchema(IncidentSchema),
+    reply: PageSchema(ListedIncidentSchema),
     status: 200,
     errors: ['invalid_cursor'],
     handle: ({ query }, { incidents, cursorKey }) => {
@@ -152,7 +174,7 @@ const reads = [
       }
       const filters = { list: 'incidents', ...filter }
       const page = incidents.page({ limit, cursor, filters, cursorKey }, filter)
-      return { ...page, items: page.items.map(toView) }
+      return { ...page, items: page.items.map(toListed) }
     },
   }),
   route({

@@ -374,9 +374,19 @@ t.test('bodies of unauthenticated clients do not use the budget of the others', 
   t.equal(await send('/open', 2_600), 429)
   const socket = connect(port, '127.0.0.1')
   t.teardown(() => socket.destroy())
-  socket.write(post('/open', 'Content-Length: 2500\r\n', 'x'.repeat(2_400)))
+  socket.write(post('/open', 'Content-Length: 2500\r\n', 'x'.repeat(1_650)))
   while ((await send('/open', 200)) !== 429) await sleep(10)
   t.equal(await send('/guarded', 9_900), 200)
+  if (process.platform !== 'linux') return
+  const other = await rawExchange(
+    port,
+    [post('/open', 'Content-Length: 200\r\n', 'x'.repeat(200))],
+    {
+      from: '127.0.0.2',
+      until: (got) => got.includes('}'),
+    },
+  )
+  t.same(statuses(other.text), [200], 'nor that of another client')
 })
 
 t.test('a slow body is answered 408, a slow handler 503, and both in the envelope', async (t) => {
@@ -556,6 +566,38 @@ t.test('connections above the cap are closed at once', async (t) => {
   await sleep(50)
   const next = await rawExchange(port, [get('/hello/x')], { until: (got) => got.includes('}') })
   t.same(statuses(next.text), [200])
+})
+
+t.test('no client takes all connections', { skip: process.platform !== 'linux' }, async (t) => {
+  const { routes } = recorder()
+  const limits = { connections: 40 }
+  const { port } = startServer(t, { routes, limits, trustedProxies: ['127.0.0.9'] })
+  /** Opens connections one after the other. @returns how many stay open */
+  const open = async (from: string, wanted: number): Promise<number> => {
+    let opened = 0
+    for (let i = 0; i < wanted; i++) {
+      const socket = connect({ port, host: '127.0.0.1', localAddress: from })
+      t.teardown(() => socket.destroy())
+      socket.on('error', () => undefined)
+      await once(socket, 'connect')
+      socket.write('GET /hello/x HTTP/1.1\r\nHost: x\r\n\r\n')
+      const [answer] = await Promise.race([once(socket, 'data'), once(socket, 'close')])
+      if (answer instanceof Buffer) opened++
+    }
+    return opened
+  }
+  const asks = async (from: string) => {
+    const until = (got: string): boolean => got.includes('}')
+    return statuses((await rawExchange(port, [get('/hello/x')], { from, until })).text)
+  }
+  t.equal(await open('127.0.0.2', 40), 20)
+  t.same(await asks('127.0.0.2'), [])
+  t.same(await asks('127.0.0.3'), [200])
+  const second = await open('127.0.0.3', 40)
+  // A connection that ended within the last second may still count.
+  t.ok(second >= 8 && second <= 10, `${second} of a second client`)
+  t.same(await asks('127.0.0.4'), [200], 'there is room for one more')
+  t.equal(await open('127.0.0.9', 8), 8, 'a proxy speaks for many')
 })
 
 t.test('stopping lets the request in flight end and refuses new connections', async (t) => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { createClientAddress, formatAddress } from '../../../src/http/address.js'
+import { createClientAddress, formatAddress, networkOf } from '../../../src/http/address.js'
 import { formatCookie, parseCookies } from '../../../src/http/cookies.js'
 import { toErrorReply, toHeaderValue, toWire } from '../../../src/http/reply.js'
 import { HeaderBag, decodeSegment, readFraming } from '../../../src/http/request.js'
@@ -191,4 +191,17 @@ t.test('a close reason fits its frame in whole characters', async (t) => {
   t.equal(cutReason('short'), 'short')
   const cut = cutReason('ü'.repeat(100))
   t.equal(cut, 'ü'.repeat(61))
+})
+
+t.test('the network of a client is its IPv4 address, or the /64 of its IPv6 address', async (t) => {
+  for (const [ip, network] of [
+    ['10.0.0.9', '10.0.0.9'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+    ['2001:db8::6', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['::', '0:0:0:0::/64'],
+    ['', ''],
+  ] as const)
+    t.equal(networkOf(ip), network, ip)
 })

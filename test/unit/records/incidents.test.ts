@@ -97,6 +97,18 @@ void test('the user and the application of an incident must exist', async (t) =>
   }
 })
 
+void test('a list has no timelines, however long they are', async (t) => {
+  const { incidents, services } = setUp()
+  const { call } = startApi(t, incidentRoutes, services)
+  const { id } = await incidents.create(USERS.admin, { ...fields, alertIds: [], eventIds: [] })
+  for (let i = 0; i < 30; i++) await incidents.addNote(USERS.admin, id, 'x'.repeat(10_000))
+  const { timeline, ...facts } = (await call('viewer', `GET /api/incidents/${id}`)).body
+  const { text, body } = await call('viewer', 'GET /api/incidents')
+  t.ok(text.length < 2_000)
+  t.equal(timeline.length, 31)
+  t.strictSame(body.items, [{ ...facts, timeline_entries: 31 }])
+})
+
 void test('the roles of the router', async (t) => {
   const { incidents, services } = setUp()
   const { statuses } = startApi(t, incidentRoutes, services)

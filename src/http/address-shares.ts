@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs'
+import { formatAddress, networkOf } from './address.js'
+import type { ConnectionPool } from './server.js'
+
+/** Below this share of the connections nobody is limited. */
+const CROWDED = 0.5
+/** How long the kernel's table is taken to be true; connections that come meanwhile are counted. */
+const FRESH_MS = 1_000
+
+/**
+ * Limits the connections of a client, so that no address takes all of them: when half of them are open, a network (an IPv4
+ * address, or the /64 of an IPv6 address) may have as many as are free. One client alone gets half of all, two a third each
+ * (dynamic thresholds, Choudhury and Hahne, 1998). uWebSockets.js does not tell whose connection ended, so the connections
+ * are counted in the kernel's table (Linux only; elsewhere nobody is limited).
+ *
+ * @returns whether a connection of this address may open; proxies speak for many clients and always may
+ */
+export function createAddressShares(
+  pools: readonly ConnectionPool[],
+  port: () => number,
+): (address: () => string, isProxy: (address: string) => boolean) => boolean {
+  let counts = new Map<string, number>()
+  let readAtMs = -Infinity
+  return (addressOf, isProxy) => {
+    if (pools.every(({ open, limit }) => open <= limit * CROWDED)) return true
+    const address = addressOf()
+    if (address === '' || isProxy(address)) return true
+    const nowMs = performance.now()
+    if (nowMs - readAtMs > FRESH_MS) {
+      counts = connectionsTo(port())
+      readAtMs = nowMs
+    }
+    const network = networkOf(address)
+    const count = (counts.get(network) ?? 0) + 1
+    const free = Math.min(...pools.map(({ open, limit }) => limit - open))
+    if (count > free) return false
+    counts.set(network, count)
+    return true
+  }
+}
+
+/** The open connections to a local port by the network of the other side, as the kernel lists them. */
+function connectionsTo(port: number): Map<string, number> {
+  const counts = new Map<string, number>()
+  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  for (const table of ['tcp', 'tcp6']) {
+    for (const line of tableOf(table).split('\n')) {
+      // Number, local address, remote address, state (01 = established) and more.
+      const [, own = '', other = '', state] = line.trim().split(/\s+/, 4)
+      if (state !== '01' || !own.endsWith(local)) continue
+      const network = networkOf(toAddress(other.split(':', 1)[0] ?? ''))
+      counts.set(network, (counts.get(network) ?? 0) + 1)
+    }
+  }
+  return counts
+}
+
+function tableOf(name: string): string {
+  try {
+    return readFileSync(`/proc/self/net/${name}`, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+/** @param hex an address as the kernel writes it: words of four bytes, each with its last byte first */
+function toAddress(hex: string): string {
+  const bytes = Buffer.from(hex, 'hex')
+  return formatAddress(bytes.length % 4 === 0 ? bytes.swap32() : bytes)
+}
