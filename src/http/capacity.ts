@@ -1,4 +1,4 @@
-import type { ConnectionPool } from './server.js'
+import type { ConnectionPool } from './connection-limits.js'
 import { openFileLimit } from './open-files.js'
 import type { Log } from '../telemetry/log.js'
 

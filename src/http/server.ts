@@ -4,7 +4,7 @@ import { createClientAddress, createRanges, formatAddress, networkOf } from './a
 import type { ClientAddress } from './address.js'
 import { BufferPool } from '../lib/buffer-pool.js'
 import { ByteShares } from '../lib/byte-shares.js'
-import { createAddressShares } from './address-shares.js'
+import { countConnections, createAddressShares, type ConnectionPool } from './connection-limits.js'
 import { BodyReader, BodySlab, budgetOf, createBodyBudget } from './body.js'
 import type { BodyMemory, BodyOutcome } from './body.js'
 import { createCors } from './cors.js'
@@ -72,12 +72,6 @@ export interface ServerOptions {
   readonly pool?: ConnectionPool
   /** Pool of buffers for bodies. Without it each body gets a new buffer. */
   readonly buffers?: BufferPool
-}
-
-/** Limits the open connections of all servers of the process. */
-export interface ConnectionPool {
-  readonly limit: number
-  open: number
 }
 
 export interface HttpServer {
@@ -199,14 +193,6 @@ function mountAll(server: Server, options: ServerOptions): MountedWebSocket[] {
     }
   })
   return mounted
-}
-
-/** @returns a function that counts an opened (1) or closed (-1) connection and returns whether it is within the limits */
-function countConnections(pools: readonly ConnectionPool[]): (change: number) => boolean {
-  return (change) => {
-    for (const pool of pools) pool.open += change
-    return change < 0 || pools.every((pool) => pool.open <= pool.limit)
-  }
 }
 
 /** Each process has a random prefix, so that the ids of two instances differ. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { DAY_MS } from '../model/time.js'
-import type { AuditRecord } from './audit.js'
+import type { AuditRecord } from './audit-record.js'
 
 /*
  * The chain of the audit trail. Each instance numbers its entries, and each entry has the hash of the one before it, so that

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { AuditRecord } from '../../records/audit.js'
+import type { AuditRecord } from '../../records/audit-record.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'

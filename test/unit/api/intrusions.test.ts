@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { createIntrusions, type IntrusionKind } from '../../../src/api/intrusions.js'
-import type { AuditEntry } from '../../../src/records/audit.js'
+import type { AuditEntry } from '../../../src/records/audit-record.js'
 import { MINUTE_MS } from '../../../src/model/time.js'
 
 function setUp() {

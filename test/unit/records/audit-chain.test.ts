@@ -11,7 +11,7 @@ import {
   type KnownHead,
   type StoredRecord,
 } from '../../../src/records/audit-chain.js'
-import type { AuditRecord } from '../../../src/records/audit.js'
+import type { AuditRecord } from '../../../src/records/audit-record.js'
 import { DAY_MS } from '../../../src/model/time.js'
 
 const NOW_MS = 1_700_000_000_000

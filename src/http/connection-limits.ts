@@ -1,6 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { formatAddress, networkOf } from './address.js'
-import type { ConnectionPool } from './server.js'
+
+/** Limits the open connections of all servers of the process. */
+export interface ConnectionPool {
+  readonly limit: number
+  open: number
+}
+
+/** @returns a function that counts an opened (1) or closed (-1) connection and returns whether it is within the limits */
+export function countConnections(pools: readonly ConnectionPool[]): (change: number) => boolean {
+  return (change) => {
+    for (const pool of pools) pool.open += change
+    return change < 0 || pools.every((pool) => pool.open <= pool.limit)
+  }
+}
 
 /** Below this share of the connections nobody is limited. */
 const CROWDED = 0.5
