@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { stringify } from 'yaml'
+import { bound } from '../support/bound.js'
 import { DEPLOY, parseYaml, readDeploy } from '../support/deploy.js'
 import { freePort } from '../support/ports.js'
 import { ingest, KNOWN, logIn, startService, tempDataDir } from '../support/service.js'
@@ -167,13 +168,12 @@ async function startPrometheus(
   writeFileSync(join(dir, 'prometheus.yml'), stringify(config))
   const port = await freePort()
   const child = spawn(
-    toolPath('prometheus'),
-    [
+    ...bound(toolPath('prometheus'), [
       `--config.file=${join(dir, 'prometheus.yml')}`,
       `--storage.tsdb.path=${join(dir, 'data')}`,
       `--web.listen-address=127.0.0.1:${port}`,
       '--log.level=error',
-    ],
+    ]),
     { stdio: ['ignore', 'ignore', 'inherit'] },
   )
   const ended = once(child, 'exit')

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { WebSocket } from 'ws'
+import { bound } from '../support/bound.js'
 import { DEPLOY } from '../support/deploy.js'
 import { startShared, type Instance } from '../support/instances.js'
 import { freePort } from '../support/ports.js'
@@ -71,7 +72,7 @@ async function startProxy(owner: Owner, [one, two]: Engines): Promise<Proxy> {
     ENGINE_2_API: two?.api ?? '',
     ENGINE_2_COLLECTOR: two?.collector ?? '',
   }
-  const child = spawn(toolPath('haproxy'), ['-db', '-f', CONFIG], {
+  const child = spawn(...bound(toolPath('haproxy'), ['-db', '-f', CONFIG]), {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
   })

@@ -22,8 +22,7 @@ void test('while the engine is away ingest goes on, the API says so, and counts 
   await sleep(500)
   let refusals = 0
   signal(enginePid(service), 'SIGKILL')
-  const killedAt = Date.now()
-  for (let isBack = false; !isBack && Date.now() - killedAt < 20_000; await sleep(20)) {
+  for (let isBack = false; !isBack; await sleep(20)) {
     const reply = await caller.call('GET', '/api/logs?limit=1')
     isBack = reply.status === 200
     if (isBack) continue

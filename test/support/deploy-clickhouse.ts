@@ -9,6 +9,7 @@ import { startEngine } from '../../src/clickhouse/embedded/process.js'
 import { quietLog, TEST_RESOURCES } from './clickhouse.js'
 import { readDeploy } from './deploy.js'
 import { freePort } from './ports.js'
+import { READY_MS } from './service.js'
 
 export const DEPLOYED_PASSWORD = 'password-of-log-engine'
 
@@ -84,7 +85,7 @@ export async function startDeployedClickHouse(
     createStore({ url, username, password, database })
   const admin = connect(config.username, config.password, 'default')
   t.teardown(() => admin.close())
-  for (const until = Date.now() + 30_000; ; await sleep(50)) {
+  for (const until = Date.now() + READY_MS; ; await sleep(50)) {
     const isUp = await admin.ping().then(
       () => true,
       () => false,

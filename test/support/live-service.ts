@@ -6,6 +6,7 @@ import {
   INGEST_KEY,
   KNOWN,
   METRICS_TOKEN,
+  READY_MS,
   startService,
   tempDataDir,
   type Service,
@@ -244,7 +245,7 @@ export const collect = (
 export async function eventually<T>(
   ask: () => Promise<T>,
   satisfies: (answer: T) => boolean,
-  waitMs = 20_000,
+  waitMs = READY_MS,
 ): Promise<T> {
   const untilMs = Date.now() + waitMs
   for (;;) {

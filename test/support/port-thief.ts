@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { bound } from './bound.js'
 
 /** Another process, of another user if it can be, that listens on a port as soon as it is free. */
 export interface PortThief {
@@ -41,7 +42,7 @@ export async function startPortThief(
   chmodSync(dir, 0o777)
   const file = join(dir, 'taken')
   const other = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
-  const child = spawn(process.execPath, ['-e', PROGRAM, String(port), file], {
+  const child = spawn(...bound(process.execPath, ['-e', PROGRAM, String(port), file]), {
     ...other,
     cwd: '/',
     env: {},

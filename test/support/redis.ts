@@ -1,7 +1,8 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { bound } from './bound.js'
 import { freePort } from './ports.js'
 
 export interface RedisServer {
@@ -59,15 +60,16 @@ const isMissing = (error: unknown): boolean =>
 async function launch(port: number, password: string): Promise<ChildProcess> {
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
   if (password !== '') args.push('--requirepass', password)
-  const child = spawn('redis-server', args, { stdio: 'ignore' })
+  const { error } = spawnSync('redis-server', ['--version'])
+  if (error !== undefined) throw error
+  const child = spawn(...bound('redis-server', args), { stdio: 'ignore' })
   await once(child, 'spawn')
-  // The server ends with a test run that is killed.
   process.once('exit', () => child.kill('SIGKILL'))
   return child
 }
 
 async function answers(port: number, password: string, child: ChildProcess): Promise<void> {
-  for (let attempt = 0; attempt < 100; attempt++) {
+  for (let attempt = 0; attempt < 1_000; attempt++) {
     const probe = new Redis(port, '127.0.0.1', {
       lazyConnect: true,
       retryStrategy: null,

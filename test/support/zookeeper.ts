@@ -4,12 +4,13 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { bound } from './bound.js'
 import { freePort } from './ports.js'
 import { MINUTE_MS } from '../../src/model/time.js'
 
 /** The path of Debian's package `zookeeper`. */
 const JAR = '/usr/share/java/zookeeper.jar'
-const READY_MS = MINUTE_MS
+const READY_MS = 5 * MINUTE_MS
 const ANSWER_MS = 2_000
 
 export interface ZooKeeper {
@@ -24,7 +25,7 @@ export async function startZooKeeper(): Promise<ZooKeeper | null> {
   const port = await freePort()
   const settings = ['-Xmx256m', '-Dzookeeper.admin.enableServer=false']
   const main = 'org.apache.zookeeper.server.ZooKeeperServerMain'
-  const child = spawn('java', [...settings, '-cp', JAR, main, String(port), dir], {
+  const child = spawn(...bound('java', [...settings, '-cp', JAR, main, String(port), dir]), {
     stdio: 'ignore',
   })
   const ended = new Promise((resolve) => child.once('close', resolve))

@@ -83,11 +83,9 @@ async function send({ service }: Run, stretches: readonly Stretch[]): Promise<vo
   const events = eventsOf(stretches, nowMs)
   const reply = await ingest(service, events.map((event) => JSON.stringify(event)).join('\n'))
   t.equal(reply.status, 202)
-  const until = Date.now() + 30_000
   for (;;) {
     const metrics = await fetch(`${service.api}/metrics`)
     if (/wal_records 0$/m.test(await metrics.text())) break
-    if (Date.now() > until) throw new Error('what was sent is not written')
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

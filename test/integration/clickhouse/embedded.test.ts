@@ -1,3 +1,4 @@
+import { bound } from '../../support/bound.js'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -61,7 +62,9 @@ t.test('who takes the port of an engine that was killed gets not a byte', async 
   t.teardown(drop)
   await store.command('CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a')
   const acknowledged: number[] = []
-  for (let round = 0; round < 3; round++) {
+  let connections = 0
+  // The thief may be slower than the supervisor; then the round has shown nothing.
+  for (let round = 0; round < 3 || connections === 0; round++) {
     // The first insert opens a connection that is kept, the others need more of them.
     await store.insertRows('t', [{ a: round * 100 }])
     acknowledged.push(round * 100)
@@ -80,7 +83,7 @@ t.test('who takes the port of an engine that was killed gets not a byte', async 
     await Promise.allSettled(inserts)
     while (server.engine.pid() === pid || server.engine.state !== 'ready') await sleep(10)
     await store.ping()
-    t.ok(thief.taken().connections > 0, 'it was taken for the engine')
+    connections += thief.taken().connections
     t.equal(thief.taken().bytes, 0)
     const stored = await store.query<Record<string, never>, { readonly a: number }>(
       { name: 'all', sql: 'SELECT a FROM t' },
@@ -297,7 +300,7 @@ for (const phase of ['has answered', 'is being loaded'] as const)
       const { startTestServer } = await import(${JSON.stringify(support)})
       await startTestServer({ dataDir: ${JSON.stringify(dataDir)} })
       process.stdout.write('ready')`
-    const service = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    const service = spawn(...bound(process.execPath, ['--input-type=module', '-e', program]), {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     if (phase === 'has answered') await once(service.stdout, 'data')

@@ -1,3 +1,4 @@
+import { bound } from '../../support/bound.js'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -299,7 +300,9 @@ t.test('an idle timeout that would end the process is refused', async (t) => {
 
 t.test('the process lives on whatever handlers and hooks throw', async (t) => {
   const script = new URL('../../support/throwing-server.js', import.meta.url)
-  const child = spawn(process.execPath, [script.pathname], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(...bound(process.execPath, [script.pathname]), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   t.teardown(async () => {
     child.kill('SIGKILL')
   })
