@@ -79,7 +79,7 @@ export const COLLECTOR_OPERATIONS: readonly ExtraOperation[] = [
       operationId: 'ingest',
       summary: 'Takes events',
       description:
-        'NDJSON, a JSON array or one object, at most 16 MiB, also compressed with gzip or zstd. The reply is sent when the ' +
+        'NDJSON, a JSON array, objects, or text lines as an upload takes them, at most 16 MiB, also compressed with gzip or zstd. The reply is sent when the ' +
         'accepted events are on disk. `errors` names the first 20 rejected ones, which are dead letters. Listens on the ' +
         "collector's port, with an ingest key in `Authorization: Bearer` or `X-Api-Key`.",
       tags: ['collector'],
@@ -102,6 +102,10 @@ export const COLLECTOR_OPERATIONS: readonly ExtraOperation[] = [
           'application/json': {
             schema: Type.Union([Type.Array(IngestEvent), IngestEvent]),
             example: [EXAMPLE],
+          },
+          'text/plain': {
+            schema: { type: 'string' },
+            example: '2026-11-21 09:28:19,123 ERROR [main] shop.Cart - disk sda1 is 93% full',
           },
         },
       },

@@ -165,7 +165,6 @@ function toIngestServices(deps: ServerDeps): IngestServices {
       pipeline.submit({
         ...body,
         owner: key.id,
-        format: 'ingest',
         events: null,
         protocol: 'ingest',
         source: null,

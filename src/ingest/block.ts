@@ -5,8 +5,8 @@ import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 /** Limit of a body of `/ingest` in bytes, before and after decompression. */
 export const INGEST_BYTES = 16 * 1024 * 1024
 
-/** The wire format of a body, or `events` when it is decoded already. */
-export type BodyFormat = 'ingest' | 'csv' | 'json' | 'txt' | 'events'
+/** The wire format of a body: JSON or text lines of `/ingest`, a file, or `events` when it is decoded already. */
+export type BodyFormat = 'ingest' | 'text' | 'csv' | 'json' | 'txt' | 'events'
 
 /** The verdict on the messages of a source that must not be stored. */
 export type SourceVerdict =

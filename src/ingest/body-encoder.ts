@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 
 import { decompress, type ContentCoding } from '../http/decompress.js'
-import { decodeIngest, type LineTaker } from './formats/ndjson.js'
-import { decodeUpload } from './formats/upload.js'
+import { decodeIngest, isJsonBody, type LineTaker } from './formats/ndjson.js'
+import { decodeTextLines, decodeUpload } from './formats/upload.js'
 import type { BlockSlice } from '../lib/block-pool.js'
 import { levelAtHead } from '../templates/head-level.js'
 import { AppError } from '../model/errors.js'
@@ -110,7 +110,7 @@ export class BodyEncoder {
       body.events.forEach((event, i) => sink.event(i + 1, event))
     } else {
       const refusal = refusalOf(() => {
-        decodeIngest(bytesOf(body), contextOf(body, task, nowMs), sink, sink)
+        decodeBody(body, contextOf(body, task, nowMs), sink, sink)
       })
       if (refusal !== null) return refusal
     }
@@ -121,7 +121,7 @@ export class BodyEncoder {
   /** Checks that the body's key may write the sources of all messages. */
   #denial({ body, file }: OpenedBody, { task, nowMs }: Job): BodyRefusal | null {
     const allowed = body.allowedSources
-    if (allowed === null || body.format !== 'ingest' || file !== null) return null
+    if (allowed === null || body.events !== null || file !== null) return null
     let denied: string | null = null
     const check = ({ source }: { readonly source: string }): void => {
       if (source !== '' && !allowed.includes(source)) denied ??= source
@@ -131,7 +131,7 @@ export class BodyEncoder {
       reject: (_line, rejection) => check(rejection),
     }
     const refusal = refusalOf(() => {
-      decodeIngest(bytesOf(body), contextOf(body, task, nowMs), sink)
+      decodeBody(body, contextOf(body, task, nowMs), sink, null)
     })
     return refusal ?? (denied === null ? null : toDenial(denied))
   }
@@ -178,7 +178,19 @@ async function openBodies(task: BlockTask, nowMs: number, untilMs: number): Prom
 const HELD_BYTES = 4 * 1024 * 1024
 
 const isDecodedDirectly = ({ format }: BodyTask): boolean =>
-  format === 'ingest' || format === 'events'
+  format === 'ingest' || format === 'text' || format === 'events'
+
+/** Decodes a body of `/ingest`. @param lines takes the lines of JSON that need no parsing */
+function decodeBody(
+  body: BodyTask,
+  context: DecodeContext,
+  sink: EventSink,
+  lines: LineTaker | null,
+): void {
+  const bytes = bytesOf(body)
+  if (body.format === 'text' && !isJsonBody(bytes)) decodeTextLines(bytes, context, sink)
+  else decodeIngest(bytes, context, sink, lines)
+}
 
 async function openBody(
   packed: BodyTask,
@@ -204,7 +216,8 @@ const MAGICS = [
 
 /** The coding that the sender named, or that of gzip and Zstandard data that were sent without naming it. */
 function codingOf({ format, bytes, coding }: BodyTask): ContentCoding {
-  if (coding !== 'identity' || format !== 'ingest' || bytes === null) return coding
+  const isFile = format !== 'ingest' && format !== 'text'
+  if (coding !== 'identity' || isFile || bytes === null) return coding
   const found = MAGICS.find(([, magic]) => magic.every((byte, i) => bytes[i] === byte))
   return found?.[0] ?? coding
 }

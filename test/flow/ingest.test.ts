@@ -107,6 +107,46 @@ async function nameless(t: Test, service: Service, caller: Caller): Promise<void
   t.equal((await ingest(service, '{"message":"a"}', {}, '?source=%00')).status, 422)
 }
 
+/** Text lines are read as those of an uploaded file, with the source of the request or key. */
+async function textLines(t: Test, service: Service, caller: Caller): Promise<void> {
+  const at = new Date(Date.now() - 60_000).toISOString()
+  const text = [
+    `${at} ERROR [main] shop.Cart - broke`,
+    'java.lang.IllegalStateException: empty',
+    '\tat shop.Cart.pay(Cart.java:17)',
+    `${at} INFO [main] shop.Cart - fine`,
+    '{"level":"warn","msg":"in JSON"}',
+    '{"source":"other","message":"of a source of its own"}',
+    '{"broken":',
+  ].join('\r\n')
+  for (const [body, coding] of [
+    [text, {}],
+    [gzip(text), { 'content-encoding': 'gzip' }],
+  ] as const) {
+    const headers = { 'content-type': 'text/plain; charset=utf-8', ...coding }
+    const reply = await ingest(service, body, headers, '?source=lines%20of%20text')
+    t.equal(reply.status, 202)
+    t.match(await reply.json(), { received: 5, accepted: 5, rejected: 0 })
+  }
+  await settledCount(() => countOf(caller, 'lines of text'), 8)
+  const events = await allEvents(caller, { source: 'lines of text', search: 'cart' })
+  t.match(events, [{ severity: 'ERROR', timestamp: at }])
+  t.match(events[0]?.message, /^broke\njava.lang.IllegalStateException: empty\n\tat/)
+  const plain = { 'content-type': 'text/plain' }
+  const json = '{"source":"lines of text","message":"a"}\n{"broken":'
+  t.match(await (await ingest(service, json, plain)).json(), { accepted: 1, rejected: 1 })
+  t.match(await (await ingest(service, ' \n[]', plain)).json(), { received: 0 })
+  t.match(await (await ingest(service, ' \n', plain)).json(), { received: 0 })
+  const many = await ingest(service, 'x\n'.repeat(500_001), plain)
+  t.equal(many.status, 413)
+  const made = await caller.call('POST', '/api/ingest-keys', { name: 'text', sources: ['mine'] })
+  const { key } = (await made.json()) as { key: string }
+  const limited = { ...plain, authorization: `Bearer ${key}` }
+  t.equal((await ingest(service, 'one\ntwo', limited)).status, 202)
+  t.equal((await ingest(service, 'one\n{"source":"shop","message":"a"}', limited)).status, 403)
+  await settledCount(() => countOf(caller, 'mine'), 2)
+}
+
 /** An event is found by what its exception says. */
 async function exceptions(t: Test, service: Service, caller: Caller): Promise<void> {
   const stack = 'ZebraError: no "grass"\n    at Paddock.feed (/srv/zoo/Paddock.js:17:4)'
@@ -226,6 +266,7 @@ void test('a running service', async (t) => {
   const caller = await logIn(service)
   await t.test('takes bodies in every form', (t) => bodies(t, service, caller))
   await t.test('takes records without a source', (t) => nameless(t, service, caller))
+  await t.test('takes text lines', (t) => textLines(t, service, caller))
   await t.test('finds events by their exceptions', (t) => exceptions(t, service, caller))
   await t.test('refuses bodies above 16 MiB, also when they grow to that', (t) =>
     tooLarge(t, service),

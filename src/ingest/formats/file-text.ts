@@ -9,7 +9,7 @@ const SAMPLE_CHARS = 65_536
 /** A file with a greater share of control and replacement characters is binary. */
 const MAX_GARBAGE = 0.1
 
-/** An uploaded file of any Unicode encoding. */
+/** A text of any encoding. */
 export interface FileText {
   readonly text: string
   /** The text in UTF-8, without a byte order mark. */
@@ -21,16 +21,21 @@ export interface FileText {
  * @throws AppError `empty_file` for a file of blanks
  */
 export function readFileText(body: Uint8Array): FileText {
-  const raw = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const start = raw.toString('hex', 0, 4)
+  const start = Buffer.from(body.subarray(0, 4)).toString('hex')
   if (FOREIGN_STARTS.some((magic) => start.startsWith(magic))) throw notText()
+  const file = readAnyText(body)
+  if (garbageShare(file.text) > MAX_GARBAGE) throw notText()
+  if (!/[^\s\0]/.test(file.text)) throw new AppError('empty_file', 'the file holds no rows')
+  return file
+}
+
+/** Reads bytes as text, whatever they are. */
+export function readAnyText(body: Uint8Array): FileText {
+  const raw = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const wide = wideEncoding(raw)
   const encoding = wide ?? (isLatin(raw) ? 'windows-1252' : null)
   const bytes = encoding === null ? withoutMark(raw) : transcode(raw, encoding)
-  const text = bytes.toString('utf8')
-  if (garbageShare(text) > MAX_GARBAGE) throw notText()
-  if (!/[^\s\0]/.test(text)) throw new AppError('empty_file', 'the file holds no rows')
-  return { text, bytes }
+  return { text: bytes.toString('utf8'), bytes }
 }
 
 const notText = (): AppError =>

@@ -70,6 +70,15 @@ function firstByte(bytes: Buffer): number {
   return bytes[at] === BRACKET ? at : bom
 }
 
+/** Whether a body begins as JSON. Many clients call any text `text/plain`, such as `fetch` with a string. */
+export function isJsonBody(body: Uint8Array): boolean {
+  const bytes = asBuffer(body)
+  const from = skipBlanks(bytes, firstByte(bytes))
+  const next = bytes[skipBlanks(bytes, from + 1)]
+  if (bytes[from] === BRACE) return next === QUOTE || next === BRACE + CLOSING
+  return bytes[from] === BRACKET && (next === BRACE || next === BRACKET + CLOSING)
+}
+
 const isBlank = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === NEWLINE || byte === 13 || byte === 9
 

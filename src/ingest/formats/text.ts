@@ -56,7 +56,14 @@ function haveHeads(lines: readonly string[], nowMs: number): boolean {
   let heads = 0
   for (const line of lines.slice(0, SAMPLE_LINES)) {
     if (line.trim() === '' || /^[\s}\])]/.test(line)) continue
-    if (TRACE_LINE.test(line) || GO_PANIC.test(line) || isGoLine(line.trimEnd())) continue
+    // JSON is a record by itself.
+    if (
+      line.startsWith('{') ||
+      TRACE_LINE.test(line) ||
+      GO_PANIC.test(line) ||
+      isGoLine(line.trimEnd())
+    )
+      continue
     flush += 1
     if (readHead(line, nowMs) !== null) heads += 1
   }

@@ -1,7 +1,7 @@
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
 import { decodeCsv } from './csv.js'
-import { type FileText, readFileText } from './file-text.js'
+import { type FileText, readAnyText, readFileText } from './file-text.js'
 import { decodeJournalExport, isJournalExport } from './journal-export.js'
 import { decodeJsonFile, isIndentedJson, isJsonFile } from './json-file.js'
 import { RecordDecoder } from './record.js'
@@ -40,6 +40,15 @@ export async function decodeUpload(
   await FILE_TYPES[fileType](readFileText(body), context, decoder)
   if (decoder.received === 0) throw new AppError('empty_file', 'the file holds no rows')
   return decoder.received
+}
+
+/**
+ * Decodes a body of text lines, as an uploaded text file is decoded.
+ *
+ * @throws AppError `file_parse_error` for more records than `context.maxRows`
+ */
+export function decodeTextLines(body: Uint8Array, context: DecodeContext, sink: EventSink): void {
+  decodeTextFile(readAnyText(body), context, new RecordDecoder(context, sink))
 }
 
 function decodeTextFile(file: FileText, context: DecodeContext, decoder: RecordDecoder): void {

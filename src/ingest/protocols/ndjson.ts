@@ -15,6 +15,7 @@ interface IngestKey extends SenderKey {
 }
 
 export interface IngestBody {
+  readonly format: 'ingest' | 'text'
   readonly bytes: Uint8Array
   readonly coding: ContentCoding
   /** The source of records that name none. */
@@ -92,6 +93,7 @@ function admit(head: RequestHead, services: IngestServices): Admitted | Promise<
   if (key === null && !mayBeNew) throw refuse()
   const coding = readContentCoding(head.headers)
   const named = namedSource(head)
+  const isText = /^\s*text\/plain\b/i.test(head.headers.first('content-type') ?? '')
   const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
   const decide = (known: IngestKey | null): Admitted => {
     if (known === null) throw refuse()
@@ -99,7 +101,8 @@ function admit(head: RequestHead, services: IngestServices): Admitted | Promise<
     const handle = (request: HttpRequest): Promise<Reply> => {
       const defaultSource = named ?? known.defaultSource ?? DEFAULT_SOURCE
       const isAbandoned = (): boolean => request.isOver
-      const body = { bytes: request.body, coding, defaultSource, isAbandoned }
+      const format = isText ? 'text' : 'ingest'
+      const body = { format, bytes: request.body, coding, defaultSource, isAbandoned } as const
       return services.ingest(body, known).then(toReply)
     }
     return { kind: 'admitted', handle }
@@ -128,7 +131,7 @@ const ONE_ACCEPTED: Reply = {
 }
 
 /**
- * The collector's own protocol: `POST /ingest` takes NDJSON, a JSON array or one JSON object. A request is admitted by its
+ * The collector's own protocol: `POST /ingest` takes NDJSON, a JSON array, JSON objects, or text lines. A request is admitted by its
  * head (key, content coding, size), submitted to the pipeline, and answered with the counts once the messages are durable.
  */
 export function ingestRoutes(services: IngestServices): HttpRoute[] {
