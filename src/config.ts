@@ -152,7 +152,7 @@ const SETTINGS = {
   loginLimit: limit('LOGIN_LIMIT', '10/60', 'logins per address and e-mail; six times per address'),
   loginFailures: limit(
     'LOGIN_FAILURES',
-    '200/86400',
+    '100/86400',
     'wrong passwords per address and account; after ten times as many per account, new addresses have one an hour',
   ),
   refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),

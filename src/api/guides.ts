@@ -22,6 +22,7 @@ export const GUIDES = [
   'cluster',
   'reliability',
   'security',
+  'asvs',
   'performance',
   'architecture',
   'changes',

@@ -217,7 +217,7 @@ const CASES: readonly (readonly [
   [
     'loginFailures',
     'LOGIN_FAILURES',
-    { count: 200, seconds: 86_400 },
+    { count: 100, seconds: 86_400 },
     [['5/3600', { count: 5, seconds: 3_600 }]],
     ['5', '0/60'],
   ],

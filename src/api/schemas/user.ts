@@ -1,5 +1,9 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { MAX_PASSWORD_CHARACTERS, MIN_PASSWORD_CHARACTERS } from '../auth/passwords.js'
+import {
+  MAX_GIVEN_CHARACTERS,
+  MAX_PASSWORD_CHARACTERS,
+  MIN_PASSWORD_CHARACTERS,
+} from '../auth/passwords.js'
 import { RoleSchema } from '../../model/schemas.js'
 import type { User } from '../auth/user.js'
 import { Timestamp } from './event.js'
@@ -12,7 +16,7 @@ export const NewPassword = Type.String({
 })
 
 /** A password to be checked; it need not fit the policy for new ones. */
-export const GivenPassword = Type.String({ minLength: 1, maxLength: MAX_PASSWORD_CHARACTERS })
+export const GivenPassword = Type.String({ minLength: 1, maxLength: MAX_GIVEN_CHARACTERS })
 
 export const UserSchema = Type.Object(
   {

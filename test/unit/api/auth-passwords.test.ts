@@ -50,11 +50,11 @@ const badPassword = {
 }
 const email = 'kim.lee@example.com'
 
-void test('a new password has 12 to 1024 characters', async (t) => {
+void test('a new password has 12 to 128 characters', async (t) => {
   const good = 'an otter swims by night '
-  for (const n of [12, 24, 1_024])
+  for (const n of [12, 64, 128])
     await t.resolves(checkPassword(good.repeat(50).slice(0, n), email), `${n}`)
-  for (const n of [0, 8, 11, 1_025])
+  for (const n of [0, 8, 11, 129])
     await t.rejects(checkPassword(good.repeat(50).slice(0, n), email), badPassword, `${n}`)
 })
 
@@ -73,7 +73,7 @@ void test('a new password is not among the first that are guessed', async (t) =>
     'administrator',
     'adminadminadmin',
     'kim.lee@example.com',
-    'x'.repeat(1_024),
+    'x'.repeat(128),
   ]
   for (const password of guessed)
     await t.rejects(checkPassword(password, email), badPassword, password)
