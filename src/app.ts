@@ -298,6 +298,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           consume: (address) => limiter.consume('ws_limiter', { address }),
           mayUseCookies: createOriginCheck(config.corsOrigins),
           greet,
+          mayUseQuery: config.wsTokenInQuery,
           maxOpen: capacity.webSockets,
           maxOpenPerAddress: config.wsMaxOpen,
         }),

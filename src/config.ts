@@ -159,6 +159,11 @@ const SETTINGS = {
   sourceCreateLimit: limit('SOURCE_CREATE_LIMIT', '30/60', 'source creates and uploads per user'),
   clearAllLimit: limit('CLEAR_ALL_LIMIT', '3/3600', 'clear-all per user'),
   wsLimiter: limit('WS_LIMITER', '30/60', 'WebSocket connects per address'),
+  wsTokenInQuery: boolean(
+    'WS_TOKEN_IN_QUERY',
+    true,
+    'whether a WebSocket may have its token in the URL, as clients on a command line do',
+  ),
   wsMaxOpen: integer('WS_MAX_OPEN', 50, [1, 1_000_000], 'open WebSockets per address'),
 
   questionsPerUser: integer(

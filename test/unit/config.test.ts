@@ -134,6 +134,7 @@ const CASES: readonly (readonly [
     ],
     ['http://r', 'r:6379'],
   ],
+  ['wsTokenInQuery', 'WS_TOKEN_IN_QUERY', true, [['no', false]], ['maybe']],
   ['allowPlaintext', 'ALLOW_PLAINTEXT', false, [['yes', true]], ['maybe']],
   ['redisPrefix', 'REDIS_PREFIX', 'logs:', [['a:', 'a:']], []],
   ['jwtSecret', 'JWT_SECRET', null, [['j'.repeat(32), 'j'.repeat(32)]], ['j'.repeat(31)]],

@@ -46,6 +46,8 @@ export interface KpiSocketDeps {
   readonly mayUseCookies: MayUseCookies
   /** Sends the first snapshot. */
   readonly greet: (client: { send(text: string): boolean }) => Promise<void>
+  /** Whether a token may be in the query, where proxies and histories keep it. */
+  readonly mayUseQuery: boolean
   readonly maxOpen: number
   readonly maxOpenPerAddress: number
 }
@@ -77,7 +79,7 @@ export function createKpiSockets(deps: KpiSocketDeps): WebSocketHub<Session> {
 
 function authenticate(head: UpgradeHead, deps: KpiSocketDeps): Authentication<Session> {
   try {
-    const { token, via } = tokenOf(head)
+    const { token, via } = tokenOf(head, deps.mayUseQuery)
     if (via === 'cookie' && !deps.mayUseCookies(head.headers))
       return { kind: 'refused', reason: 'origin not allowed' }
     const { sub: userId, family, exp } = deps.verify(token)
@@ -107,7 +109,10 @@ const PROTOCOL_PREFIX = 'jwt.'
  *
  * @throws AppError unauthorized without a token and for a malformed bearer header
  */
-function tokenOf({ headers, protocols, cookies, query }: UpgradeHead): SocketToken {
+function tokenOf(
+  { headers, protocols, cookies, query }: UpgradeHead,
+  mayUseQuery: boolean,
+): SocketToken {
   const authorization = headers.first('authorization') ?? ''
   const cookie = cookies.get(ACCESS_COOKIE) ?? ''
   const protocol = protocols.find((offer) => offer.startsWith(PROTOCOL_PREFIX))
@@ -117,6 +122,6 @@ function tokenOf({ headers, protocols, cookies, query }: UpgradeHead): SocketTok
     return { token: protocol.slice(PROTOCOL_PREFIX.length), via: 'protocol' }
   if (cookie !== '') return { token: cookie, via: 'cookie' }
   const token = query.get('token') ?? ''
-  if (token !== '') return { token, via: 'query' }
+  if (token !== '' && mayUseQuery) return { token, via: 'query' }
   throw new AppError('unauthorized', 'an access token is required')
 }

@@ -119,6 +119,17 @@ t.test('without a valid access token the connection is closed with 1008', async 
   t.equal(await disabled.whenClosed(), 1008, 'a disabled user')
 })
 
+t.test('a token in the URL can be forbidden, and counts in no other place less', async (t) => {
+  const strict = await startLiveService(t, { WS_TOKEN_IN_QUERY: 'false' })
+  const inQuery = await openKpiSocket(strict, { query: `?token=${strict.token}` })
+  t.equal(await inQuery.whenClosed(), 1008)
+  t.same(inQuery.texts, [])
+  const headers = { authorization: `Bearer ${strict.token}` }
+  const inHeader = await openKpiSocket(strict, { headers, query: `?token=${JUNK}` })
+  t.equal((await firstSnapshot(inHeader)).length, 1)
+  inHeader.end()
+})
+
 t.test('the end of a session closes its sockets, and no others', async (t) => {
   const user = await service.newUser('viewer')
   const login = () => service.login(user.email, user.password)
