@@ -49,6 +49,12 @@ export interface LineError {
   readonly message: string
 }
 
+export interface TimeSpan {
+  readonly fromMs: number
+  /** Inclusive. */
+  readonly toMs: number
+}
+
 /** The outcome of one body: received = accepted + rejected + dropped. */
 export interface BodyResult {
   readonly received: number
@@ -62,6 +68,8 @@ export interface BodyResult {
   readonly errors: readonly LineError[]
   /** Distinct sources of the accepted messages. */
   readonly sources: readonly string[]
+  /** Of a file: the times of its first and last event; null without one. */
+  readonly span: TimeSpan | null
   /** Why the body was refused as a whole; then nothing of it is in the block. */
   readonly refusal: BodyRefusal | null
 }

@@ -24,6 +24,7 @@ import {
   type BodyTask,
   type LineError,
   type SourceVerdict,
+  type TimeSpan,
 } from './block.js'
 import { TASK_MS } from './fair-queue.js'
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
@@ -296,7 +297,7 @@ class BodySink implements EventSink, LineTaker {
     this.#encoders.dead.add({ protocol, keyId, line }, { ...rejection, source, raw })
   }
 
-  result({ body, ms }: OpenedBody): BodyResult {
+  result({ body, file, ms }: OpenedBody): BodyResult {
     const [accepted, rejected, dropped] = [this.#accepted, this.#rejected, this.#dropped]
     return {
       received: accepted + rejected + dropped,
@@ -307,6 +308,7 @@ class BodySink implements EventSink, LineTaker {
       ms,
       errors: this.#errors.toSorted((a, b) => a.line - b.line),
       sources: [...this.#sources],
+      span: file === null ? null : spanOf(file.events),
       refusal: null,
     }
   }
@@ -340,6 +342,15 @@ interface DecodedFile {
   readonly lines: readonly number[]
   readonly rejections: readonly { readonly line: number; readonly rejection: Rejection }[]
   readonly refusal: BodyRefusal | null
+}
+
+function spanOf(events: readonly CanonicalEvent[]): TimeSpan | null {
+  let [fromMs, toMs] = [Infinity, -Infinity]
+  for (const { timestampMs } of events) {
+    fromMs = Math.min(fromMs, timestampMs)
+    toMs = Math.max(toMs, timestampMs)
+  }
+  return events.length === 0 ? null : { fromMs, toMs }
 }
 
 async function decodeFile(body: BodyTask, context: DecodeContext): Promise<DecodedFile> {
@@ -387,6 +398,7 @@ const toResult = (opened: OpenedBody, sink: BodySink): BodyResult =>
         ms: opened.ms,
         errors: [],
         sources: [],
+        span: null,
         refusal: opened.refusal,
       }
 

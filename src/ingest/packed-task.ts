@@ -35,7 +35,7 @@ export interface PackedResult {
   /** For each body: 1 + the index of its source, 0 without one. */
   readonly sourceOf: Uint32Array
   readonly sources: readonly string[]
-  /** Bodies with errors, a refusal or several sources. */
+  /** Bodies with errors, a refusal, several sources or a time span. */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
   /** Whether the block is in the slice of the task. */
   readonly isSliceUsed: boolean
@@ -191,8 +191,8 @@ export function packResult(
   const indexOf = new Map<string, number>()
   const others: [number, BodyResult][] = []
   bodies.forEach((body, i) => {
-    const { received, accepted, rejected, dropped, bytes, ms, sources, errors, refusal } = body
-    if (refusal !== null || errors.length > 0 || sources.length > 1) {
+    const { received, accepted, rejected, dropped, bytes, ms, sources } = body
+    if (isOther(body)) {
       others.push([i, body])
       return
     }
@@ -203,6 +203,10 @@ export function packResult(
   const isSliceUsed = slice !== null && block?.bytes.buffer === slice.buffer
   return { block, dead, counts, sourceOf, sources: [...indexOf.keys()], others, isSliceUsed }
 }
+
+/** Whether a result has more than counts and a source. */
+const isOther = ({ refusal, errors, sources, span }: BodyResult): boolean =>
+  refusal !== null || errors.length > 0 || sources.length > 1 || span !== null
 
 function indexIn(indexOf: Map<string, number>, text: string): number {
   const known = indexOf.get(text)
@@ -227,6 +231,7 @@ function toBodyResults(packed: PackedResult): BodyResult[] {
       ms: (counts[i * COUNTS + 5] ?? 0) / 1000,
       errors: NO_ERRORS,
       sources: lists[source - 1] ?? NO_SOURCES,
+      span: null,
       refusal: null,
     }
   })

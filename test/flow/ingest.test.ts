@@ -227,6 +227,23 @@ async function files(
   )
 }
 
+/** An old file is not listed by default: the reply to the upload and the empty list say where it is. */
+async function oldFile(t: Test, service: Service, caller: Caller): Promise<void> {
+  const text = '2024-02-03 04:05:06 INFO first\n2024-03-04 05:06:07 INFO last\n'
+  const reply = await upload(service, caller, { type: 'txt', source: 'old & gone', text })
+  const stored = (await reply.json()) as { time_span: object; events_url: string }
+  const [from, to] = ['2024-02-03T04:05:06.000Z', '2024-03-04T05:06:07.000Z']
+  t.match(stored, { time_span: { from, to } })
+  const list = async (path: string) =>
+    await caller.get<{ items: readonly object[]; newest_event_at?: string }>(path)
+  await settledCount(async () => (await list(stored.events_url)).items.length, 2)
+  t.equal((await list(stored.events_url)).newest_event_at, undefined)
+  const path = `/api/logs?${new URLSearchParams({ source: 'old & gone' }).toString()}`
+  t.same(await list(path), { items: [], next_cursor: null, has_more: false, newest_event_at: to })
+  t.notHas(await list('/api/logs?source=unheard'), { newest_event_at: to })
+  t.notHas(await list(`${path}&start_time=2025-01-01`), { newest_event_at: to })
+}
+
 async function paging(t: Test, service: Service, caller: Caller): Promise<void> {
   const start = Date.now() - 5_400_000
   const events = Array.from({ length: 1500 }, (_, i) => ({
@@ -274,6 +291,7 @@ void test('a running service', async (t) => {
   await t.test('counts 2,000 uploaded lines as 2,000', (t) =>
     files(t, service, caller, [{ source: 'generated', text: generated() }]),
   )
+  await t.test('says where the events of an old file are', (t) => oldFile(t, service, caller))
   await t.test('shows each event once while others arrive', (t) => paging(t, service, caller))
   const dir = process.env['LOGHUB_DIR'] ?? ''
   const names = existsSync(dir) ? readdirSync(dir, { recursive: true, encoding: 'utf8' }) : []

@@ -233,7 +233,12 @@ export async function ingest(
 ): Promise<Response> {
   return await fetch(`${service.collector}/ingest${query}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${INGEST_KEY}`, ...headers },
+    headers: {
+      authorization: `Bearer ${INGEST_KEY}`,
+      // By default a text is `text/plain`.
+      'content-type': 'application/x-ndjson',
+      ...headers,
+    },
     body,
   })
 }

@@ -64,6 +64,12 @@ const EventPage = Type.Object(
     items: Type.Array(EventItem),
     next_cursor: Type.Union([Type.String(), Type.Null()]),
     has_more: Type.Boolean(),
+    newest_event_at: Type.Optional(
+      Type.String({
+        description:
+          'only when nothing is listed because all events of the sources are older than the default start_time: the time of the newest',
+      }),
+    ),
   },
   { title: 'EventPage' },
 )
@@ -153,11 +159,13 @@ async function listEvents(
       : // No event is older than 1970.
         Math.max(0, parseQueryTime(query.start_time, 'start_time'))
   const toMs = query.end_time === undefined ? null : parseQueryTime(query.end_time, 'end_time') + 1
-  if (filter === null) return { items: [], next_cursor: null, has_more: false }
+  if (filter === null) return EMPTY
   const found = await services.events.page(
     { filter, fromMs, toMs, after, limit: limit + 1 },
     signal,
   )
+  if (found.length === 0 && mayBeOlder(query))
+    return { ...EMPTY, ...(await newestBefore(fromMs, filter.sources, services, signal)) }
   const items = found.slice(0, limit)
   const last = items.at(-1)
   const hasMore = found.length > limit && last !== undefined
@@ -168,6 +176,32 @@ async function listEvents(
       : null,
     has_more: hasMore,
   }
+}
+
+const EMPTY = { items: [], next_cursor: null, has_more: false }
+
+/**
+ * Whether an empty list may be due to the default window. The totals of all sources are not read for a search that finds
+ * nothing.
+ */
+const mayBeOlder = (query: Static<typeof ListQuery>): boolean =>
+  query.start_time === undefined &&
+  query.cursor === undefined &&
+  (query.source !== undefined || Object.keys(query).every((name) => name === 'limit'))
+
+/** Says where the newest event of the sources is when all of them are older than the default window. */
+async function newestBefore(
+  fromMs: number,
+  sources: readonly string[] | null,
+  { sourceStats }: Services,
+  signal: AbortSignal,
+): Promise<{ readonly newest_event_at?: string }> {
+  const totals = await sourceStats.totals(sources, signal)
+  const times = Array.from(totals.values(), ({ lastEventAtMs }) => lastEventAtMs)
+  const newestMs = times.reduce((newest, ms) => Math.max(newest, ms), 0)
+  return newestMs === 0 || newestMs >= fromMs
+    ? {}
+    : { newest_event_at: new Date(newestMs).toISOString() }
 }
 
 const missing = (id: number): AppError =>

@@ -2,6 +2,7 @@ import { Type, type Static } from '@sinclair/typebox'
 
 import type { BodyResult } from '../../ingest/block.js'
 import { AppError } from '../../model/errors.js'
+import { Timestamp } from '../schemas/event.js'
 import type { SourceTotals } from '../../events/source-stats.js'
 import type { Source } from '../../records/sources.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
@@ -111,7 +112,17 @@ async function upload(
     events_processed: sent,
     source_name: name,
     detail: { sent, errors },
+    ...shownBy(name, result.span),
   }
+}
+
+/** Says where to look: events of a file may be older than what a list shows by default. */
+function shownBy(source: string, span: BodyResult['span']) {
+  if (span === null) return {}
+  const from = new Date(span.fromMs).toISOString()
+  const to = new Date(span.toMs).toISOString()
+  const query = new URLSearchParams({ source, start_time: from, end_time: to })
+  return { time_span: { from, to }, events_url: `/api/logs?${query.toString()}` }
 }
 
 const UploadReply = Type.Object(
@@ -123,6 +134,15 @@ const UploadReply = Type.Object(
       sent: Type.Integer({ minimum: 0, description: 'rows that became events' }),
       errors: Type.Integer({ minimum: 0, description: 'rows that did not' }),
     }),
+    time_span: Type.Optional(
+      Type.Object(
+        { from: Timestamp, to: Timestamp },
+        { description: 'the times of the first and the last event' },
+      ),
+    ),
+    events_url: Type.Optional(
+      Type.String({ description: 'lists the events, which may be older than the default window' }),
+    ),
   },
   { title: 'UploadResult' },
 )

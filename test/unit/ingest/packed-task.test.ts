@@ -37,6 +37,7 @@ const result = (kind: number): BodyResult => ({
   dropped: 2,
   bytes: kind * 10,
   ms: kind / 8,
+  span: kind === 4 ? { fromMs: 7, toMs: 9 } : null,
   errors: kind === 1 ? [{ line: 1, code: 'invalid_json', message: 'no' }] : [],
   sources: ['x', 'y', 'z'].slice(0, kind % 3),
   refusal: kind === 4 ? { code: 'validation_error', message: 'no' } : null,
