@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { runBeside } from './flow/beside.js'
 import { runIngest } from './flow/ingest.js'
 import { runCluster } from './flow/cluster.js'
+import { runHostile } from './flow/hostile.js'
 import { runHttp } from './flow/http.js'
 import { runInsightsBench } from './flow/insights.js'
 import { runMining } from './flow/mining.js'
@@ -32,6 +33,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   cluster: runCluster,
   scale: runScale,
   beside: runBeside,
+  hostile: runHostile,
 }
 
 const OF_TARGET = ['ingest', 'query', 'ws', 'http']
