@@ -62,7 +62,7 @@ const EMPTY_FRAME = Buffer.from('28b52ffd2000010000', 'hex')
 export const ATTACKS: Readonly<Record<string, Attack>> = {
   'lists of wrong values': {
     lanes: 4,
-    pauseMs: 0,
+    pauseMs: 20,
     prepare: () => {
       const many = Array.from({ length: 1_700 }, () => 'x').join()
       return (victim) => ask(victim, `/api/logs?severity=${many}&priority=${many}&type=${many}`)
@@ -70,7 +70,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
   'new sources': {
     lanes: 2,
-    pauseMs: 0,
+    pauseMs: 1_000,
     prepare: () => (victim, n) =>
       ingest(
         victim,
@@ -79,7 +79,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
   'empty Zstandard frames': {
     lanes: 8,
-    pauseMs: 0,
+    pauseMs: 1_000,
     prepare: () => {
       const body = Buffer.concat(
         Array.from({ length: Math.floor((16 * MIB) / 9) }, () => EMPTY_FRAME),
@@ -131,7 +131,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
   'unsigned webhooks': {
     lanes: 4,
-    pauseMs: 0,
+    pauseMs: 1_000,
     prepare: () => {
       const body = Buffer.alloc(25 * MIB, ' ')
       const head = `POST /webhooks/scm HTTP/1.1\r\nX-Scm-Token: ${'0'.repeat(64)}\r\n`
@@ -153,7 +153,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
   'wrong log-ins': {
     lanes: 4,
-    pauseMs: 0,
+    pauseMs: 100,
     prepare:
       () =>
       ({ api }, n) =>

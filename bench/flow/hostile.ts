@@ -39,6 +39,7 @@ export async function runHostile(options: BenchOptions): Promise<ScenarioResult>
   const metrics: Metric[] = []
   const checks: Check[] = []
   for (const name of Object.keys(ATTACKS)) {
+    if (options.questions?.test(name) === false) continue
     const service = await startService({
       settings: settingsOf(options),
       profileDir: options.cpuProf,

@@ -81,7 +81,10 @@ const FLAGS = {
     doc: 'query: ms that each of the clients waits before it asks again [0]',
   },
   cold: { type: 'boolean', doc: 'query: no answer serves twice (always so)' },
-  questions: { type: 'string', doc: 'query: only those whose names match this expression [all]' },
+  questions: {
+    type: 'string',
+    doc: 'query, hostile: only those whose names match this expression [all]',
+  },
   data: {
     type: 'string',
     doc: 'query: folder for the database; kept, and made complete or used again [a temporary one]',

@@ -34,7 +34,7 @@ export interface SeenKeys {
 
 export interface WebhookServices {
   /** Compares the signature in constant time. @returns false without a configured secret */
-  readonly verify: (signature: string | undefined, body: Uint8Array) => boolean
+  readonly verify: (signature: string | undefined, body: Uint8Array) => Promise<boolean>
   /** Called for each delivery whose signature is missing or wrong. */
   readonly onWrongSignature: (head: RequestHead) => void
   /** @throws AppError invalid_payload */
@@ -64,7 +64,8 @@ function admit(head: RequestHead, services: WebhookServices): void {
 
 async function receive(request: HttpRequest, services: WebhookServices): Promise<Reply> {
   const { body, headers } = request
-  if (!services.verify(headers.first('x-scm-token'), body)) throw refused(request, services)
+  const isSigned = await services.verify(headers.first('x-scm-token'), body)
+  if (!isSigned) throw refused(request, services)
   const delivery = services.parse(body)
   if (delivery.kind === 'ignored') return toReply('ignored', 0)
   const { source: name, connector } = delivery

@@ -54,7 +54,7 @@ function receiver(
   seen = createInProcessState({ onError: () => undefined }),
 ) {
   const route = webhookRoute({
-    verify: () => true,
+    verify: async () => true,
     onWrongSignature: () => undefined,
     parse: () => ({
       kind: 'events',
