@@ -78,6 +78,7 @@ import { TemplateRegistry } from './templates/registry.js'
 import { adoptStoredTemplates, loadTemplates, numberTemplates } from './templates/sharing.js'
 import { SignatureCache } from './templates/signature-cache.js'
 import { createTemplateStore } from './templates/store.js'
+import { createTemplateUpkeep, type TemplateUpkeep } from './templates/upkeep.js'
 import { writeBesideLog } from './wal/file.js'
 import { Wal } from './wal/wal.js'
 import { createBatchStore } from './writer/batch-store.js'
@@ -106,6 +107,7 @@ export interface App {
   readonly wal: Wal
   readonly writer: Writer
   readonly services: Services
+  readonly templateUpkeep: TemplateUpkeep
   /** For the operator of the machine. */
   resetPassword(email: string): Promise<PasswordReset>
   close(): Promise<void>
@@ -224,6 +226,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const signatures = SignatureCache.create(SIGNATURES)
     const templates = new TemplateRegistry()
     const constantTexts = ConstantTexts.create()
+    templates.onRenumber(() => signatures.clear())
     constantTexts.watch(templates)
     const model = new PriorityModel()
     model.watch(templates)
@@ -246,7 +249,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         log.error(report, 'the WAL is damaged; what is readable is kept')
         // The lost records may have begun events and named templates.
         sequencer.forgetAll()
-        templates.markUnsaved(() => true)
+        templates.markUnsaved()
       },
     })
     closers.push(() => wal.close())
@@ -395,6 +398,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
 
     // From a body to the WAL.
+    const ownerOf = (source: string): string => sources.get(source)?.keyId ?? ''
     const pool = await openPool(config, {
       shared: {
         signatures: signatures.buffer,
@@ -405,7 +409,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         },
       },
       memory: { bufferPool, blockPool },
-      ownerOf: (source) => sources.get(source)?.keyId ?? '',
+      ownerOf,
       prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
     })
     closers.push(() => pool.close())
@@ -429,6 +433,16 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     replica.onCatchUp(() =>
       adoptStoredTemplates(templateStore, templates, (rows) => pipeline.adopt(rows)),
     )
+    const templateUpkeep = createTemplateUpkeep({
+      store: templateStore,
+      templates,
+      ownerOf,
+      isCorrected: (id) => overrides.of(id) !== null,
+      settle: () => pipeline.settle(),
+      renumber: () => pipeline.renumberTemplates(),
+      onForgotten: (forgotten) => metrics.templatesForgotten(forgotten),
+      log,
+    })
     // Deletions and corrections that all instances on one database make together; null for a single instance.
     const shared =
       embedded === null
@@ -448,6 +462,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           })
         : null
     closers.push(async () => {
+      await templateUpkeep.close()
       await closeIngest({ pipeline, writer, wal })
       await shared?.leave()
     })
@@ -611,6 +626,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       wal,
       writer,
       services,
+      templateUpkeep,
       resetPassword: giveNewPassword,
       close,
     }

@@ -38,6 +38,7 @@ const block = new BlockEncoder(
     levelAtHead: () => 1,
     sourceSeed: hashText,
     templateNo: (lo, hi) => signatures.get(lo, hi),
+    templateGeneration: () => 0,
     constantText: (no) => constantTexts.get(no),
   },
   { seed: [1, 2, 3, 4], ignoredTags: [], isDeduplicated: true },

@@ -1,4 +1,4 @@
--- Mined templates; read whole into memory at the start. redirect_to 0 = none. born is the arrival of the first
+-- Mined templates; read whole into memory at the start. redirect_to 0 = none, the template itself = deleted. born is the arrival of the first
 -- message of a template, in microseconds since 1970: of templates that are merged the oldest stays, whichever
 -- instance merges them. Sorted by source and id: the newest version of a template replaces the others.
 -- shard: home by source

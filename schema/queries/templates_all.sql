@@ -1,4 +1,4 @@
--- Every mined template, for the start.
+-- Every mined template, for the start. One that redirects to itself is deleted.
 -- params: none
 -- rows:   source, id, version, redirect_to ('' none), text, born
 SELECT
@@ -9,4 +9,5 @@ SELECT
     text,
     born
 FROM templates FINAL
+WHERE templates.redirect_to != template_id
 ORDER BY version, id

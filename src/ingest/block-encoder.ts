@@ -19,6 +19,8 @@ export interface BlockLookups {
   sourceSeed(source: string, out: Int32Array): void
   /** @returns 0 when unknown */
   templateNo(lo: number, hi: number): number
+  /** Changes when templates get other numbers, which is between two blocks. */
+  templateGeneration(): number
   /** See `model/stored-message.ts`. @returns no bytes when the template's messages are stored whole */
   constantText(templateNo: number): Uint8Array
 }
@@ -76,6 +78,7 @@ export class BlockEncoder {
   readonly #wordOf = new Map<string, number>()
   /** By template: its last constant text, and 1 + the word of it. */
   #constantTexts: ({ readonly text: Uint8Array; readonly word: number } | undefined)[] = []
+  #templateGeneration = 0
   readonly #seed = new Int32Array(2)
   #admit: (source: string) => Admission = () => 'parse'
   #receivedAtMs = 0
@@ -122,6 +125,12 @@ export class BlockEncoder {
       this.#constantTexts = []
       this.#defaults = null
     } else kernel.calls.beginBlock(0)
+    const generation = this.#lookups.templateGeneration()
+    if (generation !== this.#templateGeneration) {
+      kernel.calls.forgetSignatures()
+      this.#constantTexts = []
+    }
+    this.#templateGeneration = generation
     this.#misses.clear()
     this.#wide = []
     this.#receivedAtMs = receivedAtMs

@@ -96,7 +96,8 @@ export function createErasure(erased: Erased) {
         sources.forget(names)
         sequencer.forget(names)
       }
-      templates.markUnsaved(isAmong(names))
+      const isDeleted = isAmong(names)
+      templates.forget(({ source }) => isDeleted(source))
       priorities.forget(isAmong(names))
     },
     release: (names: readonly string[] | null): void => {

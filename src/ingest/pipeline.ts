@@ -6,7 +6,6 @@ import type {
   BodyTask,
   EncodedBlock,
   MissBlock,
-  RowBlock,
   SourceVerdict,
 } from './block.js'
 import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
@@ -22,7 +21,8 @@ import {
   type Command,
   type TemplateRow,
 } from '../wal/record.js'
-import { toTemplateRow, type MinedTemplate, type TemplateRegistry } from '../templates/registry.js'
+import type { TemplateRegistry } from '../templates/registry.js'
+import { BlockTemplates } from './block-templates.js'
 import type { Sources } from '../records/sources.js'
 import type { Writer } from '../writer/writer.js'
 
@@ -85,6 +85,7 @@ interface Task {
  */
 export class Pipeline {
   readonly #deps: PipelineDeps
+  readonly #templates: BlockTemplates
   readonly #queue: FairQueue<Job>
   #active = 0
   /** Number of tasks at the workers that take longer than TASK_MS. */
@@ -94,16 +95,18 @@ export class Pipeline {
   #isWoken = false
   /** Number of tasks that are sequenced and not yet on disk. */
   #unsynced = 0
-  #unsavedTemplates: TemplateRow[] = []
   #unsavedRegistrations: Registration[] = []
   /** The last record of the WAL, possibly of an earlier run. */
   #last: { readonly seq: number; readonly durable: Promise<void> }
   #seenFailures = 0
   #closed = false
+  /** What holds numbers of templates. It never rejects. */
   readonly #inFlight = new Set<Promise<void>>()
+  #renumbering: Promise<void> | null = null
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps
+    this.#templates = new BlockTemplates(deps)
     this.#queue = new FairQueue(deps.pool.workers)
     this.#bytes = new ByteShares(deps.maxBytes)
     this.#last = { seq: deps.wal.waiting.at(-1)?.seq ?? 0, durable: Promise.resolve() }
@@ -197,26 +200,47 @@ export class Pipeline {
 
   /** Has the miner adopt the templates of other instances and stores the changes. */
   async adopt(records: readonly TemplateRow[]): Promise<void> {
-    const { pool, templates } = this.#deps
-    const changes = await pool.adopt(records, () => templates.numbered())
-    this.#learn(changes)
-    // The registry also has the templates beyond the miner's limits.
-    const unknown = records.filter(({ id }) => (templates.find(id)?.no ?? 0) === 0)
-    templates.learn(unknown.map((record) => ({ ...record, no: 0 })))
+    while (this.#renumbering !== null) await this.#renumbering.catch(() => undefined)
+    const adopted = this.#adopt(records)
+    const settled = adopted.catch(() => undefined)
+    this.#inFlight.add(settled)
+    await settled
+    this.#inFlight.delete(settled)
+    await adopted
+  }
+
+  async #adopt(records: readonly TemplateRow[]): Promise<void> {
+    const isNews = await this.#templates.adopt(records)
     // Changes that cannot be written are part of the next record.
-    if (changes.some(({ isNews }) => isNews)) this.#append(EMPTY).durable.catch(() => undefined)
+    if (isNews) this.#append(EMPTY).durable.catch(() => undefined)
+  }
+
+  /**
+   * Drops the forgotten templates and gives the others new numbers, so that the room of the dropped ones is free. Bodies
+   * wait meanwhile, because numbers are in every block, and in the memory that the threads share.
+   */
+  renumberTemplates(): Promise<void> {
+    this.#renumbering ??= Promise.all(this.#inFlight)
+      .then(() => this.#templates.renumber())
+      .finally(() => {
+        this.#renumbering = null
+        this.#wake()
+      })
+    return this.#renumbering
   }
 
   /** Refuses new bodies and finishes the others. */
   async close(): Promise<void> {
     this.#closed = true
-    while (this.#inFlight.size > 0 || this.#queue.length > 0) {
+    while (this.#renumbering !== null || this.#inFlight.size > 0 || this.#queue.length > 0) {
+      await this.#renumbering?.catch(() => undefined)
       this.#dispatch()
       await Promise.all(this.#inFlight)
     }
   }
 
   #dispatch(): void {
+    if (this.#renumbering !== null) return
     // One thread more than an owner or long tasks may use: see `FairQueue`.
     while (this.#active <= this.#deps.pool.workers && this.#isTaskDue()) {
       const taken = this.#queue.take(this.#mustBeLight)
@@ -307,10 +331,7 @@ export class Pipeline {
     const result = await this.#encodeOnce(task, encoded)
     const misses = result.block?.misses ?? null
     if (misses === null || !this.#admitted(task, result)) return result
-    await this.#resolveMisses(result.block, misses).catch((cause: unknown) => {
-      result.release()
-      throw cause
-    })
+    await this.#resolveMisses(result, misses)
     return result
   }
 
@@ -390,27 +411,12 @@ export class Pipeline {
     this.#unsavedRegistrations.push(registration)
   }
 
-  async #resolveMisses(block: RowBlock | null, misses: MissBlock): Promise<void> {
+  async #resolveMisses({ block, release }: EncodedBlock, misses: MissBlock): Promise<void> {
     if (block === null) return
-    const { sources, templateNos } = block
-    const { pool, templates, learnSignature } = this.#deps
-    const mined = await pool
-      .resolve({ misses, sources }, () => templates.numbered())
-      .catch((cause) => {
-        throw unavailable('workers', cause)
-      })
-    this.#learn(mined.changes)
-    mined.nos.forEach((no, i) => {
-      learnSignature(misses.signatures[i * 2] ?? 0, misses.signatures[i * 2 + 1] ?? 0, no)
+    await this.#templates.resolve(block, misses).catch((cause: unknown) => {
+      release()
+      throw unavailable('workers', cause)
     })
-    misses.rows.forEach((row, i) => {
-      templateNos[row] = mined.nos[misses.missOfRow[i] ?? 0] ?? 0
-    })
-  }
-
-  #learn(changes: readonly MinedTemplate[]): void {
-    this.#deps.templates.learn(changes)
-    this.#unsavedTemplates.push(...changes.filter(({ isNews }) => isNews).map(toTemplateRow))
   }
 
   /** @returns once the block is durable */
@@ -418,10 +424,7 @@ export class Pipeline {
     const { block, dead } = result
     if (block === null && dead === null) return
     this.#number(result)
-    if (block !== null) {
-      const again = this.#deps.templates.takeUnsaved(block.templateNos)
-      this.#unsavedTemplates.push(...again.map(toTemplateRow))
-    }
+    if (block !== null) this.#templates.use(block)
     result.retain()
     const record = {
       ...EMPTY,
@@ -458,19 +461,18 @@ export class Pipeline {
     seq: number
     durable: Promise<void>
   } {
-    const templates = this.#unsavedTemplates
+    const templates = this.#templates.takeUnsaved()
     const registrations = this.#unsavedRegistrations.filter(
       // A source that was deleted meanwhile must not be registered again.
       ({ name }) => this.#deps.sources.admit(name) !== 'unregistered',
     )
-    this.#unsavedTemplates = []
     this.#unsavedRegistrations = []
     const payload = encodeRecord({ ...record, templates, registrations })
     const { seq, durable } = this.#deps.wal.append(payload, release)
     const saved = durable.then(
       () => this.#deps.writer.notify(),
       (cause: unknown) => {
-        this.#unsavedTemplates.unshift(...templates)
+        this.#templates.putBack(templates)
         this.#unsavedRegistrations.unshift(...registrations)
         throw unavailable('spool', cause)
       },

@@ -29,6 +29,7 @@ const encoder = new BlockEncoder(
     levelAtHead: (message) => SEVERITIES.indexOf(levelAtHead(message) ?? 'INFO'),
     sourceSeed: hashText,
     templateNo: (lo, hi) => signatures.get(lo, hi),
+    templateGeneration: () => constantTexts.generation,
     constantText: (no) => constantTexts.get(no),
   },
   setup.identity,

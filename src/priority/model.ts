@@ -118,6 +118,7 @@ export class PriorityModel {
 
   /** Learns the words of templates as they become known. */
   watch(templates: TemplateRegistry): void {
+    templates.onRenumber((oldNos) => this.#renumber(oldNos))
     templates.onChange((changes) => {
       for (const { no, text } of changes) if (no !== 0) this.register(no, text)
     })
@@ -321,6 +322,24 @@ export class PriorityModel {
     if (this.#anchors[at]?.key === key) return
     this.#anchors.splice(at, 0, { key, words })
     if (this.#anchors.length > MAX_ANCHORS) this.#anchors.pop()
+  }
+
+  /** Moves the counts of messages to the new numbers. The templates are registered again. */
+  #renumber(oldNos: Int32Array): void {
+    const moved = <T extends Float64Array | Float32Array | Int32Array>(from: T): T => {
+      const to = from.slice().fill(0) as T // the same kind of array
+      oldNos.forEach((old, no) => (to[no] = old === 0 ? 0 : (from[old] ?? 0)))
+      return to
+    }
+    this.#count = moved(this.#count)
+    this.#window = moved(this.#window)
+    this.#inWindow = moved(this.#inWindow)
+    this.#usual = moved(this.#usual)
+    this.#stamp.fill(-1)
+    this.#words = []
+    this.#spread.fill(0)
+    this.#templates = 0
+    this.#anchors.length = 0
   }
 
   #reserve(templateNo: number): void {

@@ -48,6 +48,7 @@ export interface Metrics {
   batchFailed(): void
   /** Counts rows that ClickHouse refused and that became dead letters. */
   rowsRefused(rows: number): void
+  templatesForgotten(templates: number): void
   /** Registers the gauges. It may be called once. */
   watch(readers: GaugeReaders): void
   /** Prometheus text format. */
@@ -171,7 +172,10 @@ function createRefusals(registry: Registry): Metrics['credentialRefused'] {
 
 function createBatches(
   registry: Registry,
-): Pick<Metrics, 'batchWritten' | 'insertEnded' | 'batchFailed' | 'rowsRefused'> {
+): Pick<
+  Metrics,
+  'batchWritten' | 'insertEnded' | 'batchFailed' | 'rowsRefused' | 'templatesForgotten'
+> {
   const counter = (name: string, help: string): Counter =>
     new Counter({ name: PREFIX + name, help, registers: [registry] })
   const batches = counter('batches_written_total', 'Batches written to ClickHouse')
@@ -180,6 +184,10 @@ function createBatches(
   const refused = counter(
     'rows_refused_total',
     'Rows that ClickHouse refused; they became dead letters',
+  )
+  const forgotten = counter(
+    'templates_forgotten_total',
+    'Templates that were forgotten to make room, or with their sources',
   )
   const durations = new Histogram({
     name: `${PREFIX}insert_duration_seconds`,
@@ -201,6 +209,7 @@ function createBatches(
     },
     batchFailed: () => failed.inc(),
     rowsRefused: (count) => refused.inc(count),
+    templatesForgotten: (count) => forgotten.inc(count),
     insertEnded: (table, seconds, ok) => {
       if (ok) durations.observe({ table }, seconds)
       else failures.inc({ table })

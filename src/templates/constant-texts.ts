@@ -18,11 +18,16 @@ const encoder = new TextEncoder()
  */
 export class ConstantTexts {
   readonly buffer: SharedArrayBuffer
-  /** Offset of each template's text, 0 = none; the last element is the offset for the next text. */
+  /**
+   * Offset of each template's text, 0 = none. The first element is the generation of the texts, the last one the offset
+   * for the next text.
+   */
   readonly #places: Int32Array
   readonly #bytes: Uint8Array
   /** The thread's cache of texts, with their offsets. */
   readonly #found: ({ readonly at: number; readonly text: Uint8Array } | undefined)[] = []
+  /** The generation of `#found`. */
+  #generation = 0
 
   /** @param buffer from the `buffer` of a table made by `create` */
   constructor(buffer: SharedArrayBuffer) {
@@ -35,10 +40,18 @@ export class ConstantTexts {
     return new ConstantTexts(new SharedArrayBuffer(HEAD_INTS * LENGTH_BYTES + textBytes))
   }
 
+  /** Changes when templates get other numbers. */
+  get generation(): number {
+    return Atomics.load(this.#places, 0)
+  }
+
   /** @returns no bytes when there is no text; the same array until the text changes */
   get(no: number): Uint8Array {
     const at = no > 0 && no < MAX_TEMPLATES ? Atomics.load(this.#places, no) : 0
     if (at === 0) return EMPTY
+    const { generation } = this
+    if (generation !== this.#generation) this.#found.length = 0
+    this.#generation = generation
     const found = this.#found[no]
     if (found?.at === at) return found.text
     const start = at + LENGTH_BYTES
@@ -49,6 +62,7 @@ export class ConstantTexts {
 
   /** Stores the constant text of every numbered template; for the one writer only. */
   watch(templates: TemplateRegistry): void {
+    templates.onRenumber(() => this.clear())
     templates.onChange((changes) => {
       for (const { no, text } of changes) this.put(no, toConstantText(text.split(VALUE)))
     })
@@ -66,6 +80,12 @@ export class ConstantTexts {
     this.#bytes.set(text, at + LENGTH_BYTES)
     this.#places[MAX_TEMPLATES] = end
     Atomics.store(this.#places, no, at)
+  }
+
+  /** Removes all texts; for the one writer only, while nobody reads. */
+  clear(): void {
+    this.#places.fill(0, 1)
+    Atomics.add(this.#places, 0, 1)
   }
 
   #lengthAt(at: number): number {

@@ -18,12 +18,16 @@ export interface MinedTemplate extends Template {
 export class TemplateRegistry {
   readonly #byNo: (Template | undefined)[] = []
   readonly #byId = new Map<string, Template>()
-  readonly #unsaved = new Set<number>()
+  /** Numbers whose row is not stored, or may not be. */
+  #unsaved = new Set<number>()
+  /** Those of them that no message has had since their row was deleted. */
+  #forgotten = new Set<number>()
   /** Computed on demand; null after a merge. */
   #redirects: readonly { readonly from: string; readonly into: string }[] | null = null
   #idLo = new Uint32Array(1024)
   #idHi = new Uint32Array(1024)
   readonly #listeners: ((changes: readonly Template[]) => void)[] = []
+  readonly #renumberings: ((oldNos: Int32Array) => void)[] = []
 
   get size(): number {
     return this.#byId.size
@@ -38,6 +42,14 @@ export class TemplateRegistry {
   /** Calls the listener after each change; listeners are called in the order of their registration. */
   onChange(listener: (changes: readonly Template[]) => void): void {
     this.#listeners.push(listener)
+  }
+
+  /**
+   * Calls the listener when all numbers change, before it is notified of the templates with their new numbers.
+   * `oldNos` has the old number of each new one, 0 for none.
+   */
+  onRenumber(listener: (oldNos: Int32Array) => void): void {
+    this.#renumberings.push(listener)
   }
 
   #apply({ no, id, source, text, redirectId, born }: Template): void {
@@ -99,13 +111,70 @@ export class TemplateRegistry {
     return this.#byNo.filter((template) => template !== undefined)
   }
 
+  /** Called when the rows of templates may be lost: each is stored again with its next message. */
+  markUnsaved(): void {
+    for (const { no } of this.numbered()) this.#unsaved.add(no)
+  }
+
   /**
-   * Called when the stored templates of these sources are deleted. The templates stay in the registry, because their
-   * numbers are in use, and are stored again with their next message.
+   * Called when the stored rows of these templates are deleted. Templates with a number stay until `renumber`, because
+   * their numbers are in use. One that has a message before that is stored again and stays.
    */
-  markUnsaved(isDeleted: (source: string) => boolean): void {
-    for (const template of this.numbered())
-      if (isDeleted(template.source)) this.#unsaved.add(template.no)
+  forget(isForgotten: (template: Template) => boolean): void {
+    for (const template of this.all()) {
+      if (!isForgotten(template)) continue
+      if (template.no === 0) this.#drop(template)
+      else {
+        this.#unsaved.add(template.no)
+        this.#forgotten.add(template.no)
+      }
+    }
+  }
+
+  /** Called when another instance has stored the rows of these templates again. */
+  remember(ids: readonly string[]): void {
+    for (const id of ids) this.#forgotten.delete(this.#byId.get(id)?.no ?? 0)
+  }
+
+  /** How many templates `renumber` would leave out. */
+  get forgotten(): number {
+    return this.#forgotten.size
+  }
+
+  isForgotten({ no }: Template): boolean {
+    return this.#forgotten.has(no)
+  }
+
+  /** The templates that `renumber` keeps, in the order of their numbers. */
+  kept(): readonly Template[] {
+    const beyond = this.all().filter(({ no }) => no === 0)
+    return [...this.numbered().filter((template) => !this.isForgotten(template)), ...beyond]
+  }
+
+  /**
+   * Replaces all numbers. Called when nothing holds a number.
+   *
+   * @param kept the result of `kept` @param nos the new number of each, 0 beyond the miner's limits
+   */
+  renumber(kept: readonly Template[], nos: Int32Array): void {
+    const oldNos = new Int32Array(nos.reduce((most, no) => Math.max(most, no), 0) + 1)
+    nos.forEach((no, i) => {
+      if (no !== 0) oldNos[no] = kept[i]?.no ?? 0
+    })
+    const ids = new Set(kept.map(({ id }) => id))
+    for (const template of this.numbered()) if (!ids.has(template.id)) this.#drop(template)
+    this.#byNo.length = 0
+    // Rows may have been deleted while the new numbers were made.
+    this.#unsaved = renumbered(this.#unsaved, oldNos)
+    this.#forgotten = renumbered(this.#forgotten, oldNos)
+    for (const listener of this.#renumberings) listener(oldNos)
+    for (const { id } of kept) this.#byId.delete(id)
+    this.learn(kept.map((template, i) => ({ ...template, no: nos[i] ?? 0 })))
+  }
+
+  #drop({ id }: Template): void {
+    this.#byId.delete(id)
+    this.#redirects = null
   }
 
   /** Templates among `nos` that must be stored again; each is returned once. */
@@ -114,6 +183,7 @@ export class TemplateRegistry {
     const found: Template[] = []
     for (const no of nos) {
       const template = this.#unsaved.delete(no) ? this.#byNo[no] : undefined
+      this.#forgotten.delete(no)
       if (template !== undefined) found.push(template)
     }
     return found
@@ -150,6 +220,14 @@ export class TemplateRegistry {
     this.#idLo.set(lo)
     this.#idHi.set(hi)
   }
+}
+
+function renumbered(numbers: ReadonlySet<number>, oldNos: Int32Array): Set<number> {
+  const found = new Set<number>()
+  oldNos.forEach((old, no) => {
+    if (old !== 0 && numbers.has(old)) found.add(no)
+  })
+  return found
 }
 
 const isOlder = (a: Template, b: Template): boolean =>

@@ -13,6 +13,8 @@ interface SourceCount {
   templates: number
 }
 
+/** A share is nearly used up when this part of it is. */
+const NEARLY = 0.8
 const NONE: Readonly<SourceCount> = { owner: '', templates: 0 }
 
 /**
@@ -43,6 +45,13 @@ export class TemplateShares {
   hasRoom(source: string): boolean {
     const { owner, templates } = this.#sources.get(source) ?? NONE
     return templates < this.shareOf(owner)
+  }
+
+  /** The sources that have nearly or more than their share. */
+  crowded(): readonly string[] {
+    const isCrowded = ({ owner, templates }: SourceCount): boolean =>
+      templates >= NEARLY * this.shareOf(owner)
+    return [...this.#sources].filter(([, count]) => isCrowded(count)).map(([name]) => name)
   }
 
   /** How many templates each source of this owner may have at present. */

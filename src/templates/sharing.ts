@@ -5,7 +5,8 @@ import type { TemplateStore } from './store.js'
 /*
  * Several instances find templates independently and store them in one table. An id is a hash of the source and of
  * the text at birth, so the same first message gives the same id everywhere. Each instance reads the templates of the
- * others and has its miner adopt them; the changes are stored in turn, until all agree (`TemplateMiner`).
+ * others and has its miner adopt them; the changes are stored in turn, until all agree (`TemplateMiner`). What one
+ * instance forgets (upkeep.ts) the others forget too, unless they have a message of it: then it is stored and adopted again.
  */
 
 /** Loads the stored templates before the first message. `numberTemplates` numbers them. */
@@ -37,7 +38,10 @@ export const adoptStoredTemplates = (
   templates: TemplateRegistry,
   adopt: (rows: readonly TemplateRow[]) => Promise<void>,
 ): Promise<void> =>
-  store.changed(async (stored) => {
+  store.changed(async ({ templates: stored, forgotten }) => {
+    const ids = new Set(forgotten)
+    if (ids.size > 0) templates.forget(({ id }) => ids.has(id))
+    templates.remember(stored.map(({ id }) => id))
     const unknown = stored.filter((row) => !isSame(templates.find(row.id), row))
     if (unknown.length > 0) await adopt(unknown)
   })

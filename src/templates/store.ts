@@ -1,9 +1,13 @@
 import type { Store } from '../clickhouse/client.js'
 import { isDataError } from '../clickhouse/failure.js'
 import { statement } from '../clickhouse/statement.js'
+import { DAY_MS } from '../model/time.js'
 import type { TemplateRow } from '../wal/record.js'
 
-/** The table of templates. Of several rows of a template, the last one counts. */
+/**
+ * The table of templates. Of several rows of a template, the last one counts. A deleted template keeps a row that
+ * redirects to itself for a day, by which the other instances know.
+ */
 export interface TemplateStore {
   /** Idempotent. @returns the number of rows that ClickHouse rejected and that are not stored */
   save(rows: readonly TemplateRow[]): Promise<number>
@@ -13,7 +17,17 @@ export interface TemplateStore {
    * Calls `take` with the rows that any instance wrote since `all` or the last call. Rows are passed again when `take`
    * failed.
    */
-  changed(take: (templates: readonly TemplateRow[]) => Promise<void>): Promise<void>
+  changed(take: (changes: StoredChanges) => Promise<void>): Promise<void>
+  /** How often the templates of these sources have occurred, by id. */
+  seen(sources: readonly string[]): Promise<ReadonlyMap<string, number>>
+  /** Deletes templates; `changed` of the other instances tells them. Idempotent. */
+  forget(templates: readonly TemplateRow[]): Promise<void>
+}
+
+interface StoredChanges {
+  readonly templates: readonly TemplateRow[]
+  /** The ids of deleted templates. */
+  readonly forgotten: readonly string[]
 }
 
 interface Row {
@@ -26,11 +40,19 @@ interface Row {
 }
 
 const allSql = statement<Record<string, never>, Row>('templates_all')
+const seenSql = statement<
+  { readonly sources: readonly string[] },
+  { readonly id: string; readonly n: number }
+>('template_seen')
 const changedSql = statement<{ readonly since: number }, Row>('templates_changed')
 
 /** Versions are timestamps of the instances: clocks may differ and inserts take time, by at most this. */
 const OVERLAP_MS = 300_000
 const CHANGED_TIMEOUT_MS = 5_000
+/** Rows of deleted templates are deleted after this time. */
+const FORGOTTEN_MS = DAY_MS
+/** A list of more ids is too long for one parameter. */
+const IDS_PER_DELETE = 5_000
 
 export function createTemplateStore(store: Store): TemplateStore {
   /** The greatest version of all instances. */
@@ -60,13 +82,42 @@ export function createTemplateStore(store: Store): TemplateStore {
       const since = Math.max(0, newest - OVERLAP_MS)
       const rows = await store.query(changedSql, { since }, { timeoutMs: CHANGED_TIMEOUT_MS })
       const news = rows.filter((row) => passed.get(keyOf(row)) !== row.version)
-      await take(news.map(toTemplate))
+      const isForgotten = ({ id, redirect_to: to }: Row): boolean => to === id
+      await take({
+        templates: news.filter((row) => !isForgotten(row)).map(toTemplate),
+        forgotten: news.filter(isForgotten).map(({ id }) => id),
+      })
       notePassed(news)
+    },
+    seen: async (sources) => {
+      const rows = await store.query(seenSql, { sources })
+      return new Map(rows.map(({ id, n }) => [id, n]))
+    },
+    forget: async (templates) => {
+      newest = Math.max(newest + 1, Date.now())
+      const version = newest
+      const marks = templates.map((row) => ({ ...row, redirectId: row.id, text: '' }))
+      await store.insertRows(
+        'templates',
+        marks.map((row) => toRow(row, version)),
+      )
+      for (const row of marks) passed.set(keyOf(row), version)
+      for (let from = 0; from < marks.length; from += IDS_PER_DELETE) {
+        const ids = marks.slice(from, from + IDS_PER_DELETE).map(({ id }) => BigInt(`0x${id}`))
+        await store.change(
+          'DELETE FROM templates WHERE template_id IN {ids:Array(UInt64)} AND version < {version:UInt64}',
+          { ids, version },
+        )
+      }
+      await store.change(
+        'DELETE FROM templates WHERE redirect_to = template_id AND version < {version:UInt64}',
+        { version: version - FORGOTTEN_MS },
+      )
     },
   }
 }
 
-const keyOf = ({ source, id }: Row): string => `${id} ${source}`
+const keyOf = ({ source, id }: Pick<Row, 'source' | 'id'>): string => `${id} ${source}`
 
 const toTemplate = ({ source, id, redirect_to: redirectId, text, born }: Row): TemplateRow => ({
   source,

@@ -40,6 +40,7 @@ interface Exports {
     mines: number,
   ): number
   setTemplate(row: number, no: number): void
+  forgetSignatures(): void
   constantTextAt(length: number): number
   setSource(word: number, state: number, lo: number, hi: number): void
   setType(word: number, state: number): void

@@ -14,7 +14,10 @@ import { seeded } from './landing.js'
 import { bodyOf, SUBMISSION } from './pipeline.js'
 
 /** The app in this process, on a database of its own. */
-export interface Rig extends Pick<App, 'store' | 'pipeline' | 'wal' | 'writer' | 'services'> {
+export interface Rig extends Pick<
+  App,
+  'store' | 'pipeline' | 'wal' | 'writer' | 'services' | 'templateUpkeep'
+> {
   readonly walDir: string
   send(messages: readonly object[]): Promise<void>
   rows(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>

@@ -303,6 +303,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   const overrides = new PriorityOverrides(templates)
   model.watch(templates)
   constantTexts.watch(templates)
+  templates.onRenumber(() => signatures.clear())
   let nextId = 1
   const sequencer = new Sequencer({
     ids: { take: () => nextId++ },

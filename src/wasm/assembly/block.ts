@@ -394,6 +394,11 @@ function mine(row: u32, at: usize, textLength: usize): u32 {
   return no
 }
 
+/** Empties the cache of signatures, because templates have other numbers. */
+export function forgetSignatures(): void {
+  memory.fill(signatures, 0, SIGNATURE_BUCKETS * 48)
+}
+
 export function setTemplate(row: u32, no: u32): void {
   store<u32>(templateNos + row * 4, no)
 }

@@ -351,7 +351,7 @@ export {
   wordLength,
   wordCount,
 } from './words'
-export { setTemplate } from './block'
+export { forgetSignatures, setTemplate } from './block'
 export { constantTextAt } from './constant-texts'
 export * from './window'
 

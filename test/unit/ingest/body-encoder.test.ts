@@ -51,6 +51,7 @@ const createBlock = (identity: Partial<Identity> = {}): BlockEncoder =>
       // Some signatures are unknown.
       templateNo: (lo) => ((lo & 1) === 0 ? 0 : (lo & 0xffff) + 1),
       // Any constant text, which most messages do not match.
+      templateGeneration: () => 0,
       constantText: (no) => Buffer.from(CONSTANT_TEXTS[no % CONSTANT_TEXTS.length] ?? ''),
     },
     { seed: [7, 11, 13, 17], ignoredTags: [], isDeduplicated: true, ...identity },

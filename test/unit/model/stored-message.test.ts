@@ -25,6 +25,7 @@ const block = new BlockEncoder(
     levelAtHead: () => 1,
     sourceSeed: (_source, out) => out.fill(7),
     templateNo: () => 5000,
+    templateGeneration: () => 0,
     constantText: (no) => Buffer.from(no === 5000 ? constantText : 'another'),
   },
   { seed: [1, 2, 3, 4], ignoredTags: [], isDeduplicated: true },

@@ -31,3 +31,23 @@ void test('every thread reads the newest constant text of each template, until t
   }
   t.end()
 })
+
+void test('after a clear no reader finds an old text', (t) => {
+  const table = ConstantTexts.create(64)
+  const reader = new ConstantTexts(table.buffer)
+  const read = (no: number): string => Buffer.from(reader.get(no)).toString()
+  table.put(1, 'a long text')
+  table.put(2, 'another')
+  t.equal(read(1), 'a long text')
+  table.clear()
+  t.equal(read(1), '')
+  table.put(1, 'short')
+  t.equal(read(1), 'short', 'at the same place, with another length')
+  t.equal(read(2), '')
+  for (let i = 0; i < 20; i++) {
+    table.put(2, 'x'.repeat(30))
+    t.equal(read(2).length, 30, 'the room is free again')
+    table.clear()
+  }
+  t.end()
+})

@@ -1,0 +1,124 @@
+import type { Log } from '../telemetry/log.js'
+import { HOUR_MS, MINUTE_MS } from '../model/time.js'
+import type { Template, TemplateRegistry } from './registry.js'
+import { TemplateShares } from './shares.js'
+import type { TemplateStore } from './store.js'
+import { VALUE } from './template-text.js'
+
+/*
+ * What frees templates:
+ *
+ * 1. A deletion of sources forgets theirs (`ingest/deletions.ts`).
+ * 2. A source that has nearly its share (shares.ts) forgets what it saw only once, an hour ago or more. Corrected
+ *    templates stay. Whether a template was seen again, on any instance, is in ClickHouse.
+ *
+ * Forgotten templates are deleted from the table and marked in the registry. Other instances read that and mark them too
+ * (sharing.ts). Whoever has a message of such a template stores it again, and it stays. When enough are left, the
+ * pipeline renumbers the templates, and they are gone from memory.
+ */
+
+interface UpkeepDeps {
+  readonly store: Pick<TemplateStore, 'seen' | 'forget'>
+  readonly templates: TemplateRegistry
+  /** The ingest key that registered a source; '' for none. */
+  readonly ownerOf: (source: string) => string
+  readonly isCorrected: (templateId: string) => boolean
+  /** Resolves when everything that was counted is in ClickHouse. */
+  readonly settle: () => Promise<void>
+  /** Drops the forgotten templates. */
+  readonly renumber: () => Promise<void>
+  readonly onForgotten: (templates: number) => void
+  readonly log: Log
+}
+
+export type TemplateUpkeep = ReturnType<typeof createTemplateUpkeep>
+
+const TICK_MS = 5_000
+const RARE_EVERY_MS = 10 * MINUTE_MS
+/** A pause of the pipeline for fewer is not worth it. */
+const MIN_FORGOTTEN = 100
+
+export function createTemplateUpkeep(deps: UpkeepDeps) {
+  const { store, templates, log } = deps
+
+  /** Drops what was forgotten. */
+  const dropForgotten = async (): Promise<void> => {
+    const { forgotten } = templates
+    if (forgotten < MIN_FORGOTTEN) return
+    const startedMs = performance.now()
+    await deps.renumber()
+    deps.onForgotten(forgotten)
+    const tookMs = Math.round(performance.now() - startedMs)
+    log.info({ forgotten, left: templates.size, tookMs }, 'templates were forgotten')
+  }
+
+  /** Has sources with many templates forget what they saw only once, before `bornBeforeMs`. */
+  const forgetRare = async (bornBeforeMs: number): Promise<void> => {
+    const crowded = crowdedSources(deps)
+    if (crowded.size === 0) return
+    await deps.settle()
+    const seen = await store.seen([...crowded])
+    const families = familiesOf(templates, crowded)
+    const rare = [...families].flatMap(([root, family]) => {
+      const isOld = family.every(({ born }) => born < bornBeforeMs * 1000)
+      const times = family.reduce((sum, { id }) => sum + (seen.get(id) ?? 0), 0)
+      return isOld && times <= 1 && !deps.isCorrected(root) ? family : []
+    })
+    if (rare.length < MIN_FORGOTTEN) return
+    // The rows go first: a message that comes meanwhile finds its template marked, or has it stored again later.
+    await store.forget(rare)
+    const ids = new Set(rare.map(({ id }) => id))
+    templates.forget(({ id }) => ids.has(id))
+  }
+
+  let running: Promise<void> | null = null
+  let rareAtMs = Number.NEGATIVE_INFINITY
+  const tick = async (): Promise<void> => {
+    await dropForgotten()
+    if (performance.now() - rareAtMs < RARE_EVERY_MS) return
+    rareAtMs = performance.now()
+    await forgetRare(Date.now() - HOUR_MS)
+    await dropForgotten()
+  }
+  const timer = setInterval(() => {
+    running ??= tick()
+      .catch((error: unknown) => log.warn({ err: error }, 'templates could not be forgotten'))
+      .finally(() => (running = null))
+  }, TICK_MS).unref()
+
+  return {
+    forgetRare,
+    dropForgotten,
+    close: async (): Promise<void> => {
+      clearInterval(timer)
+      await running
+    },
+  }
+}
+
+function crowdedSources({ templates, ownerOf }: UpkeepDeps): ReadonlySet<string> {
+  const shares = new TemplateShares()
+  for (const template of templates.numbered()) {
+    if (template.text === VALUE || templates.isForgotten(template)) continue
+    shares.setOwner(template.source, ownerOf(template.source))
+    shares.add(template.source)
+  }
+  return new Set(shares.crowded())
+}
+
+/** The templates of some sources with those merged into them, by the id of the template that stayed. */
+function familiesOf(
+  templates: TemplateRegistry,
+  sources: ReadonlySet<string>,
+): ReadonlyMap<string, readonly Template[]> {
+  const families = new Map<string, Template[]>()
+  for (const template of templates.numbered()) {
+    if (!sources.has(template.source) || templates.isForgotten(template)) continue
+    const root = templates.byId(template.id) ?? template
+    if (root.text === VALUE) continue
+    const family = families.get(root.id)
+    if (family === undefined) families.set(root.id, [template])
+    else family.push(template)
+  }
+  return families
+}
