@@ -254,8 +254,9 @@ function phraseCondition(text: string, name: string): Condition {
     : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('message', name)].join(' AND ')
   return asOnePart({
     // The tags of an event with an exception are JSON, and its words are below a line end.
-    sql: `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)}
-      OR (position(search_words, '\\n') > 0 AND ${holds('tags', `${name}_json`)})`,
+    sql:
+      `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)} ` +
+      `OR (position(search_words, '\\n') > 0 AND ${holds('tags', `${name}_json`)})`,
     params: Object.fromEntries([
       [name, text],
       [`${name}_json`, JSON.stringify(text).slice(1, -1)],

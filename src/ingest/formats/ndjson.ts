@@ -222,7 +222,8 @@ function isSurelyBroken(bare: string): boolean {
 const MAX_VAIN = 8
 
 /**
- * Decodes the objects that begin on an invalid line: one after another, with or without a comma, on one line or several.
+ * Decodes the objects that begin on an invalid line: one after another, with or without a comma, on one line or several. A line
+ * with anything else on it is rejected as a whole.
  *
  * @returns where to go on, and the number of further lines up to there
  */
@@ -232,26 +233,46 @@ function decodeBroken(
   line: number,
 ): { readonly next: number; readonly more: number } {
   const { bytes, decoder } = body
-  let more = 0
-  let at = skipBlanks(bytes, from)
-  while (bytes[at] === BRACE && body.vain < MAX_VAIN) {
-    const end = objectEnd(bytes, at)
-    const text =
-      end === -1 || hasTooManyValues(bytes, at, end) ? '' : bytes.toString('utf8', at, end)
-    const object = text === '' ? undefined : parseJson(text)
-    if (!isRecord(object)) {
-      body.vain++
-      break
-    }
-    decoder.decode(line + more, mended(object, text), () => text)
-    more += newlinesIn(text)
-    at = afterObject(bytes, end)
-    if (at >= bytes.length || bytes[at] === NEWLINE) return { next: at + 1, more }
+  const end = body.vain < MAX_VAIN ? objectsEnd(bytes, from) : -1
+  if (end === -1) {
+    body.vain++
+    const newline = bytes.indexOf(NEWLINE, from)
+    const stop = newline === -1 ? bytes.length : newline
+    decoder.put(line, BROKEN_LINE, rawStart.bind(null, bytes, from, stop))
+    return { next: stop + 1, more: 0 }
   }
-  const newline = bytes.indexOf(NEWLINE, at)
-  const stop = newline === -1 ? bytes.length : newline
-  decoder.put(line + more, BROKEN_LINE, rawStart.bind(null, bytes, more === 0 ? from : at, stop))
-  return { next: stop + 1, more }
+  let more = 0
+  for (let at = skipBlanks(bytes, from); at < end;) {
+    const stop = objectEnd(bytes, at)
+    more += decodeObject(decoder, bytes.subarray(at, stop), line + more)
+    at = afterObject(bytes, stop)
+  }
+  return { next: end + 1, more }
+}
+
+/** @returns the offset of the line end after the objects that begin at `from`; -1 when there is anything else */
+function objectsEnd(bytes: Buffer, from: number): number {
+  let at = skipBlanks(bytes, from)
+  while (bytes[at] === BRACE) {
+    const end = objectEnd(bytes, at)
+    if (end === -1) return -1
+    at = afterObject(bytes, end)
+    if (at >= bytes.length || bytes[at] === NEWLINE) return at
+  }
+  return -1
+}
+
+/** @returns the number of line ends in the object */
+function decodeObject(decoder: RecordDecoder, bytes: Buffer, line: number): number {
+  if (hasTooManyValues(bytes, 0, bytes.length)) {
+    decoder.put(line, TOO_MANY_VALUES, rawStart.bind(null, bytes, 0, bytes.length))
+    return newlinesIn(bytes.toString('latin1'))
+  }
+  const text = bytes.toString('utf8')
+  const object = parseJson(text)
+  if (isRecord(object)) decoder.decode(line, mended(object, text), () => text)
+  else decoder.put(line, BROKEN_LINE, () => text)
+  return newlinesIn(text)
 }
 
 const newlinesIn = (text: string): number => text.split('\n').length - 1
