@@ -23,14 +23,18 @@ export const createEventContext = ({ templates, sources, applications }: Known) 
     const id = sources.get(source)?.applicationId ?? null
     return applications.list().find((application) => application.id === id)?.name ?? null
   },
-  sourcesOfApplication: (name: string): readonly string[] => {
-    const id = applications.byName(name)?.id
-    if (id === undefined) return []
-    return sources
-      .list()
-      .filter((source) => source.applicationId === id)
-      .map((source) => source.name)
+  /** Every application with the names of its sources. */
+  applications: () => {
+    const names = new Map<string | null, string[]>()
+    for (const { applicationId, name } of sources.list()) {
+      const known = names.get(applicationId)
+      if (known === undefined) names.set(applicationId, [name])
+      else known.push(name)
+    }
+    return applications.list().map(({ id, name }) => ({ name, sources: names.get(id) ?? [] }))
   },
+  /** Every template that was merged into another one. */
+  redirects: () => templates.redirects(),
 })
 
 interface Scoring {

@@ -26,6 +26,10 @@ class StoreError extends Error {
 export const isDataError = (error: unknown): boolean =>
   error instanceof StoreError && error.isDataError
 
+/** Whether RE2 can't compile a regular expression of the statement. */
+export const isPatternError = (error: unknown): boolean =>
+  error instanceof StoreError && error.code === 427
+
 /**
  * After these errors the request is tried again: the condition passes, or an operator ends it. A wrong
  * password is among them, so that data waits until it is corrected.

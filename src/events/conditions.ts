@@ -1,85 +1,20 @@
 /*
  * Turns a filter of events into SQL conditions, each with its bound values.
  *
- * A search consists of terms: words, prefixes (`time*`) and quoted phrases. An event must contain all of them. A message is
- * stored as the constant text of its template and its variables. Constant texts and hosts are few: the dictionaries give
- * those that contain a word, and the condition names them. Variables, traces and words beyond ASCII (`search_words`) have
- * Bloom filters. ClickHouse combines indexes only in conditions of at most 32 nodes, so at most the two longest words use
- * the indexes, and all other terms are compared row by row.
+ * A message is stored as the constant text of its template and its variables. Constant texts and hosts are few: the
+ * dictionaries give those that contain a word, and the condition names them. Variables, traces and words beyond ASCII
+ * (`search_words`) have Bloom filters. ClickHouse combines indexes only in conditions of at most 32 nodes, so at most the two
+ * longest words use the indexes, and all other terms are compared row by row.
+ *
+ * A statement with these conditions has the parameters from_ms, to_ms and arrived_ms.
  */
 
-/** An empty list matches any value. */
-export interface EventFilter {
-  readonly severities: readonly string[]
-  readonly priorities: readonly string[]
-  readonly types: readonly string[]
-  /** null matches any source; an empty list matches nothing, such as an application without sources. */
-  readonly sources: readonly string[] | null
-  readonly environments: readonly string[]
-  /** Each id has 16 hex digits. */
-  readonly templateIds: readonly string[]
-  readonly search: string
-}
-
-export interface Condition {
-  readonly sql: string
-  readonly params: Readonly<Record<string, unknown>>
-}
-
-type Term =
-  | { readonly kind: 'word'; readonly text: string }
-  | { readonly kind: 'prefix'; readonly text: string }
-  | { readonly kind: 'phrase'; readonly text: string }
-
-function parseSearch(text: string): readonly Term[] {
-  const terms: Term[] = []
-  for (const match of text.matchAll(/"([^"]*)"|([^\s"]+)/g)) {
-    const [, phrase, bare] = match
-    if (phrase !== undefined) {
-      // An index finds the rows with these words; the phrase is compared in those rows only.
-      for (const word of wordsWithin(phrase)) terms.push({ kind: 'word', text: word })
-      if (phrase !== '') terms.push({ kind: 'phrase', text: phrase })
-      continue
-    }
-    const words = bare?.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
-    const isPrefix = /[\p{L}\p{N}]\*$/u.test(bare ?? '')
-    words.forEach((word, i) => {
-      const kind = isPrefix && i === words.length - 1 ? 'prefix' : 'word'
-      terms.push({ kind, text: word })
-    })
-  }
-  return terms
-}
-
-/** Each further term is one more comparison for every row. */
-const MAX_TERMS = 16
-/** A prefix is a pattern that no index serves. */
-const MAX_PREFIXES_ALONE = 2
-
-/** @returns what is wrong with a search that would take too much of everybody's time; null when nothing is */
-export function searchFault({ search, sources, templateIds }: EventFilter): string | null {
-  const terms = parseSearch(search)
-  // Words within a phrase are no terms of their own.
-  const phrases = terms.filter(({ kind }) => kind === 'phrase').length
-  const prefixes = terms.filter(({ kind }) => kind === 'prefix').length
-  const words = parseSearch(search.replaceAll(/"[^"]*"/g, ' ')).length
-  if (words + phrases > MAX_TERMS) return `must have at most ${MAX_TERMS} terms`
-  const isNarrowed = words > prefixes || phrases > 0 || sources !== null || templateIds.length > 0
-  if (prefixes <= MAX_PREFIXES_ALONE || isNarrowed) return null
-  return `must have at most ${MAX_PREFIXES_ALONE} prefixes, or a word, a phrase, a source or a template beside them`
-}
-
-/** Further words rule out few granules. */
-const MAX_WORDS_OF_PHRASE = 2
-
-/** The longest complete words of a phrase; its ends may be parts of longer words. */
-function wordsWithin(phrase: string): readonly string[] {
-  const words = phrase.toLowerCase().match(WHOLE_WORD) ?? []
-  return [...new Set(words)].toSorted((a, b) => b.length - a.length).slice(0, MAX_WORDS_OF_PHRASE)
-}
-
-/** A word between two ASCII separators: a character beyond ASCII may be a letter of the word. */
-const WHOLE_WORD = /(?<=[^a-z0-9\u0080-\u{10ffff}])[a-z0-9]+(?=[^a-z0-9\u0080-\u{10ffff}])/gu
+import type { Query } from '../query/ast.js'
+import { bound, type Condition } from './bind.js'
+import { textsOf, type EventFilter } from './filter.js'
+import { rowCondition, toTemplateNumber } from './row-condition.js'
+import { prefixPattern, type Term } from './terms.js'
+import { anywhere, prefixPlaces, wordPlaces } from './text-condition.js'
 
 /** The words of a search as conditions on a dictionary. */
 export interface WordSearch {
@@ -89,8 +24,8 @@ export interface WordSearch {
 }
 
 /** @returns null when the search has neither words nor prefixes */
-export function toWordSearch(search: string, column: Column): WordSearch | null {
-  const words = parseSearch(search).filter(isWord)
+export function toWordSearch(terms: readonly Term[], column: Column): WordSearch | null {
+  const words = terms.filter(isWord)
   if (words.length === 0) return null
   return {
     conditions: words.map(({ kind }, i) => holdsWord(column, kind, `word${i}`)),
@@ -100,12 +35,11 @@ export function toWordSearch(search: string, column: Column): WordSearch | null 
 
 /** The columns that have a dictionary. */
 type Column = 'constant_text' | 'host'
-type Word = Exclude<Term, { readonly kind: 'phrase' }>
+type Word = Extract<Term, { readonly kind: 'word' | 'prefix' }>
 
-const isWord = (term: Term): term is Word => term.kind !== 'phrase'
+const isWord = (term: Term): term is Word => term.kind === 'word' || term.kind === 'prefix'
 
-const toPattern = ({ kind, text }: Word): string =>
-  kind === 'word' ? text : `(^|[^\\pL\\pN])${text}`
+const toPattern = ({ kind, text }: Word): string => (kind === 'word' ? text : prefixPattern(text))
 
 const holdsWord = (column: Column, kind: Word['kind'], name: string): string =>
   kind === 'word'
@@ -124,17 +58,13 @@ export interface Matches {
   readonly hosts: readonly MatchingText[]
 }
 
-/** Whether an index rules out granules. */
-export const hasIndex = ({
-  templateIds,
-  search,
-}: Pick<EventFilter, 'templateIds' | 'search'>): boolean =>
-  templateIds.length > 0 || parseSearch(search).some(({ kind }) => kind === 'word')
-
 /** Whether one of the words is in no dictionary and therefore occurs in variables only. */
-export function hasWordOfVariables(search: string, { constantTexts, hosts }: Matches): boolean {
+export function hasWordOfVariables(
+  { terms }: Pick<EventFilter, 'terms'>,
+  { constantTexts, hosts }: Matches,
+): boolean {
   const texts = [...constantTexts, ...hosts]
-  return parseSearch(search)
+  return terms
     .filter(isWord)
     .some(({ kind }, at) => kind === 'word' && !texts.some(({ words }) => words[at] === 1))
 }
@@ -171,25 +101,11 @@ function inTexts(
   return conditions
 }
 
-/** Row by row, `hasToken` is faster than `tokens`, which the indexes require. */
-const wordPlaces = (name: string): readonly string[] => [
-  `hasToken(lower(variables), {${name}:String})`,
-  `(notEmpty(trace_id) AND hasToken(lower(trace_id), {${name}:String}))`,
-  `(notEmpty(search_words) AND hasToken(search_words, {${name}:String}))`,
-]
-
 /** The expressions of the indexes by_variables, has_trace, by_trace_id and by_search_words. */
 const indexedPlaces = (name: string): readonly string[] => [
   `hasToken(lower(variables), {${name}:String})`,
   `(notEmpty(trace_id) AND has(tokens(lower(trace_id)), {${name}:String}))`,
   `has(tokens(search_words), {${name}:String})`,
-]
-
-/** A substring search is many times faster than the pattern, so it comes first. `search_words` has all words beyond ASCII. */
-const prefixPlaces = (name: string): readonly string[] => [
-  `(positionCaseInsensitive(variables, {${name}:String}) > 0 AND match(lower(variables), {${name}_re:String}))`,
-  `(notEmpty(trace_id) AND match(lower(trace_id), {${name}_re:String}))`,
-  `(position(search_words, {${name}:String}) > 0 AND match(search_words, {${name}_re:String}))`,
 ]
 
 /** A condition that ClickHouse evaluates by index. */
@@ -211,11 +127,12 @@ function indexedCondition(word: Word, name: string, texts: TextsOfWord): Indexed
 
 function comparedCondition(word: Word, name: string, texts: TextsOfWord): Condition {
   const known = inTexts(word, name, texts)
-  const own = word.kind === 'word' ? wordPlaces(name) : prefixPlaces(name)
-  const pattern = word.kind === 'word' ? {} : { [`${name}_re`]: toPattern(word) }
+  const [text, pattern] = [`{${name}:String}`, `{${name}_re:String}`]
+  const own = word.kind === 'word' ? wordPlaces(text) : prefixPlaces(text, pattern)
+  const params = word.kind === 'word' ? {} : { [`${name}_re`]: toPattern(word) }
   return asOnePart({
     sql: `(${[...known.map(({ sql }) => sql), ...own].join(' OR ')})`,
-    params: Object.assign({ [name]: word.text, ...pattern }, ...known.map(({ params }) => params)),
+    params: Object.assign({ [name]: word.text, ...params }, ...known.map((one) => one.params)),
   })
 }
 
@@ -240,64 +157,116 @@ export const asOnePart = ({ sql, params }: Condition): Condition => ({
   params,
 })
 
-const holds = (column: string, name: string): string =>
-  `positionCaseInsensitiveUTF8(${column}, {${name}:String}) > 0`
+/** What conditions are made for, beside the filter. */
+interface Asked {
+  /** The matches of the dictionaries in the time range of the statement. */
+  readonly found: Matches
+  /** The end of the time range that was asked for. */
+  readonly endMs: number
+}
 
-/** A run of letters and digits is in the constant text or in a variable; separators may be where the two meet. */
-function phraseCondition(text: string, name: string): Condition {
-  const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
-  const isRun = runs[0] === text
-  const inParts = (part: string): string =>
-    `(${holds('constant_text', part)} OR ${holds('variables', part)})`
-  const all = isRun
-    ? inParts(name)
-    : [...runs.map((_, i) => inParts(`${name}_${i}`)), holds('message', name)].join(' AND ')
-  return asOnePart({
-    // The tags of an event with an exception are JSON, and its words are below a line end.
-    sql:
-      `(${all}) OR ${holds('host', name)} OR ${holds('trace_id', name)} ` +
-      `OR (position(search_words, '\\n') > 0 AND ${holds('tags', `${name}_json`)})`,
-    params: Object.fromEntries([
-      [name, text],
-      [`${name}_json`, JSON.stringify(text).slice(1, -1)],
-      ...(isRun ? [] : runs.map((run, i) => [`${name}_${i}`, run])),
-    ]),
+export function toConditions(filter: EventFilter, { found, endMs }: Asked): readonly Condition[] {
+  const { terms, clauses, redirects } = filter
+  const simple = [...countedConditions(filter), ...clauses.flatMap(simpleCondition)]
+  const rows = clauses
+    .filter((clause) => SIMPLE.every((field) => textsOf(clause, field) === null))
+    .map((clause, i) =>
+      asOnePart(bound(`clause${i}_`, (bind) => rowCondition(clause, { bind, endMs, redirects }))),
+    )
+  // One expression is left for what is compared row by row.
+  const keys = fitting(
+    [...namedConditions(filter), ...clauses.flatMap(keyCondition)],
+    MAX_PARTS - PARTS_OF_PAGE - 1,
+  )
+  if (terms.length === 0) {
+    const most = MAX_PARTS - PARTS_OF_PAGE - simple.length - partsOf(keys)
+    return [...simple, ...keys, ...atMost(most, rows)]
+  }
+  const most = MAX_PARTS - PARTS_OF_PAGE - partsOf(keys)
+  const { indexed, others } = searchConditions(terms, found, most - 1)
+  return [...keys, ...indexed, ...atMost(most - partsOf(indexed), [...simple, ...rows, ...others])]
+}
+
+const partsOf = (conditions: readonly IndexedCondition[]): number =>
+  conditions.reduce((sum, { parts }) => sum + parts, 0)
+
+/** The conditions, in order, that have at most so many expressions together. */
+function fitting(
+  conditions: readonly IndexedCondition[],
+  most: number,
+): readonly IndexedCondition[] {
+  let left = most
+  return conditions.filter(({ parts }) => {
+    const isFitting = parts <= left
+    if (isFitting) left -= parts
+    return isFitting
   })
 }
 
-/** A search without letters and digits matches nothing. */
-const NOTHING: Condition = { sql: 'false', params: {} }
+/** What the rollups count by. */
+function countedConditions({ severities, priorities }: EventFilter): readonly Condition[] {
+  const conditions: Condition[] = []
+  if (severities !== null)
+    conditions.push({ sql: 'severity IN {severities:Array(String)}', params: { severities } })
+  if (priorities !== null)
+    conditions.push({ sql: 'priority IN {priorities:Array(String)}', params: { priorities } })
+  return conditions
+}
 
-const SIMPLE = [
-  ['severities', 'severity IN {severities:Array(String)}'],
-  ['priorities', 'priority IN {priorities:Array(String)}'],
-  ['types', 'type IN {types:Array(String)}'],
-  ['environments', 'environment IN {environments:Array(String)}'],
-] as const
+const SIMPLE = ['type', 'environment'] as const
 
-/** @param found the matches of the dictionaries in the time range of the statement */
-export function toConditions(filter: EventFilter, found: Matches): readonly Condition[] {
-  const named: Condition[] = []
-  if (filter.sources !== null)
-    named.push({ sql: 'source IN {sources:Array(String)}', params: { sources: filter.sources } })
-  if (filter.templateIds.length > 0)
-    named.push({
+/** A cheap comparison of a column, as a condition of its own. */
+function simpleCondition(clause: Query, i: number): readonly Condition[] {
+  return SIMPLE.flatMap((field) => {
+    const texts = textsOf(clause, field)
+    const name = `${field}${i}`
+    return texts === null
+      ? []
+      : [{ sql: `${field} IN {${name}:Array(String)}`, params: { [name]: texts } }]
+  })
+}
+
+function namedConditions({ sources, templateIds }: EventFilter): readonly IndexedCondition[] {
+  const conditions: IndexedCondition[] = []
+  if (sources !== null)
+    conditions.push({ sql: 'source IN {sources:Array(String)}', params: { sources }, parts: 1 })
+  if (templateIds !== null)
+    conditions.push({
       sql: 'template_id IN {template_ids:Array(UInt64)}',
-      params: { template_ids: filter.templateIds.map((id) => BigInt(`0x${id}`)) },
+      params: { template_ids: templateIds.map(toTemplateNumber) },
+      parts: 1,
     })
-  const most = MAX_PARTS - PARTS_OF_PAGE - named.length
-  const simple = SIMPLE.filter(([name]) => filter[name].length > 0).map(
-    ([name, sql]): Condition => ({ sql, params: { [name]: filter[name] } }),
-  )
-  if (filter.search.trim() === '') return [...simple, ...named]
-  const { indexed, others } = searchConditions(filter.search, found, most - 1)
-  const parts = indexed.reduce((sum, one) => sum + one.parts, 0)
-  return [...named, ...indexed, ...atMost(most - parts, [...simple, ...others])]
+  return conditions
+}
+
+/** What the indexes by_host, by_id and by_trace_id find of a clause; its row is compared too. */
+function keyCondition(clause: Query, i: number): readonly IndexedCondition[] {
+  const name = `key${i}`
+  const hosts = textsOf(clause, 'host')
+  if (hosts !== null)
+    return [{ sql: `host IN {${name}:Array(String)}`, params: { [name]: hosts }, parts: 1 }]
+  const ids = textsOf(clause, 'id')
+  if (ids !== null) {
+    const params = { [name]: ids.map(Number) }
+    return [{ sql: `id IN {${name}:Array(UInt64)}`, params, parts: 1 }]
+  }
+  const [trace, ...others] = textsOf(clause, 'trace') ?? []
+  const token = trace === undefined ? '' : longestToken(trace)
+  if (token === '' || others.length > 0) return []
+  const sql = `(notEmpty(trace_id) AND has(tokens(lower(trace_id)), {${name}:String}))`
+  return [{ sql, params: { [name]: token }, parts: 2 }]
+}
+
+/** The longest token of ClickHouse in a text in ASCII; '' for others. */
+function longestToken(text: string): string {
+  if (!/^\p{ASCII}*$/u.test(text)) return ''
+  const tokens = text.toLowerCase().match(/[a-z0-9]+/g) ?? []
+  return tokens.toSorted((a, b) => b.length - a.length)[0] ?? ''
 }
 
 /** A few conditions without an index stay separate, so that ClickHouse evaluates the cheap ones first; more become one. */
 function atMost(parts: number, conditions: readonly Condition[]): readonly Condition[] {
-  if (conditions.length <= parts) return conditions
+  if (conditions.length <= Math.max(parts, 1)) return conditions
   const sql = conditions.map((one) => `(${one.sql})`).join(' AND ')
   return [asOnePart({ sql, params: Object.assign({}, ...conditions.map(({ params }) => params)) })]
 }
@@ -308,29 +277,23 @@ interface SearchConditions {
 }
 
 /** @param most the expressions that all conditions may have together */
-function searchConditions(search: string, found: Matches, most: number): SearchConditions {
-  const terms = parseSearch(search)
-  if (terms.length === 0) return { indexed: [], others: [NOTHING] }
+function searchConditions(terms: readonly Term[], found: Matches, most: number): SearchConditions {
   const words = terms.filter(isWord)
   const holding = (texts: readonly MatchingText[], at: number): readonly string[] =>
     texts.filter(({ words: contained }) => contained[at] === 1).map(({ text }) => text)
-  const textsOf = (word: Word): TextsOfWord => {
+  const textsOfWord = (word: Word): TextsOfWord => {
     const at = words.indexOf(word)
     return { constantTexts: holding(found.constantTexts, at), hosts: holding(found.hosts, at) }
   }
-  const indexed = new Map<Term, IndexedCondition>()
-  let left = most
-  for (const word of longestOf(terms)) {
-    const condition = indexedCondition(word, `term${terms.indexOf(word)}`, textsOf(word))
-    if (condition.parts > left) continue
-    indexed.set(word, condition)
-    left -= condition.parts
-  }
+  const longest = longestOf(terms).map((word) =>
+    indexedCondition(word, `term${terms.indexOf(word)}`, textsOfWord(word)),
+  )
+  const indexed = fitting(longest, most)
   const others = terms.flatMap((term, i): readonly Condition[] => {
     const name = `term${i}`
-    if (indexed.has(term)) return []
-    if (!isWord(term)) return [phraseCondition(term.text, name)]
-    return [comparedCondition(term, name, textsOf(term))]
+    if (indexed.some(({ params }) => name in params)) return []
+    if (isWord(term)) return [comparedCondition(term, name, textsOfWord(term))]
+    return [asOnePart(bound(`${name}_`, (bind) => anywhere(term, bind)))]
   })
-  return { indexed: [...indexed.values()], others }
+  return { indexed, others }
 }

@@ -2,7 +2,7 @@ import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import { HOUR_MS, HOUR_S } from '../model/time.js'
-import { hasIndex, type EventFilter } from './conditions.js'
+import { hasIndex, type EventFilter } from './filter.js'
 
 /** The end of ClickHouse's DateTime, in 2106. */
 const END_S = 0xffff_ffff
@@ -50,8 +50,8 @@ export async function readHours(
 
 /** The parameters of event_hours: 1 for each severity and priority of the filter, 0 for the others. */
 function toCounters({ severities, priorities }: EventFilter): Readonly<Record<string, 0 | 1>> {
-  const isWanted = (wanted: readonly string[], one: string): 0 | 1 =>
-    wanted.length === 0 || wanted.includes(one) ? 1 : 0
+  const isWanted = (wanted: readonly string[] | null, one: string): 0 | 1 =>
+    wanted === null || wanted.includes(one) ? 1 : 0
   return Object.fromEntries([
     ...SEVERITIES.map((one) => [one.toLowerCase(), isWanted(severities, one)]),
     ...PRIORITIES.map((one) => [one.toLowerCase(), isWanted(priorities, one)]),
@@ -88,11 +88,11 @@ export function* splitHours(
 }
 
 /** Whether the hourly rollup counts nothing but matches: it counts by source, severity and priority. */
-const isCountedExactly = ({ types, environments, templateIds, search }: EventFilter): boolean =>
-  types.length + environments.length + templateIds.length === 0 && search.trim() === ''
+const isCountedExactly = ({ templateIds, terms, clauses }: EventFilter): boolean =>
+  templateIds === null && terms.length + clauses.length === 0
 
 const hasCounter = ({ severities, priorities, sources }: EventFilter): boolean =>
-  severities.length + priorities.length > 0 || sources !== null
+  severities !== null || priorities !== null || sources !== null
 
 export const isFiltered = (filter: EventFilter): boolean =>
   hasCounter(filter) || !isCountedExactly(filter)

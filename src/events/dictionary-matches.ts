@@ -1,7 +1,8 @@
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement, type Statement } from '../clickhouse/statement.js'
 import { HOUR_MS, HOUR_S } from '../model/time.js'
-import { toWordSearch, type EventFilter, type Matches, type MatchingText } from './conditions.js'
+import { toWordSearch, type Matches, type MatchingText } from './conditions.js'
+import type { EventFilter } from './filter.js'
 
 type Params = Readonly<Record<string, unknown>>
 
@@ -33,7 +34,7 @@ interface Lookup {
 
 export function createDictionary(
   store: Pick<Store, 'query'>,
-  { search, sources }: EventFilter,
+  { terms, sources }: EventFilter,
   options: RequestOptions,
 ): Dictionary {
   const find = async <P extends Params>(
@@ -41,7 +42,7 @@ export function createDictionary(
     column: 'constant_text' | 'host',
     params: P,
   ): Promise<readonly MatchingText[]> => {
-    const words = toWordSearch(search, column)
+    const words = toWordSearch(terms, column)
     if (words === null) return []
     const sql = query.sql
       .replace('/*conditions*/', () => words.conditions.join(', '))

@@ -14,10 +14,11 @@
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { HOUR_MS, HOUR_S } from '../model/time.js'
-import { hasIndex, hasWordOfVariables, type EventFilter } from './conditions.js'
+import { hasWordOfVariables } from './conditions.js'
 import { isCountedByHour, isFiltered, MAX_HOURS, readHours, splitHours } from './counted-hours.js'
 import type { Density, DensityReader } from './density.js'
 import { createDictionary, type Dictionary } from './dictionary-matches.js'
+import { hasIndex, hasWord, matchesNothing, type EventFilter } from './filter.js'
 import { readRange, type EventPosition, type ListedRow, type TimeRange } from './range-rows.js'
 
 export interface EventQuery {
@@ -65,7 +66,8 @@ export async function readPage(
 ): Promise<readonly ListedRow[]> {
   const { filter, fromMs, toMs, after, limit } = query
   const endMs = Math.min(toMs ?? END_MS, END_MS, after === null ? END_MS : after.tsMs + 1)
-  if (endMs <= fromMs || filter.sources?.length === 0) return []
+  if (endMs <= fromMs || matchesNothing(filter)) return []
+  const askedMs = Math.min(toMs ?? END_MS, Date.now())
   const options = { isSearch: true, ...(signal === undefined ? {} : { signal }) }
   const density = await densityReader.read(options)
   const dictionary = createDictionary(store, filter, options)
@@ -82,7 +84,8 @@ export async function readPage(
     const found = dictionary.matches(range.fromMs, range.toMs)
     // Read in parallel with this range, in case that does not fill the page.
     dictionary.matches(fromMs, range.fromMs).catch(() => undefined)
-    const asked = { range, filter, after, matches: await found, limit: limit - rows.length }
+    const matches = await found
+    const asked = { range, filter, after, endMs: askedMs, matches, limit: limit - rows.length }
     rows.push(...(await readRange(store, asked, options)))
     if (rows.length >= limit) break
   }
@@ -135,8 +138,8 @@ const wholeRange = ({ query, density }: Walk, toMs: number): TimeRange => ({
 async function isRareWord({ query, density, dictionary, endMs }: Walk): Promise<boolean> {
   const { filter, fromMs } = query
   const isFew = density.count(fromMs, endMs) <= EVENTS_AT_ONCE
-  if (!isFew || !hasIndex({ templateIds: [], search: filter.search })) return false
-  return hasWordOfVariables(filter.search, await dictionary.matches(fromMs, endMs))
+  if (!isFew || !hasWord(filter)) return false
+  return hasWordOfVariables(filter, await dictionary.matches(fromMs, endMs))
 }
 
 /** Ranges of ever more events; with an index and few matches so far, all the rest. */

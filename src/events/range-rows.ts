@@ -2,8 +2,9 @@ import { statement, type Statement } from '../clickhouse/statement.js'
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import type { EventType, Priority, Severity } from '../model/event.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
-import { asOnePart, toConditions, type Condition, type EventFilter } from './conditions.js'
-import type { Matches } from './conditions.js'
+import type { Condition } from './bind.js'
+import { asOnePart, toConditions, type Matches } from './conditions.js'
+import type { EventFilter } from './filter.js'
 
 /** The last event of the page before. */
 export interface EventPosition {
@@ -46,6 +47,8 @@ interface RangeQuery {
   readonly range: TimeRange
   readonly filter: EventFilter
   readonly after: EventPosition | null
+  /** The end of the time range that was asked for. */
+  readonly endMs: number
   readonly matches: Matches
   readonly limit: number
 }
@@ -60,11 +63,11 @@ export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
 /** The newest events of a time range that match, with one statement. */
 export async function readRange(
   store: Pick<Store, 'query'>,
-  { range, filter, after, matches, limit }: RangeQuery,
+  { range, filter, after, endMs, matches, limit }: RangeQuery,
   options: RequestOptions,
 ): Promise<readonly ListedRow[]> {
   const conditions = [
-    ...toConditions(filter, matches),
+    ...toConditions(filter, { found: matches, endMs }),
     ...belowPosition(after),
     ...withinHours(range.hours),
   ]

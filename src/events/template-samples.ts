@@ -2,6 +2,7 @@ import type { ListedEvent } from '../model/event.js'
 import type { TemplateRegistry } from '../templates/registry.js'
 import { templateValues } from '../templates/template-text.js'
 import type { Events } from './events.js'
+import { toFilter } from './filter.js'
 
 /** Variables are counted over this many newest messages. */
 const SAMPLED_MESSAGES = 1000
@@ -17,15 +18,11 @@ export function createTemplateSamples(templates: TemplateRegistry, events: Pick<
   ): Promise<readonly ListedEvent[]> =>
     events.page(
       {
-        filter: {
-          severities: [],
-          priorities: [],
-          types: [],
-          sources: null,
-          environments: [],
-          templateIds: templates.aliasesOf(id),
-          search: '',
-        },
+        filter: toFilter({
+          kind: 'field',
+          field: { kind: 'builtin', name: 'template' },
+          tests: templates.aliasesOf(id).map((text) => ({ kind: 'equal', text })),
+        }),
         fromMs: 0,
         toMs: null,
         after: null,

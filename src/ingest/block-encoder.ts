@@ -3,6 +3,7 @@ import * as layout from '../wasm/layout.js'
 import { hashBytes } from '../lib/hash.js'
 import type { BlockSlice } from '../lib/block-pool.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
+import { toWords } from '../model/words.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
 import { writeLanding, type WideRow } from './landing-block.js'
@@ -340,7 +341,7 @@ export class BlockEncoder {
       const trace = kernel.text(traces + traceAt, traceLength)
       found.push({
         row,
-        words: toSearchWords(`${message} ${kernel.word(host)} ${trace}`).join(' '),
+        words: toWords(`${message} ${kernel.word(host)} ${trace}`).join(' '),
       })
     }
     return found
@@ -379,7 +380,7 @@ function searchWords(event: CanonicalEvent, messageBytes: number): string {
   const own = wideWords(event, messageBytes)
   if (event.exception === '') return own
   // The line end tells a search that the tags have an exception.
-  return `${own}\n${[...new Set(toSearchWords(event.exception))].join(' ')}`
+  return `${own}\n${[...new Set(toWords(event.exception))].join(' ')}`
 }
 
 function wideWords(event: CanonicalEvent, messageBytes: number): string {
@@ -387,7 +388,7 @@ function wideWords(event: CanonicalEvent, messageBytes: number): string {
   const ascii =
     messageBytes === event.message.length && isAscii(event.host) && isAscii(event.traceId)
   if (ascii) return ''
-  return toSearchWords(`${event.message} ${event.host} ${event.traceId}`).join(' ')
+  return toWords(`${event.message} ${event.host} ${event.traceId}`).join(' ')
 }
 
 const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text)
@@ -413,6 +414,3 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 const quoted = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- what JSON escapes
   /["\\\u0000-\u001f\ud800-\udfff]/.test(text) ? JSON.stringify(text) : `"${text}"`
-
-/** Splits a text into its runs of letters and digits in lower case, as a search does. */
-const toSearchWords = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []

@@ -29,6 +29,9 @@ export type Field =
   /** The names on the way into `tags`, joined by dots: `user.id`. */
   | { readonly kind: 'attribute'; readonly name: string }
 
+export const isBuiltin = (field: Field, name: BuiltinField): boolean =>
+  field.kind === 'builtin' && field.name === name
+
 /** What a text must contain. */
 export type TextTest =
   /** A whole word, in any case. Punctuation at its ends does not count, that within it does: `10.0.0.9`. */

@@ -1,8 +1,9 @@
 import { EVERYTHING, allOf, anyOf, type Field, type Query, type ValueTest } from './ast.js'
 import { SyntaxFault, type QueryFault } from './fault.js'
-import { MAX_NAME, builtinLike, toField, typeOf } from './fields.js'
+import { MAX_NAME, builtinLike, toField, typeOf, type FieldKind } from './fields.js'
 import { tokenize, type FieldToken, type TextToken, type Token } from './lexer.js'
 import { quoted } from './printer.js'
+import { lonelyRegexes } from './regexes.js'
 import { isComparison, toBound, toTextTest, toValueTest } from './values.js'
 
 export const MAX_LINE = 2000
@@ -17,6 +18,8 @@ export type Parsed =
       readonly fault: null
       /** What may have been meant otherwise: attributes that are called like a built-in field. */
       readonly hints: readonly QueryFault[]
+      /** A regular expression without another clause: the query is for short time ranges only. */
+      readonly loneRegex: QueryFault | null
     }
   | { readonly query: null; readonly fault: QueryFault }
 
@@ -24,7 +27,8 @@ export type Parsed =
 export function parseQuery(line: string): Parsed {
   const parser = new Parser(line)
   try {
-    return { query: parser.parse(), fault: null, hints: parser.hints }
+    const query = parser.parse()
+    return { query, fault: null, hints: parser.hints, loneRegex: parser.loneRegex(query) }
   } catch (error) {
     if (error instanceof SyntaxFault) return { query: null, fault: error.fault }
     throw error
@@ -36,6 +40,8 @@ class Parser {
   readonly hints: QueryFault[] = []
   readonly #line: string
   readonly #tokens: readonly Token[]
+  /** The first token of each clause. */
+  readonly #tokenOf = new Map<Query, Token>()
   #at = 0
   #clauses = 0
 
@@ -56,6 +62,16 @@ class Parser {
     // It is printed with parentheses around all that is nested.
     if (depthOf(query) > MAX_DEPTH) throw tooDeep({ start: 0, end: this.#line.length })
     return query
+  }
+
+  loneRegex(query: Query): QueryFault | null {
+    const [regex] = lonelyRegexes(query)
+    const token = regex === undefined ? undefined : this.#tokenOf.get(regex)
+    if (token === undefined) return null
+    const { start, end } = token
+    const message =
+      'a regular expression needs another clause beside it, or a time range of at most an hour'
+    return { position: start, length: end - start, message, suggestion: null }
   }
 
   get #next(): Token | undefined {
@@ -111,8 +127,11 @@ class Parser {
     if (token === undefined || !this.#isOperand()) throw new Error('bug: there is no clause here')
     if (depth > MAX_DEPTH) throw tooDeep(token)
     this.#at += 1
-    if ('of' in token) return this.#text(token)
-    if (token.kind === 'field') return this.#field(token)
+    if ('of' in token || token.kind === 'field') {
+      const query = 'of' in token ? this.#text(token) : this.#field(token)
+      this.#tokenOf.set(query, token)
+      return query
+    }
     if (token.kind === 'open') return this.#group(token, depth)
     if (token.kind === 'comma')
       throw new SyntaxFault(token, 'a comma stands between the values of a field only', '')
@@ -198,7 +217,9 @@ class Parser {
     if (token.kind === 'regex' || isStar(token) || (token.kind === 'bare' && token.isPrefix))
       throw new SyntaxFault(token, 'has takes the name of a field')
     this.#hint(token, token.text)
-    return { kind: 'has', field: this.#named(token, token.text) }
+    const field = this.#named(token, token.text)
+    if (!HAS_NONE.includes(typeOf(field).kind)) return { kind: 'has', field }
+    throw new SyntaxFault(token, `${field.name} is not a field that an event has`)
   }
 
   /** The values of a list, separated by commas without blanks. */
@@ -268,6 +289,9 @@ function depthOf(query: Query): number {
   if (query.kind !== 'and' && query.kind !== 'or') return 0
   return 1 + Math.max(0, ...query.nodes.map(depthOf))
 }
+
+/** What is said of events, and is not a value of theirs. */
+const HAS_NONE: readonly FieldKind[] = ['durations', 'fields']
 
 /** `*` alone: any event, or any value. */
 const isStar = (token: TextToken): boolean =>

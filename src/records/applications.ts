@@ -29,7 +29,6 @@ export function createApplications(records: Collection<Application>, withLock: W
     /** Ordered by name. */
     list: (): readonly Application[] =>
       records.list().toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    byName,
     /** @throws AppError not_found */
     require: (id: string): Application => {
       const application = records.get(id)

@@ -4,6 +4,7 @@ import { accessTokenOf } from '../../src/api/auth/credentials.js'
 import { createOriginCheck } from '../../src/api/auth/origin.js'
 import { createTokens } from '../../src/api/auth/tokens.js'
 import { decodeCursor, encodeCursor } from '../../src/records/cursor.js'
+import { readEventQuestion } from '../../src/api/event-question.js'
 import { parseQueryTime } from '../../src/api/query-time.js'
 import { decodeIngest } from '../../src/ingest/formats/ndjson.js'
 import { parseScmWebhook } from '../../src/ingest/webhook/webhook-events.js'
@@ -45,6 +46,7 @@ import { completeQuery } from '../../src/query/completion.js'
 import { MAX_LINE, parseQuery } from '../../src/query/parser.js'
 import { printQuery } from '../../src/query/printer.js'
 import { toConditions, toWordSearch } from '../../src/events/conditions.js'
+import type { EventFilter } from '../../src/events/filter.js'
 import { uws } from '../support/http.js'
 import {
   NOW,
@@ -53,7 +55,6 @@ import {
   uploadContext,
   type Collected,
 } from '../unit/ingest/formats/collect.js'
-import { NO_FILTER } from '../support/event-filter.js'
 import type { Target } from './fuzz.js'
 
 const MESSAGE_BYTES = 4096
@@ -298,17 +299,28 @@ function checkTexts(input: Buffer): void {
   checkSearch(text)
 }
 
+const NO_NAMES = {
+  applications: () => [],
+  templateAliases: (id: string) => [id],
+  redirects: () => [],
+}
+
 function checkSearch(text: string): void {
-  const search = text.slice(0, 1000)
-  const words = toWordSearch(search, 'host')
+  for (const parameters of [{ search: text.slice(0, 1000) }, { q: text }])
+    refuses(['validation_error'], () => {
+      checkFilter(text, readEventQuestion(parameters, NO_NAMES).filter)
+    })
+}
+
+function checkFilter(text: string, filter: EventFilter): void {
+  const words = toWordSearch(filter.terms, 'host')
   insist(words?.conditions.every(isPlainSql) ?? true, 'nothing of the search stands in the SQL')
   const texts = [{ text, words: words?.conditions.map(() => 1) ?? [] }]
   const found = { constantTexts: texts, hosts: texts }
-  const conditions = toConditions({ ...NO_FILTER, search }, found)
-  for (const { sql, params } of conditions) {
+  for (const { sql, params } of toConditions(filter, { found, endMs: NOW })) {
     insist(isPlainSql(sql), 'nothing of the search stands in the SQL')
-    for (const value of Object.values(params))
-      insist(typeof value === 'string' || Array.isArray(value), 'a term is bound')
+    for (const [, name = ''] of sql.matchAll(/\{(\w+):/g))
+      insist(name in params || /^(?:from|to|arrived)_ms$/.test(name), 'a value is bound')
   }
 }
 
@@ -580,6 +592,7 @@ export const TARGETS: readonly Target[] = [
       'content-length: 12\ntransfer-encoding: chunked\nx-forwarded-for: 10.0.0.1, [::1]:80',
       'ACCESS_TOKEN=a.b.c; x="y%20z"; =; a',
       'error "exact phrase" time* -x',
+      'severity>=warning (host:web-1 OR user.id:4*) -has:trace 10.0.0.9 message:/a b/ count:2..5 new:1h id:7 日本',
       '%F0%9F%98%80/%zz/%00',
       'Fri, 21 Nov 2026 09:28:19 GMT',
       '[ERROR] boom',

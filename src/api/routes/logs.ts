@@ -1,60 +1,21 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import { EVENT_PARAMETERS, answered, readEventQuestion } from '../event-question.js'
 import { toEventDetail, toEventItem } from '../event-views.js'
 import { AppError } from '../../model/errors.js'
-import { parseQueryTime } from '../query-time.js'
-import { ListParameter } from '../schemas/page.js'
-import { searchFault } from '../../events/conditions.js'
-import { throwOnErrors } from '../validation.js'
 import { route } from '../route.js'
 import type { Services } from '../services.js'
 import { EventDetail, EventIdParams, EventItem } from '../schemas/event.js'
-import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../../model/schemas.js'
-import { DAY_MS } from '../../model/time.js'
+import { PrioritySchema } from '../../model/schemas.js'
 
 interface Position {
   readonly tsMs: number
   readonly id: number
 }
 
-interface Filter {
-  readonly severities: readonly string[]
-  readonly priorities: readonly string[]
-  readonly types: readonly string[]
-  readonly sources: readonly string[] | null
-  readonly environments: readonly string[]
-  readonly templateIds: readonly string[]
-  readonly search: string
-}
-
-const DEFAULT_SPAN_MS = 30 * DAY_MS
-const MAX_SEARCH = 1000
-
 const ListQuery = Type.Object({
-  severity: ListParameter(SeveritySchema),
-  priority: ListParameter(PrioritySchema),
-  type: ListParameter(EventTypeSchema),
-  source: Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 })),
-  application: Type.Optional(Type.String({ maxLength: 300, description: 'application name' })),
-  environment: ListParameter(Type.String({ maxLength: 64 }), {
-    description: '`prod` also matches `production`, `staging` `stage`, `dev` `development`',
-  }),
-  template_id: ListParameter(Type.String({ pattern: '^[0-9a-f]{16}$', maxLength: 16 })),
-  is_error_or_worse: Type.Optional(Type.Boolean({ description: 'true: only ERROR and CRITICAL' })),
-  search: Type.Optional(
-    Type.String({
-      maxLength: MAX_SEARCH,
-      description:
-        'Words (runs of letters and digits, in any case), each of which must be a whole word of message, host, ' +
-        'trace_id or of an exception among the tags. A trailing * searches a prefix; a "quoted phrase" is searched literally, in any case. At most 16 ' +
-        'terms; at most 2 prefixes without a word, a phrase, a source, an application or a template beside them.',
-    }),
-  ),
-  start_time: Type.Optional(
-    Type.String({ description: 'ISO 8601, inclusive; default 30 days ago', maxLength: 64 }),
-  ),
-  end_time: Type.Optional(Type.String({ description: 'ISO 8601, inclusive', maxLength: 64 })),
+  ...EVENT_PARAMETERS,
   limit: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
 })
@@ -92,13 +53,6 @@ const Explanation = Type.Object(
   { title: 'PriorityExplanation' },
 )
 
-const ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
-  ['prod', ['prod', 'production']],
-  ['staging', ['staging', 'stage']],
-  ['dev', ['dev', 'development']],
-])
-const ERROR_OR_WORSE = ['ERROR', 'CRITICAL']
-
 const isPosition = (value: unknown): value is Position =>
   typeof value === 'object' &&
   value !== null &&
@@ -106,39 +60,6 @@ const isPosition = (value: unknown): value is Position =>
   'id' in value &&
   Number.isSafeInteger(value.tsMs) &&
   Number.isSafeInteger(value.id)
-
-/** @returns null when nothing can match */
-function toFilter(query: Static<typeof ListQuery>, { eventContext }: Services): Filter | null {
-  const wanted = query.severity ?? []
-  const severities = query.is_error_or_worse === true ? worse(wanted) : wanted
-  const sources = toSources(query, eventContext)
-  if (sources?.length === 0 || severities === null) return null
-  return {
-    severities,
-    priorities: query.priority ?? [],
-    types: query.type ?? [],
-    sources,
-    environments: (query.environment ?? []).flatMap((e) => ALIASES.get(e) ?? [e]),
-    templateIds: (query.template_id ?? []).flatMap((id) => eventContext.templateAliases(id)),
-    search: query.search ?? '',
-  }
-}
-
-function toSources(
-  query: Static<typeof ListQuery>,
-  context: Services['eventContext'],
-): readonly string[] | null {
-  const named = query.source ?? null
-  if (query.application === undefined || query.application === '') return named
-  const linked = context.sourcesOfApplication(query.application)
-  return linked.filter((source) => named === null || named.includes(source))
-}
-
-const worse = (wanted: readonly string[]): readonly string[] | null => {
-  if (wanted.length === 0) return ERROR_OR_WORSE
-  const both = ERROR_OR_WORSE.filter((severity) => wanted.includes(severity))
-  return both.length === 0 ? null : both
-}
 
 async function listEvents(
   query: Static<typeof ListQuery>,
@@ -149,23 +70,13 @@ async function listEvents(
   const bound = { list: 'logs', ...filters }
   const after =
     cursor === undefined ? null : decodeCursor(services.cursorKey, bound, cursor, isPosition)
-  const filter = toFilter(query, services)
-  const fault = filter === null ? null : searchFault(filter)
-  if (fault !== null) throwOnErrors([{ in: 'query', path: 'search', message: fault }])
-  const fromMs =
-    query.start_time === undefined
-      ? // Whole seconds make concurrent requests ask the same question.
-        Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
-      : // No event is older than 1970.
-        Math.max(0, parseQueryTime(query.start_time, 'start_time'))
-  const toMs = query.end_time === undefined ? null : parseQueryTime(query.end_time, 'end_time') + 1
-  if (filter === null) return EMPTY
-  const found = await services.events.page(
-    { filter, fromMs, toMs, after, limit: limit + 1 },
-    signal,
+  const question = readEventQuestion(filters, services.eventContext)
+  const found = await answered(
+    services.events.page({ ...question, after, limit: limit + 1 }, signal),
   )
-  if (found.length === 0 && mayBeOlder(query))
-    return { ...EMPTY, ...(await newestBefore(fromMs, filter.sources, services, signal)) }
+  const { sources } = question.filter
+  if (found.length === 0 && sources?.length !== 0 && mayBeOlder(query))
+    return { ...EMPTY, ...(await newestBefore(question.fromMs, sources, services, signal)) }
   const items = found.slice(0, limit)
   const last = items.at(-1)
   const hasMore = found.length > limit && last !== undefined

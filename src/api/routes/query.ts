@@ -77,7 +77,8 @@ const ParsedQuery = Type.Object(
     }),
     error: Type.Union([QueryFault, Type.Null()]),
     hints: Type.Array(QueryFault, {
-      description: 'attributes that are called like a built-in field',
+      description:
+        'attributes that are called like a built-in field, and a regular expression for short time ranges only',
     }),
     completion: Type.Union([QueryCompletion, Type.Null()], {
       description: 'what can be typed at `position`; null without it',
@@ -94,8 +95,14 @@ function describe(line: string, position: number | undefined): Static<typeof Par
     found === null ? null : { ...found, expected: [...found.expected], names: [...found.names] }
   if (parsed.fault !== null)
     return { query: null, canonical: null, error: parsed.fault, hints: [], completion }
-  const { query, hints } = parsed
-  return { query, canonical: printQuery(query), error: null, hints: [...hints], completion }
+  const { query, hints, loneRegex } = parsed
+  return {
+    query,
+    canonical: printQuery(query),
+    error: null,
+    hints: loneRegex === null ? [...hints] : [...hints, loneRegex],
+    completion,
+  }
 }
 
 export const queryRoutes = [

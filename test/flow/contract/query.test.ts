@@ -1,7 +1,52 @@
 import t from 'tap'
-import { startLiveService } from '../../support/live-service.js'
+import { settled, startLiveService } from '../../support/live-service.js'
+
+// oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 const service = await startLiveService(t)
+
+await service.call('POST /api/applications', { json: { name: 'web shop' } })
+const [app] = (await service.call('GET /api/applications')).body
+await service.call('POST /api/sources', { json: { name: 'cart', application_id: app.id } })
+const timestamp = new Date(Date.now() - 60_000).toISOString()
+await service.ingest([
+  { source: 'cart', host: 'web-9', message: 'refused 10.0.0.5', timestamp },
+  {
+    source: 'cart',
+    host: 'web-1',
+    severity: 'ERROR',
+    message: 'refused 10.0.0.9, giving up',
+    trace_id: '4bf92f35aa',
+    attributes: { user: { id: 42, name: 'bob' }, 'http.status': 503, region: 'eu-west' },
+    timestamp,
+  },
+  {
+    source: 'mail',
+    severity: 'WARNING',
+    message: '接続が拒否されました',
+    attributes: { 'user.id': '43', duration_ms: 301.5 },
+    timestamp,
+  },
+  ...Array.from({ length: 3 }, () => ({ source: 'mail', message: 'sent', timestamp })),
+  {
+    source: 'mail',
+    severity: 'ERROR',
+    message: 'not sent',
+    error: { stack: 'Error: relay-7 is away\n\tat Relay.send (relay.js:7)' },
+    timestamp,
+  },
+])
+await settled(service)
+
+const SHORT: Readonly<Record<string, string>> = {
+  'refused 10.0.0.5': 'five',
+  'refused 10.0.0.9, giving up': 'nine',
+  接続が拒否されました: 'wide',
+}
+const names = ({ body }: { body: any }): string[] =>
+  body.items.map(({ message }: any) => SHORT[message] ?? message).toSorted()
+const ask = (parameters: Readonly<Record<string, string>>) =>
+  service.call(`GET /api/logs?${new URLSearchParams(parameters).toString()}`)
 
 const parse = (q: string, more: object = {}) =>
   service.call('POST /api/logs/query/parse', { json: { q, ...more } })
@@ -41,4 +86,85 @@ t.test('a position in a line is told what can be typed there', async (t) => {
   })
   t.match((await parse('a', { position: 99 })).body.completion, { position: 0, length: 1 })
   t.equal((await parse('a', { position: -1 })).status, 422)
+})
+
+t.test('list-events: q is a line of the query language, beside the other parameters', async (t) => {
+  const finds = async (q: string, wanted: string, more = {}) =>
+    t.same(names(await ask({ q, ...more })), wanted.split('+').filter(Boolean).toSorted(), q)
+  await finds('', 'five+nine+wide+sent+not sent')
+  await finds('refused', 'five+nine')
+  await finds('severity>=warning', 'nine+wide+not sent')
+  await finds('severity>=warning -source:mail', 'nine')
+  await finds('(host:web-1 OR wide OR count>2) -giving*', 'sent')
+  await finds('user.id:42..43', 'nine+wide')
+  await finds('user.id:42,43 duration_ms>300', 'wide')
+  await finds('has:user -user.name:bob', 'wide')
+  await finds('http.status>=500 region:eu-*', 'nine')
+  await finds('拒否', 'wide')
+  await finds('application:"web shop" -has:trace', 'five')
+  await finds('trace:4BF92F35AA', 'nine')
+  await finds('message:/10\\.0\\.0\\.\\d$/ source:cart', 'five')
+  await finds('new:1h', 'five+nine+wide+sent+not sent')
+  await finds('-new:1h', '')
+  await finds('relay-7', 'not sent')
+  await finds('Relay.send', 'not sent')
+  await finds('Relay.sen', '')
+  await finds('10.0.0.*', 'five+nine', { search: 'refused' })
+  await finds('refused', 'nine', { severity: 'ERROR', source: 'cart' })
+  await finds('severity:error', '', { severity: 'WARNING' })
+  await finds('source:nobody', '')
+})
+
+t.test('a search finds what is written without blanks as one word', async (t) => {
+  const finds = async (search: string, wanted: string) =>
+    t.same(names(await ask({ search })), wanted.split('+').filter(Boolean).toSorted(), search)
+  await finds('10.0.0.9', 'nine')
+  await finds('10.0.0.5', 'five')
+  await finds('10.0.0', '')
+  await finds('10.0.0.*', 'five+nine')
+  await finds('web-9', 'five')
+  await finds('refused-web', '')
+  await finds('refused web', 'five+nine')
+  await finds('拒否 relay', '')
+  await finds('拒否', 'wide')
+})
+
+t.test('a page of q is continued by its cursor, and by no other query', async (t) => {
+  const first = await ask({ q: 'source:mail', limit: '2' })
+  t.equal(first.body.items.length, 2)
+  const cursor = first.body.next_cursor
+  const second = await ask({ q: 'source:mail', limit: '2', cursor })
+  t.equal(second.body.items.length, 1)
+  t.equal(second.body.has_more, false)
+  t.match(await ask({ q: 'source:cart', limit: '2', cursor }), {
+    status: 422,
+    body: { detail: { code: 'invalid_cursor' } },
+  })
+})
+
+t.test('a fault of q is told with its place', async (t) => {
+  const fault = async (q: string, more = {}) => {
+    const { status, body } = await ask({ q, ...more })
+    t.equal(status, 422, q)
+    t.equal(body.detail.code, 'validation_error', q)
+    return body.detail.details.errors
+  }
+  t.same(await fault('severity:eror2'), [
+    {
+      in: 'query',
+      path: 'q',
+      position: 9,
+      length: 5,
+      message: 'severity is one of debug, info, warning, error, critical',
+      suggestion: 'error',
+    },
+  ])
+  t.match(await fault('/refu.ed/'), [{ path: 'q', position: 0, message: /another clause/ }])
+  const start = { start_time: new Date(Date.now() - 3_000_000).toISOString() }
+  t.same(names(await ask({ q: '/refu.ed/', ...start })), ['five', 'nine'])
+  t.match(await fault('source:cart /[[:nothing:]]/'), [{ path: 'q', message: /RE2/ }])
+  t.match(await fault('a* b* c*'), [{ path: 'q', message: /2 prefixes/ }])
+  t.match(await fault('word '.repeat(17)), [{ path: 'q', message: /16 terms/ }])
+  t.match(await fault('x'.repeat(2001)), [{ path: 'q', message: /2000 characters/ }])
+  t.match(await fault(`${'('.repeat(30)}a`), [{ path: 'q', message: /nested/ }])
 })

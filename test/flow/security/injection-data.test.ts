@@ -16,7 +16,7 @@ t.test('the walk notices a value that gets into the text of a statement', async 
     id: 'concatenated',
     file: 'events/conditions.js',
     from: "sql: 'source IN {sources:Array(String)}'",
-    to: "sql: `source IN ('${filter.sources.join(\"','\")}')`",
+    to: "sql: `source IN ('${sources.join(\"','\")}')`",
   }
   const [value = ''] = HOSTILE
   const found = await giveaways(change, `/api/logs?source=${encodeURIComponent(value)}`)

@@ -3,7 +3,7 @@ import type { Store } from '../../../src/clickhouse/client.js'
 import type { EventQuery } from '../../../src/events/page.js'
 import { createEvents } from '../../../src/events/events.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
-import { NO_FILTER } from '../../support/event-filter.js'
+import { filterOf, type Asked } from '../../support/event-filter.js'
 import { applySchema, insertLanding, randomRows, type LandingRow } from '../../support/landing.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
@@ -47,22 +47,19 @@ void test('pages of any filter hold every event once, newest first, however rare
   await applySchema(store)
   await insertLanding(store, all)
   const events = createEvents(store)
-  const filters: readonly Partial<EventQuery['filter']>[] = [
+  const filters: readonly Asked[] = [
     {},
-    { sources: ['rare'] },
-    { sources: ['none'] },
-    { sources: [] },
-    { sources: ['web', 'rare'], severities: ['CRITICAL'] },
-    { severities: ['ERROR'], priorities: ['P1', 'P2'] },
-    { priorities: ['P4'], templateIds: ['00000000000000bb'] },
-    { severities: ['DEBUG'], search: 'message' },
+    { source: ['rare'] },
+    { source: ['none'] },
+    { source: ['web', 'rare'], severity: ['CRITICAL'] },
+    { severity: ['ERROR'], priority: ['P1', 'P2'] },
+    { priority: ['P4'], template_id: ['00000000000000bb'] },
+    { severity: ['DEBUG'], search: 'message' },
   ]
   for (const part of filters) {
-    const filter = { ...NO_FILTER, ...part }
+    const filter = filterOf(part)
     const fits = (wanted: readonly string[] | null, value: string): boolean =>
       wanted === null || wanted.includes(value)
-    const any = (wanted: readonly string[]): readonly string[] | null =>
-      wanted.length === 0 ? null : wanted
     const [fromMs, toMs] = [end - 50 * DAY_MS + 1_234, end - 777]
     const expected = all
       .filter(
@@ -70,9 +67,9 @@ void test('pages of any filter hold every event once, newest first, however rare
           row.tsMs >= fromMs &&
           row.tsMs < toMs &&
           fits(filter.sources, row.source) &&
-          fits(any(filter.severities), row.severity) &&
-          fits(any(filter.priorities), row.priority) &&
-          fits(any(filter.templateIds), row.templateId),
+          fits(filter.severities, row.severity) &&
+          fits(filter.priorities, row.priority) &&
+          fits(filter.templateIds, row.templateId),
       )
       .toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
       .map(({ id }) => id)
@@ -121,24 +118,21 @@ void test('what came after a question is found by the next one, however late, ea
     stored.push(...rows)
     await insertLanding(store, rows)
   }
-  const filters: readonly (readonly [
-    Partial<EventQuery['filter']>,
-    (row: LandingRow) => boolean,
-  ])[] = [
+  const filters: readonly (readonly [Asked, (row: LandingRow) => boolean])[] = [
     [{}, () => true],
-    [{ sources: ['rare'] }, ({ source }) => source === 'rare'],
-    [{ severities: ['INFO'] }, ({ severity }) => severity === 'INFO'],
+    [{ source: ['rare'] }, ({ source }) => source === 'rare'],
+    [{ severity: ['INFO'] }, ({ severity }) => severity === 'INFO'],
     [{ search: 'message' }, () => true],
     [{ search: 'web' }, ({ host }) => host?.startsWith('web') === true],
     [{ search: 'far' }, ({ host }) => host === 'far-9'],
     [{ search: 'fa* message' }, ({ host }) => host === 'far-9'],
-    [{ templateIds: ['00000000000000bb'] }, ({ templateId }) => templateId.endsWith('bb')],
-    [{ severities: ['ERROR'], search: 'far' }, (r) => r.severity === 'ERROR' && r.host === 'far-9'],
+    [{ template_id: ['00000000000000bb'] }, ({ templateId }) => templateId.endsWith('bb')],
+    [{ severity: ['ERROR'], search: 'far' }, (r) => r.severity === 'ERROR' && r.host === 'far-9'],
   ]
   const check = async (when: string): Promise<void> => {
     for (const limit of [2, 30])
       for (const [part, fits] of filters) {
-        const filter = { ...NO_FILTER, ...part }
+        const filter = filterOf(part)
         const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit })
         const wanted = stored.filter(fits).toSorted((a, b) => b.tsMs - a.tsMs || b.id - a.id)
         t.same(
@@ -170,7 +164,7 @@ void test('what came after a question is found by the next one, however late, ea
   const isWithinSeconds = (fromMs: number): boolean => fromMs > now - 60_000
   t.ok(fromOfPages.filter(isWithinSeconds).length > 10, 'the newest seconds are read first')
   const far = async (fromMs: number, limit: number): Promise<readonly number[]> => {
-    const filter = { ...NO_FILTER, search: 'far' }
+    const filter = filterOf({ search: 'far' })
     const page = await events.page({ filter, fromMs, toMs: null, after: null, limit })
     return page.map(({ id }) => id)
   }
@@ -231,7 +225,7 @@ void test('pages of a dense minute go on without a gap', async (t) => {
   await insertLanding(store, [...rows, { ...row(1, now - 1_000), isNew: false, n: 100_000_000 }])
   const walk = async (search = ''): Promise<readonly number[]> => {
     const ids: number[] = []
-    const filter = { ...NO_FILTER, search }
+    const filter = filterOf({ search })
     for (let after: EventQuery['after'] = null; ;) {
       const page = await events.page({ filter, fromMs: 0, toMs: null, after, limit: 7 })
       ids.push(...page.map(({ id }) => id))

@@ -11,11 +11,11 @@ import {
 import { t as suite, test } from 'tap'
 import { cutMessage } from '../../../bench/data/cut-message.js'
 import { DELIMITER, toConstantText, wholeMessage } from '../../../src/model/stored-message.js'
-import type { EventQuery } from '../../../src/events/page.js'
 import { toConditions } from '../../../src/events/conditions.js'
 import { createEvents } from '../../../src/events/events.js'
+import { toWords } from '../../../src/model/words.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
-import { NO_FILTER } from '../../support/event-filter.js'
+import { filterOf, type Asked } from '../../support/event-filter.js'
 import { applySchema } from '../../support/landing.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../src/model/time.js'
 
@@ -47,9 +47,7 @@ const pattern = tuple(
 
 /** The search words of a message as the worker computes them: all its words when it has letters beyond ASCII. */
 const searchWords = (message: string): string =>
-  /^\p{ASCII}*$/u.test(message)
-    ? ''
-    : (message.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ')
+  /^\p{ASCII}*$/u.test(message) ? '' : toWords(message).join(' ')
 
 interface Stored {
   readonly message: string
@@ -114,7 +112,7 @@ void test('a search finds the same messages whether they are stored in two colum
   const events = createEvents(store)
   let matches = 0
   const find = async (source: string, search: string): Promise<readonly number[]> => {
-    const filter = { ...NO_FILTER, sources: [source], search }
+    const filter = filterOf({ source: [source], search })
     const page = await events.page({ filter, fromMs: 0, toMs: null, after: null, limit: 1000 })
     for (const { id, message } of page) {
       const wanted = stored[Math.floor((id - 1) / 2)]?.message
@@ -187,7 +185,7 @@ void test('words and prefixes are found in variables, constant texts, hosts and 
   ]
   for (const one of rows) await store.insertRows('landing', [one])
   const find = async (search: string): Promise<readonly number[]> => {
-    const query = { filter: { ...NO_FILTER, search }, fromMs: 0, toMs: null, after: null, limit: 9 }
+    const query = { filter: filterOf({ search }), fromMs: 0, toMs: null, after: null, limit: 9 }
     return (await createEvents(store).page(query)).map(({ id }) => id)
   }
   const wanted: Readonly<Record<string, readonly number[]>> = {
@@ -248,9 +246,9 @@ void test('a word of variables is searched in few events at once, one of constan
     },
   })
   const events = createEvents(counting)
-  const find = async (filter: Partial<EventQuery['filter']>, limit = 50): Promise<number[]> => {
+  const find = async (filter: Asked, limit = 50): Promise<number[]> => {
     pages = []
-    const query = { filter: { ...NO_FILTER, ...filter }, fromMs: 0, toMs: null, after: null, limit }
+    const query = { filter: filterOf(filter), fromMs: 0, toMs: null, after: null, limit }
     return (await events.page(query)).map(({ id }) => id)
   }
   const every = (step: number): number[] =>
@@ -267,7 +265,7 @@ void test('a word of variables is searched in few events at once, one of constan
   t.same(pages, [0], 'one of the words is enough')
   t.same(await find({ search: 'left' }), every(10))
   t.ok(pages.length > 1)
-  t.same(await find({ search: 'id17', sources: ['web'], severities: ['DEBUG'] }), [18])
+  t.same(await find({ search: 'id17', source: ['web'], severity: ['DEBUG'] }), [18])
   t.same(pages, [0])
   const newest = every(1).filter((id) => (id - 1) % 20 !== 0)
   t.same(await find({ search: 'horse' }, 1), newest.slice(0, 1))
@@ -292,14 +290,11 @@ void test('indexes serve one word beside all other conditions, and two beside no
   }))
   await store.insertRows('landing', rows)
   await store.command('OPTIMIZE TABLE events FINAL')
-  const isCombined = async (
-    filter: Partial<EventQuery['filter']>,
-    places: number,
-  ): Promise<boolean> => {
+  const isCombined = async (filter: Asked, places: number): Promise<boolean> => {
     const isFound = (filter.search ?? '').split(' ').map(() => 1)
     const texts = [{ text: 'none', words: isFound }]
     const found = { constantTexts: places > 0 ? texts : [], hosts: places > 1 ? texts : [] }
-    const conditions = toConditions({ ...NO_FILTER, ...filter }, found)
+    const conditions = toConditions(filterOf(filter), { found, endMs: 0 })
     // The most expressions that a page can have.
     const sql = `EXPLAIN indexes = 1 SELECT id FROM events
       WHERE ts >= now() - 86400 AND ts < now() + 86400 AND received_at >= now() - 86400
@@ -315,13 +310,13 @@ void test('indexes serve one word beside all other conditions, and two beside no
     )
     return lines.some(({ explain }) => explain.includes('Combined skip indexes'))
   }
-  const all: Partial<EventQuery['filter']> = {
-    severities: ['INFO'],
-    priorities: ['P4'],
-    types: ['log'],
-    environments: ['x'],
-    sources: ['web'],
-    templateIds: ['0000000000000001'],
+  const all: Asked = {
+    severity: ['INFO'],
+    priority: ['P4'],
+    type: ['log'],
+    environment: ['x'],
+    source: ['web'],
+    template_id: ['0000000000000001'],
   }
   t.ok(await isCombined({ search: 'quetzal' }, 2))
   t.ok(await isCombined({ ...all, search: 'quetzal' }, 2))
@@ -356,14 +351,14 @@ void test('a search that thousands of sources, or long texts beyond ASCII, can m
     })),
   )
   const events = createEvents(store)
-  const found = async (filter: Partial<EventQuery['filter']>): Promise<readonly number[]> => {
+  const found = async (filter: Asked): Promise<readonly number[]> => {
     const query = { fromMs: now - DAY_MS, toMs: null, after: null, limit: 5 }
-    const page = await events.page({ ...query, filter: { ...NO_FILTER, ...filter } })
+    const page = await events.page({ ...query, filter: filterOf(filter) })
     return page.map(({ id }) => id)
   }
   t.same(await found({ search: 'order' }), [1, 2, 3, 4, 5])
   const sources = Array.from({ length: 5_000 }, (_, i) => `source ${i + 490} ${'x'.repeat(99)}`)
   sources.push('source 498', 'source 499')
-  for (const filter of [{}, { search: 'order' }, { search: 'order', severities: ['INFO'] }])
-    t.same(await found({ ...filter, sources }), [499, 500], JSON.stringify(filter))
+  for (const filter of [{}, { search: 'order' }, { search: 'order', severity: ['INFO'] }])
+    t.same(await found({ ...filter, source: sources }), [499, 500], JSON.stringify(filter))
 })

@@ -1,9 +1,13 @@
 import { test } from 'tap'
-import { searchFault, toWordSearch } from '../../../src/events/conditions.js'
-import { NO_FILTER } from '../../support/event-filter.js'
+import { toWordSearch } from '../../../src/events/conditions.js'
+import { toQuery } from '../../../src/events/parameters.js'
+import { searchFault } from '../../../src/events/search.js'
+import { EVERYTHING } from '../../../src/query/ast.js'
+import { parseQuery } from '../../../src/query/parser.js'
+import { filterOf } from '../../support/event-filter.js'
 
 const wordsOf = (search: string): readonly unknown[] =>
-  Object.values(toWordSearch(search, 'constant_text')?.params ?? {})
+  Object.values(toWordSearch(filterOf({ search }).terms, 'constant_text')?.params ?? {})
 
 void test('a phrase uses the index for its longest complete words', (t) => {
   t.same(wordsOf('"sorry, too many clients"'), ['many', 'too'])
@@ -16,20 +20,52 @@ void test('a phrase uses the index for its longest complete words', (t) => {
   t.end()
 })
 
+void test('so does a word with punctuation within', (t) => {
+  t.same(wordsOf('Payment-Service'), ['payment', 'service'])
+  t.same(wordsOf('/var/log/syslog'), ['syslog', 'var'])
+  t.same(wordsOf('(web-1)'), ['web', '1'])
+  t.same(wordsOf('web-1*'), ['web'], 'its end may be part of a longer one')
+  t.same(wordsOf('10.0.*'), ['10', '0'])
+  t.same(wordsOf('エラーcode-7'), ['code', '7'], 'a script without blanks has no words')
+  t.same(wordsOf('日本語'), [])
+  t.end()
+})
+
 void test('a search has few terms, and few prefixes that nothing narrows', (t) => {
   const fault = (search: string, more = {}): string | null =>
-    searchFault({ ...NO_FILTER, search, ...more })
+    searchFault(toQuery({ search, ...more }, EVERYTHING))
   const many = (n: number, text: string): string => `${text} `.repeat(n)
   t.equal(fault(many(16, 'word')), null)
   t.match(fault(many(17, 'word')), /16 terms/)
-  t.match(fault('a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q'), /16 terms/, 'words that are written as one')
+  t.equal(fault('a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q'), null, 'what is written as one is one')
   t.equal(fault(many(16, '"one two three"')), null, 'a phrase is one term')
   t.match(fault(many(17, '"one two three"')), /16 terms/)
   t.equal(fault('a* b*'), null)
   t.match(fault('a* b* c*'), /2 prefixes/)
   t.equal(fault('a* b* c* word'), null)
   t.equal(fault('a* b* c* "phrase"'), null)
-  t.equal(fault('a* b* c*', { sources: ['one'] }), null)
-  t.equal(fault('a* b* c*', { templateIds: ['0123456789abcdef'] }), null)
+  t.equal(fault('a* b* c*', { source: ['one'] }), null)
+  t.equal(fault('a* b* c*', { application: 'one' }), null)
+  t.equal(fault('a* b* c*', { template_id: ['0123456789abcdef'] }), null)
+  t.end()
+})
+
+void test('the limits of a search are those of a query', (t) => {
+  const fault = (line: string, more = {}): string | null => {
+    const { query } = parseQuery(line)
+    if (query === null) throw new Error(line)
+    return searchFault(toQuery(more, query))
+  }
+  const many = (n: number, text: string): string => `${text} `.repeat(n)
+  t.match(fault(many(10, '-word'), { search: many(7, 'word') }), /16 terms/)
+  t.equal(fault(many(10, '-word'), { search: many(6, 'word') }), null)
+  t.match(fault(`message:a${',a'.repeat(16)}`), /16 terms/)
+  t.equal(fault(many(100, 'user:bob')), null, 'an attribute is no search')
+  t.match(fault('a* OR b* OR -c*'), /2 prefixes/)
+  t.match(fault('a* b* c* (word OR d*)'), /2 prefixes/)
+  t.match(fault('a* b* c* -word'), /2 prefixes/)
+  t.match(fault('message:a*,b*,c*'), /2 prefixes/)
+  t.equal(fault('(a* OR b* OR c*) (word OR host:web-1)'), null)
+  t.equal(fault('a* b* c*', { search: 'word' }), null)
   t.end()
 })

@@ -100,7 +100,9 @@ const clause: fc.Arbitrary<Query> = fc.oneof(
   compare(builtin('severity'), severity),
   compare(builtin('id', 'count'), integer),
   compare(attribute, number),
-  fc.oneof(builtin(...BUILTIN_FIELDS), attribute).map((field) => ({ kind: 'has', field }) as const),
+  fc
+    .oneof(builtin('severity', 'application', 'trace', 'count'), attribute)
+    .map((field) => ({ kind: 'has', field }) as const),
 )
 
 /** Queries as the parser makes them. */

@@ -199,6 +199,7 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
   wrong('template:e37d', 'e37d', /16 hex/, null)
   wrong('new:soon', 'soon', /time span/, null)
   wrong('new:0h', '0h', /time span/, null)
+  wrong('has:new', 'new', /not a field/, null)
   wrong('has:us*', 'us*', /name of a field/, null)
   wrong('application:/a/', '/a/', /no regular/, null)
   wrong('web-*-1', 'web-*-1', /end of a word/, '/web-.*-1/')
@@ -206,6 +207,28 @@ t.test('a fault says where it is, and its suggestion helps', async (t) => {
   wrong('/a(b/', '/a(b/', /this \( has no \)/, null)
   wrong('message:/(?=a)/', '/(?=a)/', /look-around/, null)
   wrong('/(a)\\1/', '/(a)\\1/', /back-references/, null)
+})
+
+t.test('a regular expression without another clause is marked', async (t) => {
+  const marked = (line: string) => {
+    const result = parseQuery(line)
+    if (result.fault !== null || result.loneRegex === null) return null
+    const { position, length } = result.loneRegex
+    return line.slice(position, position + length)
+  }
+  t.equal(marked('/a b/'), '/a b/')
+  t.equal(marked('message:/a/'), 'message:')
+  t.equal(marked('-/a/ /b/'), '/a/')
+  t.equal(marked('x OR /a/'), '/a/')
+  t.equal(marked('(x OR /a/) /b/'), '/a/')
+  t.equal(marked('-x /a/'), '/a/', 'what is excluded leaves the rest')
+  t.equal(marked('* /a/'), '/a/')
+  t.equal(marked('user:b,/a/'), 'user:')
+  t.equal(marked('x /a/'), null)
+  t.equal(marked('x (/a/ OR -/b/)'), null)
+  t.equal(marked('severity:error message:/a/'), null)
+  t.equal(marked('count>1 /a/'), null)
+  t.equal(marked('(x OR y) /a/'), null)
 })
 
 t.test('a line is bounded', async (t) => {

@@ -1,0 +1,115 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+import { isPatternError } from '../clickhouse/failure.js'
+import { toFilter, type EventFilter } from '../events/filter.js'
+import { toQuery } from '../events/parameters.js'
+import { resolveNames } from '../events/resolve.js'
+import { searchFault } from '../events/search.js'
+import { AppError } from '../model/errors.js'
+import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../model/schemas.js'
+import { DAY_MS, HOUR_MS } from '../model/time.js'
+import { EVERYTHING, type Query } from '../query/ast.js'
+import type { QueryFault } from '../query/fault.js'
+import { MAX_LINE, parseQuery } from '../query/parser.js'
+import type { EventContext } from './event-context.js'
+import { parseQueryTime } from './query-time.js'
+import { ListParameter } from './schemas/page.js'
+
+const DEFAULT_SPAN_MS = 30 * DAY_MS
+const MAX_SEARCH = 1000
+/** The longest time range of a query that reads every message. */
+const MAX_SCAN_MS = HOUR_MS
+
+/** The parameters that say which events are meant. */
+export const EVENT_PARAMETERS = {
+  severity: ListParameter(SeveritySchema),
+  priority: ListParameter(PrioritySchema),
+  type: ListParameter(EventTypeSchema),
+  source: Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 1000 })),
+  application: Type.Optional(Type.String({ maxLength: 300, description: 'application name' })),
+  environment: ListParameter(Type.String({ maxLength: 64 }), {
+    description: '`prod` also matches `production`, `staging` `stage`, `dev` `development`',
+  }),
+  template_id: ListParameter(Type.String({ pattern: '^[0-9a-f]{16}$', maxLength: 16 })),
+  is_error_or_worse: Type.Optional(Type.Boolean({ description: 'true: only ERROR and CRITICAL' })),
+  search: Type.Optional(
+    Type.String({
+      maxLength: MAX_SEARCH,
+      description:
+        'Words in any case, each of which must be a whole word of message, host, trace_id or of an exception among the ' +
+        'tags. What is written without blanks is one word: `10.0.0.9`, `web-1`. A trailing * searches a prefix; a "quoted ' +
+        'phrase" is searched literally, in any case. At most 16 terms; at most 2 prefixes without a word, a phrase, a ' +
+        'source, an application or a template beside them.',
+    }),
+  ),
+  q: Type.Optional(
+    Type.String({
+      maxLength: MAX_LINE,
+      description:
+        'A line of the query language (`/docs/query-language`), which must match beside the other parameters. The limits ' +
+        'of `search` are those of its words too. An error has `position`, `length` and `suggestion`.',
+      examples: ['severity>=warning -host:web-1 "connection refused"'],
+    }),
+  ),
+  start_time: Type.Optional(
+    Type.String({ description: 'ISO 8601, inclusive; default 30 days ago', maxLength: 64 }),
+  ),
+  end_time: Type.Optional(Type.String({ description: 'ISO 8601, inclusive', maxLength: 64 })),
+}
+
+const EventParametersSchema = Type.Object(EVENT_PARAMETERS)
+type Parameters = Static<typeof EventParametersSchema>
+
+/** Which events are asked for. */
+interface EventQuestion {
+  readonly filter: EventFilter
+  readonly fromMs: number
+  /** Exclusive; null for no bound. */
+  readonly toMs: number | null
+}
+
+/** @throws AppError validation_error */
+export function readEventQuestion(
+  parameters: Parameters,
+  context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>,
+): EventQuestion {
+  const range = readRange(parameters)
+  const query = toQuery(parameters, readLine(parameters.q ?? '', range))
+  const fault = searchFault(query)
+  if (fault !== null) throw invalid(parameters.q === undefined ? 'search' : 'q', { message: fault })
+  return { filter: toFilter(resolveNames(query, context), context.redirects()), ...range }
+}
+
+/** Waits for the answer to a question. @throws AppError validation_error for a regular expression that RE2 refuses */
+export async function answered<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer
+  } catch (error) {
+    if (!isPatternError(error)) throw error
+    throw invalid('q', { message: 'has a regular expression that RE2 does not know' })
+  }
+}
+
+function readRange({ start_time: start, end_time: end }: Parameters) {
+  const fromMs =
+    start === undefined
+      ? // Whole seconds make concurrent requests ask the same question.
+        Math.floor(Date.now() / 1000) * 1000 - DEFAULT_SPAN_MS
+      : // No event is older than 1970.
+        Math.max(0, parseQueryTime(start, 'start_time'))
+  return { fromMs, toMs: end === undefined ? null : parseQueryTime(end, 'end_time') + 1 }
+}
+
+function readLine(line: string, { fromMs, toMs }: Pick<EventQuestion, 'fromMs' | 'toMs'>): Query {
+  if (line === '') return EVERYTHING
+  const parsed = parseQuery(line)
+  if (parsed.fault !== null) throw invalid('q', parsed.fault)
+  const isLong = (toMs ?? Date.now()) - fromMs > MAX_SCAN_MS
+  if (parsed.loneRegex !== null && isLong) throw invalid('q', parsed.loneRegex)
+  return parsed.query
+}
+
+const invalid = (path: string, fault: QueryFault | Pick<QueryFault, 'message'>): AppError =>
+  new AppError('validation_error', `invalid: ${path}`, {
+    details: { errors: [{ in: 'query', path, ...fault }] },
+  })

@@ -1,0 +1,18 @@
+/** Binds a value to a new parameter. @returns its placeholder */
+export type Bind = (type: string, value: unknown) => string
+
+export interface Condition {
+  readonly sql: string
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+/** Makes a condition whose parameters are called `prefix` and a number. */
+export function bound(prefix: string, write: (bind: Bind) => string): Condition {
+  const params: Record<string, unknown> = {}
+  const sql = write((type, value) => {
+    const name = `${prefix}${Object.keys(params).length}`
+    params[name] = value
+    return `{${name}:${type}}`
+  })
+  return { sql, params }
+}

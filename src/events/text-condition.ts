@@ -1,0 +1,120 @@
+/*
+ * Searches for texts as SQL conditions that are evaluated for each row of `events`. A message is stored as a constant text and
+ * variables; no word is in both, but other texts may be. `search_words` has all words of an event with characters beyond ASCII, and
+ * those of its exception.
+ */
+
+import { isUnspaced } from '../model/words.js'
+import type { Bind } from './bind.js'
+import { prefixPattern, wordPattern, wordsWithin, type Term } from './terms.js'
+
+/** In message, host, trace id or exception. */
+export function anywhere(term: Term, bind: Bind): string {
+  switch (term.kind) {
+    case 'word': {
+      const word = bind('String', term.text)
+      return `${hasWord('constant_text', word)} OR ${hasWord('host', word)} OR ${wordPlaces(word).join(' OR ')}`
+    }
+    case 'prefix': {
+      const pattern = bind('String', prefixPattern(term.text))
+      const names = ['constant_text', 'host'].map((column) => `match(lower(${column}), ${pattern})`)
+      return [...names, ...prefixPlaces(bind('String', term.text), pattern)].join(' OR ')
+    }
+    case 'part':
+      return hasPart(bind('String', term.text))
+    case 'phrase': {
+      const phrase = bind('String', term.text)
+      const json = bind('String', JSON.stringify(term.text).slice(1, -1))
+      const own = `${inMessage(term, bind)} OR ${holds('host', phrase)} OR ${holds('trace_id', phrase)}`
+      return `${own} OR ${inException(term, holds('tags', json), bind)}`
+    }
+    case 'pattern':
+      return `${inTexts(term, bind)} OR ${inException(term, matches('tags', bind('String', term.jsonPattern)), bind)}`
+    case 'regex':
+      return `${inTexts(term, bind)} OR ${inException(term, matches('tags', bind('String', term.pattern)), bind)}`
+  }
+}
+
+function inTexts(term: Extract<Term, { kind: 'pattern' | 'regex' }>, bind: Bind): string {
+  const pattern = bind('String', term.pattern)
+  const others = ['host', 'trace_id'].map(
+    (column) => `(notEmpty(${column}) AND ${matches(column, pattern)})`,
+  )
+  return `(${inMessage(term, bind)}) OR ${others.join(' OR ')}`
+}
+
+/** The tags of an event with an exception are JSON, and its words are below a line end of `search_words`. */
+function inException(term: Term, condition: string, bind: Bind): string {
+  const words = wordsWithin(term).map((word) => `hasToken(search_words, ${bind('String', word)})`)
+  return `(${[`position(search_words, '\\n') > 0`, ...words, condition].join(' AND ')})`
+}
+
+/** In the message alone. */
+export function inMessage(term: Term, bind: Bind): string {
+  switch (term.kind) {
+    case 'word': {
+      const word = bind('String', term.text)
+      const wide = `hasToken(search_words, ${word}) AND match(message, ${bind('String', wordPattern(term))})`
+      return `${hasWord('constant_text', word)} OR ${hasWord('variables', word)} OR (${wide})`
+    }
+    case 'prefix': {
+      const prefix = bind('String', term.text)
+      const pattern = bind('String', wordPattern(term))
+      return `${inPart(prefix)} AND match(message, ${pattern})`
+    }
+    case 'part': {
+      const part = bind('String', term.text)
+      return `${hasPart(part)} AND ${holds('message', part)}`
+    }
+    case 'phrase':
+      return phraseInMessage(term.text, bind)
+    case 'pattern': {
+      const words = term.words.map((word) => wordInMessage(word, bind))
+      return [...words, matches('message', bind('String', term.pattern))].join(' AND ')
+    }
+    case 'regex':
+      return matches('message', bind('String', term.pattern))
+  }
+}
+
+const hasWord = (column: string, word: string): string => `hasToken(lower(${column}), ${word})`
+
+const matches = (column: string, pattern: string): string => `match(${column}, ${pattern})`
+
+const hasPart = (part: string): string => `position(search_words, ${part}) > 0`
+
+/** A whole word of the message; it may also be of host or trace id when it has characters beyond ASCII. */
+function wordInMessage(text: string, bind: Bind): string {
+  const word = bind('String', text)
+  if (isUnspaced(text)) return hasPart(word)
+  const places = [hasWord('constant_text', word), hasWord('variables', word)]
+  return `(${[...places, `hasToken(search_words, ${word})`].join(' OR ')})`
+}
+
+const holds = (column: string, text: string): string =>
+  `positionCaseInsensitiveUTF8(${column}, ${text}) > 0`
+
+const inPart = (text: string): string =>
+  `(${holds('constant_text', text)} OR ${holds('variables', text)})`
+
+/** A run of letters and digits is in the constant text or in a variable; separators may be where the two meet. */
+function phraseInMessage(text: string, bind: Bind): string {
+  const runs = [...new Set(text.match(/[A-Za-z0-9\u0080-\u{10ffff}]+/gu))]
+  const parts = runs.map((run) => inPart(bind('String', run)))
+  if (runs[0] === text) return parts.join(' AND ')
+  return `(${[...parts, holds('message', bind('String', text))].join(' AND ')})`
+}
+
+/** Row by row, `hasToken` is faster than `tokens`, which the indexes require. */
+export const wordPlaces = (word: string): readonly string[] => [
+  `hasToken(lower(variables), ${word})`,
+  `(notEmpty(trace_id) AND hasToken(lower(trace_id), ${word}))`,
+  `(notEmpty(search_words) AND hasToken(search_words, ${word}))`,
+]
+
+/** A substring search is many times faster than the pattern, so it comes first. */
+export const prefixPlaces = (prefix: string, pattern: string): readonly string[] => [
+  `(positionCaseInsensitive(variables, ${prefix}) > 0 AND match(lower(variables), ${pattern}))`,
+  `(notEmpty(trace_id) AND match(lower(trace_id), ${pattern}))`,
+  `(position(search_words, ${prefix}) > 0 AND match(search_words, ${pattern}))`,
+]
