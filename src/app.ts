@@ -421,6 +421,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       templates,
       sources,
       environment: config.environment,
+      timeZone: config.defaultTimeZone,
       maxMessageBytes: config.maxMessageBytes,
       maxBytes: config.pipelineMaxBytes,
       modelVersion: () => model.modelVersion,

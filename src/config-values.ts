@@ -1,3 +1,4 @@
+import { isTimeZone } from './lib/time-zone.js'
 /** The settings whose values have a form of their own. */
 import { fail, list, type Setting, textSetting } from './lib/setting.js'
 
@@ -73,4 +74,16 @@ export const quorum: Setting<string> = {
     /^(auto|\d{1,2})$/.test(value)
       ? value
       : fail('CLICKHOUSE_INSERT_QUORUM', `=${value} is neither auto nor a number of replicas`),
+}
+
+export const timeZone: Setting<string> = {
+  ...textSetting(
+    'DEFAULT_TIME_ZONE',
+    'UTC',
+    'time zone of times without one, by its IANA name (Europe/Vienna)',
+  ),
+  parse: (value) =>
+    isTimeZone(value)
+      ? value
+      : fail('DEFAULT_TIME_ZONE', `=${value} is no time zone; an example is Europe/Vienna`),
 }

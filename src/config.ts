@@ -1,5 +1,13 @@
 import { availableParallelism } from 'node:os'
-import { backupDisk, clusterName, email, ingestKey, nodeUrls, quorum } from './config-values.js'
+import {
+  backupDisk,
+  clusterName,
+  email,
+  ingestKey,
+  nodeUrls,
+  quorum,
+  timeZone,
+} from './config-values.js'
 import {
   attributes,
   boolean,
@@ -45,6 +53,7 @@ const SETTINGS = {
     'log lines are JSON on stderr',
   ),
   environment: textSetting('ENVIRONMENT', 'production', 'environment of events that bring none'),
+  defaultTimeZone: timeZone,
 
   clickhouseUrl: url(
     'CLICKHOUSE_URL',

@@ -1,9 +1,11 @@
 import { bench, do_not_optimize, run } from 'mitata'
 import { decodeIngest } from '../../src/ingest/formats/ndjson.js'
+import { UTC } from '../../src/ingest/formats/zone.js'
 import type { DecodeContext, EventSink } from '../../src/model/event.js'
 
 const LINES = 2000
 const context: DecodeContext = {
+  toUtc: UTC,
   nowMs: Date.UTC(2026, 10, 22),
   environment: 'production',
   source: null,

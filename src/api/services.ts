@@ -98,4 +98,5 @@ export interface Upload {
   readonly bytes: Uint8Array
   readonly source: string
   readonly applicationId: string | null
+  readonly timeZone?: string | undefined
 }

@@ -151,6 +151,8 @@ export class BlockEncoder {
       readonly defaultSource: string
       readonly maxMessageBytes: number
       readonly isUtf8: boolean
+      /** Whether times without a zone are in UTC. */
+      readonly isUtc: boolean
     },
     admit: (source: string) => Admission,
   ): void {
@@ -160,8 +162,16 @@ export class BlockEncoder {
     const { word, source, empty } = this.#defaultsOf(context)
     const at = kernel.calls.bodyAt(bytes.length)
     kernel.bytes.set(bytes, at)
-    const { nowMs, maxMessageBytes, isUtf8 } = context
-    kernel.calls.beginBody(nowMs, maxMessageBytes, word, source, empty, isUtf8 ? 1 : 0)
+    const { nowMs, maxMessageBytes, isUtf8, isUtc } = context
+    kernel.calls.beginBody(
+      nowMs,
+      maxMessageBytes,
+      word,
+      source,
+      empty,
+      isUtf8 ? 1 : 0,
+      isUtc ? 1 : 0,
+    )
   }
 
   /** Adds the lines of the body from an offset on, up to the first that must be parsed. */

@@ -33,11 +33,14 @@ export interface BodyTask {
   /** Whether dead letters keep the raw text (never for uploads). */
   readonly keepRaw: boolean
   readonly maxRows: number
+  /** Of times without a zone; null = that of the task. */
+  readonly timeZone: string | null
   readonly verdicts: Readonly<Record<string, SourceVerdict>>
 }
 
 export interface BlockTask {
   readonly bodies: readonly BodyTask[]
+  readonly timeZone: string
   readonly environment: string
   readonly maxMessageBytes: number
   readonly modelVersion: string

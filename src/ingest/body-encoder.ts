@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { decompress, type ContentCoding } from '../http/decompress.js'
 import { decodeIngest, isJsonBody, type LineTaker } from './formats/ndjson.js'
 import { decodeTextLines, decodeUpload } from './formats/upload.js'
+import { UTC, Zones } from './formats/zone.js'
 import type { BlockSlice } from '../lib/block-pool.js'
 import { levelAtHead } from '../templates/head-level.js'
 import { AppError } from '../model/errors.js'
@@ -46,6 +47,7 @@ export interface BodyEncoders {
 export class BodyEncoder {
   readonly #encoders: BodyEncoders
   readonly #taskMs: number
+  readonly #zones = new Zones()
 
   constructor(encoders: BodyEncoders, taskMs = TASK_MS) {
     this.#encoders = encoders
@@ -63,10 +65,11 @@ export class BodyEncoder {
     slice: BlockSlice | null = null,
   ): Promise<BlockResult> {
     const untilMs = performance.now() + this.#taskMs
-    const opened = await openBodies(task, nowMs, untilMs)
+    const at = { task, nowMs, zones: this.#zones }
+    const opened = await openBodies(at, untilMs)
     // No await from here on, because all tasks of the thread share the encoders.
     const { block, dead } = this.#encoders
-    const results = this.#encodeAll({ task, nowMs, untilMs, opened })
+    const results = this.#encodeAll({ ...at, untilMs, opened })
     return {
       block: block.finish(slice),
       dead: dead.finish(),
@@ -103,7 +106,7 @@ export class BodyEncoder {
     return results
   }
 
-  #fill({ body, file }: OpenedBody, sink: BodySink, { task, nowMs }: Job): BodyRefusal | null {
+  #fill({ body, file }: OpenedBody, sink: BodySink, at: Job): BodyRefusal | null {
     if (file !== null) {
       for (const { line, rejection } of file.rejections) sink.reject(line, rejection)
       file.events.forEach((event, i) => sink.event(file.lines[i] ?? 0, event))
@@ -111,7 +114,7 @@ export class BodyEncoder {
       body.events.forEach((event, i) => sink.event(i + 1, event))
     } else {
       const refusal = refusalOf(() => {
-        decodeBody(body, contextOf(body, task, nowMs), sink, sink)
+        decodeBody(body, contextOf(body, at), sink, sink)
       })
       if (refusal !== null) return refusal
     }
@@ -120,7 +123,7 @@ export class BodyEncoder {
   }
 
   /** Checks that the body's key may write the sources of all messages. */
-  #denial({ body, file }: OpenedBody, { task, nowMs }: Job): BodyRefusal | null {
+  #denial({ body, file }: OpenedBody, at: Job): BodyRefusal | null {
     const allowed = body.allowedSources
     if (allowed === null || body.events !== null || file !== null) return null
     let denied: string | null = null
@@ -132,15 +135,20 @@ export class BodyEncoder {
       reject: (_line, rejection) => check(rejection),
     }
     const refusal = refusalOf(() => {
-      decodeBody(body, contextOf(body, task, nowMs), sink, null)
+      decodeBody(body, contextOf(body, at), sink, null)
     })
     return refusal ?? (denied === null ? null : toDenial(denied))
   }
 }
 
-interface Job {
+/** What the bodies of a task are decoded with. */
+interface At {
   readonly task: BlockTask
   readonly nowMs: number
+  readonly zones: Zones
+}
+
+interface Job extends At {
   /** When the task should end (`performance.now`). */
   readonly untilMs: number
   readonly opened: readonly OpenedBody[]
@@ -156,10 +164,10 @@ interface OpenedBody {
 }
 
 /** Opens the first bodies of a task, until the time is over or the decompressed ones are large. */
-async function openBodies(task: BlockTask, nowMs: number, untilMs: number): Promise<OpenedBody[]> {
+async function openBodies(at: At, untilMs: number): Promise<OpenedBody[]> {
   const opened: OpenedBody[] = []
   let heldBytes = 0
-  for (const body of task.bodies) {
+  for (const body of at.task.bodies) {
     const atMs = performance.now()
     if (opened.length > 0 && (atMs > untilMs || heldBytes > HELD_BYTES)) break
     const coding = codingOf(body)
@@ -167,7 +175,7 @@ async function openBodies(task: BlockTask, nowMs: number, untilMs: number): Prom
       opened.push({ body, file: null, ms: 0, refusal: null })
       continue
     }
-    const next = await openBody(body, coding, contextOf(body, task, nowMs))
+    const next = await openBody(body, coding, contextOf(body, at))
     next.ms = performance.now() - atMs
     heldBytes += next.body.bytes?.byteLength ?? 0
     opened.push(next)
@@ -258,8 +266,10 @@ class BodySink implements EventSink, LineTaker {
 
   begin(bytes: Uint8Array, context: DecodeContext): boolean {
     if (context.source !== null) return false
-    this.#encoders.block.beginBody(bytes, { ...context, isUtf8: isUtf8(bytes) }, (source) =>
-      this.#admit(source),
+    this.#encoders.block.beginBody(
+      bytes,
+      { ...context, isUtf8: isUtf8(bytes), isUtc: context.toUtc === UTC },
+      (source) => this.#admit(source),
     )
     return true
   }
@@ -377,8 +387,9 @@ async function decodeFile(body: BodyTask, context: DecodeContext): Promise<Decod
 
 const bytesOf = (body: BodyTask): Uint8Array => body.bytes ?? new Uint8Array(0)
 
-const contextOf = (body: BodyTask, task: BlockTask, nowMs: number): DecodeContext => ({
+const contextOf = (body: BodyTask, { task, nowMs, zones }: At): DecodeContext => ({
   nowMs,
+  toUtc: zones.of(body.timeZone ?? task.timeZone),
   environment: task.environment,
   source: body.source,
   defaultSource: body.defaultSource,

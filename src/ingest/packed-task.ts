@@ -132,6 +132,7 @@ const isAlike = (a: BodyTask, b: BodyTask): boolean =>
   a.allowedSources === b.allowedSources &&
   a.keepRaw === b.keepRaw &&
   a.maxRows === b.maxRows &&
+  a.timeZone === b.timeZone &&
   a.verdicts === b.verdicts
 
 function toRun(bodies: readonly BodyTask[], acquire: (bytes: number) => Uint8Array): Run {
@@ -163,7 +164,7 @@ function shared(
 
 /** Unpacks a task; small bodies are views of one buffer. */
 export function unpackTask(packed: PackedTask): BlockTask {
-  const { runs, environment, maxMessageBytes, modelVersion } = packed
+  const { runs, environment, timeZone, maxMessageBytes, modelVersion } = packed
   const bodies: BodyTask[] = []
   for (const { body, small } of runs) {
     if (small === null) {
@@ -176,7 +177,7 @@ export function unpackTask(packed: PackedTask): BlockTask {
       start = end
     }
   }
-  return { bodies, environment, maxMessageBytes, modelVersion }
+  return { bodies, environment, timeZone, maxMessageBytes, modelVersion }
 }
 
 /** Numbers of a body in `counts`. */

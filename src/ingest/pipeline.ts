@@ -43,6 +43,8 @@ export interface PipelineDeps {
   readonly templates: TemplateRegistry
   readonly sources: Pick<Sources, 'admit' | 'limitOf' | 'register'>
   readonly environment: string
+  /** Of times without a zone. */
+  readonly timeZone: string
   readonly maxMessageBytes: number
   /** Limit of the unanswered bodies, in bytes. */
   readonly maxBytes: number
@@ -336,11 +338,12 @@ export class Pipeline {
   }
 
   async #encodeOnce(task: Task, encoded: (() => void) | null): Promise<EncodedBlock> {
-    const { pool, environment, maxMessageBytes, modelVersion } = this.#deps
+    const { pool, environment, timeZone, maxMessageBytes, modelVersion } = this.#deps
     try {
       const result = await pool.encode({
         bodies: task.bodies,
         environment,
+        timeZone,
         maxMessageBytes,
         modelVersion: modelVersion(),
       })

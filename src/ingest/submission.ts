@@ -20,6 +20,7 @@ export interface Submission {
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
+  readonly timeZone?: string
   /** Id of the replayed dead letter. The WAL record of the message also deletes it, unless the message is dropped. */
   readonly replays: number | null
   /** How new sources are registered; null = their messages become dead letters. */
@@ -43,6 +44,7 @@ export const toBody = (submission: Submission): BodyTask => ({
   allowedSources: submission.allowedSources,
   keepRaw: submission.keepRaw,
   maxRows: submission.maxRows,
+  timeZone: submission.timeZone ?? null,
   verdicts: NO_VERDICTS,
 })
 
@@ -57,6 +59,7 @@ export interface UploadedFile {
   readonly bytes: Uint8Array
   readonly source: string
   readonly applicationId: string | null
+  readonly timeZone?: string | undefined
 }
 
 /** Makes the submission of an uploaded file, whose dead letters have no raw text. */
@@ -65,6 +68,7 @@ export const uploadSubmission = ({
   bytes,
   source,
   applicationId,
+  timeZone,
 }: UploadedFile): Submission => ({
   owner: 'uploads',
   format,
@@ -78,6 +82,7 @@ export const uploadSubmission = ({
   allowedSources: null,
   keepRaw: false,
   maxRows: UPLOAD_ROWS,
+  ...(timeZone === undefined ? {} : { timeZone }),
   replays: null,
   register: { type: 'file', connector: 'custom', applicationId },
 })

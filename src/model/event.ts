@@ -83,6 +83,8 @@ export interface Rejection {
 
 export interface DecodeContext {
   readonly nowMs: number
+  /** Converts a time without a zone. */
+  readonly toUtc: (clockMs: number) => number
   /** For records without an environment. */
   readonly environment: string
   /** The source of every record of an upload; null when each record has its own. */

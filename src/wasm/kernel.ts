@@ -21,6 +21,7 @@ interface Exports {
     source: number,
     empty: number,
     high: number,
+    utc: number,
   ): void
   readLines(from: number, length: number, most: number): number
   acceptedLines(): number

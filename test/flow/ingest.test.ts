@@ -227,6 +227,30 @@ async function files(
   )
 }
 
+/** A file of another zone: its times are in the zone that the upload names. */
+async function zones(t: Test, service: Service, caller: Caller): Promise<void> {
+  const send = async (zone: string): Promise<Response> => {
+    const form = new FormData()
+    form.append('file', new Blob(['2026-07-01 10:00:00 INFO zoned\n']), 'a.txt')
+    form.append('file_type', 'txt')
+    form.append('source_name', 'zoned')
+    form.append('time_zone', zone)
+    return await fetch(`${service.api}/api/sources/ephemeral`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${caller.token}` },
+      body: form,
+    })
+  }
+  t.match(await (await send('America/New_York')).json(), {
+    time_span: { from: '2026-07-01T14:00:00.000Z' },
+  })
+  const refused = await send('Mars/Olympus')
+  t.equal(refused.status, 422)
+  t.match(await refused.json(), {
+    detail: { code: 'validation_error', details: { errors: [{ path: 'time_zone' }] } },
+  })
+}
+
 /** An old file is not listed by default: the reply to the upload and the empty list say where it is. */
 async function oldFile(t: Test, service: Service, caller: Caller): Promise<void> {
   const text = '2024-02-03 04:05:06 INFO first\n2024-03-04 05:06:07 INFO last\n'
@@ -291,6 +315,7 @@ void test('a running service', async (t) => {
   await t.test('counts 2,000 uploaded lines as 2,000', (t) =>
     files(t, service, caller, [{ source: 'generated', text: generated() }]),
   )
+  await t.test('reads times in the zone of an upload', (t) => zones(t, service, caller))
   await t.test('says where the events of an old file are', (t) => oldFile(t, service, caller))
   await t.test('shows each event once while others arrive', (t) => paging(t, service, caller))
   const dir = process.env['LOGHUB_DIR'] ?? ''

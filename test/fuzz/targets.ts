@@ -291,7 +291,7 @@ function checkTexts(input: Buffer): void {
   })
   for (const [name, value] of parseCookies(text))
     insist(name !== '' && typeof value === 'string', 'a cookie')
-  const time = parseTimestamp(text, NOW)
+  const time = parseTimestamp(text, CONTEXT)
   insist(time === null || Number.isInteger(time), 'a time is an integer or none')
   const level = levelAtHead(text)
   insist(level === null || SEVERITIES.includes(level), 'a level is known')

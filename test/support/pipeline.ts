@@ -331,6 +331,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     templates,
     sources,
     environment: 'production',
+    timeZone: 'UTC',
     maxMessageBytes: 65_536,
     maxBytes: 32 * 1024 * 1024,
     modelVersion: () => model.modelVersion,

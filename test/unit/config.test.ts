@@ -70,6 +70,13 @@ const CASES: readonly (readonly [
   ['role', 'ROLE', 'all', [['ALL', 'all']], ['worker', 'api,collector']],
   ['environment', 'ENVIRONMENT', 'production', [['staging', 'staging']], []],
   [
+    'defaultTimeZone',
+    'DEFAULT_TIME_ZONE',
+    'UTC',
+    [['Europe/Vienna', 'Europe/Vienna']],
+    ['Mars/Olympus', 'Europe Vienna'],
+  ],
+  [
     'clickhouseUrl',
     'CLICKHOUSE_URL',
     null,

@@ -1,6 +1,8 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { BodyResult } from '../../ingest/block.js'
+import { isTimeZone } from '../../lib/time-zone.js'
+import { throwOnErrors } from '../validation.js'
 import { AppError } from '../../model/errors.js'
 import { Timestamp } from '../schemas/event.js'
 import type { SourceTotals } from '../../events/source-stats.js'
@@ -87,22 +89,38 @@ function requireRows({ refusal, accepted, rejected, dropped, errors }: BodyResul
   })
 }
 
+/** @throws AppError `validation_error` for a zone that there is not */
+function checkedZone(name: string | undefined): string | undefined {
+  if (name === undefined || name === '') return undefined
+  if (!isTimeZone(name))
+    throwOnErrors([{ in: 'body', path: 'time_zone', message: 'must be an IANA time zone' }])
+  return name
+}
+
 async function upload(
   form: {
     readonly file_type: 'csv' | 'json' | 'txt'
     readonly source_name: string
     readonly application_id?: string
+    readonly time_zone?: string
   },
   data: Uint8Array | undefined,
   services: Services,
 ): Promise<Static<typeof UploadReply>> {
   const { file_type: format, source_name: name, application_id: applicationId = null } = form
+  const timeZone = checkedZone(form.time_zone)
   if (applicationId !== null) services.applications.require(applicationId)
   const known = services.sources.get(name)
   if (known?.enabled === false) throw disabled(name)
   if (data === undefined || data.length === 0)
     throw new AppError('empty_file', 'the file holds no rows')
-  const result = await services.upload({ format, bytes: data, source: name, applicationId })
+  const result = await services.upload({
+    format,
+    bytes: data,
+    source: name,
+    applicationId,
+    timeZone,
+  })
   requireRows(result)
   if (known === undefined && applicationId !== null && services.sources.get(name) !== undefined)
     await services.applications.link(applicationId, name)
@@ -229,6 +247,14 @@ export const sourceRoutes = [
           file_type: Type.Union([Type.Literal('csv'), Type.Literal('json'), Type.Literal('txt')]),
           source_name: NewSourceName,
           application_id: Type.Optional(Uuid),
+          time_zone: Type.Optional(
+            Type.String({
+              maxLength: 64,
+              description:
+                'of times without one: an IANA name; default: the setting DEFAULT_TIME_ZONE',
+              examples: ['Europe/Vienna'],
+            }),
+          ),
         },
         { additionalProperties: false },
       ),

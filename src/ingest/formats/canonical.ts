@@ -23,6 +23,7 @@ import { stackInTags } from './exception.js'
 import { isRecord, type JsonRecord } from './json-value.js'
 import { areSmallTags, TagCollector } from './tags.js'
 import { isAcceptedTime, parseTimestamp } from './timestamp.js'
+import type { Clock } from './zone.js'
 
 const CANONICAL_NAMES = [
   'timestamp',
@@ -60,7 +61,7 @@ export function decodeCanonical(record: JsonRecord, context: DecodeContext): Dec
   if (problem !== null || typeof source !== 'string' || typeof message !== 'string') {
     return { ...(problem ?? invalid('source is not a string')), source: usableSource(source) }
   }
-  const timestampMs = timeOf(record['timestamp'], context.nowMs)
+  const timestampMs = timeOf(record['timestamp'], context)
   if (timestampMs === null) return unreadableTime(source)
   if (!isAcceptedTime(timestampMs, context.nowMs)) return outOfRange(source)
   const level = levelOf(record['severity'])
@@ -157,10 +158,10 @@ export function textProblem(record: JsonRecord): Omit<Problem, 'source'> {
 }
 
 /** @returns null when the time cannot be read */
-function timeOf(value: unknown, nowMs: number): number | null {
-  if (value === undefined || value === null || value === '') return nowMs
+function timeOf(value: unknown, clock: Clock): number | null {
+  if (value === undefined || value === null || value === '') return clock.nowMs
   return typeof value === 'string' || typeof value === 'number'
-    ? parseTimestamp(value, nowMs)
+    ? parseTimestamp(value, clock)
     : null
 }
 

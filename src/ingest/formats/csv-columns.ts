@@ -2,6 +2,7 @@ import { parseSeverity } from '../../model/severity.js'
 import { aliasesOf, comparedName, type Field } from './aliases.js'
 import type { JsonRecord } from './json-value.js'
 import { parseTimestamp } from './timestamp.js'
+import type { Clock } from './zone.js'
 
 /** Rows that are sampled to find the meaning of columns without a known name. */
 const SAMPLE_ROWS = 50
@@ -20,14 +21,14 @@ export interface Columns {
  *
  * @param rows the first is the header, if there is one
  */
-export function chooseColumns(rows: readonly Cells[], nowMs: number): Columns {
+export function chooseColumns(rows: readonly Cells[], clock: Clock): Columns {
   const [first = []] = rows
   const names = uniqueNames(first)
   if (names.some((name) => isNameOf(name, 'message'))) return { names, headerRows: 1 }
   const isData =
-    first.some((cell) => isTime(cell, nowMs)) || (rows.length === 1 && first.length > 0)
+    first.some((cell) => isTime(cell, clock)) || (rows.length === 1 && first.length > 0)
   const sample = rows.slice(isData ? 0 : 1, SAMPLE_ROWS + 1)
-  const guessed = guessNames(names, sample, nowMs)
+  const guessed = guessNames(names, sample, clock)
   if (!isData) return { names: guessed.withHeader, headerRows: 1 }
   return { names: guessed.withoutHeader, headerRows: 0 }
 }
@@ -60,17 +61,17 @@ function uniqueNames(header: Cells): readonly string[] {
 }
 
 /** Recognises times of eight characters or more, because a short number may be anything. */
-const isTime = (cell: string, nowMs: number): boolean =>
-  cell.trim().length >= 8 && parseTimestamp(cell, nowMs) !== null
+const isTime = (cell: string, clock: Clock): boolean =>
+  cell.trim().length >= 8 && parseTimestamp(cell, clock) !== null
 
-function guessNames(names: readonly string[], rows: readonly Cells[], nowMs: number) {
+function guessNames(names: readonly string[], rows: readonly Cells[], clock: Clock) {
   const cellsOf = (i: number) => rows.map((row) => row[i] ?? '').filter((cell) => cell !== '')
   const allAre = (i: number, is: (cell: string) => boolean) => {
     const cells = cellsOf(i)
     return cells.length > 0 && cells.every(is)
   }
   const indexes = names.map((_, i) => i)
-  const time = indexes.find((i) => allAre(i, (cell) => isTime(cell, nowMs)))
+  const time = indexes.find((i) => allAre(i, (cell) => isTime(cell, clock)))
   const level = indexes.find((i) => allAre(i, (cell) => parseSeverity(cell) !== null))
   const free = indexes.filter((i) => i !== time && i !== level)
   const lengthOf = (i: number) => cellsOf(i).reduce((sum, cell) => sum + cell.length, 0)

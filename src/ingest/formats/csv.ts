@@ -26,7 +26,7 @@ export async function decodeCsv(
   const skipped = hinted === null ? 1 : 2
   const first = rows.findIndex((row) => !isBlankRow(row))
   if (first === -1) return
-  const columns = chooseColumns(rows.slice(first), context.nowMs)
+  const columns = chooseColumns(rows.slice(first), context)
   for (const [i, row] of rows.entries()) {
     if (i < first + columns.headerRows || isBlankRow(row)) continue
     const raw = () => row.join(',')

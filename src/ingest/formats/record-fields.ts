@@ -4,6 +4,7 @@ import { isEventType, MAX_CHARS } from './draft.js'
 import type { FieldCandidate, FieldCandidates } from './field-candidates.js'
 import { isRecord, type JsonRecord, plainValue } from './json-value.js'
 import { parseTimestamp } from './timestamp.js'
+import type { Clock } from './zone.js'
 import type { Severity } from '../../model/event.js'
 import { guessScale, parseSeverity, severityOfNumber } from '../../model/severity.js'
 import { isUnstated } from './canonical.js'
@@ -17,11 +18,11 @@ export type FoundTime =
   | { readonly kind: 'time'; readonly timestampMs: number }
 
 /** Finds the first readable time. A time under a name without other meanings must be readable. */
-export function findTime(candidates: FieldCandidates, nowMs: number): FoundTime {
+export function findTime(candidates: FieldCandidates, clock: Clock): FoundTime {
   let unreadable = false
   const timestampMs = candidates.first('timestamp', (candidate) => {
     if (isNoTime(candidate)) return null
-    const ms = readTime(candidate, nowMs)
+    const ms = readTime(candidate, clock)
     if (ms === null && !candidate.alias.weak) unreadable = true
     return ms
   })
@@ -38,18 +39,18 @@ function isNoTime({ alias, value }: FieldCandidate): boolean {
   return isBare || (typeof value === 'number' && Math.abs(value) < LEAST_EPOCH)
 }
 
-function readTime({ alias, owner, value }: FieldCandidate, nowMs: number): number | null {
+function readTime({ alias, owner, value }: FieldCandidate, clock: Clock): number | null {
   if (typeof value === 'string') {
-    return isHour(value) ? readHour(value, owner, nowMs) : parseTimestamp(value, nowMs, alias.unit)
+    return isHour(value) ? readHour(value, owner, clock) : parseTimestamp(value, clock, alias.unit)
   }
-  if (typeof value === 'number') return parseTimestamp(value, nowMs, alias.unit)
-  return isRecord(value) ? readTimeObject(value, nowMs) : null
+  if (typeof value === 'number') return parseTimestamp(value, clock, alias.unit)
+  return isRecord(value) ? readTimeObject(value, clock) : null
 }
 
 const isHour = (text: string): boolean => /^(?:\d{1,2}:\d\d|\d{6}$)/.test(text)
 
 /** Reads an hour whose day is in other members: date, or month and day under any names. */
-function readHour(hour: string, owner: JsonRecord, nowMs: number): number | null {
+function readHour(hour: string, owner: JsonRecord, clock: Clock): number | null {
   const parts = new Map<string, string>()
   for (const [key, value] of Object.entries(owner)) {
     const name = comparedName(key)
@@ -59,7 +60,7 @@ function readHour(hour: string, owner: JsonRecord, nowMs: number): number | null
   const [month, date, day] = ['month', 'date', 'day'].map((name) => parts.get(name))
   for (const words of [[date], [month, date], [month, day], [date, day]]) {
     const text = [...words, hour].join(' ')
-    const ms = words.includes(undefined) || text.length > 64 ? null : parseTimestamp(text, nowMs)
+    const ms = words.includes(undefined) || text.length > 64 ? null : parseTimestamp(text, clock)
     if (ms !== null) return ms
   }
   return null
@@ -68,7 +69,7 @@ function readHour(hour: string, owner: JsonRecord, nowMs: number): number | null
 const DAY_NAMES: ReadonlySet<string> = new Set(['month', 'date', 'day'])
 
 /** Reads `{epochSecond, nanoOfSecond}` of log4j, `{seconds, nanos}` of protobuf and `{$date}` of MongoDB. */
-function readTimeObject(value: JsonRecord, nowMs: number): number | null {
+function readTimeObject(value: JsonRecord, clock: Clock): number | null {
   const seconds = value['epochSecond'] ?? value['seconds']
   if (seconds !== undefined) {
     const nanos = Number(value['nanoOfSecond'] ?? value['nanos'] ?? 0)
@@ -78,7 +79,7 @@ function readTimeObject(value: JsonRecord, nowMs: number): number | null {
   const date = value['$date']
   const inner = isRecord(date) ? date['$numberLong'] : date
   return typeof inner === 'string' || typeof inner === 'number'
-    ? parseTimestamp(inner, nowMs, typeof date === 'string' ? 'auto' : 'ms')
+    ? parseTimestamp(inner, clock, typeof date === 'string' ? 'auto' : 'ms')
     : null
 }
 

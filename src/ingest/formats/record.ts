@@ -168,7 +168,7 @@ export class RecordDecoder {
     const candidates = new FieldCandidates(record, this.#names)
     const path = findPath(candidates)
     const source = this.#findSource(candidates, record, path)
-    const time = findTime(candidates, this.#context.nowMs)
+    const time = findTime(candidates, this.#context)
     if (time.kind === 'unreadable') return unreadableTime(usableSource(source))
     const level = findLevel(candidates)
     const logger = findLogger(candidates)

@@ -2,6 +2,7 @@ import type { Draft } from './draft.js'
 import { severityOfHttpStatus } from './record-fields.js'
 import type { TagCollector } from './tags.js'
 import { parseTimestamp } from './timestamp.js'
+import type { Clock } from './zone.js'
 
 /** `"GET /cart?id=7 HTTP/1.1" 200 512 "referrer" "agent"`; servers escape quotes within. */
 const COMBINED =
@@ -77,13 +78,13 @@ export class W3cFields {
   read(
     line: string,
     draft: Draft,
-    at: { readonly tags: TagCollector; readonly nowMs: number },
+    at: { readonly tags: TagCollector; readonly clock: Clock },
   ): boolean {
     const cells = line.split(this.#separator)
     if (cells.length !== this.#names.length) return false
     const of = (name: string): string => given(cells[this.#names.indexOf(name)])
     const time = `${of('date')} ${of('time')}`.trim()
-    draft.timestampMs = time === '' ? null : parseTimestamp(`${time}Z`, at.nowMs)
+    draft.timestampMs = time === '' ? null : parseTimestamp(`${time}Z`, at.clock)
     draft.host = of('s-computername')
     draft.severity = severityOfHttpStatus(of('sc-status'))
     draft.message = cells.filter((_, i) => !/^(?:date|time)$/.test(this.#names[i] ?? '')).join(' ')

@@ -7,6 +7,7 @@ import { refineAccess, refineProxy } from './text-access.js'
 import { MARKS, refineLayout, TEXT_FORMS, type TextForm } from './text-forms.js'
 import { refineSecurity } from './text-security.js'
 import { parseTimestamp } from './timestamp.js'
+import type { Clock } from './zone.js'
 
 /** Limit of the characters that are searched for a head. */
 const MAX_HEAD_CHARS = 2048
@@ -29,7 +30,7 @@ export interface TextHead {
 /** @returns null for a line without a head of a known form */
 export function readHead(
   line: string,
-  nowMs: number,
+  clock: Clock,
   forms: readonly TextForm[] = TEXT_FORMS,
 ): TextHead | null {
   // No form begins with a blank, as most lines of stack traces do.
@@ -38,7 +39,7 @@ export function readHead(
   for (const form of forms) {
     const match = form.pattern.exec(start)
     if (match === null) continue
-    const head = toHead(form, match, line, nowMs)
+    const head = toHead(form, match, line, clock)
     if (head !== null) return head
   }
   return null
@@ -55,10 +56,10 @@ function toHead(
   form: TextForm,
   match: RegExpExecArray,
   line: string,
-  nowMs: number,
+  clock: Clock,
 ): TextHead | null {
   const groups: Groups = match.groups ?? {}
-  const timestampMs = timeOf(groups, nowMs)
+  const timestampMs = timeOf(groups, clock)
   const level = levelOf(groups)
   const severity = level === undefined ? severityOfPri(groups['pri']) : parseSeverity(level)
   if (timestampMs === undefined || (level !== undefined && severity === null)) return null
@@ -70,7 +71,7 @@ function toHead(
     traceId: known(groups['trace']),
     message: form.isWhole === true ? line : line.slice(match[0].length),
   }
-  draft.tags = withSeverityText(refineAndTag(form, { draft, groups, nowMs }), known(level))
+  draft.tags = withSeverityText(refineAndTag(form, { draft, groups, clock }), known(level))
   const isPiece = groups['cri'] !== undefined
   return {
     draft,
@@ -90,16 +91,16 @@ function levelOf(groups: Groups): string | undefined {
 interface Read {
   readonly draft: Draft
   readonly groups: Groups
-  readonly nowMs: number
+  readonly clock: Clock
 }
 
-function refineAndTag(form: TextForm, { draft, groups, nowMs }: Read): JsonRecord | null {
+function refineAndTag(form: TextForm, { draft, groups, clock }: Read): JsonRecord | null {
   const tags = new TagCollector()
   if (form.refine === 'layout') refineLayout(draft, (name, value) => tags.add(name, value))
   if (form.refine === 'access') refineAccess(draft, tags, known(groups['client']))
   if (form.refine === 'structured-data') refineStructuredData(draft, tags)
   if (form.refine === 'proxy') refineProxy(draft, tags, known(groups['status']))
-  if (form.refine === 'security') refineSecurity(draft, tags, nowMs)
+  if (form.refine === 'security') refineSecurity(draft, tags, clock)
   for (const [name, value] of Object.entries(groups)) {
     const isNumber = name === 'bytes' && value !== undefined
     if (!FIELD_GROUPS.has(name))
@@ -116,10 +117,10 @@ const known = (value: string | undefined): string =>
   value === undefined || value === '-' || value === '[unknown]' ? '' : value
 
 /** @returns null when the head has no time, undefined when the time does not exist */
-function timeOf(groups: Groups, nowMs: number): number | null | undefined {
+function timeOf(groups: Groups, clock: Clock): number | null | undefined {
   const epoch = groups['epoch']
   const text = epoch === undefined ? groups['time'] : `${epoch}${groups['fraction'] ?? ''}`
-  return text === undefined ? null : (parseTimestamp(text.replace(/ {2}/, ' '), nowMs) ?? undefined)
+  return text === undefined ? null : (parseTimestamp(text.replace(/ {2}/, ' '), clock) ?? undefined)
 }
 
 /** The last three bits of a syslog priority are the severity. */

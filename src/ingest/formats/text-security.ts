@@ -2,6 +2,7 @@ import type { Severity } from '../../model/event.js'
 import type { Draft } from './draft.js'
 import type { TagCollector } from './tags.js'
 import { parseTimestamp } from './timestamp.js'
+import type { Clock } from './zone.js'
 
 const HEADER = ['vendor', 'product', 'product_version', 'event_id', 'name'] as const
 const MAX_FIELDS = 128
@@ -10,7 +11,7 @@ const MAX_FIELDS = 128
  * Reads an event of a security product: `CEF:0|vendor|product|version|id|name|severity|key=value …` or
  * `LEEF:2.0|vendor|product|version|id|^|key=value^…`. All of it stays in the message, so that it can be searched.
  */
-export function refineSecurity(draft: Draft, tags: TagCollector, nowMs: number): void {
+export function refineSecurity(draft: Draft, tags: TagCollector, clock: Clock): void {
   const { header, fields, level } = readEvent(draft.message)
   HEADER.forEach((name, i) => tags.add(name, header[i]))
   for (const [name, value] of fields) tags.add(name, value)
@@ -19,7 +20,7 @@ export function refineSecurity(draft: Draft, tags: TagCollector, nowMs: number):
   draft.severity = severityOf(level ?? of('sev'))
   draft.host = of('dvchost', 'shost').slice(0, 255)
   const time = of('rt', 'devTime', 'end', 'start')
-  draft.timestampMs = time === '' ? null : parseTimestamp(time, nowMs)
+  draft.timestampMs = time === '' ? null : parseTimestamp(time, clock)
 }
 
 interface SecurityEvent {

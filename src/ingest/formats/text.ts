@@ -8,6 +8,7 @@ import { TagCollector } from './tags.js'
 import { W3cFields } from './text-access.js'
 import { INNER_FORMS, NPM_FORMS, TEXT_FORMS, type TextForm } from './text-forms.js'
 import { readHead, type TextHead } from './text-line.js'
+import type { Clock } from './zone.js'
 
 /** Lines that are sampled to find out whether the records of a file begin with a head. */
 const SAMPLE_LINES = 2000
@@ -51,7 +52,7 @@ export function decodeText(text: string, context: DecodeContext, decoder: Record
   assembler.flush()
 }
 
-function haveHeads(lines: readonly string[], nowMs: number): boolean {
+function haveHeads(lines: readonly string[], clock: Clock): boolean {
   let flush = 0
   let heads = 0
   for (const line of lines.slice(0, SAMPLE_LINES)) {
@@ -65,7 +66,7 @@ function haveHeads(lines: readonly string[], nowMs: number): boolean {
     )
       continue
     flush += 1
-    if (readHead(line, nowMs) !== null) heads += 1
+    if (readHead(line, clock) !== null) heads += 1
   }
   return heads * 2 >= flush && heads > 0
 }
@@ -99,7 +100,7 @@ class RecordAssembler {
   constructor(context: DecodeContext, decoder: RecordDecoder, lines: readonly string[]) {
     this.#context = context
     this.#decoder = decoder
-    this.#haveHeads = haveHeads(lines, context.nowMs)
+    this.#haveHeads = haveHeads(lines, context)
     this.#isW3c = lines.slice(0, 100).some((line) => line.startsWith('#Fields:'))
     // npm numbers its lines from 0.
     this.#forms = /^0 [a-z]{4,8} /.test(lines[0] ?? '') ? NPM_FORMS : TEXT_FORMS
@@ -109,7 +110,7 @@ class RecordAssembler {
     if (text.trim() === '') return
     if (this.#isW3c && this.#addRow(line, text)) return
     if (this.#addRecord(line, text)) return
-    const head = readHead(text, this.#context.nowMs, this.#forms)
+    const head = readHead(text, this.#context, this.#forms)
     if (head === null) this.#addHeadless(line, text)
     else if (head.stream !== '') this.#addPiece(line, head)
     else if (this.#isDetail(head)) this.#append(line, head.draft.message)
@@ -132,8 +133,7 @@ class RecordAssembler {
     }
     const draft = emptyDraft()
     const tags = new TagCollector()
-    const { nowMs } = this.#context
-    if (this.#fields?.read(text, draft, { tags, nowMs }) !== true) return false
+    if (this.#fields?.read(text, draft, { tags, clock: this.#context }) !== true) return false
     this.#emit()
     draft.tags = tags.finish()
     this.#decoder.put(line, finishDraft(draft, this.#context), () => text)
@@ -197,7 +197,7 @@ class RecordAssembler {
 
   #readInner(text: string, forms: readonly TextForm[]): Draft | null {
     if (text.startsWith('{')) return this.#decoder.readWrapped(text)
-    return readHead(text, this.#context.nowMs, forms)?.draft ?? null
+    return readHead(text, this.#context, forms)?.draft ?? null
   }
 
   #continues(text: string): boolean {

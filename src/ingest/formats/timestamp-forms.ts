@@ -1,3 +1,4 @@
+import type { Clock, ToUtc } from './zone.js'
 import { toUtcMs, MINUTE_MS, HOUR_MS, DAY_MS } from '../../model/time.js'
 
 const TIME = String.raw`(?<h>\d{1,2})[:.](?<min>\d\d)(?:[:.](?<s>\d\d)(?:[.,](?<f>\d{1,12}))?)?`
@@ -45,28 +46,31 @@ type Parts = Readonly<Partial<Record<string, string>>>
  * Reads the forms of times that loggers write besides ISO 8601.
  *
  * @param text at most 64 characters, trimmed
- * @param nowMs gives the year where the form has none: the latest that is not over a day ahead
+ * @param clock gives the zone, and the year: the latest that is not over a day ahead
  * @returns ms since 1970, null when no form fits or the date does not exist
  */
-export function parseTimeForm(text: string, nowMs: number): number | null {
+export function parseTimeForm(text: string, clock: Clock): number | null {
   const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
   for (const form of FORMS) {
     const parts = form.exec(bare)?.groups
-    if (parts !== undefined) return assemble(parts, nowMs)
+    if (parts !== undefined) return assemble(parts, clock)
   }
   return null
 }
 
-function assemble(parts: Parts, nowMs: number): number | null {
+function assemble(parts: Parts, clock: Clock): number | null {
   const timeMs = timeOfDay(parts)
   const offsetMs = parts['zone'] === undefined ? 0 : zoneOffset(parts['zone'])
   if (timeMs === null || offsetMs === null) return null
+  const toUtc: ToUtc = parts['zone'] === undefined ? clock.toUtc : (ms) => ms
   const first = parts['mon'] === undefined ? Number(parts['m']) : monthNumber(parts['mon'])
   const second = Number(parts['d'])
   const year = yearOf(parts)
-  if (year === null) return inLatestYear(first, second, timeMs - offsetMs, nowMs)
+  if (year === null)
+    return inLatestYear(first, second, timeMs - offsetMs, { nowMs: clock.nowMs, toUtc })
   const [month, day] = first > 12 && parts['us'] !== undefined ? [second, first] : [first, second]
-  return toUtcMs(year, month, day, timeMs - offsetMs)
+  const ms = toUtcMs(year, month, day, timeMs - offsetMs)
+  return ms === null ? null : toUtc(ms)
 }
 
 /** Completes a year of two digits, which up to 69 is of this century, as in POSIX. */
@@ -95,11 +99,17 @@ function hourOf(hour: number, half: string | undefined): number | null {
 }
 
 /** Finds the latest year in which the date exists: 29 February may be several years ago. */
-function inLatestYear(month: number, day: number, timeMs: number, nowMs: number): number | null {
+function inLatestYear(
+  month: number,
+  day: number,
+  timeMs: number,
+  { nowMs, toUtc }: Clock,
+): number | null {
   const thisYear = new Date(nowMs).getUTCFullYear()
   // Begins with the next year, which may have begun in another time zone.
   for (let year = thisYear + 1; year > thisYear - 9; year -= 1) {
-    const at = toUtcMs(year, month, day, timeMs)
+    const ms = toUtcMs(year, month, day, timeMs)
+    const at = ms === null ? null : toUtc(ms)
     if (at !== null && at <= nowMs + DAY_MS) return at
   }
   return null

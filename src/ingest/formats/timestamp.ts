@@ -1,29 +1,30 @@
 import { parseTimeForm } from './timestamp-forms.js'
+import type { Clock } from './zone.js'
 import { toUtcMs, MINUTE_MS, DAY_MS } from '../../model/time.js'
 
 /** `auto` tells seconds, milli-, micro- and nanoseconds apart by size. */
 export type TimeUnit = 'auto' | 's' | 'ms' | 'us' | 'ns'
 
 /**
- * Reads a point in time in any form that a logger writes: ISO 8601 (no zone is UTC), an epoch
+ * Reads a point in time in any form that a logger writes: ISO 8601 (no zone is that of the clock), an epoch
  * number or its digits, and the forms of `timestamp-forms.ts`.
  *
- * @param nowMs completes forms without a year
+ * @param clock completes forms without a year or a zone
  * @param unit of an epoch number
  * @returns ms since 1970, integer, possibly outside the accepted range; null when unreadable
  */
 export function parseTimestamp(
   value: string | number,
-  nowMs: number,
+  clock: Clock,
   unit: TimeUnit = 'auto',
 ): number | null {
   if (typeof value === 'number') return epochToMs(value, unit)
-  const iso = parseIso(value)
+  const iso = parseIso(value, clock)
   if (iso !== null) return iso
   // No timestamp format has more characters, and the regular expressions below must not run over a whole message.
   if (value.length > 64) return null
   const text = value.trim()
-  return digitsToMs(text, unit) ?? parseIso(text) ?? parseTimeForm(text, nowMs)
+  return digitsToMs(text, unit, clock) ?? parseIso(text, clock) ?? parseTimeForm(text, clock)
 }
 
 /** Whether a time is between 1970 and one day after `nowMs`. */
@@ -45,13 +46,13 @@ function unitBySize(size: number): Exclude<TimeUnit, 'auto'> {
   return size < 1e17 ? 'us' : 'ns'
 }
 
-function digitsToMs(text: string, unit: TimeUnit): number | null {
+function digitsToMs(text: string, unit: TimeUnit, { toUtc }: Clock): number | null {
   const match = /^-?0{0,30}(\d{1,30})(\.\d{1,12})?$/.exec(text)
   const digits = match?.[1]
   if (digits === undefined) return null
   const isCompact = unit === 'auto' && (text.length === 14 || text.length === 8)
   const compact = isCompact ? parseCompact(text) : null
-  if (compact !== null) return compact
+  if (compact !== null) return toUtc(compact)
   const chosen = unit === 'auto' ? unitBySize(Number(digits)) : unit
   const subMsDigits = digits === text ? SUB_MS_DIGITS[chosen] : 0
   return subMsDigits > 0 ? Number(digits.slice(0, -subMsDigits)) : epochToMs(Number(text), chosen)
@@ -87,7 +88,7 @@ function twoDigits(text: string, at: number): number {
  * Reads `2026-11-21T09:28:19.123Z` with T or blank, dot or comma, any number of decimals, any offset or none. Most
  * times have this form, so it uses no expression, no Date and no substring (bench/micro/timestamp.bench.ts).
  */
-function parseIso(text: string): number | null {
+function parseIso(text: string, { toUtc }: Clock): number | null {
   if (text.length < 16) return null
   if (text.charCodeAt(4) !== MINUS || text.charCodeAt(7) !== MINUS) return null
   const separator = text.charCodeAt(10) | 0x20
@@ -99,8 +100,13 @@ function parseIso(text: string): number | null {
   if (restMs === null) return null
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
   const timeMs = (hours * 60 + minutes) * MINUTE_MS + restMs
-  return toUtcMs(year, twoDigits(text, 5), twoDigits(text, 8), timeMs)
+  const ms = toUtcMs(year, twoDigits(text, 5), twoDigits(text, 8), timeMs)
+  return ms === null || hasZone(text) ? ms : toUtc(ms)
 }
+
+/** An offset or `Z` ends the text; of a time without one the last character is a digit, and no sign is behind the date. */
+const hasZone = (text: string): boolean =>
+  text.charCodeAt(text.length - 1) > 57 || text.includes('+', 16) || text.includes('-', 16)
 
 /** Reads seconds, decimals and offset after `2026-11-21T09:28`. @returns ms */
 function isoRest(text: string): number | null {

@@ -51,6 +51,7 @@ let noWord: u32 = 0
 let defaultEnvironment: u32 = 0
 let defaultSource: u32 = 0
 let mayBeHigh = false
+let mayLackZone = false
 let body: u32 = 0
 
 const DAY_MS: i64 = 86_400_000
@@ -95,6 +96,7 @@ export function beginBody(
   source: u32,
   empty: u32,
   high: bool,
+  utc: bool,
 ): void {
   nowMs = <i64>now
   maxMessageBytes = maxMessage
@@ -102,6 +104,7 @@ export function beginBody(
   defaultSource = source
   noWord = empty
   mayBeHigh = high
+  mayLackZone = utc
   body++
 }
 
@@ -244,7 +247,7 @@ function timeOf(seen: u32): i64 {
   const end = line.endOf(line.TIMESTAMP)
   if ((seen & line.NUMERIC_TIME) != 0) return epochTime(start, end)
   if ((seen & (1 << line.TIMESTAMP)) == 0 || start == end) return nowMs
-  return isoTime(start, end)
+  return isoTime(start, end, mayLackZone)
 }
 
 function wordOf(member: u32, limit: usize): u32 {

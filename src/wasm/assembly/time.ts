@@ -16,10 +16,10 @@ let lastMinuteMs: i64 = 0
 
 /**
  * Reads `2026-11-21T09:28:19.123Z`: T or blank, no fraction or one of up to nine digits, `Z`, an offset `+hh:mm`, or
- * no zone (UTC).
+ * no zone where that is UTC.
  * @returns ms since 1970, -1 for any other form or a date that does not exist
  */
-export function isoTime(start: usize, end: usize): i64 {
+export function isoTime(start: usize, end: usize, mayLackZone: bool): i64 {
   if (end - start < 19) return -1
   const head = v128.load(start)
   if (!i8x16.all_true(i8x16.eq(head, v128.load(lastMinute)))) {
@@ -36,7 +36,7 @@ export function isoTime(start: usize, end: usize): i64 {
     const units = <u32>load<u8>(start + 22) - 48
     return tens < 100 && units < 10 ? whole + <i64>(tens * 10 + units) : -1
   }
-  return withFraction(whole, start + 19, end)
+  return withFraction(whole, start + 19, end, mayLackZone)
 }
 
 /** Reads `2026-11-21T09:28`. @returns ms since 1970, the least i64 for anything else */
@@ -62,7 +62,7 @@ function minuteOf(start: usize): i64 {
 }
 
 /** Adds the fraction and the zone at `from` to a time. @returns -1 when they are neither */
-function withFraction(whole: i64, from: usize, end: usize): i64 {
+function withFraction(whole: i64, from: usize, end: usize, mayLackZone: bool): i64 {
   let at = from
   let ms = whole
   if (at < end && load<u8>(at) == 0x2e) {
@@ -75,7 +75,7 @@ function withFraction(whole: i64, from: usize, end: usize): i64 {
     }
     if (at == first || at - first > 9) return -1
   }
-  if (at == end) return ms
+  if (at == end) return mayLackZone ? ms : -1
   const sign = load<u8>(at)
   if (sign == 0x5a) return at + 1 == end ? ms : -1
   if ((sign != 0x2b && sign != 0x2d) || end - at != 6 || load<u8>(at + 3) != 0x3a) return -1

@@ -18,6 +18,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { test } from 'tap'
 import { maySourceBe, readLevelWord, typeIndex } from '../../../src/ingest/formats/line-words.js'
 import { decodeIngest } from '../../../src/ingest/formats/ndjson.js'
+import { Zones } from '../../../src/ingest/formats/zone.js'
 import { levelAtHead } from '../../../src/templates/head-level.js'
 import { hashText } from '../../../src/lib/hash.js'
 import { SEVERITIES, type CanonicalEvent } from '../../../src/model/event.js'
@@ -30,6 +31,7 @@ import { readNative } from '../../support/native.js'
 
 const NOW = Date.UTC(2026, 10, 21, 12)
 const MAX_MESSAGE = 400
+const ZONES = new Zones()
 
 const CONSTANT_TEXTS = [
   'connection from \u0001 closed after \u0001 ms',
@@ -72,6 +74,7 @@ const BODY: BodyTask = {
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,
+  timeZone: null,
   verdicts: {},
 }
 
@@ -80,6 +83,7 @@ const encode = (encoder: BodyEncoder, bodies: readonly Partial<BodyTask>[]): Pro
     {
       bodies: bodies.map((body) => ({ ...BODY, ...body })),
       environment: 'production',
+      timeZone: 'UTC',
       maxMessageBytes: MAX_MESSAGE,
       modelVersion: 'v1',
     },
@@ -94,7 +98,10 @@ function bytesOf(body: string | Uint8Array): Uint8Array<ArrayBuffer> {
 }
 
 /** Decodes a body with the parser. */
-function parsed(body: Uint8Array): {
+function parsed(
+  body: Uint8Array,
+  zone: string,
+): {
   readonly events: CanonicalEvent[]
   readonly rejected: number
 } {
@@ -104,6 +111,7 @@ function parsed(body: Uint8Array): {
     body,
     {
       nowMs: NOW,
+      toUtc: ZONES.of(zone),
       environment: 'production',
       source: null,
       defaultSource: 'nameless',
@@ -298,11 +306,12 @@ const assertAll = <T>(values: Arbitrary<T>, check: (value: T) => Promise<boolean
 void test('lines that are not parsed give the same block as parsed ones', async (t) => {
   const encoder = createEncoder()
   const other = createEncoder()
-  const seen = { accepted: 0, rejected: 0, split: 0 }
+  const seen = { bodies: 0, accepted: 0, rejected: 0, split: 0 }
   const compare = async (body: string | Uint8Array): Promise<boolean> => {
     const bytes = bytesOf(body)
-    const { events, rejected } = parsed(bytes)
-    const fast = await encode(encoder, [{ bytes }])
+    const timeZone = seen.bodies++ % 2 === 0 ? null : 'Europe/Vienna'
+    const { events, rejected } = parsed(bytes, timeZone ?? 'UTC')
+    const fast = await encode(encoder, [{ bytes, timeZone }])
     const slow = await encode(other, [{ format: 'events', events }])
     const [counts] = fast.bodies
     seen.accepted += counts?.accepted ?? 0
@@ -345,6 +354,7 @@ void test('usual lines are not parsed', async (t) => {
     defaultSource: 'a',
     maxMessageBytes: 400,
     isUtf8: true,
+    isUtc: true,
   }
   block.beginBody(body, context, (source) => (source === 'a' ? 'store' : 'drop'))
   const second = lines.slice(0, 2).join('\n').length + 1

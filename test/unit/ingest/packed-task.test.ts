@@ -20,12 +20,14 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   allowedSources: KEYS[kind % KEYS.length] ?? null,
   keepRaw: kind !== 5,
   maxRows: 10,
+  timeZone: kind === 3 ? 'Asia/Tokyo' : null,
   verdicts: isFirstTry ? NO_VERDICTS : { a: 'drop' },
 })
 
 const task = (bodies: readonly BodyTask[]): BlockTask => ({
   bodies,
   environment: 'test',
+  timeZone: 'UTC',
   maxMessageBytes: 100,
   modelVersion: 'm',
 })

@@ -37,6 +37,7 @@ const CONTEXT = {
   defaultSource: 's',
   maxMessageBytes: 65_536,
   isUtf8: true,
+  isUtc: true,
 }
 
 /** Splits messages like a worker, all by one constant text. */

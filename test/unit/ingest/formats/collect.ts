@@ -1,3 +1,4 @@
+import { UTC } from '../../../../src/ingest/formats/zone.js'
 import type {
   CanonicalEvent,
   DecodeContext,
@@ -10,6 +11,7 @@ export const AT = Date.UTC(2026, 10, 21, 9, 28, 19)
 
 export const ingestContext: DecodeContext = {
   nowMs: NOW,
+  toUtc: UTC,
   environment: 'production',
   source: null,
   defaultSource: 'nameless',

@@ -7,6 +7,7 @@ import type { Rejection } from '../../../../src/model/event.js'
 
 const CONTEXT = {
   nowMs: Date.UTC(2026, 10, 21),
+  toUtc: (ms: number) => ms,
   environment: 'test',
   source: null,
   defaultSource: 'nameless',

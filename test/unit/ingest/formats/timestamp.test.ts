@@ -1,11 +1,13 @@
 import { assert, constantFrom, date, integer, property, string } from 'fast-check'
 import { test } from 'tap'
 import { isAcceptedTime, parseTimestamp } from '../../../../src/ingest/formats/timestamp.js'
+import { Zones } from '../../../../src/ingest/formats/zone.js'
+import { ingestContext } from './collect.js'
 import { MINUTE_MS, HOUR_MS, DAY_MS } from '../../../../src/model/time.js'
 
 const NOW = Date.UTC(2026, 10, 21, 12)
 const AT = Date.UTC(2026, 10, 21, 9, 28, 19)
-const parse = (value: string | number) => parseTimestamp(value, NOW)
+const parse = (value: string | number) => parseTimestamp(value, ingestContext)
 
 void test('ISO 8601 is read with any separator, decimals and offset', async (t) => {
   const reads = (text: string, want: number | null) => t.equal(parse(text), want, text)
@@ -79,10 +81,10 @@ void test('an epoch number is seconds, milli-, micro- or nanoseconds by its size
 })
 
 void test('the unit of the field takes precedence over the size', async (t) => {
-  t.equal(parseTimestamp('1000', NOW, 'ms'), 1000)
-  t.equal(parseTimestamp(5_000_000, NOW, 'us'), 5000)
-  t.equal(parseTimestamp('5999999', NOW, 'ns'), 5)
-  t.equal(parseTimestamp('1795253350042999999', NOW, 'ns'), 1_795_253_350_042)
+  t.equal(parseTimestamp('1000', ingestContext, 'ms'), 1000)
+  t.equal(parseTimestamp(5_000_000, ingestContext, 'us'), 5000)
+  t.equal(parseTimestamp('5999999', ingestContext, 'ns'), 5)
+  t.equal(parseTimestamp('1795253350042999999', ingestContext, 'ns'), 1_795_253_350_042)
 })
 
 void test('the forms of loggers, web servers and exports are read', async (t) => {
@@ -117,7 +119,7 @@ void test('the forms of loggers, web servers and exports are read', async (t) =>
 
 void test('a form without a year gets the latest one that is not over a day ahead', async (t) => {
   const reads = (text: string, nowMs: number, want: number) =>
-    t.equal(parseTimestamp(text, nowMs), want, text)
+    t.equal(parseTimestamp(text, { ...ingestContext, nowMs }), want, text)
   reads('Nov 22 11:00:00', NOW, Date.UTC(2026, 10, 22, 11))
   reads('Nov 22 13:00:00', NOW, Date.UTC(2025, 10, 22, 13))
   reads('Dec 31 23:59:59', Date.UTC(2026, 0, 1), Date.UTC(2025, 11, 31, 23, 59, 59))
@@ -175,4 +177,70 @@ void test('times from 1970 up to one day ahead are accepted', async (t) => {
   t.notOk(isAcceptedTime(-1, NOW))
   t.ok(isAcceptedTime(NOW + DAY_MS, NOW))
   t.notOk(isAcceptedTime(NOW + 86_400_001, NOW))
+})
+
+void test('a time without a zone is in the zone that is asked for, any other is not', async (t) => {
+  const zones = new Zones()
+  const reads = (zone: string, text: string, want: string) => {
+    const ms = parseTimestamp(text, { ...ingestContext, toUtc: zones.of(zone) })
+    t.equal(ms === null ? null : new Date(ms).toISOString(), want, `${zone} ${text}`)
+  }
+  for (const text of [
+    '2026-07-01T10:00:00',
+    '2026-07-01 10:00:00,000',
+    '2026/07/01 10:00:00',
+    '01/Jul/2026:10:00:00',
+    'Jul  1 10:00:00',
+    '20260701100000',
+  ]) {
+    reads('Europe/Vienna', text, '2026-07-01T08:00:00.000Z')
+    reads('America/New_York', text, '2026-07-01T14:00:00.000Z')
+    reads('Asia/Kolkata', text, '2026-07-01T04:30:00.000Z')
+    reads('UTC', text, '2026-07-01T10:00:00.000Z')
+  }
+  for (const text of [
+    '2026-07-01T10:00:00Z',
+    '2026-07-01T12:00+02:00',
+    '2026-07-01T05:00-0500',
+    '2026-07-01 10:00:00 UTC',
+    '01/Jul/2026:12:00:00 +0200',
+    '20260701T100000Z',
+    '1782900000',
+  ])
+    reads('Asia/Tokyo', text, '2026-07-01T10:00:00.000Z')
+  reads('Europe/Vienna', '2026-01-31T23:30:00', '2026-01-31T22:30:00.000Z')
+  reads('Europe/Vienna', '2026-03-29T01:59:59', '2026-03-29T00:59:59.000Z')
+  reads('Europe/Vienna', '2026-03-29T03:00:00', '2026-03-29T01:00:00.000Z')
+  reads('Europe/Vienna', '2026-10-25T02:30:00', '2026-10-25T00:30:00.000Z')
+  reads('Europe/Vienna', '2026-10-25T03:00:00', '2026-10-25T02:00:00.000Z')
+  reads('America/New_York', '2026-11-01T00:30:00', '2026-11-01T04:30:00.000Z')
+  reads('America/New_York', '2026-11-01T02:00:00', '2026-11-01T07:00:00.000Z')
+  reads('Australia/Lord_Howe', '2026-04-05T03:00:00', '2026-04-04T16:30:00.000Z')
+  t.throws(() => zones.of('Mars/Olympus'), RangeError)
+})
+
+void test('what a clock shows is read back in every zone and season', async (t) => {
+  const zones = new Zones()
+  const names = [
+    'Europe/London',
+    'America/Sao_Paulo',
+    'Pacific/Apia',
+    'Asia/Kathmandu',
+    'Africa/Cairo',
+  ]
+  assert(
+    property(constantFrom(...names), integer({ min: 0, max: 2_000_000_000 }), (zone, seconds) => {
+      const format = new Intl.DateTimeFormat('sv-SE', {
+        timeZone: zone,
+        dateStyle: 'short',
+        timeStyle: 'medium',
+      })
+      const shown = format.format(seconds * 1000)
+      const ms = parseTimestamp(shown, { ...ingestContext, toUtc: zones.of(zone) })
+      // An hour that the clock shows twice is read as the first of the two.
+      return ms !== null && format.format(ms) === shown && ms <= seconds * 1000
+    }),
+    { numRuns: 2000 },
+  )
+  t.pass('all are')
 })
