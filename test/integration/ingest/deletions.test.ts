@@ -73,7 +73,7 @@ void test('what is deleted is gone, and what comes later is whole', async (t) =>
     const rig = await openRig(t, null)
     const sent = messagesOf(seed + 3, 60)
     await rig.send(sent)
-    await rig.pipeline.submit({ ...SUBMISSION, bytes: bodyOf('{"message":"no source"}') })
+    await rig.pipeline.submit({ ...SUBMISSION, bytes: bodyOf('{"source":"a"}') })
     const cleared = await rig.services.deletions.clearAll()
     const sources = new Set(sent.map(({ source }) => source)).size
     t.match(cleared, { events: 60, dead_letters: 1, sources })
