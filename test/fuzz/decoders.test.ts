@@ -45,6 +45,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   readRange: 'ClickHouse',
   readSchemaVersion: 'ClickHouse',
   readTotals: 'ClickHouse',
+  verifyTrail: 'ClickHouse',
   readMigrations: 'the program',
   readSchema: 'the program',
   // in WebAssembly: lines.test.ts compares it with what reads the same here
