@@ -7,8 +7,8 @@
 import type { Comparison, Query, ValueTest } from '../query/ast.js'
 import type { Bind } from './bind.js'
 
-/** Objects are looked into this deep. */
-const MAX_LEVELS = 20
+/** Objects are looked into this deep; ClickHouse bounds the size of a statement. */
+const MAX_LEVELS = 10
 
 type AttributeClause = Extract<Query, { kind: 'field' | 'compare' | 'has' }>
 

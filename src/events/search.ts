@@ -4,6 +4,7 @@ import {
   anyOf,
   isBuiltin,
   type BuiltinField,
+  type Field,
   type Query,
   type TextTest,
   type ValueTest,
@@ -36,13 +37,30 @@ const MAX_TERMS = 16
 /** A prefix is a pattern that no index serves. */
 const MAX_PREFIXES_ALONE = 2
 
+/** Each attribute is read from the JSON of every row. */
+const MAX_ATTRIBUTES = 32
+/** Each of these reads another table. */
+const MAX_STATEMENTS = 4
+
 /** @returns what is wrong with a query whose searches would take too much of everybody's time; null when nothing is */
 export function searchFault(query: Query): string | null {
+  if (clausesIn(query, ({ kind }) => kind === 'attribute') > MAX_ATTRIBUTES)
+    return `must have at most ${MAX_ATTRIBUTES} clauses on attributes`
+  const hasStatement = (field: Field): boolean =>
+    isBuiltin(field, 'count') || isBuiltin(field, 'new')
+  if (clausesIn(query, hasStatement) > MAX_STATEMENTS)
+    return `must have at most ${MAX_STATEMENTS} clauses with count or new`
   const searched = [...searchedIn(query, false)]
   if (searched.length > MAX_TERMS) return `must have at most ${MAX_TERMS} terms`
   const alone = searched.filter(({ kind, isNarrowed }) => kind === 'prefix' && !isNarrowed)
   if (alone.length <= MAX_PREFIXES_ALONE) return null
   return `must have at most ${MAX_PREFIXES_ALONE} prefixes, or a word, a phrase, a source or a template beside them`
+}
+
+function clausesIn(query: Query, isOf: (field: Field) => boolean): number {
+  if ('nodes' in query) return query.nodes.reduce((sum, node) => sum + clausesIn(node, isOf), 0)
+  if ('node' in query) return clausesIn(query.node, isOf)
+  return 'field' in query && isOf(query.field) ? 1 : 0
 }
 
 interface Searched {

@@ -416,3 +416,41 @@ void test('a query lists the events that a comparison of each event gives', asyn
   t.ok(some > RUNS / 4, plural(some, 'queries told events apart'))
   t.ok(most > 150, plural(most, 'events matched one of them'))
 })
+
+void test('the largest queries that are let through are answered', async (t) => {
+  const { store, drop } = await createTestDatabase(server)
+  t.teardown(drop)
+  await applySchema(store)
+  const now = Date.now()
+  const row = {
+    id: 1,
+    is_new: 1,
+    n: 1,
+    ts: new Date(now).toISOString(),
+    received_at: new Date(now).toISOString(),
+    source: 'web',
+    variables: 'a message',
+    tags: '{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":1}}}}}}}}}}',
+  }
+  await store.insertRows('landing', [row])
+  const events = createEvents(store)
+  const deep = Array.from({ length: 10 }, () => 'a').join('.')
+  const repeated = (count: number, clause: string) => `${clause} `.repeat(count)
+  for (const q of [
+    repeated(32, `has:${deep}`),
+    repeated(32, `${deep}:1,2..3,x*,/y/`),
+    repeated(32, `${deep}>0`),
+    `${repeated(16, 'message')} ${repeated(140, 'source:web')}`,
+    `${repeated(8, '-none-at-all')} ${repeated(8, '-"none at all"')} ${repeated(4, 'count:1')}`,
+    repeated(4, '-new:1w'),
+    `id:1${',1'.repeat(199)}`,
+  ]) {
+    const query = { filter: filterOf({ q }), fromMs: now - HOUR_MS, toMs: null, after: null }
+    const page = await events.page({ ...query, limit: 5 })
+    t.same(
+      page.map(({ id }) => id),
+      [1],
+      q.slice(0, 40),
+    )
+  }
+})
