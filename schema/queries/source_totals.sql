@@ -1,5 +1,5 @@
--- Totals of each of the sources, or of all, that has events.
--- params: sources Array(String), empty for all
+-- Totals of each of the sources that has events; of all for an empty list.
+-- params: sources Array(String)
 -- rows:   source String, events, occurrences, last_ms Int64
 SELECT
     source,
