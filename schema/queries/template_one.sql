@@ -1,9 +1,10 @@
 -- One template with those merged into it.
 -- params: id UInt64, ids Array(UInt64)
--- rows:   template String (16 hex digits), events, confidence_sum, debug, info, warning, error, critical, p1,
+-- rows:   template String (16 hex digits), source, events, confidence_sum, debug, info, warning, error, critical, p1,
 --         p2, p3, p4, model_version, first_ms, last_ms
 SELECT
     leftPad(lower(hex({id:UInt64})), 16, '0') AS template,
+    any(template_totals.source) AS source,
     sum(template_totals.events) AS events,
     sum(template_totals.confidence_sum) AS confidence_sum,
     sum(template_totals.debug) AS debug,

@@ -1,9 +1,10 @@
--- The templates with the most occurrences; a merged template counts for its target.
--- params: merged Array(UInt64), into Array(UInt64), limit UInt32
--- rows:   template String (16 hex digits), events, confidence_sum, debug, info, warning, error, critical, p1,
+-- The templates with the most occurrences, or those that were first seen last; a merged template counts for its target.
+-- params: merged Array(UInt64), into Array(UInt64), by_first_seen UInt8, from_ms Int64, until_ms Int64 (when first seen), limit UInt32
+-- rows:   template String (16 hex digits), source, events, confidence_sum, debug, info, warning, error, critical, p1,
 --         p2, p3, p4, model_version, first_ms, last_ms
 SELECT
     leftPad(lower(hex(transform(template_id, {merged:Array(UInt64)}, {into:Array(UInt64)}, template_id))), 16, '0') AS template,
+    any(template_totals.source) AS source,
     sum(template_totals.events) AS events,
     sum(template_totals.confidence_sum) AS confidence_sum,
     sum(template_totals.debug) AS debug,
@@ -22,5 +23,6 @@ FROM template_totals
 WHERE template_id != 0
 GROUP BY template
 HAVING sum(template_totals.p1 + template_totals.p2 + template_totals.p3 + template_totals.p4) > 0
-ORDER BY sum(template_totals.p1 + template_totals.p2 + template_totals.p3 + template_totals.p4) DESC, template
+    AND first_ms >= {from_ms:Int64} AND first_ms < {until_ms:Int64}
+ORDER BY if({by_first_seen:UInt8} = 1, first_ms, toInt64(sum(template_totals.p1 + template_totals.p2 + template_totals.p3 + template_totals.p4))) DESC, template
 LIMIT {limit:UInt32}

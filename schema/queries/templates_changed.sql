@@ -1,5 +1,5 @@
--- The newest versions of the templates that were written since a version, with the columns of templates_all. One
--- that redirects to itself is deleted.
+-- The newest versions of the templates that were written since a version, with the columns of templates_all.
+-- One that redirects to itself is deleted.
 -- params: since UInt64
 -- rows:   source, id, version, redirect_to ('' none), text, born
 SELECT

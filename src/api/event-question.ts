@@ -13,7 +13,7 @@ import type { QueryFault } from '../query/fault.js'
 import { MAX_LINE, parseQuery } from '../query/parser.js'
 import type { EventContext } from './event-context.js'
 import { parseQueryTime } from './query-time.js'
-import { ListParameter } from './schemas/page.js'
+import { ListParameter, QueryTime } from './schemas/page.js'
 
 const DEFAULT_SPAN_MS = 30 * DAY_MS
 const MAX_SEARCH = 1000
@@ -51,10 +51,8 @@ export const EVENT_PARAMETERS = {
       examples: ['severity>=warning -host:web-1 "connection refused"'],
     }),
   ),
-  start_time: Type.Optional(
-    Type.String({ description: 'ISO 8601, inclusive; default 30 days ago', maxLength: 64 }),
-  ),
-  end_time: Type.Optional(Type.String({ description: 'ISO 8601, inclusive', maxLength: 64 })),
+  start_time: QueryTime('inclusive; default 30 days ago'),
+  end_time: QueryTime('inclusive'),
 }
 
 const EventParametersSchema = Type.Object(EVENT_PARAMETERS)

@@ -1,12 +1,32 @@
-import { toUtcMs } from '../model/time.js'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, toUtcMs } from '../model/time.js'
 import { AppError } from '../model/errors.js'
 import type { FieldError } from './validation.js'
 
 const ISO =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?))?\s*(Z|[+-]\d{2}:?\d{2})?$/i
 
+/** `now`, or a time before or after it; a plus sign that was not percent-encoded arrives as a blank. */
+const RELATIVE = /^now(?:([+ -])(\d{1,9})(s|m|h|d|w))?$/i
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: SECOND_MS,
+  m: MINUTE_MS,
+  h: HOUR_MS,
+  d: DAY_MS,
+  w: 7 * DAY_MS,
+}
+
+/** @returns ms since 1970; null for a text of another form, or a time that no date can hold */
+function relativeTime(text: string): number | null {
+  const match = RELATIVE.exec(text.trim())
+  if (match === null) return null
+  const [, sign, count = '0', unit = 's'] = match
+  const ms = Number(count) * (UNIT_MS[unit.toLowerCase()] ?? 0)
+  const at = Date.now() + (sign === '-' ? -ms : ms)
+  return Math.abs(at) <= 8.64e15 ? at : null
+}
+
 /**
- * Parses an ISO 8601 time. Without an offset it is UTC; a date alone means its midnight.
+ * Parses an ISO 8601 time, or one relative to now (`now-1h`). Without an offset it is UTC; a date alone means its midnight.
  *
  * @param path the parameter or body field that the error names
  * @returns ms since 1970
@@ -17,6 +37,8 @@ export function parseQueryTime(
   path: string,
   place: FieldError['in'] = 'query',
 ): number {
+  const relative = relativeTime(text)
+  if (relative !== null) return relative
   // A plus sign that was not percent-encoded arrives as a blank.
   const match = ISO.exec(
     text.trim().replace(/^(\S{10}[T ]\d{2}:\d{2}\S{0,16}) (\d{2}:?\d{2})$/, '$1+$2'),
@@ -25,9 +47,11 @@ export function parseQueryTime(
   const zone = (match?.[3] ?? 'Z').toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
   const ms = match === null ? Number.NaN : Date.parse(`${match[1]}T${time}${zone}`)
   if (Number.isFinite(ms) && isOfCalendar(match?.[1] ?? '', time)) return ms
-  throw new AppError('validation_error', `${path} is not an ISO 8601 time`, {
+  throw new AppError('validation_error', `${path} is not a time`, {
     details: {
-      errors: [{ in: place, path, message: 'must be an ISO 8601 time' }] satisfies FieldError[],
+      errors: [
+        { in: place, path, message: 'must be an ISO 8601 time, or relative such as now-1h' },
+      ] satisfies FieldError[],
     },
   })
 }

@@ -3,6 +3,7 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import addFormatsModule from 'ajv-formats'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { AppError } from '../model/errors.js'
+import { nearestOf } from '../lib/misspelled.js'
 import { sizeFaults } from './bounds.js'
 
 /** One invalid field; `path` is dotted, '' for the whole body. It never holds a value of the client. */
@@ -28,6 +29,8 @@ type JsonCheck = (value: unknown, errors: FieldError[]) => void
 /** A query string, path parameters or form fields. */
 interface TextSource {
   getAll(name: string): readonly string[]
+  /** The names that were given, where unknown ones are errors. */
+  keys?(): Iterable<string>
 }
 
 /** A hostile body can have thousands of faults. */
@@ -50,10 +53,14 @@ export function createValidator(): Validator {
   addFormats(bodies)
   return {
     texts(place, schema) {
-      if (Object.keys(schema.properties).length === 0) return () => NOTHING
+      const names = Object.keys(schema.properties)
       const lists = listNames(schema)
       let check: ValidateFunction | null = null
       return (values, errors) => {
+        for (const name of values.keys?.() ?? [])
+          if (!names.includes(name))
+            errors.push({ in: place, path: name.slice(0, 128), message: toUnknown(name, names) })
+        if (names.length === 0) return NOTHING
         check ??= texts.compile(schema)
         const raw = gather(schema, lists, { values, place, errors })
         errors.push(...faultsOf(check, { place, schema, value: raw }))
@@ -120,7 +127,6 @@ interface GatherContext {
   readonly errors: FieldError[]
 }
 
-/** Parameters that the schema does not declare are ignored. */
 function gather(
   schema: TObject,
   lists: ReadonlySet<string>,
@@ -132,13 +138,34 @@ function gather(
     if (given.length === 0) continue
     if (lists.has(name)) {
       const items = given.flatMap((text) => text.split(',')).filter((text) => text !== '')
-      if (items.length > 0) raw[name] = items
+      const words = wordsOf(schema.properties[name]?.['items'])
+      if (items.length > 0) raw[name] = items.map((item) => inItsCase(item, words))
       continue
     }
     if (given.length > 1) errors.push({ in: place, path: name, message: 'given more than once' })
-    raw[name] = given[0]
+    raw[name] = inItsCase(given[0] ?? '', wordsOf(schema.properties[name]))
   }
   return raw
+}
+
+/** The words that a schema allows; none when it allows other texts too. */
+function wordsOf(schema: TSchema | undefined): readonly string[] {
+  const members: readonly TSchema[] = schema?.['anyOf'] ?? []
+  const words = members.map((member) => member['const'])
+  return words.every((word) => typeof word === 'string') ? words : []
+}
+
+/** One of the words whatever its case; other texts as they are. */
+const inItsCase = (text: string, words: readonly string[]): string =>
+  words.find((word) => word.toLowerCase() === text.toLowerCase()) ?? text
+
+/** The names in the error are those of the program. */
+function toUnknown(name: string, known: readonly string[]): string {
+  if (known.length === 0) return 'is no parameter: there are none here'
+  const near = nearestOf(name.toLowerCase(), known, Math.ceil(name.length / 2))
+  return near === undefined
+    ? `is no parameter; there are ${known.join(', ')}`
+    : `is no parameter; did you mean ${near}?`
 }
 
 /** Decimal digits only, few enough for a finite number. */

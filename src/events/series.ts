@@ -105,6 +105,17 @@ const NEWEST_SQL = {
   day: statement<QuickParams, QuickRow>('series_newest_days'),
 } as const satisfies Record<Granularity, unknown>
 
+const NOTHING: CounterRow = {
+  debug: 0,
+  info: 0,
+  warning: 0,
+  error: 0,
+  critical: 0,
+  p1: 0,
+  p2: 0,
+  p3: 0,
+  p4: 0,
+}
 /** Producers' clocks run ahead a little: an event up to this far in the future counts as the latest one. */
 const CLOCK_SKEW_S = 300
 /** Greater than the number of buckets in a month. */
@@ -124,6 +135,30 @@ export function createSeries(store: Pick<Store, 'query'>, nowMs: () => number = 
       const options = signal === undefined ? {} : { signal }
       const reader = new PageReader(store, query, Math.floor(nowMs() / 1000), options)
       return await reader.read()
+    },
+    /** A page that has its empty buckets too; `limit` and `offset` count them. */
+    filled: async (query: SeriesQuery, signal?: AbortSignal): Promise<SeriesPage> => {
+      const options = signal === undefined ? {} : { signal }
+      const newest = { ...query, limit: 1, offset: 0 }
+      const reader = new PageReader(store, newest, Math.floor(nowMs() / 1000), options)
+      const { granularity, buckets } = await reader.read()
+      const [latest] = buckets
+      if (latest === undefined) return { granularity, buckets: [], hasMore: false }
+      const step = STEP_S[granularity]
+      const latestS = Date.parse(latest.t) / 1000
+      const oldest = alignDown(monthBefore(latestS), step)
+      const last = latestS - Math.min(query.offset, MAX_OFFSET) * step
+      const from = Math.max(oldest, last - (query.limit - 1) * step)
+      if (last < oldest) return { granularity, buckets: [], hasMore: false }
+      const { sources, limit } = query
+      const params = { from, until: last + step, sources, limit, offset: 0 }
+      const rows = await store.query(PAGE_SQL[granularity], params, options)
+      const found = new Map(rows.map((row) => [row.bucket, row]))
+      const filled = Array.from({ length: (last - from) / step + 1 }, (_, i) => {
+        const bucket = from + i * step
+        return toBucket(found.get(bucket) ?? { ...NOTHING, bucket })
+      })
+      return { granularity, buckets: filled, hasMore: from > oldest }
     },
   }
 }

@@ -6,6 +6,7 @@ import type { DescribedTemplate, TemplateDirectory } from '../templates/director
 
 export interface TemplateView {
   readonly id: string
+  readonly source: string
   readonly text: string
   readonly firstSeenMs: number
   readonly lastSeenMs: number
@@ -17,10 +18,20 @@ export interface TemplateView {
   readonly modelVersion: string
 }
 
+interface TemplateQuery {
+  readonly limit: number
+  /** Default: by occurrences. Both orders are descending. */
+  readonly order?: 'occurrences' | 'first_seen'
+  readonly firstSeenFromMs?: number
+  /** Exclusive. */
+  readonly firstSeenUntilMs?: number
+}
+
 export type TemplateStats = ReturnType<typeof createTemplateStats>
 
 interface TotalsRow extends CounterRow {
   readonly template: string
+  readonly source: string
   readonly events: number
   readonly confidence_sum: number
   readonly model_version: string
@@ -32,6 +43,9 @@ const topSql = statement<
   {
     readonly merged: readonly bigint[]
     readonly into: readonly bigint[]
+    readonly by_first_seen: 0 | 1
+    readonly from_ms: number
+    readonly until_ms: number
     readonly limit: number
   },
   TotalsRow
@@ -67,9 +81,18 @@ export function createTemplateStats(store: Pick<Store, 'query'>, directory: Temp
       const rows = await store.query(knownSql, {}, options(signal))
       return new Set(rows.map(({ template }) => directory.describe(template)?.id ?? template)).size
     },
-    /** The templates with the most occurrences; a merged template counts for its target. */
-    top: async (limit: number, signal?: AbortSignal): Promise<readonly TemplateView[]> => {
-      const params = { ...mergedIds(directory), limit }
+    /** The first templates of an order; a merged template counts for its target. */
+    top: async (
+      { limit, order = 'occurrences', firstSeenFromMs = 0, firstSeenUntilMs }: TemplateQuery,
+      signal?: AbortSignal,
+    ): Promise<readonly TemplateView[]> => {
+      const params = {
+        ...mergedIds(directory),
+        by_first_seen: order === 'first_seen' ? (1 as const) : (0 as const),
+        from_ms: firstSeenFromMs,
+        until_ms: firstSeenUntilMs ?? Number.MAX_SAFE_INTEGER,
+        limit,
+      }
       const rows = await store.query(topSql, params, options(signal))
       return rows
         .map((row) => toView(row, directory.describe(row.template)))
@@ -120,6 +143,7 @@ function toView(row: TotalsRow, template: DescribedTemplate | null): TemplateVie
   const { id, text, override } = template
   return {
     id,
+    source: row.source,
     text,
     firstSeenMs: row.first_ms,
     lastSeenMs: row.last_ms,

@@ -19,12 +19,19 @@ export function misspelled(
     })
 }
 
+/** The name that differs in the fewest letters, at most `distance`; undefined for none. */
+export const nearestOf = (
+  text: string,
+  names: readonly string[],
+  distance: number,
+): string | undefined => closestMatch(text, names, { maxDistance: distance })
+
 /** Shorter names are near to many variables of other programs. */
 const LEAST_LETTERS = 6
 
 function nearestTo(variable: string, names: readonly string[]): string | undefined {
   if (variable.length < LEAST_LETTERS) return undefined
-  const near = closestMatch(variable, names, { maxDistance: variable.length < 10 ? 1 : 2 })
+  const near = nearestOf(variable, names, variable.length < 10 ? 1 : 2)
   if (near !== undefined) return near
   const words = (name: string): string => name.split('_').toSorted().join('_')
   return names.find(

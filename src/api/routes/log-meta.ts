@@ -4,10 +4,12 @@ import { AppError } from '../../model/errors.js'
 import type { TemplateView } from '../../events/template-stats.js'
 import { toEventItem } from '../event-views.js'
 import { route } from '../route.js'
-import { ListParameter } from '../schemas/page.js'
+import { parseQueryTime } from '../query-time.js'
+import { ListParameter, QueryTime } from '../schemas/page.js'
 import type { Services } from '../services.js'
-import { EventItem } from '../schemas/event.js'
+import { EventItem, Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
+import { STEP_S, type Granularity } from '../../model/window.js'
 import {
   Count,
   GranularitySchema,
@@ -20,13 +22,21 @@ import {
 
 const SAMPLES = 5
 
+const SpanEnd = Type.Union([Timestamp, Type.Null()], {
+  description: 'the buckets cover the time from `start` up to `end`; null without buckets',
+})
+
 const SeriesReply = Type.Object(
   {
     window: WindowSchema,
     granularity: GranularitySchema,
     offset: Count,
+    start: SpanEnd,
+    end: SpanEnd,
     has_more: Type.Boolean({ description: 'whether there are older buckets within the month' }),
-    buckets: Type.Array(TimeBucket, { description: 'ascending, without empty buckets' }),
+    buckets: Type.Array(TimeBucket, {
+      description: 'ascending; without empty buckets unless `fill=true`',
+    }),
   },
   { title: 'TimeSeries' },
 )
@@ -54,6 +64,7 @@ const toTemplate = (view: TemplateView): Static<typeof TemplateSchema> => ({
   template_id: view.id,
   template_text: view.text,
   template: view.text,
+  source: view.source,
   first_seen: new Date(view.firstSeenMs).toISOString(),
   last_seen: new Date(view.lastSeenMs).toISOString(),
   occurrence_count: view.occurrences,
@@ -85,28 +96,45 @@ async function templateDetail(
   }
 }
 
+const endOf = (bucket: string, granularity: Granularity): string =>
+  new Date(Date.parse(bucket) + STEP_S[granularity] * 1000).toISOString()
+
 export const logMetaRoutes = [
   route({
     id: 'topTemplates',
     method: 'get',
     path: '/api/logs/meta/templates',
     tag: 'logs',
-    summary: 'Templates with the most occurrences',
+    summary: 'Templates with the most occurrences, or the newest ones',
     description:
-      'Ordered by `occurrence_count`, descending. A merged template counts for its target. `severity` is the ' +
+      'Ordered by `occurrence_count`, descending; with `order=first_seen` the newest come first. `start_time` and ' +
+      '`end_time` are of `first_seen`: what is new since a deployment. A merged template counts for its target. `severity` is the ' +
       'most frequent of the occurrences (of equally frequent ones the worse), `priority` the corrected one, ' +
       'else the most frequent.',
     role: 'viewer',
     limit: 'none',
     question: 'rollup',
     bodyBytes: 0,
-    query: Type.Object({ limit: Type.Integer({ minimum: 1, maximum: 200, default: 20 }) }),
+    query: Type.Object({
+      limit: Type.Integer({ minimum: 1, maximum: 200, default: 20 }),
+      order: Type.Union([Type.Literal('occurrences'), Type.Literal('first_seen')], {
+        default: 'occurrences',
+      }),
+      start_time: QueryTime('inclusive'),
+      end_time: QueryTime('inclusive'),
+    }),
     body: null,
     reply: Type.Array(TemplateSchema),
     status: 200,
     errors: ['dependency_unavailable'],
-    handle: async ({ query, signal }, { templateStats }) =>
-      (await templateStats.top(query.limit, signal)).map(toTemplate),
+    handle: async ({ query, signal }, { templateStats }) => {
+      const { limit, order, start_time: start, end_time: end } = query
+      const from =
+        start === undefined ? {} : { firstSeenFromMs: parseQueryTime(start, 'start_time') }
+      const until =
+        end === undefined ? {} : { firstSeenUntilMs: parseQueryTime(end, 'end_time') + 1 }
+      return (await templateStats.top({ limit, order, ...from, ...until }, signal)).map(toTemplate)
+    },
   }),
   route({
     id: 'getTemplate',
@@ -142,9 +170,9 @@ export const logMetaRoutes = [
     tag: 'logs',
     summary: 'Occurrences per time bucket, by severity and priority',
     description:
-      'Buckets are aligned to UTC (5 s, 1 min, 1 h, 1 day); empty ones are left out. They cover at most a ' +
+      'Buckets are aligned to UTC (5 s, 1 min, 1 h, 1 day); empty ones are left out unless `fill=true`. They cover at most a ' +
       'calendar month before the latest event, which may be 5 minutes ahead of now; `offset` counts from ' +
-      'the newest. With `granularity=auto` the window determines the step; without data in the window it is ' +
+      'the newest. With `fill=true`, `limit` and `offset` count empty buckets too. With `granularity=auto` the window determines the step; without data in the window it is ' +
       'the next coarser one whose largest window (15m, 24h, 30d) has data, else day. `granularity` ' +
       'in the reply is the one that was used.',
     role: 'viewer',
@@ -159,16 +187,27 @@ export const logMetaRoutes = [
       source: SourceFilter,
       limit: Type.Integer({ minimum: 1, maximum: 50, default: 10 }),
       offset: Type.Integer({ minimum: 0, default: 0 }),
+      fill: Type.Boolean({ default: false, description: 'whether empty buckets are listed' }),
     }),
     body: null,
     reply: SeriesReply,
     status: 200,
     errors: ['dependency_unavailable'],
     handle: async ({ query, signal }, { series }) => {
-      const { window, offset, limit, granularity, source: sources = [] } = query
-      const page = await series.page({ window, granularity, sources, limit, offset }, signal)
+      const { window, offset, limit, granularity, fill, source: sources = [] } = query
+      const asked = { window, granularity, sources, limit, offset }
+      const page = fill ? await series.filled(asked, signal) : await series.page(asked, signal)
       const { granularity: used, hasMore, buckets } = page
-      return { window, granularity: used, offset, has_more: hasMore, buckets: [...buckets] }
+      const last = buckets.at(-1)
+      return {
+        window,
+        granularity: used,
+        offset,
+        start: buckets[0]?.t ?? null,
+        end: last === undefined ? null : endOf(last.t, used),
+        has_more: hasMore,
+        buckets: [...buckets],
+      }
     },
   }),
   route({

@@ -6,6 +6,15 @@ const MAX_VALUES = 100
 export const ListParameter = <T extends TSchema>(item: T, options: ArrayOptions = {}) =>
   Type.Optional(Type.Array(item, { maxItems: MAX_VALUES, ...options }))
 
+/** A query parameter that `parseQueryTime` reads. */
+export const QueryTime = (what: string) =>
+  Type.Optional(
+    Type.String({
+      description: `ISO 8601, or relative such as \`now-1h\`; ${what}`,
+      maxLength: 64,
+    }),
+  )
+
 /** Query parameters of a list. */
 export const PageParameters = {
   limit: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),

@@ -40,6 +40,7 @@ const TEMPLATE_FIELDS = {
   template_id: Type.String({ description: '16 hex digits' }),
   template_text: Type.String(),
   template: Type.String({ description: 'the same as template_text' }),
+  source: Type.String({ description: 'each source has its own templates' }),
   first_seen: Timestamp,
   last_seen: Timestamp,
   occurrence_count: Count,

@@ -65,7 +65,7 @@ if (shared === null) {
     t.same(Object.keys(checks).toSorted(), ['clickhouse', 'spool', 'state', 'workers'])
   })
 
-  t.test('combinations that make no sense stop the start in one line', async (t) => {
+  t.test('combinations that make no sense stop the start with a line', async (t) => {
     const { REDIS_URL, JWT_SECRET, ...alone } = shared.env
     const refused = async (env: Readonly<Record<string, string | undefined>>, line: RegExp) => {
       const given = Object.entries({ ...env, DATA_DIR: '/nowhere' })
@@ -73,7 +73,7 @@ if (shared === null) {
       const { code, stderr } = await runToEnd(Object.fromEntries(set))
       t.not(code, 0)
       t.match(stderr, line)
-      t.equal(stderr.trim().split('\n').length, 1)
+      t.notMatch(stderr, /\n\s+at /, 'no stack')
     }
     await refused({ ROLE: 'api' }, /ROLE=api needs CLICKHOUSE_URL/)
     await refused({ ...alone, ROLE: 'collector' }, /ROLE=collector needs REDIS_URL/)

@@ -6,7 +6,7 @@ import type { Store } from '../../../src/clickhouse/client.js'
 import { createDeadLetters } from '../../../src/records/dead-letters.js'
 import { readKpiCounts } from '../../../src/events/kpi-counts.js'
 import { createSourceStats } from '../../../src/events/source-stats.js'
-import { createTemplateStats } from '../../../src/events/template-stats.js'
+import { createTemplateStats, type TemplateView } from '../../../src/events/template-stats.js'
 import type { TemplateDirectory } from '../../../src/templates/directory.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import {
@@ -386,11 +386,36 @@ void test('templates equal a count over the rows, merged ones included', async (
       }
     })
     .toSorted((a, b) => b.occurrences - a.occurrences)
-  t.same(await stats.top(200), expected)
-  t.same(await stats.top(1), expected.slice(0, 1))
-  for (const each of expected) t.same(await stats.one(each.id), each, `one of ${each.id}`)
+  /** A template of the test has rows of any source. */
+  const withoutSource = (view: TemplateView | null | undefined) => {
+    if (view === null || view === undefined) return null
+    const { source, ...rest } = view
+    const mine = rows.filter((row) => canonical(row.templateId) === view.id)
+    t.ok(mine.some((row) => row.source === source))
+    return rest
+  }
+  const top = async (query: Parameters<typeof stats.top>[0]) =>
+    (await stats.top(query)).map(withoutSource)
+  t.same(await top({ limit: 200 }), expected)
+  t.same(await top({ limit: 1 }), expected.slice(0, 1))
+  const newest = expected.toSorted((a, b) => b.firstSeenMs - a.firstSeenMs)
+  t.same(await top({ limit: 200, order: 'first_seen' }), newest)
+  for (const { firstSeenMs } of expected) {
+    const from = { limit: 200, firstSeenFromMs: firstSeenMs }
+    t.same(
+      await top(from),
+      expected.filter((each) => each.firstSeenMs >= firstSeenMs),
+    )
+    const until = { limit: 200, firstSeenUntilMs: firstSeenMs }
+    t.same(
+      await top(until),
+      expected.filter((each) => each.firstSeenMs < firstSeenMs),
+    )
+  }
+  for (const each of expected)
+    t.same(withoutSource(await stats.one(each.id)), each, `one of ${each.id}`)
   t.same(
-    await stats.one(TEMPLATES[2] ?? ''),
+    withoutSource(await stats.one(TEMPLATES[2] ?? '')),
     expected.find(({ id }) => id === TEMPLATES[0]),
   )
 
@@ -416,7 +441,7 @@ void test('templates equal a count over the rows, merged ones included', async (
 void test('a template that nobody knows or that has no rows is none', async (t) => {
   const store = await stored(t, [])
   const unknown = createTemplateStats(store, { describe: () => null, redirects: () => [] })
-  t.same(await unknown.top(20), [])
+  t.same(await unknown.top({ limit: 20 }), [])
   t.equal(await unknown.one('00000000000000aa'), null)
   const known = createTemplateStats(store, {
     describe: (id) => ({ id, text: 'a text', override: null }),

@@ -333,3 +333,40 @@ void test('the calendar counts occurrences per day and priority', async (t) => {
     }
   }
 })
+
+void test('a filled page has every bucket of its span, the empty ones too', async (t) => {
+  const times = ['2024-03-31T12:00:10Z', '2024-03-31T12:00:30Z', '2024-03-31T14:59:59Z']
+  const store = await stored(
+    t,
+    times.map((time, i) => event(time, { id: i + 1 })),
+  )
+  const series = createSeries(store, () => at('2024-03-31T15:30:00Z'))
+  const hours = { ...QUERY, granularity: 'hour' } as const
+  const read = async (query: SeriesQuery) => {
+    const { buckets, hasMore } = await series.filled(query)
+    return { hasMore, counts: buckets.map(({ t: start, INFO }) => [start.slice(11, 16), INFO]) }
+  }
+  t.strictSame(await read({ ...hours, limit: 4 }), {
+    hasMore: true,
+    counts: [
+      ['11:00', 0],
+      ['12:00', 2],
+      ['13:00', 0],
+      ['14:00', 1],
+    ],
+  })
+  t.strictSame((await read({ ...hours, limit: 2, offset: 1 })).counts, [
+    ['12:00', 2],
+    ['13:00', 0],
+  ])
+  const all: string[] = []
+  for (let offset = 0; ; offset += 50) {
+    const { buckets, hasMore } = await series.filled({ ...hours, limit: 50, offset })
+    all.unshift(...buckets.map(({ t: start }) => start))
+    if (!hasMore) break
+  }
+  t.equal(all[0], '2024-02-29T14:00:00.000Z', 'a month before the latest event')
+  t.ok(all.every((start, i) => i === 0 || at(start) - at(all[i - 1] ?? '') === HOUR_MS))
+  t.strictSame((await series.filled({ ...hours, sources: ['none'] })).buckets, [])
+  t.strictSame((await series.filled({ ...hours, offset: 1_000_000 })).buckets, [])
+})

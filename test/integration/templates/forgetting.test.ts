@@ -69,7 +69,7 @@ void test('what a flood has left is forgotten, and all counts stay', async (t) =
       WHERE source = 'hostile-1' AND message = '${distinct(5)}'`,
   )
   t.equal(await rig.services.templateStats.one(String(event?.['template'])), null)
-  t.equal((await rig.services.templateStats.top(50)).length > 0, true)
+  t.equal((await rig.services.templateStats.top({ limit: 50 })).length > 0, true)
   await flood(['hostile-1'], 5_000, 6_000)
   t.ok((await own('hostile-1')) >= 2_000, 'there is room again')
 
