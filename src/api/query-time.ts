@@ -37,23 +37,26 @@ export function parseQueryTime(
   path: string,
   place: FieldError['in'] = 'query',
 ): number {
-  const relative = relativeTime(text)
-  if (relative !== null) return relative
+  const ms = relativeTime(text) ?? isoTime(text)
+  if (ms !== null) return ms
+  const message = 'must be an ISO 8601 time, or relative such as now-1h'
+  throw new AppError('validation_error', `${path} is not a time`, {
+    details: { errors: [{ in: place, path, message }] satisfies FieldError[] },
+  })
+}
+
+/** @returns ms since 1970; null for a text of another form, or a day that no month has */
+function isoTime(text: string): number | null {
   // A plus sign that was not percent-encoded arrives as a blank.
   const match = ISO.exec(
     text.trim().replace(/^(\S{10}[T ]\d{2}:\d{2}\S{0,16}) (\d{2}:?\d{2})$/, '$1+$2'),
   )
-  const time = match?.[2]?.replace(',', '.') ?? '00:00'
-  const zone = (match?.[3] ?? 'Z').toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
-  const ms = match === null ? Number.NaN : Date.parse(`${match[1]}T${time}${zone}`)
-  if (Number.isFinite(ms) && isOfCalendar(match?.[1] ?? '', time)) return ms
-  throw new AppError('validation_error', `${path} is not a time`, {
-    details: {
-      errors: [
-        { in: place, path, message: 'must be an ISO 8601 time, or relative such as now-1h' },
-      ] satisfies FieldError[],
-    },
-  })
+  if (match === null) return null
+  const [, date = '', clock = '00:00', offset = 'Z'] = match
+  const time = clock.replace(',', '.')
+  const zone = offset.toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
+  const ms = Date.parse(`${date}T${time}${zone}`)
+  return Number.isFinite(ms) && isOfCalendar(date, time) ? ms : null
 }
 
 /** `Date.parse` accepts 30 February as a day of March, and 24:00 as the next day. */

@@ -58,7 +58,7 @@ export function createValidator(): Validator {
       let check: ValidateFunction | null = null
       return (values, errors) => {
         for (const name of values.keys?.() ?? [])
-          if (!names.includes(name))
+          if (name !== '' && !names.includes(name))
             errors.push({ in: place, path: name.slice(0, 128), message: toUnknown(name, names) })
         if (names.length === 0) return NOTHING
         check ??= texts.compile(schema)

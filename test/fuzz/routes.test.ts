@@ -117,14 +117,17 @@ interface Operation {
 const operations = Object.entries<any>(document.paths)
   .filter(([path]) => !path.startsWith('/ws/'))
   .flatMap(([path, item]) =>
-    Object.entries<any>(item).map(([method, operation]): Operation => ({
-      method: method.toUpperCase(),
-      path,
-      id: operation.operationId,
-      role: operation['x-role'],
-      parameters: operation.parameters ?? [],
-      body: operation.requestBody?.content ?? null,
-    })),
+    // Operations with servers of their own are the collector's.
+    Object.entries<any>(item)
+      .filter(([, operation]) => operation.servers === undefined)
+      .map(([method, operation]): Operation => ({
+        method: method.toUpperCase(),
+        path,
+        id: operation.operationId,
+        role: operation['x-role'],
+        parameters: operation.parameters ?? [],
+        body: operation.requestBody?.content ?? null,
+      })),
   )
 
 interface Attempt {

@@ -198,6 +198,7 @@ t.test('top templates: limit is 20 by default and at most 200', async (t) => {
   for (const limit of [0, 201])
     t.equal(await status(`/api/logs/meta/templates?limit=${limit}`), 422)
   const fields = ['template_id', 'template_text', 'template', 'first_seen', 'last_seen'].concat([
+    'source',
     'occurrence_count',
     'severity',
     'priority',
