@@ -426,9 +426,12 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       maxBytes: config.pipelineMaxBytes,
       modelVersion: () => model.modelVersion,
       learnSignature: (lo, hi, templateNo) => signatures.put(lo, hi, templateNo),
-      onAccepted: (bodies) => {
-        metrics.ingested(bodies.protocol, bodies)
-        collectorStats.note(bodies)
+      onAccepted: (sums, block) => {
+        if (block !== null) metrics.stored(block)
+        for (const bodies of sums) {
+          metrics.ingested(bodies.protocol, bodies)
+          collectorStats.note(bodies)
+        }
       },
     })
     replica.onCatchUp(() =>

@@ -2,6 +2,7 @@ import { ByteShares } from '../lib/byte-shares.js'
 import { AppError } from '../model/errors.js'
 import type {
   BlockResult,
+  RowBlock,
   BodyResult,
   BodyTask,
   EncodedBlock,
@@ -51,7 +52,7 @@ export interface PipelineDeps {
   readonly modelVersion: () => string
   /** Publishes the template of a signature to all threads. */
   readonly learnSignature: (lo: number, hi: number, templateNo: number) => void
-  readonly onAccepted: (bodies: AcceptedBodies) => void
+  readonly onAccepted: (bodies: readonly AcceptedBodies[], block: RowBlock | null) => void
 }
 
 interface Job {
@@ -313,8 +314,8 @@ export class Pipeline {
     throw unavailable('pipeline', null)
   }
 
-  #reply(task: Task, { bodies }: BlockResult): void {
-    for (const sum of sumsOf(task.jobs, bodies)) this.#deps.onAccepted(sum)
+  #reply(task: Task, { bodies, block }: BlockResult): void {
+    this.#deps.onAccepted(sumsOf(task.jobs, bodies), block)
     task.jobs.forEach((job, i) => {
       const body = bodies[i]
       if (body === undefined) return

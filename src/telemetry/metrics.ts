@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 
+import { SEVERITIES } from '../model/event.js'
+
 /** One finished request, as the HTTP server reports it. */
 interface RequestFacts {
   /** Null when no route matched. */
@@ -16,6 +18,17 @@ interface IngestFacts {
   readonly accepted: number
   readonly rejected: number
   readonly dropped: number
+}
+
+/** Rows of one block. */
+interface StoredRows {
+  readonly sources: readonly string[]
+  /** By row: index into `sources`. */
+  readonly sourceIndexes: Uint32Array
+  /** By row: index into SEVERITIES. */
+  readonly severities: Uint8Array
+  /** By row: messages. */
+  readonly counts: Int32Array
 }
 
 /** The gauges; each is read when the metrics are rendered. */
@@ -41,6 +54,8 @@ export interface Metrics {
   /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestFacts): void
   ingested(protocol: string, facts: IngestFacts): void
+  /** Counts the messages of durable rows by source and severity. */
+  stored(rows: StoredRows): void
   /** Counts a credential that was wrong, or used a second time. */
   credentialRefused(kind: string): void
   batchWritten(rows: number): void
@@ -63,7 +78,7 @@ const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const INSERT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120]
 const OUTCOMES = ['accepted', 'rejected', 'dropped'] as const
 
-/** Creates the metrics of the service. No label takes a value that a client chooses, so their number is bounded. */
+/** Creates the metrics of the service. The values of labels are bounded; clients choose only the names of the first sources. */
 export function createMetrics({ version }: { readonly version: string }): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -77,6 +92,7 @@ export function createMetrics({ version }: { readonly version: string }): Metric
   return {
     request: createRequests(registry),
     ingested: createIngest(registry),
+    stored: createStored(registry),
     credentialRefused: createRefusals(registry),
     ...createBatches(registry),
     watch: (readers) => watch(registry, readers),
@@ -157,6 +173,38 @@ function createIngest(registry: Registry): Metrics['ingested'] {
           facts[outcome],
         )
     }
+  }
+}
+
+/** Further sources are counted together. */
+const MAX_SOURCES = 100
+const OTHER_SOURCES = '(other)'
+
+function createStored(registry: Registry): Metrics['stored'] {
+  const total = new Counter({
+    name: `${PREFIX}stored_messages_total`,
+    help: `Durable messages by source and severity; after the first ${MAX_SOURCES} sources, further ones are ${OTHER_SOURCES}`,
+    labelNames: ['source', 'severity'],
+    registers: [registry],
+  })
+  const known = new Set<string>()
+  const labelOf = (source: string): string => {
+    if (!known.has(source) && known.size >= MAX_SOURCES) return OTHER_SOURCES
+    known.add(source)
+    return source
+  }
+  return ({ sources, sourceIndexes, severities, counts }) => {
+    const sums = new Float64Array(sources.length * SEVERITIES.length)
+    for (let row = 0; row < counts.length; row++) {
+      const at = (sourceIndexes[row] ?? 0) * SEVERITIES.length + (severities[row] ?? 0)
+      sums[at] = (sums[at] ?? 0) + (counts[row] ?? 0)
+    }
+    sums.forEach((sum, at) => {
+      const severity = SEVERITIES[at % SEVERITIES.length]
+      const source = sources[Math.floor(at / SEVERITIES.length)]
+      if (sum > 0 && severity !== undefined && source !== undefined)
+        total.inc({ source: labelOf(source), severity }, sum)
+    })
   }
 }
 

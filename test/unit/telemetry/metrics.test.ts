@@ -44,6 +44,36 @@ void test('requests, messages, batches and inserts are counted under labels of o
   t.ok((values.get('process_resident_memory_bytes') ?? 0) > 0)
 })
 
+void test('stored messages are counted by severity and by a bounded number of sources', async (t) => {
+  const metrics = createMetrics({ version: '1' })
+  const rows = (sources: readonly string[], all: readonly (readonly [number, number, number])[]) =>
+    metrics.stored({
+      sources,
+      sourceIndexes: Uint32Array.from(all, ([source]) => source),
+      severities: Uint8Array.from(all, ([, severity]) => severity),
+      counts: Int32Array.from(all, ([, , count]) => count),
+    })
+  rows(
+    ['shop', 'we"b'],
+    [
+      [0, 1, 5],
+      [1, 3, 1],
+      [0, 1, 2],
+      [0, 4, 1],
+    ],
+  )
+  for (let i = 0; i < 120; i++) rows([`s${i}`], [[0, 0, 1]])
+  const values = parse(await metrics.render())
+  const of = (source: string, severity: string) =>
+    values.get(`log_engine_stored_messages_total{source="${source}",severity="${severity}"}`)
+  t.equal(of('shop', 'INFO'), 7)
+  t.equal(of('shop', 'CRITICAL'), 1)
+  t.equal(of('we\\"b', 'ERROR'), 1)
+  t.equal(of('s97', 'DEBUG'), 1)
+  t.equal(of('s98', 'DEBUG'), undefined)
+  t.equal(of('(other)', 'DEBUG'), 22)
+})
+
 void test('gauges are read when the metrics are', async (t) => {
   const metrics = createMetrics({ version: '1' })
   let wal = 5
