@@ -243,14 +243,18 @@ void test('KPI counts equal a count over the rows, to the second', async (t) => 
   const rows = rowsAround(base + 7, base)
   const store = await stored(t, rows)
   for (const nowMs of [...NOWS, base - 12_345_678, base - 3 * DAY_MS]) {
-    const { topErrors, deadLetters, ...counts } = await readKpiCounts(
+    // Which templates have errors depends on the random rows; a test of its own holds them.
+    const {
+      topErrors: _,
+      deadLetters,
+      ...counts
+    } = await readKpiCounts(
       store,
       { redirects: () => [] },
       { nowMs, sources: [...SOURCES, 'none'] },
     )
     t.same(counts, expectedCounts(rows, nowMs), `at ${nowMs}`)
     t.same(deadLetters, { total: 0, lastDay: 0 })
-    t.equal(topErrors.length, TEMPLATES.length)
   }
 })
 
