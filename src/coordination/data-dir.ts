@@ -91,11 +91,19 @@ export function makeDirectory(path: string): void {
 const OWN_FIRST_FILES =
   /^(?:lock(?:\..+)?|(?:instance-id|schema-version|jwt-secret)(?:\.new)?|restore-unfinished|lost\+found)$/
 
+/** Directories for which an operator may have mounted disks of their own. */
+const OWN_DISKS: ReadonlySet<string> = new Set(['wal', 'clickhouse'])
+
+const isEmpty = (path: string): boolean =>
+  statSync(path).isDirectory() && readdirSync(path).every((name) => name === 'lost+found')
+
 /** The program changes the directory's mode and writes into it, so it takes no directory of others by mistake. */
 function refuseForeign(path: string): void {
   const names = readdirSync(path)
   if (names.includes('instance-id') || names.includes(SCHEMA_FILE)) return
-  const foreign = names.filter((name) => !OWN_FIRST_FILES.test(name))
+  const foreign = names.filter(
+    (name) => !OWN_FIRST_FILES.test(name) && !(OWN_DISKS.has(name) && isEmpty(join(path, name))),
+  )
   if (foreign.length > 0)
     throw new DataDirError(
       `DATA_DIR ${path} holds other files and is no data directory of this program: ` +

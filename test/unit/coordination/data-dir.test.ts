@@ -146,3 +146,15 @@ void test('directories are made one in the other, and not where the system makes
     })
   t.end()
 })
+
+void test('disks may be mounted in a new data directory for the log and the engine', (t) => {
+  const dir = tempDir(t)
+  for (const name of ['wal', 'clickhouse'])
+    mkdirSync(join(dir, name, 'lost+found'), { recursive: true })
+  openDataDir(dir).release()
+  const other = tempDir(t)
+  mkdirSync(join(other, 'clickhouse'))
+  writeFileSync(join(other, 'clickhouse', 'data.bin'), '')
+  t.throws(() => openDataDir(other), { message: /holds other files/ })
+  t.end()
+})
