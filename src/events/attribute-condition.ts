@@ -16,19 +16,36 @@ type AttributeClause = Extract<Query, { kind: 'field' | 'compare' | 'has' }>
 export function attributeCondition(clause: AttributeClause, bind: Bind): string {
   const path = clause.field.name
   const name = bind('String', path)
-  const pairs = pairsAt(path, name, clause.kind === 'has')
-  const isOwn = path === 'correction_reason' ? 'notEmpty(correction_reason)' : '0'
+  const isOwn = path === 'correction_reason' ? CORRECTED : '0'
   if (clause.kind === 'has') {
+    const pairs = pairsAt(path, name, true)
     const isHere = `(p.1 = ${name} OR startsWith(p.1, concat(${name}, '.')))`
     return `(${isOwn} OR arrayExists(p -> ${isHere} AND ${HAS_VALUE}, ${pairs}))`
   }
-  const texts = `arrayMap(p -> ${TEXT}, arrayFilter(p -> p.1 = ${name} AND ${IS_VALUE}, ${pairs}))`
-  const values = isOwn === '0' ? texts : `if(${isOwn}, [correction_reason], ${texts})`
+  const values = attributeValues(path, bind)
   const test =
     clause.kind === 'compare'
       ? compared(clause.operator, clause.value, bind)
       : clause.tests.map((one) => tested(one, bind)).join(' OR ')
   return `arrayExists(v -> ${test}, ${values})`
+}
+
+const CORRECTED = 'notEmpty(correction_reason)'
+
+/** @returns SQL of an attribute's text in a row of `events`; NULL where the event has none, the first where it has several */
+export const attributeText = (path: string, bind: Bind): string =>
+  `arrayElementOrNull(${attributeValues(path, bind)}, 1)`
+
+/** @returns SQL of an attribute's number in a row of `events`; NULL where its text is no number */
+export const attributeNumber = (path: string, bind: Bind): string =>
+  `arrayMap(v -> ${AS_NUMBER}, [${attributeText(path, bind)}])[1]`
+
+/** SQL of an attribute's texts in a row of `events`; names with dots may give several. */
+function attributeValues(path: string, bind: Bind): string {
+  const name = bind('String', path)
+  const pairs = pairsAt(path, name, false)
+  const texts = `arrayMap(p -> ${TEXT}, arrayFilter(p -> p.1 = ${name} AND ${IS_VALUE}, ${pairs}))`
+  return path === 'correction_reason' ? `if(${CORRECTED}, [correction_reason], ${texts})` : texts
 }
 
 /** p is a path and its JSON. */
