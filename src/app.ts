@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
@@ -12,21 +11,19 @@ import { createIntrusions } from './api/intrusions.js'
 import { createKpiSockets } from './api/routes/kpis.js'
 import { createQuestions } from './api/questions.js'
 import { openServers } from './api/servers.js'
-import type { MetricsAccess, Services } from './api/services.js'
+import { metricsAccessOf, type Services } from './api/services.js'
 import { createBackups } from './backup/backup.js'
-import { openControl, requestPasswordReset, type PasswordReset } from './backup/control.js'
+import { openControl, type PasswordReset } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
 import { openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
-import { openDataDir, type DataDir } from './coordination/data-dir.js'
+import { openDataDir } from './coordination/data-dir.js'
 import { createEntities } from './coordination/entities.js'
 import { reserveEventIds } from './coordination/event-ids.js'
 import { createExclusive, inTurn, type WithLock } from './coordination/lock.js'
-import { createInProcessState } from './coordination/memory-state.js'
-import { createRedisState } from './coordination/redis-state.js'
+import { openState, watchState } from './coordination/open-state.js'
 import { createReplica, singleReplica } from './coordination/replica.js'
 import { SharedChanges } from './coordination/shared-changes.js'
-import type { State } from './coordination/state.js'
 import { createAnalytics } from './events/analytics.js'
 import { createCalendar } from './events/calendar.js'
 import { createEvents } from './events/events.js'
@@ -42,6 +39,7 @@ import type { Uws } from './http/uws.js'
 import { DedupWindow } from './ingest/dedup-window.js'
 import { Pipeline } from './ingest/pipeline.js'
 import { openPool } from './ingest/pool.js'
+import { createWriteTarget } from './ingest/write-target.js'
 import { recoverWal } from './ingest/recovery.js'
 import { Sequencer } from './ingest/sequencer.js'
 import { replayScope, resubmit, uploadSubmission, type UploadedFile } from './ingest/submission.js'
@@ -56,14 +54,7 @@ import { PriorityModel } from './priority/model.js'
 import { PriorityOverrides } from './priority/overrides.js'
 import { createPriorityStore } from './priority/store.js'
 import { ApplicationDoc, createApplications } from './records/applications.js'
-import { createAudit, createAuditTable, type AuditTable } from './records/audit.js'
-import {
-  createChain,
-  headFile,
-  NO_HEAD,
-  verifyTrail,
-  type AuditChain,
-} from './records/audit-chain.js'
+import { openAuditTrail } from './records/audit-trail.js'
 import { cursorKey } from './records/cursor.js'
 import { createDeadLetters } from './records/dead-letters.js'
 import { createRecords } from './records/records.js'
@@ -148,7 +139,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const dataDir = openDataDir(config.dataDir)
     closers.push(() => dataDir.release())
     const jwtSecret = config.jwtSecret ?? dataDir.secret('jwt-secret')
-    const state = await openState(config, dataDir, log)
+    const state = await openState(config, dataDir.instanceId, log)
     closers.push(() => state.close())
     const database = await openDatabase(config, { log })
     closers.push(() => database.close())
@@ -187,9 +178,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     // Who may: users, sessions, keys, limits, the audit trail.
     const accounts = await openAccounts(config, { entities, withLock }, jwtSecret, log)
     const limiter = createLimiter(state, toRateLimits(config))
-    const auditTrail = createAuditTable(store)
-    const chain = await openChain(auditTrail, dataDir, log)
-    const audit = createAudit({ append: auditTrail.append, chain, log })
+    const auditTrail = await openAuditTrail(store, dataDir, log)
+    const { audit } = auditTrail
     closers.push(() => audit.close(CLOSE_AUDIT_MS))
 
     // What is counted and read.
@@ -345,45 +335,16 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           sequencer.forgetAll()
         },
       }),
-      target: {
-        newToken: batches.newToken,
-        insert: async (table, parts, token) => {
-          const startedMs = performance.now()
-          let ok = false
-          try {
-            await batches.insert(table, parts, token)
-            ok = true
-          } finally {
-            metrics.insertEnded(table, (performance.now() - startedMs) / 1000, ok)
-          }
-        },
-        templates: async (rows) => {
-          const leftOut = await templateStore.save(rows)
-          if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
-          // Before the batch counts as written: a reader of its events knows their templates.
-          await replica.notify()
-        },
-        register: async (registrations) => {
-          const refused = await sources.store(registrations)
-          if (refused.length > 0)
-            log.error({ refused: refused.length }, 'clickhouse refused sources; they are left out')
-        },
-        registerAgain: (name) => sources.registerAgain(name),
-        storedAmong: batches.storedAmong,
-        execute: async (command) => {
-          switch (command.kind) {
-            case 'correct-event':
-              await events.correct(command.correction)
-              return null
-            case 'delete-dead-letters':
-              await batches.deleteDeadLetters(command.ids)
-              return null
-            case 'delete-sources':
-            case 'clear-all':
-              return await erasure.execute(command)
-          }
-        },
-      },
+      target: createWriteTarget({
+        batches,
+        events,
+        templateStore,
+        sources,
+        erasure,
+        replica,
+        metrics,
+        log,
+      }),
       onWritten: (rows) => {
         metrics.batchWritten(rows)
         push.onWritten()
@@ -519,7 +480,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',
       }),
       questions: createQuestions(config.questionsPerUser),
-      auditTrail,
+      auditTrail: auditTrail.table,
       metrics,
       collectorStats,
       version,
@@ -573,7 +534,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       sources: () => sources.size,
       webSockets: () => sockets.size,
       workers: () => pool.workers,
-      isStateUp: stateWatch(state),
+      isStateUp: watchState(state),
       isClickhouseUp: () => writer.failingSinceMs === null,
     })
 
@@ -615,8 +576,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       await openControl(dataDir.path, {
         backup: makeBackup,
         resetPassword: giveNewPassword,
-        verifyAudit: () =>
-          verifyTrail(auditTrail.all(), [{ writer: chain.writer, ...chain.head }], Date.now()),
+        verifyAudit: auditTrail.verify,
       }),
     )
     const { apiPort, collectorPort } = servers
@@ -638,91 +598,6 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     await close()
     throw error
   }
-}
-
-/**
- * Gives a user a new password: by way of the service that runs on the data directory, else by one that runs for this
- * alone, on any free ports of the loopback address.
- *
- * @throws Error when there is no such user, or nothing to start
- */
-export async function resetPassword(options: AppOptions, email: string): Promise<PasswordReset> {
-  const { config } = options
-  const running = await requestPasswordReset(config.dataDir, email)
-  if (running !== null) return running
-  if (config.clickhouseUrl === null && !existsSync(join(config.dataDir, 'instance-id')))
-    throw new Error(`DATA_DIR ${config.dataDir} holds no users: set it as for the service`)
-  const ports = { host: '127.0.0.1', apiPort: 0, collectorPort: 0 }
-  const app = await openApp({ ...options, config: { ...config, ...ports } })
-  try {
-    return await app.resetPassword(email)
-  } finally {
-    await app.close()
-  }
-}
-
-/** Brings a remote database to this program's schema and does nothing else; instances may run meanwhile. */
-export async function migrateRemote(config: Config, log: Log): Promise<void> {
-  if (config.clickhouseUrl === null)
-    throw new Error(
-      '--migrate needs CLICKHOUSE_URL; an embedded database is migrated at each start',
-    )
-  const state = await openState(config, null, log)
-  const database = await openDatabase(config, { log })
-  try {
-    await database.reach()
-    await inTurn(createExclusive(state), 'migrate', () => database.prepare())
-  } finally {
-    await database.close()
-    await state.close()
-  }
-}
-
-/** Continues the chain of this instance in the audit trail. */
-async function openChain(table: AuditTable, dataDir: DataDir, log: Log): Promise<AuditChain> {
-  const file = headFile(join(dataDir.path, 'audit-head'))
-  const newest = await table.newestOf(dataDir.instanceId)
-  const [kept, link] = [file.read(), newest?.link ?? null]
-  const stored =
-    newest === null || link === null
-      ? NO_HEAD
-      : { number: link.number, hash: link.hash, atMs: newest.atMs, seq: newest.seq }
-  const isCut = stored.number < kept.number
-  if (isCut) log.error({ stored, kept }, 'the audit trail has lost entries of this instance')
-  return createChain(dataDir.instanceId, isCut ? kept : stored, file.keep)
-}
-
-/** Behind a proxy on this machine every client has a local address, and not every proxy says for whom it asks. */
-const metricsAccessOf = (config: Config): MetricsAccess => ({
-  token: config.metricsToken,
-  isLocalOpen:
-    config.nodeEnv !== 'production' && !config.cookieSecure && config.trustedProxies.length === 0,
-})
-
-async function openState(config: Config, dataDir: DataDir | null, log: Log): Promise<State> {
-  const onError = (error: unknown): void => log.warn({ err: error }, 'state')
-  const { redisUrl, redisPrefix, clickhouseUrl } = config
-  if (redisUrl === null) return createInProcessState({ onError })
-  // What is cached of an embedded database serves no instance with another one.
-  const own = clickhouseUrl === null && dataDir !== null ? `${dataDir.instanceId}:` : ''
-  const state = await createRedisState({ url: redisUrl, keyPrefix: redisPrefix + own, onError })
-  try {
-    await state.ping()
-  } catch (cause) {
-    await state.close()
-    const { host } = new URL(redisUrl)
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`Redis at ${host} can't be used: ${reason}; check REDIS_URL`, { cause })
-  }
-  return state
-}
-
-function stateWatch(state: State): () => boolean {
-  let isUp = true
-  state.onStatus((status) => {
-    isUp = status === 'ok'
-  })
-  return () => isUp
 }
 
 /** Takes no more, and writes what is acknowledged. What is not written in time waits in the WAL for the next start. */

@@ -7,7 +7,7 @@ import {
   nodeUrls,
   quorum,
   timeZone,
-} from './config-values.js'
+} from './settings/values.js'
 import {
   attributes,
   boolean,
@@ -21,7 +21,7 @@ import {
   type Setting,
   textSetting,
   url,
-} from './lib/setting.js'
+} from './settings/setting.js'
 
 const MIB = 1024 * 1024
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createNetServer, isIPv6 } from 'node:net'
-import { resolve as resolvePath } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 
 import type { App } from './app.js'
+import type { CommandName } from './commands.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
 import { openFileLimit } from './http/open-files.js'
 import { loadUws } from './http/uws.js'
@@ -93,11 +93,11 @@ const COMMANDS = {
   restore: { argument: 'DIR', doc: 'an empty DATA_DIR from such a backup' },
   'verify-audit': { argument: '', doc: 'whether the audit trail of the running service is whole' },
   'reset-password': { argument: 'E-MAIL', doc: 'a new password for a user, running or stopped' },
-} as const
+} as const satisfies Record<CommandName, { readonly argument: string; readonly doc: string }>
 
-const isCommand = (word: string): word is keyof typeof COMMANDS => Object.hasOwn(COMMANDS, word)
+const isCommand = (word: string): word is CommandName => Object.hasOwn(COMMANDS, word)
 
-function usageOf(command: keyof typeof COMMANDS): string {
+function usageOf(command: CommandName): string {
   const { argument } = COMMANDS[command]
   return `npm run ${command}${argument === '' ? '' : ` -- ${argument}`}`
 }
@@ -165,55 +165,10 @@ const fatal = (error: unknown): never => {
   process.exit(1)
 }
 
-async function runCommand(
-  command: keyof typeof COMMANDS,
-  given: string,
-  { config, log }: { readonly config: Config; readonly log: Log },
-): Promise<void> {
-  const print = (text: string): void => void process.stdout.write(`${text}\n`)
-  // npm changes the working directory; INIT_CWD is the caller's.
-  const dir = resolvePath(process.env['INIT_CWD'] ?? '.', given)
-  const options = { config, dir, program: packageJson.name, version, log, print }
-  switch (command) {
-    case 'backup':
-      return await (await import('./backup/backup.js')).backup(options)
-    case 'restore':
-      return await (await import('./backup/restore.js')).restore(options)
-    case 'verify-audit':
-      return await verifyAudit(config, print)
-    case 'reset-password': {
-      const { resetPassword } = await import('./app.js')
-      const uws = loadUws(process.env)
-      const { email, password, isActive } = await resetPassword(
-        { config, log, uws, version },
-        given,
-      )
-      print(`${email}   ${password}`)
-      print('The user is logged out everywhere. The password is shown once.')
-      if (!isActive) print('The user is disabled: a superadmin has to enable them.')
-    }
-  }
-}
-
-/** Exits with 1 when the trail was changed. */
-async function verifyAudit(config: Config, print: (text: string) => void): Promise<void> {
-  const { requestAuditReport } = await import('./backup/control.js')
-  const { entries, chains, problems } = await requestAuditReport(config.dataDir)
-  for (const { writer, from, to, hash } of chains)
-    print(`instance ${writer}: entries ${from} to ${to}, the last with hash ${hash}`)
-  for (const problem of problems) print(`PROBLEM ${problem}`)
-  print(
-    problems.length === 0
-      ? `${entries} entries, all in their chains`
-      : `${entries} entries; the trail was changed, or entries were lost`,
-  )
-  if (problems.length > 0) process.exitCode = 1
-}
-
 /** What the arguments ask for. */
 type Task =
   | { readonly kind: 'help' | 'version' | 'migrate' | 'start' }
-  | { readonly kind: 'command'; readonly command: keyof typeof COMMANDS; readonly given: string }
+  | { readonly kind: 'command'; readonly command: CommandName; readonly given: string }
 
 const OPTIONS: Readonly<Record<string, Task>> = {
   '--help': { kind: 'help' },
@@ -258,9 +213,20 @@ async function main(): Promise<void> {
   })
   switch (task.kind) {
     case 'migrate':
-      return await (await import('./app.js')).migrateRemote(config, log)
+      return await (await import('./commands.js')).migrateRemote(config, log)
     case 'command':
-      return await runCommand(task.command, task.given, { config, log })
+      return await (
+        await import('./commands.js')
+      ).runCommand(task.command, {
+        config,
+        log,
+        version,
+        loadUws: () => loadUws(process.env),
+        program: packageJson.name,
+        given: task.given,
+        // npm changes the working directory; INIT_CWD is the caller's.
+        callerDir: process.env['INIT_CWD'] ?? '.',
+      })
     case 'start':
       return await serve(config, log)
   }

@@ -1,3 +1,4 @@
+import type { Config } from '../config.js'
 import type { createAnalytics } from '../events/analytics.js'
 import type { createCalendar } from '../events/calendar.js'
 import type { createEvents } from '../events/events.js'
@@ -92,6 +93,13 @@ export interface MetricsAccess {
   /** Whether clients on this machine need no token. */
   readonly isLocalOpen: boolean
 }
+
+/** Behind a proxy on this machine every client has a local address, and not every proxy says for whom it asks. */
+export const metricsAccessOf = (config: Config): MetricsAccess => ({
+  token: config.metricsToken,
+  isLocalOpen:
+    config.nodeEnv !== 'production' && !config.cookieSecure && config.trustedProxies.length === 0,
+})
 
 export interface Upload {
   readonly format: 'csv' | 'json' | 'txt'

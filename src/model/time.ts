@@ -31,3 +31,12 @@ export function toUtcMs(year: number, month: number, day: number, timeMs: number
   // 719162 days lie between the first day of year 1 and 1970.
   return (past * 365 + leapDays + dayOfYear - 719_162) * DAY_MS + timeMs
 }
+
+/** Whether a text is the name of a time zone of the IANA, such as `Europe/Vienna`. */
+export function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}

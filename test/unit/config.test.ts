@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { loadConfig, settingsHelp, type Config } from '../../src/config.js'
-import { ConfigError } from '../../src/lib/setting.js'
+import { ConfigError } from '../../src/settings/setting.js'
 
 type Env = Readonly<Record<string, string>>
 

@@ -18,6 +18,7 @@ interface Import {
  */
 const ORDER: readonly (readonly string[])[] = [
   ['main'],
+  ['commands'],
   ['app'],
   ['api'],
   ['backup', 'ingest'],
@@ -29,7 +30,7 @@ const ORDER: readonly (readonly string[])[] = [
   ['writer'],
   ['wal', 'clickhouse', 'http'],
   ['telemetry', 'wasm', 'config', 'query'],
-  ['config-values'],
+  ['settings'],
   ['model', 'lib'],
 ]
 

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { BodyResult } from '../../ingest/block.js'
-import { isTimeZone } from '../../lib/time-zone.js'
+import { isTimeZone } from '../../model/time.js'
 import { throwOnErrors } from '../validation.js'
 import { AppError } from '../../model/errors.js'
 import { Timestamp } from '../schemas/event.js'

@@ -1,6 +1,6 @@
-import { isTimeZone } from './lib/time-zone.js'
+import { isTimeZone } from '../model/time.js'
 /** The settings whose values have a form of their own. */
-import { fail, list, type Setting, textSetting } from './lib/setting.js'
+import { fail, list, type Setting, textSetting } from './setting.js'
 
 export const ingestKey: Setting<string | null> = {
   env: 'INGEST_KEY',

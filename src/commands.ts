@@ -1,0 +1,98 @@
+import { existsSync } from 'node:fs'
+import { join, resolve as resolvePath } from 'node:path'
+
+import type { AppOptions } from './app.js'
+import { requestAuditReport, requestPasswordReset, type PasswordReset } from './backup/control.js'
+import { openDatabase } from './clickhouse/database.js'
+import type { Config } from './config.js'
+import { createExclusive, inTurn } from './coordination/lock.js'
+import { openState } from './coordination/open-state.js'
+import type { Log } from './telemetry/log.js'
+
+export type CommandName = 'backup' | 'restore' | 'verify-audit' | 'reset-password'
+
+interface CommandOptions extends Omit<AppOptions, 'uws'> {
+  /** Only a command that starts the service needs it. */
+  readonly loadUws: () => AppOptions['uws']
+  readonly program: string
+  /** The argument; '' for a command without one. */
+  readonly given: string
+  /** The folder that the operator called from. */
+  readonly callerDir: string
+}
+
+/** Runs a command of the operator beside or in place of the service. @throws Error saying what keeps it from its end */
+export async function runCommand(command: CommandName, options: CommandOptions): Promise<void> {
+  const { config, log, version, program, given, callerDir } = options
+  const print = (text: string): void => void process.stdout.write(`${text}\n`)
+  const folder = { config, dir: resolvePath(callerDir, given), program, version, log, print }
+  switch (command) {
+    case 'backup':
+      return await (await import('./backup/backup.js')).backup(folder)
+    case 'restore':
+      return await (await import('./backup/restore.js')).restore(folder)
+    case 'verify-audit':
+      return await verifyAudit(config, print)
+    case 'reset-password': {
+      const { email, password, isActive } = await resetPassword(options, given)
+      print(`${email}   ${password}`)
+      print('The user is logged out everywhere. The password is shown once.')
+      if (!isActive) print('The user is disabled: a superadmin has to enable them.')
+    }
+  }
+}
+
+/** Exits with 1 when the trail was changed. */
+async function verifyAudit(config: Config, print: (text: string) => void): Promise<void> {
+  const { entries, chains, problems } = await requestAuditReport(config.dataDir)
+  for (const { writer, from, to, hash } of chains)
+    print(`instance ${writer}: entries ${from} to ${to}, the last with hash ${hash}`)
+  for (const problem of problems) print(`PROBLEM ${problem}`)
+  print(
+    problems.length === 0
+      ? `${entries} entries, all in their chains`
+      : `${entries} entries; the trail was changed, or entries were lost`,
+  )
+  if (problems.length > 0) process.exitCode = 1
+}
+
+/**
+ * Gives a user a new password: by way of the service that runs on the data directory, else by one that runs for this
+ * alone, on any free ports of the loopback address.
+ *
+ * @throws Error when there is no such user, or nothing to start
+ */
+async function resetPassword(
+  { config, log, version, loadUws }: CommandOptions,
+  email: string,
+): Promise<PasswordReset> {
+  const running = await requestPasswordReset(config.dataDir, email)
+  if (running !== null) return running
+  if (config.clickhouseUrl === null && !existsSync(join(config.dataDir, 'instance-id')))
+    throw new Error(`DATA_DIR ${config.dataDir} holds no users: set it as for the service`)
+  const { openApp } = await import('./app.js')
+  const ports = { host: '127.0.0.1', apiPort: 0, collectorPort: 0 }
+  const app = await openApp({ log, version, uws: loadUws(), config: { ...config, ...ports } })
+  try {
+    return await app.resetPassword(email)
+  } finally {
+    await app.close()
+  }
+}
+
+/** Brings a remote database to this program's schema and does nothing else; instances may run meanwhile. */
+export async function migrateRemote(config: Config, log: Log): Promise<void> {
+  if (config.clickhouseUrl === null)
+    throw new Error(
+      '--migrate needs CLICKHOUSE_URL; an embedded database is migrated at each start',
+    )
+  const state = await openState(config, null, log)
+  const database = await openDatabase(config, { log })
+  try {
+    await database.reach()
+    await inTurn(createExclusive(state), 'migrate', () => database.prepare())
+  } finally {
+    await database.close()
+    await state.close()
+  }
+}

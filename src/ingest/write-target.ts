@@ -1,0 +1,64 @@
+import type { Replica } from '../coordination/replica.js'
+import type { Events } from '../events/events.js'
+import type { Sources } from '../records/sources.js'
+import type { Log } from '../telemetry/log.js'
+import type { Metrics } from '../telemetry/metrics.js'
+import type { TemplateStore } from '../templates/store.js'
+import type { BatchStore } from '../writer/batch-store.js'
+import type { BatchTarget } from '../writer/writer.js'
+import type { Erasure } from './deletions.js'
+
+interface WriteTargetDeps {
+  readonly batches: BatchStore
+  readonly events: Pick<Events, 'correct'>
+  readonly templateStore: TemplateStore
+  readonly sources: Sources
+  readonly erasure: Erasure
+  readonly replica: Replica
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+/** What the writer does with the records of the WAL: rows, templates, sources and commands, each in its own store. */
+export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
+  const { batches, events, templateStore, sources, erasure, replica, metrics, log } = deps
+  return {
+    newToken: batches.newToken,
+    storedAmong: batches.storedAmong,
+    insert: async (table, parts, token) => {
+      const startedMs = performance.now()
+      let ok = false
+      try {
+        await batches.insert(table, parts, token)
+        ok = true
+      } finally {
+        metrics.insertEnded(table, (performance.now() - startedMs) / 1000, ok)
+      }
+    },
+    templates: async (rows) => {
+      const leftOut = await templateStore.save(rows)
+      if (leftOut > 0) log.error({ leftOut }, 'clickhouse refused templates; they are left out')
+      // Before the batch counts as written: a reader of its events knows their templates.
+      await replica.notify()
+    },
+    register: async (registrations) => {
+      const refused = await sources.store(registrations)
+      if (refused.length > 0)
+        log.error({ refused: refused.length }, 'clickhouse refused sources; they are left out')
+    },
+    registerAgain: (name) => sources.registerAgain(name),
+    execute: async (command) => {
+      switch (command.kind) {
+        case 'correct-event':
+          await events.correct(command.correction)
+          return null
+        case 'delete-dead-letters':
+          await batches.deleteDeadLetters(command.ids)
+          return null
+        case 'delete-sources':
+        case 'clear-all':
+          return await erasure.execute(command)
+      }
+    },
+  }
+}
