@@ -12,6 +12,7 @@ import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
 import { queryRoutes } from './routes/query.js'
+import { sessionRoutes } from './routes/sessions.js'
 import { sourceRoutes } from './routes/sources.js'
 import { taskRoutes } from './routes/tasks.js'
 import { userRoutes } from './routes/users.js'
@@ -19,6 +20,7 @@ import { userRoutes } from './routes/users.js'
 /** Every route of the API. */
 export const allRoutes = [
   ...authRoutes,
+  ...sessionRoutes,
   ...logRoutes,
   ...logMetaRoutes,
   ...queryRoutes,

@@ -42,19 +42,36 @@ export function takePage<T>(
   return { items, next_cursor: null, has_more: false }
 }
 
+interface Dated {
+  readonly id: string
+  readonly createdAtMs: number
+}
+
 /** Takes a page of a few records, which are sorted on each call. @throws AppError invalid_cursor */
-export function pageOldestFirst<T extends { readonly id: string; readonly createdAtMs: number }>(
+export const pageOldestFirst = <T extends Dated>(
   records: readonly T[],
   query: PageQuery,
+): Page<T> => pageInOrder(records, query, comparePositions)
+
+/** The same, in the opposite order. */
+export const pageNewestFirst = <T extends Dated>(
+  records: readonly T[],
+  query: PageQuery,
+): Page<T> => pageInOrder(records, query, (a, b) => comparePositions(b, a))
+
+function pageInOrder<T extends Dated>(
+  records: readonly T[],
+  query: PageQuery,
+  compare: (a: Position, b: Position) => number,
 ): Page<T> {
   const positionOf = ({ createdAtMs, id }: T): Position => [createdAtMs, id]
-  const sorted = records.toSorted((a, b) => comparePositions(positionOf(a), positionOf(b)))
+  const sorted = records.toSorted((a, b) => compare(positionOf(a), positionOf(b)))
   return takePage(
     query,
     (position) =>
       position === null
         ? sorted
-        : sorted.filter((record) => comparePositions(positionOf(record), position) > 0),
+        : sorted.filter((record) => compare(positionOf(record), position) > 0),
     positionOf,
   )
 }

@@ -13,6 +13,7 @@ import { createUsers } from '../../src/api/auth/users.js'
 import { cursorKey } from '../../src/records/cursor.js'
 import { authRoutes } from '../../src/api/routes/auth.js'
 import { ingestKeyRoutes } from '../../src/api/routes/ingest-keys.js'
+import { sessionRoutes } from '../../src/api/routes/sessions.js'
 import { userRoutes } from '../../src/api/routes/users.js'
 import { createInProcessState } from '../../src/coordination/memory-state.js'
 import { AppError } from '../../src/model/errors.js'
@@ -89,7 +90,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
   }
   const routes = createApi({
     uws,
-    routes: [...authRoutes, ...userRoutes, ...ingestKeyRoutes],
+    routes: [...authRoutes, ...sessionRoutes, ...userRoutes, ...ingestKeyRoutes],
     services: fakeServices(services),
     authenticate: ({ headers, cookies }) => {
       const { token, via } = accessTokenOf({

@@ -1,7 +1,7 @@
 import { isMultipart } from '../../src/api/route.js'
 import { allRoutes } from '../../src/api/routes.js'
 import { collect, settled, type Answer, type LiveService, type NewUser } from './live-service.js'
-import { INGEST_KEY } from './service.js'
+import { ADMIN, INGEST_KEY } from './service.js'
 
 // oxlint-disable typescript/no-explicit-any -- bodies and replies of many shapes
 
@@ -78,6 +78,13 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     },
     logout: () => ({ body: {} }),
     me: () => ({}),
+    listSessions: () => ({}),
+    endSession: async () => {
+      const { access_token: token } = await service.login(ADMIN.email, ADMIN.password)
+      const [, claims = ''] = token.split('.')
+      return { params: { id: JSON.parse(Buffer.from(claims, 'base64url').toString()).family } }
+    },
+    endOtherSessions: () => ({}),
     listEvents: () => ({}),
     getEvent: () => ({ params: { event_id: event.id } }),
     explainPriority: () => ({ params: { event_id: event.id } }),

@@ -11,11 +11,17 @@ import { HOUR_MS } from '../../model/time.js'
 export interface Families {
   /** Synchronous, because every request asks. @returns null for one that has ended or expired */
   readonly get: (id: string) => Family | null
+  /** Those of a user that have neither ended nor expired. */
+  readonly listOf: (userId: string) => readonly Family[]
   readonly begin: (family: Family) => Promise<void>
   /** Replaces the current token. Of concurrent callers with the same token only one gets the family. */
   readonly rotate: (move: Move) => Promise<Family | 'reused' | 'ended'>
   readonly end: (id: string) => Promise<void>
 }
+
+/** Who holds a session, as the last login or refresh showed it. */
+const ClientDoc = Type.Object({ address: Type.String(), agent: Type.String() })
+export type Client = Readonly<Static<typeof ClientDoc>>
 
 export const FamilyDoc = Type.Object({
   id: Type.String(),
@@ -28,6 +34,11 @@ export const FamilyDoc = Type.Object({
   endsAtMs: Type.Optional(Type.Number()),
   /** The session epoch of the user at login; absent for 0. */
   epoch: Type.Optional(Type.Number()),
+  /** The login; absent for sessions of earlier versions, as is the client. */
+  createdAtMs: Type.Optional(Type.Number()),
+  client: Type.Optional(ClientDoc),
+  /** The last refresh; absent before the first. */
+  refreshedAtMs: Type.Optional(Type.Number()),
 })
 export type Family = Readonly<Static<typeof FamilyDoc>>
 
@@ -37,6 +48,7 @@ interface Move {
   readonly to: string
   /** Of the new token; the end of the session comes first. */
   readonly lifetimeMs: number
+  readonly client?: Client | undefined
 }
 
 /** Concurrent logins of a user, for scripts that log in for each call too; a further one ends the one that expires first. */
@@ -63,23 +75,26 @@ export function createFamilies(
   const end = async (id: string): Promise<void> => {
     await entities.remove(id)
   }
+  const isCurrent = (family: Family): boolean => family.expiresAtMs > nowMs()
   return {
     get: (id) => {
       const family = entities.get(id)
-      return family !== null && family.expiresAtMs > nowMs() ? family : null
+      return family !== null && isCurrent(family) ? family : null
     },
+    listOf: (userId) => entities.list().filter((f) => f.userId === userId && isCurrent(f)),
     begin: async (family) => {
       await sweep(family.userId)
       await entities.put(family.id, family)
     },
-    rotate: async ({ id, from, to, lifetimeMs }) => {
+    rotate: async ({ id, from, to, lifetimeMs, client }) => {
       let rotated = false
       const family = await entities.update(id, (current) => {
         rotated = current?.jti === from && current.expiresAtMs > nowMs()
         if (!rotated || current === null) return current
         const { endsAtMs = current.expiresAtMs } = current
         const expiresAtMs = Math.min(nowMs() + lifetimeMs, endsAtMs)
-        return { ...current, jti: to, expiresAtMs, endsAtMs }
+        const seen = { refreshedAtMs: nowMs(), ...(client === undefined ? {} : { client }) }
+        return { ...current, jti: to, expiresAtMs, endsAtMs, ...seen }
       })
       if (family === null) return 'ended'
       if (rotated) return family

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { AppError } from '../../model/errors.js'
-import type { Families, Family } from './families.js'
+import type { Client, Families, Family } from './families.js'
 import type { Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
 import type { RefreshClaims, Tokens } from './tokens.js'
@@ -37,20 +37,29 @@ export interface Principal {
 
 export interface Sessions {
   /** @throws AppError invalid_credentials, account_disabled */
-  readonly login: (email: string, password: string) => Promise<Grant>
+  readonly login: (email: string, password: string, client?: Client) => Promise<Grant>
   /** Exchanges a refresh token for new tokens; it becomes invalid.
-   * @param onReuse called with the user of a token that was exchanged before
    * @throws AppError invalid_refresh_token, invalid_user */
-  readonly refresh: (refreshToken: string, onReuse?: OnReuse) => Promise<Grant>
+  readonly refresh: (refreshToken: string, how?: Refresh) => Promise<Grant>
   /** Ends the session of each valid token; other texts are ignored. */
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (accessToken: string) => Principal
   /** Whether access tokens of the session are valid. */
   readonly isAlive: (session: Session) => boolean
+  /** The sessions of a user that go on. */
+  readonly list: (userId: string) => readonly Family[]
+  /** Ends one of them. @throws AppError not_found */
+  readonly end: (userId: string, id: string) => Promise<void>
+  /** Ends all of them but one. @returns how many */
+  readonly endOthers: (session: Session) => Promise<number>
 }
 
-type OnReuse = (userId: string) => void
+interface Refresh {
+  readonly client?: Client
+  /** Called with the user of a token that was exchanged before. */
+  readonly onReuse?: (userId: string) => void
+}
 
 export interface Session {
   readonly userId: string
@@ -78,23 +87,25 @@ export function createSessions(deps: SessionDeps): Sessions {
     }
   }
 
-  const trade = async (claims: RefreshClaims, user: User, onReuse?: OnReuse): Promise<Grant> => {
+  const trade = async (claims: RefreshClaims, user: User, how: Refresh): Promise<Grant> => {
     const [id, from, to] = [claims.family, claims.jti, randomUUID()]
-    const family = await families.rotate({ id, from, to, lifetimeMs })
-    if (family === 'reused') onReuse?.(user.id)
+    const family = await families.rotate({ id, from, to, lifetimeMs, client: how.client })
+    if (family === 'reused') how.onReuse?.(user.id)
     if (typeof family === 'string') throw invalidRefreshToken()
     return grant(user, family)
   }
-
   return {
-    login: async (email, password) => {
+    login: async (email, password, client) => {
       const user = await checkedUser(deps, email, password)
-      const family = newFamily(user, nowMs() + lifetimeMs, nowMs() + sessionSeconds * 1000)
+      const createdAtMs = nowMs()
+      const endsAtMs = createdAtMs + sessionSeconds * 1000
+      const expiresAtMs = Math.min(createdAtMs + lifetimeMs, endsAtMs)
+      const family = newFamily(user, { createdAtMs, expiresAtMs, endsAtMs }, client)
       // Together, so that one insert can write both.
       await Promise.all([families.begin(family), users.noteLogin(user.id)])
       return grant(user, family)
     },
-    refresh: async (refreshToken, onReuse) => {
+    refresh: async (refreshToken, how = {}) => {
       const claims = tokens.verifyRefresh(refreshToken)
       const user = users.get(claims.sub)
       if (user === null || !user.isActive) {
@@ -105,7 +116,7 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (trading.has(claims.jti)) throw invalidRefreshToken()
       trading.add(claims.jti)
       try {
-        return await trade(claims, user, onReuse)
+        return await trade(claims, user, how)
       } finally {
         trading.delete(claims.jti)
       }
@@ -123,6 +134,25 @@ export function createSessions(deps: SessionDeps): Sessions {
       return { userId, role, tokenRole, family, expiresAtMs: exp * 1000 }
     },
     isAlive: (session) => aliveUser(deps, session) !== null,
+    ...createOwnSessions(deps),
+  }
+}
+
+function createOwnSessions(deps: SessionDeps): Pick<Sessions, 'list' | 'end' | 'endOthers'> {
+  const { families } = deps
+  const list = (userId: string): readonly Family[] =>
+    families.listOf(userId).filter(({ id }) => aliveUser(deps, { userId, family: id }) !== null)
+  return {
+    list,
+    end: async (userId, id) => {
+      if (!list(userId).some((family) => family.id === id)) throw noSuchSession(id)
+      await families.end(id)
+    },
+    endOthers: async ({ userId, family }) => {
+      const others = list(userId).filter(({ id }) => id !== family)
+      await Promise.all(others.map(({ id }) => families.end(id)))
+      return others.length
+    },
   }
 }
 
@@ -142,13 +172,17 @@ async function checkedUser(
   return user
 }
 
-const newFamily = (user: User, expiresAtMs: number, endsAtMs: number): Family => ({
+const newFamily = (
+  user: User,
+  times: Pick<Family, 'createdAtMs' | 'expiresAtMs' | 'endsAtMs'>,
+  client?: Client,
+): Family => ({
   id: randomUUID(),
   userId: user.id,
   jti: randomUUID(),
-  expiresAtMs: Math.min(expiresAtMs, endsAtMs),
-  endsAtMs,
+  ...times,
   epoch: user.sessionEpoch ?? 0,
+  ...(client === undefined ? {} : { client }),
 })
 
 /** @returns the user of a session that goes on, else null */
@@ -178,6 +212,9 @@ function familyOf(tokens: Tokens, token: string): string | null {
   }
   return null
 }
+
+const noSuchSession = (id: string): AppError =>
+  new AppError('not_found', 'you have no such session', { details: { session_id: id } })
 
 const invalidCredentials = (): AppError =>
   new AppError('invalid_credentials', 'wrong e-mail or password')

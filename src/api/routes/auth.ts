@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { RequestHead } from '../../http/request.js'
 import { AppError } from '../../model/errors.js'
 import { ACCESS_COOKIE, REFRESH_COOKIE, accessTokenOf, authCookies } from '../auth/credentials.js'
+import type { Client } from '../auth/families.js'
 import type { Grant } from '../auth/sessions.js'
 import { RouteReply, route } from '../route.js'
 import type { Services } from '../services.js'
@@ -29,6 +30,14 @@ const replyWith = (grant: Grant, { cookies }: Services) =>
       actorId: grant.userId,
     },
   )
+
+const MAX_AGENT_CHARACTERS = 200
+
+/** Half a surrogate pair becomes U+FFFD, because the table takes UTF-8 only. */
+const toClient = ({ ip, headers }: RequestHead): Client => ({
+  address: ip,
+  agent: Buffer.from((headers.first('user-agent') ?? '').slice(0, MAX_AGENT_CHARACTERS)).toString(),
+})
 
 /** All tokens of a request, valid or not. */
 function tokensOf(head: RequestHead, refreshToken: string | undefined): readonly string[] {
@@ -65,7 +74,7 @@ export const authRoutes = [
     handle: async ({ body: { email, password }, head }, services) => {
       await services.limiter.consume('login_account_limit', { address: head.ip, email })
       const guesser = { address: head.ip, email }
-      const login = () => services.sessions.login(email, password)
+      const login = () => services.sessions.login(email, password, toClient(head))
       return replyWith(await services.guesses.attempt(guesser, login), services)
     },
   }),
@@ -89,7 +98,8 @@ export const authRoutes = [
       const token = body?.refresh_token ?? head.cookies.get(REFRESH_COOKIE) ?? ''
       const onReuse = (actorId: string): void =>
         services.intrusions.note('refresh_token', { address: head.ip, actorId })
-      return replyWith(await services.sessions.refresh(token, onReuse), services)
+      const how = { client: toClient(head), onReuse }
+      return replyWith(await services.sessions.refresh(token, how), services)
     },
   }),
   route({

@@ -211,6 +211,12 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.setUserRole(user.id, { role: 'viewer' })
   await api.setUserPassword(user.id, { password: 'another password' })
 
+  const { data: sessions } = await api.listSessions({ limit: 5 })
+  t.match(sessions.items[0], { is_current: true, address: '127.0.0.1' })
+  await service.login(ADMIN.email, ADMIN.password)
+  await api.endSession((await api.listSessions({})).data.items[0].id)
+  await api.endOtherSessions()
+
   const { data: task } = await api.createTask({
     title: 'paper',
     assignee_id: user.id,

@@ -1,7 +1,7 @@
 import { array, assert, integer, property } from 'fast-check'
 import { test } from 'tap'
 import { cursorKey } from '../../../src/records/cursor.js'
-import { pageOldestFirst } from '../../../src/records/page.js'
+import { pageNewestFirst, pageOldestFirst } from '../../../src/records/page.js'
 
 const key = cursorKey('a secret of more than thirty-two characters')
 const toRecord = (createdAtMs: number, i: number) => ({ id: `id-${i}`, createdAtMs })
@@ -30,6 +30,19 @@ void test('pages walk over all records once, oldest first, also when some share 
       return inOrder && seen.length === times.length && new Set(seen).size === times.length
     }),
   )
+})
+
+void test('pages walk newest first too', (t) => {
+  const records = [5, 9, 7, 7].map(toRecord)
+  const request = { limit: 3, filters, cursorKey: key }
+  const first = pageNewestFirst(records, { ...request, cursor: undefined })
+  t.strictSame(
+    first.items.map(({ id }) => id),
+    ['id-1', 'id-3', 'id-2'],
+  )
+  const rest = pageNewestFirst(records, { ...request, cursor: first.next_cursor ?? '' })
+  t.strictSame(rest.items, [toRecord(5, 0)])
+  t.end()
 })
 
 void test('a page goes on where the last one ended although its record is gone', async (t) => {
