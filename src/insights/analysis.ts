@@ -1,19 +1,27 @@
 import { hashId } from '../lib/hash.js'
 import { SEVERITIES, type Severity } from '../model/event.js'
-import type {
-  AnomalyScope,
-  Correlation,
-  InsightAnomaly,
-  InsightSnapshot,
-  TemplateChange,
+import {
+  LEARNED,
+  type AnomalyScope,
+  type Correlation,
+  type InsightAnomaly,
+  type InsightSnapshot,
+  type Learning,
+  type TemplateChange,
 } from '../model/insights.js'
 import { HOUR_MS } from '../model/time.js'
-import { findAnomalies, type Finding } from './anomalies.js'
-import { forecastNext } from './forecast.js'
+import { findAnomalies, judgedFrom, type Finding } from './anomalies.js'
+import { forecastFrom, forecastNext } from './forecast.js'
 import { reportedFrom, type Frame } from './frame.js'
 import { mlHealthOf, type Agreement } from './ml-health.js'
 import type { TemplateDay } from './rollups.js'
-import { changeOf, notableChanges, type TemplateSeries } from './template-changes.js'
+import {
+  changeOf,
+  knownGrownFrom,
+  knownNewFrom,
+  notableChanges,
+  type TemplateSeries,
+} from './template-changes.js'
 
 export interface SourceSeries {
   readonly source: string
@@ -152,7 +160,25 @@ export class Analysis {
         routineEvents: this.#routineEvents,
         unsureEvents: this.#unsureEvents,
       }),
+      learning: this.#learning(),
     }
+  }
+
+  /** What the hours so far are too few for. */
+  #learning(): readonly Learning[] {
+    const { startHour, hours } = this.#frame
+    const begins = this.#total.findIndex((count) => count > 0)
+    const needed: Record<Learning['finds'], number> = {
+      // An hour is judged when it is over.
+      anomalies: judgedFrom(begins) + 1,
+      new_templates: knownNewFrom(begins),
+      grown_templates: knownGrownFrom(begins),
+      forecast: forecastFrom(begins),
+    }
+    return LEARNED.filter((finds) => begins === -1 || needed[finds] > hours).map((finds) => ({
+      finds,
+      fromMs: begins === -1 ? null : (startHour + needed[finds]) * HOUR_MS,
+    }))
   }
 
   #analyse(key: SeriesKey, counts: Float64Array, begins?: number): void {

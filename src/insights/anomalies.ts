@@ -80,7 +80,7 @@ export function findAnomalies(hours: Hours, options: DetectOptions): readonly Fi
   const begins = options.begins ?? firstOf(hours.counts)
   if (begins === -1) return []
   const firstDay = Math.ceil(begins / DAY_HOURS)
-  const from = Math.max(options.from, (firstDay + 1) * DAY_HOURS)
+  const from = Math.max(options.from, judgedFrom(begins))
   if (from >= hours.counts.length || !mayHaveAnomalies(hours.counts)) return []
   const rolling = fitRolling(hours, from, firstDay)
   const means = expectedCounts(hours, rolling)
@@ -93,6 +93,10 @@ export function findAnomalies(hours: Hours, options: DetectOptions): readonly Fi
     .flatMap((direction) => runsOf(series, marks, direction))
     .toSorted((a, b) => a.from - b.from)
 }
+
+/** The first hour of a series that can be judged, after a whole day of it. @param begins index of its first occurrence */
+export const judgedFrom = (begins: number): number =>
+  (Math.ceil(begins / DAY_HOURS) + 1) * DAY_HOURS
 
 /** @returns index of the first occurrence, or -1 */
 function firstOf(counts: Float64Array): number {

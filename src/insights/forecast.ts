@@ -27,7 +27,7 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
   const begins = hours.counts.findIndex((count) => count > 0)
   const firstDay = Math.ceil(begins / DAY_HOURS)
   const today = Math.floor(whole / DAY_HOURS)
-  if (begins === -1 || today - firstDay < LEAST_DAYS) return { hours: [], coverage: null }
+  if (begins === -1 || whole < forecastFrom(begins)) return { hours: [], coverage: null }
   const tried = tryDays(hours, firstDay, today)
   const width = widthFor(tried.flat())
   const { baseline, level } = fitUntil(hours, firstDay, today)
@@ -44,6 +44,10 @@ export function forecastNext(hours: Hours, whole: number): Forecast {
   })
   return { hours: next, coverage: coverageOf(tried) }
 }
+
+/** How many whole hours a forecast needs. @param begins index of the first occurrence */
+export const forecastFrom = (begins: number): number =>
+  (Math.ceil(begins / DAY_HOURS) + LEAST_DAYS) * DAY_HOURS
 
 interface Fit {
   readonly baseline: Baseline

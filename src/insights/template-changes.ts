@@ -53,15 +53,22 @@ const squares = new Float64Array(BASELINE_DAYS)
 export function changeOf(template: TemplateSeries, context: Context): TemplateChange | null {
   const { hours, sourceFrom } = context
   const historyDays = Math.floor((hours - DAY_HOURS - sourceFrom) / DAY_HOURS)
-  if (historyDays < 1) return null
+  if (hours < knownNewFrom(sourceFrom)) return null
   const count = sumOf(template.counts, hours - DAY_HOURS, hours)
   const isNew = template.firstSeenMs >= (context.startHour + hours - DAY_HOURS) * HOUR_MS
   if (isNew) return count === 0 ? null : described(template, 'new', count, 1 / historyDays)
   if (count > 0 && hasReappeared(template.counts, hours))
     return described(template, 'reappeared', count, 1 / historyDays)
-  if (historyDays < LEAST_DAYS) return null
+  if (hours < knownGrownFrom(sourceFrom)) return null
   return growthOf(template, count, Math.min(historyDays, BASELINE_DAYS), context)
 }
+
+/** From how many whole hours on new templates are told apart. @param sourceFrom index of the source's first occurrence */
+export const knownNewFrom = (sourceFrom: number): number => sourceFrom + 2 * DAY_HOURS
+
+/** The same for templates that grew, shrank or vanished. */
+export const knownGrownFrom = (sourceFrom: number): number =>
+  sourceFrom + (LEAST_DAYS + 1) * DAY_HOURS
 
 function growthOf(
   template: TemplateSeries,

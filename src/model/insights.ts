@@ -116,6 +116,15 @@ export interface MlHealth {
   readonly agreement: number | null
 }
 
+export const LEARNED = ['anomalies', 'new_templates', 'grown_templates', 'forecast'] as const
+
+/** What a run can't find yet, because no source has sent for long enough. */
+export interface Learning {
+  readonly finds: (typeof LEARNED)[number]
+  /** When the oldest source will have; null before the first event. */
+  readonly fromMs: number | null
+}
+
 /** The result of a run: the same for the same counts and time. */
 export interface InsightSnapshot {
   readonly modelVersion: string
@@ -130,4 +139,5 @@ export interface InsightSnapshot {
   readonly errors: Forecast
   readonly correlations: readonly Correlation[]
   readonly health: MlHealth
+  readonly learning: readonly Learning[]
 }

@@ -4,6 +4,7 @@ import {
   ANOMALY_KINDS,
   ANOMALY_SCOPES,
   ANOMALY_STATES,
+  LEARNED,
   TEMPLATE_CHANGES,
   type Contribution,
   type Correlation,
@@ -147,6 +148,22 @@ export const SnapshotSchema = Type.Object({
   }),
   correlations: Type.Array(CorrelationSchema),
   health: HealthSchema,
+  learning: Type.Array(
+    Type.Object({
+      finds: literals(LEARNED),
+      from: OrNull(
+        Type.String({
+          format: 'date-time',
+          description:
+            'when the oldest source has sent for long enough; null before the first event',
+        }),
+      ),
+    }),
+    {
+      description:
+        'what this run could not find yet; a source that is newer waits as long from its own first event. Empty when nothing waits',
+    },
+  ),
 })
 
 /** @returns null for an unknown template */
@@ -287,4 +304,8 @@ export const toSnapshotView = (
   },
   correlations: snapshot.correlations.map((each) => toCorrelationView(each, textOf)),
   health: toHealthView(snapshot.health),
+  learning: snapshot.learning.map(({ finds, fromMs }) => ({
+    finds,
+    from: fromMs === null ? null : toIso(fromMs),
+  })),
 })
