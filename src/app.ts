@@ -21,6 +21,7 @@ import { openDataDir } from './coordination/data-dir.js'
 import { createEntities } from './coordination/entities.js'
 import { reserveEventIds } from './coordination/event-ids.js'
 import { createExclusive, inTurn, type WithLock } from './coordination/lock.js'
+import { createInProcessState } from './coordination/memory-state.js'
 import { openState, watchState } from './coordination/open-state.js'
 import { createReplica, singleReplica } from './coordination/replica.js'
 import { SharedChanges } from './coordination/shared-changes.js'
@@ -37,6 +38,8 @@ import { createTemplateStats } from './events/template-stats.js'
 import { planCapacity } from './http/capacity.js'
 import type { Uws } from './http/uws.js'
 import { DedupWindow } from './ingest/dedup-window.js'
+import { createListeners, type Listeners } from './ingest/listener.js'
+import { createOnce } from './ingest/once.js'
 import { Pipeline } from './ingest/pipeline.js'
 import { openPool } from './ingest/pool.js'
 import { createWriteTarget } from './ingest/write-target.js'
@@ -95,6 +98,7 @@ export interface App {
   readonly isEmbedded: boolean
   readonly store: Store
   readonly pipeline: Pipeline
+  readonly listeners: Listeners
   readonly wal: Wal
   readonly writer: Writer
   readonly services: Services
@@ -395,6 +399,15 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         }
       },
     })
+    const once = createOnce(
+      state,
+      createInProcessState({ onError: (error) => log.warn({ err: error }, 'state') }),
+    )
+    const listeners = createListeners({
+      key: () => accounts.ingestKeys.named(config.listenerKey),
+      pipeline,
+      once,
+    })
     replica.onCatchUp(() =>
       adoptStoredTemplates(templateStore, templates, (rows) => pipeline.adopt(rows)),
     )
@@ -549,6 +562,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       audit,
       metrics,
       pipeline,
+      once,
       wal,
       buffers: bufferPool,
       sockets,
@@ -587,6 +601,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       isEmbedded: embedded !== null,
       store,
       pipeline,
+      listeners,
       wal,
       writer,
       services,

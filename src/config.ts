@@ -4,6 +4,7 @@ import {
   clusterName,
   email,
   ingestKey,
+  listenerKey,
   nodeUrls,
   quorum,
   timeZone,
@@ -139,6 +140,7 @@ const SETTINGS = {
     'password of the first superadmin; unset = generated and printed once',
   ),
   ingestKey,
+  listenerKey,
   metricsToken: secret('METRICS_TOKEN', 16, 'bearer token with which other machines read /metrics'),
   webhookEnabled: boolean('WEBHOOK_ENABLED', true, 'whether /webhooks/scm accepts deliveries'),
   webhookSecret: secret(

@@ -10,6 +10,8 @@ const context: DecodeContext = {
   environment: 'production',
   source: null,
   defaultSource: 'default',
+  requestSource: '',
+  params: '',
   maxMessageBytes: 262_144,
   maxRows: Number.POSITIVE_INFINITY,
 }

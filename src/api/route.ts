@@ -98,7 +98,7 @@ interface ReplyExtras {
 interface RouteFacts {
   /** Unique camelCase name of the route in metrics, the audit trail and OpenAPI. */
   readonly id: string
-  readonly method: Lowercase<RouteMethod>
+  readonly method: Lowercase<Exclude<RouteMethod, 'OPTIONS'>>
   readonly path: string
   readonly summary: string
   readonly description?: string

@@ -5,7 +5,9 @@ import { describeApi } from './description.js'
 import { ACCESS_COOKIE, accessTokenOf } from './auth/credentials.js'
 import { createOriginCheck } from './auth/origin.js'
 import { DEFAULT_SOURCE } from '../ingest/submission.js'
-import { INGEST_RECORDS, ingestRoutes, type IngestServices } from '../ingest/protocols/ndjson.js'
+import type { IngestServices } from '../ingest/protocols/ingest-route.js'
+import { PROTOCOLS } from '../ingest/protocols/table.js'
+import type { Once } from '../ingest/once.js'
 import { webhookRoute } from '../ingest/webhook/webhook.js'
 import type { Caller } from './route.js'
 import { allRoutes } from './routes.js'
@@ -17,13 +19,11 @@ import { createServer, type HttpServer } from '../http/server.js'
 import type { HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { AppError } from '../model/errors.js'
-import { createInProcessState } from '../coordination/memory-state.js'
 import type { State } from '../coordination/state.js'
 import type { Log } from '../telemetry/log.js'
 import type { Capacity } from '../http/capacity.js'
 import type { Replica } from '../coordination/replica.js'
 import type { Pipeline } from '../ingest/pipeline.js'
-import { PUSHED } from '../ingest/submission.js'
 import type { BufferPool } from '../lib/buffer-pool.js'
 import type { Wal } from '../wal/wal.js'
 import type { createKpiSockets } from './routes/kpis.js'
@@ -39,6 +39,7 @@ export interface ServerDeps {
   readonly audit: Audit
   readonly metrics: Metrics
   readonly pipeline: Pipeline
+  readonly once: Once
   readonly wal: Wal
   /** The buffers that bodies are read into. */
   readonly buffers: BufferPool
@@ -132,7 +133,7 @@ function collectorServer(deps: ServerDeps): HttpServer {
     ...toLimits(deps.capacity),
     observe: (outcome) => deps.metrics.request('collector', outcome),
     routes: [
-      ...ingestRoutes(toIngestServices(deps)),
+      ...protocolRoutes(deps),
       ...webhookRoutes(deps),
       ...(config.role === 'collector' ? metricsRoute(deps) : []),
     ],
@@ -152,47 +153,34 @@ const metricsRoute = ({ uws, services }: ServerDeps): HttpRoute[] =>
     mayUseCookies: () => false,
   })
 
-function toIngestServices(deps: ServerDeps): IngestServices {
-  const { services, pipeline, wal } = deps
-  return {
+function protocolRoutes(deps: ServerDeps): HttpRoute[] {
+  const { services, pipeline, wal, once } = deps
+  const ingest: IngestServices = {
     version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
     onWrongKey: ({ ip }) => services.intrusions.note('ingest_key', { address: ip }),
     ...currentOf(deps),
-    hasRoom: (bytes, key) => pipeline.hasRoom(bytes, key.id),
+    hasRoom: (bytes, owner) => pipeline.hasRoom(bytes, owner),
     isReady: () => wal.fault === null && !wal.isFull(),
-    ingest: (body, key) =>
-      pipeline.submit({
-        ...body,
-        owner: key.id,
-        events: null,
-        protocol: 'ingest',
-        source: null,
-        keyId: key.id,
-        allowedSources: key.sources,
-        keepRaw: true,
-        maxRows: INGEST_RECORDS,
-        replays: null,
-        register: key.autoRegister ? PUSHED : null,
-      }),
+    submit: (submission) => pipeline.submit(submission),
+    once,
   }
+  return PROTOCOLS.flatMap(({ routes }) => routes?.(ingest) ?? [])
 }
 
 /** The owner of all deliveries in the pipeline. */
 const WEBHOOKS = 'webhooks'
 
-function webhookRoutes({ config, services, pipeline, state, log }: ServerDeps): HttpRoute[] {
+function webhookRoutes({ config, services, pipeline, once }: ServerDeps): HttpRoute[] {
   if (!config.webhookEnabled) return []
   const secrets = [config.webhookSecret, config.webhookSecretPrevious].filter((s) => s !== null)
   const { environment, maxMessageBytes } = config
-  const onError = (error: unknown): void => log.warn({ err: error }, 'state')
   const route = webhookRoute({
     onWrongSignature: ({ ip }) => services.intrusions.note('webhook_signature', { address: ip }),
     verify: (signature, body) => verifySignature(signature, body, secrets),
     parse: (body) => parseScmWebhook(body, { nowMs: Date.now(), environment, maxMessageBytes }),
     hasRoom: (bytes) => pipeline.hasRoom(bytes, WEBHOOKS),
-    seen: state,
-    seenHere: createInProcessState({ onError }),
+    once,
     store: async (events, { connector }) => {
       const result = await pipeline.submit({
         owner: WEBHOOKS,

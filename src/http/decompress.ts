@@ -1,9 +1,10 @@
 import { brotliDecompressSync, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib'
 import { AppError } from '../model/errors.js'
 import type { HeaderBag } from './request.js'
+import { decodeSnappy } from './snappy.js'
 import { decodeZstd } from './zstd.js'
 
-export type ContentCoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
+export type ContentCoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd' | 'snappy'
 
 const CODINGS: Readonly<Record<string, ContentCoding>> = {
   '': 'identity',
@@ -13,20 +14,51 @@ const CODINGS: Readonly<Record<string, ContentCoding>> = {
   deflate: 'deflate',
   br: 'br',
   zstd: 'zstd',
+  snappy: 'snappy',
+  'x-snappy-framed': 'snappy',
+  // Of a client in Python, whose bodies have the zlib format.
+  'gzip,deflate': 'gzip',
 }
 
-/** @throws AppError unsupported_media_type for another coding or several codings */
+/** @throws AppError unsupported_media_type for another coding, or several but for `gzip,deflate`, which means one of them */
 export function readContentCoding(headers: HeaderBag): ContentCoding {
   const text = headers.all('content-encoding').join(',').trim().toLowerCase()
   const coding = Object.hasOwn(CODINGS, text) ? CODINGS[text] : undefined
   if (coding !== undefined) return coding
-  throw new AppError('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
+  throw new AppError(
+    'unsupported_media_type',
+    'Content-Encoding must be gzip, deflate, br, zstd or snappy',
+  )
 }
 
 /** Refuses compressed bodies. @throws AppError unsupported_media_type */
 export function refuseContentCoding(headers: HeaderBag): void {
   if (readContentCoding(headers) === 'identity') return
   throw new AppError('unsupported_media_type', 'the body must not be compressed')
+}
+
+/** First bytes of compressed bodies. No text begins with them. */
+const MAGICS = [
+  ['gzip', Uint8Array.of(0x1f, 0x8b, 0x08)],
+  ['zstd', Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd)],
+] as const
+/** First bytes of what is sent uncompressed: JSON, and protobuf messages of the protocols here. */
+const PLAIN_STARTS: ReadonlySet<number | undefined> = new Set([0x7b, 0x5b, 0x0a])
+
+/**
+ * The coding by the first bytes, where they tell it: some clients send compressed bodies without naming it, and some name
+ * gzip and send the zlib format, or nothing compressed.
+ */
+export function sniffCoding(body: Uint8Array, named: ContentCoding): ContentCoding {
+  const found = MAGICS.find(([, magic]) => magic.every((byte, i) => body[i] === byte))
+  if (found !== undefined) return found[0]
+  if (named === 'gzip' || named === 'zstd') {
+    if (hasZlibHeader(body)) return 'deflate'
+    return PLAIN_STARTS.has(body[0]) ? 'identity' : named
+  }
+  // The second byte of the zlib format is no letter but for the level of fast compression, `^`.
+  const isZlib = body[0] === 0x78 && body[1] !== 0x5e && hasZlibHeader(body)
+  return named === 'identity' && isZlib ? 'deflate' : named
 }
 
 /**
@@ -71,6 +103,8 @@ async function decode(
       return brotliDecompressSync(body, options)
     case 'zstd':
       return await decodeZstd(body, maxOutputLength)
+    case 'snappy':
+      return decodeSnappy(body, maxOutputLength)
   }
 }
 

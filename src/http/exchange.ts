@@ -72,6 +72,8 @@ export class Exchange {
   extraHeaders: readonly (readonly [name: string, value: string])[] = []
   /** Replaces the server's deadline for this route. */
   handlerTimeoutMs: number
+  /** Replaces the form of errors for this request. */
+  toErrorReply: (error: AppError) => Reply = toErrorReply
   reader: BodyReader | null = null
   /** Index in the list of open exchanges. */
   place = 0
@@ -139,7 +141,7 @@ export class Exchange {
     if (known === error && known.status >= 500) {
       this.#host.log.warn({ err: error, ...this.#names() }, 'request failed')
     }
-    this.reply(toErrorReply(known))
+    this.reply(this.toErrorReply(known))
   }
 
   /**
@@ -157,11 +159,11 @@ export class Exchange {
     if (nowMs < this.#dueMs) return
     switch (this.#phase) {
       case 'reading':
-        this.reply({ ...toErrorReply(this.#bodyTimeout()), close: true })
+        this.reply({ ...this.toErrorReply(this.#bodyTimeout()), close: true })
         return
       case 'handling':
         this.#host.log.warn(this.#names(), 'no reply before the deadline')
-        this.reply(toErrorReply(this.#handlerTimeout()))
+        this.reply(this.toErrorReply(this.#handlerTimeout()))
         this.#controller?.abort()
         return
       case 'sending':

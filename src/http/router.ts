@@ -1,7 +1,7 @@
 import { decodeSegment } from './request.js'
 
-/** The server answers HEAD and OPTIONS itself. */
-export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+/** The server answers HEAD itself, and OPTIONS where no route does. */
+export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
 export interface Routable {
   readonly method: RouteMethod

@@ -1,3 +1,4 @@
+import type { AppError } from '../model/errors.js'
 import type { HttpRequest, RequestHead } from './request.js'
 import type { Reply } from './reply.js'
 import type { Routable } from './router.js'
@@ -26,6 +27,8 @@ export interface HttpRoute extends Routable {
   readonly isAuthenticatedByBody?: true
   /** The route reads the client's address only to refuse a request, so it is not copied before. */
   readonly isAddressless?: true
+  /** Writes errors in a protocol's own form. Default: the one body shape of the API. */
+  readonly toErrorReply?: (error: AppError, head: RequestHead) => Reply
   /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number
   /**

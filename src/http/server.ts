@@ -238,6 +238,8 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
   exchange.routeId = found.route.id
   exchange.handlerTimeoutMs = found.route.handlerTimeoutMs ?? exchange.handlerTimeoutMs
   const request = toRequest(server, exchange, { head, found, res })
+  const { toErrorReply: write } = found.route
+  if (write !== undefined) exchange.toErrorReply = (error) => write(error, request)
   if (framing.kind === 'none') {
     exchange.startHandling()
   } else {
@@ -300,12 +302,12 @@ function checkHeadSize({ headers, path, queryText }: Head, limitBytes: number): 
 /** @returns null when the request was answered here */
 function findRoute(server: Server, exchange: Exchange, head: Head): FoundRoute | null {
   const { method, path } = head
+  const match = server.router.match(method, path)
+  if (match.kind === 'route') return match
   if (method === 'OPTIONS') {
     replyOptions(server, exchange, head)
     return null
   }
-  const match = server.router.match(method, path)
-  if (match.kind === 'route') return match
   if (match.kind === 'not_found') {
     exchange.reply(toUnknown(server, path))
     return null
@@ -364,7 +366,7 @@ function proceed(exchange: Exchange, admission: Admission, { route, request }: R
   }
   exchange.reader.whenSettled((outcome) => {
     if (outcome.kind !== 'complete') {
-      const reply = toErrorReply(toRefusal(outcome, route))
+      const reply = exchange.toErrorReply(toRefusal(outcome, route))
       exchange.reply(outcome.kind === 'broken' ? { ...reply, close: true } : reply)
       return
     }

@@ -5,8 +5,11 @@ import type { DeadBlock } from '../writer/dead-letter-encoder.js'
 /** Limit of a body of `/ingest` in bytes, before and after decompression. */
 export const INGEST_BYTES = 16 * 1024 * 1024
 
-/** The wire format of a body: JSON or text lines of `/ingest`, a file, or `events` when it is decoded already. */
-export type BodyFormat = 'ingest' | 'text' | 'csv' | 'json' | 'txt' | 'events'
+/** A format that a protocol's parser reads: `otlp/logs`. */
+export type ProtocolFormat = `${string}/${string}`
+
+/** The wire format of a body: JSON or text lines of `/ingest`, a file, that of a protocol, or `events` when it is decoded already. */
+export type BodyFormat = 'ingest' | 'text' | 'csv' | 'json' | 'txt' | 'events' | ProtocolFormat
 
 /** The verdict on the messages of a source that must not be stored. */
 export type SourceVerdict =
@@ -20,7 +23,7 @@ export interface BodyTask {
   /** How `bytes` are compressed. */
   readonly coding: ContentCoding
   readonly events: readonly CanonicalEvent[] | null
-  /** `ingest`, `upload`, `webhook` or `replay`, as dead letters are listed. */
+  /** The name of the protocol, `upload`, `webhook` or `replay`, as dead letters are listed. */
   readonly protocol: string
   /** The source of every message; null = each message names its own. */
   readonly source: string | null
@@ -28,6 +31,12 @@ export interface BodyTask {
   readonly keyId: string
   /** The source of messages that name none. */
   readonly defaultSource: string
+  /** The source that the request names for records without one; '' for none. */
+  readonly requestSource: string
+  /** What the parser of a protocol reads of the request, as a query string. */
+  readonly params: string
+  /** Whether it was stored before: it is read for its reply only. */
+  readonly isRepeat: boolean
   /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
   /** Whether dead letters keep the raw text (never for uploads). */
@@ -75,6 +84,8 @@ export interface BodyResult {
   readonly span: TimeSpan | null
   /** Why the body was refused as a whole; then nothing of it is in the block. */
   readonly refusal: BodyRefusal | null
+  /** The text of the reply, of protocols whose replies name each record; else null. */
+  readonly reply: string | null
 }
 
 /** The errors of a body as a whole. */

@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 
-import { decompress, type ContentCoding } from '../http/decompress.js'
+import { decompress, sniffCoding, type ContentCoding } from '../http/decompress.js'
 import { decodeIngest, isJsonBody, type LineTaker } from './formats/ndjson.js'
 import { decodeTextLines, decodeUpload } from './formats/upload.js'
+import { parserOf } from './protocols/table.js'
+import type { ReplyWriter } from './protocols/protocol.js'
 import { UTC, Zones } from './formats/zone.js'
 import type { BlockSlice } from '../lib/block-pool.js'
 import { levelAtHead } from '../templates/head-level.js'
@@ -20,10 +22,12 @@ import {
   REFUSALS,
   type BlockResult,
   type BlockTask,
+  type BodyFormat,
   type BodyRefusal,
   type BodyResult,
   type BodyTask,
   type LineError,
+  type ProtocolFormat,
   type SourceVerdict,
   type TimeSpan,
 } from './block.js'
@@ -114,7 +118,7 @@ export class BodyEncoder {
       body.events.forEach((event, i) => sink.event(i + 1, event))
     } else {
       const refusal = refusalOf(() => {
-        decodeBody(body, contextOf(body, at), sink, sink)
+        sink.replyWriter = decodeBody(body, contextOf(body, at), sink, sink)
       })
       if (refusal !== null) return refusal
     }
@@ -186,19 +190,26 @@ async function openBodies(at: At, untilMs: number): Promise<OpenedBody[]> {
 /** Of bodies with more decompressed bytes, no further one is opened in the same task. */
 const HELD_BYTES = 4 * 1024 * 1024
 
-const isDecodedDirectly = ({ format }: BodyTask): boolean =>
-  format === 'ingest' || format === 'text' || format === 'events'
+const isOfProtocol = (format: BodyFormat): format is ProtocolFormat => format.includes('/')
 
-/** Decodes a body of `/ingest`. @param lines takes the lines of JSON that need no parsing */
+const isDecodedDirectly = ({ format }: BodyTask): boolean =>
+  format === 'ingest' || format === 'text' || format === 'events' || isOfProtocol(format)
+
+/** Decodes the body of a request. @param lines takes the lines of JSON that need no parsing */
 function decodeBody(
   body: BodyTask,
   context: DecodeContext,
   sink: EventSink,
   lines: LineTaker | null,
-): void {
+): ReplyWriter | null {
   const bytes = bytesOf(body)
+  if (isOfProtocol(body.format)) {
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    return parserOf(body.format)(buffer, context, sink) ?? null
+  }
   if (body.format === 'text' && !isJsonBody(bytes)) decodeTextLines(bytes, context, sink)
   else decodeIngest(bytes, context, sink, lines)
+  return null
 }
 
 async function openBody(
@@ -217,19 +228,13 @@ async function openBody(
   }
 }
 
-/** First bytes of compressed bodies. No text begins with them. */
-const MAGICS = [
-  ['gzip', Uint8Array.of(0x1f, 0x8b, 0x08)],
-  ['zstd', Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd)],
-] as const
+/** Files are compressed as their sender says; bodies of requests also without saying it. */
+const codingOf = ({ format, bytes, coding }: BodyTask): ContentCoding =>
+  format === 'ingest' || format === 'text' || isOfProtocol(format)
+    ? sniffCoding(bytes ?? NO_BYTES, coding)
+    : coding
 
-/** The coding that the sender named, or that of gzip and Zstandard data that were sent without naming it. */
-function codingOf({ format, bytes, coding }: BodyTask): ContentCoding {
-  const isFile = format !== 'ingest' && format !== 'text'
-  if (coding !== 'identity' || isFile || bytes === null) return coding
-  const found = MAGICS.find(([, magic]) => magic.every((byte, i) => bytes[i] === byte))
-  return found?.[0] ?? coding
-}
+const NO_BYTES = new Uint8Array(0)
 
 /** Adds the messages of one body to the block or to the dead letters, and counts them. */
 class BodySink implements EventSink, LineTaker {
@@ -244,6 +249,8 @@ class BodySink implements EventSink, LineTaker {
   #unreadable = 0
   /** The first source that the body's key may not write. */
   denied: string | null = null
+  /** Writes the reply; null for a protocol whose replies name no records. */
+  replyWriter: ReplyWriter | null = null
 
   constructor(encoders: BodyEncoders, body: BodyTask) {
     this.#encoders = encoders
@@ -265,7 +272,7 @@ class BodySink implements EventSink, LineTaker {
   }
 
   begin(bytes: Uint8Array, context: DecodeContext): boolean {
-    if (context.source !== null) return false
+    if (context.source !== null || this.#body.isRepeat) return false
     this.#encoders.block.beginBody(
       bytes,
       { ...context, isUtf8: isUtf8(bytes), isUtc: context.toUtc === UTC },
@@ -284,7 +291,7 @@ class BodySink implements EventSink, LineTaker {
   event(line: number, event: CanonicalEvent): void {
     const verdict = verdictOf(this.#body, event.source)
     if (!this.#mayWrite(event.source)) return
-    if (verdict === 'drop') this.#dropped++
+    if (verdict === 'drop' || this.#body.isRepeat) this.#dropped++
     else if (verdict !== undefined) this.reject(line, unstorable(event, verdict))
     else {
       const severity = event.severity ?? levelAtHead(event.message)
@@ -298,8 +305,9 @@ class BodySink implements EventSink, LineTaker {
     if (rejection.source !== '' && !this.#mayWrite(rejection.source)) return
     this.#rejected++
     if (rejection.reason === 'invalid_json') this.#unreadable++
-    if (this.#errors.length < REPORTED_ERRORS)
+    if (this.#errors.length < REPORTED_ERRORS || isOfProtocol(this.#body.format))
       this.#errors.push({ line, code: rejection.reason, message: rejection.message })
+    if (this.#body.isRepeat) return
     const raw = this.#body.keepRaw ? rejection.raw : ''
     // The source of a file's rows is that of the upload.
     const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
@@ -316,10 +324,11 @@ class BodySink implements EventSink, LineTaker {
       dropped,
       bytes: bytesOf(body).byteLength,
       ms,
-      errors: this.#errors.toSorted((a, b) => a.line - b.line),
+      errors: this.#errors.toSorted((a, b) => a.line - b.line).slice(0, REPORTED_ERRORS),
       sources: [...this.#sources],
       span: file === null ? null : spanOf(file.events),
       refusal: null,
+      reply: this.replyWriter?.(this.#errors) ?? null,
     }
   }
 
@@ -385,7 +394,7 @@ async function decodeFile(body: BodyTask, context: DecodeContext): Promise<Decod
   }
 }
 
-const bytesOf = (body: BodyTask): Uint8Array => body.bytes ?? new Uint8Array(0)
+const bytesOf = (body: BodyTask): Uint8Array => body.bytes ?? NO_BYTES
 
 const contextOf = (body: BodyTask, { task, nowMs, zones }: At): DecodeContext => ({
   nowMs,
@@ -393,6 +402,8 @@ const contextOf = (body: BodyTask, { task, nowMs, zones }: At): DecodeContext =>
   environment: task.environment,
   source: body.source,
   defaultSource: body.defaultSource,
+  requestSource: body.requestSource,
+  params: body.params,
   maxMessageBytes: task.maxMessageBytes,
   maxRows: body.maxRows,
 })
@@ -411,6 +422,7 @@ const toResult = (opened: OpenedBody, sink: BodySink): BodyResult =>
         sources: [],
         span: null,
         refusal: opened.refusal,
+        reply: null,
       }
 
 function refusalOf(decode: () => void): BodyRefusal | null {

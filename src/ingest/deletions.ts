@@ -12,7 +12,7 @@ import type { Command } from '../wal/record.js'
 import type { BatchStore } from '../writer/batch-store.js'
 import type { Pipeline } from './pipeline.js'
 import type { Sequencer } from './sequencer.js'
-import { forgetDeliveries } from './webhook/webhook.js'
+import { forgetStored } from './once.js'
 
 /*
  * Deleting sources, or everything:
@@ -132,7 +132,7 @@ export function createDeletions(deps: DeletionDeps) {
     names: readonly string[] | null,
     command: DeletionCommand,
   ): Promise<unknown> => {
-    await forgetDeliveries(state, names)
+    await forgetStored(state, names)
     if (shared !== null) return await shared.carryOut(command)
     // No await between these two calls, because no event may be sequenced between them.
     erasure.forget(names)

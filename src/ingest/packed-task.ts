@@ -35,7 +35,7 @@ export interface PackedResult {
   /** For each body: 1 + the index of its source, 0 without one. */
   readonly sourceOf: Uint32Array
   readonly sources: readonly string[]
-  /** Bodies with errors, a refusal, several sources or a time span. */
+  /** Bodies with errors, a refusal, several sources, a time span or a reply. */
   readonly others: readonly (readonly [index: number, result: BodyResult])[]
   /** Whether the block is in the slice of the task. */
   readonly isSliceUsed: boolean
@@ -122,17 +122,24 @@ function endOfRun(bodies: readonly BodyTask[], from: number): number {
 
 const isSmall = ({ bytes }: BodyTask): boolean => bytes !== null && bytes.byteLength <= SMALL_BYTES
 
-const isAlike = (a: BodyTask, b: BodyTask): boolean =>
+const isAlike = (a: BodyTask, b: BodyTask): boolean => isReadAlike(a, b) && hasEqualRights(a, b)
+
+const isReadAlike = (a: BodyTask, b: BodyTask): boolean =>
   a.format === b.format &&
   a.coding === b.coding &&
   a.protocol === b.protocol &&
   a.source === b.source &&
-  a.keyId === b.keyId &&
   a.defaultSource === b.defaultSource &&
+  a.requestSource === b.requestSource &&
+  a.params === b.params &&
+  a.timeZone === b.timeZone
+
+const hasEqualRights = (a: BodyTask, b: BodyTask): boolean =>
+  a.keyId === b.keyId &&
   a.allowedSources === b.allowedSources &&
   a.keepRaw === b.keepRaw &&
   a.maxRows === b.maxRows &&
-  a.timeZone === b.timeZone &&
+  a.isRepeat === b.isRepeat &&
   a.verdicts === b.verdicts
 
 function toRun(bodies: readonly BodyTask[], acquire: (bytes: number) => Uint8Array): Run {
@@ -206,8 +213,8 @@ export function packResult(
 }
 
 /** Whether a result has more than counts and a source. */
-const isOther = ({ refusal, errors, sources, span }: BodyResult): boolean =>
-  refusal !== null || errors.length > 0 || sources.length > 1 || span !== null
+const isOther = ({ refusal, errors, sources, span, reply }: BodyResult): boolean =>
+  refusal !== null || errors.length > 0 || sources.length > 1 || span !== null || reply !== null
 
 function indexIn(indexOf: Map<string, number>, text: string): number {
   const known = indexOf.get(text)
@@ -234,6 +241,7 @@ function toBodyResults(packed: PackedResult): BodyResult[] {
       sources: lists[source - 1] ?? NO_SOURCES,
       span: null,
       refusal: null,
+      reply: null,
     }
   })
 }

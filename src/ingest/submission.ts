@@ -17,6 +17,9 @@ export interface Submission {
   /** The ingest key of the sender; '' without one. */
   readonly keyId: string
   readonly defaultSource: string
+  readonly requestSource?: string
+  readonly params?: string
+  readonly isRepeat?: boolean
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
@@ -41,6 +44,9 @@ export const toBody = (submission: Submission): BodyTask => ({
   source: submission.source,
   keyId: submission.keyId,
   defaultSource: submission.defaultSource,
+  requestSource: submission.requestSource ?? '',
+  params: submission.params ?? '',
+  isRepeat: submission.isRepeat ?? false,
   allowedSources: submission.allowedSources,
   keepRaw: submission.keepRaw,
   maxRows: submission.maxRows,
@@ -91,7 +97,7 @@ export const uploadSubmission = ({
 type ReplayScope = Pick<Submission, 'keyId' | 'defaultSource' | 'allowedSources' | 'register'>
 
 /** How the source of a message with an ingest key, or of one that is replayed, is registered. */
-export const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
+const PUSHED = { type: 'push', connector: 'custom', applicationId: null } as const
 
 /**
  * Whoever sends a rejected record must not get, by its replay, what his key may not do: the rights are those that the key has
@@ -99,7 +105,7 @@ export const PUSHED = { type: 'push', connector: 'custom', applicationId: null }
  */
 export function replayScope(
   { keyId, source }: { readonly keyId: string; readonly source: string },
-  key: SenderKey | null,
+  key: Omit<SenderKey, 'id'> | null,
 ): ReplayScope {
   // The dead letter of a record without a source has that of its request.
   const defaultSource = source === '' ? (key?.defaultSource ?? DEFAULT_SOURCE) : source
@@ -113,8 +119,23 @@ export function replayScope(
       }
 }
 
+/** The fields of a submission that the sender's key decides. */
+export const keySubmission = (key: SenderKey) =>
+  ({
+    owner: key.id,
+    events: null,
+    source: null,
+    keyId: key.id,
+    defaultSource: key.defaultSource ?? DEFAULT_SOURCE,
+    allowedSources: key.sources,
+    keepRaw: true,
+    replays: null,
+    register: key.autoRegister ? PUSHED : null,
+  }) as const satisfies Partial<Submission>
+
 /** What an ingest key allows. */
 export interface SenderKey {
+  readonly id: string
   /** Null = any. */
   readonly sources: readonly string[] | null
   readonly autoRegister: boolean

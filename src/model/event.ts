@@ -91,6 +91,10 @@ export interface DecodeContext {
   readonly source: string | null
   /** The source of records that name none. */
   readonly defaultSource: string
+  /** The source that the request names, before those that only its protocol names; '' for none. */
+  readonly requestSource: string
+  /** What a protocol's parser reads of the request, as a query string. */
+  readonly params: string
   readonly maxMessageBytes: number
   /** More rows are a parse error; Infinity for `/ingest`, whose limit is in bytes. */
   readonly maxRows: number

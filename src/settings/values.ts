@@ -14,6 +14,12 @@ export const ingestKey: Setting<string | null> = {
   },
 }
 
+export const listenerKey: Setting<string> = textSetting(
+  'LISTENER_KEY',
+  '',
+  'name or first characters of the ingest key with whose rights listeners write that know no key; unset = the oldest',
+)
+
 export const email: Setting<string> = {
   ...textSetting(
     'ADMIN_EMAIL',

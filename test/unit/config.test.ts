@@ -240,6 +240,7 @@ const CASES: readonly (readonly [
     ],
     ['k'.repeat(19), 'k'.repeat(129), `${'k'.repeat(10)} ${'k'.repeat(10)}`, 'ä'.repeat(20)],
   ],
+  ['listenerKey', 'LISTENER_KEY', '', [['daemons', 'daemons']], []],
   ['metricsToken', 'METRICS_TOKEN', null, [['m'.repeat(16), 'm'.repeat(16)]], ['m'.repeat(15)]],
   ['webhookEnabled', 'WEBHOOK_ENABLED', true, [['no', false]], ['nope']],
   ['webhookSecret', 'WEBHOOK_SECRET', null, [['w'.repeat(16), 'w'.repeat(16)]], ['w'.repeat(15)]],

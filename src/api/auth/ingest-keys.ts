@@ -45,6 +45,8 @@ interface IngestKeyDeps {
 export interface IngestKeys {
   readonly create: (input: IngestKeyInput) => Promise<NewIngestKey>
   readonly list: () => readonly IngestKey[]
+  /** @param name a key's name or the first characters that lists show; '' = the oldest key. @returns null when there is none */
+  readonly named: (name: string) => IngestKey | null
   /** @returns null when there is no such key */
   readonly find: (id: string) => IngestKey | null
   /** @throws AppError not_found */
@@ -113,6 +115,7 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
   return {
     create: (input) => add(generateKey(), input),
     list: () => entities.list(),
+    named: (name) => findNamed(entities.list(), name),
     find: (id) => entities.get(id),
     remove: async (id) => {
       notedAtMs.delete(id)
@@ -133,6 +136,13 @@ export function createIngestKeys(deps: IngestKeyDeps): IngestKeys {
       )
     },
   }
+}
+
+function findNamed(keys: readonly IngestKey[], name: string): IngestKey | null {
+  const oldestFirst = keys.toSorted((a, b) => a.createdAtMs - b.createdAtMs)
+  const isMeant = (key: IngestKey): boolean =>
+    name === '' || key.name === name || key.prefix === name
+  return oldestFirst.find(isMeant) ?? null
 }
 
 const digest = (key: string): Buffer => createHash('sha256').update(key).digest()

@@ -1,12 +1,17 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { createRequire } from 'node:module'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { decompress, readContentCoding } from '../../../src/http/decompress.js'
+import { decompress, readContentCoding, sniffCoding } from '../../../src/http/decompress.js'
 import type { ContentCoding } from '../../../src/http/decompress.js'
 import { HeaderBag } from '../../../src/http/request.js'
 import { largestContent } from '../../../src/http/zstd.js'
 
-const bytes = (buffer: Buffer) => new Uint8Array(buffer)
+const snappy = createRequire(import.meta.url)('snappy-wasm') as {
+  readonly compress_raw: (data: Uint8Array) => Uint8Array
+}
+const snappyBlock = (plain: string) => Buffer.from(snappy.compress_raw(Buffer.from(plain)))
+const bytes = (buffer: Uint8Array) => new Uint8Array(buffer)
 const base64 = (text: string) => bytes(Buffer.from(text, 'base64'))
 const text = (body: Uint8Array) => Buffer.from(body).toString()
 
@@ -173,4 +178,50 @@ t.test('the coding comes from Content-Encoding, one at most', async (t) => {
       values.join(),
     )
   }
+})
+
+t.test('the first bytes of a body tell its coding where the header lies', async (t) => {
+  const text = Buffer.from('{"message":"one"}')
+  const of = (body: Uint8Array, named: ContentCoding) => sniffCoding(bytes(body), named)
+  t.equal(of(gzipSync(text), 'identity'), 'gzip')
+  t.equal(of(ZSTD_LINE, 'gzip'), 'zstd')
+  t.equal(of(deflateSync(text), 'gzip'), 'deflate', 'graypy')
+  t.equal(of(deflateSync(text), 'identity'), 'deflate')
+  t.equal(of(deflateSync(text), 'deflate'), 'deflate')
+  t.equal(of(text, 'gzip'), 'identity')
+  t.equal(of(Buffer.from('x^2 is a text'), 'identity'), 'identity')
+  t.equal(of(Buffer.from('nothing known'), 'gzip'), 'gzip')
+})
+
+t.test('Snappy: a block, frames, and what is neither', async (t) => {
+  const block = snappyBlock('hello '.repeat(500))
+  const plain = async (data: Uint8Array, limit = 10_000) =>
+    Buffer.from(await decompress(bytes(data), 'snappy', limit)).toString()
+  t.equal(await plain(block), 'hello '.repeat(500))
+  const chunk = (type: number, data: Uint8Array) => {
+    const head = Buffer.alloc(8)
+    head[0] = type
+    head.writeUIntLE(data.length + 4, 1, 3)
+    return Buffer.concat([head, data])
+  }
+  const head = Buffer.from([0xff, 6, 0, 0, ...Buffer.from('sNaPpY')])
+  const frames = Buffer.concat([
+    head,
+    chunk(0, block),
+    chunk(0xfe, block),
+    chunk(1, Buffer.from('!')),
+  ])
+  t.equal(await plain(frames), `${'hello '.repeat(500)}!`)
+  for (const data of [block, frames])
+    await t.rejects(plain(data, 2_999), { code: 'body_too_large' }, 'the limit holds')
+  const huge = Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0xfc, 0, 0, 0, 0x80])
+  await t.rejects(plain(huge), { code: 'body_too_large' })
+  for (const broken of [
+    Buffer.alloc(0),
+    Buffer.from([5, 0xf0]),
+    frames.subarray(0, -1),
+    chunk(2, block),
+  ])
+    await t.rejects(plain(broken), { code: 'bad_request' })
+  await t.rejects(plain(Buffer.concat([head, chunk(2, block)])), { code: 'bad_request' })
 })

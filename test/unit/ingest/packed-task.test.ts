@@ -17,6 +17,9 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   source: null,
   keyId: `key ${kind % 2}`,
   defaultSource: `source ${kind % 5}`,
+  requestSource: `request ${kind % 5}`,
+  params: '',
+  isRepeat: kind === 6,
   allowedSources: KEYS[kind % KEYS.length] ?? null,
   keepRaw: kind !== 5,
   maxRows: 10,
@@ -43,6 +46,7 @@ const result = (kind: number): BodyResult => ({
   errors: kind === 1 ? [{ line: 1, code: 'invalid_json', message: 'no' }] : [],
   sources: ['x', 'y', 'z'].slice(0, kind % 3),
   refusal: kind === 4 ? { code: 'validation_error', message: 'no' } : null,
+  reply: kind === 2 ? '{}' : null,
 })
 
 const bodies = fc.array(

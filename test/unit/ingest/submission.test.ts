@@ -17,6 +17,7 @@ const result = (
   sources,
   span: null,
   refusal: null,
+  reply: null,
 })
 
 const job = (protocol: string, replays: number | null = null) => ({

@@ -15,6 +15,8 @@ export const ingestContext: DecodeContext = {
   environment: 'production',
   source: null,
   defaultSource: 'nameless',
+  requestSource: '',
+  params: '',
   maxMessageBytes: 262_144,
   maxRows: Number.POSITIVE_INFINITY,
 }

@@ -11,6 +11,8 @@ const CONTEXT = {
   environment: 'test',
   source: null,
   defaultSource: 'nameless',
+  requestSource: '',
+  params: '',
   maxMessageBytes: 1000,
   maxRows: 1000,
 }

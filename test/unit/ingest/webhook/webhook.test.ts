@@ -1,10 +1,7 @@
 import { test } from 'tap'
 
-import {
-  forgetDeliveries,
-  webhookRoute,
-  type WebhookServices,
-} from '../../../../src/ingest/webhook/webhook.js'
+import { createOnce, forgetStored } from '../../../../src/ingest/once.js'
+import { webhookRoute, type WebhookServices } from '../../../../src/ingest/webhook/webhook.js'
 import { HeaderBag, Request } from '../../../../src/http/request.js'
 import type { Reply } from '../../../../src/http/reply.js'
 import { AppError } from '../../../../src/model/errors.js'
@@ -63,8 +60,7 @@ function receiver(
       events: keys.map(event),
     }),
     hasRoom: () => true,
-    seen,
-    seenHere: seen,
+    once: createOnce(seen, seen),
     store,
   })
   return async (): Promise<Reply> => {
@@ -118,9 +114,9 @@ void test('a deleted delivery is accepted again, once', async (t) => {
   const duplicate = { json: { status: 'duplicate', events: 0 } }
   t.match(await deliver(), accepted)
   for (const sources of [['scm.a/b'], ['other', 'scm.a/b'], null, ['scm.a/b']]) {
-    await forgetDeliveries(seen, ['other'])
+    await forgetStored(seen, ['other'])
     t.match(await deliver(), duplicate, 'of another source')
-    await forgetDeliveries(seen, sources)
+    await forgetStored(seen, sources)
     const replies = await Promise.all([deliver(), deliver(), deliver()])
     const events = replies.map(({ json }) => (json as { events: number }).events)
     t.equal(

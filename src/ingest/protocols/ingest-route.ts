@@ -1,0 +1,200 @@
+import { createHash } from 'node:crypto'
+
+import { readContentCoding, type ContentCoding } from '../../http/decompress.js'
+import type { Reply } from '../../http/reply.js'
+import type { HttpRequest, RequestHead } from '../../http/request.js'
+import type { HttpRoute } from '../../http/routes.js'
+import { AppError } from '../../model/errors.js'
+import { INGEST_BYTES, type BodyFormat, type BodyResult } from '../block.js'
+import { sourceProblem } from '../formats/draft.js'
+import type { Once } from '../once.js'
+import { keySubmission, type SenderKey, type Submission } from '../submission.js'
+import { findKey } from './key.js'
+
+/** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
+export const INGEST_RECORDS = 500_000
+
+/** What the request side of every protocol works with. */
+export interface IngestServices {
+  /** @returns null for an unknown key */
+  readonly verifyKey: (key: string) => SenderKey | null
+  /** Resolves when the keys that other instances have stored are known; absent for a single instance. */
+  readonly current?: () => Promise<void>
+  /** Whether the pipeline's memory limit allows another body of this size. */
+  readonly hasRoom: (bytes: number, owner: string) => boolean
+  /** Resolves when the accepted messages are durable. */
+  readonly submit: (submission: Submission) => Promise<BodyResult>
+  readonly once: Once
+  /** Called for a key that is none; a request without a key is no attempt. */
+  readonly onWrongKey: (head: RequestHead) => void
+  readonly version: string
+  readonly isReady: () => boolean
+}
+
+/** A route of a protocol that takes records. */
+export interface IngestRoute {
+  readonly id: string
+  readonly method?: 'POST' | 'PUT'
+  readonly path: string
+  /** As metrics and dead letters name it. */
+  readonly protocol: string
+  readonly format: BodyFormat | ((head: RequestHead) => BodyFormat)
+  /** What the parser reads of the request, as a query string. */
+  readonly params?: (head: RequestHead) => string
+  /** Replaces the pipeline for bodies that need no worker, such as probes. @returns null for others */
+  readonly answer?: (request: HttpRequest) => Reply | null
+  readonly toReply: (result: BodyResult, request: HttpRequest) => Reply
+  /** Writes an error as the protocol's clients read it. Default: the one of `/ingest`. */
+  readonly toErrorReply?: (error: AppError, head: RequestHead) => Reply
+}
+
+/**
+ * Builds the route of a protocol. Its head alone decides: key, content coding, source, room in the queue. Then the body is
+ * submitted, and the reply is sent when the accepted records are durable. A request with an `Idempotency-Key` is stored once
+ * in 300 seconds; its copies get the same reply.
+ */
+export function ingestRoute(route: IngestRoute, services: IngestServices): HttpRoute {
+  const { id, method = 'POST', path, toErrorReply } = route
+  return {
+    id,
+    method,
+    path,
+    bodyBytes: INGEST_BYTES,
+    isAddressless: true,
+    admit: (head) => admit(head, route, services),
+    ...(toErrorReply === undefined ? {} : { toErrorReply }),
+  }
+}
+
+type Admitted = Extract<Awaited<ReturnType<HttpRoute['admit']>>, { kind: 'admitted' }>
+
+function admit(
+  head: RequestHead,
+  route: IngestRoute,
+  services: IngestServices,
+): Admitted | Promise<Admitted> {
+  return withKey(head, services, (key) => {
+    const coding = readContentCoding(head.headers)
+    const source = namedSource(head)
+    const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
+    if (!services.hasRoom(bytes, key.id)) throw overloaded()
+    const handle = (request: HttpRequest): Reply | Promise<Reply> =>
+      route.answer?.(request) ?? take({ request, key, coding, source }, route, services)
+    return { kind: 'admitted', handle }
+  })
+}
+
+/**
+ * Calls `decide` with the key of a request.
+ *
+ * @throws AppError `unauthorized`
+ */
+function withKey<T>(
+  head: RequestHead,
+  { verifyKey, current, onWrongKey }: IngestServices,
+  decide: (key: SenderKey) => T,
+): T | Promise<T> {
+  const text = findKey(head, (word) => verifyKey(word) !== null)
+  const refuse = (): AppError => {
+    if (text !== '') onWrongKey(head)
+    return unauthorized()
+  }
+  const key = verifyKey(text)
+  if (key !== null) return decide(key)
+  if (text === '' || current === undefined) throw refuse()
+  // Another instance may have just created the key.
+  return current().then(() => {
+    const known = verifyKey(findKey(head, (word) => verifyKey(word) !== null))
+    if (known === null) throw refuse()
+    return decide(known)
+  })
+}
+
+interface Taken {
+  readonly request: HttpRequest
+  readonly key: SenderKey
+  readonly coding: ContentCoding
+  /** The source that the request names; '' for none. */
+  readonly source: string
+}
+
+async function take(
+  { request, key, coding, source }: Taken,
+  route: IngestRoute,
+  services: IngestServices,
+): Promise<Reply> {
+  const { protocol, format, params } = route
+  const submission: Submission = {
+    ...keySubmission(key),
+    format: typeof format === 'function' ? format(request) : format,
+    bytes: request.body,
+    coding,
+    protocol,
+    ...(source === '' ? {} : { requestSource: source, defaultSource: source }),
+    ...(params === undefined ? {} : { params: params(request) }),
+    maxRows: INGEST_RECORDS,
+    isAbandoned: () => request.isOver,
+  }
+  const result = await submitOnce(submission, onceKeyOf(request, key), services)
+  throwRefusal(result)
+  return route.toReply(result, request)
+}
+
+/** @returns null for a request that may be stored as often as it is sent */
+function onceKeyOf({ headers }: RequestHead, { id }: SenderKey): string | null {
+  const text = headers.first('idempotency-key') ?? ''
+  return text === '' ? null : onceKey('request', id, text)
+}
+
+/** The key of something that is stored once for a sender; what the sender names is hashed. */
+export const onceKey = (kind: string, keyId: string, text: string): string =>
+  `once:${kind}:${createHash('sha256').update(`${keyId} ${text}`).digest('base64url')}`
+
+/** Submits a body unless it was stored before; then its records are only read, for the reply. */
+export async function submitOnce(
+  submission: Submission,
+  key: string | null,
+  { submit, once }: Pick<IngestServices, 'submit' | 'once'>,
+): Promise<BodyResult> {
+  if (key === null) return await submit(submission)
+  const claim = await once.claim([key], null)
+  if (claim.isNew[0] !== true) return await submit({ ...submission, isRepeat: true })
+  try {
+    const result = await submit(submission)
+    await (result.refusal === null ? claim.stored() : claim.release())
+    return result
+  } catch (error) {
+    await claim.release()
+    throw error
+  }
+}
+
+/** @throws AppError for a body that was refused as a whole */
+function throwRefusal({ refusal }: BodyResult): void {
+  if (refusal === null) return
+  if (refusal.code === 'file_parse_error')
+    throw new AppError('body_too_large', `the body has more than ${INGEST_RECORDS} records`)
+  const isTooLarge = refusal.code === 'body_too_large'
+  const details = isTooLarge ? { limit_bytes: INGEST_BYTES } : {}
+  throw new AppError(refusal.code, refusal.message, { details })
+}
+
+/**
+ * The source that the request names; '' for none.
+ *
+ * @throws AppError `validation_error` for a name that no source may have
+ */
+function namedSource({ queryText, query, headers }: RequestHead): string {
+  const asked = queryText === '' ? null : query.get('source')
+  const named = asked ?? headers.first('x-source') ?? ''
+  if (named === '') return ''
+  const problem = sourceProblem(named)
+  if (problem !== null) throw new AppError('validation_error', problem.message)
+  return named
+}
+
+const unauthorized = (): AppError =>
+  new AppError('unauthorized', 'an ingest key is required in Authorization: Bearer or X-Api-Key')
+
+export const overloaded = (): AppError =>
+  new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })

@@ -1,0 +1,28 @@
+import type { HttpRoute } from '../../http/routes.js'
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import type { LineError, ProtocolFormat } from '../block.js'
+import type { IngestServices } from './ingest-route.js'
+
+/** Writes the text of a reply that names the outcome of each record, from the rejected ones. */
+export type ReplyWriter = (errors: readonly LineError[]) => string
+
+/**
+ * Decodes a decompressed body in a worker thread: from bytes to canonical events, without I/O.
+ *
+ * @throws AppError `bad_request` when nobody can read any of it, `file_parse_error` for more records than `context.maxRows`
+ */
+export type BodyParser = (
+  bytes: Buffer,
+  context: DecodeContext,
+  sink: EventSink,
+) => ReplyWriter | void
+
+/** A wire protocol. One file or folder has all of it; `table.ts` lists it. */
+export interface Protocol {
+  /** As metrics and dead letters name it. */
+  readonly name: string
+  /** What reads its bodies, by format: `name/part`. */
+  readonly parsers: Readonly<Record<ProtocolFormat, BodyParser>>
+  /** Its requests on the collector's port; absent for a protocol with a port of its own. */
+  readonly routes?: (services: IngestServices) => readonly HttpRoute[]
+}

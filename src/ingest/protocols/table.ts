@@ -1,0 +1,16 @@
+import type { ProtocolFormat } from '../block.js'
+import type { BodyParser, Protocol } from './protocol.js'
+import { ndjson } from './ndjson.js'
+
+/** Every protocol, with a port of its own or on the collector's. */
+export const PROTOCOLS: readonly Protocol[] = [ndjson]
+
+const PARSERS: ReadonlyMap<string, BodyParser> = new Map(
+  PROTOCOLS.flatMap(({ parsers }) => Object.entries(parsers)),
+)
+
+export function parserOf(format: ProtocolFormat): BodyParser {
+  const parser = PARSERS.get(format)
+  if (parser === undefined) throw new Error(`bug: no parser for ${format}`)
+  return parser
+}

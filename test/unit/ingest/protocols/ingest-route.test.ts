@@ -1,0 +1,135 @@
+import { test } from 'tap'
+
+import { createInProcessState } from '../../../../src/coordination/memory-state.js'
+import { HeaderBag, Request } from '../../../../src/http/request.js'
+import type { BodyResult } from '../../../../src/ingest/block.js'
+import { createListeners } from '../../../../src/ingest/listener.js'
+import { createOnce } from '../../../../src/ingest/once.js'
+import { ingestRoute, type IngestServices } from '../../../../src/ingest/protocols/ingest-route.js'
+import { findKey } from '../../../../src/ingest/protocols/key.js'
+import type { SenderKey, Submission } from '../../../../src/ingest/submission.js'
+import { AppError } from '../../../../src/model/errors.js'
+
+const KEY = 'ik_the-key-of-this-test'
+const SENDER: SenderKey = { id: 'k1', sources: null, autoRegister: true, defaultSource: null }
+const log = { info() {}, warn() {}, error() {} }
+
+function toRequest(
+  headers: Readonly<Record<string, string>>,
+  { queryText = '', params = {} }: { queryText?: string; params?: Record<string, string> } = {},
+): Request {
+  const bag = new HeaderBag()
+  for (const [name, value] of Object.entries(headers)) bag.add(name, value)
+  return new Request({
+    method: 'POST',
+    path: '/x',
+    queryText,
+    headers: bag,
+    params,
+    ip: () => '127.0.0.1',
+    requestId: 'r',
+    log,
+    signal: () => new AbortController().signal,
+    isOver: () => false,
+  })
+}
+
+const RESULT: BodyResult = {
+  received: 1,
+  accepted: 1,
+  rejected: 0,
+  dropped: 0,
+  bytes: 2,
+  ms: 0,
+  errors: [],
+  sources: ['a'],
+  span: null,
+  refusal: null,
+  reply: null,
+}
+
+function services(submit: IngestServices['submit']): IngestServices {
+  const state = createInProcessState({ onError: () => undefined })
+  return {
+    verifyKey: (key) => (key === KEY ? SENDER : null),
+    hasRoom: () => true,
+    submit,
+    once: createOnce(state, state),
+    onWrongKey: () => undefined,
+    version: '1',
+    isReady: () => true,
+  }
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+void test('one ingest key is taken wherever clients send one', async (t) => {
+  const isKey = (text: string): boolean => text === KEY
+  const takes = (headers: Record<string, string>, options = {}): void =>
+    void t.equal(findKey(toRequest(headers, options), isKey), KEY, JSON.stringify(headers))
+  for (const scheme of ['Bearer', 'bearer', 'Splunk', 'ApiKey', 'Token'])
+    takes({ authorization: `${scheme} ${KEY}` })
+  takes({ authorization: `Basic ${base64(`any:${KEY}`)}` })
+  takes({ authorization: `Basic ${base64(`${KEY}:`)}` })
+  takes({ authorization: `Basic ${base64(`${KEY}:x`)}` })
+  takes({ authorization: `ApiKey ${base64(`an id:${KEY}`)}` })
+  for (const name of ['x-api-key', 'dd-api-key', 'x-license-key', 'api-key', 'x-scope-orgid'])
+    takes({ [name]: KEY })
+  takes({}, { queryText: `a=b&token=${KEY}` })
+  takes({ 'x-scope-orgid': 'tenant' }, { params: { key: KEY } })
+  t.equal(findKey(toRequest({ authorization: `Digest ${KEY}` }), isKey), '')
+  t.equal(findKey(toRequest({}), isKey), '')
+})
+
+void test('a request with an Idempotency-Key is stored once', async (t) => {
+  const seen: (boolean | undefined)[] = []
+  let failures = 1
+  const route = ingestRoute(
+    { id: 'x', path: '/x', protocol: 'x', format: 'ingest', toReply: () => ({ status: 202 }) },
+    services((submission) => {
+      seen.push(submission.isRepeat)
+      return failures-- > 0
+        ? Promise.reject(new AppError('dependency_unavailable', 'spool'))
+        : Promise.resolve(RESULT)
+    }),
+  )
+  const send = async (id: string) => {
+    const request = toRequest({ authorization: `Bearer ${KEY}`, 'idempotency-key': id })
+    const admission = await route.admit(request)
+    if (admission.kind === 'refused') throw new Error('refused')
+    return await admission.handle(request)
+  }
+  await t.rejects(send('one'), { code: 'dependency_unavailable' })
+  t.match(await send('one'), { status: 202 }, 'after a failure it is tried again')
+  t.match(await send('one'), { status: 202 }, 'a copy gets the same reply')
+  t.match(await send('two'), { status: 202 })
+  t.same(seen, [undefined, undefined, true, undefined])
+})
+
+void test('listeners write with the rights of a key', async (t) => {
+  const sent: Submission[] = []
+  const pipeline = {
+    hasRoom: () => true,
+    submit: async (submission: Submission) => {
+      sent.push(submission)
+      return RESULT
+    },
+  }
+  const state = createInProcessState({ onError: () => undefined })
+  const once = createOnce(state, state)
+  let key: SenderKey | null = null
+  const listeners = createListeners({ key: () => key, pipeline, once })
+  const body = { protocol: 'x', format: 'x/lines', bytes: Buffer.from('a') } as const
+  t.notOk(listeners.hasRoom(1))
+  await t.rejects(listeners.submit(body), { code: 'unauthorized' })
+  key = { ...SENDER, defaultSource: 'daemons', autoRegister: false }
+  t.ok(listeners.hasRoom(1))
+  await listeners.submit({ ...body, onceId: 'chunk' })
+  await listeners.submit({ ...body, onceId: 'chunk' })
+  await listeners.submit(body, SENDER)
+  t.match(sent, [
+    { owner: 'k1', defaultSource: 'daemons', register: null, format: 'x/lines' },
+    { isRepeat: true },
+    { defaultSource: 'default', keyId: 'k1' },
+  ])
+})
