@@ -8,10 +8,13 @@ import { createOriginCheck } from './api/auth/origin.js'
 import { createEventContext, explainPriority } from './api/event-context.js'
 import { createHealth, healthProbes } from './api/health.js'
 import { createIntrusions } from './api/intrusions.js'
+import { toEventItem } from './api/event-views.js'
 import { createKpiSockets } from './api/routes/kpis.js'
+import { createTailSockets, toWatermark } from './api/routes/tail.js'
 import { createQuestions } from './api/questions.js'
 import { openServers } from './api/servers.js'
 import { metricsAccessOf, type Services } from './api/services.js'
+import type { UserSocketDeps } from './api/user-sockets.js'
 import { createBackups } from './backup/backup.js'
 import { openControl, type PasswordReset } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
@@ -26,6 +29,7 @@ import { openState, watchState } from './coordination/open-state.js'
 import { createReplica, singleReplica } from './coordination/replica.js'
 import { SharedChanges } from './coordination/shared-changes.js'
 import { createAnalytics } from './events/analytics.js'
+import { createArrivalReader } from './events/arrivals.js'
 import { createCalendar } from './events/calendar.js'
 import { createEvents } from './events/events.js'
 import { createKpiCache } from './events/kpi-cache.js'
@@ -33,6 +37,7 @@ import { createKpiPush } from './events/kpi-push.js'
 import { computeKpis } from './events/kpis.js'
 import { createSeries } from './events/series.js'
 import { createSourceStats } from './events/source-stats.js'
+import { createTail } from './events/tail.js'
 import { createTemplateSamples } from './events/template-samples.js'
 import { createTemplateStats } from './events/template-stats.js'
 import { planCapacity } from './http/capacity.js'
@@ -281,31 +286,48 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
           mlHealth: () => insights.mlHealth(),
         }),
     })
+    const socketDeps: UserSocketDeps = {
+      verify: (token) => accounts.tokens.verifyAccess(token),
+      isAlive: async (session) => {
+        if (state.kind === 'redis') await replica.refresh()
+        return accounts.sessions.isAlive(session)
+      },
+      consume: (address) => limiter.consume('ws_limiter', { address }),
+      mayUseCookies: createOriginCheck(config.corsOrigins),
+      mayUseQuery: config.wsTokenInQuery,
+      maxOpen: capacity.webSockets,
+      maxOpenPerAddress: config.wsMaxOpen,
+    }
     const push = await createKpiPush({
       cache: kpis,
       signals: state,
       onError: (error) => log.warn({ err: error }, 'no KPI snapshot could be pushed'),
-      openSockets: (greet) =>
-        createKpiSockets({
-          verify: (token) => accounts.tokens.verifyAccess(token),
-          isAlive: async (session) => {
-            if (state.kind === 'redis') await replica.refresh()
-            return accounts.sessions.isAlive(session)
-          },
-          consume: (address) => limiter.consume('ws_limiter', { address }),
-          mayUseCookies: createOriginCheck(config.corsOrigins),
-          greet,
-          mayUseQuery: config.wsTokenInQuery,
-          maxOpen: capacity.webSockets,
-          maxOpenPerAddress: config.wsMaxOpen,
-        }),
+      openSockets: (greet) => createKpiSockets(socketDeps, greet),
     })
     const { sockets } = push
     closers.push(() => push.close())
+    const eventContext = createEventContext({ templates, sources, applications })
+    const questions = createQuestions(config.questionsPerUser)
+    const cursors = cursorKey(jwtSecret)
+    const tail = await createTail({
+      arrivals: createArrivalReader(store),
+      signals: state,
+      toItem: (event) => toEventItem(event, eventContext),
+      toWatermark: (position) => toWatermark(cursors, position),
+      ask: (userId, work) => questions('search', userId, work),
+      onError: (error) => log.warn({ err: error }, 'the live tail is late'),
+    })
+    closers.push(() => tail.close())
+    const tailSockets = createTailSockets(socketDeps, {
+      tail,
+      context: eventContext,
+      cursorKey: cursors,
+    })
     accounts.onSessionEnded((id) => {
       const isOver = (session: Session): boolean =>
         session.userId === id && !accounts.sessions.isAlive(session)
-      sockets.closeWhere(isOver, POLICY_VIOLATION, 'the session has ended')
+      for (const hub of [sockets, tailSockets])
+        hub.closeWhere(isOver, POLICY_VIOLATION, 'the session has ended')
     })
     const onChanged = (): Promise<void> => push.onChanged()
 
@@ -352,6 +374,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       onWritten: (rows) => {
         metrics.batchWritten(rows)
         push.onWritten()
+        tail.onStored()
       },
       onFailure: (error, attempt) => {
         metrics.batchFailed()
@@ -492,7 +515,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         limit: config.loginFailures,
         passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',
       }),
-      questions: createQuestions(config.questionsPerUser),
+      questions,
       auditTrail: auditTrail.table,
       metrics,
       collectorStats,
@@ -503,12 +526,12 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         accessSeconds: config.accessTokenExpireMinutes * 60,
         refreshSeconds: config.refreshTokenExpireDays * 86_400,
       },
-      cursorKey: cursorKey(jwtSecret),
+      cursorKey: cursors,
       metricsAccess: metricsAccessOf(config),
       sources,
       applications,
       events,
-      eventContext: createEventContext({ templates, sources, applications }),
+      eventContext,
       explain: (event: EventRecord) => explainPriority(event, { templates, model, overrides }),
       series: createSeries(store),
       calendar: createCalendar(store),
@@ -545,7 +568,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       dedupEntries: () => window.size,
       templates: () => templates.size,
       sources: () => sources.size,
-      webSockets: () => sockets.size,
+      webSockets: () => sockets.size + tailSockets.size,
       workers: () => pool.workers,
       isStateUp: watchState(state),
       isClickhouseUp: () => writer.failingSinceMs === null,
@@ -565,7 +588,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       once,
       wal,
       buffers: bufferPool,
-      sockets,
+      webSockets: [sockets.route, tailSockets.route],
       state,
       replica,
       capacity,

@@ -27,6 +27,7 @@ app.ws('/ws/kpis', {
     socket.subscribe(TOPIC)
   },
   message: () => undefined,
+  drain: () => undefined,
   close: () => undefined,
 })
 app.listen('127.0.0.1', 0, addon.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {

@@ -16,6 +16,22 @@ severity counts and per-minute figures count occurrences; \`unique_events\` coun
 
 **Numbers** are decimal digits. **Compressed bodies** are for \`/ingest\` alone.`
 
+const ABOUT_TAIL = `The client sends \`{"subscribe": {"id": "errors", "q": "severity>=error", "max": 100}}\`: \`id\` names the
+subscription in all messages about it (default: empty), \`q\` is a line of the query language (default: every event), \`max\`
+(0 to 500, default 100) the most events of a message. The answer is \`{"type": "tail:subscribed", "id", "watermark"}\`. A second
+\`subscribe\` with the same \`id\` replaces the first, and \`{"unsubscribe": "errors"}\` ends it.
+
+After stored batches, at most twice a second, come \`{"type": "tail:rows", "id", "from", "to", "matched", "left_out",
+"watermark", "rows"}\`: \`matched\` events were stored since the message before it, \`rows\` has the newest of them, in the form
+of \`GET /api/logs\`, and \`left_out\` says how many it lacks. A client that reads slowly gets fewer messages, each about a
+longer time, and stays connected. \`{"subscribe": …, "resume": "<watermark>"}\` goes on after the message that had the watermark,
+on any connection and after restarts.
+
+An error is \`{"type": "tail:error", "id", "error": {"code", "message", …}}\`, with \`position\`, \`length\` and \`suggestion\`
+when it is one of \`q\`; the connection stays open, and the subscription is not there. A connection has at most 16
+subscriptions, a user 64. \`ping\` is answered with \`pong\`; an idle connection gets \`ping\` every 20 s. Tokens, limits and
+close codes are those of \`/ws/kpis\`. The guide [Live tail and export](/docs/tail-and-export) says more.`
+
 export const describeApi = (version: string): OpenApiDocument =>
   createOpenApi({
     title: 'Log analytics engine',
@@ -40,6 +56,12 @@ export const describeApi = (version: string): OpenApiDocument =>
           'once a second. `ping` is answered with `pong`; an idle connection gets `ping` every 30 s. The token is the ' +
           'first of Authorization, `Sec-WebSocket-Protocol: jwt.<token>`, the cookie, and the query `token`. The ' +
           'connection is closed with 1008 without a valid token and above the limit.',
+      }),
+      webSocketOperation('/ws/tail', {
+        id: 'tailSocket',
+        tag: 'logs',
+        summary: 'Pushes the events that match queries as they are stored',
+        description: ABOUT_TAIL,
       }),
     ],
   })

@@ -107,6 +107,24 @@ function readLine(line: string, { fromMs, toMs }: Pick<EventQuestion, 'fromMs' |
   return parsed.query
 }
 
+/**
+ * Reads a query about what is arriving.
+ *
+ * @param isLong whether it also asks for more than an hour
+ * @throws AppError validation_error
+ */
+export function readTailLine(line: string, isLong: boolean): Query {
+  const query = readLine(line, { fromMs: isLong ? 0 : Date.now(), toMs: null })
+  const fault = searchFault(query)
+  if (fault !== null) throw invalid('q', { message: fault })
+  return query
+}
+
+/** What a query means, each time it is asked. */
+export const meaningOf =
+  (query: Query, context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>) =>
+  () => ({ query: resolveNames(query, context), redirects: context.redirects() })
+
 const invalid = (path: string, fault: QueryFault | Pick<QueryFault, 'message'>): AppError =>
   new AppError('validation_error', `invalid: ${path}`, {
     details: { errors: [{ in: 'query', path, ...fault }] },

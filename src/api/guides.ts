@@ -16,6 +16,7 @@ export const GUIDES = [
   'sending-logs',
   'api',
   'query-language',
+  'tail-and-export',
   'templates-and-priority',
   'insights',
   'operations',

@@ -26,7 +26,7 @@ import type { Replica } from '../coordination/replica.js'
 import type { Pipeline } from '../ingest/pipeline.js'
 import type { BufferPool } from '../lib/buffer-pool.js'
 import type { Wal } from '../wal/wal.js'
-import type { createKpiSockets } from './routes/kpis.js'
+import type { WebSocketRoute } from '../http/websocket.js'
 import type { Audit } from '../records/audit.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Services } from './services.js'
@@ -43,7 +43,7 @@ export interface ServerDeps {
   readonly wal: Wal
   /** The buffers that bodies are read into. */
   readonly buffers: BufferPool
-  readonly sockets: ReturnType<typeof createKpiSockets>
+  readonly webSockets: readonly WebSocketRoute[]
   readonly state: State
   readonly replica: Replica
   readonly capacity: Capacity
@@ -73,7 +73,7 @@ export function openServers(deps: ServerDeps): Servers {
 }
 
 function apiServer(deps: ServerDeps): HttpServer {
-  const { config, uws, log, services, sockets } = deps
+  const { config, uws, log, services, webSockets } = deps
   return createServer({
     uws,
     host: config.host,
@@ -84,7 +84,7 @@ function apiServer(deps: ServerDeps): HttpServer {
     trustedProxies: config.trustedProxies,
     https: isServedOverHttps(config),
     ...toLimits(deps.capacity),
-    webSockets: [sockets.route],
+    webSockets,
     observe: (outcome) => deps.metrics.request('api', outcome),
     routes: [
       ...createDocsRoutes(() => describeApi(services.version)),

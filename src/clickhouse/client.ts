@@ -56,6 +56,8 @@ export type QueryParams = Readonly<Record<string, unknown>>
  */
 export interface Store {
   readonly database: string
+  /** Whether tables show the rows of several servers. */
+  readonly isSharded: boolean
   /** Returns every row; the statement bounds how many. Default timeout 30 s. */
   query<Params extends QueryParams, Row>(
     statement: Statement<Params, Row>,
@@ -146,6 +148,7 @@ export function createStore(options: StoreOptions): Store {
   const { command, ping } = createCommands(changing)
   return {
     database: options.database,
+    isSharded: false,
     ...reads,
     command,
     ping,

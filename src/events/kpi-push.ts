@@ -49,7 +49,8 @@ export interface KpiPush<Sockets extends KpiSockets = KpiSockets> {
   close(): void
 }
 
-const CHANNEL = 'kpi:changed'
+/** Signals of a stored batch, a correction or a deletion. */
+export const KPI_CHANNEL = 'kpi:changed'
 /** Intervals without a query after a failed one, so that ClickHouse can recover. */
 const RETRY_INTERVALS = 5
 
@@ -85,7 +86,7 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
 
   async listen(): Promise<void> {
     const { signals } = this.#deps
-    this.#ends.push(await signals.subscribe(CHANNEL, () => this.#signal()))
+    this.#ends.push(await signals.subscribe(KPI_CHANNEL, () => this.#signal()))
     // Signals may have been lost while the connection was down.
     const end = signals.onStatus((status) => {
       if (status === 'ok') this.#signal()
@@ -123,7 +124,7 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   async #announce(changeVersion: () => Promise<void>): Promise<void> {
     try {
       await changeVersion()
-      await this.#deps.signals.publish(CHANNEL, '')
+      await this.#deps.signals.publish(KPI_CHANNEL, '')
     } catch (error) {
       this.#deps.onError(error)
     }

@@ -31,7 +31,7 @@ export interface EventQuery {
 }
 
 /** The end of ClickHouse's DateTime, in 2106. */
-const END_MS = 0xffff_ffff * 1000
+export const END_MS = 0xffff_ffff * 1000
 const SHORT_MS = 2 * HOUR_MS
 const FIRST_EVENTS = 50_000
 /** For a list without a filter: half of the occurrences may be repeats, and a few granules are read in any case. */

@@ -71,18 +71,32 @@ export async function readRange(
     ...belowPosition(after),
     ...withinHours(range.hours),
   ]
-  const params = {
-    from_ms: range.fromMs,
-    to_ms: range.toMs,
-    arrived_ms: Math.max(0, range.fromMs - MAX_AHEAD_MS),
-    limit,
-    ...Object.assign({}, ...conditions.map((condition) => condition.params)),
-  }
   const settings = {
     ...(range.isSmall ? { max_threads: 1 } : {}),
     ...(range.isSparse ? { use_skip_indexes_on_data_read: 0 as const } : {}),
   }
-  return await store.query(withConditions(conditions), params, { ...options, settings })
+  return await readRows(store, { ...range, conditions, limit }, { ...options, settings })
+}
+
+interface RowQuery extends Pick<TimeRange, 'fromMs' | 'toMs'> {
+  readonly conditions: readonly Condition[]
+  readonly limit: number
+}
+
+/** The newest events of a time range under some conditions. */
+export async function readRows(
+  store: Pick<Store, 'query'>,
+  { fromMs, toMs, conditions, limit }: RowQuery,
+  options: RequestOptions,
+): Promise<readonly ListedRow[]> {
+  const params = {
+    from_ms: fromMs,
+    to_ms: toMs,
+    arrived_ms: Math.max(0, fromMs - MAX_AHEAD_MS),
+    limit,
+    ...Object.assign({}, ...conditions.map((condition) => condition.params)),
+  }
+  return await store.query(withConditions(conditions), params, options)
 }
 
 const withConditions = (conditions: readonly Condition[]): Statement<Params, ListedRow> => ({

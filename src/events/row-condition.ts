@@ -15,6 +15,8 @@ export interface RowContext {
   /** The end of the time range, which `new` looks back from. */
   readonly endMs: number
   readonly redirects: Redirects
+  /** A condition that few events fulfil, and no other event is asked for. Default: the time range. */
+  readonly among?: string
 }
 
 type FieldClause = Extract<Query, { kind: 'field' }>
@@ -74,7 +76,8 @@ const FIELDS: Readonly<Record<string, Write>> = {
   message: ({ tests }, { bind }) =>
     tests.map((test) => `(${messageCondition(test, bind)})`).join(' OR '),
   id: ({ tests }, { bind }) => numberTests('id', tests, bind),
-  count: ({ tests }, { bind }) => countCondition((count) => numberTests(count, tests, bind)),
+  count: ({ tests }, { bind, among }) =>
+    countCondition((count) => numberTests(count, tests, bind), among),
   new: ({ tests }, context) =>
     textsIn(tests)
       .map((span) => newCondition(span, context))
@@ -91,12 +94,12 @@ function fieldCondition(clause: FieldClause, context: RowContext): string {
   return write(clause, context)
 }
 
-function compareCondition(clause: CompareClause, { bind }: RowContext): string {
+function compareCondition(clause: CompareClause, { bind, among }: RowContext): string {
   const { field, operator, value } = clause
   if (field.name === 'severity') return `severity IN ${bind('Array(String)', severitiesOf(clause))}`
   const compared = (number: string): string => compareNumber(number, operator, value, bind)
   if (field.name === 'id') return compared('id')
-  if (field.name === 'count') return countCondition(compared)
+  if (field.name === 'count') return countCondition(compared, among)
   throw new Error(`bug: ${field.name} has no order`)
 }
 
@@ -150,10 +153,15 @@ const IN_RANGE =
   'events.ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND events.ts < fromUnixTimestamp64Milli({to_ms:Int64})'
 
 /** An event has the occurrences of its first row, and the repeats that are stored apart. */
-const countCondition = (holds: (count: string) => string): string =>
-  `(id IN (SELECT events.id FROM events INNER JOIN (SELECT id, sum(n) AS repeats ${REPEATS} GROUP BY id) AS repeated ` +
-  `ON events.id = repeated.id WHERE ${IN_RANGE} AND (${holds('(events.n + repeated.repeats)')}))` +
-  ` OR ((${holds('n')}) AND id NOT IN (SELECT id ${REPEATS})))`
+function countCondition(holds: (count: string) => string, among?: string): string {
+  const repeats =
+    among === undefined ? REPEATS : `${REPEATS} AND id IN (SELECT id FROM events WHERE ${among})`
+  return (
+    `(id IN (SELECT events.id FROM events INNER JOIN (SELECT id, sum(n) AS repeats ${repeats} GROUP BY id) AS repeated ` +
+    `ON events.id = repeated.id WHERE ${among ?? IN_RANGE} AND (${holds('(events.n + repeated.repeats)')}))` +
+    ` OR ((${holds('n')}) AND id NOT IN (SELECT id ${repeats})))`
+  )
+}
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1000,

@@ -5,6 +5,8 @@ export interface Connection<User> {
   readonly user: User
   readonly ip: string
   readonly isOpen: boolean
+  /** Bytes of texts that its client has yet to take. */
+  readonly bufferedBytes: number
   /** @returns false when the text was dropped because the connection is closed or its client too slow */
   send(text: string): boolean
   /** @param reason truncated at 123 bytes, the maximum of a close frame */
@@ -31,6 +33,10 @@ export class LiveConnection<User> implements Connection<User> {
 
   get isOpen(): boolean {
     return this.#socket !== null
+  }
+
+  get bufferedBytes(): number {
+    return this.#socket?.getBufferedAmount() ?? 0
   }
 
   /** When a text was last sent or received (`performance.now`). */

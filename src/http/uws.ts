@@ -41,6 +41,8 @@ export interface UwsRequest {
 export interface UwsSocket<User> {
   /** @returns 1 sent, 0 buffered, 2 dropped */
   send(message: Bytes, isBinary?: boolean): number
+  /** Bytes that were sent and are not with the kernel yet. */
+  getBufferedAmount(): number
   end(code?: number, reason?: string): void
   close(): void
   subscribe(topic: string): boolean
@@ -66,6 +68,8 @@ export interface UwsWebSocketBehavior<User> {
   readonly upgrade: (res: UwsResponse, req: UwsRequest, context: UwsContext) => void
   readonly open: (socket: UwsSocket<User>) => void
   readonly message: (socket: UwsSocket<User>, message: ArrayBuffer, isBinary: boolean) => void
+  /** Some of what was buffered is with the kernel. */
+  readonly drain: (socket: UwsSocket<User>) => void
   readonly close: (socket: UwsSocket<User>, code: number, message: ArrayBuffer) => void
 }
 

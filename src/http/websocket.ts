@@ -37,8 +37,10 @@ interface WebSocketLimits {
   readonly idleTimeoutS: number
   /** Largest message of a client; a larger one closes the connection. */
   readonly messageBytes: number
-  /** Limit of a connection's unsent bytes; above it a slow client is disconnected. */
+  /** Limit of a connection's unsent bytes; above it texts are dropped, and a slow client is disconnected. */
   readonly backpressureBytes: number
+  /** Whether a slow client stays connected and misses texts. */
+  readonly keepsSlow: boolean
   readonly connections: number
   readonly connectionsPerIp: number
 }
@@ -52,6 +54,8 @@ export interface WebSocketOptions<User> {
   readonly onOpen?: (connection: Connection<User>) => void | Promise<void>
   /** Called for texts other than ping and pong. */
   readonly onMessage?: (connection: Connection<User>, text: string) => void | Promise<void>
+  /** A slow client has taken some of what was sent to it. */
+  readonly onDrain?: (connection: Connection<User>) => void
   readonly onClose?: (connection: Connection<User>, code: number) => void
   readonly limits?: Partial<WebSocketLimits>
 }
@@ -94,6 +98,7 @@ const DEFAULT_LIMITS: WebSocketLimits = {
   idleTimeoutS: 60,
   messageBytes: 4096,
   backpressureBytes: 262_144,
+  keepsSlow: false,
   connections: 10_000,
   connectionsPerIp: 50,
 }
@@ -188,7 +193,7 @@ function toBehavior<User>(
     maxPayloadLength: limits.messageBytes,
     idleTimeout: limits.idleTimeoutS,
     maxBackpressure: limits.backpressureBytes,
-    closeOnBackpressureLimit: true,
+    closeOnBackpressureLimit: !limits.keepsSlow,
     sendPingsAutomatically: true,
     upgrade(res, req, context) {
       try {
@@ -214,17 +219,13 @@ function toBehavior<User>(
     },
     message(socket, message, isBinary) {
       const upgraded = socket.getUserData()
-      if (upgraded.kind === 'refused') return
-      const { connection } = upgraded
-      connection.touch()
-      if (isBinary) {
-        connection.close(UNSUPPORTED_DATA, 'text messages only')
-        return
-      }
-      const text = Buffer.from(message).toString('utf8')
-      if (text === 'ping') connection.send('pong')
-      if (text === 'ping' || text === 'pong') return
-      guard(hub, server.log, connection, async () => options.onMessage?.(connection, text))
+      if (upgraded.kind === 'accepted')
+        received(hub, server.log, upgraded.connection, isBinary ? null : toText(message))
+    },
+    drain(socket) {
+      const upgraded = socket.getUserData()
+      if (upgraded.kind === 'accepted')
+        notify(hub, server.log, () => options.onDrain?.(upgraded.connection))
     },
     close(socket, code) {
       server.onClosed()
@@ -232,9 +233,28 @@ function toBehavior<User>(
       if (upgraded.kind === 'refused') return
       upgraded.connection.detach()
       strike(hub, upgraded.connection)
-      notifyClose(hub, server.log, upgraded.connection, code)
+      notify(hub, server.log, () => options.onClose?.(upgraded.connection, code))
     },
   }
+}
+
+const toText = (message: ArrayBuffer): string => Buffer.from(message).toString('utf8')
+
+/** @param text null for a message that is no text */
+function received<User>(
+  hub: Hub<User>,
+  log: ServerLog,
+  connection: LiveConnection<User>,
+  text: string | null,
+): void {
+  connection.touch()
+  if (text === null) {
+    connection.close(UNSUPPORTED_DATA, 'text messages only')
+    return
+  }
+  if (text === 'ping') connection.send('pong')
+  if (text === 'ping' || text === 'pong') return
+  guard(hub, log, connection, async () => hub.options.onMessage?.(connection, text))
 }
 
 interface UpgradePlan<User> {
@@ -366,14 +386,9 @@ function guard<User>(
   })
 }
 
-function notifyClose<User>(
-  hub: Hub<User>,
-  log: ServerLog,
-  connection: LiveConnection<User>,
-  code: number,
-): void {
+function notify<User>(hub: Hub<User>, log: ServerLog, hook: () => void): void {
   try {
-    hub.options.onClose?.(connection, code)
+    hook()
   } catch (error) {
     log.error({ err: error, path: hub.options.path }, 'WebSocket hook failed')
   }

@@ -81,6 +81,7 @@ interface Prepared {
 
 class Cluster implements ClusterStore {
   readonly database: string
+  readonly isSharded = true
   readonly #options: ClusterOptions
   readonly #front: Store
   #prepared: Prepared | null = null

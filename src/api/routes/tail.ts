@@ -1,0 +1,160 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+import type { Connection } from '../../http/connection.js'
+import type { WebSocketHub } from '../../http/websocket.js'
+import { AppError } from '../../model/errors.js'
+import { HOUR_MS } from '../../model/time.js'
+import type { Tail, TailClient, TailRequest } from '../../events/tail.js'
+import { errorMessage, type TailFault, type TailPosition } from '../../events/tail-messages.js'
+import { MAX_LINE } from '../../query/parser.js'
+import { printQuery } from '../../query/printer.js'
+import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import type { Session } from '../auth/sessions.js'
+import type { EventContext } from '../event-context.js'
+import { meaningOf, readTailLine } from '../event-question.js'
+import { createUserSockets, type UserSocketDeps } from '../user-sockets.js'
+import { createValidator, throwOnErrors, type FieldError } from '../validation.js'
+
+const Id = Type.String({ maxLength: 64 })
+/** A watermark names each shard. */
+const Watermark = Type.String({ maxLength: 2_048 })
+
+const Subscribe = Type.Object({
+  subscribe: Type.Object({
+    id: Type.Optional(Id),
+    q: Type.Optional(Type.String({ maxLength: MAX_LINE })),
+    max: Type.Optional(Type.Integer({ minimum: 0, maximum: 500 })),
+  }),
+  resume: Type.Optional(Watermark),
+})
+const Unsubscribe = Type.Object({ unsubscribe: Id })
+
+const DEFAULT_ROWS = 100
+/** Every character of a query may take six bytes as JSON. */
+const MESSAGE_BYTES = 16_384
+/** A message has at most 256 Ki characters of rows, and is sent when nothing is buffered. */
+const BUFFERED_BYTES = 4 * 1024 * 1024
+const PING_MS = 20_000
+/** A slow client answers a ping behind what it has yet to read. */
+const IDLE_S = 240
+
+export interface TailSocketDeps {
+  readonly tail: Tail
+  readonly context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>
+  readonly cursorKey: Buffer
+}
+
+/** The watermarks of clients are signed, so that none asks for more than it missed. */
+const WATERMARK = { list: 'tail' }
+
+export const toWatermark = (key: Buffer, position: TailPosition): string =>
+  encodeCursor(key, WATERMARK, position)
+
+export function createTailSockets(
+  deps: UserSocketDeps,
+  { tail, context, cursorKey }: TailSocketDeps,
+): WebSocketHub<Session> {
+  const clients = new WeakMap<Connection<Session>, TailClient>()
+  const clientOf = (connection: Connection<Session>): TailClient => {
+    const known = clients.get(connection)
+    if (known !== undefined) return known
+    const client = {
+      userId: connection.user.userId,
+      get bufferedBytes() {
+        return connection.bufferedBytes
+      },
+      send: (text: string) => connection.send(text),
+    }
+    clients.set(connection, client)
+    return client
+  }
+  const read = createReader(context, cursorKey)
+  return createUserSockets(deps, {
+    path: '/ws/tail',
+    limits: {
+      messageBytes: MESSAGE_BYTES,
+      backpressureBytes: BUFFERED_BYTES,
+      keepsSlow: true,
+      keepaliveMs: PING_MS,
+      idleTimeoutS: IDLE_S,
+    },
+    onMessage(connection, text) {
+      const client = clientOf(connection)
+      const message = parseMessage(text)
+      try {
+        const wanted = read(message)
+        if ('unsubscribe' in wanted) tail.unsubscribe(client, wanted.unsubscribe)
+        else tail.subscribe(client, wanted)
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error
+        connection.send(errorMessage(idOf(message), toFault(error)))
+      }
+    },
+    onDrain: (connection) => tail.drained(clientOf(connection)),
+    onClose: (connection) => tail.closed(clientOf(connection)),
+  })
+}
+
+/** @returns undefined for what is no JSON */
+function parseMessage(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The subscription that a message names, even if it is wrong otherwise. */
+function idOf(message: unknown): string {
+  const id: unknown = Object(Object(message).subscribe).id
+  return typeof id === 'string' ? id.slice(0, 64) : ''
+}
+
+type Wanted = TailRequest | Static<typeof Unsubscribe>
+
+/** @returns a function that throws AppError validation_error or invalid_cursor */
+function createReader(
+  context: TailSocketDeps['context'],
+  cursorKey: Buffer,
+): (message: unknown) => Wanted {
+  const validator = createValidator()
+  const checks = {
+    subscribe: validator.json(Subscribe),
+    unsubscribe: validator.json(Unsubscribe),
+  }
+  return (message) => {
+    if (typeof message !== 'object' || message === null)
+      throw new AppError('validation_error', 'a message is JSON with subscribe or unsubscribe')
+    const errors: FieldError[] = []
+    const isEnd = 'unsubscribe' in message
+    checks[isEnd ? 'unsubscribe' : 'subscribe'](message, errors)
+    throwOnErrors(errors)
+    // The checks above hold.
+    if (isEnd) return message as Static<typeof Unsubscribe>
+    const { subscribe, resume } = message as Static<typeof Subscribe>
+    const position =
+      resume === undefined ? null : decodeCursor(cursorKey, WATERMARK, resume, isPosition)
+    const { q = '', id = '', max = DEFAULT_ROWS } = subscribe
+    const isLong = position !== null && Date.now() - position.atMs > HOUR_MS
+    const query = readTailLine(q, isLong)
+    const meaning = meaningOf(query, context)
+    return { id, key: printQuery(query), meaning, max, resume: position }
+  }
+}
+
+const isPosition = (value: unknown): value is TailPosition =>
+  typeof value === 'object' &&
+  value !== null &&
+  'atMs' in value &&
+  Number.isSafeInteger(value.atMs) &&
+  'blocks' in value &&
+  Array.isArray(value.blocks)
+
+/** The first fault of an error. */
+function toFault({ code, message, details }: AppError): TailFault {
+  const faults: unknown = details['errors']
+  const [first] = Array.isArray(faults) ? (faults as (TailFault & { readonly in?: unknown })[]) : []
+  if (first === undefined) return { code, message }
+  const { in: _, ...fault } = first
+  return { ...fault, code }
+}

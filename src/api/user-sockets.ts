@@ -1,0 +1,126 @@
+import {
+  createWebSocketHub,
+  type Authentication,
+  type UpgradeHead,
+  type WebSocketHub,
+  type WebSocketOptions,
+} from '../http/websocket.js'
+import type { Connection } from '../http/connection.js'
+import { AppError } from '../model/errors.js'
+import { ACCESS_COOKIE, accessTokenOf } from './auth/credentials.js'
+import type { MayUseCookies } from './auth/origin.js'
+import type { Session } from './auth/sessions.js'
+import type { Tokens } from './auth/tokens.js'
+
+export interface UserSocketDeps {
+  /** @throws AppError unless the token is a valid access token, of whichever session */
+  readonly verify: Tokens['verifyAccess']
+  /** Whether the session goes on; waits for what other instances know of it. */
+  readonly isAlive: (session: Session) => Promise<boolean>
+  /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
+  readonly consume: (address: string) => Promise<void>
+  /** Checked when the token is in the cookie, which browsers send with a socket of any page. */
+  readonly mayUseCookies: MayUseCookies
+  /** Whether a token may be in the query, where proxies and histories keep it. */
+  readonly mayUseQuery: boolean
+  readonly maxOpen: number
+  readonly maxOpenPerAddress: number
+}
+
+const POLICY_VIOLATION = 1008
+
+/** A WebSocket path for users: its functions are called for connections whose user is known and whose session goes on. */
+export function createUserSockets(
+  deps: UserSocketDeps,
+  path: Omit<WebSocketOptions<Session>, 'authenticate' | 'userId'>,
+): WebSocketHub<Session> {
+  /** Whether a connection was let in; texts that come before are read after. */
+  const openings = new WeakMap<Connection<Session>, Promise<boolean>>()
+  const open = async (connection: Connection<Session>): Promise<boolean> => {
+    const refusal = await refusalFor(connection, deps)
+    if (refusal !== null) connection.close(POLICY_VIOLATION, refusal)
+    else await path.onOpen?.(connection)
+    return refusal === null
+  }
+  return createWebSocketHub<Session>({
+    ...path,
+    authenticate: (head) => authenticate(head, deps),
+    userId: (user) => user.userId,
+    limits: {
+      ...path.limits,
+      connections: deps.maxOpen,
+      connectionsPerIp: deps.maxOpenPerAddress,
+    },
+    async onOpen(connection) {
+      const opening = open(connection)
+      openings.set(connection, opening)
+      await opening
+    },
+    async onMessage(connection, text) {
+      const isIn = await openings.get(connection)
+      if (isIn === true && connection.isOpen) await path.onMessage?.(connection, text)
+    },
+  })
+}
+
+/** @returns why a connection may not stay; null when it may */
+async function refusalFor(
+  { ip, user }: Connection<Session>,
+  { consume, isAlive }: UserSocketDeps,
+): Promise<string | null> {
+  try {
+    await consume(ip)
+  } catch (error) {
+    return refusalOf(error)
+  }
+  return (await isAlive(user)) ? null : 'the session has ended, or the user is inactive'
+}
+
+function authenticate(head: UpgradeHead, deps: UserSocketDeps): Authentication<Session> {
+  try {
+    const { token, via } = tokenOf(head, deps.mayUseQuery)
+    if (via === 'cookie' && !deps.mayUseCookies(head.headers))
+      return { kind: 'refused', reason: 'origin not allowed' }
+    const { sub: userId, family, exp } = deps.verify(token)
+    return { kind: 'accepted', user: { userId, family }, expiresAtMs: exp * 1000 }
+  } catch (error) {
+    // Failed attempts count against the limit as well.
+    void deps.consume(head.ip).catch(() => undefined)
+    return { kind: 'refused', reason: refusalOf(error) }
+  }
+}
+
+/** @throws the error unless it is an AppError */
+function refusalOf(error: unknown): string {
+  if (error instanceof AppError) return error.message
+  throw error
+}
+
+interface SocketToken {
+  readonly token: string
+  readonly via: 'bearer' | 'protocol' | 'cookie' | 'query'
+}
+
+const PROTOCOL_PREFIX = 'jwt.'
+
+/**
+ * The first token counts, in the order Authorization, Sec-WebSocket-Protocol, cookie, query.
+ *
+ * @throws AppError unauthorized without a token and for a malformed bearer header
+ */
+function tokenOf(
+  { headers, protocols, cookies, query }: UpgradeHead,
+  mayUseQuery: boolean,
+): SocketToken {
+  const authorization = headers.first('authorization') ?? ''
+  const cookie = cookies.get(ACCESS_COOKIE) ?? ''
+  const protocol = protocols.find((offer) => offer.startsWith(PROTOCOL_PREFIX))
+  if (/^bearer(?:\s|$)/i.test(authorization))
+    return accessTokenOf({ authorization, cookie: () => '' })
+  if (protocol !== undefined)
+    return { token: protocol.slice(PROTOCOL_PREFIX.length), via: 'protocol' }
+  if (cookie !== '') return { token: cookie, via: 'cookie' }
+  const token = query.get('token') ?? ''
+  if (token !== '' && mayUseQuery) return { token, via: 'query' }
+  throw new AppError('unauthorized', 'an access token is required')
+}

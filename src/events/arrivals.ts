@@ -1,0 +1,136 @@
+/*
+ * Which events were stored since a moment. ClickHouse numbers the inserts of a table in the order in which they become visible,
+ * and keeps the number of each row through merges (`_block_number`). So the greatest number that exists is an exact position
+ * among the arrivals, whichever instance stored them and however late an event is. A part has the numbers of its first and last
+ * insert in its name, so that parts without arrivals are not read.
+ *
+ * Each shard of a cluster counts by itself. Replicated tables number an insert before it is visible, and count each day by
+ * itself: there the position is not exact when several instances store at the same time.
+ */
+
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+import type { ListedEvent } from '../model/event.js'
+import type { Query } from '../query/ast.js'
+import { bound, type Condition } from './bind.js'
+import { createEventReader, toListed } from './event.js'
+import type { Redirects } from './filter.js'
+import { END_MS } from './page.js'
+import { MAX_AHEAD_MS, readRows, type ListedRow } from './range-rows.js'
+import { rowCondition } from './row-condition.js'
+
+/** The number of the newest insert on each shard; a shard that is missing has none. */
+export type Blocks = readonly (readonly [shard: number, block: number])[]
+
+interface ArrivalQuery {
+  readonly query: Query
+  readonly redirects: Redirects
+  /** Exclusive. */
+  readonly after: Blocks
+  /** Inclusive. */
+  readonly upTo: Blocks
+  readonly limit: number
+  /** Now, which `new` looks back from. */
+  readonly nowMs: number
+}
+
+export interface Arrived {
+  readonly matched: number
+  /** The newest of them, by their time. */
+  readonly events: readonly ListedEvent[]
+}
+
+const newestSql = statement<
+  Record<string, never>,
+  { readonly shard: number; readonly block: number }
+>('event_newest_blocks')
+const countSql = statement<Readonly<Record<string, unknown>>, { readonly matched: number }>(
+  'event_arrived_count',
+)
+
+/** Arrivals are few. */
+const SETTINGS = { max_threads: 1 }
+
+export type Arrivals = ReturnType<typeof createArrivalReader>
+
+export function createArrivalReader(store: Pick<Store, 'query' | 'isSharded'>) {
+  const shard = store.isSharded ? '_shard_num' : 'toUInt32(0)'
+  const { repeatsOf } = createEventReader(store)
+
+  /** @returns an SQL condition that a row was stored after some blocks, up to others */
+  const between = (after: Blocks, upTo: Blocks): Condition =>
+    bound('blocks', (bind) => {
+      const numberOf = (blocks: Blocks): string => {
+        const shards = bind(
+          'Array(UInt32)',
+          blocks.map(([one]) => one),
+        )
+        const numbers = bind(
+          'Array(UInt64)',
+          blocks.map(([, number]) => number),
+        )
+        return `transform(${shard}, ${shards}, ${numbers}, toUInt64(0))`
+      }
+      const start = numberOf(after)
+      return (
+        `(toUInt64OrZero(splitByChar('_', _part)[3]) > ${start} AND _block_number > ${start} ` +
+        `AND _block_number <= ${numberOf(upTo)})`
+      )
+    })
+
+  return {
+    /** What is stored now. */
+    newest: async (options: RequestOptions = {}): Promise<Blocks> => {
+      const sql = newestSql.sql.replace('/*shard*/', shard)
+      const rows = await store.query({ ...newestSql, sql }, {}, options)
+      return rows.map(({ shard: number, block }) => [number, block] as const)
+    },
+
+    /** The events of a query that were stored after some blocks, up to others. */
+    read: async (
+      { query, redirects, after, upTo, limit, nowMs }: ArrivalQuery,
+      request: RequestOptions = {},
+    ): Promise<Arrived> => {
+      const options = { ...request, settings: SETTINGS }
+      const arrived = between(after, upTo)
+      const matching = bound('clause', (bind) =>
+        rowCondition(query, { bind, endMs: nowMs, redirects, among: arrived.sql }),
+      )
+      const conditions = [arrived, matching]
+      const range = { fromMs: 0, toMs: END_MS, conditions, limit: limit + 1 }
+      const rows = await readRows(store, range, options)
+      const shown = rows.slice(0, limit)
+      const [matched, events] = await Promise.all([
+        rows.length > limit ? count(store, conditions, options) : rows.length,
+        withRepeats(shown, repeatsOf, request),
+      ])
+      return { matched, events }
+    },
+  }
+}
+
+async function count(
+  store: Pick<Store, 'query'>,
+  conditions: readonly Condition[],
+  options: RequestOptions,
+): Promise<number> {
+  const sql = countSql.sql.replace('/*conditions*/', () =>
+    conditions.map((one) => one.sql).join(' AND '),
+  )
+  const params = Object.assign({ arrived_ms: 0 }, ...conditions.map((one) => one.params))
+  const [row] = await store.query({ ...countSql, sql }, params, options)
+  return row?.matched ?? 0
+}
+
+async function withRepeats(
+  rows: readonly ListedRow[],
+  repeatsOf: ReturnType<typeof createEventReader>['repeatsOf'],
+  { signal }: RequestOptions,
+): Promise<readonly ListedEvent[]> {
+  if (rows.length === 0) return []
+  const oldestMs = Math.min(...rows.map((row) => row.ts_ms))
+  const ids = rows.map(({ id }) => id)
+  const repeats = await repeatsOf(ids, Math.max(0, oldestMs - MAX_AHEAD_MS), signal)
+  const byId = new Map(repeats.map((row) => [row.id, row]))
+  return rows.map((row) => toListed(row, byId.get(row.id)))
+}

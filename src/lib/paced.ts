@@ -1,0 +1,54 @@
+export interface PacedOptions {
+  /** The shortest time between the beginnings of two runs. */
+  readonly intervalMs: number
+  /** The time after a run that failed. */
+  readonly failedMs: number
+  readonly work: () => Promise<void>
+  readonly onError: (error: unknown) => void
+}
+
+/** Runs work after signals, one run at a time; the signals of an interval are one. */
+export interface Paced {
+  signal(): void
+  close(): void
+}
+
+/** States: idle ─signal─▶ due ─timer─▶ running ─▶ idle, or due after a further signal. */
+export function createPaced({ intervalMs, failedMs, work, onError }: PacedOptions): Paced {
+  let isWanted = false
+  let isRunning = false
+  let isClosed = false
+  let timer: NodeJS.Timeout | null = null
+  let notBeforeMs = 0
+
+  const run = async (): Promise<void> => {
+    timer = null
+    isWanted = false
+    isRunning = true
+    notBeforeMs = performance.now() + intervalMs
+    try {
+      await work()
+    } catch (error) {
+      isWanted = true
+      notBeforeMs = performance.now() + failedMs
+      onError(error)
+    }
+    isRunning = false
+    schedule()
+  }
+  const schedule = (): void => {
+    if (isClosed || isRunning || timer !== null || !isWanted) return
+    const waitMs = Math.max(0, notBeforeMs - performance.now())
+    timer = setTimeout(() => void run(), waitMs).unref()
+  }
+  return {
+    signal: () => {
+      isWanted = true
+      schedule()
+    },
+    close: () => {
+      isClosed = true
+      if (timer !== null) clearTimeout(timer)
+    },
+  }
+}
