@@ -195,7 +195,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const metrics = createMetrics({ version })
     const collectorStats = createCollectorStats()
     const sourceStats = createSourceStats(store)
-    const events = createEvents(store)
+    const events = createEvents(store, config)
     const deadLetters = createDeadLetters(store)
 
     // What people work on.

@@ -1,15 +1,18 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { isPatternError } from '../clickhouse/failure.js'
-import { toFilter, type EventFilter } from '../events/filter.js'
+import { isCounted, COUNTED_FIELDS, type FieldNames } from '../events/field-expression.js'
+import { toFilter } from '../events/filter.js'
+import type { EventQuestion } from '../events/occurrences.js'
 import { toQuery } from '../events/parameters.js'
 import { resolveNames } from '../events/resolve.js'
 import { searchFault } from '../events/search.js'
 import { AppError } from '../model/errors.js'
 import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../model/schemas.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
-import { EVERYTHING, type Query } from '../query/ast.js'
+import { EVERYTHING, type Field, type Query } from '../query/ast.js'
 import type { QueryFault } from '../query/fault.js'
+import { MAX_NAME, toField } from '../query/fields.js'
 import { MAX_LINE, parseQuery } from '../query/parser.js'
 import type { EventContext } from './event-context.js'
 import { parseQueryTime } from './query-time.js'
@@ -57,14 +60,6 @@ export const EVENT_PARAMETERS = {
 
 const EventParametersSchema = Type.Object(EVENT_PARAMETERS)
 type Parameters = Static<typeof EventParametersSchema>
-
-/** Which events are asked for. */
-interface EventQuestion {
-  readonly filter: EventFilter
-  readonly fromMs: number
-  /** Exclusive; null for no bound. */
-  readonly toMs: number | null
-}
 
 /** @throws AppError validation_error */
 export function readEventQuestion(
@@ -124,6 +119,24 @@ export function readTailLine(line: string, isLong: boolean): Query {
 export const meaningOf =
   (query: Query, context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>) =>
   () => ({ query: resolveNames(query, context), redirects: context.redirects() })
+
+/** A parameter that names a field whose values are counted, or several fields. */
+export const FieldName = Type.String({ minLength: 1, maxLength: MAX_NAME })
+
+/** @throws AppError validation_error for a field whose values are not counted */
+export function readField(name: string, path: string): Field {
+  const field = toField(name)
+  if (isCounted(field)) return field
+  const names = COUNTED_FIELDS.join(', ')
+  throw invalid(path, { message: `must be an attribute or one of ${names}` })
+}
+
+export const fieldNames = (
+  context: Pick<EventContext, 'applications' | 'redirects'>,
+): FieldNames => ({
+  redirects: context.redirects(),
+  applications: context.applications(),
+})
 
 const invalid = (path: string, fault: QueryFault | Pick<QueryFault, 'message'>): AppError =>
   new AppError('validation_error', `invalid: ${path}`, {

@@ -8,6 +8,7 @@ import { deadLetterRoutes } from './routes/dead-letters.js'
 import { incidentRoutes } from './routes/incidents.js'
 import { ingestKeyRoutes } from './routes/ingest-keys.js'
 import { kpiRoutes } from './routes/kpis.js'
+import { logCountRoutes } from './routes/log-counts.js'
 import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
@@ -22,6 +23,7 @@ export const allRoutes = [
   ...authRoutes,
   ...sessionRoutes,
   ...logRoutes,
+  ...logCountRoutes,
   ...logMetaRoutes,
   ...queryRoutes,
   ...analyticsRoutes,

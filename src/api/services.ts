@@ -36,7 +36,7 @@ import type { Questions } from './questions.js'
 /** What the handlers of the routes call; the program builds it once. */
 export interface Services {
   // Events and their counts.
-  readonly events: Pick<ReturnType<typeof createEvents>, 'page' | 'get'>
+  readonly events: Omit<ReturnType<typeof createEvents>, 'counted' | 'correct' | 'sourcesOf'>
   readonly eventContext: EventContext
   readonly corrections: ReturnType<typeof createCorrections>
   /** Computes how the automatic priority of the event would come about. */

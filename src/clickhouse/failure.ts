@@ -30,14 +30,34 @@ export const isDataError = (error: unknown): boolean =>
 export const isPatternError = (error: unknown): boolean =>
   error instanceof StoreError && error.code === 427
 
+/** A question took more time or memory than it may, and would take less over a shorter time range. */
+class CostlyError extends AppError {}
+
+/** Groups, rows or bytes of a result beyond the limits of a request. */
+const LIMIT_CODES: ReadonlySet<number> = new Set([
+  158, // TOO_MANY_ROWS
+  191, // SET_SIZE_LIMIT_EXCEEDED
+  307, // TOO_MANY_BYTES
+  396, // TOO_MANY_ROWS_OR_BYTES
+])
+
+/** Time and memory. */
+const COST_CODES: ReadonlySet<number> = new Set([
+  159, // TIMEOUT_EXCEEDED
+  160, // TOO_SLOW
+  241, // MEMORY_LIMIT_EXCEEDED
+])
+
+/** Whether a question exceeded its limits of time, memory or rows. */
+export const isTooCostly = (error: unknown): boolean =>
+  error instanceof CostlyError || (error instanceof StoreError && LIMIT_CODES.has(error.code))
+
 /**
  * After these errors the request is tried again: the condition passes, or an operator ends it. A wrong
  * password is among them, so that data waits until it is corrected.
  */
 const PASSING_CODES: ReadonlySet<number> = new Set([
   76, // CANNOT_OPEN_FILE: out of file descriptors
-  159, // TIMEOUT_EXCEEDED
-  160, // TOO_SLOW
   164, // READONLY
   173, // CANNOT_ALLOCATE_MEMORY
   198, // DNS_ERROR
@@ -47,7 +67,6 @@ const PASSING_CODES: ReadonlySet<number> = new Set([
   210, // NETWORK_ERROR
   225, // NO_ZOOKEEPER
   236, // ABORTED: shutting down
-  241, // MEMORY_LIMIT_EXCEEDED
   242, // TABLE_IS_READ_ONLY
   243, // NOT_ENOUGH_SPACE
   252, // TOO_MANY_PARTS
@@ -110,10 +129,11 @@ const DETAIL_CHARS = 300
  */
 export function toStoreFailure(action: string, error: unknown, timedOutMs: number | null): Error {
   if (error instanceof TypeError || error instanceof RangeError) return error
-  if (timedOutMs !== null) return unavailable(`${action}: no answer within ${timedOutMs} ms`)
+  if (timedOutMs !== null) return costly(`${action}: no answer within ${timedOutMs} ms`)
   if (!(error instanceof ClickHouseError)) return unavailable(`${action}: ${networkReason(error)}`)
   const code = Number(error.code)
   const type = error.type ?? ''
+  if (COST_CODES.has(code)) return costly(`${action}: code ${code} ${type}`)
   if (PASSING_CODES.has(code)) return unavailable(`${action}: code ${code} ${type}`)
   const ofRows = DATA_CODES.has(code) || READING_ROWS.test(error.message)
   // ClickHouse's message quotes the rows that it can't read.
@@ -124,10 +144,12 @@ export function toStoreFailure(action: string, error: unknown, timedOutMs: numbe
 
 // The driver's error is not the cause here, because its text can contain rows and whole answers.
 const unavailable = (reason: string): AppError =>
-  new AppError('dependency_unavailable', `clickhouse is not available for ${reason}`, {
-    details: { dependency: 'clickhouse' },
-    retryAfterS: RETRY_AFTER_S,
-  })
+  new AppError('dependency_unavailable', textOf(reason), UNAVAILABLE)
+const costly = (reason: string): AppError =>
+  new CostlyError('dependency_unavailable', textOf(reason), UNAVAILABLE)
+
+const textOf = (reason: string): string => `clickhouse is not available for ${reason}`
+const UNAVAILABLE = { details: { dependency: 'clickhouse' }, retryAfterS: RETRY_AFTER_S }
 
 function networkReason(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault'

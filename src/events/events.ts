@@ -1,8 +1,11 @@
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import type { ListedEvent, Priority } from '../model/event.js'
+import { createBoundedRange } from './bounded-range.js'
+import { createCounter } from './counts.js'
 import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
+import { createHistogram } from './histogram.js'
 import { readPage, type EventQuery } from './page.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
 
@@ -28,13 +31,28 @@ interface EventCorrection {
 
 export type Events = ReturnType<typeof createEvents>
 
+export interface EventSettings {
+  /** Events are repeated for so long after they begin. */
+  readonly dedupWindowSeconds: number
+  /** After their arrival. */
+  readonly retentionDays: number
+}
+
+const DEFAULTS: EventSettings = { dedupWindowSeconds: 60, retentionDays: 90 }
+
 /** Reads and corrects events; no other module reads their table. */
-export function createEvents(store: Pick<Store, 'query' | 'change'>) {
+export function createEvents(
+  store: Pick<Store, 'query' | 'change'>,
+  { dedupWindowSeconds, retentionDays } = DEFAULTS,
+) {
   const density = createDensityReader(store)
+  const counter = createCounter({ store, retentionDays })
+  const bounded = createBoundedRange({ density, windowMs: dedupWindowSeconds * 1000 })
   const { get, counted, repeatsOf } = createEventReader(store)
   return {
     get,
     counted,
+    histogram: createHistogram({ store, counter, bounded }),
 
     /** Newest first. */
     page: async (query: EventQuery, signal?: AbortSignal): Promise<readonly ListedEvent[]> => {

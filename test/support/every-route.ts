@@ -85,6 +85,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       return { params: { id: JSON.parse(Buffer.from(claims, 'base64url').toString()).family } }
     },
     endOtherSessions: () => ({}),
+    histogram: () => ({}),
     listEvents: () => ({}),
     getEvent: () => ({ params: { event_id: event.id } }),
     explainPriority: () => ({ params: { event_id: event.id } }),

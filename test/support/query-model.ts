@@ -97,6 +97,11 @@ function* leaves(tags: object, above: string): Generator<readonly [path: string,
   }
 }
 
+/** The attributes of an event by their paths. */
+export const leavesOf = ({ tags }: ModelEvent): (readonly [path: string, text: string])[] => [
+  ...leaves(tags, ''),
+]
+
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 const toNumber = (text: string): number | null => (NUMBER.test(text) ? Number(text) : null)
 
@@ -198,7 +203,7 @@ function compares(a: number, operator: string, b: number): boolean {
 
 /** Whether an event is one of those that a query means. */
 export function isMeant(event: ModelEvent, query: Query, model: Model): boolean {
-  const values = (): (readonly [string, string])[] => [...leaves(event.tags, '')]
+  const values = () => leavesOf(event)
   switch (query.kind) {
     case 'and':
       return query.nodes.every((node) => isMeant(event, node, model))

@@ -1,0 +1,58 @@
+import { isTooCostly } from '../clickhouse/failure.js'
+import type { RequestOptions } from '../clickhouse/client.js'
+import type { DensityReader } from './density.js'
+import { END_MS, type EventQuestion, type RangeQuestion } from './occurrences.js'
+
+/** The answer to a question about a time range. */
+export interface Bounded<Answer> {
+  readonly answer: Answer
+  /** The answer is of the time from here on: the start of the range unless that would have taken too long. */
+  readonly completeFromMs: number
+}
+
+/** Handlers have 30 s (`http/server.ts`). */
+const FIRST_MS = 12_000
+const SECOND_MS = 8_000
+/** The second try reads this share of the occurrences. */
+const SHARE = 1 / 10
+
+interface BoundedOptions {
+  readonly density: DensityReader
+  readonly windowMs: number
+}
+
+/**
+ * Asks a question of the whole range and, when that takes too much time or memory, once more of its newest part.
+ *
+ * @throws AppError dependency_unavailable when that is too much too
+ */
+export function createBoundedRange({ density, windowMs }: BoundedOptions) {
+  return async <Answer>(
+    { filter, fromMs, toMs }: EventQuestion,
+    signal: AbortSignal | undefined,
+    ask: (question: RangeQuestion, options: RequestOptions) => Promise<Answer>,
+  ): Promise<Bounded<Answer>> => {
+    const limits = signal === undefined ? {} : { signal }
+    const range = {
+      filter,
+      fromMs,
+      toMs: Math.min(toMs ?? END_MS, END_MS),
+      endMs: Math.min(toMs ?? END_MS, Date.now()),
+      windowMs,
+    }
+    const asked = { ...limits, isSearch: true }
+    try {
+      const answer = await ask(range, { ...asked, timeoutMs: FIRST_MS })
+      return { answer, completeFromMs: fromMs }
+    } catch (error) {
+      if (!isTooCostly(error)) throw error
+      const counts = await density.read(asked)
+      const wanted = Math.max(1, counts.count(fromMs, range.toMs) * SHARE)
+      const newestMs = Math.max(fromMs, counts.startOf(range.toMs, wanted))
+      // Whole seconds are counted by the rollups.
+      const completeFromMs = Math.min(Math.ceil(newestMs / 1000) * 1000, range.toMs)
+      const part = { ...range, fromMs: completeFromMs }
+      return { answer: await ask(part, { ...asked, timeoutMs: SECOND_MS }), completeFromMs }
+    }
+  }
+}

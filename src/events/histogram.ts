@@ -1,0 +1,129 @@
+/*
+ * A histogram of a time range: the smallest step of a list of round ones with which the range has at most as many buckets as
+ * asked for. Buckets begin at multiples of the step since 1970 (UTC), so the first and the last may be cut by the range; each has
+ * what lies within both. An occurrence counts in the bucket of its own time; an event, when events are counted, in that
+ * of its beginning, or in the first one when it began before the range.
+ */
+
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+import { DAY_S, HOUR_S } from '../model/time.js'
+import type { Bounded, createBoundedRange } from './bounded-range.js'
+import type { CountBy, Counter, Counts } from './counts.js'
+import type { EventQuestion } from './occurrences.js'
+
+export interface HistogramQuery extends Pick<CountBy, 'field' | 'counted' | 'top' | 'names'> {
+  readonly question: EventQuestion
+  /** The most buckets. */
+  readonly buckets: number
+}
+
+interface HistogramBucket {
+  /** Seconds since 1970. */
+  readonly startS: number
+  readonly total: number
+  /** The counts of the most frequent values, in their order. */
+  readonly counts: readonly number[]
+}
+
+export interface Histogram extends Pick<Counts, 'total' | 'answeredFrom'> {
+  readonly startMs: number
+  readonly endMs: number
+  readonly stepS: number
+  readonly uniqueEvents: number
+  readonly values: readonly string[]
+  readonly buckets: readonly HistogramBucket[]
+}
+
+const STEPS_S: readonly number[] = [
+  1,
+  2,
+  5,
+  10,
+  15,
+  30,
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * HOUR_S),
+]
+/** Longer steps are whole days. */
+const ROUND_DAYS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000]
+
+const latestSql = statement<
+  { readonly upto: number; readonly sources: readonly string[] },
+  { readonly found: number; readonly latest: number }
+>('series_latest')
+
+/** The end of ClickHouse's DateTime, in 2106. */
+const END_S = 0xffff_ffff
+
+interface HistogramOptions {
+  readonly store: Pick<Store, 'query'>
+  readonly counter: Counter
+  readonly bounded: ReturnType<typeof createBoundedRange>
+}
+
+export function createHistogram({ store, counter, bounded }: HistogramOptions) {
+  /** Without an end the range reaches to now, or to the latest event when producers' clocks are ahead. */
+  const endOf = async (
+    { filter, fromMs, toMs }: EventQuestion,
+    signal: AbortSignal | undefined,
+  ) => {
+    if (toMs !== null) return toMs
+    const params = { upto: END_S, sources: filter.sources ?? [] }
+    const [row] = await store.query(latestSql, params, signal === undefined ? {} : { signal })
+    const latestMs = row === undefined || row.found === 0 ? 0 : (row.latest + 1) * 1000
+    return Math.max(Date.now(), latestMs, fromMs + 1)
+  }
+
+  return async (
+    { question, buckets, ...by }: HistogramQuery,
+    signal?: AbortSignal,
+  ): Promise<Bounded<Histogram>> => {
+    const startMs = question.fromMs
+    const endMs = Math.min(await endOf(question, signal), END_S * 1000)
+    const stepS = stepOf(startMs, endMs, buckets)
+    const { answer, completeFromMs } = await bounded(
+      { ...question, toMs: endMs },
+      signal,
+      async (range, options) => {
+        const [counts, events] = await Promise.all([
+          counter.countBy(range, { ...by, stepS }, options),
+          counter.events(range, options),
+        ])
+        return { counts, events }
+      },
+    )
+    const { total, values, answeredFrom } = answer.counts
+    return {
+      answer: {
+        startMs,
+        endMs,
+        stepS,
+        total,
+        uniqueEvents: answer.events,
+        values: values.map(({ value }) => value),
+        buckets: startsOf(startMs, endMs, stepS).map((startS) => ({
+          startS,
+          total: answer.counts.buckets.get(startS) ?? 0,
+          counts: values.map((value) => value.buckets.get(startS) ?? 0),
+        })),
+        answeredFrom,
+      },
+      completeFromMs,
+    }
+  }
+}
+
+/** The starts of all buckets, ascending. */
+function startsOf(startMs: number, endMs: number, stepS: number): readonly number[] {
+  const first = Math.floor(startMs / 1000 / stepS)
+  const after = Math.max(first + 1, Math.ceil(endMs / 1000 / stepS))
+  return Array.from({ length: after - first }, (_, i) => (first + i) * stepS)
+}
+
+function stepOf(startMs: number, endMs: number, buckets: number): number {
+  const fits = (stepS: number): boolean => startsOf(startMs, endMs, stepS).length <= buckets
+  const days = ROUND_DAYS.map((count) => count * DAY_S)
+  // One bucket may be too few for a range that crosses the multiple of every step.
+  return [...STEPS_S, ...days].find(fits) ?? END_S
+}

@@ -1,0 +1,100 @@
+/*
+ * What a time range holds, for all questions that count.
+ *
+ * An occurrence has the time of its message to the second: repeats are stored by second, and those of the second in which their
+ * event began have the event's time. It counts in the range and in the bucket of its own time, wherever its event began. An event
+ * is in a range when one of its occurrences is. So the counts of adjacent ranges add up to that of both, a repeat is never moved
+ * to another bucket, and rollups, which count by second, agree with events.
+ *
+ * An event is repeated within the deduplication window after its beginning, so what is repeated in a range began at most that
+ * long before it.
+ */
+
+import { statement } from '../clickhouse/statement.js'
+import type { Condition } from './bind.js'
+import { toConditions, type Matches } from './conditions.js'
+import { hasIndex, type EventFilter } from './filter.js'
+import { MAX_AHEAD_MS } from './range-rows.js'
+
+/** Which events are asked for. */
+export interface EventQuestion {
+  readonly filter: EventFilter
+  readonly fromMs: number
+  /** Exclusive; null for no bound. */
+  readonly toMs: number | null
+}
+
+/** A question about a time range with two ends. */
+export interface RangeQuestion extends EventQuestion {
+  readonly toMs: number
+  /** The end of the time range that was asked for, which `new` looks back from. */
+  readonly endMs: number
+  /** Events are repeated for so long after they begin. */
+  readonly windowMs: number
+}
+
+type Params = Readonly<Record<string, unknown>>
+
+const rowsSql = statement<Params, never>('event_occurrence_rows')
+const repeatedSql = statement<Params, { readonly id: number }>('event_repeated')
+
+/** The end of ClickHouse's DateTime, in 2106. */
+export const END_MS = 0xffff_ffff * 1000
+
+/** Where the events of a range may begin. */
+export const beginningMs = ({ fromMs, windowMs }: RangeQuestion): number =>
+  Math.max(0, fromMs - windowMs)
+
+/** The condition on events that they are repeated within the range. */
+export const repeatedWithin = ({ fromMs, toMs }: RangeQuestion): Condition => ({
+  sql: `id IN (\n${repeatedSql.sql}\n)`,
+  params: { start_ms: fromMs, to_ms: toMs },
+})
+
+const and = (conditions: readonly Condition[]): string =>
+  conditions.map(({ sql }) => `AND ${sql}`).join('\n    ')
+
+/**
+ * The occurrences of a range as a statement for a FROM clause.
+ *
+ * @param expressions of a row of `events`; they are called k0, k1 …
+ */
+export function occurrenceRows(
+  question: RangeQuestion,
+  found: Matches,
+  expressions: readonly Condition[],
+): Condition {
+  const { filter, fromMs, toMs, endMs } = question
+  const conditions = toConditions(filter, { found, endMs })
+  const begun = beginningMs(question)
+  const range =
+    'ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64}) ' +
+    'AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})'
+  // The sort key of the repeats finds those of few events; without an index, matches may be most of all events.
+  const ofMatches = hasIndex(filter)
+    ? `AND id IN (SELECT id FROM events WHERE ${range} ${and(conditions)})`
+    : ''
+  const parts: Readonly<Record<string, string>> = {
+    conditions: and(conditions),
+    expressions: expressions.map(({ sql }, i) => `, ${sql} AS k${i}`).join(''),
+    names: expressions.map((_, i) => `, k${i}`).join(''),
+    'of matches': ofMatches,
+    repeated: `AND ${repeatedWithin(question).sql}`,
+  }
+  return {
+    sql: rowsSql.sql.replaceAll(/\/\*([a-z ]+)\*\//g, (_, name: string) => parts[name] ?? ''),
+    params: {
+      from_ms: begun,
+      start_ms: fromMs,
+      to_ms: toMs,
+      arrived_ms: Math.max(0, begun - MAX_AHEAD_MS),
+      ...Object.assign({}, ...[...conditions, ...expressions].map(({ params }) => params)),
+    },
+  }
+}
+
+/** Gives all parameters of a fragment other names, so that it can be in one statement with another one. */
+export const renamed = ({ sql, params }: Condition, prefix: string): Condition => ({
+  sql: sql.replaceAll(/\{(\w+):/g, (_, name: string) => `{${prefix}${name}:`),
+  params: Object.fromEntries(Object.entries(params).map(([name, value]) => [prefix + name, value])),
+})
