@@ -16,7 +16,7 @@ import { openServers } from './api/servers.js'
 import { metricsAccessOf, type Services } from './api/services.js'
 import type { UserSocketDeps } from './api/user-sockets.js'
 import { createBackups } from './backup/backup.js'
-import { openControl, type PasswordReset } from './backup/control.js'
+import { openControl, type AccountResets } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
 import { openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
@@ -25,6 +25,7 @@ import { createEntities } from './coordination/entities.js'
 import { reserveEventIds } from './coordination/event-ids.js'
 import { createExclusive, inTurn, type WithLock } from './coordination/lock.js'
 import { createInProcessState } from './coordination/memory-state.js'
+import { openSeal } from './coordination/open-seal.js'
 import { openState, watchState } from './coordination/open-state.js'
 import { createReplica, singleReplica } from './coordination/replica.js'
 import { SharedChanges } from './coordination/shared-changes.js'
@@ -94,7 +95,7 @@ export interface AppOptions {
 }
 
 /** The running program. */
-export interface App {
+export interface App extends AccountResets {
   /** The ports that were opened; null where the role has none. */
   readonly apiPort: number | null
   readonly collectorPort: number | null
@@ -108,8 +109,6 @@ export interface App {
   readonly writer: Writer
   readonly services: Services
   readonly templateUpkeep: TemplateUpkeep
-  /** For the operator of the machine. */
-  resetPassword(email: string): Promise<PasswordReset>
   close(): Promise<void>
 }
 
@@ -185,14 +184,22 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     closers.push(() => ids.close())
 
     // Who may: users, sessions, keys, limits, the audit trail.
-    const accounts = await openAccounts(config, { entities, withLock }, jwtSecret, log)
+    const metrics = createMetrics({ version })
     const limiter = createLimiter(state, toRateLimits(config))
+    const accounts = await openAccounts(config, {
+      entities,
+      withLock,
+      jwtSecret,
+      seal: openSeal(config, dataDir),
+      limiter,
+      onWrongCode: () => metrics.credentialRefused('second_factor'),
+      log,
+    })
     const auditTrail = await openAuditTrail(store, dataDir, log)
     const { audit } = auditTrail
     closers.push(() => audit.close(CLOSE_AUDIT_MS))
 
     // What is counted and read.
-    const metrics = createMetrics({ version })
     const collectorStats = createCollectorStats()
     const sourceStats = createSourceStats(store)
     const events = createEvents(store, config)
@@ -602,17 +609,24 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       writer,
       dataDir: dataDir.path,
     })
-    const giveNewPassword = async (email: string): Promise<PasswordReset> => {
-      const reset = await accounts.users.resetPassword(email)
-      const target = reset.email
-      const action = 'resetPassword'
-      await audit.record({ actorId: '', action, target, outcome: 'ok', ip: '', detail: {} })
-      return reset
+    const recordReset = (action: string, target: string): Promise<void> =>
+      audit.record({ actorId: '', action, target, outcome: 'ok', ip: '', detail: {} })
+    const resets: AccountResets = {
+      resetPassword: async (given) => {
+        const reset = await accounts.users.resetPassword(given)
+        await recordReset('resetPassword', reset.email)
+        return reset
+      },
+      resetSecondFactor: async (given) => {
+        const email = await accounts.secondFactors.reset(given)
+        await recordReset('resetSecondFactor', email)
+        return email
+      },
     }
     closers.push(
       await openControl(dataDir.path, {
         backup: makeBackup,
-        resetPassword: giveNewPassword,
+        ...resets,
         verifyAudit: auditTrail.verify,
       }),
     )
@@ -629,7 +643,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       writer,
       services,
       templateUpkeep,
-      resetPassword: giveNewPassword,
+      ...resets,
       close,
     }
   } catch (error) {

@@ -1,15 +1,24 @@
 import { existsSync } from 'node:fs'
 import { join, resolve as resolvePath } from 'node:path'
 
-import type { AppOptions } from './app.js'
-import { requestAuditReport, requestPasswordReset, type PasswordReset } from './backup/control.js'
+import type { App, AppOptions } from './app.js'
+import {
+  requestAuditReport,
+  requestPasswordReset,
+  requestSecondFactorReset,
+} from './backup/control.js'
 import { openDatabase } from './clickhouse/database.js'
 import type { Config } from './config.js'
 import { createExclusive, inTurn } from './coordination/lock.js'
 import { openState } from './coordination/open-state.js'
 import type { Log } from './telemetry/log.js'
 
-export type CommandName = 'backup' | 'restore' | 'verify-audit' | 'reset-password'
+export type CommandName =
+  | 'backup'
+  | 'restore'
+  | 'verify-audit'
+  | 'reset-password'
+  | 'reset-second-factor'
 
 interface CommandOptions extends Omit<AppOptions, 'uws'> {
   /** Only a command that starts the service needs it. */
@@ -34,10 +43,23 @@ export async function runCommand(command: CommandName, options: CommandOptions):
     case 'verify-audit':
       return await verifyAudit(config, print)
     case 'reset-password': {
-      const { email, password, isActive } = await resetPassword(options, given)
+      const { email, password, isActive } = await onAccounts(
+        options,
+        () => requestPasswordReset(config.dataDir, given),
+        (app) => app.resetPassword(given),
+      )
       print(`${email}   ${password}`)
       print('The user is logged out everywhere. The password is shown once.')
       if (!isActive) print('The user is disabled: a superadmin has to enable them.')
+      return
+    }
+    case 'reset-second-factor': {
+      const email = await onAccounts(
+        options,
+        () => requestSecondFactorReset(config.dataDir, given),
+        (app) => app.resetSecondFactor(given),
+      )
+      print(`${email} has no second factor any more, and is logged out everywhere.`)
     }
   }
 }
@@ -57,16 +79,18 @@ async function verifyAudit(config: Config, print: (text: string) => void): Promi
 }
 
 /**
- * Gives a user a new password: by way of the service that runs on the data directory, else by one that runs for this
- * alone, on any free ports of the loopback address.
+ * Changes an account: by way of the service that runs on the data directory, else by one that runs for this alone, on
+ * any free ports of the loopback address.
  *
+ * @param ask gives null when no service runs
  * @throws Error when there is no such user, or nothing to start
  */
-async function resetPassword(
+async function onAccounts<T>(
   { config, log, version, loadUws }: CommandOptions,
-  email: string,
-): Promise<PasswordReset> {
-  const running = await requestPasswordReset(config.dataDir, email)
+  ask: () => Promise<T | null>,
+  change: (app: App) => Promise<T>,
+): Promise<T> {
+  const running = await ask()
   if (running !== null) return running
   if (config.clickhouseUrl === null && !existsSync(join(config.dataDir, 'instance-id')))
     throw new Error(`DATA_DIR ${config.dataDir} holds no users: set it as for the service`)
@@ -74,7 +98,7 @@ async function resetPassword(
   const ports = { host: '127.0.0.1', apiPort: 0, collectorPort: 0 }
   const app = await openApp({ log, version, uws: loadUws(), config: { ...config, ...ports } })
   try {
-    return await app.resetPassword(email)
+    return await change(app)
   } finally {
     await app.close()
   }

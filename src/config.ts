@@ -96,6 +96,12 @@ const SETTINGS = {
   redisPrefix: textSetting('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
   jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = generated once and kept in DATA_DIR'),
+  dataKey: secret(
+    'DATA_KEY',
+    32,
+    'seals secrets that the database holds, such as keys of second factors; unset = generated once and kept in ' +
+      'DATA_DIR, or derived from JWT_SECRET where instances share a database',
+  ),
   accessTokenExpireMinutes: integer(
     'ACCESS_TOKEN_EXPIRE_MINUTES',
     60,
@@ -165,6 +171,11 @@ const SETTINGS = {
     'LOGIN_FAILURES',
     '100/86400',
     'wrong passwords per address and account; after ten times as many per account, new addresses have one an hour',
+  ),
+  secondFactorLimit: limit(
+    'SECOND_FACTOR_LIMIT',
+    '100/86400',
+    'codes of authenticator apps per user, right and wrong ones',
   ),
   refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),
   sourceCreateLimit: limit('SOURCE_CREATE_LIMIT', '30/60', 'source creates and uploads per user'),

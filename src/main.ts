@@ -93,6 +93,7 @@ const COMMANDS = {
   restore: { argument: 'DIR', doc: 'an empty DATA_DIR from such a backup' },
   'verify-audit': { argument: '', doc: 'whether the audit trail of the running service is whole' },
   'reset-password': { argument: 'E-MAIL', doc: 'a new password for a user, running or stopped' },
+  'reset-second-factor': { argument: 'E-MAIL', doc: 'a user logs in with the password alone' },
 } as const satisfies Record<CommandName, { readonly argument: string; readonly doc: string }>
 
 const isCommand = (word: string): word is CommandName => Object.hasOwn(COMMANDS, word)

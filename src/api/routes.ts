@@ -13,6 +13,7 @@ import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
 import { queryRoutes } from './routes/query.js'
+import { secondFactorRoutes } from './routes/second-factor.js'
 import { sessionRoutes } from './routes/sessions.js'
 import { sourceRoutes } from './routes/sources.js'
 import { taskRoutes } from './routes/tasks.js'
@@ -22,6 +23,7 @@ import { userRoutes } from './routes/users.js'
 export const allRoutes = [
   ...authRoutes,
   ...sessionRoutes,
+  ...secondFactorRoutes,
   ...logRoutes,
   ...logCountRoutes,
   ...logMetaRoutes,

@@ -26,6 +26,7 @@ import type { CookieSettings } from './auth/credentials.js'
 import type { IngestKeys } from './auth/ingest-keys.js'
 import type { Guesses } from './auth/guesses.js'
 import type { Limiter } from './auth/limits.js'
+import type { SecondFactors } from './auth/second-factor.js'
 import type { Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
 import type { EventContext, explainPriority } from './event-context.js'
@@ -69,6 +70,7 @@ export interface Services {
   // Users and keys.
   readonly users: Users
   readonly sessions: Sessions
+  readonly secondFactors: SecondFactors
   readonly ingestKeys: IngestKeys
   readonly limiter: Limiter
   readonly guesses: Guesses

@@ -119,7 +119,7 @@ export interface CommandOptions {
 }
 
 /** Files of the data directory that belong to the database. */
-const KEYS = ['jwt-secret']
+const KEYS = ['jwt-secret', 'data-key']
 const QUARANTINED = /^refused-[\w-]+\.native$/
 /** The folder of a backup that holds the database. */
 const DATABASE_FOLDER = 'clickhouse'

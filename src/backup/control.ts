@@ -7,10 +7,16 @@ import { createInterface } from 'node:readline'
 import type { AuditReport } from '../records/audit-chain.js'
 import type { DatabaseBackup, MakeBackup } from './clickhouse-backup.js'
 
-/** What the running service does for the operator of its machine. */
-export interface Control {
-  readonly backup: MakeBackup
+/** What the operator of the machine changes of an account. */
+export interface AccountResets {
   readonly resetPassword: (email: string) => Promise<PasswordReset>
+  /** @returns the e-mail as it is stored */
+  readonly resetSecondFactor: (email: string) => Promise<string>
+}
+
+/** What the running service does for the operator of its machine. */
+export interface Control extends AccountResets {
+  readonly backup: MakeBackup
   readonly verifyAudit: () => Promise<AuditReport>
 }
 
@@ -23,7 +29,7 @@ export interface PasswordReset {
 /** One line of JSON, from the command to the service. */
 type Request =
   | { readonly kind: 'backup' }
-  | { readonly kind: 'reset-password'; readonly email: string }
+  | { readonly kind: 'reset-password' | 'reset-second-factor'; readonly email: string }
   | { readonly kind: 'verify-audit' }
 
 /** One line of JSON each, from the service to the command. */
@@ -100,6 +106,8 @@ async function run(
       return await control.backup(report)
     case 'reset-password':
       return await control.resetPassword(request.email)
+    case 'reset-second-factor':
+      return await control.resetSecondFactor(request.email)
     case 'verify-audit':
       return await control.verifyAudit()
   }
@@ -131,6 +139,17 @@ export async function requestPasswordReset(
   if (socket === null) return null
   const request = { kind: 'reset-password', email } as const
   return (await ask(socket, request, () => undefined)) as PasswordReset // `run` gives it.
+}
+
+/** @returns the e-mail; null when no service runs on the data directory */
+export async function requestSecondFactorReset(
+  dataDir: string,
+  email: string,
+): Promise<string | null> {
+  const socket = await connectTo(dataDir)
+  if (socket === null) return null
+  const request = { kind: 'reset-second-factor', email } as const
+  return (await ask(socket, request, () => undefined)) as string // `run` gives it.
 }
 
 /** @throws Error when no service runs on the data directory */

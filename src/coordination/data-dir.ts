@@ -87,9 +87,9 @@ export function makeDirectory(path: string): void {
   }
 }
 
-/** A process that ended at its first start leaves no more than these; an operator may bring the secret, a new disk the last. */
+/** A process that ended at its first start leaves no more than these; an operator may bring the secrets, a new disk the last. */
 const OWN_FIRST_FILES =
-  /^(?:lock(?:\..+)?|(?:instance-id|schema-version|jwt-secret)(?:\.new)?|restore-unfinished|lost\+found)$/
+  /^(?:lock(?:\..+)?|(?:instance-id|schema-version|jwt-secret|data-key)(?:\.new)?|restore-unfinished|lost\+found)$/
 
 /** Directories for which an operator may have mounted disks of their own. */
 const OWN_DISKS: ReadonlySet<string> = new Set(['wal', 'clickhouse'])

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { TOTP } from 'otpauth'
 import { test } from 'tap'
 import {
   ADMIN,
@@ -56,6 +57,35 @@ void test('a new password for a user, with the service running and stopped, ends
   await again.stop()
   for (const name of readdirSync(env.DATA_DIR).filter((one) => /secret|id|version/.test(one)))
     t.notMatch(readFileSync(join(env.DATA_DIR, name), 'utf8'), next)
+})
+
+void test('the operator removes a second factor, with the service running and stopped', async (t) => {
+  const env = { DATA_DIR: tempDataDir(t), ...KNOWN }
+  const reset = () => runToEnd(env, ['reset-second-factor', ADMIN.email.toUpperCase()])
+  let service = await startService(t, env)
+  /** Turns it on, with which a password alone is not enough. */
+  const enrolled = async () => {
+    const { call } = await logIn(service)
+    const post = async (path: string, json: object) =>
+      (await call('POST', `/api/auth/second-factor${path}`, json)).json()
+    const begun = Object(await post('', { current_password: ADMIN.password }))
+    const code = new TOTP({ secret: String(begun.secret) }).generate()
+    t.match(await post('/confirm', { code }), { recovery_codes: Array(10).fill(String) })
+    t.equal(await logInStatus(service, ADMIN.password), 401)
+    return call
+  }
+  const call = await enrolled()
+  const said = `${ADMIN.email} has no second factor any more`
+  t.match(await reset(), { code: 0, stdout: said })
+  t.equal((await call('GET', '/api/auth/me')).status, 401, 'the session has ended')
+  t.equal(await logInStatus(service, ADMIN.password), 200)
+  t.match(await reset(), { code: 1, stderr: 'there is no second factor' })
+  await enrolled()
+  await service.stop()
+  t.match(await reset(), { code: 0, stdout: said })
+  service = await startService(t, env)
+  const { get } = await logIn(service)
+  t.match(JSON.stringify(await get('/api/monitoring/audit?limit=50')), '"resetSecondFactor"')
 })
 
 void test('without a user, and without a service ever, the command says so and makes nothing', async (t) => {

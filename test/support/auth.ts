@@ -6,6 +6,7 @@ import { createGuesses } from '../../src/api/auth/guesses.js'
 import { createLimiter, toRateLimits } from '../../src/api/auth/limits.js'
 import { createPasswords } from '../../src/api/auth/passwords.js'
 import type { Role } from '../../src/model/roles.js'
+import { createSecondFactors } from '../../src/api/auth/second-factor.js'
 import { createSessions } from '../../src/api/auth/sessions.js'
 import { createTokens } from '../../src/api/auth/tokens.js'
 import type { User } from '../../src/api/auth/user.js'
@@ -13,9 +14,11 @@ import { createUsers } from '../../src/api/auth/users.js'
 import { cursorKey } from '../../src/records/cursor.js'
 import { authRoutes } from '../../src/api/routes/auth.js'
 import { ingestKeyRoutes } from '../../src/api/routes/ingest-keys.js'
+import { secondFactorRoutes } from '../../src/api/routes/second-factor.js'
 import { sessionRoutes } from '../../src/api/routes/sessions.js'
 import { userRoutes } from '../../src/api/routes/users.js'
 import { createInProcessState } from '../../src/coordination/memory-state.js'
+import { createSeal } from '../../src/lib/seal.js'
 import { AppError } from '../../src/model/errors.js'
 import type { Source } from '../../src/records/sources.js'
 import type { State } from '../../src/coordination/state.js'
@@ -34,6 +37,8 @@ interface Parts {
   readonly state?: State
   readonly users?: ReturnType<typeof memoryEntities<User>>
   readonly limit?: number
+  /** Codes of an app, for each user. */
+  readonly codes?: number
   readonly failures?: { readonly count: number; readonly seconds: number }
 }
 
@@ -44,6 +49,8 @@ const anyLimit = (count: number) => ({ count, seconds: 60 })
 
 /** The routes of auth, users and ingest keys on a server of their own; one user of each role. */
 export async function startAuthServer(t: Test, parts: Parts = {}) {
+  /** Of the second factors. */
+  const clock = { ms: Date.now() }
   const state = parts.state ?? createInProcessState({ onError: throwIt })
   const passwords = createPasswords({ memoryKib: 64 })
   const entities = parts.users ?? memoryEntities<User>()
@@ -51,12 +58,12 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
   const families = createFamilies(memoryEntities<Family>())
   const lifetimes = { accessSeconds: 3_600, refreshSeconds: 604_800 }
   const tokens = createTokens({ secret: JWT_SECRET, ...lifetimes })
-  const sessions = createSessions({ users, families, tokens, passwords, sessionSeconds: 2_592_000 })
   const limits = anyLimit(parts.limit ?? 1_000)
   const limiter = createLimiter(
     state,
     toRateLimits({
       loginLimit: limits,
+      secondFactorLimit: anyLimit(parts.codes ?? 1_000),
       refreshLimit: limits,
       sourceCreateLimit: limits,
       clearAllLimit: limits,
@@ -64,6 +71,22 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     }),
   )
   const intrusions: string[] = []
+  const secondFactors = createSecondFactors({
+    entities,
+    passwords,
+    seal: createSeal('a key for tests'),
+    consume: (userId) => limiter.consume('second_factor_limit', { userId, address: '' }),
+    onWrong: () => void intrusions.push('second_factor'),
+    nowMs: () => clock.ms,
+  })
+  const sessions = createSessions({
+    users,
+    families,
+    tokens,
+    passwords,
+    secondFactors,
+    sessionSeconds: 2_592_000,
+  })
   const guesses = createGuesses({
     onWrong: () => void intrusions.push('password'),
     state,
@@ -76,6 +99,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       note: (kind: string, { actorId = '' }) => void intrusions.push(`${kind} ${actorId}`),
     },
     sessions,
+    secondFactors,
     users,
     limiter,
     cookies: { secure: true, sameSite: 'Strict', ...lifetimes } as const,
@@ -90,7 +114,13 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
   }
   const routes = createApi({
     uws,
-    routes: [...authRoutes, ...sessionRoutes, ...userRoutes, ...ingestKeyRoutes],
+    routes: [
+      ...authRoutes,
+      ...sessionRoutes,
+      ...secondFactorRoutes,
+      ...userRoutes,
+      ...ingestKeyRoutes,
+    ],
     services: fakeServices(services),
     authenticate: ({ headers, cookies }) => {
       const { token, via } = accessTokenOf({
@@ -113,7 +143,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     for (const role of ['viewer', 'manager', 'admin'] as const)
       await users.create(root, { email: `${role}@example.com`, password: PASSWORD, role })
   }
-  return { url, services, tokens, root, intrusions, call: createCall(url), as: asRole(url) }
+  return { url, clock, services, tokens, root, intrusions, call: createCall(url), as: asRole(url) }
 }
 
 /** A register of sources that refuses a second one of the same name, a tick later. */

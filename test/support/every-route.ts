@@ -1,15 +1,17 @@
 import { isMultipart } from '../../src/api/route.js'
 import { allRoutes } from '../../src/api/routes.js'
 import { collect, settled, type Answer, type LiveService, type NewUser } from './live-service.js'
-import { ADMIN, INGEST_KEY } from './service.js'
+import { INGEST_KEY } from './service.js'
 
 // oxlint-disable typescript/no-explicit-any -- bodies and replies of many shapes
 
 interface Base {
   readonly params?: Readonly<Record<string, string>>
   readonly body?: object
-  /** The path, when it is not the route's own. */
+  /** The status, when it is not the route's own. */
   readonly status?: number
+  /** When it is not that of the superadmin. */
+  readonly token?: string | null
 }
 
 type Route = (typeof allRoutes)[number]
@@ -17,7 +19,6 @@ type Route = (typeof allRoutes)[number]
 export interface RouteRequest extends Base {
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
-  readonly token?: string | null
   /** Sent instead of the body as JSON. */
   readonly text?: string
 }
@@ -68,6 +69,9 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
   const user = await service.newUser('viewer')
   /** The user whose e-mail, role and password are changed. */
   const other = await service.newUser('viewer')
+  /** The user whose sessions end, and who begins a second factor. */
+  const self = await service.newUser('viewer')
+  const proof = { current_password: 'a wrong password', code: '000000' }
 
   /** A request for each route that succeeds; a route without one fails the test below. */
   const bases: Readonly<Record<string, () => Base | Promise<Base>>> = {
@@ -80,12 +84,22 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     me: () => ({}),
     listSessions: () => ({}),
     endSession: async () => {
-      const { access_token: token } = await service.login(ADMIN.email, ADMIN.password)
+      const { access_token: token } = await service.login(user.email, user.password)
       const [, claims = ''] = token.split('.')
-      return { params: { id: JSON.parse(Buffer.from(claims, 'base64url').toString()).family } }
+      const { family } = JSON.parse(Buffer.from(claims, 'base64url').toString())
+      return { token, params: { id: family } }
     },
-    endOtherSessions: () => ({}),
     histogram: () => ({}),
+    endOtherSessions: () => ({ token: self.access_token }),
+    secondFactor: () => ({}),
+    beginSecondFactor: () => ({
+      token: self.access_token,
+      body: { current_password: self.password },
+    }),
+    confirmSecondFactor: () => ({ body: { code: '000000' }, status: 404 }),
+    renewRecoveryCodes: () => ({ body: proof, status: 404 }),
+    disableSecondFactor: () => ({ body: proof, status: 404 }),
+    removeSecondFactor: () => ({ params: { id: other.id }, status: 404 }),
     listEvents: () => ({}),
     getEvent: () => ({ params: { event_id: event.id } }),
     explainPriority: () => ({ params: { event_id: event.id } }),

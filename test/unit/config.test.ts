@@ -145,6 +145,7 @@ const CASES: readonly (readonly [
   ['allowPlaintext', 'ALLOW_PLAINTEXT', false, [['yes', true]], ['maybe']],
   ['redisPrefix', 'REDIS_PREFIX', 'logs:', [['a:', 'a:']], []],
   ['jwtSecret', 'JWT_SECRET', null, [['j'.repeat(32), 'j'.repeat(32)]], ['j'.repeat(31)]],
+  ['dataKey', 'DATA_KEY', null, [['d'.repeat(32), 'd'.repeat(32)]], ['d'.repeat(31)]],
   [
     'accessTokenExpireMinutes',
     'ACCESS_TOKEN_EXPIRE_MINUTES',
@@ -257,6 +258,13 @@ const CASES: readonly (readonly [
     { count: 10, seconds: 60 },
     [['5/1', { count: 5, seconds: 1 }]],
     ['5', '0/60', '5/0', '5/m', '-1/5'],
+  ],
+  [
+    'secondFactorLimit',
+    'SECOND_FACTOR_LIMIT',
+    { count: 100, seconds: 86_400 },
+    [['5/1', { count: 5, seconds: 1 }]],
+    ['5', '0/60'],
   ],
   [
     'refreshLimit',

@@ -57,6 +57,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   marked: /^src\/api\/guides\.ts$/,
   'fast-jwt': /^src\/api\/auth\//,
   '@node-rs/argon2': /^src\/api\/auth\//,
+  otpauth: /^src\/api\/auth\/second-factor\.ts$/,
   '@zxcvbn-ts/core': /^src\/api\/auth\/guessable\.ts$/,
   '@zxcvbn-ts/language-common': /^src\/api\/auth\/guessable\.ts$/,
   ajv: /^src\/api\/validation\.ts$/,

@@ -1,20 +1,25 @@
-import { createFamilies, FamilyDoc } from './families.js'
+import { createFamilies, FamilyDoc, type Family } from './families.js'
+import type { Limiter } from './limits.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
 import { createPasswords, passwordFault } from './passwords.js'
+import { createSecondFactors, type SecondFactors } from './second-factor.js'
 import { createSessions, type Sessions } from './sessions.js'
 import { createTokens, type Tokens } from './tokens.js'
 import { UserDoc, type User } from './user.js'
 import { createUsers, type Users } from './users.js'
 import type { Config } from '../../config.js'
 import { ConfigError } from '../../settings/setting.js'
+import type { Seal } from '../../lib/seal.js'
 import type { Log } from '../../telemetry/log.js'
 import type { WithLock } from '../../coordination/lock.js'
+import type { Collection } from '../../coordination/collection.js'
 import type { Entities } from '../../coordination/entities.js'
 import { DAY_S, HOUR_S } from '../../model/time.js'
 
 export interface Accounts {
   readonly users: Users
   readonly sessions: Sessions
+  readonly secondFactors: SecondFactors
   readonly tokens: Tokens
   readonly ingestKeys: IngestKeys
   /** Calls `listener` with each user of whom a session may have ended. */
@@ -26,17 +31,22 @@ export interface Accounts {
   }
 }
 
-interface AccountStorage {
+interface AccountDeps {
   readonly entities: Entities
   readonly withLock: WithLock
+  readonly jwtSecret: string
+  /** Seals the keys of second factors. */
+  readonly seal: Seal
+  readonly limiter: Limiter
+  /** Called for each wrong code of a second factor. */
+  readonly onWrongCode: () => void
+  readonly log: Log
 }
 
 /** Opens users, logins and ingest keys, and creates the first of each. */
 export async function openAccounts(
   config: Config,
-  { entities, withLock }: AccountStorage,
-  jwtSecret: string,
-  log: Log,
+  { entities, withLock, jwtSecret, log, ...deps }: AccountDeps,
 ): Promise<Accounts> {
   const passwords = createPasswords()
   const records = entities.collection<User>('user', UserDoc)
@@ -44,6 +54,13 @@ export async function openAccounts(
     entities: records,
     passwords,
     withLock,
+  })
+  const secondFactors = createSecondFactors({
+    entities: records,
+    passwords,
+    seal: deps.seal,
+    consume: (userId) => deps.limiter.consume('second_factor_limit', { userId, address: '' }),
+    onWrong: deps.onWrongCode,
   })
   const tokens = createTokens({
     secret: jwtSecret,
@@ -64,8 +81,10 @@ export async function openAccounts(
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,
+    secondFactors,
     sessions: createSessions({
       users,
+      secondFactors,
       families: createFamilies(families),
       tokens,
       passwords,
@@ -73,20 +92,24 @@ export async function openAccounts(
     }),
     tokens,
     ingestKeys,
-    onSessionEnded: (listener) => {
-      records.onChange(({ id, value, previous }) => {
-        if (value?.isActive !== true || value.sessionEpoch !== previous?.sessionEpoch) listener(id)
-      })
-      families.onChange(({ value, previous }) => {
-        if (value === null && previous !== null) listener(previous.userId)
-      })
-    },
+    onSessionEnded: watchSessions(records, families),
     made: {
       admin: admin === null ? null : { email: admin.user.email, password: admin.generated },
       ingestKey: key?.key ?? null,
     },
   }
 }
+
+const watchSessions =
+  (users: Collection<User>, families: Collection<Family>): Accounts['onSessionEnded'] =>
+  (listener) => {
+    users.onChange(({ id, value, previous }) => {
+      if (value?.isActive !== true || value.sessionEpoch !== previous?.sessionEpoch) listener(id)
+    })
+    families.onChange(({ value, previous }) => {
+      if (value === null && previous !== null) listener(previous.userId)
+    })
+  }
 
 /** A trial may have a short password. @throws ConfigError in production */
 async function checkAdminPassword(config: Config, log: Log): Promise<void> {

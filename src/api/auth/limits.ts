@@ -12,6 +12,7 @@ const LIMITS = {
   login_limit: { by: 'address', whenDown: 'closed' },
   // Clients see it as `login_limit`, of which it is the stricter half.
   login_account_limit: { by: 'account', whenDown: 'closed' },
+  second_factor_limit: { by: 'user', whenDown: 'closed' },
   refresh_limit: { by: 'address', whenDown: 'open' },
   source_create_limit: { by: 'user', whenDown: 'open' },
   clear_all_limit: { by: 'user', whenDown: 'open' },
@@ -35,6 +36,7 @@ export interface LimitSubject {
 
 interface LimitSettings {
   readonly loginLimit: RateLimit
+  readonly secondFactorLimit: RateLimit
   readonly refreshLimit: RateLimit
   readonly sourceCreateLimit: RateLimit
   readonly clearAllLimit: RateLimit
@@ -50,6 +52,7 @@ export const toRateLimits = (settings: LimitSettings): RateLimits => ({
     count: settings.loginLimit.count * ACCOUNTS_PER_ADDRESS,
   },
   login_account_limit: settings.loginLimit,
+  second_factor_limit: settings.secondFactorLimit,
   refresh_limit: settings.refreshLimit,
   source_create_limit: settings.sourceCreateLimit,
   clear_all_limit: settings.clearAllLimit,

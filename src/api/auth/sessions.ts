@@ -3,6 +3,7 @@ import { AppError } from '../../model/errors.js'
 import type { Client, Families, Family } from './families.js'
 import type { Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
+import type { SecondFactors } from './second-factor.js'
 import type { RefreshClaims, Tokens } from './tokens.js'
 import type { User } from './user.js'
 import type { Users } from './users.js'
@@ -12,6 +13,7 @@ interface SessionDeps {
   readonly families: Families
   readonly tokens: Tokens
   readonly passwords: Pick<Passwords, 'verify'>
+  readonly secondFactors: Pick<SecondFactors, 'spend'>
   /** How long a session lasts at most, however often it is refreshed. */
   readonly sessionSeconds: number
   readonly nowMs?: () => number
@@ -36,8 +38,8 @@ export interface Principal {
 }
 
 export interface Sessions {
-  /** @throws AppError invalid_credentials, account_disabled */
-  readonly login: (email: string, password: string, client?: Client) => Promise<Grant>
+  /** @throws AppError invalid_credentials, account_disabled, second_factor_required, invalid_code, code_reused */
+  readonly login: (email: string, password: string, how?: Login) => Promise<Grant>
   /** Exchanges a refresh token for new tokens; it becomes invalid.
    * @throws AppError invalid_refresh_token, invalid_user */
   readonly refresh: (refreshToken: string, how?: Refresh) => Promise<Grant>
@@ -53,6 +55,12 @@ export interface Sessions {
   readonly end: (userId: string, id: string) => Promise<void>
   /** Ends all of them but one. @returns how many */
   readonly endOthers: (session: Session) => Promise<number>
+}
+
+interface Login {
+  readonly client?: Client
+  /** Of the second factor, for users who have one. */
+  readonly code?: string | undefined
 }
 
 interface Refresh {
@@ -73,7 +81,7 @@ export interface Session {
  * family ─new token epoch of the user─▶ not refreshed any more
  */
 export function createSessions(deps: SessionDeps): Sessions {
-  const { users, families, tokens, sessionSeconds, nowMs = Date.now } = deps
+  const { users, families, tokens, secondFactors, sessionSeconds, nowMs = Date.now } = deps
   /** Ids of the refresh tokens that are being exchanged. */
   const trading = new Set<string>()
 
@@ -95,8 +103,9 @@ export function createSessions(deps: SessionDeps): Sessions {
     return grant(user, family)
   }
   return {
-    login: async (email, password, client) => {
+    login: async (email, password, { client, code } = {}) => {
       const user = await checkedUser(deps, email, password)
+      await secondFactors.spend(user.id, code)
       const createdAtMs = nowMs()
       const endsAtMs = createdAtMs + sessionSeconds * 1000
       const expiresAtMs = Math.min(createdAtMs + lifetimeMs, endsAtMs)
@@ -108,9 +117,8 @@ export function createSessions(deps: SessionDeps): Sessions {
     refresh: async (refreshToken, how = {}) => {
       const claims = tokens.verifyRefresh(refreshToken)
       const user = users.get(claims.sub)
-      if (user === null || !user.isActive) {
+      if (user === null || !user.isActive)
         throw new AppError('invalid_user', 'the user is missing or inactive')
-      }
       if (user.tokenEpoch !== claims.epoch) throw invalidRefreshToken()
       // Two tabs that refresh at the same time are no theft: one wins, and the family continues.
       if (trading.has(claims.jti)) throw invalidRefreshToken()

@@ -21,6 +21,19 @@ export const UserDoc = Type.Object({
   keptSession: Type.Optional(Type.String()),
   createdAtMs: Type.Number(),
   lastLoginAtMs: Type.Union([Type.Number(), Type.Null()]),
+  secondFactor: Type.Optional(
+    Type.Object({
+      /** The key of the app, sealed. */
+      sealed: Type.String(),
+      /** The time step of the last code that was used. */
+      lastStep: Type.Number(),
+      /** Hashes of the recovery codes that are left. */
+      recovery: Type.Array(Type.String()),
+      sinceMs: Type.Number(),
+    }),
+  ),
+  /** A second factor that is not confirmed yet. */
+  pendingFactor: Type.Optional(Type.Object({ sealed: Type.String(), expiresAtMs: Type.Number() })),
 })
 export type User = Readonly<Static<typeof UserDoc>>
 
@@ -31,6 +44,16 @@ export interface Actor {
   /** The session from which the change is made. */
   readonly family?: string
 }
+
+/** A new epoch makes the refresh tokens of the previous one invalid. */
+export const endRefreshing = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
+
+/** Access tokens become invalid too, but for those of the session `kept`. */
+export const endSessions = (user: User, kept: string): User => ({
+  ...endRefreshing(user),
+  sessionEpoch: (user.sessionEpoch ?? 0) + 1,
+  keptSession: kept,
+})
 
 const noSuchUser = (id: string): AppError =>
   new AppError('not_found', 'there is no such user', { details: { user_id: id } })

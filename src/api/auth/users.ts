@@ -6,6 +6,8 @@ import { checkPassword, generatePassword, type Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
 import {
   checkEmail,
+  endRefreshing,
+  endSessions,
   forbidden,
   normalizeEmail,
   refuseLastSuperadmin,
@@ -228,13 +230,3 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
       }),
   }
 }
-
-/** A new epoch makes the refresh tokens of the previous one invalid. */
-const endRefreshing = (user: User): User => ({ ...user, tokenEpoch: user.tokenEpoch + 1 })
-
-/** Access tokens become invalid too, but for those of the session `kept`. */
-const endSessions = (user: User, kept: string): User => ({
-  ...endRefreshing(user),
-  sessionEpoch: (user.sessionEpoch ?? 0) + 1,
-  keptSession: kept,
-})

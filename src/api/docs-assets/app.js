@@ -54,7 +54,10 @@ async function send(path, body) {
   const reply = await fetch(path, { ...init, credentials: 'same-origin' })
   const text = await reply.text()
   const value = text === '' ? {} : JSON.parse(text)
-  if (!reply.ok) throw new Error(value.detail?.message ?? `status ${reply.status}`)
+  if (!reply.ok) {
+    const message = value.detail?.message ?? `status ${reply.status}`
+    throw Object.assign(new Error(message), { code: value.detail?.code })
+  }
   return value
 }
 
@@ -80,15 +83,23 @@ async function attempt(work) {
   }
 }
 
+/** A user with a second factor logs in a second time, with a code. */
+function askForCode(error) {
+  if (error.code === 'second_factor_required') byId('code').hidden = false
+  throw error
+}
+
 byId('log-in').addEventListener('submit', (event) => {
   event.preventDefault()
   const form = event.target
   void attempt(async () => {
-    const { email, password } = Object.fromEntries(new FormData(form))
+    const { email, password, code } = Object.fromEntries(new FormData(form))
     useToken('')
-    const { access_token: token } = await send('/api/auth/login', { email, password })
+    const login = code === '' ? { email, password } : { email, password, code }
+    const { access_token: token } = await send('/api/auth/login', login).catch(askForCode)
     useToken(token)
     form.reset()
+    byId('code').hidden = true
     showSession(await send('/api/auth/me'))
   })
 })

@@ -4,10 +4,11 @@ import { AppError } from '../../model/errors.js'
 import { ACCESS_COOKIE, REFRESH_COOKIE, accessTokenOf, authCookies } from '../auth/credentials.js'
 import type { Client } from '../auth/families.js'
 import type { Grant } from '../auth/sessions.js'
+import { withinGuesses } from '../guessing.js'
 import { RouteReply, route } from '../route.js'
 import type { Services } from '../services.js'
 import { RoleSchema } from '../../model/schemas.js'
-import { GivenPassword } from '../schemas/user.js'
+import { Code, GivenPassword } from '../schemas/user.js'
 import { Uuid } from '../schemas/source.js'
 
 const Tokens = Type.Object(
@@ -60,6 +61,9 @@ export const authRoutes = [
     method: 'post',
     path: '/api/auth/login',
     summary: 'Exchanges e-mail and password for an access and a refresh token',
+    description:
+      'A user with a second factor gets 401 `second_factor_required` for a right password without `code`: ask for it, and ' +
+      'log in again with it. It is a code of the app, which is good once, or a recovery code.',
     role: 'public',
     limit: 'login_limit',
     bodyBytes: 16 * 1024,
@@ -67,15 +71,22 @@ export const authRoutes = [
     body: Type.Object({
       email: Type.String({ minLength: 1, maxLength: 320 }),
       password: GivenPassword,
+      code: Type.Optional(Code),
     }),
     reply: Tokens,
     status: 200,
-    errors: ['invalid_credentials', 'account_disabled', 'overloaded', 'dependency_unavailable'],
-    handle: async ({ body: { email, password }, head }, services) => {
-      await services.limiter.consume('login_account_limit', { address: head.ip, email })
-      const guesser = { address: head.ip, email }
-      const login = () => services.sessions.login(email, password, toClient(head))
-      return replyWith(await services.guesses.attempt(guesser, login), services)
+    errors: [
+      'invalid_credentials',
+      'second_factor_required',
+      'invalid_code',
+      'code_reused',
+      'account_disabled',
+      'overloaded',
+      'dependency_unavailable',
+    ],
+    handle: async ({ body: { email, password, code }, head }, services) => {
+      const work = () => services.sessions.login(email, password, { client: toClient(head), code })
+      return replyWith(await withinGuesses(services, head, { email, work }), services)
     },
   }),
   route({

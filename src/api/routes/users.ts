@@ -3,6 +3,7 @@ import type { UserInput, UserPatch } from '../auth/users.js'
 import { pageOldestFirst } from '../../records/page.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { RoleSchema } from '../../model/schemas.js'
+import { withinGuesses } from '../guessing.js'
 import { route } from '../route.js'
 import { Uuid } from '../schemas/source.js'
 import { Email, GivenPassword, NewPassword, UserSchema, toUserView } from '../schemas/user.js'
@@ -130,6 +131,28 @@ export const userRoutes = [
       toUserView(await users.setRole(principal, params.id, body.role)),
   }),
   route({
+    id: 'removeSecondFactor',
+    method: 'delete',
+    path: '/api/users/{id}/second-factor',
+    summary: 'Removes the second factor of a user who has lost it',
+    description:
+      'Ends the sessions of the user, who then logs in with the password alone. Make sure who asks for it. Your own is ' +
+      'disabled with `POST /api/auth/second-factor/disable`.',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: Type.Null(),
+    status: 204,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, principal }, { secondFactors }) => {
+      await secondFactors.remove(principal, params.id)
+      return null
+    },
+  }),
+  route({
     id: 'setUserPassword',
     method: 'put',
     path: '/api/users/{id}/password',
@@ -155,15 +178,13 @@ export const userRoutes = [
       'overloaded',
       'dependency_unavailable',
     ],
-    handle: async ({ params: { id }, body, principal, head }, { users, limiter, guesses }) => {
+    handle: async ({ params: { id }, body, principal, head }, services) => {
       const { password, current_password: currentPassword } = body
       const given = currentPassword === undefined ? { password } : { password, currentPassword }
-      const change = () => users.setPassword(principal, id, given)
-      const email = principal.userId === id ? users.get(id)?.email : undefined
-      if (email === undefined) return toUserView(await change())
-      const guesser = { address: head.ip, email }
-      await limiter.consume('login_account_limit', guesser)
-      return toUserView(await guesses.attempt(guesser, change))
+      const work = () => services.users.setPassword(principal, id, given)
+      const email = principal.userId === id ? services.users.get(id)?.email : undefined
+      if (email === undefined) return toUserView(await work())
+      return toUserView(await withinGuesses(services, head, { email, work }))
     },
   }),
 ]

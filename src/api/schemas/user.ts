@@ -18,6 +18,14 @@ export const NewPassword = Type.String({
 /** A password to be checked; it need not fit the policy for new ones. */
 export const GivenPassword = Type.String({ minLength: 1, maxLength: MAX_GIVEN_CHARACTERS })
 
+/** A code of a second factor. */
+export const Code = Type.String({
+  minLength: 6,
+  maxLength: 64,
+  description: 'six digits of the app, or a recovery code',
+  examples: ['123456'],
+})
+
 export const UserSchema = Type.Object(
   {
     id: Uuid,
@@ -26,6 +34,7 @@ export const UserSchema = Type.Object(
     is_active: Type.Boolean(),
     created_at: Timestamp,
     last_login_at: Type.Union([Timestamp, Type.Null()]),
+    has_second_factor: Type.Boolean(),
   },
   { title: 'User' },
 )
@@ -37,4 +46,5 @@ export const toUserView = (user: User): Static<typeof UserSchema> => ({
   is_active: user.isActive,
   created_at: new Date(user.createdAtMs).toISOString(),
   last_login_at: user.lastLoginAtMs === null ? null : new Date(user.lastLoginAtMs).toISOString(),
+  has_second_factor: user.secondFactor !== undefined,
 })

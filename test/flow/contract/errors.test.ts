@@ -10,6 +10,7 @@ import {
   startLiveService,
   type Answer,
 } from '../../support/live-service.js'
+import { enrol } from '../../support/second-factor.js'
 import { ADMIN, INGEST_KEY } from '../../support/service.js'
 import { startUnrulyClickHouse } from '../../support/unruly-clickhouse.js'
 
@@ -47,8 +48,8 @@ const webhook = (json: object, secret = WEBHOOK_SECRET) => {
   const signature = createHmac('sha256', secret).update(body).digest('hex')
   return collect(service, 'POST /webhooks/scm', { body, headers: { 'X-Scm-Token': signature } })
 }
-const login = (email: string, password: string) =>
-  call('POST /api/auth/login', { token: null, json: { email, password } })
+const login = (email: string, password: string, code?: string) =>
+  call('POST /api/auth/login', { token: null, json: { email, password, code } })
 const twice = async (request: string, json: object): Promise<Answer> => {
   await call(request, { json })
   return await call(request, { json })
@@ -57,6 +58,8 @@ const twice = async (request: string, json: object): Promise<Answer> => {
 const nobody = await service.newUser('viewer')
 const disabled = await service.newUser('viewer')
 await call(`PATCH /api/users/${disabled.id}`, { json: { is_active: false } })
+const twoFactors = await service.newUser('viewer')
+const factor = await enrol(service, twoFactors)
 const gone = await service.newUser('viewer')
 await call(`DELETE /api/users/${gone.id}`)
 
@@ -100,6 +103,10 @@ const PRODUCERS: Readonly<
   invalid_refresh_token: () => call('POST /api/auth/refresh', { json: { refresh_token: 'no' } }),
   invalid_user: () =>
     call('POST /api/auth/refresh', { json: { refresh_token: gone.refresh_token } }),
+  second_factor_required: () => login(twoFactors.email, twoFactors.password),
+  // Its digits are none of a code's, whatever the time is.
+  invalid_code: () => login(twoFactors.email, twoFactors.password, 'no such code'),
+  code_reused: () => login(twoFactors.email, twoFactors.password, factor.used),
   invalid_signature: () => webhook({}, 'another secret, long enough'),
   forbidden: () => call('GET /api/users', { token: nobody.access_token }),
   account_disabled: () => login(disabled.email, disabled.password),
@@ -128,6 +135,10 @@ const PRODUCERS: Readonly<
   },
   email_conflict: () =>
     twice('POST /api/users', { email: 'twin@example.com', password: 'long enough for it' }),
+  second_factor_exists: () => {
+    const { access_token: token, password } = twoFactors
+    return call('POST /api/auth/second-factor', { token, json: { current_password: password } })
+  },
   last_superadmin: async () => {
     const { body } = await call('GET /api/auth/me')
     return call(`DELETE /api/users/${body.id}`)

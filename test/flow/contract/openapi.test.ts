@@ -6,10 +6,12 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormatsModule from 'ajv-formats'
 import { generateApi } from 'swagger-typescript-api'
+import { TOTP } from 'otpauth'
 import t from 'tap'
 import { allRoutes } from '../../../src/api/routes.js'
 import { ADMIN, INGEST_KEY } from '../../support/service.js'
 import { collect, settled, startLiveService } from '../../support/live-service.js'
+import { enrol } from '../../support/second-factor.js'
 
 // oxlint-disable typescript/no-explicit-any -- the document, the client and what it returns
 
@@ -215,7 +217,18 @@ t.test('a generated client drives every route, and every reply is as described',
   t.match(sessions.items[0], { is_current: true, address: '127.0.0.1' })
   await service.login(ADMIN.email, ADMIN.password)
   await api.endSession((await api.listSessions({})).data.items[0].id)
+  const forgetful = await service.newUser('viewer')
+  await enrol(service, forgetful)
   await api.endOtherSessions()
+
+  const { data: begun } = await api.beginSecondFactor({ current_password: ADMIN.password })
+  const totp = new TOTP({ secret: begun.secret })
+  const { data: codes } = await api.confirmSecondFactor({ code: totp.generate() })
+  t.equal((await api.secondFactor()).data.recovery_codes_left, 10)
+  const proof = (code: string) => ({ current_password: ADMIN.password, code })
+  const { data: renewed } = await api.renewRecoveryCodes(proof(codes.recovery_codes[0]))
+  await api.disableSecondFactor(proof(renewed.recovery_codes[0]))
+  await api.removeSecondFactor(forgetful.id)
 
   const { data: task } = await api.createTask({
     title: 'paper',

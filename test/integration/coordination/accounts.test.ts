@@ -3,10 +3,12 @@ import { createFamilies, FamilyDoc } from '../../../src/api/auth/families.js'
 import { createIngestKeys, IngestKeyDoc } from '../../../src/api/auth/ingest-keys.js'
 import { createLimiter, toRateLimits } from '../../../src/api/auth/limits.js'
 import { createPasswords } from '../../../src/api/auth/passwords.js'
+import { createSecondFactors } from '../../../src/api/auth/second-factor.js'
 import { createSessions } from '../../../src/api/auth/sessions.js'
 import { createTokens } from '../../../src/api/auth/tokens.js'
 import { UserDoc } from '../../../src/api/auth/user.js'
 import { createUsers } from '../../../src/api/auth/users.js'
+import { createSeal } from '../../../src/lib/seal.js'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { createRedisState } from '../../../src/coordination/redis-state.js'
 import type { State } from '../../../src/coordination/state.js'
@@ -69,8 +71,22 @@ async function start(store: Store, state: State) {
     withLock,
     onError: unexpected,
   })
-  const sessions = createSessions({ users, families, tokens, passwords, sessionSeconds: 2_592_000 })
-  return { users, sessions, ingestKeys, entities }
+  const secondFactors = createSecondFactors({
+    entities: records,
+    passwords,
+    seal: createSeal('the key of both instances'),
+    consume: async () => undefined,
+    onWrong: () => undefined,
+  })
+  const sessions = createSessions({
+    users,
+    families,
+    tokens,
+    passwords,
+    secondFactors,
+    sessionSeconds: 2_592_000,
+  })
+  return { users, sessions, secondFactors, ingestKeys, entities }
 }
 
 const inProcess = () => createInProcessState({ onError: unexpected })
@@ -167,6 +183,7 @@ void test('two instances on one Redis count a limit together', skip, async (t) =
   const limit = { count: 10, seconds: 60 }
   const limits = toRateLimits({
     loginLimit: limit,
+    secondFactorLimit: limit,
     refreshLimit: limit,
     sourceCreateLimit: limit,
     clearAllLimit: limit,

@@ -10,6 +10,7 @@ const unexpected = (error: unknown): never => {
 const limit = (count: number, seconds = 60) => ({ count, seconds })
 const limits = toRateLimits({
   loginLimit: limit(10),
+  secondFactorLimit: limit(30),
   refreshLimit: limit(30),
   sourceCreateLimit: limit(2),
   clearAllLimit: limit(3, 3_600),

@@ -257,6 +257,7 @@ void test('users: created, read, changed, deleted', async (t) => {
   t.strictSame(Object.keys(made.body).toSorted(), [
     'created_at',
     'email',
+    'has_second_factor',
     'id',
     'is_active',
     'last_login_at',

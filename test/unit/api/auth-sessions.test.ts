@@ -40,7 +40,9 @@ async function setUp(t: Test, parts: Parts = {}) {
   const familyEntities = memoryEntities<Family>()
   const families = parts.families ?? createFamilies(familyEntities, nowMs)
   const tokens = createTokens({ secret, accessSeconds: 3_600, refreshSeconds: 604_800, nowMs })
-  const sessions = createSessions({ users, families, tokens, passwords, sessionSeconds, nowMs })
+  const secondFactors = { spend: async () => undefined }
+  const stores = { users, families, tokens, passwords, secondFactors }
+  const sessions = createSessions({ ...stores, sessionSeconds, nowMs })
   const email = 'ann@example.com'
   const ann =
     users.findByEmail(email) ?? (await users.create(root, { email, password: 'right password' }))

@@ -160,6 +160,7 @@ void test('a command reaches the service of a data directory, however long its p
         return made
       },
       resetPassword: async (email) => ({ ...reset, email }),
+      resetSecondFactor: async (email) => email,
       verifyAudit: async () => report,
     })
     const progress: string[] = []
@@ -183,7 +184,12 @@ void test('a failure of the service is reported to the command', async (t) => {
   const fail = async (): Promise<never> => {
     throw new Error('clickhouse is down')
   }
-  const close = await openControl(dir, { backup: fail, resetPassword: fail, verifyAudit: fail })
+  const close = await openControl(dir, {
+    backup: fail,
+    resetPassword: fail,
+    resetSecondFactor: fail,
+    verifyAudit: fail,
+  })
   t.teardown(close)
   await t.rejects(
     requestBackup(dir, () => undefined),

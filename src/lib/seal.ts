@@ -1,0 +1,38 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+/** Encrypts small secrets for storage, so that who reads the database does not learn them. */
+export interface Seal {
+  /** @param context what the secret belongs to, such as the id of its record; a sealed text opens with the same one only */
+  readonly seal: (text: string, context: string) => string
+  /** @returns null when the text was changed, or sealed with another key or context */
+  readonly open: (sealed: string, context: string) => string | null
+}
+
+const IV_BYTES = 12
+const TAG_BYTES = 16
+
+/** AES-256-GCM with a key derived from a secret. */
+export function createSeal(secret: string): Seal {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'sealed secrets', 32))
+  return {
+    seal: (text, context) => {
+      const iv = randomBytes(IV_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
+      const body = [cipher.update(text, 'utf8'), cipher.final()]
+      return Buffer.concat([iv, cipher.getAuthTag(), ...body]).toString('base64url')
+    },
+    open: (sealed, context) => {
+      const bytes = Buffer.from(sealed, 'base64url')
+      const [iv, rest] = [bytes.subarray(0, IV_BYTES), bytes.subarray(IV_BYTES)]
+      if (rest.length < TAG_BYTES) return null
+      const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES })
+      decipher.setAAD(Buffer.from(context)).setAuthTag(rest.subarray(0, TAG_BYTES))
+      try {
+        const body = decipher.update(rest.subarray(TAG_BYTES))
+        return Buffer.concat([body, decipher.final()]).toString('utf8')
+      } catch {
+        return null
+      }
+    },
+  }
+}
