@@ -138,7 +138,8 @@ export const fieldNames = (
   applications: context.applications(),
 })
 
-const invalid = (path: string, fault: QueryFault | Pick<QueryFault, 'message'>): AppError =>
+/** A fault of a query parameter. */
+export const invalid = (path: string, fault: QueryFault | Pick<QueryFault, 'message'>): AppError =>
   new AppError('validation_error', `invalid: ${path}`, {
     details: { errors: [{ in: 'query', path, ...fault }] },
   })

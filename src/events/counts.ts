@@ -10,13 +10,13 @@ import { statement } from '../clickhouse/statement.js'
 import { DAY_MS } from '../model/time.js'
 import type { Field } from '../query/ast.js'
 import type { Condition } from './bind.js'
-import { toConditions } from './conditions.js'
+import { toConditions, type Matches } from './conditions.js'
 import { createDictionary } from './dictionary-matches.js'
 import { matchesNothing } from './filter.js'
-import { fieldText, type FieldNames } from './field-expression.js'
+import { fieldKey, keyText, type FieldNames } from './field-expression.js'
 import { beginningMs, occurrenceRows, repeatedWithin, type RangeQuestion } from './occurrences.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
-import { isRolledUp, rollupRows } from './rollup-rows.js'
+import { rollupOf, rollupRows } from './rollup-rows.js'
 
 export interface CountBy {
   /** Null counts all together. */
@@ -41,6 +41,8 @@ export interface Counts {
   readonly buckets: ReadonlyMap<number, number>
   /** Most frequent first. */
   readonly values: readonly ValueCount[]
+  /** What has no value; null for nothing. */
+  readonly without: ValueCount | null
   /** How many different values there are. */
   readonly distinct: number
   readonly answeredFrom: 'rollup' | 'events'
@@ -66,13 +68,20 @@ const MAX_GROUPS = 1_000_000
 const MAX_BYTES = 2_000_000_000
 
 /** The limits of a question that groups. */
-const GROUP_LIMITS = {
+export const GROUP_LIMITS = {
   max_rows_to_group_by: String(MAX_GROUPS),
   group_by_overflow_mode: 'throw',
   max_memory_usage: String(MAX_BYTES),
 } as const
 
-const NOTHING = { total: 0, buckets: new Map(), values: [], distinct: 0 } as const
+const NOTHING: Counts = {
+  total: 0,
+  buckets: new Map(),
+  values: [],
+  without: null,
+  distinct: 0,
+  answeredFrom: 'rollup',
+}
 
 interface CountOptions {
   readonly store: Pick<Store, 'query'>
@@ -90,75 +99,93 @@ export function createCounter({ store, retentionDays }: CountOptions) {
   const matchesOf = (question: RangeQuestion, options: RequestOptions) =>
     createDictionary(store, question.filter, options).matches(beginningMs(question), question.toMs)
 
-  return {
-    countBy: async (
-      question: RangeQuestion,
-      by: CountBy,
-      options: RequestOptions,
-    ): Promise<Counts> => {
-      const { filter, fromMs, toMs } = question
-      const isByRollup =
-        by.counted === 'occurrences' && isRolledUp(filter, by.field) && isKept(fromMs)
-      const answeredFrom = isByRollup ? 'rollup' : 'events'
-      if (fromMs >= toMs || matchesNothing(filter)) return { ...NOTHING, answeredFrom }
-      const rows = isByRollup
-        ? rollupRows(question, by)
-        : occurrenceRows(question, await matchesOf(question, options), [
-            by.field === null ? NO_VALUE : fieldText(by.field, 'field_', by.names),
-          ])
-      const params = {
-        ...rows.params,
-        step_s: by.stepS,
-        by_events: by.counted === 'events' ? 1 : 0,
-        limit: by.top + 1,
-      }
-      const sql = countsSql.sql.replace('/*rows*/', () => rows.sql)
-      const settings = { ...GROUP_LIMITS, ...options.settings }
-      const found = await store.query({ ...countsSql, sql }, params, { ...options, settings })
-      return { ...toCounts(found), answeredFrom }
-    },
+  /** The occurrences of a range, from the events, as a statement for a FROM clause. */
+  const rowsOf = async (
+    question: RangeQuestion,
+    expressions: readonly Condition[],
+    options: RequestOptions,
+  ): Promise<Condition> => occurrenceRows(question, await matchesOf(question, options), expressions)
 
-    /** The events of a range. */
-    events: async (question: RangeQuestion, options: RequestOptions): Promise<number> => {
-      const { filter, fromMs, toMs, endMs } = question
-      if (fromMs >= toMs || matchesNothing(filter)) return 0
-      const found = await matchesOf(question, options)
-      const conditions = toConditions(filter, { found, endMs })
-      const repeated = repeatedWithin(question)
-      const parts: Readonly<Record<string, string>> = {
-        conditions: conditions.map(({ sql }) => `AND ${sql}`).join('\n        '),
-        repeated: `AND ${repeated.sql}`,
-      }
-      const params = {
-        from_ms: beginningMs(question),
-        arrived_ms: Math.max(0, beginningMs(question) - MAX_AHEAD_MS),
-        ...repeated.params,
-        ...Object.assign({}, ...conditions.map((one) => one.params)),
-      }
-      const sql = begunSql.sql.replaceAll(
-        /\/\*([a-z]+)\*\//g,
-        (_, name: string) => parts[name] ?? '',
-      )
-      const [row] = await store.query({ ...begunSql, sql }, params, options)
-      return row?.events ?? 0
-    },
+  const countBy = async (
+    question: RangeQuestion,
+    by: CountBy,
+    options: RequestOptions,
+  ): Promise<Counts> => {
+    const { filter, fromMs, toMs } = question
+    if (fromMs >= toMs || matchesNothing(filter)) return NOTHING
+    const rollup = by.counted === 'occurrences' && isKept(fromMs) ? rollupOf(filter, by) : null
+    const rolledUp = rollup === null ? null : rollupRows(question, rollup, by)
+    const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
+    const statementOf = toStatement(rolledUp ?? (await rowsOf(question, [key], options)), by)
+    const settings = { ...GROUP_LIMITS, ...options.settings }
+    const asked = { ...options, settings }
+    const found = await store.query(statementOf.sql, statementOf.params, asked)
+    return { ...toCounts(found, by.top), answeredFrom: rolledUp === null ? 'events' : 'rollup' }
   }
+
+  /** The number of events of a range. */
+  const events = async (question: RangeQuestion, options: RequestOptions): Promise<number> => {
+    if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return 0
+    const { sql, params } = toBegun(question, await matchesOf(question, options))
+    const [row] = await store.query(sql, params, options)
+    return row?.events ?? 0
+  }
+
+  return { rowsOf, countBy, events }
+}
+
+function toStatement(rows: Condition, { field, names, stepS, counted, top }: CountBy) {
+  const text = field === null ? NO_VALUE : keyText(field, { key: 'key', prefix: 'text_', names })
+  const sql = countsSql.sql.replace('/*rows*/', () => rows.sql).replace('/*text*/', () => text.sql)
+  const params = {
+    ...rows.params,
+    ...text.params,
+    step_s: stepS,
+    by_events: counted === 'events' ? 1 : 0,
+    // The sums, those without a value, and the values.
+    limit: top + 2,
+  }
+  return { sql: { ...countsSql, sql }, params }
+}
+
+function toBegun(question: RangeQuestion, found: Matches) {
+  const conditions = toConditions(question.filter, { found, endMs: question.endMs })
+  const repeated = repeatedWithin(question)
+  const begun = beginningMs(question)
+  const parts: Readonly<Record<string, string>> = {
+    conditions: conditions.map(({ sql }) => `AND ${sql}`).join('\n        '),
+    repeated: `AND ${repeated.sql}`,
+  }
+  const sql = begunSql.sql.replaceAll(/\/\*([a-z]+)\*\//g, (_, name: string) => parts[name] ?? '')
+  const params = {
+    from_ms: begun,
+    arrived_ms: Math.max(0, begun - MAX_AHEAD_MS),
+    ...repeated.params,
+    ...Object.assign({}, ...conditions.map((one) => one.params)),
+  }
+  return { sql: { ...begunSql, sql }, params }
 }
 
 const NO_VALUE: Condition = { sql: "''", params: {} }
 
-function toCounts(rows: readonly CountRow[]): Omit<Counts, 'answeredFrom'> {
+function toCounts(rows: readonly CountRow[], top: number): Omit<Counts, 'answeredFrom'> {
   const sum = rows.find((row) => row.is_sum === 1)
   if (sum === undefined) return NOTHING
+  const values = rows.filter((row) => row.is_sum === 0).map(toValue)
   return {
     total: sum.counted,
     buckets: toBuckets(sum),
-    values: rows
-      .filter((row) => row.is_sum === 0)
-      .map((row) => ({ value: row.value, count: row.counted, buckets: toBuckets(row) })),
+    values: values.filter(({ value }) => value !== '').slice(0, top),
+    without: values.find(({ value }) => value === '') ?? null,
     distinct: sum.known,
   }
 }
+
+const toValue = (row: CountRow): ValueCount => ({
+  value: row.value,
+  count: row.counted,
+  buckets: toBuckets(row),
+})
 
 const toBuckets = (row: CountRow): ReadonlyMap<number, number> =>
   new Map(row.bucket_s.map((start, i) => [start, row.bucket_n[i] ?? 0]))

@@ -5,9 +5,11 @@ import { createBoundedRange } from './bounded-range.js'
 import { createCounter } from './counts.js'
 import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
+import { createFacets } from './facets.js'
 import { createHistogram } from './histogram.js'
 import { readPage, type EventQuery } from './page.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
+import { createStats } from './stats.js'
 
 const sourcesSql = statement<{ readonly ids: readonly number[] }, { readonly source: string }>(
   'event_sources',
@@ -53,6 +55,8 @@ export function createEvents(
     get,
     counted,
     histogram: createHistogram({ store, counter, bounded }),
+    facets: createFacets({ counter, bounded }),
+    stats: createStats({ store, counter, bounded }),
 
     /** Newest first. */
     page: async (query: EventQuery, signal?: AbortSignal): Promise<readonly ListedEvent[]> => {

@@ -1,9 +1,9 @@
-import { bound, type Condition } from './bind.js'
-import { attributeText } from './attribute-condition.js'
-import { mapped } from './row-condition.js'
-import type { Redirects } from './filter.js'
 import { nameOf } from '../query/fields.js'
 import type { BuiltinField, Field } from '../query/ast.js'
+import { attributeText } from './attribute-condition.js'
+import { bound, type Condition } from './bind.js'
+import type { Redirects } from './filter.js'
+import { mapped } from './row-condition.js'
 
 /** What the values of some fields stand for. */
 export interface FieldNames {
@@ -14,60 +14,65 @@ export interface FieldNames {
   }[]
 }
 
+/** The built-in fields whose values can be counted, by their columns. */
 const COLUMNS: Partial<Readonly<Record<BuiltinField, string>>> = {
-  severity: 'toString(severity)',
-  priority: 'toString(priority)',
-  type: 'toString(type)',
-  source: 'toString(source)',
-  environment: 'toString(environment)',
-  host: 'toString(host)',
+  severity: 'severity',
+  priority: 'priority',
+  type: 'type',
+  source: 'source',
+  application: 'source',
+  environment: 'environment',
+  host: 'host',
+  template: 'template_id',
   trace: 'trace_id',
   span: 'span_id',
 }
 
-/** The built-in fields whose values can be counted. */
-export const COUNTED_FIELDS = [
-  'severity',
-  'priority',
-  'type',
-  'source',
-  'application',
-  'environment',
-  'host',
-  'template',
-  'trace',
-  'span',
-] as const satisfies readonly BuiltinField[]
+export const COUNTED_FIELDS: readonly string[] = Object.keys(COLUMNS)
 
 export const isCounted = (field: Field): boolean =>
-  field.kind === 'attribute' || COUNTED_FIELDS.some((name) => name === field.name)
+  field.kind === 'attribute' || COLUMNS[field.name] !== undefined
 
 /**
- * The text of a field in a row of `events`, '' where it has none.
+ * A key of a field in a row of `events`. Keys are grouped as they are stored, which is several times faster than to make texts
+ * of all of them.
  *
  * @param prefix of the parameters' names
  */
-export function fieldText(field: Field, prefix: string, names: FieldNames): Condition {
+export function fieldKey(field: Field, prefix: string): Condition {
+  if (field.kind === 'attribute')
+    return bound(prefix, (bind) => `ifNull(${attributeText(field.name, bind)}, '')`)
+  const column = COLUMNS[field.name]
+  if (column === undefined) throw new Error(`bug: ${nameOf(field)} is not counted`)
+  return { sql: column, params: {} }
+}
+
+interface TextOf {
+  /** SQL of the key. */
+  readonly key: string
+  /** Of the parameters' names. */
+  readonly prefix: string
+  readonly names: FieldNames
+}
+
+/** The text that a key of a field stands for, '' for none. Different keys may have the same text. */
+export function keyText(field: Field, { key, prefix, names }: TextOf): Condition {
   return bound(prefix, (bind) => {
-    if (field.kind === 'attribute') return `ifNull(${attributeText(field.name, bind)}, '')`
-    const column = COLUMNS[field.name]
-    if (column !== undefined) return column
+    if (field.kind === 'attribute') return key
     if (field.name === 'template') {
-      const root = mapped(names.redirects, bind)
-      return `if(template_id = 0, '', leftPad(lower(hex(${root})), 16, '0'))`
+      const root = mapped(key, names.redirects, bind)
+      return `if(${key} = 0, '', leftPad(lower(hex(${root})), 16, '0'))`
     }
-    if (field.name !== 'application') throw new Error(`bug: ${nameOf(field)} is not counted`)
+    if (field.name !== 'application') return `toString(${key})`
     const pairs = names.applications.flatMap(({ name, sources }) =>
       sources.map((source) => [source, name] as const),
     )
-    const sources = bind(
-      'Array(String)',
-      pairs.map(([source]) => source),
+    const [sources, applications] = [0, 1].map((at) =>
+      bind(
+        'Array(String)',
+        pairs.map((pair) => pair[at] ?? ''),
+      ),
     )
-    const applications = bind(
-      'Array(String)',
-      pairs.map(([, name]) => name),
-    )
-    return `transform(toString(source), ${sources}, ${applications}, '')`
+    return `transform(toString(${key}), ${sources}, ${applications}, '')`
   })
 }

@@ -1,85 +1,136 @@
 /*
- * Counts by the rollups of `series_*`, which have the occurrences of each second, minute and hour by source, and of each source
- * those of each severity and of each priority. They answer exactly what names sources and either severities or priorities. The
- * ends of a range that are within a second are counted from its events, of which there are few.
+ * Counts by the rollups.
+ *
+ * - `series_*` has the occurrences of each second, minute and hour by source, and of each source those of each severity and of
+ *   each priority.
+ * - `template_stats` has the same for each template by hour, `host_stats` the occurrences of each host by hour, source and
+ *   severity.
+ *
+ * They answer exactly what names sources, templates, and either severities or priorities, and counts by one of these or by host.
+ * The ends of a range that the rollups have no step for (parts of a second, or of an hour) are counted from its events.
  *
  * Events are dropped sooner than rollups, so a range is left to the events when some of its own may be gone.
  */
 
 import { statement } from '../clickhouse/statement.js'
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
-import { HOUR_S } from '../model/time.js'
-import type { Field } from '../query/ast.js'
+import { HOUR_S, SECOND_MS } from '../model/time.js'
+import type { BuiltinField, Field } from '../query/ast.js'
 import type { Condition } from './bind.js'
 import type { EventFilter } from './filter.js'
-import { fieldText, type FieldNames } from './field-expression.js'
-import { occurrenceRows, renamed, type RangeQuestion } from './occurrences.js'
+import { fieldKey } from './field-expression.js'
+import { END_MS, occurrenceRows, renamed, type RangeQuestion } from './occurrences.js'
+import { toTemplateNumber } from './row-condition.js'
 
 type Params = Readonly<Record<string, unknown>>
 
-const rowsSql = statement<Params, never>('series_rows')
+const seriesSql = statement<Params, never>('series_rows')
+const templatesSql = statement<Params, never>('template_rows')
+const hostsSql = statement<Params, never>('host_rows')
 
 const MINUTE_S = 60
-const END_S = 0xffff_ffff
 const NO_MATCHES = { constantTexts: [], hosts: [] }
 
-/** Whether the rollups count by these filters and by this field. */
-export function isRolledUp(filter: EventFilter, field: Field | null): boolean {
-  const { severities, priorities, templateIds, terms, clauses } = filter
-  if (templateIds !== null || terms.length > 0 || clauses.length > 0) return false
-  if (severities !== null && priorities !== null) return false
-  if (field === null) return true
-  if (field.kind === 'attribute') return false
-  if (field.name === 'severity') return priorities === null
-  if (field.name === 'priority') return severities === null
-  return field.name === 'source'
+interface RolledUp {
+  readonly field: Field | null
+  /** Of the buckets that the rows are counted in; 0 for one. */
+  readonly stepS: number
+}
+
+/** What each rollup counts by beside the source, finest steps first. None has severity and priority together. */
+const ROLLUPS = {
+  series: { stepS: 1, dimensions: ['severity', 'priority'] },
+  templates: { stepS: HOUR_S, dimensions: ['severity', 'priority', 'template'] },
+  hosts: { stepS: HOUR_S, dimensions: ['severity', 'host'] },
+} as const satisfies Record<
+  string,
+  { readonly stepS: number; readonly dimensions: readonly BuiltinField[] }
+>
+type Rollup = keyof typeof ROLLUPS
+const NAMES = ['series', 'templates', 'hosts'] as const satisfies readonly Rollup[]
+
+/** The rollup that counts by these filters, by this field and in such steps; null for none. */
+export function rollupOf(filter: EventFilter, { field, stepS }: RolledUp): Rollup | null {
+  const { terms, clauses } = filter
+  if (terms.length > 0 || clauses.length > 0 || field?.kind === 'attribute') return null
+  const dimensions = dimensionsOf(filter, field)
+  if (dimensions.has('severity') && dimensions.has('priority')) return null
+  const isCounting = (rollup: Rollup): boolean => {
+    const { stepS: ownS, dimensions: own } = ROLLUPS[rollup]
+    return stepS % ownS === 0 && [...dimensions].every((one) => own.some((name) => name === one))
+  }
+  return NAMES.find(isCounting) ?? null
+}
+
+function dimensionsOf(
+  { severities, priorities, templateIds }: EventFilter,
+  field: Field | null,
+): ReadonlySet<string> {
+  const dimensions = new Set<string>()
+  if (severities !== null) dimensions.add('severity')
+  if (priorities !== null) dimensions.add('priority')
+  if (templateIds !== null) dimensions.add('template')
+  if (field !== null && field.name !== 'source') dimensions.add(field.name)
+  return dimensions
 }
 
 /**
  * The occurrences of a range as a statement for a FROM clause, with the columns of `occurrenceRows`.
  *
- * @param stepS of the buckets that the rows are counted in; 0 for one
+ * @returns null when no step of the rollup is within the range
  */
-export function rollupRows(question: RangeQuestion, { field, stepS, names }: RolledUp): Condition {
+export function rollupRows(
+  question: RangeQuestion,
+  rollup: Rollup,
+  by: RolledUp,
+): Condition | null {
   const { filter, fromMs, toMs } = question
-  const firstS = Math.ceil(fromMs / 1000)
-  const lastS = Math.min(Math.floor(toMs / 1000), END_S)
-  const within = (ms: { readonly fromMs: number; readonly toMs: number }, prefix: string) =>
-    ms.fromMs >= ms.toMs
-      ? []
-      : [
-          renamed(
-            occurrenceRows({ ...question, ...ms }, NO_MATCHES, [
-              field === null ? NO_VALUE : fieldText(field, 'field_', names),
-            ]),
-            prefix,
-          ),
-        ]
-  if (firstS >= lastS) return unionOf(within({ fromMs, toMs }, ''))
-  const { counted, value } = expressionsOf(filter, field)
-  const series: Condition = {
-    sql: rowsSql.sql.replaceAll('/*counted*/', counted).replaceAll('/*value*/', value),
-    params: { ...partsOf(firstS, lastS, stepS), sources: filter.sources ?? [] },
+  const stepMs = ROLLUPS[rollup].stepS * SECOND_MS
+  const firstMs = Math.ceil(fromMs / stepMs) * stepMs
+  const lastMs = Math.min(Math.floor(toMs / stepMs) * stepMs, END_MS)
+  if (firstMs >= lastMs) return null
+  const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
+  const ofEvents = [rollup === 'series' ? { ...key, sql: `toString(${key.sql})` } : key]
+  const ends = [
+    { range: { fromMs, toMs: firstMs }, prefix: 'first_' },
+    { range: { fromMs: lastMs, toMs }, prefix: 'last_' },
+  ].filter(({ range }) => range.fromMs < range.toMs)
+  const parts = [
+    rowsOf(rollup, filter, { ...by, firstS: firstMs / SECOND_MS, lastS: lastMs / SECOND_MS }),
+    ...ends.map(({ range, prefix }) =>
+      renamed(occurrenceRows({ ...question, ...range }, NO_MATCHES, ofEvents), prefix),
+    ),
+  ]
+  return {
+    sql: parts.map(({ sql }) => sql).join('\nUNION ALL\n'),
+    params: Object.assign({}, ...parts.map(({ params }) => params)),
   }
-  return unionOf([
-    series,
-    ...within({ fromMs, toMs: firstS * 1000 }, 'first_'),
-    ...within({ fromMs: lastS * 1000, toMs }, 'last_'),
-  ])
 }
 
-interface RolledUp {
-  readonly field: Field | null
-  readonly stepS: number
-  readonly names: FieldNames
+interface Whole extends RolledUp {
+  readonly firstS: number
+  readonly lastS: number
+}
+
+function rowsOf(rollup: Rollup, filter: EventFilter, whole: Whole): Condition {
+  const { firstS, lastS, stepS, field } = whole
+  const sources = filter.sources ?? []
+  const hours = { hours_from: firstS, hours_until: lastS, sources }
+  if (rollup === 'hosts')
+    return { sql: hostsSql.sql, params: { ...hours, severities: filter.severities ?? [] } }
+  const { counted, value } = expressionsOf(filter, field)
+  const { sql } = rollup === 'series' ? seriesSql : templatesSql
+  const ids = (filter.templateIds ?? []).map(toTemplateNumber)
+  return {
+    sql: sql.replace('/*counted*/', counted).replace('/*value*/', value),
+    params:
+      rollup === 'series'
+        ? { ...partsOf(firstS, lastS, stepS), sources }
+        : { ...hours, template_ids: ids },
+  }
 }
 
 const NO_VALUE: Condition = { sql: "''", params: {} }
-
-const unionOf = (parts: readonly Condition[]): Condition => ({
-  sql: parts.map(({ sql }) => sql).join('\nUNION ALL\n'),
-  params: Object.assign({}, ...parts.map(({ params }) => params)),
-})
 
 /** Splits a range where whole minutes and hours begin and end, as far as buckets consist of them. */
 function partsOf(firstS: number, lastS: number, stepS: number): Params {
@@ -121,5 +172,7 @@ function expressionsOf(
     return { counted: `toInt64(${pair}.2)`, value: `${pair}.1` }
   }
   const sum = counters.map((name) => name.toLowerCase()).join(' + ')
-  return { counted: `toInt64(${sum})`, value: isOf('source') ? 'toString(source)' : "''" }
+  const keys = { source: 'toString(source)', template: 'template_id' }
+  const value = isOf('source') ? keys.source : isOf('template') ? keys.template : "''"
+  return { counted: `toInt64(${sum})`, value }
 }

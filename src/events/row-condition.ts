@@ -171,19 +171,19 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 }
 
-/** SQL of the template of a row, or what it was merged into. */
-export function mapped(redirects: Redirects, bind: Bind): string {
+/** SQL of the template with a number, or of the one that it was merged into. */
+export function mapped(template: string, redirects: Redirects, bind: Bind): string {
   const ids = (names: readonly string[]): string =>
     bind('Array(UInt64)', names.map(toTemplateNumber))
   const from = ids(redirects.map((one) => one.from))
   const into = ids(redirects.map((one) => one.into))
-  return `transform(template_id, ${from}, ${into}, template_id)`
+  return `transform(${template}, ${from}, ${into}, ${template})`
 }
 
 function newCondition(span: string, { bind, endMs, redirects }: RowContext): string {
   const lengthMs = Number(span.slice(0, -1)) * (UNIT_MS[span.slice(-1)] ?? 0)
   const since = bind('Int64', Math.max(0, Math.floor(endMs - lengthMs)))
-  const root = mapped(redirects, bind)
+  const root = mapped('template_id', redirects, bind)
   return (
     `${root} IN (SELECT ${root} AS root FROM template_totals WHERE template_id != 0 ` +
     `GROUP BY root HAVING min(first_ts) >= fromUnixTimestamp64Milli(${since}))`

@@ -89,7 +89,6 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       const { family } = JSON.parse(Buffer.from(claims, 'base64url').toString())
       return { token, params: { id: family } }
     },
-    histogram: () => ({}),
     endOtherSessions: () => ({ token: self.access_token }),
     secondFactor: () => ({}),
     beginSecondFactor: () => ({
@@ -107,6 +106,9 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       params: { event_id: event.id },
       body: { priority: 'P3', reason: 'x' },
     }),
+    histogram: () => ({}),
+    facets: () => ({}),
+    stats: () => ({}),
     parseQuery: () => ({ body: { q: 'severity:error egg*', position: 4 } }),
     topTemplates: () => ({}),
     getTemplate: () => ({ params: { template_id: event.template_id } }),

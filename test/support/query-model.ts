@@ -103,7 +103,7 @@ export const leavesOf = ({ tags }: ModelEvent): (readonly [path: string, text: s
 ]
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
-const toNumber = (text: string): number | null => (NUMBER.test(text) ? Number(text) : null)
+export const toNumber = (text: string): number | null => (NUMBER.test(text) ? Number(text) : null)
 
 function isValue(text: string, test: ValueTest): boolean {
   const number = toNumber(text)

@@ -9,9 +9,11 @@ import { createClusterStore } from '../../../src/clickhouse/cluster/cluster.js'
 import type { Store } from '../../../src/clickhouse/client.js'
 import { createEvents } from '../../../src/events/events.js'
 import type { EventQuestion } from '../../../src/events/occurrences.js'
+import type { Metric, StatsGroup } from '../../../src/events/stats.js'
 import { PRIORITIES, SEVERITIES } from '../../../src/model/event.js'
 import { DAY_MS, HOUR_MS } from '../../../src/model/time.js'
 import { encodeCorrection } from '../../../src/priority/correction-rows.js'
+import type { Field } from '../../../src/query/ast.js'
 import { parseQuery } from '../../../src/query/parser.js'
 import { printQuery } from '../../../src/query/printer.js'
 import { toField } from '../../../src/query/fields.js'
@@ -37,6 +39,7 @@ import {
   makeEvents,
   modelOf,
 } from '../../support/query-data.js'
+import { leavesOf, toNumber, type Model } from '../../support/query-model.js'
 
 const SEED = Number(process.env['SEED'] ?? 5)
 const RUNS = Number(process.env['RUNS'] ?? 80)
@@ -192,6 +195,8 @@ const anyQuestion = fc.record({
   field: fc.option(fc.constantFrom(...FIELDS)),
   top: fc.constantFrom(1, 3, 50),
   buckets: fc.constantFrom(1, 2, 7, 60, 300),
+  by: fc.array(fc.constantFrom(...FIELDS), { maxLength: 2 }),
+  stepS: fc.constantFrom(0, 0, 600, 7200),
   counted: fc.constantFrom<'occurrences' | 'events'>('occurrences', 'occurrences', 'events'),
 })
 
@@ -247,6 +252,44 @@ void test('whatever counts, counts the same', async (t) => {
     same(sumOf(answer.buckets.map(({ total }) => total)), answer.total, 'sum of buckets')
   }
 
+  const facets = async (
+    { question, field, top }: Asked,
+    within: readonly EventInRange[],
+    model: Model,
+  ): Promise<void> => {
+    const fields = ['severity', field ?? 'source', 'host'].map(toField)
+    const { answer } = await events.facets({ question, fields, top, names: NAMES })
+    same(answer.total, sumOf(within.map(({ count }) => count)), 'total of facets')
+    fields.forEach((one, i) => {
+      const wanted = ranked(within.map(({ event, count }) => [textOf(event, one, model), count]))
+      same(answer.facets[i]?.distinct, wanted.length, `distinct ${one.name}`)
+      const got = answer.facets[i]?.values.map(({ value, count }) => ({ value, count }))
+      same(got, wanted.slice(0, top), `values of ${one.name}`)
+    })
+  }
+
+  const stats = async (
+    { question, by, top, stepS }: Asked,
+    within: readonly EventInRange[],
+    model: Model,
+  ): Promise<void> => {
+    const fields = by.map(toField)
+    const asked = { question, by: fields, metrics: METRICS, stepS, top, names: NAMES }
+    const { answer } = await events.stats(asked)
+    const wanted = statsWithin(within, { by: fields, stepS, model })
+    same(answer.groupCount, wanted.length, 'groups')
+    same(answer.groups.map(rounded), wanted.slice(0, top).map(rounded), 'stats')
+    const counts = await events.stats({ ...asked, by: fields.slice(0, 1), metrics: COUNT })
+    const simple = statsWithin(within, { by: fields.slice(0, 1), stepS, model })
+    const countsOf = (groups: readonly StatsGroup[]) =>
+      groups.slice(0, top).map(({ keys, values, series }) => ({
+        keys,
+        n: values[0],
+        series: series.map((one) => [one.startS, one.values[0]]),
+      }))
+    same(countsOf(counts.answer.groups), countsOf(simple), 'counts of stats')
+  }
+
   const check = async (asked: QuestionOf): Promise<boolean> => {
     const { line, range, ...by } = asked
     const [fromMs, end] = range
@@ -261,6 +304,8 @@ void test('whatever counts, counts the same', async (t) => {
     const of = (event: CountedEvent): string =>
       by.field === null ? '' : textOf(event, toField(by.field), model)
     await histogram({ question, ...by }, within, of)
+    await facets({ question, ...by }, within, model)
+    await stats({ question, ...by }, within, model)
     return true
   }
   await fc.assert(fc.asyncProperty(anyQuestion, check), { seed: SEED, numRuns: RUNS })
@@ -268,6 +313,94 @@ void test('whatever counts, counts the same', async (t) => {
   t.ok(answered.events > RUNS / 3, `${answered.events} were answered by events`)
   t.ok(cut > RUNS / 20, `${cut} ranges began between an event and its repeat`)
 })
+
+const STATUS = 'status'
+const COUNT: readonly Metric[] = [{ kind: 'count' }]
+const METRICS: readonly Metric[] = [
+  { kind: 'count' },
+  ...(['sum', 'avg', 'min', 'max', 'p50', 'p90', 'p99'] as const).map((of): Metric => ({
+    kind: 'number',
+    of,
+    attribute: STATUS,
+  })),
+  { kind: 'distinct', field: toField('host') },
+]
+
+/** What METRICS are, from lists of all values. */
+function metricsOf(within: readonly EventInRange[]): readonly (number | null)[] {
+  const numbers = within
+    .flatMap(({ event, count }) => {
+      const text = leavesOf(event).find(([path]) => path === STATUS)?.[1] ?? ''
+      const number = toNumber(text)
+      return number === null ? [] : Array.from({ length: count }, () => number)
+    })
+    .toSorted((a, b) => a - b)
+  const rank = (level: number): number | null =>
+    numbers[Math.max(0, Math.ceil(numbers.length * level) - 1)] ?? null
+  const hosts = new Set(within.map(({ event }) => event.host).filter((host) => host !== ''))
+  const sum = numbers.length === 0 ? null : sumOf(numbers)
+  return [
+    sumOf(within.map(({ count }) => count)),
+    sum,
+    sum === null ? null : sum / numbers.length,
+    numbers[0] ?? null,
+    numbers.at(-1) ?? null,
+    rank(0.5),
+    rank(0.9),
+    rank(0.99),
+    hosts.size,
+  ]
+}
+
+interface Grouping {
+  readonly by: readonly Field[]
+  readonly stepS: number
+  readonly model: Model
+}
+
+function statsWithin(
+  within: readonly EventInRange[],
+  { by, stepS, model }: Grouping,
+): readonly StatsGroup[] {
+  const groups = new Map<string, EventInRange[]>(by.length === 0 ? [['[]', []]] : [])
+  for (const one of within) {
+    const keys = JSON.stringify(by.map((field) => textOf(one.event, field, model)))
+    groups.set(keys, [...(groups.get(keys) ?? []), one])
+  }
+  return Array.from(groups, ([keys, members]) => ({
+    keys: JSON.parse(keys),
+    values: metricsOf(members),
+    series: stepS === 0 ? [] : seriesOf(members, stepS),
+  })).toSorted(
+    (a, b) =>
+      (b.values[0] ?? 0) - (a.values[0] ?? 0) ||
+      Buffer.compare(Buffer.from(a.keys.join('\0')), Buffer.from(b.keys.join('\0'))),
+  )
+}
+
+function seriesOf(members: readonly EventInRange[], stepS: number): StatsGroup['series'] {
+  const stepOf = (atMs: number): number => Math.floor(atMs / 1000 / stepS) * stepS
+  const starts = members.flatMap(({ occurrences }) => occurrences.map(({ atMs }) => stepOf(atMs)))
+  return [...new Set(starts)]
+    .toSorted((a, b) => a - b)
+    .map((startS) => ({
+      startS,
+      values: metricsOf(
+        members
+          .map((one) => {
+            const own = one.occurrences.filter(({ atMs }) => stepOf(atMs) === startS)
+            return { ...one, occurrences: own, count: sumOf(own.map(({ n }) => n)) }
+          })
+          .filter(({ count }) => count > 0),
+      ),
+    }))
+}
+
+/** Sums of fractions depend on their order. */
+const rounded = (group: StatsGroup): unknown =>
+  JSON.parse(JSON.stringify(group), (_, value: unknown) =>
+    typeof value === 'number' ? Math.round(value * 1e6) / 1e6 : value,
+  )
 
 type QuestionOf = typeof anyQuestion extends fc.Arbitrary<infer Q> ? Q : never
 
