@@ -52,6 +52,7 @@ function block(no: number): RowBlock {
     templateNos: Int32Array.from({ length: ROWS }, () => 1 + random(TEMPLATES)),
     sources: SOURCES,
     misses: null,
+    attributesLeftOut: 0,
   }
 }
 

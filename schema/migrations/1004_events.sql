@@ -5,6 +5,10 @@
 -- A message is stored in two columns: constant_text is the constant text of its template with one byte 1 where
 -- each variable stands, variables are the values joined by that byte. Where constant_text is '', variables is the
 -- whole message. The column message puts both together, for a microsecond a row.
+-- Tags are stored as attributes: attribute_names has the paths of all values, attribute_values the values as JSON, in the same
+-- order, both with one byte 1 between. The events of a source have few different attribute_names. A list gives its path
+-- several times, and so does a text that is a number in another than its shortest form. tags_text is the JSON of tags
+-- that the attributes do not give back byte for byte; the column tags is the JSON of all tags.
 -- auto_priority is the priority that the first occurrences of the event were counted under; corrections need it.
 --
 -- A search covers the constant text (template_totals has all of them), the variables, the host and the trace. An
@@ -13,7 +17,8 @@
 -- that a word search skips unmerged parts too. Search words and traces are rare: their Bloom filters have 0.1 %
 -- false positives (with 2.5 %, a search of 50 million events read 160 of 6,200 granules in vain, more than half of
 -- its time). has_trace skips unmerged parts without traces. Severities and priorities need no index: series_1h has
--- their counts for each hour.
+-- their counts for each hour. by_attribute has the hash of each path with its value, without quotes, so that a text and a
+-- number that are written alike are one; by_attribute_names rules out granules without a path.
 --
 -- Times and ids increase in small steps: of each 64 differences T64('bit') keeps the bits that differ (bench/NOTES.md
 -- has the measurements of the codecs). default_compression_codec applies to the indexes.
@@ -41,12 +46,17 @@ CREATE TABLE IF NOT EXISTS events
     variables String CODEC(ZSTD(3)),
     search_words String CODEC(ZSTD(1)),
     summary String CODEC(ZSTD(1)),
-    tags String CODEC(ZSTD(1)),
+    attribute_names LowCardinality(String) CODEC(ZSTD(1)),
+    attribute_values String CODEC(ZSTD(1)),
+    tags_text String CODEC(ZSTD(1)),
     dedup_key String CODEC(ZSTD(1)),
     correction_reason String DEFAULT '' CODEC(ZSTD(1)),
     message String ALIAS if(empty(constant_text), variables, arrayStringConcat(arrayMap(
         (literal, value) -> concat(literal, value), splitByChar('\x01', constant_text),
         arrayResize(splitByChar('\x01', variables), length(splitByChar('\x01', constant_text)), '')))),
+    tags String ALIAS if(notEmpty(tags_text) OR empty(attribute_names), tags_text, concat('{', arrayStringConcat(arrayMap(
+        (name, value) -> concat('"', name, '":', value), splitByChar('\x01', attribute_names),
+        splitByChar('\x01', attribute_values)), ','), '}')),
     INDEX by_id id TYPE minmax GRANULARITY 1,
     INDEX by_source source TYPE set(256) GRANULARITY 1,
     INDEX by_template template_id TYPE bloom_filter(0.01) GRANULARITY 1,
@@ -55,6 +65,9 @@ CREATE TABLE IF NOT EXISTS events
     INDEX by_search_words tokens(search_words) TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX has_trace trace_id TYPE minmax GRANULARITY 1,
     INDEX by_trace_id tokens(lower(trace_id)) TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX by_attribute arrayMap((name, value) -> cityHash64(name, trim(BOTH '"' FROM value)),
+        splitByChar('\x01', attribute_names), splitByChar('\x01', attribute_values)) TYPE bloom_filter(0.01) GRANULARITY 1,
+    INDEX by_attribute_names attribute_names TYPE set(256) GRANULARITY 1,
     INDEX by_host host TYPE bloom_filter(0.01) GRANULARITY 1
 )
 ENGINE = {{engine:MergeTree}}
@@ -88,12 +101,14 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS events_mv TO events
     variables String,
     search_words String,
     summary String,
-    tags String,
+    attribute_names LowCardinality(String),
+    attribute_values String,
+    tags_text String,
     dedup_key String
 )
 AS SELECT
     id, n, received_at, ts, source, type, severity, priority, priority AS auto_priority, priority_source,
     confidence, model_version, template_id, host, environment, trace_id, span_id, constant_text, variables,
-    search_words, summary, tags, dedup_key
+    search_words, summary, attribute_names, attribute_values, tags_text, dedup_key
 FROM landing
 WHERE is_new;

@@ -2,7 +2,7 @@
 -- tables read each batch. It is created last, so that a server that restarts with an empty disk accepts no batch
 -- before it has every view.
 -- One row per distinct message and millisecond of a block; n may be negative (a correction moves counts).
--- constant_text and variables are those of events.
+-- constant_text, variables and attributes are those of events.
 -- shard: cityHash64(source)
 CREATE TABLE IF NOT EXISTS landing
 (
@@ -27,7 +27,9 @@ CREATE TABLE IF NOT EXISTS landing
     variables String,
     search_words String,
     summary String,
-    tags String,
+    attribute_names LowCardinality(String),
+    attribute_values String,
+    tags_text String,
     dedup_key String
 )
 ENGINE = Null;

@@ -1,103 +1,136 @@
 /*
- * Conditions on attributes, which are paths into the JSON of `tags`: the names on the way to a value, joined by dots. A name
- * may itself have dots, so `a.b.c` is looked for at `a` → `b.c` as well. The value is compared as its text; null and objects
- * are no values, and a list has its JSON as its text.
+ * Conditions on attributes, which are paths into `tags`: the names on the way to a value, joined by dots. `events` has the paths
+ * of a row and their values as JSON, as `model/stored-tags.ts` describes. A value is compared as its text. A path that is there
+ * several times (a list, or a name with dots beside the same path) matches when one of its values does.
  */
 
+import { shortestNumber } from '../model/stored-tags.js'
 import type { Comparison, Query, ValueTest } from '../query/ast.js'
 import type { Bind } from './bind.js'
 
-/** Objects are looked into this deep; ClickHouse bounds the size of a statement. */
-const MAX_LEVELS = 10
+export type AttributeClause = Extract<Query, { kind: 'field' | 'compare' | 'has' }>
 
-type AttributeClause = Extract<Query, { kind: 'field' | 'compare' | 'has' }>
+/** The reason of a corrected priority is listed among the tags, and is a column of its own. */
+const REASON = 'correction_reason'
+/** As JavaScript writes it. */
+const REASON_JSON = String.raw`replaceAll(toJSONString(${REASON}), '\\/', '/')`
+const NAMES = String.raw`splitByChar('\x01', attribute_names)`
+const VALUES = String.raw`splitByChar('\x01', attribute_values)`
 
 /** @returns an SQL condition on a row of `events` */
 export function attributeCondition(clause: AttributeClause, bind: Bind): string {
   const path = clause.field.name
-  const name = bind('String', path)
-  const isOwn = path === 'correction_reason' ? CORRECTED : '0'
-  if (clause.kind === 'has') {
-    const pairs = pairsAt(path, name, true)
-    const isHere = `(p.1 = ${name} OR startsWith(p.1, concat(${name}, '.')))`
-    return `(${isOwn} OR arrayExists(p -> ${isHere} AND ${HAS_VALUE}, ${pairs}))`
-  }
-  const values = attributeValues(path, bind)
-  const test =
-    clause.kind === 'compare'
-      ? compared(clause.operator, clause.value, bind)
-      : clause.tests.map((one) => tested(one, bind)).join(' OR ')
-  return `arrayExists(v -> ${test}, ${values})`
+  const own = path === REASON ? (test: string) => ` OR (notEmpty(${REASON})${test})` : () => ''
+  if (clause.kind === 'has') return `(${isNamed(path, bind)}${own('')})`
+  const test = writeTest(clause, bind)
+  const holds = `arrayExists((n, v) -> n = ${bind('String', path)} AND (${test('v')}), ${NAMES}, ${VALUES})`
+  return `((${hasPath(path, bind)} AND ${holds})${own(` AND (${test(REASON_JSON)})`)})`
 }
 
-const CORRECTED = 'notEmpty(correction_reason)'
-
 /** @returns SQL of an attribute's text in a row of `events`; NULL where the event has none, the first where it has several */
-export const attributeText = (path: string, bind: Bind): string =>
-  `arrayElementOrNull(${attributeValues(path, bind)}, 1)`
+export function attributeText(path: string, bind: Bind): string {
+  const text = textOf(firstValue(path, bind))
+  const own = `if(${hasPath(path, bind)}, ${text}, NULL)`
+  return path === REASON ? `if(notEmpty(${REASON}), ${REASON}, ${own})` : own
+}
 
 /** @returns SQL of an attribute's number in a row of `events`; NULL where its text is no number */
 export const attributeNumber = (path: string, bind: Bind): string =>
-  `arrayMap(v -> ${AS_NUMBER}, [${attributeText(path, bind)}])[1]`
+  path === REASON ? "CAST(NULL, 'Nullable(Float64)')" : numberOf(firstValue(path, bind))
 
-/** SQL of an attribute's texts in a row of `events`; names with dots may give several. */
-function attributeValues(path: string, bind: Bind): string {
+/**
+ * The condition of a clause that indexes serve: by_attribute when the values are listed, by_attribute_names for others.
+ *
+ * @returns null for a clause that no index serves
+ */
+export function indexedAttribute(clause: Query, bind: Bind): string | null {
+  if (!isAttributeClause(clause) || clause.field.name === REASON) return null
+  const path = clause.field.name
+  if (clause.kind === 'has') return isNamed(path, bind)
+  const texts = listedTexts(clause)
+  if (texts === null) return hasPath(path, bind)
   const name = bind('String', path)
-  const pairs = pairsAt(path, name, false)
-  const texts = `arrayMap(p -> ${TEXT}, arrayFilter(p -> p.1 = ${name} AND ${IS_VALUE}, ${pairs}))`
-  return path === 'correction_reason' ? `if(${CORRECTED}, [correction_reason], ${texts})` : texts
+  const hashes = texts.map(
+    (text) =>
+      `cityHash64(${name}, ${unquoted(bind('String', quotedJson(shortestNumber(text) ?? text)))})`,
+  )
+  const all = `arrayMap((name, value) -> cityHash64(name, ${unquoted('value')}), ${NAMES}, ${VALUES})`
+  return `hasAny(${all}, [${hashes.join(', ')}])`
 }
 
-/** p is a path and its JSON. */
-const IS_VALUE = `NOT startsWith(p.2, '{') AND p.2 != 'null'`
-const TEXT = `if(startsWith(p.2, '"'), JSONExtractString(p.2), p.2)`
-/** Without its names, the JSON of an object has more than brackets and null. */
-const HAS_VALUE = String.raw`match(replaceRegexpAll(p.2, '"(?:[^"\\\\]|\\\\.)*":', ''), '["\\[0-9tf-]')`
+/** Whether the values of an attribute are listed, so that an index finds them. */
+export const isListedAttribute = (clause: Query): boolean =>
+  isAttributeClause(clause) && clause.field.name !== REASON && listedTexts(clause) !== null
 
-/** The paths of `tags` that lead to or, when asked for, beyond a path, with their JSON. */
-function pairsAt(path: string, name: string, isBeyond: boolean): string {
-  const isBefore = `startsWith(${name}, concat(p.1, '.'))`
-  const isAfter = isBeyond ? ` OR startsWith(p.1, concat(${name}, '.'))` : ''
-  const kept = (pairs: string): string =>
-    `arrayFilter(p -> p.1 = ${name} OR ${isBefore}${isAfter}, ${pairs})`
-  // A row whose JSON does not have the first name is not parsed. A name may be written with escapes.
-  const mayHave = `position(tags, splitByChar('.', ${name})[1]) > 0 OR position(tags, '\\\\') > 0`
-  let pairs = kept(`JSONExtractKeysAndValuesRaw(if(${mayHave}, tags, ''))`)
-  const levels = Math.min(path.split('.').length, MAX_LEVELS)
-  for (let level = 1; level < levels; level += 1) pairs = kept(withinObjects(pairs))
-  return pairs
+const isAttributeClause = (clause: Query): clause is AttributeClause =>
+  'field' in clause && clause.field.kind === 'attribute'
+
+function listedTexts(clause: AttributeClause): readonly string[] | null {
+  if (clause.kind !== 'field') return null
+  const texts = clause.tests.map((test) => (test.kind === 'equal' ? test.text : null))
+  return texts.length > 0 && texts.every((text) => text !== null) ? texts : null
 }
 
-const withinObjects = (pairs: string): string =>
-  `arrayFlatten(arrayMap(p -> if(startsWith(p.2, '{'), arrayMap(q -> (concat(p.1, '.', q.1), q.2), ` +
-  `JSONExtractKeysAndValuesRaw(p.2)), [p]), ${pairs}))`
+const hasPath = (path: string, bind: Bind): string => `has(${NAMES}, ${bind('String', path)})`
 
-const NUMBER = `'^-?(?:0|[1-9][0-9]*)(?:\\\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$'`
-const AS_NUMBER = `if(match(v, ${NUMBER}), toFloat64OrNull(v), NULL)`
-const IS_NUMBER = new RegExp('^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][+-]?\\d+)?$')
+/** The path itself, or one that goes on from it. */
+function isNamed(path: string, bind: Bind): string {
+  const escaped = path.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`)
+  return `match(attribute_names, ${bind('String', String.raw`(?:^|\x01)${escaped}(?:[.\x01]|$)`)})`
+}
 
-function tested(test: ValueTest, bind: Bind): string {
+/** The JSON of the first value, '' for none. */
+const firstValue = (path: string, bind: Bind): string =>
+  `arrayElement(${VALUES}, indexOf(${NAMES}, ${bind('String', path)}))`
+
+const unquoted = (json: string): string => `trim(BOTH '"' FROM ${json})`
+const quotedJson = (text: string): string => JSON.stringify(text)
+
+const textOf = (json: string): string =>
+  String.raw`multiIf(NOT startsWith(${json}, '"'), ${json}, position(${json}, '\\') > 0, JSONExtractString(${json}), substring(${json}, 2, length(${json}) - 2))`
+
+const NUMBER = `'^"?-?(?:0|[1-9][0-9]*)(?:\\\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"?$'`
+const numberOf = (json: string): string =>
+  `if(match(${json}, ${NUMBER}), toFloat64OrNull(${unquoted(json)}), NULL)`
+
+/** @returns what writes the condition on the JSON of a value */
+function writeTest(
+  clause: Exclude<AttributeClause, { kind: 'has' }>,
+  bind: Bind,
+): (json: string) => string {
+  if (clause.kind === 'compare') return compared(clause.operator, clause.value, bind)
+  const tests = clause.tests.map((test) => tested(test, bind))
+  return (json) => (tests.length === 0 ? '0' : tests.map((test) => test(json)).join(' OR '))
+}
+
+function tested(test: ValueTest, bind: Bind): (json: string) => string {
   switch (test.kind) {
     case 'equal': {
-      const equal = `v = ${bind('String', test.text)}`
-      // Greater numbers are not exact: they are ids, which are compared as texts.
-      const isExact = IS_NUMBER.test(test.text) && Math.abs(Number(test.text)) < 2 ** 53
-      return isExact ? `${equal} OR ${number('=', test.text, bind)}` : equal
+      const number = shortestNumber(test.text)
+      const quoted = bind('String', quotedJson(number ?? test.text))
+      const isBare = number !== null || !test.text.startsWith('"')
+      const bare = isBare ? bind('String', number ?? test.text) : null
+      return (json) => `${json} = ${quoted}${bare === null ? '' : ` OR ${json} = ${bare}`}`
     }
-    case 'prefix':
-      return `startsWith(v, ${bind('String', test.text)})`
-    case 'regex':
-      return `match(v, ${bind('String', test.pattern)})`
-    case 'range':
-      return `${number('>=', test.from, bind)} AND ${number('<=', test.to, bind)}`
+    case 'prefix': {
+      const prefix = bind('String', test.text)
+      return (json) => `startsWith(${textOf(json)}, ${prefix})`
+    }
+    case 'regex': {
+      const pattern = bind('String', test.pattern)
+      return (json) => `match(${textOf(json)}, ${pattern})`
+    }
+    case 'range': {
+      const [from, to] = [compared('>=', test.from, bind), compared('<=', test.to, bind)]
+      return (json) => `(${from(json)} AND ${to(json)})`
+    }
     case 'word':
     case 'phrase':
       throw new Error(`bug: a ${test.kind} is searched in texts`)
   }
 }
 
-const compared = (operator: Comparison, value: string, bind: Bind): string =>
-  number(operator, value, bind)
-
-const number = (operator: Comparison | '=', value: string, bind: Bind): string =>
-  `ifNull(${AS_NUMBER} ${operator} ${bind('Float64', Number(value))}, 0)`
+function compared(operator: Comparison, value: string, bind: Bind): (json: string) => string {
+  const bound = bind('Float64', Number(value))
+  return (json) => `ifNull(${numberOf(json)} ${operator} ${bound}, 0)`
+}

@@ -10,6 +10,7 @@
  */
 
 import type { Query } from '../query/ast.js'
+import { indexedAttribute } from './attribute-condition.js'
 import { bound, type Condition } from './bind.js'
 import { textsOf, type EventFilter } from './filter.js'
 import { rowCondition, toTemplateNumber } from './row-condition.js'
@@ -239,7 +240,7 @@ function namedConditions({ sources, templateIds }: EventFilter): readonly Indexe
   return conditions
 }
 
-/** What the indexes by_host, by_id and by_trace_id find of a clause; its row is compared too. */
+/** What the indexes of hosts, ids, traces and attributes find of a clause; its row is compared too. */
 function keyCondition(clause: Query, i: number): readonly IndexedCondition[] {
   const name = `key${i}`
   const hosts = textsOf(clause, 'host')
@@ -250,11 +251,23 @@ function keyCondition(clause: Query, i: number): readonly IndexedCondition[] {
     const params = { [name]: ids.map(Number) }
     return [{ sql: `id IN {${name}:Array(UInt64)}`, params, parts: 1 }]
   }
+  const attribute = attributeKey(clause, name)
+  if (attribute !== null) return [attribute]
   const [trace, ...others] = textsOf(clause, 'trace') ?? []
   const token = trace === undefined ? '' : longestToken(trace)
   if (token === '' || others.length > 0) return []
   const sql = `(notEmpty(trace_id) AND has(tokens(lower(trace_id)), {${name}:String}))`
   return [{ sql, params: { [name]: token }, parts: 2 }]
+}
+
+function attributeKey(clause: Query, name: string): IndexedCondition | null {
+  let isIndexed = true
+  const condition = bound(`${name}_`, (bind) => {
+    const sql = indexedAttribute(clause, bind)
+    isIndexed = sql !== null
+    return sql ?? ''
+  })
+  return isIndexed ? { ...condition, parts: 1 } : null
 }
 
 /** The longest token of ClickHouse in a text in ASCII; '' for others. */

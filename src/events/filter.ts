@@ -6,6 +6,7 @@
 
 import { PRIORITIES, SEVERITIES, type Priority, type Severity } from '../model/event.js'
 import { isBuiltin, type BuiltinField, type Query } from '../query/ast.js'
+import { isListedAttribute } from './attribute-condition.js'
 import { toTerm, wordsWithin, type Term } from './terms.js'
 
 /** All of it holds for each match. */
@@ -159,4 +160,5 @@ export const hasWord = ({ terms }: Pick<EventFilter, 'terms'>): boolean =>
 /** The fields besides source and template whose values have an index. */
 const KEYS = ['host', 'trace', 'id'] as const
 
-const isKey = (clause: Query): boolean => KEYS.some((name) => textsOf(clause, name) !== null)
+const isKey = (clause: Query): boolean =>
+  KEYS.some((name) => textsOf(clause, name) !== null) || isListedAttribute(clause)

@@ -3,6 +3,7 @@ import * as layout from '../wasm/layout.js'
 import { hashBytes } from '../lib/hash.js'
 import type { BlockSlice } from '../lib/block-pool.js'
 import { EVENT_TYPES, type CanonicalEvent } from '../model/event.js'
+import { toStoredTags, type StoredTags } from '../model/stored-tags.js'
 import { toWords } from '../model/words.js'
 import type { RowBlock } from './block.js'
 import { MissList } from './miss-list.js'
@@ -46,6 +47,8 @@ const ADMISSION = {
 
 /** Limit of distinct sources, hosts, levels and so on that a thread caches across blocks. */
 const MAX_WORDS = 65_536
+/** Limit of the bytes of them: the paths of attributes are long. */
+const MAX_WORD_BYTES = 16 * 1024 * 1024
 
 /** What lines have that name no environment or no source, and the words of it and of the empty text. */
 interface Defaults {
@@ -85,6 +88,7 @@ export class BlockEncoder {
   #receivedAtMs = 0
   #modelVersion = ''
   #bodyBytes = 0
+  #attributesLeftOut = 0
   /** The defaults of the last body and their words; null after words were renumbered. */
   #defaults: Defaults | null = null
 
@@ -121,7 +125,7 @@ export class BlockEncoder {
   begin(receivedAtMs: number, modelVersion: string): void {
     const kernel = this.#kernel
     this.#wordOf.clear()
-    if (kernel.wordCount > MAX_WORDS) {
+    if (kernel.wordCount > MAX_WORDS || kernel.calls.wordBytes() > MAX_WORD_BYTES) {
       kernel.forgetWords()
       this.#constantTexts = []
       this.#defaults = null
@@ -134,6 +138,7 @@ export class BlockEncoder {
     this.#templateGeneration = generation
     this.#misses.clear()
     this.#wide = []
+    this.#attributesLeftOut = 0
     this.#receivedAtMs = receivedAtMs
     this.#modelVersion = modelVersion
   }
@@ -189,9 +194,12 @@ export class BlockEncoder {
     const environment = this.#word(event.environment)
     this.#checkSource(this.#lookups, source)
     const tags = event.tags === null ? '' : JSON.stringify(event.tags)
+    const stored = event.tags === null ? NO_TAGS : toStoredTags(event.tags, tags)
+    this.#attributesLeftOut += stored.leftOut
     const identity = this.#identityOf(event, tags)
     const { message, traceId, spanId, summary, dedupKey } = event
-    const texts = [message, traceId, spanId, summary, dedupKey, tags, identity]
+    const { names, values, text } = stored
+    const texts = [message, traceId, spanId, summary, dedupKey, text, values, names, tags, identity]
     const { at, sizes, messageBytes } = this.#placeTexts(texts)
     const row = kernel.calls.addEvent(
       event.timestampMs,
@@ -227,6 +235,7 @@ export class BlockEncoder {
       modelVersion: this.#modelVersion,
       wide,
       misses: this.#misses.finish(),
+      attributesLeftOut: this.#attributesLeftOut,
       slice,
     })
   }
@@ -378,8 +387,9 @@ export class BlockEncoder {
 }
 
 const encoder = new TextEncoder()
-/** Bytes of the lengths of message, trace, span, summary, dedup key, tags and identity. */
-const SIZES_BYTES = 28
+/** Bytes of the lengths of the message and the texts of its record. */
+const SIZES_BYTES = 4 * (1 + layout.RECORD_TEXTS)
+const NO_TAGS: StoredTags = { names: '', values: '', text: '', leftOut: 0 }
 const READY_MADE = 0x5bd1e995
 
 /**

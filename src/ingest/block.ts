@@ -125,6 +125,8 @@ export interface RowBlock {
   readonly templateNos: Int32Array
   readonly sources: readonly string[]
   readonly misses: MissBlock | null
+  /** Values of tags beyond the bounds of attributes, of the messages that were parsed. */
+  readonly attributesLeftOut: number
 }
 
 export interface PatchOffsets {

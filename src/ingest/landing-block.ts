@@ -27,6 +27,7 @@ export interface LandingInput {
   /** By row, ascending. */
   readonly wide: readonly WideRow[]
   readonly misses: MissBlock | null
+  readonly attributesLeftOut: number
   readonly slice: BlockSlice | null
 }
 
@@ -63,6 +64,7 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
     ['host', layout.HOST_WORDS],
     ['environment', layout.ENVIRONMENT_WORDS],
     ['constant_text', layout.CONSTANT_TEXT_WORDS],
+    ['attribute_names', layout.ATTRIBUTE_NAME_WORDS],
   ] as const)
     out.dictionary(name, dictionary(kernel, column), kernel.words32(calls.indexesAt(column), rows))
   out.values('trace_id', TEXT, textsOf(kernel, layout.TRACE_TEXTS))
@@ -74,7 +76,8 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
   )
   out.values('search_words', TEXT, searchWordsOf(input))
   out.values('summary', TEXT, textsOf(kernel, layout.SUMMARY_TEXTS))
-  out.values('tags', TEXT, textsOf(kernel, layout.TAGS_TEXTS))
+  out.values('attribute_values', TEXT, textsOf(kernel, layout.ATTRIBUTE_VALUE_TEXTS))
+  out.values('tags_text', TEXT, textsOf(kernel, layout.TAGS_TEXTS))
   out.values('dedup_key', TEXT, textsOf(kernel, layout.DEDUP_KEY_TEXTS))
   if (buffer.bytes !== memory) throw new Error('bug: a block is larger than its estimate')
   const made = buffer.written
@@ -89,6 +92,7 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
     ...sideArrays(kernel, rows, { buffer: target, at: at + sides }),
     sources,
     misses: input.misses,
+    attributesLeftOut: input.attributesLeftOut,
   }
 }
 
@@ -164,12 +168,13 @@ function searchWordsOf({ rows, wide }: LandingInput): Uint8Array {
 /** Returns an upper bound of the block's bytes. */
 function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): number {
   const { calls } = kernel
-  let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 5 * 4 + 1)
+  let bytes = 4096 + modelVersion.length * 3 + rows * (FIXED_BYTES + 6 * 4 + 1)
   for (const column of [
     layout.SOURCE_WORDS,
     layout.HOST_WORDS,
     layout.ENVIRONMENT_WORDS,
     layout.CONSTANT_TEXT_WORDS,
+    layout.ATTRIBUTE_NAME_WORDS,
   ]) {
     for (const word of kernel.words32(calls.dictionaryAt(column), calls.dictionarySize(column)))
       bytes += calls.wordLength(word) + 5
@@ -180,6 +185,7 @@ function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): num
     layout.SUMMARY_TEXTS,
     layout.DEDUP_KEY_TEXTS,
     layout.TAGS_TEXTS,
+    layout.ATTRIBUTE_VALUE_TEXTS,
   ])
     bytes += calls.textsLength(column)
   for (const { words } of wide) bytes += words.length * 3 + 5
@@ -189,4 +195,4 @@ function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): num
 /** Bytes of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template. */
 const FIXED_BYTES = 8 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
 
-const COLUMNS = 23
+const COLUMNS = 25

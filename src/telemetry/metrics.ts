@@ -29,6 +29,7 @@ interface StoredRows {
   readonly severities: Uint8Array
   /** By row: messages. */
   readonly counts: Int32Array
+  readonly attributesLeftOut: number
 }
 
 /** The gauges; each is read when the metrics are rendered. */
@@ -54,7 +55,7 @@ export interface Metrics {
   /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestFacts): void
   ingested(protocol: string, facts: IngestFacts): void
-  /** Counts the messages of durable rows by source and severity. */
+  /** Counts the messages of durable rows by source and severity, and their attributes that can't be asked for. */
   stored(rows: StoredRows): void
   /** Counts a credential that was wrong, or used a second time. */
   credentialRefused(kind: string): void
@@ -187,13 +188,19 @@ function createStored(registry: Registry): Metrics['stored'] {
     labelNames: ['source', 'severity'],
     registers: [registry],
   })
+  const leftOut = new Counter({
+    name: `${PREFIX}attributes_left_out_total`,
+    help: 'Values of tags that are kept but can not be asked for, because they are beyond the bounds of attributes',
+    registers: [registry],
+  })
   const known = new Set<string>()
   const labelOf = (source: string): string => {
     if (!known.has(source) && known.size >= MAX_SOURCES) return OTHER_SOURCES
     known.add(source)
     return source
   }
-  return ({ sources, sourceIndexes, severities, counts }) => {
+  return ({ sources, sourceIndexes, severities, counts, attributesLeftOut }) => {
+    leftOut.inc(attributesLeftOut)
     const sums = new Float64Array(sources.length * SEVERITIES.length)
     for (let row = 0; row < counts.length; row++) {
       const at = (sourceIndexes[row] ?? 0) * SEVERITIES.length + (severities[row] ?? 0)

@@ -27,6 +27,7 @@ interface Exports {
   acceptedLines(): number
   droppedLines(): number
   internAt(at: number, length: number): number
+  wordBytes(): number
   areFlatTags(at: number, length: number): number
   // oxlint-disable-next-line max-params -- likewise
   addEvent(

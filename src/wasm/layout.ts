@@ -29,13 +29,26 @@ export const SOURCE_WORDS = 0
 export const HOST_WORDS = 1
 export const ENVIRONMENT_WORDS = 2
 export const CONSTANT_TEXT_WORDS = 3
+/** The paths of the attributes of a row, joined; see `model/stored-tags.ts`. */
+export const ATTRIBUTE_NAME_WORDS = 4
 
 /** Columns of texts that most rows lack. */
 export const TRACE_TEXTS = 0
 export const SPAN_TEXTS = 1
 export const SUMMARY_TEXTS = 2
 export const DEDUP_KEY_TEXTS = 3
+/** The JSON of tags that the attributes do not give. */
 export const TAGS_TEXTS = 4
+/** The values of the attributes of a row, joined. */
+export const ATTRIBUTE_VALUE_TEXTS = 5
+
+/** Texts of a record that are no columns; they follow those of the columns. */
+export const ATTRIBUTE_NAMES = 6
+/** The JSON of the tags, which is hashed. */
+export const TAGS_JSON = 7
+/** What is hashed in place of the tags. */
+export const IDENTITY = 8
+export const RECORD_TEXTS = 9
 
 /** The verdict on the messages of a source in one body. */
 export const STORE_MESSAGES = 1

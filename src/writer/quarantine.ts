@@ -12,6 +12,7 @@ import {
 } from './batch.js'
 import { DeadLetterEncoder, WHOLE_RAW_BYTES } from './dead-letter-encoder.js'
 import { wholeMessage } from '../model/stored-message.js'
+import { wholeTags } from '../model/stored-tags.js'
 import { EVENT_TYPES, SEVERITIES } from '../model/event.js'
 import type { Wal } from '../wal/wal.js'
 
@@ -244,9 +245,15 @@ function toLine(block: NativeBlock, row: number): string {
     trace_id: text('trace_id'),
     span_id: text('span_id'),
     summary: text('summary'),
-    tags: parsed(text('tags')),
+    tags: parsed(tagsOf(block, row)),
     dedup_key: text('dedup_key'),
   })
+}
+
+function tagsOf(block: NativeBlock, row: number): string | undefined {
+  const text = (column: string): string => block.text(column, row) ?? ''
+  const [names, values] = [text('attribute_names'), text('attribute_values')]
+  return wholeTags({ names, values, text: text('tags_text') }) || undefined
 }
 
 const toIso = (ms: number | null): string | undefined =>

@@ -7,6 +7,7 @@ import {
 } from '../../src/model/event.js'
 import type { Store } from '../../src/clickhouse/client.js'
 import { migrate } from '../../src/clickhouse/migrate.js'
+import { toStoredTags } from '../../src/model/stored-tags.js'
 import { quietLog } from './clickhouse.js'
 import { MINUTE_MS, DAY_MS } from '../../src/model/time.js'
 
@@ -30,6 +31,17 @@ export interface LandingRow {
 /** Applies the schema with a retention that keeps data of any year. */
 export const applySchema = (store: Store): Promise<void> =>
   migrate(store, { numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
+
+/** The columns of a row for its tags. */
+export function tagColumns(tags: object): {
+  readonly attribute_names: string
+  readonly attribute_values: string
+  readonly tags_text: string
+} {
+  const json = Object.keys(tags).length === 0 ? '' : JSON.stringify(tags)
+  const { names, values, text } = toStoredTags(tags, json)
+  return { attribute_names: names, attribute_values: values, tags_text: text }
+}
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 

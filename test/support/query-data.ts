@@ -14,6 +14,7 @@ import {
   type TextTest,
   type ValueTest,
 } from '../../src/query/ast.js'
+import { tagColumns } from './landing.js'
 import type { Model, ModelEvent } from './query-model.js'
 
 export const END_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
@@ -70,6 +71,12 @@ const message = fc
   })
   .map((parts) => parts.map(([word, separator]) => word + separator).join(''))
 
+/** Its JSON is as long as that of an indexed value may be. */
+const LONG = 'é'.repeat(511)
+const MANY = Object.fromEntries(
+  Array.from({ length: 300 }, (_, i) => [i === 299 ? 'none' : `many${i}`, i === 250 ? [1, 5] : i]),
+)
+
 const tagValue = one<unknown>(
   1,
   5,
@@ -78,13 +85,21 @@ const tagValue = one<unknown>(
   500,
   '500',
   '500.0',
+  '5e2',
+  '-0',
+  '9007199254740993',
   '007',
   'eu-west',
+  'eu"west\\/1',
   'eu',
   '',
   null,
   true,
   [1, 'a'],
+  [['eu'], { id: 42, deep: [{ x: 'bob' }] }, null],
+  [],
+  LONG,
+  `${LONG}x`,
 )
 const tags = fc.oneof(
   fc.constant({}),
@@ -105,9 +120,12 @@ const tags = fc.oneof(
       'user.x.y': tagValue,
       host: tagValue,
       'wé"ird': tagValue,
+      ['n'.repeat(129)]: tagValue,
+      '': tagValue,
     },
     { requiredKeys: [] },
   ),
+  fc.constant(MANY),
 )
 
 /** An event that a generator made; its message is cut into constant text and variable. */
@@ -166,6 +184,9 @@ const attribute = one(
   'host',
   'wé"ird',
   'none',
+  'region.id',
+  'many254',
+  'many255',
   'err.stack',
 ).map((name) => ({ kind: 'attribute', name }) as const)
 
@@ -252,8 +273,9 @@ const clause: fc.Arbitrary<Query> = fc.oneof(
       field: attribute,
       tests: fc.array(
         fc.oneof(
-          equal('1', '5.0', '42', '500', '007', '7', 'eu', 'true', '', 'bob', '[1,"a"]', '日本'),
-          prefix('e', '5', '日'),
+          equal('1', '5.0', '42', '500', '007', '7', 'eu', 'true', '', 'bob', 'a', '日本'),
+          equal('5e2', '0', '9007199254740993', '9007199254740992', 'eu"west\\/1'),
+          prefix('e', '5', '日', 'éé'),
           regex('^eu', 'Pay'),
           range('-2', '5', '500', '1e3'),
         ),
@@ -313,7 +335,7 @@ export const firstRow = ({ literals, ...event }: MadeEvent, id: number) => {
     variables: variables ?? event.message,
     search_words:
       event.exception === '' ? own : `${own}\n${[...new Set(toWords(event.exception))].join(' ')}`,
-    tags: Object.keys(event.tags).length === 0 ? '' : JSON.stringify(event.tags),
+    ...tagColumns(event.tags),
   }
 }
 

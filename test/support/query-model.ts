@@ -87,20 +87,33 @@ const isAnywhere = (event: ModelEvent, test: TextTest): boolean =>
   (event.exception !== '' &&
     has(test.kind === 'regex' ? JSON.stringify(event.tags) : event.exception, test))
 
-/** The values of tags by their paths; null is none. */
-function* leaves(tags: object, above: string): Generator<readonly [path: string, text: string]> {
-  for (const [name, value] of Object.entries(tags)) {
-    const path = above === '' ? name : `${above}.${name}`
-    if (value === null) continue
-    if (typeof value === 'object' && !Array.isArray(value)) yield* leaves(value, path)
-    else yield [path, typeof value === 'string' ? value : JSON.stringify(value)]
-  }
+/** What is at the ends of the paths of tags; null is no value. */
+function* ends(
+  value: unknown,
+  path: string | null,
+): Generator<readonly [path: string, value: unknown]> {
+  if (Array.isArray(value)) for (const item of value) yield* ends(item, path)
+  else if (typeof value === 'object' && value !== null)
+    for (const [name, inner] of Object.entries(value))
+      yield* ends(inner, path === null ? name : `${path}.${name}`)
+  else if (value !== null) yield [path ?? '', value]
 }
 
-/** The attributes of an event by their paths. */
-export const leavesOf = ({ tags }: ModelEvent): (readonly [path: string, text: string])[] => [
-  ...leaves(tags, ''),
-]
+const isWithinBounds = (path: string, value: unknown): boolean =>
+  path !== '' && path.length <= 128 && Buffer.byteLength(JSON.stringify(value)) <= 1024
+
+/** The attributes of an event by their paths; what is beyond the bounds is none. */
+export const leavesOf = ({ tags }: ModelEvent): (readonly [path: string, text: string])[] =>
+  [...ends(tags, null)]
+    .filter(([path, value]) => isWithinBounds(path, value))
+    // The reason of a correction is not one of the tags that were sent.
+    .filter(([path], i) => i < 256 || path === 'correction_reason')
+    .flatMap(([path, value]) => {
+      const number = toNumber(String(value))
+      const isExact = number !== null && Math.abs(number) < 2 ** 53
+      const texts = isExact ? [String(value), String(number)] : [String(value)]
+      return texts.map((text) => [path, text] as const)
+    })
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 export const toNumber = (text: string): number | null => (NUMBER.test(text) ? Number(text) : null)

@@ -5,20 +5,26 @@
  * listed for the miner.
  */
 import {
+  ATTRIBUTE_NAMES,
+  ATTRIBUTE_VALUE_TEXTS,
   DEDUP_KEY_TEXTS,
   ENVIRONMENT_WORDS,
+  CONSTANT_TEXT_WORDS,
   HOST_WORDS,
+  IDENTITY,
   MISS_INTS,
+  RECORD_TEXTS,
   SOURCE_WORDS,
   SPAN_TEXTS,
   SUMMARY_TEXTS,
+  TAGS_JSON,
   TAGS_TEXTS,
   TRACE_TEXTS,
   WIDE_INTS,
 } from '../layout'
 import { finish, hashRange, mix, startHash } from './hash'
-import { flatTags, tagEnd, tagNameEnd, tagStart } from './line'
-import { Bytes, newBytes, putText, reserve, varintBytes, widened, zeroed } from './memory'
+import { flatTags, tagEnd, tagNameEnd, tagStart, tagValue } from './line'
+import { Bytes, copyOver, newBytes, putText, putVarint, reserve, varintBytes, widened, zeroed } from './memory'
 import { scan, signatureHi, signatureLo } from './scan'
 import { beginConstantTexts, split } from './constant-texts'
 import { intern, seedHi, seedLo, wordHash } from './words'
@@ -89,12 +95,14 @@ const span = newTexts()
 const summary = newTexts()
 const dedupKey = newTexts()
 const tags = newTexts()
+const attributeValues = newTexts()
 const source = newPlaces()
 const host = newPlaces()
 const environment = newPlaces()
 const constantText = newPlaces()
-/** The word of the empty constant text, for messages that are stored whole. */
-let noConstantText: u32 = 0
+const attributeNames = newPlaces()
+/** The word of the empty text: of messages that are stored whole, and of events without attributes. */
+let emptyWord: u32 = 0
 
 /** Rows whose signature is unknown; see MISSES in `layout.ts`. */
 export const misses = newBytes(4096)
@@ -110,12 +118,11 @@ export let environmentWord: u32 = 0
 export let eventType: u32 = 0
 export let severity: u32 = 0
 let isAscii = true
-/** Trace, span, summary, dedup key, tags and identity, each with start and end. */
-const TEXTS: u32 = 6
-/** The text that is hashed in place of the tags; not a column. */
-const IDENTITY_TEXTS: u32 = 5
-const ranges: usize = memory.data(6 * 8)
+/** The texts of the record, each with start and end; see `layout.ts`. */
+const ranges: usize = memory.data(9 * 8)
 let hasTexts = false
+/** Whether the JSON of the tags is to be split. */
+let hasFlatTags = false
 
 export function setRecord(ms: i64, words: usize, type: u32, level: u32, ascii: bool): void {
   timeMs = ms
@@ -125,11 +132,18 @@ export function setRecord(ms: i64, words: usize, type: u32, level: u32, ascii: b
   eventType = type
   severity = level
   isAscii = ascii
-  if (hasTexts) memory.fill(ranges, 0, TEXTS * 8)
+  if (hasTexts) memory.fill(ranges, 0, RECORD_TEXTS * 8)
   hasTexts = false
+  hasFlatTags = false
 }
 
-/** @param slot a column of texts, see `layout.ts` */
+/** Sets tags that `readMembers` took. */
+export function setFlatTags(start: usize, end: usize): void {
+  setText(TAGS_JSON, start, end)
+  hasFlatTags = true
+}
+
+/** @param slot a text of the record, see `layout.ts` */
 export function setText(slot: u32, start: usize, end: usize): void {
   if (start == end) return
   store<u32>(ranges + slot * 8, <u32>start)
@@ -160,15 +174,17 @@ export function clearBlock(): void {
   clearTexts(summary)
   clearTexts(dedupKey)
   clearTexts(tags)
+  clearTexts(attributeValues)
   clearPlaces(source)
   clearPlaces(host)
   clearPlaces(environment)
   clearPlaces(constantText)
+  clearPlaces(attributeNames)
 }
 
 /** Called after `clearWords`, because the columns refer to words by number. */
 export function beginBlock(): void {
-  noConstantText = intern(messages.ptr, 0)
+  emptyWord = intern(messages.ptr, 0)
   beginConstantTexts()
 }
 
@@ -255,12 +271,13 @@ export function addRow(from: usize, length: usize, mines: bool, mayHoldDelimiter
   place(host, hostWord, row)
   place(environment, environmentWord, row)
   if (hasTexts) addTexts(row)
+  else place(attributeNames, emptyWord, row)
   if (!isAscii) addWide(row, from, length)
   const no = mines ? mine(row, from, length) : 0
   store<u32>(templateNos + row * 4, no)
   const word = no == 0 ? 0 : split(messages, from, length, no, mayHoldDelimiter)
   if (word == 0) putText(messages, from, length)
-  place(constantText, word == 0 ? noConstantText : word - 1, row)
+  place(constantText, word == 0 ? emptyWord : word - 1, row)
   return row
 }
 
@@ -276,7 +293,7 @@ function recordHash(at: usize, length: usize): u64 {
   h = mix(h, wordHash(environmentWord) + ((<u64>severity << 8) | <u64>eventType))
   if (hasTexts) {
     if (rangeEnd(TRACE_TEXTS) != 0) h = hashRange(h, rangeStart(TRACE_TEXTS), rangeEnd(TRACE_TEXTS) - rangeStart(TRACE_TEXTS))
-    const slot: u32 = rangeEnd(IDENTITY_TEXTS) == 0 ? TAGS_TEXTS : IDENTITY_TEXTS
+    const slot: u32 = rangeEnd(IDENTITY) == 0 ? TAGS_JSON : IDENTITY
     const ofTags = tagsHash(rangeStart(slot), rangeEnd(slot))
     if (ofTags != 0) h = mix(h, ofTags)
   }
@@ -322,7 +339,50 @@ function addTexts(row: u32): void {
   pushText(summary, row, rangeStart(SUMMARY_TEXTS), rangeEnd(SUMMARY_TEXTS))
   pushText(dedupKey, row, rangeStart(DEDUP_KEY_TEXTS), rangeEnd(DEDUP_KEY_TEXTS))
   pushText(tags, row, rangeStart(TAGS_TEXTS), rangeEnd(TAGS_TEXTS))
+  pushText(attributeValues, row, rangeStart(ATTRIBUTE_VALUE_TEXTS), rangeEnd(ATTRIBUTE_VALUE_TEXTS))
+  place(attributeNames, namesWord(row), row)
 }
+
+/** The attributes of a decoded message are given; those of a line are its flat tags. @returns the word of their paths */
+function namesWord(row: u32): u32 {
+  const start = rangeStart(ATTRIBUTE_NAMES)
+  if (start != 0) return intern(start, rangeEnd(ATTRIBUTE_NAMES) - start)
+  if (!hasFlatTags) return emptyWord
+  const count = flatTags(rangeStart(TAGS_JSON), rangeEnd(TAGS_JSON))
+  let nameBytes: usize = count - 1
+  let valueBytes: usize = count - 1
+  for (let i: u32 = 0; i < count; i++) {
+    nameBytes += tagNameEnd(i) - tagStart(i)
+    valueBytes += tagEnd(i) - tagValue(i)
+  }
+  fillTo(attributeValues, row)
+  const data = attributeValues.data
+  reserve(data, valueBytes + 5)
+  putVarint(data, <u32>valueBytes)
+  joinedNames.length = 0
+  reserve(joinedNames, nameBytes)
+  let name = joinedNames.ptr
+  let value = data.ptr + data.length
+  for (let i: u32 = 0; i < count; i++) {
+    if (i != 0) {
+      store<u8>(name++, DELIMITER)
+      store<u8>(value++, DELIMITER)
+    }
+    const nameLength = tagNameEnd(i) - tagStart(i)
+    const valueLength = tagEnd(i) - tagValue(i)
+    copyOver(name, tagStart(i), nameLength)
+    copyOver(value, tagValue(i), valueLength)
+    name += nameLength
+    value += valueLength
+  }
+  data.length += valueBytes
+  attributeValues.rows = row + 1
+  // Called last, because it may move the words, one of which may be the tags.
+  return intern(joinedNames.ptr, nameBytes)
+}
+
+const DELIMITER: u32 = 1
+const joinedNames = newBytes(8192)
 
 function pushText(texts: Texts, row: u32, start: usize, end: usize): void {
   if (start == end) return
@@ -418,6 +478,7 @@ function widenRows(): void {
   host.indexes = widened(host.indexes, from * 4, rowCapacity * 4)
   environment.indexes = widened(environment.indexes, from * 4, rowCapacity * 4)
   constantText.indexes = widened(constantText.indexes, from * 4, rowCapacity * 4)
+  attributeNames.indexes = widened(attributeNames.indexes, from * 4, rowCapacity * 4)
   slotCount = rowCapacity * 4
   slots = heap.realloc(slots, slotCount * 4)
   memory.fill(slots, 0, slotCount * 4)
@@ -445,7 +506,9 @@ export function finishTexts(column: u32): Bytes {
           ? summary
           : column == DEDUP_KEY_TEXTS
             ? dedupKey
-            : tags
+            : column == TAGS_TEXTS
+              ? tags
+              : attributeValues
   fillTo(texts, rows)
   return texts.data
 }
@@ -454,5 +517,6 @@ export function finishTexts(column: u32): Bytes {
 export function placesOf(column: u32): Places {
   if (column == SOURCE_WORDS) return source
   if (column == HOST_WORDS) return host
-  return column == ENVIRONMENT_WORDS ? environment : constantText
+  if (column == ENVIRONMENT_WORDS) return environment
+  return column == CONSTANT_TEXT_WORDS ? constantText : attributeNames
 }

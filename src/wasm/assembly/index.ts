@@ -221,9 +221,9 @@ function setTexts(seen: u32): bool {
   if (tagsOfLevel != 0) {
     if ((seen & (1 << line.TAGS)) != 0) return false
     const start = words.wordStart(tagsOfLevel - 1)
-    block.setText(layout.TAGS_TEXTS, start, start + words.wordLength(tagsOfLevel - 1))
+    block.setFlatTags(start, start + words.wordLength(tagsOfLevel - 1))
   }
-  if ((seen & (1 << line.TAGS)) != 0) block.setText(layout.TAGS_TEXTS, line.startOf(line.TAGS), line.endOf(line.TAGS))
+  if ((seen & (1 << line.TAGS)) != 0) block.setFlatTags(line.startOf(line.TAGS), line.endOf(line.TAGS))
   return (
     setText(seen, line.TRACE, layout.TRACE_TEXTS, MAX_ID) &&
     setText(seen, line.SPAN, layout.SPAN_TEXTS, MAX_ID) &&
@@ -293,15 +293,15 @@ export function internAt(at: usize, length: usize): u32 {
 
 /** Whether the hash of these tags does not depend on their order; other tags must have sorted names. */
 export function areFlatTags(at: usize, length: usize): bool {
+  line.forgetFlatTags()
   return line.flatTags(at, at + length) != 0
 }
 
 /**
  * Adds a message that was decoded elsewhere.
  *
- * @param at address of message, trace, span, summary, dedup key, tags and what identifies the event in place of the tags
- * (empty: the tags), one after the other
- * @param sizes address of their seven lengths
+ * @param at address of the message and the texts of the record, one after the other; see `layout.ts`
+ * @param sizes address of their lengths
  * @param mines false when the template is ready-made
  * @returns the row, -1 when it repeats an earlier one
  */
@@ -316,6 +316,7 @@ export function addEvent(
   sizes: usize,
   mines: bool,
 ): i32 {
+  line.forgetFlatTags()
   store<u32>(recordWords, source)
   store<u32>(recordWords, host, 4)
   store<u32>(recordWords, environment, 8)
@@ -323,7 +324,7 @@ export function addEvent(
   block.setRecord(<i64>ms, recordWords, type, severity, true)
   const length = <usize>load<u32>(sizes)
   let start = at + length
-  for (let slot: u32 = 0; slot < 6; slot++) {
+  for (let slot: u32 = 0; slot < <u32>layout.RECORD_TEXTS; slot++) {
     const end = start + load<u32>(sizes + (slot + 1) * 4)
     block.setText(slot, start, end)
     start = end
@@ -353,6 +354,7 @@ export {
   wordStart,
   wordLength,
   wordCount,
+  wordBytes,
 } from './words'
 export { forgetSignatures, setTemplate } from './block'
 export { constantTextAt } from './constant-texts'

@@ -126,6 +126,7 @@ function memberAt(at: usize, before: u32): u32 {
  * @returns a bit for each member, 0 when the line must be parsed
  */
 export function readMembers(from: usize, end: usize): u32 {
+  flatFrom = 0
   let at = from
   if (load<u8>(at++) != 0x7b) return 0
   let seen: u32 = 0
@@ -198,13 +199,24 @@ function digitsEnd(from: usize): usize {
 /** Lines with more tags are parsed. */
 const MAX_FLAT_TAGS: u32 = 16
 const MAX_FLAT_TEXT: usize = 256
+/** The bound of an attribute's name. */
+const MAX_FLAT_NAME: usize = 128
 const tagStarts: usize = memory.data(16 * 4)
 const tagEnds: usize = memory.data(16 * 4)
 const tagValueEnds: usize = memory.data(16 * 4)
 
+/** The object that the arrays above are of, 0 for none. */
+let flatFrom: usize = 0
+
+/** To be called before other bytes stand where tags stood. */
+export function forgetFlatTags(): void {
+  flatFrom = 0
+}
+
 /**
  * Returns the end of an object that is written as `JSON.stringify` would write it: no blanks, no escapes, ASCII,
- * distinct names that begin with a letter, values that are short texts, plain integers or booleans. 0 for others.
+ * distinct names that begin with a letter, values that are short texts, plain numbers or booleans. 0 for others, and
+ * for texts that may be a number in another than its shortest form.
  */
 function flatObjectEnd(from: usize, end: usize): usize {
   if (load<u8>(from) != 0x7b) return 0
@@ -214,7 +226,7 @@ function flatObjectEnd(from: usize, end: usize): usize {
     const letter = <u32>load<u8>(at + 1) | 32
     if (letter < 97 || letter > 122) return 0
     const close = textEnd(at + 1, end)
-    if (close == 0 || isRepeated(at + 1, close, count)) return 0
+    if (close == 0 || close - (at + 1) > MAX_FLAT_NAME || isRepeated(at + 1, close, count)) return 0
     store<u32>(tagStarts + count * 4, <u32>(at + 1))
     store<u32>(tagEnds + count * 4, <u32>close)
     at = close + 1
@@ -223,7 +235,10 @@ function flatObjectEnd(from: usize, end: usize): usize {
     if (at == 0) return 0
     store<u32>(tagValueEnds + count * 4, <u32>at)
     const separator = load<u8>(at++)
-    if (separator == 0x7d) return at
+    if (separator == 0x7d) {
+      flatFrom = from
+      return at
+    }
     if (separator != 0x2c) return 0
   }
   return 0
@@ -231,7 +246,7 @@ function flatObjectEnd(from: usize, end: usize): usize {
 
 /** Finds the tags of an object. @returns their number, 0 for an object that `readMembers` does not take */
 export function flatTags(from: usize, end: usize): u32 {
-  if (flatObjectEnd(from, end) != end) return 0
+  if (flatFrom != from && flatObjectEnd(from, end) != end) return 0
   let count: u32 = 1
   while (<usize>load<u32>(tagValueEnds + (count - 1) * 4) + 1 != end) count++
   return count
@@ -247,6 +262,12 @@ export function tagStart(no: u32): usize {
 @inline
 export function tagNameEnd(no: u32): usize {
   return load<u32>(tagEnds + no * 4)
+}
+
+/** Returns the address of a tag's value. */
+@inline
+export function tagValue(no: u32): usize {
+  return tagNameEnd(no) + 2
 }
 
 /** Returns the end of a tag's value. */
@@ -268,12 +289,47 @@ function flatValueEnd(at: usize, end: usize): usize {
   const c = <u32>load<u8>(at)
   if (c == 0x22) {
     const close = textEnd(at + 1, end)
-    return close == 0 ? 0 : close + 1
+    return close == 0 || mayBeLongNumber(at + 1, close) ? 0 : close + 1
   }
-  if (isDigit(c)) return digitsEnd(at)
+  if (isDigit(c) || c == 0x2d) return plainNumberEnd(at)
   // `true`, `fals`
   if (load<u32>(at) == 0x65757274) return at + 4
   return load<u32>(at) == 0x736c6166 && load<u8>(at + 4) == 0x65 ? at + 5 : 0
+}
+
+/** Returns the end of a number that is surely in its shortest form, 0 for any other. */
+function plainNumberEnd(from: usize): usize {
+  const first = load<u8>(from) == 0x2d ? from + 1 : from
+  let at = first
+  while (at - first < 16 && isDigit(load<u8>(at))) at++
+  const digits = at - first
+  const isZero = load<u8>(first) == 0x30
+  if (digits == 0 || digits > 15 || (isZero && digits > 1)) return 0
+  if (load<u8>(at) != 0x2e) return (load<u8>(at) | 0x20) == 0x65 || (isZero && first != from) ? 0 : at
+  const fraction = ++at
+  while (at - fraction < 7 && isDigit(load<u8>(at))) at++
+  const places = at - fraction
+  // With seven places `0.0000001` is `1e-7`.
+  if (places == 0 || places > 6 || digits + places > 15) return 0
+  return load<u8>(at - 1) == 0x30 || (load<u8>(at) | 0x20) == 0x65 ? 0 : at
+}
+
+/** Whether a text may be a number that is not in its shortest form, such as `5e2` or `1.50`. */
+function mayBeLongNumber(from: usize, close: usize): bool {
+  const c = <u32>load<u8>(from)
+  if (!isDigit(c) && c != 0x2d) return false
+  if (plainNumberEnd(from) == close) return false
+  let points: u32 = 0
+  let exponents: u32 = 0
+  for (let at = from + 1; at < close; at++) {
+    const next = <u32>load<u8>(at)
+    if (isDigit(next)) continue
+    if (next == 0x2e) points++
+    else if ((next | 0x20) == 0x65) exponents++
+    else if ((next != 0x2b && next != 0x2d) || (load<u8>(at - 1) | 0x20) != 0x65) return false
+  }
+  const isZero = close - from == 2 && c == 0x2d && load<u8>(from + 1) == 0x30
+  return isZero || (points <= 1 && points + exponents > 0)
 }
 
 /** Returns the address of a short text's closing quote, 0 when it is long or not plain. */

@@ -130,6 +130,10 @@ function widen(): void {
   for (let no: u32 = 0; no < wordCount; no++) place(no, load<u64>(hashes + no * 8))
 }
 
+export function wordBytes(): usize {
+  return arena.length
+}
+
 export function wordStart(no: u32): usize {
   return arena.ptr + load<u32>(starts + no * 4)
 }

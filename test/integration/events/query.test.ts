@@ -9,7 +9,7 @@ import { parseQuery } from '../../../src/query/parser.js'
 import { printQuery } from '../../../src/query/printer.js'
 import { createTestDatabase, startTestServer } from '../../support/clickhouse.js'
 import { filterOf } from '../../support/event-filter.js'
-import { applySchema } from '../../support/landing.js'
+import { applySchema, tagColumns } from '../../support/landing.js'
 import {
   END_MS,
   FROM_MS,
@@ -114,7 +114,7 @@ void test('the largest queries that are let through are answered', async (t) => 
     received_at: new Date(now).toISOString(),
     source: 'web',
     variables: 'a message',
-    tags: '{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":1}}}}}}}}}}',
+    ...tagColumns({ a: { a: { a: { a: { a: { a: { a: { a: { a: { a: 1 } } } } } } } } } }),
   }
   await store.insertRows('landing', [row])
   const events = createEvents(store)

@@ -135,4 +135,5 @@ const BLOCK: RowBlock = {
   templateNos: new Int32Array(0),
   sources: [],
   misses: null,
+  attributesLeftOut: 0,
 }

@@ -38,6 +38,7 @@ function blockOf(messages: readonly Message[]): RowBlock {
     templateNos: Int32Array.from(messages, ({ template }) => template),
     sources,
     misses: null,
+    attributesLeftOut: 0,
   }
 }
 

@@ -52,6 +52,7 @@ void test('stored messages are counted by severity and by a bounded number of so
       sourceIndexes: Uint32Array.from(all, ([source]) => source),
       severities: Uint8Array.from(all, ([, severity]) => severity),
       counts: Int32Array.from(all, ([, , count]) => count),
+      attributesLeftOut: 2,
     })
   rows(
     ['shop', 'we"b'],
