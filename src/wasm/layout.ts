@@ -42,12 +42,10 @@ export const TAGS_TEXTS = 4
 /** The values of the attributes of a row, joined. */
 export const ATTRIBUTE_VALUE_TEXTS = 5
 
-/** Texts of a record that are no columns; they follow those of the columns. */
-export const ATTRIBUTE_NAMES = 6
-/** The JSON of the tags, which is hashed. */
-export const TAGS_JSON = 7
-/** What is hashed in place of the tags. */
-export const IDENTITY = 8
+/**
+ * The texts of a record beside its message: those of the columns above, the paths of its attributes, the JSON of its tags,
+ * and what is hashed in place of that.
+ */
 export const RECORD_TEXTS = 9
 
 /** The verdict on the messages of a source in one body. */

@@ -5,19 +5,16 @@
  * listed for the miner.
  */
 import {
-  ATTRIBUTE_NAMES,
   ATTRIBUTE_VALUE_TEXTS,
   DEDUP_KEY_TEXTS,
   ENVIRONMENT_WORDS,
   CONSTANT_TEXT_WORDS,
   HOST_WORDS,
-  IDENTITY,
   MISS_INTS,
   RECORD_TEXTS,
   SOURCE_WORDS,
   SPAN_TEXTS,
   SUMMARY_TEXTS,
-  TAGS_JSON,
   TAGS_TEXTS,
   TRACE_TEXTS,
   WIDE_INTS,
@@ -118,7 +115,11 @@ export let environmentWord: u32 = 0
 export let eventType: u32 = 0
 export let severity: u32 = 0
 let isAscii = true
-/** The texts of the record, each with start and end; see `layout.ts`. */
+/** The texts of the record that are no columns; see RECORD_TEXTS in `layout.ts`. */
+const ATTRIBUTE_NAMES: u32 = 6
+const TAGS_JSON: u32 = 7
+const IDENTITY: u32 = 8
+/** The texts of the record, each with start and end. */
 const ranges: usize = memory.data(9 * 8)
 let hasTexts = false
 /** Whether the JSON of the tags is to be split. */
