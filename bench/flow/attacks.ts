@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
+import { constants, setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -177,12 +178,23 @@ function hold({ hostname, port }: URL): Socket {
   return socket
 }
 
-/** Starts an attack in a process of its own. @returns ends it */
-export function startAttack(name: string, victim: Victim): () => void {
+/**
+ * Starts an attack in a process of its own. What it burns itself an attacker over a network burns elsewhere, so it has the
+ * lowest priority on the cores that it shares with the service; how much it sends is measured.
+ *
+ * @returns ends it, and tells how many of its requests were answered
+ */
+export function startAttack(name: string, victim: Victim): () => number {
   const child = fork(fileURLToPath(import.meta.url), [name, JSON.stringify(victim)], {
     execArgv: [],
   })
-  return () => child.kill('SIGKILL')
+  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
+  let shots = 0
+  child.on('message', () => shots++)
+  return () => {
+    child.kill('SIGKILL')
+    return shots
+  }
 }
 
 async function attack(name: string, victim: Victim): Promise<void> {
@@ -194,6 +206,7 @@ async function attack(name: string, victim: Victim): Promise<void> {
   const lane = async (): Promise<never> => {
     for (;;) {
       await shot(victim, ++n)
+      process.send?.('shot')
       await sleep(pauseMs)
     }
   }

@@ -45,7 +45,17 @@ export async function runHostile(options: BenchOptions): Promise<ScenarioResult>
       profileDir: options.cpuProf,
     })
     try {
-      const { quiet, beside, visible } = await measure(service, name, options.durationS * 1000)
+      const { quiet, beside, visible, shotsPerS } = await measure(
+        service,
+        name,
+        options.durationS * 1000,
+      )
+      metrics.push({
+        name: `requests of the attacker: ${name}`,
+        unit: '/s',
+        samples: [shotsPerS],
+        better: 'higher',
+      })
       for (const [what, before, after] of [
         ['acknowledgement', quiet.acks, beside.acks],
         ['answer', quiet.answers, beside.answers],
@@ -96,13 +106,17 @@ async function measure(service: Service, name: string, durationMs: number) {
   const client = (ms: number): Promise<Seen> => behaveWell(service, api, ms)
   const warm = await client(WARM_MS)
   const quiet = await client(durationMs)
+  let shots = 0
   const end = startAttack(name, victim)
   await sleep(RAMP_MS)
-  const beside = await client(durationMs).finally(end)
+  const beside = await client(durationMs).finally(() => {
+    shots = end()
+  })
   const sent = warm.sent + quiet.sent + beside.sent
   const visible = (await visibleOf(api, sent)) - warm.sent
   api.close()
-  return { quiet, beside, visible }
+  const shotsPerS = (shots * 1000) / (RAMP_MS + durationMs)
+  return { quiet, beside, visible, shotsPerS }
 }
 
 /** An ingest key and a viewer for the attacker. */

@@ -1,3 +1,4 @@
+import { NO_VERDICTS } from '../../src/ingest/verdicts.js'
 import { bench, do_not_optimize, run } from 'mitata'
 import { maySourceBe, readLevelWord, typeIndex } from '../../src/ingest/formats/line-words.js'
 import { toConstantText } from '../../src/model/stored-message.js'
@@ -63,7 +64,7 @@ const toTask = (bytes: Uint8Array): BlockTask => ({
       keepRaw: true,
       timeZone: null,
       maxRows: 500_000,
-      verdicts: {},
+      verdicts: NO_VERDICTS,
     },
   ],
   timeZone: 'UTC',

@@ -1,6 +1,7 @@
 import type { ContentCoding } from '../http/decompress.js'
 import type { CanonicalEvent, RejectReason } from '../model/event.js'
 import type { DeadBlock } from '../writer/dead-letter-encoder.js'
+import type { Verdicts } from './verdicts.js'
 
 /** Limit of a body of `/ingest` in bytes, before and after decompression. */
 export const INGEST_BYTES = 16 * 1024 * 1024
@@ -10,11 +11,6 @@ export type ProtocolFormat = `${string}/${string}`
 
 /** The wire format of a body: JSON or text lines of `/ingest`, a file, that of a protocol, or `events` when it is decoded already. */
 export type BodyFormat = 'ingest' | 'text' | 'csv' | 'json' | 'txt' | 'events' | ProtocolFormat
-
-/** The verdict on the messages of a source that must not be stored. */
-export type SourceVerdict =
-  | 'drop'
-  | Extract<RejectReason, 'unknown_source' | 'source_limit' | 'key_source_limit'>
 
 /** One request's messages. */
 export interface BodyTask {
@@ -44,7 +40,7 @@ export interface BodyTask {
   readonly maxRows: number
   /** Of times without a zone; null = that of the task. */
   readonly timeZone: string | null
-  readonly verdicts: Readonly<Record<string, SourceVerdict>>
+  readonly verdicts: Verdicts
 }
 
 export interface BlockTask {

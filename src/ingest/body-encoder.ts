@@ -28,10 +28,10 @@ import {
   type BodyTask,
   type LineError,
   type ProtocolFormat,
-  type SourceVerdict,
   type TimeSpan,
 } from './block.js'
 import { TASK_MS } from './fair-queue.js'
+import { verdictOf } from './verdicts.js'
 import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
 
 /** Limit of errors in a reply. */
@@ -289,10 +289,10 @@ class BodySink implements EventSink, LineTaker {
   }
 
   event(line: number, event: CanonicalEvent): void {
-    const verdict = verdictOf(this.#body, event.source)
+    const verdict = verdictOf(this.#body.verdicts, event.source)
     if (!this.#mayWrite(event.source)) return
     if (verdict === 'drop' || this.#body.isRepeat) this.#dropped++
-    else if (verdict !== undefined) this.reject(line, unstorable(event, verdict))
+    else if (verdict !== 'store') this.reject(line, unstorable(event, verdict))
     else {
       const severity = event.severity ?? levelAtHead(event.message)
       this.#encoders.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
@@ -335,10 +335,10 @@ class BodySink implements EventSink, LineTaker {
   /** Called once for each source of the lines that WebAssembly reads. */
   #admit(source: string): Admission {
     const { allowedSources } = this.#body
-    const verdict = verdictOf(this.#body, source)
+    const verdict = verdictOf(this.#body.verdicts, source)
     const denied = allowedSources !== null && !allowedSources.includes(source)
-    if (denied || (verdict !== undefined && verdict !== 'drop')) return 'parse'
-    if (verdict === 'drop') return 'drop'
+    if (verdict === 'drop' && !denied) return 'drop'
+    if (denied || verdict !== 'store') return 'parse'
     this.#sources.add(source)
     return 'store'
   }
@@ -350,10 +350,6 @@ class BodySink implements EventSink, LineTaker {
     return this.denied === null
   }
 }
-
-/** Reads an own property only, because a source may be called like a property of Object.prototype. */
-const verdictOf = ({ verdicts }: BodyTask, source: string): SourceVerdict | undefined =>
-  Object.hasOwn(verdicts, source) ? verdicts[source] : undefined
 
 /** The decoded rows of a file. */
 interface DecodedFile {

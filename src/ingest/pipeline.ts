@@ -7,7 +7,6 @@ import type {
   BodyTask,
   EncodedBlock,
   MissBlock,
-  SourceVerdict,
 } from './block.js'
 import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
 import { deletionOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
@@ -25,6 +24,7 @@ import {
 import type { TemplateRegistry } from '../templates/registry.js'
 import { BlockTemplates } from './block-templates.js'
 import type { Sources } from '../records/sources.js'
+import { withFound, type SourceVerdict } from './verdicts.js'
 import type { Writer } from '../writer/writer.js'
 
 /** One being written and one to be written next: 10 % less CPU than without the limit (bench/flow/ingest.ts --small). */
@@ -379,40 +379,42 @@ export class Pipeline {
     const { sources } = this.#deps
     // The common case: all sources of the block are registered.
     if (result.block?.sources.every((name) => sources.admit(name) === 'ok') === true) return true
-    const found = task.jobs.map(({ submission }, i) =>
-      this.#verdicts(result.bodies[i]?.sources ?? [], submission),
-    )
-    if (found.every((verdicts) => verdicts.length === 0)) return true
-    task.bodies = task.bodies.map((body, i) => ({
-      ...body,
-      verdicts: { ...body.verdicts, ...Object.fromEntries(found[i] ?? []) },
-    }))
-    return false
+    let isAdmitted = true
+    task.bodies = task.bodies.map((body, i) => {
+      const named = result.bodies[i]?.sources ?? []
+      const found = this.#refusedOf(named, task.jobs[i]?.submission)
+      isAdmitted &&= found.size === 0
+      return isAdmitted ? body : { ...body, verdicts: withFound(body.verdicts, named, found) }
+    })
+    return isAdmitted
   }
 
-  #verdicts(
+  /** Registers the new ones of a body's sources. @returns those that may not be stored */
+  #refusedOf(
     sources: readonly string[],
-    { register, keyId }: Pick<Submission, 'register' | 'keyId'>,
-  ): [string, SourceVerdict][] {
-    let found: [string, SourceVerdict][] = NO_FINDINGS
+    { register = null, keyId = '' }: Partial<Submission> = {},
+  ): ReadonlyMap<string, SourceVerdict> {
+    const found = new Map<string, SourceVerdict>()
     for (const name of sources) {
-      const admission = this.#deps.sources.admit(name)
-      if (admission === 'ok') continue
-      if (found === NO_FINDINGS) found = []
-      if (admission === 'disabled') found.push([name, 'drop'])
-      else if (register === null) found.push([name, 'unknown_source'])
-      else this.#register({ name, ...register, keyId }, found)
+      const verdict = this.#verdictOf(name, register, keyId)
+      if (verdict !== null) found.set(name, verdict)
     }
     return found
   }
 
-  /** Adds a registration to the next record of the WAL, unless a limit forbids it. */
-  #register(registration: Registration, found: [string, SourceVerdict][]): void {
+  #verdictOf(name: string, register: Submission['register'], keyId: string): SourceVerdict | null {
     const { sources } = this.#deps
-    const limit = sources.limitOf(registration.keyId)
-    if (limit !== null) return void found.push([registration.name, limit])
+    const admission = sources.admit(name)
+    if (admission === 'ok') return null
+    if (admission === 'disabled') return 'drop'
+    if (register === null) return 'unknown_source'
+    const limit = sources.limitOf(keyId)
+    if (limit !== null) return limit
+    const registration = { name, ...register, keyId }
     sources.register(registration)
+    // It is part of the next record of the WAL.
     this.#unsavedRegistrations.push(registration)
+    return null
   }
 
   async #resolveMisses({ block, release }: EncodedBlock, misses: MissBlock): Promise<void> {
@@ -495,7 +497,6 @@ export interface LandingRows {
 const COMMAND_WAIT_MS = 20_000
 const EMPTY = { landing: null, landingRows: 0, dead: null, command: null }
 
-const NO_FINDINGS: [string, SourceVerdict][] = []
 const overloaded = (): AppError =>
   new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
 

@@ -3,6 +3,7 @@ import { AppError } from '../model/errors.js'
 import type { CanonicalEvent } from '../model/event.js'
 import type { Command, Registration } from '../wal/record.js'
 import type { BodyFormat, BodyResult, BodyTask } from './block.js'
+import { NO_VERDICTS } from './verdicts.js'
 
 /** The messages of one request, with the permissions of its sender. */
 export interface Submission {
@@ -31,9 +32,6 @@ export interface Submission {
   /** Whether nobody waits for the result any more; such a body is not encoded. */
   readonly isAbandoned?: () => boolean
 }
-
-/** One shared object, because `packTask` joins bodies with identical verdicts. */
-const NO_VERDICTS = Object.freeze({})
 
 export const toBody = (submission: Submission): BodyTask => ({
   format: submission.format,

@@ -14,6 +14,7 @@ import {
   tuple,
   uint8Array,
 } from 'fast-check'
+import { NO_VERDICTS, withFound } from '../../../src/ingest/verdicts.js'
 import { isDeepStrictEqual } from 'node:util'
 import { test } from 'tap'
 import { maySourceBe, readLevelWord, typeIndex } from '../../../src/ingest/formats/line-words.js'
@@ -78,7 +79,7 @@ const BODY: BodyTask = {
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,
   timeZone: null,
-  verdicts: {},
+  verdicts: NO_VERDICTS,
 }
 
 const encode = (encoder: BodyEncoder, bodies: readonly Partial<BodyTask>[]): Promise<BlockResult> =>
@@ -529,7 +530,14 @@ void test('a body beyond its permissions or limits is refused', async (t) => {
   t.equal(enough.bodies[1]?.accepted, 2)
 
   const ruled = await send([line('a'), line('off'), line('new'), line('__proto__'), '{'], {
-    verdicts: { off: 'drop', new: 'unknown_source' },
+    verdicts: withFound(
+      NO_VERDICTS,
+      ['a', 'off', 'new', '__proto__'],
+      new Map([
+        ['off', 'drop'],
+        ['new', 'unknown_source'],
+      ]),
+    ),
   })
   t.match(ruled.bodies[1], { received: 5, accepted: 2, dropped: 1, rejected: 2 })
   t.same(ruled.bodies[1]?.sources, ['a', '__proto__'])

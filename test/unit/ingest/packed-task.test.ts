@@ -1,3 +1,4 @@
+import { NO_VERDICTS } from '../../../src/ingest/verdicts.js'
 import { isDeepStrictEqual } from 'node:util'
 import * as fc from 'fast-check'
 import t from 'tap'
@@ -6,7 +7,6 @@ import { watchedMemory } from '../../support/pipeline.js'
 import { packResult, packTask, unpackTask } from '../../../src/ingest/packed-task.js'
 
 const KEYS = [null, ['a'], ['a', 'b']]
-const NO_VERDICTS = {}
 
 const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask => ({
   format: kind === 3 ? 'csv' : 'ingest',
@@ -24,7 +24,7 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   keepRaw: kind !== 5,
   maxRows: 10,
   timeZone: kind === 3 ? 'Asia/Tokyo' : null,
-  verdicts: isFirstTry ? NO_VERDICTS : { a: 'drop' },
+  verdicts: isFirstTry ? NO_VERDICTS : { named: new Map([['a', 'drop']]), others: 'store' },
 })
 
 const task = (bodies: readonly BodyTask[]): BlockTask => ({

@@ -1,0 +1,52 @@
+import type { RejectReason } from '../model/event.js'
+
+/** Why the messages of a source must not be stored. */
+export type SourceVerdict =
+  | 'drop'
+  | Extract<RejectReason, 'unknown_source' | 'source_limit' | 'key_source_limit'>
+
+/**
+ * What becomes of the messages of each source of a body. Somebody may send a new source with each of a hundred thousand
+ * messages, and naming each of them to the worker would stop the main thread: what holds for most is said once.
+ */
+export interface Verdicts {
+  readonly named: ReadonlyMap<string, SourceVerdict | 'store'>
+  readonly others: SourceVerdict | 'store'
+}
+
+/** One shared object, because `packTask` joins bodies with identical verdicts. */
+export const NO_VERDICTS: Verdicts = Object.freeze({ named: new Map(), others: 'store' })
+
+export const verdictOf = ({ named, others }: Verdicts, source: string): SourceVerdict | 'store' =>
+  named.get(source) ?? others
+
+/**
+ * @param sources of the body's messages that were to be stored so far
+ * @param found the verdicts on some of them
+ */
+export function withFound(
+  before: Verdicts,
+  sources: readonly string[],
+  found: ReadonlyMap<string, SourceVerdict>,
+): Verdicts {
+  if (found.size === 0) return before
+  // The list of sources is whole only when none was refused before.
+  const others = before === NO_VERDICTS ? commonest(sources, found) : before.others
+  const named = new Map(before.named)
+  for (const source of sources) {
+    const verdict = found.get(source) ?? 'store'
+    if (verdict === others) named.delete(source)
+    else named.set(source, verdict)
+  }
+  return { named, others }
+}
+
+function commonest(
+  sources: readonly string[],
+  found: ReadonlyMap<string, SourceVerdict>,
+): SourceVerdict | 'store' {
+  const counts = new Map<SourceVerdict | 'store', number>([['store', sources.length - found.size]])
+  for (const verdict of found.values()) counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
+  const [[most] = ['store' as const]] = [...counts].toSorted(([, a], [, b]) => b - a)
+  return most
+}
