@@ -1,4 +1,4 @@
--- Events of a time range, newest first. The conditions come from a closed table of fragments.
+-- Events of a time range by time and id. Conditions and order come from a closed table of fragments.
 -- params: from_ms Int64, to_ms Int64, arrived_ms Int64 (none of them arrived before), limit UInt32
 -- rows:   one event, with what a list shows
 SELECT
@@ -9,5 +9,5 @@ FROM events
 WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})
     AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})
     /*conditions*/
-ORDER BY events.ts DESC, events.id DESC
+ORDER BY events.ts /*order*/, events.id /*order*/
 LIMIT {limit:UInt32}

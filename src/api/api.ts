@@ -11,7 +11,7 @@ import type { LimitName, LimitSubject } from './auth/limits.js'
 import type { MayUseCookies } from './auth/origin.js'
 import { isAtLeast } from '../model/roles.js'
 import type { Role } from '../model/roles.js'
-import { JsonText, RouteReply, isMultipart, isOptional } from './route.js'
+import { JsonText, RouteReply, TypedText, isMultipart, isOptional } from './route.js'
 import type { ApiRoute, Caller, CheckedInput, MultipartBody } from './route.js'
 import type { Services } from './services.js'
 import { createValidator, throwOnErrors } from './validation.js'
@@ -252,6 +252,8 @@ function toReply(route: ApiRoute, full: RouteReply<unknown>): Reply {
   const status = full.status ?? route.status
   const { headers, cookies, body } = full
   if (status === 204) return { status, headers, cookies }
+  if (body instanceof TypedText)
+    return { status, headers: { 'Content-Type': body.type, ...headers }, cookies, body: body.text }
   if (body instanceof JsonText) return { status, headers, cookies, jsonText: body.text }
   if (route.produces === undefined) return { status, headers, cookies, json: body }
   const typed = { 'Content-Type': route.produces, ...headers }
@@ -265,6 +267,7 @@ function toReplyCheck(
   if (status === 204 || produces !== undefined) return () => undefined
   const check = validator.json(reply)
   return (value) => {
+    if (value instanceof TypedText) return
     const errors: FieldError[] = []
     // The schema describes the JSON form, in which undefined fields are absent.
     check(JSON.parse(value instanceof JsonText ? value.text : JSON.stringify(value)), errors)

@@ -202,10 +202,16 @@ function toSuccess(route: DocumentedRoute): Json {
   const { status, alsoStatuses = [], reply, produces = 'application/json', examples } = route
   const isJson = produces === 'application/json'
   const example = isJson ? { example: examples?.reply ?? exampleOf(reply) } : {}
+  const also = route.alsoProduces
+  const others =
+    also === undefined
+      ? {}
+      : { [also.type]: { schema: { type: 'string', description: also.description } } }
   const entries = [status, ...alsoStatuses].map((code) => {
     const description = SUCCESS[code] ?? 'Reply'
     if (code === 204) return [code, { description }]
-    return [code, { description, content: { [produces]: { schema: reply, ...example } } }]
+    const content = { [produces]: { schema: reply, ...example }, ...others }
+    return [code, { description, content }]
   })
   return Object.fromEntries(entries)
 }

@@ -86,6 +86,17 @@ export class JsonText {
   }
 }
 
+/** A reply body of another type than JSON. */
+export class TypedText {
+  readonly type: string
+  readonly text: string
+
+  constructor(type: string, text: string) {
+    this.type = type
+    this.text = text
+  }
+}
+
 interface ReplyExtras {
   /** Replaces the route's status; must be one of its `alsoStatuses`. */
   readonly status?: number
@@ -115,6 +126,8 @@ interface RouteFacts {
   readonly errors: readonly ErrorCode[]
   /** Media type of a reply that is text instead of JSON. */
   readonly produces?: string
+  /** A further type of the reply, which a client asks for by `Accept`. */
+  readonly alsoProduces?: { readonly type: string; readonly description: string }
   /** The handler asks ClickHouse, as one of the questions that a user may have running. */
   readonly question?: QuestionKind
   /** Replaces the server's deadline for handlers. */
@@ -142,7 +155,7 @@ interface RouteDefinition<
   ) => HandlerResult<Static<R>> | Promise<HandlerResult<Static<R>>>
 }
 
-type HandlerResult<T> = T | RouteReply<T> | JsonText
+type HandlerResult<T> = T | RouteReply<T | TypedText> | JsonText
 
 /** A route without the types of its input, as the API and the OpenAPI document use it. */
 export interface ApiRoute extends RouteFacts {

@@ -15,8 +15,7 @@ import type { Query } from '../query/ast.js'
 import { bound, type Condition } from './bind.js'
 import { createEventReader, toListed } from './event.js'
 import type { Redirects } from './filter.js'
-import { END_MS } from './page.js'
-import { MAX_AHEAD_MS, readRows, type ListedRow } from './range-rows.js'
+import { END_MS, MAX_AHEAD_MS, readRows, type ListedRow } from './range-rows.js'
 import { rowCondition } from './row-condition.js'
 
 /** The number of the newest insert on each shard; a shard that is missing has none. */

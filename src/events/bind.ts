@@ -16,3 +16,9 @@ export function bound(prefix: string, write: (bind: Bind) => string): Condition 
   })
   return { sql, params }
 }
+
+/** Gives all parameters of a fragment other names, so that it can be in one statement with another one. */
+export const renamed = ({ sql, params }: Condition, prefix: string): Condition => ({
+  sql: sql.replaceAll(/\{(\w+):/g, (_, name: string) => `{${prefix}${name}:`),
+  params: Object.fromEntries(Object.entries(params).map(([name, value]) => [prefix + name, value])),
+})

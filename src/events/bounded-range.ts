@@ -1,7 +1,8 @@
 import { isTooCostly } from '../clickhouse/failure.js'
 import type { RequestOptions } from '../clickhouse/client.js'
 import type { DensityReader } from './density.js'
-import { END_MS, type EventQuestion, type RangeQuestion } from './occurrences.js'
+import type { EventQuestion, RangeQuestion } from './occurrences.js'
+import { END_MS } from './range-rows.js'
 
 /** The answer to a question about a time range. */
 export interface Bounded<Answer> {

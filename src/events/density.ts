@@ -27,6 +27,8 @@ const ONE_THREAD = { max_threads: 1 }
 export interface Density {
   /** @returns where the newest `occurrences` before `toMs` begin; 0 when fewer are known */
   startOf(toMs: number, occurrences: number): number
+  /** @returns where the oldest `occurrences` from `fromMs` on end; Infinity when fewer are known */
+  endOf(fromMs: number, occurrences: number): number
   /** About how many occurrences a time range holds. */
   count(fromMs: number, toMs: number): number
 }
@@ -80,6 +82,18 @@ const toDensity = (buckets: readonly BucketRow[]): Density => ({
       missing -= counted
     }
     return 0
+  },
+  endOf: (fromMs, occurrences) => {
+    let missing = occurrences
+    for (const bucket of buckets.toReversed()) {
+      const endMs = (bucket.start_s + bucket.length_s) * 1000
+      const startMs = Math.max(bucket.start_s * 1000, fromMs)
+      if (startMs >= endMs) continue
+      const counted = (bucket.occurrences * (endMs - startMs)) / (bucket.length_s * 1000)
+      if (counted >= missing) return Math.ceil(startMs + ((endMs - startMs) * missing) / counted)
+      missing -= counted
+    }
+    return Infinity
   },
   count: (fromMs, toMs) => {
     let sum = 0

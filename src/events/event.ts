@@ -3,7 +3,7 @@ import { AppError } from '../model/errors.js'
 import type { EventRecord, ListedEvent, Priority, PrioritySource } from '../model/event.js'
 import type { Store } from '../clickhouse/client.js'
 import { ANY_TIME, type Arrival, createArrivals } from './event-arrivals.js'
-import type { ListedRow } from './range-rows.js'
+import { END_MS, type ListedRow } from './range-rows.js'
 import { statement } from '../clickhouse/statement.js'
 import { DAY_MS } from '../model/time.js'
 
@@ -31,18 +31,35 @@ const byIdSql = statement<
 >('event_by_id')
 interface Repeats {
   readonly id: number
+  /** Within the time range. */
   readonly repeats: number
+  /** In the second in which the time range begins, when that is within a second. */
+  readonly repeats_cut: number
   readonly last_ms: number
 }
 
 const repeatsSql = statement<
-  { readonly ids: readonly number[]; readonly arrived_ms: number },
+  {
+    readonly ids: readonly number[]
+    readonly arrived_ms: number
+    readonly from_ms: number
+    readonly to_ms: number
+  },
   Repeats
 >('event_repeats')
 const countedSql = statement<
   { readonly id: number },
   { readonly t_ms: number; readonly priority: Priority; readonly counted: number }
 >('event_counted')
+
+/** The time range in which occurrences are counted. */
+interface CountedRange {
+  readonly fromMs: number
+  /** Exclusive; null for no bound. */
+  readonly toMs: number | null
+}
+
+const ANY_RANGE: CountedRange = { fromMs: 0, toMs: null }
 
 /** A repeat may arrive before the event it repeats, by less than this. */
 const MAX_EARLY_MS = DAY_MS
@@ -72,8 +89,14 @@ export function createEventReader(store: Pick<Store, 'query'>) {
     ids: readonly number[],
     arrivedMs: number,
     signal: AbortSignal | undefined,
+    { fromMs, toMs }: CountedRange = ANY_RANGE,
   ): Promise<readonly Repeats[]> => {
-    const params = { ids, arrived_ms: Math.max(0, arrivedMs - MAX_EARLY_MS) }
+    const params = {
+      ids,
+      arrived_ms: Math.max(0, arrivedMs - MAX_EARLY_MS),
+      from_ms: fromMs,
+      to_ms: Math.min(toMs ?? END_MS, END_MS),
+    }
     return store.query(repeatsSql, params, toOptions(signal))
   }
 
@@ -112,7 +135,11 @@ export function createEventReader(store: Pick<Store, 'query'>) {
   }
 }
 
-export function toListed(row: ListedRow, repeated: Repeats | undefined): ListedEvent {
+/** @param fromMs where the range begins in which occurrences are counted */
+export function toListed(row: ListedRow, repeated: Repeats | undefined, fromMs = 0): ListedEvent {
+  // In its first second a repeat has the time of its event.
+  const hasBegun = row.ts_ms >= fromMs
+  const repeats = (repeated?.repeats ?? 0) + (hasBegun ? (repeated?.repeats_cut ?? 0) : 0)
   // The row encoder writes an object.
   const tags = row.tags === '' ? {} : (JSON.parse(row.tags) as Record<string, unknown>)
   return {
@@ -130,7 +157,7 @@ export function toListed(row: ListedRow, repeated: Repeats | undefined): ListedE
     message: wholeMessage(row.constant_text, row.variables),
     tags:
       row.correction_reason === '' ? tags : { ...tags, correction_reason: row.correction_reason },
-    occurrenceCount: row.n + (repeated?.repeats ?? 0),
+    occurrenceCount: (hasBegun ? row.n : 0) + repeats,
   }
 }
 

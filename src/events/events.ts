@@ -49,7 +49,8 @@ export function createEvents(
 ) {
   const density = createDensityReader(store)
   const counter = createCounter({ store, retentionDays })
-  const bounded = createBoundedRange({ density, windowMs: dedupWindowSeconds * 1000 })
+  const windowMs = dedupWindowSeconds * 1000
+  const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)
   return {
     get,
@@ -58,15 +59,16 @@ export function createEvents(
     facets: createFacets({ counter, bounded }),
     stats: createStats({ store, counter, bounded }),
 
-    /** Newest first. */
+    /** By time and id; the newest first unless told otherwise. Occurrences are those of the time range. */
     page: async (query: EventQuery, signal?: AbortSignal): Promise<readonly ListedEvent[]> => {
-      const rows = await readPage(store, density, query, signal)
-      const oldest = rows.at(-1)
-      if (oldest === undefined) return []
+      const rows = await readPage({ store, density, windowMs }, query, signal)
+      const [first, last] = [rows[0], rows.at(-1)]
+      if (first === undefined || last === undefined) return []
       const ids = rows.map(({ id }) => id)
-      const repeats = await repeatsOf(ids, oldest.ts_ms - MAX_AHEAD_MS, signal)
+      const oldestMs = Math.min(first.ts_ms, last.ts_ms)
+      const repeats = await repeatsOf(ids, oldestMs - MAX_AHEAD_MS, signal, query)
       const byId = new Map(repeats.map((row) => [row.id, row]))
-      return rows.map((row) => toListed(row, byId.get(row.id)))
+      return rows.map((row) => toListed(row, byId.get(row.id), query.fromMs))
     },
 
     /** Distinct sources of those of these events that exist. */

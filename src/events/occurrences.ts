@@ -33,22 +33,24 @@ export interface RangeQuestion extends EventQuestion {
   readonly windowMs: number
 }
 
+type RepeatedRange = Pick<RangeQuestion, 'fromMs' | 'toMs' | 'windowMs'>
 type Params = Readonly<Record<string, unknown>>
 
 const rowsSql = statement<Params, never>('event_occurrence_rows')
 const repeatedSql = statement<Params, { readonly id: number }>('event_repeated')
 
-/** The end of ClickHouse's DateTime, in 2106. */
-export const END_MS = 0xffff_ffff * 1000
-
 /** Where the events of a range may begin. */
-export const beginningMs = ({ fromMs, windowMs }: RangeQuestion): number =>
+export const beginningMs = ({ fromMs, windowMs }: RepeatedRange): number =>
   Math.max(0, fromMs - windowMs)
 
 /** The condition on events that they are repeated within the range. */
-export const repeatedWithin = ({ fromMs, toMs }: RangeQuestion): Condition => ({
+export const repeatedWithin = (range: RepeatedRange): Condition => ({
   sql: `id IN (\n${repeatedSql.sql}\n)`,
-  params: { start_ms: fromMs, to_ms: toMs },
+  params: {
+    start_ms: range.fromMs,
+    to_ms: range.toMs,
+    arrived_ms: Math.max(0, beginningMs(range) - MAX_AHEAD_MS),
+  },
 })
 
 const and = (conditions: readonly Condition[]): string =>
@@ -92,9 +94,3 @@ export function occurrenceRows(
     },
   }
 }
-
-/** Gives all parameters of a fragment other names, so that it can be in one statement with another one. */
-export const renamed = ({ sql, params }: Condition, prefix: string): Condition => ({
-  sql: sql.replaceAll(/\{(\w+):/g, (_, name: string) => `{${prefix}${name}:`),
-  params: Object.fromEntries(Object.entries(params).map(([name, value]) => [prefix + name, value])),
-})

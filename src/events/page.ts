@@ -8,6 +8,10 @@
  * - For words, templates, types and environments the next range holds six times as many events, more when the matches so far
  *   ask for it. Without a match in the first range, and with an index, it is all the rest.
  *
+ * In the other order each range holds more events than the one before in the same way, from the oldest on.
+ *
+ * Events that began before the time range and are repeated in it are in one more range, which the deduplication window bounds.
+ *
  * Before a range is searched for words, the dictionaries give the constant texts and hosts that contain them. A word in
  * neither occurs in variables only: it is rare, and among few events one statement searches all the rest.
  */
@@ -19,19 +23,36 @@ import { isCountedByHour, isFiltered, MAX_HOURS, readHours, splitHours } from '.
 import type { Density, DensityReader } from './density.js'
 import { createDictionary, type Dictionary } from './dictionary-matches.js'
 import { hasIndex, hasWord, matchesNothing, type EventFilter } from './filter.js'
-import { readRange, type EventPosition, type ListedRow, type TimeRange } from './range-rows.js'
+import { beginningMs, repeatedWithin, type RangeQuestion } from './occurrences.js'
+import {
+  END_MS,
+  readRange,
+  type EventPosition,
+  type ListedRow,
+  type Order,
+  type TimeRange,
+} from './range-rows.js'
+import { renamed } from './bind.js'
 
 export interface EventQuery {
   readonly filter: EventFilter
   readonly fromMs: number
   /** Exclusive; null for no bound. */
   readonly toMs: number | null
+  /** The events beyond this one in the order that is asked for. */
   readonly after: EventPosition | null
+  /** Default: the newest first. */
+  readonly order?: Order
   readonly limit: number
 }
 
-/** The end of ClickHouse's DateTime, in 2106. */
-export const END_MS = 0xffff_ffff * 1000
+interface PageReader {
+  readonly store: Pick<Store, 'query'>
+  readonly density: DensityReader
+  /** Events are repeated for so long after they begin. */
+  readonly windowMs: number
+}
+
 const SHORT_MS = 2 * HOUR_MS
 const FIRST_EVENTS = 50_000
 /** For a list without a filter: half of the occurrences may be repeats, and a few granules are read in any case. */
@@ -53,46 +74,87 @@ interface Walk {
   readonly options: RequestOptions
   readonly density: Density
   readonly dictionary: Dictionary
+  /** Where the range is that is left to read. */
+  readonly startMs: number
   /** Exclusive. */
   readonly endMs: number
   readonly rows: ListedRow[]
 }
 
 export async function readPage(
-  store: Pick<Store, 'query'>,
-  densityReader: DensityReader,
+  { store, density: densityReader, windowMs }: PageReader,
   query: EventQuery,
   signal: AbortSignal | undefined,
 ): Promise<readonly ListedRow[]> {
-  const { filter, fromMs, toMs, after, limit } = query
-  const endMs = Math.min(toMs ?? END_MS, END_MS, after === null ? END_MS : after.tsMs + 1)
-  if (endMs <= fromMs || matchesNothing(filter)) return []
-  const askedMs = Math.min(toMs ?? END_MS, Date.now())
+  const { filter, fromMs, after, limit, order = 'desc' } = query
+  const toMs = Math.min(query.toMs ?? END_MS, END_MS)
+  if (toMs <= fromMs || matchesNothing(filter)) return []
   const options = { isSearch: true, ...(signal === undefined ? {} : { signal }) }
   const density = await densityReader.read(options)
   const dictionary = createDictionary(store, filter, options)
   const rows: ListedRow[] = []
-  for await (const range of timeRanges({
-    query,
-    store,
-    options,
-    density,
-    dictionary,
-    endMs,
-    rows,
-  })) {
+  const asked = { fromMs, toMs, windowMs }
+  const repeated = renamed(repeatedWithin(asked), 'repeated_')
+  const walk = { query, store, options, density, dictionary, rows, ...leftOf(query, asked) }
+  for await (const range of order === 'asc' ? oldestFirst(walk) : timeRanges(walk)) {
     const found = dictionary.matches(range.fromMs, range.toMs)
     // Read in parallel with this range, in case that does not fill the page.
-    dictionary.matches(fromMs, range.fromMs).catch(() => undefined)
+    if (order === 'desc') dictionary.matches(fromMs, range.fromMs).catch(() => undefined)
     const matches = await found
-    const asked = { range, filter, after, endMs: askedMs, matches, limit: limit - rows.length }
-    rows.push(...(await readRange(store, asked, options)))
+    const more = range.fromMs < fromMs ? [repeated] : []
+    const endMs = Math.min(toMs, Date.now())
+    const left = { more, after, order, endMs, matches, limit: limit - rows.length }
+    rows.push(...(await readRange(store, { range, filter, ...left }, options)))
     if (rows.length >= limit) break
   }
   return rows
 }
 
+/** Where events may begin that are beyond the position. */
+function leftOf(
+  { after, order }: EventQuery,
+  range: Pick<RangeQuestion, 'fromMs' | 'toMs' | 'windowMs'>,
+): Pick<Walk, 'startMs' | 'endMs'> {
+  const begunMs = beginningMs(range)
+  if (after === null) return { startMs: begunMs, endMs: range.toMs }
+  return order === 'asc'
+    ? { startMs: after.tsMs, endMs: range.toMs }
+    : { startMs: begunMs, endMs: Math.min(range.toMs, after.tsMs + 1) }
+}
+
+/** The events that began before the time range; they are repeated in it. */
+function* earlierRange({ query, startMs, endMs }: Walk): Generator<TimeRange> {
+  const toMs = Math.min(query.fromMs, endMs)
+  if (startMs < toMs) yield { fromMs: startMs, toMs, hours: null, isSmall: true, isSparse: false }
+}
+
+/** The newest first. */
 async function* timeRanges(walk: Walk): AsyncGenerator<TimeRange> {
+  if (walk.endMs > walk.query.fromMs) yield* rangesWithin(walk)
+  yield* earlierRange(walk)
+}
+
+/** Ranges of ever more events from the oldest on; with an index and few matches so far, all the rest. */
+async function* oldestFirst(walk: Walk): AsyncGenerator<TimeRange> {
+  const { query, density, startMs, endMs, rows } = walk
+  yield* earlierRange(walk)
+  const firstMs = Math.max(query.fromMs, startMs)
+  if (firstMs >= endMs) return
+  if (await isRareWord(walk)) {
+    yield { ...wholeRange(walk, endMs), fromMs: firstMs, isSmall: true }
+    return
+  }
+  let events = isFiltered(query.filter) ? FIRST_EVENTS : FIRST_EVENTS_UNFILTERED
+  for (let fromMs = firstMs; fromMs < endMs;) {
+    const isSparse = rows.length === 0 && fromMs > firstMs && hasIndex(query.filter)
+    const toMs = isSparse ? endMs : Math.min(endMs, density.endOf(fromMs, events))
+    yield { fromMs, toMs, hours: null, isSmall: fromMs === firstMs, isSparse }
+    events *= rows.length === 0 ? BARREN_GROWTH : GROWTH
+    fromMs = toMs
+  }
+}
+
+async function* rangesWithin(walk: Walk): AsyncGenerator<TimeRange> {
   const { query, endMs } = walk
   const isCounted = isCountedByHour(query.filter)
   // The hours of a short time range are hardly worth a statement.

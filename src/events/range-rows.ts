@@ -12,6 +12,9 @@ export interface EventPosition {
   readonly id: number
 }
 
+/** By time and id. */
+export type Order = 'asc' | 'desc'
+
 /** What a list shows of an event. */
 export interface ListedRow {
   readonly id: number
@@ -47,6 +50,9 @@ interface RangeQuery {
   readonly range: TimeRange
   readonly filter: EventFilter
   readonly after: EventPosition | null
+  readonly order: Order
+  /** Further conditions. */
+  readonly more: readonly Condition[]
   /** The end of the time range that was asked for. */
   readonly endMs: number
   readonly matches: Matches
@@ -57,36 +63,42 @@ type Params = Readonly<Record<string, unknown>>
 
 const pageSql = statement<Params, ListedRow>('event_page')
 
+/** The end of ClickHouse's DateTime, in 2106. */
+export const END_MS = 0xffff_ffff * 1000
+
 /** No event arrives more than a day before its time; an hour is for clocks that differ. */
 export const MAX_AHEAD_MS = DAY_MS + HOUR_MS
 
-/** The newest events of a time range that match, with one statement. */
+/** The first events of a time range that match, with one statement. */
 export async function readRange(
   store: Pick<Store, 'query'>,
-  { range, filter, after, endMs, matches, limit }: RangeQuery,
+  { range, filter, after, order, more, endMs, matches, limit }: RangeQuery,
   options: RequestOptions,
 ): Promise<readonly ListedRow[]> {
   const conditions = [
     ...toConditions(filter, { found: matches, endMs }),
-    ...belowPosition(after),
+    ...more,
+    ...beyondPosition(after, order),
     ...withinHours(range.hours),
   ]
   const settings = {
     ...(range.isSmall ? { max_threads: 1 } : {}),
     ...(range.isSparse ? { use_skip_indexes_on_data_read: 0 as const } : {}),
   }
-  return await readRows(store, { ...range, conditions, limit }, { ...options, settings })
+  return await readRows(store, { ...range, conditions, order, limit }, { ...options, settings })
 }
 
 interface RowQuery extends Pick<TimeRange, 'fromMs' | 'toMs'> {
   readonly conditions: readonly Condition[]
+  /** Default: the newest first. */
+  readonly order?: Order
   readonly limit: number
 }
 
-/** The newest events of a time range under some conditions. */
+/** The first events of a time range under some conditions. */
 export async function readRows(
   store: Pick<Store, 'query'>,
-  { fromMs, toMs, conditions, limit }: RowQuery,
+  { fromMs, toMs, conditions, order = 'desc', limit }: RowQuery,
   options: RequestOptions,
 ): Promise<readonly ListedRow[]> {
   const params = {
@@ -96,28 +108,30 @@ export async function readRows(
     limit,
     ...Object.assign({}, ...conditions.map((condition) => condition.params)),
   }
-  return await store.query(withConditions(conditions), params, options)
+  return await store.query(withConditions(conditions, order), params, options)
 }
 
-const withConditions = (conditions: readonly Condition[]): Statement<Params, ListedRow> => ({
+const withConditions = (
+  conditions: readonly Condition[],
+  order: Order,
+): Statement<Params, ListedRow> => ({
   name: pageSql.name,
-  sql: pageSql.sql.replace('/*conditions*/', () =>
-    conditions.map((condition) => `AND ${condition.sql}`).join('\n    '),
-  ),
+  sql: pageSql.sql
+    .replace('/*conditions*/', () =>
+      conditions.map((condition) => `AND ${condition.sql}`).join('\n    '),
+    )
+    .replaceAll('/*order*/', order === 'asc' ? 'ASC' : 'DESC'),
 })
 
 /** The range ends at the position's time already. */
-const belowPosition = (after: EventPosition | null): readonly Condition[] =>
-  after === null
-    ? []
-    : [
-        asOnePart({
-          sql:
-            'ts < fromUnixTimestamp64Milli({after_ms:Int64}) OR' +
-            ' (ts = fromUnixTimestamp64Milli({after_ms:Int64}) AND id < {after_id:UInt64})',
-          params: { after_ms: after.tsMs, after_id: after.id },
-        }),
-      ]
+function beyondPosition(after: EventPosition | null, order: Order): readonly Condition[] {
+  if (after === null) return []
+  const beyond = order === 'asc' ? '>' : '<'
+  const sql =
+    `ts ${beyond} fromUnixTimestamp64Milli({after_ms:Int64}) OR` +
+    ` (ts = fromUnixTimestamp64Milli({after_ms:Int64}) AND id ${beyond} {after_id:UInt64})`
+  return [asOnePart({ sql, params: { after_ms: after.tsMs, after_id: after.id } })]
+}
 
 const withinHours = (hours: readonly number[] | null): readonly Condition[] =>
   hours === null

@@ -16,10 +16,11 @@ import { statement } from '../clickhouse/statement.js'
 import { PRIORITIES, SEVERITIES } from '../model/event.js'
 import { HOUR_S, SECOND_MS } from '../model/time.js'
 import type { BuiltinField, Field } from '../query/ast.js'
-import type { Condition } from './bind.js'
+import { renamed, type Condition } from './bind.js'
 import type { EventFilter } from './filter.js'
 import { fieldKey } from './field-expression.js'
-import { END_MS, occurrenceRows, renamed, type RangeQuestion } from './occurrences.js'
+import { occurrenceRows, type RangeQuestion } from './occurrences.js'
+import { END_MS } from './range-rows.js'
 import { toTemplateNumber } from './row-condition.js'
 
 type Params = Readonly<Record<string, unknown>>

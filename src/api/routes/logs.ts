@@ -4,9 +4,16 @@ import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { EVENT_PARAMETERS, answered, readEventQuestion } from '../event-question.js'
 import { toEventDetail, toEventItem } from '../event-views.js'
 import { AppError } from '../../model/errors.js'
-import { route } from '../route.js'
+import { RouteReply, TypedText, route } from '../route.js'
 import type { Services } from '../services.js'
-import { EventDetail, EventIdParams, EventItem } from '../schemas/event.js'
+import {
+  EventDetail,
+  EventIdParams,
+  EventItem,
+  EventPart,
+  LIST_FIELD_NAMES,
+} from '../schemas/event.js'
+import { ListParameter } from '../schemas/page.js'
 import { PrioritySchema } from '../../model/schemas.js'
 
 interface Position {
@@ -16,13 +23,27 @@ interface Position {
 
 const ListQuery = Type.Object({
   ...EVENT_PARAMETERS,
-  limit: Type.Integer({ minimum: 1, maximum: 200, default: 50 }),
+  order: Type.Union([Type.Literal('asc'), Type.Literal('desc')], {
+    default: 'desc',
+    description: 'by time, then id; a cursor goes on from its event in either order',
+  }),
+  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 50 }),
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
+  fields: ListParameter(Type.Union(LIST_FIELD_NAMES.map((name) => Type.Literal(name))), {
+    description: 'the fields of each event; default all',
+  }),
+  message_cut: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      description: 'longer messages end after so many characters with `…`',
+    }),
+  ),
 })
 
 const EventPage = Type.Object(
   {
-    items: Type.Array(EventItem),
+    items: Type.Array(Type.Union([EventItem, EventPart])),
     next_cursor: Type.Union([Type.String(), Type.Null()]),
     has_more: Type.Boolean(),
     newest_event_at: Type.Optional(
@@ -66,13 +87,13 @@ async function listEvents(
   services: Services,
   signal: AbortSignal,
 ): Promise<Static<typeof EventPage>> {
-  const { cursor, limit, ...filters } = query
+  const { cursor, limit, order, fields, message_cut: cut, ...filters } = query
   const bound = { list: 'logs', ...filters }
   const after =
     cursor === undefined ? null : decodeCursor(services.cursorKey, bound, cursor, isPosition)
   const question = readEventQuestion(filters, services.eventContext)
   const found = await answered(
-    services.events.page({ ...question, after, limit: limit + 1 }, signal),
+    services.events.page({ ...question, after, order, limit: limit + 1 }, signal),
   )
   const { sources } = question.filter
   if (found.length === 0 && sources?.length !== 0 && mayBeOlder(query))
@@ -81,12 +102,47 @@ async function listEvents(
   const last = items.at(-1)
   const hasMore = found.length > limit && last !== undefined
   return {
-    items: items.map((event) => toEventItem(event, services.eventContext)),
+    items: items.map((event) =>
+      withFields(shortened(toEventItem(event, services.eventContext), cut), fields),
+    ),
     next_cursor: hasMore
       ? encodeCursor(services.cursorKey, bound, { tsMs: last.timestampMs, id: last.id })
       : null,
     has_more: hasMore,
   }
+}
+
+type Item = Static<typeof EventItem>
+
+/** A message that is cut has one character more, which says so. */
+function shortened(item: Item, cut: number | undefined): Item {
+  if (cut === undefined || item.message.length <= cut) return item
+  const characters = Array.from(item.message)
+  if (characters.length <= cut) return item
+  return { ...item, message: `${characters.slice(0, cut).join('')}…` }
+}
+
+const withFields = (
+  item: Item,
+  fields: readonly (keyof Item)[] | undefined,
+): Item | Static<typeof EventPart> =>
+  fields === undefined
+    ? item
+    : Object.fromEntries(fields.map((name) => [name, item[name]] as const))
+
+const NDJSON = 'application/x-ndjson'
+
+/** An event a line; where the page is not the last one, a header has the address of the next. */
+function inLines(
+  { items, next_cursor: next }: Static<typeof EventPage>,
+  queryText: string,
+): RouteReply<TypedText> {
+  const text = items.map((item) => `${JSON.stringify(item)}\n`).join('')
+  if (next === null) return new RouteReply(new TypedText(NDJSON, text))
+  const parameters = new URLSearchParams(queryText)
+  parameters.set('cursor', next)
+  const headers = { Link: `</api/logs?${String(parameters)}>; rel="next"` }
+  return new RouteReply(new TypedText(NDJSON, text), { headers })
 }
 
 const EMPTY = { items: [], next_cursor: null, has_more: false }
@@ -98,7 +154,10 @@ const EMPTY = { items: [], next_cursor: null, has_more: false }
 const mayBeOlder = (query: Static<typeof ListQuery>): boolean =>
   query.start_time === undefined &&
   query.cursor === undefined &&
-  (query.source !== undefined || Object.keys(query).every((name) => name === 'limit'))
+  (query.source !== undefined || Object.keys(query).every((name) => FORM.has(name)))
+
+/** The parameters that say how events are shown, and not which ones. */
+const FORM: ReadonlySet<string> = new Set(['limit', 'order', 'fields', 'message_cut'])
 
 /** Says where the newest event of the sources is when all of them are older than the default window. */
 async function newestBefore(
@@ -124,7 +183,11 @@ export const logRoutes = [
     method: 'get',
     path: '/api/logs',
     tag: 'logs',
-    summary: 'Events, newest first',
+    summary: 'Events of a query, newest first or oldest first',
+    description:
+      'An event is listed when one of its occurrences is in the time range, and `occurrence_count` is the number of those that ' +
+      'are: one that began before `start_time` and was repeated later is listed with its own, earlier time. With `Accept: ' +
+      'application/x-ndjson` the reply has an event a line, and the header `Link: <…>; rel="next"` the address of the next page.',
     role: 'viewer',
     limit: 'none',
     question: 'search',
@@ -133,8 +196,13 @@ export const logRoutes = [
     body: null,
     reply: EventPage,
     status: 200,
+    alsoProduces: { type: NDJSON, description: 'an event a line' },
     errors: ['invalid_cursor', 'dependency_unavailable'],
-    handle: ({ query, signal }, services) => listEvents(query, services, signal),
+    handle: async ({ query, signal, head }, services) => {
+      const page = await listEvents(query, services, signal)
+      const isInLines = (head.headers.first('accept') ?? '').includes(NDJSON)
+      return isInLines ? inLines(page, head.queryText) : page
+    },
   }),
   route({
     id: 'getEvent',

@@ -31,6 +31,16 @@ const LIST_FIELDS = {
 /** An event in a list. */
 export const EventItem = Type.Object(LIST_FIELDS, { title: 'Event' })
 
+export const LIST_FIELD_NAMES = Object.keys(LIST_FIELDS).filter(
+  (name): name is keyof typeof LIST_FIELDS => name in LIST_FIELDS,
+)
+
+/** An event in a list of which some fields were asked for. */
+export const EventPart = Type.Partial(Type.Object(LIST_FIELDS), {
+  title: 'EventPart',
+  description: 'the fields that `fields` names',
+})
+
 /** An event with all fields. */
 export const EventDetail = Type.Object(
   {
