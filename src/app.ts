@@ -45,6 +45,7 @@ import { planCapacity } from './http/capacity.js'
 import type { Uws } from './http/uws.js'
 import { DedupWindow } from './ingest/dedup-window.js'
 import { createListeners, type Listeners } from './ingest/listener.js'
+import { openListenerPorts } from './ingest/listeners/listeners.js'
 import { createOnce } from './ingest/once.js'
 import { Pipeline } from './ingest/pipeline.js'
 import { openPool } from './ingest/pool.js'
@@ -99,6 +100,8 @@ export interface App extends AccountResets {
   /** The ports that were opened; null where the role has none. */
   readonly apiPort: number | null
   readonly collectorPort: number | null
+  /** The ports of other protocols, by setting. */
+  readonly listenerPorts: ReadonlyMap<string, number>
   /** The first credentials, when this start created them. */
   readonly made: Accounts['made']
   readonly isEmbedded: boolean
@@ -601,6 +604,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       capacity,
     })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
+    const listenerPorts = await openListenerPorts({ config, log, door: listeners, capacity })
+    closers.push(() => listenerPorts.close(CLOSE_HTTP_MS))
+    metrics.watchListeners(listenerPorts)
     const makeBackup = createBackups({
       config,
       store,
@@ -634,6 +640,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     return {
       apiPort,
       collectorPort,
+      listenerPorts: listenerPorts.ports,
       made: accounts.made,
       isEmbedded: embedded !== null,
       store,

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { checkListeners, LISTENER_SETTINGS } from './settings/listeners.js'
 import {
   backupDisk,
   clusterName,
@@ -39,9 +40,10 @@ const SETTINGS = {
     ['all', 'api', 'collector'],
     'ports that this instance opens: all = both, api = only the API, collector = only the collector',
   ),
-  host: textSetting('HOST', '127.0.0.1', 'address both ports listen on'),
+  host: textSetting('HOST', '127.0.0.1', 'address all ports listen on'),
   apiPort: integer('API_PORT', 8000, [0, 65535], 'REST, WebSocket and docs; 0 = any free port'),
   collectorPort: integer('COLLECTOR_PORT', 8080, [0, 65535], 'ingest and webhooks; 0 = any'),
+  ...LISTENER_SETTINGS,
   dataDir: textSetting(
     'DATA_DIR',
     './data',
@@ -163,7 +165,7 @@ const SETTINGS = {
     'MAX_CONNECTIONS',
     18_000,
     [100, 1_000_000],
-    'open connections, both ports together; lowered to what the open-file limit allows',
+    'open connections, all ports together; lowered to what the open-file limit allows',
   ),
 
   loginLimit: limit('LOGIN_LIMIT', '10/60', 'logins per address and e-mail; six times per address'),
@@ -321,10 +323,7 @@ function parseAll(env: Env): Config {
 type Refuse = (wrong: boolean, problem: string) => void
 
 function checkCombinations(config: Config, refuse: Refuse): void {
-  refuse(
-    config.role === 'all' && config.apiPort !== 0 && config.apiPort === config.collectorPort,
-    `API_PORT and COLLECTOR_PORT are both ${config.apiPort}; they need different ports`,
-  )
+  checkListeners(config, refuse)
   refuse(
     config.cookieSamesite === 'None' && !config.cookieSecure,
     'COOKIE_SAMESITE=None needs COOKIE_SECURE=true: browsers drop such cookies otherwise',

@@ -6,6 +6,7 @@ import type { App } from './app.js'
 import type { CommandName } from './commands.js'
 import { loadConfig, settingsHelp, type Config } from './config.js'
 import { openFileLimit } from './http/open-files.js'
+import { portsOf } from './settings/listeners.js'
 import { loadUws } from './http/uws.js'
 import { misspelled } from './lib/misspelled.js'
 import { createLog, type Log } from './telemetry/log.js'
@@ -21,9 +22,8 @@ const { version } = packageJson
 
 async function start(config: Config, log: Log): Promise<App & { readonly title: string }> {
   const uws = loadUws(process.env)
-  const { role, host, apiPort, collectorPort } = config
-  if (role !== 'collector') await checkPort(host, apiPort, 'API_PORT')
-  if (role !== 'api') await checkPort(host, collectorPort, 'COLLECTOR_PORT')
+  for (const [setting, port] of portsOf(config))
+    if (port !== null) await checkPort(config.host, port, setting)
   // Loaded here, so that what keeps it from loading is told in one line.
   const { openApp } = await import('./app.js')
   const app = await openApp({ config, log, uws, version })
@@ -243,11 +243,12 @@ async function serve(config: Config, log: Log): Promise<void> {
 /** What a person reads when the program is ready. */
 function announcement(
   config: Config,
-  { title, made, apiPort, collectorPort }: App & { readonly title: string },
+  { title, made, apiPort, collectorPort, listenerPorts }: App & { readonly title: string },
 ): string {
   const shown = ANY_HOST[config.host] ?? config.host
+  const shownHost = isIPv6(shown) ? `[${shown}]` : shown
   const at = (port: number | null): string | null =>
-    port === null ? null : `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`
+    port === null ? null : `http://${shownHost}:${port}`
   const [api, collector] = [at(apiPort), at(collectorPort)]
   return [
     title,
@@ -255,6 +256,9 @@ function announcement(
     ...ROLE_LINES[config.role],
     ...(api === null ? [] : [`  API        ${api}/api       docs  ${api}/docs`]),
     ...(collector === null ? [] : [`  collector  ${collector}/ingest`]),
+    ...[...listenerPorts].map(
+      ([setting, port]) => `  ${NAMES[setting] ?? setting}  ${shownHost}:${port}`,
+    ),
     `  data       ${config.dataDir}`,
     ...aloneLines(config),
     '',
@@ -262,6 +266,12 @@ function announcement(
     ...example(config, made, { api, collector }),
     '',
   ].join('\n')
+}
+
+/** The names of the listeners, by setting. */
+const NAMES: Readonly<Record<string, string>> = {
+  SYSLOG_PORT: 'syslog   ',
+  SYSLOG_TLS_PORT: 'syslog TLS',
 }
 
 /** Every address of the machine, with the one of them to show. */

@@ -60,6 +60,7 @@ const toTask = (bytes: Uint8Array): BlockTask => ({
       requestSource: '',
       params: '',
       isRepeat: false,
+      isUnanswered: false,
       allowedSources: null,
       keepRaw: true,
       timeZone: null,

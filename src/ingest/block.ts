@@ -35,6 +35,8 @@ export interface BodyTask {
   readonly isRepeat: boolean
   /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
+  /** Records of other sources are dead letters, because nobody can be told that the body is refused. */
+  readonly isUnanswered: boolean
   /** Whether dead letters keep the raw text (never for uploads). */
   readonly keepRaw: boolean
   readonly maxRows: number

@@ -128,16 +128,13 @@ export class BodyEncoder {
 
   /** Checks that the body's key may write the sources of all messages. */
   #denial({ body, file }: OpenedBody, at: Job): BodyRefusal | null {
-    const allowed = body.allowedSources
+    const allowed = body.isUnanswered ? null : body.allowedSources
     if (allowed === null || body.events !== null || file !== null) return null
     let denied: string | null = null
     const check = ({ source }: { readonly source: string }): void => {
       if (source !== '' && !allowed.includes(source)) denied ??= source
     }
-    const sink: EventSink = {
-      event: (_line, event) => check(event),
-      reject: (_line, rejection) => check(rejection),
-    }
+    const sink: EventSink = { event: (_, event) => check(event), reject: (_, one) => check(one) }
     const refusal = refusalOf(() => {
       decodeBody(body, contextOf(body, at), sink, null)
     })
@@ -289,8 +286,8 @@ class BodySink implements EventSink, LineTaker {
   }
 
   event(line: number, event: CanonicalEvent): void {
-    const verdict = verdictOf(this.#body.verdicts, event.source)
     if (!this.#mayWrite(event.source)) return
+    const verdict = this.#verdictOf(event.source)
     if (verdict === 'drop' || this.#body.isRepeat) this.#dropped++
     else if (verdict !== 'store') this.reject(line, unstorable(event, verdict))
     else {
@@ -334,19 +331,22 @@ class BodySink implements EventSink, LineTaker {
 
   /** Called once for each source of the lines that WebAssembly reads. */
   #admit(source: string): Admission {
-    const { allowedSources } = this.#body
-    const verdict = verdictOf(this.#body.verdicts, source)
-    const denied = allowedSources !== null && !allowedSources.includes(source)
-    if (verdict === 'drop' && !denied) return 'drop'
-    if (denied || verdict !== 'store') return 'parse'
+    const verdict = this.#verdictOf(source)
+    if (verdict === 'drop') return 'drop'
+    if (verdict !== 'store') return 'parse'
     this.#sources.add(source)
     return 'store'
   }
 
+  #verdictOf(source: string): ReturnType<typeof verdictOf> {
+    const isDenied = this.#body.allowedSources?.includes(source) === false
+    return isDenied ? 'unknown_source' : verdictOf(this.#body.verdicts, source)
+  }
+
   #mayWrite(source: string): boolean {
-    const { allowedSources } = this.#body
-    if (this.denied === null && allowedSources !== null && !allowedSources.includes(source))
-      this.denied = source
+    const { allowedSources, isUnanswered } = this.#body
+    if (isUnanswered) return true
+    if (allowedSources?.includes(source) === false) this.denied ??= source
     return this.denied === null
   }
 }
@@ -447,7 +447,7 @@ const toDenial = (source: string): BodyRefusal => ({
 })
 
 const UNSTORABLE = {
-  unknown_source: 'the source is not registered and the ingest key may not register it',
+  unknown_source: 'the ingest key may not write to this source, or not register it',
   source_limit: 'no more sources can be registered (MAX_SOURCES)',
   key_source_limit: 'the ingest key can register no more sources (SOURCES_PER_KEY)',
 }

@@ -55,7 +55,13 @@ export function createListeners({ key, pipeline, once }: ListenerDeps): Listener
       if (own === undefined) throw new AppError('unauthorized', 'no ingest key is LISTENER_KEY')
       if (!pipeline.hasRoom(body.bytes.byteLength, own.id)) throw overloaded()
       const { onceId, coding = 'identity', ...rest } = body
-      const submission = { ...keySubmission(own), ...rest, coding, maxRows: INGEST_RECORDS }
+      const submission = {
+        ...keySubmission(own),
+        ...rest,
+        coding,
+        maxRows: INGEST_RECORDS,
+        isUnanswered: true,
+      }
       const claimed = onceId === undefined ? null : onceKey(body.protocol, own.id, onceId)
       return await submitOnce(submission, claimed, services)
     },

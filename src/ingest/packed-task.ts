@@ -140,6 +140,7 @@ const hasEqualRights = (a: BodyTask, b: BodyTask): boolean =>
   a.keepRaw === b.keepRaw &&
   a.maxRows === b.maxRows &&
   a.isRepeat === b.isRepeat &&
+  a.isUnanswered === b.isUnanswered &&
   a.verdicts === b.verdicts
 
 function toRun(bodies: readonly BodyTask[], acquire: (bytes: number) => Uint8Array): Run {

@@ -21,6 +21,7 @@ export interface Submission {
   readonly requestSource?: string
   readonly params?: string
   readonly isRepeat?: boolean
+  readonly isUnanswered?: boolean
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
@@ -45,6 +46,7 @@ export const toBody = (submission: Submission): BodyTask => ({
   requestSource: submission.requestSource ?? '',
   params: submission.params ?? '',
   isRepeat: submission.isRepeat ?? false,
+  isUnanswered: submission.isUnanswered ?? false,
   allowedSources: submission.allowedSources,
   keepRaw: submission.keepRaw,
   maxRows: submission.maxRows,

@@ -51,6 +51,13 @@ export interface GaugeReaders {
   readonly isClickhouseUp: () => boolean
 }
 
+/** What the ports of other protocols than HTTP know; read when the metrics are rendered. */
+export interface ListenerReaders {
+  readonly connections: () => number
+  readonly bytes: () => number
+  readonly lostDatagrams: () => ReadonlyMap<string, number>
+}
+
 export interface Metrics {
   /** Counts a finished request of one port. */
   request(server: 'api' | 'collector', facts: RequestFacts): void
@@ -67,6 +74,8 @@ export interface Metrics {
   templatesForgotten(templates: number): void
   /** Registers the gauges. It may be called once. */
   watch(readers: GaugeReaders): void
+  /** Registers what the listeners know. It may be called once. */
+  watchListeners(readers: ListenerReaders): void
   /** Prometheus text format. */
   render(): Promise<string>
 }
@@ -97,6 +106,7 @@ export function createMetrics({ version }: { readonly version: string }): Metric
     credentialRefused: createRefusals(registry),
     ...createBatches(registry),
     watch: (readers) => watch(registry, readers),
+    watchListeners: (readers) => watchListeners(registry, readers),
     render: () => registry.metrics(),
   }
 }
@@ -272,11 +282,17 @@ function createBatches(
   }
 }
 
-function watch(registry: Registry, readers: GaugeReaders): void {
-  const gauge = (name: string, help: string, read: () => number): void => {
+type AddGauge = (name: string, help: string, read: () => number) => void
+
+const gaugesOf =
+  (registry: Registry): AddGauge =>
+  (name, help, read) => {
     const collect = (): void => made.set(read())
     const made = new Gauge({ name: PREFIX + name, help, registers: [registry], collect })
   }
+
+function watch(registry: Registry, readers: GaugeReaders): void {
+  const gauge = gaugesOf(registry)
   gauge(
     'wal_bytes',
     'Bytes of the write-ahead log (WAL) on disk that are not in ClickHouse yet',
@@ -320,4 +336,31 @@ function watch(registry: Registry, readers: GaugeReaders): void {
   gauge('clickhouse_up', '1 when ClickHouse accepts batches', () =>
     Number(readers.isClickhouseUp()),
   )
+}
+
+function watchListeners(registry: Registry, readers: ListenerReaders): void {
+  const gauge = gaugesOf(registry)
+  gauge(
+    'listener_connections',
+    'Open connections to the ports of other protocols than HTTP',
+    readers.connections,
+  )
+  gauge(
+    'listener_bytes',
+    'Bytes that these ports have read and that are not durable yet',
+    readers.bytes,
+  )
+  const told = new Map<string, number>()
+  const lost = new Counter({
+    name: `${PREFIX}listener_lost_datagrams_total`,
+    help: 'UDP datagrams that were lost because the kernel (Linux) or the queue had no room',
+    labelNames: ['protocol'],
+    registers: [registry],
+    collect: () => {
+      for (const [protocol, count] of readers.lostDatagrams()) {
+        lost.labels({ protocol }).inc(Math.max(0, count - (told.get(protocol) ?? 0)))
+        told.set(protocol, count)
+      }
+    },
+  })
 }

@@ -56,6 +56,7 @@ import {
   type Collected,
 } from '../unit/ingest/formats/collect.js'
 import type { Target } from './fuzz.js'
+import { listenerTargets } from './listener-targets.js'
 
 const MESSAGE_BYTES = 4096
 
@@ -686,4 +687,8 @@ export const TARGETS: readonly Target[] = [
     ],
     check: checkMining,
   },
+  ...listenerTargets((got, received, maxMessageBytes) => {
+    insist(received === got.events.length + got.rejects.length, 'every record is accounted for')
+    for (const event of got.events) checkEvent(event, maxMessageBytes)
+  }),
 ]

@@ -9,13 +9,14 @@ const SECRETS = { JWT_SECRET: 'j'.repeat(32), WEBHOOK_SECRET: 'w'.repeat(16) }
 const PRODUCTION = { NODE_ENV: 'production', COOKIE_SECURE: 'true', ...SECRETS }
 
 /** name → env, what an unset one gives, texts with what they give, texts that stop the start */
-const CASES: readonly (readonly [
+type Case = readonly [
   keyof Config,
   string,
   unknown,
   readonly (readonly [string, unknown])[],
   readonly string[],
-])[] = [
+]
+const CASES: readonly Case[] = [
   [
     'nodeEnv',
     'NODE_ENV',
@@ -55,6 +56,30 @@ const CASES: readonly (readonly [
       ['9000', 9000],
     ],
     ['65536', '-1', '0x10'],
+  ],
+  ...(
+    [
+      ['syslogPort', 'SYSLOG_PORT'],
+      ['syslogTlsPort', 'SYSLOG_TLS_PORT'],
+    ] as const
+  ).map(([name, env]): Case => [
+    name,
+    env,
+    null,
+    [
+      ['0', 0],
+      ['5140', 5140],
+    ],
+    ['65536', '-1', 'syslog'],
+  ]),
+  ['tlsCertFile', 'TLS_CERT_FILE', '', [['/etc/tls/cert.pem', '/etc/tls/cert.pem']], []],
+  ['tlsKeyFile', 'TLS_KEY_FILE', '', [['/etc/tls/key.pem', '/etc/tls/key.pem']], []],
+  [
+    'listenerAllow',
+    'LISTENER_ALLOW',
+    [],
+    [['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']]],
+    ['web-1', '10.0.0.0/33'],
   ],
   ['dataDir', 'DATA_DIR', './data', [['/var/lib/logs', '/var/lib/logs']], []],
   [
@@ -403,6 +428,7 @@ const CASES: readonly (readonly [
 const BASES: Readonly<Record<string, Env>> = {
   COOKIE_SAMESITE: { COOKIE_SECURE: 'true', CORS_ORIGINS: 'https://a.example' },
   CLICKHOUSE_CLUSTER: { CLICKHOUSE_URL: 'http://ch:8123' },
+  SYSLOG_TLS_PORT: { TLS_CERT_FILE: 'cert.pem', TLS_KEY_FILE: 'key.pem' },
   CLICKHOUSE_NODES: { CLICKHOUSE_URL: 'http://ch:8123', CLICKHOUSE_CLUSTER: 'logs' },
 }
 
@@ -447,6 +473,12 @@ void test('combinations that can not work or are unsafe stop the start', async (
   }
   refuses({ API_PORT: '9000', COLLECTOR_PORT: '9000' }, /API_PORT and COLLECTOR_PORT/)
   t.doesNotThrow(() => loadConfig({ API_PORT: '0', COLLECTOR_PORT: '0' }))
+  refuses({ SYSLOG_PORT: '8080' }, /COLLECTOR_PORT and SYSLOG_PORT are both 8080/)
+  refuses({ SYSLOG_TLS_PORT: '6514' }, /SYSLOG_TLS_PORT needs TLS_CERT_FILE/)
+  const open = { SYSLOG_PORT: '5140', HOST: '0.0.0.0' }
+  refuses(open, /SYSLOG_PORT would take records .*LISTENER_ALLOW/)
+  t.doesNotThrow(() => loadConfig({ ...open, LISTENER_ALLOW: '10.0.0.0/8' }))
+  t.doesNotThrow(() => loadConfig({ ...open, HOST: '::1' }))
   refuses({ COOKIE_SAMESITE: 'None' }, /COOKIE_SECURE=true/)
   refuses({ COOKIE_SAMESITE: 'None', COOKIE_SECURE: 'true' }, /CORS_ORIGINS/)
   t.doesNotThrow(() => loadConfig(PRODUCTION))

@@ -71,9 +71,10 @@ export const TEXT_FORMS: readonly TextForm[] = [
     { refine: 'structured-data', wraps: 'inner' },
   ),
   // <34>Nov 21 09:28:19 host app[123]: message (RFC 3164)
-  form(String.raw`<(?<pri>\d{1,3})>(?<time>${SYSLOG_TIME}|${ISO}) (?<host>\S{1,255}) ${PROGRAM}?`, {
-    wraps: 'inner',
-  }),
+  form(
+    String.raw`<(?<pri>\d{1,3})>(?<time>${SYSLOG_TIME}|${ISO})(?: (?<host>\S{0,254}[^\s:])(?= |$))?(?: ${PROGRAM}?|$)`,
+    { wraps: 'inner' },
+  ),
   form(String.raw`<(?<pri>\d{1,3})>(?!\d)`, { wraps: 'inner' }),
   // Nov 21 09:28:19 host app[123]: message (syslog files, journalctl)
   form(String.raw`(?<time>${SYSLOG_TIME}) (?<host>\S{1,255}) ${PROGRAM}?`, {
@@ -196,6 +197,19 @@ export const TEXT_FORMS: readonly TextForm[] = [
   form(String.raw`(?<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?<logger>[\w.]{1,128}):`, {
     wraps: 'any',
   }),
+]
+
+/** <34>checkout[123]: message, as Python sends it: without time and host. */
+const WITHOUT_TIME = form(
+  String.raw`<(?<pri>\d{1,3})>(?!(?:${ANY_CASE}|CEF|LEEF):)(?<program>[A-Za-z][\w./-]{0,47})(?:\[(?<pid>[^\]\s]{1,32})\])?: `,
+  { wraps: 'inner' },
+)
+
+/** The forms of a message that begins with `<PRI>`. */
+export const SYSLOG_FORMS: readonly TextForm[] = [
+  ...TEXT_FORMS.slice(0, 2),
+  WITHOUT_TIME,
+  ...TEXT_FORMS.slice(2, 3),
 ]
 
 /** The forms that the message of a syslog line may have. */

@@ -83,6 +83,26 @@ interface Pending {
   isPython: boolean
 }
 
+/** Reads the message of a line as JSON or as a line of another form, where the form of its head lets it be one. */
+export function unwrapHead(head: TextHead, clock: Clock, decoder: RecordDecoder): Draft {
+  const { wraps } = head.form
+  if (wraps === undefined) return head.draft
+  // A cookie before JSON in syslog lines.
+  const text = head.draft.message.replace(/^ ?@cee: ?/, '')
+  const inner = readInner(text, wraps === 'any' ? TEXT_FORMS : INNER_FORMS, clock, decoder)
+  return inner === null ? head.draft : mergeDrafts(head.draft, inner)
+}
+
+function readInner(
+  text: string,
+  forms: readonly TextForm[],
+  clock: Clock,
+  decoder: RecordDecoder,
+): Draft | null {
+  if (text.startsWith('{')) return decoder.readWrapped(text)
+  return readHead(text, clock, forms)?.draft ?? null
+}
+
 /** Joins the lines of one file into records. */
 class RecordAssembler {
   readonly #context: DecodeContext
@@ -114,7 +134,7 @@ class RecordAssembler {
     if (head === null) this.#addHeadless(line, text)
     else if (head.stream !== '') this.#addPiece(line, head)
     else if (this.#isDetail(head)) this.#append(line, head.draft.message)
-    else this.#begin(line, head, this.#unwrap(head))
+    else this.#begin(line, head, unwrapHead(head, this.#context, this.#decoder))
   }
 
   flush(): void {
@@ -165,16 +185,6 @@ class RecordAssembler {
     return form.isDetail === true && joinedBy !== '' && this.#pending?.head?.joinedBy === joinedBy
   }
 
-  /** Reads the message of a line as a line of another form. */
-  #unwrap(head: TextHead): Draft {
-    const { wraps } = head.form
-    if (wraps === undefined) return head.draft
-    // A cookie before JSON in syslog lines.
-    const text = head.draft.message.replace(/^@cee: ?/, '')
-    const inner = this.#readInner(text, wraps === 'any' ? TEXT_FORMS : INNER_FORMS)
-    return inner === null ? head.draft : mergeDrafts(head.draft, inner)
-  }
-
   /** Adds a line of a container runtime; the program's text in it is read as a line of its own. */
   #addPiece(line: number, head: TextHead): void {
     const { stream } = head
@@ -191,13 +201,8 @@ class RecordAssembler {
   }
 
   #mergeInner(draft: Draft, text: string): Draft {
-    const inner = this.#readInner(text, TEXT_FORMS)
+    const inner = readInner(text, TEXT_FORMS, this.#context, this.#decoder)
     return inner === null ? { ...draft, message: text } : mergeDrafts(draft, inner)
-  }
-
-  #readInner(text: string, forms: readonly TextForm[]): Draft | null {
-    if (text.startsWith('{')) return this.#decoder.readWrapped(text)
-    return readHead(text, this.#context, forms)?.draft ?? null
   }
 
   #continues(text: string): boolean {

@@ -1,9 +1,10 @@
 import type { ProtocolFormat } from '../block.js'
 import type { BodyParser, Protocol } from './protocol.js'
 import { ndjson } from './ndjson.js'
+import { syslog } from './syslog/protocol.js'
 
 /** Every protocol, with a port of its own or on the collector's. */
-export const PROTOCOLS: readonly Protocol[] = [ndjson]
+export const PROTOCOLS: readonly Protocol[] = [ndjson, syslog]
 
 const PARSERS: ReadonlyMap<string, BodyParser> = new Map(
   PROTOCOLS.flatMap(({ parsers }) => Object.entries(parsers)),

@@ -75,6 +75,7 @@ const BODY: BodyTask = {
   requestSource: '',
   params: '',
   isRepeat: false,
+  isUnanswered: false,
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,

@@ -20,6 +20,7 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   requestSource: `request ${kind % 5}`,
   params: '',
   isRepeat: kind === 6,
+  isUnanswered: kind === 7,
   allowedSources: KEYS[kind % KEYS.length] ?? null,
   keepRaw: kind !== 5,
   maxRows: 10,

@@ -1,0 +1,235 @@
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
+
+import type { Config } from '../../config.js'
+import { createRanges } from '../../http/address.js'
+import type { Capacity } from '../../http/capacity.js'
+import type { Log } from '../../telemetry/log.js'
+import type { ProtocolFormat } from '../block.js'
+import type { ListenerBody, Listeners } from '../listener.js'
+import { SyslogFraming, takeDatagram } from '../protocols/syslog/framing.js'
+import type { Framing, RecordSink } from '../record-batch.js'
+import { Intake } from './intake.js'
+import { FramedSession } from './session.js'
+import { HeldBytes, openTcp, type ListenerHost, type TcpListener } from './tcp.js'
+import { openUdp, type UdpListener } from './udp.js'
+
+export interface ListenerDeps {
+  readonly config: Config
+  readonly log: Log
+  /** The way into the pipeline. */
+  readonly door: Listeners
+  readonly capacity: Capacity
+}
+
+export interface ListenerPorts {
+  /** The ports that were opened, by setting. */
+  readonly ports: ReadonlyMap<string, number>
+  readonly connections: () => number
+  /** Bytes that were read and are not durable yet. */
+  readonly bytes: () => number
+  /** By protocol: datagrams that were lost for want of room. */
+  readonly lostDatagrams: () => ReadonlyMap<string, number>
+  /** Ends all connections. What was read is durable afterwards, if the pipeline takes it in time. */
+  close(deadlineMs: number): Promise<void>
+}
+
+/** A protocol whose clients get no answer. */
+interface FramedProtocol {
+  readonly protocol: string
+  readonly format: ProtocolFormat
+  readonly framing: (maxBytes: number) => Framing
+  /** Takes the datagrams of one port; absent for a protocol without UDP. */
+  readonly datagrams?: (
+    maxBytes: number,
+  ) => (datagram: Buffer, from: string, sink: RecordSink) => void
+}
+
+interface FramedPort {
+  readonly setting: string
+  readonly port: (config: Config) => number | null
+  readonly isTls?: true
+  readonly of: FramedProtocol
+}
+
+const SYSLOG: FramedProtocol = {
+  protocol: 'syslog',
+  format: 'syslog/messages',
+  framing: (maxBytes) => new SyslogFraming(maxBytes),
+  datagrams: () => (datagram, _, sink) => takeDatagram(datagram, sink),
+}
+
+const FRAMED_PORTS: readonly FramedPort[] = [
+  { setting: 'SYSLOG_PORT', port: ({ syslogPort }) => syslogPort, of: SYSLOG },
+  {
+    setting: 'SYSLOG_TLS_PORT',
+    port: ({ syslogTlsPort }) => syslogTlsPort,
+    isTls: true,
+    of: { protocol: SYSLOG.protocol, format: SYSLOG.format, framing: SYSLOG.framing },
+  },
+]
+
+/** Bytes of a message that are not its text: its head, its structured data. */
+const HEAD_BYTES = 16 * 1024
+/** Limit of the bytes of unfinished records of all connections. */
+const HELD_BYTES = 64 * 1024 * 1024
+const PORT_TRIES = 20
+
+/**
+ * Opens the ports of the settings, all but those of the collector's own server. Each connection has a session, which finds the
+ * records in its stream; the records of some milliseconds are a batch, which takes the way of a body. While too many bytes are not
+ * durable yet, no connection is read, and so its sender waits.
+ *
+ * @throws Error naming the setting that keeps a port from opening; the others are closed again
+ */
+export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPorts> {
+  const { config, log, door, capacity } = deps
+  const opened = new OpenPorts()
+  if (config.role === 'api') return toListeners(opened, null)
+  if (door.key() === null && config.listenerKey !== '')
+    throw new Error(`LISTENER_KEY=${config.listenerKey} is the name or prefix of no ingest key`)
+  const intake = new Intake({
+    door,
+    onFull: (isFull) => opened.pause(isFull),
+    onError: (error) => log.warn({ err: error }, 'the records of listeners wait'),
+  })
+  const host: ListenerHost = {
+    host: config.host,
+    log,
+    isAllowed: config.listenerAllow.length === 0 ? () => true : createRanges(config.listenerAllow),
+    pools: [capacity.pool, { limit: capacity.perPort, open: 0 }],
+    held: new HeldBytes(HELD_BYTES),
+  }
+  try {
+    for (const port of FRAMED_PORTS) await openFramed(port, { config, host, intake, opened, log })
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+  return toListeners(opened, intake)
+}
+
+interface Opening {
+  readonly config: Config
+  readonly host: ListenerHost
+  readonly intake: Intake
+  readonly opened: OpenPorts
+  readonly log: Log
+}
+
+async function openFramed(
+  { setting, port: portOf, isTls, of: { protocol, format, framing, datagrams } }: FramedPort,
+  { config, host, intake, opened, log }: Opening,
+): Promise<void> {
+  const asked = portOf(config)
+  if (asked === null) return
+  const maxBytes = config.maxMessageBytes + HEAD_BYTES
+  const submit = (bytes: Buffer): void => {
+    void pass({ protocol, format, bytes }).catch((error: unknown) =>
+      log.error({ err: error }, `records of ${setting} are lost`),
+    )
+  }
+  const pass = async (body: ListenerBody): Promise<void> => {
+    const { refusal } = await intake.submit(body)
+    if (refusal !== null) log.error({ refusal }, `records of ${setting} were refused`)
+  }
+  const tls = isTls === true ? { tls: readCertificate(config) } : {}
+  const openSession = ({ address }: { readonly address: string }) =>
+    new FramedSession(framing(maxBytes), address, submit)
+  const read = datagrams?.(maxBytes)
+  for (let attempt = 1; ; attempt++) {
+    const tcp = await openTcp(host, { setting, port: asked, ...tls, openSession })
+    if (read === undefined) return opened.add(setting, protocol, { tcp, udp: null })
+    try {
+      const { port } = tcp
+      const { host: address, isAllowed } = host
+      const udp = await openUdp({
+        setting,
+        port,
+        host: address,
+        isAllowed,
+        submit,
+        read: (datagram, sender, batch) =>
+          read(datagram, `${sender.address} ${sender.port}`, batch),
+      })
+      return opened.add(setting, protocol, { tcp, udp })
+    } catch (error) {
+      await tcp.close()
+      // Any port was asked for, and the one that is free for TCP is not for UDP.
+      if (asked !== 0 || attempt === PORT_TRIES) throw error
+    }
+  }
+}
+
+/** @throws Error naming the setting of a file that can't be used */
+function readCertificate({ tlsCertFile, tlsKeyFile }: Config): { cert: Buffer; key: Buffer } {
+  const read = (setting: string, path: string): Buffer => {
+    try {
+      return readFileSync(path)
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new Error(`${setting}=${path} can't be read: ${reason}`, { cause })
+    }
+  }
+  const files = { cert: read('TLS_CERT_FILE', tlsCertFile), key: read('TLS_KEY_FILE', tlsKeyFile) }
+  try {
+    createSecureContext(files)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`TLS_CERT_FILE and TLS_KEY_FILE are no certificate and its key: ${reason}`, {
+      cause,
+    })
+  }
+  return files
+}
+
+interface OpenPort {
+  readonly tcp: TcpListener
+  readonly udp: UdpListener | null
+}
+
+class OpenPorts {
+  readonly #ports: (OpenPort & { readonly setting: string; readonly protocol: string })[] = []
+
+  add(setting: string, protocol: string, port: OpenPort): void {
+    this.#ports.push({ setting, protocol, ...port })
+  }
+
+  get all() {
+    return this.#ports
+  }
+
+  pause(isPaused: boolean): void {
+    for (const { tcp, udp } of this.#ports) {
+      tcp.pause(isPaused)
+      udp?.pause(isPaused)
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(
+      this.#ports.map(async ({ tcp, udp }) => {
+        udp?.close()
+        await tcp.close()
+      }),
+    )
+  }
+}
+
+function toListeners(opened: OpenPorts, intake: Intake | null): ListenerPorts {
+  return {
+    ports: new Map(opened.all.map(({ setting, tcp }) => [setting, tcp.port])),
+    connections: () => opened.all.reduce((sum, { tcp }) => sum + tcp.connections, 0),
+    bytes: () => intake?.bytes ?? 0,
+    lostDatagrams: () =>
+      new Map(
+        opened.all.flatMap(({ protocol, udp }) =>
+          udp === null ? [] : [[protocol, udp.lost()] as const],
+        ),
+      ),
+    close: async (deadlineMs) => {
+      await opened.close()
+      await intake?.settle(deadlineMs)
+    },
+  }
+}

@@ -1,0 +1,322 @@
+import { createServer as createPlainServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
+
+import { networkOf } from '../../http/address.js'
+import { countConnections, type ConnectionPool } from '../../http/connection-limits.js'
+import type { Log } from '../../telemetry/log.js'
+import type { Peer, Session } from './session.js'
+
+/** What all listeners share. */
+export interface ListenerHost {
+  readonly host: string
+  readonly log: Log
+  /** Which addresses may connect. */
+  readonly isAllowed: (address: string) => boolean
+  /** Open connections; one for all ports of the process, and one for the listeners. */
+  readonly pools: readonly ConnectionPool[]
+  readonly held: HeldBytes
+}
+
+export interface TcpOptions {
+  readonly setting: string
+  readonly port: number
+  /** Present for TLS. */
+  readonly tls?: TlsOptions
+  readonly openSession: (peer: Peer) => Session
+}
+
+export interface TcpListener {
+  readonly port: number
+  readonly connections: number
+  /** Stops or goes on reading. */
+  pause(isPaused: boolean): void
+  /** Ends all connections; what was read is passed on. */
+  close(): Promise<void>
+}
+
+/** How often the gathered records are passed on. */
+const TICK_MS = 10
+const SWEEP_MS = 1_000
+/** A connection that stays within a record for so long is closed. */
+const STUCK_MS = 60_000
+/** A connection that was idle for so long makes room for another when there is none. */
+const SPARE_MS = 30_000
+const KEEP_ALIVE_MS = 60_000
+const HANDSHAKE_MS = 10_000
+/** Time for the bytes that the kernel has already received. */
+const LINGER_MS = 100
+
+interface Connection {
+  readonly socket: Socket
+  readonly session: Session
+  readonly network: string
+  lastMs: number
+  heldBytes: number
+}
+
+/**
+ * The bytes that connections hold while they wait for the rest of a record. Above the limit the connection that holds the most is
+ * closed, so that many half records cannot fill the memory.
+ */
+export class HeldBytes {
+  readonly #maxBytes: number
+  readonly #owners = new Set<() => { readonly bytes: number; readonly drop: () => void } | null>()
+  bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** @param largest finds the connection of a listener that holds the most */
+  watch(largest: () => { readonly bytes: number; readonly drop: () => void } | null): () => void {
+    this.#owners.add(largest)
+    return () => void this.#owners.delete(largest)
+  }
+
+  change(bytes: number): void {
+    this.bytes += bytes
+    if (bytes <= 0) return
+    while (this.bytes > this.#maxBytes) {
+      const found = [...this.#owners].map((largest) => largest()).filter((one) => one !== null)
+      const worst = found.toSorted((a, b) => b.bytes - a.bytes)[0]
+      if (worst === undefined || worst.bytes === 0) return
+      worst.drop()
+    }
+  }
+}
+
+/** Opens a TCP port. @throws Error naming the setting of a port that can't be used */
+export async function openTcp(host: ListenerHost, options: TcpOptions): Promise<TcpListener> {
+  const listener = new Connections(host, options)
+  const accept = (socket: Socket): void => listener.accept(socket)
+  const server: Server =
+    options.tls === undefined
+      ? createPlainServer({ noDelay: true }, accept)
+      : createTlsServer({ ...options.tls, handshakeTimeout: HANDSHAKE_MS }, accept)
+  if (options.tls !== undefined) listener.guardHandshakes(server)
+  await listen(server, host.host, options)
+  server.on('error', (error) => host.log.warn({ err: error }, `${options.setting} can't accept`))
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : options.port
+  return {
+    port,
+    get connections() {
+      return listener.size
+    },
+    pause: (isPaused) => listener.pause(isPaused),
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      await listener.close()
+      await closed
+    },
+  }
+}
+
+const listen = (server: Server, host: string, { port, setting }: TcpOptions): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(portError(error, host, { port, setting })),
+    )
+    server.listen({ host, port, backlog: 1024 }, () => {
+      server.removeAllListeners('error')
+      resolve()
+    })
+  })
+
+export function portError(
+  { code = '' }: NodeJS.ErrnoException,
+  host: string,
+  { port, setting }: Pick<TcpOptions, 'port' | 'setting'>,
+): Error {
+  const reason =
+    code === 'EADDRINUSE'
+      ? 'is in use'
+      : code === 'EACCES'
+        ? 'needs a privilege (CAP_NET_BIND_SERVICE)'
+        : `can't be used (${code})`
+  return new Error(`port ${port} on ${host} ${reason}; choose another with ${setting}`)
+}
+
+/** IPv4 addresses are written as such on a socket of both families. */
+export const plainAddress = (address: string | undefined): string =>
+  (address ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
+
+/** The connections of one port. */
+class Connections {
+  readonly #host: ListenerHost
+  readonly #options: TcpOptions
+  readonly #count: (change: number) => boolean
+  readonly #all = new Set<Connection>()
+  /** Connections with gathered records, or with a record that may be complete. */
+  readonly #busy = new Set<Connection>()
+  readonly #networks = new Map<string, number>()
+  readonly #unwatch: () => void
+  readonly #sweeper: NodeJS.Timeout
+  #ticker: NodeJS.Timeout | null = null
+  #isPaused = false
+  #isClosing = false
+  #refusedAtMs = -Infinity
+
+  constructor(host: ListenerHost, options: TcpOptions) {
+    this.#host = host
+    this.#options = options
+    this.#count = countConnections(host.pools)
+    this.#unwatch = host.held.watch(() => this.#largest())
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Handshakes count as connections, and one that fails is no news. */
+  guardHandshakes(server: Server): void {
+    server.on('connection', (socket: Socket) => {
+      if (!this.#host.isAllowed(plainAddress(socket.remoteAddress))) socket.destroy()
+    })
+    server.on('tlsClientError', (error: Error) =>
+      this.#host.log.debug({ err: error }, 'a TLS handshake failed'),
+    )
+  }
+
+  accept(socket: Socket): void {
+    socket.on('error', () => socket.destroy())
+    const address = plainAddress(socket.remoteAddress)
+    const network = networkOf(address)
+    if (this.#isClosing || !this.#host.isAllowed(address)) return void socket.destroy()
+    if (!this.#admit(network)) return this.#refuse(socket)
+    this.#networks.set(network, (this.#networks.get(network) ?? 0) + 1)
+    socket.setKeepAlive(true, KEEP_ALIVE_MS)
+    const session = this.#options.openSession({
+      address,
+      write: (bytes) => void (socket.writable && socket.write(bytes)),
+      close: (reason) => {
+        this.#host.log.debug(
+          { address, reason },
+          `a connection to ${this.#options.setting} is closed`,
+        )
+        socket.destroySoon()
+      },
+    })
+    const connection: Connection = { socket, session, network, lastMs: Date.now(), heldBytes: 0 }
+    this.#all.add(connection)
+    socket.on('data', (chunk: Buffer) => this.#read(connection, chunk))
+    socket.once('close', () => this.#remove(connection))
+    if (this.#isPaused) socket.pause()
+  }
+
+  pause(isPaused: boolean): void {
+    this.#isPaused = isPaused
+    for (const { socket } of this.#all) {
+      if (isPaused) socket.pause()
+      else socket.resume()
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true
+    clearInterval(this.#sweeper)
+    if (this.#all.size > 0) await new Promise((resolve) => setTimeout(resolve, LINGER_MS))
+    for (const connection of this.#all) {
+      this.#remove(connection)
+      connection.socket.destroySoon()
+    }
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+    this.#unwatch()
+  }
+
+  #read(connection: Connection, chunk: Buffer): void {
+    connection.lastMs = Date.now()
+    connection.session.push(chunk)
+    this.#note(connection)
+    this.#busy.add(connection)
+    this.#ticker ??= setInterval(() => this.#tick(), TICK_MS)
+  }
+
+  #note(connection: Connection): void {
+    const { heldBytes } = connection.session
+    const change = heldBytes - connection.heldBytes
+    connection.heldBytes = heldBytes
+    this.#host.held.change(change)
+  }
+
+  #tick(): void {
+    const nowMs = Date.now()
+    for (const connection of this.#busy) {
+      const isBusy = connection.session.tick(nowMs - connection.lastMs)
+      this.#note(connection)
+      if (!isBusy) this.#busy.delete(connection)
+    }
+    if (this.#busy.size > 0 || this.#ticker === null) return
+    clearInterval(this.#ticker)
+    this.#ticker = null
+  }
+
+  /** Closes the connections that stay within a record. */
+  #sweep(): void {
+    if (this.#isPaused) return
+    const beforeMs = Date.now() - STUCK_MS
+    for (const { socket, session, lastMs } of this.#all)
+      if (lastMs < beforeMs && session.isWithin) socket.destroy()
+  }
+
+  #remove(connection: Connection): void {
+    if (!this.#all.delete(connection)) return
+    this.#busy.delete(connection)
+    connection.session.end()
+    this.#host.held.change(-connection.heldBytes)
+    connection.heldBytes = 0
+    this.#count(-1)
+    const { network } = connection
+    const left = (this.#networks.get(network) ?? 1) - 1
+    if (left === 0) this.#networks.delete(network)
+    else this.#networks.set(network, left)
+  }
+
+  /** Counts a connection. When half of the places are taken, one network may have as many as are free. */
+  #admit(network: string): boolean {
+    const isOpen = this.#count(1) || this.#makeRoom()
+    const { pools } = this.#host
+    const isCrowded = pools.some(({ open, limit }) => open > limit / 2)
+    const free = Math.min(...pools.map(({ open, limit }) => limit - open))
+    if (isOpen && (!isCrowded || (this.#networks.get(network) ?? 0) <= free)) return true
+    this.#count(-1)
+    return false
+  }
+
+  /** Closes the connection that is idle for the longest time. */
+  #makeRoom(): boolean {
+    let idlest: Connection | null = null
+    for (const connection of this.#all)
+      if (idlest === null || connection.lastMs < idlest.lastMs) idlest = connection
+    if (idlest === null || Date.now() - idlest.lastMs < SPARE_MS) return false
+    idlest.socket.destroy()
+    this.#remove(idlest)
+    return this.#host.pools.every(({ open, limit }) => open <= limit)
+  }
+
+  #refuse(socket: Socket): void {
+    socket.destroy()
+    if (Date.now() - this.#refusedAtMs < STUCK_MS) return
+    this.#refusedAtMs = Date.now()
+    this.#host.log.warn(
+      {},
+      `${this.#options.setting} has no room for further connections (MAX_CONNECTIONS)`,
+    )
+  }
+
+  #largest(): { readonly bytes: number; readonly drop: () => void } | null {
+    let largest: Connection | null = null
+    for (const connection of this.#all)
+      if (largest === null || connection.heldBytes > largest.heldBytes) largest = connection
+    if (largest === null) return null
+    const found = largest
+    return {
+      bytes: found.heldBytes,
+      drop: () => {
+        found.socket.destroy()
+        this.#remove(found)
+      },
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
+import { readFileSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
+
+import { RecordBatch } from '../record-batch.js'
+import { plainAddress, portError } from './tcp.js'
+
+export interface UdpOptions {
+  readonly setting: string
+  readonly host: string
+  readonly port: number
+  readonly isAllowed: (address: string) => boolean
+  /** Takes a datagram and passes its records on to `batch`. */
+  readonly read: (datagram: Buffer, sender: RemoteInfo, batch: RecordBatch) => void
+  readonly submit: (bytes: Buffer) => void
+}
+
+export interface UdpListener {
+  /** Datagrams that were lost for want of room, here or in the kernel. */
+  readonly lost: () => number
+  pause(isPaused: boolean): void
+  close(): void
+}
+
+const TICK_MS = 10
+const BATCH_BYTES = 256 * 1024
+/** Limit of senders whose records wait for the next tick. */
+const MAX_SENDERS = 1_000
+/** What the kernel keeps for a busy process; it may allow less (net.core.rmem_max). */
+const BUFFER_BYTES = 8 * 1024 * 1024
+
+/** Opens a UDP port. @throws Error naming the setting of a port that can't be used */
+export async function openUdp(options: UdpOptions): Promise<UdpListener> {
+  const socket = createSocket({
+    type: isIPv6(options.host) ? 'udp6' : 'udp4',
+    recvBufferSize: BUFFER_BYTES,
+  })
+  await bind(socket, options)
+  socket.on('error', () => undefined)
+  const batches = new Map<string, RecordBatch>()
+  let refused = 0
+  let isPaused = false
+  const pass = (): void => {
+    for (const batch of batches.values()) if (batch.records > 0) options.submit(batch.take())
+    batches.clear()
+  }
+  socket.on('message', (datagram, sender) => {
+    const address = plainAddress(sender.address)
+    if (!options.isAllowed(address)) return
+    if (isPaused) return void (refused += 1)
+    let batch = batches.get(address)
+    if (batch === undefined) {
+      if (batches.size >= MAX_SENDERS) pass()
+      batch = new RecordBatch(address)
+      batches.set(address, batch)
+    }
+    options.read(datagram, sender, batch)
+    if (batch.size >= BATCH_BYTES) options.submit(batch.take())
+  })
+  const ticker = setInterval(pass, TICK_MS)
+  return {
+    lost: () => refused + kernelDrops(socket.address().port),
+    pause: (to) => void (isPaused = to),
+    close: () => {
+      clearInterval(ticker)
+      socket.close()
+      pass()
+    },
+  }
+}
+
+const bind = (socket: Socket, { host, port, setting }: UdpOptions): Promise<void> =>
+  new Promise((resolve, reject) => {
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      socket.close()
+      reject(portError(error, host, { port, setting }))
+    })
+    socket.bind({ address: host, port, exclusive: true }, () => {
+      socket.removeAllListeners('error')
+      resolve()
+    })
+  })
+
+/** The datagrams that the kernel dropped at a local port, by its tables (Linux only; elsewhere 0). */
+function kernelDrops(port: number): number {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  let drops = 0
+  for (const table of ['udp', 'udp6']) {
+    for (const line of tableOf(table).split('\n').slice(1)) {
+      const columns = line.trim().split(/\s+/)
+      if (columns[1]?.endsWith(local) === true) drops += Number(columns.at(-1)) || 0
+    }
+  }
+  return drops
+}
+
+function tableOf(name: string): string {
+  try {
+    return readFileSync(`/proc/self/net/${name}`, 'latin1')
+  } catch {
+    return ''
+  }
+}

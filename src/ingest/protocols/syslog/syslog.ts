@@ -1,0 +1,102 @@
+import type { DecodeContext, EventSink } from '../../../model/event.js'
+import { severityOfNumber } from '../../../model/severity.js'
+import { type Draft, emptyDraft, finishDraft, usableSource } from '../../formats/draft.js'
+import { RecordDecoder } from '../../formats/record.js'
+import { unwrapHead } from '../../formats/text.js'
+import { SYSLOG_FORMS, TEXT_FORMS } from '../../formats/text-forms.js'
+import { readHead } from '../../formats/text-line.js'
+import { readBatch } from '../../record-batch.js'
+
+/** By number (RFC 5424, table 1). */
+const FACILITIES = [
+  ...'kern user mail daemon auth syslog lpr news uucp cron authpriv ftp'.split(' '),
+  ...'ntp audit alert clock'.split(' '),
+  ...Array.from({ length: 8 }, (_, i) => `local${i}`),
+]
+
+/** The severities that five levels do not tell apart. */
+const FINE_LEVELS: Readonly<Partial<Record<number, string>>> = {
+  0: 'emerg',
+  1: 'alert',
+  5: 'notice',
+}
+
+/**
+ * Decodes syslog messages (RFC 5424, RFC 3164 and what programs send in their place), each a record of a batch. The program is
+ * the source; facility, process, message id and structured data are tags. A message without a host has the address of its sender.
+ * JSON in a message is read too, with or without `@cee:` before it.
+ */
+export function decodeSyslog(body: Uint8Array, context: DecodeContext, sink: EventSink): void {
+  const decoder = new RecordDecoder(context, sink)
+  const batch = readBatch(body)
+  batch.each((record, isCut, line) => {
+    const text = record.toString('utf8')
+    const decoded = isCut
+      ? tooLong(context)
+      : finishDraft(readMessage(text, batch.sender, context, decoder), context)
+    decoder.put(line, decoded, () => text)
+  })
+}
+
+const tooLong = ({ maxMessageBytes }: DecodeContext) =>
+  ({
+    reason: 'message_too_large',
+    message: `message is longer than ${maxMessageBytes} bytes (MAX_MESSAGE_BYTES)`,
+    source: '',
+  }) as const
+
+function readMessage(
+  text: string,
+  sender: string,
+  context: DecodeContext,
+  decoder: RecordDecoder,
+): Draft {
+  const pri = /^<(\d{1,3})>/.exec(text)
+  const draft = pri === null ? readPlain(text, context, decoder) : null
+  const read = draft ?? readSyslog(text, pri, context, decoder)
+  if (read.host === '') read.host = sender
+  return read
+}
+
+/** Reads a line without a priority, as `RSYSLOG_FileFormat` and pipes send it. */
+function readPlain(text: string, context: DecodeContext, decoder: RecordDecoder): Draft {
+  const head = readHead(text, context, TEXT_FORMS)
+  if (head !== null) return withSource(unwrapHead(head, context, decoder))
+  const wrapped = text.startsWith('{') ? decoder.readWrapped(text) : null
+  return wrapped ?? { ...emptyDraft(), message: text }
+}
+
+function readSyslog(
+  text: string,
+  pri: RegExpExecArray | null,
+  context: DecodeContext,
+  decoder: RecordDecoder,
+): Draft {
+  const number = Number(pri?.[1] ?? 13)
+  const head = readHead(text, context, SYSLOG_FORMS)
+  const draft: Draft =
+    head === null
+      ? {
+          ...emptyDraft(),
+          severity: severityOfNumber(number % 8, 'syslog'),
+          message: text.slice(pri?.[0].length ?? 0).trimStart(),
+        }
+      : unwrapHead(head, context, decoder)
+  const facility = FACILITIES[number >> 3]
+  const level = FINE_LEVELS[number % 8]
+  const tags = { ...draft.tags }
+  if (facility !== undefined) tags['facility'] ??= facility
+  if (level !== undefined) tags['severity_text'] ??= level
+  draft.tags = tags
+  return withSource(draft)
+}
+
+/** Makes the program of a head the source. */
+function withSource(draft: Draft): Draft {
+  const program = draft.tags?.['program']
+  if (typeof program !== 'string' || usableSource(program) === '') return draft
+  const { program: _, ...tags } = draft.tags ?? {}
+  draft.source = program
+  draft.tags = tags
+  return draft
+}

@@ -1,0 +1,187 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test, type Test } from 'tap'
+import {
+  type Kinds,
+  RECORDS,
+  sentRecords,
+  type SentRecord,
+  SEVERITY_OF,
+} from '../support/shippers/records.js'
+import {
+  RSYSLOG_SOURCES,
+  sendByLogger,
+  sendByPython,
+  sendByRsyslog,
+  sendBySyslogNg,
+  SYSLOG_NG_SOURCES,
+} from '../support/shippers/syslog.js'
+import { sendByPackage } from '../support/shippers/packages.js'
+import {
+  allEvents,
+  type Caller,
+  KNOWN,
+  logIn,
+  type Service,
+  startService,
+  tempDataDir,
+} from '../support/service.js'
+import { toolPath, without } from '../support/tools.js'
+
+interface Item {
+  readonly timestamp: string
+  readonly source: string
+  readonly severity: string
+  readonly message: string
+  readonly host: string
+  readonly tags: Readonly<Record<string, unknown>>
+  readonly occurrence_count: number
+}
+
+/** What every event of a source must be. */
+interface Want {
+  readonly source: string
+  readonly records: readonly SentRecord[]
+  /** Whether the protocol carries the time. */
+  readonly isTimed: boolean
+  readonly host: string | RegExp
+  readonly tags: (record: SentRecord) => Readonly<Record<string, unknown>>
+}
+
+/** Ports of the service by name, as it says at its start. */
+const portOf = (service: Service, name: string): number =>
+  Number(new RegExp(`^ +${name} +127\\.0\\.0\\.1:(\\d+)$`, 'm').exec(service.banner)?.[1])
+
+/** Stored messages of sources. */
+async function storedOf(caller: Caller, sources: readonly string[]): Promise<number> {
+  const { items } = await caller.get<{ items: readonly { source: string; count: number }[] }>(
+    '/api/analytics/top-sources?window=30d&limit=50',
+  )
+  return items
+    .filter(({ source }) => sources.includes(source))
+    .reduce((sum, { count }) => sum + count, 0)
+}
+
+async function untilStored(caller: Caller, source: string): Promise<void> {
+  for (const until = Date.now() + 30_000; Date.now() < until; await sleep(100))
+    if ((await storedOf(caller, [source])) >= RECORDS) return
+}
+
+/** Every record is found once, with all that its protocol carries. */
+async function checkFound(t: Test, caller: Caller, want: Want): Promise<void> {
+  const items = (await allEvents(caller, { source: want.source })) as unknown as readonly Item[] // the same items with more fields
+  const bySeq = new Map<number, Item>()
+  for (const item of items) bySeq.set(Number(/ seq=(\d+)/.exec(item.message)?.[1]), item)
+  t.equal(items.length, RECORDS, `${want.source}: ${RECORDS} events`)
+  const wrong: unknown[] = []
+  for (const record of want.records) {
+    const item = bySeq.get(record.seq)
+    const isFound =
+      item !== undefined &&
+      item.message === record.message &&
+      item.severity === SEVERITY_OF[record.level] &&
+      item.occurrence_count === 1 &&
+      (!want.isTimed || Date.parse(item.timestamp) === record.atMs) &&
+      (typeof want.host === 'string' ? item.host === want.host : want.host.test(item.host)) &&
+      Object.entries(want.tags(record)).every(([name, value]) => item.tags[name] === value)
+    if (!isFound) wrong.push({ record, item })
+  }
+  t.same(wrong.slice(0, 3), [], `${want.source}: each with its message, level, time, host and tags`)
+}
+
+void test('shippers of other protocols than HTTP are understood', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'listeners-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
+  spawnSync(toolPath('openssl'), [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-subj',
+    '/CN=localhost',
+    '-keyout',
+    key,
+    '-out',
+    cert,
+  ])
+  const service = await startService(t, {
+    ...KNOWN,
+    DATA_DIR: tempDataDir(t),
+    SYSLOG_PORT: '0',
+    SYSLOG_TLS_PORT: '0',
+    TLS_CERT_FILE: cert,
+    TLS_KEY_FILE: key,
+  })
+  const caller = await logIn(service)
+  const ports = { plain: portOf(service, 'syslog'), tls: portOf(service, 'syslog TLS') }
+  const isDone = (sources: readonly string[]) => async (): Promise<boolean> =>
+    (await storedOf(caller, sources)) >= RECORDS * sources.length
+
+  const tried = (
+    name: string,
+    tools: readonly string[],
+    run: (t: Test, records: readonly SentRecord[]) => Promise<void>,
+    kinds: Kinds = {},
+  ) => t.test(name, { skip: without(...tools) }, async (t) => run(t, sentRecords(name, kinds)))
+
+  const RFC5424 = {
+    isTimed: true,
+    host: 'web-1',
+    tags: ({ seq }: SentRecord) => ({
+      seq: String(seq),
+      pid: '42',
+      msgid: 'ID7',
+      facility: 'local0',
+    }),
+  }
+  await tried('rsyslog', ['rsyslogd'], async (t, records) => {
+    await sendByRsyslog(ports, records, isDone(RSYSLOG_SOURCES))
+    for (const source of RSYSLOG_SOURCES) {
+      const is3164 = source === 'rsyslog-3164'
+      const tags = is3164 ? () => ({ pid: '42', facility: 'local0' }) : RFC5424.tags
+      await checkFound(t, caller, { ...RFC5424, source, records, tags })
+    }
+  })
+  await tried('syslog-ng', ['syslog-ng'], async (t, records) => {
+    await sendBySyslogNg(ports, records, isDone(SYSLOG_NG_SOURCES))
+    for (const source of SYSLOG_NG_SOURCES)
+      await checkFound(t, caller, { ...RFC5424, source, records })
+  })
+  for (const [source, options] of [
+    ['logger-lines', ['-T']],
+    ['logger-counted', ['-T', '--octet-count']],
+    ['logger-3164', ['-T', '--rfc3164']],
+    ['logger-udp', ['-d']],
+  ] as const)
+    await tried(
+      source,
+      ['logger'],
+      async (t, records) => {
+        await sendByLogger(ports, records, ['-t', source, '--id=42', ...options])
+        await untilStored(caller, source)
+        const tags = () => ({ pid: '42', facility: 'local0' })
+        await checkFound(t, caller, { source, records, isTimed: false, host: /./, tags })
+      },
+      { lines: false },
+    )
+  for (const kind of ['tcp', 'udp'] as const)
+    await tried(`python-${kind}`, ['python3'], async (t, records) => {
+      await sendByPython(ports, records, kind)
+      const source = `python-${kind}`
+      await untilStored(caller, source)
+      const tags = () => ({ facility: 'local0' })
+      await checkFound(t, caller, { source, records, isTimed: false, host: '127.0.0.1', tags })
+    })
+  await tried('winston-syslog', [], async (t, records) => {
+    await sendByPackage('winston-syslog', ports.plain, records)
+    const source = 'winston-syslog'
+    await untilStored(caller, source)
+    const tags = ({ seq }: SentRecord) => ({ facility: 'local0', seq })
+    await checkFound(t, caller, { source, records, isTimed: false, host: 'web-1', tags })
+  })
+})
