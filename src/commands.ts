@@ -49,7 +49,7 @@ export async function runCommand(command: CommandName, options: CommandOptions):
         (app) => app.resetPassword(given),
       )
       print(`${email}   ${password}`)
-      print('The user is logged out everywhere. The password is shown once.')
+      print('The user is logged out everywhere. The password is shown once, and to be changed.')
       if (!isActive) print('The user is disabled: a superadmin has to enable them.')
       return
     }

@@ -3,13 +3,13 @@ import { checkListeners, LISTENER_SETTINGS } from './settings/listeners.js'
 import {
   backupDisk,
   clusterName,
-  email,
   ingestKey,
   listenerKey,
   nodeUrls,
   quorum,
   timeZone,
 } from './settings/values.js'
+import { ACCOUNT_SETTINGS } from './settings/accounts.js'
 import {
   attributes,
   boolean,
@@ -17,8 +17,6 @@ import {
   ConfigError,
   integer,
   limit,
-  origins,
-  ranges,
   secret,
   type Setting,
   textSetting,
@@ -97,56 +95,7 @@ const SETTINGS = {
   ),
   redisPrefix: textSetting('REDIS_PREFIX', 'logs:', 'prefix of every Redis key'),
 
-  jwtSecret: secret('JWT_SECRET', 32, 'signs tokens; unset = generated once and kept in DATA_DIR'),
-  dataKey: secret(
-    'DATA_KEY',
-    32,
-    'seals secrets that the database holds, such as keys of second factors; unset = generated once and kept in ' +
-      'DATA_DIR, or derived from JWT_SECRET where instances share a database',
-  ),
-  accessTokenExpireMinutes: integer(
-    'ACCESS_TOKEN_EXPIRE_MINUTES',
-    60,
-    [1, 1440],
-    'lifetime of an access token',
-  ),
-  refreshTokenExpireDays: integer(
-    'REFRESH_TOKEN_EXPIRE_DAYS',
-    7,
-    [1, 90],
-    'lifetime of a refresh token',
-  ),
-  sessionExpireHours: integer(
-    'SESSION_EXPIRE_HOURS',
-    720,
-    [1, 87_600],
-    'hours after which a login ends, however often its tokens are refreshed',
-  ),
-  cookieSecure: boolean(
-    'COOKIE_SECURE',
-    false,
-    'cookies over HTTPS only; must be true in production',
-  ),
-  cookieSamesite: choice(
-    'COOKIE_SAMESITE',
-    'Strict',
-    ['Strict', 'Lax', 'None'],
-    'None needs COOKIE_SECURE=true and CORS_ORIGINS',
-  ),
-  corsOrigins: origins(
-    'CORS_ORIGINS',
-    'origins, comma-separated, whose pages may call the API with cookies',
-  ),
-  trustedProxies: ranges(
-    'TRUSTED_PROXIES',
-    'proxies (addresses or CIDR ranges) whose X-Forwarded-For is trusted',
-  ),
-  adminEmail: email,
-  adminPassword: secret(
-    'ADMIN_PASSWORD',
-    8,
-    'password of the first superadmin; unset = generated and printed once',
-  ),
+  ...ACCOUNT_SETTINGS,
   ingestKey,
   listenerKey,
   metricsToken: secret('METRICS_TOKEN', 16, 'bearer token with which other machines read /metrics'),
@@ -168,17 +117,6 @@ const SETTINGS = {
     'open connections, all ports together; lowered to what the open-file limit allows',
   ),
 
-  loginLimit: limit('LOGIN_LIMIT', '10/60', 'logins per address and e-mail; six times per address'),
-  loginFailures: limit(
-    'LOGIN_FAILURES',
-    '100/86400',
-    'wrong passwords per address and account; after ten times as many per account, new addresses have one an hour',
-  ),
-  secondFactorLimit: limit(
-    'SECOND_FACTOR_LIMIT',
-    '100/86400',
-    'codes of authenticator apps per user, right and wrong ones',
-  ),
   refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),
   sourceCreateLimit: limit('SOURCE_CREATE_LIMIT', '30/60', 'source creates and uploads per user'),
   clearAllLimit: limit('CLEAR_ALL_LIMIT', '3/3600', 'clear-all per user'),

@@ -297,6 +297,8 @@ function credentials(config: Config, { admin, ingestKey }: App['made']): readonl
   if (admin !== null) {
     const password = admin.password ?? '(as set in ADMIN_PASSWORD)'
     lines.push(`    admin       ${admin.email}   ${password}`)
+    if (admin.password !== null && config.nodeEnv === 'production')
+      lines.push('                to be changed: PUT /api/users/{id}/password')
   }
   if (ingestKey !== null) {
     const key = config.ingestKey === null ? ingestKey : '(as set in INGEST_KEY)'

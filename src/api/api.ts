@@ -7,6 +7,7 @@ import type { HttpRequest, RequestHead } from '../http/request.js'
 import type { Admission, HttpRoute } from '../http/routes.js'
 import type { Uws } from '../http/uws.js'
 import { AppError } from '../model/errors.js'
+import { unfulfilled } from './auth/duty.js'
 import type { LimitName, LimitSubject } from './auth/limits.js'
 import type { MayUseCookies } from './auth/origin.js'
 import { isAtLeast } from '../model/roles.js'
@@ -140,7 +141,10 @@ const toAdmission = (
 function checkCaller(route: ApiRoute, options: ApiOptions, head: RequestHead): Caller | null {
   const caller = findCaller(route.role, options, head)
   try {
-    if (caller !== null && route.role !== 'public') checkRole(route.role, caller)
+    if (caller !== null && route.role !== 'public') {
+      checkRole(route.role, caller)
+      if (caller.duty !== null && route.isOpenBeforeDuty !== true) throw unfulfilled(caller.duty)
+    }
     checkOrigin(route, caller, options, head)
   } catch (error) {
     if (caller !== null && error instanceof AppError)

@@ -14,6 +14,7 @@ const RECORDED_FIELDS = [
   'email',
   'role',
   'is_active',
+  'temporary',
   'priority',
   'reason',
   'to',

@@ -235,10 +235,21 @@ export function failuresOf(errors: Iterable<ErrorCode>, others: readonly number[
   return Object.fromEntries(entries)
 }
 
-function impliedErrors({ role, limit, question, body, params, query, errors }: DocumentedRoute) {
-  const codes = new Set<ErrorCode>(errors)
-  if (role !== 'public') codes.add('unauthorized').add('token_expired')
-  if (role !== 'public' && role !== 'viewer') codes.add('forbidden')
+function errorsOfAccess({ role, isOpenBeforeDuty }: DocumentedRoute): readonly ErrorCode[] {
+  if (role === 'public') return []
+  return [
+    'unauthorized',
+    'token_expired',
+    ...(role === 'viewer' ? [] : (['forbidden'] as const)),
+    ...(isOpenBeforeDuty === true
+      ? []
+      : (['password_change_required', 'second_factor_missing'] as const)),
+  ]
+}
+
+function impliedErrors(route: DocumentedRoute) {
+  const { limit, question, body, params, query, errors } = route
+  const codes = new Set<ErrorCode>([...errors, ...errorsOfAccess(route)])
   if (limit !== 'none') codes.add('rate_limited')
   if (question !== undefined) codes.add('overloaded')
   if (params !== null) codes.add('bad_request')

@@ -132,6 +132,8 @@ interface RouteFacts {
   readonly question?: QuestionKind
   /** Replaces the server's deadline for handlers. */
   readonly handlerTimeoutMs?: number
+  /** Open also to a user who has to change the password, or turn on a second factor, before anything else. */
+  readonly isOpenBeforeDuty?: true
   /** The reply describes this instance only, so the request does not wait for the change log. */
   readonly isInstanceLocal?: true
   readonly examples?: { readonly body?: unknown; readonly reply?: unknown }

@@ -38,6 +38,10 @@ void test('a new password for a user, with the service running and stopped, ends
   t.equal((await before.call('GET', '/api/auth/me')).status, 401, 'the session has ended')
   t.equal(await logInStatus(service, ADMIN.password), 401)
   const after = await logIn(service, { email: ADMIN.email, password })
+  t.equal((await after.call('GET', '/api/monitoring/audit')).status, 403, 'it is to be changed')
+  const { id } = await after.get<{ id: string }>('/api/auth/me')
+  const change = { password: 'a password of my own', current_password: password }
+  t.equal((await after.call('PUT', `/api/users/${id}/password`, change)).status, 200)
   const audit = await after.get<{ items: readonly object[] }>('/api/monitoring/audit?limit=50')
   t.ok(
     audit.items.some((item) => JSON.stringify(item).includes('"resetPassword"')),

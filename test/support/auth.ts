@@ -39,6 +39,7 @@ interface Parts {
   readonly limit?: number
   /** Codes of an app, for each user. */
   readonly codes?: number
+  readonly secondFactorFrom?: Role
   readonly failures?: { readonly count: number; readonly seconds: number }
 }
 
@@ -86,6 +87,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     passwords,
     secondFactors,
     sessionSeconds: 2_592_000,
+    secondFactorFrom: parts.secondFactorFrom ?? null,
   })
   const guesses = createGuesses({
     onWrong: () => void intrusions.push('password'),

@@ -284,6 +284,8 @@ const CASES: readonly Case[] = [
     [['5/1', { count: 5, seconds: 1 }]],
     ['5', '0/60', '5/0', '5/m', '-1/5'],
   ],
+  ['requireSecondFactor', 'REQUIRE_SECOND_FACTOR', 'none', [['admins', 'admins']], ['some']],
+  ['temporaryPasswordHours', 'TEMPORARY_PASSWORD_HOURS', 168, [['24', 24]], ['0', 'x']],
   [
     'secondFactorLimit',
     'SECOND_FACTOR_LIMIT',

@@ -54,6 +54,7 @@ export async function openAccounts(
     entities: records,
     passwords,
     withLock,
+    temporaryMs: config.temporaryPasswordHours * HOUR_S * 1000,
   })
   const secondFactors = createSecondFactors({
     entities: records,
@@ -73,11 +74,7 @@ export async function openAccounts(
     withLock,
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key was not stored'),
   })
-  const { adminEmail: email, adminPassword: password } = config
-  if (password !== null && users.list().length === 0) await checkAdminPassword(config, log)
-  // An instance without an API port needs no users.
-  const admin =
-    config.role === 'collector' ? null : await users.ensureFirstAdmin({ email, password })
+  const admin = await firstAdmin(config, users, log)
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,
@@ -89,6 +86,7 @@ export async function openAccounts(
       tokens,
       passwords,
       sessionSeconds: config.sessionExpireHours * HOUR_S,
+      secondFactorFrom: SECOND_FACTOR_FROM[config.requireSecondFactor],
     }),
     tokens,
     ingestKeys,
@@ -99,6 +97,21 @@ export async function openAccounts(
     },
   }
 }
+
+async function firstAdmin(
+  config: Config,
+  users: Users,
+  log: Log,
+): ReturnType<Users['ensureFirstAdmin']> {
+  const { role, nodeEnv, adminEmail: email, adminPassword: password } = config
+  if (password !== null && users.list().length === 0) await checkAdminPassword(config, log)
+  // An instance without an API port needs no users.
+  if (role === 'collector') return null
+  const isTemporary = password === null && nodeEnv === 'production'
+  return await users.ensureFirstAdmin({ email, password, isTemporary })
+}
+
+const SECOND_FACTOR_FROM = { none: null, admins: 'admin', all: 'viewer' } as const
 
 const watchSessions =
   (users: Collection<User>, families: Collection<Family>): Accounts['onSessionEnded'] =>

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { AppError } from '../../model/errors.js'
+import { dutyOf, type Duty } from './duty.js'
 import type { Client, Families, Family } from './families.js'
 import type { Passwords } from './passwords.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
@@ -16,6 +17,8 @@ interface SessionDeps {
   readonly secondFactors: Pick<SecondFactors, 'spend'>
   /** How long a session lasts at most, however often it is refreshed. */
   readonly sessionSeconds: number
+  /** The least role that needs a second factor; null for none. */
+  readonly secondFactorFrom?: Role | null
   readonly nowMs?: () => number
 }
 
@@ -33,12 +36,14 @@ export interface Principal {
   /** The role at login. */
   readonly tokenRole: Role
   readonly family: string
+  /** What the user has to do before anything else. */
+  readonly duty: Duty | null
   /** Expiry of the access token. */
   readonly expiresAtMs: number
 }
 
 export interface Sessions {
-  /** @throws AppError invalid_credentials, account_disabled, second_factor_required, invalid_code, code_reused */
+  /** @throws AppError invalid_credentials, account_disabled, password_expired, second_factor_required, invalid_code, code_reused */
   readonly login: (email: string, password: string, how?: Login) => Promise<Grant>
   /** Exchanges a refresh token for new tokens; it becomes invalid.
    * @throws AppError invalid_refresh_token, invalid_user */
@@ -47,7 +52,7 @@ export interface Sessions {
   readonly logout: (tokens: readonly string[]) => Promise<void>
   /** @throws AppError unauthorized, token_expired */
   readonly authenticate: (accessToken: string) => Principal
-  /** Whether access tokens of the session are valid. */
+  /** Whether the session goes on, of a user who has no duty before. */
   readonly isAlive: (session: Session) => boolean
   /** The sessions of a user that go on. */
   readonly list: (userId: string) => readonly Family[]
@@ -133,16 +138,27 @@ export function createSessions(deps: SessionDeps): Sessions {
       const ids = given.map((token) => familyOf(tokens, token)).filter((id) => id !== null)
       for (const id of new Set(ids)) await families.end(id)
     },
+    ...createChecks(deps),
+    ...createOwnSessions(deps),
+  }
+}
+
+function createChecks(deps: SessionDeps): Pick<Sessions, 'authenticate' | 'isAlive'> {
+  const { tokens, secondFactorFrom = null } = deps
+  return {
     authenticate: (accessToken) => {
       const { sub: userId, role: tokenRole, family, exp } = tokens.verifyAccess(accessToken)
       const user = aliveUser(deps, { userId, family })
       if (user === null)
         throw new AppError('unauthorized', 'the session has ended, or the user is inactive')
       const role = heldRole(tokenRole, user.role)
-      return { userId, role, tokenRole, family, expiresAtMs: exp * 1000 }
+      const duty = dutyOf(user, secondFactorFrom)
+      return { userId, role, tokenRole, family, duty, expiresAtMs: exp * 1000 }
     },
-    isAlive: (session) => aliveUser(deps, session) !== null,
-    ...createOwnSessions(deps),
+    isAlive: (session) => {
+      const user = aliveUser(deps, session)
+      return user !== null && dutyOf(user, secondFactorFrom) === null
+    },
   }
 }
 
@@ -165,11 +181,8 @@ function createOwnSessions(deps: SessionDeps): Pick<Sessions, 'list' | 'end' | '
 }
 
 /** @throws AppError invalid_credentials, account_disabled */
-async function checkedUser(
-  { users, passwords }: SessionDeps,
-  email: string,
-  password: string,
-): Promise<User> {
+async function checkedUser(deps: SessionDeps, email: string, password: string): Promise<User> {
+  const { users, passwords } = deps
   const found = users.findByEmail(email)
   if (!(await passwords.verify(found?.passwordHash ?? null, password)) || found === null)
     throw invalidCredentials()
@@ -177,6 +190,11 @@ async function checkedUser(
   const user = users.get(found.id)
   if (user?.passwordHash !== found.passwordHash) throw invalidCredentials()
   if (!user.isActive) throw new AppError('account_disabled', 'the account is disabled')
+  if ((user.temporaryUntilMs ?? Infinity) <= (deps.nowMs ?? Date.now)())
+    throw new AppError(
+      'password_expired',
+      'the password was to be changed, and is not good any more',
+    )
   return user
 }
 

@@ -13,6 +13,8 @@ export const UserDoc = Type.Object({
   role: RoleSchema,
   isActive: Type.Boolean(),
   passwordHash: Type.String(),
+  /** When a password that has to be changed stops to be good; null or absent for any other. */
+  temporaryUntilMs: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
   /** Incremented to end the user's refresh tokens. */
   tokenEpoch: Type.Number(),
   /** Incremented to end the user's sessions, access tokens included; absent for 0. */

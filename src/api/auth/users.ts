@@ -1,5 +1,6 @@
 import type { WithLock } from '../../coordination/lock.js'
 import { randomUUID } from 'node:crypto'
+import { DAY_MS } from '../../model/time.js'
 import { AppError } from '../../model/errors.js'
 import type { Entities } from './entities.js'
 import { checkPassword, generatePassword, type Passwords } from './passwords.js'
@@ -22,6 +23,8 @@ export interface UserInput {
   readonly email: string
   readonly password: string
   readonly role?: Role
+  /** Whether the user has to change it. */
+  readonly isTemporary?: boolean
 }
 
 export interface UserPatch {
@@ -33,6 +36,8 @@ interface PasswordChange {
   readonly password: string
   /** Required when users change their own password. */
   readonly currentPassword?: string
+  /** Whether the user has to change it; not for the own one. */
+  readonly isTemporary?: boolean
 }
 
 interface PasswordReset {
@@ -47,6 +52,8 @@ interface UserDeps {
   readonly entities: Entities<User>
   readonly passwords: Passwords
   readonly withLock: WithLock
+  /** How long a temporary password is good. Default: a week. */
+  readonly temporaryMs?: number
   readonly nowMs?: () => number
 }
 
@@ -66,7 +73,7 @@ export interface Users {
   /** Ends the user's sessions. Users who change their own password stay logged in until their access token expires.
    * @throws AppError forbidden, not_found, validation_error, invalid_credentials */
   readonly setPassword: (actor: Actor, id: string, change: PasswordChange) => Promise<User>
-  /** For the operator of the machine: makes a new password, and ends the user's sessions. @throws AppError not_found */
+  /** For the operator of the machine: makes a temporary password, and ends the user's sessions. @throws AppError not_found */
   readonly resetPassword: (email: string) => Promise<PasswordReset>
   /** @throws AppError forbidden, not_found, last_superadmin */
   readonly remove: (actor: Actor, id: string) => Promise<void>
@@ -74,16 +81,18 @@ export interface Users {
   /** Creates a superadmin when there is no user.
    * @returns null when there is one; `generated` is the password to show once */
   readonly ensureFirstAdmin: (
-    admin: Pick<UserInput, 'email'> & { readonly password: string | null },
+    admin: Pick<UserInput, 'email' | 'isTemporary'> & { readonly password: string | null },
   ) => Promise<{ readonly user: User; readonly generated: string | null } | null>
 }
 
+const WEEK_MS = 7 * DAY_MS
 const LOCK = 'users'
 const LOCK_TTL_MS = 10_000
 
 export function createUsers(deps: UserDeps): Users {
   const { entities, passwords, nowMs = Date.now } = deps
   const roster = createRoster(entities, nowMs)
+  const untilMs = temporaryEnd(deps)
   // Unique e-mails and the last superadmin concern all users, so changes are serialised.
   const alone: Alone = (work) => deps.withLock(LOCK, LOCK_TTL_MS, work)
   return {
@@ -94,7 +103,11 @@ export function createUsers(deps: UserDeps): Users {
       const password = generatePassword()
       const passwordHash = await passwords.hash(password)
       const { email, isActive } = await alone(() =>
-        roster.change(id, (user) => ({ ...endSessions(user, ''), passwordHash })),
+        roster.change(id, (user) => ({
+          ...endSessions(user, ''),
+          passwordHash,
+          temporaryUntilMs: untilMs(true),
+        })),
       )
       return { email, password, isActive }
     },
@@ -102,24 +115,36 @@ export function createUsers(deps: UserDeps): Users {
       const lastLoginAtMs = nowMs()
       await entities.update(id, (user) => (user === null ? null : { ...user, lastLoginAtMs }))
     },
-    ensureFirstAdmin: async ({ email, password }) => {
+    ensureFirstAdmin: async ({ email, password, isTemporary }) => {
       if (entities.list().length > 0) return null
       const generated = password === null ? generatePassword() : null
       const passwordHash = await passwords.hash(password ?? generated ?? '')
       return alone(async () => {
         if (entities.list().length > 0) return null
-        return { user: await roster.insert(email, 'superadmin', passwordHash), generated }
+        const credentials = { passwordHash, temporaryUntilMs: untilMs(isTemporary) }
+        return { user: await roster.insert(email, 'superadmin', credentials), generated }
       })
     },
   }
 }
 
+/** When a password that is given now stops to be good; null for one that is to stay. */
+const temporaryEnd =
+  ({ temporaryMs = WEEK_MS, nowMs = Date.now }: UserDeps) =>
+  (isTemporary = false): number | null =>
+    isTemporary ? nowMs() + temporaryMs : null
+
 type Alone = <T>(work: () => Promise<T>) => Promise<T>
+
+interface Credentials {
+  readonly passwordHash: string
+  readonly temporaryUntilMs: number | null
+}
 
 interface Roster {
   readonly findByEmail: (email: string) => User | null
   /** @throws AppError email_conflict, validation_error */
-  readonly insert: (email: string, role: Role, passwordHash: string) => Promise<User>
+  readonly insert: (email: string, role: Role, credentials: Credentials) => Promise<User>
   /** @throws AppError email_conflict */
   readonly refuseTaken: (email: string) => void
   /** @throws AppError not_found */
@@ -137,7 +162,7 @@ function createRoster(entities: Entities<User>, nowMs: () => number): Roster {
   return {
     findByEmail,
     refuseTaken,
-    insert: async (text, role, passwordHash) => {
+    insert: async (text, role, credentials) => {
       const email = checkEmail(text)
       refuseTaken(email)
       const user: User = {
@@ -145,7 +170,7 @@ function createRoster(entities: Entities<User>, nowMs: () => number): Roster {
         email,
         role,
         isActive: true,
-        passwordHash,
+        ...credentials,
         tokenEpoch: 0,
         createdAtMs: nowMs(),
         lastLoginAtMs: null,
@@ -175,19 +200,22 @@ const createReads = (
 
 type Changes = Pick<Users, 'create' | 'patch' | 'setRole' | 'setPassword' | 'remove'>
 
-function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone: Alone): Changes {
+function createChanges(deps: UserDeps, roster: Roster, alone: Alone): Changes {
+  const untilMs = temporaryEnd(deps)
+  const { entities, passwords } = deps
   const ruled = (actor: Actor, id: string): User => {
     const user = entities.get(id) ?? refuseMissing(id)
     refuseUnlessRules(actor, user.role)
     return user
   }
   return {
-    create: async (actor, { email, password, role = 'viewer' }) => {
+    create: async (actor, { email, password, role = 'viewer', isTemporary }) => {
       refuseUnlessRules(actor, role)
       checkEmail(email)
       await checkPassword(password, email)
       const passwordHash = await passwords.hash(password)
-      return alone(() => roster.insert(email, role, passwordHash))
+      const credentials = { passwordHash, temporaryUntilMs: untilMs(isTemporary) }
+      return alone(() => roster.insert(email, role, credentials))
     },
     patch: (actor, id, { email: text, isActive }) =>
       alone(async () => {
@@ -210,7 +238,7 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
         refuseLastSuperadmin(entities.list(), user)
         return roster.change(id, (u) => ({ ...endRefreshing(u), role }))
       }),
-    setPassword: async (actor, id, { password, currentPassword }) => {
+    setPassword: async (actor, id, { password, currentPassword, isTemporary }) => {
       const isOwn = actor.userId === id
       if (!isOwn && !isAtLeast(actor.role, 'admin')) throw forbidden()
       const user = isOwn ? (entities.get(id) ?? refuseMissing(id)) : ruled(actor, id)
@@ -220,7 +248,8 @@ function createChanges({ entities, passwords }: UserDeps, roster: Roster, alone:
       return alone(async () => {
         if (!isOwn) ruled(actor, id)
         const kept = isOwn ? (actor.family ?? '') : ''
-        return roster.change(id, (u) => ({ ...endSessions(u, kept), passwordHash }))
+        const given = { passwordHash, temporaryUntilMs: isOwn ? null : untilMs(isTemporary) }
+        return roster.change(id, (u) => ({ ...endSessions(u, kept), ...given }))
       })
     },
     remove: (actor, id) =>

@@ -44,6 +44,7 @@ export const sessionRoutes = [
     description:
       'Each login begins a session, which ends at `expires_at` unless its tokens are refreshed before.',
     role: 'viewer',
+    isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object(PageParameters),
@@ -67,6 +68,7 @@ export const sessionRoutes = [
     summary: 'Ends one of your sessions',
     description: 'Its tokens become invalid and its WebSockets are closed.',
     role: 'viewer',
+    isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({}),
@@ -86,6 +88,7 @@ export const sessionRoutes = [
     path: '/api/auth/sessions',
     summary: 'Ends all your sessions but this one',
     role: 'viewer',
+    isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({}),

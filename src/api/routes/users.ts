@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import type { UserInput, UserPatch } from '../auth/users.js'
+import { unfulfilled } from '../auth/duty.js'
+import type { UserPatch } from '../auth/users.js'
 import { pageOldestFirst } from '../../records/page.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { RoleSchema } from '../../model/schemas.js'
@@ -10,6 +11,13 @@ import { Email, GivenPassword, NewPassword, UserSchema, toUserView } from '../sc
 
 const IdParams = Type.Object({ id: Uuid })
 const BODY_BYTES = 16 * 1024
+
+const Temporary = Type.Optional(
+  Type.Boolean({
+    description:
+      'whether the user has to change the password after the first login, within `TEMPORARY_PASSWORD_HOURS`; default false',
+  }),
+)
 
 export const userRoutes = [
   route({
@@ -41,13 +49,18 @@ export const userRoutes = [
     limit: 'none',
     bodyBytes: BODY_BYTES,
     query: Type.Object({}),
-    body: Type.Object({ email: Email, password: NewPassword, role: Type.Optional(RoleSchema) }),
+    body: Type.Object({
+      email: Email,
+      password: NewPassword,
+      role: Type.Optional(RoleSchema),
+      temporary: Temporary,
+    }),
     reply: UserSchema,
     status: 201,
     errors: ['email_conflict', 'overloaded', 'dependency_unavailable'],
     handle: async ({ body, principal }, { users }) => {
-      const input: UserInput = body
-      return toUserView(await users.create(principal, input))
+      const { temporary: isTemporary = false, ...input } = body
+      return toUserView(await users.create(principal, { ...input, isTemporary }))
     },
   }),
   route({
@@ -161,6 +174,7 @@ export const userRoutes = [
       'All access and refresh tokens of the user become invalid, but for the access token with which users change their ' +
       'own password. A new password is not a common one, a repetition or made of the e-mail. Users need `current_password` to change their own password; each attempt counts as a login attempt.',
     role: 'viewer',
+    isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: BODY_BYTES,
     query: Type.Object({}),
@@ -168,6 +182,7 @@ export const userRoutes = [
     body: Type.Object({
       password: NewPassword,
       current_password: Type.Optional(GivenPassword),
+      temporary: Temporary,
     }),
     reply: UserSchema,
     status: 200,
@@ -179,8 +194,13 @@ export const userRoutes = [
       'dependency_unavailable',
     ],
     handle: async ({ params: { id }, body, principal, head }, services) => {
-      const { password, current_password: currentPassword } = body
-      const given = currentPassword === undefined ? { password } : { password, currentPassword }
+      const { password, current_password: currentPassword, temporary: isTemporary = false } = body
+      if (principal.duty !== null && principal.userId !== id) throw unfulfilled(principal.duty)
+      const given = {
+        password,
+        isTemporary,
+        ...(currentPassword === undefined ? {} : { currentPassword }),
+      }
       const work = () => services.users.setPassword(principal, id, given)
       const email = principal.userId === id ? services.users.get(id)?.email : undefined
       if (email === undefined) return toUserView(await work())

@@ -5,6 +5,7 @@ import {
   MIN_PASSWORD_CHARACTERS,
 } from '../auth/passwords.js'
 import { RoleSchema } from '../../model/schemas.js'
+import { isTemporary } from '../auth/duty.js'
 import type { User } from '../auth/user.js'
 import { Timestamp } from './event.js'
 import { Uuid } from './source.js'
@@ -35,6 +36,7 @@ export const UserSchema = Type.Object(
     created_at: Timestamp,
     last_login_at: Type.Union([Timestamp, Type.Null()]),
     has_second_factor: Type.Boolean(),
+    must_change_password: Type.Boolean(),
   },
   { title: 'User' },
 )
@@ -47,4 +49,5 @@ export const toUserView = (user: User): Static<typeof UserSchema> => ({
   created_at: new Date(user.createdAtMs).toISOString(),
   last_login_at: user.lastLoginAtMs === null ? null : new Date(user.lastLoginAtMs).toISOString(),
   has_second_factor: user.secondFactor !== undefined,
+  must_change_password: isTemporary(user),
 })

@@ -110,6 +110,18 @@ const PRODUCERS: Readonly<
   invalid_signature: () => webhook({}, 'another secret, long enough'),
   forbidden: () => call('GET /api/users', { token: nobody.access_token }),
   account_disabled: () => login(disabled.email, disabled.password),
+  password_expired: {
+    heldBy: 'a temporary password that was not changed in time is not good any more',
+  },
+  password_change_required: async () => {
+    const json = { email: 'hasty@example.com', password: 'long enough for it', temporary: true }
+    await call('POST /api/users', { json })
+    const { body } = await login(json.email, json.password)
+    return call('GET /api/logs', { token: body.access_token })
+  },
+  second_factor_missing: {
+    heldBy: 'where a second factor is required, a user without one turns it on first',
+  },
   source_not_allowed: async () => {
     const key = await call('POST /api/ingest-keys', { json: { name: 'one', sources: ['mine'] } })
     const body = JSON.stringify({ source: 'theirs', message: 'hello' })

@@ -144,7 +144,7 @@ const ownState = route({
   handle: () => null,
 })
 
-const token = { family: 'f', expiresAtMs: Number.MAX_SAFE_INTEGER }
+const token = { family: 'f', duty: null, expiresAtMs: Number.MAX_SAFE_INTEGER }
 const CALLERS: Readonly<Record<string, Caller>> = {
   viewer: { userId: 'v', role: 'viewer', tokenRole: 'viewer', via: 'bearer', ...token },
   admin: { userId: 'a', role: 'admin', tokenRole: 'admin', via: 'bearer', ...token },

@@ -261,6 +261,7 @@ void test('users: created, read, changed, deleted', async (t) => {
     'id',
     'is_active',
     'last_login_at',
+    'must_change_password',
     'role',
   ])
   const path = `/api/users/${String(made.body['id'])}`

@@ -1,0 +1,22 @@
+import { AppError } from '../../model/errors.js'
+import { isAtLeast, type Role } from '../../model/roles.js'
+import type { User } from './user.js'
+
+/** What a user has to do before anything else, as the code of the error that says so. */
+export type Duty = 'password_change_required' | 'second_factor_missing'
+
+export const isTemporary = ({ temporaryUntilMs = null }: User): boolean => temporaryUntilMs !== null
+
+/** @param secondFactorFrom the least role that needs a second factor; null for none */
+export function dutyOf(user: User, secondFactorFrom: Role | null): Duty | null {
+  if (isTemporary(user)) return 'password_change_required'
+  const needsFactor = secondFactorFrom !== null && isAtLeast(user.role, secondFactorFrom)
+  return needsFactor && user.secondFactor === undefined ? 'second_factor_missing' : null
+}
+
+const MESSAGES = {
+  password_change_required: 'change your password first: PUT /api/users/{id}/password',
+  second_factor_missing: 'turn on a second factor first: POST /api/auth/second-factor',
+} as const satisfies Record<Duty, string>
+
+export const unfulfilled = (duty: Duty): AppError => new AppError(duty, MESSAGES[duty])
