@@ -3,7 +3,7 @@
 -- rows:   one event, with what a list shows
 SELECT
     id, toUnixTimestamp64Milli(ts) AS ts_ms, n, source, type, severity, priority,
-    leftPad(lower(hex(template_id)), 16, '0') AS template, host, environment, trace_id,
+    leftPad(lower(hex(template_id)), 16, '0') AS template, host, environment, trace_id, span_id,
     constant_text, variables, tags, correction_reason
 FROM events
 WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})

@@ -83,7 +83,11 @@ export async function answered<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-function readRange({ start_time: start, end_time: end }: Parameters) {
+/** @throws AppError validation_error */
+export function readRange({
+  start_time: start,
+  end_time: end,
+}: Pick<Parameters, 'start_time' | 'end_time'>) {
   const fromMs =
     start === undefined
       ? // Whole seconds make concurrent requests ask the same question.

@@ -8,6 +8,7 @@ import { deadLetterRoutes } from './routes/dead-letters.js'
 import { incidentRoutes } from './routes/incidents.js'
 import { ingestKeyRoutes } from './routes/ingest-keys.js'
 import { kpiRoutes } from './routes/kpis.js'
+import { logContextRoutes } from './routes/log-context.js'
 import { logCountRoutes } from './routes/log-counts.js'
 import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
@@ -26,6 +27,7 @@ export const allRoutes = [
   ...secondFactorRoutes,
   ...logRoutes,
   ...logCountRoutes,
+  ...logContextRoutes,
   ...logMetaRoutes,
   ...queryRoutes,
   ...analyticsRoutes,

@@ -13,7 +13,6 @@ interface EventRow extends ListedRow {
   readonly priority_source: PrioritySource
   readonly confidence: number
   readonly model_version: string
-  readonly span_id: string
   readonly summary: string
   readonly dedup_key: string
 }
@@ -154,6 +153,7 @@ export function toListed(row: ListedRow, repeated: Repeats | undefined, fromMs =
     host: row.host,
     environment: row.environment,
     traceId: row.trace_id,
+    spanId: row.span_id,
     message: wholeMessage(row.constant_text, row.variables),
     tags:
       row.correction_reason === '' ? tags : { ...tags, correction_reason: row.correction_reason },
@@ -167,7 +167,6 @@ const toEvent = (row: EventRow, repeated: Repeats | undefined): EventRecord => (
   prioritySource: row.priority_source,
   confidence: row.confidence,
   modelVersion: row.model_version,
-  spanId: row.span_id,
   summary: row.summary,
   dedupKey: row.dedup_key,
 })

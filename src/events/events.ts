@@ -2,14 +2,17 @@ import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import type { ListedEvent, Priority } from '../model/event.js'
 import { createBoundedRange } from './bounded-range.js'
-import { createCounter } from './counts.js'
+import { createContext } from './context.js'
+import { createCounter, type CountBy } from './counts.js'
 import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
 import { createFacets } from './facets.js'
 import { createHistogram } from './histogram.js'
+import type { EventQuestion } from './occurrences.js'
 import { readPage, type EventQuery } from './page.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
 import { createStats } from './stats.js'
+import { createTraceReader } from './trace.js'
 
 const sourcesSql = statement<{ readonly ids: readonly number[] }, { readonly source: string }>(
   'event_sources',
@@ -52,24 +55,30 @@ export function createEvents(
   const windowMs = dedupWindowSeconds * 1000
   const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)
+  /** By time and id; the newest first unless told otherwise. Occurrences are those of the time range. */
+  const page = async (query: EventQuery, signal?: AbortSignal): Promise<readonly ListedEvent[]> => {
+    const rows = await readPage({ store, density, windowMs }, query, signal)
+    const [first, last] = [rows[0], rows.at(-1)]
+    if (first === undefined || last === undefined) return []
+    const ids = rows.map(({ id }) => id)
+    const oldestMs = Math.min(first.ts_ms, last.ts_ms)
+    const repeats = await repeatsOf(ids, oldestMs - MAX_AHEAD_MS, signal, query)
+    const byId = new Map(repeats.map((row) => [row.id, row]))
+    return rows.map((row) => toListed(row, byId.get(row.id), query.fromMs))
+  }
+
   return {
     get,
     counted,
+    page,
+    context: createContext(page),
+    trace: createTraceReader(page),
     histogram: createHistogram({ store, counter, bounded }),
     facets: createFacets({ counter, bounded }),
     stats: createStats({ store, counter, bounded }),
-
-    /** By time and id; the newest first unless told otherwise. Occurrences are those of the time range. */
-    page: async (query: EventQuery, signal?: AbortSignal): Promise<readonly ListedEvent[]> => {
-      const rows = await readPage({ store, density, windowMs }, query, signal)
-      const [first, last] = [rows[0], rows.at(-1)]
-      if (first === undefined || last === undefined) return []
-      const ids = rows.map(({ id }) => id)
-      const oldestMs = Math.min(first.ts_ms, last.ts_ms)
-      const repeats = await repeatsOf(ids, oldestMs - MAX_AHEAD_MS, signal, query)
-      const byId = new Map(repeats.map((row) => [row.id, row]))
-      return rows.map((row) => toListed(row, byId.get(row.id), query.fromMs))
-    },
+    /** Counts by one field. */
+    counts: (question: EventQuestion, by: CountBy, signal?: AbortSignal) =>
+      bounded(question, signal, (range, options) => counter.countBy(range, by, options)),
 
     /** Distinct sources of those of these events that exist. */
     sourcesOf: async (ids: readonly number[]): Promise<readonly string[]> =>

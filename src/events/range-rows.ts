@@ -28,6 +28,7 @@ export interface ListedRow {
   readonly host: string
   readonly environment: string
   readonly trace_id: string
+  readonly span_id: string
   readonly constant_text: string
   readonly variables: string
   readonly tags: string

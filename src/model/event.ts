@@ -14,6 +14,9 @@
 export const SEVERITIES = ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
+export const isErrorOrWorse = (severity: Severity): boolean =>
+  severity === 'ERROR' || severity === 'CRITICAL'
+
 export const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
 export type Priority = (typeof PRIORITIES)[number]
 
@@ -114,6 +117,7 @@ export interface ListedEvent {
   readonly host: string
   readonly environment: string
   readonly traceId: string
+  readonly spanId: string
   readonly message: string
   readonly tags: Readonly<Record<string, unknown>>
   readonly occurrenceCount: number
@@ -125,7 +129,6 @@ export interface EventRecord extends ListedEvent {
   readonly prioritySource: PrioritySource
   readonly confidence: number
   readonly modelVersion: string
-  readonly spanId: string
   readonly summary: string
   /** '' for none. */
   readonly dedupKey: string

@@ -220,7 +220,7 @@ async function send(base: string, request: string, options: CallOptions): Promis
     ...(body === undefined ? {} : { body }),
   })
   const text = await reply.text()
-  const isJson = reply.headers.get('content-type')?.includes('json') ?? false
+  const isJson = /\bjson\b/.test(reply.headers.get('content-type') ?? '')
   return {
     status: reply.status,
     headers: reply.headers,

@@ -1,9 +1,19 @@
-import { Type } from '@sinclair/typebox'
+import { Type, type Static } from '@sinclair/typebox'
 
 import { ANY_ANOMALY, type AnomalyPosition, type AnomalyQuery } from '../../insights/store.js'
+import { explainSpan } from '../../insights/span-explanation.js'
 import { AppError } from '../../model/errors.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
+import {
+  EVENT_PARAMETERS,
+  answered,
+  fieldNames,
+  invalid,
+  readEventQuestion,
+} from '../event-question.js'
+import { ListParameter, PageParameters, PageSchema, QueryTime } from '../schemas/page.js'
+import { Count } from '../schemas/series.js'
+import type { Services } from '../services.js'
 import { parseQueryTime } from '../query-time.js'
 import { route } from '../route.js'
 import { SeveritySchema } from '../../model/schemas.js'
@@ -36,6 +46,63 @@ const isPosition = (value: unknown): value is AnomalyPosition =>
   typeof value.id === 'string'
 
 const REFRESH_TIMEOUT_MS = 120_000
+
+/** Faults of a question that stands in a body. */
+async function ofBody<T>(answer: () => Promise<T>): Promise<T> {
+  try {
+    return await answer()
+  } catch (error) {
+    if (!(error instanceof AppError) || !Array.isArray(error.details['errors'])) throw error
+    const errors: readonly object[] = error.details['errors']
+    const details = { errors: errors.map((one) => ({ ...one, in: 'body' })) }
+    throw new AppError(error.code, error.message, { details })
+  }
+}
+
+const ExplainBody = Type.Object(
+  {
+    q: EVENT_PARAMETERS.q,
+    start_time: Type.String({ maxLength: 64, description: 'ISO 8601, or relative; inclusive' }),
+    end_time: QueryTime('inclusive; default now'),
+  },
+  { additionalProperties: false },
+)
+
+const SpanExplanationSchema = Type.Object(
+  {
+    ...ExplanationSchema.properties,
+    before_from: Type.String({
+      format: 'date-time',
+      description: 'beginning of the time before, which is as long',
+    }),
+    total_before: Count,
+    total_during: Count,
+    complete_from: Type.String({
+      format: 'date-time',
+      description: 'later than `from` when all of it would have taken too much time or memory',
+    }),
+  },
+  { title: 'SpanExplanation' },
+)
+
+async function explainBody(
+  body: Static<typeof ExplainBody>,
+  { events, eventContext, insights }: Services,
+  signal: AbortSignal,
+): Promise<Static<typeof SpanExplanationSchema>> {
+  const asked = readEventQuestion(body, eventContext)
+  const endMs = asked.toMs ?? Date.now()
+  if (endMs <= asked.fromMs) throw invalid('end_time', { message: 'must be after start_time' })
+  const question = { ...asked, toMs: endMs }
+  const names = fieldNames(eventContext)
+  const found = await answered(explainSpan(events, { question, names }, signal))
+  return {
+    ...toExplanationView(found, (id) => insights.textOf(id)),
+    total_before: found.totalBefore,
+    total_during: found.totalDuring,
+    complete_from: new Date(found.completeFromMs).toISOString(),
+  }
+}
 
 export const aiInsightRoutes = [
   route({
@@ -172,5 +239,31 @@ export const aiInsightRoutes = [
         ...toExplanationView(explanation, (id) => insights.textOf(id)),
       }
     },
+  }),
+  route({
+    id: 'explainSpan',
+    method: 'post',
+    path: '/api/ai-insights/explain',
+    summary: 'The templates, sources and hosts that explain what changed in a time range',
+    description:
+      "Counts the occurrences of the query's events in the range and in the time before, which is as long. `explains` is the share of " +
+      'the change that a template, source or host makes up; at most five of each, the greatest first.',
+    role: 'viewer',
+    limit: 'none',
+    question: 'search',
+    bodyBytes: 64 * 1024,
+    query: Type.Object({}),
+    body: ExplainBody,
+    reply: SpanExplanationSchema,
+    status: 200,
+    errors: ['dependency_unavailable'],
+    examples: {
+      body: {
+        q: 'severity>=error',
+        start_time: '2026-11-21T09:00:00Z',
+        end_time: '2026-11-21T10:00:00Z',
+      },
+    },
+    handle: ({ body, signal }, services) => ofBody(() => explainBody(body, services, signal)),
   }),
 ]

@@ -1,0 +1,133 @@
+/*
+ * A trace: its spans as a tree, and its other events in the order of time.
+ *
+ * A span is an event of type `trace`: its name is the message, its start the timestamp, its service the source; the tags have
+ * `duration_ms`, `parent_span_id`, `kind` and `status_message`, and a span that failed is an ERROR. A span whose parent is not
+ * stored is a root. Both lists are bounded, and the reply says when there are more.
+ */
+
+import { isErrorOrWorse, type ListedEvent } from '../model/event.js'
+import { allOf, type Query } from '../query/ast.js'
+import { toFilter } from './filter.js'
+import type { EventQuery } from './page.js'
+
+export interface Span {
+  readonly event: ListedEvent
+  readonly parentSpanId: string
+  /** Whether the parent is in the trace. */
+  readonly hasParent: boolean
+  /** Of a root 0. */
+  readonly depth: number
+  /** Null when the span has none. */
+  readonly durationMs: number | null
+  readonly kind: string
+  readonly isError: boolean
+  readonly statusMessage: string
+}
+
+export interface Trace {
+  /** Each is followed by its children, which are in the order of time. */
+  readonly spans: readonly Span[]
+  readonly hasMoreSpans: boolean
+  /** The events that are no spans, the oldest first. */
+  readonly logs: readonly ListedEvent[]
+  readonly hasMoreLogs: boolean
+}
+
+export interface TraceQuery {
+  readonly traceId: string
+  readonly fromMs: number
+  /** Exclusive; null for no bound. */
+  readonly toMs: number | null
+}
+
+export const MAX_SPANS = 2_000
+export const MAX_LOGS = 1_000
+
+type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<readonly ListedEvent[]>
+
+const IS_SPAN: Query = {
+  kind: 'field',
+  field: { kind: 'builtin', name: 'type' },
+  tests: [{ kind: 'equal', text: 'trace' }],
+}
+
+export function createTraceReader(page: ReadPage) {
+  return async ({ traceId, fromMs, toMs }: TraceQuery, signal?: AbortSignal): Promise<Trace> => {
+    const ofTrace: Query = {
+      kind: 'field',
+      field: { kind: 'builtin', name: 'trace' },
+      tests: [{ kind: 'equal', text: traceId }],
+    }
+    const oldest = (query: Query, most: number) => {
+      const filter = toFilter(allOf([ofTrace, query]))
+      return page({ filter, fromMs, toMs, after: null, order: 'asc', limit: most + 1 }, signal)
+    }
+    const [spans, logs] = await Promise.all([
+      oldest(IS_SPAN, MAX_SPANS),
+      oldest({ kind: 'not', node: IS_SPAN }, MAX_LOGS),
+    ])
+    return {
+      spans: toTree(spans.slice(0, MAX_SPANS)),
+      hasMoreSpans: spans.length > MAX_SPANS,
+      logs: logs.slice(0, MAX_LOGS),
+      hasMoreLogs: logs.length > MAX_LOGS,
+    }
+  }
+}
+
+/** @param events in the order of time */
+function toTree(events: readonly ListedEvent[]): readonly Span[] {
+  const bySpanId = new Map<string, ListedEvent>()
+  for (const event of events)
+    if (event.spanId !== '' && !bySpanId.has(event.spanId)) bySpanId.set(event.spanId, event)
+  const children = new Map<ListedEvent | null, ListedEvent[]>()
+  for (const event of events) {
+    const parent = bySpanId.get(textTag(event, 'parent_span_id')) ?? null
+    const above = parent === event ? null : parent
+    const known = children.get(above)
+    if (known === undefined) children.set(above, [event])
+    else known.push(event)
+  }
+  const spans: Span[] = []
+  const placed = new Set<ListedEvent>()
+  const place = (root: ListedEvent): void => {
+    const left = [{ event: root, depth: 0 }]
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const { event, depth } = next
+      if (placed.has(event)) continue
+      placed.add(event)
+      spans.push(toSpan(event, depth, bySpanId))
+      const below = children.get(event) ?? []
+      left.push(...below.toReversed().map((child) => ({ event: child, depth: depth + 1 })))
+    }
+  }
+  for (const root of children.get(null) ?? []) place(root)
+  // Spans that name each other as parents.
+  for (const event of events) if (!placed.has(event)) place(event)
+  return spans
+}
+
+function toSpan(
+  event: ListedEvent,
+  depth: number,
+  bySpanId: ReadonlyMap<string, ListedEvent>,
+): Span {
+  const parentSpanId = textTag(event, 'parent_span_id')
+  const duration = Number(event.tags['duration_ms'] ?? Number.NaN)
+  return {
+    event,
+    parentSpanId,
+    hasParent: bySpanId.has(parentSpanId),
+    depth,
+    durationMs: Number.isFinite(duration) && duration >= 0 ? duration : null,
+    kind: textTag(event, 'kind'),
+    isError: isErrorOrWorse(event.severity),
+    statusMessage: textTag(event, 'status_message'),
+  }
+}
+
+function textTag({ tags }: ListedEvent, name: string): string {
+  const value = tags[name]
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+}
