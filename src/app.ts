@@ -530,6 +530,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       metrics,
       collectorStats,
       version,
+      collectorPort: config.role === 'api' ? null : config.collectorPort,
       cookies: {
         secure: config.cookieSecure,
         sameSite: config.cookieSamesite,

@@ -4,7 +4,15 @@
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -14,15 +22,18 @@ const STAMP = 'build/.sources'
 /** What the compiler remembers of its last run; it does not see that outputs are gone. */
 const MEMORY = 'build/.tsbuildinfo'
 const KERNEL = 'build/src/wasm/ingest.wasm'
+const PAGE = 'build/ui/index.html'
 
 const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .map((name) => `src/${name}`)
-  .filter((name) => /\.(?:ts|mjs|json)$/.test(name))
+  .filter((name) => /\.(?:tsx?|mjs|json)$/.test(name) || name.startsWith('src/ui/'))
+  .filter((name) => statSync(name).isFile())
   .toSorted()
 const outputs = [
   KERNEL,
+  PAGE,
   ...sources
-    .filter((name) => /(?<!\.d)\.ts$/.test(name) && !name.startsWith('src/wasm/assembly/'))
+    .filter((name) => /(?<!\.d)\.ts$/.test(name) && !/^src\/(?:wasm\/assembly|ui)\//.test(name))
     .map((name) => `build/${name.replace(/\.ts$/, '.js')}`),
 ]
 const stamp = {

@@ -116,6 +116,7 @@ function help(): string {
     '',
     'Usage: npm start',
     ...commands,
+    "       npm start -- --demo                  fills an empty DATA_DIR with an hour of a shop's logs",
     '       npm start -- --migrate               only brings the remote ClickHouse to the schema of this program',
     '       npm start -- --version',
     '       npm start -- --help',
@@ -168,7 +169,7 @@ const fatal = (error: unknown): never => {
 
 /** What the arguments ask for. */
 type Task =
-  | { readonly kind: 'help' | 'version' | 'migrate' | 'start' }
+  | { readonly kind: 'help' | 'version' | 'migrate' | 'start' | 'demo' }
   | { readonly kind: 'command'; readonly command: CommandName; readonly given: string }
 
 const OPTIONS: Readonly<Record<string, Task>> = {
@@ -177,6 +178,7 @@ const OPTIONS: Readonly<Record<string, Task>> = {
   '--version': { kind: 'version' },
   '-v': { kind: 'version' },
   '--migrate': { kind: 'migrate' },
+  '--demo': { kind: 'demo' },
 }
 
 /** @throws Error saying the usage */
@@ -229,15 +231,54 @@ async function main(): Promise<void> {
         callerDir: process.env['INIT_CWD'] ?? '.',
       })
     case 'start':
-      return await serve(config, log)
+    case 'demo':
+      return await serve(config, log, task.kind === 'demo')
   }
 }
 
-async function serve(config: Config, log: Log): Promise<void> {
+async function serve(config: Config, log: Log, isDemo: boolean): Promise<void> {
+  if (isDemo && config.role !== 'all') throw new Error('--demo needs a process with ROLE=all')
   const tellRunning = endOnSignals(log)
   const running = await start(config, log)
   tellRunning(running)
   process.stdout.write(announcement(config, running))
+  if (isDemo) process.stdout.write(`${await fillDemo(config, running)}\n\n`)
+}
+
+/** @returns what a person reads about it */
+async function fillDemo(config: Config, { services, collectorPort }: App): Promise<string> {
+  const { fillWithDemo } = await import('./demo/demo.js')
+  const filled = await fillWithDemo(
+    {
+      collector: addressOf(config, collectorPort) ?? '',
+      isEmpty: async () => (await services.sourceStats.totals(null)).size === 0,
+      newKey: async () => {
+        const { stored, key } = await services.ingestKeys.create({
+          name: 'demo',
+          sources: null,
+          autoRegister: true,
+          defaultSource: null,
+        })
+        return { key, release: () => services.ingestKeys.remove(stored.id) }
+      },
+    },
+    Date.now(),
+  )
+  if (filled === null)
+    return '  demo       there are events already, so none were added; it fills an empty DATA_DIR only'
+  return [
+    `  demo       ${filled} messages of the last hour of a shop; find out why checkouts failed in eu-west`,
+    '             removed, with everything else, by DELETE /api/monitoring/clear-all (docs/api)',
+  ].join('\n')
+}
+
+/** The address of a port as a person of this machine opens it. */
+const addressOf = (config: Config, port: number | null): string | null =>
+  port === null ? null : `http://${shownHost(config)}:${port}`
+
+function shownHost({ host }: Config): string {
+  const shown = ANY_HOST[host] ?? host
+  return isIPv6(shown) ? `[${shown}]` : shown
 }
 
 /** What a person reads when the program is ready. */
@@ -245,19 +286,17 @@ function announcement(
   config: Config,
   { title, made, apiPort, collectorPort, listenerPorts }: App & { readonly title: string },
 ): string {
-  const shown = ANY_HOST[config.host] ?? config.host
-  const shownHost = isIPv6(shown) ? `[${shown}]` : shown
-  const at = (port: number | null): string | null =>
-    port === null ? null : `http://${shownHost}:${port}`
-  const [api, collector] = [at(apiPort), at(collectorPort)]
+  const [api, collector] = [addressOf(config, apiPort), addressOf(config, collectorPort)]
   return [
     title,
     '',
     ...ROLE_LINES[config.role],
-    ...(api === null ? [] : [`  API        ${api}/api       docs  ${api}/docs`]),
+    ...(api === null
+      ? []
+      : [`  page       ${api}/`, `  API        ${api}/api       docs  ${api}/docs`]),
     ...(collector === null ? [] : [`  collector  ${collector}/ingest`]),
     ...[...listenerPorts].map(
-      ([setting, port]) => `  ${NAMES[setting] ?? setting}  ${shownHost}:${port}`,
+      ([setting, port]) => `  ${NAMES[setting] ?? setting}  ${shownHost(config)}:${port}`,
     ),
     `  data       ${config.dataDir}`,
     ...aloneLines(config),

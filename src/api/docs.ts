@@ -53,7 +53,7 @@ const REFERENCE = [
 
 /**
  * Serves the OpenAPI document, the interactive reference that the browser makes of it at `/docs`, and the guides at
- * `/docs/NAME`, where `/` leads.
+ * `/docs/NAME`.
  *
  * @param describe is called at the first request for the document.
  * @throws Error when a file of the docs is missing
@@ -87,14 +87,7 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
       body: (description ??= JSON.stringify(describe())),
     }),
   })
-  const home = httpRoute({
-    id: 'home',
-    method: 'GET',
-    path: '/',
-    bodyBytes: 0,
-    handle: () => ({ status: 302, headers: { Location: '/docs' }, body: '' }),
-  })
-  return [home, json, ...files, ...reference, ...guides]
+  return [json, ...files, ...reference, ...guides]
 }
 
 const readAsset = (file: string): Buffer =>

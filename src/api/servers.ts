@@ -1,6 +1,7 @@
 import { createApi } from './api.js'
 import { audited, recordRefusals } from './audited.js'
 import { createDocsRoutes } from './docs.js'
+import { createPageRoutes } from './page.js'
 import { describeApi } from './description.js'
 import { ACCESS_COOKIE, accessTokenOf } from './auth/credentials.js'
 import { createOriginCheck } from './auth/origin.js'
@@ -87,6 +88,7 @@ function apiServer(deps: ServerDeps): HttpServer {
     webSockets,
     observe: (outcome) => deps.metrics.request('api', outcome),
     routes: [
+      ...createPageRoutes(),
       ...createDocsRoutes(() => describeApi(services.version)),
       ...createApi({
         uws,

@@ -82,6 +82,8 @@ export interface Services {
 
   // The service itself.
   readonly version: string
+  /** COLLECTOR_PORT; null for a role without a collector. */
+  readonly collectorPort: number | null
   readonly health: Health
   readonly collectorStats: Pick<CollectorStats, 'list'>
   readonly metrics: Pick<Metrics, 'render'>

@@ -10,6 +10,8 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 interface Import {
   readonly from: string
   readonly to: string
+  /** Nothing of it is there when the program runs. */
+  readonly isTypeOnly: boolean
 }
 
 /**
@@ -19,8 +21,9 @@ interface Import {
 const ORDER: readonly (readonly string[])[] = [
   ['main'],
   ['commands'],
-  ['app'],
+  ['app', 'demo'],
   ['api'],
+  ['ui'],
   ['backup', 'ingest'],
   ['insights'],
   ['priority'],
@@ -62,7 +65,11 @@ const USERS: Readonly<Record<string, RegExp>> = {
   '@zxcvbn-ts/language-common': /^src\/api\/auth\/guessable\.ts$/,
   ajv: /^src\/api\/validation\.ts$/,
   'ajv-formats': /^src\/api\/validation\.ts$/,
-  '@sinclair/typebox': /^src\/(api|records|coordination|events|insights|backup|priority|model)\//,
+  preact: /^src\/ui\//,
+  '@preact/signals': /^src\/ui\//,
+  uplot: /^src\/ui\//,
+  '@sinclair/typebox':
+    /^src\/(api|ui|records|coordination|events|insights|backup|priority|model)\//,
 }
 
 /** `collector` and `mining` do no I/O: none of these. */
@@ -72,15 +79,16 @@ async function readImports(): Promise<{ files: readonly string[]; imports: reado
   const { output } = await cruise(
     ['src'],
     { baseDir: root, tsPreCompilationDeps: true, doNotFollow: { path: 'node_modules' } },
-    { extensions: ['.ts', '.js', '.json'] },
+    { extensions: ['.ts', '.tsx', '.js', '.json'] },
   )
   const { modules } = output as ICruiseResult // no reporter was asked for
-  const own = modules.filter(({ source }) => /^src\/.*\.ts$/.test(source))
+  const own = modules.filter(({ source }) => /^src\/.*\.tsx?$/.test(source))
   return {
     files: own.map(({ source }) => source),
     imports: own.flatMap(({ source, dependencies }) =>
       dependencies.map((dependency) => ({
         from: source,
+        isTypeOnly: dependency.dependencyTypes.includes('type-only'),
         to: dependency.resolved.startsWith('src/')
           ? dependency.resolved
           : dependency.module.startsWith('.')
@@ -114,6 +122,10 @@ function circlesIn(imports: readonly Import[]): readonly string[] {
   return [...targets.keys()].filter(reaches)
 }
 
+/** The page is below the API, which serves it, and knows the shapes of its replies. */
+const isShapeOfReply = ({ from, to, isTypeOnly }: Import): boolean =>
+  isTypeOnly && placeOf(from) === 'ui' && to.startsWith('src/api/schemas/')
+
 const heightOf = (file: string): number => ORDER.findIndex((row) => row.includes(placeOf(file)))
 
 void test('imports keep to the order of the folders', async (t) => {
@@ -133,9 +145,18 @@ void test('imports keep to the order of the folders', async (t) => {
 
   void t.test('imports run one way', async (t) => {
     const wrong = between.filter(
-      ({ from, to }) => placeOf(from) !== placeOf(to) && heightOf(from) >= heightOf(to),
+      (one) =>
+        placeOf(one.from) !== placeOf(one.to) &&
+        heightOf(one.from) >= heightOf(one.to) &&
+        !isShapeOfReply(one),
     )
     t.same(wrong.map(told), [])
+  })
+
+  void t.test('the page runs the query language, and nothing else of the service', async (t) => {
+    const run = between.filter(({ from, isTypeOnly }) => placeOf(from) === 'ui' && !isTypeOnly)
+    t.ok(run.length > 100, `${run.length} imports`)
+    t.same([...new Set(run.map(({ to }) => placeOf(to)))].toSorted(), ['query', 'ui'])
   })
 
   void t.test('no import circle, of types neither', async (t) => {

@@ -65,7 +65,7 @@ t.test(
     const page = await openPage(t, { viewport: { width: 1280, height: 900 } })
     const { faults, hosts } = watch(page)
 
-    await page.goto(`${service.api}/`)
+    await page.goto(`${service.api}/docs`)
     await page.waitForSelector('#operations-logs-listEvents')
     await page.fill('input[name=email]', ADMIN.email)
     await page.fill('input[name=password]', ADMIN.password)

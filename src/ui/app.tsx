@@ -1,0 +1,58 @@
+import { useEffect } from 'preact/hooks'
+
+import { Explore } from './explore/explore.js'
+import { useKeys } from './lib/keys.js'
+import { lazy } from './lib/lazy.js'
+import { addressOf, followLinks, go, place } from './lib/router.js'
+import { findSession, user } from './lib/session.js'
+import { LogIn } from './shell/log-in.js'
+import { areKeysOpen, isPaletteOpen, openKeys, openPalette } from './shell/open-dialogs.js'
+import { Notice } from './shell/notice.js'
+import { Rail } from './shell/rail.js'
+
+export function App() {
+  useEffect(() => void findSession(), [])
+  if (user.value === undefined) return null
+  if (user.value === null) return <LogIn />
+  return <Shell />
+}
+
+function Shell() {
+  useKeys('Everywhere', [
+    { key: 'mod+k', label: 'go to or do something', run: openPalette },
+    { key: '?', label: 'these keys', run: openKeys },
+  ])
+  const { path, params } = place.value
+  useEffect(() => {
+    if (path === '/') go(addressOf('/explore', params), { replace: true })
+  }, [path])
+  return (
+    <div class="shell" onClick={followLinks}>
+      <Rail />
+      <Screen path={path} />
+      {isPaletteOpen.value && <Palette />}
+      {areKeysOpen.value && <KeysHelp />}
+      <Notice />
+    </div>
+  )
+}
+
+function Screen({ path }: { readonly path: string }) {
+  if (path === '/explore' || path.startsWith('/events/')) return <Explore />
+  if (path === '/live') return <Live />
+  if (path === '/templates') return <Templates />
+  const template = /^\/templates\/(\w+)$/.exec(path)?.[1]
+  if (template !== undefined) return <TemplateScreen id={template} />
+  if (path === '/overview') return <Overview />
+  if (path.startsWith('/sources')) return <SourcesScreen />
+  return null
+}
+
+const more = () => import('./more.js')
+const Live = lazy(async () => (await more()).Live)
+const Templates = lazy(async () => (await more()).Templates)
+const TemplateScreen = lazy(async () => (await more()).TemplateScreen)
+const Overview = lazy(async () => (await more()).Overview)
+const SourcesScreen = lazy(async () => (await more()).SourcesScreen)
+const Palette = lazy(async () => (await more()).Palette)
+const KeysHelp = lazy(async () => (await more()).KeysHelp)

@@ -1,0 +1,78 @@
+/**
+ * Bundles the web page into build/ui: scripts and styles whose names hold a hash of their content, a sprite of icons, and
+ * everything compressed once, so that the service only sends files.
+ */
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { build, transformSync } from 'esbuild'
+
+const OUT = 'build/ui'
+const read = (name) => readFileSync(`src/ui/${name}`, 'utf8')
+const hashOf = (text) => createHash('sha256').update(text).digest('hex').slice(0, 10)
+
+rmSync(OUT, { recursive: true, force: true })
+mkdirSync(OUT, { recursive: true })
+
+/** Writes a file under a name with its hash. */
+function put(stem, ending, text) {
+  const name = `${stem}-${hashOf(text)}.${ending}`
+  writeFileSync(`${OUT}/${name}`, text)
+  return name
+}
+
+async function iconNames() {
+  const { code } = transformSync(read('lib/icon-names.ts'), { loader: 'ts', format: 'esm' })
+  return (await import(`data:text/javascript,${encodeURIComponent(code)}`)).ICON_NAMES
+}
+
+/** One file with a symbol for each icon that the page uses. */
+async function spriteOf(names) {
+  const symbols = names.map((name) => {
+    const svg = readFileSync(`node_modules/lucide-static/icons/${name}.svg`, 'utf8')
+    const [, inner = ''] = /<svg[^>]*>([\s\S]*)<\/svg>/.exec(svg) ?? []
+    const drawn = inner.replaceAll(/\s*\n\s*/g, '')
+    return `<symbol id="${name}" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round">${drawn}</symbol>`
+  })
+  return `<svg xmlns="http://www.w3.org/2000/svg">${symbols.join('')}</svg>`
+}
+
+const sprite = put('icons', 'svg', await spriteOf(await iconNames()))
+const icon = put('favicon', 'svg', read('favicon.svg'))
+const { metafile } = await build({
+  entryPoints: { page: 'src/ui/main.tsx', style: 'src/ui/styles/page.css' },
+  outdir: OUT,
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  minify: true,
+  metafile: true,
+  target: ['es2022', 'chrome123', 'firefox120', 'safari17.5'],
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  define: { SPRITE_URL: JSON.stringify(`/ui/${sprite}`) },
+  entryNames: '[name]-[hash]',
+  chunkNames: 'part-[hash]',
+  legalComments: 'none',
+  logLevel: 'warning',
+})
+const outputOf = (entry) =>
+  basename(
+    Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === entry)?.[0] ?? '',
+  )
+const names = {
+  icon,
+  sprite,
+  script: outputOf('src/ui/main.tsx'),
+  style: outputOf('src/ui/styles/page.css'),
+}
+writeFileSync(
+  `${OUT}/index.html`,
+  read('index.html').replaceAll(/\{(\w+)\}/g, (_, name) => names[name]),
+)
+for (const name of readdirSync(OUT)) {
+  const bytes = readFileSync(`${OUT}/${name}`)
+  writeFileSync(`${OUT}/${name}.gz`, gzipSync(bytes, { level: 9 }))
+  writeFileSync(`${OUT}/${name}.br`, brotliCompressSync(bytes))
+}

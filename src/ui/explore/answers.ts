@@ -1,0 +1,96 @@
+import { call, pathWith } from '../lib/api.js'
+import type { Span } from '../lib/time.js'
+import type { Counted, Page, Source } from './rows.js'
+
+export interface Histogram {
+  readonly start: string
+  readonly end: string
+  readonly step_s: number
+  readonly total: number
+  readonly unique_events: number
+  readonly by: string | null
+  /** The most frequent values of the whole range. */
+  readonly values: readonly { readonly value: string; readonly count: number }[]
+  readonly buckets: readonly {
+    readonly t: string
+    readonly total: number
+    readonly values: Readonly<Record<string, number>>
+  }[]
+  readonly answered_from: 'rollup' | 'events'
+  /** Later than the start only when the whole range would have taken too long. */
+  readonly complete_from: string
+}
+
+export interface FacetReply {
+  readonly total: number
+  readonly facets: readonly {
+    readonly field: string
+    readonly distinct: number
+    readonly values: readonly { readonly value: string; readonly count: number }[]
+  }[]
+}
+
+export interface FieldInfo {
+  readonly field: string
+  readonly kind: 'builtin' | 'attribute'
+  readonly type: string
+  readonly share: number
+  readonly examples: readonly unknown[]
+}
+
+/** A question, with its times as they were when it was asked. */
+export interface Run {
+  readonly line: string
+  readonly span: Span
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString()
+
+export const runParams = ({ line, span }: Run) => ({
+  q: line,
+  start_time: iso(span.fromMs),
+  // The API includes the end.
+  end_time: iso(span.toMs - 1),
+})
+
+interface HistogramOptions {
+  readonly by?: string
+  readonly buckets?: number
+  readonly count?: 'occurrences' | 'events'
+}
+
+export const askHistogram = (
+  run: Run,
+  options: HistogramOptions,
+  signal?: AbortSignal,
+): Promise<Histogram> =>
+  call(
+    pathWith('/api/logs/histogram', { ...runParams(run), ...options }),
+    signal === undefined ? {} : { signal },
+  )
+
+/** How many events there are, and where in time. */
+export async function askCounts(run: Run, signal?: AbortSignal): Promise<Counted> {
+  const asked = { count: 'events', buckets: 300 } as const
+  const { buckets, step_s: step, unique_events: total } = await askHistogram(run, asked, signal)
+  return {
+    total,
+    buckets: buckets.map((bucket) => {
+      const fromMs = Math.max(Date.parse(bucket.t), run.span.fromMs)
+      const toMs = Math.min(Date.parse(bucket.t) + step * 1000, run.span.toMs)
+      return { fromMs, toMs, count: bucket.total }
+    }),
+  }
+}
+
+const PAGE = 200
+
+export const rowSource = ({ line, span }: Run, signal: AbortSignal): Source => ({
+  page: (toMs, cursor) => {
+    const part = { fromMs: span.fromMs, toMs: Math.min(toMs, span.toMs) }
+    const params = { ...runParams({ line, span: part }), limit: PAGE, cursor }
+    return call<Page>(pathWith('/api/logs', params), { signal })
+  },
+  counts: async ({ fromMs, toMs }) =>
+    (await askCounts({ line, span: { fromMs, toMs } }, signal)).buckets,
+})

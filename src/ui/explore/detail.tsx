@@ -1,0 +1,265 @@
+import { useState } from 'preact/hooks'
+
+import { call, told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { useKeys } from '../lib/keys.js'
+import { useLoad } from '../lib/load.js'
+import { only, stateOf, without } from '../lib/query-edit.js'
+import { zone } from '../lib/settings.js'
+import { flatten } from '../lib/tags.js'
+import { fullTime } from '../lib/time.js'
+import { copy } from '../shell/notice.js'
+import { Priority } from './priority.js'
+import type { Detail } from './rows.js'
+
+const TABS = ['fields', 'why', 'json'] as const
+export type Tab = (typeof TABS)[number]
+
+const TAB_NAMES = { fields: 'Fields', why: 'Why this priority', json: 'JSON' }
+
+interface DetailProps {
+  readonly id: number
+  readonly line: string
+  readonly tab: Tab
+  /** Changes when the event was corrected. */
+  readonly revision: number
+  readonly onTab: (tab: Tab) => void
+  readonly onLine: (line: string) => void
+  readonly onClose: () => void
+  readonly onCorrect: (detail: Detail, priority: Detail['priority']) => void
+}
+
+/** Everything there is to one event, beside the list. */
+export function DetailPanel(props: DetailProps) {
+  const { id, tab, onClose, revision } = props
+  const loaded = useLoad(`event ${id} ${revision}`, (signal) =>
+    call<Detail>(`/api/logs/${id}`, { signal }),
+  )
+  useKeys('Event', [{ key: 'Escape', label: 'close the event', run: onClose }])
+  const event = loaded.value?.id === id || loaded.isLoading ? loaded.value : null
+  return (
+    <aside class="detail" aria-label="Event">
+      <header>
+        {event === null ? (
+          <span class="note">{loaded.error === null ? ' ' : told(loaded.error)}</span>
+        ) : (
+          <Head event={event} onCorrect={props.onCorrect} />
+        )}
+        <button class="quiet square" aria-label="Close" title="Close (Esc)" onClick={onClose}>
+          <Icon name="x" />
+        </button>
+      </header>
+      {event !== null && (
+        <>
+          <Message text={event.message} />
+          <div class="tabs" role="tablist" aria-label="Of the event">
+            {TABS.map((name) => (
+              <button
+                key={name}
+                role="tab"
+                id={`tab-${name}`}
+                aria-selected={name === tab}
+                aria-controls="tab-panel"
+                onClick={() => props.onTab(name)}
+              >
+                {TAB_NAMES[name]}
+              </button>
+            ))}
+          </div>
+          <div
+            class="tab-panel"
+            role="tabpanel"
+            id="tab-panel"
+            aria-labelledby={`tab-${tab}`}
+            tabIndex={0}
+          >
+            <TabPanel {...props} event={event} />
+          </div>
+        </>
+      )}
+    </aside>
+  )
+}
+
+function TabPanel({ event, tab, ...props }: DetailProps & { readonly event: Detail }) {
+  switch (tab) {
+    case 'fields':
+      return <FieldTable event={event} line={props.line} onLine={props.onLine} />
+    case 'why':
+      return <Priority event={event} onCorrect={props.onCorrect} />
+    case 'json':
+      return <Json event={event} />
+  }
+}
+
+const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
+
+interface HeadProps {
+  readonly event: Detail
+  readonly onCorrect: DetailProps['onCorrect']
+}
+
+function Head({ event, onCorrect }: HeadProps) {
+  const ms = Date.parse(event.timestamp)
+  return (
+    <div class="head">
+      <span class={`badge ${event.severity.toLowerCase()}`}>{event.severity}</span>
+      <span class="segments small" role="group" aria-label="Priority">
+        {PRIORITIES.map((priority) => (
+          <button
+            key={priority}
+            class={priority.toLowerCase()}
+            aria-pressed={event.priority === priority}
+            title={`${priority} for this event and later ones of its template`}
+            onClick={() => onCorrect(event, priority)}
+          >
+            {priority}
+          </button>
+        ))}
+      </span>
+      <time dateTime={event.timestamp}>{fullTime(ms, zone.value)}</time>
+    </div>
+  )
+}
+
+const LONG = 4000
+
+function Message({ text }: { readonly text: string }) {
+  const [isWhole, setWhole] = useState(false)
+  const isLong = text.length > LONG
+  return (
+    <div class="full-message">
+      <pre tabIndex={0} aria-label="Message">
+        {isLong && !isWhole ? `${text.slice(0, LONG)}…` : text}
+      </pre>
+      <div class="actions">
+        {isLong && (
+          <button class="link" onClick={() => setWhole(!isWhole)}>
+            {isWhole ? 'Show less' : `Show all ${text.length.toLocaleString('en-US')} characters`}
+          </button>
+        )}
+        <button
+          class="quiet tiny"
+          aria-label="Copy the message"
+          title="Copy the message"
+          onClick={() => void copy(text, 'The message is copied.')}
+        >
+          <Icon name="copy" size={13} />
+        </button>
+      </div>
+    </div>
+  )
+}
+
+interface FieldTableProps {
+  readonly event: Detail
+  readonly line: string
+  readonly onLine: (line: string) => void
+}
+
+/** Fields with the name that the query language has for them. */
+function rowsOf(event: Detail): readonly (readonly [name: string, value: string])[] {
+  const own: readonly (readonly [string, string])[] = [
+    ['source', event.source],
+    ['host', event.host],
+    ['application', event.application ?? ''],
+    ['environment', event.environment],
+    ['type', event.type],
+    ['template', event.template_id],
+    ['trace', event.trace_id],
+    ['span', event.span_id],
+    ['count', String(event.occurrence_count)],
+    ['id', String(event.id)],
+  ]
+  return own.filter(([, value]) => value !== '')
+}
+
+function FieldTable({ event, line, onLine }: FieldTableProps) {
+  const attributes = flatten(event.tags)
+  return (
+    <>
+      {event.summary !== '' && event.summary !== event.message && (
+        <p class="summary">{event.summary}</p>
+      )}
+      <FieldRows rows={rowsOf(event)} line={line} onLine={onLine} />
+      {attributes.length > 0 && (
+        <>
+          <h3>Attributes</h3>
+          <FieldRows rows={attributes} line={line} onLine={onLine} isAttributes />
+        </>
+      )}
+    </>
+  )
+}
+
+interface FieldRowsProps {
+  readonly rows: readonly (readonly [name: string, value: string])[]
+  readonly line: string
+  readonly onLine: (line: string) => void
+  readonly isAttributes?: boolean
+}
+
+/** Longer values are no words to ask for. */
+const MOST_ASKED = 500
+
+function FieldRows({ rows, line, onLine }: FieldRowsProps) {
+  return (
+    <dl class="field-rows">
+      {rows.map(([name, value]) => {
+        const state = stateOf(line, name, value)
+        return (
+          <div key={name} class={state}>
+            <dt title={name}>{name}</dt>
+            <dd>
+              <span>{value.length > LONG ? `${value.slice(0, LONG)}…` : value}</span>
+              <span class="tools">
+                {value.length <= MOST_ASKED && (
+                  <>
+                    <button
+                      class="quiet tiny"
+                      aria-label={`Only ${name} ${value}`}
+                      title="Only events with this"
+                      aria-pressed={state === 'only'}
+                      onClick={() => onLine(only(line, name, value))}
+                    >
+                      <Icon name="plus" size={13} />
+                    </button>
+                    <button
+                      class="quiet tiny"
+                      aria-label={`Without ${name} ${value}`}
+                      title="Without events with this"
+                      aria-pressed={state === 'not'}
+                      onClick={() => onLine(without(line, name, value))}
+                    >
+                      <Icon name="minus" size={13} />
+                    </button>
+                  </>
+                )}
+                <button
+                  class="quiet tiny"
+                  aria-label={`Copy ${name}`}
+                  title="Copy"
+                  onClick={() => void copy(value, `${name} is copied.`)}
+                >
+                  <Icon name="copy" size={13} />
+                </button>
+              </span>
+            </dd>
+          </div>
+        )
+      })}
+    </dl>
+  )
+}
+
+function Json({ event }: { readonly event: Detail }) {
+  const text = JSON.stringify(event, null, 2)
+  return (
+    <div class="json">
+      <button class="quiet" onClick={() => void copy(text, 'The event is copied as JSON.')}>
+        <Icon name="copy" size={14} /> Copy
+      </button>
+      <pre>{text.length > 200_000 ? `${text.slice(0, 200_000)}…` : text}</pre>
+    </div>
+  )
+}

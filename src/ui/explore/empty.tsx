@@ -1,0 +1,122 @@
+import { call } from '../lib/api.js'
+import { count, counted } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { useLoad } from '../lib/load.js'
+import { clauses, joined } from '../lib/query-edit.js'
+import { zone } from '../lib/settings.js'
+import { fullTime } from '../lib/time.js'
+import { setRange } from '../shell/time-range.js'
+import { SendLogs } from '../sources/send-logs.js'
+import { askHistogram, type Run } from './answers.js'
+import type { Page } from './rows.js'
+
+interface Finding {
+  /** Events of the time range, whatever the line. */
+  readonly all: number
+  /** Lines with one clause less that find something, and how much. */
+  readonly looser: readonly {
+    readonly clause: string
+    readonly line: string
+    readonly total: number
+  }[]
+  /** Nothing was ever sent. */
+  readonly isNew: boolean
+  /** When nothing is in the time range: the time of the newest event. */
+  readonly newestMs: number | null
+}
+
+const MOST_CLAUSES = 8
+
+async function find(run: Run, signal: AbortSignal): Promise<Finding> {
+  const total = async (line: string): Promise<number> =>
+    (await askHistogram({ ...run, line }, { buckets: 1 }, signal)).total
+  const all = await total('')
+  if (all === 0) {
+    const { items } = await call<Page>('/api/logs?limit=1', { signal })
+    const [newest] = items
+    if (newest !== undefined)
+      return { all, looser: [], isNew: false, newestMs: Date.parse(newest.timestamp) }
+    const sources = await call<readonly unknown[]>('/api/sources', { signal })
+    return { all, looser: [], isNew: sources.length === 0, newestMs: null }
+  }
+  const parts = (clauses(run.line) ?? []).slice(0, MOST_CLAUSES)
+  const looser = await Promise.all(
+    parts.map(async (clause) => {
+      const line = joined(parts.filter((part) => part !== clause))
+      return { clause, line, total: parts.length === 1 ? all : await total(line) }
+    }),
+  )
+  return { all, looser: looser.filter((one) => one.total > 0), isNew: false, newestMs: null }
+}
+
+interface NothingFoundProps {
+  readonly run: Run
+  readonly onLine: (line: string) => void
+}
+
+/** Says what empties a result: the time range, or one of the clauses. */
+export function NothingFound({ run, onLine }: NothingFoundProps) {
+  const key = `empty ${run.line} ${run.span.fromMs} ${run.span.toMs}`
+  const { value } = useLoad(key, (signal) => find(run, signal))
+  if (value === null) return <div class="found waiting" aria-busy="true" />
+  const { all, looser, newestMs, isNew } = value
+  if (isNew)
+    return (
+      <div class="found empty">
+        <SendLogs />
+      </div>
+    )
+  return (
+    <div class="found empty">
+      <Icon name="search" size={22} />
+      <h2>Nothing found</h2>
+      {all === 0 ? (
+        <NoEvents newestMs={newestMs} />
+      ) : looser.length === 0 ? (
+        <p>
+          {counted(all, 'occurrence')} in this time range; no clause alone keeps them out. Try with
+          fewer of them.
+        </p>
+      ) : (
+        <>
+          <p>
+            {looser.length === 1
+              ? 'One clause keeps everything out.'
+              : 'Each of these clauses keeps something out.'}
+          </p>
+          <ul class="looser">
+            {looser.map(({ clause, line, total }) => (
+              <li key={clause}>
+                <button onClick={() => onLine(line)}>
+                  <span>
+                    without <code>{clause}</code>
+                  </span>
+                  <b>{count(total)}</b>
+                </button>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  )
+}
+
+function NoEvents({ newestMs }: { readonly newestMs: number | null }) {
+  if (newestMs === null) return <p>There are no events of the last 30 days.</p>
+  const show = (): void => {
+    const hour = 3_600_000
+    setRange({
+      from: new Date(newestMs - hour).toISOString(),
+      to: new Date(newestMs + 1000).toISOString(),
+    })
+  }
+  return (
+    <>
+      <p>No event is in this time range. The newest one is of {fullTime(newestMs, zone.value)}.</p>
+      <button class="primary" onClick={show}>
+        Show the hour before it
+      </button>
+    </>
+  )
+}

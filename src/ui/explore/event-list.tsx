@@ -1,0 +1,111 @@
+import { useRef } from 'preact/hooks'
+
+import { count } from '../lib/format.js'
+import { useKeys, type Binding } from '../lib/keys.js'
+import { density, wrapping, zone } from '../lib/settings.js'
+import { VirtualList, type ListHandle } from '../lib/virtual-list.js'
+import { EventRow, rowHeight, tracksOf } from './event-row.js'
+import type { Row } from './rows.js'
+
+interface EventListProps {
+  readonly total: number
+  readonly at: (index: number) => Row | undefined
+  readonly columns: readonly string[]
+  readonly templateOf: (id: string) => string
+  readonly withDay: boolean
+  readonly current: number
+  readonly openId: number | null
+  readonly onCurrent: (index: number) => void
+  readonly onOpen: (row: Row) => void
+  readonly onRange: (first: number, last: number) => void
+  /** Further keys for the row that is current. */
+  readonly keys: (row: Row | undefined) => readonly Binding[]
+  readonly label: string
+  readonly isFresh?: boolean
+}
+
+/** The events found, one a line, with the keys that act on the current one. */
+export function EventList(props: EventListProps) {
+  const { total, at, current, openId, onCurrent, onOpen, columns } = props
+  const list = useRef<ListHandle | null>(null)
+  const goTo = (index: number): void => {
+    const next = Math.max(0, Math.min(total - 1, index))
+    onCurrent(next)
+    list.current?.show(next)
+    const row = at(next)
+    if (openId !== null && row !== undefined) onOpen(row)
+  }
+  const row = at(current)
+  const move = (step: number) => () => goTo(current + step)
+  useKeys('Events', [
+    { key: 'j', label: 'next event', run: move(1) },
+    { key: 'k', label: 'previous event', run: move(-1) },
+    { key: 'ArrowDown', label: 'next event', run: move(1) },
+    { key: 'ArrowUp', label: 'previous event', run: move(-1) },
+    { key: 'PageDown', label: 'a page further', run: move(20) },
+    { key: 'PageUp', label: 'a page back', run: move(-20) },
+    { key: 'Home', label: 'first event', run: () => goTo(0) },
+    { key: 'End', label: 'last event', run: () => goTo(total - 1) },
+    { key: 'Enter', label: 'open the event', run: () => row !== undefined && onOpen(row) },
+    { key: 'w', label: 'wrap lines', run: toggleWrap },
+    ...props.keys(row),
+  ])
+  const onClick = ({ target }: MouseEvent): void => {
+    // A selection of text is no press.
+    if (getSelection()?.type === 'Range') return
+    const element = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null
+    if (element === null) return
+    const index = Number(element.dataset['index'])
+    const pressed = at(index)
+    onCurrent(index)
+    if (pressed !== undefined) onOpen(pressed)
+  }
+  const height = rowHeight()
+  const tracks = tracksOf(columns)
+  return (
+    <VirtualList
+      count={total}
+      rowHeight={height}
+      handle={list}
+      onRange={props.onRange}
+      row={(index) => {
+        const shown = at(index)
+        if (shown === undefined) return <Waiting key={`w${index}`} index={index} />
+        return (
+          <EventRow
+            key={shown.id}
+            row={shown}
+            index={index}
+            columns={columns}
+            template={props.templateOf(shown.template_id)}
+            isCurrent={index === current}
+            isOpen={shown.id === openId}
+            withDay={props.withDay}
+            zone={zone.value}
+            idPrefix="row"
+          />
+        )
+      }}
+      attributes={{
+        class: `events ${wrapping.value === 'on' ? 'wrap' : ''} ${density.value}`,
+        style: `--columns: ${tracks}; --row: ${height}px; --time-width: ${props.withDay ? '9.4rem' : '6.2rem'}`,
+        tabIndex: 0,
+        role: 'grid',
+        'aria-label': `${props.label}: ${count(total)}`,
+        'aria-rowcount': total,
+        'aria-activedescendant': row === undefined ? undefined : `row-${current}`,
+        onClick,
+      }}
+    />
+  )
+}
+
+export function toggleWrap(): void {
+  wrapping.value = wrapping.value === 'on' ? 'off' : 'on'
+}
+
+const Waiting = ({ index }: { readonly index: number }) => (
+  <div class="row waiting" role="row" aria-rowindex={index + 1}>
+    <span role="gridcell" class="cell" style={{ width: `${30 + ((index * 37) % 50)}%` }} />
+  </div>
+)

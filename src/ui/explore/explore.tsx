@@ -1,0 +1,143 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+import { ApiError, type Fault } from '../lib/api.js'
+import { useKeys } from '../lib/keys.js'
+import { lazy } from '../lib/lazy.js'
+import { useLoad } from '../lib/load.js'
+import { addressOf, go, place, setParams } from '../lib/router.js'
+import { sidebar } from '../lib/settings.js'
+import { toRange, toSpan, type Span } from '../lib/time.js'
+import { TimeRange, currentRange, setRange } from '../shell/time-range.js'
+import { TopBar } from '../shell/top-bar.js'
+import { askHistogram, type Run } from './answers.js'
+import type { Tab } from './detail.js'
+import { DEFAULT_COLUMNS } from './event-row.js'
+import { Fields } from './fields.js'
+import { toggleFields } from './fields-toggle.js'
+import { HistogramChart } from './histogram.js'
+import { QueryBar } from './query-bar.js'
+import { Found } from './found.js'
+import { Summary } from './summary.js'
+import { useCorrection } from './correction.js'
+
+/** The question that the address asks, with its times as they are now. */
+function useRun(): { readonly run: Run; readonly key: string; readonly refresh: () => void } {
+  const [asked, setAsked] = useState(0)
+  const line = place.value.params.get('q') ?? ''
+  const range = currentRange()
+  const key = `${line}\n${range.from}\n${range.to}\n${asked}`
+  const kept = useRef<{ readonly key: string; readonly run: Run } | null>(null)
+  if (kept.current?.key !== key)
+    kept.current = { key, run: { line, span: toSpan(range, Date.now()) } }
+  return { run: kept.current.run, key, refresh: () => setAsked((n) => n + 1) }
+}
+
+const tabs: ReadonlySet<string> = new Set(['fields', 'why', 'json'])
+const isTab = (name: string | null): name is Tab => name !== null && tabs.has(name)
+
+/** Searches events: a line of the query language, what was found over time, and the events themselves. */
+export function Explore() {
+  const { run, key, refresh } = useRun()
+  const { params, path } = place.value
+  const by = params.get('by') ?? 'severity'
+  const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
+  const fromPath = /^\/events\/(\d+)$/.exec(path)?.[1]
+  const id = Number(fromPath ?? params.get('id') ?? 0) || null
+  const tabParam = params.get('tab')
+  const tab = isTab(tabParam) ? tabParam : 'fields'
+  const query = useRef<HTMLTextAreaElement | null>(null)
+  const histogram = useLoad(`${key} ${by}`, (signal) =>
+    askHistogram(run, { by, buckets: BARS }, signal),
+  )
+  const correction = useCorrection()
+
+  useEffect(() => {
+    document.title = run.line === '' ? 'Explore' : `${run.line} · Explore`
+  }, [run.line])
+  useKeys('Explore', [
+    { key: '/', label: 'write a query', run: () => query.current?.focus() },
+    { key: 'r', label: 'refresh', run: refresh },
+    { key: 'f', label: 'show or hide the fields', run: toggleFields },
+  ])
+
+  const setLine = (line: string): void => {
+    if (line === run.line) refresh()
+    else go(addressOf('/explore', params, { q: line, id: null, tab: null }))
+  }
+  const zoom = (span: Span): void => setRange(toRange(span))
+  const open = (event: number | null): void => {
+    const to = addressOf('/explore', params, {
+      id: event === null ? null : String(event),
+      tab: tab === 'fields' ? null : tab,
+    })
+    go(to, { replace: true })
+  }
+  const setColumn = (name: string): void => {
+    const next = columns.includes(name)
+      ? columns.filter((one) => one !== name)
+      : withColumn(columns, name)
+    setParams(
+      { cols: next.join() === DEFAULT_COLUMNS.join() ? null : next.join() },
+      { replace: true },
+    )
+  }
+  const fault = faultOf(histogram.error)
+  return (
+    <main class="screen explore">
+      <TopBar title="Explore">
+        <TimeRange range={currentRange()} onRefresh={refresh} />
+      </TopBar>
+      <div class="ask">
+        <QueryBar line={run.line} span={run.span} fault={fault} onRun={setLine} handle={query} />
+        <Summary run={run} columns={columns} histogram={histogram} by={by} onColumn={setColumn} />
+        <div class="chart-room" aria-busy={histogram.isLoading}>
+          {histogram.value !== null && <HistogramChart histogram={histogram.value} onZoom={zoom} />}
+        </div>
+      </div>
+      <div
+        class={`body ${id === null ? '' : 'with-detail'} ${sidebar.value === 'open' ? 'with-fields' : ''}`}
+      >
+        {sidebar.value === 'open' && (
+          <Fields run={run} runKey={key} columns={columns} onLine={setLine} onColumn={setColumn} />
+        )}
+        <Found
+          run={run}
+          runKey={key}
+          columns={columns}
+          openId={id}
+          onOpen={open}
+          onLine={setLine}
+          onRetry={refresh}
+          correction={correction}
+        />
+        {id !== null && (
+          <DetailPanel
+            id={id}
+            line={run.line}
+            tab={tab}
+            revision={correction.revision}
+            onTab={(name) => setParams({ tab: name === 'fields' ? null : name }, { replace: true })}
+            onLine={(line) => go(addressOf('/explore', params, { q: line }))}
+            onClose={() => open(null)}
+            onCorrect={correction.correct}
+          />
+        )}
+      </div>
+    </main>
+  )
+}
+
+const DetailPanel = lazy(async () => (await import('./detail.js')).DetailPanel)
+
+/** The most bars, so that each is seen. */
+const BARS = 120
+
+/** What is wrong with the line itself. */
+const faultOf = (error: unknown): Fault | null =>
+  error instanceof ApiError ? (error.faults.find(({ path }) => path === 'q') ?? null) : null
+
+/** A new column stands before the message. */
+function withColumn(columns: readonly string[], name: string): readonly string[] {
+  const at = columns.indexOf('message')
+  return at === -1 ? [...columns, name] : [...columns.slice(0, at), name, ...columns.slice(at)]
+}

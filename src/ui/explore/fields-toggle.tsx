@@ -1,0 +1,18 @@
+import { Icon } from '../lib/icon.js'
+import { sidebar } from '../lib/settings.js'
+
+export function toggleFields(): void {
+  sidebar.value = sidebar.value === 'open' ? 'closed' : 'open'
+}
+
+export const FieldsToggle = () => (
+  <button
+    class="quiet square"
+    aria-pressed={sidebar.value === 'open'}
+    aria-label="Fields"
+    title="Show or hide the fields (f)"
+    onClick={toggleFields}
+  >
+    <Icon name="panel-left" />
+  </button>
+)

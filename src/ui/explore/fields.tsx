@@ -1,0 +1,173 @@
+import { useState } from 'preact/hooks'
+
+import { call, pathWith } from '../lib/api.js'
+import { count, percent, short } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { useLoad } from '../lib/load.js'
+import { only, stateOf, without } from '../lib/query-edit.js'
+import { runParams, type FacetReply, type FieldInfo, type Run } from './answers.js'
+
+const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host', 'environment'] as const
+const TOP = 8
+
+type Facet = FacetReply['facets'][number]
+
+interface FieldsProps {
+  readonly run: Run
+  readonly runKey: string
+  readonly columns: readonly string[]
+  readonly onLine: (line: string) => void
+  readonly onColumn: (name: string) => void
+}
+
+/** The fields of what was found, with their most frequent values: a press asks for one, with Alt for all others. */
+export function Fields({ run, runKey, columns, onLine, onColumn }: FieldsProps) {
+  const facets = useLoad(`facets ${runKey}`, (signal) =>
+    call<FacetReply>(
+      pathWith('/api/logs/facets', {
+        ...runParams(run),
+        fields: OPEN_AT_FIRST.join(','),
+        top: TOP,
+      }),
+      { signal },
+    ),
+  )
+  const fields = useLoad(`fields ${runKey}`, (signal) =>
+    call<readonly FieldInfo[]>(pathWith('/api/logs/fields', runParams(run)), { signal }),
+  )
+  const attributes = (fields.value ?? []).filter(({ kind }) => kind === 'attribute')
+  return (
+    <aside class="fields" aria-label="Fields">
+      {OPEN_AT_FIRST.map((name) => {
+        const facet = facets.value?.facets.find(({ field }) => field === name)
+        if (facet !== undefined && isPlain(facet)) return null
+        return (
+          <section key={name}>
+            <h2>{name}</h2>
+            {facet === undefined ? (
+              <p class="note">{facets.isLoading ? ' ' : '–'}</p>
+            ) : (
+              <Values facet={facet} total={facets.value?.total ?? 0} run={run} onLine={onLine} />
+            )}
+          </section>
+        )
+      })}
+      {attributes.length > 0 && <h2 class="group">Attributes</h2>}
+      {attributes.map((info) => (
+        <Attribute
+          key={info.field}
+          info={info}
+          run={run}
+          runKey={runKey}
+          isColumn={columns.includes(info.field)}
+          onLine={onLine}
+          onColumn={onColumn}
+        />
+      ))}
+    </aside>
+  )
+}
+
+/** Nothing is learnt from a field that no event has. */
+const isPlain = ({ values }: Facet): boolean => values.every(({ value }) => value === '')
+
+interface AttributeProps {
+  readonly info: FieldInfo
+  readonly run: Run
+  readonly runKey: string
+  readonly isColumn: boolean
+  readonly onLine: (line: string) => void
+  readonly onColumn: (name: string) => void
+}
+
+function Attribute({ info, run, runKey, isColumn, onLine, onColumn }: AttributeProps) {
+  const [isOpen, setOpen] = useState(false)
+  const key = isOpen ? `facet ${info.field} ${runKey}` : null
+  const facets = useLoad(key, (signal) =>
+    call<FacetReply>(
+      pathWith('/api/logs/facets', { ...runParams(run), fields: info.field, top: TOP }),
+      { signal },
+    ),
+  )
+  const [facet] = facets.value?.facets ?? []
+  return (
+    <section>
+      <div class="attribute">
+        <button
+          class="name"
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+          title={info.field}
+        >
+          <Icon name={isOpen ? 'chevron-down' : 'chevron-right'} size={12} />
+          <span>{info.field}</span>
+          <small>{percent(info.share)}</small>
+        </button>
+        <button
+          class="quiet tiny"
+          aria-pressed={isColumn}
+          aria-label={`Column ${info.field}`}
+          title={isColumn ? 'Take away the column' : 'Show as a column'}
+          onClick={() => onColumn(info.field)}
+        >
+          <Icon name="columns-3" size={12} />
+        </button>
+      </div>
+      {isOpen && facet !== undefined && (
+        <Values facet={facet} total={facets.value?.total ?? 0} run={run} onLine={onLine} />
+      )}
+    </section>
+  )
+}
+
+interface ValuesProps {
+  readonly facet: Facet
+  readonly total: number
+  readonly run: Run
+  readonly onLine: (line: string) => void
+}
+
+function Values({ facet, total, run, onLine }: ValuesProps) {
+  const { field, values, distinct } = facet
+  const most = Math.max(...values.map((one) => one.count), 1)
+  const toggle = (value: string, isNot: boolean): void =>
+    onLine((isNot ? without : only)(run.line, field, value))
+  return (
+    <ul>
+      {values.map(({ value, count: n }) => {
+        const state = stateOf(run.line, field, value)
+        const name = value === '' ? '(none)' : value
+        return (
+          <li key={value} class={state}>
+            <button
+              class="value"
+              title={`${name}: ${count(n)}. Alt: without it`}
+              aria-pressed={state === 'only'}
+              onClick={(event) => toggle(value, event.altKey)}
+            >
+              <span
+                class={`bar ${field === 'severity' || field === 'priority' ? value.toLowerCase() : ''}`}
+                style={{ width: `${(n / most) * 100}%` }}
+              />
+              <span class="text">{name}</span>
+              <span class="count">{short(n)}</span>
+            </button>
+            <button
+              class="quiet tiny"
+              aria-label={`Without ${name}`}
+              title="Without it"
+              aria-pressed={state === 'not'}
+              onClick={() => toggle(value, true)}
+            >
+              <Icon name="minus" size={12} />
+            </button>
+          </li>
+        )
+      })}
+      {distinct > values.length && (
+        <li class="more">{short(distinct - values.length)} more values</li>
+      )}
+      {values.length > 0 && total === 0 && <li class="more">none</li>}
+    </ul>
+  )
+}

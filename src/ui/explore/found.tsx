@@ -1,0 +1,144 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+
+import { isAbort, told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import type { Binding } from '../lib/keys.js'
+import { lazy } from '../lib/lazy.js'
+import { without } from '../lib/query-edit.js'
+import { addressOf, place } from '../lib/router.js'
+import { toRange } from '../lib/time.js'
+import { copy } from '../shell/notice.js'
+import { askCounts, rowSource, type Run } from './answers.js'
+import type { Correction } from './correction.js'
+import { EventList } from './event-list.js'
+import { Rows, type Row } from './rows.js'
+import { learnTemplates, templateText } from './templates-known.js'
+
+const NothingFound = lazy(async () => (await import('./empty.js')).NothingFound)
+
+interface FoundProps {
+  readonly run: Run
+  readonly runKey: string
+  readonly columns: readonly string[]
+  readonly openId: number | null
+  readonly onOpen: (id: number) => void
+  readonly onLine: (line: string) => void
+  readonly onRetry: () => void
+  readonly correction: Correction
+}
+
+interface State {
+  readonly rows: Rows | null
+  readonly error: unknown
+}
+
+/** The rows of a run. Those of the run before stay until the new ones are there. */
+function useRows(run: Run, key: string): State {
+  const [state, setState] = useState<State>({ rows: null, error: null })
+  const [, redraw] = useState(0)
+  useEffect(() => {
+    const controller = new AbortController()
+    const { signal } = controller
+    const start = async (): Promise<void> => {
+      const counted = await askCounts(run, signal)
+      const rows: Rows = new Rows(rowSource(run, signal), counted, () => {
+        if (signal.aborted) return
+        setState({ rows, error: rows.error })
+        redraw((n) => n + 1)
+      })
+      if (rows.total === 0) setState({ rows, error: null })
+      // They take the place of the rows before when they can be drawn.
+      else rows.show(0, 60)
+    }
+    start().catch((error: unknown) => {
+      if (!signal.aborted && !isAbort(error)) setState({ rows: null, error })
+    })
+    return () => controller.abort()
+  }, [key])
+  return state
+}
+
+const PRIORITY_KEYS = { 1: 'P1', 2: 'P2', 3: 'P3', 4: 'P4' } as const
+
+/** The events of a run, or what there is instead of them. */
+export function Found(props: FoundProps) {
+  const { run, runKey, openId, onOpen, onLine, correction } = props
+  const { rows, error } = useRows(run, runKey)
+  const [current, setCurrent] = useState(-1)
+  useEffect(() => setCurrent(-1), [runKey])
+  useEffect(() => void learnTemplates(), [runKey])
+  correction.onCorrected.current = (row) => rows?.replace(row)
+  const opened = useRef(openId)
+  opened.current = openId
+  const withDay = useMemo(() => run.span.toMs - run.span.fromMs > 20 * 3_600_000, [run])
+
+  if (error !== null && (rows === null || rows.total === 0))
+    return <Failed error={error} onRetry={props.onRetry} />
+  if (rows === null) return <div class="found waiting" aria-busy="true" />
+  if (rows.total === 0) return <NothingFound run={run} onLine={onLine} />
+
+  const keys = (row: Row | undefined): readonly Binding[] => [
+    ...Object.entries(PRIORITY_KEYS).map(([key, priority]) => ({
+      key,
+      label: `set the priority ${priority}`,
+      run: () => {
+        const id = openId ?? row?.id
+        if (id !== undefined) correction.correct({ id }, priority)
+      },
+    })),
+    {
+      key: 'm',
+      label: 'mute the template of the event',
+      run: () => row !== undefined && onLine(without(run.line, 'template', row.template_id)),
+    },
+    {
+      key: 'y',
+      label: 'copy the message',
+      run: () => row !== undefined && void copy(row.message, 'The message is copied.'),
+    },
+    { key: 'L', label: 'copy a link with absolute times', run: () => void copyLink(run) },
+  ]
+  return (
+    <section class="found" aria-label="Events">
+      {error !== null && <Failed error={error} onRetry={props.onRetry} />}
+      <EventList
+        label="Events"
+        total={rows.total}
+        at={(index) => rows.at(index)}
+        columns={props.columns}
+        templateOf={templateText}
+        withDay={withDay}
+        current={current === -1 && openId !== null ? rows.placeOf(openId) : current}
+        openId={openId}
+        onCurrent={setCurrent}
+        onOpen={({ id }) => onOpen(id)}
+        onRange={(first, last) => rows.show(first, last)}
+        keys={keys}
+      />
+    </section>
+  )
+}
+
+/** The present address with absolute times, so that others see the same events. */
+export function copyLink({ span }: Run): Promise<void> {
+  const { path, params } = place.value
+  const { from, to } = toRange(span)
+  const link = location.origin + addressOf(path, params, { from, to })
+  return copy(link, 'A link with absolute times is copied.')
+}
+
+interface FailedProps {
+  readonly error: unknown
+  readonly onRetry: () => void
+}
+
+const Failed = ({ error, onRetry }: FailedProps) => (
+  <div class="found empty" role="alert">
+    <Icon name="circle-alert" size={22} />
+    <h2>No answer</h2>
+    <p>{told(error)}</p>
+    <button class="primary" onClick={onRetry}>
+      Try again
+    </button>
+  </div>
+)

@@ -1,0 +1,241 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import uPlot from 'uplot'
+
+import { count, short } from '../lib/format.js'
+import { theme, zone } from '../lib/settings.js'
+import { clock, shortTime, type Span } from '../lib/time.js'
+import type { Histogram } from './answers.js'
+import { colorsOf, orderOf, partName, partOf } from './stack.js'
+
+const HEIGHT = 112
+
+interface HistogramProps {
+  readonly histogram: Histogram
+  readonly onZoom: (span: Span) => void
+}
+
+/** Bars of what was found over time, stacked; a brush zooms, with the pointer and with the keys. */
+export function HistogramChart({ histogram, onZoom }: HistogramProps) {
+  const root = useRef<HTMLDivElement>(null)
+  const chart = useRef<uPlot | null>(null)
+  const [hovered, setHovered] = useState<number | null>(null)
+  const [brush, setBrush] = useState<{ readonly from: number; readonly to: number } | null>(null)
+  const { buckets, step_s: step } = histogram
+  const times = buckets.map(({ t }) => Date.parse(t))
+
+  useEffect(() => {
+    const element = root.current
+    if (element === null) return
+    const made = draw(element, histogram, {
+      onHover: setHovered,
+      onSelect: (from, to) => onZoom({ fromMs: from * 1000, toMs: to * 1000 }),
+    })
+    chart.current = made
+    const observer = new ResizeObserver(() =>
+      made.setSize({ width: element.clientWidth, height: HEIGHT }),
+    )
+    observer.observe(element)
+    return () => {
+      observer.disconnect()
+      made.destroy()
+      element.replaceChildren()
+      chart.current = null
+    }
+  }, [histogram, theme.value, zone.value])
+
+  useEffect(() => {
+    const made = chart.current
+    if (made === null || brush === null) return
+    const [from, to] = [Math.min(brush.from, brush.to), Math.max(brush.from, brush.to) + 1]
+    const left = made.valToPos((times[from] ?? 0) / 1000, 'x')
+    const right = made.valToPos(((times[to - 1] ?? 0) + step * 1000) / 1000, 'x')
+    made.setSelect({ left, width: right - left, top: 0, height: made.over.clientHeight }, false)
+    setHovered(brush.to)
+  }, [brush])
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0
+    if (move !== 0) {
+      const to = Math.max(0, Math.min(buckets.length - 1, (brush?.to ?? buckets.length) + move))
+      setBrush({ from: event.shiftKey ? (brush?.from ?? to) : to, to })
+    } else if (event.key === 'Enter' && brush !== null) {
+      const [from, to] = [Math.min(brush.from, brush.to), Math.max(brush.from, brush.to)]
+      onZoom({ fromMs: times[from] ?? 0, toMs: (times[to] ?? 0) + step * 1000 })
+      setBrush(null)
+    } else if (event.key === 'Escape' && brush !== null) {
+      chart.current?.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false)
+      setBrush(null)
+    } else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+  return (
+    <div
+      class="histogram"
+      tabIndex={0}
+      role="application"
+      aria-label={`Histogram of ${count(histogram.total)} occurrences. Arrow keys move, with Shift they select, Enter zooms.`}
+      onKeyDown={onKeyDown}
+    >
+      <div ref={root} class="chart" />
+      {hovered !== null && <Tip histogram={histogram} at={hovered} chart={chart.current} />}
+    </div>
+  )
+}
+
+interface TipProps {
+  readonly histogram: Histogram
+  readonly at: number
+  readonly chart: uPlot | null
+}
+
+function Tip({ histogram, at, chart }: TipProps) {
+  const bucket = histogram.buckets[at]
+  if (bucket === undefined || chart === null) return null
+  const ms = Date.parse(bucket.t)
+  const left = chart.valToPos(ms / 1000 + histogram.step_s / 2, 'x')
+  const isRight = left > chart.over.clientWidth / 2
+  const names = orderOf(histogram).filter((name) => partOf(bucket, name) > 0)
+  const colors = colorsOf(histogram)
+  return (
+    <div
+      class={`tip ${isRight ? 'left' : ''}`}
+      style={{ left: `${left + chart.over.offsetLeft}px` }}
+    >
+      <strong>
+        {shortTime(ms, zone.value).split(',')[0]} {clock(ms, zone.value)}
+      </strong>
+      {names.toReversed().map((name) => (
+        <span key={name}>
+          <i style={{ background: colors.get(name) ?? '' }} />
+          {partName(name)} <b>{count(partOf(bucket, name))}</b>
+        </span>
+      ))}
+      {names.length !== 1 && (
+        <span class="sum">
+          total <b>{count(bucket.total)}</b>
+        </span>
+      )}
+    </div>
+  )
+}
+
+interface Handlers {
+  readonly onHover: (index: number | null) => void
+  readonly onSelect: (fromS: number, toS: number) => void
+}
+
+function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Handlers): uPlot {
+  const ink = resolved(root)
+  const start = Date.parse(histogram.start) / 1000
+  const end = Math.max(Date.parse(histogram.end) / 1000, start + 1)
+  const step = histogram.step_s
+  const axis = {
+    stroke: ink('--muted'),
+    font: '11px system-ui, sans-serif',
+    ticks: { show: false },
+  }
+  const options: uPlot.Options = {
+    width: root.clientWidth,
+    height: HEIGHT,
+    padding: [8, 8, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
+    scales: {
+      x: { range: () => [start, end] },
+      y: { range: (_, _min, max) => [0, max * 1.05 || 1] },
+    },
+    // The bars are drawn by hand: stacked series have edges of each other's colours.
+    series: [{}, { paths: () => null, points: { show: false } }],
+    axes: [
+      {
+        ...axis,
+        size: 22,
+        gap: 2,
+        space: 90,
+        grid: { show: false },
+        values: (_, ticks) => labels(ticks),
+      },
+      {
+        ...axis,
+        size: 46,
+        gap: 4,
+        space: 28,
+        grid: { stroke: ink('--line'), width: 1 },
+        values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? short(tick) : '')),
+      },
+    ],
+    hooks: {
+      drawAxes: [(plot) => drawBars(plot, histogram, ink)],
+      setCursor: [
+        ({ cursor: { left = -1 }, posToVal }) => {
+          const at = left < 0 ? -1 : Math.floor((posToVal(left, 'x') - first) / step)
+          onHover(at >= 0 && at < histogram.buckets.length ? at : null)
+        },
+      ],
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select
+          if (width < 4) return
+          onSelect(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'))
+        },
+      ],
+    },
+  }
+  const first = Date.parse(histogram.buckets[0]?.t ?? histogram.start) / 1000
+  const heights = histogram.buckets.map(({ total }) => total)
+  const times = histogram.buckets.map(({ t }) => Date.parse(t) / 1000)
+  return new uPlot(options, [times, heights], root)
+}
+
+function drawBars(plot: uPlot, histogram: Histogram, ink: (token: string) => string): void {
+  const { ctx, bbox } = plot
+  const fills = [...colorsOf(histogram)].map(([name, token]) => ({ name, fill: ink(token) }))
+  ctx.save()
+  ctx.beginPath()
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
+  ctx.clip()
+  for (const bucket of histogram.buckets) {
+    const start = Date.parse(bucket.t) / 1000
+    const left = Math.round(plot.valToPos(start, 'x', true))
+    const right = Math.round(plot.valToPos(start + histogram.step_s, 'x', true))
+    const width = Math.max(1, right - left - (right - left > 3 ? 1 : 0))
+    let below = 0
+    for (const { name, fill } of fills) {
+      const part = partOf(bucket, name)
+      if (part === 0) continue
+      const bottom = Math.round(plot.valToPos(below, 'y', true))
+      below += part
+      // A few errors among many messages are seen too.
+      const top = Math.min(Math.round(plot.valToPos(below, 'y', true)), bottom - 1)
+      ctx.fillStyle = fill
+      ctx.fillRect(left, top, width, bottom - top)
+    }
+  }
+  ctx.restore()
+}
+
+/** Times of an axis; the day is said where it changes. */
+function labels(ticks: readonly number[]): string[] {
+  let before = ''
+  const isFine = (ticks[1] ?? 0) - (ticks[0] ?? 0) < 60
+  return ticks.map((tick) => {
+    const [date = '', minute = ''] = shortTime(tick * 1000, zone.value).split(', ')
+    const text = isFine ? clock(tick * 1000, zone.value) : minute
+    const isNew = before !== '' && date !== before
+    before = date
+    return isNew ? `${date} ${text}` : text
+  })
+}
+
+/** Colours as a canvas takes them: tokens of the style sheet resolved for the present theme. */
+function resolved(root: HTMLElement): (token: string) => string {
+  const probe = document.createElement('span')
+  probe.hidden = true
+  root.append(probe)
+  const style = getComputedStyle(probe)
+  return (token) => {
+    probe.style.color = token.startsWith('--') ? `var(${token})` : token
+    return style.color
+  }
+}

@@ -1,0 +1,45 @@
+import type { Histogram } from './answers.js'
+
+/** From the ground up: the worst stand on top, where they are seen against the sky. */
+const FIXED: Readonly<Record<string, readonly string[]>> = {
+  severity: ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'],
+  priority: ['P4', 'P3', 'P2', 'P1'],
+}
+const COLORS = 5
+/** Occurrences whose value is not among the most frequent ones, or that have none. */
+const OTHER = '\u0000other'
+
+/** What a part of the bars is called. */
+export const partName = (name: string): string => (name === OTHER ? 'other' : name)
+
+/** The values that a histogram is stacked by, from the ground up. */
+export function orderOf({ by, values, total }: Histogram): readonly string[] {
+  const names = values.map(({ value }) => value)
+  const fixed = FIXED[by ?? '']
+  if (fixed !== undefined) return fixed.filter((name) => names.includes(name))
+  const isWhole = values.reduce((sum, { count }) => sum + count, 0) === total
+  return isWhole ? names : [...names, OTHER]
+}
+
+/** Colours by value, as names of the style sheet's tokens. */
+export function colorsOf(histogram: Histogram): ReadonlyMap<string, string> {
+  const isFixed = (histogram.by ?? '') in FIXED
+  return new Map(
+    orderOf(histogram).map((name, i) => [
+      name,
+      name === OTHER
+        ? 'var(--series-other)'
+        : isFixed
+          ? `var(--${name.toLowerCase()})`
+          : `var(--series-${i % COLORS})`,
+    ]),
+  )
+}
+
+type Bucket = Histogram['buckets'][number]
+
+/** The height of one value's part of a bar. */
+export const partOf = ({ total, values }: Bucket, name: string): number =>
+  name === OTHER
+    ? total - Object.values(values).reduce((sum, n) => sum + n, 0)
+    : (values[name] ?? 0)

@@ -1,0 +1,127 @@
+/** What the service says about a request that it refused. */
+export interface Fault {
+  readonly in?: string
+  readonly path?: string
+  readonly message: string
+  readonly position?: number
+  readonly length?: number
+  readonly suggestion?: string | null
+}
+
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly faults: readonly Fault[]
+  readonly retryAfterS: number | null
+
+  constructor(status: number, body: unknown, retryAfter: string | null) {
+    const { message, code, faults } = readEnvelope(body)
+    super(message === '' ? `The service answered with status ${status}.` : message)
+    this.status = status
+    this.code = code
+    this.faults = faults
+    this.retryAfterS = retryAfter === null ? null : Number(retryAfter)
+  }
+}
+
+interface Envelope {
+  readonly detail?: {
+    readonly message?: string
+    readonly code?: string
+    readonly details?: { readonly errors?: readonly Fault[] }
+  }
+}
+
+function readEnvelope(body: unknown) {
+  const { detail = {} } = (body ?? {}) as Envelope // the one envelope of all errors
+  return {
+    message: detail.message ?? '',
+    code: detail.code ?? '',
+    faults: detail.details?.errors ?? [],
+  }
+}
+
+export type Params = Readonly<Record<string, string | number | boolean | null | undefined>>
+
+export function pathWith(path: string, params: Params): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(params))
+    if (value !== null && value !== undefined && value !== '') query.set(name, String(value))
+  const text = query.toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
+interface Call {
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly json?: unknown
+  readonly form?: FormData
+  readonly signal?: AbortSignal
+}
+
+let onLoggedOut: () => void = () => undefined
+/** Called when neither cookie is valid any more. */
+export const whenLoggedOut = (listener: () => void): void => {
+  onLoggedOut = listener
+}
+
+/** One renewal for all requests that find the access token expired at the same time. */
+let renewal: Promise<boolean> | null = null
+
+function renew(): Promise<boolean> {
+  renewal ??= fetch('/api/auth/refresh', { method: 'POST', credentials: 'same-origin' })
+    .then(({ ok }) => ok)
+    .catch(() => false)
+    .finally(() => {
+      renewal = null
+    })
+  return renewal
+}
+
+const send = (path: string, { method = 'GET', json, form, signal }: Call): Promise<Response> =>
+  fetch(path, {
+    method,
+    credentials: 'same-origin',
+    ...(signal === undefined ? {} : { signal }),
+    ...(json === undefined
+      ? {}
+      : { body: JSON.stringify(json), headers: { 'Content-Type': 'application/json' } }),
+    ...(form === undefined ? {} : { body: form }),
+  })
+
+/** The path of a request whose 401 says nothing about the log-in. */
+const isLogIn = (path: string): boolean => path.startsWith('/api/auth/') && path !== '/api/auth/me'
+
+async function bodyOf(reply: Response): Promise<unknown> {
+  const text = await reply.text()
+  const isJson = reply.headers.get('content-type')?.includes('json') ?? false
+  return isJson && text !== '' ? JSON.parse(text) : null
+}
+
+/**
+ * Asks the API with the cookies of the log-in, which scripts can't read.
+ *
+ * @throws ApiError for a status other than 2xx; TypeError when the service can't be reached
+ */
+export async function call<T>(path: string, options: Call = {}): Promise<T> {
+  let reply = await send(path, options)
+  const isExpired = reply.status === 401 && !isLogIn(path)
+  if (isExpired && (await renew())) reply = await send(path, options)
+  const body = await bodyOf(reply)
+  if (reply.ok) return body as T // the service's schemas hold it to this
+  if (isExpired && reply.status === 401) onLoggedOut()
+  throw new ApiError(reply.status, body, reply.headers.get('retry-after'))
+}
+
+/** What a person reads about a failure. */
+export function told(error: unknown): string {
+  if (error instanceof ApiError) {
+    const [fault] = error.faults
+    const said = fault?.message ?? error.message
+    const wait = error.retryAfterS === null ? '' : ` Try again in ${error.retryAfterS} s.`
+    return said.charAt(0).toUpperCase() + said.slice(1) + wait
+  }
+  return 'The service can’t be reached.'
+}
+
+export const isAbort = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === 'AbortError'

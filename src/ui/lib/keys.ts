@@ -1,0 +1,55 @@
+import { useLayoutEffect } from 'preact/hooks'
+
+/** A key with what it does, as the list of keys says it. */
+export interface Binding {
+  /** As in `KeyboardEvent.key`, with `mod+` before it for Control or Command. */
+  readonly key: string
+  readonly label: string
+  readonly run: () => void
+}
+
+const groups = new Map<string, readonly Binding[]>()
+
+/** The keys that work now, by the part of the page that they belong to. */
+export const activeKeys = (): ReadonlyMap<string, readonly Binding[]> => groups
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+
+const nameOf = ({ key, metaKey, ctrlKey }: KeyboardEvent): string =>
+  metaKey || ctrlKey ? `mod+${key.toLowerCase()}` : key
+
+/** Whether a key belongs to what has the focus, or to a dialog that is open. */
+function isTaken(name: string, target: EventTarget | null): boolean {
+  if (name.startsWith('mod+')) return false
+  if (isTyping(target) || document.querySelector('dialog[open]') !== null) return true
+  const isOnControl = target instanceof Element && target.closest('button, a, summary') !== null
+  return isOnControl && (name === 'Enter' || name === ' ')
+}
+
+function onKey(event: KeyboardEvent): void {
+  const name = nameOf(event)
+  if (event.defaultPrevented || event.altKey || isTaken(name, event.target)) return
+  // What was opened last comes first.
+  for (const bindings of [...groups.values()].toReversed()) {
+    const found = bindings.find(({ key }) => key === name)
+    if (found === undefined) continue
+    event.preventDefault()
+    found.run()
+    return
+  }
+}
+
+addEventListener('keydown', onKey)
+
+/** Keys that work while the calling component is shown. */
+export function useKeys(group: string, bindings: readonly Binding[]): void {
+  // Before the next key, however fast it comes.
+  useLayoutEffect(() => {
+    groups.set(group, bindings)
+    return () => {
+      if (groups.get(group) === bindings) groups.delete(group)
+    }
+  })
+}

@@ -1,0 +1,45 @@
+import { useEffect, useState } from 'preact/hooks'
+
+import { isAbort } from './api.js'
+
+export interface Loaded<T> {
+  /** What came last; it stays while newer is on its way, so that nothing jumps. */
+  readonly value: T | null
+  readonly error: unknown
+  readonly isLoading: boolean
+  /** How long the answer took. */
+  readonly tookMs: number
+}
+
+const NOTHING = { value: null, error: null, isLoading: true, tookMs: 0 } as const
+
+/**
+ * Loads when the key changes, and gives up what was on its way.
+ *
+ * @param key null for nothing to load
+ */
+export function useLoad<T>(
+  key: string | null,
+  load: (signal: AbortSignal) => Promise<T>,
+): Loaded<T> {
+  const [loaded, setLoaded] = useState<Loaded<T>>(NOTHING)
+  useEffect(() => {
+    if (key === null) return
+    const controller = new AbortController()
+    const startedMs = performance.now()
+    setLoaded((before) => ({ ...before, isLoading: true }))
+    load(controller.signal).then(
+      (value) => {
+        if (controller.signal.aborted) return
+        const tookMs = Math.round(performance.now() - startedMs)
+        setLoaded({ value, error: null, isLoading: false, tookMs })
+      },
+      (error: unknown) => {
+        if (controller.signal.aborted || isAbort(error)) return
+        setLoaded({ value: null, error, isLoading: false, tookMs: 0 })
+      },
+    )
+    return () => controller.abort()
+  }, [key])
+  return loaded
+}

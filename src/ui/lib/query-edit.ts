@@ -1,0 +1,82 @@
+import { allOf, type Query } from '../../query/ast.js'
+import { toField } from '../../query/fields.js'
+import { parseQuery } from '../../query/parser.js'
+import { printQuery } from '../../query/printer.js'
+
+/** The clause that a field has a value; of an empty value, that it has none. */
+function clauseOf(name: string, value: string): Query {
+  const field = toField(name)
+  if (value === '') return { kind: 'not', node: { kind: 'has', field } }
+  const printed = printQuery({ kind: 'field', field, tests: [{ kind: 'equal', text: value }] })
+  const parsed = parseQuery(printed)
+  return parsed.fault === null
+    ? parsed.query
+    : { kind: 'field', field, tests: [{ kind: 'equal', text: value }] }
+}
+
+const opposite = (query: Query): Query =>
+  query.kind === 'not' ? query.node : { kind: 'not', node: query }
+
+const clausesOf = (query: Query): readonly Query[] => (query.kind === 'and' ? query.nodes : [query])
+
+const isSame = (a: Query, b: Query): boolean => printQuery(a) === printQuery(b)
+
+/** The clauses that must all hold, each as a line of its own; null for a faulty line. */
+export function clauses(line: string): readonly string[] | null {
+  const parsed = parseQuery(line)
+  return parsed.fault === null ? clausesOf(parsed.query).map(printQuery) : null
+}
+
+export const joined = (lines: readonly string[]): string => {
+  const parsed = lines.map((line) => parseQuery(line))
+  return printQuery(allOf(parsed.flatMap((one) => (one.fault === null ? [one.query] : []))))
+}
+
+/** Changes the clauses of a line; of a faulty one only appends. */
+function change(
+  line: string,
+  clause: Query,
+  edit: (nodes: readonly Query[]) => readonly Query[],
+): string {
+  const parsed = parseQuery(line)
+  if (parsed.fault !== null) return `${line.trimEnd()} ${printQuery(clause)}`
+  return printQuery(allOf(edit(clausesOf(parsed.query))))
+}
+
+/** Events with this value only; once more, with any. Other values that the field was held to are given up. */
+export function only(line: string, name: string, value: string): string {
+  const clause = clauseOf(name, value)
+  const { kind, name: fieldName } = toField(name)
+  const isOfField = (node: Query): boolean =>
+    (node.kind === 'field' && node.field.kind === kind && node.field.name === fieldName) ||
+    isSame(node, opposite(clause))
+  return change(line, clause, (nodes) => {
+    const isSet = nodes.some((node) => isSame(node, clause))
+    const rest = nodes.filter((node) => !isSame(node, clause) && !isOfField(node))
+    return isSet ? rest : [...rest, clause]
+  })
+}
+
+/** Events without this value; once more, with any. */
+export function without(line: string, name: string, value: string): string {
+  const clause = clauseOf(name, value)
+  const negated = opposite(clause)
+  return change(line, negated, (nodes) => {
+    const isSet = nodes.some((node) => isSame(node, negated))
+    const rest = nodes.filter((node) => !isSame(node, clause) && !isSame(node, negated))
+    return isSet ? rest : [...rest, negated]
+  })
+}
+
+/** What a line says of a value on its own. */
+export function stateOf(line: string, name: string, value: string): 'only' | 'not' | 'any' {
+  const parsed = parseQuery(line)
+  if (parsed.fault !== null) return 'any'
+  const clause = clauseOf(name, value)
+  const nodes = clausesOf(parsed.query)
+  if (nodes.some((node) => isSame(node, clause))) return 'only'
+  return nodes.some((node) => isSame(node, opposite(clause))) ? 'not' : 'any'
+}
+
+/** A line that asks for one value of a field. */
+export const clauseLine = (name: string, value: string): string => printQuery(clauseOf(name, value))

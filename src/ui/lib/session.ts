@@ -1,0 +1,50 @@
+import { signal } from '@preact/signals'
+
+import { call, whenLoggedOut } from './api.js'
+
+export interface User {
+  readonly id: string
+  readonly email: string
+  readonly role: 'viewer' | 'manager' | 'admin' | 'superadmin'
+}
+
+/** Null when nobody is logged in; undefined while that is not known. */
+export const user = signal<User | null | undefined>(undefined)
+
+const RANKS = ['viewer', 'manager', 'admin', 'superadmin'] as const
+
+/** Whether the user's role allows what this one does. */
+export const may = (role: User['role']): boolean =>
+  user.value !== null &&
+  user.value !== undefined &&
+  RANKS.indexOf(user.value.role) >= RANKS.indexOf(role)
+
+whenLoggedOut(() => {
+  user.value = null
+})
+
+export async function findSession(): Promise<void> {
+  try {
+    user.value = await call<User>('/api/auth/me')
+  } catch {
+    user.value = null
+  }
+}
+
+interface Credentials {
+  readonly email: string
+  readonly password: string
+  /** Of an authenticator app, for a user with a second factor. */
+  readonly code?: string
+}
+
+/** @throws ApiError when the service refuses */
+export async function logIn(given: Credentials): Promise<void> {
+  await call('/api/auth/login', { method: 'POST', json: given })
+  user.value = await call<User>('/api/auth/me')
+}
+
+export async function logOut(): Promise<void> {
+  await call('/api/auth/logout', { method: 'POST' }).catch(() => undefined)
+  user.value = null
+}

@@ -1,0 +1,24 @@
+import { effect, signal } from '@preact/signals'
+
+/** What a person has chosen for this browser; everything else stands in the address. */
+function kept<T extends string>(name: string, fallback: T) {
+  const own = signal((localStorage.getItem(name) as T | null) ?? fallback)
+  effect(() => {
+    if (own.value === fallback) localStorage.removeItem(name)
+    else localStorage.setItem(name, own.value)
+  })
+  return own
+}
+
+export const theme = kept<'auto' | 'light' | 'dark'>('theme', 'auto')
+/** An IANA name; '' for the browser's own zone. */
+export const zone = kept<string>('zone', '')
+export const density = kept<'compact' | 'roomy'>('density', 'compact')
+export const wrapping = kept<'off' | 'on'>('wrap', 'off')
+export const sidebar = kept<'open' | 'closed'>('fields', 'open')
+/** Lines of the query bar that were run, newest first, as JSON. */
+export const recent = kept<string>('recent', '[]')
+
+effect(() => {
+  document.documentElement.dataset['theme'] = theme.value
+})

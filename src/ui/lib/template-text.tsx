@@ -1,0 +1,10 @@
+import { templatePieces } from './message.js'
+
+/** The text of a template, its variables as stars of another colour. */
+export const TemplateText = ({ text }: { readonly text: string }) => (
+  <span class="template-text">
+    {templatePieces(text).map(({ text: piece, isVariable }, i) =>
+      isVariable ? <i key={i}>{piece}</i> : piece,
+    )}
+  </span>
+)

@@ -1,0 +1,104 @@
+import { useEffect, useRef } from 'preact/hooks'
+
+import { EventRow, rowHeight, tracksOf } from '../explore/event-row.js'
+import { templateText } from '../explore/templates-known.js'
+import { count } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { density, wrapping, zone } from '../lib/settings.js'
+import { VirtualList, type ListHandle } from '../lib/virtual-list.js'
+import type { TailBuffer } from './tail-buffer.js'
+
+interface TailListProps {
+  readonly buffer: TailBuffer
+  readonly columns: readonly string[]
+  readonly marks: readonly string[]
+  readonly openId: number | null
+  readonly onOpen: (id: number) => void
+  readonly onPause: () => void
+  readonly onResume: () => void
+}
+
+/** The newest events at the end, which it follows; whoever reads further up is not moved. */
+export function TailList(props: TailListProps) {
+  const { buffer, columns, marks, openId, onOpen, onPause, onResume } = props
+  const list = useRef<ListHandle | null>(null)
+  const wasAt = useRef(0)
+  const { items, isPaused } = buffer
+  useEffect(() => {
+    if (!isPaused) list.current?.toEnd()
+  }, [items, isPaused])
+  useEffect(() => {
+    const onSelect = (): void => {
+      if (getSelection()?.type === 'Range') onPause()
+    }
+    document.addEventListener('selectionchange', onSelect)
+    return () => document.removeEventListener('selectionchange', onSelect)
+  })
+  const onScroll = (top: number): void => {
+    const isUp = top < wasAt.current - 2
+    wasAt.current = top
+    if (isUp && !isPaused) onPause()
+    else if (!isUp && isPaused && openId === null && list.current?.isAtEnd() === true) onResume()
+  }
+  const onClick = ({ target }: MouseEvent): void => {
+    if (getSelection()?.type === 'Range') return
+    const element = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null
+    const item = element === null ? undefined : items[Number(element.dataset['index'])]
+    if (item?.kind === 'event') onOpen(item.row.id)
+  }
+  if (items.length === 0)
+    return (
+      <div class="found empty">
+        <Icon name="activity" size={22} />
+        <h2>Waiting for events</h2>
+        <p>What is stored from now on shows here. What was stored before is in Explore.</p>
+      </div>
+    )
+  return (
+    <section class="found" aria-label="Events">
+      <VirtualList
+        count={items.length}
+        rowHeight={rowHeight()}
+        handle={list}
+        onScroll={onScroll}
+        row={(index) => {
+          const item = items[index]
+          if (item === undefined) return null
+          if (item.kind === 'gap')
+            return (
+              <div key={item.key} class="row gap" role="row">
+                <span role="gridcell">
+                  {count(item.count)} events {item.text}
+                </span>
+              </div>
+            )
+          const { row } = item
+          return (
+            <EventRow
+              key={item.key}
+              row={row}
+              index={index}
+              columns={columns}
+              template={templateText(row.template_id)}
+              marks={marks}
+              isCurrent={false}
+              isOpen={row.id === openId}
+              withDay={false}
+              zone={zone.value}
+              idPrefix="tail"
+            />
+          )
+        }}
+        attributes={{
+          class: `events ${wrapping.value === 'on' ? 'wrap' : ''} ${density.value}`,
+          style: `--columns: ${tracksOf(columns)}; --row: ${rowHeight()}px; --time-width: 6.2rem`,
+          tabIndex: 0,
+          role: 'grid',
+          'aria-label': 'Newest events, oldest first',
+          'aria-rowcount': items.length,
+          onClick,
+        }}
+      />
+    </section>
+  )
+}

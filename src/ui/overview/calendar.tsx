@@ -1,0 +1,51 @@
+import { call, pathWith } from '../lib/api.js'
+import { count, counted } from '../lib/format.js'
+import { useLoad } from '../lib/load.js'
+import { day } from '../lib/time.js'
+import { Panel } from './panel.js'
+
+interface Day {
+  readonly day: string
+  readonly value: number
+}
+
+const DAY_MS = 86_400_000
+const WEEKS = 26
+const STEPS = 4
+
+/** Occurrences a day, a column a week; a darker day has more. Days are those of UTC, as they are counted. */
+export function Calendar() {
+  const { value } = useLoad('calendar', (signal) =>
+    call<readonly Day[]>(pathWith('/api/logs/meta/calendar', { days: WEEKS * 7 }), { signal }),
+  )
+  const counts = new Map((value ?? []).map((one) => [one.day, one.value]))
+  const most = Math.max(...counts.values(), 1)
+  const todayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  const weekday = (new Date(todayMs).getUTCDay() + 6) % 7
+  const firstMs = todayMs - (weekday + (WEEKS - 1) * 7) * DAY_MS
+  const days = Array.from({ length: (todayMs - firstMs) / DAY_MS + 1 }, (_, i) => {
+    const ms = firstMs + i * DAY_MS
+    const name = new Date(ms).toISOString().slice(0, 10)
+    return { name, ms, n: counts.get(name) ?? 0 }
+  })
+  const total = days.reduce((sum, { n }) => sum + n, 0)
+  return (
+    <Panel title={`Half a year: ${counted(total, 'occurrence')}`} class="wide">
+      <div class="calendar">
+        {days.map(({ name, ms, n }) => (
+          <a
+            key={name}
+            class={`step-${n === 0 ? 0 : Math.max(1, Math.ceil((Math.log1p(n) / Math.log1p(most)) * STEPS))}`}
+            href={pathWith('/explore', {
+              from: `${name}T00:00:00.000Z`,
+              to: new Date(ms + DAY_MS).toISOString(),
+            })}
+            title={`${day(ms, 'UTC')}: ${count(n)}`}
+            aria-label={`${day(ms, 'UTC')}: ${counted(n, 'occurrence')}`}
+            tabIndex={n === 0 ? -1 : 0}
+          />
+        ))}
+      </div>
+    </Panel>
+  )
+}

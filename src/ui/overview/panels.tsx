@@ -1,0 +1,135 @@
+import type { KpiSnapshot } from '../../model/kpi.js'
+import { call, pathWith } from '../lib/api.js'
+import { count, percent, short } from '../lib/format.js'
+import { useLoad } from '../lib/load.js'
+import { clauseLine } from '../lib/query-edit.js'
+import { TemplateText } from '../lib/template-text.js'
+import { zone } from '../lib/settings.js'
+import { ago, fullTime } from '../lib/time.js'
+import { Panel } from './panel.js'
+
+export function TopErrors({ now }: { readonly now: KpiSnapshot }) {
+  const most = Math.max(...now.top_errors.map((one) => one.count), 1)
+  return (
+    <Panel title="Most errors, 24 h">
+      {now.top_errors.length === 0 && <p class="note">No errors.</p>}
+      <ul class="ranked">
+        {now.top_errors.map((one) => (
+          <li key={one.template_id}>
+            <a
+              href={pathWith('/explore', {
+                q: `severity>=error template:${one.template_id}`,
+                from: 'now-24h',
+                to: 'now',
+              })}
+            >
+              <span class="bar error" style={{ width: `${(one.count / most) * 100}%` }} />
+              <TemplateText text={one.template_text} />
+              <b>{short(one.count)}</b>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
+
+interface TopSources {
+  readonly items: readonly {
+    readonly source: string
+    readonly count: number
+    readonly error_count: number
+    readonly error_rate_pct: number
+    readonly last_event_at: string
+  }[]
+}
+
+export function Sources() {
+  const { value } = useLoad('top sources', (signal) =>
+    call<TopSources>('/api/analytics/top-sources?window=24h&limit=8', { signal }),
+  )
+  const items = value?.items ?? []
+  const most = Math.max(...items.map((one) => one.count), 1)
+  return (
+    <Panel title="Sources, 24 h">
+      {value !== null && items.length === 0 && <p class="note">No events.</p>}
+      <ul class="ranked">
+        {items.map((one) => (
+          <li key={one.source}>
+            <a
+              href={pathWith('/explore', {
+                q: clauseLine('source', one.source),
+                from: 'now-24h',
+                to: 'now',
+              })}
+            >
+              <span class="bar" style={{ width: `${(one.count / most) * 100}%` }} />
+              <span>{one.source}</span>
+              {one.error_count > 0 && (
+                <small class="bad">{percent(one.error_rate_pct / 100)} errors</small>
+              )}
+              <b>{short(one.count)}</b>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
+
+export const RecentAlerts = ({ now }: { readonly now: KpiSnapshot }) => (
+  <Panel title="Newest alerts">
+    {now.recent_alerts.length === 0 && <p class="note">There has been no alert.</p>}
+    <ul class="alerts">
+      {now.recent_alerts.map((alert) => (
+        <li key={alert.id}>
+          <span class={`badge ${alert.severity.toLowerCase()}`}>{alert.severity}</span>
+          <span>{alert.title}</span>
+          <time
+            dateTime={alert.created_at}
+            title={fullTime(Date.parse(alert.created_at), zone.value)}
+          >
+            {ago(Date.parse(alert.created_at), Date.now())}
+          </time>
+        </li>
+      ))}
+    </ul>
+  </Panel>
+)
+
+interface LedgerReply {
+  readonly received: number
+  readonly stored: number
+  readonly dlq: number
+}
+
+/** Nothing acknowledged is lost: what came in is stored, or is a dead letter. */
+export function Ledger() {
+  const { value } = useLoad('ledger', (signal) =>
+    call<LedgerReply>('/api/analytics/dlq-vs-stored?window=24h', { signal }),
+  )
+  if (value === null) return <Panel title="Ledger, 24 h">{null}</Panel>
+  const open = value.received - value.stored - value.dlq
+  return (
+    <Panel title="Ledger, 24 h">
+      <dl class="ledger">
+        <div>
+          <dt>received</dt>
+          <dd>{count(value.received)}</dd>
+        </div>
+        <div>
+          <dt>stored</dt>
+          <dd>{count(value.stored)}</dd>
+        </div>
+        <div>
+          <dt>dead letters</dt>
+          <dd>{count(value.dlq)}</dd>
+        </div>
+        <div class={open === 0 ? 'good' : ''}>
+          <dt>not accounted for</dt>
+          <dd>{count(open)}</dd>
+        </div>
+      </dl>
+    </Panel>
+  )
+}

@@ -1,0 +1,54 @@
+import { useEffect, useRef } from 'preact/hooks'
+
+import { activeKeys } from '../lib/keys.js'
+import { areKeysOpen as isOpen } from './open-dialogs.js'
+
+const NAMES: Readonly<Record<string, string>> = {
+  ' ': 'Space',
+  ArrowDown: '↓',
+  ArrowUp: '↑',
+  Enter: '↵',
+  Escape: 'Esc',
+  Home: 'Home',
+  End: 'End',
+  PageDown: 'PgDn',
+  PageUp: 'PgUp',
+  'mod+k': 'Ctrl K',
+}
+const keyText = (key: string): string => NAMES[key] ?? key
+
+/** The list of the keys that work on the present screen. */
+export function KeysHelp() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    if (isOpen.value) dialog.current?.showModal()
+  }, [isOpen.value])
+  if (!isOpen.value) return null
+  const close = (): void => {
+    isOpen.value = false
+  }
+  return (
+    <dialog ref={dialog} class="keys" aria-label="Keys" onClose={close}>
+      {[...activeKeys()].map(([group, bindings]) => (
+        <section key={group}>
+          <h2>{group}</h2>
+          <dl>
+            {bindings.map(({ key, label }) => (
+              <div key={key}>
+                <dt>
+                  <kbd>{keyText(key)}</kbd>
+                </dt>
+                <dd>{label}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      ))}
+      <form method="dialog">
+        <button class="primary" onClick={close}>
+          Close
+        </button>
+      </form>
+    </dialog>
+  )
+}

@@ -1,0 +1,51 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+interface MenuProps {
+  /** Names the button, for the eye or at least for a screen reader. */
+  readonly label: string
+  readonly face: ComponentChildren
+  readonly class?: string
+  readonly align?: 'start' | 'end'
+  readonly children: (close: () => void) => ComponentChildren
+}
+
+/** A button that opens a panel beneath it; Escape and a press elsewhere close it. */
+export function Menu({ label, face, align = 'end', children, class: name = '' }: MenuProps) {
+  const [isOpen, setOpen] = useState(false)
+  const root = useRef<HTMLDivElement>(null)
+  const close = (): void => setOpen(false)
+
+  useEffect(() => {
+    if (!isOpen) return
+    root.current?.querySelector<HTMLElement>('.panel [autofocus], .panel button, .panel a')?.focus()
+    const onPress = (event: PointerEvent): void => {
+      if (event.target instanceof Node && root.current?.contains(event.target) === false) close()
+    }
+    addEventListener('pointerdown', onPress)
+    return () => removeEventListener('pointerdown', onPress)
+  }, [isOpen])
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || !isOpen) return
+    event.stopPropagation()
+    close()
+    root.current?.querySelector('button')?.focus()
+  }
+
+  return (
+    <div class="menu" ref={root} onKeyDown={onKeyDown}>
+      <button
+        class={name}
+        aria-label={label}
+        title={label}
+        aria-expanded={isOpen}
+        aria-haspopup="true"
+        onClick={() => setOpen(!isOpen)}
+      >
+        {face}
+      </button>
+      {isOpen && <div class={`panel ${align}`}>{children(close)}</div>}
+    </div>
+  )
+}

@@ -1,0 +1,127 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+
+import { Icon } from '../lib/icon.js'
+import type { IconName } from '../lib/icon-names.js'
+import { activeKeys } from '../lib/keys.js'
+import { addressOf, go } from '../lib/router.js'
+import { logOut } from '../lib/session.js'
+import { theme } from '../lib/settings.js'
+import { isPaletteOpen as isOpen } from './open-dialogs.js'
+import { SCREENS } from './screens.js'
+
+interface Command {
+  readonly label: string
+  readonly icon: IconName
+  readonly hint: string
+  readonly run: () => void
+}
+
+const setTheme = (value: 'light' | 'dark' | 'auto') => () => {
+  theme.value = value
+}
+
+function commands(typed: string): readonly Command[] {
+  const search: Command = {
+    label: `Search logs for ${typed}`,
+    icon: 'search',
+    hint: 'Explore',
+    run: () => go(addressOf('/explore', new URLSearchParams({ q: typed }))),
+  }
+  const all: readonly Command[] = [
+    ...SCREENS.map(({ name, path, icon, key }): Command => ({
+      label: name,
+      icon,
+      hint: `g ${key}`,
+      run: () => go(path),
+    })),
+    ...[...activeKeys()].flatMap(([group, bindings]) =>
+      group === 'Everywhere'
+        ? []
+        : bindings.map(({ label, key, run }): Command => ({
+            label,
+            icon: 'square-terminal',
+            hint: key,
+            run,
+          })),
+    ),
+    { label: 'Light theme', icon: 'sun', hint: '', run: setTheme('light') },
+    { label: 'Dark theme', icon: 'moon', hint: '', run: setTheme('dark') },
+    { label: 'Theme of the system', icon: 'monitor', hint: '', run: setTheme('auto') },
+    {
+      label: 'API reference and guides',
+      icon: 'circle-help',
+      hint: '/docs',
+      run: () => location.assign('/docs'),
+    },
+    { label: 'Log out', icon: 'log-out', hint: '', run: () => void logOut() },
+  ]
+  const words = typed.toLowerCase().split(/\s+/)
+  const found = all.filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
+  return typed === '' ? found : [...found, search]
+}
+
+/** Everything that can be gone to or done, by a few letters. */
+export function Palette() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [typed, setTyped] = useState('')
+  const [chosen, setChosen] = useState(0)
+  useEffect(() => {
+    if (!isOpen.value) return
+    setTyped('')
+    setChosen(0)
+    dialog.current?.showModal()
+  }, [isOpen.value])
+  if (!isOpen.value) return null
+  const found = commands(typed.trim())
+  const close = (): void => {
+    isOpen.value = false
+  }
+  const run = (command: Command | undefined): void => {
+    if (command === undefined) return
+    close()
+    command.run()
+  }
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0
+    if (step !== 0) setChosen((chosen + step + found.length) % found.length)
+    else if (event.key === 'Enter') run(found[chosen])
+    else return
+    event.preventDefault()
+  }
+  return (
+    <dialog ref={dialog} class="palette" aria-label="Go to or do something" onClose={close}>
+      <input
+        autofocus
+        value={typed}
+        placeholder="A screen, an action, or words to search for"
+        aria-label="Go to or do something"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={`palette-${chosen}`}
+        spellcheck={false}
+        onInput={({ currentTarget }) => {
+          setTyped(currentTarget.value)
+          setChosen(0)
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <ul role="listbox" id="palette-list" aria-label="Found">
+        {found.map((command, at) => (
+          <li
+            key={command.label}
+            id={`palette-${at}`}
+            role="option"
+            aria-selected={at === chosen}
+            onPointerMove={() => setChosen(at)}
+            onClick={() => run(command)}
+          >
+            <Icon name={command.icon} />
+            <span>{command.label}</span>
+            <kbd>{command.hint}</kbd>
+          </li>
+        ))}
+      </ul>
+    </dialog>
+  )
+}

@@ -1,0 +1,41 @@
+import { Icon } from '../lib/icon.js'
+import { addressOf, place } from '../lib/router.js'
+import { Mark } from './log-in.js'
+import { SCREENS } from './screens.js'
+
+/** Parameters that mean the same on every screen. */
+const SHARED = ['from', 'to'] as const
+
+function kept(): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const name of SHARED) {
+    const value = place.value.params.get(name)
+    if (value !== null) params.set(name, value)
+  }
+  return params
+}
+
+export function Rail() {
+  const { path } = place.value
+  return (
+    <nav class="rail" aria-label="Screens">
+      <a class="home" href="/" aria-label="Start">
+        <Mark />
+      </a>
+      {SCREENS.map((screen) => (
+        <a
+          key={screen.path}
+          href={addressOf(screen.path, kept())}
+          aria-current={path.startsWith(screen.path) ? 'page' : undefined}
+        >
+          <Icon name={screen.icon} size={18} />
+          <span>{screen.name}</span>
+        </a>
+      ))}
+      <a class="docs" href="/docs">
+        <Icon name="circle-help" size={18} />
+        <span>Docs</span>
+      </a>
+    </nav>
+  )
+}

@@ -1,0 +1,18 @@
+import type { IconName } from '../lib/icon-names.js'
+
+/** A screen that the rail leads to. */
+export interface ScreenLink {
+  readonly path: string
+  readonly name: string
+  readonly icon: IconName
+  /** Pressed after `g`. */
+  readonly key: string
+}
+
+export const SCREENS: readonly ScreenLink[] = [
+  { path: '/explore', name: 'Explore', icon: 'search', key: 'e' },
+  { path: '/live', name: 'Live', icon: 'activity', key: 'l' },
+  { path: '/templates', name: 'Templates', icon: 'blocks', key: 't' },
+  { path: '/overview', name: 'Overview', icon: 'gauge', key: 'o' },
+  { path: '/sources', name: 'Sources', icon: 'database', key: 's' },
+]

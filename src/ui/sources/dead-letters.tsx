@@ -1,0 +1,146 @@
+import { useState } from 'preact/hooks'
+
+import { call, pathWith, told } from '../lib/api.js'
+import { counted } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { useLoad } from '../lib/load.js'
+import { zone } from '../lib/settings.js'
+import { fullTime } from '../lib/time.js'
+import { notice } from '../shell/notice.js'
+
+interface Letter {
+  readonly id: number
+  readonly received_at: string
+  readonly source: string
+  readonly reason: string
+  readonly detail: string
+  readonly raw: string | null
+}
+
+interface LetterPage {
+  readonly items: readonly Letter[]
+  readonly next_cursor: string | null
+}
+
+interface ReplayReply {
+  readonly replayed: number
+  readonly failed: number
+  readonly skipped: number
+}
+
+/** Why messages are refused, in words. */
+const REASONS: Readonly<Record<string, string>> = {
+  invalid_json: 'Not JSON',
+  invalid_event: 'A field has a wrong form',
+  missing_message: 'No message',
+  invalid_timestamp: 'A time that can’t be read',
+  timestamp_out_of_range: 'A time too far away',
+  message_too_large: 'Too large',
+  unknown_source: 'An unknown source',
+  source_limit: 'Too many sources',
+  key_source_limit: 'Too many sources of one key',
+  store_refused: 'Refused by ClickHouse',
+}
+
+const MOST = 200
+const nameOf = ({ source }: Letter): string => (source === '' ? '(no source)' : source)
+
+/** What could not be stored, by reason, and its way back. */
+export function DeadLetters() {
+  const [revision, setRevision] = useState(0)
+  const { value, error } = useLoad(`letters ${revision}`, (signal) =>
+    call<LetterPage>(pathWith('/api/monitoring/dead-letters', { limit: MOST }), { signal }),
+  )
+  if (error !== null) return <p class="problem">{told(error)}</p>
+  if (value === null) return null
+  if (value.items.length === 0)
+    return (
+      <div class="nothing">
+        <Icon name="inbox" size={22} />
+        <h2>No dead letters</h2>
+        <p>Every message that came in is stored.</p>
+      </div>
+    )
+  const groups = new Map<string, Letter[]>()
+  for (const letter of value.items)
+    groups.set(letter.reason, [...(groups.get(letter.reason) ?? []), letter])
+  const replay = (body: object): void => {
+    call<ReplayReply>('/api/monitoring/dead-letters/replay', { method: 'POST', json: body }).then(
+      ({ replayed, failed, skipped }) => {
+        notice(`${replayed} stored, ${failed} refused again, ${skipped} skipped.`)
+        setRevision((n) => n + 1)
+      },
+      (problem: unknown) => notice(told(problem)),
+    )
+  }
+  return (
+    <>
+      {value.next_cursor !== null && <p class="note">The newest {MOST} are shown.</p>}
+      {[...groups].map(([reason, letters]) => (
+        <Group key={reason} reason={reason} letters={letters} onReplay={replay} />
+      ))}
+    </>
+  )
+}
+
+interface GroupProps {
+  readonly reason: string
+  readonly letters: readonly Letter[]
+  readonly onReplay: (body: object) => void
+}
+
+const Group = ({ reason, letters, onReplay }: GroupProps) => (
+  <section class="card letters">
+    <header>
+      <h2>{REASONS[reason] ?? reason}</h2>
+      <span class="note">
+        {counted(letters.length, 'message')} of{' '}
+        {[...new Set(letters.map(nameOf))].slice(0, 4).join(', ')}
+      </span>
+      <button
+        onClick={() => onReplay({ reason: [reason] })}
+        title="Take them in once more, as they are"
+      >
+        <Icon name="undo-2" size={14} /> Replay all
+      </button>
+    </header>
+    <ul>
+      {letters.map((letter) => (
+        <LetterItem
+          key={letter.id}
+          letter={letter}
+          onReplay={() => onReplay({ ids: [letter.id] })}
+        />
+      ))}
+    </ul>
+  </section>
+)
+
+interface LetterItemProps {
+  readonly letter: Letter
+  readonly onReplay: () => void
+}
+
+const LetterItem = ({ letter, onReplay }: LetterItemProps) => (
+  <li>
+    <p>
+      <strong>{nameOf(letter)}</strong>
+      <span>{letter.detail}</span>
+      <time dateTime={letter.received_at}>
+        {fullTime(Date.parse(letter.received_at), zone.value)}
+      </time>
+    </p>
+    <div class="raw">
+      <pre>
+        {letter.raw === null
+          ? 'The record was not kept: it came from an uploaded file.'
+          : letter.raw.slice(0, 4000)}
+      </pre>
+      {letter.raw !== null && (
+        <button class="quiet" onClick={onReplay} title="Take it in once more">
+          <Icon name="undo-2" size={14} /> Replay
+        </button>
+      )}
+    </div>
+  </li>
+)

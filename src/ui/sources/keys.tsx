@@ -1,0 +1,98 @@
+import { useState } from 'preact/hooks'
+
+import { call, told } from '../lib/api.js'
+import { useLoad } from '../lib/load.js'
+import { ago } from '../lib/time.js'
+import { notice } from '../shell/notice.js'
+
+interface KeyRow {
+  readonly id: string
+  readonly name: string
+  readonly prefix: string
+  readonly sources: readonly string[] | null
+  readonly auto_register: boolean
+  readonly created_at: string
+  readonly last_used_at: string | null
+}
+
+const agoOf = (at: string | null): string =>
+  at === null ? 'never' : ago(Date.parse(at), Date.now())
+
+/** The keys that may send, with a way to end one. */
+export function Keys() {
+  const [revision, setRevision] = useState(0)
+  const { value, error } = useLoad(`keys ${revision}`, (signal) =>
+    call<{ readonly items: readonly KeyRow[] }>('/api/ingest-keys?limit=200', { signal }),
+  )
+  if (error !== null) return <p class="problem">{told(error)}</p>
+  const end = (key: KeyRow): void => {
+    call(`/api/ingest-keys/${key.id}`, { method: 'DELETE' }).then(
+      () => {
+        notice(`The key ${key.prefix}… is refused from now on.`)
+        setRevision((n) => n + 1)
+      },
+      (problem: unknown) => notice(told(problem)),
+    )
+  }
+  return (
+    <div class="table-room">
+      <table>
+        <thead>
+          <tr>
+            <th>Name</th>
+            <th>Begins with</th>
+            <th>May send for</th>
+            <th>Made</th>
+            <th>Last used</th>
+            <th>
+              <span class="vh">End</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {(value?.items ?? []).map((key) => (
+            <tr key={key.id}>
+              <td>{key.name}</td>
+              <td>
+                <code>{key.prefix}…</code>
+              </td>
+              <td>
+                {key.sources === null ? 'every source' : key.sources.join(', ')}
+                {!key.auto_register && <span class="note"> that is registered</span>}
+              </td>
+              <td>{agoOf(key.created_at)}</td>
+              <td>{agoOf(key.last_used_at)}</td>
+              <td class="number">
+                <End onEnd={() => end(key)} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="note">
+        A new key is made at <a href="/sources/send">Send logs</a>.
+      </p>
+    </div>
+  )
+}
+
+/** Asks before it ends a key: what sends with it is refused at once. */
+function End({ onEnd }: { readonly onEnd: () => void }) {
+  const [isSure, setSure] = useState(false)
+  if (!isSure)
+    return (
+      <button class="quiet" onClick={() => setSure(true)}>
+        End …
+      </button>
+    )
+  return (
+    <>
+      <button class="danger" onClick={onEnd}>
+        End it: what sends with it is refused
+      </button>{' '}
+      <button class="quiet" onClick={() => setSure(false)}>
+        Keep
+      </button>
+    </>
+  )
+}

@@ -1,0 +1,144 @@
+import { useEffect, useState } from 'preact/hooks'
+
+import { call, told } from '../lib/api.js'
+import { counted } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { followKpis, kpis } from '../lib/kpis.js'
+import { may } from '../lib/session.js'
+import { copy } from '../shell/notice.js'
+import { SHIPPERS, type ShipperName } from './shippers.js'
+
+interface NewKey {
+  readonly key: string
+  readonly collector_port: number | null
+}
+
+const USUAL_PORT = 8080
+const names = Object.keys(SHIPPERS).filter((name): name is ShipperName => name in SHIPPERS)
+const addressAt = (port: number): string => `http://${location.hostname}:${port}`
+
+/** How to send logs, with a key that works and a count of what came in since. */
+export function SendLogs() {
+  const [made, setMade] = useState<NewKey | null>(null)
+  const [address, setAddress] = useState(addressAt(USUAL_PORT))
+  useEffect(followKpis, [])
+  const onMade = (key: NewKey): void => {
+    setMade(key)
+    if (key.collector_port !== null && key.collector_port !== 0)
+      setAddress(addressAt(key.collector_port))
+  }
+  return (
+    <div class="send">
+      <h2>Send your first logs</h2>
+      <ol class="steps">
+        <li>
+          <h3>A key for what sends</h3>
+          <MakeKey made={made} onMade={onMade} />
+        </li>
+        <li>
+          <h3>Where the collector is</h3>
+          <input
+            aria-label="Address of the collector"
+            value={address}
+            spellcheck={false}
+            onInput={({ currentTarget }) => setAddress(currentTarget.value.trim())}
+          />
+        </li>
+        <li>
+          <h3>Send</h3>
+          <Snippet address={address} keyText={made?.key ?? 'YOUR_INGEST_KEY'} />
+        </li>
+        <li>
+          <Received />
+        </li>
+      </ol>
+    </div>
+  )
+}
+
+interface MakeKeyProps {
+  readonly made: NewKey | null
+  readonly onMade: (key: NewKey) => void
+}
+
+function MakeKey({ made, onMade }: MakeKeyProps) {
+  const [problem, setProblem] = useState('')
+  const make = (): void => {
+    const json = { name: `made on the page, ${new Date().toISOString().slice(0, 10)}` }
+    call<NewKey>('/api/ingest-keys', { method: 'POST', json }).then(onMade, (error: unknown) =>
+      setProblem(told(error)),
+    )
+  }
+  if (made !== null)
+    return (
+      <p class="made-key">
+        <code>{made.key}</code>
+        <button class="quiet" onClick={() => void copy(made.key, 'The key is copied.')}>
+          <Icon name="copy" size={14} /> Copy
+        </button>
+        <span class="note">It is shown this once.</span>
+      </p>
+    )
+  if (!may('admin')) return <p class="note">An admin makes keys; the first start printed one.</p>
+  return (
+    <>
+      <p>
+        <button class="primary" onClick={make}>
+          <Icon name="key-round" size={14} /> Make a key
+        </button>{' '}
+        <span class="note">or use the one that the first start printed</span>
+      </p>
+      {problem !== '' && <p class="problem">{problem}</p>}
+    </>
+  )
+}
+
+interface SnippetProps {
+  readonly address: string
+  readonly keyText: string
+}
+
+function Snippet({ address, keyText }: SnippetProps) {
+  const [shipper, setShipper] = useState<ShipperName>('curl')
+  const text = SHIPPERS[shipper].text({ address, key: keyText })
+  return (
+    <>
+      <div class="segments" role="group" aria-label="What sends">
+        {names.map((name) => (
+          <button key={name} aria-pressed={name === shipper} onClick={() => setShipper(name)}>
+            {SHIPPERS[name].name}
+          </button>
+        ))}
+      </div>
+      <div class="snippet">
+        <pre tabIndex={0} role="region" aria-label="What to run">
+          {text}
+        </pre>
+        <button class="quiet" onClick={() => void copy(text, 'It is copied.')}>
+          <Icon name="copy" size={14} /> Copy
+        </button>
+      </div>
+      <p class="note">{SHIPPERS[shipper].note}</p>
+    </>
+  )
+}
+
+/** Counts what has come in since this was opened; figures are pushed as events are stored. */
+function Received() {
+  const total = kpis.value?.total_occurrences ?? null
+  const [before] = useState<{ count: number | null }>({ count: total })
+  if (before.count === null && total !== null) before.count = total
+  const n = total === null || before.count === null ? 0 : total - before.count
+  return (
+    <p class={`received ${n > 0 ? 'some' : ''}`} role="status">
+      <Icon name={n > 0 ? 'check' : 'activity'} />
+      {n > 0 ? (
+        <span>
+          Received {counted(n, 'message')}. <a href="/explore?from=now-15m&to=now">Look at them</a>
+        </span>
+      ) : (
+        'Waiting for messages. They show here without a reload.'
+      )}
+    </p>
+  )
+}

@@ -1,0 +1,142 @@
+import type { Static } from '@sinclair/typebox'
+
+import type { SourceSchema } from '../../api/schemas/source.js'
+import { call, pathWith, told } from '../lib/api.js'
+import { count, percent } from '../lib/format.js'
+import { clauseLine } from '../lib/query-edit.js'
+import { may } from '../lib/session.js'
+import { zone } from '../lib/settings.js'
+import { ago, fullTime } from '../lib/time.js'
+import { notice } from '../shell/notice.js'
+
+export type SourceRow = Static<typeof SourceSchema>
+
+export interface TopSources {
+  readonly items: readonly {
+    readonly source: string
+    readonly count: number
+    readonly error_rate_pct: number
+  }[]
+}
+
+interface SourceTableProps {
+  readonly sources: readonly SourceRow[]
+  readonly counts: TopSources['items']
+  readonly onChanged: () => void
+}
+
+const STATUS_NOTES: Readonly<Record<SourceRow['status'], string>> = {
+  active: 'an event in the last 24 h',
+  stale: 'no event for 24 h',
+  pending: 'no event yet',
+  disabled: 'its events are dropped',
+}
+
+export function SourceTable({ sources, counts, onChanged }: SourceTableProps) {
+  const byName = new Map(counts.map((one) => [one.source, one]))
+  const countOf = (name: string): number => byName.get(name)?.count ?? 0
+  const sorted = sources.toSorted(
+    (a, b) => countOf(b.name) - countOf(a.name) || a.name.localeCompare(b.name),
+  )
+  const most = Math.max(...counts.map((one) => one.count), 1)
+  const toggle = ({ name, enabled }: SourceRow): void => {
+    const path = `/api/sources/${encodeURIComponent(name)}/toggle`
+    call(pathWith(path, { enabled: !enabled }), { method: 'POST' }).then(
+      () => {
+        notice(enabled ? `Events of ${name} are dropped from now on.` : `${name} is taken again.`)
+        onChanged()
+      },
+      (error: unknown) => notice(told(error)),
+    )
+  }
+  return (
+    <div class="table-room">
+      <table>
+        <thead>
+          <tr>
+            <th>Source</th>
+            <th>Status</th>
+            <th class="number">Occurrences, 24 h</th>
+            <th class="number">Errors</th>
+            <th>Newest event</th>
+            <th>Kind</th>
+            {may('manager') && <th>Taken</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map((source) => (
+            <Line
+              key={source.name}
+              source={source}
+              found={byName.get(source.name)}
+              most={most}
+              onToggle={() => toggle(source)}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+interface LineProps {
+  readonly source: SourceRow
+  readonly found: TopSources['items'][number] | undefined
+  readonly most: number
+  readonly onToggle: () => void
+}
+
+function Line({ source, found, most, onToggle }: LineProps) {
+  const { name, status, type, connector } = source
+  const share = found === undefined ? 0 : found.error_rate_pct / 100
+  return (
+    <tr>
+      <td>
+        <a
+          href={pathWith('/explore', { q: clauseLine('source', name), from: 'now-24h', to: 'now' })}
+        >
+          {name}
+        </a>
+      </td>
+      <td>
+        <span class={`status ${status}`} title={STATUS_NOTES[status]}>
+          {status}
+        </span>
+      </td>
+      <td class="number">
+        <span class="meter">
+          <i style={{ width: `${((found?.count ?? 0) / most) * 100}%` }} />
+        </span>
+        <span class="amount">{count(found?.count ?? 0)}</span>
+      </td>
+      <td class={`number ${share > 0 ? 'bad' : ''}`}>
+        {found === undefined ? '' : percent(share)}
+      </td>
+      <td>{lastEvent(source.last_event_at)}</td>
+      <td>{connector === 'custom' ? type : `${type}, ${connector}`}</td>
+      {may('manager') && (
+        <td>
+          <label class="switch">
+            <input
+              type="checkbox"
+              role="switch"
+              checked={source.enabled}
+              aria-label={`Take events of ${name}`}
+              onChange={onToggle}
+            />
+          </label>
+        </td>
+      )}
+    </tr>
+  )
+}
+
+function lastEvent(at: string | null) {
+  if (at === null) return <span class="note">never</span>
+  const ms = Date.parse(at)
+  return (
+    <time dateTime={at} title={fullTime(ms, zone.value)}>
+      {ago(ms, Date.now())}
+    </time>
+  )
+}

@@ -1,0 +1,77 @@
+import { useEffect, useState } from 'preact/hooks'
+
+import { call, told } from '../lib/api.js'
+import { followKpis, kpis } from '../lib/kpis.js'
+import { useLoad } from '../lib/load.js'
+import { place } from '../lib/router.js'
+import { may } from '../lib/session.js'
+import { TopBar } from '../shell/top-bar.js'
+import { DeadLetters } from './dead-letters.js'
+import { Keys } from './keys.js'
+import { SendLogs } from './send-logs.js'
+import { SourceTable, type SourceRow, type TopSources } from './source-table.js'
+
+const TABS = [
+  { path: '/sources', name: 'Sources', role: 'viewer' },
+  { path: '/sources/send', name: 'Send logs', role: 'viewer' },
+  { path: '/sources/dead-letters', name: 'Dead letters', role: 'admin' },
+  { path: '/sources/keys', name: 'Ingest keys', role: 'admin' },
+] as const
+
+/** Where events come from, how to send them, and what could not be stored. */
+export function SourcesScreen() {
+  const { path } = place.value
+  useEffect(followKpis, [])
+  useEffect(() => {
+    document.title = 'Sources'
+  }, [])
+  const letters = kpis.value?.dlq_count ?? 0
+  return (
+    <main class="screen sources">
+      <TopBar title="Sources" />
+      <nav class="tabs" aria-label="Of sources">
+        {TABS.filter(({ role }) => may(role)).map((tab) => (
+          <a key={tab.path} href={tab.path} aria-current={tab.path === path ? 'page' : undefined}>
+            {tab.name}
+            {tab.path.endsWith('letters') && letters > 0 && (
+              <span class="count-badge">{letters}</span>
+            )}
+          </a>
+        ))}
+      </nav>
+      <div class="scroll">
+        <Content path={path} />
+      </div>
+    </main>
+  )
+}
+
+function Content({ path }: { readonly path: string }) {
+  if (path === '/sources/send') return <SendLogs />
+  if (path === '/sources/dead-letters' && may('admin')) return <DeadLetters />
+  if (path === '/sources/keys' && may('admin')) return <Keys />
+  return <AllSources />
+}
+
+function AllSources() {
+  const [revision, setRevision] = useState(0)
+  // New events may have come from a new source.
+  const stored = kpis.value?.total_occurrences ?? 0
+  const minute = Math.floor(Date.now() / 60_000)
+  const sources = useLoad(`sources ${revision} ${stored} ${minute}`, (signal) =>
+    call<readonly SourceRow[]>('/api/sources', { signal }),
+  )
+  const top = useLoad(`top ${stored} ${minute}`, (signal) =>
+    call<TopSources>('/api/analytics/top-sources?window=24h&limit=50', { signal }),
+  )
+  if (sources.error !== null) return <p class="problem">{told(sources.error)}</p>
+  if (sources.value === null) return null
+  if (sources.value.length === 0) return <SendLogs />
+  return (
+    <SourceTable
+      sources={sources.value}
+      counts={top.value?.items ?? []}
+      onChanged={() => setRevision((n) => n + 1)}
+    />
+  )
+}

@@ -1,0 +1,391 @@
+/** The web page in a real browser, against the real service, with the demo's logs. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chromium, type BrowserContext, type Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { fillWithDemo } from '../../src/demo/demo.js'
+import { collect, settled, startLiveService, type LiveService } from '../support/live-service.js'
+import { ADMIN, INGEST_KEY } from '../support/service.js'
+
+const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+const isMissing = !existsSync(EXECUTABLE) && process.env['CI'] !== 'true'
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** With SCREENSHOTS=DIR the screens are kept as pictures. */
+const SHOTS = process.env['SCREENSHOTS']
+
+const FIRST_JS_BYTES = 60_000
+const FIRST_CSS_BYTES = 12_000
+
+const HOSTILE = [
+  '<img data-evil src=x onerror=evil=1>',
+  '</div><script data-evil>evil=1</script>',
+  '\u202eright to left\u202c',
+  '\u001b[31mred\u001b[0m',
+  `one long line ${'x'.repeat(200_000)}`,
+]
+
+async function openBrowser(t: Test): Promise<BrowserContext> {
+  const folder = mkdtempSync(join(tmpdir(), 'page-browser-'))
+  const args = [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--no-first-run',
+    '--disable-background-networking',
+  ]
+  const viewport = { width: 1280, height: 800 }
+  const launch = {
+    executablePath: EXECUTABLE,
+    headless: true,
+    args,
+    viewport,
+    colorScheme: 'light',
+  } as const
+  const browser = await chromium.launchPersistentContext(folder, launch)
+  t.teardown(async () => {
+    await browser.close()
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  })
+  return browser
+}
+
+interface Seen {
+  readonly faults: string[]
+  readonly hosts: Set<string>
+  readonly loaded: Map<string, number>
+}
+
+/** Collects errors of the console, hosts that are asked, and bytes of the page's files as they were sent. */
+function watch(page: Page): Seen {
+  const seen: Seen = { faults: [], hosts: new Set(), loaded: new Map() }
+  page.on('pageerror', (error) => seen.faults.push(error.message))
+  page.on('console', (message) => {
+    // Before the log-in the page asks whether there is one.
+    const isExpected = /\/api\/(?:auth\/|logs\/fields)/.test(message.location().url)
+    if (message.type() === 'error' && !isExpected) seen.faults.push(message.text())
+  })
+  page.on('request', (request) => seen.hosts.add(new URL(request.url()).host))
+  page.on('response', (response) => {
+    const { pathname } = new URL(response.url())
+    if (!pathname.startsWith('/ui/')) return
+    const file = new URL(`../../ui/${pathname.slice(4)}.gz`, import.meta.url)
+    seen.loaded.set(pathname, readFileSync(file).length)
+  })
+  return seen
+}
+
+const bytesOf = ({ loaded }: Seen, ending: string): number =>
+  [...loaded].reduce((sum, [name, bytes]) => sum + (name.endsWith(ending) ? bytes : 0), 0)
+
+async function logIn(page: Page, service: LiveService): Promise<void> {
+  await page.goto(`${service.api}/`)
+  await page.fill('input[name=email]', ADMIN.email)
+  await page.fill('input[name=password]', 'not the password')
+  await page.click('text=Log in >> nth=-1')
+  await page.waitForSelector('.log-in .problem:has-text("password")')
+  await page.fill('input[name=password]', ADMIN.password)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.shell')
+}
+
+const text = (page: Page, selector: string): Promise<string> => page.innerText(selector)
+const param = (page: Page, name: string): string | null =>
+  new URL(page.url()).searchParams.get(name)
+
+interface Violation {
+  readonly id: string
+  readonly impact: string
+  readonly on: readonly string[]
+}
+
+/** Serious faults for people who can't see, or can't use a mouse. */
+async function axe(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AXE)
+  const found = await page.evaluate<readonly Violation[]>(
+    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, on: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)) })))`,
+  )
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, on }) => `${id}: ${on.join(' | ')}`)
+}
+
+async function isClean(t: Test, page: Page, what: string): Promise<void> {
+  t.equal(await page.evaluate('document.querySelectorAll("[data-evil]").length'), 0, what)
+  t.equal(await page.evaluate('typeof evil'), 'undefined', what)
+}
+
+t.test(
+  'files of the page: policy, caching, coding',
+  { skip: isMissing && 'no browser' },
+  async (t) => {
+    const service = await startLiveService(t)
+    const headers = { 'accept-encoding': 'gzip, br' }
+    for (const path of ['/', '/explore', '/live', '/templates/0123456789abcdef', '/events/1']) {
+      const reply = await fetch(service.api + path, { headers })
+      t.equal(reply.status, 200, path)
+      t.match(reply.headers.get('content-type'), /^text\/html/)
+      t.equal(reply.headers.get('cache-control'), 'no-cache')
+      t.match(
+        reply.headers.get('content-security-policy'),
+        /^default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; /,
+      )
+      t.equal(reply.headers.get('content-encoding'), 'br')
+      const html = await reply.text()
+      t.notMatch(html, /<script>|style=|https?:/)
+      for (const [, file = ''] of html.matchAll(/"(\/ui\/[^"]+)"/g)) {
+        const asset = await fetch(service.api + file, { headers: { 'accept-encoding': 'gzip' } })
+        t.equal(asset.status, 200, file)
+        t.match(asset.headers.get('cache-control'), /immutable/)
+        t.equal(asset.headers.get('content-encoding'), 'gzip')
+        await asset.arrayBuffer()
+      }
+    }
+    t.equal((await fetch(`${service.api}/nothing`)).status, 404)
+    t.equal((await fetch(`${service.api}/ui/../main.js`)).status, 404)
+
+    t.comment('an empty installation leads to the first message')
+    const browser = await openBrowser(t)
+    const page = await browser.newPage()
+    const seen = watch(page)
+    await logIn(page, service)
+    await page.waitForSelector('text=Send your first logs')
+    t.same(await axe(page), [])
+    await page.click('text=Make a key')
+    await page.waitForSelector('.made-key code')
+    const key = (await text(page, '.made-key code')).trim()
+    const command = await text(page, '.snippet pre')
+    t.ok(command.includes(`Bearer ${key}`))
+    const [, body = ''] = /-d '(.*)'/.exec(command) ?? []
+    const sent = await collect(service, 'POST /ingest', { token: key, body })
+    t.equal(sent.status, 202, 'what the page shows can be sent')
+    await page.waitForSelector('text=Received 1 message')
+    await page.click('text=Look at them')
+    await page.waitForSelector('.events .row:has-text("payment timed out")')
+
+    t.comment('the demo fills an empty installation only')
+    const target = {
+      collector: service.collector,
+      isEmpty: async () => (await service.call('GET /api/sources')).body.length === 0,
+      newKey: async () => ({ key: INGEST_KEY, release: async () => undefined }),
+    }
+    t.equal(await fillWithDemo(target, Date.now()), null)
+    await service.call('DELETE /api/monitoring/clear-all')
+    const filled = (await fillWithDemo(target, Date.now())) ?? 0
+    t.ok(filled > 20_000)
+    await settled(service)
+    await explore(t, page, service, { seen, filled })
+    await others(t, page, service)
+    await narrow(t, page, service)
+    t.same([...seen.hosts], [new URL(service.api).host], 'nothing is asked of others')
+    t.same(seen.faults, [], 'the console has no errors')
+  },
+)
+
+interface Facts {
+  readonly seen: Seen
+  readonly filled: number
+}
+
+async function explore(
+  t: Test,
+  page: Page,
+  service: LiveService,
+  { seen, filled }: Facts,
+): Promise<void> {
+  t.comment('Explore')
+  seen.loaded.clear()
+  await page.goto(`${service.api}/explore?from=now-2h`)
+  await page.waitForSelector('.events .row')
+  await page.waitForSelector('.fields .value')
+  t.ok(
+    bytesOf(seen, '.js') <= FIRST_JS_BYTES,
+    `${bytesOf(seen, '.js')} bytes of scripts at first use`,
+  )
+  t.ok(bytesOf(seen, '.css') <= FIRST_CSS_BYTES, `${bytesOf(seen, '.css')} bytes of styles`)
+  const total = Number((await text(page, '.totals strong')).replaceAll(',', ''))
+  t.equal(total, filled - 4, 'all but the dead letters')
+  t.ok((await page.locator('.events .row').count()) < 80, 'only what is seen is drawn')
+  if (SHOTS !== undefined) await page.screenshot({ path: join(SHOTS, 'explore.png') })
+  t.same(await axe(page), [])
+
+  t.comment('a query by keyboard, with completion and an error at its place')
+  await page.keyboard.press('/')
+  await page.keyboard.type('sev')
+  await page.waitForSelector('.proposals >> text=severity')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('err')
+  await page.waitForSelector('.proposals li:has-text("error")')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('priority:P9')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('#query-problem:has-text("P1")')
+  t.equal(await text(page, '.mirror .wrong'), 'P9')
+  for (let i = 0; i < 11; i++) await page.keyboard.press('Backspace')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector(`.totals strong:not(:text-is("${total.toLocaleString('en-US')}"))`)
+  t.equal(param(page, 'q'), 'severity:error')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Escape')
+
+  t.comment('facets: only, and not')
+  await page.click('.fields .value:has-text("payments")')
+  await page.waitForURL(/source:payments/)
+  t.equal(param(page, 'q'), 'severity:error source:payments')
+  await page.waitForSelector('.fields li.only:has-text("payments")')
+  await page.click('.fields .value:has-text("payments")')
+  await page.waitForURL((url) => url.searchParams.get('q') === 'severity:error')
+  await page.click('.fields .value:has-text("checkout")', { modifiers: ['Alt'] })
+  await page.waitForURL(/-source:checkout/)
+  await page.waitForSelector('.events .row.error')
+
+  t.comment('brush')
+  const box = await page.locator('.chart .u-over').boundingBox()
+  if (box === null) throw new Error('no chart')
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 40)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.99, box.y + 40, { steps: 4 })
+  await page.mouse.up()
+  await page.waitForURL(/from=2/)
+  t.ok(Date.parse(param(page, 'to') ?? '') > Date.parse(param(page, 'from') ?? ''))
+  await page.goBack()
+  await page.waitForURL(/from=now/)
+  await page.waitForSelector(`.chart-room[aria-busy=false]`)
+  await page.waitForTimeout(500)
+
+  t.comment('an event by keyboard: open, why, priority')
+  await page.waitForSelector('.events .row.error')
+  await page.locator('.events').focus()
+  await page.keyboard.press('j')
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.detail .field-rows')
+  const id = param(page, 'id')
+  t.same(await axe(page), [])
+  if (SHOTS !== undefined) await page.screenshot({ path: join(SHOTS, 'detail.png') })
+  const before = (await service.call(`GET /api/logs/${id}`)).body.priority
+  await page.keyboard.press(before === 'P4' ? '3' : '4')
+  await page.waitForSelector(
+    `.detail [aria-pressed=true]:has-text("${before === 'P4' ? 'P3' : 'P4'}")`,
+  )
+  const after = (await service.call(`GET /api/logs/${id}`)).body
+  t.equal(after.priority_source, 'manual')
+  await page.click('text=Why this priority')
+  await page.waitForSelector('text=A person has set the priority')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('.detail', { state: 'detached' })
+
+  t.comment('nothing found: which clause empties it')
+  await page.goto(`${service.api}/explore?from=now-2h&q=severity:error+source:nowhere`)
+  await page.waitForSelector('.looser button:has-text("source:nowhere")')
+  await page.click('.looser button')
+  await page.waitForSelector('.events .row.error')
+
+  t.comment('hostile rows')
+  await service.ingest(
+    HOSTILE.map((message) => ({
+      source: `s ${message.slice(0, 60)}`,
+      host: message.slice(0, 200),
+      severity: 'ERROR',
+      message,
+      tags: { [message.slice(0, 40)]: message.slice(0, 500) },
+    })),
+  )
+  await settled(service)
+  await page.goto(`${service.api}/explore?from=now-5m&q=severity:error+message:*`)
+  await page.waitForSelector('.events .row:has-text("right to left")')
+  await page.keyboard.press('j')
+  for (let i = 0; i < HOSTILE.length; i++) {
+    await page.keyboard.press(i === 0 ? 'Enter' : 'j')
+    await page.waitForSelector('.detail .field-rows')
+    await isClean(t, page, `hostile row ${i}`)
+  }
+  await page.keyboard.press('Escape')
+}
+
+async function others(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('Live')
+  await page.goto(`${service.api}/live?q=severity:error`)
+  await page.waitForSelector('.pulse.open')
+  const send = (n: number) =>
+    service.ingest([
+      { source: 'tail', severity: 'ERROR', message: `tailed ${n}` },
+      { source: 'tail', message: 'not asked for' },
+    ])
+  await send(1)
+  await page.waitForSelector('.events .row:has-text("tailed 1")')
+  await page.keyboard.press(' ')
+  await page.waitForSelector('text=Paused')
+  await send(2)
+  await page.waitForSelector('text=Paused · 1 new')
+  t.equal(await page.locator('.events .row:has-text("tailed 2")').count(), 0, 'nothing moves')
+  t.same(await axe(page), [])
+  await page.keyboard.press(' ')
+  await page.waitForSelector('.events .row:has-text("tailed 2")')
+  t.equal(await page.locator('.row:has-text("not asked for")').count(), 0)
+
+  t.comment('Templates')
+  await page.goto(`${service.api}/templates?from=now-2h`)
+  await page.waitForSelector('.template-list a:has-text("placed with")')
+  t.same(await axe(page), [])
+  await page.click('.template-list a:has-text("placed with")')
+  await page.waitForSelector('.template-head')
+  await page.waitForSelector('.newest a')
+  await page.waitForSelector('.variables code')
+  t.same(await axe(page), [])
+
+  t.comment('Sources and dead letters')
+  await page.goto(`${service.api}/sources`)
+  await page.waitForSelector('td:has-text("gateway")')
+  t.same(await axe(page), [])
+  await page.click('text=Dead letters')
+  await page.waitForSelector('.letters:has-text("legacy-billing")')
+  t.same(await axe(page), [])
+  await page.click('.letters button:has-text("Replay all") >> nth=0')
+  await page.waitForSelector('.notice:has-text("refused again")')
+
+  t.comment('Overview, and the dark theme')
+  await page.goto(`${service.api}/overview`)
+  await page.waitForSelector('.tile:has-text("Health")')
+  await page.waitForSelector('.ledger')
+  await page.waitForSelector('.chart canvas')
+  t.same(await axe(page), [])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await page.waitForTimeout(300)
+  t.same(await axe(page), [], 'dark')
+  await page.goto(`${service.api}/explore?from=now-2h`)
+  await page.waitForSelector('.fields .value')
+  t.same(await axe(page), [], 'dark')
+
+  t.comment('everything by a few letters')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('templ')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/templates/)
+  await page.keyboard.press('?')
+  await page.waitForSelector('dialog.keys[open]')
+  await page.keyboard.press('Escape')
+}
+
+async function narrow(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('375 pixels')
+  await page.setViewportSize({ width: 375, height: 720 })
+  for (const path of [
+    '/explore?from=now-2h',
+    '/live',
+    '/templates?from=now-2h',
+    '/overview',
+    '/sources',
+    '/sources/send',
+  ]) {
+    await page.goto(service.api + path)
+    await page.waitForSelector('.screen')
+    await page.waitForTimeout(300)
+    const width = await page.evaluate('document.scrollingElement.scrollWidth')
+    t.ok(Number(width) <= 375, `${path}: ${width}`)
+  }
+  t.comment('log-out')
+  await page.click('[aria-label="Theme, keys and log-out"]')
+  await page.click('text=Log out')
+  await page.waitForSelector('.log-in')
+}
