@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 
+import { createAlerting } from './alerting/alerting.js'
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
 import { createGuesses } from './api/auth/guesses.js'
 import { createLimiter, toRateLimits } from './api/auth/limits.js'
@@ -319,8 +320,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const eventContext = createEventContext({ templates, sources, applications })
     const questions = createQuestions(config.questionsPerUser)
     const cursors = cursorKey(jwtSecret)
+    const arrivals = createArrivalReader(store)
     const tail = await createTail({
-      arrivals: createArrivalReader(store),
+      arrivals,
       signals: state,
       toItem: (event) => toEventItem(event, eventContext),
       toWatermark: (position) => toWatermark(cursors, position),
@@ -478,6 +480,22 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       await shared?.leave()
     })
 
+    // Alert rules.
+    const alerting = createAlerting({
+      entities,
+      store,
+      state,
+      log,
+      instanceId: dataDir.instanceId,
+      wal,
+      pipeline,
+      arrivals,
+      context: eventContext,
+      alerts: records.alerts,
+      hasSource: (name) => sources.get(name) !== undefined,
+    })
+    closers.push(() => alerting.evaluator.close())
+
     // What people change: corrections, deletions, replays, uploads.
     const corrections = createCorrections({
       events,
@@ -517,6 +535,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const services: Services = {
       ...accounts,
       ...records,
+      alertRules: alerting.rules,
+      alertLog: alerting.alertLog,
+      alertRuleStatus: alerting.status,
       limiter,
       intrusions: createIntrusions({ audit, metrics }),
       guesses: createGuesses({
@@ -581,6 +602,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       sources: () => sources.size,
       webSockets: () => sockets.size + tailSockets.size,
       workers: () => pool.workers,
+      alertRules: () => alerting.rules.list().length,
+      alertsFiring: () => alerting.evaluator.firing,
+      alertLagSeconds: () => alerting.evaluator.lagSeconds,
       isStateUp: watchState(state),
       isClickhouseUp: () => writer.failingSinceMs === null,
     })
@@ -588,6 +612,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     // What runs by itself, and the ports.
     writer.start(shared)
     if (config.role !== 'collector') insights.start()
+    alerting.evaluator.start(config.role !== 'collector')
     const servers = openServers({
       config,
       uws,

@@ -19,6 +19,7 @@ export const GUIDES = [
   'tail-and-export',
   'templates-and-priority',
   'insights',
+  'alerts',
   'operations',
   'cluster',
   'reliability',

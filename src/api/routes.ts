@@ -1,5 +1,6 @@
 import { aiInsightRoutes } from './routes/ai-insights.js'
 import { alertRoutes } from './routes/alerts.js'
+import { alertRuleRoutes } from './routes/alert-rules.js'
 import { analyticsRoutes } from './routes/analytics.js'
 import { applicationRoutes } from './routes/applications.js'
 import { auditRoutes } from './routes/audit.js'
@@ -35,6 +36,7 @@ export const allRoutes = [
   ...aiInsightRoutes,
   ...incidentRoutes,
   ...alertRoutes,
+  ...alertRuleRoutes,
   ...sourceRoutes,
   ...applicationRoutes,
   ...monitoringRoutes,

@@ -1,3 +1,6 @@
+import type { EvaluationStatus } from '../alerting/evaluator.js'
+import type { AlertLog } from '../alerting/log.js'
+import type { Rules } from '../alerting/rules.js'
 import type { Config } from '../config.js'
 import type { createAnalytics } from '../events/analytics.js'
 import type { createCalendar } from '../events/calendar.js'
@@ -53,6 +56,10 @@ export interface Services {
 
   // Records.
   readonly alerts: Alerts
+  readonly alertRules: Rules
+  readonly alertLog: Pick<AlertLog, 'history'>
+  /** How the evaluation of the rules stands; null when it is not known. */
+  readonly alertRuleStatus: () => Promise<EvaluationStatus | null>
   readonly incidents: Incidents
   readonly tasks: Tasks
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>

@@ -2,7 +2,7 @@ import { ClickHouseError } from '@clickhouse/client'
 import { AppError } from '../model/errors.js'
 
 /** ClickHouse refused a request, and would refuse it again. */
-class StoreError extends Error {
+export class StoreError extends Error {
   override readonly name = 'StoreError'
   /** ClickHouse's error number, e.g. 60. */
   readonly code: number

@@ -1,5 +1,4 @@
 import { ByteShares } from '../lib/byte-shares.js'
-import { AppError } from '../model/errors.js'
 import type {
   BlockResult,
   RowBlock,
@@ -12,6 +11,8 @@ import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
 import { deletionOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
 import type { Pool } from './pool.js'
 import type { Sequencer } from './sequencer.js'
+import { overloaded, unavailable } from './refusals.js'
+import { UnstoredTasks } from './unstored-tasks.js'
 import type { Wal } from '../wal/wal.js'
 import {
   encodeRecord,
@@ -69,6 +70,7 @@ interface Job {
 interface Task {
   jobs: readonly Job[]
   bodies: readonly BodyTask[]
+  readonly begun: ReturnType<UnstoredTasks['begin']>
 }
 
 /**
@@ -105,6 +107,7 @@ export class Pipeline {
   #closed = false
   /** What holds numbers of templates. It never rejects. */
   readonly #inFlight = new Set<Promise<void>>()
+  readonly #unstored = new UnstoredTasks(() => this.#deps.wal.waiting[0]?.seq ?? Infinity)
   #renumbering: Promise<void> | null = null
 
   constructor(deps: PipelineDeps) {
@@ -148,6 +151,11 @@ export class Pipeline {
       })
       this.#wake()
     })
+  }
+
+  /** How long ago the oldest body was taken up of which something may not be in ClickHouse yet; 0 without one. */
+  get oldestMs(): number {
+    return this.#unstored.oldestMs
   }
 
   /** Requests that arrive in one iteration of the event loop share a task. */
@@ -252,7 +260,11 @@ export class Pipeline {
         this.#queue.end(taken)
         continue
       }
-      const task: Task = { jobs, bodies: jobs.map((job) => toBody(job.submission)) }
+      const task: Task = {
+        jobs,
+        bodies: jobs.map((job) => toBody(job.submission)),
+        begun: this.#unstored.begin(),
+      }
       const isHeavy = jobs.reduce((sum, job) => sum + job.estimatedMs, 0) > TASK_MS
       this.#active++
       if (isHeavy) this.#heavy++
@@ -270,6 +282,7 @@ export class Pipeline {
         })
         .finally(() => {
           this.#inFlight.delete(run)
+          this.#unstored.end(task.begun)
         })
       this.#inFlight.add(run)
     }
@@ -304,7 +317,7 @@ export class Pipeline {
         continue
       }
       this.#unsynced++
-      await this.#sequence(result, deletionOf(task.jobs, result.bodies)).finally(() => {
+      await this.#sequence(task, result).finally(() => {
         this.#unsynced--
         if (this.#queue.length > 0) this.#wake()
       })
@@ -426,8 +439,9 @@ export class Pipeline {
   }
 
   /** @returns once the block is durable */
-  async #sequence(result: EncodedBlock, command: Command | null): Promise<void> {
+  async #sequence(task: Task, result: EncodedBlock): Promise<void> {
     const { block, dead } = result
+    const command = deletionOf(task.jobs, result.bodies)
     if (block === null && dead === null) return
     this.#number(result)
     if (block !== null) this.#templates.use(block)
@@ -439,8 +453,9 @@ export class Pipeline {
       dead: dead?.bytes ?? null,
       command,
     }
-    const { durable } = this.#append(record, () => result.release())
+    const { seq, durable } = this.#append(record, () => result.release())
     await durable
+    this.#unstored.durable(task.begun, seq)
   }
 
   /** @throws AppError `dependency_unavailable` without ids */
@@ -463,10 +478,7 @@ export class Pipeline {
   #append(
     record: Omit<LogRecord, 'templates' | 'registrations'>,
     release: (() => void) | null = null,
-  ): {
-    seq: number
-    durable: Promise<void>
-  } {
+  ): { seq: number; durable: Promise<void> } {
     const templates = this.#templates.takeUnsaved()
     const registrations = this.#unsavedRegistrations.filter(
       // A source that was deleted meanwhile must not be registered again.
@@ -496,15 +508,3 @@ export interface LandingRows {
 
 const COMMAND_WAIT_MS = 20_000
 const EMPTY = { landing: null, landingRows: 0, dead: null, command: null }
-
-const overloaded = (): AppError =>
-  new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
-
-const unavailable = (dependency: string, cause: unknown): AppError =>
-  cause instanceof AppError
-    ? cause
-    : new AppError('dependency_unavailable', `${dependency} can't take the events right now`, {
-        details: { dependency },
-        retryAfterS: 2,
-        cause,
-      })

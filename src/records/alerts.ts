@@ -6,6 +6,17 @@ import { NewestFirst, type Records } from './newest-first.js'
 import type { PageQuery } from './page.js'
 import { PrioritySchema } from '../model/schemas.js'
 
+const AlertOfRule = Type.Object({
+  ruleId: Type.String(),
+  /** The values of the fields that the rule groups by, by their names. */
+  group: Type.Record(Type.String(), Type.String()),
+  state: Type.Union([Type.Literal('firing'), Type.Literal('resolved')]),
+  /** When it began to fire, or resolved. */
+  value: Type.Union([Type.Number(), Type.Null()]),
+  startedAtMs: Type.Integer(),
+  resolvedAtMs: Type.Union([Type.Integer(), Type.Null()]),
+})
+
 /** An alert as it is stored. */
 export const AlertDoc = Type.Object({
   id: Type.String(),
@@ -17,6 +28,10 @@ export const AlertDoc = Type.Object({
   read: Type.Boolean(),
   eventIds: Type.Array(Type.Integer()),
   relatedSource: Type.Union([Type.String(), Type.Null()]),
+  /** The rule that raised it, and how its group is. */
+  rule: Type.Optional(AlertOfRule),
+  acknowledgedBy: Type.Optional(Type.String()),
+  acknowledgedAtMs: Type.Optional(Type.Integer()),
 })
 export type Alert = Readonly<Static<typeof AlertDoc>>
 
@@ -32,6 +47,7 @@ export interface NewAlert {
   readonly eventIds: readonly number[]
   /** Null for the common source of the events, if they have one. */
   readonly relatedSource: string | null
+  readonly rule?: NonNullable<Alert['rule']>
 }
 
 interface AlertFilter {
@@ -39,6 +55,10 @@ interface AlertFilter {
   readonly read: boolean | null
   /** Empty for any. */
   readonly severities: readonly string[]
+  /** Default: alerts of any rule, and of none. */
+  readonly ruleId?: string | null
+  /** Default: any; an alert that no rule raised has none. */
+  readonly state?: string | null
 }
 
 export interface AlertDeps {
@@ -64,20 +84,51 @@ const REMOVALS_AT_ONCE = 500
 export function createAlerts(deps: AlertDeps) {
   const index = new NewestFirst(deps.records)
   const counter = createCounter(deps, index)
-  return { ...createReads(index, counter), ...createChanges(deps, index, counter) }
+  const firing = watchFiring(deps.records)
+  return { ...createReads(index, counter, firing), ...createChanges(deps, index, counter) }
 }
 
-const createReads = (index: NewestFirst<Alert>, counter: Counter) => ({
-  page(query: PageQuery, { read, severities }: AlertFilter) {
+/** The ids of the alerts that fire, by the rule that raised them. */
+function watchFiring(records: Records<Alert>): ReadonlyMap<string, ReadonlySet<string>> {
+  const firing = new Map<string, Set<string>>()
+  const ruleOf = new Map<string, string>()
+  const note = (id: string, alert: Alert | null): void => {
+    const { ruleId, state } = alert?.rule ?? {}
+    if (ruleId !== undefined && state === 'firing') {
+      ruleOf.set(id, ruleId)
+      firing.set(ruleId, (firing.get(ruleId) ?? new Set()).add(id))
+      return
+    }
+    const known = ruleOf.get(id)
+    if (known === undefined) return
+    ruleOf.delete(id)
+    const ids = firing.get(known)
+    ids?.delete(id)
+    if (ids?.size === 0) firing.delete(known)
+  }
+  for (const alert of records.list()) note(alert.id, alert)
+  records.onChange(({ id, value }) => note(id, value))
+  return firing
+}
+
+const createReads = (
+  index: NewestFirst<Alert>,
+  counter: Counter,
+  firing: ReadonlyMap<string, ReadonlySet<string>>,
+) => ({
+  page(query: PageQuery, { read, severities, ruleId = null, state = null }: AlertFilter) {
     const page = index.page(
       query,
       (alert) =>
         (read === null || counter.isRead(alert) === read) &&
-        (severities.length === 0 || severities.includes(alert.severity)),
+        (severities.length === 0 || severities.includes(alert.severity)) &&
+        (ruleId === null || alert.rule?.ruleId === ruleId) &&
+        (state === null || alert.rule?.state === state),
     )
     return { ...page, items: page.items.map(counter.view) }
   },
   openCount: () => counter.open(),
+  firingCount: (ruleId: string) => firing.get(ruleId)?.size ?? 0,
   /** Gives the newest alerts. */
   recent(count: number): readonly Alert[] {
     const newest: Alert[] = []
@@ -101,6 +152,7 @@ function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Coun
       severity,
       eventIds,
       relatedSource: given,
+      rule,
     }: NewAlert): Promise<Alert> {
       if (records.size >= maxAlerts) await makeRoom()
       const asks = given === null && eventIds.length > 0
@@ -110,11 +162,13 @@ function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Coun
       const createdAtMs = nowMs()
       const seq = index.nextSeq(createdAtMs, watermarks.get(WATERMARK_ID)?.seq)
       const facts = { id, seq, createdAtMs, title, severity, relatedSource }
-      const alert: Alert = { ...facts, eventIds: [...eventIds], read: false }
+      const ofRule = rule === undefined ? {} : { rule }
+      const alert: Alert = { ...facts, eventIds: [...eventIds], read: false, ...ofRule }
       const write = records.update(id, (current) => current ?? alert)
       pending.add(write)
       return (await write.finally(() => pending.delete(write))) ?? alert
     },
+    ...createProgress(deps, counter),
     /** @throws AppError not_found */
     async read(id: string): Promise<Alert> {
       const alert = await records.update(id, (current) =>
@@ -149,6 +203,27 @@ function createChanges(deps: AlertDeps, index: NewestFirst<Alert>, counter: Coun
     clear: () => records.clear(),
   }
 }
+
+const createProgress = ({ records, nowMs = Date.now }: AlertDeps, counter: Counter) => ({
+  /** Somebody takes care of it; the first one counts. @throws AppError not_found */
+  async acknowledge(id: string, userId: string): Promise<Alert> {
+    const alert = await records.update(id, (current) =>
+      current === null || current.acknowledgedBy !== undefined
+        ? current
+        : { ...current, acknowledgedBy: userId, acknowledgedAtMs: nowMs(), read: true },
+    )
+    if (alert === null) throw missing(id)
+    return counter.view(alert)
+  },
+  /** The group of its rule has resolved. Nothing happens where it was deleted. */
+  async resolve(id: string, resolvedAtMs: number, value: number | null): Promise<void> {
+    await records.update(id, (current) =>
+      current?.rule === undefined || current.rule.state === 'resolved'
+        ? current
+        : { ...current, rule: { ...current.rule, state: 'resolved', resolvedAtMs, value } },
+    )
+  },
+})
 
 type Counter = ReturnType<typeof createCounter>
 

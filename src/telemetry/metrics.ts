@@ -47,6 +47,9 @@ export interface GaugeReaders {
   readonly sources: () => number
   readonly webSockets: () => number
   readonly workers: () => number
+  readonly alertRules: () => number
+  readonly alertsFiring: () => number
+  readonly alertLagSeconds: () => number
   readonly isStateUp: () => boolean
   readonly isClickhouseUp: () => boolean
 }
@@ -329,6 +332,17 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     'worker_threads',
     'Worker threads that decode messages and find their templates',
     readers.workers,
+  )
+  gauge('alert_rules', 'Alert rules', readers.alertRules)
+  gauge(
+    'alerts_firing',
+    'Groups of alert rules that fire; 0 on instances that do not evaluate',
+    readers.alertsFiring,
+  )
+  gauge(
+    'alert_lag_seconds',
+    'How far the evaluation of alert rules is behind; 0 on instances that do not evaluate',
+    readers.alertLagSeconds,
   )
   gauge('state_up', '1 when the shared state (Redis or in-process) answers', () =>
     Number(readers.isStateUp()),

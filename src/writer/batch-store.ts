@@ -20,6 +20,7 @@ const IDS_PER_QUERY = 5_000
 const SOURCE_TABLES = [
   'events',
   'event_occurrences',
+  'repeat_arrivals',
   'series_1s',
   'series_1m',
   'series_1h',
@@ -29,7 +30,7 @@ const SOURCE_TABLES = [
   'host_stats',
   'templates',
 ] as const
-const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters'] as const
+const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters', 'alert_log'] as const
 
 /** The writes of a batch to ClickHouse. Each call may be repeated. */
 export interface BatchStore {

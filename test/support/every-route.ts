@@ -38,6 +38,12 @@ export interface EveryRoute {
 }
 
 let count = 0
+const aRule = (name: string): object => ({
+  name,
+  severity: 'P4',
+  q: 'source:nobody',
+  kind: { type: 'threshold', window: '1m', op: '>', fire: 1_000 },
+})
 const fresh = (what: string): string => `${what}-${++count}`
 
 export async function everyRoute(service: LiveService): Promise<EveryRoute> {
@@ -62,6 +68,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
   const [event] = (await service.call('GET /api/logs?source=bird')).body.items
   const incident = await made('incidents', { title: 'open cage', severity: 'P2' })
   const alert = await made('alerts', { title: 'cat', severity: 'P1' })
+  const rule = await made('alert-rules', aRule('eggs'))
   const task = await made('tasks', { title: 'feed' })
   const application = await made('applications', { name: 'zoo' })
   const key = await made('ingest-keys', { name: 'canary key' })
@@ -141,7 +148,18 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     listAlerts: () => ({}),
     createAlert: () => ({ body: { title: 'x', severity: 'P3' } }),
     readAlert: () => ({ params: { alert_id: alert.id } }),
+    acknowledgeAlert: () => ({ params: { alert_id: alert.id } }),
     readAllAlerts: () => ({}),
+    listAlertRules: () => ({}),
+    createAlertRule: () => ({ body: aRule(fresh('rule')) }),
+    exportAlertRules: () => ({}),
+    importAlertRules: () => ({ body: { rules: [aRule('imported')] } }),
+    getAlertRule: () => ({ params: { id: rule.id } }),
+    replaceAlertRule: () => ({ params: { id: rule.id }, body: aRule('eggs') }),
+    deleteAlertRule: async () => ({
+      params: { id: (await made('alert-rules', aRule(fresh('rule')))).id },
+    }),
+    alertRuleHistory: () => ({ params: { id: rule.id } }),
     listSources: () => ({}),
     createSource: () => ({ body: { name: fresh('source') } }),
     uploadEphemeral: () => ({ body: { file_type: 'txt', source_name: fresh('upload') } }),

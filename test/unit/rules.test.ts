@@ -24,7 +24,7 @@ const ORDER: readonly (readonly string[])[] = [
   ['app', 'demo'],
   ['api'],
   ['ui'],
-  ['backup', 'ingest'],
+  ['backup', 'ingest', 'alerting'],
   ['insights'],
   ['priority'],
   ['events'],
@@ -69,7 +69,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   '@preact/signals': /^src\/ui\//,
   uplot: /^src\/ui\//,
   '@sinclair/typebox':
-    /^src\/(api|ui|records|coordination|events|insights|backup|priority|model)\//,
+    /^src\/(api|ui|records|coordination|events|insights|backup|priority|model|alerting)\//,
 }
 
 /** `collector` and `mining` do no I/O: none of these. */

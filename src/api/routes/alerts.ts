@@ -4,8 +4,11 @@ import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
-import { EventIds, RECORD_BYTES, Title, toIso } from '../schemas/record.js'
+import { EventIds, RECORD_BYTES, Title, toIso, toIsoOrNull } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
+
+const AlertState = Type.Union([Type.Literal('firing'), Type.Literal('resolved')])
+const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
 
 const AlertSchema = Type.Object(
   {
@@ -16,9 +19,44 @@ const AlertSchema = Type.Object(
     created_at: Timestamp,
     event_ids: Type.Array(Type.Integer()),
     related_source: Type.Union([Type.String(), Type.Null()]),
+    rule_id: Type.Union([Uuid, Type.Null()], {
+      description:
+        'the rule that raised it; the fields below but the last two are null without one',
+    }),
+    state: Type.Union([AlertState, Type.Null()]),
+    group: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], {
+      description: 'the values of the fields that the rule groups by',
+    }),
+    value: Type.Union([Type.Number(), Type.Null()], {
+      description: 'when it began to fire, or resolved',
+    }),
+    started_at: OptionalTimestamp,
+    resolved_at: OptionalTimestamp,
+    acknowledged_by: Type.Union([Type.String(), Type.Null()], { description: 'id of a user' }),
+    acknowledged_at: OptionalTimestamp,
   },
   { title: 'Alert' },
 )
+
+const ruleOf = ({ rule }: Alert) => {
+  if (rule === undefined) return WITHOUT_RULE
+  return {
+    rule_id: rule.ruleId,
+    state: rule.state,
+    group: rule.group,
+    value: rule.value,
+    started_at: toIso(rule.startedAtMs),
+    resolved_at: toIsoOrNull(rule.resolvedAtMs),
+  }
+}
+const WITHOUT_RULE = {
+  rule_id: null,
+  state: null,
+  group: null,
+  value: null,
+  started_at: null,
+  resolved_at: null,
+}
 
 const toView = (alert: Alert): Static<typeof AlertSchema> => ({
   id: alert.id,
@@ -28,6 +66,9 @@ const toView = (alert: Alert): Static<typeof AlertSchema> => ({
   created_at: toIso(alert.createdAtMs),
   event_ids: alert.eventIds,
   related_source: alert.relatedSource,
+  ...ruleOf(alert),
+  acknowledged_by: alert.acknowledgedBy ?? null,
+  acknowledged_at: toIsoOrNull(alert.acknowledgedAtMs ?? null),
 })
 
 export const alertRoutes = [
@@ -44,6 +85,8 @@ export const alertRoutes = [
         Type.Boolean({ description: 'true: only read alerts, false: only unread ones' }),
       ),
       severity: ListParameter(PrioritySchema),
+      rule_id: Type.Optional(Uuid),
+      state: Type.Optional(AlertState),
       ...PageParameters,
     }),
     body: null,
@@ -52,8 +95,9 @@ export const alertRoutes = [
     errors: ['invalid_cursor'],
     handle: ({ query }, { alerts, cursorKey }) => {
       const { limit, cursor, read = null, severity: severities = [] } = query
-      const filters = { list: 'alerts', read, severities }
-      const page = alerts.page({ limit, cursor, filters, cursorKey }, { read, severities })
+      const filter = { read, severities, ruleId: query.rule_id ?? null, state: query.state ?? null }
+      const filters = { list: 'alerts', ...filter }
+      const page = alerts.page({ limit, cursor, filters, cursorKey }, filter)
       return { ...page, items: page.items.map(toView) }
     },
   }),
@@ -99,6 +143,24 @@ export const alertRoutes = [
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params }, { alerts }) => toView(await alerts.read(params.alert_id)),
+  }),
+  route({
+    id: 'acknowledgeAlert',
+    method: 'post',
+    path: '/api/alerts/{alert_id}/acknowledge',
+    summary: 'Says that somebody takes care of an alert, and marks it as read',
+    description: 'The first user who does it is the one that is shown.',
+    role: 'manager',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: Type.Object({ alert_id: Uuid }),
+    body: null,
+    reply: AlertSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, principal }, { alerts }) =>
+      toView(await alerts.acknowledge(params.alert_id, principal.userId)),
   }),
   route({
     id: 'readAllAlerts',

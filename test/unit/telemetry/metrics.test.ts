@@ -93,6 +93,9 @@ void test('gauges are read when the metrics are', async (t) => {
     sources: seven,
     webSockets: seven,
     workers: seven,
+    alertRules: seven,
+    alertsFiring: seven,
+    alertLagSeconds: seven,
     isStateUp: () => true,
     isClickhouseUp: () => false,
   })

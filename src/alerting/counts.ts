@@ -1,0 +1,278 @@
+/*
+ * The counts that rules ask ClickHouse for. A message is counted in the slot in which it arrived, however late its own time
+ * is; one that was more than an hour old then, such as those of an upload of the past, is not counted. First occurrences are
+ * rows of `events`, repeats are in `repeat_arrivals`.
+ *
+ * Rules with the same slots and groups share a question: each row is read once, and each condition is a column.
+ */
+
+import type { RequestOptions, Store } from '../clickhouse/client.js'
+import { StoreError } from '../clickhouse/failure.js'
+import { statement } from '../clickhouse/statement.js'
+import type { Blocks, Arrivals } from '../events/arrivals.js'
+import { attributeText } from '../events/attribute-condition.js'
+import { bound, type Bind } from '../events/bind.js'
+import type { Redirects } from '../events/filter.js'
+import { rowCondition, toTemplateNumber } from '../events/row-condition.js'
+import { DAY_MS, HOUR_MS } from '../model/time.js'
+import type { Query } from '../query/ast.js'
+import type { Counter } from './rule.js'
+
+/** One count of a rule. */
+export interface CountRequest {
+  readonly counter: Counter
+  readonly groupBy: readonly string[]
+  readonly everyMs: number
+  /** Whether only the last slot of each group is asked for. */
+  readonly isLast: boolean
+}
+
+export interface Count {
+  readonly slot: number
+  readonly group: readonly string[]
+  readonly count: number
+}
+
+/** Messages that arrived in a range of whole seconds. */
+export interface ArrivalRange {
+  readonly fromMs: number
+  /** Exclusive. */
+  readonly toMs: number
+  /** Nothing that arrived later was stored before these; null when that is not known. */
+  readonly after: Blocks | null
+}
+
+interface Row {
+  readonly slot: number
+  readonly group_values: readonly string[]
+  readonly counts: readonly (readonly [number, number])[]
+}
+type Params = Readonly<Record<string, unknown>>
+
+const eventsSql = statement<Params, Row>('alert_counts')
+const repeatsSql = statement<Params, Row>('alert_repeat_counts')
+const deadSql = statement<
+  { readonly from_ms: number; readonly to_ms: number; readonly every_s: number },
+  { readonly slot: number; readonly source: string; readonly dead: number }
+>('alert_dead_counts')
+
+const MAX_AGE_MS = HOUR_MS
+/** The first occurrence of an event is older than its repeats by the deduplication window, which is a day at most. */
+const MAX_REPEAT_MS = DAY_MS
+/** ClickHouse bounds the size of a statement. */
+const CONDITIONS_AT_ONCE = 100
+const SETTINGS = { max_threads: 2 }
+
+interface CountDeps {
+  readonly store: Pick<Store, 'query' | 'isSharded'>
+  readonly arrivals: Pick<Arrivals, 'storedAfter'>
+  /** What names in a query stand for now. */
+  readonly resolve: (query: Query) => Query
+  readonly redirects: () => Redirects
+}
+
+/** Answers of the requests, by their index; an error where the query of a request cannot be asked. */
+export type Answers = readonly (readonly Count[] | Error)[]
+
+export type CountReader = ReturnType<typeof createCountReader>
+
+type Found = readonly (readonly [index: number, count: Count])[]
+
+export function createCountReader(deps: CountDeps) {
+  /** Where a condition cannot be evaluated, each is asked alone. */
+  const ask = async (
+    some: readonly Indexed[],
+    range: ArrivalRange,
+    options: RequestOptions,
+  ): Promise<readonly (readonly [index: number, answer: Error | Found])[]> => {
+    try {
+      return [[-1, await askTogether(deps, some, { range, options })]]
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      const [first] = some
+      if (some.length === 1 && first !== undefined)
+        return [[first.index, new Error('the query cannot be answered', { cause: error })]]
+    }
+    const answers: (readonly [number, Error | Found])[] = []
+    for (const one of some) answers.push(...(await ask([one], range, options)))
+    return answers
+  }
+
+  return {
+    /** @throws AppError dependency_unavailable */
+    async read(
+      requests: readonly CountRequest[],
+      range: ArrivalRange,
+      options: RequestOptions = {},
+    ): Promise<Answers> {
+      const counts = requests.map((): Count[] => [])
+      const errors = new Map<number, Error>()
+      for (const some of sharesOf(requests)) {
+        const answers = await ask(some, range, options)
+        for (const [index, answer] of answers)
+          if (answer instanceof Error) errors.set(index, answer)
+        const found = answers.flatMap(([, answer]) => (answer instanceof Error ? [] : answer))
+        for (const [index, count] of found) counts[index]?.push(count)
+      }
+      return counts.map((own, index) => errors.get(index) ?? own)
+    },
+  }
+}
+
+interface Asked {
+  readonly range: ArrivalRange
+  readonly options: RequestOptions
+}
+
+async function askTogether(
+  deps: CountDeps,
+  some: readonly Indexed[],
+  { range, options }: Asked,
+): Promise<Found> {
+  const [first] = some
+  if (first?.request.counter.kind === 'dead letters')
+    return (await Promise.all(some.map((one) => askDead(deps, one, { range, options })))).flat()
+  const isLast = first?.request.isLast === true
+  const found: (readonly [number, Count])[] = []
+  for (const { statement: sql, params } of questionsOf(deps, some, range)) {
+    const rows = await deps.store.query(sql, params, { ...options, settings: SETTINGS })
+    for (const { slot, group_values: group, counts } of rows)
+      for (const [index, count] of counts)
+        found.push([index, isLast ? { slot: count, group, count: 1 } : { slot, group, count }])
+  }
+  return found
+}
+
+async function askDead(
+  { store }: CountDeps,
+  { request, index }: Indexed,
+  { range: { fromMs, toMs }, options }: Asked,
+): Promise<Found> {
+  const { everyMs, groupBy } = request
+  const params = { from_ms: fromMs, to_ms: toMs, every_s: everyMs / 1000 }
+  const rows = await store.query(deadSql, params, options)
+  return rows.map(({ slot, source, dead: count }) => {
+    const group = groupBy.length === 0 ? [] : [source]
+    return [index, { slot, group, count }] as const
+  })
+}
+
+interface Indexed {
+  readonly request: CountRequest
+  readonly index: number
+}
+
+/** Requests that can be one question. */
+function sharesOf(requests: readonly CountRequest[]): readonly (readonly Indexed[])[] {
+  const shares = new Map<string, Indexed[]>()
+  requests.forEach((request, index) => {
+    const { counter, everyMs, groupBy, isLast } = request
+    const of = [counter.kind, everyMs, isLast, ...groupBy].join('\n')
+    shares.set(of, [...(shares.get(of) ?? []), { request, index }])
+  })
+  return [...shares.values()].flatMap((all) =>
+    Array.from({ length: Math.ceil(all.length / CONDITIONS_AT_ONCE) }, (_, i) =>
+      all.slice(i * CONDITIONS_AT_ONCE, (i + 1) * CONDITIONS_AT_ONCE),
+    ),
+  )
+}
+
+interface Question {
+  readonly statement: typeof eventsSql
+  readonly params: Params
+}
+
+function questionsOf(
+  deps: CountDeps,
+  some: readonly Indexed[],
+  { fromMs, toMs, after }: ArrivalRange,
+): readonly Question[] {
+  const [first] = some
+  if (first === undefined) return []
+  const { groupBy, everyMs, isLast } = first.request
+  const common = { from_ms: fromMs, to_ms: toMs }
+  const stored = after === null ? { sql: '1', params: {} } : deps.arrivals.storedAfter(after)
+  const groups = bound('group', (bind) => groupsSql(groupBy, bind, deps.redirects()))
+  const make = (
+    base: typeof eventsSql,
+    requests: readonly Indexed[],
+    weight: (of: 'occurrences' | 'events') => string,
+    oldestMs: number,
+  ): Question => {
+    const arrival = base === eventsSql ? 'received_at' : 'arrived'
+    const slot = `intDiv(toUnixTimestamp(${arrival}), ${everyMs / 1000})`
+    const counts = bound('count', (bind) =>
+      countsSql(deps, requests, {
+        bind,
+        count: (of, condition) =>
+          isLast ? `maxIf(${slot}, ${condition})` : `sumIf(${weight(of)}, ${condition})`,
+        endMs: toMs,
+      }),
+    )
+    const sql = base.sql
+      .replace('/*slot*/', () => (isLast ? '0' : slot))
+      .replace('/*groups*/', () => groups.sql)
+      .replace('/*counts*/', () => counts.sql)
+      .replace('/*stored*/', () => stored.sql)
+    const own = base === eventsSql ? stored.params : {}
+    const params = {
+      ...common,
+      oldest_ms: Math.max(0, oldestMs),
+      ...groups.params,
+      ...counts.params,
+      ...own,
+    }
+    return { statement: { ...base, sql }, params }
+  }
+  const firsts = make(eventsSql, some, (of) => (of === 'events' ? '1' : 'n'), fromMs - MAX_AGE_MS)
+  const repeated = some.filter(({ request: { counter } }) => isOfOccurrences(counter))
+  if (repeated.length === 0) return [firsts]
+  return [firsts, make(repeatsSql, repeated, () => 'repeats', fromMs - MAX_AGE_MS - MAX_REPEAT_MS)]
+}
+
+const isOfOccurrences = (counter: Counter): boolean =>
+  counter.kind === 'events' && counter.of === 'occurrences'
+
+interface CountsContext {
+  readonly bind: Bind
+  readonly count: (of: 'occurrences' | 'events', condition: string) => string
+  readonly endMs: number
+}
+
+function countsSql(
+  { resolve, redirects }: CountDeps,
+  some: readonly Indexed[],
+  { bind, count, endMs }: CountsContext,
+): string {
+  return some
+    .map(({ request: { counter }, index }) => {
+      if (counter.kind !== 'events') throw new Error('bug: dead letters are no events')
+      const query = resolve(counter.query)
+      const condition = rowCondition(query, { bind, endMs, redirects: redirects() })
+      return `(toUInt32(${index}), toInt64(${count(counter.of, condition)}))`
+    })
+    .join(', ')
+}
+
+/** SQL of a group's values, as texts. */
+function groupsSql(groupBy: readonly string[], bind: Bind, redirects: Redirects): string {
+  if (groupBy.length === 0) return "CAST([], 'Array(String)')"
+  return `[${groupBy.map((name) => groupSql(name, bind, redirects)).join(', ')}]`
+}
+
+const COLUMNS: ReadonlySet<string> = new Set(['source', 'host', 'environment', 'severity'])
+
+function groupSql(name: string, bind: Bind, redirects: Redirects): string {
+  if (COLUMNS.has(name)) return `toString(events.${name})`
+  if (name !== 'template') return `ifNull(${attributeText(name, bind)}, '')`
+  const from = bind(
+    'Array(UInt64)',
+    redirects.map((one) => toTemplateNumber(one.from)),
+  )
+  const into = bind(
+    'Array(UInt64)',
+    redirects.map((one) => toTemplateNumber(one.into)),
+  )
+  const root = `transform(template_id, ${from}, ${into}, template_id)`
+  return `if(template_id = 0, '', leftPad(lower(hex(${root})), 16, '0'))`
+}

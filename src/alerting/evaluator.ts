@@ -1,0 +1,469 @@
+/*
+ * Evaluates the alert rules. One instance does it, by a lock that it holds as long as it lives:
+ *
+ * 1. It reads the last transitions, so that every group goes on where it was.
+ * 2. Every second it asks where the watermark is, and counts what arrived up to there since the last time. A rule that is new
+ *    or was changed has its windows counted from what is stored, so that nothing has to be remembered.
+ * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`); only then are they
+ *    alerts. What a killed instance stored and did not carry out, the next one does in step 1.
+ *
+ * While the watermark is behind or ClickHouse does not answer, nothing fires and nothing resolves.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Arrivals, Blocks } from '../events/arrivals.js'
+import type { Lease, State } from '../coordination/state.js'
+import { MINUTE_MS, SECOND_MS } from '../model/time.js'
+import type { Alerts } from '../records/alerts.js'
+import type { Log } from '../telemetry/log.js'
+import type { CountReader, CountRequest } from './counts.js'
+import { alertIdOf, transitionId, type AlertLog, type LoggedTransition } from './log.js'
+import { isNews, step, type Transition } from './machine.js'
+import { planRule, type Plan, type Rule } from './rule.js'
+import type { Rules } from './rules.js'
+import { TrackedRule, type GroupTransition } from './tracked-rule.js'
+import type { Watermark } from './watermark.js'
+
+export interface EvaluatorDeps {
+  readonly state: Pick<State, 'kind' | 'withLock' | 'get' | 'set'>
+  readonly log: Log
+  readonly alertLog: AlertLog
+  readonly counts: CountReader
+  readonly arrivals: Pick<Arrivals, 'newest'>
+  readonly watermark: Watermark
+  readonly rules: Pick<Rules, 'list'>
+  readonly alerts: Pick<Alerts, 'create' | 'resolve'>
+  readonly hasSource: (name: string) => boolean
+}
+
+/** How the evaluation stands, for all instances. */
+export interface EvaluationStatus {
+  /** Everything that arrived before was judged. */
+  readonly untilMs: number
+  /** By rule, what keeps it from being evaluated. */
+  readonly problems: Readonly<Record<string, string>>
+}
+
+const LOCK = 'alerting:evaluator'
+const LEASE_MS = 15_000
+const STATUS = 'alerting:status'
+const STATUS_MS = 10 * MINUTE_MS
+const ALIVE = 'alerting:alive-since'
+/** Collectors that were silent for longer may have missed messages. */
+const ALIVE_MS = 2 * MINUTE_MS
+const ROUND_MS = SECOND_MS
+const FAILED_MS = 2 * SECOND_MS
+/** Moments before the start that may not have been judged. */
+const REPLAY_MS = 15 * MINUTE_MS
+const QUESTION_MS = 20_000
+const LOAD_MS = 120_000
+/** How far the clocks of instances may differ. */
+const SKEW_MS = 5 * SECOND_MS
+const PROBLEM_PAUSE_MS = MINUTE_MS
+
+export async function evaluationStatus(
+  state: Pick<State, 'get'>,
+): Promise<EvaluationStatus | null> {
+  const text = await state.get(STATUS)
+  return text === null ? null : (JSON.parse(text) as EvaluationStatus) // written below
+}
+
+export class Evaluator {
+  readonly #deps: EvaluatorDeps
+  readonly #closing = new AbortController()
+  #running: Promise<void> = Promise.resolve()
+  #leading: Leading | null = null
+  #marks: NodeJS.Timeout | null = null
+
+  constructor(deps: EvaluatorDeps) {
+    this.#deps = deps
+  }
+
+  /** Seconds that the evaluation is behind; 0 on an instance that does not evaluate. */
+  get lagSeconds(): number {
+    const untilMs = this.#leading?.untilMs ?? 0
+    return untilMs === 0 ? 0 : Math.max(0, (Date.now() - untilMs) / 1000)
+  }
+
+  get firing(): number {
+    return this.#leading?.firing ?? 0
+  }
+
+  /** @param mayEvaluate false on an instance that only collects, which tells its watermark */
+  start(mayEvaluate: boolean): void {
+    const { state, watermark } = this.#deps
+    if (state.kind === 'redis')
+      this.#marks = setInterval(() => void watermark.now().catch(() => 0), ROUND_MS).unref()
+    if (mayEvaluate) this.#running = this.#run()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    if (this.#marks !== null) clearInterval(this.#marks)
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { state, log } = this.#deps
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      try {
+        await state.withLock(LOCK, LEASE_MS, (lease) => this.#lead(lease))
+      } catch (error) {
+        // Another instance evaluates, or the state is down.
+        log.debug({ err: error }, 'alert rules are not evaluated here')
+      }
+      this.#leading = null
+      await sleep(FAILED_MS, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  async #lead(lease: Lease): Promise<void> {
+    const { log } = this.#deps
+    const { signal } = this.#closing
+    const isOver = (): boolean => signal.aborted || lease.signal.aborted
+    const begin = (): Leading => new Leading(this.#deps, [signal, lease.signal])
+    let failures = 0
+    while (!isOver()) {
+      if (this.#leading === null || this.#leading.isUncertain) this.#leading = begin()
+      try {
+        await this.#leading.round()
+        failures = 0
+      } catch (error) {
+        if (isOver()) return
+        failures++
+        log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
+      }
+      const pauseMs = failures === 0 ? ROUND_MS : FAILED_MS
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+}
+
+interface Position {
+  readonly atMs: number
+  readonly blocks: Blocks
+}
+
+/** An instance that evaluates. */
+class Leading {
+  /** Whether transitions may not be stored that the states in memory have passed. */
+  isUncertain = false
+  readonly #deps: EvaluatorDeps
+  readonly #signals: readonly AbortSignal[]
+  readonly #ending = new AbortController()
+  #tracked = new Map<string, TrackedRule>()
+  /** Rules that cannot be evaluated, and until when they are not tried again. */
+  readonly #problems = new Map<
+    string,
+    { readonly rule: Rule; readonly text: string; readonly untilMs: number }
+  >()
+  /** States of groups of rules that are not tracked yet. */
+  #loaded: Map<string, LoggedTransition[]> | null = null
+  #positions: Position[] = []
+  /** Stored transitions whose alerts are not written yet. */
+  #owed: LoggedTransition[] = []
+  #aliveSinceMs = 0
+  #aliveSetMs = 0
+  /** Everything that arrived before is counted. */
+  #countedMs = 0
+
+  constructor(deps: EvaluatorDeps, signals: readonly AbortSignal[]) {
+    this.#deps = deps
+    this.#signals = signals
+    for (const signal of signals)
+      signal.addEventListener('abort', () => this.#ending.abort(), { once: true })
+  }
+
+  get untilMs(): number {
+    return this.#countedMs
+  }
+
+  get firing(): number {
+    let firing = 0
+    for (const tracked of this.#tracked.values())
+      for (const { status } of tracked.states) if (status.firingSinceMs > 0) firing++
+    return firing
+  }
+
+  async round(): Promise<void> {
+    await this.#pay()
+    await this.#stayAlive()
+    this.#loaded ??= await this.#load()
+    const markMs = await this.#deps.watermark.now()
+    const untilMs = Math.floor(markMs / SECOND_MS) * SECOND_MS
+    if (untilMs <= this.#countedMs) return
+    await this.#count(untilMs)
+    await this.#sync(untilMs)
+    this.#countedMs = untilMs
+    const known = { aliveSinceMs: this.#aliveSinceMs }
+    const made: LoggedTransition[] = []
+    for (const tracked of this.#tracked.values())
+      for (const one of tracked.evaluate(untilMs, known)) made.push(toLogged(tracked.plan, one))
+    await this.#carryOut(made)
+    await this.#tell()
+  }
+
+  /** Messages may have been missed while no instance was there to take them. */
+  async #stayAlive(): Promise<void> {
+    const { state } = this.#deps
+    const nowMs = Date.now()
+    if (this.#aliveSinceMs === 0) this.#aliveSinceMs = Number((await state.get(ALIVE)) ?? nowMs)
+    if (nowMs - this.#aliveSetMs < ALIVE_MS / 4) return
+    await state.set(ALIVE, String(this.#aliveSinceMs), ALIVE_MS)
+    this.#aliveSetMs = nowMs
+  }
+
+  async #load(): Promise<Map<string, LoggedTransition[]>> {
+    const last = await this.#deps.alertLog.last()
+    await this.#project(last)
+    const byRule = new Map<string, LoggedTransition[]>()
+    for (const one of last) byRule.set(one.ruleId, [...(byRule.get(one.ruleId) ?? []), one])
+    const rules = new Map(this.#deps.rules.list().map((rule) => [rule.id, rule]))
+    for (const [ruleId, transitions] of byRule) {
+      const rule = rules.get(ruleId)
+      if (rule?.fields.enabled !== false && rule !== undefined) continue
+      await this.#carryOut(
+        transitions.flatMap((one) => ended(one, 'the rule was deleted or disabled')),
+      )
+      byRule.delete(ruleId)
+    }
+    return byRule
+  }
+
+  /** Counts what arrived since the last round, for the rules that are tracked. */
+  async #count(untilMs: number): Promise<void> {
+    const fromMs = this.#countedMs
+    const tracked = [...this.#tracked.values()]
+    const after = this.#positions.findLast(({ atMs }) => atMs <= fromMs - SKEW_MS) ?? null
+    const blocks = await this.#deps.arrivals.newest({ timeoutMs: QUESTION_MS })
+    const position = { atMs: Date.now(), blocks }
+    if (tracked.length > 0) {
+      const range = { fromMs, toMs: untilMs, after: after?.blocks ?? null }
+      await this.#read(tracked, range, false)
+    }
+    const kept = this.#positions.filter((one) => one === after || one.atMs > (after?.atMs ?? 0))
+    this.#positions = [...kept.slice(-1_000), position]
+  }
+
+  /** Adds the counts of a range to rules. */
+  async #read(
+    all: readonly TrackedRule[],
+    range: { readonly fromMs: number; readonly toMs: number; readonly after: Blocks | null },
+    isLoad: boolean,
+  ): Promise<void> {
+    const targets = all.flatMap((tracked) => tracked.plan.counters.map((_, i) => ({ tracked, i })))
+    const requests = targets.map(({ tracked, i }) => toRequest(tracked.plan, i, isLoad))
+    const options = isLoad ? { timeoutMs: LOAD_MS, isSearch: true } : { timeoutMs: QUESTION_MS }
+    const answers = await this.#deps.counts.read(requests, range, options)
+    targets.forEach(({ tracked, i }, at) => {
+      const answer = answers[at]
+      if (answer instanceof Error) this.#giveUp(tracked, answer.message)
+      else if (answer !== undefined) tracked.add(i, answer)
+    })
+  }
+
+  #giveUp({ plan: { rule } }: TrackedRule, text: string): void {
+    this.#problems.set(rule.id, { rule, text, untilMs: Date.now() + PROBLEM_PAUSE_MS })
+    this.#tracked.delete(rule.id)
+  }
+
+  /** Follows the rules as they are now. */
+  async #sync(untilMs: number): Promise<void> {
+    const rules = this.#deps.rules.list().filter(({ fields }) => fields.enabled !== false)
+    const byId = new Map(rules.map((rule) => [rule.id, rule]))
+    for (const [id, tracked] of this.#tracked) {
+      const rule = byId.get(id)
+      if (rule?.version === tracked.plan.rule.version) continue
+      const states = tracked.states
+      this.#tracked.delete(id)
+      const isSame = rule !== undefined && meaningOf(rule) === meaningOf(tracked.plan.rule)
+      const reason =
+        rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
+      const last = states.map(({ group, status }) => toState(tracked.plan, group, status))
+      if (isSame) this.#loaded?.set(id, last)
+      else await this.#carryOut(last.flatMap((one) => ended(one, reason)))
+    }
+    await this.#begin(
+      rules.filter((rule) => !this.#tracked.has(rule.id) && !this.#isGivenUp(rule)),
+      untilMs,
+    )
+  }
+
+  #isGivenUp(rule: Rule): boolean {
+    const problem = this.#problems.get(rule.id)
+    if (problem === undefined) return false
+    if (problem.rule.version === rule.version && problem.untilMs > Date.now()) return true
+    this.#problems.delete(rule.id)
+    return false
+  }
+
+  /** Counts the windows of rules that are not tracked yet from what is stored. */
+  async #begin(rules: readonly Rule[], untilMs: number): Promise<void> {
+    const bySpan = new Map<number, TrackedRule[]>()
+    for (const rule of rules) {
+      const plan = planRule(rule)
+      if ('path' in plan) continue
+      const tracked = new TrackedRule(plan, Math.max(untilMs - REPLAY_MS, rule.updatedAtMs))
+      for (const { group, status } of this.#loaded?.get(rule.id) ?? [])
+        tracked.restore(group, status)
+      bySpan.set(plan.spanMs, [...(bySpan.get(plan.spanMs) ?? []), tracked])
+    }
+    for (const [spanMs, some] of bySpan) {
+      const fromMs = Math.max(0, untilMs - spanMs - REPLAY_MS)
+      for (const { plan } of some) this.#tracked.delete(plan.rule.id)
+      await this.#read(some, { fromMs, toMs: untilMs, after: null }, true)
+      for (const tracked of some) {
+        const { id } = tracked.plan.rule
+        if (!this.#problems.has(id)) this.#tracked.set(id, tracked)
+        this.#loaded?.delete(id)
+      }
+    }
+  }
+
+  /** Stores transitions, then does what follows from them. */
+  async #carryOut(made: readonly LoggedTransition[]): Promise<void> {
+    if (made.length === 0) return
+    for (const signal of this.#signals) signal.throwIfAborted()
+    this.isUncertain = true
+    await this.#deps.alertLog.append(made, this.#ending.signal)
+    this.isUncertain = false
+    this.#owed.push(...made.filter(isNews))
+    await this.#pay()
+  }
+
+  async #pay(): Promise<void> {
+    await this.#project(this.#owed)
+    this.#owed = []
+  }
+
+  /** Brings the alerts up to transitions. It may be repeated. */
+  async #project(transitions: readonly LoggedTransition[]): Promise<void> {
+    const { alerts, hasSource } = this.#deps
+    await Promise.all(
+      transitions.map(async (one) => {
+        const { alertId, status, group, groupBy } = one
+        if (alertId === null) return
+        if (status.state === 'inactive') return alerts.resolve(alertId, one.atMs, one.value)
+        const named = Object.fromEntries(groupBy.map((name, i) => [name, group[i] ?? '']))
+        const source = named['source'] ?? ''
+        await alerts.create({
+          id: alertId,
+          title: titleOf(one),
+          severity: one.severity,
+          eventIds: [],
+          relatedSource: hasSource(source) ? source : null,
+          rule: {
+            ruleId: one.ruleId,
+            group: named,
+            state: 'firing',
+            value: one.value,
+            startedAtMs: status.firingSinceMs,
+            resolvedAtMs: null,
+          },
+        })
+      }),
+    )
+  }
+
+  async #tell(): Promise<void> {
+    const problems = Object.fromEntries([...this.#problems].map(([id, { text }]) => [id, text]))
+    for (const [id, tracked] of this.#tracked) {
+      if (tracked.leftOut === 0) continue
+      problems[id] = `it has more than ${tracked.plan.maxGroups} groups; the others are left out`
+      tracked.leftOut = 0
+    }
+    const status: EvaluationStatus = { untilMs: this.#countedMs, problems }
+    await this.#deps.state.set(STATUS, JSON.stringify(status), STATUS_MS)
+  }
+}
+
+/** Rules that mean the same go on when they are changed. */
+const meaningOf = ({ fields: { q, kind, group_by: groupBy } }: Rule): string =>
+  JSON.stringify([q, kind, groupBy])
+
+const toRequest = (plan: Plan, counter: number, isLoad: boolean): CountRequest => {
+  const of = plan.counters[counter]
+  if (of === undefined) throw new Error('bug: no counter')
+  const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
+  return { counter: of, groupBy: plan.groupBy, everyMs: plan.everyMs, isLast }
+}
+
+function toLogged(
+  plan: Plan,
+  { group, transition, status, before, value }: GroupTransition,
+): LoggedTransition {
+  const { rule } = plan
+  const firingSeq = status.firingSeq === 0 ? before.firingSeq : status.firingSeq
+  return {
+    id: transitionId(rule, group, status.seq),
+    ruleId: rule.id,
+    ruleVersion: rule.version,
+    ruleName: rule.fields.name,
+    severity: rule.fields.severity,
+    groupBy: [...plan.groupBy],
+    group: [...group],
+    from: transition.from,
+    to: transition.to,
+    atMs: transition.atMs,
+    alertId: firingSeq === 0 ? null : alertIdOf(rule.id, group, firingSeq),
+    value,
+    q: rule.fields.q ?? '',
+    windowFromMs: transition.atMs - plan.windowMs,
+    windowToMs: transition.atMs,
+    reason: null,
+    status: { ...status, flips: [...status.flips] },
+  }
+}
+
+/** The state of a group in the form of its last transition. */
+function toState(
+  plan: Plan,
+  group: readonly string[],
+  status: GroupTransition['status'],
+): LoggedTransition {
+  const { state, sinceMs } = status
+  const transition: Transition = { from: state, to: state, atMs: sinceMs }
+  return toLogged(plan, { group, transition, status, before: status, value: 0 })
+}
+
+/** The transition that ends what a group was, whatever its counts are. @returns none for an inactive group */
+function ended(last: LoggedTransition, reason: string): readonly LoggedTransition[] {
+  const { state } = last.status
+  if (state === 'inactive') return []
+  const atMs = Math.max(Date.now(), last.status.sinceMs + 1)
+  const isFiring = state !== 'pending'
+  const calm = {
+    ...last.status,
+    state: isFiring ? ('recovering' as const) : state,
+    isFlapping: false,
+  }
+  const { status } = step(
+    { ...calm, sinceMs: 0 },
+    { forMs: 0, keepFiringMs: 0 },
+    { atMs, verdict: 'calm' },
+  )
+  const id = transitionId({ id: last.ruleId, version: last.ruleVersion }, last.group, status.seq)
+  const to = isFiring ? 'resolved' : 'inactive'
+  const rest = { value: null, reason, windowFromMs: atMs, windowToMs: atMs }
+  return [
+    {
+      ...last,
+      ...rest,
+      id,
+      from: state,
+      to,
+      atMs,
+      status: { ...status, flips: [...status.flips] },
+    },
+  ]
+}
+
+function titleOf({ ruleName, groupBy, group, value }: LoggedTransition): string {
+  const where = groupBy
+    .map((name, i) => `${name} ${group[i] === '' ? '(none)' : group[i]}`)
+    .join(', ')
+  const shown = value === null ? '' : `: ${Number(value.toPrecision(6))}`
+  return `${ruleName}${where === '' ? '' : ` (${where})`}${shown}`.slice(0, 300)
+}

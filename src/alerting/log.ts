@@ -1,0 +1,147 @@
+/* What rules decided, as it is stored: the transitions of their groups. */
+
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { Type, type Static } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+import { backoffMs } from '../lib/backoff.js'
+import { AppError } from '../model/errors.js'
+import { PrioritySchema } from '../model/schemas.js'
+
+const State = Type.Union([
+  Type.Literal('inactive'),
+  Type.Literal('pending'),
+  Type.Literal('firing'),
+  Type.Literal('recovering'),
+])
+
+/** A transition with everything that it was decided on. */
+export const LoggedTransition = Type.Object({
+  id: Type.String(),
+  ruleId: Type.String(),
+  ruleVersion: Type.Integer(),
+  ruleName: Type.String(),
+  severity: PrioritySchema,
+  /** The names of the fields that the rule groups by, and their values. */
+  groupBy: Type.Array(Type.String()),
+  group: Type.Array(Type.String()),
+  from: State,
+  to: Type.Union([...State.anyOf, Type.Literal('resolved')]),
+  atMs: Type.Integer(),
+  /** The alert that began with it, or that it is about; null for one that never fired. */
+  alertId: Type.Union([Type.String(), Type.Null()]),
+  value: Type.Union([Type.Number(), Type.Null()]),
+  q: Type.String(),
+  /** The range of arrival times that was counted. */
+  windowFromMs: Type.Integer(),
+  windowToMs: Type.Integer(),
+  /** Why, where it was not the counts. */
+  reason: Type.Union([Type.String(), Type.Null()]),
+  status: Type.Object({
+    state: State,
+    sinceMs: Type.Integer(),
+    seq: Type.Integer(),
+    firingSinceMs: Type.Integer(),
+    firingSeq: Type.Integer(),
+    flips: Type.Array(Type.Integer()),
+    isFlapping: Type.Boolean(),
+  }),
+})
+export type LoggedTransition = Readonly<Static<typeof LoggedTransition>>
+
+const lastSql = statement<
+  Record<string, never>,
+  { readonly rule_id: string; readonly group_key: string; readonly doc: string }
+>('alert_last_transitions')
+const historySql = statement<
+  {
+    readonly rule_id: string
+    readonly before_ms: number
+    readonly before_id: string
+    readonly limit: number
+  },
+  { readonly id: string; readonly at_ms: number; readonly doc: string }
+>('alert_history')
+
+const INSERT_TIMEOUT_MS = 20_000
+const RETRY_BACKOFF = { baseMs: 200, maxMs: 10_000 }
+
+const hexOf = (parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+
+/** The same for all instances that decide the same. */
+export const transitionId = (
+  rule: { readonly id: string; readonly version: number },
+  group: readonly string[],
+  seq: number,
+): string => hexOf([rule.id, rule.version, group, seq]).slice(0, 32)
+
+/** A UUID of version 8, which every transition of an alert knows. */
+export function alertIdOf(ruleId: string, group: readonly string[], firingSeq: number): string {
+  const hex = hexOf(['alert', ruleId, group, firingSeq])
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]
+  return [...parts, `a${hex.slice(17, 20)}`, hex.slice(20, 32)].join('-')
+}
+
+export type AlertLog = ReturnType<typeof createAlertLog>
+
+export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>) {
+  return {
+    /**
+     * Stores transitions, as one insert under one token: however often it is tried, they are stored once.
+     *
+     * @param signal ends the attempts
+     */
+    async append(transitions: readonly LoggedTransition[], signal: AbortSignal): Promise<void> {
+      const storedAt = new Date(Math.max(...transitions.map(({ atMs }) => atMs))).toISOString()
+      const rows = transitions.map((one) => ({
+        rule_id: one.ruleId,
+        group_key: JSON.stringify(one.group),
+        seq: one.status.seq,
+        id: one.id,
+        at: new Date(one.atMs).toISOString(),
+        stored_at: storedAt,
+        doc: JSON.stringify(one),
+      }))
+      const token = hexOf(transitions.map(({ id }) => id))
+      const settings = { insert_deduplicate: 1, insert_deduplication_token: token } as const
+      for (let tries = 1; ; tries++) {
+        signal.throwIfAborted()
+        try {
+          const options = { settings, timeoutMs: INSERT_TIMEOUT_MS, signal }
+          await store.insertRows('alert_log', rows, options)
+          return
+        } catch (error) {
+          if (!(error instanceof AppError)) throw error
+          await sleep(backoffMs(tries, RETRY_BACKOFF), undefined, { signal })
+        }
+      }
+    },
+
+    /** The last transition of each group of each rule. */
+    async last(): Promise<readonly LoggedTransition[]> {
+      const rows = await store.query(lastSql, {}, { timeoutMs: 60_000 })
+      return rows.flatMap(({ doc }) => parse(doc))
+    },
+
+    /** Transitions of a rule before one, newest first. */
+    async history(
+      ruleId: string,
+      before: readonly [atMs: number, id: string] | null,
+      limit: number,
+    ): Promise<readonly LoggedTransition[]> {
+      const [beforeMs, beforeId] = before ?? [Number.MAX_SAFE_INTEGER, '']
+      const params = { rule_id: ruleId, before_ms: beforeMs, before_id: beforeId, limit }
+      return (await store.query(historySql, params)).flatMap(({ doc }) => parse(doc))
+    },
+  }
+}
+
+function parse(doc: string): readonly LoggedTransition[] {
+  const value: unknown = JSON.parse(doc)
+  return Value.Check(LoggedTransition, value) ? [value] : []
+}

@@ -1,0 +1,146 @@
+/*
+ * A rule as the evaluator follows it: the counts of its groups, and their states. Counts are added as they arrive; every
+ * `every` each group is judged at that moment, in order. A count that only grows may fire before its slot is over.
+ */
+
+import type { Count } from './counts.js'
+import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
+import type { Plan } from './rule.js'
+import { judge, type GroupCounts, type KnownTime } from './verdict.js'
+
+interface Group {
+  readonly values: readonly string[]
+  readonly slots: readonly Map<number, number>[]
+  lastSlot: number
+  status: GroupStatus
+  /** Whether it was counted since the last early look. */
+  isTouched: boolean
+}
+
+/** A transition of a group of a rule. */
+export interface GroupTransition {
+  readonly group: readonly string[]
+  readonly transition: Transition
+  /** After it. */
+  readonly status: GroupStatus
+  /** The status before, which tells when a resolved group had begun to fire. */
+  readonly before: GroupStatus
+  readonly value: number
+}
+
+export class TrackedRule {
+  readonly plan: Plan
+  /** Groups that were left out since the last call, because there are too many. */
+  leftOut = 0
+  readonly #groups = new Map<string, Group>()
+  #nextTickMs: number
+
+  /** @param startMs evaluations after it are made */
+  constructor(plan: Plan, startMs: number) {
+    this.plan = plan
+    this.#nextTickMs = (Math.floor(startMs / plan.everyMs) + 1) * plan.everyMs
+    if (plan.groupBy.length === 0) this.#groupOf([])
+  }
+
+  /** Takes over the state of a group. */
+  restore(values: readonly string[], status: GroupStatus): void {
+    const group = this.#groupOf(values, true)
+    if (group !== null) group.status = status
+  }
+
+  get states(): readonly { readonly group: readonly string[]; readonly status: GroupStatus }[] {
+    return [...this.#groups.values()]
+      .filter(({ status }) => status.seq > 0)
+      .map(({ values, status }) => ({ group: values, status }))
+  }
+
+  /** @param counter index of the plan's counter */
+  add(counter: number, counts: readonly Count[]): void {
+    for (const { slot, group: values, count } of counts) {
+      const group = this.#groupOf(values)
+      const slots = group?.slots[counter]
+      if (group === null || slots === undefined) continue
+      slots.set(slot, (slots.get(slot) ?? 0) + count)
+      if (counter === 0) group.lastSlot = Math.max(group.lastSlot, slot)
+      group.isTouched = true
+    }
+  }
+
+  /** Judges every group at each moment that is due. @param untilMs everything that arrived before is counted */
+  evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
+    const made: GroupTransition[] = []
+    const { everyMs } = this.plan
+    for (; this.#nextTickMs <= untilMs; this.#nextTickMs += everyMs) {
+      const endSlot = this.#nextTickMs / everyMs
+      for (const group of this.#groups.values())
+        this.#judge(group, { endSlot, atMs: this.#nextTickMs, known, isEarly: false }, made)
+    }
+    if (this.#mayFireEarly)
+      for (const group of this.#groups.values()) {
+        if (!group.isTouched) continue
+        group.isTouched = false
+        const endSlot = Math.floor(untilMs / everyMs) + 1
+        this.#judge(group, { endSlot, atMs: untilMs, known, isEarly: true }, made)
+      }
+    this.#forget(Math.floor(untilMs / everyMs))
+    return made
+  }
+
+  #judge(
+    group: Group,
+    moment: {
+      readonly endSlot: number
+      readonly atMs: number
+      readonly known: KnownTime
+      readonly isEarly: boolean
+    },
+    made: GroupTransition[],
+  ): void {
+    const { endSlot, atMs, known, isEarly } = moment
+    // An evaluation that is repeated after a restart begins after the last transition.
+    if (atMs <= group.status.sinceMs) return
+    const judged = judge(this.plan, group satisfies GroupCounts, endSlot, known)
+    if (judged === null || (isEarly && judged.verdict !== 'crossed')) return
+    const before = group.status
+    const { status, transition } = step(before, this.plan, { atMs, verdict: judged.verdict })
+    if (transition === null) return
+    group.status = status
+    made.push({ group: group.values, transition, status, before, value: judged.value })
+  }
+
+  /** Counts of slots that are not over can only grow. */
+  get #mayFireEarly(): boolean {
+    const { kind } = this.plan.rule.fields
+    if (kind.type === 'new_template') return true
+    return kind.type === 'threshold' && (kind.op === '>' || kind.op === '>=')
+  }
+
+  #groupOf(values: readonly string[], isKnown = false): Group | null {
+    const key = JSON.stringify(values)
+    const found = this.#groups.get(key)
+    if (found !== undefined) return found
+    if (!isKnown && this.#groups.size >= this.plan.maxGroups) {
+      this.leftOut++
+      return null
+    }
+    const slots = this.plan.counters.map(() => new Map<number, number>())
+    const group: Group = { values, slots, lastSlot: 0, status: INACTIVE, isTouched: false }
+    this.#groups.set(key, group)
+    return group
+  }
+
+  /** Drops counts that no window reaches any more, and groups without any. */
+  #forget(slot: number): void {
+    const { spanMs, everyMs, groupBy } = this.plan
+    const oldest = slot - spanMs / everyMs
+    for (const [key, { slots, status, lastSlot }] of this.#groups) {
+      for (const counts of slots) forgetBefore(counts, oldest)
+      const isEmpty = slots.every((counts) => counts.size === 0) && lastSlot < oldest
+      if (isEmpty && groupBy.length > 0 && status.state === 'inactive') this.#groups.delete(key)
+    }
+  }
+}
+
+function forgetBefore(counts: Map<number, number>, oldest: number): void {
+  for (const slot of counts.keys()) if (slot < oldest) counts.delete(slot)
+}

@@ -1,0 +1,156 @@
+/*
+ * What a rule says of the counts of one group at one moment. A window ends at that moment, which is a whole number of slots
+ * since 1970, so that the same counts give the same verdict at any time later.
+ */
+
+import type { Observation } from './machine.js'
+import type { Plan } from './rule.js'
+
+/** The counts of a group: by counter of the plan, the count of each slot that has any. */
+export interface GroupCounts {
+  readonly slots: readonly ReadonlyMap<number, number>[]
+  /** The last slot in which its first counter counted anything. */
+  readonly lastSlot: number
+}
+
+interface Verdict {
+  readonly verdict: Observation['verdict']
+  readonly value: number
+}
+
+/** The moments between which nothing can have been missed. */
+export interface KnownTime {
+  /** Since when messages could arrive without a gap; ms. */
+  readonly aliveSinceMs: number
+}
+
+/**
+ * @param endSlot the slot after the last one of the window
+ * @returns null when nothing can be said
+ */
+export function judge(
+  plan: Plan,
+  counts: GroupCounts,
+  endSlot: number,
+  known: KnownTime,
+): Verdict | null {
+  const [n, m] = plan.nOfM
+  const last = judgeOnce(plan, counts, endSlot, known)
+  if (last === null || m === 1) return last
+  let crossed = last.verdict === 'crossed' ? 1 : 0
+  for (let back = 1; back < m; back++) {
+    const verdict = judgeOnce(plan, counts, endSlot - back, known)?.verdict
+    if (verdict === 'crossed') crossed++
+  }
+  if (crossed >= n) return { ...last, verdict: 'crossed' }
+  return last.verdict === 'crossed' ? { ...last, verdict: 'between' } : last
+}
+
+function judgeOnce(
+  plan: Plan,
+  counts: GroupCounts,
+  endSlot: number,
+  known: KnownTime,
+): Verdict | null {
+  const { kind } = plan.rule.fields
+  const length = plan.windowMs / plan.everyMs
+  const sum = (counter: number, end = endSlot): number =>
+    sumOf(counts.slots[counter], end - length, end)
+  switch (kind.type) {
+    case 'threshold':
+      return compare(sum(0), kind, isWhole(plan, endSlot, known))
+    case 'ratio':
+      return share(sum(0), sum(1), kind.at_least ?? 1, (value) =>
+        compare(value, kind, isWhole(plan, endSlot, known)),
+      )
+    case 'absence':
+      return absence(plan, counts, endSlot, known)
+    case 'change':
+      if (!isWhole(plan, endSlot, known, 2)) return null
+      return change(kind, sum(0), sum(0, endSlot - length))
+    case 'new_template':
+      return compare(sum(0), { op: '>=', fire: kind.at_least ?? 1 }, true)
+    case 'dead_letters':
+      return share(sum(0), sum(0) + sum(1), kind.at_least ?? 100, (value) =>
+        compare(value, { op: '>=', fire: kind.share }, true),
+      )
+  }
+}
+
+/** Whether messages could arrive in the whole window: else a low count says nothing. */
+const isWhole = (
+  { windowMs, everyMs }: Plan,
+  endSlot: number,
+  { aliveSinceMs }: KnownTime,
+  windows = 1,
+): boolean => endSlot * everyMs - windows * windowMs >= aliveSinceMs
+
+function sumOf(
+  slots: ReadonlyMap<number, number> | undefined,
+  from: number,
+  until: number,
+): number {
+  let sum = 0
+  for (const [slot, count] of slots ?? []) if (slot >= from && slot < until) sum += count
+  return sum
+}
+
+type Op = '>' | '>=' | '<' | '<='
+
+interface Lines {
+  readonly op: Op
+  readonly fire: number
+  readonly recover?: number
+}
+
+const HOLDS: Readonly<Record<Op, (value: number, line: number) => boolean>> = {
+  '>': (value, line) => value > line,
+  '>=': (value, line) => value >= line,
+  '<': (value, line) => value < line,
+  '<=': (value, line) => value <= line,
+}
+
+function compare(
+  value: number,
+  { op, fire, recover = fire }: Lines,
+  isFull: boolean,
+): Verdict | null {
+  const isBelow = op === '<' || op === '<='
+  const holds = HOLDS[op]
+  if (holds(value, fire)) return isBelow && !isFull ? null : { verdict: 'crossed', value }
+  const isCalm = !holds(value, recover)
+  return { verdict: isCalm ? 'calm' : 'between', value }
+}
+
+/** A share of few says nothing. */
+const share = (
+  part: number,
+  total: number,
+  atLeast: number,
+  judged: (value: number) => Verdict | null,
+): Verdict | null =>
+  total < atLeast ? { verdict: 'calm', value: 0 } : judged(part / Math.max(1, total))
+
+/** The value is the seconds since the last arrival. */
+function absence(
+  { windowMs, everyMs }: Plan,
+  { lastSlot }: GroupCounts,
+  endSlot: number,
+  { aliveSinceMs }: KnownTime,
+): Verdict | null {
+  const silentMs = (endSlot - lastSlot - 1) * everyMs
+  const value = silentMs / 1000
+  if (silentMs < windowMs) return { verdict: 'calm', value }
+  return endSlot * everyMs - aliveSinceMs >= windowMs ? { verdict: 'crossed', value } : null
+}
+
+/** The value is the count divided by the one before; 0 and 1 count as 1 below the line. */
+function change(
+  { factor, at_least: atLeast = 10 }: { readonly factor: number; readonly at_least?: number },
+  now: number,
+  before: number,
+): Verdict {
+  const value = now / Math.max(1, before)
+  if (Math.max(now, before) < atLeast) return { verdict: 'calm', value }
+  return { verdict: value >= factor || value <= 1 / factor ? 'crossed' : 'calm', value }
+}

@@ -1,0 +1,217 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { collect, eventually, startLiveService } from '../../support/live-service.js'
+import { INGEST_KEY } from '../../support/service.js'
+
+const service = await startLiveService(t)
+const { call, ingest } = service
+
+let sent = 0
+const events = (count: number, fields: object = {}) =>
+  Array.from({ length: count }, () => ({
+    source: 'shop',
+    severity: 'error',
+    message: `order ${++sent} was lost`,
+    ...fields,
+  }))
+
+const rule = (fields: object): object => ({
+  name: `rule ${++sent}`,
+  severity: 'P2',
+  every: '1s',
+  keep_firing_for: '0s',
+  ...fields,
+})
+
+async function make(fields: object): Promise<string> {
+  const { status, body, text } = await call('POST /api/alert-rules', { json: rule(fields) })
+  t.equal(status, 201, text)
+  return body.id
+}
+
+const alertsOf = async (id: string, state = 'firing') =>
+  (await call(`GET /api/alerts?rule_id=${id}&state=${state}`)).body.items
+
+/** Waits until a rule has so many alerts. */
+const untilAlerts = (id: string, count: number, state = 'firing') =>
+  eventually(
+    () => alertsOf(id, state),
+    (all) => all.length === count,
+  )
+
+t.test('groups that cross the line are alerts, and resolve', async (t) => {
+  const id = await make({
+    q: 'source:shop severity>=error "was lost"',
+    kind: { type: 'threshold', window: '10s', op: '>', fire: 5 },
+    group_by: ['host'],
+  })
+  await ingest([...events(6, { host: 'web-1' }), ...events(5, { host: 'web-2' })])
+  const [alert] = await untilAlerts(id, 1)
+  t.match(alert, {
+    rule_id: id,
+    severity: 'P2',
+    state: 'firing',
+    value: 6,
+    group: { host: 'web-1' },
+    title: /^rule \d+ \(host web-1\): 6$/,
+    read: false,
+    resolved_at: null,
+    acknowledged_by: null,
+  })
+  t.match((await call(`GET /api/alert-rules/${id}`)).body, { firing: 1, version: 1, problem: null })
+  const acknowledged = await call(`POST /api/alerts/${alert.id}/acknowledge`)
+  t.match(acknowledged.body, { id: alert.id, read: true, acknowledged_by: /^[\w-]{36}$/ })
+  const [resolved] = await untilAlerts(id, 1, 'resolved')
+  t.match(resolved, { id: alert.id, state: 'resolved', value: 0, started_at: alert.started_at })
+  t.ok(Date.parse(resolved.resolved_at) - Date.parse(resolved.started_at) >= 9_000)
+  const { body: history } = await call(`GET /api/alert-rules/${id}/history`)
+  t.match(
+    history.items.map(({ from, to, value }: Record<string, unknown>) => [from, to, value]),
+    [
+      ['firing', 'resolved', 0],
+      ['inactive', 'firing', 6],
+    ],
+  )
+  t.match(history.items[1], { alert_id: alert.id, group: { host: 'web-1' }, q: /was lost/ })
+  const first = (await call(`GET /api/alert-rules/${id}/history?limit=1`)).body
+  t.equal(first.has_more, true)
+  const next = await call(`GET /api/alert-rules/${id}/history?limit=1&cursor=${first.next_cursor}`)
+  t.same([...first.items, ...next.body.items], history.items)
+  t.equal(next.body.has_more, false)
+})
+
+t.test('repeats of an event are occurrences of their second', async (t) => {
+  const kind = { type: 'threshold', window: '1h', op: '>=', fire: 12 }
+  const occurrences = await make({ q: 'host:again /again+/', kind, every: '10s' })
+  const firsts = await make({ q: 'host:again', kind: { ...kind, of: 'events' }, every: '10s' })
+  const same = { source: 'shop', severity: 'error', host: 'again', message: 'again' }
+  for (let i = 0; i < 4; i++) {
+    await ingest([same, same, same])
+    await sleep(50)
+  }
+  const [alert] = await untilAlerts(occurrences, 1)
+  t.equal(alert.value, 12)
+  t.same(await alertsOf(firsts), [], 'they are one event')
+})
+
+t.test('a rule begins with what is stored, and old messages are not counted', async (t) => {
+  const hoursAgo = new Date(Date.now() - 3 * 3_600_000).toISOString()
+  await ingest([
+    ...events(3, { host: 'before' }),
+    ...events(40, { host: 'before', timestamp: hoursAgo }),
+  ])
+  const id = await make({
+    q: 'host:before',
+    kind: { type: 'threshold', window: '1m', op: '>=', fire: 3 },
+  })
+  const [alert] = await untilAlerts(id, 1)
+  t.equal(alert.value, 3)
+})
+
+t.test('rules of every kind fire', async (t) => {
+  const ids = {
+    ratio: await make({
+      q: 'host:kinds',
+      kind: { type: 'ratio', part: 'severity:critical', window: '1m', op: '>=', fire: 0.25 },
+    }),
+    absence: await make({
+      q: 'host:kinds',
+      kind: { type: 'absence', for: '10s', known: '1h' },
+      group_by: ['source'],
+    }),
+    new_template: await make({
+      q: 'host:kinds',
+      kind: { type: 'new_template', min_severity: 'CRITICAL', window: '10s', at_least: 2 },
+    }),
+    dead_letters: await make({
+      kind: { type: 'dead_letters', window: '1m', share: 0.001, at_least: 1 },
+    }),
+  }
+  await ingest([
+    ...events(3, { host: 'kinds', severity: 'info' }),
+    ...[1, 2].map((i) => ({
+      source: 'shop',
+      host: 'kinds',
+      severity: 'critical',
+      message: `reactor ${i} melted`,
+    })),
+  ])
+  await collect(service, 'POST /ingest', {
+    token: INGEST_KEY,
+    body: '{"source":"shop"}\n{"source":"torn',
+  })
+  const [ratio] = await untilAlerts(ids.ratio, 1)
+  t.equal(ratio.value, 0.4)
+  const [fresh] = await untilAlerts(ids.new_template, 1)
+  t.match(fresh, { value: 2, group: { template: /^[0-9a-f]{16}$/ } })
+  const [dead] = await untilAlerts(ids.dead_letters, 1)
+  t.ok(dead.value > 0 && dead.value < 0.5, `${dead.value} of the records`)
+  const [absent] = await untilAlerts(ids.absence, 1)
+  t.match(absent, { group: { source: 'shop' }, related_source: 'shop' })
+})
+
+t.test('a rule that was changed or deleted does not go on firing', async (t) => {
+  const kind = { type: 'threshold', window: '1m', op: '>=', fire: 1 }
+  const fields = rule({ q: 'host:changed', kind })
+  const { id } = (await call('POST /api/alert-rules', { json: fields })).body
+  await ingest(events(2, { host: 'changed' }))
+  const [alert] = await untilAlerts(id, 1)
+  const renamed = await call(`PUT /api/alert-rules/${id}`, { json: { ...fields, name: 'renamed' } })
+  t.match(renamed.body, { version: 2, name: 'renamed' })
+  await sleep(2_500)
+  t.match(await alertsOf(id), [{ id: alert.id }], 'another name changes nothing')
+  const stricter = { ...fields, kind: { ...kind, fire: 3 } }
+  await call(`PUT /api/alert-rules/${id}`, { json: stricter })
+  t.match(await untilAlerts(id, 1, 'resolved'), [{ id: alert.id }])
+  await call(`PUT /api/alert-rules/${id}`, { json: fields })
+  const [again] = await untilAlerts(id, 1)
+  t.not(again.id, alert.id)
+  t.equal((await call(`DELETE /api/alert-rules/${id}`)).status, 204)
+  await untilAlerts(id, 2, 'resolved')
+  t.equal((await call(`GET /api/alert-rules/${id}`)).status, 404)
+  const { items } = (await call(`GET /api/alert-rules/${id}/history`)).body
+  t.match(items[0], { to: 'resolved', reason: /deleted/ })
+})
+
+t.test('a restart repeats and loses nothing', async (t) => {
+  const id = await make({
+    q: 'host:restart',
+    kind: { type: 'threshold', window: '1h', op: '>=', fire: 3 },
+    every: '10s',
+  })
+  await ingest(events(3, { host: 'restart' }))
+  const [alert] = await untilAlerts(id, 1)
+  await service.restart()
+  const later = await make({
+    q: 'host:restart',
+    kind: { type: 'threshold', window: '1m', op: '>', fire: 0 },
+  })
+  await untilAlerts(later, 1)
+  t.match(await alertsOf(id), [{ id: alert.id }])
+  const { items } = (await call(`GET /api/alert-rules/${id}/history`)).body
+  t.equal(items.length, 1)
+})
+
+t.test('rules are checked, exported and imported', async (t) => {
+  const bad = await call('POST /api/alert-rules', {
+    json: rule({ q: 'severity:', kind: { type: 'threshold', window: '1m', op: '>', fire: 1 } }),
+  })
+  t.equal(bad.status, 422)
+  t.match(bad.body.detail, { code: 'validation_error', details: { errors: [{ path: 'q' }] } })
+  const exported = (await call('GET /api/alert-rules/export')).body
+  t.ok(exported.rules.length >= 5)
+  const imported = await call('POST /api/alert-rules/import', { json: exported })
+  t.equal(imported.status, 200, imported.text)
+  t.same(
+    imported.body.rules
+      .map(({ version }: { version: number }) => version)
+      .filter((v: number) => v > 3),
+    [],
+    'nothing changed',
+  )
+  t.same((await call('GET /api/alert-rules/export')).body, exported)
+  const wrong = { rules: [...exported.rules, { ...exported.rules[0], name: 'bad', q: '(' }] }
+  const refused = await call('POST /api/alert-rules/import', { json: wrong })
+  t.equal(refused.status, 422)
+  t.match(refused.body.detail.details.errors, [{ path: `rules/${exported.rules.length}/q` }])
+})

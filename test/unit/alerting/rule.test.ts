@@ -1,0 +1,50 @@
+import { Value } from '@sinclair/typebox/value'
+import { test } from 'tap'
+import { planRule, RuleFields } from '../../../src/alerting/rule.js'
+
+const BASE = {
+  name: 'x',
+  severity: 'P3',
+  kind: { type: 'threshold', window: '5m', op: '>', fire: 1 },
+}
+
+const planOf = (fields: unknown) => {
+  if (!Value.Check(RuleFields, fields)) throw new Error('does not fit the schema')
+  const facts = { id: 'r', version: 1, createdAtMs: 0, updatedAtMs: 0, updatedBy: '' }
+  return planRule({ ...facts, fields })
+}
+
+void test('what is wrong with a rule is said with its field', async (t) => {
+  const wrong = (change: object, path: string): void => {
+    const plan = planOf({ ...BASE, ...change })
+    t.match(plan, { path, message: /\S/ }, JSON.stringify(change))
+  }
+  const window = (text: string): object => ({ kind: { ...BASE.kind, window: text } })
+  wrong({ q: 'severity:' }, 'q')
+  wrong({ q: '/x/' }, 'q')
+  wrong({ q: 'count>3' }, 'q')
+  wrong({ q: 'NOT (source:a OR count>3)' }, 'q')
+  wrong(window('9s'), 'kind/window')
+  wrong(window('2d'), 'kind/window')
+  wrong(window('15s'), 'kind/window')
+  wrong({ every: '11m' }, 'every')
+  wrong({ every: '1s', ...window('1h') }, 'kind/window')
+  wrong({ n_of_m: [3, 2] }, 'n_of_m')
+  wrong({ kind: { type: 'absence', for: '1h', known: '30m' } }, 'kind/known')
+  wrong({ kind: { type: 'absence', for: '1h', known: '2d' } }, 'kind/known')
+  wrong({ kind: { type: 'change', window: '13h', factor: 2 } }, 'kind/window')
+  wrong({ kind: { type: 'ratio', part: '(', window: '5m', op: '>', fire: 1 } }, 'kind/part')
+  wrong(
+    { kind: { type: 'dead_letters', window: '5m', share: 0.1 }, group_by: ['host'] },
+    'group_by',
+  )
+  wrong({ kind: { type: 'new_template', window: '5m' }, group_by: ['host'] }, 'group_by')
+})
+
+void test('a long window has longer slots', async (t) => {
+  t.match(planOf(BASE), { everyMs: 10_000, windowMs: 300_000, spanMs: 300_000 })
+  t.match(planOf({ ...BASE, kind: { ...BASE.kind, window: '4h' } }), { everyMs: 10_000 })
+  t.match(planOf({ ...BASE, kind: { ...BASE.kind, window: '24h' } }), { everyMs: 60_000 })
+  t.match(planOf({ ...BASE, n_of_m: [1, 4] }), { spanMs: 330_000 })
+  t.match(planOf({ ...BASE, kind: { type: 'absence', for: '5m' } }), { spanMs: 86_400_000 })
+})
