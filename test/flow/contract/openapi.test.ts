@@ -120,6 +120,20 @@ async function generateClient(): Promise<any> {
   return Api
 }
 
+// oxlint-disable-next-line typescript/no-explicit-any -- the client is generated
+async function driveAlertRules(t: { same: (a: unknown, b: unknown) => unknown }, api: any) {
+  const kind = { type: 'threshold', window: '1m', op: '>', fire: 1_000 }
+  const fields = { name: 'of the client', severity: 'P4', q: 'source:nobody', kind }
+  const { data: rule } = await api.createAlertRule(fields)
+  await api.listAlertRules()
+  t.same((await api.getAlertRule(rule.id)).data.version, 1)
+  t.same((await api.replaceAlertRule(rule.id, { ...fields, note: 'x' })).data.version, 2)
+  const { data: exported } = await api.exportAlertRules()
+  await api.importAlertRules(exported)
+  t.same((await api.alertRuleHistory(rule.id)).data.items, [])
+  await api.deleteAlertRule(rule.id)
+}
+
 t.test('a generated client drives every route, and every reply is as described', async (t) => {
   const Api = await generateClient()
   const client = new Api({
@@ -193,7 +207,9 @@ t.test('a generated client drives every route, and every reply is as described',
   t.equal(alert.related_source, 'till')
   await api.listAlerts({ read: false, severity: ['P1'], limit: 10 })
   t.equal((await api.readAlert(alert.id)).data.read, true)
+  await api.acknowledgeAlert(alert.id)
   t.same((await api.readAllAlerts()).data, { updated: 0 })
+  await driveAlertRules(t, api)
 
   const { data: incident } = await api.createIncident({ title: 'outage', severity: 'P2' })
   await api.listIncidents({ status: ['open'] })
