@@ -7,6 +7,7 @@ import { createLimiter, toRateLimits } from './api/auth/limits.js'
 import type { Session } from './api/auth/sessions.js'
 import { createOriginCheck } from './api/auth/origin.js'
 import { createEventContext, explainPriority } from './api/event-context.js'
+import { createExportSlots } from './api/export-slots.js'
 import { createHealth, healthProbes } from './api/health.js'
 import { createIntrusions } from './api/intrusions.js'
 import { toEventItem } from './api/event-views.js'
@@ -547,6 +548,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',
       }),
       questions,
+      exportSlots: createExportSlots(),
       auditTrail: auditTrail.table,
       metrics,
       collectorStats,

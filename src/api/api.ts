@@ -12,7 +12,7 @@ import type { LimitName, LimitSubject } from './auth/limits.js'
 import type { MayUseCookies } from './auth/origin.js'
 import { isAtLeast } from '../model/roles.js'
 import type { Role } from '../model/roles.js'
-import { JsonText, RouteReply, TypedText, isMultipart, isOptional } from './route.js'
+import { ByteStream, JsonText, RouteReply, TypedText, isMultipart, isOptional } from './route.js'
 import type { ApiRoute, Caller, CheckedInput, MultipartBody } from './route.js'
 import type { Services } from './services.js'
 import { createValidator, throwOnErrors } from './validation.js'
@@ -259,8 +259,15 @@ function toReply(route: ApiRoute, full: RouteReply<unknown>): Reply {
   if (body instanceof TypedText)
     return { status, headers: { 'Content-Type': body.type, ...headers }, cookies, body: body.text }
   if (body instanceof JsonText) return { status, headers, cookies, jsonText: body.text }
+  if (body instanceof ByteStream)
+    return {
+      status,
+      headers: { 'Content-Type': body.type, ...headers },
+      cookies,
+      stream: body.chunks,
+    }
   if (route.produces === undefined) return { status, headers, cookies, json: body }
-  const typed = { 'Content-Type': route.produces, ...headers }
+  const typed = { 'Content-Type': [route.produces].flat()[0] ?? '', ...headers }
   return { status, headers: typed, cookies, body: String(body) }
 }
 

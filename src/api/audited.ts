@@ -33,8 +33,12 @@ const MAX_VALUE_CHARACTERS = 500
 /** A client can cause refusals without limit, and the audit trail is kept for 400 days. */
 const REFUSALS = { ttl: MINUTE_MS, max: 10_000 }
 
-/** Lists of what others sent and did; who reads them is recorded. */
-const RECORDED_READS: ReadonlySet<string> = new Set(['listDeadLetters', 'listAudit'])
+/** Lists of what others sent and did, and whole files of events; who reads them is recorded. */
+const RECORDED_READS: ReadonlySet<string> = new Set([
+  'listDeadLetters',
+  'listAudit',
+  'exportEvents',
+])
 /** A page that shows a list asks again and again. */
 const READS = { ttl: MINUTE_MS, max: 10_000 }
 

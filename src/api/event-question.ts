@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { isPatternError } from '../clickhouse/failure.js'
+import { EVENT_FIELDS } from '../events/export-columns.js'
 import { isCounted, COUNTED_FIELDS, type FieldNames } from '../events/field-expression.js'
 import { toFilter } from '../events/filter.js'
 import type { EventQuestion } from '../events/occurrences.js'
@@ -133,6 +134,20 @@ export function readField(name: string, path: string): Field {
   if (isCounted(field)) return field
   const names = COUNTED_FIELDS.join(', ')
   throw invalid(path, { message: `must be an attribute or one of ${names}` })
+}
+
+/** Each is read from the JSON of every event. */
+const MAX_SHOWN_ATTRIBUTES = 32
+
+/** The fields that are shown of events. @throws AppError validation_error for a name that is none */
+export function readShown(names: readonly string[]): readonly string[] {
+  const known: readonly string[] = EVENT_FIELDS
+  const attributes = names.filter((name) => !known.includes(name))
+  if (attributes.some((name) => toField(name).kind !== 'attribute'))
+    throw invalid('fields', { message: `must be attributes or of ${known.join(', ')}` })
+  if (attributes.length > MAX_SHOWN_ATTRIBUTES)
+    throw invalid('fields', { message: `must have at most ${MAX_SHOWN_ATTRIBUTES} attributes` })
+  return [...new Set(names)]
 }
 
 export const fieldNames = (

@@ -200,8 +200,10 @@ const SUCCESS: Readonly<Record<number, string>> = {
 
 function toSuccess(route: DocumentedRoute): Json {
   const { status, alsoStatuses = [], reply, produces = 'application/json', examples } = route
+  const types = [produces].flat()
   const isJson = produces === 'application/json'
-  const example = isJson ? { example: examples?.reply ?? exampleOf(reply) } : {}
+  const example = examples?.reply ?? (isJson ? exampleOf(reply) : undefined)
+  const media = { schema: reply, ...(example === undefined ? {} : { example }) }
   const also = route.alsoProduces
   const others =
     also === undefined
@@ -210,7 +212,7 @@ function toSuccess(route: DocumentedRoute): Json {
   const entries = [status, ...alsoStatuses].map((code) => {
     const description = SUCCESS[code] ?? 'Reply'
     if (code === 204) return [code, { description }]
-    const content = { [produces]: { schema: reply, ...example }, ...others }
+    const content = { ...Object.fromEntries(types.map((type) => [type, media])), ...others }
     return [code, { description, content }]
   })
   return Object.fromEntries(entries)

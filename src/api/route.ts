@@ -97,6 +97,37 @@ export class TypedText {
   }
 }
 
+/** A reply that is sent as the client reads it (`http/reply.ts`). */
+export class ByteStream {
+  readonly type: string
+  readonly chunks: AsyncIterator<Uint8Array>
+
+  /** @param type the media type, one of those that the route produces */
+  constructor(type: string, chunks: AsyncIterator<Uint8Array>) {
+    this.type = type
+    this.chunks = chunks
+  }
+}
+
+/**
+ * Waits for the first bytes of a stream, so that an error before them is replied.
+ *
+ * @returns the whole stream; the end of the source runs even when nobody reads it
+ */
+export async function startStream(
+  source: AsyncGenerator<Uint8Array>,
+): Promise<AsyncIterator<Uint8Array>> {
+  let first: IteratorResult<Uint8Array> | null = await source.next()
+  return {
+    next: async () => {
+      const result = first ?? (await source.next())
+      first = null
+      return result
+    },
+    return: () => source.return(undefined),
+  }
+}
+
 interface ReplyExtras {
   /** Replaces the route's status; must be one of its `alsoStatuses`. */
   readonly status?: number
@@ -124,10 +155,10 @@ interface RouteFacts {
   readonly alsoStatuses?: readonly number[]
   /** Codes that `handle` may throw. OpenAPI adds those that role, limit and schemas imply. */
   readonly errors: readonly ErrorCode[]
-  /** Media type of a reply that is text instead of JSON. */
-  readonly produces?: string
   /** A further type of the reply, which a client asks for by `Accept`. */
   readonly alsoProduces?: { readonly type: string; readonly description: string }
+  /** Media types of a reply that is text instead of JSON. */
+  readonly produces?: string | readonly [string, ...string[]]
   /** The handler asks ClickHouse, as one of the questions that a user may have running. */
   readonly question?: QuestionKind
   /** Replaces the server's deadline for handlers. */
@@ -157,7 +188,7 @@ interface RouteDefinition<
   ) => HandlerResult<Static<R>> | Promise<HandlerResult<Static<R>>>
 }
 
-type HandlerResult<T> = T | RouteReply<T | TypedText> | JsonText
+type HandlerResult<T> = T | RouteReply<T | TypedText | ByteStream> | JsonText
 
 /** A route without the types of its input, as the API and the OpenAPI document use it. */
 export interface ApiRoute extends RouteFacts {

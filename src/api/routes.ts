@@ -11,6 +11,7 @@ import { ingestKeyRoutes } from './routes/ingest-keys.js'
 import { kpiRoutes } from './routes/kpis.js'
 import { logContextRoutes } from './routes/log-context.js'
 import { logCountRoutes } from './routes/log-counts.js'
+import { logExportRoutes } from './routes/log-export.js'
 import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
@@ -29,6 +30,7 @@ export const allRoutes = [
   ...logRoutes,
   ...logCountRoutes,
   ...logContextRoutes,
+  ...logExportRoutes,
   ...logMetaRoutes,
   ...queryRoutes,
   ...analyticsRoutes,

@@ -33,6 +33,7 @@ import type { SecondFactors } from './auth/second-factor.js'
 import type { Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
 import type { EventContext, explainPriority } from './event-context.js'
+import type { ExportSlots } from './export-slots.js'
 import type { Health } from './health.js'
 import type { Intrusions } from './intrusions.js'
 import type { Questions } from './questions.js'
@@ -83,6 +84,7 @@ export interface Services {
   readonly guesses: Guesses
   readonly intrusions: Intrusions
   readonly questions: Questions
+  readonly exportSlots: ExportSlots
   readonly cookies: CookieSettings
   /** Signs the cursors of pages. */
   readonly cursorKey: Buffer

@@ -64,7 +64,7 @@ export interface Store {
     params: Params,
     options?: RequestOptions,
   ): Promise<Row[]>
-  /** Returns columns of the Native format, for results of many numbers. Default timeout 30 s. */
+  /** Returns columns of the Native format, for results of many numbers or long texts. Default timeout 30 s. */
   queryColumns<Params extends QueryParams, Columns>(
     statement: Statement<Params, Columns>,
     params: Params,
@@ -210,7 +210,8 @@ function createReads({ asking, searching }: Reading): Pick<Store, 'query' | 'que
   return {
     queryColumns: (asked, params, request = {}) =>
       perform(`query ${asked.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
-        const result = await asking.exec({
+        const client = request.isSearch === true ? searching : asking
+        const result = await client.exec({
           ...inShortParams(`${asked.sql}\nFORMAT Native`, params),
           abort_signal: signal,
           clickhouse_settings: { ...readSettings(request), ...request.settings },

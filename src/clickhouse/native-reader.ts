@@ -50,6 +50,11 @@ export class NativeBlock {
     return Array.from({ length: this.rows }, (_, row) => data.texts.at(row)?.toString() ?? '')
   }
 
+  /** The texts of a column, one behind the other. @throws TypeError when there is no such column of String */
+  joined(column: string): Buffer {
+    return this.#expected(column, 'text').texts.joined()
+  }
+
   /** @throws TypeError when there is no such column of numbers */
   numbers(column: string): Numbers {
     const { values } = this.#expected(column, 'fixed')
@@ -155,6 +160,19 @@ class Texts {
   at(index: number): Buffer | null {
     const start = this.starts[index]
     return index < this.count && start !== undefined ? new Cursor(this.bytes, start).text() : null
+  }
+
+  joined(): Buffer {
+    const joined = Buffer.allocUnsafe(this.bytes.length)
+    const cursor = new Cursor(this.bytes, 0)
+    let end = 0
+    for (let i = 0; i < this.count; i++) {
+      const length = cursor.varint()
+      const { at } = cursor
+      end += this.bytes.copy(joined, end, at, at + length)
+      cursor.skip(length)
+    }
+    return joined.subarray(0, end)
   }
 
   /** Where each text and the length before it begin; one more entry says where the last text ends. */

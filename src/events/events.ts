@@ -7,6 +7,7 @@ import { createCounter, type CountBy } from './counts.js'
 import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
 import { createFacets } from './facets.js'
+import { exportEvents, type ExportDeps, type ExportQuery } from './export.js'
 import { createHistogram } from './histogram.js'
 import type { EventQuestion } from './occurrences.js'
 import { readPage, type EventQuery } from './page.js'
@@ -47,7 +48,7 @@ const DEFAULTS: EventSettings = { dedupWindowSeconds: 60, retentionDays: 90 }
 
 /** Reads and corrects events; no other module reads their table. */
 export function createEvents(
-  store: Pick<Store, 'query' | 'change'>,
+  store: Pick<Store, 'query' | 'queryColumns' | 'change'>,
   { dedupWindowSeconds, retentionDays } = DEFAULTS,
 ) {
   const density = createDensityReader(store)
@@ -79,6 +80,9 @@ export function createEvents(
     /** Counts by one field. */
     counts: (question: EventQuestion, by: CountBy, signal?: AbortSignal) =>
       bounded(question, signal, (range, options) => counter.countBy(range, by, options)),
+
+    exported: (query: ExportQuery, asker: Pick<ExportDeps, 'ask' | 'signal'>) =>
+      exportEvents(query, { store, density, windowMs, ...asker }),
 
     /** Distinct sources of those of these events that exist. */
     sourcesOf: async (ids: readonly number[]): Promise<readonly string[]> =>

@@ -125,7 +125,7 @@ const withConditions = (
 })
 
 /** The range ends at the position's time already. */
-function beyondPosition(after: EventPosition | null, order: Order): readonly Condition[] {
+export function beyondPosition(after: EventPosition | null, order: Order): readonly Condition[] {
   if (after === null) return []
   const beyond = order === 'asc' ? '>' : '<'
   const sql =

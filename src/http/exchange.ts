@@ -4,6 +4,7 @@ import type { DefaultHeaders } from './default-headers.js'
 import { JSON_ONLY, toErrorReply, toWire } from './reply.js'
 import type { Reply, WireReply } from './reply.js'
 import type { ServerLog } from './request.js'
+import { endSource, StreamedBody } from './streamed-body.js'
 import type { UwsResponse } from './uws.js'
 
 export interface RequestOutcome {
@@ -83,6 +84,8 @@ export class Exchange {
   #phase: Phase = 'reading'
   #dueMs: number
   #controller: AbortController | null = null
+  /** The body that is sent as it comes. */
+  #body: StreamedBody | null = null
 
   constructor(res: UwsResponse, host: ExchangeHost, requestId: string) {
     this.#res = res
@@ -120,7 +123,10 @@ export class Exchange {
 
   /** Sends the reply; does nothing when the exchange has ended. */
   reply(reply: Reply): void {
-    if (!this.isOpen) return
+    if (!this.isOpen) {
+      if (reply.stream !== undefined) endSource(reply.stream)
+      return
+    }
     let wire: WireReply
     try {
       wire = toWire(reply)
@@ -167,6 +173,8 @@ export class Exchange {
         this.#controller?.abort()
         return
       case 'sending':
+        if (this.#body !== null)
+          this.#host.log.info(this.#names(), 'a client reads no more of a reply')
         this.#res.close()
         return
       case 'done':
@@ -179,6 +187,10 @@ export class Exchange {
     const large = wire.body.length > SINGLE_WRITE_BYTES && !mustClose && this.method !== 'HEAD'
     const close = mustClose || this.#host.isDraining
     this.#phase = 'sending'
+    if (wire.stream !== null) {
+      this.#sendStream(wire, wire.stream, status)
+      return
+    }
     this.#res.cork(() => {
       this.#writeHead(wire)
       if (large) this.#sendLarge(Buffer.from(wire.body), status)
@@ -228,13 +240,41 @@ export class Exchange {
     })
   }
 
+  #sendStream(wire: WireReply, source: AsyncIterator<Uint8Array>, status: number): void {
+    if (this.method === 'HEAD') {
+      endSource(source)
+      this.#res.cork(() => {
+        this.#writeHead(wire)
+        this.#res.endWithoutBody()
+      })
+      this.#finish(status)
+      return
+    }
+    const body = new StreamedBody(this.#res, source, (isWaiting) => {
+      const { stallTimeoutMs } = this.#host
+      this.#dueMs = isWaiting ? performance.now() + stallTimeoutMs : Number.POSITIVE_INFINITY
+    })
+    this.#body = body
+    this.#res.cork(() => this.#writeHead(wire))
+    body.send().then(
+      (isComplete) => {
+        if (isComplete) this.#finish(status)
+      },
+      (error: unknown) => {
+        this.#host.log.warn({ err: error, ...this.#names() }, 'a reply broke off')
+        if (this.#phase !== 'done') this.#res.close()
+      },
+    )
+  }
+
   #finish(status: number): void {
     if (this.#phase === 'done') return
-    const wasOpen = this.isOpen
+    const mayWork = this.isOpen || this.#body !== null
     this.#phase = 'done'
+    this.#body?.end()
     this.#host.inFlight.delete(this)
     this.reader?.release()
-    if (wasOpen) this.#controller?.abort()
+    if (mayWork) this.#controller?.abort()
     this.#observe(status)
   }
 

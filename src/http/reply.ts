@@ -3,7 +3,7 @@ import type { AppError } from '../model/errors.js'
 import { formatCookie } from './cookies.js'
 import type { Cookie } from './cookies.js'
 
-/** The reply of a handler; at most one of `body`, `json` and `jsonText` is set. */
+/** The reply of a handler; at most one of `body`, `json`, `jsonText` and `stream` is set. */
 export interface Reply {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
@@ -13,6 +13,11 @@ export interface Reply {
   readonly json?: unknown
   /** Sent unchanged as application/json. */
   readonly jsonText?: string
+  /**
+   * Sent as the client reads it. When the source fails, or the client stalls, the connection is closed before the end of the body, so
+   * that the client knows. Its `return` is called at the end in any case.
+   */
+  readonly stream?: AsyncIterator<Uint8Array>
   /** Closes the connection after the reply. */
   readonly close?: boolean
 }
@@ -24,6 +29,7 @@ export interface WireReply {
   readonly status: string
   readonly headers: HeaderList
   readonly body: string | Uint8Array
+  readonly stream: AsyncIterator<Uint8Array> | null
   readonly close: boolean
 }
 
@@ -71,6 +77,7 @@ export function toWire(reply: Reply): WireReply {
     status: STATUS_LINES.get(reply.status) ?? `${reply.status} Status`,
     headers: toHeaders(reply, text === undefined ? NO_HEADERS : JSON_ONLY),
     body: text ?? reply.body ?? '',
+    stream: reply.stream ?? null,
     close: reply.close ?? false,
   }
 }

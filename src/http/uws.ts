@@ -13,6 +13,8 @@ export interface UwsResponse {
   cork(write: () => void): UwsResponse
   writeStatus(status: string): UwsResponse
   writeHeader(name: string, value: string): UwsResponse
+  /** @returns false when the client is behind: `onWritable` is called once it is not */
+  write(chunk: Bytes): boolean
   end(body?: Bytes, close?: boolean): UwsResponse
   endWithoutBody(): UwsResponse
   tryEnd(chunk: Bytes, totalBytes: number): [ok: boolean, done: boolean]
