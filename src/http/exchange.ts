@@ -256,15 +256,16 @@ export class Exchange {
     })
     this.#body = body
     this.#res.cork(() => this.#writeHead(wire))
-    body.send().then(
-      (isComplete) => {
-        if (isComplete) this.#finish(status)
-      },
-      (error: unknown) => {
-        this.#host.log.warn({ err: error, ...this.#names() }, 'a reply broke off')
-        if (this.#phase !== 'done') this.#res.close()
-      },
-    )
+    void this.#streamed(body, status)
+  }
+
+  async #streamed(body: StreamedBody, status: number): Promise<void> {
+    try {
+      if (await body.send()) this.#finish(status)
+    } catch (error) {
+      this.#host.log.warn({ err: error, ...this.#names() }, 'a reply broke off')
+      if (this.#phase !== 'done') this.#res.close()
+    }
   }
 
   #finish(status: number): void {

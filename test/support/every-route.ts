@@ -113,6 +113,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       params: { event_id: event.id },
       body: { priority: 'P3', reason: 'x' },
     }),
+    exportEvents: () => ({}),
     histogram: () => ({}),
     eventContext: () => ({ params: { event_id: event.id } }),
     getTrace: () => ({ params: { trace_id: 'none' }, status: 404 }),

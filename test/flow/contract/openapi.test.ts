@@ -101,7 +101,7 @@ const checkedFetch =
     const { operation } = found
     seen.push({ id: operation.operationId, status: response.status })
     const text = await response.clone().text()
-    const isJson = response.headers.get('content-type')?.includes('json') ?? false
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
     const body: unknown = isJson ? JSON.parse(text) : text
     equal(breach(operation, response.status, body), null, `${method} ${pathname}`)
     return response
@@ -182,6 +182,8 @@ t.test('a generated client drives every route, and every reply is as described',
   t.equal(page.has_more, true)
   const next = { source: ['till'], limit: 2, severity: ['ERROR', 'INFO'], cursor: page.next_cursor }
   t.equal((await api.listEvents(next)).data.items.length, 1)
+  const lines = await (await api.exportEvents({ source: ['till'], format: 'csv' })).text()
+  t.match(lines, /# \{"complete":true,"rows":3\}\r\n$/)
   const [event] = page.items
   t.equal((await api.getEvent(event.id)).data.application, 'shop')
   await api.explainPriority(event.id)
