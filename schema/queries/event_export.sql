@@ -5,7 +5,8 @@
 SELECT toUnixTimestamp64Milli(ts) AS ts_ms, id, /*line*/ AS line
 FROM (
     SELECT
-        id, ts, n, source, type, severity, priority, template_id, host, environment, trace_id, message, tags, correction_reason
+        id, ts, n, source, type, severity, priority, template_id, host, environment, trace_id, message, tags,
+        attribute_names, attribute_values, correction_reason
     FROM events
     WHERE ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64})
         AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})

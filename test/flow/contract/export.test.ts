@@ -37,7 +37,7 @@ await ingest(
     source: 'cart',
     severity: 'info',
     host: `web-${(COUNT - 1) % 3}`,
-    timestamp: new Date(start + Math.floor((COUNT - 1) / 3) * 1000 + 900).toISOString(),
+    timestamp: new Date(start + Math.floor((COUNT - 1) / 3) * 1000 + 5_000).toISOString(),
     message: `order ${COUNT - 1} was paid`,
     tags: { i: COUNT - 1, user: { id: `u${(COUNT - 1) % 7}` }, note: null },
   })),
@@ -76,6 +76,8 @@ t.test('an export says what the list says, in both orders', async (t) => {
     { q: 'count>1' },
     { search: 'paid', end_time: '2026-11-20T10:02:00Z' },
     { q: 'host:none' },
+    // The last event began before it and is repeated in it.
+    { start_time: new Date(start + Math.floor((COUNT - 1) / 3) * 1000 + 2_500).toISOString() },
   ]
   for (const question of questions) {
     const items = await listed(question)
@@ -84,6 +86,7 @@ t.test('an export says what the list says, in both orders', async (t) => {
       ['asc', items.toReversed()],
     ] as const) {
       const lines = linesOf(await exported({ ...question, order }))
+      t.ok(items.length > 0 || question['q'] === 'host:none')
       const name = `${JSON.stringify(question)} ${order}: ${items.length}`
       t.same(lines.at(-1), { complete: true, rows: items.length }, name)
       t.same(lines.slice(0, -1), wanted, name)
