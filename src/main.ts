@@ -311,6 +311,9 @@ function announcement(
 const NAMES: Readonly<Record<string, string>> = {
   SYSLOG_PORT: 'syslog   ',
   SYSLOG_TLS_PORT: 'syslog TLS',
+  GELF_PORT: 'GELF     ',
+  FLUENT_PORT: 'Forward  ',
+  LINES_PORT: 'lines    ',
 }
 
 /** Every address of the machine, with the one of them to show. */

@@ -1,5 +1,5 @@
 /** The settings of the ports for shippers that speak other protocols than HTTP. */
-import { fail, ranges, textSetting, type Setting } from './setting.js'
+import { fail, ranges, secret, textSetting, type Setting } from './setting.js'
 
 /** A port that is closed unless it is set. */
 const port = (env: string, doc: string): Setting<number | null> => ({
@@ -23,6 +23,10 @@ export const LISTENER_SETTINGS = {
     'PEM file with the certificate chain of SYSLOG_TLS_PORT',
   ),
   tlsKeyFile: textSetting('TLS_KEY_FILE', '', 'PEM file with its private key'),
+  gelfPort: port('GELF_PORT', 'GELF over TCP and UDP'),
+  fluentPort: port('FLUENT_PORT', 'the Forward protocol of Fluentd, Fluent Bit and Docker'),
+  fluentSharedKey: secret('FLUENT_SHARED_KEY', 8, 'key that clients of FLUENT_PORT must know'),
+  linesPort: port('LINES_PORT', 'JSON lines over TCP'),
   listenerAllow: ranges(
     'LISTENER_ALLOW',
     'addresses and CIDR ranges that may use the ports without keys; needed when HOST is not the loopback',
@@ -49,6 +53,9 @@ export function portsOf(config: Ports): ReadonlyMap<string, number | null> {
     ['COLLECTOR_PORT', config.collectorPort],
     ['SYSLOG_PORT', config.syslogPort],
     ['SYSLOG_TLS_PORT', config.syslogTlsPort],
+    ['GELF_PORT', config.gelfPort],
+    ['FLUENT_PORT', config.fluentPort],
+    ['LINES_PORT', config.linesPort],
   ] as const
   return new Map<string, number | null>([
     ...(role === 'collector' ? [] : ([['API_PORT', config.apiPort]] as const)),
@@ -87,9 +94,18 @@ export function checkListeners(
   )
 }
 
+const KEYLESS: ReadonlySet<string> = new Set([
+  'SYSLOG_PORT',
+  'SYSLOG_TLS_PORT',
+  'GELF_PORT',
+  'FLUENT_PORT',
+  'LINES_PORT',
+])
+
 /** The settings of open ports on which clients show no key. */
 function keylessPorts(config: Ports): readonly string[] {
-  const isKeyless = (setting: string): boolean => setting.startsWith('SYSLOG_')
+  const isKeyless = (setting: string): boolean =>
+    KEYLESS.has(setting) && (setting !== 'FLUENT_PORT' || config.fluentSharedKey === null)
   return [...portsOf(config)]
     .filter(([setting, number]) => number !== null && isKeyless(setting))
     .map(([setting]) => setting)

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +12,7 @@ import {
   type SentRecord,
   SEVERITY_OF,
 } from '../support/shippers/records.js'
+import { sendByFluentLogger } from '../support/shippers/fluent.js'
 import {
   RSYSLOG_SOURCES,
   sendByLogger,
@@ -24,6 +26,7 @@ import {
   allEvents,
   type Caller,
   KNOWN,
+  METRICS_TOKEN,
   logIn,
   type Service,
   startService,
@@ -63,6 +66,16 @@ async function storedOf(caller: Caller, sources: readonly string[]): Promise<num
   return items
     .filter(({ source }) => sources.includes(source))
     .reduce((sum, { count }) => sum + count, 0)
+}
+
+async function lostDatagrams(service: Service): Promise<number> {
+  const reply = await fetch(`${service.api}/metrics`, {
+    headers: { authorization: `Bearer ${METRICS_TOKEN}` },
+  })
+  const lines = (await reply.text()).matchAll(
+    /^log_engine_listener_lost_datagrams_total\{.*\} (\d+)$/gm,
+  )
+  return [...lines].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
 async function untilStored(caller: Caller, source: string): Promise<void> {
@@ -116,6 +129,9 @@ void test('shippers of other protocols than HTTP are understood', async (t) => {
     SYSLOG_TLS_PORT: '0',
     TLS_CERT_FILE: cert,
     TLS_KEY_FILE: key,
+    GELF_PORT: '0',
+    FLUENT_PORT: '0',
+    LINES_PORT: '0',
   })
   const caller = await logIn(service)
   const ports = { plain: portOf(service, 'syslog'), tls: portOf(service, 'syslog TLS') }
@@ -184,4 +200,44 @@ void test('shippers of other protocols than HTTP are understood', async (t) => {
     const tags = ({ seq }: SentRecord) => ({ facility: 'local0', seq })
     await checkFound(t, caller, { source, records, isTimed: false, host: 'web-1', tags })
   })
+  for (const source of ['gelf-udp', 'gelf-tcp'] as const)
+    await tried(source, [], async (t, records) => {
+      await sendByPackage(source, portOf(service, 'GELF'), records)
+      await untilStored(caller, source)
+      const tags = ({ seq }: SentRecord) => ({ seq })
+      await checkFound(t, caller, { source, records, isTimed: true, host: 'web-1', tags })
+    })
+  await tried('fluent-org', [], async (t, records) => {
+    await sendByPackage('fluent-org', portOf(service, 'Forward'), records)
+    const source = 'fluent-org.shop'
+    await untilStored(caller, source)
+    const tags = ({ seq }: SentRecord) => ({ seq })
+    await checkFound(t, caller, { source, records, isTimed: true, host: 'web-1', tags })
+  })
+  await tried('python-fluent', ['python3'], async (t, records) => {
+    await sendByFluentLogger(portOf(service, 'Forward'), records)
+    const source = 'python-fluent.shop'
+    await untilStored(caller, source)
+    const tags = ({ seq }: SentRecord) => ({ seq })
+    await checkFound(t, caller, { source, records, isTimed: true, host: 'web-1', tags })
+  })
+  await tried('lines', [], async (t, records) => {
+    const socket = connect(portOf(service, 'lines'), '127.0.0.1')
+    for (const { level, message, seq, atMs } of records) {
+      const line = { '@timestamp': new Date(atMs).toISOString(), app: 'lines', level, message, seq }
+      socket.write(`${JSON.stringify(line)}\n`)
+    }
+    socket.end()
+    await untilStored(caller, 'lines')
+    const tags = ({ seq }: SentRecord) => ({ seq })
+    await checkFound(t, caller, {
+      source: 'lines',
+      records,
+      isTimed: true,
+      host: '127.0.0.1',
+      tags,
+    })
+  })
+  t.equal(await lostDatagrams(service), 0, 'no datagram was lost')
+  t.notMatch(service.log(), /"level":"error"/, 'and nothing went wrong')
 })

@@ -1,7 +1,16 @@
+import { deflateSync, gzipSync } from 'node:zlib'
+import { encode } from '@msgpack/msgpack'
 import { RecordBatch } from '../../src/ingest/record-batch.js'
 import type { Framing } from '../../src/ingest/record-batch.js'
 import { SyslogFraming } from '../../src/ingest/protocols/syslog/framing.js'
 import { decodeSyslog } from '../../src/ingest/protocols/syslog/syslog.js'
+import { DelimitedFraming } from '../../src/ingest/protocols/delimited.js'
+import { forward } from '../../src/ingest/protocols/forward/forward.js'
+import { MessageFraming } from '../../src/ingest/protocols/forward/framing.js'
+import { createHandshake } from '../../src/ingest/protocols/forward/handshake.js'
+import { GelfChunks } from '../../src/ingest/protocols/gelf-ports/chunks.js'
+import { decodeGelfBatch } from '../../src/ingest/protocols/gelf-ports/gelf-ports.js'
+import { decodeLines } from '../../src/ingest/protocols/lines.js'
 import { collect, type Collected, ingestContext } from '../unit/ingest/formats/collect.js'
 import type { DecodeContext, EventSink } from '../../src/model/event.js'
 import type { Target } from './fuzz.js'
@@ -35,7 +44,11 @@ function batchOf(stream: Buffer, chunkBytes: number, framing: Framing): RecordBa
 
 /** How a stream is cut into chunks does not matter, and each record becomes an event or a rejection. */
 const checkStream =
-  ({ framing, parse }: FramedTarget, check: Check) =>
+  (
+    { framing, parse }: FramedTarget,
+    check: Check,
+    mayBe: (got: number, records: number) => boolean = (got, records) => got === records,
+  ) =>
   (input: Buffer): void => {
     const whole = batchOf(input, Math.max(1, input.length), framing(FRAME_BYTES))
     const { records } = whole
@@ -44,7 +57,9 @@ const checkStream =
     if (!body.equals(pieces)) throw new Error('broken: chunks change the records')
     const got = collect()
     parse(body, CONTEXT, got)
-    check(got, records, MESSAGE_BYTES)
+    const count = got.events.length + got.rejects.length
+    if (!mayBe(count, records)) throw new Error('broken: a record is not accounted for')
+    check(got, count, MESSAGE_BYTES)
     // Bytes that are no batch harm nobody.
     parse(input, CONTEXT, collect())
   }
@@ -71,4 +86,88 @@ export const listenerTargets = (check: Check): readonly Target[] => [
       check,
     ),
   },
+  {
+    name: 'lines',
+    part: /\/build\/src\/ingest\/protocols\/(?:lines|delimited)/,
+    runs: 1000,
+    seeds: ['{"message":"a","level":"warn"}\nplain\r\n\n{"broken\n{"message":"\\ud800"}\n', '\n'],
+    tokens: ['{"message":"', '"}\n', '\r\n'],
+    check: checkStream(
+      { name: 'lines', framing: (max) => new DelimitedFraming(10, max), parse: decodeLines },
+      check,
+      (got, records) => got <= records,
+    ),
+  },
+  {
+    name: 'gelf',
+    part: /\/build\/src\/ingest\/protocols\/gelf-ports/,
+    runs: 1500,
+    seeds: [
+      '{"version":"1.1","host":"h","short_message":"a","timestamp":1763717299.1,"level":3,"_app":"b"}\0{"short_message":',
+      Buffer.concat([
+        Buffer.from([0x1e, 0x0f, 1, 2, 3, 4, 5, 6, 7, 8, 0, 2]),
+        Buffer.from('{"short_'),
+      ]),
+      Buffer.concat([
+        gzipSync('{"short_message":"a"}'),
+        Buffer.from('\0'),
+        deflateSync('{"short_message":"a"}'),
+      ]),
+    ],
+    check: (input) => {
+      checkStream(
+        { name: 'gelf', framing: (max) => new DelimitedFraming(0, max), parse: decodeGelfBatch },
+        check,
+        (got, records) => got <= records,
+      )(input)
+      const chunks = new GelfChunks(() => 0)
+      const batch = new RecordBatch('10.0.0.7')
+      for (let at = 0; at < input.length; at += 20)
+        chunks.take(input.subarray(at, at + 20), 'a', batch)
+      if (batch.records > 0) decodeGelfBatch(batch.take(), CONTEXT, collect())
+    },
+  },
+  {
+    name: 'forward',
+    part: /\/build\/src\/ingest\/protocols\/(?:forward|msgpack)/,
+    runs: 2000,
+    seeds: [
+      encode(['tag', 1763717299, { message: 'a', level: 'info' }, { chunk: 'c' }]),
+      encode([
+        'tag',
+        [
+          [1763717299, { message: 'a' }],
+          [[1763717299, {}], { message: 'b' }],
+        ],
+      ]),
+      encode(['tag', encode([1763717299, { message: 'a' }]), { size: 1 }]),
+      encode(['tag', gzipSync(encode([1763717299, { message: 'a' }])), { compressed: 'gzip' }]),
+      encode(['PING', 'host', 'salt', '0'.repeat(128), '', '']),
+    ],
+    check: checkForward(check),
+  },
 ]
+
+function checkForward(check: Check) {
+  return (input: Buffer): void => {
+    const messages = (size: number): Buffer[] => {
+      const framing = new MessageFraming(FRAME_BYTES)
+      const found: Buffer[] = []
+      for (let at = 0; at < input.length; at += size) {
+        const chunk = Buffer.from(input.subarray(at, at + size))
+        if (framing.push(chunk, (message) => found.push(Buffer.from(message))) !== null) break
+      }
+      return found
+    }
+    const whole = messages(Math.max(1, input.length))
+    if (!Buffer.concat(whole).equals(Buffer.concat(messages(1 + ((input[0] ?? 0) % 7)))))
+      throw new Error('broken: chunks change the messages')
+    const batch = new RecordBatch('10.0.0.7')
+    for (const message of [...whole, input]) batch.record(message, 0, message.length, false)
+    const got = collect()
+    forward.parsers['forward/messages']?.(batch.take(), CONTEXT, got)
+    check(got, got.events.length + got.rejects.length, MESSAGE_BYTES)
+    const { isWelcome } = createHandshake(Buffer.from('nonce'), 'a shared key', 'h').check(input)
+    if (isWelcome) throw new Error('broken: nobody knows the key by chance')
+  }
+}

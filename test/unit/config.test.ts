@@ -61,6 +61,9 @@ const CASES: readonly Case[] = [
     [
       ['syslogPort', 'SYSLOG_PORT'],
       ['syslogTlsPort', 'SYSLOG_TLS_PORT'],
+      ['gelfPort', 'GELF_PORT'],
+      ['fluentPort', 'FLUENT_PORT'],
+      ['linesPort', 'LINES_PORT'],
     ] as const
   ).map(([name, env]): Case => [
     name,
@@ -74,6 +77,7 @@ const CASES: readonly Case[] = [
   ]),
   ['tlsCertFile', 'TLS_CERT_FILE', '', [['/etc/tls/cert.pem', '/etc/tls/cert.pem']], []],
   ['tlsKeyFile', 'TLS_KEY_FILE', '', [['/etc/tls/key.pem', '/etc/tls/key.pem']], []],
+  ['fluentSharedKey', 'FLUENT_SHARED_KEY', null, [['12345678', '12345678']], ['1234567']],
   [
     'listenerAllow',
     'LISTENER_ALLOW',
@@ -480,6 +484,9 @@ void test('combinations that can not work or are unsafe stop the start', async (
   const open = { SYSLOG_PORT: '5140', HOST: '0.0.0.0' }
   refuses(open, /SYSLOG_PORT would take records .*LISTENER_ALLOW/)
   t.doesNotThrow(() => loadConfig({ ...open, LISTENER_ALLOW: '10.0.0.0/8' }))
+  const fluent = { FLUENT_PORT: '24224', HOST: '0.0.0.0' }
+  refuses(fluent, /FLUENT_PORT would take records/)
+  t.doesNotThrow(() => loadConfig({ ...fluent, FLUENT_SHARED_KEY: 'a shared key' }))
   t.doesNotThrow(() => loadConfig({ ...open, HOST: '::1' }))
   refuses({ COOKIE_SAMESITE: 'None' }, /COOKIE_SECURE=true/)
   refuses({ COOKIE_SAMESITE: 'None', COOKIE_SECURE: 'true' }, /CORS_ORIGINS/)

@@ -52,7 +52,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   zstddec: /^src\/http\//,
   'snappy-wasm': /^src\/http\//,
   pbf: /^src\/ingest\/protocols\//,
-  '@msgpack/msgpack': /^src\/ingest\/protocols\//,
+  '@msgpack/msgpack': /^src\/ingest\/(protocols|listeners)\//,
   pino: /^src\/telemetry\//,
   'prom-client': /^src\/telemetry\//,
   'fast-csv': /^src\/ingest\/formats\//,

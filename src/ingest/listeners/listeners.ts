@@ -7,10 +7,13 @@ import type { Capacity } from '../../http/capacity.js'
 import type { Log } from '../../telemetry/log.js'
 import type { ProtocolFormat } from '../block.js'
 import type { ListenerBody, Listeners } from '../listener.js'
+import { DelimitedFraming } from '../protocols/delimited.js'
+import { GelfChunks } from '../protocols/gelf-ports/chunks.js'
 import { SyslogFraming, takeDatagram } from '../protocols/syslog/framing.js'
 import type { Framing, RecordSink } from '../record-batch.js'
 import { Intake } from './intake.js'
-import { FramedSession } from './session.js'
+import { ForwardSession } from './forward-session.js'
+import { FramedSession, type Peer } from './session.js'
 import { HeldBytes, openTcp, type ListenerHost, type TcpListener } from './tcp.js'
 import { openUdp, type UdpListener } from './udp.js'
 
@@ -40,9 +43,7 @@ interface FramedProtocol {
   readonly format: ProtocolFormat
   readonly framing: (maxBytes: number) => Framing
   /** Takes the datagrams of one port; absent for a protocol without UDP. */
-  readonly datagrams?: (
-    maxBytes: number,
-  ) => (datagram: Buffer, from: string, sink: RecordSink) => void
+  readonly datagrams?: () => (datagram: Buffer, from: string, sink: RecordSink) => void
 }
 
 interface FramedPort {
@@ -59,6 +60,25 @@ const SYSLOG: FramedProtocol = {
   datagrams: () => (datagram, _, sink) => takeDatagram(datagram, sink),
 }
 
+const NUL = 0
+const LF = 10
+
+const GELF: FramedProtocol = {
+  protocol: 'gelf',
+  format: 'gelf/batch',
+  framing: (maxBytes) => new DelimitedFraming(NUL, maxBytes),
+  datagrams: () => {
+    const chunks = new GelfChunks()
+    return (datagram, from, sink) => chunks.take(datagram, from, sink)
+  },
+}
+
+const LINES: FramedProtocol = {
+  protocol: 'lines',
+  format: 'lines/batch',
+  framing: (maxBytes) => new DelimitedFraming(LF, maxBytes),
+}
+
 const FRAMED_PORTS: readonly FramedPort[] = [
   { setting: 'SYSLOG_PORT', port: ({ syslogPort }) => syslogPort, of: SYSLOG },
   {
@@ -67,6 +87,8 @@ const FRAMED_PORTS: readonly FramedPort[] = [
     isTls: true,
     of: { protocol: SYSLOG.protocol, format: SYSLOG.format, framing: SYSLOG.framing },
   },
+  { setting: 'GELF_PORT', port: ({ gelfPort }) => gelfPort, of: GELF },
+  { setting: 'LINES_PORT', port: ({ linesPort }) => linesPort, of: LINES },
 ]
 
 /** Bytes of a message that are not its text: its head, its structured data. */
@@ -100,8 +122,10 @@ export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPor
     pools: [capacity.pool, { limit: capacity.perPort, open: 0 }],
     held: new HeldBytes(HELD_BYTES),
   }
+  const opening: Opening = { config, host, intake, opened, log }
   try {
-    for (const port of FRAMED_PORTS) await openFramed(port, { config, host, intake, opened, log })
+    for (const port of FRAMED_PORTS) await openFramed(port, opening)
+    await openForward(opening)
   } catch (error) {
     await opened.close()
     throw error
@@ -136,7 +160,7 @@ async function openFramed(
   const tls = isTls === true ? { tls: readCertificate(config) } : {}
   const openSession = ({ address }: { readonly address: string }) =>
     new FramedSession(framing(maxBytes), address, submit)
-  const read = datagrams?.(maxBytes)
+  const read = datagrams?.()
   for (let attempt = 1; ; attempt++) {
     const tcp = await openTcp(host, { setting, port: asked, ...tls, openSession })
     if (read === undefined) return opened.add(setting, protocol, { tcp, udp: null })
@@ -154,11 +178,29 @@ async function openFramed(
       })
       return opened.add(setting, protocol, { tcp, udp })
     } catch (error) {
+      await tcp.stop()
       await tcp.close()
       // Any port was asked for, and the one that is free for TCP is not for UDP.
       if (asked !== 0 || attempt === PORT_TRIES) throw error
     }
   }
+}
+
+async function openForward({ config, host, intake, opened, log }: Opening): Promise<void> {
+  const { fluentPort: port, fluentSharedKey: sharedKey } = config
+  const setting = 'FLUENT_PORT'
+  if (port === null) return
+  const submit = async (bytes: Buffer, onceId?: string): Promise<void> => {
+    const format = 'forward/messages'
+    const once = onceId === undefined ? {} : { onceId }
+    const { refusal } = await intake.submit({ protocol: 'forward', format, bytes, ...once })
+    if (refusal !== null) log.error({ refusal }, `records of ${setting} were refused`)
+  }
+  const openSession = (peer: Peer) => new ForwardSession({ peer, sharedKey, submit })
+  // Whoever knows the key may send from anywhere.
+  const guarded = sharedKey === null ? host : { ...host, isAllowed: () => true }
+  const tcp = await openTcp(guarded, { setting, port, openSession })
+  opened.add(setting, 'forward', { tcp, udp: null })
 }
 
 /** @throws Error naming the setting of a file that can't be used */
@@ -206,13 +248,19 @@ class OpenPorts {
     }
   }
 
-  async close(): Promise<void> {
+  /** Reads no further; what was read is passed on. */
+  async stop(): Promise<void> {
     await Promise.all(
       this.#ports.map(async ({ tcp, udp }) => {
         udp?.close()
-        await tcp.close()
+        await tcp.stop()
       }),
     )
+  }
+
+  async close(): Promise<void> {
+    await this.stop()
+    await Promise.all(this.#ports.map(({ tcp }) => tcp.close()))
   }
 }
 
@@ -228,8 +276,9 @@ function toListeners(opened: OpenPorts, intake: Intake | null): ListenerPorts {
         ),
       ),
     close: async (deadlineMs) => {
-      await opened.close()
+      await opened.stop()
       await intake?.settle(deadlineMs)
+      await opened.close()
     },
   }
 }

@@ -30,7 +30,9 @@ export interface TcpListener {
   readonly connections: number
   /** Stops or goes on reading. */
   pause(isPaused: boolean): void
-  /** Ends all connections; what was read is passed on. */
+  /** Accepts and reads no further; what was read is passed on. */
+  stop(): Promise<void>
+  /** Ends all connections. */
   close(): Promise<void>
 }
 
@@ -98,15 +100,19 @@ export async function openTcp(host: ListenerHost, options: TcpOptions): Promise<
   server.on('error', (error) => host.log.warn({ err: error }, `${options.setting} can't accept`))
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : options.port
+  let closed: Promise<void> | null = null
   return {
     port,
     get connections() {
       return listener.size
     },
     pause: (isPaused) => listener.pause(isPaused),
+    stop: () => {
+      closed ??= new Promise((resolve) => server.close(() => resolve()))
+      return listener.stop()
+    },
     close: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      await listener.close()
+      listener.close()
       await closed
     },
   }
@@ -213,15 +219,23 @@ class Connections {
     }
   }
 
-  async close(): Promise<void> {
+  async stop(): Promise<void> {
+    if (this.#isClosing) return
     this.#isClosing = true
     clearInterval(this.#sweeper)
     if (this.#all.size > 0) await new Promise((resolve) => setTimeout(resolve, LINGER_MS))
+    for (const { socket, session } of this.#all) {
+      socket.pause()
+      session.end()
+    }
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+  }
+
+  close(): void {
     for (const connection of this.#all) {
       this.#remove(connection)
       connection.socket.destroySoon()
     }
-    if (this.#ticker !== null) clearInterval(this.#ticker)
     this.#unwatch()
   }
 

@@ -37,9 +37,11 @@ export async function openUdp(options: UdpOptions): Promise<UdpListener> {
   })
   await bind(socket, options)
   socket.on('error', () => undefined)
+  const { port } = socket.address()
   const batches = new Map<string, RecordBatch>()
   let refused = 0
   let isPaused = false
+  let isClosed = false
   const pass = (): void => {
     for (const batch of batches.values()) if (batch.records > 0) options.submit(batch.take())
     batches.clear()
@@ -59,9 +61,11 @@ export async function openUdp(options: UdpOptions): Promise<UdpListener> {
   })
   const ticker = setInterval(pass, TICK_MS)
   return {
-    lost: () => refused + kernelDrops(socket.address().port),
+    lost: () => refused + kernelDrops(port),
     pause: (to) => void (isPaused = to),
     close: () => {
+      if (isClosed) return
+      isClosed = true
       clearInterval(ticker)
       socket.close()
       pass()

@@ -1,10 +1,13 @@
 import type { ProtocolFormat } from '../block.js'
 import type { BodyParser, Protocol } from './protocol.js'
 import { ndjson } from './ndjson.js'
+import { forward } from './forward/forward.js'
+import { gelfPorts } from './gelf-ports/gelf-ports.js'
+import { lines } from './lines.js'
 import { syslog } from './syslog/protocol.js'
 
 /** Every protocol, with a port of its own or on the collector's. */
-export const PROTOCOLS: readonly Protocol[] = [ndjson, syslog]
+export const PROTOCOLS: readonly Protocol[] = [ndjson, syslog, forward, gelfPorts, lines]
 
 const PARSERS: ReadonlyMap<string, BodyParser> = new Map(
   PROTOCOLS.flatMap(({ parsers }) => Object.entries(parsers)),

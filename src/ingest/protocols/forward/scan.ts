@@ -1,0 +1,120 @@
+/** How far a value of MessagePack was read: where the next part begins, and how many values are still to come. */
+export interface Scan {
+  at: number
+  left: number
+}
+
+/** Bytes of what begins with 0xc0 to 0xdf; 0 = reserved, -1 = what has a length. */
+const FIXED = [
+  1, 0, 1, 1, -1, -1, -1, -1, -1, -1, 5, 9, 2, 3, 5, 9, 2, 3, 5, 9, 3, 4, 6, 10, 18, -1, -1, -1, -1,
+  -1, -1, -1,
+] as const
+/** By first byte of what has a length: the bytes of the length, and those between it and the content. */
+const SIZED: Readonly<Record<number, readonly [length: number, extra: number]>> = {
+  0xc4: [1, 0],
+  0xc5: [2, 0],
+  0xc6: [4, 0],
+  0xc7: [1, 1],
+  0xc8: [2, 1],
+  0xc9: [4, 1],
+  0xd9: [1, 0],
+  0xda: [2, 0],
+  0xdb: [4, 0],
+  0xdc: [2, 0],
+  0xdd: [4, 0],
+  0xde: [2, 0],
+  0xdf: [4, 0],
+}
+
+/**
+ * Reads on in a value, without its content. It can go on when more bytes have come, so a value takes time in proportion to its
+ * size, however it comes.
+ *
+ * @returns whether the value ends before `to`; null for bytes that are no MessagePack
+ */
+export function scanOn(bytes: Buffer, scan: Scan, to: number): boolean | null {
+  while (scan.left > 0) {
+    const head = headAt(bytes, scan.at, to)
+    if (head === null || head === 'more') return head === null ? null : false
+    // The content of a long text is not there yet; nothing is skipped before it is.
+    if (scan.at + head.bytes > to) return false
+    scan.at += head.bytes
+    scan.left += head.items - 1
+  }
+  return true
+}
+
+interface Head {
+  /** Of the value, without its items. */
+  readonly bytes: number
+  /** Values that follow and belong to it. */
+  readonly items: number
+}
+
+/** @returns null for bytes that are no MessagePack, `more` when the length of the value is not there yet */
+function headAt(bytes: Buffer, at: number, to: number): Head | null | 'more' {
+  if (at >= to) return 'more'
+  const first = bytes[at] ?? 0
+  if (first < 0x80 || first >= 0xe0) return { bytes: 1, items: 0 }
+  if (first < 0x90) return { bytes: 1, items: (first & 15) * 2 }
+  if (first < 0xa0) return { bytes: 1, items: first & 15 }
+  if (first < 0xc0) return { bytes: 1 + (first & 31), items: 0 }
+  const fixed = FIXED[first - 0xc0] ?? 0
+  if (fixed >= 0) return fixed === 0 ? null : { bytes: fixed, items: 0 }
+  return sizedHeadAt(bytes, at, to)
+}
+
+function sizedHeadAt(bytes: Buffer, at: number, to: number): Head | 'more' {
+  const first = bytes[at] ?? 0
+  const [length, extra] = SIZED[first] ?? [0, 0]
+  if (at + 1 + length > to) return 'more'
+  const count = bytes.readUIntBE(at + 1, length)
+  if (first < 0xdc) return { bytes: 1 + length + extra + count, items: 0 }
+  return { bytes: 1 + length, items: first < 0xde ? count : count * 2 }
+}
+
+/** @returns the offset behind the value, -1 when it is not whole */
+function endOfValue(bytes: Buffer, at: number): number {
+  const scan = { at, left: 1 }
+  return scanOn(bytes, scan, bytes.length) === true ? scan.at : -1
+}
+
+/** Finds the parts of an array. @returns null for anything else, and for one of more parts */
+export function partsOf(bytes: Buffer, most: number): readonly Buffer[] | null {
+  const first = bytes[0] ?? 0
+  const isSmall = first >= 0x90 && first < 0xa0
+  const count = isSmall
+    ? first & 15
+    : first === 0xdc && bytes.length > 2
+      ? bytes.readUInt16BE(1)
+      : -1
+  if (count < 0 || count > most) return null
+  const parts: Buffer[] = []
+  let at = isSmall ? 1 : 3
+  for (let i = 0; i < count; i++) {
+    const end = endOfValue(bytes, at)
+    if (end === -1) return null
+    parts.push(bytes.subarray(at, end))
+    at = end
+  }
+  return parts
+}
+
+/** The first bytes of texts, bytes and arrays whose length stands behind them. */
+const BYTES: ReadonlySet<number> = new Set([0xc4, 0xc5, 0xc6, 0xd9, 0xda, 0xdb])
+const ARRAYS: ReadonlySet<number> = new Set([0xdc, 0xdd])
+
+interface Content {
+  readonly kind: 'bytes' | 'array'
+  readonly bytes: Buffer
+}
+
+/** The content of a text or of bytes, or the items of an array; null for anything else. */
+export function contentOf(value: Buffer): Content | null {
+  const first = value[0] ?? 0
+  if (first >= 0x90 && first < 0xa0) return { kind: 'array', bytes: value.subarray(1) }
+  if (first >= 0xa0 && first < 0xc0) return { kind: 'bytes', bytes: value.subarray(1) }
+  const [length = 0] = SIZED[first] ?? []
+  if (BYTES.has(first)) return { kind: 'bytes', bytes: value.subarray(1 + length) }
+  return ARRAYS.has(first) ? { kind: 'array', bytes: value.subarray(1 + length) } : null
+}

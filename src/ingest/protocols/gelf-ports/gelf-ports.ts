@@ -1,0 +1,49 @@
+import { gunzipSync, inflateSync } from 'node:zlib'
+
+import type { DecodeContext, EventSink } from '../../../model/event.js'
+import { parseJson } from '../../formats/json-text.js'
+import { isRecord, toWellFormed } from '../../formats/json-value.js'
+import { RecordDecoder } from '../../formats/record.js'
+import { readBatch } from '../../record-batch.js'
+import type { Protocol } from '../protocol.js'
+
+/**
+ * Decodes messages of the Graylog Extended Log Format, each a record of a batch: JSON, by UDP also compressed with gzip or zlib.
+ */
+export function decodeGelfBatch(body: Buffer, context: DecodeContext, sink: EventSink): void {
+  const decoder = new RecordDecoder(context, sink)
+  // JSON has three bytes a character at most, and escapes of six.
+  const maxBytes = context.maxMessageBytes * 6
+  readBatch(body).each((bytes, isCut, line) => {
+    const text = isCut ? null : (unpack(bytes, maxBytes)?.toString('utf8').trim() ?? null)
+    if (text === '') return
+    const message = text === null ? undefined : parseJson(text)
+    if (isRecord(message)) delete message['version']
+    if (message === undefined) decoder.put(line, isCut ? TOO_LARGE : BROKEN, () => text ?? '')
+    else decoder.decode(line, toWellFormed(message), () => text ?? '')
+  })
+}
+
+const BROKEN = { reason: 'invalid_json', message: 'the message is not JSON', source: '' } as const
+const TOO_LARGE = {
+  reason: 'message_too_large',
+  message: 'the message exceeds the limit (MAX_MESSAGE_BYTES)',
+  source: '',
+} as const
+
+/** @returns null for what can't be decompressed */
+function unpack(bytes: Buffer, maxOutputLength: number): Buffer | null {
+  try {
+    if (bytes[0] === 0x1f && bytes[1] === 0x8b) return gunzipSync(bytes, { maxOutputLength })
+    if (bytes[0] === 0x78) return inflateSync(bytes, { maxOutputLength })
+    return bytes
+  } catch {
+    return null
+  }
+}
+
+/** GELF over TCP and UDP. */
+export const gelfPorts: Protocol = {
+  name: 'gelf',
+  parsers: { 'gelf/batch': decodeGelfBatch },
+}

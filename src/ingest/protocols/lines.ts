@@ -1,0 +1,41 @@
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import { emptyDraft, finishDraft } from '../formats/draft.js'
+import { parseJson } from '../formats/json-text.js'
+import { isRecord, toWellFormed } from '../formats/json-value.js'
+import { RecordDecoder } from '../formats/record.js'
+import { readBatch } from '../record-batch.js'
+import type { Protocol } from './protocol.js'
+
+/** Decodes lines, each a record of a batch: JSON objects, and texts as they are. */
+export function decodeLines(body: Buffer, context: DecodeContext, sink: EventSink): void {
+  const batch = readBatch(body)
+  const decoder = new RecordDecoder(context, {
+    // As a receiver of lines does: who sends is the host, unless the line says more.
+    event: (line, event) =>
+      sink.event(line, event.host === '' ? { ...event, host: batch.sender } : event),
+    reject: (line, rejection) => sink.reject(line, rejection),
+  })
+  batch.each((bytes, isCut, line) => {
+    const text = bytes.toString('utf8')
+    if (isCut) return decoder.put(line, TOO_LARGE, () => text)
+    if (text.trim() === '') return
+    const value = parseJson(text)
+    if (isRecord(value)) return decoder.decode(line, toWellFormed(value), () => text)
+    const isBroken = text.startsWith('{')
+    const draft = { ...emptyDraft(), message: text }
+    return decoder.put(line, isBroken ? BROKEN : finishDraft(draft, context), () => text)
+  })
+}
+
+const BROKEN = { reason: 'invalid_json', message: 'the line is not JSON', source: '' } as const
+const TOO_LARGE = {
+  reason: 'message_too_large',
+  message: 'the line exceeds the limit (MAX_MESSAGE_BYTES)',
+  source: '',
+} as const
+
+/** JSON lines over TCP, as appenders for Logstash send them. */
+export const lines: Protocol = {
+  name: 'lines',
+  parsers: { 'lines/batch': decodeLines },
+}

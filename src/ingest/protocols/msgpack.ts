@@ -1,0 +1,219 @@
+import { decode, ExtData, ExtensionCodec } from '@msgpack/msgpack'
+
+import { AppError } from '../../model/errors.js'
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import { rawText } from '../formats/json-text.js'
+import { isRecord, type JsonRecord } from '../formats/json-value.js'
+import { RecordDecoder } from '../formats/record.js'
+
+/** Limit of the values in one record, as for JSON. */
+const RECORD_VALUES = 50_000
+
+/** Fluentd's time: seconds and nanoseconds of 32 bits each. */
+const codec = new ExtensionCodec()
+codec.register({
+  type: 0,
+  encode: () => null,
+  decode: (data) => {
+    const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+    return data.byteLength === 8 ? view.getUint32(0) + view.getUint32(4) / 1e9 : null
+  },
+})
+
+/**
+ * Decodes a stream of MessagePack: maps, arrays of maps, and the entries of Fluentd and Fluent Bit, which are pairs of a time and
+ * a map.
+ *
+ * @throws AppError `bad_request` when it begins with no MessagePack; what follows a broken record is one rejection
+ */
+export function decodeMsgpack(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
+  const decoder = new RecordDecoder(context, sink)
+  for (let at = 0; at < bytes.length;) {
+    const list = arrayAt(bytes, at)
+    const isRecords = list !== null && !isEntry(bytes, list)
+    const next = isRecords ? list.from : put(bytes, at, decoder)
+    if (next === null) return
+    at = next
+  }
+}
+
+/** Decodes the value at an offset. @returns the offset after it, null when the rest cannot be read */
+function put(bytes: Buffer, at: number, decoder: RecordDecoder): number | null {
+  const line = decoder.received + 1
+  const { end, values } = measure(bytes, at)
+  if (end === null) {
+    if (decoder.received === 0) throw new AppError('bad_request', 'the body is no MessagePack')
+    decoder.put(line, BROKEN, () => '')
+    return null
+  }
+  if (values > RECORD_VALUES) decoder.put(line, TOO_MANY, () => '')
+  else {
+    const record = toRecord(read(bytes.subarray(at, end)))
+    decoder.decode(line, record, () => rawText(record))
+  }
+  return end
+}
+
+const BROKEN = {
+  reason: 'invalid_event',
+  message: 'the rest of the body is no MessagePack',
+  source: '',
+} as const
+const TOO_MANY = { ...BROKEN, message: `the record has more than ${RECORD_VALUES} values` } as const
+
+/** @returns undefined for a value that cannot be read */
+function read(bytes: Uint8Array): unknown {
+  try {
+    return plain(decode(bytes, { extensionCodec: codec }), 0)
+  } catch {
+    return undefined
+  }
+}
+
+/** Takes the time and the metadata of an entry into its record. */
+function toRecord(value: unknown): unknown {
+  if (!Array.isArray(value) || value.length !== 2) return value
+  const [head, record] = value as readonly unknown[]
+  if (!isRecord(record)) return value
+  const time: unknown = Array.isArray(head) ? head[0] : head
+  return typeof time === 'number' ? { timestamp: time, ...record } : record
+}
+
+/** Bytes are text, times ISO 8601; other extensions are nothing that JSON has. */
+function plain(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString()
+  if (value instanceof ExtData || depth > MAX_DEPTH) return null
+  if (Array.isArray(value)) return value.map((item) => plain(item, depth + 1))
+  const record = value as JsonRecord // a map of MessagePack
+  for (const [key, item] of Object.entries(record)) record[key] = plain(item, depth + 1)
+  return record
+}
+
+const MAX_DEPTH = 32
+
+interface ArrayHead {
+  readonly from: number
+  readonly items: number
+}
+
+function arrayAt(bytes: Buffer, at: number): ArrayHead | null {
+  const first = bytes[at] ?? 0
+  if (first >= 0x90 && first <= 0x9f) return { from: at + 1, items: first & 15 }
+  if (first === 0xdc && at + 3 <= bytes.length)
+    return { from: at + 3, items: bytes.readUInt16BE(at + 1) }
+  if (first === 0xdd && at + 5 <= bytes.length)
+    return { from: at + 5, items: bytes.readUInt32BE(at + 1) }
+  return null
+}
+
+const isMap = (first: number): boolean =>
+  (first >= 0x80 && first <= 0x8f) || first === 0xde || first === 0xdf
+
+/** Whether an array is a pair of a time, possibly with metadata, and a map. */
+function isEntry(bytes: Buffer, { from, items }: ArrayHead): boolean {
+  if (items !== 2 || isMap(bytes[from] ?? 0)) return false
+  const { end } = measure(bytes, from)
+  return end !== null && isMap(bytes[end] ?? 0)
+}
+
+/** Finds the end of a value and counts what is in it. @returns no end for bytes that are none or cut off */
+function measure(
+  bytes: Buffer,
+  from: number,
+): { readonly end: number | null; readonly values: number } {
+  let at = from
+  let values = 0
+  for (let left = 1; left > 0; left--) {
+    const size = sizeOf(bytes, at)
+    if (size === null || at + size.bytes > bytes.length) return { end: null, values }
+    at += size.bytes
+    left += size.items
+    values++
+  }
+  return { end: at, values }
+}
+
+interface Size {
+  readonly bytes: number
+  /** Values that follow and belong to it. */
+  readonly items: number
+}
+
+const only = (bytes: number): Size => ({ bytes, items: 0 })
+
+/** Bytes of what begins with 0xc0 to 0xdf: of fixed size, or null for those with a length. */
+const FIXED: readonly (number | null)[] = [
+  1,
+  0,
+  1,
+  1,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  5,
+  9,
+  2,
+  3,
+  5,
+  9,
+  2,
+  3,
+  5,
+  9,
+  3,
+  4,
+  6,
+  10,
+  18,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+  null,
+]
+
+function sizeOf(bytes: Buffer, at: number): Size | null {
+  const first = bytes[at]
+  if (first === undefined) return null
+  if (first < 0x80 || first >= 0xe0) return only(1)
+  if (first < 0x90) return { bytes: 1, items: (first & 15) * 2 }
+  if (first < 0xa0) return { bytes: 1, items: first & 15 }
+  if (first < 0xc0) return only(1 + (first & 31))
+  const fixed = FIXED[first - 0xc0] ?? null
+  if (fixed !== null) return fixed === 0 ? null : only(fixed)
+  return sizedAt(bytes, at, first)
+}
+
+/** By first byte: the bytes of the length, and those before the content. */
+const LENGTHS: Readonly<Record<number, readonly [length: number, extra: number]>> = {
+  0xc4: [1, 0],
+  0xc5: [2, 0],
+  0xc6: [4, 0],
+  0xc7: [1, 1],
+  0xc8: [2, 1],
+  0xc9: [4, 1],
+  0xd9: [1, 0],
+  0xda: [2, 0],
+  0xdb: [4, 0],
+  0xdc: [2, 0],
+  0xdd: [4, 0],
+  0xde: [2, 0],
+  0xdf: [4, 0],
+}
+
+function sizedAt(bytes: Buffer, at: number, first: number): Size | null {
+  const [length, extra] = LENGTHS[first] ?? [0, 0]
+  if (length === 0 || at + 1 + length > bytes.length) return null
+  const count = bytes.readUIntBE(at + 1, length)
+  const head = 1 + length
+  if (first === 0xdc || first === 0xdd) return { bytes: head, items: count }
+  if (first === 0xde || first === 0xdf) return { bytes: head, items: count * 2 }
+  return only(head + extra + count)
+}

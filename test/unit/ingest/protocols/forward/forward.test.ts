@@ -1,0 +1,115 @@
+import { gzipSync } from 'node:zlib'
+import { encode, ExtData } from '@msgpack/msgpack'
+import { test } from 'tap'
+import { forward } from '../../../../../src/ingest/protocols/forward/forward.js'
+import { MessageFraming } from '../../../../../src/ingest/protocols/forward/framing.js'
+import { readMessage } from '../../../../../src/ingest/protocols/forward/message.js'
+import { RecordBatch } from '../../../../../src/ingest/record-batch.js'
+import { AT, collect, ingestContext } from '../../formats/collect.js'
+
+const SECONDS = AT / 1000
+const bytes = (value: unknown): Buffer => Buffer.from(encode(value))
+
+/** Fluentd's time with nanoseconds. */
+function eventTime(nanos: number): ExtData {
+  const data = Buffer.alloc(8)
+  data.writeUInt32BE(SECONDS, 0)
+  data.writeUInt32BE(nanos, 4)
+  return new ExtData(0, data)
+}
+
+function decode(messages: readonly Buffer[]) {
+  const batch = new RecordBatch('10.0.0.7')
+  for (const message of messages) batch.record(message, 0, message.length, false)
+  const sink = collect()
+  forward.parsers['forward/messages']?.(batch.take(), ingestContext, sink)
+  return sink
+}
+
+const RECORD = { message: 'paid', level: 'warn', seq: 7 }
+const WANT = {
+  timestampMs: AT,
+  source: 'app.shop',
+  severity: 'WARNING',
+  message: 'paid',
+  tags: { seq: 7 },
+}
+
+void test('all forms of a message are read', async (t) => {
+  const entries = Buffer.concat([bytes([SECONDS, RECORD]), bytes([SECONDS, RECORD])])
+  const forms: readonly (readonly [name: string, message: unknown, count: number])[] = [
+    ['an event', ['app.shop', SECONDS, RECORD], 1],
+    ['an event with an option', ['app.shop', eventTime(0), RECORD, { chunk: 'a' }], 1],
+    [
+      'a list',
+      [
+        'app.shop',
+        [
+          [SECONDS, RECORD],
+          [eventTime(0), RECORD],
+        ],
+        { size: 2 },
+      ],
+      2,
+    ],
+    ['a list of Fluent Bit', ['app.shop', [[[eventTime(0), {}], RECORD]]], 1],
+    ['packed', ['app.shop', entries, { size: 2 }], 2],
+    ['packed as a text', ['app.shop', entries, null], 2],
+    ['compressed', ['app.shop', gzipSync(entries), { compressed: 'gzip' }], 2],
+    ['an empty list', ['app.shop', []], 0],
+  ]
+  for (const [name, message, count] of forms) {
+    const { events, rejects } = decode([bytes(message)])
+    t.same(rejects, [], name)
+    t.equal(events.length, count, name)
+    for (const event of events) t.match(event, WANT, name)
+  }
+})
+
+void test('what is none of the forms is a dead letter, and the others are events', async (t) => {
+  const { events, rejects } = decode([
+    bytes({ no: 'message' }),
+    bytes(['tag']),
+    bytes(['tag', Buffer.from('no gzip'), { compressed: 'gzip' }]),
+    bytes(['tag', Buffer.from('x'), { compressed: 'zstd' }]),
+    bytes(['app.shop', SECONDS, RECORD]),
+  ])
+  t.equal(rejects.length, 4)
+  t.match(events, [WANT])
+})
+
+void test('the chunk is what the sender waits for', async (t) => {
+  const chunkOf = (option: unknown) => readMessage(bytes(['tag', [], option]))?.chunk
+  t.equal(chunkOf({ chunk: 'p8n9gmxTQVC8/nh2wlKKeQ==' }), 'p8n9gmxTQVC8/nh2wlKKeQ==')
+  t.equal(chunkOf({ chunk: 'x'.repeat(300) }), null)
+  t.equal(chunkOf({ size: 1 }), null)
+  t.equal(readMessage(bytes(['tag', SECONDS, RECORD, { chunk: 'c' }]))?.chunk, 'c')
+})
+
+void test('messages are found in a stream, however it is cut', async (t) => {
+  const messages = [
+    bytes(['a', 1, RECORD]),
+    bytes(['b', [[1, { text: 'x'.repeat(300), list: [1.5, -3, true, null, 'y'.repeat(70_000)] }]]]),
+    bytes(['c', Buffer.alloc(5_000), { chunk: 'd' }]),
+  ]
+  const stream = Buffer.concat(messages)
+  for (const size of [1, 7, 1_000, 65_536, stream.length]) {
+    const framing = new MessageFraming(1_000_000)
+    const found: Buffer[] = []
+    for (let at = 0; at < stream.length; at += size)
+      framing.push(Buffer.from(stream.subarray(at, at + size)), (message) =>
+        found.push(Buffer.from(message)),
+      )
+    t.same(found, messages, `chunks of ${size}`)
+    t.equal(framing.heldBytes, 0)
+  }
+  const take = (): void => undefined
+  t.match(new MessageFraming(100).push(Buffer.from([0xc1]), take), /no MessagePack/)
+  t.match(
+    new MessageFraming(100).push(
+      Buffer.concat([Buffer.from([0xdb, 0xff, 0xff, 0xff, 0xff]), Buffer.alloc(200)]),
+      take,
+    ),
+    /exceeds 100/,
+  )
+})
