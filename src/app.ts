@@ -4,6 +4,8 @@ import { createAlerting } from './alerting/alerting.js'
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
 import { createGuesses } from './api/auth/guesses.js'
 import { createLimiter, toRateLimits } from './api/auth/limits.js'
+import { openMailer } from './api/auth/mailer.js'
+import { loginFromNewAddress } from './api/auth/notices.js'
 import type { Session } from './api/auth/sessions.js'
 import { createOriginCheck } from './api/auth/origin.js'
 import { createEventContext, explainPriority } from './api/event-context.js'
@@ -191,6 +193,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     // Who may: users, sessions, keys, limits, the audit trail.
     const metrics = createMetrics({ version })
     const limiter = createLimiter(state, toRateLimits(config))
+    const mailer = openMailer(config, log)
+    closers.push(() => mailer?.close())
     const accounts = await openAccounts(config, {
       entities,
       withLock,
@@ -198,6 +202,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       seal: openSeal(config, dataDir),
       limiter,
       onWrongCode: () => metrics.credentialRefused('second_factor'),
+      mailer,
       log,
     })
     const auditTrail = await openAuditTrail(store, dataDir, log)
@@ -543,6 +548,10 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       intrusions: createIntrusions({ audit, metrics }),
       guesses: createGuesses({
         onWrong: () => metrics.credentialRefused('password'),
+        onNewAddress: ({ email, address }) => {
+          const user = accounts.users.findByEmail(email)
+          if (user !== null) mailer?.send(loginFromNewAddress(user.email, address))
+        },
         state,
         limit: config.loginFailures,
         passwordHashOf: (email) => accounts.users.findByEmail(email)?.passwordHash ?? '',

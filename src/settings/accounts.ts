@@ -1,4 +1,14 @@
-import { boolean, choice, integer, limit, origins, ranges, secret } from './setting.js'
+import {
+  boolean,
+  choice,
+  integer,
+  limit,
+  origins,
+  ranges,
+  secret,
+  textSetting,
+  url,
+} from './setting.js'
 import { email } from './values.js'
 
 /** The settings of users: their logins, passwords, second factors and cookies. */
@@ -76,4 +86,10 @@ export const ACCOUNT_SETTINGS = {
     '100/86400',
     'codes of authenticator apps per user, right and wrong ones',
   ),
+  smtpUrl: url(
+    'SMTP_URL',
+    ['smtp:', 'smtps:'],
+    'mail server that tells users of changes of their accounts (`smtps://user:password@host`); unset = none is told',
+  ),
+  mailFrom: textSetting('MAIL_FROM', 'log-analytics@localhost', 'sender of these mails'),
 } as const

@@ -21,6 +21,8 @@ const SECRET_FIELDS = [
   'refresh_token',
   'secret',
   'jwtSecret',
+  'dataKey',
+  'smtpUrl',
   'webhookSecret',
   'metricsToken',
   'ingestKey',

@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TOTP } from 'otpauth'
 import { test } from 'tap'
+import { eventually } from '../support/live-service.js'
+import { startMailServer } from '../support/mail-server.js'
 import {
   ADMIN,
   KNOWN,
@@ -23,7 +25,9 @@ const logInStatus = async (service: Service, password: string): Promise<number> 
 }
 
 void test('a new password for a user, with the service running and stopped, ends the sessions', async (t) => {
-  const env = { DATA_DIR: tempDataDir(t), ...KNOWN }
+  const { port, mails } = await startMailServer(t)
+  const SMTP_URL = `smtp://127.0.0.1:${port}`
+  const env = { DATA_DIR: tempDataDir(t), ...KNOWN, SMTP_URL }
   /** @returns the new password */
   const reset = async (): Promise<string> => {
     const { code, stdout } = await runToEnd(env, ['reset-password', ADMIN.email.toUpperCase()])
@@ -37,6 +41,13 @@ void test('a new password for a user, with the service running and stopped, ends
   const password = await reset()
   t.equal((await before.call('GET', '/api/auth/me')).status, 401, 'the session has ended')
   t.equal(await logInStatus(service, ADMIN.password), 401)
+  await eventually(
+    async () => mails.length,
+    (count) => count >= 2,
+  )
+  t.match(mails[0]?.text, 'Somebody logged in as you from 127.0.0.1')
+  t.match(mails[1]?.text, 'The password of your account was changed.')
+  t.same(mails[1]?.to, [ADMIN.email])
   const after = await logIn(service, { email: ADMIN.email, password })
   t.equal((await after.call('GET', '/api/monitoring/audit')).status, 403, 'it is to be changed')
   const { id } = await after.get<{ id: string }>('/api/auth/me')

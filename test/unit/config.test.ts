@@ -288,6 +288,14 @@ const CASES: readonly Case[] = [
     [['5/1', { count: 5, seconds: 1 }]],
     ['5', '0/60', '5/0', '5/m', '-1/5'],
   ],
+  [
+    'smtpUrl',
+    'SMTP_URL',
+    null,
+    [['smtps://u:p@mail.example.com', 'smtps://u:p@mail.example.com']],
+    ['mail.example.com', 'http://mail.example.com'],
+  ],
+  ['mailFrom', 'MAIL_FROM', 'log-analytics@localhost', [['a@b.c', 'a@b.c']], []],
   ['requireSecondFactor', 'REQUIRE_SECOND_FACTOR', 'none', [['admins', 'admins']], ['some']],
   ['temporaryPasswordHours', 'TEMPORARY_PASSWORD_HOURS', 168, [['24', 24]], ['0', 'x']],
   [

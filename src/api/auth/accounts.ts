@@ -1,6 +1,8 @@
 import { createFamilies, FamilyDoc, type Family } from './families.js'
 import type { Limiter } from './limits.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
+import type { Mailer } from './mailer.js'
+import { codeReused, noticesOfChange } from './notices.js'
 import { createPasswords, passwordFault } from './passwords.js'
 import { createSecondFactors, type SecondFactors } from './second-factor.js'
 import { createSessions, type Sessions } from './sessions.js'
@@ -40,6 +42,8 @@ interface AccountDeps {
   readonly limiter: Limiter
   /** Called for each wrong code of a second factor. */
   readonly onWrongCode: () => void
+  /** Null where no user is told of changes. */
+  readonly mailer: Mailer | null
   readonly log: Log
 }
 
@@ -61,7 +65,15 @@ export async function openAccounts(
     passwords,
     seal: deps.seal,
     consume: (userId) => deps.limiter.consume('second_factor_limit', { userId, address: '' }),
-    onWrong: deps.onWrongCode,
+    onWrong: ({ email: to }, code) => {
+      deps.onWrongCode()
+      if (code === 'code_reused') deps.mailer?.send(codeReused(to))
+    },
+  })
+  // The instance that makes a change tells of it.
+  records.onChange((change) => {
+    if (change.origin === 'local')
+      for (const notice of noticesOfChange(change)) deps.mailer?.send(notice)
   })
   const tokens = createTokens({
     secret: jwtSecret,

@@ -37,6 +37,8 @@ interface GuessDeps {
   readonly passwordHashOf: (email: string) => string
   /** Called for each wrong password. */
   readonly onWrong: () => void
+  /** Called when a right password comes from an address that was not used with it within 30 days. */
+  readonly onNewAddress?: (guesser: Guesser) => void
   readonly nowMs?: () => number
 }
 
@@ -86,6 +88,7 @@ export function createGuesses(deps: GuessDeps): Guesses {
       await refuseSpent(keys)
       try {
         const result = await work()
+        if ((await state.get(`${keys.here}:known`)) === null) deps.onNewAddress?.(guesser)
         await state.set(`${keys.here}:known`, '1', KNOWN_MS)
         return result
       } catch (error) {

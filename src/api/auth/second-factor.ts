@@ -63,7 +63,7 @@ interface SecondFactorDeps {
   /** Counts a code of an app against the user's limit. @throws AppError rate_limited */
   readonly consume: (userId: string) => Promise<void>
   /** Called for each wrong code, and for each that was used before. */
-  readonly onWrong: () => void
+  readonly onWrong: (user: User, code: 'invalid_code' | 'code_reused') => void
   readonly nowMs?: () => number
 }
 
@@ -179,21 +179,21 @@ const createSpend =
       if (user === null || factor === undefined) return user
       const step = digits === '' ? null : stepOf(openKey(seal, factor.sealed, id), digits, nowMs())
       const spent = digits === '' ? afterRecovery(factor, code) : afterStep(factor, step)
-      if (!(spent instanceof AppError)) return { ...user, secondFactor: spent }
-      onWrong()
-      throw spent
+      if (typeof spent !== 'string') return { ...user, secondFactor: spent }
+      onWrong(user, spent)
+      throw spent === 'code_reused' ? codeReused() : invalidCode()
     })
   }
 
-function afterStep(factor: Factor, step: number | null): Factor | AppError {
-  if (step === null) return invalidCode()
-  return step > factor.lastStep ? { ...factor, lastStep: step } : codeReused()
+function afterStep(factor: Factor, step: number | null): Factor | 'invalid_code' | 'code_reused' {
+  if (step === null) return 'invalid_code'
+  return step > factor.lastStep ? { ...factor, lastStep: step } : 'code_reused'
 }
 
-function afterRecovery(factor: Factor, code: string): Factor | AppError {
+function afterRecovery(factor: Factor, code: string): Factor | 'invalid_code' {
   const hash = hashOf(code)
   const recovery = factor.recovery.filter((other) => other !== hash)
-  return recovery.length < factor.recovery.length ? { ...factor, recovery } : invalidCode()
+  return recovery.length < factor.recovery.length ? { ...factor, recovery } : 'invalid_code'
 }
 
 const totpOf = (secret: string, label = ''): TOTP => new TOTP({ issuer: ISSUER, label, secret })

@@ -16,11 +16,13 @@ function setUp() {
   const clock = { ms: 1_700_000_000_000 }
   const nowMs = () => clock.ms
   const hashes = new Map([[email, 'first hash']])
+  const newAddresses: string[] = []
   const guesses = createGuesses({
     state: createInProcessState({ onError: unexpected, nowMs }),
     limit: { count: 20, seconds: 86_400 },
     passwordHashOf: (name) => hashes.get(name) ?? '',
     onWrong: () => undefined,
+    onNewAddress: ({ address }) => void newAddresses.push(address),
     nowMs,
   })
   /** 'wrong', 'in', or the seconds to wait. */
@@ -42,7 +44,7 @@ function setUp() {
     for (let n = 0; n < 10_000; n++) if ((await attempt(address, wrong, name)) !== 'wrong') return n
     return Infinity
   }
-  return { clock, hashes, guesses, attempt, guess }
+  return { newAddresses, clock, hashes, guesses, attempt, guess }
 }
 
 void test('an address has so many wrong passwords for an account a day, and no more', async (t) => {
@@ -117,4 +119,18 @@ void test('without the shared state no password is tried', async (t) => {
     code: 'dependency_unavailable',
   })
   t.notOk(tried)
+})
+
+void test('an address that was not used with the password is told, once in 30 days', async (t) => {
+  const { attempt, newAddresses, clock, hashes } = setUp()
+  await attempt('10.0.0.1', wrong)
+  t.same(newAddresses, [], 'a wrong password is none of it')
+  for (const address of ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.1'])
+    await attempt(address, right)
+  t.same(newAddresses.splice(0), ['10.0.0.1', '10.0.0.2'])
+  hashes.set(email, 'second hash')
+  await attempt('10.0.0.1', right)
+  clock.ms += 31 * DAY_MS
+  await attempt('10.0.0.1', right)
+  t.same(newAddresses, ['10.0.0.1', '10.0.0.1'], 'with a new password, and after a month')
 })
