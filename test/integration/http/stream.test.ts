@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { RequestOutcome } from '../../../src/http/exchange.js'
+import { httpRoute } from '../../../src/http/routes.js'
+import { startServer } from '../../support/http.js'
+
+const CHUNK = 100_000
+const GET = 'GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+/** A server whose reply has so many chunks, and what became of its source. */
+function streaming(t: Parameters<typeof startServer>[0], chunks: number, failsAt = Infinity) {
+  const source = { made: 0, isOver: false, isAborted: false }
+  const outcomes: RequestOutcome[] = []
+  const route = httpRoute({
+    id: 'stream',
+    method: 'GET',
+    path: '/stream',
+    bodyBytes: 0,
+    handle({ signal }) {
+      signal.addEventListener('abort', () => (source.isAborted = true))
+      async function* bytes(): AsyncGenerator<Uint8Array> {
+        try {
+          for (let i = 0; i < chunks; i++) {
+            if (i === failsAt) throw new Error('the source broke')
+            source.made++
+            yield Buffer.alloc(CHUNK, 97 + (i % 26))
+          }
+        } finally {
+          source.isOver = true
+        }
+      }
+      return { status: 200, headers: { 'Content-Type': 'text/plain' }, stream: bytes() }
+    },
+  })
+  const running = startServer(t, {
+    routes: [route],
+    limits: { stallTimeoutMs: 1000 },
+    observe: (outcome) => outcomes.push(outcome),
+  })
+  return { ...running, source, outcomes }
+}
+
+const until = async (isTrue: () => boolean): Promise<void> => {
+  for (let i = 0; i < 200 && !isTrue(); i++) await sleep(50)
+}
+
+t.test('a stream arrives whole, and the connection serves the next request', async (t) => {
+  const { url, source, outcomes } = streaming(t, 300)
+  for (let round = 1; round <= 2; round++) {
+    const reply = await fetch(`${url}/stream`)
+    t.match(reply.headers.get('content-type'), 'text/plain')
+    const text = await reply.text()
+    t.equal(text.length, 300 * CHUNK)
+    t.equal(text.at(-1), String.fromCodePoint(97 + (299 % 26)))
+  }
+  await until(() => outcomes.length === 2)
+  t.match(outcomes, [{ status: 200 }, { status: 200 }])
+  t.equal(source.isOver, true)
+  const empty = await fetch(`${streaming(t, 0).url}/stream`)
+  t.same([empty.status, await empty.text()], [200, ''])
+})
+
+t.test('the source waits for a slow client, and a stalled one is disconnected', async (t) => {
+  const { url, port, source, outcomes } = streaming(t, 1_000)
+  const slow = await fetch(`${url}/stream`)
+  let bytes = 0
+  for await (const piece of slow.body ?? []) {
+    if (bytes < 1_000_000) await sleep(20)
+    bytes += piece.byteLength
+  }
+  t.equal(bytes, 1_000 * CHUNK)
+  source.made = 0
+  source.isOver = false
+  const socket = connect(port, '127.0.0.1')
+  socket.write(GET)
+  await once(socket, 'readable')
+  await until(() => outcomes.length === 2)
+  t.match(outcomes[1], { routeId: 'stream', status: 0 })
+  t.ok(source.made < 500, `${source.made} chunks were made for nobody`)
+  await until(() => source.isOver)
+  t.equal(source.isOver, true)
+  t.equal(source.isAborted, true)
+  socket.destroy()
+})
+
+t.test('a client that hangs up ends the source', async (t) => {
+  const { port, source } = streaming(t, 10_000)
+  const socket = connect(port, '127.0.0.1')
+  socket.write(GET)
+  await once(socket, 'readable')
+  socket.destroy()
+  await until(() => source.isOver)
+  t.same([source.isOver, source.isAborted], [true, true])
+  t.ok(source.made < 1_000)
+})
+
+t.test('a source that fails breaks the reply off, so that the client knows', async (t) => {
+  const { url, source, outcomes } = streaming(t, 100, 50)
+  const reply = await fetch(`${url}/stream`)
+  t.equal(reply.status, 200)
+  await t.rejects(reply.text())
+  await until(() => source.isOver && outcomes.length === 1)
+  t.match(outcomes, [{ status: 0 }])
+})
+
+t.test('HEAD has no body, and ends the source', async (t) => {
+  const { url, outcomes } = streaming(t, 10)
+  const reply = await fetch(`${url}/stream`, { method: 'HEAD' })
+  t.same([reply.status, await reply.text()], [200, ''])
+  t.match(outcomes, [{ status: 200 }])
+})
