@@ -34,6 +34,34 @@ const MONTH_MS = 30 * 24 * HOUR_MS
 const sinceAgo = (nowMs: number, spanMs: number): string =>
   `&start_time=${new Date(nowMs - spanMs).toISOString()}`
 
+/** Histograms, facets and stats of a day; rollups answer the first ones. */
+function countingQueries(sources: readonly string[], day: string): Query[] {
+  const of =
+    (group: Query['group']) =>
+    (name: string, ...paths: readonly string[]) => ({
+      name,
+      group,
+      paths: paths.map((path) => `/api/logs/${path}&${day}`),
+    })
+  const [rollup, search] = [of('rollup'), of('search')]
+  return [
+    rollup('histogram 24h by severity', 'histogram?by=severity'),
+    rollup('histogram 24h of errors by source', 'histogram?by=source&severity=ERROR'),
+    rollup(
+      'histogram 24h of a source',
+      ...sources.map((name) => `histogram?by=priority&source=${name}`),
+    ),
+    rollup('facets 24h: severity, source', 'facets?fields=severity,source'),
+    rollup('facets 24h: host, template', 'facets?fields=host,template'),
+    rollup('stats 24h: count by source', 'stats?by=source&step=1h'),
+    search('histogram 24h by host, minutes', 'histogram?by=host&buckets=300'),
+    search('histogram 24h of a common word', 'histogram?by=severity&q=failed'),
+    search('histogram 24h of a rare word', `histogram?by=severity&q=${RARE_WORD}`),
+    search('facets 24h of a common word', 'facets?fields=severity,host&q=connection'),
+    search('stats 24h of a phrase by host', 'stats?by=host&q=%22too%20many%20clients%22'),
+  ]
+}
+
 /** The questions of dashboards and of searches. */
 export function standardQueries(sources: readonly string[], nowMs: number): Query[] {
   const some = sources.slice(0, 20).map(encodeURIComponent)
@@ -94,8 +122,10 @@ export function standardQueries(sources: readonly string[], nowMs: number): Quer
     search('common word', `${logs}&search=failed`, `${logs}&search=connection`),
     search('two words', `${logs}&search=failed%20password`, `${logs}&search=block%20terminating`),
     search('prefix', `${logs}&search=${RARE_WORD.slice(0, 8)}*`),
+    list('oldest 50', `${logs}&order=asc`),
     search('phrase', `${logs}&search=%22sorry,%20too%20many%20clients%22`),
     search('a host and a word', `${logs}&search=web-01%20error`, `${logs}&search=db-02%20session`),
     search('a word that never occurs', `${logs}&search=nonexistentword`),
+    ...countingQueries(some, sinceAgo(nowMs, DAY_MS).slice(1)),
   ]
 }

@@ -251,6 +251,8 @@ async function measureById(run: Run): Promise<void> {
   )
   const paths = ids.map((_, i) => toEventPath(ids[(i * 37) % ids.length] ?? 0))
   await measure(run, { name: BY_ID, group: 'point', paths })
+  const around = paths.map((path) => `${path}/context?same=source`)
+  await measure(run, { name: 'context of an event', group: 'point', paths: around })
 }
 
 const toEventPath = (id: number): string => `/api/logs/${id}`

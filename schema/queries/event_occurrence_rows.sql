@@ -14,7 +14,6 @@ FROM (
     FROM event_occurrences
     WHERE arrival >= toDate(fromUnixTimestamp64Milli(greatest(0, {arrived_ms:Int64} - 86400000)))
         AND t >= toDateTime(intDiv({start_ms:Int64}, 1000), 'UTC') AND t < toDateTime(intDiv({to_ms:Int64} + 999, 1000), 'UTC')
-        /*of matches*/
     GROUP BY id, t
     HAVING repeated != 0
 ) AS repeats
@@ -29,7 +28,6 @@ INNER JOIN (
             FROM event_occurrences
             WHERE arrival >= toDate(fromUnixTimestamp64Milli(greatest(0, {arrived_ms:Int64} - 86400000)))
                 AND t >= toDateTime(intDiv({start_ms:Int64}, 1000), 'UTC') AND t < toDateTime(intDiv({to_ms:Int64} + 999, 1000), 'UTC')
-                /*of matches*/
         )
 ) AS matching ON repeats.id = matching.id
 WHERE at >= fromUnixTimestamp64Milli({start_ms:Int64}) AND at < fromUnixTimestamp64Milli({to_ms:Int64})

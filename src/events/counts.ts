@@ -41,6 +41,8 @@ export interface Counts {
   readonly buckets: ReadonlyMap<number, number>
   /** Most frequent first. */
   readonly values: readonly ValueCount[]
+  /** The events of the range; null when the rollups answered, which do not count them. */
+  readonly events: number | null
   /** What has no value; null for nothing. */
   readonly without: ValueCount | null
   /** How many different values there are. */
@@ -52,6 +54,7 @@ interface CountRow {
   readonly value: string
   readonly is_sum: 0 | 1
   readonly counted: number
+  readonly events: number
   readonly known: number
   readonly bucket_s: readonly number[]
   readonly bucket_n: readonly number[]
@@ -78,6 +81,7 @@ const NOTHING: Counts = {
   total: 0,
   buckets: new Map(),
   values: [],
+  events: 0,
   without: null,
   distinct: 0,
   answeredFrom: 'rollup',
@@ -120,7 +124,8 @@ export function createCounter({ store, retentionDays }: CountOptions) {
     const settings = { ...GROUP_LIMITS, ...options.settings }
     const asked = { ...options, settings }
     const found = await store.query(statementOf.sql, statementOf.params, asked)
-    return { ...toCounts(found, by.top), answeredFrom: rolledUp === null ? 'events' : 'rollup' }
+    const counts = toCounts(found, by.top)
+    return rolledUp === null ? counts : { ...counts, events: null, answeredFrom: 'rollup' }
   }
 
   /** The number of events of a range. */
@@ -168,9 +173,9 @@ function toBegun(question: RangeQuestion, found: Matches) {
 
 const NO_VALUE: Condition = { sql: "''", params: {} }
 
-function toCounts(rows: readonly CountRow[], top: number): Omit<Counts, 'answeredFrom'> {
+function toCounts(rows: readonly CountRow[], top: number): Counts {
   const sum = rows.find((row) => row.is_sum === 1)
-  if (sum === undefined) return NOTHING
+  if (sum === undefined) return { ...NOTHING, answeredFrom: 'events' }
   const values = rows.filter((row) => row.is_sum === 0).map(toValue)
   return {
     total: sum.counted,
@@ -178,6 +183,8 @@ function toCounts(rows: readonly CountRow[], top: number): Omit<Counts, 'answere
     values: values.filter(({ value }) => value !== '').slice(0, top),
     without: values.find(({ value }) => value === '') ?? null,
     distinct: sum.known,
+    events: sum.events,
+    answeredFrom: 'events',
   }
 }
 

@@ -86,11 +86,8 @@ export function createHistogram({ store, counter, bounded }: HistogramOptions) {
       { ...question, toMs: endMs },
       signal,
       async (range, options) => {
-        const [counts, events] = await Promise.all([
-          counter.countBy(range, { ...by, stepS }, options),
-          counter.events(range, options),
-        ])
-        return { counts, events }
+        const counts = await counter.countBy(range, { ...by, stepS }, options)
+        return { counts, events: counts.events ?? (await counter.events(range, options)) }
       },
     )
     const { total, values, answeredFrom } = answer.counts

@@ -13,7 +13,7 @@
 import { statement } from '../clickhouse/statement.js'
 import type { Condition } from './bind.js'
 import { toConditions, type Matches } from './conditions.js'
-import { hasIndex, type EventFilter } from './filter.js'
+import type { EventFilter } from './filter.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
 
 /** Which events are asked for. */
@@ -36,7 +36,8 @@ export interface RangeQuestion extends EventQuestion {
 type RepeatedRange = Pick<RangeQuestion, 'fromMs' | 'toMs' | 'windowMs'>
 type Params = Readonly<Record<string, unknown>>
 
-const rowsSql = statement<Params, never>('event_occurrence_rows')
+const cheapSql = statement<Params, never>('event_occurrence_rows')
+const onceSql = statement<Params, never>('event_matching_rows')
 const repeatedSql = statement<Params, { readonly id: number }>('event_repeated')
 
 /** Where the events of a range may begin. */
@@ -69,22 +70,17 @@ export function occurrenceRows(
   const { filter, fromMs, toMs, endMs } = question
   const conditions = toConditions(filter, { found, endMs })
   const begun = beginningMs(question)
-  const range =
-    'ts >= fromUnixTimestamp64Milli({from_ms:Int64}) AND ts < fromUnixTimestamp64Milli({to_ms:Int64}) ' +
-    'AND received_at >= fromUnixTimestamp64Milli({arrived_ms:Int64})'
-  // The sort key of the repeats finds those of few events; without an index, matches may be most of all events.
-  const ofMatches = hasIndex(filter)
-    ? `AND id IN (SELECT id FROM events WHERE ${range} ${and(conditions)})`
-    : ''
   const parts: Readonly<Record<string, string>> = {
     conditions: and(conditions),
     expressions: expressions.map(({ sql }, i) => `, ${sql} AS k${i}`).join(''),
     names: expressions.map((_, i) => `, k${i}`).join(''),
-    'of matches': ofMatches,
     repeated: `AND ${repeatedWithin(question).sql}`,
   }
+  // Texts and attributes are evaluated once; columns are read faster twice than joined with the repeats of all events.
+  const isCheap = filter.terms.length + filter.clauses.length === 0
+  const { sql } = isCheap ? cheapSql : onceSql
   return {
-    sql: rowsSql.sql.replaceAll(/\/\*([a-z ]+)\*\//g, (_, name: string) => parts[name] ?? ''),
+    sql: sql.replaceAll(/\/\*([a-z ]+)\*\//g, (_, name: string) => parts[name] ?? ''),
     params: {
       from_ms: begun,
       start_ms: fromMs,

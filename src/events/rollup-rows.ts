@@ -18,6 +18,7 @@ import { HOUR_S, SECOND_MS } from '../model/time.js'
 import type { BuiltinField, Field } from '../query/ast.js'
 import { renamed, type Condition } from './bind.js'
 import type { EventFilter } from './filter.js'
+import { toConditions } from './conditions.js'
 import { fieldKey } from './field-expression.js'
 import { occurrenceRows, type RangeQuestion } from './occurrences.js'
 import { END_MS } from './range-rows.js'
@@ -27,6 +28,7 @@ type Params = Readonly<Record<string, unknown>>
 
 const seriesSql = statement<Params, never>('series_rows')
 const templatesSql = statement<Params, never>('template_rows')
+const secondSql = statement<Params, never>('second_rows')
 const hostsSql = statement<Params, never>('host_rows')
 
 const MINUTE_S = 60
@@ -86,26 +88,57 @@ export function rollupRows(
   by: RolledUp,
 ): Condition | null {
   const { filter, fromMs, toMs } = question
+  const isSeries = rollup === 'series'
   const stepMs = ROLLUPS[rollup].stepS * SECOND_MS
   const firstMs = Math.ceil(fromMs / stepMs) * stepMs
-  const lastMs = Math.min(Math.floor(toMs / stepMs) * stepMs, END_MS)
+  // A second that the range ends in is counted whole, and the rest of it is taken off.
+  const whole = isSeries ? Math.ceil(toMs / stepMs) : Math.floor(toMs / stepMs)
+  const lastMs = Math.min(whole * stepMs, END_MS)
   if (firstMs >= lastMs) return null
   const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
-  const ofEvents = [rollup === 'series' ? { ...key, sql: `toString(${key.sql})` } : key]
-  const ends = [
-    { range: { fromMs, toMs: firstMs }, prefix: 'first_' },
-    { range: { fromMs: lastMs, toMs }, prefix: 'last_' },
-  ].filter(({ range }) => range.fromMs < range.toMs)
+  const ends = isSeries
+    ? [
+        { prefix: 'first_', rows: restOfSecond(filter, key, { fromMs, toMs: firstMs, sign: 1 }) },
+        {
+          prefix: 'last_',
+          rows: restOfSecond(filter, key, { fromMs: toMs, toMs: lastMs, sign: -1 }),
+        },
+      ]
+    : [
+        { prefix: 'first_', rows: endOf(question, key, { fromMs, toMs: firstMs }) },
+        { prefix: 'last_', rows: endOf(question, key, { fromMs: lastMs, toMs }) },
+      ]
   const parts = [
     rowsOf(rollup, filter, { ...by, firstS: firstMs / SECOND_MS, lastS: lastMs / SECOND_MS }),
-    ...ends.map(({ range, prefix }) =>
-      renamed(occurrenceRows({ ...question, ...range }, NO_MATCHES, ofEvents), prefix),
-    ),
+    ...ends.flatMap(({ rows, prefix }) => (rows === null ? [] : [renamed(rows, prefix)])),
   ]
   return {
     sql: parts.map(({ sql }) => sql).join('\nUNION ALL\n'),
     params: Object.assign({}, ...parts.map(({ params }) => params)),
   }
+}
+
+interface End {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** @returns null for nothing */
+const endOf = (question: RangeQuestion, key: Condition, end: End): Condition | null =>
+  end.fromMs >= end.toMs ? null : occurrenceRows({ ...question, ...end }, NO_MATCHES, [key])
+
+function restOfSecond(
+  filter: EventFilter,
+  key: Condition,
+  { fromMs, toMs, sign }: End & { readonly sign: 1 | -1 },
+): Condition | null {
+  if (fromMs >= toMs) return null
+  const conditions = toConditions(filter, { found: NO_MATCHES, endMs: toMs })
+  const sql = secondSql.sql
+    .replaceAll('/*conditions*/', conditions.map((one) => `AND ${one.sql}`).join('\n    '))
+    .replaceAll('/*value*/', `toString(${key.sql})`)
+  const params = { sign, start_ms: fromMs, to_ms: toMs, ...key.params }
+  return { sql, params: Object.assign(params, ...conditions.map((one) => one.params)) }
 }
 
 interface Whole extends RolledUp {
