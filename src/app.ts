@@ -419,8 +419,13 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
     })
     closers.push(() => pool.close())
+    const once = createOnce(
+      state,
+      createInProcessState({ onError: (error) => log.warn({ err: error }, 'state') }),
+    )
     const pipeline = new Pipeline({
       pool,
+      once,
       sequencer,
       wal,
       writer,
@@ -440,10 +445,6 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         }
       },
     })
-    const once = createOnce(
-      state,
-      createInProcessState({ onError: (error) => log.warn({ err: error }, 'state') }),
-    )
     const listeners = createListeners({
       key: () => accounts.ingestKeys.named(config.listenerKey),
       pipeline,

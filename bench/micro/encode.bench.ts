@@ -61,6 +61,7 @@ const toTask = (bytes: Uint8Array): BlockTask => ({
       params: '',
       isRepeat: false,
       isUnanswered: false,
+      repeats: new Set<string>(),
       allowedSources: null,
       keepRaw: true,
       timeZone: null,

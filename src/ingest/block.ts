@@ -12,6 +12,8 @@ export type ProtocolFormat = `${string}/${string}`
 /** The wire format of a body: JSON or text lines of `/ingest`, a file, that of a protocol, or `events` when it is decoded already. */
 export type BodyFormat = 'ingest' | 'text' | 'csv' | 'json' | 'txt' | 'events' | ProtocolFormat
 
+export const isOfProtocol = (format: BodyFormat): format is ProtocolFormat => format.includes('/')
+
 /** One request's messages. */
 export interface BodyTask {
   readonly format: BodyFormat
@@ -33,6 +35,8 @@ export interface BodyTask {
   readonly params: string
   /** Whether it was stored before: it is read for its reply only. */
   readonly isRepeat: boolean
+  /** Keys of its records that were stored before. */
+  readonly repeats: ReadonlySet<string>
   /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
   /** Records of other sources are dead letters, because nobody can be told that the body is refused. */
@@ -78,6 +82,8 @@ export interface BodyResult {
   readonly errors: readonly LineError[]
   /** Distinct sources of the accepted messages. */
   readonly sources: readonly string[]
+  /** Keys of the accepted records that their sender may repeat. */
+  readonly ids: readonly string[]
   /** Of a file: the times of its first and last event; null without one. */
   readonly span: TimeSpan | null
   /** Why the body was refused as a whole; then nothing of it is in the block. */

@@ -1,47 +1,26 @@
-import { isUtf8 } from 'node:buffer'
-
 import { decompress, sniffCoding, type ContentCoding } from '../http/decompress.js'
 import { decodeIngest, isJsonBody, type LineTaker } from './formats/ndjson.js'
 import { decodeTextLines, decodeUpload } from './formats/upload.js'
+import { Zones } from './formats/zone.js'
+import { decodeMsgpack, isMsgpack } from './protocols/msgpack.js'
 import { parserOf } from './protocols/table.js'
 import type { ReplyWriter } from './protocols/protocol.js'
-import { UTC, Zones } from './formats/zone.js'
 import type { BlockSlice } from '../lib/block-pool.js'
-import { levelAtHead } from '../templates/head-level.js'
 import { AppError } from '../model/errors.js'
-import {
-  SEVERITIES,
-  type CanonicalEvent,
-  type DecodeContext,
-  type EventSink,
-  type Rejection,
-} from '../model/event.js'
-import type { Admission, BlockEncoder } from './block-encoder.js'
+import type { CanonicalEvent, DecodeContext, EventSink, Rejection } from '../model/event.js'
 import {
   INGEST_BYTES,
+  isOfProtocol,
   REFUSALS,
   type BlockResult,
   type BlockTask,
-  type BodyFormat,
   type BodyRefusal,
   type BodyResult,
   type BodyTask,
-  type LineError,
-  type ProtocolFormat,
   type TimeSpan,
 } from './block.js'
+import { BodySink, type BodyEncoders } from './body-sink.js'
 import { TASK_MS } from './fair-queue.js'
-import { verdictOf } from './verdicts.js'
-import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
-
-/** Limit of errors in a reply. */
-const REPORTED_ERRORS = 20
-const INFO = SEVERITIES.indexOf('INFO')
-
-export interface BodyEncoders {
-  readonly block: BlockEncoder
-  readonly dead: DeadLetterEncoder
-}
 
 /**
  * Encodes the bodies of a task as one block of landing rows and one of dead letters. Files are decoded first, because a
@@ -187,8 +166,6 @@ async function openBodies(at: At, untilMs: number): Promise<OpenedBody[]> {
 /** Of bodies with more decompressed bytes, no further one is opened in the same task. */
 const HELD_BYTES = 4 * 1024 * 1024
 
-const isOfProtocol = (format: BodyFormat): format is ProtocolFormat => format.includes('/')
-
 const isDecodedDirectly = ({ format }: BodyTask): boolean =>
   format === 'ingest' || format === 'text' || format === 'events' || isOfProtocol(format)
 
@@ -201,8 +178,11 @@ function decodeBody(
 ): ReplyWriter | null {
   const bytes = bytesOf(body)
   if (isOfProtocol(body.format)) {
-    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    return parserOf(body.format)(buffer, context, sink) ?? null
+    return parserOf(body.format)(asBuffer(bytes), context, sink) ?? null
+  }
+  if (body.format === 'ingest' && isMsgpack(bytes)) {
+    decodeMsgpack(asBuffer(bytes), context, sink)
+    return null
   }
   if (body.format === 'text' && !isJsonBody(bytes)) decodeTextLines(bytes, context, sink)
   else decodeIngest(bytes, context, sink, lines)
@@ -231,125 +211,11 @@ const codingOf = ({ format, bytes, coding }: BodyTask): ContentCoding =>
     ? sniffCoding(bytes ?? NO_BYTES, coding)
     : coding
 
+const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength)
+
+const NO_IDS: readonly string[] = []
 const NO_BYTES = new Uint8Array(0)
-
-/** Adds the messages of one body to the block or to the dead letters, and counts them. */
-class BodySink implements EventSink, LineTaker {
-  readonly #encoders: BodyEncoders
-  readonly #body: BodyTask
-  readonly #errors: LineError[] = []
-  readonly #sources = new Set<string>()
-  #accepted = 0
-  #rejected = 0
-  #dropped = 0
-  /** Lines that are not JSON. */
-  #unreadable = 0
-  /** The first source that the body's key may not write. */
-  denied: string | null = null
-  /** Writes the reply; null for a protocol whose replies name no records. */
-  replyWriter: ReplyWriter | null = null
-
-  constructor(encoders: BodyEncoders, body: BodyTask) {
-    this.#encoders = encoders
-    this.#body = body
-  }
-
-  /** Whether the block or the dead letters contain part of the body. */
-  get isTouched(): boolean {
-    return this.#accepted + this.#rejected > 0
-  }
-
-  /** Whether no line of the body is JSON. */
-  get isUnreadable(): boolean {
-    return (
-      this.#unreadable > 0 &&
-      this.#unreadable === this.#rejected &&
-      this.#accepted + this.#dropped === 0
-    )
-  }
-
-  begin(bytes: Uint8Array, context: DecodeContext): boolean {
-    if (context.source !== null || this.#body.isRepeat) return false
-    this.#encoders.block.beginBody(
-      bytes,
-      { ...context, isUtf8: isUtf8(bytes), isUtc: context.toUtc === UTC },
-      (source) => this.#admit(source),
-    )
-    return true
-  }
-
-  take(from: number, most: number): { readonly next: number; readonly taken: number } {
-    const { next, accepted, dropped } = this.#encoders.block.readLines(from, most)
-    this.#accepted += accepted
-    this.#dropped += dropped
-    return { next, taken: accepted + dropped }
-  }
-
-  event(line: number, event: CanonicalEvent): void {
-    if (!this.#mayWrite(event.source)) return
-    const verdict = this.#verdictOf(event.source)
-    if (verdict === 'drop' || this.#body.isRepeat) this.#dropped++
-    else if (verdict !== 'store') this.reject(line, unstorable(event, verdict))
-    else {
-      const severity = event.severity ?? levelAtHead(event.message)
-      this.#encoders.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
-      this.#sources.add(event.source)
-      this.#accepted++
-    }
-  }
-
-  reject(line: number, rejection: Rejection): void {
-    if (rejection.source !== '' && !this.#mayWrite(rejection.source)) return
-    this.#rejected++
-    if (rejection.reason === 'invalid_json') this.#unreadable++
-    if (this.#errors.length < REPORTED_ERRORS || isOfProtocol(this.#body.format))
-      this.#errors.push({ line, code: rejection.reason, message: rejection.message })
-    if (this.#body.isRepeat) return
-    const raw = this.#body.keepRaw ? rejection.raw : ''
-    // The source of a file's rows is that of the upload.
-    const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
-    const { protocol, keyId } = this.#body
-    this.#encoders.dead.add({ protocol, keyId, line }, { ...rejection, source, raw })
-  }
-
-  result({ body, file, ms }: OpenedBody): BodyResult {
-    const [accepted, rejected, dropped] = [this.#accepted, this.#rejected, this.#dropped]
-    return {
-      received: accepted + rejected + dropped,
-      accepted,
-      rejected,
-      dropped,
-      bytes: bytesOf(body).byteLength,
-      ms,
-      errors: this.#errors.toSorted((a, b) => a.line - b.line).slice(0, REPORTED_ERRORS),
-      sources: [...this.#sources],
-      span: file === null ? null : spanOf(file.events),
-      refusal: null,
-      reply: this.replyWriter?.(this.#errors) ?? null,
-    }
-  }
-
-  /** Called once for each source of the lines that WebAssembly reads. */
-  #admit(source: string): Admission {
-    const verdict = this.#verdictOf(source)
-    if (verdict === 'drop') return 'drop'
-    if (verdict !== 'store') return 'parse'
-    this.#sources.add(source)
-    return 'store'
-  }
-
-  #verdictOf(source: string): ReturnType<typeof verdictOf> {
-    const isDenied = this.#body.allowedSources?.includes(source) === false
-    return isDenied ? 'unknown_source' : verdictOf(this.#body.verdicts, source)
-  }
-
-  #mayWrite(source: string): boolean {
-    const { allowedSources, isUnanswered } = this.#body
-    if (isUnanswered) return true
-    if (allowedSources?.includes(source) === false) this.denied ??= source
-    return this.denied === null
-  }
-}
 
 /** The decoded rows of a file. */
 interface DecodedFile {
@@ -406,7 +272,13 @@ const contextOf = (body: BodyTask, { task, nowMs, zones }: At): DecodeContext =>
 
 const toResult = (opened: OpenedBody, sink: BodySink): BodyResult =>
   opened.refusal === null
-    ? sink.result(opened)
+    ? {
+        ...sink.counts(),
+        bytes: bytesOf(opened.body).byteLength,
+        ms: opened.ms,
+        span: opened.file === null ? null : spanOf(opened.file.events),
+        refusal: null,
+      }
     : {
         received: 0,
         accepted: 0,
@@ -416,6 +288,7 @@ const toResult = (opened: OpenedBody, sink: BodySink): BodyResult =>
         ms: opened.ms,
         errors: [],
         sources: [],
+        ids: NO_IDS,
         span: null,
         refusal: opened.refusal,
         reply: null,
@@ -445,34 +318,3 @@ const toDenial = (source: string): BodyRefusal => ({
   code: 'source_not_allowed',
   message: `the ingest key may not write to source ${JSON.stringify(source)}`,
 })
-
-const UNSTORABLE = {
-  unknown_source: 'the ingest key may not write to this source, or not register it',
-  source_limit: 'no more sources can be registered (MAX_SOURCES)',
-  key_source_limit: 'the ingest key can register no more sources (SOURCES_PER_KEY)',
-}
-
-function unstorable(event: CanonicalEvent, reason: keyof typeof UNSTORABLE): Rejection {
-  return {
-    reason,
-    message: UNSTORABLE[reason],
-    source: event.source,
-    raw: JSON.stringify(toIngestRecord(event)),
-  }
-}
-
-/** Writes an event as `/ingest` accepts it, for a later replay. */
-function toIngestRecord(event: CanonicalEvent): Record<string, unknown> {
-  const { timestampMs, traceId, spanId, dedupKey, template, exception: _, ...fields } = event
-  const record: Record<string, unknown> = {
-    timestamp: new Date(timestampMs).toISOString(),
-    ...fields,
-    trace_id: traceId,
-    span_id: spanId,
-    dedup_key: dedupKey,
-    'log.record.template': template,
-  }
-  return Object.fromEntries(
-    Object.entries(record).filter(([, value]) => value !== '' && value !== null),
-  )
-}

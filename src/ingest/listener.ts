@@ -1,8 +1,9 @@
 import type { ContentCoding } from '../http/decompress.js'
 import { AppError } from '../model/errors.js'
 import type { BodyResult, ProtocolFormat } from './block.js'
-import type { Once } from './once.js'
-import { INGEST_RECORDS, onceKey, overloaded, submitOnce } from './protocols/ingest-route.js'
+import { onceKey, type Once } from './once.js'
+import { INGEST_RECORDS, submitOnce } from './protocols/ingest-route.js'
+import { overloaded } from './refusals.js'
 import { keySubmission, type SenderKey, type Submission } from './submission.js'
 
 /** What a listener read from its clients: one or many records that one parser reads. */

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { AppError } from '../model/errors.js'
@@ -22,11 +22,19 @@ export interface SeenKeys {
 export interface Claim {
   /** By key: whether it is new. The others were stored before. */
   readonly isNew: readonly boolean[]
-  /** Called when everything is durable: repeats are found from now on. It never rejects. */
-  readonly stored: () => Promise<void>
+  /**
+   * Called when it is durable: repeats are found from now on. It never rejects.
+   *
+   * @param keys of what was stored; others are released. Default: all
+   */
+  readonly stored: (keys?: ReadonlySet<string>) => Promise<void>
   /** Called when nothing was stored: whoever comes next may try. It never rejects. */
   readonly release: () => Promise<void>
 }
+
+/** The key of something that is stored once for a sender; what the sender names is hashed. */
+export const onceKey = (kind: string, keyId: string, text: string): string =>
+  `once:${kind}:${createHash('sha256').update(`${keyId} ${text}`).digest('base64url')}`
 
 /** Lets what senders repeat be stored once. */
 export interface Once {
@@ -75,7 +83,8 @@ async function claimIn(
     }
     const release = (): Promise<void> => each((key) => seen.delete(key))
     if (!outcomes.includes('busy')) {
-      const stored = (): Promise<void> => each((key) => seen.set(key, value, WINDOW_MS))
+      const stored = (of?: ReadonlySet<string>): Promise<void> =>
+        each((key) => (of?.has(key) === false ? seen.delete(key) : seen.set(key, value, WINDOW_MS)))
       return { isNew: outcomes.map((outcome) => outcome === 'new'), stored, release }
     }
     // Two senders that each hold a part would wait for each other.

@@ -141,7 +141,8 @@ const hasEqualRights = (a: BodyTask, b: BodyTask): boolean =>
   a.maxRows === b.maxRows &&
   a.isRepeat === b.isRepeat &&
   a.isUnanswered === b.isUnanswered &&
-  a.verdicts === b.verdicts
+  a.verdicts === b.verdicts &&
+  a.repeats === b.repeats
 
 function toRun(bodies: readonly BodyTask[], acquire: (bytes: number) => Uint8Array): Run {
   const [body] = bodies
@@ -214,8 +215,13 @@ export function packResult(
 }
 
 /** Whether a result has more than counts and a source. */
-const isOther = ({ refusal, errors, sources, span, reply }: BodyResult): boolean =>
-  refusal !== null || errors.length > 0 || sources.length > 1 || span !== null || reply !== null
+const isOther = ({ refusal, errors, sources, ids, span, reply }: BodyResult): boolean =>
+  refusal !== null ||
+  errors.length > 0 ||
+  sources.length > 1 ||
+  ids.length > 0 ||
+  span !== null ||
+  reply !== null
 
 function indexIn(indexOf: Map<string, number>, text: string): number {
   const known = indexOf.get(text)
@@ -240,6 +246,7 @@ function toBodyResults(packed: PackedResult): BodyResult[] {
       ms: (counts[i * COUNTS + 5] ?? 0) / 1000,
       errors: NO_ERRORS,
       sources: lists[source - 1] ?? NO_SOURCES,
+      ids: NO_SOURCES,
       span: null,
       refusal: null,
       reply: null,

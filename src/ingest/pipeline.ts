@@ -1,14 +1,9 @@
 import { ByteShares } from '../lib/byte-shares.js'
-import type {
-  BlockResult,
-  RowBlock,
-  BodyResult,
-  BodyTask,
-  EncodedBlock,
-  MissBlock,
-} from './block.js'
+import type { BlockResult, RowBlock, BodyResult, EncodedBlock, MissBlock } from './block.js'
 import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
 import { deletionOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
+import { claimRecords, idsOf, type ClaimingTask } from './record-claims.js'
+import type { Once } from './once.js'
 import type { Pool } from './pool.js'
 import type { Sequencer } from './sequencer.js'
 import { overloaded, unavailable } from './refusals.js'
@@ -40,6 +35,7 @@ const MAX_TRIES = 4
 export interface PipelineDeps {
   readonly pool: Pool
   readonly sequencer: Sequencer
+  readonly once: Once
   readonly wal: Wal
   readonly writer: Writer
   readonly templates: TemplateRegistry
@@ -67,9 +63,8 @@ interface Job {
   readonly reject: (cause: unknown) => void
 }
 
-interface Task {
+interface Task extends ClaimingTask {
   jobs: readonly Job[]
-  bodies: readonly BodyTask[]
   readonly begun: ReturnType<UnstoredTasks['begin']>
 }
 
@@ -263,6 +258,7 @@ export class Pipeline {
       const task: Task = {
         jobs,
         bodies: jobs.map((job) => toBody(job.submission)),
+        claim: null,
         begun: this.#unstored.begin(),
       }
       const isHeavy = jobs.reduce((sum, job) => sum + job.estimatedMs, 0) > TASK_MS
@@ -274,7 +270,8 @@ export class Pipeline {
         this.#queue.end(taken)
       }
       const run: Promise<void> = this.#run(task, encoded)
-        .catch((cause) => {
+        .catch(async (cause) => {
+          await task.claim?.release()
           for (const job of task.jobs) {
             this.#release(job)
             job.reject(cause)
@@ -311,8 +308,9 @@ export class Pipeline {
   async #run(task: Task, encoded: () => void): Promise<void> {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
       const result = await this.#encode(task, attempt === 0 ? encoded : null)
+      const isNew = await claimRecords(task, result, this.#deps.once)
       // No await from here until the record is appended to the WAL.
-      if (!this.#admitted(task, result)) {
+      if (!isNew || !this.#admitted(task, result)) {
         result.release()
         continue
       }
@@ -321,6 +319,7 @@ export class Pipeline {
         this.#unsynced--
         if (this.#queue.length > 0) this.#wake()
       })
+      await task.claim?.stored(new Set(idsOf(result)))
       this.#reply(task, result)
       return
     }

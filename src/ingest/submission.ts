@@ -34,6 +34,8 @@ export interface Submission {
   readonly isAbandoned?: () => boolean
 }
 
+const NO_REPEATS: ReadonlySet<string> = new Set()
+
 export const toBody = (submission: Submission): BodyTask => ({
   format: submission.format,
   bytes: submission.bytes,
@@ -52,6 +54,7 @@ export const toBody = (submission: Submission): BodyTask => ({
   maxRows: submission.maxRows,
   timeZone: submission.timeZone ?? null,
   verdicts: NO_VERDICTS,
+  repeats: NO_REPEATS,
 })
 
 /** The source of records that name none, when neither their request nor their key does. */

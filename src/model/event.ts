@@ -71,6 +71,12 @@ export type RejectReason = (typeof REJECT_REASONS)[number]
 export interface EventSink {
   /** @param line 1-based line, row or array position */
   event(line: number, event: CanonicalEvent): void
+  /**
+   * Names the next record by the id with which its sender repeats it.
+   *
+   * @returns false when it was stored before and need not be decoded
+   */
+  identify?(id: string): boolean
   /** The receiver truncates the raw text, and drops it for uploads. */
   reject(line: number, rejection: Rejection): void
 }

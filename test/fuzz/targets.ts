@@ -57,6 +57,7 @@ import {
 } from '../unit/ingest/formats/collect.js'
 import type { Target } from './fuzz.js'
 import { listenerTargets } from './listener-targets.js'
+import { protocolTargets } from './protocol-targets.js'
 
 const MESSAGE_BYTES = 4096
 
@@ -148,6 +149,11 @@ function checkCollected(
     Object.getOwnPropertyNames(Object.prototype).join() === PROTOTYPE,
     'nobody else is changed',
   )
+}
+
+function checkRecords(got: Collected, received: number, maxMessageBytes: number): void {
+  insist(received === got.events.length + got.rejects.length, 'every record is accounted for')
+  for (const event of got.events) checkEvent(event, maxMessageBytes)
 }
 
 const CONTEXT = { ...ingestContext, maxMessageBytes: MESSAGE_BYTES }
@@ -687,8 +693,6 @@ export const TARGETS: readonly Target[] = [
     ],
     check: checkMining,
   },
-  ...listenerTargets((got, received, maxMessageBytes) => {
-    insist(received === got.events.length + got.rejects.length, 'every record is accounted for')
-    for (const event of got.events) checkEvent(event, maxMessageBytes)
-  }),
+  ...listenerTargets(checkRecords),
+  ...protocolTargets(checkRecords),
 ]

@@ -8,6 +8,8 @@ import { PriorityOverrides } from '../../src/priority/overrides.js'
 import { SignatureCache } from '../../src/templates/signature-cache.js'
 import type { BodyResult } from '../../src/ingest/block.js'
 import { DedupWindow } from '../../src/ingest/dedup-window.js'
+import { createOnce } from '../../src/ingest/once.js'
+import { createInProcessState } from '../../src/coordination/memory-state.js'
 import { Pipeline } from '../../src/ingest/pipeline.js'
 import type { Submission } from '../../src/ingest/submission.js'
 import { createPool, type Pool } from '../../src/ingest/pool.js'
@@ -323,8 +325,10 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
   })
   const sources = new TestSources()
   await pool.restore([])
+  const state = createInProcessState({ onError: () => undefined })
   const pipeline = new Pipeline({
     pool,
+    once: createOnce(state, state),
     sequencer,
     wal,
     writer,

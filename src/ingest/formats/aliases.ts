@@ -26,7 +26,7 @@ const NAMES = {
     'servicename service app application appname program syslogidentifier name component source ' +
     'ddsource sourcetype job tag systemdunit loggroup logstream containername kuberneteslabelsapp ' +
     'kuberneteslabelsappkubernetesio/name kuberneteslabelsk8sapp kubernetescontainername ' +
-    'k8scontainername resourcelabelsservicename resourcelabelscontainername labelsapp! path!',
+    'k8scontainername resourcelabelsservicename resourcelabelscontainername labelsapp!',
   path: 'logfilepath file filename logfile',
   logger: 'logger loglogger loggername categoryname sourcecontext name',
   traceId:

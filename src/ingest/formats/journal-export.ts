@@ -1,5 +1,4 @@
 import type { JsonRecord } from './json-value.js'
-import type { RecordDecoder } from './record.js'
 
 const NEWLINE = 10
 const EQUALS = 61
@@ -13,7 +12,10 @@ export const isJournalExport = (text: string): boolean =>
  * Decodes the export format of the systemd journal. A field that is not plain text consists of its name on a line,
  * eight bytes of length (little endian), the bytes and a line end.
  */
-export function decodeJournalExport(bytes: Buffer, decoder: RecordDecoder): void {
+export function decodeJournalExport(
+  bytes: Buffer,
+  decoder: { decode(line: number, record: JsonRecord, rawOf: () => string): void },
+): void {
   let record: JsonRecord = Object.create(null) as JsonRecord
   let begin = 1
   let line = 0

@@ -39,9 +39,22 @@ export function decodeIngest(
   sink: EventSink,
   lines: LineTaker | null = null,
 ): number {
-  const bytes = asBuffer(body)
-  const from = firstByte(bytes)
   const decoder = new RecordDecoder(context, sink)
+  decodeJson(asBuffer(body), decoder, (bytes) => ready(bytes, context, lines))
+  return decoder.received
+}
+
+/**
+ * Decodes a body of JSON, whose records the decoder may change before it reads them.
+ *
+ * @throws AppError as `decodeIngest`
+ */
+export function decodeJson(
+  bytes: Buffer,
+  decoder: RecordDecoder,
+  linesOf: (bytes: Buffer) => LineTaker | null = () => null,
+): void {
+  const from = firstByte(bytes)
   const depth = Error.stackTraceLimit
   // The stack trace is most of the cost of an invalid line.
   Error.stackTraceLimit = 0
@@ -49,12 +62,11 @@ export function decodeIngest(
     if (bytes[from] === BRACKET) decodeArray(bytes, from, decoder)
     else {
       decoder.expect(countLines(bytes, from, decoder.left))
-      decodeLines({ bytes, from, decoder, lines: ready(bytes, context, lines), vain: 0 })
+      decodeLines({ bytes, from, decoder, lines: linesOf(bytes), vain: 0 })
     }
   } finally {
     Error.stackTraceLimit = depth
   }
-  return decoder.received
 }
 
 const ready = (bytes: Buffer, context: DecodeContext, lines: LineTaker | null): LineTaker | null =>

@@ -53,7 +53,7 @@ const MAX_ARGUMENTS = 9
  * canonical names only is decoded by `canonical.ts`. The engine alone sets priorities: a P1..P4 in a record is a tag.
  */
 export class RecordDecoder {
-  readonly #context: DecodeContext
+  #context: DecodeContext
   readonly #sink: EventSink
   readonly #names = new NamePlace()
   #received = 0
@@ -63,6 +63,12 @@ export class RecordDecoder {
   constructor(context: DecodeContext, sink: EventSink) {
     this.#context = context
     this.#sink = sink
+  }
+
+  /** The source of the next records that name none. */
+  set defaultSource(defaultSource: string) {
+    if (this.#context.defaultSource !== defaultSource)
+      this.#context = { ...this.#context, defaultSource }
   }
 
   /** Number of records, including rejected ones. */

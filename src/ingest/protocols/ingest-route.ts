@@ -1,13 +1,14 @@
-import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { readContentCoding, type ContentCoding } from '../../http/decompress.js'
-import type { Reply } from '../../http/reply.js'
+import { toErrorReply, type Reply } from '../../http/reply.js'
 import type { HttpRequest, RequestHead } from '../../http/request.js'
 import type { HttpRoute } from '../../http/routes.js'
-import { AppError } from '../../model/errors.js'
+import { AppError, ERRORS } from '../../model/errors.js'
 import { INGEST_BYTES, type BodyFormat, type BodyResult } from '../block.js'
 import { sourceProblem } from '../formats/draft.js'
-import type { Once } from '../once.js'
+import { onceKey, type Once } from '../once.js'
+import { overloaded } from '../refusals.js'
 import { keySubmission, type SenderKey, type Submission } from '../submission.js'
 import { findKey } from './key.js'
 
@@ -44,6 +45,8 @@ export interface IngestRoute {
   /** Replaces the pipeline for bodies that need no worker, such as probes. @returns null for others */
   readonly answer?: (request: HttpRequest) => Reply | null
   readonly toReply: (result: BodyResult, request: HttpRequest) => Reply
+  /** How long a request waits for room before it is refused, for clients that come again at once or never. Default 0. */
+  readonly patienceMs?: number
   /** Writes an error as the protocol's clients read it. Default: the one of `/ingest`. */
   readonly toErrorReply?: (error: AppError, head: RequestHead) => Reply
 }
@@ -54,7 +57,7 @@ export interface IngestRoute {
  * in 300 seconds; its copies get the same reply.
  */
 export function ingestRoute(route: IngestRoute, services: IngestServices): HttpRoute {
-  const { id, method = 'POST', path, toErrorReply } = route
+  const { id, method = 'POST', path, toErrorReply: write } = route
   return {
     id,
     method,
@@ -62,7 +65,7 @@ export function ingestRoute(route: IngestRoute, services: IngestServices): HttpR
     bodyBytes: INGEST_BYTES,
     isAddressless: true,
     admit: (head) => admit(head, route, services),
-    ...(toErrorReply === undefined ? {} : { toErrorReply }),
+    ...(write === undefined ? {} : { toErrorReply: write }),
   }
 }
 
@@ -77,12 +80,23 @@ function admit(
     const coding = readContentCoding(head.headers)
     const source = namedSource(head)
     const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
-    if (!services.hasRoom(bytes, key.id)) throw overloaded()
     const handle = (request: HttpRequest): Reply | Promise<Reply> =>
       route.answer?.(request) ?? take({ request, key, coding, source }, route, services)
-    return { kind: 'admitted', handle }
+    const admitted: Admitted = { kind: 'admitted', handle }
+    const hasRoom = (): boolean => services.hasRoom(bytes, key.id)
+    if (hasRoom()) return admitted
+    if (route.patienceMs === undefined) throw overloaded()
+    return untilRoom(hasRoom, route.patienceMs).then(() => admitted)
   })
 }
+
+/** @throws AppError `overloaded` when there is none in time */
+async function untilRoom(hasRoom: () => boolean, patienceMs: number): Promise<void> {
+  for (const deadline = Date.now() + patienceMs; !hasRoom(); await sleep(WAIT_STEP_MS))
+    if (Date.now() >= deadline) throw overloaded()
+}
+
+const WAIT_STEP_MS = 50
 
 /**
  * Calls `decide` with the key of a request.
@@ -92,7 +106,7 @@ function admit(
 function withKey<T>(
   head: RequestHead,
   { verifyKey, current, onWrongKey }: IngestServices,
-  decide: (key: SenderKey) => T,
+  decide: (key: SenderKey) => T | Promise<T>,
 ): T | Promise<T> {
   const text = findKey(head, (word) => verifyKey(word) !== null)
   const refuse = (): AppError => {
@@ -146,10 +160,6 @@ function onceKeyOf({ headers }: RequestHead, { id }: SenderKey): string | null {
   return text === '' ? null : onceKey('request', id, text)
 }
 
-/** The key of something that is stored once for a sender; what the sender names is hashed. */
-export const onceKey = (kind: string, keyId: string, text: string): string =>
-  `once:${kind}:${createHash('sha256').update(`${keyId} ${text}`).digest('base64url')}`
-
 /** Submits a body unless it was stored before; then its records are only read, for the reply. */
 export async function submitOnce(
   submission: Submission,
@@ -193,8 +203,11 @@ function namedSource({ queryText, query, headers }: RequestHead): string {
   return named
 }
 
+/** Most clients come again after 503 with Retry-After; many drop what they sent after 429 or 500. */
+export function laterReply(error: AppError): Reply {
+  const reply = toErrorReply(error)
+  return ERRORS[error.code].retry ? { ...reply, status: 503 } : reply
+}
+
 const unauthorized = (): AppError =>
   new AppError('unauthorized', 'an ingest key is required in Authorization: Bearer or X-Api-Key')
-
-export const overloaded = (): AppError =>
-  new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })

@@ -20,6 +20,11 @@ codec.register({
   },
 })
 
+/** Whether a body begins with an array or a map of MessagePack. JSON and text never do. */
+export function isMsgpack([first = 0]: Uint8Array): boolean {
+  return (first >= 0x80 && first <= 0x9f) || (first >= 0xdc && first <= 0xdf)
+}
+
 /**
  * Decodes a stream of MessagePack: maps, arrays of maps, and the entries of Fluentd and Fluent Bit, which are pairs of a time and
  * a map.

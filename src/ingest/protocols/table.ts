@@ -1,13 +1,43 @@
 import type { ProtocolFormat } from '../block.js'
-import type { BodyParser, Protocol } from './protocol.js'
-import { ndjson } from './ndjson.js'
+import { betterStack } from './better-stack.js'
+import { datadog } from './datadog.js'
+import { elasticsearch } from './elasticsearch/elasticsearch.js'
 import { forward } from './forward/forward.js'
 import { gelfPorts } from './gelf-ports/gelf-ports.js'
+import { gelf } from './gelf.js'
+import { journal } from './journal.js'
 import { lines } from './lines.js'
+import { logScale } from './logscale.js'
+import { loki } from './loki.js'
+import { ndjson } from './ndjson.js'
+import { newRelic } from './new-relic.js'
+import { openObserve } from './openobserve.js'
+import { otlp } from './otlp/otlp.js'
+import type { BodyParser, Protocol } from './protocol.js'
+import { seq } from './seq.js'
+import { splunk } from './splunk.js'
 import { syslog } from './syslog/protocol.js'
 
 /** Every protocol, with a port of its own or on the collector's. */
-export const PROTOCOLS: readonly Protocol[] = [ndjson, syslog, forward, gelfPorts, lines]
+export const PROTOCOLS: readonly Protocol[] = [
+  ndjson,
+  otlp,
+  elasticsearch,
+  loki,
+  splunk,
+  datadog,
+  betterStack,
+  journal,
+  gelf,
+  newRelic,
+  logScale,
+  openObserve,
+  seq,
+  syslog,
+  forward,
+  gelfPorts,
+  lines,
+]
 
 const PARSERS: ReadonlyMap<string, BodyParser> = new Map(
   PROTOCOLS.flatMap(({ parsers }) => Object.entries(parsers)),

@@ -4,6 +4,7 @@ import type { HttpRoute } from '../../http/routes.js'
 import { AppError } from '../../model/errors.js'
 import type { CanonicalEvent } from '../../model/event.js'
 import type { Once } from '../once.js'
+import { overloaded } from '../refusals.js'
 
 const BODY_BYTES = 25 * 1024 * 1024
 
@@ -41,7 +42,7 @@ function admit(head: RequestHead, services: WebhookServices): void {
   if (!/^[0-9a-f]{64}$/.test(head.headers.first('x-scm-token') ?? '')) throw refused(head, services)
   const length = Number(head.headers.first('content-length') ?? 0)
   if (services.hasRoom(Math.min(length, BODY_BYTES))) return
-  throw new AppError('overloaded', 'the service takes no more events right now', { retryAfterS: 1 })
+  throw overloaded()
 }
 
 async function receive(request: HttpRequest, services: WebhookServices): Promise<Reply> {

@@ -76,6 +76,7 @@ const BODY: BodyTask = {
   params: '',
   isRepeat: false,
   isUnanswered: false,
+  repeats: new Set<string>(),
   allowedSources: null,
   keepRaw: true,
   maxRows: Number.POSITIVE_INFINITY,

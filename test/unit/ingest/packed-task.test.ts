@@ -7,6 +7,7 @@ import { watchedMemory } from '../../support/pipeline.js'
 import { packResult, packTask, unpackTask } from '../../../src/ingest/packed-task.js'
 
 const KEYS = [null, ['a'], ['a', 'b']]
+const NO_REPEATS: ReadonlySet<string> = new Set()
 
 const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask => ({
   format: kind === 3 ? 'csv' : 'ingest',
@@ -21,6 +22,7 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   params: '',
   isRepeat: kind === 6,
   isUnanswered: kind === 7,
+  repeats: kind === 6 ? new Set(['id']) : NO_REPEATS,
   allowedSources: KEYS[kind % KEYS.length] ?? null,
   keepRaw: kind !== 5,
   maxRows: 10,
@@ -43,6 +45,7 @@ const result = (kind: number): BodyResult => ({
   dropped: 2,
   bytes: kind * 10,
   ms: kind / 8,
+  ids: kind === 3 ? ['id'] : [],
   span: kind === 4 ? { fromMs: 7, toMs: 9 } : null,
   errors: kind === 1 ? [{ line: 1, code: 'invalid_json', message: 'no' }] : [],
   sources: ['x', 'y', 'z'].slice(0, kind % 3),

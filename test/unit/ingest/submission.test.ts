@@ -15,6 +15,7 @@ const result = (
   ms: 0,
   errors: [],
   sources,
+  ids: [],
   span: null,
   refusal: null,
   reply: null,

@@ -43,6 +43,7 @@ const RESULT: BodyResult = {
   ms: 0,
   errors: [],
   sources: ['a'],
+  ids: [],
   span: null,
   refusal: null,
   reply: null,

@@ -1,0 +1,189 @@
+import { isUtf8 } from 'node:buffer'
+
+import { levelAtHead } from '../templates/head-level.js'
+import {
+  SEVERITIES,
+  type CanonicalEvent,
+  type DecodeContext,
+  type EventSink,
+  type Rejection,
+} from '../model/event.js'
+import type { DeadLetterEncoder } from '../writer/dead-letter-encoder.js'
+import type { Admission, BlockEncoder } from './block-encoder.js'
+import { isOfProtocol, type BodyTask, type LineError } from './block.js'
+import type { LineTaker } from './formats/ndjson.js'
+import { UTC } from './formats/zone.js'
+import { onceKey } from './once.js'
+import type { ReplyWriter } from './protocols/protocol.js'
+import { verdictOf } from './verdicts.js'
+
+/** Limit of errors in a reply. */
+const REPORTED_ERRORS = 20
+const INFO = SEVERITIES.indexOf('INFO')
+
+export interface BodyEncoders {
+  readonly block: BlockEncoder
+  readonly dead: DeadLetterEncoder
+}
+
+/** Adds the messages of one body to the block or to the dead letters, and counts them. */
+export class BodySink implements EventSink, LineTaker {
+  readonly #encoders: BodyEncoders
+  readonly #body: BodyTask
+  readonly #errors: LineError[] = []
+  readonly #sources = new Set<string>()
+  #accepted = 0
+  #rejected = 0
+  #dropped = 0
+  /** Lines that are not JSON. */
+  #unreadable = 0
+  /** The first source that the body's key may not write. */
+  denied: string | null = null
+  /** Ids of the accepted records that their sender may repeat. */
+  readonly #ids = new Set<string>()
+  #nextId: string | null = null
+  /** Writes the reply; null for a protocol whose replies name no records. */
+  replyWriter: ReplyWriter | null = null
+
+  constructor(encoders: BodyEncoders, body: BodyTask) {
+    this.#encoders = encoders
+    this.#body = body
+  }
+
+  /** Whether the block or the dead letters contain part of the body. */
+  get isTouched(): boolean {
+    return this.#accepted + this.#rejected > 0
+  }
+
+  /** Whether no line of the body is JSON. */
+  get isUnreadable(): boolean {
+    return (
+      this.#unreadable > 0 &&
+      this.#unreadable === this.#rejected &&
+      this.#accepted + this.#dropped === 0
+    )
+  }
+
+  begin(bytes: Uint8Array, context: DecodeContext): boolean {
+    if (context.source !== null || this.#body.isRepeat) return false
+    this.#encoders.block.beginBody(
+      bytes,
+      { ...context, isUtf8: isUtf8(bytes), isUtc: context.toUtc === UTC },
+      (source) => this.#admit(source),
+    )
+    return true
+  }
+
+  take(from: number, most: number): { readonly next: number; readonly taken: number } {
+    const { next, accepted, dropped } = this.#encoders.block.readLines(from, most)
+    this.#accepted += accepted
+    this.#dropped += dropped
+    return { next, taken: accepted + dropped }
+  }
+
+  identify(text: string): boolean {
+    const id = onceKey('record', this.#body.keyId, text)
+    const isNew = !this.#ids.has(id) && !this.#body.repeats.has(id)
+    this.#nextId = isNew ? id : null
+    if (!isNew) this.#dropped++
+    return isNew
+  }
+
+  event(line: number, event: CanonicalEvent): void {
+    const id = this.#nextId
+    this.#nextId = null
+    const verdict = this.#verdictOf(event.source)
+    if (!this.#mayWrite(event.source)) return
+    if (verdict === 'drop' || this.#body.isRepeat) this.#dropped++
+    else if (verdict !== 'store') this.reject(line, unstorable(event, verdict))
+    else {
+      const severity = event.severity ?? levelAtHead(event.message)
+      this.#encoders.block.add(event, severity === null ? INFO : SEVERITIES.indexOf(severity))
+      this.#sources.add(event.source)
+      if (id !== null) this.#ids.add(id)
+      this.#accepted++
+    }
+  }
+
+  reject(line: number, rejection: Rejection): void {
+    if (rejection.source !== '' && !this.#mayWrite(rejection.source)) return
+    this.#rejected++
+    this.#nextId = null
+    if (rejection.reason === 'invalid_json') this.#unreadable++
+    if (this.#errors.length < REPORTED_ERRORS || isOfProtocol(this.#body.format))
+      this.#errors.push({ line, code: rejection.reason, message: rejection.message })
+    if (this.#body.isRepeat) return
+    const raw = this.#body.keepRaw ? rejection.raw : ''
+    // The source of a file's rows is that of the upload.
+    const source = rejection.source === '' ? (this.#body.source ?? '') : rejection.source
+    const { protocol, keyId } = this.#body
+    this.#encoders.dead.add({ protocol, keyId, line }, { ...rejection, source, raw })
+  }
+
+  /** What came of the body. */
+  counts() {
+    const [accepted, rejected, dropped] = [this.#accepted, this.#rejected, this.#dropped]
+    return {
+      received: accepted + rejected + dropped,
+      accepted,
+      rejected,
+      dropped,
+      errors: this.#errors.toSorted((a, b) => a.line - b.line).slice(0, REPORTED_ERRORS),
+      sources: [...this.#sources],
+      ids: [...this.#ids],
+      reply: this.replyWriter?.(this.#errors) ?? null,
+    }
+  }
+
+  /** Called once for each source of the lines that WebAssembly reads. */
+  #admit(source: string): Admission {
+    const verdict = this.#verdictOf(source)
+    if (verdict === 'drop') return 'drop'
+    if (verdict !== 'store') return 'parse'
+    this.#sources.add(source)
+    return 'store'
+  }
+
+  #verdictOf(source: string): ReturnType<typeof verdictOf> {
+    const isDenied = this.#body.allowedSources?.includes(source) === false
+    return isDenied ? 'unknown_source' : verdictOf(this.#body.verdicts, source)
+  }
+
+  #mayWrite(source: string): boolean {
+    const { allowedSources, isUnanswered } = this.#body
+    if (isUnanswered) return true
+    if (allowedSources?.includes(source) === false) this.denied ??= source
+    return this.denied === null
+  }
+}
+
+const UNSTORABLE = {
+  unknown_source: 'the ingest key may not write to this source, or not register it',
+  source_limit: 'no more sources can be registered (MAX_SOURCES)',
+  key_source_limit: 'the ingest key can register no more sources (SOURCES_PER_KEY)',
+}
+
+function unstorable(event: CanonicalEvent, reason: keyof typeof UNSTORABLE): Rejection {
+  return {
+    reason,
+    message: UNSTORABLE[reason],
+    source: event.source,
+    raw: JSON.stringify(toIngestRecord(event)),
+  }
+}
+
+/** Writes an event as `/ingest` accepts it, for a later replay. */
+function toIngestRecord(event: CanonicalEvent): Record<string, unknown> {
+  const { timestampMs, traceId, spanId, dedupKey, template, exception: _, ...fields } = event
+  const record: Record<string, unknown> = {
+    timestamp: new Date(timestampMs).toISOString(),
+    ...fields,
+    trace_id: traceId,
+    span_id: spanId,
+    dedup_key: dedupKey,
+    'log.record.template': template,
+  }
+  return Object.fromEntries(
+    Object.entries(record).filter(([, value]) => value !== '' && value !== null),
+  )
+}

@@ -1,0 +1,76 @@
+import type { Reply } from '../../http/reply.js'
+import { httpRoute } from '../../http/routes.js'
+import { ERRORS, type AppError } from '../../model/errors.js'
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import type { JsonRecord } from '../formats/json-value.js'
+import { ingestRoute } from './ingest-route.js'
+import { decodeJsonRecords } from './json-records.js'
+import type { Protocol } from './protocol.js'
+
+/** What a request may say of logs that do not. */
+const DEFAULTS = ['ddsource', 'ddtags', 'hostname', 'service'] as const
+
+/** Decodes the logs of Datadog's agent and libraries. The agent tries the connection with an empty object. */
+function decodeDatadog(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
+  const params = new URLSearchParams(context.params)
+  const defaults: JsonRecord = {}
+  for (const name of DEFAULTS) {
+    const value = params.get(name)
+    if (value !== null && value !== '') defaults[name] = value
+  }
+  const change = (record: JsonRecord): JsonRecord | null => {
+    if (Object.keys(record).length === 0) return null
+    const whole = { ...defaults, ...record }
+    const isNamed = typeof record['service'] === 'string' || context.requestSource === ''
+    return isNamed ? whole : { ...whole, source: context.requestSource }
+  }
+  decodeJsonRecords(bytes, context, { sink, change })
+}
+
+/** The agent sends again whatever has another status than 400, 401, 403 and 413. */
+function toErrorReply({ code, status, message, retryAfterS }: AppError): Reply {
+  const isLater = ERRORS[code].retry
+  const sent = isLater ? 503 : status === 422 ? 400 : status
+  return {
+    status: sent,
+    headers: isLater ? { 'Retry-After': String(retryAfterS ?? 1) } : {},
+    json: { errors: [{ status: String(sent), title: code, detail: message }] },
+  }
+}
+
+const STORED: Reply = { status: 202, json: {} }
+const PATHS = ['/api/v2/logs', '/v1/input', '/v1/input/{key}', '/{prefix}/api/v2/logs'] as const
+
+/** The intake of Datadog's logs. */
+export const datadog: Protocol = {
+  name: 'datadog',
+  parsers: { 'datadog/logs': decodeDatadog },
+  routes: (services) => [
+    ...PATHS.map((path) =>
+      ingestRoute(
+        {
+          id: 'datadog_logs',
+          path,
+          protocol: 'datadog',
+          format: 'datadog/logs',
+          params: ({ queryText }) => queryText,
+          toReply: () => STORED,
+          toErrorReply,
+        },
+        services,
+      ),
+    ),
+    // The agent asks whether its key is one.
+    httpRoute({
+      id: 'datadog_validate',
+      method: 'GET',
+      path: '/api/v1/validate',
+      bodyBytes: 0,
+      toErrorReply,
+      handle: ({ headers }) => {
+        const valid = services.verifyKey(headers.first('dd-api-key') ?? '') !== null
+        return { status: valid ? 200 : 403, json: { valid } }
+      },
+    }),
+  ],
+}

@@ -1,0 +1,230 @@
+import type { DecodeContext, EventSink } from '../../../model/event.js'
+import { type Problem, usableSource } from '../../formats/draft.js'
+import { hasTooManyValues, TOO_MANY_VALUES } from '../../formats/json-size.js'
+import { parseJson } from '../../formats/json-text.js'
+import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
+import { RecordDecoder } from '../../formats/record.js'
+import type { LineError } from '../../block.js'
+import type { ReplyWriter } from '../protocol.js'
+
+const NEWLINE = 10
+
+const OPERATIONS = ['index', 'create', 'update', 'delete'] as const
+type Operation = (typeof OPERATIONS)[number]
+
+/** An action of a bulk request. Its number among the actions is the line of its errors. */
+interface Action {
+  readonly operation: Operation
+  readonly index: string
+  /** The document's id; null when the sender leaves it to the server. */
+  readonly id: string | null
+}
+
+/**
+ * Reads the body of a bulk request: a line for each action, and after it the document. The documents are decoded like records
+ * of `/ingest`; one without a source has that of its index. A document with an id is stored once.
+ *
+ * @returns writes an item for each action
+ */
+export function decodeBulk(bytes: Buffer, context: DecodeContext, sink: EventSink): ReplyWriter {
+  const documents = new Documents(context, sink)
+  const lines = new Lines(bytes)
+  const actions: Action[] = []
+  for (let text = lines.next(); text !== null; text = lines.next()) {
+    if (text === '') continue
+    const action = readAction(text, documents.defaultIndex)
+    const no = actions.length + 1
+    if (action === null) documents.reject(no, NO_ACTION, text)
+    else if (action.operation !== 'delete') documents.put(no, action, lines)
+    actions.push(action ?? NO_OPERATION)
+  }
+  return (errors) => writeItems(actions, errors)
+}
+
+/** Reads one document, as `PUT /{index}/_doc/{id}` has it. */
+export function decodeDocument(
+  bytes: Buffer,
+  context: DecodeContext,
+  sink: EventSink,
+): ReplyWriter {
+  const documents = new Documents(context, sink)
+  const params = new URLSearchParams(context.params)
+  const action = {
+    operation: 'index',
+    index: documents.defaultIndex,
+    id: params.get('id'),
+  } as const
+  documents.put(1, action, new Lines(bytes, true))
+  return (errors) => writeDocument(action, errors)
+}
+
+const NO_OPERATION: Action = { operation: 'index', index: '', id: null }
+
+const NO_ACTION = {
+  reason: 'invalid_json',
+  message: 'an action line must be {"index" | "create" | "update" | "delete": {…}}',
+  source: '',
+} as const
+
+/** The lines of a body as text. */
+class Lines {
+  readonly #bytes: Buffer
+  #at = 0
+  readonly #isWhole: boolean
+  /** Where the last line is. */
+  from = 0
+  to = 0
+
+  constructor(bytes: Buffer, isWhole = false) {
+    this.#bytes = bytes
+    this.#isWhole = isWhole
+  }
+
+  get bytes(): Buffer {
+    return this.#bytes
+  }
+
+  /** @returns the next line without blanks around it, null after the last */
+  next(): string | null {
+    if (!this.skip()) return null
+    return this.#bytes.toString('utf8', this.from, this.to).trim()
+  }
+
+  /** Passes over a line. @returns false after the last */
+  skip(): boolean {
+    if (this.#at >= this.#bytes.length) return false
+    const newline = this.#isWhole ? -1 : this.#bytes.indexOf(NEWLINE, this.#at)
+    this.from = this.#at
+    this.to = newline === -1 ? this.#bytes.length : newline
+    this.#at = this.to + 1
+    return true
+  }
+}
+
+function readAction(text: string, defaultIndex: string): Action | null {
+  const line = parseJson(text)
+  if (!isRecord(line)) return null
+  // Some clients add members of their own.
+  const operation = OPERATIONS.find((name) => Object.hasOwn(line, name))
+  const meta = operation === undefined ? null : line[operation]
+  if (operation === undefined || !isRecord(meta)) return null
+  const { _index: index, _id: id } = meta
+  const isId = (typeof id === 'string' && id !== '') || typeof id === 'number'
+  return {
+    operation: meta['op_type'] === 'create' ? 'create' : operation,
+    index: typeof index === 'string' && index !== '' ? index : defaultIndex,
+    id: isId ? String(id).slice(0, 512) : null,
+  }
+}
+
+/** Decodes the documents of one body. */
+class Documents {
+  readonly #context: DecodeContext
+  readonly #sink: EventSink
+  readonly #decoder: RecordDecoder
+  readonly #sources = new Map<string, string>()
+  readonly defaultIndex: string
+
+  constructor(context: DecodeContext, sink: EventSink) {
+    this.#context = context
+    this.#sink = sink
+    this.#decoder = new RecordDecoder(context, sink)
+    this.defaultIndex = new URLSearchParams(context.params).get('index') ?? ''
+  }
+
+  reject(no: number, problem: Problem, raw: string): void {
+    this.#decoder.put(no, problem, () => raw)
+  }
+
+  put(no: number, { operation, index, id }: Action, lines: Lines): void {
+    if (!lines.skip()) {
+      this.reject(no, NO_DOCUMENT, '')
+      return
+    }
+    const { bytes, from, to } = lines
+    const raw = (): string => bytes.toString('utf8', from, Math.min(to, from + RAW_BYTES))
+    if (id !== null && this.#sink.identify?.(`${index} ${id}`) === false) {
+      this.#decoder.count(1)
+      return
+    }
+    if (hasTooManyValues(bytes, from, to)) {
+      this.reject(no, TOO_MANY_VALUES, raw())
+      return
+    }
+    const record = readDocument(bytes.toString('utf8', from, to), operation)
+    this.#decoder.defaultSource = this.#sourceOf(index)
+    if (record === undefined) this.#decoder.put(no, NO_JSON, raw)
+    else this.#decoder.decode(no, record, raw)
+  }
+
+  #sourceOf(index: string): string {
+    const known = this.#sources.get(index)
+    if (known !== undefined) return known
+    const { requestSource, defaultSource } = this.#context
+    const named = requestSource === '' ? usableSource(withoutDate(index)) : requestSource
+    const source = named === '' ? defaultSource : named
+    if (this.#sources.size < MAX_INDEXES) this.#sources.set(index, source)
+    return source
+  }
+}
+
+const RAW_BYTES = 65_536
+/** Limit of the index names whose sources are remembered for a body. */
+const MAX_INDEXES = 1000
+
+const NO_DOCUMENT = {
+  reason: 'invalid_json',
+  message: 'the action has no document',
+  source: '',
+} as const
+const NO_JSON = { ...NO_DOCUMENT, message: 'the document is not JSON' } as const
+
+/** @returns undefined when it is not JSON */
+function readDocument(text: string, operation: Operation): unknown {
+  // Templates of rsyslog leave control characters as they are.
+  const found = parseJson(text) ?? parseJson(withEscapes(text))
+  const document = toWellFormed(found)
+  if (operation !== 'update' || !isRecord(document)) return document
+  return document['doc'] ?? document['upsert'] ?? document
+}
+
+const withEscapes = (text: string): string =>
+  text.replace(
+    // oxlint-disable-next-line no-control-regex -- what JSON does not allow in a text
+    /[\u0000-\u001f]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+/** The name of an index without its day, month or number: `app-2026.11.21`, `app-000001`. */
+const withoutDate = (index: string): string =>
+  index.replace(/[-_.](?:\d{4}[-.]\d{2}(?:[-.]\d{2})?|\d{8}|\d{6})$/, '')
+
+const quoted = (text: string): string => JSON.stringify(text)
+
+function itemOf(action: Action, error: LineError | undefined): string {
+  const { operation, index, id } = action
+  const head = `"_index":${quoted(index)},"_id":${id === null ? 'null' : quoted(id)}`
+  if (error !== undefined)
+    return `{"${operation}":{${head},"status":400,"error":{"type":"document_parsing_exception","reason":${quoted(error.message)}}}}`
+  if (operation === 'delete') return `{"delete":{${head},"result":"not_found","status":404}}`
+  return `{"${operation}":{${head},"_version":1,"result":"created","_shards":{"total":1,"successful":1,"failed":0},"status":201}}`
+}
+
+function writeItems(actions: readonly Action[], errors: readonly LineError[]): string {
+  const byAction = new Map(errors.map((error) => [error.line, error]))
+  const items = actions.map((action, i) => itemOf(action, byAction.get(i + 1)))
+  return `{"took":1,"errors":${errors.length > 0},"items":[${items.join(',')}]}`
+}
+
+function writeDocument({ index, id }: Action, errors: readonly LineError[]): string {
+  const [error] = errors
+  if (error !== undefined) return ''
+  const shards = '"_shards":{"total":1,"successful":1,"failed":0}'
+  return `{"_index":${quoted(index)},"_id":${quoted(id ?? '')},"_version":1,"result":"created",${shards}}`
+}
+
+/** The error of Elasticsearch as an object. */
+export const errorOf = (type: string, reason: string, status: number): JsonRecord => ({
+  error: { root_cause: [{ type, reason }], type, reason },
+  status,
+})

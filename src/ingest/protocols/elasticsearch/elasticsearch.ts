@@ -1,0 +1,201 @@
+import type { Reply } from '../../../http/reply.js'
+import type { HttpRequest, RequestHead } from '../../../http/request.js'
+import type { RouteMethod } from '../../../http/router.js'
+import { httpRoute, type HttpRoute } from '../../../http/routes.js'
+import { ERRORS, type AppError } from '../../../model/errors.js'
+import type { BodyResult } from '../../block.js'
+import { ingestRoute, type IngestServices } from '../ingest-route.js'
+import type { Protocol } from '../protocol.js'
+import { decodeBulk, decodeDocument, errorOf } from './bulk.js'
+
+/** Without it, clients of Elastic refuse to speak to the server. */
+const PRODUCT = { 'X-Elastic-Product': 'Elasticsearch' }
+/** What clients of the versions 7 to 9 speak to. */
+const VERSION = '8.19.0'
+const OPENSEARCH_VERSION = '2.19.0'
+
+const ERROR_TYPES: Readonly<Record<number, string>> = {
+  401: 'security_exception',
+  403: 'security_exception',
+  413: 'content_too_long_exception',
+  503: 'es_rejected_execution_exception',
+}
+
+/** Clients come again after 503; most drop what they sent after 429. */
+function toErrorReply(error: AppError): Reply {
+  const isLater = ERRORS[error.code].retry
+  const status = isLater ? 503 : error.status
+  const type = ERROR_TYPES[status] ?? 'illegal_argument_exception'
+  const retry = isLater ? { 'Retry-After': String(error.retryAfterS ?? 1) } : {}
+  const headers = { ...PRODUCT, ...retry }
+  return { status, headers, json: errorOf(type, error.message, status) }
+}
+
+const toBulkReply = ({ reply }: BodyResult): Reply => ({
+  status: 200,
+  headers: PRODUCT,
+  jsonText: reply ?? '{"took":1,"errors":false,"items":[]}',
+})
+
+function toDocumentReply({ reply, errors }: BodyResult): Reply {
+  if (reply !== null && reply !== '') return { status: 201, headers: PRODUCT, jsonText: reply }
+  const json = errorOf('document_parsing_exception', errors[0]?.message ?? '', 400)
+  return { status: 400, headers: PRODUCT, json }
+}
+
+const paramsOf = ({ params }: RequestHead): string => new URLSearchParams(params).toString()
+
+/** Takes records under a path and under `/elasticsearch`, because no index has the name of a protocol. */
+const BULK_PATHS = ['/_bulk', '/{index}/_bulk'] as const
+const DOCUMENT_PATHS = [
+  ['POST', '/{index}/_doc'],
+  ['POST', '/{index}/_doc/{id}'],
+  ['PUT', '/{index}/_doc/{id}'],
+  ['POST', '/{index}/_create/{id}'],
+  ['PUT', '/{index}/_create/{id}'],
+] as const
+
+const PREFIXES = ['', '/elasticsearch', '/opensearch'] as const
+
+function takingRoutes(services: IngestServices, prefix: string): HttpRoute[] {
+  const route = { protocol: 'elasticsearch', params: paramsOf, toErrorReply, patienceMs: 1000 }
+  const bulk = BULK_PATHS.flatMap((path) =>
+    (['POST', 'PUT'] as const).map((method) =>
+      ingestRoute(
+        {
+          ...route,
+          id: 'elasticsearch_bulk',
+          method,
+          path: `${prefix}${path}`,
+          format: 'elasticsearch/bulk',
+          toReply: toBulkReply,
+        },
+        services,
+      ),
+    ),
+  )
+  const documents = DOCUMENT_PATHS.map(([method, path]) =>
+    ingestRoute(
+      {
+        ...route,
+        id: 'elasticsearch_document',
+        method,
+        path: `${prefix}${path}`,
+        format: 'elasticsearch/document',
+        toReply: toDocumentReply,
+      },
+      services,
+    ),
+  )
+  return [...bulk, ...documents]
+}
+
+const ok = (json: unknown): Reply => ({ status: 200, headers: PRODUCT, json })
+
+/** The description of the server. OpenSearch's clients look for its distribution. */
+function info({ path, headers }: RequestHead): Reply {
+  const isOpenSearch =
+    path.startsWith('/opensearch') || /^opensearch/i.test(headers.first('user-agent') ?? '')
+  const version = isOpenSearch
+    ? { distribution: 'opensearch', number: OPENSEARCH_VERSION }
+    : { number: VERSION, build_flavor: 'default', build_type: 'tar' }
+  return ok({
+    name: 'collector',
+    cluster_name: 'log-analytics-engine',
+    cluster_uuid: 'bG9nLWFuYWx5dGljcy1lbg',
+    version: {
+      ...version,
+      build_hash: '0',
+      build_date: '2026-01-01T00:00:00.000Z',
+      build_snapshot: false,
+      lucene_version: '9.12.1',
+      minimum_wire_compatibility_version: '7.17.0',
+      minimum_index_compatibility_version: '7.0.0',
+    },
+    tagline: 'You Know, for Search',
+  })
+}
+
+const LICENSE = {
+  license: { status: 'active', uid: '0', type: 'basic', mode: 'basic' },
+}
+
+const HEALTH = {
+  cluster_name: 'log-analytics-engine',
+  status: 'green',
+  timed_out: false,
+  number_of_nodes: 1,
+  number_of_data_nodes: 1,
+  active_primary_shards: 1,
+  active_shards: 1,
+  active_shards_percent_as_number: 100,
+}
+
+const NODES = { _nodes: { total: 0, successful: 0, failed: 0 }, nodes: {} }
+const SHARDS = { _shards: { total: 1, successful: 1, failed: 0 } }
+const ACKNOWLEDGED = { acknowledged: true }
+
+/** What clients set up and look for before they send: nothing of it is needed here, and all of it is said to be there. */
+const SET_UP = [
+  '/_index_template/{name}',
+  '/_template/{name}',
+  '/_component_template/{name}',
+  '/_ilm/policy/{name}',
+  '/_data_stream/{name}',
+  '/_ingest/pipeline/{name}',
+  '/{index}/_alias/{name}',
+  '/_alias/{name}',
+  '/_plugins/_ism/policies/{name}',
+]
+
+/** A client that asks whether something is there, and hears no, sets it up. */
+const isThere = ({ method }: HttpRequest): Reply =>
+  method === 'HEAD' ? { status: 404, headers: PRODUCT, body: '' } : ok({})
+
+type Answer = (request: HttpRequest) => Reply
+
+const PROBES: readonly (readonly [RouteMethod, string, Answer])[] = [
+  ['GET', '/', info],
+  ['GET', '/_license', () => ok(LICENSE)],
+  ['GET', '/_xpack', () => ok({ ...LICENSE, features: {} })],
+  ['GET', '/_cluster/health', () => ok(HEALTH)],
+  ['GET', '/_cat/health', () => ok([{ cluster: HEALTH.cluster_name, status: 'green' }])],
+  ['GET', '/_nodes', () => ok(NODES)],
+  ['GET', '/_nodes/http', () => ok(NODES)],
+  ['GET', '/_nodes/{nodes}/http', () => ok(NODES)],
+  ['GET', '/{index}/_refresh', () => ok(SHARDS)],
+  ['POST', '/{index}/_refresh', () => ok(SHARDS)],
+  ['GET', '/_refresh', () => ok(SHARDS)],
+  ['POST', '/_refresh', () => ok(SHARDS)],
+  ['PUT', '/{index}', () => ok({ ...ACKNOWLEDGED, shards_acknowledged: true })],
+  ['PUT', '/{index}/_mapping', () => ok(ACKNOWLEDGED)],
+  ['PUT', '/{index}/_settings', () => ok(ACKNOWLEDGED)],
+  ...SET_UP.flatMap((path): [RouteMethod, string, Answer][] => [
+    ['GET', path, isThere],
+    ['PUT', path, () => ok(ACKNOWLEDGED)],
+    ['POST', path, () => ok(ACKNOWLEDGED)],
+  ]),
+]
+
+/** Larger than any template. */
+const SET_UP_BYTES = 1024 * 1024
+
+const probeRoutes = (prefix: string): HttpRoute[] =>
+  PROBES.map(([method, path, handle]) =>
+    httpRoute({
+      id: 'elasticsearch_probe',
+      method,
+      path: prefix !== '' && path === '/' ? prefix : `${prefix}${path}`,
+      bodyBytes: method === 'GET' ? 0 : SET_UP_BYTES,
+      toErrorReply,
+      handle,
+    }),
+  )
+
+/** The bulk interface of Elasticsearch and OpenSearch, with what its clients ask before they send. */
+export const elasticsearch: Protocol = {
+  name: 'elasticsearch',
+  parsers: { 'elasticsearch/bulk': decodeBulk, 'elasticsearch/document': decodeDocument },
+  routes: (services) =>
+    PREFIXES.flatMap((prefix) => [...takingRoutes(services, prefix), ...probeRoutes(prefix)]),
+}

@@ -1,0 +1,52 @@
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import type { Problem } from '../formats/draft.js'
+import { isRecord, type JsonRecord } from '../formats/json-value.js'
+import { decodeJson } from '../formats/ndjson.js'
+import { RecordDecoder } from '../formats/record.js'
+
+/** A record that its protocol does not allow. */
+export class Refused {
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    this.problem = problem
+  }
+}
+
+/** Changes a record before it is decoded like one of `/ingest`. @returns null for one that is nothing */
+type Change = (record: JsonRecord) => JsonRecord | Refused | null
+
+/**
+ * Decodes a body of JSON records: an array, lines, or objects one after another.
+ *
+ * @param change is called for each record
+ */
+export function decodeJsonRecords(
+  bytes: Buffer,
+  context: DecodeContext,
+  { sink, change }: { readonly sink: EventSink; readonly change: Change },
+): void {
+  decodeJson(bytes, new ChangingDecoder(context, sink, change))
+}
+
+class ChangingDecoder extends RecordDecoder {
+  readonly #change: Change
+
+  constructor(context: DecodeContext, sink: EventSink, change: Change) {
+    super(context, sink)
+    this.#change = change
+  }
+
+  override decode(line: number, record: unknown, rawOf: () => string): void {
+    const changed = isRecord(record) ? this.#change(record) : record
+    if (changed instanceof Refused) this.put(line, changed.problem, rawOf)
+    else if (changed !== null) super.decode(line, changed, rawOf)
+  }
+}
+
+/** Gives a record the source that its request names, unless it has one of its own. */
+export function withSource(record: JsonRecord, source: string): JsonRecord {
+  const own = record['source']
+  const hasOwn = typeof own === 'string' && own.trim() !== ''
+  return source === '' || hasOwn ? record : { ...record, source }
+}

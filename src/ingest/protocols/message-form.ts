@@ -1,0 +1,350 @@
+import { PbfReader } from 'pbf'
+
+import { isRecord, type JsonRecord } from '../formats/json-value.js'
+
+/**
+ * What a field of a protobuf message contains, and how it is read: `time` is nanoseconds as ms with a fraction, `id` is
+ * bytes as hex, `fixed` an unsigned and `sfixed` a signed number of 64 bits, `any` and `attributes` are values of
+ * OpenTelemetry as plain ones. A list of numbers is packed or not.
+ */
+type Kind =
+  | 'text'
+  | 'id'
+  | 'time'
+  | 'int'
+  | 'sint'
+  | 'fixed'
+  | 'sfixed'
+  | 'double'
+  | 'any'
+  | 'attributes'
+  | 'ints'
+  | 'fixeds'
+  | 'doubles'
+
+/** The fields of a message by number: the name in its JSON form, and what it contains; a list in brackets. */
+export interface MessageForm {
+  readonly [field: number]: readonly [
+    name: string,
+    kind: Kind | MessageForm | readonly [MessageForm],
+  ]
+}
+
+/** A message deeper than this is not read: values of OpenTelemetry may contain each other. */
+const MAX_DEPTH = 16
+
+/** A list of messages, as opposed to one. */
+const isList = (kind: unknown): kind is readonly [MessageForm] => Array.isArray(kind)
+
+/**
+ * Limit of the messages and attributes of one message that is read as a whole: two bytes may be one of them, which takes a
+ * hundred bytes of memory.
+ */
+const MAX_VALUES = 100_000
+
+/** Reads protobuf messages. It throws an Error for bytes that are none. */
+export class MessageReader extends PbfReader {
+  #left = MAX_VALUES
+  readonly #bytes: Buffer
+
+  constructor(bytes: Uint8Array) {
+    super(bytes)
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+
+  get bytes(): Buffer {
+    return this.#bytes
+  }
+
+  /** Reads the message up to `end`, or that of the field at the reader. */
+  message(form: MessageForm, end = this.fieldEnd()): JsonRecord {
+    this.#left = MAX_VALUES
+    return readMessage(this, form, end)
+  }
+
+  /** Calls `visit` for each field up to `end`; it may leave a value unread. */
+  each(end: number, visit: (no: number) => void): void {
+    for (let no = this.nextField(end); no !== 0; no = this.nextField(end)) visit(no)
+    if (this.pos !== end) throw cutOff()
+  }
+
+  text(): string {
+    return readText(this)
+  }
+
+  /** The end of a field with a length, whose bytes follow. @throws Error when it is cut off or of another type */
+  fieldEnd(): number {
+    const end = this.type === LENGTH_DELIMITED ? this.readVarint() + this.pos : Infinity
+    if (end > this.length) throw cutOff()
+    return end
+  }
+
+  count(): void {
+    if (--this.#left < 0) throw new Error(`the message has more than ${MAX_VALUES} values`)
+  }
+}
+
+function readMessage(reader: MessageReader, form: MessageForm, end: number): JsonRecord {
+  reader.count()
+  const message: JsonRecord = {}
+  for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
+    const field = form[no]
+    if (field !== undefined) readField(reader, field, message)
+    if (reader.pos > end) throw cutOff()
+  }
+  if (reader.pos !== end) throw cutOff()
+  return message
+}
+
+const cutOff = (): Error => new Error('the message is cut off')
+
+function readField(
+  reader: MessageReader,
+  [name, kind]: MessageForm[number] & object,
+  message: JsonRecord,
+): void {
+  if (typeof kind === 'string') {
+    if (kind === 'attributes') addAttribute(reader, listOf(message, name), 0)
+    else message[name] = READINGS[kind](reader, message[name])
+  } else if (isList(kind)) {
+    const list = (message[name] ??= []) as JsonRecord[]
+    list.push(readMessage(reader, kind[0], reader.fieldEnd()))
+  } else message[name] = readMessage(reader, kind, reader.fieldEnd())
+}
+
+/** Attributes are a plain object, whose first value of a name wins. */
+const listOf = (message: JsonRecord, name: string): JsonRecord =>
+  (message[name] ??= Object.create(null)) as JsonRecord
+
+const LENGTH_DELIMITED = 2
+
+type Reading = (reader: MessageReader, before: unknown) => unknown
+
+const READINGS: Readonly<Record<Exclude<Kind, 'attributes'>, Reading>> = {
+  text: readText,
+  id: (reader) => readBytes(reader).toString('hex'),
+  time: readTime,
+  int: readInteger,
+  sint: (reader) => reader.readSVarint(),
+  fixed: (reader) => reader.readFixed64(),
+  sfixed: (reader) => reader.readSFixed64(),
+  double: (reader) => reader.readDouble(),
+  any: (reader) => readAny(reader, 0),
+  ints: (reader, before) => readNumbers(reader, 'ints', before),
+  fixeds: (reader, before) => readNumbers(reader, 'fixeds', before),
+  doubles: (reader, before) => readNumbers(reader, 'doubles', before),
+}
+
+function readNumbers(
+  reader: MessageReader,
+  kind: 'ints' | 'fixeds' | 'doubles',
+  before: unknown,
+): number[] {
+  const numbers = (before ?? []) as number[] // of the same field
+  if (reader.type === LENGTH_DELIMITED) {
+    const at = reader.pos
+    reader.fieldEnd()
+    reader.pos = at
+  }
+  if (kind === 'ints') return reader.readPackedVarint(numbers)
+  return kind === 'fixeds' ? reader.readPackedFixed64(numbers) : reader.readPackedDouble(numbers)
+}
+
+function readText(reader: MessageReader): string {
+  const end = reader.fieldEnd()
+  const text = reader.bytes.toString('utf8', reader.pos, end)
+  reader.pos = end
+  return text
+}
+
+function readBytes(reader: MessageReader): Buffer {
+  const end = reader.fieldEnd()
+  const bytes = reader.bytes.subarray(reader.pos, end)
+  reader.pos = end
+  return bytes
+}
+
+/** 2^32 ns are 4294 ms and 967296 ns; a double of all nanoseconds would be inexact. */
+function readTime(reader: MessageReader): number {
+  const low = reader.readFixed32()
+  const high = reader.readFixed32()
+  const restNs = high * 967_296 + low
+  const ms = Math.floor(restNs / 1e6)
+  return high * 4294 + ms + (restNs - ms * 1e6) / 1e6
+}
+
+/** Reads an integer of 64 bits; one beyond 2^53 keeps its digits as text. */
+function readInteger(reader: MessageReader): number | string {
+  const at = reader.pos
+  const value = reader.readVarint(true)
+  if (Number.isSafeInteger(value)) return value
+  let whole = 0n
+  for (let i = at; i < reader.pos; i++)
+    whole |= BigInt((reader.buf[i] ?? 0) & 0x7f) << BigInt(7 * (i - at))
+  return BigInt.asIntN(64, whole).toString()
+}
+
+function addAttribute(reader: MessageReader, attributes: JsonRecord, depth: number): void {
+  const end = reader.fieldEnd()
+  reader.count()
+  let key = ''
+  let value: unknown = null
+  for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
+    if (no === 1) key = readText(reader)
+    else if (no === 2) value = readAny(reader, depth)
+  }
+  if (reader.pos !== end) throw cutOff()
+  if (!(key in attributes)) attributes[key] = value
+}
+
+/** Reads a value of OpenTelemetry as a plain one; bytes are base64. */
+function readAny(reader: MessageReader, depth: number): unknown {
+  const end = reader.fieldEnd()
+  reader.count()
+  let value: unknown = null
+  for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end))
+    value = readAnyField(reader, no, depth, value)
+  if (reader.pos !== end) throw cutOff()
+  return value
+}
+
+function readAnyField(reader: MessageReader, no: number, depth: number, before: unknown): unknown {
+  switch (no) {
+    case 1:
+      return readText(reader)
+    case 2:
+      return reader.readBoolean()
+    case 3:
+      return readInteger(reader)
+    case 4:
+      return finite(reader.readDouble())
+    case 5:
+    case 6:
+      return readMany(reader, no, depth)
+    case 7:
+      return readBytes(reader).toString('base64')
+    default:
+      return before
+  }
+}
+
+/** Reads a list (5) or an object (6). */
+function readMany(reader: MessageReader, no: 5 | 6, depth: number): unknown {
+  const end = reader.fieldEnd()
+  if (depth >= MAX_DEPTH) {
+    reader.pos = end
+    return null
+  }
+  const list: unknown[] = []
+  const members = Object.create(null) as JsonRecord
+  for (let inner = reader.nextField(end); inner !== 0; inner = reader.nextField(end)) {
+    if (inner !== 1) continue
+    if (no === 5) list.push(readAny(reader, depth + 1))
+    else addAttribute(reader, members, depth + 1)
+  }
+  if (reader.pos !== end) throw cutOff()
+  return no === 5 ? list : members
+}
+
+/** JSON has no number for these. */
+export const finite = (value: number): number | string =>
+  Number.isFinite(value) ? value : String(value)
+
+/** Reads a message from the JSON form of protobuf. What has another type than its field is left out. */
+export function fromJson(form: MessageForm, value: unknown): JsonRecord {
+  const message: JsonRecord = {}
+  if (!isRecord(value)) return message
+  for (const [name, kind] of Object.values(form) as MessageForm[number][]) {
+    const item = value[name] ?? value[snakeCase(name)]
+    if (item === undefined || item === null) continue
+    if (typeof kind === 'string') message[name] = JSON_READINGS[kind](item)
+    else if (!isList(kind)) message[name] = fromJson(kind, item)
+    else if (Array.isArray(item)) message[name] = item.map((each) => fromJson(kind[0], each))
+  }
+  return message
+}
+
+const snakeCase = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+const textIn = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : undefined
+
+const numbersIn = (value: unknown): unknown =>
+  Array.isArray(value) ? value.map(toNumber) : undefined
+
+const JSON_READINGS: Readonly<Record<Kind, (value: unknown) => unknown>> = {
+  text: textIn,
+  id: (value) => (typeof value === 'string' ? toHex(value) : undefined),
+  time: toMs,
+  int: toNumber,
+  sint: toNumber,
+  fixed: toNumber,
+  sfixed: toNumber,
+  double: toNumber,
+  any: (value) => plainAny(value, 0),
+  attributes: (value) => (Array.isArray(value) ? plainPairs(value, 0) : undefined),
+  ints: numbersIn,
+  fixeds: numbersIn,
+  doubles: numbersIn,
+}
+
+/** Ids are hex in OTLP; other writers of protobuf's JSON form use base64. */
+const toHex = (text: string): string =>
+  /^(?:[\dA-Za-z+/]{11}=|[\dA-Za-z+/]{22}==)$/.test(text)
+    ? Buffer.from(text, 'base64').toString('hex')
+    : text.toLowerCase()
+
+/** Nanoseconds as a number or its digits, of which a double has not all. */
+function toMs(value: unknown): number | undefined {
+  if (typeof value === 'number') return value / 1e6
+  if (typeof value !== 'string' || !/^\d{1,20}$/.test(value)) return undefined
+  const digits = value.padStart(7, '0')
+  return Number(`${digits.slice(0, -6)}.${digits.slice(-6)}`)
+}
+
+function toNumber(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  const number = Number(value)
+  return value.trim() === '' || Number.isNaN(number) ? value : number
+}
+
+function plainAny(value: unknown, depth: number): unknown {
+  if (!isRecord(value) || depth > MAX_DEPTH) return null
+  for (const [name, item] of Object.entries(value)) {
+    switch (name.replace(/_v/, 'V')) {
+      case 'stringValue':
+      case 'boolValue':
+      case 'bytesValue':
+        return item
+      case 'doubleValue':
+      case 'intValue':
+        return safeNumber(item)
+      case 'arrayValue':
+        return listIn(item).map((each) => plainAny(each, depth + 1))
+      case 'kvlistValue':
+        return plainPairs(listIn(item), depth + 1)
+    }
+  }
+  return null
+}
+
+const listIn = (value: unknown): readonly unknown[] =>
+  isRecord(value) && Array.isArray(value['values']) ? value['values'] : []
+
+/** An integer beyond 2^53 keeps its digits. */
+function safeNumber(value: unknown): unknown {
+  const number = toNumber(value)
+  const isExact = typeof number !== 'number' || !Number.isInteger(number)
+  return isExact || Number.isSafeInteger(number) ? number : value
+}
+
+function plainPairs(pairs: readonly unknown[], depth: number): JsonRecord {
+  const plain = Object.create(null) as JsonRecord
+  for (const pair of pairs) {
+    const key = isRecord(pair) ? pair['key'] : undefined
+    if (typeof key === 'string' && isRecord(pair) && !(key in plain))
+      plain[key] = plainAny(pair['value'], depth)
+  }
+  return plain
+}

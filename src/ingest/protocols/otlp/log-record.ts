@@ -1,0 +1,85 @@
+import { parseSeverity, saysMoreThanSeverity, severityOfNumber } from '../../../model/severity.js'
+import { comparedName } from '../../formats/aliases.js'
+import { isUnstated } from '../../formats/canonical.js'
+import { isRecord, type JsonRecord } from '../../formats/json-value.js'
+import { rawText } from '../../formats/json-text.js'
+import type { Common } from './origin.js'
+import { attributesOf } from './request.js'
+
+/** Attributes in which shippers send what the record has no field for, in compared form. */
+const LEVEL_NAMES: ReadonlySet<string> = new Set(
+  'level severity severitytext loglevel lvl levelname'.split(' '),
+)
+const TRACE_NAMES: ReadonlySet<string> = new Set('traceid oteltraceid ddtraceid'.split(' '))
+const SPAN_NAMES: ReadonlySet<string> = new Set('spanid otelspanid ddspanid'.split(' '))
+
+/** Maps a log record to a record of `/ingest`. */
+export function toLog(item: JsonRecord, { fields, tags: common }: Common): JsonRecord {
+  const attributes = attributesOf(item)
+  const level = levelOf(item, attributes)
+  const traceId = idOf(item['traceId']) || named(attributes, TRACE_NAMES)
+  const spanId = idOf(item['spanId']) || named(attributes, SPAN_NAMES)
+  const tags: JsonRecord = { ...attributes, ...common }
+  const name = item['eventName']
+  if (typeof name === 'string' && name !== '') tags['event_name'] ??= name
+  if (level.kept !== '') tags['severity_text'] ??= level.kept
+  return {
+    ...fields,
+    timestamp: timeOf(item),
+    severity: level.severity,
+    message: messageOf(item, tags),
+    trace_id: traceId,
+    span_id: spanId,
+    tags,
+  }
+}
+
+/** The time of the record, else when it was observed, else that of arrival. */
+function timeOf(item: JsonRecord): number | undefined {
+  for (const name of ['timeUnixNano', 'observedTimeUnixNano']) {
+    const ms = item[name]
+    if (typeof ms === 'number' && ms > 0) return Math.floor(ms)
+  }
+  return undefined
+}
+
+/** A structured body is written as JSON; a record without one is its event's name or its attributes. */
+function messageOf(item: JsonRecord, tags: JsonRecord): string {
+  const { body, eventName } = item
+  if (typeof body === 'string' && body !== '') return body
+  if (body !== undefined && body !== null && body !== '') return rawText(body)
+  return typeof eventName === 'string' && eventName !== '' ? eventName : textOf(tags)
+}
+
+const textOf = (tags: JsonRecord): string => (Object.keys(tags).length === 0 ? '' : rawText(tags))
+
+/** Reads the level; the number decides, and the sender's own word is kept where it says more. */
+function levelOf(item: JsonRecord, attributes: JsonRecord): { severity: string; kept: string } {
+  const { severityNumber: number, severityText: text } = item
+  const word = typeof text === 'string' ? text : ''
+  const found = typeof number === 'number' && number > 0 ? severityOfNumber(number, 'otel') : null
+  if (found === null) return { severity: word || named(attributes, LEVEL_NAMES), kept: '' }
+  const isKept =
+    word !== '' &&
+    !isUnstated(word) &&
+    (saysMoreThanSeverity(word) || parseSeverity(word) !== found)
+  return { severity: found, kept: isKept ? word.slice(0, 64) : '' }
+}
+
+/** Finds an attribute, and takes it from the others. */
+function named(attributes: JsonRecord, names: ReadonlySet<string>): string {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value !== 'string' || value === '' || value.length > 64) continue
+    if (!names.has(comparedName(name))) continue
+    delete attributes[name]
+    return value
+  }
+  return ''
+}
+
+/** Ids of zeros are missing ones. */
+export const idOf = (value: unknown): string =>
+  typeof value === 'string' && value.length <= 256 && !/^0*$/.test(value) ? value : ''
+
+export const isFilled = (value: unknown): boolean =>
+  isRecord(value) ? Object.keys(value).length > 0 : value !== undefined && value !== ''

@@ -1,0 +1,110 @@
+import { AppError } from '../../../model/errors.js'
+import { measure } from '../../formats/json-size.js'
+import { parseJson } from '../../formats/json-text.js'
+import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
+import { fromJson, type MessageForm, MessageReader } from '../message-form.js'
+import { RESOURCE, SCOPE } from './forms.js'
+
+/** What the items of one scope have in common. */
+export interface Origin {
+  readonly resource: JsonRecord
+  /** '' for none. */
+  readonly scope: string
+}
+
+interface Signal {
+  /** The form of an item: a log record, a span, a metric. */
+  readonly item: MessageForm
+  /** The names of the lists in JSON. */
+  readonly resources: string
+  readonly scopes: string
+  readonly items: string
+}
+
+type Visit = (item: JsonRecord, origin: Origin) => void
+
+/**
+ * Reads a request of one signal in protobuf or JSON, whichever it is, and hands over one item after another.
+ *
+ * @throws AppError `bad_request` when it is neither
+ */
+export function readRequest(bytes: Buffer, signal: Signal, visit: Visit): void {
+  if (isJson(bytes)) readJson(bytes, signal, visit)
+  else readProtobuf(bytes, signal, visit)
+}
+
+/** A request in protobuf begins with its only field, whose byte is a line end in JSON. */
+function isJson(bytes: Buffer): boolean {
+  const start = bytes.findIndex((byte) => byte > 0x20)
+  const isObject = bytes[start] === 0x7b
+  if (!isObject || bytes[0] !== 0x0a) return isObject
+  return (
+    bytes[bytes.findLastIndex((byte) => byte > 0x20)] === 0x7d &&
+    parseJson(bytes.toString()) !== undefined
+  )
+}
+
+function readProtobuf(bytes: Buffer, { item }: Signal, visit: Visit): void {
+  const reader = new MessageReader(bytes)
+  try {
+    reader.each(bytes.length, (no) => {
+      if (no === 1) readResource(reader, item, visit)
+    })
+  } catch (cause) {
+    if (cause instanceof AppError) throw cause
+    throw new AppError('bad_request', 'the body is neither protobuf nor JSON of OTLP', { cause })
+  }
+}
+
+function readResource(reader: MessageReader, item: MessageForm, visit: Visit): void {
+  const described = describe(reader, RESOURCE)
+  const resource = attributesOf(described)
+  reader.each(reader.fieldEnd(), (no) => {
+    if (no !== 2) return
+    const { name } = describe(reader, SCOPE)
+    const origin = { resource, scope: typeof name === 'string' ? name : '' }
+    reader.each(reader.fieldEnd(), (field) => {
+      if (field === 2) visit(reader.message(item), origin)
+    })
+  })
+}
+
+/** Reads field 1 of the message at the reader, which describes the others, and returns to the message. */
+function describe(reader: MessageReader, form: MessageForm): JsonRecord {
+  const { pos, type } = reader
+  let found: JsonRecord = {}
+  const end = reader.fieldEnd()
+  for (let no = reader.nextField(end); no !== 0; no = reader.nextField(end)) {
+    if (no !== 1) continue
+    found = reader.message(form)
+    // Every writer has the description first.
+    break
+  }
+  reader.pos = pos
+  reader.type = type
+  return found
+}
+
+/** Limit of the values of a request in JSON, of which JSON.parse takes 100 times the memory of the text. */
+const MAX_JSON_VALUES = 2_000_000
+
+function readJson(bytes: Buffer, { item, ...names }: Signal, visit: Visit): void {
+  if (measure(bytes, 0, bytes.length).values > MAX_JSON_VALUES)
+    throw new AppError('body_too_large', `the body has more than ${MAX_JSON_VALUES} JSON values`)
+  const request = toWellFormed(parseJson(bytes.toString('utf8')))
+  if (!isRecord(request)) throw new AppError('bad_request', 'the body is not JSON of OTLP')
+  for (const described of records(request[names.resources])) {
+    const resource = attributesOf(fromJson(RESOURCE, described['resource']))
+    for (const scoped of records(described[names.scopes])) {
+      const { name } = fromJson(SCOPE, scoped['scope'])
+      const origin = { resource, scope: typeof name === 'string' ? name : '' }
+      for (const each of records(scoped[names.items])) visit(fromJson(item, each), origin)
+    }
+  }
+}
+
+const records = (value: unknown): readonly JsonRecord[] =>
+  Array.isArray(value) ? value.filter(isRecord) : []
+
+export const attributesOf = ({ attributes }: JsonRecord): JsonRecord =>
+  isRecord(attributes) ? attributes : {}

@@ -1,0 +1,69 @@
+import type { JsonRecord } from '../../formats/json-value.js'
+import { idOf, isFilled } from './log-record.js'
+import type { Common } from './origin.js'
+import { attributesOf } from './request.js'
+
+const KINDS = ['', 'internal', 'server', 'client', 'producer', 'consumer'] as const
+const ERROR = 2
+
+/**
+ * Maps a span to a record of `/ingest` of the type `trace`. Spans are compared by their ids, because two of one name in a
+ * trace may have the same duration.
+ */
+export function toSpan(item: JsonRecord, { fields, tags: common }: Common): JsonRecord {
+  const { name, startTimeUnixNano: startMs } = item
+  const status = (item['status'] ?? {}) as JsonRecord // of the form of a status
+  const [traceId, spanId] = [idOf(item['traceId']), idOf(item['spanId'])]
+  return {
+    ...fields,
+    type: 'trace',
+    timestamp: typeof startMs === 'number' && startMs > 0 ? Math.floor(startMs) : undefined,
+    severity: Number(status['code'] ?? 0) === ERROR ? 'ERROR' : 'INFO',
+    message: typeof name === 'string' && name !== '' ? name : 'span without a name',
+    trace_id: traceId,
+    span_id: spanId,
+    dedup_key: spanId === '' ? undefined : `${traceId}${spanId}`.slice(0, 256),
+    tags: { ...tagsOf(item, status), ...attributesOf(item), ...common },
+  }
+}
+
+function tagsOf(item: JsonRecord, status: JsonRecord): JsonRecord {
+  const { startTimeUnixNano: startMs, endTimeUnixNano: endMs } = item
+  const tags: JsonRecord = {
+    duration_ms: durationOf(startMs, endMs),
+    kind: KINDS[Number(item['kind'] ?? 0)],
+    parent_span_id: idOf(item['parentSpanId']),
+    status_message: status['message'],
+    events: eventsOf(item['events'], startMs),
+    links: linksOf(item['links']),
+  }
+  for (const [name, value] of Object.entries(tags)) if (!isFilled(value)) delete tags[name]
+  return tags
+}
+
+/** Microseconds are what a double keeps of a time since 1970. */
+const durationOf = (startMs: unknown, endMs: unknown): number | undefined =>
+  typeof startMs === 'number' && typeof endMs === 'number' && startMs > 0 && endMs >= startMs
+    ? Math.round((endMs - startMs) * 1000) / 1000
+    : undefined
+
+const listOf = (value: unknown): readonly JsonRecord[] =>
+  Array.isArray(value) ? (value as JsonRecord[]) : [] // of the form of the message
+
+function eventsOf(value: unknown, startMs: unknown): readonly JsonRecord[] | undefined {
+  const events = listOf(value).map(({ name, timeUnixNano, attributes }) => ({
+    name,
+    offset_ms: durationOf(startMs, timeUnixNano),
+    ...(isFilled(attributes) ? { attributes } : {}),
+  }))
+  return events.length === 0 ? undefined : events
+}
+
+function linksOf(value: unknown): readonly JsonRecord[] | undefined {
+  const links = listOf(value).map(({ traceId, spanId, attributes }) => ({
+    trace_id: traceId,
+    span_id: spanId,
+    ...(isFilled(attributes) ? { attributes } : {}),
+  }))
+  return links.length === 0 ? undefined : links
+}

@@ -1,0 +1,211 @@
+import type { Reply } from '../../http/reply.js'
+import type { RequestHead } from '../../http/request.js'
+import { httpRoute, type HttpRoute } from '../../http/routes.js'
+import { ERRORS, type AppError } from '../../model/errors.js'
+import type { DecodeContext, EventSink } from '../../model/event.js'
+import type { BodyResult, ProtocolFormat } from '../block.js'
+import { MAX_CHARS, usableSource } from '../formats/draft.js'
+import { isRecord, type JsonRecord } from '../formats/json-value.js'
+import { decodeTextLines } from '../formats/upload.js'
+import { ingestRoute, type IngestServices } from './ingest-route.js'
+import { decodeJsonRecords, Refused, withSource } from './json-records.js'
+import { findKey } from './key.js'
+import type { Protocol } from './protocol.js'
+
+/** What a request may say of events that do not. */
+const DEFAULTS = ['host', 'source', 'sourcetype', 'index', 'time'] as const
+
+/**
+ * Decodes the events of the HTTP Event Collector: JSON objects one after another, each with its `event`, a text or an object.
+ * The parameters of the request are the defaults of its events.
+ */
+function decodeEvents(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
+  const params = new URLSearchParams(context.params)
+  const defaults: JsonRecord = {}
+  for (const name of DEFAULTS) {
+    const value = params.get(name)
+    if (value !== null && value !== '') defaults[name] = value
+  }
+  const change = (record: JsonRecord): JsonRecord | Refused => {
+    const { event } = record
+    if (event === undefined || event === null) return NO_EVENT
+    if (event === '') return BLANK_EVENT
+    const whole = { ...defaults, ...record, event: unwrapped(event) }
+    return named(withSource(whole, context.requestSource))
+  }
+  decodeJsonRecords(bytes, context, { sink, change })
+}
+
+/** Splunk's library for JavaScript puts what was logged into `message`, beside the severity. */
+function unwrapped(event: unknown): unknown {
+  if (!isRecord(event) || !isRecord(event['message'])) return event
+  const { message, ...rest } = event
+  return { ...message, ...rest }
+}
+
+const refused = (message: string): Refused =>
+  new Refused({ reason: 'missing_message', message, source: '' })
+
+const NO_EVENT = refused('Event field is required')
+const BLANK_EVENT = refused('Event field cannot be blank')
+
+/** Without a source of its own, an event has that of its type. */
+function named(record: JsonRecord): JsonRecord {
+  const { source, sourcetype } = record
+  if (usableSource(source) !== '' || usableSource(sourcetype) === '') return record
+  return { ...record, sourcetype: undefined, source: sourcetype }
+}
+
+/** Decodes raw text, whose lines are events, with the request's source and host. */
+function decodeRaw(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
+  const params = new URLSearchParams(context.params)
+  const source = context.requestSource || usableSource(params.get('sourcetype') ?? '')
+  const host = (params.get('host') ?? '').slice(0, MAX_CHARS.host)
+  const defaultSource = source === '' ? context.defaultSource : source
+  decodeTextLines(
+    bytes,
+    { ...context, defaultSource },
+    {
+      event: (line, event) => sink.event(line, event.host === '' ? { ...event, host } : event),
+      reject: (line, rejection) => sink.reject(line, rejection),
+    },
+  )
+}
+
+const say = (status: number, code: number, text: string, more: object = {}): Reply => ({
+  status,
+  json: { text, code, ...more },
+})
+
+const NO_DATA = say(400, 5, 'No data')
+
+/** Clients know what happened by the code, some by it alone. */
+function toErrorReply(error: AppError, head: RequestHead): Reply {
+  const { code, status } = error
+  if (code === 'unauthorized') return refusal(head)
+  if (ERRORS[code].retry) {
+    const reply = say(503, 9, 'Server is busy')
+    return { ...reply, headers: { 'Retry-After': String(error.retryAfterS ?? 1) } }
+  }
+  if (status === 403) return say(403, 7, `Incorrect index: ${error.message}`)
+  if (status === 413) return say(413, 27, error.message)
+  if (status === 500) return say(500, 8, 'Internal server error')
+  return say(status === 422 ? 400 : status, 6, `Invalid data format: ${error.message}`)
+}
+
+function refusal(head: RequestHead): Reply {
+  const hasHeader = head.headers.first('authorization') !== undefined
+  if (findKey(head, () => false) !== '') return say(403, 4, 'Invalid token')
+  return hasHeader ? say(401, 3, 'Invalid authorization') : say(401, 2, 'Token is required')
+}
+
+/** Every id that was given out is of events that are durable, so all that are asked for are acknowledged. */
+function createReplies() {
+  let ackId = 0
+  return {
+    toReply: (result: BodyResult, head: RequestHead): Reply => {
+      const { received, accepted, dropped, rejected, errors } = result
+      if (received === 0) return NO_DATA
+      if (accepted + dropped === 0 && rejected > 0) return invalid(errors)
+      const isAsked = channelOf(head) !== ''
+      return say(200, 0, 'Success', isAsked ? { ackId: ackId++ } : {})
+    },
+    acks: (body: Uint8Array): Reply => {
+      const ids = idsIn(body)
+      if (ids === null) return say(400, 6, 'Invalid data format')
+      return { status: 200, json: { acks: Object.fromEntries(ids.map((id) => [id, id < ackId])) } }
+    },
+  }
+}
+
+function invalid([first]: BodyResult['errors']): Reply {
+  const number = { 'invalid-event-number': (first?.line ?? 1) - 1 }
+  const text = first?.message ?? ''
+  if (text === NO_EVENT.problem.message) return say(400, 12, text, number)
+  if (text === BLANK_EVENT.problem.message) return say(400, 13, text, number)
+  return say(400, 6, `Invalid data format: ${text}`, number)
+}
+
+const channelOf = ({ headers, queryText, query }: RequestHead): string =>
+  headers.first('x-splunk-request-channel') ??
+  (queryText === '' ? '' : (query.get('channel') ?? ''))
+
+function idsIn(body: Uint8Array): readonly number[] | null {
+  try {
+    const asked: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
+    const { acks } = Object(asked) as { acks?: unknown }
+    const isId = (id: unknown): id is number => Number.isSafeInteger(id)
+    return Array.isArray(acks) && acks.every(isId) ? acks : null
+  } catch {
+    return null
+  }
+}
+
+const BASE = '/services/collector'
+const EVENT_PATHS = [BASE, `${BASE}/event`, `${BASE}/event/1.0`]
+const RAW_PATHS = [`${BASE}/raw`, `${BASE}/raw/1.0`]
+const HEALTH_PATHS = [`${BASE}/health`, `${BASE}/health/1.0`]
+/** Most bytes of a request for acknowledgements. */
+const ACK_BYTES = 65_536
+
+const paramsOf = ({ queryText }: RequestHead): string => queryText
+
+function routes(services: IngestServices): HttpRoute[] {
+  const { toReply, acks } = createReplies()
+  const taking = (paths: readonly string[], format: ProtocolFormat): HttpRoute[] =>
+    paths.flatMap((path) =>
+      ['', '/{prefix}'].map((prefix) =>
+        ingestRoute(
+          {
+            id: 'splunk_hec',
+            path: `${prefix}${path}`,
+            protocol: 'splunk',
+            format,
+            params: paramsOf,
+            answer: ({ body }) => (body.length === 0 ? NO_DATA : null),
+            toReply,
+            toErrorReply,
+          },
+          services,
+        ),
+      ),
+    )
+  const simple = (
+    method: 'GET' | 'POST' | 'OPTIONS',
+    path: string,
+    handle: (body: Uint8Array) => Reply,
+  ): HttpRoute =>
+    httpRoute({
+      id: 'splunk_probe',
+      method,
+      path,
+      bodyBytes: method === 'POST' ? ACK_BYTES : 0,
+      toErrorReply,
+      handle: ({ body }) => handle(body),
+    })
+  const health = (): Reply =>
+    services.isReady()
+      ? say(200, 17, 'HEC is healthy')
+      : say(503, 18, 'HEC is unhealthy, queues are full')
+  return [
+    ...taking(EVENT_PATHS, 'splunk/event'),
+    ...taking(RAW_PATHS, 'splunk/raw'),
+    ...HEALTH_PATHS.map((path) => simple('GET', path, health)),
+    ...[`${BASE}/ack`, `${BASE}/ack/1.0`].map((path) => simple('POST', path, acks)),
+    // Docker starts no container before this is answered.
+    ...[...EVENT_PATHS, ...RAW_PATHS].map((path) =>
+      simple('OPTIONS', path, () => ({
+        status: 200,
+        headers: { Allow: 'POST, OPTIONS' },
+        body: '',
+      })),
+    ),
+  ]
+}
+
+/** The HTTP Event Collector of Splunk: events, raw text, acknowledgements. */
+export const splunk: Protocol = {
+  name: 'splunk',
+  parsers: { 'splunk/event': decodeEvents, 'splunk/raw': decodeRaw },
+  routes,
+}
