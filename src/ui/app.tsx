@@ -4,7 +4,7 @@ import { Explore } from './explore/explore.js'
 import { useKeys } from './lib/keys.js'
 import { lazy } from './lib/lazy.js'
 import { addressOf, followLinks, go, place } from './lib/router.js'
-import { findSession, user } from './lib/session.js'
+import { duty, findSession, user } from './lib/session.js'
 import { LogIn } from './shell/log-in.js'
 import { areKeysOpen, isPaletteOpen, openKeys, openPalette } from './shell/open-dialogs.js'
 import { Notice } from './shell/notice.js'
@@ -14,7 +14,7 @@ export function App() {
   useEffect(() => void findSession(), [])
   if (user.value === undefined) return null
   if (user.value === null) return <LogIn />
-  return <Shell />
+  return duty.value === '' ? <Shell /> : <Duty />
 }
 
 function Shell() {
@@ -56,3 +56,4 @@ const Overview = lazy(async () => (await more()).Overview)
 const SourcesScreen = lazy(async () => (await more()).SourcesScreen)
 const Palette = lazy(async () => (await more()).Palette)
 const KeysHelp = lazy(async () => (await more()).KeysHelp)
+const Duty = lazy(async () => (await more()).Duty)

@@ -9,13 +9,14 @@ import { zone } from '../lib/settings.js'
 import { flatten } from '../lib/tags.js'
 import { fullTime } from '../lib/time.js'
 import { copy } from '../shell/notice.js'
+import { ContextView } from './context.js'
 import { Priority } from './priority.js'
 import type { Detail } from './rows.js'
 
-const TABS = ['fields', 'why', 'json'] as const
+const TABS = ['fields', 'context', 'why', 'json'] as const
 export type Tab = (typeof TABS)[number]
 
-const TAB_NAMES = { fields: 'Fields', why: 'Why this priority', json: 'JSON' }
+const TAB_NAMES = { fields: 'Fields', context: 'Context', why: 'Why this priority', json: 'JSON' }
 
 interface DetailProps {
   readonly id: number
@@ -26,6 +27,7 @@ interface DetailProps {
   readonly onTab: (tab: Tab) => void
   readonly onLine: (line: string) => void
   readonly onClose: () => void
+  readonly onOpen: (id: number) => void
   readonly onCorrect: (detail: Detail, priority: Detail['priority']) => void
 }
 
@@ -85,6 +87,8 @@ function TabPanel({ event, tab, ...props }: DetailProps & { readonly event: Deta
   switch (tab) {
     case 'fields':
       return <FieldTable event={event} line={props.line} onLine={props.onLine} />
+    case 'context':
+      return <ContextView event={event} onOpen={props.onOpen} />
     case 'why':
       return <Priority event={event} onCorrect={props.onCorrect} />
     case 'json':

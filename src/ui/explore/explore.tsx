@@ -7,7 +7,8 @@ import { useLoad } from '../lib/load.js'
 import { addressOf, go, place, setParams } from '../lib/router.js'
 import { sidebar } from '../lib/settings.js'
 import { toRange, toSpan, type Span } from '../lib/time.js'
-import { TimeRange, currentRange, setRange } from '../shell/time-range.js'
+import { currentRange, setRange } from '../lib/range.js'
+import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import { askHistogram, type Run } from './answers.js'
 import type { Tab } from './detail.js'
@@ -32,7 +33,7 @@ function useRun(): { readonly run: Run; readonly key: string; readonly refresh: 
   return { run: kept.current.run, key, refresh: () => setAsked((n) => n + 1) }
 }
 
-const tabs: ReadonlySet<string> = new Set(['fields', 'why', 'json'])
+const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'why', 'json'])
 const isTab = (name: string | null): name is Tab => name !== null && tabs.has(name)
 
 /** Searches events: a line of the query language, what was found over time, and the events themselves. */
@@ -106,6 +107,7 @@ export function Explore() {
           columns={columns}
           openId={id}
           onOpen={open}
+          onTab={(name) => setParams({ tab: name }, { replace: true })}
           onLine={setLine}
           onRetry={refresh}
           correction={correction}
@@ -119,6 +121,7 @@ export function Explore() {
             onTab={(name) => setParams({ tab: name === 'fields' ? null : name }, { replace: true })}
             onLine={(line) => go(addressOf('/explore', params, { q: line }))}
             onClose={() => open(null)}
+            onOpen={open}
             onCorrect={correction.correct}
           />
         )}
@@ -127,7 +130,7 @@ export function Explore() {
   )
 }
 
-const DetailPanel = lazy(async () => (await import('./detail.js')).DetailPanel)
+const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
 /** The most bars, so that each is seen. */
 const BARS = 120

@@ -14,7 +14,7 @@ import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
 import { learnTemplates, templateText } from './templates-known.js'
 
-const NothingFound = lazy(async () => (await import('./empty.js')).NothingFound)
+const NothingFound = lazy(async () => (await import('../later.js')).NothingFound)
 
 interface FoundProps {
   readonly run: Run
@@ -22,6 +22,7 @@ interface FoundProps {
   readonly columns: readonly string[]
   readonly openId: number | null
   readonly onOpen: (id: number) => void
+  readonly onTab: (tab: 'context') => void
   readonly onLine: (line: string) => void
   readonly onRetry: () => void
   readonly correction: Correction
@@ -62,7 +63,7 @@ const PRIORITY_KEYS = { 1: 'P1', 2: 'P2', 3: 'P3', 4: 'P4' } as const
 
 /** The events of a run, or what there is instead of them. */
 export function Found(props: FoundProps) {
-  const { run, runKey, openId, onOpen, onLine, correction } = props
+  const { run, runKey, openId, onOpen, onLine, onTab, correction } = props
   const { rows, error } = useRows(run, runKey)
   const [current, setCurrent] = useState(-1)
   useEffect(() => setCurrent(-1), [runKey])
@@ -86,6 +87,16 @@ export function Found(props: FoundProps) {
         if (id !== undefined) correction.correct({ id }, priority)
       },
     })),
+    {
+      key: 'c',
+      label: 'context of the event',
+      run: () => {
+        const id = openId ?? row?.id
+        if (id === undefined) return
+        onOpen(id)
+        onTab('context')
+      },
+    },
     {
       key: 'm',
       label: 'mute the template of the event',

@@ -6,7 +6,7 @@ import type { Fault } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { keep } from '../lib/recent.js'
 import type { Span } from '../lib/time.js'
-import { proposalsFor, type Proposal } from './completion.js'
+import type { Proposal } from './completion.js'
 
 interface QueryBarProps {
   readonly line: string
@@ -152,9 +152,13 @@ function useProposals(
   useEffect(() => {
     if (!hasFocus) return
     let isOver = false
-    void proposalsFor(text, cursor, span).then((found) => {
-      if (!isOver) onFound(found)
-    })
+    void import('../later.js')
+      .then(({ proposalsFor }) => proposalsFor(text, cursor, span))
+      .then(
+        (found) => !isOver && onFound(found),
+        // Completion is a help only.
+        () => undefined,
+      )
     return () => {
       isOver = true
     }

@@ -52,7 +52,7 @@ export function pathWith(path: string, params: Params): string {
 }
 
 interface Call {
-  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly json?: unknown
   readonly form?: FormData
   readonly signal?: AbortSignal
@@ -62,6 +62,12 @@ let onLoggedOut: () => void = () => undefined
 /** Called when neither cookie is valid any more. */
 export const whenLoggedOut = (listener: () => void): void => {
   onLoggedOut = listener
+}
+
+let onDuty: (code: string) => void = () => undefined
+/** Called when the user has to do something before anything else: change the password, or add a second factor. */
+export const whenDuty = (listener: (code: string) => void): void => {
+  onDuty = listener
 }
 
 /** One renewal for all requests that find the access token expired at the same time. */
@@ -109,8 +115,13 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
   const body = await bodyOf(reply)
   if (reply.ok) return body as T // the service's schemas hold it to this
   if (isExpired && reply.status === 401) onLoggedOut()
-  throw new ApiError(reply.status, body, reply.headers.get('retry-after'))
+  const error = new ApiError(reply.status, body, reply.headers.get('retry-after'))
+  if (isDuty(error.code)) onDuty(error.code)
+  throw error
 }
+
+const isDuty = (code: string): boolean =>
+  code === 'password_change_required' || code === 'second_factor_missing'
 
 /** What a person reads about a failure. */
 export function told(error: unknown): string {

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-import { call, whenLoggedOut } from './api.js'
+import { call, whenDuty, whenLoggedOut } from './api.js'
 
 export interface User {
   readonly id: string
@@ -22,6 +22,22 @@ export const may = (role: User['role']): boolean =>
 whenLoggedOut(() => {
   user.value = null
 })
+
+/** The code of what the user has to do before anything else; '' for nothing. */
+export const duty = signal('')
+
+whenDuty((code) => {
+  duty.value = code
+})
+
+/** @throws ApiError when the service refuses the new password */
+export async function changePassword(current: string, password: string): Promise<void> {
+  const json = { current_password: current, password }
+  await call(`/api/users/${user.value?.id}/password`, { method: 'PUT', json })
+  duty.value = ''
+  // All tokens have ended with the old password.
+  await logIn({ email: user.value?.email ?? '', password })
+}
 
 export async function findSession(): Promise<void> {
   try {
@@ -46,5 +62,6 @@ export async function logIn(given: Credentials): Promise<void> {
 
 export async function logOut(): Promise<void> {
   await call('/api/auth/logout', { method: 'POST' }).catch(() => undefined)
+  duty.value = ''
   user.value = null
 }

@@ -17,7 +17,7 @@ import { TailList } from './tail-list.js'
 import { TemplateLines } from './template-lines.js'
 import { useTail, type Tail } from './use-tail.js'
 
-const DetailPanel = lazy(async () => (await import('../explore/detail.js')).DetailPanel)
+const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
 const HOUR_MS = 3_600_000
 
@@ -99,6 +99,7 @@ export function Live() {
             onTab={setTab}
             onLine={(next) => go(addressOf('/live', params, { q: next }))}
             onClose={() => setParams({ id: null }, { replace: true })}
+            onOpen={open}
             onCorrect={correction.correct}
           />
         )}

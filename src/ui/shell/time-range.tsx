@@ -1,20 +1,11 @@
-import { useState } from 'preact/hooks'
-
 import { Icon } from '../lib/icon.js'
-import { place, setParams } from '../lib/router.js'
+import { lazy } from '../lib/lazy.js'
+import { setRange } from '../lib/range.js'
 import { zone } from '../lib/settings.js'
-import {
-  QUICK_RANGES,
-  rangeLabel,
-  toMs,
-  toRange,
-  toSpan,
-  type Range,
-  type Span,
-} from '../lib/time.js'
+import { rangeLabel, toRange, toSpan, type Range, type Span } from '../lib/time.js'
 import { Menu } from './menu.js'
 
-export const setRange = (range: Range): void => setParams({ from: range.from, to: range.to })
+const RangeChoices = lazy(async () => (await import('../later.js')).RangeChoices)
 
 interface TimeRangeProps {
   readonly range: Range
@@ -50,7 +41,7 @@ export function TimeRange({ range, onRefresh }: TimeRangeProps) {
           </>
         }
       >
-        {(close) => <Choices range={range} close={close} />}
+        {(close) => <RangeChoices range={range} close={close} onChoose={setRange} />}
       </Menu>
       <button
         class="quiet square"
@@ -82,62 +73,3 @@ export function TimeRange({ range, onRefresh }: TimeRangeProps) {
     </div>
   )
 }
-
-function Choices({ range, close }: { readonly range: Range; readonly close: () => void }) {
-  const [from, setFrom] = useState(range.from)
-  const [to, setTo] = useState(range.to)
-  const nowMs = Date.now()
-  const start = toMs(from.trim(), nowMs)
-  const end = toMs(to.trim(), nowMs)
-  const problem =
-    start === null || end === null
-      ? 'A time is ISO 8601, or relative such as now-2h.'
-      : start >= end
-        ? 'The start must be before the end.'
-        : ''
-  const submit = (event: Event): void => {
-    event.preventDefault()
-    if (problem !== '') return
-    setRange({ from: from.trim(), to: to.trim() })
-    close()
-  }
-  return (
-    <div class="range-choices">
-      <div>
-        {QUICK_RANGES.map((quick) => (
-          <button
-            key={quick.from}
-            class="item"
-            onClick={() => {
-              setRange({ from: quick.from, to: 'now' })
-              close()
-            }}
-          >
-            {quick.label}
-            {range.from === quick.from && range.to === 'now' && <Icon name="check" />}
-          </button>
-        ))}
-      </div>
-      <form onSubmit={submit}>
-        <label class="field">
-          From
-          <input value={from} spellcheck={false} onInput={(e) => setFrom(e.currentTarget.value)} />
-        </label>
-        <label class="field">
-          To
-          <input value={to} spellcheck={false} onInput={(e) => setTo(e.currentTarget.value)} />
-        </label>
-        <p class="note">{problem === '' ? 'now-2h, or 2026-05-04T10:00:00Z' : problem}</p>
-        <button class="primary" disabled={problem !== ''}>
-          Show
-        </button>
-      </form>
-    </div>
-  )
-}
-
-/** The range that the address names. */
-export const currentRange = (): Range => ({
-  from: place.value.params.get('from') ?? 'now-1h',
-  to: place.value.params.get('to') ?? 'now',
-})

@@ -1,0 +1,65 @@
+import { call, pathWith, told } from '../lib/api.js'
+import { useLoad } from '../lib/load.js'
+import { oneLine } from '../lib/message.js'
+import { zone } from '../lib/settings.js'
+import { preciseClock } from '../lib/time.js'
+import type { Detail, Row } from './rows.js'
+
+interface ContextReply {
+  readonly before: { readonly items: readonly Row[] }
+  readonly after: { readonly items: readonly Row[] }
+}
+
+const EACH = 20
+
+interface ContextProps {
+  readonly event: Detail
+  readonly onOpen: (id: number) => void
+}
+
+/** What the same source wrote around an event, oldest first as in a log file. */
+export function ContextView({ event, onOpen }: ContextProps) {
+  const same = event.host === '' ? 'source' : 'source,host'
+  const { value, error } = useLoad(`context ${event.id}`, (signal) =>
+    call<ContextReply>(
+      pathWith(`/api/logs/${event.id}/context`, { before: EACH, after: EACH, same }),
+      { signal },
+    ),
+  )
+  if (error !== null) return <p class="problem">{told(error)}</p>
+  if (value === null) return null
+  const byTime = (items: readonly Row[]): readonly Row[] =>
+    items.toSorted((a, b) => a.timestamp.localeCompare(b.timestamp) || a.id - b.id)
+  return (
+    <>
+      <p class="note">
+        {event.source}
+        {event.host !== '' && ` on ${event.host}`}, oldest first
+      </p>
+      <ol class="context">
+        {byTime(value.before.items).map((row) => (
+          <Line key={row.id} row={row} onOpen={onOpen} />
+        ))}
+        <Line row={event} onOpen={onOpen} isCurrent />
+        {byTime(value.after.items).map((row) => (
+          <Line key={row.id} row={row} onOpen={onOpen} />
+        ))}
+      </ol>
+    </>
+  )
+}
+
+interface LineProps {
+  readonly row: Row
+  readonly onOpen: (id: number) => void
+  readonly isCurrent?: boolean
+}
+
+const Line = ({ row, onOpen, isCurrent = false }: LineProps) => (
+  <li class={row.severity.toLowerCase()} aria-current={isCurrent}>
+    <button onClick={() => onOpen(row.id)} disabled={isCurrent}>
+      <time dateTime={row.timestamp}>{preciseClock(Date.parse(row.timestamp), zone.value)}</time>
+      <span>{oneLine(row.message, 400)}</span>
+    </button>
+  </li>
+)

@@ -1,0 +1,5 @@
+/** What Explore needs once somebody opens, types or chooses: one file, because many small ones load slower. */
+export { proposalsFor } from './explore/completion.js'
+export { DetailPanel } from './explore/detail.js'
+export { NothingFound } from './explore/empty.js'
+export { RangeChoices } from './shell/range-choices.js'

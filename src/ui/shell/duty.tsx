@@ -1,0 +1,68 @@
+import { useState } from 'preact/hooks'
+
+import { told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { changePassword, duty, logOut } from '../lib/session.js'
+import { Mark } from './log-in.js'
+
+/** What a user has to do before anything else is answered. */
+export const Duty = () => (
+  <main class="log-in">
+    {duty.value === 'password_change_required' ? <NewPassword /> : <Factor />}
+  </main>
+)
+
+function NewPassword() {
+  const [problem, setProblem] = useState('')
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    if (!(event.currentTarget instanceof HTMLFormElement)) return
+    const form = new FormData(event.currentTarget)
+    const text = (name: string): string => {
+      const value = form.get(name)
+      return typeof value === 'string' ? value : ''
+    }
+    changePassword(text('current'), text('password')).catch((error: unknown) =>
+      setProblem(told(error)),
+    )
+  }
+  return (
+    <form onSubmit={submit}>
+      <h1>
+        <Mark /> A new password
+      </h1>
+      <p class="note">Yours is temporary. Choose one that only you know.</p>
+      <label>
+        The temporary one
+        <input name="current" type="password" autocomplete="current-password" required autofocus />
+      </label>
+      <label>
+        The new one
+        <input name="password" type="password" autocomplete="new-password" required />
+      </label>
+      <p class="problem" role="alert">
+        {problem !== '' && <Icon name="circle-alert" />} {problem}
+      </p>
+      <button class="primary">Change it</button>
+      <button type="button" class="quiet" onClick={() => void logOut()}>
+        Log out
+      </button>
+    </form>
+  )
+}
+
+const Factor = () => (
+  <form>
+    <h1>
+      <Mark /> A second factor is needed
+    </h1>
+    <p>
+      This installation asks for one. Turn it on with the operations of{' '}
+      <code>/api/auth/second-factor</code> in <a href="/docs#operations-tag-auth">the reference</a>,
+      and log in again.
+    </p>
+    <button type="button" onClick={() => void logOut()}>
+      Log out
+    </button>
+  </form>
+)
