@@ -9,6 +9,7 @@ import { LogIn } from './shell/log-in.js'
 import { areKeysOpen, isPaletteOpen, openKeys, openPalette } from './shell/open-dialogs.js'
 import { Notice } from './shell/notice.js'
 import { Rail } from './shell/rail.js'
+import { SCREENS } from './shell/screens.js'
 
 export function App() {
   useEffect(() => void findSession(), [])
@@ -21,6 +22,11 @@ function Shell() {
   useKeys('Everywhere', [
     { key: 'mod+k', label: 'go to or do something', run: openPalette },
     { key: '?', label: 'these keys', run: openKeys },
+    ...SCREENS.map(({ key, name, path: to }) => ({
+      key: `g ${key}`,
+      label: name,
+      run: () => go(to),
+    })),
   ])
   const { path, params } = place.value
   useEffect(() => {

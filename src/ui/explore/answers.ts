@@ -31,11 +31,17 @@ export interface FacetReply {
 }
 
 export interface FieldInfo {
+  /** As a query names it. */
   readonly field: string
   readonly kind: 'builtin' | 'attribute'
   readonly type: string
-  readonly share: number
+  /** Of the events that have it; null for a built-in field. */
+  readonly share: number | null
   readonly examples: readonly unknown[]
+}
+
+export interface FieldsReply {
+  readonly items: readonly FieldInfo[]
 }
 
 /** A question, with its times as they were when it was asked. */
@@ -52,6 +58,12 @@ export const runParams = ({ line, span }: Run) => ({
   // The API includes the end.
   end_time: iso(span.toMs - 1),
 })
+
+export type ExportFormat = 'ndjson' | 'csv' | 'txt'
+
+/** The address of a file with all events of a run. */
+export const exportPath = (run: Run, format: ExportFormat): string =>
+  pathWith('/api/logs/export', { ...runParams(run), format })
 
 interface HistogramOptions {
   readonly by?: string

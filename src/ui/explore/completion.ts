@@ -5,7 +5,7 @@ import { call, pathWith } from '../lib/api.js'
 import { short } from '../lib/format.js'
 import { recentLines } from '../lib/recent.js'
 import type { Span } from '../lib/time.js'
-import type { FacetReply, FieldInfo } from './answers.js'
+import type { FacetReply, FieldInfo, FieldsReply } from './answers.js'
 
 /** What can be typed next. */
 export interface Proposal {
@@ -13,6 +13,8 @@ export interface Proposal {
   readonly hint: string
   readonly position: number
   readonly length: number
+  /** The length of the line that it was proposed for. */
+  readonly lineLength: number
   readonly insert: string
   /** It is a whole line, which is run at once. */
   readonly isWhole: boolean
@@ -42,7 +44,7 @@ const bounds = ({ fromMs, toMs }: Span) => ({
 })
 
 const fieldsOf = async (span: Span): Promise<readonly FieldInfo[]> =>
-  asked<readonly FieldInfo[]>(pathWith('/api/logs/fields', bounds(span)))
+  (await asked<FieldsReply>(pathWith('/api/logs/fields', bounds(span)))).items
 
 const printed = (name: string, value: string): string =>
   printQuery({
@@ -66,7 +68,7 @@ export async function proposalsFor(
   if (line.trim() === '') return recentProposals(line)
   const { position, length, expected, field, names } = completeQuery(line, cursor)
   const typed = line.slice(position, cursor).replace(/^"/, '').toLowerCase()
-  const at = { position, length, isWhole: false }
+  const at = { position, length, lineLength: line.length, isWhole: false }
   if (expected.includes('value') && field !== null) {
     const name = nameOf(field)
     const fixed = names.map((value) => ({ value, count: null }))
@@ -92,7 +94,7 @@ export async function proposalsFor(
       ...at,
       label: name,
       hint: examples.slice(0, 2).map(String).join(', ').slice(0, 40),
-      insert: `${nameOf({ kind: 'attribute', name })}:`,
+      insert: `${name}:`,
     })),
   ].slice(0, MOST)
 }
@@ -103,6 +105,7 @@ const recentProposals = (line: string): readonly Proposal[] =>
     hint: 'recent',
     position: 0,
     length: line.length,
+    lineLength: line.length,
     insert,
     isWhole: true,
   }))

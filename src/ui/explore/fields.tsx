@@ -5,10 +5,18 @@ import { count, percent, short } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
 import { useLoad } from '../lib/load.js'
 import { only, stateOf, without } from '../lib/query-edit.js'
-import { runParams, type FacetReply, type FieldInfo, type Run } from './answers.js'
+import {
+  runParams,
+  type FacetReply,
+  type FieldInfo,
+  type FieldsReply,
+  type Run,
+} from './answers.js'
 
 const OPEN_AT_FIRST = ['severity', 'priority', 'source', 'host', 'environment'] as const
 const TOP = 8
+/** More are found by typing their names into the query. */
+const MOST_ATTRIBUTES = 80
 
 type Facet = FacetReply['facets'][number]
 
@@ -33,9 +41,9 @@ export function Fields({ run, runKey, columns, onLine, onColumn }: FieldsProps) 
     ),
   )
   const fields = useLoad(`fields ${runKey}`, (signal) =>
-    call<readonly FieldInfo[]>(pathWith('/api/logs/fields', runParams(run)), { signal }),
+    call<FieldsReply>(pathWith('/api/logs/fields', runParams(run)), { signal }),
   )
-  const attributes = (fields.value ?? []).filter(({ kind }) => kind === 'attribute')
+  const attributes = (fields.value?.items ?? []).filter(({ kind }) => kind === 'attribute')
   return (
     <aside class="fields" aria-label="Fields">
       {OPEN_AT_FIRST.map((name) => {
@@ -53,7 +61,7 @@ export function Fields({ run, runKey, columns, onLine, onColumn }: FieldsProps) 
         )
       })}
       {attributes.length > 0 && <h2 class="group">Attributes</h2>}
-      {attributes.map((info) => (
+      {attributes.slice(0, MOST_ATTRIBUTES).map((info) => (
         <Attribute
           key={info.field}
           info={info}
@@ -64,6 +72,9 @@ export function Fields({ run, runKey, columns, onLine, onColumn }: FieldsProps) 
           onColumn={onColumn}
         />
       ))}
+      {attributes.length > MOST_ATTRIBUTES && (
+        <p class="note">{attributes.length - MOST_ATTRIBUTES} more: type a name into the query</p>
+      )}
     </aside>
   )
 }
@@ -101,7 +112,7 @@ function Attribute({ info, run, runKey, isColumn, onLine, onColumn }: AttributeP
         >
           <Icon name={isOpen ? 'chevron-down' : 'chevron-right'} size={12} />
           <span>{info.field}</span>
-          <small>{percent(info.share)}</small>
+          <small>{percent(info.share ?? 1)}</small>
         </button>
         <button
           class="quiet tiny"

@@ -8,7 +8,7 @@ import { without } from '../lib/query-edit.js'
 import { addressOf, place } from '../lib/router.js'
 import { toRange } from '../lib/time.js'
 import { copy } from '../shell/notice.js'
-import { askCounts, rowSource, type Run } from './answers.js'
+import { askCounts, exportPath, rowSource, type Run } from './answers.js'
 import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
@@ -106,6 +106,11 @@ export function Found(props: FoundProps) {
       key: 'y',
       label: 'copy the message',
       run: () => row !== undefined && void copy(row.message, 'The message is copied.'),
+    },
+    {
+      key: 'e',
+      label: 'export all events as NDJSON',
+      run: () => location.assign(exportPath(run, 'ndjson')),
     },
     { key: 'L', label: 'copy a link with absolute times', run: () => void copyLink(run) },
   ]

@@ -45,10 +45,12 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
     onRun(next.trim())
   }
   const accept = (proposal: Proposal): void => {
+    // Letters may have followed those that it was proposed for.
+    const typedSince = text.length - proposal.lineLength
     const next =
       text.slice(0, proposal.position) +
       proposal.insert +
-      text.slice(proposal.position + proposal.length)
+      text.slice(proposal.position + proposal.length + typedSince)
     const at = proposal.position + proposal.insert.length
     setText(next)
     setCursor(at)

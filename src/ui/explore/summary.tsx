@@ -5,7 +5,7 @@ import { setParams } from '../lib/router.js'
 import { density, wrapping } from '../lib/settings.js'
 import { copy } from '../shell/notice.js'
 import { Menu } from '../shell/menu.js'
-import { runParams, type Histogram, type Run } from './answers.js'
+import { exportPath, runParams, type ExportFormat, type Histogram, type Run } from './answers.js'
 import { FieldsToggle } from './fields-toggle.js'
 import { COLUMNS } from './event-row.js'
 import { toggleWrap } from './event-list.js'
@@ -58,6 +58,15 @@ export function Summary({ run, columns, histogram, by, onColumn }: SummaryProps)
         </select>
       </label>
       <ViewMenu columns={columns} onColumn={onColumn} />
+      <Menu label="Export all events" class="quiet square" face={<Icon name="download" />}>
+        {(close) =>
+          EXPORTS.map(({ format, name }) => (
+            <a key={format} class="item" href={exportPath(run, format)} download onClick={close}>
+              <Icon name="download" /> {name}
+            </a>
+          ))
+        }
+      </Menu>
       <Menu label="Copy" class="quiet square" face={<Icon name="link" />}>
         {(close) => (
           <>
@@ -76,6 +85,12 @@ export function Summary({ run, columns, histogram, by, onColumn }: SummaryProps)
     </div>
   )
 }
+
+const EXPORTS = [
+  { format: 'ndjson', name: 'NDJSON' },
+  { format: 'csv', name: 'CSV' },
+  { format: 'txt', name: 'Text' },
+] as const satisfies readonly { readonly format: ExportFormat; readonly name: string }[]
 
 const isPlainBy = (by: string): boolean => BY.some((name) => name === by)
 

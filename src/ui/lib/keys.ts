@@ -2,7 +2,7 @@ import { useLayoutEffect } from 'preact/hooks'
 
 /** A key with what it does, as the list of keys says it. */
 export interface Binding {
-  /** As in `KeyboardEvent.key`, with `mod+` before it for Control or Command. */
+  /** As in `KeyboardEvent.key`, with `mod+` before it for Control or Command; two keys one after the other have a blank between. */
   readonly key: string
   readonly label: string
   readonly run: () => void
@@ -28,9 +28,22 @@ function isTaken(name: string, target: EventTarget | null): boolean {
   return isOnControl && (name === 'Enter' || name === ' ')
 }
 
+/** The first key of two, while the second one is waited for. */
+let begun = ''
+let timer = 0
+const SECOND_KEY_MS = 1500
+
+function begin(name: string): void {
+  clearTimeout(timer)
+  begun = name
+  if (name !== '') timer = window.setTimeout(() => begin(''), SECOND_KEY_MS)
+}
+
 function onKey(event: KeyboardEvent): void {
-  const name = nameOf(event)
-  if (event.defaultPrevented || event.altKey || isTaken(name, event.target)) return
+  const last = nameOf(event)
+  if (event.defaultPrevented || event.altKey || isTaken(last, event.target)) return
+  const name = begun === '' ? last : `${begun} ${last}`
+  begin('')
   // What was opened last comes first.
   for (const bindings of [...groups.values()].toReversed()) {
     const found = bindings.find(({ key }) => key === name)
@@ -39,6 +52,8 @@ function onKey(event: KeyboardEvent): void {
     found.run()
     return
   }
+  const all = [...groups.values()].flat()
+  if (all.some(({ key }) => key.startsWith(`${name} `))) begin(name)
 }
 
 addEventListener('keydown', onKey)

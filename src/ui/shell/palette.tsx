@@ -37,12 +37,14 @@ function commands(typed: string): readonly Command[] {
     ...[...activeKeys()].flatMap(([group, bindings]) =>
       group === 'Everywhere'
         ? []
-        : bindings.map(({ label, key, run }): Command => ({
-            label,
-            icon: 'square-terminal',
-            hint: key,
-            run,
-          })),
+        : bindings
+            .filter(({ key }) => key.length === 1)
+            .map(({ label, key, run }): Command => ({
+              label,
+              icon: 'square-terminal',
+              hint: key,
+              run,
+            })),
     ),
     { label: 'Light theme', icon: 'sun', hint: '', run: setTheme('light') },
     { label: 'Dark theme', icon: 'moon', hint: '', run: setTheme('dark') },
