@@ -195,11 +195,12 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     const limiter = createLimiter(state, toRateLimits(config))
     const mailer = openMailer(config, log)
     closers.push(() => mailer?.close())
+    const seal = openSeal(config, dataDir)
     const accounts = await openAccounts(config, {
       entities,
       withLock,
       jwtSecret,
-      seal: openSeal(config, dataDir),
+      seal,
       limiter,
       onWrongCode: () => metrics.credentialRefused('second_factor'),
       mailer,
@@ -500,6 +501,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       context: eventContext,
       alerts: records.alerts,
       hasSource: (name) => sources.get(name) !== undefined,
+      seal,
+      mayBePrivate: config.alertPrivateAddresses,
     })
     closers.push(() => alerting.evaluator.close())
 
@@ -545,6 +548,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       alertRules: alerting.rules,
       alertLog: alerting.alertLog,
       alertRuleStatus: alerting.status,
+      channels: alerting.channels,
+      sendNotice: alerting.send,
+      deliveriesOf: alerting.deliveriesOf,
       limiter,
       intrusions: createIntrusions({ audit, metrics }),
       guesses: createGuesses({
@@ -616,6 +622,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       workers: () => pool.workers,
       alertRules: () => alerting.rules.list().length,
       alertsFiring: () => alerting.evaluator.firing,
+      noticesWaiting: () => alerting.evaluator.noticesWaiting,
       alertLagSeconds: () => alerting.evaluator.lagSeconds,
       isStateUp: watchState(state),
       isClickhouseUp: () => writer.failingSinceMs === null,

@@ -175,6 +175,11 @@ const SETTINGS = {
     [1, 100],
     'percent of one core that insight runs may take; they run less often to stay below it',
   ),
+  alertPrivateAddresses: boolean(
+    'ALERT_PRIVATE_ADDRESSES',
+    false,
+    'whether notices of alert rules may be sent to private and loopback addresses',
+  ),
   insightsAlerts: boolean(
     'INSIGHTS_ALERTS',
     true,

@@ -6,11 +6,15 @@ import type { Redirects } from '../events/filter.js'
 import { resolveNames, type Names } from '../events/resolve.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Log } from '../telemetry/log.js'
+import { ChannelDoc, createChannels, type Channel } from './channel.js'
 import { createCountReader } from './counts.js'
 import { evaluationStatus, Evaluator } from './evaluator.js'
+import { deliveriesOf } from './delivery.js'
 import { createAlertLog } from './log.js'
 import { RuleDoc, type Rule } from './rule.js'
+import type { Seal } from '../lib/seal.js'
 import { createRules } from './rules.js'
+import { createSend } from './send.js'
 import { createWatermark, type WatermarkDeps } from './watermark.js'
 
 interface AlertingDeps extends WatermarkDeps {
@@ -22,12 +26,19 @@ interface AlertingDeps extends WatermarkDeps {
   readonly context: Names & { readonly redirects: () => Redirects }
   readonly alerts: Alerts
   readonly hasSource: (name: string) => boolean
+  readonly seal: Seal
+  readonly mayBePrivate: boolean
 }
 
 /** Builds everything of alert rules: the rules, what they decided, and their evaluation, which `start` begins. */
 export function createAlerting(deps: AlertingDeps) {
   const { entities, store, state, log, arrivals, context, alerts, hasSource } = deps
   const rules = createRules({ records: entities.collection<Rule>('alert_rule', RuleDoc) })
+  const channels = createChannels({
+    records: entities.collection<Channel>('notification_channel', ChannelDoc),
+    seal: deps.seal,
+  })
+  const send = createSend(deps.mayBePrivate)
   const alertLog = createAlertLog(store)
   const counts = createCountReader({
     store,
@@ -39,6 +50,9 @@ export function createAlerting(deps: AlertingDeps) {
   return {
     rules,
     alertLog,
+    channels,
+    send,
+    deliveriesOf: (ids: readonly string[]) => deliveriesOf(store, ids),
     status: () => evaluationStatus(state).catch(() => null),
     evaluator: new Evaluator({
       state,
@@ -50,6 +64,7 @@ export function createAlerting(deps: AlertingDeps) {
       rules,
       alerts,
       hasSource,
+      delivery: { store, channels, send, log },
     }),
   }
 }

@@ -18,11 +18,13 @@ import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Log } from '../telemetry/log.js'
 import type { CountReader, CountRequest } from './counts.js'
-import { alertIdOf, transitionId, type AlertLog, type LoggedTransition } from './log.js'
-import { isNews, step, type Transition } from './machine.js'
+import { Deliveries, type DeliveryDeps } from './delivery.js'
+import type { AlertLog, LoggedTransition } from './log.js'
+import { isNews } from './machine.js'
 import { planRule, type Plan, type Rule } from './rule.js'
 import type { Rules } from './rules.js'
-import { TrackedRule, type GroupTransition } from './tracked-rule.js'
+import { TrackedRule } from './tracked-rule.js'
+import { ended, titleOf, toLogged, toState } from './transitions.js'
 import type { Watermark } from './watermark.js'
 
 export interface EvaluatorDeps {
@@ -35,6 +37,7 @@ export interface EvaluatorDeps {
   readonly rules: Pick<Rules, 'list'>
   readonly alerts: Pick<Alerts, 'create' | 'resolve'>
   readonly hasSource: (name: string) => boolean
+  readonly delivery: DeliveryDeps
 }
 
 /** How the evaluation stands, for all instances. */
@@ -90,6 +93,10 @@ export class Evaluator {
     return this.#leading?.firing ?? 0
   }
 
+  get noticesWaiting(): number {
+    return this.#leading?.deliveries.waiting ?? 0
+  }
+
   /** @param mayEvaluate false on an instance that only collects, which tells its watermark */
   start(mayEvaluate: boolean): void {
     const { state, watermark } = this.#deps
@@ -126,7 +133,10 @@ export class Evaluator {
     const begin = (): Leading => new Leading(this.#deps, [signal, lease.signal])
     let failures = 0
     while (!isOver()) {
-      if (this.#leading === null || this.#leading.isUncertain) this.#leading = begin()
+      if (this.#leading === null || this.#leading.isUncertain) {
+        this.#leading?.end()
+        this.#leading = begin()
+      }
       try {
         await this.#leading.round()
         failures = 0
@@ -153,6 +163,7 @@ class Leading {
   readonly #deps: EvaluatorDeps
   readonly #signals: readonly AbortSignal[]
   readonly #ending = new AbortController()
+  readonly deliveries: Deliveries
   #tracked = new Map<string, TrackedRule>()
   /** Rules that cannot be evaluated, and until when they are not tried again. */
   readonly #problems = new Map<
@@ -172,12 +183,17 @@ class Leading {
   constructor(deps: EvaluatorDeps, signals: readonly AbortSignal[]) {
     this.#deps = deps
     this.#signals = signals
+    this.deliveries = new Deliveries(deps.delivery, this.#ending.signal)
     for (const signal of signals)
       signal.addEventListener('abort', () => this.#ending.abort(), { once: true })
   }
 
   get untilMs(): number {
     return this.#countedMs
+  }
+
+  end(): void {
+    this.#ending.abort()
   }
 
   get firing(): number {
@@ -216,6 +232,7 @@ class Leading {
   }
 
   async #load(): Promise<Map<string, LoggedTransition[]>> {
+    await this.deliveries.resume()
     const last = await this.#deps.alertLog.last()
     await this.#project(last)
     const byRule = new Map<string, LoggedTransition[]>()
@@ -330,6 +347,7 @@ class Leading {
     await this.#deps.alertLog.append(made, this.#ending.signal)
     this.isUncertain = false
     this.#owed.push(...made.filter(isNews))
+    this.deliveries.add(made)
     await this.#pay()
   }
 
@@ -388,82 +406,4 @@ const toRequest = (plan: Plan, counter: number, isLoad: boolean): CountRequest =
   if (of === undefined) throw new Error('bug: no counter')
   const isLast = isLoad && plan.rule.fields.kind.type === 'absence'
   return { counter: of, groupBy: plan.groupBy, everyMs: plan.everyMs, isLast }
-}
-
-function toLogged(
-  plan: Plan,
-  { group, transition, status, before, value }: GroupTransition,
-): LoggedTransition {
-  const { rule } = plan
-  const firingSeq = status.firingSeq === 0 ? before.firingSeq : status.firingSeq
-  return {
-    id: transitionId(rule, group, status.seq),
-    ruleId: rule.id,
-    ruleVersion: rule.version,
-    ruleName: rule.fields.name,
-    severity: rule.fields.severity,
-    groupBy: [...plan.groupBy],
-    group: [...group],
-    from: transition.from,
-    to: transition.to,
-    atMs: transition.atMs,
-    alertId: firingSeq === 0 ? null : alertIdOf(rule.id, group, firingSeq),
-    value,
-    q: rule.fields.q ?? '',
-    windowFromMs: transition.atMs - plan.windowMs,
-    windowToMs: transition.atMs,
-    reason: null,
-    status: { ...status, flips: [...status.flips] },
-  }
-}
-
-/** The state of a group in the form of its last transition. */
-function toState(
-  plan: Plan,
-  group: readonly string[],
-  status: GroupTransition['status'],
-): LoggedTransition {
-  const { state, sinceMs } = status
-  const transition: Transition = { from: state, to: state, atMs: sinceMs }
-  return toLogged(plan, { group, transition, status, before: status, value: 0 })
-}
-
-/** The transition that ends what a group was, whatever its counts are. @returns none for an inactive group */
-function ended(last: LoggedTransition, reason: string): readonly LoggedTransition[] {
-  const { state } = last.status
-  if (state === 'inactive') return []
-  const atMs = Math.max(Date.now(), last.status.sinceMs + 1)
-  const isFiring = state !== 'pending'
-  const calm = {
-    ...last.status,
-    state: isFiring ? ('recovering' as const) : state,
-    isFlapping: false,
-  }
-  const { status } = step(
-    { ...calm, sinceMs: 0 },
-    { forMs: 0, keepFiringMs: 0 },
-    { atMs, verdict: 'calm' },
-  )
-  const id = transitionId({ id: last.ruleId, version: last.ruleVersion }, last.group, status.seq)
-  const to = isFiring ? 'resolved' : 'inactive'
-  const rest = { value: null, reason, windowFromMs: atMs, windowToMs: atMs }
-  return [
-    {
-      ...last,
-      ...rest,
-      id,
-      from: state,
-      to,
-      atMs,
-      status: { ...status, flips: [...status.flips] },
-    },
-  ]
-}
-
-function titleOf({ ruleName, groupBy, group, value }: LoggedTransition): string {
-  const where = groupBy
-    .map((name, i) => `${name} ${group[i] === '' ? '(none)' : group[i]}`)
-    .join(', ')
-  const shown = value === null ? '' : `: ${Number(value.toPrecision(6))}`
-  return `${ruleName}${where === '' ? '' : ` (${where})`}${shown}`.slice(0, 300)
 }

@@ -39,6 +39,13 @@ export const LoggedTransition = Type.Object({
   /** The range of arrival times that was counted. */
   windowFromMs: Type.Integer(),
   windowToMs: Type.Integer(),
+  /** When it began to fire; null for one that never fired. */
+  startedAtMs: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+  runbook: Type.Optional(Type.String()),
+  /** The ids of the channels of the rule. */
+  channels: Type.Optional(Type.Array(Type.String())),
+  /** False where channels are not told that it resolved. */
+  tellsResolved: Type.Optional(Type.Boolean()),
   /** Why, where it was not the counts. */
   reason: Type.Union([Type.String(), Type.Null()]),
   status: Type.Object({
@@ -125,7 +132,7 @@ export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>) {
     /** The last transition of each group of each rule. */
     async last(): Promise<readonly LoggedTransition[]> {
       const rows = await store.query(lastSql, {}, { timeoutMs: 60_000 })
-      return rows.flatMap(({ doc }) => parse(doc))
+      return rows.flatMap(({ doc }) => parseTransition(doc))
     },
 
     /** Transitions of a rule before one, newest first. */
@@ -136,12 +143,12 @@ export function createAlertLog(store: Pick<Store, 'query' | 'insertRows'>) {
     ): Promise<readonly LoggedTransition[]> {
       const [beforeMs, beforeId] = before ?? [Number.MAX_SAFE_INTEGER, '']
       const params = { rule_id: ruleId, before_ms: beforeMs, before_id: beforeId, limit }
-      return (await store.query(historySql, params)).flatMap(({ doc }) => parse(doc))
+      return (await store.query(historySql, params)).flatMap(({ doc }) => parseTransition(doc))
     },
   }
 }
 
-function parse(doc: string): readonly LoggedTransition[] {
+export function parseTransition(doc: string): readonly LoggedTransition[] {
   const value: unknown = JSON.parse(doc)
   return Value.Check(LoggedTransition, value) ? [value] : []
 }

@@ -173,6 +173,18 @@ export const RuleFields = Type.Object(
           'the time between two evaluations, 1s to 10m; default 10s, for long windows more',
       }),
     ),
+    notify: Type.Optional(
+      Type.Object(
+        {
+          channels: Type.Array(Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$' }), {
+            maxItems: 10,
+            uniqueItems: true,
+          }),
+          on_resolve: Type.Optional(Type.Boolean({ description: 'default true' })),
+        },
+        { ...closed, description: 'the channels that are told when a group fires and resolves' },
+      ),
+    ),
     for: Type.Optional(
       Type.String({
         ...Delay,

@@ -15,6 +15,7 @@ import { logExportRoutes } from './routes/log-export.js'
 import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
+import { notificationChannelRoutes } from './routes/notification-channels.js'
 import { queryRoutes } from './routes/query.js'
 import { secondFactorRoutes } from './routes/second-factor.js'
 import { sessionRoutes } from './routes/sessions.js'
@@ -39,6 +40,7 @@ export const allRoutes = [
   ...incidentRoutes,
   ...alertRoutes,
   ...alertRuleRoutes,
+  ...notificationChannelRoutes,
   ...sourceRoutes,
   ...applicationRoutes,
   ...monitoringRoutes,

@@ -1,4 +1,7 @@
 import type { EvaluationStatus } from '../alerting/evaluator.js'
+import type { Channels } from '../alerting/channel.js'
+import type { Delivery } from '../alerting/delivery.js'
+import type { Send } from '../alerting/send.js'
 import type { AlertLog } from '../alerting/log.js'
 import type { Rules } from '../alerting/rules.js'
 import type { Config } from '../config.js'
@@ -58,6 +61,10 @@ export interface Services {
   // Records.
   readonly alerts: Alerts
   readonly alertRules: Rules
+  readonly channels: Channels
+  readonly sendNotice: Send
+  /** How notices went, by their ids. */
+  readonly deliveriesOf: (ids: readonly string[]) => Promise<ReadonlyMap<string, Delivery>>
   readonly alertLog: Pick<AlertLog, 'history'>
   /** How the evaluation of the rules stands; null when it is not known. */
   readonly alertRuleStatus: () => Promise<EvaluationStatus | null>

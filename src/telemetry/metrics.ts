@@ -49,6 +49,7 @@ export interface GaugeReaders {
   readonly workers: () => number
   readonly alertRules: () => number
   readonly alertsFiring: () => number
+  readonly noticesWaiting: () => number
   readonly alertLagSeconds: () => number
   readonly isStateUp: () => boolean
   readonly isClickhouseUp: () => boolean
@@ -333,17 +334,7 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     'Worker threads that decode messages and find their templates',
     readers.workers,
   )
-  gauge('alert_rules', 'Alert rules', readers.alertRules)
-  gauge(
-    'alerts_firing',
-    'Groups of alert rules that fire; 0 on instances that do not evaluate',
-    readers.alertsFiring,
-  )
-  gauge(
-    'alert_lag_seconds',
-    'How far the evaluation of alert rules is behind; 0 on instances that do not evaluate',
-    readers.alertLagSeconds,
-  )
+  watchAlerting(gauge, readers)
   gauge('state_up', '1 when the shared state (Redis or in-process) answers', () =>
     Number(readers.isStateUp()),
   )
@@ -377,4 +368,26 @@ function watchListeners(registry: Registry, readers: ListenerReaders): void {
       }
     },
   })
+}
+
+function watchAlerting(
+  gauge: (name: string, help: string, read: () => number) => void,
+  readers: GaugeReaders,
+): void {
+  gauge('alert_rules', 'Alert rules', readers.alertRules)
+  gauge(
+    'alerts_firing',
+    'Groups of alert rules that fire; 0 on instances that do not evaluate',
+    readers.alertsFiring,
+  )
+  gauge(
+    'notices_waiting',
+    'Notices of alert rules that are not sent yet; 0 on instances that do not evaluate',
+    readers.noticesWaiting,
+  )
+  gauge(
+    'alert_lag_seconds',
+    'How far the evaluation of alert rules is behind; 0 on instances that do not evaluate',
+    readers.alertLagSeconds,
+  )
 }

@@ -30,7 +30,7 @@ const SOURCE_TABLES = [
   'host_stats',
   'templates',
 ] as const
-const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters', 'alert_log'] as const
+const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters', 'alert_log', 'alert_deliveries'] as const
 
 /** The writes of a batch to ClickHouse. Each call may be repeated. */
 export interface BatchStore {

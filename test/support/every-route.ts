@@ -38,6 +38,10 @@ export interface EveryRoute {
 }
 
 let count = 0
+const aChannel = (): object => ({
+  name: fresh('channel'),
+  target: { type: 'webhook', url: 'http://127.0.0.1:9/', secret: 'canary secret' },
+})
 const aRule = (name: string): object => ({
   name,
   severity: 'P4',
@@ -69,6 +73,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
   const incident = await made('incidents', { title: 'open cage', severity: 'P2' })
   const alert = await made('alerts', { title: 'cat', severity: 'P1' })
   const rule = await made('alert-rules', aRule('eggs'))
+  const channel = await made('notification-channels', aChannel())
   const task = await made('tasks', { title: 'feed' })
   const application = await made('applications', { name: 'zoo' })
   const key = await made('ingest-keys', { name: 'canary key' })
@@ -151,6 +156,13 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     readAlert: () => ({ params: { alert_id: alert.id } }),
     acknowledgeAlert: () => ({ params: { alert_id: alert.id } }),
     readAllAlerts: () => ({}),
+    listChannels: () => ({}),
+    createChannel: () => ({ body: aChannel() }),
+    replaceChannel: () => ({ params: { id: channel.id }, body: aChannel() }),
+    deleteChannel: async () => ({
+      params: { id: (await made('notification-channels', aChannel())).id },
+    }),
+    testChannel: () => ({ params: { id: channel.id } }),
     listAlertRules: () => ({}),
     createAlertRule: () => ({ body: aRule(fresh('rule')) }),
     exportAlertRules: () => ({}),

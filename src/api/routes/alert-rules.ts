@@ -2,7 +2,9 @@ import { Type, type Static } from '@sinclair/typebox'
 
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { RuleFields, type Rule } from '../../alerting/rule.js'
+import { noticesOf, type Delivery } from '../../alerting/delivery.js'
 import type { LoggedTransition } from '../../alerting/log.js'
+import type { Notice } from '../../alerting/notice.js'
 import { PrioritySchema } from '../../model/schemas.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
@@ -58,6 +60,22 @@ const TransitionSchema = Type.Object(
     reason: Type.Union([Type.String(), Type.Null()], {
       description: 'why, where it was not the counts',
     }),
+    notices: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        channel_id: Type.String(),
+        outcome: Type.String({
+          description:
+            'waiting: not tried yet; failed: is tried again; sent; refused: is not tried again',
+        }),
+        attempts: Type.Integer({ minimum: 0 }),
+        last_attempt_at: Type.Union([Timestamp, Type.Null()]),
+        status: Type.Union([Type.Integer(), Type.Null()], {
+          description: 'of the last HTTP reply',
+        }),
+        error: Type.Union([Type.String(), Type.Null()]),
+      }),
+    ),
   },
   { title: 'AlertTransition' },
 )
@@ -80,7 +98,26 @@ async function toView(
   }
 }
 
-const toTransition = (one: LoggedTransition): Static<typeof TransitionSchema> => ({
+const NOT_TRIED = { outcome: 'waiting', attempts: 0, atMs: null, status: 0, error: '' }
+
+function toNotice({ id, channelId }: Notice, delivery: Delivery | undefined) {
+  const { outcome, attempts, atMs, status, error } = delivery ?? NOT_TRIED
+  return {
+    id,
+    channel_id: channelId,
+    outcome,
+    attempts,
+    last_attempt_at: toIsoOrNull(atMs),
+    status: status === 0 ? null : status,
+    error: error === '' ? null : error,
+  }
+}
+
+const toTransition = (
+  one: LoggedTransition,
+  deliveries: ReadonlyMap<string, Delivery>,
+): Static<typeof TransitionSchema> => ({
+  notices: noticesOf(one).map((notice) => toNotice(notice, deliveries.get(notice.id))),
   id: one.id,
   at: toIso(one.atMs),
   from: one.from,
@@ -262,16 +299,18 @@ export const alertRuleRoutes = [
     status: 200,
     question: 'rollup',
     errors: ['invalid_cursor', 'dependency_unavailable'],
-    handle: async ({ params: { id }, query: { limit, cursor } }, { alertLog, cursorKey }) => {
+    handle: async ({ params: { id }, query: { limit, cursor } }, services) => {
+      const { alertLog, cursorKey, deliveriesOf } = services
       const filters = { list: 'alert-history', id }
       const before =
         cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isHistoryPosition)
       const found = await alertLog.history(id, before, limit + 1)
       const shown = found.slice(0, limit)
       const last = shown.at(-1)
+      const deliveries = await deliveriesOf(shown.flatMap(noticesOf).map((notice) => notice.id))
       const hasMore = found.length > limit && last !== undefined
       return {
-        items: shown.map(toTransition),
+        items: shown.map((one) => toTransition(one, deliveries)),
         next_cursor: hasMore ? encodeCursor(cursorKey, filters, [last.atMs, last.id]) : null,
         has_more: hasMore,
       }

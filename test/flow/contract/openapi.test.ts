@@ -132,6 +132,12 @@ async function driveAlertRules(t: { same: (a: unknown, b: unknown) => unknown },
   await api.importAlertRules(exported)
   t.same((await api.alertRuleHistory(rule.id)).data.items, [])
   await api.deleteAlertRule(rule.id)
+  const target = { type: 'webhook', url: 'http://127.0.0.1:9/' }
+  const { data: channel } = await api.createChannel({ name: 'c', target })
+  await api.listChannels()
+  await api.replaceChannel(channel.id, { name: 'd', target })
+  t.same((await api.testChannel(channel.id)).data.outcome, 'refused')
+  await api.deleteChannel(channel.id)
 }
 
 t.test('a generated client drives every route, and every reply is as described', async (t) => {

@@ -95,6 +95,7 @@ void test('gauges are read when the metrics are', async (t) => {
     workers: seven,
     alertRules: seven,
     alertsFiring: seven,
+    noticesWaiting: seven,
     alertLagSeconds: seven,
     isStateUp: () => true,
     isClickhouseUp: () => false,

@@ -1,0 +1,88 @@
+/* Transitions in the form in which they are stored, and the titles of their alerts. */
+
+import { alertIdOf, transitionId, type LoggedTransition } from './log.js'
+import { step, type Transition } from './machine.js'
+import type { Plan } from './rule.js'
+import type { GroupTransition } from './tracked-rule.js'
+
+export function toLogged(
+  plan: Plan,
+  { group, transition, status, before, value }: GroupTransition,
+): LoggedTransition {
+  const { rule } = plan
+  const firingSeq = status.firingSeq === 0 ? before.firingSeq : status.firingSeq
+  return {
+    id: transitionId(rule, group, status.seq),
+    ruleId: rule.id,
+    ruleVersion: rule.version,
+    ruleName: rule.fields.name,
+    severity: rule.fields.severity,
+    groupBy: [...plan.groupBy],
+    group: [...group],
+    from: transition.from,
+    to: transition.to,
+    atMs: transition.atMs,
+    alertId: firingSeq === 0 ? null : alertIdOf(rule.id, group, firingSeq),
+    value,
+    q: rule.fields.q ?? '',
+    windowFromMs: transition.atMs - plan.windowMs,
+    windowToMs: transition.atMs,
+    reason: null,
+    startedAtMs: status.firingSinceMs || before.firingSinceMs || null,
+    ...(rule.fields.runbook === undefined ? {} : { runbook: rule.fields.runbook }),
+    channels: rule.fields.notify?.channels ?? [],
+    tellsResolved: rule.fields.notify?.on_resolve ?? true,
+    status: { ...status, flips: [...status.flips] },
+  }
+}
+
+/** The state of a group in the form of its last transition. */
+export function toState(
+  plan: Plan,
+  group: readonly string[],
+  status: GroupTransition['status'],
+): LoggedTransition {
+  const { state, sinceMs } = status
+  const transition: Transition = { from: state, to: state, atMs: sinceMs }
+  return toLogged(plan, { group, transition, status, before: status, value: 0 })
+}
+
+/** The transition that ends what a group was, whatever its counts are. @returns none for an inactive group */
+export function ended(last: LoggedTransition, reason: string): readonly LoggedTransition[] {
+  const { state } = last.status
+  if (state === 'inactive') return []
+  const atMs = Math.max(Date.now(), last.status.sinceMs + 1)
+  const isFiring = state !== 'pending'
+  const calm = {
+    ...last.status,
+    state: isFiring ? ('recovering' as const) : state,
+    isFlapping: false,
+  }
+  const { status } = step(
+    { ...calm, sinceMs: 0 },
+    { forMs: 0, keepFiringMs: 0 },
+    { atMs, verdict: 'calm' },
+  )
+  const id = transitionId({ id: last.ruleId, version: last.ruleVersion }, last.group, status.seq)
+  const to = isFiring ? 'resolved' : 'inactive'
+  const rest = { value: null, reason, windowFromMs: atMs, windowToMs: atMs }
+  return [
+    {
+      ...last,
+      ...rest,
+      id,
+      from: state,
+      to,
+      atMs,
+      status: { ...status, flips: [...status.flips] },
+    },
+  ]
+}
+
+export function titleOf({ ruleName, groupBy, group, value }: LoggedTransition): string {
+  const where = groupBy
+    .map((name, i) => `${name} ${group[i] === '' ? '(none)' : group[i]}`)
+    .join(', ')
+  const shown = value === null ? '' : `: ${Number(value.toPrecision(6))}`
+  return `${ruleName}${where === '' ? '' : ` (${where})`}${shown}`.slice(0, 300)
+}
