@@ -138,7 +138,7 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
   const options: uPlot.Options = {
     width: root.clientWidth,
     height: HEIGHT,
-    padding: [8, 8, 0, 0],
+    padding: [8, 22, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
     scales: {
