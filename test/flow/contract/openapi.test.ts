@@ -174,7 +174,7 @@ t.test('a generated client drives every route, and every reply is as described',
   t.same(sent.detail, { sent: 2, errors: 0 })
   await collect(service, 'POST /ingest', { token: 'no key', body: '{}' })
   await service.ingest([
-    { source: 'till', message: 'receipt printed' },
+    { source: 'till', message: 'receipt printed', trace_id: 'receipt-1' },
     { source: 'till', message: 7, timestamp: 'never' },
   ])
   await settled(service)
@@ -193,6 +193,13 @@ t.test('a generated client drives every route, and every reply is as described',
   const [event] = page.items
   t.equal((await api.getEvent(event.id)).data.application, 'shop')
   await api.explainPriority(event.id)
+  t.equal((await api.histogram({ source: ['till'], by: 'severity' })).data.total, 3)
+  t.equal((await api.facets({ source: ['till'], fields: ['host'] })).data.total, 3)
+  const counted = await api.stats({ source: ['till'], by: ['source'], metrics: ['count'] })
+  t.same(counted.data.groups[0].by, { source: 'till' })
+  t.equal((await api.eventContext(event.id, { before: 2 })).data.event.id, event.id)
+  t.equal((await api.getTrace('receipt-1', {})).data.logs.length, 1)
+  await api.explainSpan({ q: 'source:till', start_time: 'now-1h' })
   t.equal((await api.parseQuery({ q: 'severity:error', position: 2 })).data.error, null)
   t.equal((await api.parseQuery({ q: '(' })).data.query, null)
   const reason = 'seen by a person'

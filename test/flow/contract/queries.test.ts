@@ -160,9 +160,9 @@ t.test('list-events: start_time is 30 days ago by default, end_time is open', as
     t.equal(await status(`/api/logs?start_time=${none}`), 422, none)
 })
 
-t.test('list-events: limit is 1 to 200 and 50 by default, cursors continue a page', async (t) => {
-  for (const limit of [0, 201, 'x', 1.5]) t.equal(await status(`/api/logs?limit=${limit}`), 422)
-  for (const limit of [1, 200]) t.equal(await status(`/api/logs?limit=${limit}`), 200)
+t.test('list-events: limit is 1 to 1000 and 50 by default, cursors continue a page', async (t) => {
+  for (const limit of [0, 1001, 'x', 1.5]) t.equal(await status(`/api/logs?limit=${limit}`), 422)
+  for (const limit of [1, 1000]) t.equal(await status(`/api/logs?limit=${limit}`), 200)
   await service.ingest(
     Array.from({ length: 60 }, (_, i) => ({ source: 'many', message: `number ${i}` })),
   )
