@@ -10,6 +10,7 @@ import { runInsightsBench } from './flow/insights.js'
 import { runMining } from './flow/mining.js'
 import { runQuery } from './flow/query.js'
 import { runScale } from './flow/scale.js'
+import { runTail } from './flow/tail.js'
 import { runWs } from './flow/ws.js'
 import { listField, numberField } from './lib/api.js'
 import { compareReports, renderComparison } from './lib/compare.js'
@@ -30,6 +31,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   insights: runInsightsBench,
   http: runHttp,
   ws: runWs,
+  tail: runTail,
   cluster: runCluster,
   scale: runScale,
   beside: runBeside,

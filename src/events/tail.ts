@@ -80,6 +80,8 @@ export interface Tail {
 
 const INTERVAL_MS = 500
 const FAILED_MS = 2_000
+/** With many questions the rounds are rarer, so that they take a tenth of a core (bench/NOTES.md). */
+const SHARE = 0.1
 const POLL_MS = 5_000
 /** A question that takes longer than this for what arrived in a moment would never keep up. */
 const QUESTION_MS = 10_000
@@ -129,6 +131,7 @@ class LiveTail implements Tail {
     this.#deps = deps
     this.#rounds = createPaced({
       intervalMs: deps.intervalMs ?? INTERVAL_MS,
+      share: SHARE,
       failedMs: FAILED_MS,
       work: () => this.#round(),
       onError: deps.onError,

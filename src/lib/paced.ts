@@ -1,6 +1,8 @@
 export interface PacedOptions {
   /** The shortest time between the beginnings of two runs. */
   readonly intervalMs: number
+  /** Runs take at most this share of the time, as long as that delays none by more than `failedMs`. */
+  readonly share: number
   /** The time after a run that failed. */
   readonly failedMs: number
   readonly work: () => Promise<void>
@@ -14,7 +16,8 @@ export interface Paced {
 }
 
 /** States: idle ─signal─▶ due ─timer─▶ running ─▶ idle, or due after a further signal. */
-export function createPaced({ intervalMs, failedMs, work, onError }: PacedOptions): Paced {
+export function createPaced(options: PacedOptions): Paced {
+  const { intervalMs, share, failedMs, work, onError } = options
   let isWanted = false
   let isRunning = false
   let isClosed = false
@@ -25,9 +28,11 @@ export function createPaced({ intervalMs, failedMs, work, onError }: PacedOption
     timer = null
     isWanted = false
     isRunning = true
-    notBeforeMs = performance.now() + intervalMs
+    const startedMs = performance.now()
     try {
       await work()
+      const restMs = Math.min((performance.now() - startedMs) / share, failedMs)
+      notBeforeMs = startedMs + Math.max(intervalMs, restMs)
     } catch (error) {
       isWanted = true
       notBeforeMs = performance.now() + failedMs
