@@ -1,0 +1,71 @@
+import { test } from 'tap'
+
+import type { ProtocolFormat } from '../../../../src/ingest/block.js'
+import { parserOf } from '../../../../src/ingest/protocols/table.js'
+import { lokiPush, snappyBlock } from '../../../support/protobuf.js'
+import { AT, collect, ingestContext } from '../formats/collect.js'
+
+function decode(format: ProtocolFormat, body: string | Uint8Array, params = '') {
+  const got = collect()
+  const write = parserOf(format)(Buffer.from(body), { ...ingestContext, params }, got)
+  const errors = got.rejects.map(({ line, reason, message }) => ({ line, code: reason, message }))
+  const reply: unknown = typeof write === 'function' ? JSON.parse(write(errors)) : null
+  return { ...got, reply }
+}
+
+void test('a bulk request is answered action by action, in order', async (t) => {
+  const lines = [
+    '{"index":{"_index":"app-2026.11.21","_id":"1"},"attempts":0}',
+    `{"@timestamp":"${new Date(AT).toISOString()}","message":"one","log":{"level":"warn"}}`,
+    '{"create":{}}',
+    'no json',
+    '{"delete":{"_id":"2"}}',
+    '{"create":{}}',
+    '{"msg":"a tab\there"}',
+  ]
+  const { events, rejects, reply } = decode('elasticsearch/bulk', lines.join('\n'), 'index=shop')
+  t.match(events, [
+    { timestampMs: AT, source: 'app', severity: 'WARNING', message: 'one' },
+    { source: 'shop', message: 'a tab\there' },
+  ])
+  t.match(rejects, [{ line: 2, reason: 'invalid_json' }])
+  t.match(reply, {
+    errors: true,
+    items: [
+      { index: { _index: 'app-2026.11.21', _id: '1', status: 201 } },
+      { create: { status: 400, error: { type: 'document_parsing_exception' } } },
+      { delete: { status: 404 } },
+      { create: { _index: 'shop', status: 201 } },
+    ],
+  })
+})
+
+void test('Loki in Snappy means the same as plain protobuf', async (t) => {
+  const push = lokiPush('{app="shop", level="warn", zone="a"}', [
+    { timeMs: AT, line: 'plain', metadata: { trace_id: 'a1' } },
+    { timeMs: AT, line: '{"msg":"nested","level":50}' },
+  ])
+  for (const body of [push, snappyBlock(push)])
+    t.match(decode('loki/push', body).events, [
+      {
+        timestampMs: AT,
+        source: 'shop',
+        severity: 'WARNING',
+        message: 'plain',
+        traceId: 'a1',
+        tags: { zone: 'a' },
+      },
+      { timestampMs: AT, source: 'shop', severity: 'ERROR', message: 'nested' },
+    ])
+  t.throws(() => decode('loki/push', 'hello'), { code: 'bad_request' })
+})
+
+void test('events of Splunk take what their request says', async (t) => {
+  const body = `{"time":${AT / 1000},"event":"one"}{"event":{"message":{"msg":"two"},"severity":"error"},"host":"own"}{"event":""}`
+  const { events, rejects } = decode('splunk/event', body, 'host=asked&sourcetype=st')
+  t.match(events, [
+    { timestampMs: AT, message: 'one', host: 'asked', source: 'st' },
+    { message: 'two', severity: 'ERROR', host: 'own' },
+  ])
+  t.match(rejects, [{ line: 1, reason: 'missing_message' }])
+})
