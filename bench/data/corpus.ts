@@ -14,6 +14,8 @@ export interface CorpusOptions {
   readonly spanMs: number
   /** At least 1; the first sixteen are one of each kind. */
   readonly sources: number
+  /** Tags of each event; without them the stream is the same. */
+  readonly attributes?: number
 }
 
 /** One message. The generator reuses one object for all messages. */
@@ -25,6 +27,8 @@ export interface CorpusEvent {
   severity: number
   /** Escaped for a JSON string, without the quotes. */
   message: string
+  /** JSON, '' for none. */
+  tags: string
   /** Index of its pattern among the patterns of all kinds. */
   pattern: number
 }
@@ -67,10 +71,11 @@ export const sourceNames = (sources: number): string[] =>
 export class Corpus {
   readonly #options: CorpusOptions
   readonly #random: Random
+  readonly #tagRandom: Random
   readonly #kinds: readonly CompiledKind[]
   readonly #recent = new Ring(RECENT)
   readonly #echoes = new Ring(ECHOES)
-  readonly #current: CorpusEvent = { timestampMs: 0, source: '', host: '', severity: 0, message: '', pattern: 0 }
+  readonly #current: CorpusEvent = { timestampMs: 0, source: '', host: '', severity: 0, message: '', tags: '', pattern: 0 }
   #made = 0
   #runLeft = 0
   #prefixSecond = -1
@@ -80,6 +85,7 @@ export class Corpus {
     if (!(options.sources >= 1)) throw new RangeError(`${options.sources} sources: at least 1`)
     this.#options = options
     this.#random = new Random(options.seed)
+    this.#tagRandom = new Random(options.seed ^ 0x7a65)
     this.#kinds = compileKinds(options.sources)
   }
 
@@ -108,14 +114,14 @@ export class Corpus {
     return events === 0 ? null : { bytes: Buffer.from(text, 'utf8'), events }
   }
 
-  #line({ timestampMs, source, host, severity, message }: Readonly<CorpusEvent>): string {
+  #line({ timestampMs, source, host, severity, message, tags }: Readonly<CorpusEvent>): string {
     const second = Math.floor(timestampMs / 1000)
     if (second !== this.#prefixSecond) {
       this.#prefixSecond = second
       this.#prefix = `{"timestamp":"${new Date(second * 1000).toISOString().slice(0, 20)}`
     }
     const ms = timestampMs - second * 1000
-    return `${this.#prefix}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z","source":"${source}","host":"${host}","severity":"${SEVERITIES[severity]}","message":"${message}"}\n`
+    return `${this.#prefix}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z","source":"${source}","host":"${host}","severity":"${SEVERITIES[severity]}","message":"${message}"${tags === '' ? '' : `,"tags":${tags}`}}\n`
   }
 
   #choose(): void {
@@ -147,11 +153,12 @@ export class Corpus {
     current.host = HOSTS[(source.firstHost + random.below(12)) % HOSTS.length] ?? ''
     current.severity = pattern.severity
     current.message = message
+    current.tags = writeTags(this.#options.attributes ?? 0, this.#tagRandom)
     current.pattern = pattern.no
   }
 
-  #copy({ source, host, severity, message, pattern }: CorpusEvent): void {
-    Object.assign(this.#current, { source, host, severity, message, pattern })
+  #copy({ source, host, severity, message, tags, pattern }: CorpusEvent): void {
+    Object.assign(this.#current, { source, host, severity, message, tags, pattern })
   }
 
   #remember(): void {
@@ -166,6 +173,32 @@ export class Corpus {
     if (dice < LATE_SHARE) return random.logBetween(1000, LATE_MS)
     return dice > 1 - SHUFFLED_SHARE ? random.below(SHUFFLED_MS) : 0
   }
+}
+
+const METHODS = ['GET', 'GET', 'GET', 'POST', 'PUT', 'DELETE']
+const STATUSES = [200, 200, 200, 201, 204, 301, 404, 500, 503]
+const REGIONS = ['eu-west', 'eu-east', 'us-east', 'ap-south']
+
+/** Tags such as those of a web service: some of few values, a user of half a million, numbers; beyond five, fields in turn of these kinds. */
+function writeTags(attributes: number, random: Random): string {
+  if (attributes === 0) return ''
+  const members = [
+    `"http.method":"${random.pick(METHODS)}"`,
+    `"http.status":${random.pick(STATUSES)}`,
+    `"region":"${random.pick(REGIONS)}"`,
+    `"user.id":"u${random.below(500_000)}"`,
+    `"duration_ms":${random.logBetween(1, 30_000)}`,
+  ].slice(0, attributes)
+  for (let i = members.length; i < attributes; i++) {
+    const value =
+      i % 4 === 0
+        ? `"v${random.below(1_000_000)}"`
+        : i % 4 === 1
+          ? random.below(1000)
+          : `"${random.pick(REGIONS)}"`
+    members.push(`"field_${i}":${value}`)
+  }
+  return `{${members.join(',')}}`
 }
 
 /** A ring of the last events. */

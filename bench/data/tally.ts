@@ -116,7 +116,7 @@ export function addCounts(a: Counts, b: Counts): Counts {
 
 /**
  * Distinct events by the rule of deduplication, by brute force, when the messages are sequenced in the
- * order of the streams: a message repeats an event of equal source, severity, host and message whose
+ * order of the streams: a message repeats an event of equal source, severity, host, message and tags whose
  * first occurrence f has f <= time < f + window.
  */
 export function countDistinct(corpora: readonly Corpus[], windowMs: number): number {
@@ -125,7 +125,7 @@ export function countDistinct(corpora: readonly Corpus[], windowMs: number): num
   for (const corpus of corpora)
     for (let event = corpus.next(); event !== null; event = corpus.next()) {
       const at = event.timestampMs
-      const key = [event.source, event.severity, event.host, event.message].join('\u0000')
+      const key = [event.source, event.severity, event.host, event.message, event.tags].join('\u0000')
       const firsts = firstsOf.get(key)
       if (firsts?.some((first) => first <= at && at < first + windowMs) === true) continue
       distinct++

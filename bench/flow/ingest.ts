@@ -126,7 +126,8 @@ async function sendAndCount(
   const spanMs = options.spanS * 1000
   // The last event is in the past when it is sent, so a window that ends now contains all events.
   const startMs = Math.floor((Date.now() - spanMs) / MINUTE_MS) * MINUTE_MS
-  const corpus = { seed, events, startMs, spanMs, sources: options.sources }
+  const { attributes, sources } = options
+  const corpus = { seed, events, startMs, spanMs, sources, attributes }
   run.orders.push(corpus)
   const sent = await run.sender.send({
     collector: target.collector,

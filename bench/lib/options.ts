@@ -9,6 +9,8 @@ export interface BenchOptions {
   /** Null for the scenario's default. */
   readonly sources: number | null
   readonly spanS: number | null
+  /** Tags of each event. */
+  readonly attributes: number
   /** In events/s; 0 for as fast as acknowledged. */
   readonly rate: number
   readonly gzip: boolean
@@ -61,6 +63,7 @@ const FLAGS = {
   seed: { type: 'string', doc: 'of the generated events [1]' },
   sources: { type: 'string', doc: 'distinct sources [16; query: 100]' },
   span: { type: 'string', doc: 'seconds the event times cover [3600; query: 60 days]' },
+  attributes: { type: 'string', doc: 'ingest, query: tags of each event [0]' },
   rate: { type: 'string', doc: 'events/s, 0 = as fast as acknowledged [0]' },
   gzip: { type: 'boolean', doc: 'compress bodies' },
   small: { type: 'boolean', doc: 'ingest: one event a body' },
@@ -160,6 +163,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       seed: integer('seed', 1, 0),
       sources: values.sources === undefined ? null : integer('sources', 1, 1),
       spanS: values.span === undefined ? null : integer('span', 1, 1),
+      attributes: integer('attributes', 0, 0),
       rate: integer('rate', 0, 0),
       gzip: values.gzip === true,
       small,

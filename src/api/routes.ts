@@ -12,6 +12,7 @@ import { kpiRoutes } from './routes/kpis.js'
 import { logContextRoutes } from './routes/log-context.js'
 import { logCountRoutes } from './routes/log-counts.js'
 import { logExportRoutes } from './routes/log-export.js'
+import { logFieldRoutes } from './routes/log-fields.js'
 import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
@@ -32,6 +33,7 @@ export const allRoutes = [
   ...logCountRoutes,
   ...logContextRoutes,
   ...logExportRoutes,
+  ...logFieldRoutes,
   ...logMetaRoutes,
   ...queryRoutes,
   ...analyticsRoutes,

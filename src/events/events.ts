@@ -8,6 +8,7 @@ import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
 import { createFacets } from './facets.js'
 import { exportEvents, type ExportDeps, type ExportQuery } from './export.js'
+import { createFields } from './fields.js'
 import { createHistogram } from './histogram.js'
 import type { EventQuestion } from './occurrences.js'
 import { readPage, type EventQuery } from './page.js'
@@ -77,6 +78,7 @@ export function createEvents(
     histogram: createHistogram({ store, counter, bounded }),
     facets: createFacets({ counter, bounded }),
     stats: createStats({ store, counter, bounded }),
+    fields: createFields({ store, counter, bounded }),
     /** Counts by one field. */
     counts: (question: EventQuestion, by: CountBy, signal?: AbortSignal) =>
       bounded(question, signal, (range, options) => counter.countBy(range, by, options)),

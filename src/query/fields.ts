@@ -53,7 +53,7 @@ export const typeOf = (field: Field): FieldType =>
   field.kind === 'builtin' ? TYPES[field.name] : ATTRIBUTE
 
 /** Marks an attribute whose name is also that of a built-in field. */
-const TAG = 'tag.'
+export const TAG = 'tag.'
 export const MAX_NAME = 128
 
 const isBuiltin = (name: string): name is BuiltinField =>

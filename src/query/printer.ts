@@ -32,7 +32,7 @@ const printOperand = (query: Query): string => {
 
 const SAFE_NAME = /^[\p{L}_$@](?:[\p{L}\p{N}_.$@/-]*[\p{L}\p{N}_])?$/u
 
-function printName(field: Field): string {
+export function printName(field: Field): string {
   const name = nameOf(field)
   return SAFE_NAME.test(name) ? name : quoted(name)
 }
@@ -51,7 +51,7 @@ function printTextTest(test: TextTest, isClause: boolean): string {
   }
 }
 
-function printValue(test: ValueTest, field: Field): string {
+export function printValue(test: ValueTest, field: Field): string {
   switch (test.kind) {
     case 'equal':
       return isPlain(test.text, field) ? test.text : quoted(test.text)

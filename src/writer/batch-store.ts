@@ -28,6 +28,7 @@ const SOURCE_TABLES = [
   'template_stats',
   'template_totals',
   'host_stats',
+  'attribute_stats',
   'templates',
 ] as const
 const ALL_TABLES = [...SOURCE_TABLES, 'dead_letters', 'alert_log', 'alert_deliveries'] as const

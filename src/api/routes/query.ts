@@ -1,10 +1,13 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { Query } from '../../query/ast.js'
-import { completeQuery } from '../../query/completion.js'
+import { completeQuery, type Completion } from '../../query/completion.js'
+import { TAG } from '../../query/fields.js'
 import { MAX_LINE, parseQuery } from '../../query/parser.js'
-import { printQuery } from '../../query/printer.js'
+import { printName, printQuery, printValue } from '../../query/printer.js'
 import { route } from '../route.js'
+import type { Services } from '../services.js'
+import { readExample } from './log-fields.js'
 
 /** Longer lines are refused before they are parsed. */
 const MAX_BODY_LINE = 4 * MAX_LINE
@@ -65,6 +68,11 @@ const QueryCompletion = Type.Object(
       description:
         'built-in fields, or values of a field that has few, that begin with what is typed',
     }),
+    attributes: Type.Array(Type.String(), {
+      description:
+        'attributes of the last days, most frequent first, or values of an attribute, that begin with what is typed; as a query ' +
+        'writes them',
+    }),
   },
   { title: 'QueryCompletion' },
 )
@@ -87,12 +95,55 @@ const ParsedQuery = Type.Object(
   { title: 'ParsedQuery' },
 )
 
-function describe(line: string, position: number | undefined): Static<typeof ParsedQuery> {
+/** Attributes that are offered. */
+const MAX_OFFERED = 20
+
+type Fields = Pick<Services['events']['fields'], 'starting'>
+
+async function complete(
+  line: string,
+  at: number,
+  fields: Fields,
+  signal: AbortSignal,
+): Promise<Static<typeof QueryCompletion>> {
+  const found = completeQuery(line, at)
+  const typed = line.slice(found.position, at)
+  const completion = { ...found, expected: [...found.expected], names: [...found.names] }
+  // The language is known without the store.
+  const attributes = await offered(found, typed, fields, signal).catch(() => [])
+  return { ...completion, attributes: [...attributes] }
+}
+
+async function offered(
+  { expected, field }: Completion,
+  typed: string,
+  fields: Fields,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (expected.includes('clause')) {
+    const start = typed.startsWith(TAG) ? typed.slice(TAG.length) : typed
+    const found = await fields.starting({ start, limit: MAX_OFFERED }, signal)
+    return found.map(({ name }) => printName({ kind: 'attribute', name }))
+  }
+  if (!expected.includes('value') || field?.kind !== 'attribute') return []
+  const found = await fields.starting({ start: field.name, limit: MAX_OFFERED }, signal)
+  const examples = found.find(({ name }) => name === field.name)?.examples ?? []
+  return examples
+    .map((json) => String(readExample(json)))
+    .filter((text) => text.startsWith(typed))
+    .map((text) => printValue({ kind: 'equal', text }, field))
+}
+
+async function describe(
+  { q: line, position }: { readonly q: string; readonly position?: number | undefined },
+  fields: Fields,
+  signal: AbortSignal,
+): Promise<Static<typeof ParsedQuery>> {
   const parsed = parseQuery(line)
-  const at = position === undefined ? null : Math.min(position, line.length)
-  const found = at === null ? null : completeQuery(line, at)
   const completion =
-    found === null ? null : { ...found, expected: [...found.expected], names: [...found.names] }
+    position === undefined
+      ? null
+      : await complete(line, Math.min(position, line.length), fields, signal)
   if (parsed.fault !== null)
     return { query: null, canonical: null, error: parsed.fault, hints: [], completion }
   const { query, hints, loneRegex } = parsed
@@ -134,6 +185,6 @@ export const queryRoutes = [
     examples: {
       body: { q: 'severity>=warning source:checkout "connection refused"', position: 3 },
     },
-    handle: ({ body }) => describe(body.q, body.position),
+    handle: ({ body, signal }, { events }) => describe(body, events.fields, signal),
   }),
 ]

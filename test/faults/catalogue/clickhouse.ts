@@ -49,6 +49,7 @@ const TARGETS = [
   'series_1d',
   'template_totals',
   'host_stats',
+  'attribute_stats',
 ]
 
 export const clickhouseFaults: readonly Fault[] = [

@@ -127,7 +127,7 @@ t.test('an event lasts one window from its first occurrence', async (t) => {
       const timestampMs = times[i++]
       return timestampMs === undefined
         ? null
-        : { timestampMs, source: 's', host: 'h', severity: 1, message: 'm', pattern: 0 }
+        : { timestampMs, source: 's', host: 'h', severity: 1, message: 'm', tags: '', pattern: 0 }
     }
     return corpus
   }
