@@ -9,7 +9,8 @@ import { DAY_MS } from '../model/time.js'
 import type { Bounded, createBoundedRange } from './bounded-range.js'
 import { GROUP_LIMITS, type Counter } from './counts.js'
 import { matchesNothing, type EventFilter } from './filter.js'
-import { END_MS, type EventQuestion, type RangeQuestion } from './occurrences.js'
+import type { EventQuestion, RangeQuestion } from './occurrences.js'
+import { END_MS } from './range-rows.js'
 
 export interface AttributeField {
   readonly name: string
@@ -44,6 +45,8 @@ const eventsSql = statement<Params, FieldRow>('event_fields')
 
 /** Attributes that are listed. */
 const MAX_FIELDS = 1000
+/** One more, and those without a name. */
+const ALL = { start: '', limit: MAX_FIELDS + 2 }
 const TYPES: Readonly<Record<number, AttributeField['type']>> = {
   1: 'text',
   2: 'boolean',
@@ -56,35 +59,31 @@ interface FieldsOptions {
   readonly bounded: ReturnType<typeof createBoundedRange>
 }
 
-export function createFields({ store, counter, bounded }: FieldsOptions) {
-  const catalogue = (
-    {
-      sources,
-      fromMs,
-      toMs,
-    }: Pick<EventQuestion, 'fromMs' | 'toMs'> & Pick<EventFilter, 'sources'>,
-    { start, limit }: { readonly start: string; readonly limit: number },
-    options: RequestOptions,
-  ): Promise<readonly FieldRow[]> =>
-    store.query(
-      catalogueSql,
-      {
-        sources: sources ?? [],
-        from_s: fromMs / 1000,
-        to_s: Math.min(toMs ?? END_MS, END_MS) / 1000,
-        start,
-        limit,
-      },
-      options,
-    )
+interface CatalogueQuery extends Pick<EventQuestion, 'fromMs' | 'toMs'> {
+  readonly sources: readonly string[] | null
+  /** Of the names. */
+  readonly start: string
+  readonly limit: number
+}
 
+const readCatalogue = (
+  store: Pick<Store, 'query'>,
+  { sources, fromMs, toMs, start, limit }: CatalogueQuery,
+  options: RequestOptions,
+): Promise<readonly FieldRow[]> => {
+  const toS = Math.min(toMs ?? END_MS, END_MS) / 1000
+  const params = { sources: sources ?? [], from_s: fromMs / 1000, to_s: toS, start, limit }
+  return store.query(catalogueSql, params, options)
+}
+
+export function createFields({ store, counter, bounded }: FieldsOptions) {
   const fromCatalogue = async (
     question: RangeQuestion,
     options: RequestOptions,
   ): Promise<Fields> => {
     const days = wholeDays(question)
     const [rows, total] = await Promise.all([
-      catalogue({ ...days, ...days.filter }, { start: '', limit: MAX_FIELDS + 2 }, options),
+      readCatalogue(store, { ...days, sources: days.filter.sources, ...ALL }, options),
       occurrencesOf(counter, days, options),
     ])
     return toFields(rows, total, 'catalogue')
@@ -98,11 +97,7 @@ export function createFields({ store, counter, bounded }: FieldsOptions) {
     ])
     const asked = { ...eventsSql, sql: eventsSql.sql.replace('/*rows*/', () => sql) }
     const settings = { ...GROUP_LIMITS, ...options.settings }
-    const rows = await store.query(
-      asked,
-      { ...params, limit: MAX_FIELDS + 2 },
-      { ...options, settings },
-    )
+    const rows = await store.query(asked, { ...params, limit: ALL.limit }, { ...options, settings })
     return toFields(rows, total, 'events')
   }
 
@@ -122,9 +117,12 @@ export function createFields({ store, counter, bounded }: FieldsOptions) {
       signal?: AbortSignal,
     ): Promise<readonly AttributeField[]> => {
       const fromMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - RECENT_DAYS * DAY_MS
-      const question = { sources: null, fromMs, toMs: null }
       const options = { timeoutMs: OFFER_MS, ...(signal === undefined ? {} : { signal }) }
-      const rows = await catalogue(question, { start, limit: limit + 1 }, options)
+      const rows = await readCatalogue(
+        store,
+        { sources: null, fromMs, toMs: null, start, limit: limit + 1 },
+        options,
+      )
       return toFields(rows, 0, 'catalogue').attributes.slice(0, limit)
     },
   }

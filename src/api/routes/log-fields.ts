@@ -76,21 +76,24 @@ const toItem = ({ name, type, share, examples }: AttributeField): Static<typeof 
 
 /** @param json may be cut within a text, and within an escape */
 export function readExample(json: string): unknown {
-  for (const end of ['', '"']) {
-    for (let cut = 0; cut <= MAX_ESCAPE; cut++) {
-      try {
-        return JSON.parse(json.slice(0, json.length - cut) + end)
-      } catch {
-        // One character less may be JSON.
-        if (end === '') break
-      }
-    }
+  const cuts = Array.from({ length: MAX_ESCAPE }, (_, i) => `${json.slice(0, json.length - i)}"`)
+  for (const text of [json, ...cuts]) {
+    const value = parsed(text)
+    if (value !== undefined) return value
   }
   return ''
 }
 
-/** Characters of an escape before its last one. */
-const MAX_ESCAPE = 5
+/** Characters of an escape. */
+const MAX_ESCAPE = 6
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
 
 async function listFields(
   query: Static<typeof FieldsQuery>,

@@ -202,6 +202,7 @@ t.test('a generated client drives every route, and every reply is as described',
   await api.explainSpan({ q: 'source:till', start_time: 'now-1h' })
   t.equal((await api.parseQuery({ q: 'severity:error', position: 2 })).data.error, null)
   t.equal((await api.parseQuery({ q: '(' })).data.query, null)
+  t.ok((await api.fields({})).data.items.length > 10)
   const reason = 'seen by a person'
   const { data: corrected } = await api.correctPriority(event.id, { priority: 'P1', reason })
   t.match(corrected, { priority: 'P1', tags: { correction_reason: reason } })

@@ -83,7 +83,29 @@ t.test('a position in a line is told what can be typed there', async (t) => {
     expected: ['value'],
     field: { kind: 'builtin', name: 'severity' },
     names: ['warning'],
+    attributes: [],
   })
+  const typed = async (line: string) =>
+    (await parse(line, { position: line.length })).body.completion.attributes
+  for (const [line, attributes] of [
+    ['reg', ['region']],
+    ['region:e', ['eu-west']],
+    ['-none', []],
+  ] as const)
+    t.same(await typed(line), attributes, line)
+  const fields = async (q: string) =>
+    (await service.call(`GET /api/logs/fields?${new URLSearchParams({ q }).toString()}`)).body
+  t.match(await fields('duration_ms>300'), { total: 1, capped: false, answered_from: 'events' })
+  const { items, answered_from: from } = await fields('source:mail')
+  t.equal(from, 'catalogue')
+  t.match(
+    items.find(({ field }: any) => field === 'duration_ms'),
+    { kind: 'attribute', type: 'number', examples: [301.5] },
+  )
+  t.match(
+    items.find(({ field }: any) => field === 'severity'),
+    { kind: 'builtin', type: 'name', share: null },
+  )
   t.match((await parse('a', { position: 99 })).body.completion, { position: 0, length: 1 })
   t.equal((await parse('a', { position: -1 })).status, 422)
 })
