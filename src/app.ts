@@ -50,7 +50,7 @@ import type { Uws } from './http/uws.js'
 import { DedupWindow } from './ingest/dedup-window.js'
 import { createListeners, type Listeners } from './ingest/listener.js'
 import { openListenerPorts } from './ingest/listeners/listeners.js'
-import { createOnce } from './ingest/once.js'
+import { createOnce, rememberStored } from './ingest/once.js'
 import { Pipeline } from './ingest/pipeline.js'
 import { openPool } from './ingest/pool.js'
 import { createWriteTarget } from './ingest/write-target.js'
@@ -271,7 +271,8 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
     closers.push(() => wal.close())
     const pending = new PendingChanges()
-    await recoverWal(wal, sources, { store: templateStore, pending })
+    const onceKeys = await recoverWal(wal, sources, { store: templateStore, pending })
+    await rememberStored(state, onceKeys)
     await loadTemplates(templateStore, templates)
     const priorities = createPriorityStore({ entities, templates, model, overrides })
 

@@ -129,6 +129,14 @@ function isOfNow(found: string, value: string): boolean {
   return value.split(' ').every((epoch, i) => epoch === '' || epoch === (before[i] ?? ''))
 }
 
+/** Lets keys count as stored that an earlier run stored and may not have acknowledged. */
+export async function rememberStored(
+  seen: Pick<SeenKeys, 'set'>,
+  keys: readonly string[],
+): Promise<void> {
+  for (const key of keys) await seen.set(key, 'stored', WINDOW_MS)
+}
+
 /**
  * Lets what was sent of these sources be stored again, because their events are being deleted.
  *

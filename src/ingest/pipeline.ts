@@ -1,7 +1,7 @@
 import { ByteShares } from '../lib/byte-shares.js'
 import type { BlockResult, RowBlock, BodyResult, EncodedBlock, MissBlock } from './block.js'
 import { FairQueue, TASK_BODIES, TASK_MS } from './fair-queue.js'
-import { deletionOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
+import { ordersOf, sumsOf, toBody, type AcceptedBodies, type Submission } from './submission.js'
 import { claimRecords, idsOf, type ClaimingTask } from './record-claims.js'
 import type { Once } from './once.js'
 import type { Pool } from './pool.js'
@@ -440,7 +440,6 @@ export class Pipeline {
   /** @returns once the block is durable */
   async #sequence(task: Task, result: EncodedBlock): Promise<void> {
     const { block, dead } = result
-    const command = deletionOf(task.jobs, result.bodies)
     if (block === null && dead === null) return
     this.#number(result)
     if (block !== null) this.#templates.use(block)
@@ -450,7 +449,7 @@ export class Pipeline {
       landing: block?.bytes ?? null,
       landingRows: block?.rows ?? 0,
       dead: dead?.bytes ?? null,
-      command,
+      ...ordersOf(task.jobs, result.bodies),
     }
     const { seq, durable } = this.#append(record, () => result.release())
     await durable

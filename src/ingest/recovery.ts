@@ -11,15 +11,18 @@ const ADOPTED_TOGETHER = 10_000
 /**
  * Registers the sources and saves the templates of the records that an earlier run acknowledged and did not store. The
  * log may contain many thousand records, so templates are saved in large inserts.
+ *
+ * @returns the keys of what is stored once
  */
 export async function recoverWal(
   wal: Wal,
   sources: Sources,
   { store, pending }: { readonly store: TemplateStore; readonly pending: PendingChanges },
-): Promise<void> {
+): Promise<readonly string[]> {
   // Unreadable records may have registered sources and templates of later records.
   const named = wal.damagedBytes > 0 ? new RecoveredNames() : null
   const templates = new Map<string, TemplateRow>()
+  const onceKeys: string[] = []
   const save = async (): Promise<void> => {
     if (templates.size > 0) await store.save([...templates.values()])
     templates.clear()
@@ -32,12 +35,14 @@ export async function recoverWal(
     adoptSources(record, sources)
     if (record.command?.kind === 'shared') pending.add(waiting.seq, record.command)
     named?.add(record)
+    onceKeys.push(...(record.onceKeys ?? []))
     // The later row of a template replaces the earlier one.
     for (const row of record.templates) templates.set(`${row.source} ${row.id}`, row)
     if (templates.size >= ADOPTED_TOGETHER) await save()
   }
   await save()
   await named?.complete(sources, store)
+  return onceKeys
 }
 
 function adoptSources({ registrations, command }: LogRecord, sources: Sources): void {

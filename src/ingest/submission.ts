@@ -1,7 +1,7 @@
 import type { ContentCoding } from '../http/decompress.js'
 import { AppError } from '../model/errors.js'
 import type { CanonicalEvent } from '../model/event.js'
-import type { Command, Registration } from '../wal/record.js'
+import type { Command, LogRecord, Registration } from '../wal/record.js'
 import type { BodyFormat, BodyResult, BodyTask } from './block.js'
 import { NO_VERDICTS } from './verdicts.js'
 
@@ -21,6 +21,8 @@ export interface Submission {
   readonly requestSource?: string
   readonly params?: string
   readonly isRepeat?: boolean
+  /** The key under which it is stored once; kept with its rows, so that a restart knows it. */
+  readonly onceKey?: string
   readonly isUnanswered?: boolean
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
@@ -229,4 +231,14 @@ export function deletionOf(
     return replays !== null && settled ? [replays] : []
   })
   return ids.length === 0 ? null : { kind: 'delete-dead-letters', ids }
+}
+
+/** What the WAL record of a task says beside its rows. */
+export function ordersOf(
+  jobs: readonly { readonly submission: Pick<Submission, 'replays' | 'onceKey'> }[],
+  bodies: readonly BodyResult[],
+): Pick<LogRecord, 'command' | 'onceKeys'> {
+  const onceKeys = jobs.flatMap(({ submission: { onceKey } }) => onceKey ?? [])
+  const command = deletionOf(jobs, bodies)
+  return onceKeys.length === 0 ? { command } : { command, onceKeys }
 }

@@ -63,6 +63,8 @@ export interface LogRecord {
   /** Sources that are registered by their first message. */
   readonly registrations: readonly Registration[]
   readonly command: Command | null
+  /** The keys of what its senders may send again and is stored once. */
+  readonly onceKeys?: readonly string[]
 }
 
 interface RecordHead {
@@ -72,6 +74,7 @@ interface RecordHead {
   readonly templates: readonly TemplateRow[]
   readonly registrations: readonly Registration[]
   readonly command: Command | null
+  readonly onceKeys?: readonly string[]
 }
 
 /** Format: length of the head (u32), the head as JSON, the landing block, the dead-letter block. */
@@ -83,6 +86,7 @@ export function encodeRecord(parts: LogRecord): Uint8Array[] {
     templates: parts.templates,
     registrations: parts.registrations,
     command: parts.command,
+    ...(parts.onceKeys === undefined ? {} : { onceKeys: parts.onceKeys }),
   }
   const json = Buffer.from(JSON.stringify(head))
   const length = Buffer.alloc(4)
@@ -110,5 +114,6 @@ export function decodeRecord(payload: readonly Uint8Array[]): LogRecord {
     templates: head.templates,
     registrations: head.registrations,
     command: head.command,
+    ...(head.onceKeys === undefined ? {} : { onceKeys: head.onceKeys }),
   }
 }

@@ -170,7 +170,7 @@ export async function submitOnce(
   const claim = await once.claim([key], null)
   if (claim.isNew[0] !== true) return await submit({ ...submission, isRepeat: true })
   try {
-    const result = await submit(submission)
+    const result = await submit({ ...submission, onceKey: key })
     await (result.refusal === null ? claim.stored() : claim.release())
     return result
   } catch (error) {
