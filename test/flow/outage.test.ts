@@ -3,13 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { eventually } from '../support/live-service.js'
 import { enginePid, ingest, KNOWN, logIn, startService, tempDataDir } from '../support/service.js'
+import { signal } from '../support/signals.js'
 import { openTail } from '../support/tail-socket.js'
 
 const service = await startService(t, { DATA_DIR: tempDataDir(t), ...KNOWN })
 const caller = await logIn(service)
 
 const killEngine = (): void => {
-  process.kill(enginePid(service), 'SIGKILL')
+  signal(enginePid(service), 'SIGKILL')
 }
 const send = async (count: number, host: string, padding = ''): Promise<void> => {
   const lines = Array.from({ length: count }, (_, i) =>
