@@ -15,7 +15,8 @@ export interface ProgramCopy {
 export function copyProgram(name: string): ProgramCopy {
   const dir = mkdtempSync(join(tmpdir(), `${name}-`))
   const whole = { recursive: true, dereference: true }
-  cpSync(join(ROOT, 'build', 'src'), join(dir, 'build', 'src'), whole)
+  for (const built of ['src', 'ui'])
+    cpSync(join(ROOT, 'build', built), join(dir, 'build', built), whole)
   cpSync(join(ROOT, 'schema'), join(dir, 'schema'), whole)
   for (const linked of ['package.json', 'src', 'node_modules'])
     symlinkSync(join(ROOT, linked), join(dir, linked))

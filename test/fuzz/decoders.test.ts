@@ -30,6 +30,9 @@ for (const target of TARGETS) {
 const READER =
   /export (?:async )?(?:function|const) ((?:parse|decode|read|scan|verify|decompress)\w*)/g
 const ELSEWHERE: Readonly<Record<string, string>> = {
+  // a line that the target of the query language reads, and names that routes.test.ts tries
+  readTailLine: 'query',
+  readShown: 'routes',
   // our own bytes, behind the checksum of a frame
   decodeAmendment: 'wal-format',
   decodeBatch: 'wal-format',
@@ -37,7 +40,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   // our own file, compared in unit/assembly/backup
   readManifest: 'backup',
   // what ClickHouse and the program's own files say
+  parseTransition: 'ClickHouse',
   readBlocks: 'ClickHouse',
+  readExample: 'ClickHouse',
+  readRows: 'ClickHouse',
   readColumns: 'ClickHouse',
   readHours: 'ClickHouse',
   readKpiCounts: 'ClickHouse',

@@ -124,6 +124,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     getTrace: () => ({ params: { trace_id: 'none' }, status: 404 }),
     explainSpan: () => ({ body: { q: 'source:bird', start_time: 'now-1h' } }),
     facets: () => ({}),
+    fields: () => ({}),
     stats: () => ({}),
     parseQuery: () => ({ body: { q: 'severity:error egg*', position: 4 } }),
     topTemplates: () => ({}),

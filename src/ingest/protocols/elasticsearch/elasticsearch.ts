@@ -167,7 +167,6 @@ const PROBES: readonly (readonly [RouteMethod, string, Answer])[] = [
   ['POST', '/{index}/_refresh', () => ok(SHARDS)],
   ['GET', '/_refresh', () => ok(SHARDS)],
   ['POST', '/_refresh', () => ok(SHARDS)],
-  ['PUT', '/{index}', () => ok({ ...ACKNOWLEDGED, shards_acknowledged: true })],
   ['PUT', '/{index}/_mapping', () => ok(ACKNOWLEDGED)],
   ['PUT', '/{index}/_settings', () => ok(ACKNOWLEDGED)],
   ...SET_UP.flatMap((path): [RouteMethod, string, Answer][] => [

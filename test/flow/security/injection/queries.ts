@@ -6,10 +6,11 @@ import { shown, type Injection } from '../../../support/injection.js'
 
 // oxlint-disable typescript/no-explicit-any -- bodies and replies of many shapes
 
-/** The number of items in a reply; null when it is no list. */
+/** The number of items in a reply, or of what it counts; null when it is no list. */
 function sizeOf(body: any): number | null {
+  if (typeof body?.total === 'number') return body.total
   if (Array.isArray(body)) return body.length
-  for (const name of ['items', 'buckets'])
+  for (const name of ['items', 'buckets', 'groups'])
     if (Array.isArray(body?.[name]))
       return body[name].reduce((sum: number, { count = 1 }: any) => sum + count, 0)
   return null
