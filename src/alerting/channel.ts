@@ -9,7 +9,11 @@ import type { Records } from '../records/newest-first.js'
 import { pageNewestFirst, type PageQuery } from '../records/page.js'
 import type { Seal } from '../lib/seal.js'
 
-const Url = Type.String({ pattern: '^https?://[^\\s@]+$', maxLength: 2_000 })
+const Url = Type.String({
+  pattern: '^https?://[^\\s@]+$',
+  maxLength: 2_000,
+  examples: ['https://hooks.example.com/alerts'],
+})
 const Secret = Type.String({ minLength: 1, maxLength: 2_000, description: 'in no reply' })
 const closed = { additionalProperties: false }
 

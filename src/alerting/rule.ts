@@ -140,7 +140,13 @@ export const RuleFields = Type.Object(
     enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
     severity: PrioritySchema,
     owner: Type.Optional(Type.String({ maxLength: 200 })),
-    runbook: Type.Optional(Type.String({ maxLength: 2_000, pattern: '^https?://' })),
+    runbook: Type.Optional(
+      Type.String({
+        maxLength: 2_000,
+        pattern: '^https?://',
+        examples: ['https://wiki.example.com/runbooks/checkout'],
+      }),
+    ),
     note: Type.Optional(Type.String({ maxLength: 2_000 })),
     q: Type.Optional(
       Type.String({
@@ -176,10 +182,17 @@ export const RuleFields = Type.Object(
     notify: Type.Optional(
       Type.Object(
         {
-          channels: Type.Array(Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$' }), {
-            maxItems: 10,
-            uniqueItems: true,
-          }),
+          channels: Type.Array(
+            Type.String({
+              pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$',
+              maxLength: 36,
+              examples: ['3f1c9a52-7f0e-4a51-9a7e-2f6f0b8f4c11'],
+            }),
+            {
+              maxItems: 10,
+              uniqueItems: true,
+            },
+          ),
           on_resolve: Type.Optional(Type.Boolean({ description: 'default true' })),
         },
         { ...closed, description: 'the channels that are told when a group fires and resolves' },

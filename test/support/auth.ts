@@ -104,6 +104,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     secondFactors,
     users,
     limiter,
+    collectorPort: null,
     cookies: { secure: true, sameSite: 'Strict', ...lifetimes } as const,
     cursorKey: cursorKey(JWT_SECRET),
     ingestKeys: createIngestKeys({

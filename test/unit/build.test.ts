@@ -18,9 +18,10 @@ const BUILD = fileURLToPath(new URL('../../../src/build.mjs', import.meta.url))
 
 /** A small package with the build script, whose compiler copies and counts. */
 const COMPILE = `
-  const { appendFileSync, cpSync, existsSync, mkdirSync } = require('node:fs')
+  const { appendFileSync, cpSync, existsSync, mkdirSync, writeFileSync } = require('node:fs')
   if (existsSync('broken')) process.exit(1)
-  mkdirSync('build/src/wasm', { recursive: true })
+  for (const folder of ['src/wasm', 'ui']) mkdirSync('build/' + folder, { recursive: true })
+  writeFileSync('build/ui/index.html', '')
   appendFileSync('runs', 'program ')
   for (const name of ['a', 'b']) if (existsSync('src/' + name + '.ts')) cpSync('src/' + name + '.ts', 'build/src/' + name + '.js')
   if (!existsSync('build/src/wasm/ingest.wasm')) { appendFileSync('runs', 'kernel '); cpSync('src/wasm/assembly/k.ts', 'build/src/wasm/ingest.wasm') }`

@@ -3,7 +3,7 @@ import { decode, ExtData, ExtensionCodec } from '@msgpack/msgpack'
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
 import { rawText } from '../formats/json-text.js'
-import { isRecord, type JsonRecord } from '../formats/json-value.js'
+import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
 import { RecordDecoder } from '../formats/record.js'
 
 /** Limit of the values in one record, as for JSON. */
@@ -69,7 +69,8 @@ const TOO_MANY = { ...BROKEN, message: `the record has more than ${RECORD_VALUES
 /** @returns undefined for a value that cannot be read */
 function read(bytes: Uint8Array): unknown {
   try {
-    return plain(decode(bytes, { extensionCodec: codec }), 0)
+    // A text may hold the bytes of half a surrogate pair.
+    return toWellFormed(plain(decode(bytes, { extensionCodec: codec }), 0))
   } catch {
     return undefined
   }
