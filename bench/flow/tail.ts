@@ -29,7 +29,7 @@ interface Sender {
   stop(): Promise<void>
 }
 
-/** Measures what a live tail of 5,000 events/s costs beside its ingest, and how fast an export is. */
+/** Measures the CPU that live tails add to an ingest of 5,000 events/s, and the speed of exports. */
 export async function runTail(options: BenchOptions): Promise<ScenarioResult> {
   const service = await startService({ settings: settingsOf(options), profileDir: options.cpuProf })
   const metrics: Metric[] = []

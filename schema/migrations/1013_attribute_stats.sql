@@ -2,7 +2,7 @@
 -- 2 truth value, 4 number) and some values. Sorted by source: most questions name one.
 --
 -- Of each block the 500 most frequent attribute_names of a source count, and 2,000 in all; the occurrences of the others count
--- under the name ''. Kinds and values are those of one event of each attribute_names and block.
+-- under the name ''. Kinds and examples are sampled: from one event for each list of names in a block.
 -- shard: view
 CREATE TABLE IF NOT EXISTS attribute_stats
 (

@@ -158,5 +158,5 @@ function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
 const toRecord = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
 
-/** Half a surrogate pair becomes U+FFFD, because the table takes UTF-8 only. */
+/** Replaces lone surrogates by U+FFFD, because ClickHouse stores text as UTF-8, which has none. */
 const cut = (text: string, max: number): string => Buffer.from(text.slice(0, max)).toString()

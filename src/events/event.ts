@@ -51,7 +51,7 @@ const countedSql = statement<
   { readonly t_ms: number; readonly priority: Priority; readonly counted: number }
 >('event_counted')
 
-/** The time range in which occurrences are counted. */
+/** Occurrences outside this time range are not counted. */
 interface CountedRange {
   readonly fromMs: number
   /** Exclusive; null for no bound. */

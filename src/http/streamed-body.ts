@@ -1,6 +1,6 @@
 import type { UwsResponse } from './uws.js'
 
-/** A larger chunk is written in pieces, because uWebSockets.js copies what the kernel does not take. */
+/** Chunks are written in pieces of at most this size, because uWebSockets.js copies whatever the kernel's buffer can't hold. */
 const PIECE_BYTES = 65_536
 
 /** Ends a source that nobody reads any more. */

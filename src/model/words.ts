@@ -15,5 +15,5 @@ const IS_UNSPACED = new RegExp(`^[${unspaced}]`, 'v')
 /** Splits a text into its words in lower case; they are what the column `search_words` holds. */
 export const toWords = (text: string): readonly string[] => text.toLowerCase().match(WORDS) ?? []
 
-/** Whether a text begins with a character of a script without blanks. */
+/** Whether a text begins with a character of a script that puts no blanks between words, such as Chinese. */
 export const isUnspaced = (text: string): boolean => IS_UNSPACED.test(text)

@@ -6,7 +6,7 @@ export type Row = Static<typeof EventItem>
 /** An event with everything that is known of it. */
 export type Detail = Static<typeof EventDetail>
 
-/** A part of the time range with the number of events that began in it. */
+/** A section of the time range, and how many events have their first occurrence in it. */
 export interface Bucket {
   readonly fromMs: number
   /** Exclusive. */

@@ -43,7 +43,7 @@ function change(
   return printQuery(allOf(edit(clausesOf(parsed.query))))
 }
 
-/** Events with this value only; once more, with any. Other values that the field was held to are given up. */
+/** Limits a query to one value of a field, in place of other values; a second call with that value removes the limit. */
 export function only(line: string, name: string, value: string): string {
   const clause = clauseOf(name, value)
   const { kind, name: fieldName } = toField(name)

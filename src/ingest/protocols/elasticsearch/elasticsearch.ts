@@ -8,7 +8,7 @@ import { ingestRoute, type IngestServices } from '../ingest-route.js'
 import type { Protocol } from '../protocol.js'
 import { decodeBulk, decodeDocument, errorOf } from './bulk.js'
 
-/** Without it, clients of Elastic refuse to speak to the server. */
+/** A header that Elastic's clients require of every reply; without it they stop with an error. */
 const PRODUCT = { 'X-Elastic-Product': 'Elasticsearch' }
 /** What clients of the versions 7 to 9 speak to. */
 const VERSION = '8.19.0'

@@ -85,7 +85,7 @@ function describe(reader: MessageReader, form: MessageForm): JsonRecord {
   return found
 }
 
-/** Limit of the values of a request in JSON, of which JSON.parse takes 100 times the memory of the text. */
+/** Limit of the values in one JSON request: many small values take JSON.parse up to 100 times the memory of their text. */
 const MAX_JSON_VALUES = 2_000_000
 
 function readJson(bytes: Buffer, { item, ...names }: Signal, visit: Visit): void {
