@@ -25,6 +25,15 @@ const TimelineEntryDoc = Type.Object({
 })
 type TimelineEntry = Readonly<Static<typeof TimelineEntryDoc>>
 
+/** What a search found when somebody made it part of an incident: the question, and its answer as it was. */
+const EvidenceDoc = Type.Object({
+  q: Type.String(),
+  fromMs: Type.Integer(),
+  /** Exclusive. */
+  toMs: Type.Integer(),
+  count: Type.Integer(),
+})
+
 const OptionalText = Type.Union([Type.String(), Type.Null()])
 const OptionalMs = Type.Union([Type.Integer(), Type.Null()])
 
@@ -43,6 +52,8 @@ export const IncidentDoc = Type.Object({
   assigneeId: OptionalText,
   alertIds: Type.Array(Type.String()),
   eventIds: Type.Array(Type.Integer()),
+  /** Missing in older records. */
+  evidence: Type.Optional(Type.Array(EvidenceDoc)),
   status: Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status))),
   /** When it last left `open`; a reopen keeps it. */
   acknowledgedAtMs: OptionalMs,
@@ -63,6 +74,7 @@ const FIELD_NAMES = [
   'assigneeId',
   'alertIds',
   'eventIds',
+  'evidence',
 ] as const satisfies readonly (keyof Incident)[]
 
 /** The fields that a person sets. */

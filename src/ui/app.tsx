@@ -5,8 +5,7 @@ import { useKeys } from './lib/keys.js'
 import { lazy } from './lib/lazy.js'
 import { addressOf, followLinks, go, place } from './lib/router.js'
 import { duty, findSession, user } from './lib/session.js'
-import { LogIn } from './shell/log-in.js'
-import { areKeysOpen, isPaletteOpen, openKeys, openPalette } from './shell/open-dialogs.js'
+import { areKeysOpen, draft, isPaletteOpen, openKeys, openPalette } from './shell/open-dialogs.js'
 import { Notice } from './shell/notice.js'
 import { Rail } from './shell/rail.js'
 import { SCREENS } from './shell/screens.js'
@@ -38,6 +37,7 @@ function Shell() {
       <Screen path={path} />
       {isPaletteOpen.value && <Palette />}
       {areKeysOpen.value && <KeysHelp />}
+      {draft.value !== null && <NewIncident />}
       <Notice />
     </div>
   )
@@ -51,6 +51,11 @@ function Screen({ path }: { readonly path: string }) {
   if (template !== undefined) return <TemplateScreen id={template} />
   if (path === '/overview') return <Overview />
   if (path.startsWith('/sources')) return <SourcesScreen />
+  if (path === '/incidents') return <Board />
+  const incident = /^\/incidents\/([\w-]+)$/.exec(path)?.[1]
+  if (incident !== undefined) return <IncidentScreen key={incident} id={incident} />
+  if (path === '/insights') return <Insights />
+  if (path.startsWith('/admin')) return <Admin />
   return null
 }
 
@@ -62,4 +67,11 @@ const Overview = lazy(async () => (await more()).Overview)
 const SourcesScreen = lazy(async () => (await more()).SourcesScreen)
 const Palette = lazy(async () => (await more()).Palette)
 const KeysHelp = lazy(async () => (await more()).KeysHelp)
+const operate = () => import('./operate.js')
+const Admin = lazy(async () => (await operate()).Admin)
+const Board = lazy(async () => (await operate()).Board)
+const IncidentScreen = lazy(async () => (await operate()).IncidentScreen)
+const NewIncident = lazy(async () => (await operate()).NewIncident)
+const Insights = lazy(async () => (await operate()).Insights)
+const LogIn = lazy(async () => (await import('./shell/log-in.js')).LogIn)
 const Duty = lazy(async () => (await more()).Duty)

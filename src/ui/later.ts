@@ -2,4 +2,5 @@
 export { proposalsFor } from './explore/completion.js'
 export { DetailPanel } from './explore/detail.js'
 export { NothingFound } from './explore/empty.js'
+export { CopyChoices, ExportChoices, ViewChoices } from './explore/summary-menus.js'
 export { RangeChoices } from './shell/range-choices.js'

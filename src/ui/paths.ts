@@ -7,8 +7,13 @@ export const SCREEN_PATHS = [
   '/templates',
   '/templates/{id}',
   '/overview',
+  '/incidents',
+  '/incidents/{id}',
+  '/insights',
   '/sources',
   '/sources/send',
   '/sources/dead-letters',
   '/sources/keys',
+  '/admin',
+  '/admin/{tab}',
 ] as const

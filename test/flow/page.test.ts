@@ -1,19 +1,27 @@
 /** The web page in a real browser, against the real service, with the demo's logs. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
+
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { chromium, type BrowserContext, type Page } from 'playwright-core'
+
+import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+
 import { fillWithDemo } from '../../src/demo/demo.js'
 import { collect, settled, startLiveService, type LiveService } from '../support/live-service.js'
-import { ADMIN, INGEST_KEY } from '../support/service.js'
-
-const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
-const isMissing = !existsSync(EXECUTABLE) && process.env['CI'] !== 'true'
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-/** With SCREENSHOTS=DIR the screens are kept as pictures. */
-const SHOTS = process.env['SCREENSHOTS']
+import {
+  axe,
+  bytesOf,
+  isMissing,
+  logIn,
+  openBrowser,
+  param,
+  SHOTS,
+  text,
+  watch,
+  type Seen,
+} from '../support/page.js'
+import { operate } from '../support/page-operate.js'
+import { INGEST_KEY } from '../support/service.js'
 
 const FIRST_JS_BYTES = 60_000
 const FIRST_CSS_BYTES = 12_000
@@ -25,90 +33,6 @@ const HOSTILE = [
   '\u001b[31mred\u001b[0m',
   `one long line ${'x'.repeat(200_000)}`,
 ]
-
-async function openBrowser(t: Test): Promise<BrowserContext> {
-  const folder = mkdtempSync(join(tmpdir(), 'page-browser-'))
-  const args = [
-    '--no-sandbox',
-    '--disable-gpu',
-    '--no-first-run',
-    '--disable-background-networking',
-  ]
-  const viewport = { width: 1280, height: 800 }
-  const launch = {
-    executablePath: EXECUTABLE,
-    headless: true,
-    args,
-    viewport,
-    colorScheme: 'light',
-  } as const
-  const browser = await chromium.launchPersistentContext(folder, launch)
-  t.teardown(async () => {
-    await browser.close()
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-  })
-  return browser
-}
-
-interface Seen {
-  readonly faults: string[]
-  readonly hosts: Set<string>
-  readonly loaded: Map<string, number>
-}
-
-/** Collects errors of the console, hosts that are asked, and bytes of the page's files as they were sent. */
-function watch(page: Page): Seen {
-  const seen: Seen = { faults: [], hosts: new Set(), loaded: new Map() }
-  page.on('pageerror', (error) => seen.faults.push(error.message))
-  page.on('console', (message) => {
-    // Before the log-in the page asks whether there is one.
-    const isExpected = /\/api\/auth\//.test(message.location().url)
-    if (message.type() === 'error' && !isExpected) seen.faults.push(message.text())
-  })
-  page.on('request', (request) => seen.hosts.add(new URL(request.url()).host))
-  page.on('response', (response) => {
-    const { pathname } = new URL(response.url())
-    if (!pathname.startsWith('/ui/')) return
-    const file = new URL(`../../ui/${pathname.slice(4)}.gz`, import.meta.url)
-    seen.loaded.set(pathname, readFileSync(file).length)
-  })
-  return seen
-}
-
-const bytesOf = ({ loaded }: Seen, ending: string): number =>
-  [...loaded].reduce((sum, [name, bytes]) => sum + (name.endsWith(ending) ? bytes : 0), 0)
-
-async function logIn(page: Page, service: LiveService): Promise<void> {
-  await page.goto(`${service.api}/`)
-  await page.fill('input[name=email]', ADMIN.email)
-  await page.fill('input[name=password]', 'not the password')
-  await page.click('text=Log in >> nth=-1')
-  await page.waitForSelector('.log-in .problem:has-text("password")')
-  await page.fill('input[name=password]', ADMIN.password)
-  await page.keyboard.press('Enter')
-  await page.waitForSelector('.shell')
-}
-
-const text = (page: Page, selector: string): Promise<string> => page.innerText(selector)
-const param = (page: Page, name: string): string | null =>
-  new URL(page.url()).searchParams.get(name)
-
-interface Violation {
-  readonly id: string
-  readonly impact: string
-  readonly on: readonly string[]
-}
-
-/** Serious faults for people who can't see, or can't use a mouse. */
-async function axe(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE)
-  const found = await page.evaluate<readonly Violation[]>(
-    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, on: nodes.slice(0, 3).map((node) => node.html.slice(0, 160)) })))`,
-  )
-  return found
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, on }) => `${id}: ${on.join(' | ')}`)
-}
 
 async function isClean(t: Test, page: Page, what: string): Promise<void> {
   t.equal(await page.evaluate('document.querySelectorAll("[data-evil]").length'), 0, what)
@@ -176,6 +100,7 @@ t.test(
     await settled(service)
     await explore(t, page, service, { seen, filled })
     await others(t, page, service)
+    await operate(t, page, service)
     await narrow(t, page, service)
     t.same([...seen.hosts], [new URL(service.api).host], 'nothing is asked of others')
     t.same(seen.faults, [], 'the console has no errors')
@@ -393,6 +318,11 @@ async function narrow(t: Test, page: Page, service: LiveService): Promise<void> 
     '/overview',
     '/sources',
     '/sources/send',
+    '/incidents',
+    '/insights',
+    '/admin',
+    '/admin/users',
+    '/admin/audit',
   ]) {
     await page.goto(service.api + path)
     await page.waitForSelector('.screen')

@@ -24,10 +24,8 @@ import {
   ScopeSchema,
   SnapshotSchema,
   StateSchema,
-  toAnomalyView,
-  toExplanationView,
-  toSnapshotView,
 } from '../schemas/insight.js'
+import { toAnomalyView, toExplanationView, toSnapshotView } from '../insight-views.js'
 
 const AtParameter = Type.Optional(
   Type.String({ maxLength: 64, description: 'ISO 8601; the state at this time' }),

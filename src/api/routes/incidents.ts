@@ -6,6 +6,7 @@ import {
   type Incident,
   type IncidentFields,
 } from '../../records/incidents.js'
+import { MAX_LINE } from '../../query/parser.js'
 import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
@@ -20,6 +21,19 @@ import {
   toIsoOrNull,
 } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
+
+const MAX_EVIDENCE = 50
+
+const EvidenceSchema = Type.Object({
+  q: Type.String({ maxLength: MAX_LINE, description: 'a line of the query language' }),
+  from: Type.String({ ...Timestamp, maxLength: 40 }),
+  to: Type.String({ format: 'date-time', maxLength: 40, description: 'exclusive' }),
+  count: Type.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'occurrences, as they were when it became evidence',
+  }),
+})
 
 const StatusSchema = Type.Union(INCIDENT_STATUSES.map((status) => Type.Literal(status)))
 const NoteText = notBlank(10_000)
@@ -37,6 +51,9 @@ const INCIDENT_FIELDS = {
   assignee_id: Type.Union([Type.String(), Type.Null()]),
   alert_ids: Type.Array(Type.String()),
   event_ids: Type.Array(Type.Integer()),
+  evidence: Type.Array(EvidenceSchema, {
+    description: 'what searches found when they were added',
+  }),
   created_by: Type.String({ description: 'id of a user' }),
   created_at: Timestamp,
   updated_at: Timestamp,
@@ -84,6 +101,7 @@ const OPTIONAL_FIELDS = {
   assignee_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
   alert_ids: Type.Optional(Type.Array(Uuid, { maxItems: 1_000 })),
   event_ids: Type.Optional(EventIds),
+  evidence: Type.Optional(Type.Array(EvidenceSchema, { maxItems: MAX_EVIDENCE })),
 }
 const NewIncident = Type.Object({ title: Title, severity: PrioritySchema, ...OPTIONAL_FIELDS })
 const IncidentPatch = Type.Partial(NewIncident)
@@ -99,6 +117,9 @@ const toFacts = (incident: Incident) => ({
   assignee_id: incident.assigneeId,
   alert_ids: incident.alertIds,
   event_ids: incident.eventIds,
+  evidence: (incident.evidence ?? []).map(({ q, fromMs, toMs, count }) => {
+    return { q, from: toIso(fromMs), to: toIso(toMs), count }
+  }),
   created_by: incident.createdBy,
   created_at: toIso(incident.createdAtMs),
   updated_at: toIso(incident.updatedAtMs),
@@ -119,6 +140,11 @@ const toView = (incident: Incident): Static<typeof IncidentSchema> => ({
   }),
 })
 
+const toEvidence = (all: readonly Static<typeof EvidenceSchema>[]) =>
+  all.map(({ q, from, to, count }) => {
+    return { q, fromMs: Date.parse(from), toMs: Date.parse(to), count }
+  })
+
 const toFields = (body: Static<typeof NewIncident>): IncidentFields => ({
   title: body.title,
   description: body.description ?? '',
@@ -128,6 +154,7 @@ const toFields = (body: Static<typeof NewIncident>): IncidentFields => ({
   assigneeId: body.assignee_id ?? null,
   alertIds: body.alert_ids ?? [],
   eventIds: body.event_ids ?? [],
+  evidence: toEvidence(body.evidence ?? []),
 })
 
 const toPatch = (body: Static<typeof IncidentPatch>): Partial<IncidentFields> => ({
@@ -139,6 +166,7 @@ const toPatch = (body: Static<typeof IncidentPatch>): Partial<IncidentFields> =>
   ...(body.assignee_id !== undefined && { assigneeId: body.assignee_id }),
   ...(body.alert_ids !== undefined && { alertIds: body.alert_ids }),
   ...(body.event_ids !== undefined && { eventIds: body.event_ids }),
+  ...(body.evidence !== undefined && { evidence: toEvidence(body.evidence) }),
 })
 
 const reads = [

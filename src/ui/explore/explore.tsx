@@ -6,8 +6,12 @@ import { lazy } from '../lib/lazy.js'
 import { useLoad } from '../lib/load.js'
 import { addressOf, go, place, setParams } from '../lib/router.js'
 import { sidebar } from '../lib/settings.js'
+import { oneLine } from '../lib/message.js'
+import { may } from '../lib/session.js'
 import { toRange, toSpan, type Span } from '../lib/time.js'
 import { currentRange, setRange } from '../lib/range.js'
+import { notice } from '../shell/notice.js'
+import { draft } from '../shell/open-dialogs.js'
 import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import { askHistogram, type Run } from './answers.js'
@@ -18,6 +22,7 @@ import { toggleFields } from './fields-toggle.js'
 import { HistogramChart } from './histogram.js'
 import { QueryBar } from './query-bar.js'
 import { Found } from './found.js'
+import type { Row } from './rows.js'
 import { Summary } from './summary.js'
 import { useCorrection } from './correction.js'
 
@@ -82,6 +87,19 @@ export function Explore() {
       { replace: true },
     )
   }
+  const incident = (event: Row): void => {
+    if (!may('manager')) {
+      notice('Opening an incident needs the role manager.', 'problem')
+      return
+    }
+    draft.value = {
+      title: oneLine(event.message, 200),
+      severity: event.priority,
+      source: event.source,
+      event_ids: [event.id],
+      evidence: [{ q: run.line, ...toRange(run.span), count: histogram.value?.total ?? 0 }],
+    }
+  }
   const fault = faultOf(histogram.error)
   return (
     <main class="screen explore">
@@ -110,6 +128,7 @@ export function Explore() {
           onTab={(name) => setParams({ tab: name }, { replace: true })}
           onLine={setLine}
           onRetry={refresh}
+          onIncident={incident}
           correction={correction}
         />
         {id !== null && (

@@ -25,6 +25,7 @@ interface FoundProps {
   readonly onTab: (tab: 'context') => void
   readonly onLine: (line: string) => void
   readonly onRetry: () => void
+  readonly onIncident: (row: Row) => void
   readonly correction: Correction
 }
 
@@ -111,6 +112,11 @@ export function Found(props: FoundProps) {
       key: 'e',
       label: 'export all events as NDJSON',
       run: () => location.assign(exportPath(run, 'ndjson')),
+    },
+    {
+      key: 'i',
+      label: 'open an incident from the event',
+      run: () => row !== undefined && props.onIncident(row),
     },
     { key: 'L', label: 'copy a link with absolute times', run: () => void copyLink(run) },
   ]

@@ -68,7 +68,7 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
           (step > 0 ? 0 : proposals.length - 1),
       )
     } else if (event.key === 'Tab' && isListed && !event.shiftKey && text !== '') {
-      const proposal = proposals[Math.max(0, chosen)]
+      const proposal = proposals[chosen] ?? fitting(proposals, text, cursor)
       if (proposal !== undefined) accept(proposal)
     } else if (event.key === 'Enter') {
       const proposal = proposals[chosen]
@@ -138,6 +138,13 @@ export function QueryBar({ line, span, fault, onRun, handle }: QueryBarProps) {
     </div>
   )
 }
+
+/** The first proposal that what is typed by now still leads to: the list may be older than the last letters. */
+const fitting = (all: readonly Proposal[], text: string, cursor: number): Proposal | undefined =>
+  all.find(({ position, label, isWhole }) => {
+    const typed = text.slice(position, cursor).replace(/^"/, '').toLowerCase()
+    return isWhole || label.toLowerCase().includes(typed)
+  })
 
 interface Typed {
   readonly text: string

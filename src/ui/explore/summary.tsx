@@ -1,16 +1,16 @@
 import { count, counted } from '../lib/format.js'
 import { Icon } from '../lib/icon.js'
+import { lazy } from '../lib/lazy.js'
 import type { Loaded } from '../lib/load.js'
 import { setParams } from '../lib/router.js'
-import { density, wrapping } from '../lib/settings.js'
-import { copy } from '../shell/notice.js'
 import { Menu } from '../shell/menu.js'
-import { exportPath, runParams, type ExportFormat, type Histogram, type Run } from './answers.js'
+import type { Histogram, Run } from './answers.js'
 import { FieldsToggle } from './fields-toggle.js'
-import { COLUMNS } from './event-row.js'
-import { toggleWrap } from './event-list.js'
-import { copyLink } from './found.js'
 import { colorsOf, orderOf, partName } from './stack.js'
+
+const ViewChoices = lazy(async () => (await import('../later.js')).ViewChoices)
+const ExportChoices = lazy(async () => (await import('../later.js')).ExportChoices)
+const CopyChoices = lazy(async () => (await import('../later.js')).CopyChoices)
 
 const BY = ['severity', 'priority', 'source', 'host', 'environment', 'template'] as const
 
@@ -57,40 +57,18 @@ export function Summary({ run, columns, histogram, by, onColumn }: SummaryProps)
           ))}
         </select>
       </label>
-      <ViewMenu columns={columns} onColumn={onColumn} />
+      <Menu label="Columns and lines" class="quiet square" face={<Icon name="columns-3" />}>
+        {() => <ViewChoices columns={columns} onColumn={onColumn} />}
+      </Menu>
       <Menu label="Export all events" class="quiet square" face={<Icon name="download" />}>
-        {(close) =>
-          EXPORTS.map(({ format, name }) => (
-            <a key={format} class="item" href={exportPath(run, format)} download onClick={close}>
-              <Icon name="download" /> {name}
-            </a>
-          ))
-        }
+        {(close) => <ExportChoices run={run} close={close} />}
       </Menu>
       <Menu label="Copy" class="quiet square" face={<Icon name="link" />}>
-        {(close) => (
-          <>
-            <button class="item" onClick={() => void copyLink(run).then(close)}>
-              <Icon name="link" /> Link with absolute times <kbd>L</kbd>
-            </button>
-            <button
-              class="item"
-              onClick={() => void copy(curlOf(run), 'The curl command is copied.').then(close)}
-            >
-              <Icon name="square-terminal" /> As curl
-            </button>
-          </>
-        )}
+        {(close) => <CopyChoices run={run} close={close} />}
       </Menu>
     </div>
   )
 }
-
-const EXPORTS = [
-  { format: 'ndjson', name: 'NDJSON' },
-  { format: 'csv', name: 'CSV' },
-  { format: 'txt', name: 'Text' },
-] as const satisfies readonly { readonly format: ExportFormat; readonly name: string }[]
 
 const isPlainBy = (by: string): boolean => BY.some((name) => name === by)
 
@@ -109,62 +87,4 @@ function Legend({ histogram }: { readonly histogram: Histogram }) {
         ))}
     </ul>
   )
-}
-
-interface ViewMenuProps {
-  readonly columns: readonly string[]
-  readonly onColumn: (name: string) => void
-}
-
-function ViewMenu({ columns, onColumn }: ViewMenuProps) {
-  const names = [...COLUMNS, ...columns.filter((name) => !COLUMNS.some((one) => one === name))]
-  return (
-    <Menu label="Columns and lines" class="quiet square" face={<Icon name="columns-3" />}>
-      {() => (
-        <>
-          <div class="segments" role="group" aria-label="Lines">
-            {(['compact', 'roomy'] as const).map((value) => (
-              <button
-                key={value}
-                aria-pressed={density.value === value}
-                onClick={() => {
-                  density.value = value
-                }}
-              >
-                {value === 'compact' ? 'Compact' : 'Roomy'}
-              </button>
-            ))}
-          </div>
-          <label class="check">
-            <input type="checkbox" checked={wrapping.value === 'on'} onChange={toggleWrap} /> Wrap
-            lines
-            <kbd>w</kbd>
-          </label>
-          <h3>Columns</h3>
-          {names.map((name) => (
-            <label key={name} class="check">
-              <input
-                type="checkbox"
-                checked={columns.includes(name)}
-                onChange={() => onColumn(name)}
-              />
-              {name}
-            </label>
-          ))}
-        </>
-      )}
-    </Menu>
-  )
-}
-
-const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
-
-/** The same question for a terminal; the token is the reader's own. */
-function curlOf(run: Run): string {
-  const given = Object.entries(runParams(run)).filter(([, value]) => value !== '')
-  return [
-    `curl -sG ${quoted(`${location.origin}/api/logs`)}`,
-    '-H "Authorization: Bearer $TOKEN"',
-    ...given.map(([name, value]) => `--data-urlencode ${quoted(`${name}=${value}`)}`),
-  ].join(' \\\n  ')
 }

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { ApiError, told } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { logIn } from '../lib/session.js'
+import { Mark } from './mark.js'
 
 export function LogIn() {
   const [problem, setProblem] = useState('')
@@ -70,11 +71,3 @@ export function LogIn() {
     </main>
   )
 }
-
-/** The sign of the product: lines of a log, one of them with something to see. */
-export const Mark = () => (
-  <svg class="mark" width="24" height="24" viewBox="0 0 32 32" aria-hidden="true">
-    <path d="M6 9h20M6 16h12M6 23h15" />
-    <circle cx="24.5" cy="16" r="3" />
-  </svg>
-)

@@ -2,29 +2,34 @@ import { signal } from '@preact/signals'
 
 import { Icon } from '../lib/icon.js'
 
-const text = signal('')
+interface Said {
+  readonly text: string
+  readonly kind: 'done' | 'problem'
+}
+
+const said = signal<Said>({ text: '', kind: 'done' })
 let timer = 0
 
 /** Says for a few seconds what has happened. */
-export function notice(said: string): void {
-  text.value = said
+export function notice(text: string, kind: Said['kind'] = 'done'): void {
+  said.value = { text, kind }
   clearTimeout(timer)
   timer = window.setTimeout(() => {
-    text.value = ''
-  }, 4000)
+    said.value = { text: '', kind }
+  }, 5000)
 }
 
-export async function copy(what: string, said: string): Promise<void> {
+export async function copy(what: string, done: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(what)
-    notice(said)
+    notice(done)
   } catch {
-    notice('The browser does not allow copying here.')
+    notice('The browser does not allow copying here.', 'problem')
   }
 }
 
 export const Notice = () => (
-  <div class="notice" role="status" hidden={text.value === ''}>
-    <Icon name="check" /> {text.value}
+  <div class="notice" role="status" hidden={said.value.text === ''}>
+    <Icon name={said.value.kind === 'done' ? 'check' : 'circle-alert'} /> {said.value.text}
   </div>
 )

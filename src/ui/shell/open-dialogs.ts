@@ -1,8 +1,12 @@
 import { signal } from '@preact/signals'
 
+import type { Draft } from '../incidents/incident-answers.js'
+
 /** Which dialogs are shown; the dialogs themselves are loaded then. */
 export const isPaletteOpen = signal(false)
 export const areKeysOpen = signal(false)
+/** The incident that is about to be opened. */
+export const draft = signal<Draft | null>(null)
 
 export const openPalette = (): void => {
   isPaletteOpen.value = true

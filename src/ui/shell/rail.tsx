@@ -1,6 +1,6 @@
 import { Icon } from '../lib/icon.js'
 import { addressOf, place } from '../lib/router.js'
-import { Mark } from './log-in.js'
+import { Mark } from './mark.js'
 import { SCREENS } from './screens.js'
 
 /** Parameters that mean the same on every screen. */

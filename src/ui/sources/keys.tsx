@@ -4,6 +4,7 @@ import { call, told } from '../lib/api.js'
 import { useLoad } from '../lib/load.js'
 import { ago } from '../lib/time.js'
 import { notice } from '../shell/notice.js'
+import { Sure } from '../shell/sure.js'
 
 interface KeyRow {
   readonly id: string
@@ -63,7 +64,11 @@ export function Keys() {
               <td>{agoOf(key.created_at)}</td>
               <td>{agoOf(key.last_used_at)}</td>
               <td class="number">
-                <End onEnd={() => end(key)} />
+                <Sure
+                  label="End …"
+                  sure="End it: what sends with it is refused"
+                  onSure={() => end(key)}
+                />
               </td>
             </tr>
           ))}
@@ -73,26 +78,5 @@ export function Keys() {
         A new key is made at <a href="/sources/send">Send logs</a>.
       </p>
     </div>
-  )
-}
-
-/** Asks before it ends a key: what sends with it is refused at once. */
-function End({ onEnd }: { readonly onEnd: () => void }) {
-  const [isSure, setSure] = useState(false)
-  if (!isSure)
-    return (
-      <button class="quiet" onClick={() => setSure(true)}>
-        End …
-      </button>
-    )
-  return (
-    <>
-      <button class="danger" onClick={onEnd}>
-        End it: what sends with it is refused
-      </button>{' '}
-      <button class="quiet" onClick={() => setSure(false)}>
-        Keep
-      </button>
-    </>
   )
 }

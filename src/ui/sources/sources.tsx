@@ -5,18 +5,19 @@ import { followKpis, kpis } from '../lib/kpis.js'
 import { useLoad } from '../lib/load.js'
 import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
+import { TabLinks, type TabLink } from '../shell/tab-links.js'
 import { TopBar } from '../shell/top-bar.js'
 import { DeadLetters } from './dead-letters.js'
 import { Keys } from './keys.js'
 import { SendLogs } from './send-logs.js'
 import { SourceTable, type SourceRow, type TopSources } from './source-table.js'
 
-const TABS = [
+const TABS: readonly TabLink[] = [
   { path: '/sources', name: 'Sources', role: 'viewer' },
   { path: '/sources/send', name: 'Send logs', role: 'viewer' },
   { path: '/sources/dead-letters', name: 'Dead letters', role: 'admin' },
   { path: '/sources/keys', name: 'Ingest keys', role: 'admin' },
-] as const
+]
 
 /** Where events come from, how to send them, and what could not be stored. */
 export function SourcesScreen() {
@@ -29,16 +30,14 @@ export function SourcesScreen() {
   return (
     <main class="screen sources">
       <TopBar title="Sources" />
-      <nav class="tabs" aria-label="Of sources">
-        {TABS.filter(({ role }) => may(role)).map((tab) => (
-          <a key={tab.path} href={tab.path} aria-current={tab.path === path ? 'page' : undefined}>
-            {tab.name}
-            {tab.path.endsWith('letters') && letters > 0 && (
-              <span class="count-badge">{letters}</span>
-            )}
-          </a>
-        ))}
-      </nav>
+      <TabLinks
+        label="Of sources"
+        tabs={TABS}
+        path={path}
+        badge={(tab) =>
+          tab.endsWith('letters') && letters > 0 && <span class="count-badge">{letters}</span>
+        }
+      />
       <div class="scroll">
         <Content path={path} />
       </div>

@@ -40,6 +40,28 @@ const fields = {
   eventIds: [],
 } as const
 
+void test('evidence keeps what a search found', async (t) => {
+  const { call } = startApi(t, incidentRoutes, setUp().services)
+  const evidence = {
+    q: 'severity:error',
+    from: '2026-11-24T09:00:00.000Z',
+    to: '2026-11-24T09:30:00.000Z',
+    count: 820,
+  }
+  const { body } = await call('manager', 'POST /api/incidents', { ...good, evidence: [evidence] })
+  t.same(body.evidence, [evidence])
+  const path = `/api/incidents/${body.id}`
+  const two = { evidence: [evidence, { ...evidence, count: 3 }] }
+  const changed = await call('manager', `PATCH ${path}`, two)
+  t.same(changed.body.evidence, two.evidence)
+  t.match(changed.body.timeline.at(-1), { kind: 'changed', text: 'evidence' })
+  t.same((await call('viewer', `GET ${path}`)).body.evidence, two.evidence)
+  const many = { evidence: Array.from({ length: 51 }, () => evidence) }
+  t.equal((await call('manager', `PATCH ${path}`, many)).status, 422)
+  const wrong = { evidence: [{ ...evidence, from: 'yesterday' }] }
+  t.equal((await call('manager', `PATCH ${path}`, wrong)).status, 422)
+})
+
 void test('an incident is opened with its defaults, read, changed and deleted', async (t) => {
   const { call } = startApi(t, incidentRoutes, setUp().services)
   const { status, body } = await call('manager', 'POST /api/incidents', good)
@@ -53,6 +75,7 @@ void test('an incident is opened with its defaults, read, changed and deleted', 
     assignee_id: null,
     alert_ids: [],
     event_ids: [],
+    evidence: [],
     created_by: USERS.manager,
     acknowledged_at: null,
     resolved_at: null,

@@ -1,0 +1,41 @@
+import { useEffect } from 'preact/hooks'
+
+import { place } from '../lib/router.js'
+import { may } from '../lib/session.js'
+import { TabLinks, type TabLink } from '../shell/tab-links.js'
+import { TopBar } from '../shell/top-bar.js'
+import { Audit } from './audit.js'
+import { Health } from './health.js'
+import { Sessions } from './sessions.js'
+import { Users } from './users.js'
+
+const TABS: readonly TabLink[] = [
+  { path: '/admin', name: 'Health', role: 'viewer' },
+  { path: '/admin/sessions', name: 'Your sessions', role: 'viewer' },
+  { path: '/admin/users', name: 'Users', role: 'admin' },
+  { path: '/admin/audit', name: 'Audit', role: 'admin' },
+]
+
+/** The installation, and who may do what in it. */
+export function Admin() {
+  const { path } = place.value
+  useEffect(() => {
+    document.title = 'Admin'
+  }, [])
+  return (
+    <main class="screen admin">
+      <TopBar title="Admin" />
+      <TabLinks label="Of administration" tabs={TABS} path={path} />
+      <div class="scroll">
+        <Content path={path} />
+      </div>
+    </main>
+  )
+}
+
+function Content({ path }: { readonly path: string }) {
+  if (path === '/admin/sessions') return <Sessions />
+  if (path === '/admin/users' && may('admin')) return <Users />
+  if (path === '/admin/audit' && may('admin')) return <Audit />
+  return <Health />
+}

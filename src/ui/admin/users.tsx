@@ -1,0 +1,207 @@
+import { useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { usePaged } from '../lib/paged.js'
+import { may, user, type User } from '../lib/session.js'
+import { Dialog } from '../shell/dialog.js'
+import { formTexts } from '../shell/form.js'
+import { MoreButton } from '../shell/more-button.js'
+import { Sure } from '../shell/sure.js'
+import { When } from '../shell/when.js'
+
+interface Person extends User {
+  readonly is_active: boolean
+  readonly created_at: string
+  readonly last_login_at: string | null
+  readonly has_second_factor: boolean
+  readonly must_change_password: boolean
+}
+
+const ROLES = ['viewer', 'manager', 'admin', 'superadmin'] as const
+
+/** Who may log in, and as what. */
+export function Users() {
+  const list = usePaged<Person>('/api/users', { limit: 100 })
+  const [isAdding, setAdding] = useState(false)
+  const change = (work: Promise<unknown>, said: string): void =>
+    void act(work, said).then(() => list.reload())
+  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  return (
+    <>
+      <p class="line above-table">
+        <button class="primary" onClick={() => setAdding(true)}>
+          <Icon name="plus" size={14} /> Add a user
+        </button>
+      </p>
+      <div class="table-room">
+        <table>
+          <thead>
+            <tr>
+              <th>E-mail</th>
+              <th>Role</th>
+              <th>Last log-in</th>
+              <th>Second factor</th>
+              <th>May log in</th>
+              <th>
+                <span class="vh">Delete</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {(list.items ?? []).map((person) => (
+              <Line key={person.id} person={person} onChange={change} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <MoreButton list={list} />
+      {isAdding && (
+        <NewUser
+          onClose={() => setAdding(false)}
+          onMade={() => {
+            setAdding(false)
+            list.reload()
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+interface LineProps {
+  readonly person: Person
+  readonly onChange: (work: Promise<unknown>, said: string) => void
+}
+
+function Line({ person, onChange }: LineProps) {
+  const { id, email, role } = person
+  const isSelf = id === user.value?.id
+  const path = `/api/users/${id}`
+  return (
+    <tr>
+      <td>
+        {email} {isSelf && <span class="note">you</span>}
+        {person.must_change_password && <span class="note"> has a temporary password</span>}
+      </td>
+      <td>
+        <select
+          aria-label={`Role of ${email}`}
+          value={role}
+          disabled={!may('superadmin') || isSelf}
+          onChange={({ currentTarget: { value } }) =>
+            onChange(
+              call(`${path}/role`, { method: 'PUT', json: { role: value } }),
+              `${email} is ${value} from the next log-in on.`,
+            )
+          }
+        >
+          {ROLES.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </td>
+      <td>
+        <When at={person.last_login_at} as="ago" />
+      </td>
+      <td>
+        {person.has_second_factor ? 'on' : <span class="note">off</span>}
+        {person.has_second_factor && !isSelf && (
+          <Sure
+            label="Remove …"
+            sure="Remove it: the password alone will do"
+            onSure={() =>
+              onChange(
+                call(`${path}/second-factor`, { method: 'DELETE' }),
+                `${email} logs in with the password alone.`,
+              )
+            }
+          />
+        )}
+      </td>
+      <td>
+        <label class="switch">
+          <input
+            type="checkbox"
+            role="switch"
+            checked={person.is_active}
+            disabled={isSelf}
+            aria-label={`${email} may log in`}
+            onChange={() =>
+              onChange(
+                call(path, { method: 'PATCH', json: { is_active: !person.is_active } }),
+                person.is_active ? `${email} is shut out.` : `${email} may log in again.`,
+              )
+            }
+          />
+        </label>
+      </td>
+      <td class="number">
+        {!isSelf && (
+          <Sure
+            label="Delete …"
+            sure="Delete the user"
+            onSure={() => onChange(call(path, { method: 'DELETE' }), `${email} is deleted.`)}
+          />
+        )}
+      </td>
+    </tr>
+  )
+}
+
+interface NewUserProps {
+  readonly onClose: () => void
+  readonly onMade: () => void
+}
+
+function NewUser({ onClose, onMade }: NewUserProps) {
+  const [problem, setProblem] = useState('')
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const text = formTexts(event.currentTarget)
+    const json = {
+      email: text('email'),
+      password: text('password'),
+      role: text('role'),
+      temporary: true,
+    }
+    call('/api/users', { method: 'POST', json }).then(onMade, (error: unknown) =>
+      setProblem(told(error)),
+    )
+  }
+  return (
+    <Dialog title="Add a user" onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        <label class="field">
+          E-mail
+          <input name="email" type="text" autocomplete="off" required autofocus />
+        </label>
+        <label class="field">
+          Temporary password
+          <input name="password" type="text" autocomplete="off" required spellcheck={false} />
+        </label>
+        <label class="field">
+          Role
+          <select name="role">
+            {ROLES.slice(0, may('superadmin') ? 4 : 2).map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <p class="note">The first log-in asks for a password of their own.</p>
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <p class="line">
+          <button class="primary">Add</button>
+          <button type="button" class="quiet" onClick={onClose}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  )
+}

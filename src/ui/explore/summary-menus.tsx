@@ -1,0 +1,94 @@
+import { Icon } from '../lib/icon.js'
+import { density, wrapping } from '../lib/settings.js'
+import { copy } from '../shell/notice.js'
+import { exportPath, runParams, type ExportFormat, type Run } from './answers.js'
+import { toggleWrap } from './event-list.js'
+import { COLUMNS } from './event-row.js'
+import { copyLink } from './found.js'
+
+interface ChoicesProps {
+  readonly run: Run
+  readonly close: () => void
+}
+
+const EXPORTS = [
+  { format: 'ndjson', name: 'NDJSON' },
+  { format: 'csv', name: 'CSV' },
+  { format: 'txt', name: 'Text' },
+] as const satisfies readonly { readonly format: ExportFormat; readonly name: string }[]
+
+/** All events of a run as a file. */
+export const ExportChoices = ({ run, close }: ChoicesProps) => (
+  <>
+    {EXPORTS.map(({ format, name }) => (
+      <a key={format} class="item" href={exportPath(run, format)} download onClick={close}>
+        <Icon name="download" /> {name}
+      </a>
+    ))}
+  </>
+)
+
+/** The question for others, and for a terminal. */
+export const CopyChoices = ({ run, close }: ChoicesProps) => (
+  <>
+    <button class="item" onClick={() => void copyLink(run).then(close)}>
+      <Icon name="link" /> Link with absolute times <kbd>L</kbd>
+    </button>
+    <button
+      class="item"
+      onClick={() => void copy(curlOf(run), 'The curl command is copied.').then(close)}
+    >
+      <Icon name="square-terminal" /> As curl
+    </button>
+  </>
+)
+
+interface ViewChoicesProps {
+  readonly columns: readonly string[]
+  readonly onColumn: (name: string) => void
+}
+
+/** How the list is drawn: density, wrapping, columns. */
+export function ViewChoices({ columns, onColumn }: ViewChoicesProps) {
+  const names = [...COLUMNS, ...columns.filter((name) => !COLUMNS.some((one) => one === name))]
+  return (
+    <>
+      <div class="segments" role="group" aria-label="Lines">
+        {(['compact', 'roomy'] as const).map((value) => (
+          <button
+            key={value}
+            aria-pressed={density.value === value}
+            onClick={() => {
+              density.value = value
+            }}
+          >
+            {value === 'compact' ? 'Compact' : 'Roomy'}
+          </button>
+        ))}
+      </div>
+      <label class="check">
+        <input type="checkbox" checked={wrapping.value === 'on'} onChange={toggleWrap} /> Wrap lines
+        <kbd>w</kbd>
+      </label>
+      <h3>Columns</h3>
+      {names.map((name) => (
+        <label key={name} class="check">
+          <input type="checkbox" checked={columns.includes(name)} onChange={() => onColumn(name)} />
+          {name}
+        </label>
+      ))}
+    </>
+  )
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+/** The same question for a terminal; the token is the reader's own. */
+function curlOf(run: Run): string {
+  const given = Object.entries(runParams(run)).filter(([, value]) => value !== '')
+  return [
+    `curl -sG ${quoted(`${location.origin}/api/logs`)}`,
+    '-H "Authorization: Bearer $TOKEN"',
+    ...given.map(([name, value]) => `--data-urlencode ${quoted(`${name}=${value}`)}`),
+  ].join(' \\\n  ')
+}

@@ -1,0 +1,277 @@
+import { useEffect, useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, pathWith, told } from '../lib/api.js'
+import { count } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { useLoad } from '../lib/load.js'
+import { learnPeople, people, personName } from '../lib/people.js'
+import { may, user } from '../lib/session.js'
+import { zone } from '../lib/settings.js'
+import { duration, rangeLabel } from '../lib/time.js'
+import { formTexts } from '../shell/form.js'
+import { TopBar } from '../shell/top-bar.js'
+import { When } from '../shell/when.js'
+import { MOVES, NEXT, transition, type Incident } from './incident-answers.js'
+
+const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
+
+/** One incident: how far it is, what is known, what was done. */
+export function IncidentScreen({ id }: { readonly id: string }) {
+  const [changed, setChanged] = useState<Incident | null>(null)
+  const { value, error } = useLoad(`incident ${id}`, (signal) =>
+    call<Incident>(`/api/incidents/${id}`, { signal }),
+  )
+  useEffect(learnPeople, [])
+  const incident = changed?.id === id ? changed : value
+  useEffect(() => {
+    document.title = incident?.title ?? 'Incident'
+  }, [incident?.title])
+  const change = (json: object, said = ''): void => {
+    void act(call<Incident>(`/api/incidents/${id}`, { method: 'PATCH', json }), said).then(
+      (done) => done !== null && setChanged(done.value),
+    )
+  }
+  return (
+    <main class="screen incident">
+      <TopBar title="Incident" />
+      <div class="scroll">
+        <a class="back" href="/incidents">
+          <Icon name="chevron-left" size={14} /> Incidents
+        </a>
+        {error !== null && <p class="problem">{told(error)}</p>}
+        {incident !== null && (
+          <>
+            <Head incident={incident} onChange={change} onMoved={setChanged} />
+            <div class="panels two">
+              <Timeline incident={incident} onChanged={setChanged} />
+              <div class="stack">
+                <Description incident={incident} onChange={change} />
+                <EvidenceList incident={incident} onChange={change} />
+              </div>
+            </div>
+          </>
+        )}
+      </div>
+    </main>
+  )
+}
+
+interface PartProps {
+  readonly incident: Incident
+  readonly onChange: (json: object, said?: string) => void
+}
+
+interface HeadProps extends PartProps {
+  readonly onMoved: (incident: Incident) => void
+}
+
+function Head({ incident, onChange, onMoved }: HeadProps) {
+  const { id, severity, status, assignee_id: assignee } = incident
+  const isManager = may('manager')
+  return (
+    <header class="incident-head">
+      <h2>{incident.title}</h2>
+      <div class="line">
+        <span class="segments small" role="group" aria-label="Priority">
+          {PRIORITIES.map((priority) => (
+            <button
+              key={priority}
+              class={priority.toLowerCase()}
+              aria-pressed={severity === priority}
+              disabled={!isManager}
+              onClick={() => onChange({ severity: priority })}
+            >
+              {priority}
+            </button>
+          ))}
+        </span>
+        <span class={`state ${status}`}>{status}</span>
+        <Assignee incident={incident} onChange={onChange} />
+        <span class="note">
+          opened <When at={incident.created_at} /> by {personName(incident.created_by)}
+          {incident.resolved_at !== null &&
+            `, resolved after ${duration(Date.parse(incident.resolved_at) - Date.parse(incident.created_at))}`}
+        </span>
+      </div>
+      {isManager && (
+        <div class="line">
+          {NEXT[status].map((to, i) => (
+            <button
+              key={to}
+              class={i === 0 ? 'primary' : ''}
+              onClick={() =>
+                void act(transition(id, to), '').then(
+                  (done) => done !== null && onMoved(done.value),
+                )
+              }
+            >
+              {MOVES[to]}
+            </button>
+          ))}
+          {assignee !== user.value?.id && (
+            <button onClick={() => onChange({ assignee_id: user.value?.id })}>Take it</button>
+          )}
+        </div>
+      )}
+    </header>
+  )
+}
+
+function Assignee({ incident, onChange }: PartProps) {
+  const { assignee_id: id } = incident
+  if (!may('admin') || people.value.length === 0)
+    return <span>{id === null ? 'nobody has it' : personName(id)}</span>
+  return (
+    <select
+      aria-label="Who has it"
+      value={id ?? ''}
+      onChange={({ currentTarget: { value } }) =>
+        onChange({ assignee_id: value === '' ? null : value })
+      }
+    >
+      <option value="">nobody has it</option>
+      {people.value.map((one) => (
+        <option key={one.id} value={one.id}>
+          {one.email}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+interface TimelineProps {
+  readonly incident: Incident
+  readonly onChanged: (incident: Incident) => void
+}
+
+const KINDS = { created: 'opened it', changed: 'changed ', transition: '', note: '' } as const
+
+function Timeline({ incident, onChanged }: TimelineProps) {
+  const add = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const form = event.currentTarget
+    const text = formTexts(form)('text')
+    if (text === '') return
+    const path = `/api/incidents/${incident.id}/notes`
+    void act(call<Incident>(path, { method: 'POST', json: { text } }), '').then((done) => {
+      if (done === null) return
+      onChanged(done.value)
+      if (form instanceof HTMLFormElement) form.reset()
+    })
+  }
+  return (
+    <section class="card">
+      <h2>Timeline</h2>
+      <ol class="timeline">
+        {incident.timeline.map((entry, i) => (
+          <li key={i} class={`entry-${entry.kind}`}>
+            <p class="note">
+              <When at={entry.at} /> {personName(entry.actor_id)}
+            </p>
+            <p>
+              {KINDS[entry.kind]}
+              {entry.text}
+            </p>
+          </li>
+        ))}
+      </ol>
+      {may('manager') && (
+        <form class="note-form" onSubmit={add}>
+          <textarea
+            name="text"
+            rows={2}
+            aria-label="Note"
+            placeholder="What was seen, what was done"
+          />
+          <button>Add note</button>
+        </form>
+      )}
+    </section>
+  )
+}
+
+function Description({ incident, onChange }: PartProps) {
+  const [isEdited, setEdited] = useState(false)
+  const save = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const text = formTexts(event.currentTarget)
+    onChange({ title: text('title'), description: text('description') })
+    setEdited(false)
+  }
+  if (isEdited)
+    return (
+      <form class="card form" onSubmit={save}>
+        <label class="field">
+          Title
+          <input name="title" value={incident.title} required maxLength={300} />
+        </label>
+        <label class="field">
+          Description
+          <textarea name="description" rows={5} defaultValue={incident.description} />
+        </label>
+        <p class="line">
+          <button class="primary">Save</button>
+          <button type="button" class="quiet" onClick={() => setEdited(false)}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    )
+  return (
+    <section class="card">
+      <h2>What happened</h2>
+      {incident.description === '' ? (
+        <p class="note">Nobody has written it yet.</p>
+      ) : (
+        <p class="text">{incident.description}</p>
+      )}
+      {may('manager') && (
+        <button class="link" onClick={() => setEdited(true)}>
+          Edit
+        </button>
+      )}
+    </section>
+  )
+}
+
+function EvidenceList({ incident, onChange }: PartProps) {
+  const { evidence, event_ids: events, source } = incident
+  return (
+    <section class="card">
+      <h2>Evidence</h2>
+      {evidence.length + events.length === 0 && (
+        <p class="note">
+          None yet. The key <kbd>i</kbd> in Explore adds the event and the search.
+        </p>
+      )}
+      <ul class="evidence">
+        {evidence.map((one, i) => (
+          <li key={i}>
+            <a href={pathWith('/explore', { q: one.q, from: one.from, to: one.to })}>
+              <code>{one.q === '' ? 'all events' : one.q}</code>
+              <span class="note">{rangeLabel(one, zone.value, Date.now())}</span>
+            </a>
+            <b title="occurrences, as they were then">{count(one.count)}</b>
+            {may('manager') && (
+              <button
+                class="quiet tiny"
+                aria-label={`Take away ${one.q}`}
+                title="Take it away"
+                onClick={() => onChange({ evidence: evidence.filter((_, at) => at !== i) })}
+              >
+                <Icon name="x" size={13} />
+              </button>
+            )}
+          </li>
+        ))}
+        {events.slice(0, 50).map((id) => (
+          <li key={id}>
+            <a href={`/events/${id}`}>event {id}</a>
+          </li>
+        ))}
+      </ul>
+      {source !== null && <p class="note">Source: {source}</p>}
+    </section>
+  )
+}

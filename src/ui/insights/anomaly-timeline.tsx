@@ -1,0 +1,83 @@
+import { count, short } from '../lib/format.js'
+import { addressOf, place } from '../lib/router.js'
+import { zone } from '../lib/settings.js'
+import { day } from '../lib/time.js'
+import { subjectOf, type Anomaly, type Snapshot } from './insight-answers.js'
+
+const DAYS = 5
+const DAY_MS = 86_400_000
+/** Leaders that are drawn; their parts are counted beside them. */
+const MOST = 40
+
+interface TimelineProps {
+  readonly snapshot: Snapshot
+  readonly openId: string | null
+}
+
+/** A line for each anomaly over the last days, the gravest first; what is part of a wider one is counted in it. */
+export function AnomalyTimeline({ snapshot, openId }: TimelineProps) {
+  const endMs = Date.parse(snapshot.as_of)
+  const startMs = endMs - DAYS * DAY_MS
+  const leaders = snapshot.anomalies
+    .filter(({ part_of: leader }) => leader === null)
+    .toSorted((a, b) => b.score - a.score)
+    .slice(0, MOST)
+  if (leaders.length === 0)
+    return <p class="note">Nothing has happened that the past does not explain.</p>
+  const share = (ms: number): number =>
+    (Math.max(0, Math.min(endMs, ms) - startMs) / (endMs - startMs)) * 100
+  return (
+    <div class="anomaly-lines">
+      <div class="days" aria-hidden="true">
+        {Array.from({ length: DAYS }, (_, i) => (
+          <span key={i}>{day(startMs + (i + 0.5) * DAY_MS, zone.value)}</span>
+        ))}
+      </div>
+      <ul>
+        {leaders.map((one) => (
+          <Line
+            key={one.id}
+            one={one}
+            isOpen={one.id === openId}
+            parts={snapshot.anomalies.filter((part) => part.part_of === one.id).length}
+            shareAt={share}
+          />
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+interface LineProps {
+  readonly one: Anomaly
+  readonly isOpen: boolean
+  readonly parts: number
+  readonly shareAt: (ms: number) => number
+}
+
+function Line({ one, isOpen, parts, shareAt }: LineProps) {
+  const left = shareAt(Date.parse(one.started_at))
+  const right = shareAt(one.ended_at === null ? Number.POSITIVE_INFINITY : Date.parse(one.ended_at))
+  const [low, high] = one.expected_range
+  return (
+    <li>
+      <a
+        href={addressOf(place.value.path, place.value.params, { id: one.id })}
+        aria-current={isOpen}
+        title={`${count(one.observed)} in place of ${short(low)} to ${short(high)}`}
+      >
+        <span class="name">
+          <em class={one.kind}>{one.kind}</em> <span class="subject">{subjectOf(one)}</span>
+          {parts > 0 && <small> and {parts} in it</small>}
+        </span>
+        <span class="lane">
+          <i
+            class={`${one.kind} ${one.state}`}
+            style={{ left: `${left}%`, width: `max(6px, ${right - left}%)` }}
+          />
+        </span>
+        <b>{one.score.toFixed(1)} σ</b>
+      </a>
+    </li>
+  )
+}

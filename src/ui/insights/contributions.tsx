@@ -1,0 +1,67 @@
+import { percent, short } from '../lib/format.js'
+import { addressOf } from '../lib/router.js'
+import { TemplateText } from '../lib/template-text.js'
+import type { Contribution, Explanation } from './insight-answers.js'
+
+interface ContributionsProps {
+  readonly explanation: Pick<Explanation, 'templates' | 'sources' | 'hosts' | 'from' | 'to'>
+  /** The line that the search is about, which the links keep. */
+  readonly line: string
+}
+
+const KINDS = [
+  { key: 'templates', title: 'Templates', field: 'template' },
+  { key: 'sources', title: 'Sources', field: 'source' },
+  { key: 'hosts', title: 'Hosts', field: 'host' },
+] as const
+
+/** What a change is made of: the templates, sources and hosts with the greatest share of it. */
+export const Contributions = ({ explanation, line }: ContributionsProps) => (
+  <>
+    {KINDS.map(({ key, title, field }) => {
+      const all = explanation[key]
+      if (all.length === 0) return null
+      return (
+        <section key={key}>
+          <h3>{title}</h3>
+          <ul class="causes">
+            {all.map((one) => (
+              <Cause
+                key={one.name}
+                one={one}
+                href={addressOf(
+                  '/explore',
+                  new URLSearchParams({
+                    q: `${line} ${field}:${field === 'template' ? one.name : JSON.stringify(one.name)}`.trim(),
+                    from: explanation.from,
+                    to: explanation.to,
+                  }),
+                )}
+              />
+            ))}
+          </ul>
+        </section>
+      )
+    })}
+  </>
+)
+
+const perHour = (n: number): string => (n < 10 ? n.toFixed(1) : short(Math.round(n)))
+
+const Cause = ({ one, href }: { readonly one: Contribution; readonly href: string }) => (
+  <li>
+    <a href={href}>
+      <span
+        class={`bar ${one.explains < 0 ? 'less' : ''}`}
+        style={{ width: `${Math.min(1, Math.abs(one.explains)) * 100}%` }}
+      />
+      <span class="text">
+        {one.text === null ? one.name || '(none)' : <TemplateText text={one.text} />}
+      </span>
+      <small>
+        {perHour(one.before)} → {perHour(one.during)} an hour
+      </small>
+      <b>{one.explains < 0 ? `−${percent(-one.explains)}` : percent(one.explains)}</b>
+    </a>
+  </li>
+)

@@ -1,0 +1,33 @@
+import type { Static } from '@sinclair/typebox'
+
+import type { AnomalySchema, ExplanationSchema, SnapshotSchema } from '../../api/schemas/insight.js'
+
+export type Anomaly = Static<typeof AnomalySchema>
+export type Snapshot = Static<typeof SnapshotSchema>
+export type Explanation = Static<typeof ExplanationSchema>
+export type Contribution = Explanation['templates'][number]
+export type TemplateChange = Snapshot['emerging_templates'][number]
+
+/** What an anomaly is of, in words. */
+export function subjectOf({ scope, source, severity, template_text: text }: Anomaly): string {
+  switch (scope) {
+    case 'all':
+      return 'all events'
+    case 'source':
+      return source ?? ''
+    case 'severity':
+      return source === null ? `${severity}` : `${severity} of ${source}`
+    case 'template':
+      return text ?? 'a template'
+  }
+}
+
+/** The line that asks for the events of an anomaly. */
+export function lineOf({ scope, source, severity, template_id: template }: Anomaly): string {
+  const parts = [
+    scope !== 'template' && source !== null ? `source:${JSON.stringify(source)}` : '',
+    scope === 'severity' && severity !== null ? `severity:${severity.toLowerCase()}` : '',
+    scope === 'template' && template !== null ? `template:${template}` : '',
+  ]
+  return parts.filter((part) => part !== '').join(' ')
+}

@@ -1,0 +1,191 @@
+import { useEffect, useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { ApiError, call, pathWith, told } from '../lib/api.js'
+import { percent, short } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { useLoad } from '../lib/load.js'
+import { place, setParams } from '../lib/router.js'
+import { may } from '../lib/session.js'
+import { zone } from '../lib/settings.js'
+import { TemplateText } from '../lib/template-text.js'
+import { shortTime, toMs } from '../lib/time.js'
+import { TopBar } from '../shell/top-bar.js'
+import { When } from '../shell/when.js'
+import { AnomalyPanel } from './anomaly.js'
+import { AnomalyTimeline } from './anomaly-timeline.js'
+import { ForecastChart } from './forecast.js'
+import type { Snapshot, TemplateChange } from './insight-answers.js'
+
+const HOUR_MS = 3_600_000
+
+/** What changed, as the analysis of hourly counts sees it; with `?at=` as it saw it then. */
+export function Insights() {
+  const { params } = place.value
+  const at = params.get('at') ?? ''
+  const id = params.get('id')
+  const [asked, setAsked] = useState(0)
+  const ms = at === '' ? null : toMs(at, Date.now())
+  const iso = ms === null ? null : new Date(ms).toISOString()
+  const { value, error } = useLoad(`insights ${at} ${asked}`, (signal) =>
+    call<Snapshot>(pathWith('/api/ai-insights/snapshot', { at: iso }), { signal }),
+  )
+  useEffect(() => {
+    document.title = 'Insights'
+  }, [])
+  const isMissing = error instanceof ApiError && error.status === 404
+  const compute = (): void =>
+    void act(
+      call(pathWith('/api/ai-insights/snapshot/refresh', { at: iso }), { method: 'POST' }),
+      'The analysis is new.',
+    ).then(() => setAsked((n) => n + 1))
+  return (
+    <main class="screen insights">
+      <TopBar title="Insights">
+        <AtChoice at={at} ms={ms} />
+        {may('manager') && (
+          <button class="quiet" onClick={compute} title="Analyse now">
+            <Icon name="refresh-cw" size={14} /> <span class="wide-only">Analyse now</span>
+          </button>
+        )}
+      </TopBar>
+      <div class={`body ${id === null ? '' : 'with-detail'}`}>
+        <div class="scroll">
+          {isMissing && (
+            <div class="nothing">
+              <Icon name="trending-up" size={22} />
+              <h2>No analysis of this time yet</h2>
+              <p>One is made every few minutes, once there are events.</p>
+            </div>
+          )}
+          {error !== null && !isMissing && <p class="problem">{told(error)}</p>}
+          {value !== null && <Parts snapshot={value} openId={id} />}
+        </div>
+        {id !== null && <AnomalyPanel id={id} onClose={() => setParams({ id: null })} />}
+      </div>
+    </main>
+  )
+}
+
+interface AtChoiceProps {
+  readonly at: string
+  readonly ms: number | null
+}
+
+/** Goes back to what the analysis said at an earlier time. */
+function AtChoice({ at, ms }: AtChoiceProps) {
+  const move = (hours: number): void => {
+    const next = (ms ?? Date.now()) + hours * HOUR_MS
+    setParams({ at: next >= Date.now() ? null : new Date(next).toISOString().slice(0, 16) + 'Z' })
+  }
+  return (
+    <div class="time-range">
+      <button
+        class="quiet square"
+        aria-label="A day earlier"
+        title="A day earlier"
+        onClick={() => move(-24)}
+      >
+        <Icon name="chevron-left" />
+      </button>
+      <span class="at">{ms === null ? 'Now' : shortTime(ms, zone.value)}</span>
+      <button
+        class="quiet square"
+        aria-label="A day later"
+        title="A day later"
+        disabled={at === ''}
+        onClick={() => move(24)}
+      >
+        <Icon name="chevron-right" />
+      </button>
+      {at !== '' && (
+        <button class="quiet" onClick={() => setParams({ at: null })}>
+          Now
+        </button>
+      )}
+    </div>
+  )
+}
+
+interface PartsProps {
+  readonly snapshot: Snapshot
+  readonly openId: string | null
+}
+
+const Parts = ({ snapshot, openId }: PartsProps) => (
+  <>
+    <p class="note insight-facts">
+      {snapshot.series} series up to <When at={snapshot.as_of} />, {snapshot.anomaly_counts.ongoing}{' '}
+      anomalies go on, {snapshot.anomaly_counts.over} are over; the model is healthy by{' '}
+      {percent(snapshot.health.score)}
+    </p>
+    <Learning snapshot={snapshot} />
+    <div class="panels two">
+      <section class="card wide">
+        <h2>Anomalies of five days</h2>
+        <AnomalyTimeline snapshot={snapshot} openId={openId} />
+      </section>
+      <section class="card wide">
+        <h2>The next 24 hours</h2>
+        <ForecastChart forecast={snapshot.forecast.events} title="Events an hour" />
+        <ForecastChart forecast={snapshot.forecast.errors} title="Errors an hour" isError />
+        <p class="note">
+          The band holds {percent(snapshot.forecast.level)} of what is expected
+          {snapshot.forecast.events.coverage !== null &&
+            `; of the hours before it held ${percent(snapshot.forecast.events.coverage)}`}
+          .
+        </p>
+      </section>
+      <section class="card wide">
+        <h2>Changed templates</h2>
+        {snapshot.emerging_templates.length === 0 && (
+          <p class="note">None is new, has come back, grown or vanished.</p>
+        )}
+        <ul class="changes">
+          {snapshot.emerging_templates.map((one) => (
+            <Change key={one.template_id} one={one} />
+          ))}
+        </ul>
+      </section>
+    </div>
+  </>
+)
+
+const Change = ({ one }: { readonly one: TemplateChange }) => (
+  <li>
+    <a href={`/templates/${one.template_id}?from=now-7d&to=now`}>
+      <em class={one.change}>{one.change}</em>
+      <span class="text">
+        {one.template_text === null ? one.template_id : <TemplateText text={one.template_text} />}
+      </span>
+      <span class="note">{one.source}</span>
+      <span class="amount">
+        <b>{short(one.count_24h)}</b> of {short(Math.round(one.expected_24h))} a day
+      </span>
+    </a>
+  </li>
+)
+
+const FINDS: Readonly<Record<string, string>> = {
+  anomalies: 'anomalies',
+  new_templates: 'new templates',
+  grown_templates: 'grown and vanished templates',
+  forecast: 'a forecast',
+}
+
+/** What can't be found yet, because too little is known of the past. */
+function Learning({ snapshot }: { readonly snapshot: Snapshot }) {
+  if (snapshot.learning.length === 0) return null
+  return (
+    <div class="card learning">
+      <h2>Still learning</h2>
+      <ul>
+        {snapshot.learning.map(({ finds, from }) => (
+          <li key={finds}>
+            {FINDS[finds] ?? finds}: {from === null ? 'after the first event' : <When at={from} />}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

@@ -1,0 +1,18 @@
+import { zone } from '../lib/settings.js'
+import { ago, fullTime, shortTime } from '../lib/time.js'
+
+interface WhenProps {
+  readonly at: string | null
+  readonly as?: 'ago' | 'time'
+}
+
+/** A time in short; the whole of it is shown on hovering. */
+export function When({ at, as = 'time' }: WhenProps) {
+  if (at === null) return <span class="note">never</span>
+  const ms = Date.parse(at)
+  return (
+    <time class={as} dateTime={at} title={fullTime(ms, zone.value)}>
+      {as === 'ago' ? ago(ms, Date.now()) : shortTime(ms, zone.value)}
+    </time>
+  )
+}
