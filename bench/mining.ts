@@ -45,15 +45,17 @@ export function grade(set: string, messages: readonly string[], truth: readonly 
 
 /** The templates of a log, most frequent first, for reading. */
 export function listTemplates(messages: readonly string[]): [text: string, count: number][] {
+  const counts = new Map<string, number>()
+  for (const text of finalTexts(messages)) counts.set(text, (counts.get(text) ?? 0) + 1)
+  return [...counts].sort((a, b) => b[1] - a[1])
+}
+
+/** The text of each message's template after all messages. */
+export function finalTexts(messages: readonly string[]): readonly string[] {
   const miner = new TemplateMiner()
   const encoder = new TextEncoder()
   const numbers = messages.map((message) => miner.resolve('log', encoder.encode(message)))
-  const counts = new Map<string, number>()
-  for (const no of numbers) {
-    const text = miner.textOf(miner.rootOf(no))
-    counts.set(text, (counts.get(text) ?? 0) + 1)
-  }
-  return [...counts].sort((a, b) => b[1] - a[1])
+  return numbers.map((no) => miner.textOf(miner.rootOf(no)))
 }
 
 function groups(keys: readonly string[]): Map<string, number[]> {

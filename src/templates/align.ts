@@ -26,13 +26,24 @@ export function align(
     const maxWords = template.maxWords[k] ?? 0
     const most = known && maxWords > 0 ? message.count : Math.min(message.count, at + maxWords)
     const any = known ? most : at + (template.holes[k] ?? 0)
-    while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
+    const wide = template.wide[k] ?? 0
+    if (wide > 0) at = wideEnd(message, at, want, wide)
+    else while (at < most && message.words[at] !== want && mayBeValue(message, at, any)) at++
     ends[k] = at
     if (want === undefined) break
     if (at >= message.count || message.words[at] !== want) return false
     at++
   }
   return at === message.count
+}
+
+/** The next place of the wanted word. */
+// oxlint-disable-next-line max-params -- likewise
+function wideEnd(message: Sequence, from: number, want: number | undefined, wide: number): number {
+  for (let at = from; at < message.count; at++) {
+    if (message.words[at] === want || (wide === 2 && message.isKey(at))) return at
+  }
+  return message.count
 }
 
 /** A key is never a value, and a verb only before index `any`. */

@@ -33,13 +33,14 @@ export function isEnough(seen: readonly Seen[], { fixed }: Evidence): boolean {
 }
 
 /**
- * The number of distinct words that make a hole a value: 3 among many fixed words, up to 8 beside a single one.
+ * The number of distinct words that make a hole a value: 3 among many fixed words, up to 5 beside a single one.
  * The factors were tuned on the public loghub data sets (bench/flow/mining.ts).
  */
 // oxlint-disable-next-line max-params -- numbers, not an object per hole
 function needed(fixed: number, all: number, any: number, besideValue: boolean): number {
+  if (besideValue && (all & TRAIT.measure) !== 0) return 1
   if ((all & (TRAIT.assigned | TRAIT.unit)) !== 0) return 2
-  let need = Math.max(3, 9 - fixed)
+  let need = Math.max(3, 6 - fixed)
   if (besideValue) need = 1
   else if ((all & TRAIT.quoted) !== 0) need = 3
   else if ((all & TRAIT.name) !== 0) need = Math.max(3, Math.ceil(need / 2))

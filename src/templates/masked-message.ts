@@ -51,6 +51,7 @@ const ZONES = hashes(
   split('UTC GMT Z EST EDT CST CDT MST MDT PST PDT CET CEST BST IST JST AM PM am pm'),
 )
 const UNIT_WORDS = hashes(UNITS)
+const MEASURES = hashes(split('byte bytes second seconds minute minutes hour hours'))
 const HTTP = hashText('HTTP')
 const MOZILLA = hashText('Mozilla')
 const USER = hashText('user')
@@ -93,6 +94,8 @@ export const TRAIT = {
   unit: 64,
   /** The first word of the message. */
   first: 128,
+  /** The name of a unit after a number, such as `bytes`. */
+  measure: 256,
 } as const
 
 function wordTraits(word: string): number {
@@ -218,6 +221,7 @@ export class MaskedMessage {
     if (t === 0) traits |= TRAIT.first
     if (this.isKey(k)) traits |= TRAIT.key
     else if (this.#isUnit(t)) traits |= TRAIT.unit
+    else if (this.#isMeasure(t)) traits |= TRAIT.measure
     return traits
   }
 
@@ -258,6 +262,20 @@ export class MaskedMessage {
   #isUnit(t: number): boolean {
     if (t === 0 || !UNIT_WORDS.has(this.#hash[t] ?? 0)) return false
     return this.#isValue(t - 1) && this.#oneBlank(t)
+  }
+
+  #isMeasure(t: number): boolean {
+    if (t === 0 || !MEASURES.has(this.#hash[t] ?? 0)) return false
+    return this.#isValue(t - 1) && this.#oneBlank(t)
+  }
+
+  /** Recognises `1190 bytes (1.16 KB)`, which is one value. */
+  #isTwoAmounts(t: number): boolean {
+    if (t + 3 >= this.#tokens || !this.#isValue(t) || !this.#isValue(t + 2)) return false
+    if (!(this.#isMeasure(t + 1) || this.#isUnit(t + 1)) || !this.#isUnit(t + 3)) return false
+    const open = this.#to[t + 1] ?? 0
+    const isOpen = this.#bytes[open] === 32 && this.#bytes[open + 1] === 40
+    return isOpen && this.#from[t + 2] === open + 2 && this.#bytes[this.#to[t + 3] ?? 0] === 41
   }
 
   #isValue(t: number): boolean {
@@ -313,10 +331,11 @@ export class MaskedMessage {
   #joinDates(): void {
     let n = 0
     for (let t = 0; t < this.#tokens;) {
-      const stop = this.#dateEnd(t)
+      const amounts = this.#isTwoAmounts(t)
+      const stop = amounts ? t + 4 : this.#dateEnd(t)
       this.#kind[n] = stop > t + 1 ? TOKEN_VALUE : (this.#kind[t] ?? 0)
       this.#from[n] = this.#from[t] ?? 0
-      this.#to[n] = this.#to[Math.max(t, stop - 1)] ?? 0
+      this.#to[n] = (this.#to[Math.max(t, stop - 1)] ?? 0) + (amounts ? 1 : 0)
       this.#hash[n] = this.#hash[t] ?? 0
       t = Math.max(t + 1, stop)
       n++

@@ -49,3 +49,15 @@ function place(bytes: Uint8Array): number {
   kernel.bytes.set(bytes, at)
   return at
 }
+
+/** A 52-bit hash. */
+export function hashOfText(text: string): number {
+  let lo = FNV_SEED
+  let hi = 0x2545f491
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    lo = Math.imul(lo ^ c, FNV_PRIME)
+    hi = Math.imul(hi ^ c, 0x85ebca6b) ^ (hi >>> 13)
+  }
+  return (lo >>> 0) + (hi & 0xfffff) * 0x100000000
+}

@@ -1,7 +1,9 @@
 import { align } from './align.js'
 import { isEnough, type Evidence, type Seen } from './evidence.js'
-import { TRAIT, type MaskedMessage } from './masked-message.js'
+import { Families, type LivingTemplates } from './families.js'
+import { MaskedMessage, TRAIT } from './masked-message.js'
 import { MAX_TOKENS } from '../wasm/layout.js'
+import { Places } from './places.js'
 import type { Template } from './template.js'
 import { sameLayout, VALUE } from './template-text.js'
 
@@ -20,6 +22,8 @@ export interface TemplateNumbers {
 const MAX_HOLES = 40
 const MAX_SEEN = 64
 const HOLE = 0x3c6ef372
+const encoder = new TextEncoder()
+const rewritten = new MaskedMessage()
 
 /**
  * The templates of one source. A message is resolved in three steps:
@@ -29,6 +33,8 @@ const HOLE = 0x3c6ef372
  * 3. Else the message becomes a template. For each of its words, a hole in place of that word is evidence that is
  *    shared with the templates that have the same other words. When enough distinct words were seen in one hole
  *    (evidence.ts), it becomes a value, and templates with the same layout of gaps are merged into the oldest.
+ *
+ * Families and places (families.ts, places.ts) find values of several words, and such as vary together.
  *
  * A template that became more general also absorbs the templates that it covers.
  */
@@ -42,6 +48,8 @@ export class SourceTemplates {
   readonly #open = new Map<number, number[]>()
   readonly #evidence = new Map<number, Evidence>()
   readonly #own: number[] = []
+  readonly #families: Families
+  readonly #places: Places
   /** For each gap of a template, the index of the message's word after it. */
   readonly #ends = new Uint16Array(MAX_TOKENS + 40)
 
@@ -49,6 +57,16 @@ export class SourceTemplates {
     this.#name = name
     this.#numbers = numbers
     this.#maxEvidence = maxEvidence
+    const living: LivingTemplates = {
+      root: (no) => numbers.root(no),
+      rewrite: (template, text) => {
+        rewritten.read(encoder.encode(text))
+        template.rewrite(rewritten)
+        return this.#place(template)
+      },
+    }
+    this.#families = new Families(living)
+    this.#places = new Places(living)
   }
 
   /** @returns 0 when no template covers the message and the limit of templates is reached */
@@ -227,6 +245,11 @@ export class SourceTemplates {
       if (template.hasValue(k)) note(holeKey(words, k, 0), k, { word: 0, traits: 0, no })
     }
     for (const evidence of due) this.#generalise(evidence)
+    const root = this.#numbers.root(no)
+    if (root !== template) return
+    const { text } = root
+    // What changed its text was compared anew.
+    if (this.#families.note(root).text === text) this.#places.note(root)
   }
 
   #evidenceOf(key: number, hole: number, fixed: number): Evidence {

@@ -90,3 +90,55 @@ export function templateValues(text: string, message: string): string[] | null {
 /** Whether a message is of the template with this text. */
 export const matches = (text: string, message: string): boolean =>
   templateValues(text, message) !== null
+
+const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
+const WIDE = /["'`([{=]<\*>/
+
+/** Whether a value of a gap may be of any words: in quotes, in brackets, behind `=`, and at the end behind `: `. */
+export const isWide = (gap: string, isLast: boolean): boolean =>
+  gap.includes(VALUE) && (WIDE.test(gap) || (isLast && gap.endsWith(`: ${VALUE}`)))
+
+/** Whether a gap covers a layout when its values may hold words and punctuation, but no end of their quotes or brackets. */
+export function coversWide(gap: string, layout: string): boolean {
+  const literals = gap.split(VALUE)
+  const first = literals[0] ?? ''
+  if (!layout.startsWith(first)) return false
+  let at = first.length
+  for (let i = 1; i < literals.length; i++) {
+    const literal = literals[i] ?? ''
+    const open = literals[i - 1]?.at(-1) ?? ''
+    const to =
+      i + 1 < literals.length ? layout.indexOf(literal, at) : layout.length - literal.length
+    if (to < at || !layout.startsWith(literal, to)) return false
+    const inArray = (literals[i - 1] ?? '').endsWith('["') && literal.startsWith('"]')
+    if (!inArray && !mayBeContent(layout.slice(at, to), open, literal[0] ?? '')) return false
+    at = to + literal.length
+  }
+  return true
+}
+
+function mayBeContent(content: string, open: string, close: string): boolean {
+  if (open === close && (open === '"' || open === "'" || open === '`')) {
+    return !hasEndOfQuote(content, open)
+  }
+  if (open === '=') return !/[\s,]\S+=/.test(content)
+  if (CLOSING[open] === close && close !== '') return isBalanced(content, open, close)
+  return true
+}
+
+function hasEndOfQuote(content: string, quote: string): boolean {
+  for (let at = content.indexOf(quote); at >= 0; at = content.indexOf(quote, at + 1)) {
+    if (content[at - 1] !== '\\' && /^$|^[\s)\]},:;]/.test(content.slice(at + 1, at + 2)))
+      return true
+  }
+  return false
+}
+
+function isBalanced(content: string, open: string, close: string): boolean {
+  let depth = 0
+  for (const c of content) {
+    if (c === open) depth++
+    else if (c === close && depth-- === 0) return false
+  }
+  return depth === 0
+}

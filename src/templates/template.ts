@@ -1,5 +1,6 @@
+import { MAX_TOKENS } from '../wasm/layout.js'
 import { TRAIT, type MaskedMessage } from './masked-message.js'
-import { joinValues, mergeGaps, VALUE } from './template-text.js'
+import { coversWide, isWide, joinValues, mergeGaps, VALUE } from './template-text.js'
 
 /** With fewer fixed words, a word in the place of a value is not taken for a value. */
 const FIXED_FOR_WORDS = 3
@@ -30,8 +31,10 @@ export class Template {
   holes: Uint16Array
   /** The most words of a message that may be values, `holes` included, by gap. */
   maxWords: Uint16Array
+  /** 1 = any words may be values, 2 = any that are no keys, by gap. */
+  wide: Uint8Array
   /** Bits of `TRAIT`, by word. */
-  traits: Uint8Array
+  traits: Uint16Array
   #wordTexts: string[]
   #gaps: string[]
   #text = ''
@@ -46,7 +49,8 @@ export class Template {
     this.gapHashes = message.gapHashes.slice(0, n + 1)
     this.holes = new Uint16Array(n + 1)
     this.maxWords = new Uint16Array(n + 1)
-    this.traits = Uint8Array.from({ length: n }, (_, k) => message.traits(k))
+    this.wide = new Uint8Array(n + 1)
+    this.traits = Uint16Array.from({ length: n }, (_, k) => message.traits(k))
     this.#wordTexts = Array.from({ length: n }, (_, k) => message.wordText(k))
     this.#gaps = Array.from({ length: n + 1 }, (_, k) => message.gapText(k))
     this.#countMaxWords()
@@ -91,7 +95,7 @@ export class Template {
   /** Generalises gap `k` so that it covers `layout` too. @returns true when the text changed */
   cover(k: number, layout: string, hash: number): boolean {
     const gap = this.gap(k)
-    const merged = mergeGaps(gap, layout)
+    const merged = this.covers(k, layout) ? gap : mergeGaps(gap, layout)
     this.gapHashes[k] = hash
     if (merged === gap) return false
     this.#gaps[k] = merged
@@ -121,7 +125,8 @@ export class Template {
 
   /** Whether gap `k` covers `layout` without a change. */
   covers(k: number, layout: string): boolean {
-    return mergeGaps(this.gap(k), layout) === this.gap(k)
+    const gap = this.gap(k)
+    return (this.wide[k] ?? 0) > 0 ? coversWide(gap, layout) : mergeGaps(gap, layout) === gap
   }
 
   /** The gaps that result when word `p` is a value; the present ones for -1. */
@@ -137,7 +142,7 @@ export class Template {
   openWord(p: number): void {
     const unit = this.isUnit(p)
     this.#open(p)
-    const next = unit ? this.traits.findIndex((_, k) => this.isUnit(k)) : -1
+    const next = unit ? this.traits.findIndex((trait) => (trait & TRAIT.unit) !== 0) : -1
     if (next >= 0) this.openWord(next)
   }
 
@@ -155,6 +160,13 @@ export class Template {
     this.maxWords = Uint16Array.from(holes)
     this.#countMaxWords()
     this.#text = ''
+  }
+
+  /** Takes over the words and gaps of a more general text. */
+  rewrite(message: MaskedMessage): void {
+    const other = new Template(this, message)
+    other.openAllGaps()
+    this.become(other)
   }
 
   /** Makes values of the words that another template lacks, and merges the gaps between the common words. */
@@ -177,7 +189,7 @@ export class Template {
   }
 
   isUnit(k: number): boolean {
-    return ((this.traits[k] ?? 0) & TRAIT.unit) !== 0
+    return ((this.traits[k] ?? 0) & (TRAIT.unit | TRAIT.measure)) !== 0
   }
 
   /** Merges the gaps of a template of the same words. */
@@ -196,6 +208,7 @@ export class Template {
     this.gapHashes = other.gapHashes.slice()
     this.holes = other.holes.slice()
     this.maxWords = other.maxWords.slice()
+    this.wide = other.wide.slice()
     this.#wordTexts = [...other.#wordTexts]
     this.#gaps = [...other.#gaps]
     this.#text = ''
@@ -207,10 +220,11 @@ export class Template {
     this.#text = this.text
     this.redirect = redirect
     this.words = new Int32Array(0)
-    this.traits = new Uint8Array(0)
+    this.traits = new Uint16Array(0)
     this.gapHashes = new Int32Array(0)
     this.holes = new Uint16Array(0)
     this.maxWords = new Uint16Array(0)
+    this.wide = new Uint8Array(0)
     this.#wordTexts = []
     this.#gaps = []
   }
@@ -218,7 +232,14 @@ export class Template {
   /** With enough fixed words, a word in the place of a value is one, except at the beginning of the message. */
   #countMaxWords(): void {
     const fixed = this.words.length >= FIXED_FOR_WORDS
+    const last = this.#gaps.length - 1
+    this.wide = new Uint8Array(last + 1)
     for (const [k, gap] of this.#gaps.entries()) {
+      if ((fixed || (this.holes[k] ?? 0) > 0) && isWide(gap, k === last)) {
+        this.wide[k] = gap.includes(`=${VALUE}`) ? 2 : 1
+        this.maxWords[k] = MAX_TOKENS
+        continue
+      }
       this.maxWords[k] = Math.max(this.holes[k] ?? 0, fixed && k > 0 ? countValues(gap) : 0)
     }
   }

@@ -163,9 +163,15 @@ export function wordEnd(from: usize, end: usize): usize {
 /** Returns the end of a path or URL that begins at or before `from`. */
 export function pathEnd(from: usize, end: usize): usize {
   let i = from
-  while (i < end && load<u8>(ENDS_PATH + load<u8>(i)) == 0) i++
+  while (i < end && load<u8>(ENDS_PATH + load<u8>(i)) == 0 && !isEscapedQuote(i, end)) i++
   while (i > from && load<u8>(CLOSES_SENTENCE + load<u8>(i - 1)) == 1) i--
   return i
+}
+
+/** Recognises `\\"`, the end of a quoted text within another one. */
+@inline
+function isEscapedQuote(i: usize, end: usize): bool {
+  return load<u8>(i) == 92 && i + 1 < end && load<u8>(i + 1) == 34
 }
 
 /** Returns the end of 3 or more groups of up to 4 hex digits joined by colons (a MAC or IPv6 address), else 0. */

@@ -238,15 +238,29 @@ function isShare(): bool {
 }
 
 function judgeJoined(): u32 {
-  if (isAddress()) return VALUE
+  if (isAddress() || isHostWithPort()) return VALUE
   if (isDate()) return DATE
   return slashes >= 2 && mixedParts > 0 ? VALUE : 0
 }
 
-/** Recognises `a@b.c`, `www.example.com`, `p1234.example.info`. */
+/** Recognises `db-main:5432` and `kafka.prod:9092`: lower case and digits joined by dots or dashes, and a port. */
+function isHostWithPort(): bool {
+  if ((joined & (DOT | DASH)) == 0 || (joined & ~(DOT | DASH)) != 0 || byteAt(chainEnd) != 58) return false
+  for (let i = start; i < chainEnd; i++) {
+    const c = byteAt(i)
+    if (c >= 65 && c <= 90) return false
+  }
+  let i = chainEnd + 1
+  while (isDigit(byteAt(i))) i++
+  const digits = i - chainEnd - 1
+  return digits >= 2 && digits <= 5 && classByte(byteAt(i)) < WORD && (byteAt(i) != 58 || !isDigit(byteAt(i + 1)))
+}
+
+/** Recognises `a@b`, `a@b.c`, `www.example.com`, `p1234.example.info`. */
 function isAddress(): bool {
+  if ((joined & AT) != 0) return true
   if ((joined & DOT) == 0) return false
-  if ((joined & AT) != 0 || isHostName(start, chainEnd)) return true
+  if (isHostName(start, chainEnd)) return true
   return opens && joined == DOT && mixedParts >= 2
 }
 

@@ -136,6 +136,24 @@ const piece = fc.oneof(
       ...'12 7.5 MB KB ms /a/b core.12 node-7 a=b x1 :: <*> [y] "q" 10.0.0.1:80 =5'.split(' '),
     ),
   },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      'error="red"',
+      'error="blue and green"',
+      'k=red m=blue',
+      '(red, blue)',
+      '"a" and "b"',
+      '{"k":"red","n":5}',
+      '{"k":"b \\"c\\" d","n":["x","y"]}',
+      'failed to open it: no room',
+      '"unclosed',
+      '[[red] blue]',
+      'open: {"k":',
+      '[1,2',
+      ': ',
+    ),
+  },
 )
 const message = fc.array(piece, { minLength: 1, maxLength: 8 }).map((pieces) => pieces.join(' '))
 const step = fc.oneof(

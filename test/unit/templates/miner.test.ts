@@ -281,3 +281,62 @@ t.test('hostile messages are resolved', async (t) => {
     ),
   )
 })
+
+t.test('a slot opens for all templates of its frame', async (t) => {
+  const only = (messages: string[], text: string) => t.same([...new Set(mine(messages))], [text])
+  const errors = ['no such file', 'access denied to this', 'disk full: try later']
+  only(
+    errors.map((error) => `cannot save the snapshot of shard "${error}" at once`),
+    'cannot save the snapshot of shard "<*>" at once',
+  )
+  only(
+    errors.map((error) => `Failed to delete the events of a queue. error=${error} stage="late"`),
+    'Failed to delete the events of a queue. error=<*> stage="late"',
+  )
+  only(
+    errors.map((error) => `failed to close the log {"path":"/a/b","error":"${error}","n":3}`),
+    'failed to close the log {"path":"<*>","error":"<*>","n":<*>}',
+  )
+  only(
+    ['"red"', '"blue","green"'].map((urls) => `ignored the known member of it {"urls":[${urls}]}`),
+    'ignored the known member of it {"urls":["<*>"]}',
+  )
+})
+
+t.test('a value in quotes does not reach beyond them', async (t) => {
+  const opened = ['red', 'blue and green'].map((name) => `the user "${name}" may read it`)
+  const texts = mine([...opened, 'the user "red" of "blue" may read it'])
+  t.not(texts[2], texts[0])
+  const pam = mine(['a', 'b', 'c'].map((host) => `login failure of ssh; user_name= rhost=${host}`))
+  const other = mine([
+    ...['a', 'b', 'c'].map((host) => `login failure of ssh; user_name= rhost=${host}`),
+    'login failure of ssh; user_name= rhost=a user=b',
+  ])
+  t.equal(other[0], pam[0])
+  t.not(other[3], other[0], 'a further key is another statement')
+})
+
+t.test('a tail opens, and keeps the end that all have', async (t) => {
+  const tails = ['timed out.', 'connection reset by peer.', 'EOF.']
+  const texts = mine(tails.map((tail) => `Unable to validate the endpoint: ${tail}`))
+  t.same([...new Set(texts)], ['Unable to validate the endpoint: <*>.'])
+  t.equal(new Set(mine(tails.map((tail) => `the node: ${tail}`))).size, 3, 'no sentence')
+})
+
+t.test('several words that vary together become values', async (t) => {
+  const names = 'red blue green black white'.split(' ')
+  const moved = names.map((name, i) => `moved the shard ${name} of index ${names[4 - i]} elsewhere`)
+  // The one in the middle has the same name twice.
+  t.same([...new Set(mine(moved))], ['moved the shard <*> of index <*> elsewhere'])
+  const phrases = ['a timeout', 'no answer at all', 'bad credentials']
+  const given = phrases.map((phrase) => `gave up on the peer because of ${phrase} and went on`)
+  t.same([...new Set(mine(given))], ['gave up on the peer because of <*> and went on'])
+})
+
+t.test('hosts with ports, accounts, and amounts that are told twice are values', async (t) => {
+  t.equal(one('dial db-main:5432 now'), 'dial <*> now')
+  t.equal(one('worker celery@main is up'), 'worker <*> is up')
+  t.equal(one('at line main-loop:x'), 'at line main-loop:x')
+  t.equal(one('{"error":"Get \\"http://a/b\\": EOF"}'), '{"error":"Get \\"<*>\\": EOF"}')
+  t.equal(one('close, 1190 bytes (1.16 KB) sent'), 'close, <*> sent')
+})

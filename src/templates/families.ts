@@ -1,0 +1,146 @@
+import { hashOfText } from './scan.js'
+import { countWords, findSlots, findTail, frameOf, openContent, type Slot } from './slots.js'
+import type { Template } from './template.js'
+
+export interface LivingTemplates {
+  /** The living template of this number. */
+  root(no: number): Template
+  /** Replaces a template's text by a more general one. @returns the template that it is now part of */
+  rewrite(template: Template, text: string): Template
+}
+
+/** Templates with one frame, and what was seen in each of its slots. */
+interface Family {
+  readonly need: number
+  readonly isOfTails: boolean
+  readonly members: Set<number>
+  readonly columns: readonly Column[]
+}
+
+interface Column {
+  /** Hashes of the distinct contents, while it is not open. */
+  seen: number[]
+  /** The value that stands for all contents. */
+  content: string
+  isOpen: boolean
+}
+
+/** The slots of a text under the key of its family. */
+interface Frame {
+  readonly key: number
+  readonly need: number
+  readonly isOfTails: boolean
+  readonly slots: readonly Slot[]
+}
+
+/** Of a source; the one that was used longest ago is dropped first. */
+const MAX_FAMILIES = 1000
+const MAX_MEMBERS = 64
+
+/**
+ * Templates of one frame (slots.ts) are a family. A slot in which several distinct contents were seen opens for all of
+ * them: it becomes one value of any words. The tail of a sentence is a slot too.
+ */
+export class Families {
+  readonly #templates: LivingTemplates
+  readonly #families = new Map<number, Family>()
+
+  constructor(templates: LivingTemplates) {
+    this.#templates = templates
+  }
+
+  /** @returns the template, or the one that it is now part of */
+  note(template: Template): Template {
+    let root = template
+    for (const read of FRAMES) {
+      const frame = read(root.text)
+      if (frame !== null) root = this.#note(root, frame, read)
+    }
+    return root
+  }
+
+  #note(template: Template, frame: Frame, read: (text: string) => Frame | null): Template {
+    const family = this.#family(frame)
+    const { text, no } = template
+    let changed = false
+    frame.slots.forEach(({ from, to }, i) => {
+      const column = family.columns[i]
+      if (column !== undefined) changed = take(column, text.slice(from, to), family) || changed
+    })
+    if (family.members.size < MAX_MEMBERS) family.members.add(no)
+    const members = changed ? [...family.members] : [no]
+    if (changed) family.members.clear()
+    for (const member of members) {
+      const root = this.#templates.root(member)
+      const now = read(root.text)
+      if (now?.key === frame.key) this.#open(root, now.slots, family)
+    }
+    return this.#templates.root(no)
+  }
+
+  /** Replaces the contents of the open columns in one template. */
+  #open(template: Template, slots: readonly Slot[], family: Family): void {
+    let text = ''
+    let at = 0
+    slots.forEach(({ from, to }, i) => {
+      const column = family.columns[i]
+      text += template.text.slice(at, from)
+      text += column?.isOpen === true ? column.content : template.text.slice(from, to)
+      at = to
+    })
+    text += template.text.slice(at)
+    const root = text === template.text ? template : this.#templates.rewrite(template, text)
+    if (family.members.size < MAX_MEMBERS) family.members.add(root.no)
+  }
+
+  #family({ key, need, isOfTails, slots }: Frame): Family {
+    const families = this.#families
+    const known = families.get(key)
+    if (known !== undefined) families.delete(key)
+    else if (families.size >= MAX_FAMILIES) {
+      for (const old of families.keys()) {
+        families.delete(old)
+        break
+      }
+    }
+    const columns = slots.map(() => ({ seen: [], content: '', isOpen: false }))
+    const family = known ?? { need, isOfTails, members: new Set<number>(), columns }
+    families.set(key, family)
+    return family
+  }
+}
+
+/** @returns whether the column opened, or changed its content */
+function take(column: Column, content: string, { need, isOfTails }: Family): boolean {
+  const { isOpen, content: before } = column
+  column.content = openContent(before === '' ? [content] : [before, content])
+  if (isOpen) return column.content !== before
+  // Tails that differ in their slots only are one.
+  const hash = hashOfText(isOfTails ? frameOf(content, findSlots(content)) : content)
+  if (!column.seen.includes(hash)) column.seen.push(hash)
+  if (column.seen.length < need) return false
+  column.isOpen = true
+  column.seen = []
+  return true
+}
+
+function frameOfSlots(text: string): Frame | null {
+  const slots = findSlots(text)
+  if (slots.length === 0) return null
+  const frame = frameOf(text, slots)
+  const words = countWords(frame)
+  // A short frame may be of several statements.
+  const need = words >= 5 ? 2 : words >= 3 ? 3 : words === 2 ? 4 : 6
+  return { key: hashOfText(frame), need, isOfTails: false, slots }
+}
+
+function frameOfTail(text: string): Frame | null {
+  const tail = findTail(text)
+  if (tail === null) return null
+  const head = text.slice(0, tail.from)
+  const frame = frameOf(head, findSlots(head))
+  const need = countWords(frame) >= 4 ? 2 : 3
+  return { key: hashOfText(`${frame}\u0003`), need, isOfTails: true, slots: [tail] }
+}
+
+const FRAMES = [frameOfSlots, frameOfTail]

@@ -1,0 +1,199 @@
+import type { LivingTemplates } from './families.js'
+import { hashOfText } from './scan.js'
+import { findSlots, findTail } from './slots.js'
+import type { Template } from './template.js'
+import { VALUE } from './template-text.js'
+
+/** At most so many places of two templates may differ. */
+const MAX_PLACES = 3
+/** Longer texts are not compared. */
+const MAX_UNITS = 80
+/** One place of several words is of so many units at most, among so many words that are the same. */
+const MAX_RUN = 12
+const RUN_WORDS = 5
+/** A template is compared with the newest ones that have a key in common. */
+const MAX_BUCKET = 32
+
+const UNIT = /<\*>|\s+|[^\s"'`()[\]{}<>=,;]+|./gs
+const END = /[.:!?]+$/
+const WORD = /[A-Za-z\u0080-\uffff]{2}/
+const CONTENT = /[\w\u0080-\uffff]|<\*>/
+const VERB = /^(?=\w{6})\w+(?:ed|ing)$/
+const CAPITALS = /^[A-Z][A-Z_]+$/
+
+/** Offsets of a place among the units of a text and of another one. */
+interface Place {
+  readonly from: number
+  readonly to: number
+  readonly theirFrom: number
+  readonly theirTo: number
+}
+
+/** The templates that differ from one in the same places. */
+interface Group {
+  /** What all have in common, with a value in each place. */
+  readonly text: string
+  readonly words: number
+  readonly contents: readonly Set<string>[]
+  readonly members: Template[]
+}
+
+/**
+ * Finds values that vary together, and values of several words: templates that are equal but for up to three places
+ * become one when enough distinct contents were seen in each of the places.
+ */
+export class Places {
+  readonly #templates: LivingTemplates
+  /** Template numbers by what their texts begin or end with. */
+  readonly #buckets = new Map<number, readonly number[]>()
+
+  constructor(templates: LivingTemplates) {
+    this.#templates = templates
+  }
+
+  note(template: Template): void {
+    const units = unitsOf(template.text)
+    if (units.length > MAX_UNITS) return
+    const groups = new Map<string, Group>()
+    for (const other of this.#similar(template, units)) compare(units, other, groups)
+    const group = [...groups.values()].find(isEnough)
+    if (group === undefined) return
+    for (const member of [template, ...group.members]) {
+      const root = this.#templates.root(member.no)
+      if (root === member && root.text !== group.text) this.#templates.rewrite(root, group.text)
+    }
+  }
+
+  #similar(template: Template, units: readonly string[]): ReadonlySet<Template> {
+    const similar = new Set<Template>()
+    for (const key of keysOf(units)) {
+      const roots = new Set(this.#buckets.get(key)?.map((no) => this.#templates.root(no)))
+      roots.delete(template)
+      for (const root of roots) similar.add(root)
+      const kept = [...roots].slice(1 - MAX_BUCKET).map(({ no }) => no)
+      this.#buckets.set(key, [...kept, template.no])
+    }
+    return similar
+  }
+}
+
+/** Cuts a text into words, blanks and punctuation; the content of a slot and a tail are one unit. */
+function unitsOf(text: string): readonly string[] {
+  const units: string[] = []
+  const tail = findTail(text)
+  const slots = findSlots(tail === null ? text : text.slice(0, tail.from))
+  let at = 0
+  for (const { from, to } of tail === null ? slots : [...slots, tail]) {
+    cut(text.slice(at, from), units)
+    if (to > from) units.push(text.slice(from, to))
+    at = to
+  }
+  cut(text.slice(at), units)
+  return units
+}
+
+function cut(text: string, units: string[]): void {
+  for (const unit of text.match(UNIT) ?? []) {
+    const end = END.exec(unit)?.index ?? 0
+    if (end > 0) units.push(unit.slice(0, end))
+    units.push(unit.slice(end))
+  }
+}
+
+/** Texts without a common key are not alike. */
+function keysOf(units: readonly string[]): readonly number[] {
+  const words = units.filter((unit) => WORD.test(unit) && !unit.includes(VALUE))
+  const keys = [
+    [units.length, ...words.slice(0, 2)],
+    [units.length, 0, ...words.slice(-2)],
+  ]
+  if (words.length >= RUN_WORDS) keys.push(words.slice(0, 3), [0, ...words.slice(-3)])
+  return keys.map((key) => hashOfText(key.join(' ')))
+}
+
+function compare(units: readonly string[], other: Template, groups: Map<string, Group>): void {
+  const theirs = unitsOf(other.text)
+  const places = theirs.length > MAX_UNITS ? [] : differences(units, theirs)
+  if (places.length === 0) return
+  const text = withValues(units, places)
+  let group = groups.get(text)
+  if (group === undefined) {
+    const contents = places.map(({ from, to }) => new Set([units.slice(from, to).join('')]))
+    const words = countWords(units, places)
+    groups.set(text, (group = { text, words, contents, members: [] }))
+  }
+  group.members.push(other)
+  for (const [i, { theirFrom, theirTo }] of places.entries()) {
+    group.contents[i]?.add(theirs.slice(theirFrom, theirTo).join(''))
+  }
+}
+
+function withValues(units: readonly string[], places: readonly Place[]): string {
+  let text = ''
+  let at = 0
+  for (const { from, to } of places) {
+    text += units.slice(at, from).join('') + VALUE
+    at = to
+  }
+  return text + units.slice(at).join('')
+}
+
+/** Counts the words outside of the places. Names of values do not tell statements apart. */
+function countWords(units: readonly string[], places: readonly Place[]): number {
+  const isFixed = (i: number): boolean => !places.some(({ from, to }) => from <= i && i < to)
+  const isName = (i: number): boolean =>
+    units[i + 1] === '=' || (units[i + 1] === '"' && units[i + 2] === ':')
+  return units.filter((unit, i) => WORD.test(unit) && isFixed(i) && !isName(i)).length
+}
+
+/**
+ * The places in which two texts differ: single units of texts of one length, or one run of units among many words that
+ * are the same. There are none when the texts are less alike. The first unit is no place: it tells who does something.
+ */
+function differences(a: readonly string[], b: readonly string[]): readonly Place[] {
+  if (a[0] !== b[0]) return []
+  const singles = a.length === b.length ? singleUnits(a, b) : []
+  return singles.length > 0 ? singles : oneRun(a, b)
+}
+
+function singleUnits(a: readonly string[], b: readonly string[]): readonly Place[] {
+  const places: Place[] = []
+  for (const [i, unit] of a.entries()) {
+    const other = b[i] ?? ''
+    if (unit === other) continue
+    // Two words side by side are a phrase.
+    const isPhrase = places.at(-1)?.from === i - 2 && isBlank(a[i - 1])
+    const isPlace = CONTENT.test(unit) && CONTENT.test(other) && !isPhrase
+    if (!isPlace || places.length === MAX_PLACES) return []
+    places.push({ from: i, to: i + 1, theirFrom: i, theirTo: i + 1 })
+  }
+  return places
+}
+
+function oneRun(a: readonly string[], b: readonly string[]): readonly Place[] {
+  const most = Math.min(a.length, b.length)
+  let head = 0
+  while (head < most && a[head] === b[head]) head++
+  let tail = 0
+  while (tail < most - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++
+  const place = { from: head, to: a.length - tail, theirFrom: head, theirTo: b.length - tail }
+  const lengths = [place.to - head, place.theirTo - head]
+  if (!lengths.every((length) => length > 0 && length <= MAX_RUN)) return []
+  const next = a[place.to] ?? ' '
+  const isSetApart = isBlank(a[head - 1]) && (isBlank(next) || END.test(next))
+  return isSetApart && countWords(a, [place]) >= RUN_WORDS ? [place] : []
+}
+
+const isBlank = (unit: string | undefined): boolean => unit !== undefined && /^\s/.test(unit)
+
+function isEnough({ contents, words }: Group): boolean {
+  if (words < 2) return false
+  const need = words >= 5 ? 3 : words >= 3 ? 4 : 5
+  return contents.every((seen) => seen.size >= need * caution([...seen]))
+}
+
+/** Verbs and capitals are seldom values. */
+function caution(contents: readonly string[]): number {
+  if (contents.every((content) => CAPITALS.test(content))) return 2
+  return contents.filter((content) => VERB.test(content)).length * 2 > contents.length ? 3 : 1
+}

@@ -1,0 +1,212 @@
+import { VALUE } from './template-text.js'
+
+/*
+ * A slot is a place of a message whose content may vary as a whole: what stands in quotes, in brackets that no word
+ * touches, behind `key=`, and the values of JSON. The rest is the frame, by which templates of one log statement are
+ * told from others. What stands behind `: ` after a sentence is its tail.
+ */
+
+/** Offsets of a content in a text. */
+export interface Slot {
+  readonly from: number
+  readonly to: number
+}
+
+/** Further slots belong to the frame. */
+const MAX_SLOTS = 16
+/** A longer content belongs to the frame. */
+const MAX_CONTENT = 2048
+const MAX_DEPTH = 16
+/** A longer sentence has no tail. */
+const MAX_HEAD = 400
+/** Words of a sentence that may have a tail, and of one that tells of an error. */
+const TAIL_WORDS = 4
+const ERROR_WORDS = 2
+const ERROR =
+  /\b(?:fail|failed|failure|unable|could not|couldn't|cannot|can't|error|exception|raised|reason|cause)\b/i
+
+/** Stands for the content of a slot in a frame. */
+const CONTENT = '\u0002'
+const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
+const QUOTES = new Set('"\'`')
+const BEFORE = new Set(' ([{=:,<|;')
+const BEHIND = new Set(' )]}=:,>.;!?|')
+/** Keys whose value is the sentence of the message itself. */
+const SENTENCE_KEYS = new Set(['msg', 'message'])
+const KEY_AT_END = /(?:^|[\s,([{])([A-Za-z_][\w.-]*)=$/
+const NEXT_KEY = /[\s,(][A-Za-z_][\w.-]*=/
+const OPENS_JSON = /^(?:\{\s*"[^"]*"\s*:|\[\s*[{[])/
+const LIST = /^\[(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+)(?:,(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+))*\]/
+const MEMBER_AT_END = /[{,]\s*"[^"]{0,80}"$/
+const SENTENCE_OR_KEYS = /[\w"]=|\w: /
+/** The method of a request tells what is asked for, so it is part of the frame: `"GET <*>"`. */
+const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT) /
+
+export function findSlots(text: string): readonly Slot[] {
+  const slots: Slot[] = []
+  let i = 0
+  while (i < text.length && slots.length < MAX_SLOTS) {
+    const c = text[i] ?? ''
+    const opens = i === 0 || BEFORE.has(text[i - 1] ?? '')
+    if (c === '=') i = readAssigned(text, i + 1, slots)
+    else if (opens && QUOTES.has(c)) i = readQuoted(text, i, slots)
+    else if (opens && CLOSING[c] !== undefined) i = readBracket(text, i, slots)
+    else i++
+  }
+  return slots
+}
+
+/** The text with the contents of its slots left out. */
+export function frameOf(text: string, slots: readonly Slot[]): string {
+  let frame = ''
+  let at = 0
+  for (const { from, to } of slots) {
+    frame += text.slice(at, from) + CONTENT
+    at = to
+  }
+  return frame + text.slice(at)
+}
+
+/** Finds what stands behind `: ` after a sentence, outside of slots; null without one. */
+export function findTail(text: string): Slot | null {
+  const slots = text.includes(': ') ? findSlots(text) : []
+  for (let at = text.indexOf(': '); at >= 0 && at < MAX_HEAD; at = text.indexOf(': ', at + 1)) {
+    const head = text.slice(0, at)
+    if (MEMBER_AT_END.test(head) || slots.some(({ from, to }) => from <= at && at < to)) continue
+    const words = countSentence(head)
+    const isSentence = words >= TAIL_WORDS || (words >= ERROR_WORDS && ERROR.test(head))
+    if (isSentence && at + 2 < text.length) return { from: at + 2, to: text.length }
+  }
+  return null
+}
+
+/** Counts words outside of brackets that are no names of values. */
+const countSentence = (text: string): number =>
+  countWords(text.replaceAll(/\([^()]*\)|\[[^[\]]*\]|[\w.-]+=\S*/g, ' '))
+
+export const countWords = (text: string): number =>
+  text.replaceAll(VALUE, ' ').match(/[A-Za-z\u0080-\uffff]{2,}/g)?.length ?? 0
+
+const PAIRS = ['""', "''", '``', '()', '[]', '{}']
+
+/** The content of an open slot: one value, in the quotes and brackets that all contents have. */
+export function openContent(contents: readonly string[]): string {
+  for (const [open = '', close = ''] of PAIRS) {
+    if (contents.every((c) => c.length >= 2 && c.startsWith(open) && c.endsWith(close)))
+      return open + openContent(contents.map((c) => c.slice(1, -1))) + close
+  }
+  return contents.every((c) => c.length > 1 && c.endsWith('.')) ? `${VALUE}.` : VALUE
+}
+
+// Each reader returns the offset after what it read.
+
+function readQuoted(text: string, at: number, slots: Slot[]): number {
+  const close = quoteEnd(text, at)
+  if (close < 0) return at + 1
+  const from = at + 1 + (METHOD.exec(text.slice(at + 1, at + 9))?.[0].length ?? 0)
+  // A message that begins with a quoted text is about that text.
+  if (at > 0 && !isName(text, at, close)) slots.push({ from, to: close })
+  return close + 1
+}
+
+/** Whether a quoted text is the name of a member of an object. */
+const isName = (text: string, at: number, close: number): boolean =>
+  /^\s*:/.test(text.slice(close + 1, close + 4)) &&
+  /[{,]\s*$/.test(text.slice(Math.max(0, at - 4), at))
+
+function quoteEnd(text: string, at: number): number {
+  const quote = text[at]
+  const most = Math.min(text.length, at + MAX_CONTENT)
+  for (let i = at + 1; i < most; i++) {
+    if (text[i] === '\\') i++
+    else if (text[i] === quote && (i + 1 === text.length || BEHIND.has(text[i + 1] ?? ''))) return i
+  }
+  return -1
+}
+
+function readBracket(text: string, at: number, slots: Slot[]): number {
+  const part = text.slice(at, at + MAX_CONTENT)
+  // A list is one slot, because lists differ in length.
+  const list = LIST.exec(part)
+  if (list !== null) {
+    slots.push({ from: at + 1, to: at + list[0].length - 1 })
+    return at + list[0].length
+  }
+  if (OPENS_JSON.test(part)) return readJson(text, at, slots)
+  const close = bracketEnd(part)
+  if (close < 0 || SENTENCE_OR_KEYS.test(part.slice(1, close))) return at + 1
+  slots.push({ from: at + 1, to: at + close })
+  return at + close + 1
+}
+
+function bracketEnd(text: string): number {
+  const open: string[] = []
+  for (let i = 0; i < text.length && open.length < MAX_DEPTH; i++) {
+    const c = text[i] ?? ''
+    const closing = CLOSING[c]
+    if (closing !== undefined) open.push(closing)
+    else if (c === open.at(-1)) {
+      open.pop()
+      if (open.length === 0) return i
+    }
+  }
+  return -1
+}
+
+/** Reads one object or array. */
+function readJson(text: string, at: number, slots: Slot[]): number {
+  let i = at + 1
+  while (i < text.length && slots.length < MAX_SLOTS) {
+    const c = text[i] ?? ''
+    if (c === '}' || c === ']') return i + 1
+    if (c === '"') i = readJsonText(text, i, slots)
+    else if (c === '{' || c === '[') i = readBracket(text, i, slots)
+    else if (/[\s,:]/.test(c)) i++
+    else i = readJsonWord(text, i, slots)
+  }
+  return i
+}
+
+function readJsonText(text: string, at: number, slots: Slot[]): number {
+  const close = quoteEnd(text, at)
+  if (close < 0) return at + 1
+  if (!/^\s*:/.test(text.slice(close + 1, close + 4))) slots.push({ from: at + 1, to: close })
+  return close + 1
+}
+
+function readJsonWord(text: string, at: number, slots: Slot[]): number {
+  const length = /^[^,}\]]*/.exec(text.slice(at, at + MAX_CONTENT))?.[0].length ?? 0
+  slots.push({ from: at, to: at + length })
+  return at + length
+}
+
+function readAssigned(text: string, at: number, slots: Slot[]): number {
+  const key = KEY_AT_END.exec(text.slice(Math.max(0, at - 80), at))?.[1]
+  const c = text[at]
+  if (key === undefined || c === undefined || c === '=') return at
+  if (QUOTES.has(c)) {
+    const close = quoteEnd(text, at)
+    if (close < 0) return at + 1
+    if (!SENTENCE_KEYS.has(key)) slots.push({ from: at + 1, to: close })
+    return close + 1
+  }
+  if (SENTENCE_KEYS.has(key)) return at
+  const part = text.slice(at, at + MAX_CONTENT)
+  if (LIST.test(part) || OPENS_JSON.test(part)) return readBracket(text, at, slots)
+  const length = assignedLength(part)
+  if (length > 0) slots.push({ from: at, to: at + length })
+  return at + length
+}
+
+/** A value without quotes ends at the next key, or before a comma or a bracket that was open before it. */
+function assignedLength(text: string): number {
+  const most = NEXT_KEY.exec(text)?.index ?? text.length
+  let depth = 0
+  for (let i = 0; i < most; i++) {
+    const c = text[i] ?? ''
+    if (CLOSING[c] !== undefined) depth++
+    else if (')]}'.includes(c) && depth-- === 0) return i
+    else if (depth === 0 && (c === ',' || c === ';')) return i
+  }
+  return most
+}
