@@ -11,4 +11,4 @@ WHERE received_at >= fromUnixTimestamp64Milli({from_ms:Int64}) AND received_at <
     AND /*stored*/
 GROUP BY slot, group_values
 HAVING notEmpty(counts)
-LIMIT 200000
+LIMIT 200001

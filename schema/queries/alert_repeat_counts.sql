@@ -19,4 +19,4 @@ WHERE events.ts >= fromUnixTimestamp64Milli({oldest_ms:Int64})
         WHERE arrived >= toDateTime(intDiv({from_ms:Int64}, 1000), 'UTC') AND arrived < toDateTime(intDiv({to_ms:Int64}, 1000), 'UTC'))
 GROUP BY slot, group_values
 HAVING notEmpty(counts)
-LIMIT 200000
+LIMIT 200001

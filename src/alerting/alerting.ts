@@ -6,14 +6,24 @@ import type { Redirects } from '../events/filter.js'
 import { resolveNames, type Names } from '../events/resolve.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Log } from '../telemetry/log.js'
+import { createBacktest } from './backtest.js'
 import { ChannelDoc, createChannels, type Channel } from './channel.js'
 import { createCountReader } from './counts.js'
 import { evaluationStatus, Evaluator } from './evaluator.js'
-import { deliveriesOf } from './delivery.js'
+import { createDeliveryLog } from './delivery-log.js'
 import { createAlertLog } from './log.js'
 import { RuleDoc, type Rule } from './rule.js'
 import type { Seal } from '../lib/seal.js'
 import { createRules } from './rules.js'
+import {
+  createMaintenanceWindows,
+  createQuietOf,
+  createSilences,
+  SilenceDoc,
+  WindowDoc,
+  type MaintenanceWindow,
+  type Silence,
+} from './quiet.js'
 import { createSend } from './send.js'
 import { createWatermark, type WatermarkDeps } from './watermark.js'
 
@@ -38,8 +48,13 @@ export function createAlerting(deps: AlertingDeps) {
     records: entities.collection<Channel>('notification_channel', ChannelDoc),
     seal: deps.seal,
   })
+  const silences = createSilences(entities.collection<Silence>('alert_silence', SilenceDoc))
+  const maintenanceWindows = createMaintenanceWindows(
+    entities.collection<MaintenanceWindow>('maintenance_window', WindowDoc),
+  )
   const send = createSend(deps.mayBePrivate)
   const alertLog = createAlertLog(store)
+  const deliveryLog = createDeliveryLog(store, log)
   const counts = createCountReader({
     store,
     arrivals,
@@ -51,8 +66,11 @@ export function createAlerting(deps: AlertingDeps) {
     rules,
     alertLog,
     channels,
+    silences,
+    maintenanceWindows,
     send,
-    deliveriesOf: (ids: readonly string[]) => deliveriesOf(store, ids),
+    backtest: createBacktest(counts),
+    deliveriesOf: deliveryLog.of,
     status: () => evaluationStatus(state).catch(() => null),
     evaluator: new Evaluator({
       state,
@@ -64,7 +82,14 @@ export function createAlerting(deps: AlertingDeps) {
       rules,
       alerts,
       hasSource,
-      delivery: { store, channels, send, log },
+      delivery: {
+        deliveryLog,
+        channels,
+        send,
+        log,
+        quietOf: createQuietOf(silences, maintenanceWindows),
+        isAcknowledged: alerts.isAcknowledged,
+      },
     }),
   }
 }

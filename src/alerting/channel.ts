@@ -1,12 +1,12 @@
 /* Notification channels: where notices of rules go. Their secrets are stored sealed, and are in no reply. */
 
-import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 
 import { Type, type Static } from '@sinclair/typebox'
 
-import { AppError } from '../model/errors.js'
+import { createDocuments, DocumentOf, type Document, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
-import { pageNewestFirst, type PageQuery } from '../records/page.js'
+import { AppError } from '../model/errors.js'
 import type { Seal } from '../lib/seal.js'
 
 const Url = Type.String({
@@ -61,21 +61,38 @@ export const ChannelFields = Type.Object(
     name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
     enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
     target: Target,
+    fallback: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$',
+        maxLength: 36,
+        description: 'the channel that gets the notices that this one can not deliver',
+      }),
+    ),
+    max_per_minute: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 600,
+        description:
+          'messages in a minute; what is due beyond them is one digest, where the channel has digests. Default: 20 there, ' +
+          'and no limit elsewhere',
+      }),
+    ),
   },
   { ...closed, title: 'NotificationChannelFields' },
 )
 export type ChannelFields = Static<typeof ChannelFields>
 
-export const ChannelDoc = Type.Object({
-  id: Type.String(),
-  createdAtMs: Type.Integer(),
-  updatedAtMs: Type.Integer(),
+const StoredFields = Type.Object({
   name: Type.String(),
   enabled: Type.Boolean(),
   /** The whole target as JSON: a URL may be a secret too. */
   sealedTarget: Type.String(),
+  fallback: Type.Optional(Type.String()),
+  maxPerMinute: Type.Optional(Type.Integer()),
 })
-export type Channel = Readonly<Static<typeof ChannelDoc>>
+type StoredFields = Static<typeof StoredFields>
+export const ChannelDoc = DocumentOf(StoredFields)
+export type Channel = Document<StoredFields>
 
 interface ChannelDeps {
   readonly records: Records<Channel>
@@ -83,52 +100,58 @@ interface ChannelDeps {
   readonly nowMs?: () => number
 }
 
-export type Channels = ReturnType<typeof createChannels>
+export interface Channels extends Documents<ChannelFields, StoredFields> {
+  /** @returns null where it was sealed with another key */
+  readonly targetOf: (channel: Channel) => Target | null
+}
 
 const MAX_CHANNELS = 200
 
 /** Every change may reject with `dependency_unavailable`. */
-export function createChannels({ records, seal, nowMs = Date.now }: ChannelDeps) {
-  const refuseMissing = (id: string): never => {
-    throw new AppError('not_found', 'there is no such channel', { details: { channel_id: id } })
-  }
-  const targetOf = ({ id, sealedTarget }: Channel): Target | null => {
-    const text = seal.open(sealedTarget, id)
+export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
+  const open = (id: string, sealed: string): Target | null => {
+    const text = seal.open(sealed, id)
     return text === null ? null : (JSON.parse(text) as Target) // was checked before it was sealed
   }
-  return {
-    find: (id: string): Channel | null => records.get(id),
-    page: (query: PageQuery) => pageNewestFirst(records.list(), query),
-    /** @throws AppError not_found */
-    get: (id: string): Channel => records.get(id) ?? refuseMissing(id),
-    /** @returns null where it was sealed with another key */
-    targetOf,
-    async create({ name, enabled = true, target }: ChannelFields): Promise<Channel> {
-      if (records.size >= MAX_CHANNELS)
-        throw new AppError('overloaded', `there are ${MAX_CHANNELS} channels, which is the most`)
-      const atMs = nowMs()
-      const facts = { id: randomUUID(), createdAtMs: atMs, updatedAtMs: atMs, name, enabled }
-      const channel = { ...facts, sealedTarget: seal.seal(JSON.stringify(target), facts.id) }
-      return (await records.update(channel.id, () => channel)) ?? channel
+  const channels = createDocuments<ChannelFields, StoredFields>({
+    ...deps,
+    noun: 'channel',
+    idName: 'channel_id',
+    most: MAX_CHANNELS,
+    keeps: 0,
+    toStored: (
+      { name, enabled = true, target, fallback, max_per_minute: maxPerMinute },
+      id,
+      stored,
+    ) => {
+      if (fallback !== undefined && (fallback === id || deps.records.get(fallback) === null))
+        throw new AppError('validation_error', 'invalid: fallback', {
+          details: {
+            errors: [{ in: 'body', path: 'fallback', message: 'is the id of another channel' }],
+          },
+        })
+      const before = stored === null ? null : open(id, stored.sealedTarget)
+      const kept = withSecret(target, before)
+      // Sealed anew it would be another text: what is the same changes nothing.
+      const isSame = stored !== null && isDeepStrictEqual(kept, before)
+      const sealedTarget = isSame ? stored.sealedTarget : seal.seal(JSON.stringify(kept), id)
+      return {
+        name,
+        enabled,
+        sealedTarget,
+        ...(fallback === undefined ? {} : { fallback }),
+        ...(maxPerMinute === undefined ? {} : { maxPerMinute }),
+      }
     },
-    /** @throws AppError not_found */
-    async replace(id: string, { name, enabled = true, target }: ChannelFields): Promise<Channel> {
-      const channel = await records.update(id, (current) => {
-        if (current === null) return null
-        // A secret that is not given stays.
-        const before = targetOf(current)
-        const kept =
-          before?.type === target.type && before.secret !== undefined && target.secret === undefined
-            ? { ...target, secret: before.secret }
-            : target
-        const sealedTarget = seal.seal(JSON.stringify(kept), id)
-        return { ...current, updatedAtMs: nowMs(), name, enabled, sealedTarget }
-      })
-      return channel ?? refuseMissing(id)
-    },
-    /** @throws AppError not_found */
-    async remove(id: string): Promise<void> {
-      if (!(await records.remove(id))) refuseMissing(id)
-    },
-  }
+  })
+  return { ...channels, targetOf: ({ id, fields }) => open(id, fields.sealedTarget) }
 }
+
+/** Whether a message of the channel can be about several alerts. */
+export const canDigest = ({ type }: Target): boolean => type === 'slack' || type === 'teams'
+
+/** A secret that is not given stays. */
+const withSecret = (target: Target, before: Target | null): Target =>
+  before?.type === target.type && before.secret !== undefined && target.secret === undefined
+    ? { ...target, secret: before.secret }
+    : target

@@ -40,6 +40,15 @@ export interface ArrivalRange {
   readonly toMs: number
   /** Nothing that arrived later was stored before these; null when that is not known. */
   readonly after: Blocks | null
+  /** Whether it may lie before the last two days, whose repeats are known by their arrival. */
+  readonly isPast?: boolean
+}
+
+/** More groups and slots were counted than an answer may have. */
+export class TooManyGroups extends Error {
+  constructor() {
+    super(`it has more than ${MAX_ROWS.toLocaleString('en')} groups and times`)
+  }
 }
 
 interface Row {
@@ -50,6 +59,7 @@ interface Row {
 type Params = Readonly<Record<string, unknown>>
 
 const eventsSql = statement<Params, Row>('alert_counts')
+const pastRepeatsSql = statement<Params, Row>('alert_past_repeats')
 const repeatsSql = statement<Params, Row>('alert_repeat_counts')
 const deadSql = statement<
   { readonly from_ms: number; readonly to_ms: number; readonly every_s: number },
@@ -61,6 +71,8 @@ const MAX_AGE_MS = HOUR_MS
 const MAX_REPEAT_MS = DAY_MS
 /** ClickHouse bounds the size of a statement. */
 const CONDITIONS_AT_ONCE = 100
+/** The statements ask for one more. */
+const MAX_ROWS = 200_000
 const SETTINGS = { max_threads: 2 }
 
 interface CountDeps {
@@ -88,8 +100,10 @@ export function createCountReader(deps: CountDeps) {
     try {
       return [[-1, await askTogether(deps, some, { range, options })]]
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error
+      const isMany = error instanceof TooManyGroups
+      if (!isMany && !(error instanceof StoreError)) throw error
       const [first] = some
+      if (some.length === 1 && first !== undefined && isMany) return [[first.index, error]]
       if (some.length === 1 && first !== undefined)
         return [[first.index, new Error('the query cannot be answered', { cause: error })]]
     }
@@ -136,6 +150,7 @@ async function askTogether(
   const found: (readonly [number, Count])[] = []
   for (const { statement: sql, params } of questionsOf(deps, some, range)) {
     const rows = await deps.store.query(sql, params, { ...options, settings: SETTINGS })
+    if (rows.length > MAX_ROWS) throw new TooManyGroups()
     for (const { slot, group_values: group, counts } of rows)
       for (const [index, count] of counts)
         found.push([index, isLast ? { slot: count, group, count: 1 } : { slot, group, count }])
@@ -185,7 +200,7 @@ interface Question {
 function questionsOf(
   deps: CountDeps,
   some: readonly Indexed[],
-  { fromMs, toMs, after }: ArrivalRange,
+  { fromMs, toMs, after, isPast = false }: ArrivalRange,
 ): readonly Question[] {
   const [first] = some
   if (first === undefined) return []
@@ -227,7 +242,8 @@ function questionsOf(
   const firsts = make(eventsSql, some, (of) => (of === 'events' ? '1' : 'n'), fromMs - MAX_AGE_MS)
   const repeated = some.filter(({ request: { counter } }) => isOfOccurrences(counter))
   if (repeated.length === 0) return [firsts]
-  return [firsts, make(repeatsSql, repeated, () => 'repeats', fromMs - MAX_AGE_MS - MAX_REPEAT_MS)]
+  const repeats = isPast ? pastRepeatsSql : repeatsSql
+  return [firsts, make(repeats, repeated, () => 'repeats', fromMs - MAX_AGE_MS - MAX_REPEAT_MS)]
 }
 
 const isOfOccurrences = (counter: Counter): boolean =>

@@ -1,192 +1,260 @@
 /*
- * Sends the notices of transitions. The instance that evaluates does it. A channel gets its notices one after the other, so
- * that none overtakes another. What fails is tried again for a day, later and later; what a receiver refuses is not. Every
- * attempt is recorded. A notice that was sent and not recorded is sent again, with the same identity.
+ * Sends the notices of transitions. The instance that evaluates does it. What fails is tried again for a day, later and later;
+ * what a receiver refuses is not. Every attempt is recorded. A notice that was sent and not recorded is sent again, with the
+ * same identity.
  */
 
-import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Store } from '../clickhouse/client.js'
-import { statement } from '../clickhouse/statement.js'
 import { backoffMs } from '../lib/backoff.js'
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
-import type { Channels } from './channel.js'
-import { parseTransition, type LoggedTransition } from './log.js'
-import { isNews } from './machine.js'
+import { canDigest, type Channel, type Channels } from './channel.js'
+import { isOpen, type Delivery, type DeliveryLog, type Outcome } from './delivery-log.js'
+import { Lane, toWaiting, type Waiting } from './lane.js'
+import type { LoggedTransition } from './log.js'
 import type { Notice } from './notice.js'
+import { fallbackOf, noticesOf, repeatsOf } from './notices.js'
+import type { QuietOf } from './quiet.js'
 import type { Attempt, Send } from './send.js'
 
-/** How a notice stands. */
-export interface Delivery {
-  readonly noticeId: string
-  readonly attempts: number
-  readonly atMs: number
-  readonly outcome: string
-  readonly status: number
-  readonly error: string
-}
-
-interface DeliveryRow {
-  readonly notice_id: string
-  readonly attempts: number
-  readonly at_ms: number
-  readonly outcome: string
-  readonly status: number
-  readonly error: string
-}
-
-const unsentSql = statement<{ readonly limit: number }, { readonly doc: string }>('alert_unsent')
-const deliveriesSql = statement<{ readonly ids: readonly string[] }, DeliveryRow>(
-  'alert_deliveries_of',
-)
-
-const MAX_WAITING = 10_000
-const IDS_AT_ONCE = 1_000
 const TRIES_FOR_MS = DAY_MS
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * MINUTE_MS }
-
-/** The notices that a transition makes. */
-export const noticesOf = (transition: LoggedTransition): readonly Notice[] =>
-  !isNews(transition) || (transition.to === 'resolved' && transition.tellsResolved === false)
-    ? []
-    : (transition.channels ?? []).map((channelId) => ({
-        id: createHash('sha256').update(`${transition.id} ${channelId}`).digest('hex').slice(0, 32),
-        channelId,
-        transition,
-      }))
+/** After so many failed attempts, about half a minute, the channel is failing. */
+const FAILING_ATTEMPTS = 5
 
 export interface DeliveryDeps {
-  readonly store: Pick<Store, 'query' | 'insertRows'>
+  readonly deliveryLog: DeliveryLog
   readonly channels: Pick<Channels, 'find' | 'targetOf'>
+  readonly quietOf: QuietOf
   readonly send: Send
+  readonly isAcknowledged: (alertId: string) => boolean
   readonly log: Log
 }
 
-export async function deliveriesOf(
-  store: Pick<Store, 'query'>,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, Delivery>> {
-  const found = new Map<string, Delivery>()
-  for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
-    const some = ids.slice(from, from + IDS_AT_ONCE)
-    for (const row of await store.query(deliveriesSql, { ids: some })) {
-      const { notice_id: noticeId, at_ms: atMs, ...rest } = row
-      found.set(noticeId, { noticeId, atMs, ...rest })
-    }
-  }
-  return found
+/** A channel that does not deliver. */
+export interface FailingChannel {
+  readonly sinceMs: number
+  readonly error: string
+}
+
+interface Firing {
+  readonly transition: LoggedTransition
+  repeats: number
 }
 
 export class Deliveries {
   readonly #deps: DeliveryDeps
   readonly #signal: AbortSignal
-  readonly #lanes = new Map<string, Notice[]>()
-  readonly #known = new Set<string>()
+  readonly #lanes = new Map<string, { readonly lane: Lane; wake: () => void }>()
+  readonly #failing = new Map<string, FailingChannel>()
+  /** Alerts that are told of again while they fire. */
+  readonly #firing = new Map<string, Firing>()
+  /** Attempts by their outcome. */
+  readonly outcomes = new Map<Outcome, number>()
 
   /** @param signal ends it */
   constructor(deps: DeliveryDeps, signal: AbortSignal) {
     this.#deps = deps
     this.#signal = signal
+    signal.addEventListener(
+      'abort',
+      () => {
+        for (const { wake } of this.#lanes.values()) wake()
+      },
+      { once: true },
+    )
   }
 
   get waiting(): number {
-    return [...this.#lanes.values()].reduce((sum, lane) => sum + lane.length, 0)
+    return [...this.#lanes.values()].reduce((sum, { lane }) => sum + lane.size, 0)
+  }
+
+  get failing(): ReadonlyMap<string, FailingChannel> {
+    return this.#failing
   }
 
   /** Takes up what an earlier instance did not send. */
   async resume(): Promise<void> {
-    const { store } = this.#deps
-    const rows = await store.query(unsentSql, { limit: MAX_WAITING })
-    const notices = rows.flatMap(({ doc }) => parseTransition(doc)).flatMap(noticesOf)
-    const done = await deliveriesOf(
-      store,
-      notices.map(({ id }) => id),
-    )
-    this.#enqueue(notices.filter(({ id }) => (done.get(id)?.outcome ?? 'failed') === 'failed'))
-  }
-
-  add(transitions: readonly LoggedTransition[]): void {
-    this.#enqueue(transitions.flatMap(noticesOf))
-  }
-
-  #enqueue(notices: readonly Notice[]): void {
-    for (const notice of notices) {
-      if (this.#known.has(notice.id)) continue
-      const lane = this.#lanes.get(notice.channelId)
-      if ((lane?.length ?? 0) >= MAX_WAITING) {
-        this.#deps.log.warn({ channel: notice.channelId }, 'too many notices wait; one is left out')
-        continue
-      }
-      this.#known.add(notice.id)
-      if (lane !== undefined) {
-        lane.push(notice)
-        continue
-      }
-      const begun = [notice]
-      this.#lanes.set(notice.channelId, begun)
-      void this.#drain(notice.channelId, begun)
+    const { deliveryLog } = this.#deps
+    for await (const transitions of deliveryLog.recent()) {
+      const own = transitions.flatMap(noticesOf)
+      const handed = own.flatMap((notice) => this.#fallbacksOf(notice))
+      const known = await deliveryLog.of([...own, ...handed].map(({ id }) => id))
+      for (const notice of own) this.#resumeOne(notice, known)
+      this.follow(transitions, Date.now())
     }
   }
 
-  async #drain(channelId: string, lane: Notice[]): Promise<void> {
-    for (;;) {
-      const [notice] = lane
-      if (notice === undefined || this.#signal.aborted) break
-      await this.#deliver(notice)
-      this.#known.delete(notice.id)
-      lane.shift()
+  #resumeOne(notice: Notice, known: ReadonlyMap<string, Delivery>): void {
+    const { outcome, attempts, error } = known.get(notice.id) ?? UNTRIED
+    if (isOpen(outcome))
+      this.#enqueue(toWaiting(notice, attempts, outcome === 'held' ? error : null))
+    // One that was refused just before the end may not have been handed on.
+    if (outcome !== 'refused') return
+    for (const to of this.#fallbacksOf(notice))
+      if (isOpen((known.get(to.id) ?? UNTRIED).outcome)) this.#enqueue(toWaiting(to))
+  }
+
+  #fallbacksOf(notice: Notice): readonly Notice[] {
+    const fallback = this.#deps.channels.find(notice.channelId)?.fields.fallback
+    return fallback === undefined ? [] : [fallbackOf(notice, fallback)]
+  }
+
+  add(transitions: readonly LoggedTransition[]): void {
+    for (const one of transitions) {
+      for (const notice of noticesOf(one)) this.#enqueue(toWaiting(notice))
+      this.#followRepeats(one, one.atMs)
+    }
+  }
+
+  /** Alerts that fired before the transitions of the last day. */
+  follow(transitions: readonly LoggedTransition[], nowMs: number): void {
+    for (const one of transitions) this.#followRepeats(one, nowMs)
+  }
+
+  /** Makes the notices of alerts that still fire. */
+  repeat(nowMs: number): void {
+    for (const [alertId, firing] of this.#firing) {
+      const count = repeatsUntil(firing.transition, nowMs)
+      if (count <= firing.repeats) continue
+      firing.repeats = count
+      if (this.#deps.isAcknowledged(alertId)) continue
+      for (const notice of repeatsOf(firing.transition, count)) this.#enqueue(toWaiting(notice))
+    }
+  }
+
+  #followRepeats(transition: LoggedTransition, nowMs: number): void {
+    const { alertId, status, repeatMs = 0 } = transition
+    if (alertId === null) return
+    if (status.state === 'inactive') this.#firing.delete(alertId)
+    else if (repeatMs > 0 && !this.#firing.has(alertId))
+      this.#firing.set(alertId, { transition, repeats: repeatsUntil(transition, nowMs) })
+  }
+
+  #enqueue(one: Waiting): void {
+    const { channelId, transition } = one.notice
+    const known = this.#lanes.get(channelId)
+    const { lane } = known ?? { lane: new Lane() }
+    const untold = transition.to === 'resolved' ? lane.heldOf(transition.alertId ?? '') : []
+    if (untold.length > 0) {
+      // Nobody was told that it fires.
+      for (const each of [...untold, one]) this.#end(lane, each, 'silenced')
+      return
+    }
+    if (!lane.add(one)) {
+      this.#deps.log.warn({ channel: channelId }, 'too many notices wait; one is left out')
+      this.#end(lane, one, 'dropped')
+      return
+    }
+    if (known !== undefined) return known.wake()
+    const entry = { lane, wake: () => undefined }
+    this.#lanes.set(channelId, entry)
+    void this.#drain(channelId, entry)
+  }
+
+  #end(lane: Lane, one: Waiting, outcome: Outcome): void {
+    lane.remove(one.notice.id)
+    const error = outcome === 'dropped' ? 'too many notices waited' : one.heldBy
+    this.#record(one, { outcome, status: null, latencyMs: 0, error, receipt: null })
+  }
+
+  async #drain(channelId: string, entry: { readonly lane: Lane; wake: () => void }): Promise<void> {
+    const { lane } = entry
+    while (lane.size > 0 && !this.#signal.aborted) {
+      const channel = this.#deps.channels.find(channelId)
+      const limits = limitsOf(channel, this.#deps.channels)
+      const { batch, held, againMs } = lane.take(Date.now(), limits, this.#deps.quietOf)
+      for (const one of held)
+        this.#record(one, {
+          outcome: 'held',
+          status: null,
+          latencyMs: 0,
+          error: one.heldBy,
+          receipt: null,
+        })
+      if (batch.length > 0) await this.#deliver(lane, channel, batch)
+      else await this.#pause(entry, againMs)
     }
     this.#lanes.delete(channelId)
   }
 
-  async #deliver(notice: Notice): Promise<void> {
-    const untilMs = notice.transition.atMs + TRIES_FOR_MS
-    for (let tries = 1; !this.#signal.aborted; tries++) {
-      const attempt = await this.#attempt(notice)
-      const isLast = attempt.outcome !== 'failed' || Date.now() > untilMs
-      const told: Attempt =
-        isLast && attempt.outcome === 'failed' ? { ...attempt, outcome: 'refused' } : attempt
-      await this.#record(notice, tries, told)
-      if (isLast) return
-      await sleep(backoffMs(tries, BACKOFF), undefined, { signal: this.#signal, ref: false }).catch(
-        () => undefined,
-      )
+  /** Waits until a moment, or until something else is there to send. */
+  async #pause(entry: { wake: () => void }, untilMs: number): Promise<void> {
+    const early = new AbortController()
+    entry.wake = () => early.abort()
+    const waitMs = Math.max(1, untilMs - Date.now())
+    await sleep(waitMs, undefined, { signal: early.signal, ref: false }).catch(() => undefined)
+    entry.wake = () => undefined
+  }
+
+  async #deliver(lane: Lane, channel: Channel | null, batch: readonly Waiting[]): Promise<void> {
+    const attempt = await this.#attempt(channel, batch)
+    if (this.#signal.aborted && attempt.outcome === 'failed') return
+    const nowMs = Date.now()
+    lane.sent(batch, nowMs)
+    for (const one of batch) {
+      one.attempts++
+      const isOver = nowMs > one.notice.transition.atMs + TRIES_FOR_MS
+      const outcome = attempt.outcome === 'failed' && isOver ? 'refused' : attempt.outcome
+      if (outcome === 'failed') one.retryMs = nowMs + backoffMs(one.attempts, BACKOFF)
+      else lane.remove(one.notice.id)
+      this.#record(one, { ...attempt, outcome })
+      if (channel !== null) this.#judgeChannel(channel, one, { ...attempt, outcome })
     }
   }
 
-  async #attempt(notice: Notice): Promise<Attempt> {
-    const { channels, send } = this.#deps
-    const channel = channels.find(notice.channelId)
+  async #attempt(channel: Channel | null, batch: readonly Waiting[]): Promise<Attempt> {
     const refused = (error: string): Attempt => ({
       outcome: 'refused',
       status: null,
       latencyMs: 0,
       error,
+      receipt: null,
     })
     if (channel === null) return refused('the channel was deleted')
-    if (!channel.enabled) return refused('the channel is disabled')
-    const target = channels.targetOf(channel)
+    if (!channel.fields.enabled) return refused('the channel is disabled')
+    const target = this.#deps.channels.targetOf(channel)
     if (target === null) return refused('the secret of the channel has to be entered anew')
-    return await send(target, notice)
+    return await this.#deps.send(
+      target,
+      batch.map(({ notice }) => notice),
+    )
   }
 
-  /** An attempt that cannot be recorded is only logged: the notice may be sent again after a restart. */
-  async #record(notice: Notice, attempt: number, told: Attempt): Promise<void> {
-    const { store, log } = this.#deps
-    const row = {
-      notice_id: notice.id,
-      attempt,
-      at: new Date().toISOString(),
-      channel_id: notice.channelId,
-      outcome: told.outcome,
-      status: told.status ?? 0,
-      latency_ms: told.latencyMs,
-      error: told.error ?? '',
+  /** A channel that fails hands its notices to its fallback, once and no further. */
+  #judgeChannel({ id, fields }: Channel, one: Waiting, { outcome, error }: Attempt): void {
+    if (outcome === 'sent') {
+      this.#failing.delete(id)
+      return
     }
-    await store.insertRows('alert_deliveries', [row]).catch((error: unknown) => {
-      log.warn({ err: error, notice: notice.id }, 'an attempt to send a notice was not recorded')
-    })
+    if (!fields.enabled || (outcome === 'failed' && one.attempts < FAILING_ATTEMPTS)) return
+    const sinceMs = this.#failing.get(id)?.sinceMs ?? Date.now()
+    this.#failing.set(id, { sinceMs, error: error ?? '' })
+    if (one.isDiverted || one.notice.kind === 'fallback') return
+    one.isDiverted = true
+    for (const notice of this.#fallbacksOf(one.notice)) this.#enqueue(toWaiting(notice))
   }
+
+  #record({ notice, attempts }: Waiting, attempt: Omit<Attempt, 'outcome'> & { outcome: Outcome }) {
+    this.outcomes.set(attempt.outcome, (this.outcomes.get(attempt.outcome) ?? 0) + 1)
+    this.#deps.deliveryLog.record({ notice, attempt: attempts, ...attempt })
+  }
+}
+
+const UNTRIED = { outcome: 'waiting', attempts: 0, error: '' }
+
+const repeatsUntil = (
+  { startedAtMs, atMs, repeatMs = 0 }: LoggedTransition,
+  nowMs: number,
+): number => Math.max(0, Math.floor((nowMs - (startedAtMs ?? atMs)) / repeatMs))
+
+const PER_MINUTE_OF_PEOPLE = 20
+
+function limitsOf(channel: Channel | null, channels: Pick<Channels, 'targetOf'>) {
+  const target = channel === null ? null : channels.targetOf(channel)
+  const isForPeople = target !== null && canDigest(target)
+  const perMinute =
+    channel?.fields.maxPerMinute ?? (isForPeople ? PER_MINUTE_OF_PEOPLE : Number.MAX_SAFE_INTEGER)
+  return { canDigest: isForPeople, perMinute }
 }

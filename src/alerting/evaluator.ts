@@ -18,7 +18,8 @@ import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Log } from '../telemetry/log.js'
 import type { CountReader, CountRequest } from './counts.js'
-import { Deliveries, type DeliveryDeps } from './delivery.js'
+import { Deliveries, type DeliveryDeps, type FailingChannel } from './delivery.js'
+import type { Outcome } from './delivery-log.js'
 import type { AlertLog, LoggedTransition } from './log.js'
 import { isNews } from './machine.js'
 import { planRule, type Plan, type Rule } from './rule.js'
@@ -46,6 +47,8 @@ export interface EvaluationStatus {
   readonly untilMs: number
   /** By rule, what keeps it from being evaluated. */
   readonly problems: Readonly<Record<string, string>>
+  /** Channels that do not deliver. */
+  readonly failing: Readonly<Record<string, FailingChannel>>
 }
 
 const LOCK = 'alerting:evaluator'
@@ -97,6 +100,15 @@ export class Evaluator {
     return this.#leading?.deliveries.waiting ?? 0
   }
 
+  get channelsFailing(): number {
+    return this.#leading?.deliveries.failing.size ?? 0
+  }
+
+  /** Attempts to send notices since it evaluates, by their outcome. */
+  get noticesByOutcome(): ReadonlyMap<Outcome, number> {
+    return this.#leading?.deliveries.outcomes ?? new Map()
+  }
+
   /** @param mayEvaluate false on an instance that only collects, which tells its watermark */
   start(mayEvaluate: boolean): void {
     const { state, watermark } = this.#deps
@@ -109,6 +121,7 @@ export class Evaluator {
     this.#closing.abort()
     if (this.#marks !== null) clearInterval(this.#marks)
     await this.#running
+    await this.#deps.delivery.deliveryLog.idle()
   }
 
   async #run(): Promise<void> {
@@ -218,6 +231,7 @@ class Leading {
     for (const tracked of this.#tracked.values())
       for (const one of tracked.evaluate(untilMs, known)) made.push(toLogged(tracked.plan, one))
     await this.#carryOut(made)
+    this.deliveries.repeat(Date.now())
     await this.#tell()
   }
 
@@ -234,6 +248,7 @@ class Leading {
   async #load(): Promise<Map<string, LoggedTransition[]>> {
     await this.deliveries.resume()
     const last = await this.#deps.alertLog.last()
+    this.deliveries.follow(last, Date.now())
     await this.#project(last)
     const byRule = new Map<string, LoggedTransition[]>()
     for (const one of last) byRule.set(one.ruleId, [...(byRule.get(one.ruleId) ?? []), one])
@@ -392,7 +407,8 @@ class Leading {
       problems[id] = `it has more than ${tracked.plan.maxGroups} groups; the others are left out`
       tracked.leftOut = 0
     }
-    const status: EvaluationStatus = { untilMs: this.#countedMs, problems }
+    const failing = Object.fromEntries(this.deliveries.failing)
+    const status: EvaluationStatus = { untilMs: this.#countedMs, problems, failing }
     await this.#deps.state.set(STATUS, JSON.stringify(status), STATUS_MS)
   }
 }

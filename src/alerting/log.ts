@@ -46,6 +46,10 @@ export const LoggedTransition = Type.Object({
   channels: Type.Optional(Type.Array(Type.String())),
   /** False where channels are not told that it resolved. */
   tellsResolved: Type.Optional(Type.Boolean()),
+  /** How long the first notice of the rule waits for others, the time between two messages, and when it is repeated (0: never). */
+  waitMs: Type.Optional(Type.Integer()),
+  intervalMs: Type.Optional(Type.Integer()),
+  repeatMs: Type.Optional(Type.Integer()),
   /** Why, where it was not the counts. */
   reason: Type.Union([Type.String(), Type.Null()]),
   status: Type.Object({

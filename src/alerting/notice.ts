@@ -8,6 +8,8 @@ import type { LoggedTransition } from './log.js'
 /** A notice of one transition to one channel. Its id is the same however often it is sent. */
 export interface Notice {
   readonly id: string
+  /** Whether it is about the transition itself, says that the alert still fires, or replaces another channel's. */
+  readonly kind: 'transition' | 'repeat' | 'fallback'
   readonly channelId: string
   readonly transition: LoggedTransition
 }
@@ -37,10 +39,31 @@ function linesOf(one: LoggedTransition): readonly string[] {
   return lines
 }
 
+/** What people read: a digest has a line for each alert. */
+function textOf(notices: readonly Notice[]): Text {
+  const all = notices.map(({ transition }) => transition)
+  const [one] = all
+  if (all.length === 1 && one !== undefined)
+    return { title: headlineOf(one), lines: linesOf(one), isResolved: isResolved(one) }
+  const resolved = all.filter(isResolved).length
+  return {
+    title: `${all.length - resolved} alerts fire, ${resolved} resolved`,
+    lines: all.map(headlineOf),
+    isResolved: resolved === all.length,
+  }
+}
+
+interface Text {
+  readonly title: string
+  readonly lines: readonly string[]
+  readonly isResolved: boolean
+}
+
 const fieldsOf = (notice: Notice) => {
   const { transition: one } = notice
   return {
     id: notice.id,
+    is_repeat: notice.kind === 'repeat',
     status: isResolved(one) ? 'resolved' : 'firing',
     alert_id: one.alertId,
     title: headlineOf(one),
@@ -67,7 +90,10 @@ interface Posted {
 const PAGERDUTY_URL = 'https://events.pagerduty.com/v2/enqueue'
 const PAGERDUTY_SEVERITIES = { P1: 'critical', P2: 'error', P3: 'warning', P4: 'info' } as const
 
-export function toRequest(target: Target, notice: Notice, nowMs: number): Posted {
+/** @param notices one; or several, for a channel that has digests */
+export function toRequest(target: Target, notices: readonly Notice[], nowMs: number): Posted {
+  const [notice] = notices
+  if (notice === undefined) throw new Error('bug: a message about nothing')
   const { transition: one } = notice
   switch (target.type) {
     case 'webhook': {
@@ -78,11 +104,12 @@ export function toRequest(target: Target, notice: Notice, nowMs: number): Posted
       return { url: target.url, headers: { ...headers, 'x-signature': signature }, body }
     }
     case 'slack': {
-      const text = [`*${slackText(headlineOf(one))}*`, ...linesOf(one).map(slackText)].join('\n')
+      const { title, lines } = textOf(notices)
+      const text = [`*${slackText(title)}*`, ...lines.map(slackText)].join('\n')
       return { url: target.secret, headers: {}, body: JSON.stringify({ text }) }
     }
     case 'teams':
-      return { url: target.secret, headers: {}, body: JSON.stringify(adaptiveCard(one)) }
+      return { url: target.secret, headers: {}, body: JSON.stringify(adaptiveCard(notices)) }
     case 'pagerduty': {
       const event = {
         routing_key: target.secret,
@@ -112,26 +139,21 @@ const slackText = (text: string): string =>
 /** The text of a card is Markdown, whose characters are escaped. */
 const cardText = (text: string): string => text.replaceAll(/[\\`*_{}[\]()#+!|<>~-]/g, '\\$&')
 
-const adaptiveCard = (one: LoggedTransition) => ({
-  type: 'message',
-  attachments: [
-    {
-      contentType: 'application/vnd.microsoft.card.adaptive',
-      content: {
-        $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
-        type: 'AdaptiveCard',
-        version: '1.4',
-        body: [
-          {
-            type: 'TextBlock',
-            text: cardText(headlineOf(one)),
-            weight: 'Bolder',
-            wrap: true,
-            color: isResolved(one) ? 'Good' : 'Attention',
-          },
-          ...linesOf(one).map((line) => ({ type: 'TextBlock', text: cardText(line), wrap: true })),
-        ],
-      },
-    },
-  ],
-})
+function adaptiveCard(notices: readonly Notice[]) {
+  const { title, lines, isResolved: isGood } = textOf(notices)
+  const head = {
+    type: 'TextBlock',
+    text: cardText(title),
+    weight: 'Bolder',
+    wrap: true,
+    color: isGood ? 'Good' : 'Attention',
+  }
+  const content = {
+    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+    type: 'AdaptiveCard',
+    version: '1.4',
+    body: [head, ...lines.map((line) => ({ type: 'TextBlock', text: cardText(line), wrap: true }))],
+  }
+  const contentType = 'application/vnd.microsoft.card.adaptive'
+  return { type: 'message', attachments: [{ contentType, content }] }
+}

@@ -9,6 +9,7 @@ import { PrioritySchema, SeveritySchema } from '../model/schemas.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { allOf, EVERYTHING, type Query } from '../query/ast.js'
 import { MAX_LINE, parseQuery } from '../query/parser.js'
+import { DocumentOf, type Document } from '../records/documents.js'
 
 const Duration = Type.String({
   pattern: '^[1-9][0-9]{0,5}[smhd]$',
@@ -194,6 +195,25 @@ export const RuleFields = Type.Object(
             },
           ),
           on_resolve: Type.Optional(Type.Boolean({ description: 'default true' })),
+          group_wait: Type.Optional(
+            Type.String({
+              ...Delay,
+              description:
+                'how long the first notice waits for those of other groups; up to 1h, default 10s',
+            }),
+          ),
+          group_interval: Type.Optional(
+            Type.String({
+              ...Delay,
+              description: 'the least time between two messages of the rule; up to 1d, default 5m',
+            }),
+          ),
+          repeat: Type.Optional(
+            Type.Union([Duration, Type.Literal('never')], {
+              description:
+                'after which a channel is told again that an alert fires; from 1m to 30d, default 4h',
+            }),
+          ),
         },
         { ...closed, description: 'the channels that are told when a group fires and resolves' },
       ),
@@ -222,15 +242,8 @@ export const RuleFields = Type.Object(
 export type RuleFields = Static<typeof RuleFields>
 
 /** A rule as it is stored. */
-export const RuleDoc = Type.Object({
-  id: Type.String(),
-  version: Type.Integer(),
-  createdAtMs: Type.Integer(),
-  updatedAtMs: Type.Integer(),
-  updatedBy: Type.String(),
-  fields: RuleFields,
-})
-export type Rule = Readonly<Static<typeof RuleDoc>>
+export const RuleDoc = DocumentOf(RuleFields)
+export type Rule = Document<RuleFields>
 
 /** A count that a rule needs. */
 export type Counter =
@@ -250,6 +263,12 @@ export interface Plan {
   readonly forMs: number
   readonly keepFiringMs: number
   readonly nOfM: readonly [n: number, m: number]
+  readonly notify: {
+    readonly waitMs: number
+    readonly intervalMs: number
+    /** 0 for never. */
+    readonly repeatMs: number
+  }
 }
 
 const DEFAULT_EVERY_MS = 10 * SECOND_MS
@@ -285,8 +304,9 @@ export function planRule(rule: Rule): Plan | RuleFault {
     groupBy: isNew ? ['template'] : (fields.group_by ?? []),
     maxGroups: fields.max_groups ?? 500,
     ...timesOf(fields),
+    notify: notifyOf(fields),
   }
-  return everyFault(plan) ?? spanFault(plan) ?? groupFault(fields) ?? plan
+  return everyFault(plan) ?? notifyFault(plan) ?? spanFault(plan) ?? groupFault(fields) ?? plan
 }
 
 function timesOf(fields: RuleFields) {
@@ -297,6 +317,21 @@ function timesOf(fields: RuleFields) {
   const spanMs = spanOf(fields, windowMs) + (m - 1) * everyMs
   const nOfM = [n, m] as const
   return { windowMs, everyMs, spanMs, forMs: toMs(pending), keepFiringMs: toMs(keep), nOfM }
+}
+
+function notifyOf({ notify }: RuleFields): Plan['notify'] {
+  const { group_wait: wait = '10s', group_interval: interval = '5m', repeat = '4h' } = notify ?? {}
+  const repeatMs = repeat === 'never' ? 0 : toMs(repeat)
+  return { waitMs: toMs(wait), intervalMs: toMs(interval), repeatMs }
+}
+
+function notifyFault({ notify }: Plan): RuleFault | null {
+  const { waitMs, intervalMs, repeatMs } = notify
+  if (waitMs > HOUR_MS) return { path: 'notify/group_wait', message: 'is at most 1h' }
+  if (intervalMs > DAY_MS) return { path: 'notify/group_interval', message: 'is at most 1d' }
+  if (repeatMs > 0 && (repeatMs < MINUTE_MS || repeatMs > 30 * DAY_MS))
+    return { path: 'notify/repeat', message: 'is from 1m to 30d, or `never`' }
+  return null
 }
 
 function spanOf({ kind }: RuleFields, windowMs: number): number {

@@ -6,11 +6,12 @@
 import type { Count } from './counts.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
 import type { Plan } from './rule.js'
+import { SlotCounts } from './slot-counts.js'
 import { judge, type GroupCounts, type KnownTime } from './verdict.js'
 
 interface Group {
   readonly values: readonly string[]
-  readonly slots: readonly Map<number, number>[]
+  readonly slots: readonly SlotCounts[]
   lastSlot: number
   status: GroupStatus
   /** Whether it was counted since the last early look. */
@@ -60,7 +61,7 @@ export class TrackedRule {
       const group = this.#groupOf(values)
       const slots = group?.slots[counter]
       if (group === null || slots === undefined) continue
-      slots.set(slot, (slots.get(slot) ?? 0) + count)
+      slots.add(slot, count)
       if (counter === 0) group.lastSlot = Math.max(group.lastSlot, slot)
       group.isTouched = true
     }
@@ -123,7 +124,7 @@ export class TrackedRule {
       this.leftOut++
       return null
     }
-    const slots = this.plan.counters.map(() => new Map<number, number>())
+    const slots = this.plan.counters.map(() => new SlotCounts())
     const group: Group = { values, slots, lastSlot: 0, status: INACTIVE, isTouched: false }
     this.#groups.set(key, group)
     return group
@@ -134,13 +135,9 @@ export class TrackedRule {
     const { spanMs, everyMs, groupBy } = this.plan
     const oldest = slot - spanMs / everyMs
     for (const [key, { slots, status, lastSlot }] of this.#groups) {
-      for (const counts of slots) forgetBefore(counts, oldest)
-      const isEmpty = slots.every((counts) => counts.size === 0) && lastSlot < oldest
+      for (const counts of slots) counts.forgetBefore(oldest)
+      const isEmpty = slots.every((counts) => counts.isEmpty) && lastSlot < oldest
       if (isEmpty && groupBy.length > 0 && status.state === 'inactive') this.#groups.delete(key)
     }
   }
-}
-
-function forgetBefore(counts: Map<number, number>, oldest: number): void {
-  for (const slot of counts.keys()) if (slot < oldest) counts.delete(slot)
 }

@@ -32,6 +32,7 @@ export function toLogged(
     ...(rule.fields.runbook === undefined ? {} : { runbook: rule.fields.runbook }),
     channels: rule.fields.notify?.channels ?? [],
     tellsResolved: rule.fields.notify?.on_resolve ?? true,
+    ...plan.notify,
     status: { ...status, flips: [...status.flips] },
   }
 }

@@ -5,10 +5,11 @@
 
 import type { Observation } from './machine.js'
 import type { Plan } from './rule.js'
+import type { SlotCounts } from './slot-counts.js'
 
 /** The counts of a group: by counter of the plan, the count of each slot that has any. */
 export interface GroupCounts {
-  readonly slots: readonly ReadonlyMap<number, number>[]
+  readonly slots: readonly SlotCounts[]
   /** The last slot in which its first counter counted anything. */
   readonly lastSlot: number
 }
@@ -55,7 +56,7 @@ function judgeOnce(
   const { kind } = plan.rule.fields
   const length = plan.windowMs / plan.everyMs
   const sum = (counter: number, end = endSlot): number =>
-    sumOf(counts.slots[counter], end - length, end)
+    counts.slots[counter]?.sum(end - length, end) ?? 0
   switch (kind.type) {
     case 'threshold':
       return compare(sum(0), kind, isWhole(plan, endSlot, known))
@@ -84,16 +85,6 @@ const isWhole = (
   { aliveSinceMs }: KnownTime,
   windows = 1,
 ): boolean => endSlot * everyMs - windows * windowMs >= aliveSinceMs
-
-function sumOf(
-  slots: ReadonlyMap<number, number> | undefined,
-  from: number,
-  until: number,
-): number {
-  let sum = 0
-  for (const [slot, count] of slots ?? []) if (slot >= from && slot < until) sum += count
-  return sum
-}
 
 type Op = '>' | '>=' | '<' | '<='
 

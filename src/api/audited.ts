@@ -25,6 +25,11 @@ const RECORDED_FIELDS = [
   'sources',
   'auto_register',
   'default_source',
+  'matchers',
+  'starts_at',
+  'ends_at',
+  'q',
+  'enabled',
 ] as const
 const TARGET_FIELDS = ['email', 'name', 'title', 'source_name'] as const
 

@@ -17,6 +17,7 @@ import { logMetaRoutes } from './routes/log-meta.js'
 import { logRoutes } from './routes/logs.js'
 import { monitoringRoutes } from './routes/monitoring.js'
 import { notificationChannelRoutes } from './routes/notification-channels.js'
+import { quietRoutes } from './routes/quiet.js'
 import { queryRoutes } from './routes/query.js'
 import { secondFactorRoutes } from './routes/second-factor.js'
 import { sessionRoutes } from './routes/sessions.js'
@@ -43,6 +44,7 @@ export const allRoutes = [
   ...alertRoutes,
   ...alertRuleRoutes,
   ...notificationChannelRoutes,
+  ...quietRoutes,
   ...sourceRoutes,
   ...applicationRoutes,
   ...monitoringRoutes,

@@ -1,8 +1,10 @@
+import type { RunBacktest } from '../alerting/backtest.js'
 import type { EvaluationStatus } from '../alerting/evaluator.js'
 import type { Channels } from '../alerting/channel.js'
-import type { Delivery } from '../alerting/delivery.js'
+import type { Delivery } from '../alerting/delivery-log.js'
 import type { Send } from '../alerting/send.js'
 import type { AlertLog } from '../alerting/log.js'
+import type { MaintenanceWindows, Silences } from '../alerting/quiet.js'
 import type { Rules } from '../alerting/rules.js'
 import type { Config } from '../config.js'
 import type { createAnalytics } from '../events/analytics.js'
@@ -61,7 +63,10 @@ export interface Services {
   // Records.
   readonly alerts: Alerts
   readonly alertRules: Rules
+  readonly backtestRule: RunBacktest
   readonly channels: Channels
+  readonly silences: Silences
+  readonly maintenanceWindows: MaintenanceWindows
   readonly sendNotice: Send
   /** How notices went, by their ids. */
   readonly deliveriesOf: (ids: readonly string[]) => Promise<ReadonlyMap<string, Delivery>>

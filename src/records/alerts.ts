@@ -85,7 +85,11 @@ export function createAlerts(deps: AlertDeps) {
   const index = new NewestFirst(deps.records)
   const counter = createCounter(deps, index)
   const firing = watchFiring(deps.records)
-  return { ...createReads(index, counter, firing), ...createChanges(deps, index, counter) }
+  return {
+    isAcknowledged: (id: string) => deps.records.get(id)?.acknowledgedBy !== undefined,
+    ...createReads(index, counter, firing),
+    ...createChanges(deps, index, counter),
+  }
 }
 
 /** The ids of the alerts that fire, by the rule that raised them. */
@@ -129,6 +133,16 @@ const createReads = (
   },
   openCount: () => counter.open(),
   firingCount: (ruleId: string) => firing.get(ruleId)?.size ?? 0,
+  /** The alerts that rules raised since then, or that fire still; the newest first. */
+  sinceOrFiring(sinceMs: number): readonly Alert[] {
+    const found: Alert[] = []
+    for (const alert of index.values()) {
+      const isFiring = alert.rule?.state === 'firing'
+      if (alert.rule !== undefined && (isFiring || alert.createdAtMs > sinceMs))
+        found.push(counter.view(alert))
+    }
+    return found
+  },
   /** Gives the newest alerts. */
   recent(count: number): readonly Alert[] {
     const newest: Alert[] = []

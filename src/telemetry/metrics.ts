@@ -50,6 +50,9 @@ export interface GaugeReaders {
   readonly alertRules: () => number
   readonly alertsFiring: () => number
   readonly noticesWaiting: () => number
+  /** Attempts to send notices, by their outcome. */
+  readonly noticesByOutcome: () => ReadonlyMap<string, number>
+  readonly channelsFailing: () => number
   readonly alertLagSeconds: () => number
   readonly isStateUp: () => boolean
   readonly isClickhouseUp: () => boolean
@@ -334,7 +337,7 @@ function watch(registry: Registry, readers: GaugeReaders): void {
     'Worker threads that decode messages and find their templates',
     readers.workers,
   )
-  watchAlerting(gauge, readers)
+  watchAlerting(registry, readers)
   gauge('state_up', '1 when the shared state (Redis or in-process) answers', () =>
     Number(readers.isStateUp()),
   )
@@ -355,25 +358,54 @@ function watchListeners(registry: Registry, readers: ListenerReaders): void {
     'Bytes that these ports have read and that are not durable yet',
     readers.bytes,
   )
-  const told = new Map<string, number>()
-  const lost = new Counter({
-    name: `${PREFIX}listener_lost_datagrams_total`,
+  counted(registry, {
+    name: 'listener_lost_datagrams_total',
     help: 'UDP datagrams that were lost because the kernel (Linux) or the queue had no room',
-    labelNames: ['protocol'],
+    label: 'protocol',
+    read: readers.lostDatagrams,
+  })
+}
+
+/** A counter of what is counted elsewhere, where it may begin again at 0. */
+function counted(
+  registry: Registry,
+  facts: {
+    readonly name: string
+    readonly help: string
+    readonly label: string
+    readonly read: () => ReadonlyMap<string, number>
+  },
+): void {
+  const { name, help, label, read } = facts
+  const told = new Map<string, number>()
+  const counter = new Counter({
+    name: PREFIX + name,
+    help,
+    labelNames: [label],
     registers: [registry],
     collect: () => {
-      for (const [protocol, count] of readers.lostDatagrams()) {
-        lost.labels({ protocol }).inc(Math.max(0, count - (told.get(protocol) ?? 0)))
-        told.set(protocol, count)
+      for (const [value, count] of read()) {
+        const before = told.get(value) ?? 0
+        counter.labels({ [label]: value }).inc(count < before ? count : count - before)
+        told.set(value, count)
       }
     },
   })
 }
 
-function watchAlerting(
-  gauge: (name: string, help: string, read: () => number) => void,
-  readers: GaugeReaders,
-): void {
+function watchAlerting(registry: Registry, readers: GaugeReaders): void {
+  const gauge = gaugesOf(registry)
+  counted(registry, {
+    name: 'notices_total',
+    help: 'Attempts to send notices of alert rules by outcome: sent, failed, refused, held, silenced or dropped',
+    label: 'outcome',
+    read: readers.noticesByOutcome,
+  })
+  gauge(
+    'channels_failing',
+    'Notification channels that do not deliver; 0 on instances that do not evaluate',
+    readers.channelsFailing,
+  )
   gauge('alert_rules', 'Alert rules', readers.alertRules)
   gauge(
     'alerts_firing',

@@ -48,6 +48,20 @@ const aRule = (name: string): object => ({
   q: 'source:nobody',
   kind: { type: 'threshold', window: '1m', op: '>', fire: 1_000 },
 })
+const SILENCE = {
+  matchers: [{ field: 'source', value: 'nobody' }],
+  reason: 'canary reason',
+  ends_at: 'now+1h',
+}
+const WINDOW = {
+  name: 'canary window',
+  reason: 'canary reason',
+  matchers: SILENCE.matchers,
+  time_zone: 'Europe/Berlin',
+  days: ['mon'],
+  from: '01:00',
+  to: '02:00',
+}
 const fresh = (what: string): string => `${what}-${++count}`
 
 export async function everyRoute(service: LiveService): Promise<EveryRoute> {
@@ -74,6 +88,8 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
   const alert = await made('alerts', { title: 'cat', severity: 'P1' })
   const rule = await made('alert-rules', aRule('eggs'))
   const channel = await made('notification-channels', aChannel())
+  const silence = await made('silences', SILENCE)
+  const window = await made('maintenance-windows', WINDOW)
   const task = await made('tasks', { title: 'feed' })
   const application = await made('applications', { name: 'zoo' })
   const key = await made('ingest-keys', { name: 'canary key' })
@@ -158,6 +174,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     acknowledgeAlert: () => ({ params: { alert_id: alert.id } }),
     readAllAlerts: () => ({}),
     listChannels: () => ({}),
+    getChannel: () => ({ params: { id: channel.id } }),
     createChannel: () => ({ body: aChannel() }),
     replaceChannel: () => ({ params: { id: channel.id }, body: aChannel() }),
     deleteChannel: async () => ({
@@ -172,6 +189,21 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     replaceAlertRule: () => ({ params: { id: rule.id }, body: aRule('eggs') }),
     deleteAlertRule: async () => ({
       params: { id: (await made('alert-rules', aRule(fresh('rule')))).id },
+    }),
+    alertRuleVersions: () => ({ params: { id: rule.id } }),
+    backtestAlertRule: () => ({ body: { rule: aRule('eggs'), days: 1 } }),
+    previewSilence: () => ({ body: { matchers: SILENCE.matchers } }),
+    listSilences: () => ({}),
+    getSilence: () => ({ params: { id: silence.id } }),
+    createSilence: () => ({ body: SILENCE }),
+    replaceSilence: () => ({ params: { id: silence.id }, body: SILENCE }),
+    deleteSilence: async () => ({ params: { id: (await made('silences', SILENCE)).id } }),
+    listMaintenanceWindows: () => ({}),
+    getMaintenanceWindow: () => ({ params: { id: window.id } }),
+    createMaintenanceWindow: () => ({ body: WINDOW }),
+    replaceMaintenanceWindow: () => ({ params: { id: window.id }, body: WINDOW }),
+    deleteMaintenanceWindow: async () => ({
+      params: { id: (await made('maintenance-windows', WINDOW)).id },
     }),
     alertRuleHistory: () => ({ params: { id: rule.id } }),
     listSources: () => ({}),

@@ -2,10 +2,13 @@ import { Type, type Static } from '@sinclair/typebox'
 
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
 import { RuleFields, type Rule } from '../../alerting/rule.js'
-import { noticesOf, type Delivery } from '../../alerting/delivery.js'
+import type { Delivery } from '../../alerting/delivery-log.js'
+import { noticesOf } from '../../alerting/notices.js'
+import { MAX_TRANSITIONS } from '../../alerting/backtest.js'
 import type { LoggedTransition } from '../../alerting/log.js'
 import type { Notice } from '../../alerting/notice.js'
 import { PrioritySchema } from '../../model/schemas.js'
+import { crudRoutes, DocumentFields, IdParams, toDocumentFields } from '../crud.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
@@ -13,15 +16,9 @@ import { RECORD_BYTES, toIso, toIsoOrNull } from '../schemas/record.js'
 import { Uuid } from '../schemas/source.js'
 import type { Services } from '../services.js'
 
-const IdParams = Type.Object({ id: Uuid })
-
 const RuleSchema = Type.Object(
   {
-    id: Uuid,
-    version: Type.Integer({ minimum: 1 }),
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    updated_by: Type.String({ description: 'id of a user' }),
+    ...DocumentFields,
     ...RuleFields.properties,
     firing: Type.Integer({ minimum: 0, description: 'alerts of the rule that fire' }),
     evaluated_at: Type.Union([Timestamp, Type.Null()], {
@@ -66,7 +63,8 @@ const TransitionSchema = Type.Object(
         channel_id: Type.String(),
         outcome: Type.String({
           description:
-            'waiting: not tried yet; failed: is tried again; sent; refused: is not tried again',
+            'waiting: not tried yet; failed: is tried again; held: a silence or maintenance window keeps it back; sent; ' +
+            'refused: is not tried again; silenced: its alert resolved while it was kept back; dropped: too many waited',
         }),
         attempts: Type.Integer({ minimum: 0 }),
         last_attempt_at: Type.Union([Timestamp, Type.Null()]),
@@ -86,11 +84,7 @@ async function toView(
 ): Promise<Static<typeof RuleSchema>> {
   const status = await alertRuleStatus()
   return {
-    id: rule.id,
-    version: rule.version,
-    created_at: toIso(rule.createdAtMs),
-    updated_at: toIso(rule.updatedAtMs),
-    updated_by: rule.updatedBy,
+    ...toDocumentFields(rule),
     ...rule.fields,
     firing: alerts.firingCount(rule.id),
     evaluated_at: toIsoOrNull(status?.untilMs ?? null),
@@ -137,55 +131,50 @@ const toTransition = (
 const isHistoryPosition = (value: unknown): value is readonly [number, string] =>
   Array.isArray(value) && Number.isFinite(value[0]) && typeof value[1] === 'string'
 
+const EXAMPLE: RuleFields = {
+  name: 'Errors of the shop',
+  severity: 'P2',
+  q: 'source:shop severity>=error',
+  kind: { type: 'threshold', window: '5m', op: '>', fire: 20, recover: 5 },
+  group_by: ['host'],
+}
+
+const VersionSchema = Type.Object(
+  {
+    version: Type.Integer({ minimum: 1 }),
+    updated_at: Timestamp,
+    updated_by: Type.String({ description: 'id of a user' }),
+    fields: RuleFields,
+  },
+  { title: 'AlertRuleVersion' },
+)
+
+const BacktestSchema = Type.Object(
+  {
+    from: Timestamp,
+    until: Timestamp,
+    is_complete: Type.Boolean(),
+    every_s: Type.Integer({ description: 'seconds between two times that were judged' }),
+    firing: Type.Integer({ minimum: 0, description: 'how often a group began to fire' }),
+    groups: Type.Integer({ minimum: 0, description: 'groups with transitions among those shown' }),
+    left_out: Type.Integer({ minimum: 0, description: 'counts of groups beyond `max_groups`' }),
+    transition_count: Type.Integer({ minimum: 0 }),
+    transitions: Type.Array(
+      Type.Object({
+        at: Timestamp,
+        from: State,
+        to: State,
+        group: Type.Array(Type.String(), { description: 'in the order of `group_by`' }),
+        value: Type.Number(),
+        is_flapping: Type.Boolean(),
+      }),
+      { maxItems: MAX_TRANSITIONS, description: `the first ${MAX_TRANSITIONS}, oldest first` },
+    ),
+  },
+  { title: 'AlertRuleBacktest' },
+)
+
 export const alertRuleRoutes = [
-  route({
-    id: 'listAlertRules',
-    method: 'get',
-    path: '/api/alert-rules',
-    summary: 'Alert rules, newest first',
-    role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object(PageParameters),
-    body: null,
-    reply: PageSchema(RuleSchema),
-    status: 200,
-    errors: ['invalid_cursor'],
-    handle: async ({ query: { limit, cursor } }, services) => {
-      const { alertRules, cursorKey } = services
-      const filters = { list: 'alert-rules' }
-      const page = alertRules.page({ limit, cursor, filters, cursorKey })
-      return { ...page, items: await Promise.all(page.items.map((rule) => toView(rule, services))) }
-    },
-  }),
-  route({
-    id: 'createAlertRule',
-    method: 'post',
-    path: '/api/alert-rules',
-    summary: 'Creates an alert rule',
-    description:
-      'A rule counts what arrives, by groups, and each group that crosses the line is an alert. It begins with what is ' +
-      'stored already. [Alerts](/docs/alerts) has the kinds of rules.',
-    role: 'manager',
-    limit: 'none',
-    bodyBytes: RECORD_BYTES,
-    query: Type.Object({}),
-    body: RuleFields,
-    reply: RuleSchema,
-    status: 201,
-    errors: ['overloaded', 'dependency_unavailable'],
-    examples: {
-      body: {
-        name: 'Errors of the shop',
-        severity: 'P2',
-        q: 'source:shop severity>=error',
-        kind: { type: 'threshold', window: '5m', op: '>', fire: 20, recover: 5 },
-        group_by: ['host'],
-      },
-    },
-    handle: async ({ body, principal }, services) =>
-      toView(await services.alertRules.create(principal.userId, body), services),
-  }),
   route({
     id: 'exportAlertRules',
     method: 'get',
@@ -227,62 +216,6 @@ export const alertRuleRoutes = [
     },
   }),
   route({
-    id: 'getAlertRule',
-    method: 'get',
-    path: '/api/alert-rules/{id}',
-    summary: 'An alert rule',
-    role: 'viewer',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    params: IdParams,
-    body: null,
-    reply: RuleSchema,
-    status: 200,
-    errors: ['not_found'],
-    handle: ({ params }, services) => toView(services.alertRules.get(params.id), services),
-  }),
-  route({
-    id: 'replaceAlertRule',
-    method: 'put',
-    path: '/api/alert-rules/{id}',
-    summary: 'Replaces an alert rule',
-    description:
-      'Its version grows. Alerts go on firing unless `q`, `kind` or `group_by` changed, or the rule is disabled: then they ' +
-      'resolve.',
-    role: 'manager',
-    limit: 'none',
-    bodyBytes: RECORD_BYTES,
-    query: Type.Object({}),
-    params: IdParams,
-    body: RuleFields,
-    reply: RuleSchema,
-    status: 200,
-    errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, body, principal }, services) =>
-      toView(await services.alertRules.replace(principal.userId, params.id, body), services),
-  }),
-  route({
-    id: 'deleteAlertRule',
-    method: 'delete',
-    path: '/api/alert-rules/{id}',
-    summary: 'Deletes an alert rule',
-    description: 'Its alerts resolve and stay in the list.',
-    role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    params: IdParams,
-    body: null,
-    reply: Type.Null(),
-    status: 204,
-    errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params }, { alertRules }) => {
-      await alertRules.remove(params.id)
-      return null
-    },
-  }),
-  route({
     id: 'alertRuleHistory',
     method: 'get',
     path: '/api/alert-rules/{id}/history',
@@ -315,5 +248,102 @@ export const alertRuleRoutes = [
         has_more: hasMore,
       }
     },
+  }),
+  route({
+    id: 'alertRuleVersions',
+    method: 'get',
+    path: '/api/alert-rules/{id}/versions',
+    summary: 'What a rule was, newest first',
+    description:
+      'The current version and the ten before it. To go back, replace the rule by `fields` of one.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: 0,
+    query: Type.Object({}),
+    params: IdParams,
+    body: null,
+    reply: Type.Object({ items: Type.Array(VersionSchema) }),
+    status: 200,
+    errors: ['not_found'],
+    handle: ({ params }, { alertRules }) => {
+      const rule = alertRules.get(params.id)
+      const items = [rule, ...(rule.earlier ?? [])].map(
+        ({ version, updatedAtMs, updatedBy, fields }) => ({
+          version,
+          updated_at: toIso(updatedAtMs),
+          updated_by: updatedBy,
+          fields,
+        }),
+      )
+      return { items }
+    },
+  }),
+  route({
+    id: 'backtestAlertRule',
+    method: 'post',
+    path: '/api/alert-rules/backtest',
+    summary: 'What a rule would have done in the last days',
+    description:
+      'Judges stored events as the rule would have judged them. Times shorter than a minute are judged once a minute. It ' +
+      'stops after 25 seconds: `is_complete` is false then, and `until` says how far it came.',
+    role: 'viewer',
+    limit: 'none',
+    bodyBytes: RECORD_BYTES,
+    query: Type.Object({}),
+    body: Type.Object(
+      {
+        rule: RuleFields,
+        days: Type.Optional(Type.Integer({ minimum: 1, maximum: 30, description: 'default 7' })),
+      },
+      { additionalProperties: false },
+    ),
+    reply: BacktestSchema,
+    status: 200,
+    question: 'search',
+    handlerTimeoutMs: 60_000,
+    errors: ['dependency_unavailable'],
+    examples: { body: { rule: EXAMPLE, days: 7 } },
+    handle: async ({ body: { rule, days = 7 }, signal }, { backtestRule }) => {
+      const found = await backtestRule(rule, days, signal)
+      return {
+        from: toIso(found.fromMs),
+        until: toIso(found.untilMs),
+        is_complete: found.isComplete,
+        every_s: found.everyMs / 1_000,
+        firing: found.firing,
+        groups: found.groups,
+        left_out: found.leftOut,
+        transition_count: found.transitionCount,
+        transitions: found.transitions.map(({ group, transition, status, value }) => ({
+          at: toIso(transition.atMs),
+          from: transition.from,
+          to: transition.to,
+          group: [...group],
+          value,
+          is_flapping: status.isFlapping,
+        })),
+      }
+    },
+  }),
+  ...crudRoutes({
+    name: 'AlertRule',
+    noun: 'alert rule',
+    path: '/api/alert-rules',
+    readers: 'viewer',
+    fields: RuleFields,
+    reply: RuleSchema,
+    example: EXAMPLE,
+    texts: {
+      create:
+        'A rule counts what arrives, by groups, and each group that crosses the line is an alert. It begins with what is ' +
+        'stored already. [Alerts](/docs/alerts) has the kinds of rules.',
+      replace:
+        'Its version grows. Alerts go on firing unless `q`, `kind` or `group_by` changed, or the rule is disabled: then ' +
+        'they resolve.',
+      remove: 'Its alerts resolve and stay in the list.',
+    },
+    documents: ({ alertRules }) => alertRules,
+    toGiven: (fields) => fields,
+    toView,
   }),
 ]

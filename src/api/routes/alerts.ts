@@ -1,75 +1,10 @@
-import { Type, type Static } from '@sinclair/typebox'
-import type { Alert } from '../../records/alerts.js'
+import { Type } from '@sinclair/typebox'
+import { AlertSchema, AlertState, toAlertView } from '../schemas/alert.js'
 import { ListParameter, PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'
-import { Timestamp } from '../schemas/event.js'
 import { PrioritySchema } from '../../model/schemas.js'
-import { EventIds, RECORD_BYTES, Title, toIso, toIsoOrNull } from '../schemas/record.js'
+import { EventIds, RECORD_BYTES, Title } from '../schemas/record.js'
 import { SourceName, Uuid } from '../schemas/source.js'
-
-const AlertState = Type.Union([Type.Literal('firing'), Type.Literal('resolved')])
-const OptionalTimestamp = Type.Union([Timestamp, Type.Null()])
-
-const AlertSchema = Type.Object(
-  {
-    id: Uuid,
-    title: Type.String(),
-    severity: PrioritySchema,
-    read: Type.Boolean(),
-    created_at: Timestamp,
-    event_ids: Type.Array(Type.Integer()),
-    related_source: Type.Union([Type.String(), Type.Null()]),
-    rule_id: Type.Union([Uuid, Type.Null()], {
-      description:
-        'the rule that raised it; the fields below but the last two are null without one',
-    }),
-    state: Type.Union([AlertState, Type.Null()]),
-    group: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], {
-      description: 'the values of the fields that the rule groups by',
-    }),
-    value: Type.Union([Type.Number(), Type.Null()], {
-      description: 'when it began to fire, or resolved',
-    }),
-    started_at: OptionalTimestamp,
-    resolved_at: OptionalTimestamp,
-    acknowledged_by: Type.Union([Type.String(), Type.Null()], { description: 'id of a user' }),
-    acknowledged_at: OptionalTimestamp,
-  },
-  { title: 'Alert' },
-)
-
-const ruleOf = ({ rule }: Alert) => {
-  if (rule === undefined) return WITHOUT_RULE
-  return {
-    rule_id: rule.ruleId,
-    state: rule.state,
-    group: rule.group,
-    value: rule.value,
-    started_at: toIso(rule.startedAtMs),
-    resolved_at: toIsoOrNull(rule.resolvedAtMs),
-  }
-}
-const WITHOUT_RULE = {
-  rule_id: null,
-  state: null,
-  group: null,
-  value: null,
-  started_at: null,
-  resolved_at: null,
-}
-
-const toView = (alert: Alert): Static<typeof AlertSchema> => ({
-  id: alert.id,
-  title: alert.title,
-  severity: alert.severity,
-  read: alert.read,
-  created_at: toIso(alert.createdAtMs),
-  event_ids: alert.eventIds,
-  related_source: alert.relatedSource,
-  ...ruleOf(alert),
-  acknowledged_by: alert.acknowledgedBy ?? null,
-  acknowledged_at: toIsoOrNull(alert.acknowledgedAtMs ?? null),
-})
 
 export const alertRoutes = [
   route({
@@ -98,7 +33,7 @@ export const alertRoutes = [
       const filter = { read, severities, ruleId: query.rule_id ?? null, state: query.state ?? null }
       const filters = { list: 'alerts', ...filter }
       const page = alerts.page({ limit, cursor, filters, cursorKey }, filter)
-      return { ...page, items: page.items.map(toView) }
+      return { ...page, items: page.items.map(toAlertView) }
     },
   }),
   route({
@@ -125,7 +60,7 @@ export const alertRoutes = [
     errors: ['dependency_unavailable'],
     handle: async ({ body }, { alerts }) => {
       const { title, severity, event_ids: eventIds = [], related_source: source = null } = body
-      return toView(await alerts.create({ title, severity, eventIds, relatedSource: source }))
+      return toAlertView(await alerts.create({ title, severity, eventIds, relatedSource: source }))
     },
   }),
   route({
@@ -142,7 +77,7 @@ export const alertRoutes = [
     reply: AlertSchema,
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params }, { alerts }) => toView(await alerts.read(params.alert_id)),
+    handle: async ({ params }, { alerts }) => toAlertView(await alerts.read(params.alert_id)),
   }),
   route({
     id: 'acknowledgeAlert',
@@ -160,7 +95,7 @@ export const alertRoutes = [
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
     handle: async ({ params, principal }, { alerts }) =>
-      toView(await alerts.acknowledge(params.alert_id, principal.userId)),
+      toAlertView(await alerts.acknowledge(params.alert_id, principal.userId)),
   }),
   route({
     id: 'readAllAlerts',

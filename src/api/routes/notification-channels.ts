@@ -5,19 +5,15 @@ import { Type, type Static } from '@sinclair/typebox'
 import { ChannelFields, type Channel } from '../../alerting/channel.js'
 import type { LoggedTransition } from '../../alerting/log.js'
 import { INACTIVE } from '../../alerting/machine.js'
-import { PageParameters, PageSchema } from '../schemas/page.js'
+import { crudRoutes, DocumentFields, IdParams, toDocumentFields } from '../crud.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { toIso } from '../schemas/record.js'
-import { Uuid } from '../schemas/source.js'
 import type { Services } from '../services.js'
-
-const IdParams = Type.Object({ id: Uuid })
-const CHANNEL_BYTES = 64 * 1024
 
 const ChannelSchema = Type.Object(
   {
-    id: Uuid,
+    ...DocumentFields,
     name: Type.String(),
     enabled: Type.Boolean(),
     type: Type.Union([Type.String(), Type.Null()], {
@@ -25,26 +21,38 @@ const ChannelSchema = Type.Object(
     }),
     url: Type.Union([Type.String(), Type.Null()], { description: 'null where it is a secret' }),
     has_secret: Type.Boolean(),
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    fallback: Type.Union([Type.String(), Type.Null()]),
+    max_per_minute: Type.Union([Type.Integer(), Type.Null()]),
+    failing: Type.Union(
+      [
+        Type.Object({
+          since: Timestamp,
+          error: Type.String({ description: 'of the last attempt' }),
+        }),
+        Type.Null(),
+      ],
+      { description: 'since when it does not deliver; null while it does' },
+    ),
   },
   { title: 'NotificationChannel' },
 )
 
-function toView(
+async function toView(
   channel: Channel,
-  { channels }: Pick<Services, 'channels'>,
-): Static<typeof ChannelSchema> {
+  { channels, alertRuleStatus }: Pick<Services, 'channels' | 'alertRuleStatus'>,
+): Promise<Static<typeof ChannelSchema>> {
   const target = channels.targetOf(channel)
+  const failing = (await alertRuleStatus())?.failing[channel.id]
   return {
-    id: channel.id,
-    name: channel.name,
-    enabled: channel.enabled,
+    ...toDocumentFields(channel),
+    name: channel.fields.name,
+    enabled: channel.fields.enabled,
     type: target?.type ?? null,
     url: target !== null && 'url' in target ? (target.url ?? null) : null,
     has_secret: target?.secret !== undefined,
-    created_at: toIso(channel.createdAtMs),
-    updated_at: toIso(channel.updatedAtMs),
+    fallback: channel.fields.fallback ?? null,
+    max_per_minute: channel.fields.maxPerMinute ?? null,
+    failing: failing === undefined ? null : { since: toIso(failing.sinceMs), error: failing.error },
   }
 }
 
@@ -75,79 +83,6 @@ function sample(): LoggedTransition {
 }
 
 export const notificationChannelRoutes = [
-  route({
-    id: 'listChannels',
-    method: 'get',
-    path: '/api/notification-channels',
-    summary: 'Notification channels, newest first, without their secrets',
-    role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object(PageParameters),
-    body: null,
-    reply: PageSchema(ChannelSchema),
-    status: 200,
-    errors: ['invalid_cursor'],
-    handle: ({ query: { limit, cursor } }, services) => {
-      const { channels, cursorKey } = services
-      const page = channels.page({ limit, cursor, filters: { list: 'channels' }, cursorKey })
-      return { ...page, items: page.items.map((channel) => toView(channel, services)) }
-    },
-  }),
-  route({
-    id: 'createChannel',
-    method: 'post',
-    path: '/api/notification-channels',
-    summary: 'Creates a notification channel',
-    description: '[Alerts](/docs/alerts#channels) says what each kind sends.',
-    role: 'manager',
-    limit: 'none',
-    bodyBytes: CHANNEL_BYTES,
-    query: Type.Object({}),
-    body: ChannelFields,
-    reply: ChannelSchema,
-    status: 201,
-    errors: ['overloaded', 'dependency_unavailable'],
-    handle: async ({ body }, services) => toView(await services.channels.create(body), services),
-  }),
-  route({
-    id: 'replaceChannel',
-    method: 'put',
-    path: '/api/notification-channels/{id}',
-    summary: 'Replaces a notification channel',
-    description: 'An optional secret that is not given stays, as long as the type does.',
-    role: 'manager',
-    limit: 'none',
-    bodyBytes: CHANNEL_BYTES,
-    query: Type.Object({}),
-    params: IdParams,
-    body: ChannelFields,
-    reply: ChannelSchema,
-    status: 200,
-    errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, body }, services) =>
-      toView(await services.channels.replace(params.id, body), services),
-  }),
-  route({
-    id: 'deleteChannel',
-    method: 'delete',
-    path: '/api/notification-channels/{id}',
-    summary: 'Deletes a notification channel',
-    description: 'Its waiting notices are not sent any more.',
-    role: 'manager',
-    limit: 'none',
-    bodyBytes: 0,
-    query: Type.Object({}),
-    params: IdParams,
-    body: null,
-    reply: Type.Null(),
-    status: 204,
-    errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params }, { channels }) => {
-      await channels.remove(params.id)
-      return null
-    },
-  }),
   route({
     id: 'testChannel',
     method: 'post',
@@ -180,9 +115,31 @@ export const notificationChannelRoutes = [
           error: 'its secret has to be entered anew',
         }
       const transition = sample()
-      const notice = { id: transition.id, channelId: channel.id, transition }
-      const { outcome, status, latencyMs, error } = await sendNotice(target, notice)
+      const kind = 'transition'
+      const notice = { id: transition.id, kind, channelId: channel.id, transition } as const
+      const { outcome, status, latencyMs, error } = await sendNotice(target, [notice])
       return { outcome, status, latency_ms: latencyMs, error }
     },
+  }),
+  ...crudRoutes({
+    name: 'Channel',
+    noun: 'notification channel',
+    path: '/api/notification-channels',
+    readers: 'manager',
+    fields: ChannelFields,
+    reply: ChannelSchema,
+    example: {
+      name: 'on call',
+      target: { type: 'webhook', url: 'https://hooks.example.com/alerts', secret: 'a long secret' },
+    },
+    texts: {
+      list: 'Their secrets are in no reply.',
+      create: '[Alerts](/docs/alerts#channels) says what each kind sends.',
+      replace: 'An optional secret that is not given stays, as long as the type does.',
+      remove: 'Its waiting notices are not sent any more.',
+    },
+    documents: ({ channels }) => channels,
+    toGiven: (fields) => fields,
+    toView,
   }),
 ]

@@ -150,6 +150,34 @@ t.test('rules of every kind fire', async (t) => {
   t.match(absent, { group: { source: 'shop' }, related_source: 'shop' })
 })
 
+t.test('a back-test says what a rule would have done', async (t) => {
+  const minutesAgo = (minutes: number): string =>
+    new Date(Date.now() - minutes * 60_000).toISOString()
+  const again = { source: 'shop', severity: 'error', host: 'past', message: 'once more' }
+  await ingest([...events(3, { host: 'past', timestamp: minutesAgo(3) }), again, again, again])
+  const fields = rule({
+    q: 'host:past',
+    kind: { type: 'threshold', window: '10s', op: '>=', fire: 6 },
+    group_by: ['source'],
+  })
+  const json = { rule: fields, days: 1 }
+  await eventually(
+    async () => (await call('GET /api/logs?q=host:past')).body.items,
+    (items) => items.length === 4,
+  )
+  const { body } = await eventually(
+    () => call('POST /api/alert-rules/backtest', { json }),
+    (reply) => reply.body.firing === 1,
+  )
+  t.match(body, { is_complete: true, every_s: 1, firing: 1, groups: 1, left_out: 0 })
+  t.match(body.transitions[0], { from: 'inactive', to: 'firing', group: ['shop'], value: 6 })
+  t.equal(Date.parse(body.until) - Date.parse(body.from), 86_400_000)
+  const wrong = await call('POST /api/alert-rules/backtest', {
+    json: { rule: { ...fields, q: '(' } },
+  })
+  t.match(wrong.body.detail.details.errors, [{ path: 'rule/q' }])
+})
+
 t.test('a rule that was changed or deleted does not go on firing', async (t) => {
   const kind = { type: 'threshold', window: '1m', op: '>=', fire: 1 }
   const fields = rule({ q: 'host:changed', kind })
@@ -160,6 +188,11 @@ t.test('a rule that was changed or deleted does not go on firing', async (t) => 
   t.match(renamed.body, { version: 2, name: 'renamed' })
   await sleep(2_500)
   t.match(await alertsOf(id), [{ id: alert.id }], 'another name changes nothing')
+  const { items: versions } = (await call(`GET /api/alert-rules/${id}/versions`)).body
+  t.match(versions, [
+    { version: 2, fields: { name: 'renamed' } },
+    { version: 1, fields },
+  ])
   const stricter = { ...fields, kind: { ...kind, fire: 3 } }
   await call(`PUT /api/alert-rules/${id}`, { json: stricter })
   t.match(await untilAlerts(id, 1, 'resolved'), [{ id: alert.id }])

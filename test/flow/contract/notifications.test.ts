@@ -35,7 +35,7 @@ async function rule(
       every: '1s',
       keep_firing_for: '0s',
       group_by: ['source'],
-      notify: { channels, ...notify },
+      notify: { channels, group_wait: '0s', group_interval: '0s', ...notify },
     },
   })
   t.equal(reply.status, 201, reply.text)
@@ -168,4 +168,98 @@ t.test('notices that wait are sent after a restart', async (t) => {
   t.same(statuses, ['firing', 'resolved'])
   t.equal(all[after]?.headers['idempotency-key'], all[0]?.headers['idempotency-key'])
   t.equal((await noticesOf(id)).length, 2)
+})
+
+t.test('a silence keeps notices back until it ends', async (t) => {
+  const { url, received } = await startReceiver(t)
+  const matchers = [{ field: 'rule', value: '*web-5' }]
+  const made = await call('POST /api/silences', {
+    json: { matchers, reason: 'we know', ends_at: 'now+1h' },
+  })
+  t.equal(made.status, 201, made.text)
+  t.match(made.body, { state: 'active', matchers, version: 1, updated_by: /^[\w-]{36}$/ })
+  const id = await rule('web-5', [await channel({ type: 'webhook', url })], { on_resolve: false })
+  await ingest(events(1, 'web-5'))
+  const [held] = await eventually(
+    () => noticesOf(id),
+    (all) => all[0]?.outcome === 'held',
+  )
+  t.match(held, { attempts: 0, error: `silence ${made.body.id}: we know` })
+  const preview = await call('POST /api/silences/preview', { json: { matchers } })
+  t.equal(preview.body.last_day, 1)
+  t.equal(
+    (
+      await call('POST /api/silences/preview', {
+        json: { matchers: [{ field: 'rule', value: 'x' }] },
+      })
+    ).body.last_day,
+    0,
+  )
+  t.equal(received.length, 0)
+  const shorter = { matchers, reason: 'we know', starts_at: 'now-2h', ends_at: 'now-1h' }
+  const ended = await call(`PUT /api/silences/${made.body.id}`, { json: shorter })
+  t.match(ended.body, { state: 'expired', version: 2 })
+  await untilCount(received, 1)
+  const [sent] = await eventually(
+    () => noticesOf(id),
+    (all) => all[0]?.outcome === 'sent',
+  )
+  t.match(sent, { attempts: 1 })
+  const wrong = await call('POST /api/silences', { json: { ...shorter, ends_at: 'now-3h' } })
+  t.match(wrong.body.detail.details.errors, [{ path: 'ends_at' }])
+})
+
+t.test('an alert that begins and ends in a maintenance window is told to nobody', async (t) => {
+  const { url, received } = await startReceiver(t)
+  const window = {
+    name: 'always',
+    reason: 'it is built anew',
+    matchers: [
+      { field: 'source', value: 'shop' },
+      { field: 'rule', value: '*web-6' },
+    ],
+    time_zone: 'Pacific/Auckland',
+    days: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
+    from: '00:00',
+    to: '00:00',
+  }
+  const made = await call('POST /api/maintenance-windows', { json: window })
+  t.match(made.body, { ...window, is_open: true })
+  const zone = await call('POST /api/maintenance-windows', {
+    json: { ...window, time_zone: 'Mars/Olympus' },
+  })
+  t.match(zone.body.detail.details.errors, [{ path: 'time_zone' }])
+  const id = await rule('web-6', [await channel({ type: 'webhook', url })])
+  await ingest(events(1, 'web-6'))
+  const notices = await eventually(
+    () => noticesOf(id),
+    (all) =>
+      all.length === 2 && all.every(({ outcome }: { outcome: string }) => outcome === 'silenced'),
+  )
+  t.match(notices[1], { error: /^maintenance window .*: it is built anew$/ })
+  t.equal(received.length, 0)
+  t.equal((await call(`DELETE /api/maintenance-windows/${made.body.id}`)).status, 204)
+})
+
+t.test('what a channel can not deliver goes to its fallback', async (t) => {
+  const { url, received, answers } = await startReceiver(t)
+  const fallback = await channel({ type: 'webhook', url: `${url}/second` })
+  const json = { name: 'first', target: { type: 'webhook', url }, fallback, max_per_minute: 600 }
+  const first = (await call('POST /api/notification-channels', { json })).body
+  t.match(first, { fallback, max_per_minute: 600, failing: null })
+  answers.push(404)
+  await rule('web-7', [first.id], { on_resolve: false })
+  await ingest(events(1, 'web-7'))
+  const all = await untilCount(received, 2)
+  t.same(
+    all.map(({ path }) => path),
+    ['/', '/second'],
+  )
+  const shown = await eventually(
+    async () => (await call(`GET /api/notification-channels/${first.id}`)).body,
+    ({ failing }) => failing !== null,
+  )
+  t.match(shown.failing, { error: 'the receiver answered 404' })
+  const gone = { ...json, fallback: '00000000-0000-4000-8000-000000000000' }
+  t.equal((await call('POST /api/notification-channels', { json: gone })).status, 422)
 })

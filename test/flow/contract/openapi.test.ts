@@ -121,6 +121,25 @@ async function generateClient(): Promise<any> {
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the client is generated
+async function driveQuiet(t: { same: (a: unknown, b: unknown) => unknown }, api: any) {
+  const matchers = [{ field: 'source', value: 'nobody' }]
+  const silence = { matchers, reason: 'of the client', ends_at: 'now+1h' }
+  const { data: made } = await api.createSilence(silence)
+  t.same((await api.listSilences()).data.items.length, 1)
+  await api.replaceSilence(made.id, silence)
+  t.same((await api.getSilence(made.id)).data.state, 'active')
+  t.same((await api.previewSilence({ matchers })).data, { firing: 0, last_day: 0, alerts: [] })
+  await api.deleteSilence(made.id)
+  const times = { time_zone: 'UTC', days: ['mon'], from: '01:00', to: '02:00' }
+  const window = { name: 'of the client', reason: 'x', matchers, ...times }
+  const { data: opened } = await api.createMaintenanceWindow(window)
+  t.same((await api.listMaintenanceWindows()).data.items.length, 1)
+  await api.replaceMaintenanceWindow(opened.id, { ...window, name: 'y' })
+  t.same((await api.getMaintenanceWindow(opened.id)).data.name, 'y')
+  await api.deleteMaintenanceWindow(opened.id)
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the client is generated
 async function driveAlertRules(t: { same: (a: unknown, b: unknown) => unknown }, api: any) {
   const kind = { type: 'threshold', window: '1m', op: '>', fire: 1_000 }
   const fields = { name: 'of the client', severity: 'P4', q: 'source:nobody', kind }
@@ -131,10 +150,14 @@ async function driveAlertRules(t: { same: (a: unknown, b: unknown) => unknown },
   const { data: exported } = await api.exportAlertRules()
   await api.importAlertRules(exported)
   t.same((await api.alertRuleHistory(rule.id)).data.items, [])
+  t.same((await api.alertRuleVersions(rule.id)).data.items.length, 2)
+  t.same((await api.backtestAlertRule({ rule: fields, days: 1 })).data.firing, 0)
   await api.deleteAlertRule(rule.id)
+  await driveQuiet(t, api)
   const target = { type: 'webhook', url: 'http://127.0.0.1:9/' }
   const { data: channel } = await api.createChannel({ name: 'c', target })
   await api.listChannels()
+  await api.getChannel(channel.id)
   await api.replaceChannel(channel.id, { name: 'd', target })
   t.same((await api.testChannel(channel.id)).data.outcome, 'refused')
   await api.deleteChannel(channel.id)

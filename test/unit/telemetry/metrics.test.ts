@@ -96,6 +96,8 @@ void test('gauges are read when the metrics are', async (t) => {
     alertRules: seven,
     alertsFiring: seven,
     noticesWaiting: seven,
+    noticesByOutcome: () => new Map([['sent', 7]]),
+    channelsFailing: seven,
     alertLagSeconds: seven,
     isStateUp: () => true,
     isClickhouseUp: () => false,

@@ -1,0 +1,112 @@
+/*
+ * What a rule would have done: its windows over stored events, judged by the same function and the same states as those of
+ * messages that arrive. Messages are taken to have arrived without a gap.
+ */
+
+import { AppError } from '../model/errors.js'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
+import { TooManyGroups, type CountReader } from './counts.js'
+import { isNews } from './machine.js'
+import { planRule, type Plan, type RuleFields } from './rule.js'
+import { asRule, checkedFields } from './rules.js'
+import { TrackedRule, type GroupTransition } from './tracked-rule.js'
+
+export interface Backtest {
+  readonly fromMs: number
+  /** Everything before it was judged. */
+  readonly untilMs: number
+  readonly isComplete: boolean
+  readonly everyMs: number
+  /** How often a group began to fire. */
+  readonly firing: number
+  readonly groups: number
+  readonly leftOut: number
+  /** The first ones. */
+  readonly transitions: readonly GroupTransition[]
+  readonly transitionCount: number
+}
+
+export const MAX_TRANSITIONS = 1_000
+const BUDGET_MS = 25 * SECOND_MS
+const QUESTION_MS = 30 * SECOND_MS
+const CHUNK_MS = 3 * HOUR_MS
+/** Whether a template is new is asked for the end of each range. */
+const NEW_TEMPLATE_CHUNK_MS = 10 * MINUTE_MS
+
+export type RunBacktest = ReturnType<typeof createBacktest>
+
+export const createBacktest =
+  (counts: CountReader) =>
+  async (fields: RuleFields, days: number, signal: AbortSignal): Promise<Backtest> => {
+    const plan = coarsePlan(checkedFields(fields, 'rule/'))
+    const endMs = Math.floor(Date.now() / plan.everyMs) * plan.everyMs
+    const fromMs = endMs - days * DAY_MS
+    const tracked = new TrackedRule(plan, fromMs - 1)
+    const read = createReading(counts, tracked, signal)
+    const until = performance.now() + BUDGET_MS
+    const transitions: GroupTransition[] = []
+    let [count, firing, leftOut] = [0, 0, 0]
+    const known = { aliveSinceMs: 0 }
+    let atMs = fromMs
+    await read(fromMs - plan.spanMs, fromMs)
+    while (atMs < endMs && performance.now() < until) {
+      const nextMs = Math.min(endMs, atMs + chunkOf(plan))
+      await read(atMs, nextMs)
+      for (const one of tracked.evaluate(nextMs, known)) {
+        count++
+        if (isNews(one.transition) && one.transition.to === 'firing') firing++
+        if (transitions.length < MAX_TRANSITIONS) transitions.push(one)
+      }
+      leftOut = Math.max(leftOut, tracked.leftOut)
+      tracked.leftOut = 0
+      atMs = nextMs
+    }
+    const groups = new Set(transitions.map(({ group }) => JSON.stringify(group))).size
+    const { everyMs } = plan
+    const range = { fromMs, untilMs: atMs, isComplete: atMs === endMs, everyMs }
+    return { ...range, firing, groups, leftOut, transitions, transitionCount: count }
+  }
+
+/** Whole minutes are judged where the rule has shorter times: 30 days have 259,200 times of ten seconds. */
+function coarsePlan(fields: RuleFields): Plan {
+  const plan = planRule(asRule(fields))
+  if ('path' in plan) throw new Error('bug: the rule was checked')
+  const isCoarse = plan.everyMs < MINUTE_MS && plan.windowMs % MINUTE_MS === 0
+  if (!isCoarse || fields.n_of_m !== undefined) return plan
+  const coarse = planRule(asRule({ ...fields, every: '1m' }))
+  return 'path' in coarse ? plan : coarse
+}
+
+const chunkOf = ({ rule, everyMs }: Plan): number => {
+  const longest = rule.fields.kind.type === 'new_template' ? NEW_TEMPLATE_CHUNK_MS : CHUNK_MS
+  return Math.max(everyMs, Math.floor(longest / everyMs) * everyMs)
+}
+
+/** Reads a range in one question, or in smaller ones where it has too many groups. */
+function createReading(counts: CountReader, tracked: TrackedRule, signal: AbortSignal) {
+  const { counters, groupBy, everyMs } = tracked.plan
+  const requests = counters.map((counter) => ({ counter, groupBy, everyMs, isLast: false }))
+  const read = async (fromMs: number, toMs: number): Promise<void> => {
+    signal.throwIfAborted()
+    if (fromMs >= toMs) return
+    const range = { fromMs, toMs, after: null, isPast: true }
+    const answers = await counts.read(requests, range, { timeoutMs: QUESTION_MS, isSearch: true })
+    const slots = Math.floor((toMs - fromMs) / everyMs)
+    if (answers.some((answer) => answer instanceof TooManyGroups) && slots > 1) {
+      const middleMs = fromMs + Math.ceil(slots / 2) * everyMs
+      await read(fromMs, middleMs)
+      return await read(middleMs, toMs)
+    }
+    answers.forEach((answer, counter) => {
+      if (answer instanceof Error) throw refusal(answer)
+      tracked.add(counter, answer)
+    })
+  }
+  return read
+}
+
+const refusal = (cause: Error): AppError =>
+  new AppError('validation_error', `the rule can not be tested: ${cause.message}`, {
+    cause,
+    details: { errors: [{ in: 'body', path: 'rule/q', message: cause.message }] },
+  })

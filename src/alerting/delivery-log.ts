@@ -1,0 +1,152 @@
+/* Attempts to send notices, as they are stored. */
+
+import type { Store } from '../clickhouse/client.js'
+import { statement } from '../clickhouse/statement.js'
+import type { Log } from '../telemetry/log.js'
+import { parseTransition, type LoggedTransition } from './log.js'
+import type { Notice } from './notice.js'
+
+/**
+ * waiting: not tried yet; failed: is tried again; held: a silence keeps it back; sent; refused: is not tried again;
+ * silenced: its alert resolved while it was kept back; dropped: too many waited.
+ */
+export const OUTCOMES = [
+  'waiting',
+  'failed',
+  'held',
+  'sent',
+  'refused',
+  'silenced',
+  'dropped',
+] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+/** Whether a notice of the outcome is still to be sent. */
+export const isOpen = (outcome: string): boolean =>
+  outcome === 'waiting' || outcome === 'failed' || outcome === 'held'
+
+/** How a notice stands. */
+export interface Delivery {
+  readonly noticeId: string
+  readonly attempts: number
+  readonly atMs: number
+  readonly outcome: string
+  readonly status: number
+  readonly error: string
+}
+
+export interface DeliveryRecord {
+  readonly notice: Notice
+  readonly attempt: number
+  readonly outcome: Outcome
+  readonly status?: number | null
+  readonly latencyMs?: number
+  readonly error?: string | null
+  /** What the receiver calls its message. */
+  readonly receipt?: string | null
+}
+
+interface DeliveryRow {
+  readonly notice_id: string
+  readonly attempts: number
+  readonly at_ms: number
+  readonly outcome: string
+  readonly status: number
+  readonly error: string
+}
+
+const unsentSql = statement<
+  { readonly after_ms: number; readonly after_id: string; readonly limit: number },
+  { readonly id: string; readonly at_ms: number; readonly doc: string }
+>('alert_unsent')
+const deliveriesSql = statement<{ readonly ids: readonly string[] }, DeliveryRow>(
+  'alert_deliveries_of',
+)
+const receiptSql = statement<
+  { readonly alert_id: string; readonly channel_id: string },
+  { readonly receipt: string }
+>('alert_receipt')
+
+const IDS_AT_ONCE = 1_000
+const TRANSITIONS_AT_ONCE = 5_000
+/** Records that wait for ClickHouse; those of more are only logged. */
+const MAX_PENDING = 20_000
+const ROWS_AT_ONCE = 1_000
+
+export type DeliveryLog = ReturnType<typeof createDeliveryLog>
+
+export function createDeliveryLog(store: Pick<Store, 'query' | 'insertRows'>, log: Log) {
+  let pending: object[] = []
+  let writing: Promise<void> | null = null
+  const write = async (): Promise<void> => {
+    while (pending.length > 0) {
+      const rows = pending.slice(0, ROWS_AT_ONCE)
+      pending = pending.slice(ROWS_AT_ONCE)
+      await store.insertRows('alert_deliveries', rows).catch((error: unknown) => {
+        log.warn({ err: error, rows: rows.length }, 'attempts to send notices were not recorded')
+      })
+    }
+    writing = null
+  }
+  return {
+    /** Records an attempt soon. One that is not recorded is made again after a restart. */
+    record(one: DeliveryRecord): void {
+      if (pending.length >= MAX_PENDING) {
+        log.warn({ notice: one.notice.id }, 'an attempt to send a notice was not recorded')
+        return
+      }
+      pending.push(toRow(one))
+      writing ??= write()
+    },
+
+    /** Waits until everything is recorded. */
+    async idle(): Promise<void> {
+      await writing
+    },
+
+    /** How notices stand, by their ids. */
+    async of(ids: readonly string[]): Promise<ReadonlyMap<string, Delivery>> {
+      const found = new Map<string, Delivery>()
+      for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
+        const some = ids.slice(from, from + IDS_AT_ONCE)
+        for (const row of await store.query(deliveriesSql, { ids: some })) {
+          const { notice_id: noticeId, at_ms: atMs, ...rest } = row
+          found.set(noticeId, { noticeId, atMs, ...rest })
+        }
+      }
+      return found
+    },
+
+    /** Gives the transitions of the last day that channels may have to be told of, oldest first. */
+    async *recent(): AsyncGenerator<readonly LoggedTransition[], void> {
+      let after = { after_ms: 0, after_id: '' }
+      for (;;) {
+        const rows = await store.query(unsentSql, { ...after, limit: TRANSITIONS_AT_ONCE })
+        yield rows.flatMap(({ doc }) => parseTransition(doc))
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < TRANSITIONS_AT_ONCE) return
+        after = { after_ms: last.at_ms, after_id: last.id }
+      }
+    },
+
+    /** What the receiver called its first message about an alert. */
+    async receiptOf(alertId: string, channelId: string): Promise<string | null> {
+      await writing
+      const rows = await store.query(receiptSql, { alert_id: alertId, channel_id: channelId })
+      return rows[0]?.receipt ?? null
+    },
+  }
+}
+
+const toRow = (one: DeliveryRecord): object => ({
+  notice_id: one.notice.id,
+  attempt: one.attempt,
+  at: new Date().toISOString(),
+  channel_id: one.notice.channelId,
+  alert_id: one.notice.transition.alertId ?? '',
+  outcome: one.outcome,
+  status: one.status ?? 0,
+  latency_ms: one.latencyMs ?? 0,
+  error: one.error ?? '',
+  receipt: one.receipt ?? '',
+})

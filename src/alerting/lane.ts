@@ -1,0 +1,178 @@
+/*
+ * The notices of one channel that wait. Those of one alert keep their order; a notice that fails or is kept back holds up no
+ * other alert. Nothing here does I/O or reads a clock.
+ *
+ * The first notice of a rule waits for `group_wait`, and the ones after it for `group_interval` since the rule's last message.
+ * What waits for the same rule by then goes together: as one message (a digest), or one by one where a message is about one
+ * alert. A channel that has sent `max_per_minute` messages waits, and then everything that is due is one digest.
+ */
+
+import { MINUTE_MS, SECOND_MS } from '../model/time.js'
+import { labelsOf } from './matchers.js'
+import type { Notice } from './notice.js'
+import type { Quiet, QuietOf } from './quiet.js'
+
+export interface Waiting {
+  readonly notice: Notice
+  attempts: number
+  /** When it is tried again after a failure; 0 before the first attempt. */
+  retryMs: number
+  /** What keeps it back; null for nothing. */
+  heldBy: string | null
+  /** Until when it is not asked again whether it is kept back. */
+  heldUntilMs: number
+  /** It waits for no others. */
+  isReleased: boolean
+  /** It was handed to the fallback channel. */
+  isDiverted: boolean
+}
+
+export interface LaneLimits {
+  /** Whether a message can be about several alerts. */
+  readonly canDigest: boolean
+  readonly perMinute: number
+}
+
+interface Taken {
+  /** What is to be sent now, as one message. */
+  readonly batch: readonly Waiting[]
+  /** Notices that are kept back since this call. */
+  readonly held: readonly Waiting[]
+  /** When to ask again if there is nothing to send. */
+  readonly againMs: number
+}
+
+export const MAX_WAITING = 10_000
+const MAX_DIGEST = 50
+/** How soon the end of a silence is noticed. */
+const HELD_AGAIN_MS = 5 * SECOND_MS
+
+export const toWaiting = (notice: Notice, attempts = 0, heldBy: string | null = null): Waiting => ({
+  notice,
+  attempts,
+  retryMs: 0,
+  heldBy,
+  heldUntilMs: 0,
+  isReleased: attempts > 0 || notice.kind !== 'transition',
+  isDiverted: false,
+})
+
+const alertOf = ({ notice }: Waiting): string => notice.transition.alertId ?? notice.id
+const ruleOf = ({ notice }: Waiting): string => notice.transition.ruleId
+
+export class Lane {
+  readonly #waiting = new Map<string, Waiting>()
+  /** When a rule sent its last message. */
+  readonly #ruleSentMs = new Map<string, number>()
+  #sentMs: number[] = []
+  #isBehind = false
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  /** @returns false where too many wait */
+  add(one: Waiting): boolean {
+    if (this.#waiting.size >= MAX_WAITING) return false
+    if (!this.#waiting.has(one.notice.id)) this.#waiting.set(one.notice.id, one)
+    return true
+  }
+
+  remove(id: string): void {
+    this.#waiting.delete(id)
+  }
+
+  /** Finds notices of an alert that nobody was told of, because they are kept back. */
+  heldOf(alertId: string): readonly Waiting[] {
+    return [...this.#waiting.values()].filter(
+      (one) => one.heldBy !== null && one.attempts === 0 && alertOf(one) === alertId,
+    )
+  }
+
+  take(nowMs: number, limits: LaneLimits, quietOf: QuietOf): Taken {
+    const freeMs = this.#freeMs(nowMs, limits.perMinute)
+    if (freeMs > nowMs) {
+      this.#isBehind = true
+      return { batch: [], held: [], againMs: freeMs }
+    }
+    const taken = { batch: [], held: [], againMs: nowMs + HELD_AGAIN_MS }
+    this.#collect(taken, { nowMs, limits, quietOf })
+    return taken
+  }
+
+  #collect(
+    taken: { readonly batch: Waiting[]; readonly held: Waiting[]; againMs: number },
+    now: { readonly nowMs: number; readonly limits: LaneLimits; readonly quietOf: QuietOf },
+  ): void {
+    const { batch, held } = taken
+    const { nowMs, limits, quietOf } = now
+    const blocked = new Set<string>()
+    for (const one of this.#waiting.values()) {
+      const [first] = batch
+      if (blocked.has(alertOf(one)) || !this.#goesWith(first, one)) continue
+      const dueMs = this.#dueMs(one, first)
+      if (dueMs > nowMs || isQuiet(one, nowMs, { quietOf, held })) {
+        blocked.add(alertOf(one))
+        if (dueMs > nowMs) taken.againMs = Math.min(taken.againMs, dueMs)
+        continue
+      }
+      batch.push(one)
+      if (limits.canDigest && batch.length < MAX_DIGEST) continue
+      if (!limits.canDigest) this.#release(one)
+      return
+    }
+  }
+
+  /** Notes that a message was sent. */
+  sent(batch: readonly Waiting[], nowMs: number): void {
+    this.#sentMs.push(nowMs)
+    for (const one of batch) this.#ruleSentMs.set(ruleOf(one), nowMs)
+    if (batch.length < MAX_DIGEST) this.#isBehind = false
+    if (this.#ruleSentMs.size <= MAX_WAITING) return
+    const [oldest] = this.#ruleSentMs.keys()
+    if (oldest !== undefined) this.#ruleSentMs.delete(oldest)
+  }
+
+  /** When the channel may send the next message. */
+  #freeMs(nowMs: number, perMinute: number): number {
+    this.#sentMs = this.#sentMs.filter((sentMs) => sentMs > nowMs - MINUTE_MS)
+    const blocking = this.#sentMs.at(-perMinute)
+    return blocking === undefined ? 0 : blocking + MINUTE_MS
+  }
+
+  #goesWith(first: Waiting | undefined, one: Waiting): boolean {
+    return first === undefined || this.#isBehind || ruleOf(first) === ruleOf(one)
+  }
+
+  #dueMs(one: Waiting, first: Waiting | undefined): number {
+    if (one.retryMs > 0) return one.retryMs
+    const isWith = first !== undefined && ruleOf(first) === ruleOf(one)
+    if (one.isReleased || isWith) return 0
+    const { atMs, waitMs = 0, intervalMs = 0 } = one.notice.transition
+    return Math.max(atMs + waitMs, (this.#ruleSentMs.get(ruleOf(one)) ?? 0) + intervalMs)
+  }
+
+  /** Lets go all notices of a rule that wait for one another. */
+  #release(first: Waiting): void {
+    if (first.isReleased) return
+    for (const one of this.#waiting.values())
+      if (ruleOf(one) === ruleOf(first)) one.isReleased = true
+  }
+}
+
+function isQuiet(
+  one: Waiting,
+  nowMs: number,
+  { quietOf, held }: { readonly quietOf: QuietOf; readonly held: Waiting[] },
+): boolean {
+  if (nowMs < one.heldUntilMs) return true
+  const quiet = quietOf(labelsOf(one.notice.transition), nowMs)
+  if (quiet === null) return false
+  one.heldUntilMs = nowMs + HELD_AGAIN_MS
+  const by = textOf(quiet)
+  if (one.heldBy !== by) held.push(one)
+  one.heldBy = by
+  return true
+}
+
+const textOf = ({ by, id, reason }: Quiet): string => `${by} ${id}: ${reason}`

@@ -1,0 +1,67 @@
+/* Which alerts a silence or a maintenance window means. */
+
+import { Type, type Static } from '@sinclair/typebox'
+
+import type { Alert } from '../records/alerts.js'
+import type { LoggedTransition } from './log.js'
+
+export const Matcher = Type.Object(
+  {
+    field: Type.String({
+      pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,99}$',
+      maxLength: 100,
+      description:
+        '`rule_id`, `rule` (its name), `severity`, `alert_id`, or a field that the rule groups by',
+      examples: ['host'],
+    }),
+    op: Type.Optional(
+      Type.Union([Type.Literal('='), Type.Literal('!=')], { description: 'default `=`' }),
+    ),
+    value: Type.String({
+      maxLength: 1_000,
+      description: '`*` stands for any characters',
+      examples: ['web-*'],
+    }),
+  },
+  { additionalProperties: false, title: 'AlertMatcher' },
+)
+export type Matcher = Readonly<Static<typeof Matcher>>
+
+export const Matchers = Type.Array(Matcher, {
+  minItems: 1,
+  maxItems: 10,
+  description: 'an alert is meant when all of them match; a field that it does not have is empty',
+})
+
+/** What the matchers see of an alert. */
+export type Labels = Readonly<Record<string, string>>
+
+export function labelsOf(one: LoggedTransition): Labels {
+  const group = Object.fromEntries(one.groupBy.map((name, i) => [name, one.group[i] ?? '']))
+  const { ruleId, ruleName, severity, alertId } = one
+  return { ...group, rule_id: ruleId, rule: ruleName, severity, alert_id: alertId ?? '' }
+}
+
+/** The same of an alert as it is listed; one that no rule raised has no rule. */
+export function labelsOfAlert({ id, severity, rule }: Alert, ruleName: string): Labels {
+  return { ...rule?.group, rule_id: rule?.ruleId ?? '', rule: ruleName, severity, alert_id: id }
+}
+
+export const matchesAll = (matchers: readonly Matcher[], labels: Labels): boolean =>
+  matchers.every(({ field, op = '=', value }) => fits(value, labels[field] ?? '') === (op === '='))
+
+/** Takes time that is linear in the text for each part of the pattern. */
+function fits(pattern: string, text: string): boolean {
+  const parts = pattern.split('*')
+  const [first = ''] = parts
+  if (parts.length === 1) return text === pattern
+  const last = parts.at(-1) ?? ''
+  if (!text.startsWith(first) || text.length < first.length + last.length) return false
+  let at = first.length
+  for (const part of parts.slice(1, -1)) {
+    const found = text.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return text.length - last.length >= at && text.endsWith(last)
+}

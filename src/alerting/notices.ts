@@ -1,0 +1,37 @@
+/* The notices that transitions make. Their ids follow from what they say, so that one that is made again is the same. */
+
+import { createHash } from 'node:crypto'
+
+import type { LoggedTransition } from './log.js'
+import { isNews } from './machine.js'
+import type { Notice } from './notice.js'
+
+const idOf = (...parts: readonly (string | number)[]): string =>
+  createHash('sha256').update(parts.join(' ')).digest('hex').slice(0, 32)
+
+export const noticesOf = (transition: LoggedTransition): readonly Notice[] =>
+  !isNews(transition) || (transition.to === 'resolved' && transition.tellsResolved === false)
+    ? []
+    : (transition.channels ?? []).map((channelId) => ({
+        id: idOf(transition.id, channelId),
+        kind: 'transition',
+        channelId,
+        transition,
+      }))
+
+/** The notices that an alert still fires. @param count how often that was due before, and now */
+export const repeatsOf = (transition: LoggedTransition, count: number): readonly Notice[] =>
+  (transition.channels ?? []).map((channelId) => ({
+    id: idOf(transition.alertId ?? transition.id, channelId, 'repeat', count),
+    kind: 'repeat',
+    channelId,
+    transition,
+  }))
+
+/** The same notice by another channel. */
+export const fallbackOf = (notice: Notice, channelId: string): Notice => ({
+  id: idOf(notice.id, channelId, 'fallback'),
+  kind: 'fallback',
+  channelId,
+  transition: notice.transition,
+})

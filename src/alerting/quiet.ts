@@ -1,0 +1,187 @@
+/*
+ * What keeps notices back: silences, which end, and maintenance windows, which come again each week. Both are read when a notice
+ * is sent, so that they hold for alerts that fire already. A mute of a rule, a group or a template is a silence of it.
+ */
+
+import { Type, type Static } from '@sinclair/typebox'
+
+import { AppError } from '../model/errors.js'
+import { DAY_MS } from '../model/time.js'
+import { createDocuments, DocumentOf, type Document, type Documents } from '../records/documents.js'
+import type { Records } from '../records/newest-first.js'
+import { Matchers, matchesAll, type Labels } from './matchers.js'
+
+const Reason = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
+
+const Silence = Type.Object({
+  matchers: Matchers,
+  reason: Reason,
+  startsAtMs: Type.Integer(),
+  endsAtMs: Type.Integer(),
+})
+export type SilenceFields = Static<typeof Silence>
+export const SilenceDoc = DocumentOf(Silence)
+export type Silence = Document<SilenceFields>
+
+const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
+const WallClock = Type.String({
+  pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
+  maxLength: 5,
+  examples: ['22:00'],
+})
+
+export const WindowFields = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+    enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
+    reason: Reason,
+    matchers: Matchers,
+    time_zone: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'an IANA zone',
+      examples: ['Europe/Berlin'],
+    }),
+    days: Type.Array(Type.Union(DAYS.map((day) => Type.Literal(day))), {
+      minItems: 1,
+      maxItems: 7,
+      uniqueItems: true,
+      description: 'on which it begins',
+    }),
+    from: WallClock,
+    to: Type.String({ ...WallClock, description: 'not after `from`: of the next day' }),
+  },
+  { additionalProperties: false, title: 'MaintenanceWindowFields' },
+)
+export type WindowFields = Static<typeof WindowFields>
+export const WindowDoc = DocumentOf(WindowFields)
+export type MaintenanceWindow = Document<WindowFields>
+
+const MOST = 1_000
+const MAX_SILENCE_MS = 366 * DAY_MS
+/** Silences that are over stay in the list for so long. */
+const KEPT_MS = 30 * DAY_MS
+
+export type Silences = Documents<SilenceFields>
+
+/** Every change may reject with `dependency_unavailable`. */
+export function createSilences(records: Records<Silence>): Silences {
+  const silences = createDocuments<SilenceFields>({
+    records,
+    noun: 'silence',
+    idName: 'silence_id',
+    most: MOST,
+    keeps: 0,
+    toStored: checkedSilence,
+  })
+  return {
+    ...silences,
+    async create(userId, fields) {
+      const checked = checkedSilence(fields)
+      const old = silences.list().filter((one) => one.fields.endsAtMs < Date.now() - KEPT_MS)
+      for (const { id } of old) await records.remove(id)
+      return await silences.create(userId, checked)
+    },
+  }
+}
+
+function checkedSilence(fields: SilenceFields): SilenceFields {
+  const { startsAtMs, endsAtMs } = fields
+  if (endsAtMs <= startsAtMs) throw wrong('ends_at', 'must be after `starts_at`')
+  if (endsAtMs - startsAtMs > MAX_SILENCE_MS)
+    throw wrong('ends_at', 'a silence lasts at most a year')
+  return fields
+}
+
+export type MaintenanceWindows = Documents<WindowFields>
+
+/** Every change may reject with `dependency_unavailable`. */
+export const createMaintenanceWindows = (records: Records<MaintenanceWindow>): MaintenanceWindows =>
+  createDocuments<WindowFields>({
+    records,
+    noun: 'maintenance window',
+    idName: 'window_id',
+    most: MOST,
+    keeps: 0,
+    toStored(fields) {
+      if (!isZone(fields.time_zone)) throw wrong('time_zone', 'is not an IANA time zone')
+      return fields
+    },
+  })
+
+function isZone(name: string): boolean {
+  try {
+    wallClockOf(name)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const wrong = (path: string, message: string): AppError =>
+  new AppError('validation_error', `invalid: ${path}`, {
+    details: { errors: [{ in: 'body', path, message }] },
+  })
+
+export const silenceState = (
+  { startsAtMs, endsAtMs }: SilenceFields,
+  nowMs: number,
+): 'pending' | 'active' | 'expired' => {
+  if (nowMs >= endsAtMs) return 'expired'
+  return nowMs < startsAtMs ? 'pending' : 'active'
+}
+
+const wallClockOf = (timeZone: string): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat('en-GB', {
+    timeZone,
+    weekday: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  })
+
+/**
+ * Whether a window is open by the clock on the wall of its zone. An hour that the clock goes through twice is open twice.
+ */
+export function isOpen(
+  { enabled = true, time_zone: zone, days, from, to }: WindowFields,
+  nowMs: number,
+): boolean {
+  if (!enabled) return false
+  const parts = wallClockOf(zone).formatToParts(nowMs)
+  const part = (type: string): string => parts.find((one) => one.type === type)?.value ?? ''
+  const time = `${part('hour')}:${part('minute')}`
+  const today = DAYS.findIndex((day) => day === part('weekday').toLowerCase())
+  const begins = (day: number): boolean => days.some((one) => one === DAYS[(day + 7) % 7])
+  if (from < to) return begins(today) && time >= from && time < to
+  return (begins(today) && time >= from) || (begins(today - 1) && time < to)
+}
+
+/** Why notices are kept back. */
+export interface Quiet {
+  readonly by: 'silence' | 'maintenance window'
+  readonly id: string
+  readonly reason: string
+}
+
+export type QuietOf = (labels: Labels, nowMs: number) => Quiet | null
+
+/** Finds what keeps the notices of an alert back. */
+export const createQuietOf =
+  (silences: Pick<Silences, 'list'>, windows: Pick<MaintenanceWindows, 'list'>): QuietOf =>
+  (labels, nowMs) => {
+    const silence = silences
+      .list()
+      .find(
+        ({ fields }) =>
+          silenceState(fields, nowMs) === 'active' && matchesAll(fields.matchers, labels),
+      )
+    if (silence !== undefined)
+      return { by: 'silence', id: silence.id, reason: silence.fields.reason }
+    const window = windows
+      .list()
+      .find(({ fields }) => matchesAll(fields.matchers, labels) && isOpen(fields, nowMs))
+    return window === undefined
+      ? null
+      : { by: 'maintenance window', id: window.id, reason: window.fields.reason }
+  }

@@ -1,0 +1,54 @@
+/** Counts by slots of time, of which ranges are summed: ascending slots with what was counted up to each. */
+export class SlotCounts {
+  #slots: number[] = []
+  #totals: number[] = []
+
+  get isEmpty(): boolean {
+    return this.#slots.length === 0
+  }
+
+  add(slot: number, count: number): void {
+    const at = this.#indexOf(slot)
+    if (this.#slots[at] !== slot) {
+      this.#slots.splice(at, 0, slot)
+      this.#totals.splice(at, 0, this.#totals[at - 1] ?? 0)
+    }
+    for (let i = at; i < this.#totals.length; i++) this.#totals[i] = (this.#totals[i] ?? 0) + count
+  }
+
+  /** @param until exclusive */
+  sum(from: number, until: number): number {
+    return this.#upTo(until) - this.#upTo(from)
+  }
+
+  /** What was counted in one slot; null for nothing. */
+  at(slot: number): number | null {
+    return this.#slots[this.#indexOf(slot)] === slot ? this.sum(slot, slot + 1) : null
+  }
+
+  forgetBefore(slot: number): void {
+    const at = this.#indexOf(slot)
+    if (at === 0) return
+    const gone = this.#totals[at - 1] ?? 0
+    this.#slots = this.#slots.slice(at)
+    this.#totals = this.#totals.slice(at).map((total) => total - gone)
+  }
+
+  #upTo(slot: number): number {
+    const at = this.#indexOf(slot)
+    return at === 0 ? 0 : (this.#totals[at - 1] ?? 0)
+  }
+
+  /** The index of the first slot that is not before this one. */
+  #indexOf(slot: number): number {
+    const last = this.#slots.at(-1)
+    if (last === undefined || last < slot) return this.#slots.length
+    let [from, to] = [0, this.#slots.length]
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      if ((this.#slots[middle] ?? 0) < slot) from = middle + 1
+      else to = middle
+    }
+    return from
+  }
+}

@@ -1,0 +1,63 @@
+import { test } from 'tap'
+import { matchesAll } from '../../../src/alerting/matchers.js'
+import { isOpen, silenceState } from '../../../src/alerting/quiet.js'
+
+void test('matchers compare fields with wildcards', async (t) => {
+  const labels = { host: 'web-12.eu', severity: 'P1', rule: 'a*b' }
+  const is = (field: string, value: string, op: '=' | '!=' = '='): boolean =>
+    matchesAll([{ field, op, value }], labels)
+  t.ok(is('host', 'web-12.eu'))
+  t.ok(is('host', 'web-*'))
+  t.ok(is('host', '*.eu'))
+  t.ok(is('host', 'w*-*.e*'))
+  t.ok(is('host', '*'))
+  t.notOk(is('host', 'web'))
+  t.notOk(is('host', 'web-12.eu*u'))
+  t.notOk(is('host', 'web-1*12.eu'), 'parts do not overlap')
+  t.notOk(is('host', '*web-12.eu.eu'))
+  t.ok(is('severity', 'P2', '!='))
+  t.notOk(is('severity', 'P*', '!='))
+  t.ok(is('zone', ''), 'a field that is not there is empty')
+  t.notOk(is('__proto__', 'x'))
+  const both = [
+    { field: 'host', value: 'web-*' },
+    { field: 'severity', value: 'P2' },
+  ]
+  t.notOk(matchesAll(both, labels), 'all have to match')
+})
+
+void test('a maintenance window is open by the clock of its zone', async (t) => {
+  const fields = {
+    name: 'w',
+    reason: 'r',
+    matchers: [{ field: 'rule', value: '*' }],
+    time_zone: 'Europe/Berlin',
+    days: ['sat' as const],
+    from: '22:00',
+    to: '02:30',
+  }
+  const open = (iso: string, change: object = {}): boolean =>
+    isOpen({ ...fields, ...change }, Date.parse(iso))
+  // 2026-10-24 is a Saturday; in its night the clock goes back from 3:00 to 2:00.
+  t.notOk(open('2026-10-24T19:59:59Z'))
+  t.ok(open('2026-10-24T20:00:00Z'))
+  t.ok(open('2026-10-25T00:29:59Z'), '2:29 in summer')
+  t.notOk(open('2026-10-25T00:30:00Z'), '2:30 in summer')
+  t.ok(open('2026-10-25T01:29:59Z'), '2:29 in winter')
+  t.notOk(open('2026-10-25T01:30:00Z'))
+  t.notOk(open('2026-10-23T21:00:00Z'), 'a Friday')
+  t.notOk(open('2026-10-24T00:30:00Z'), 'the morning of the Saturday belongs to the Friday')
+  t.notOk(open('2026-10-24T20:00:00Z', { enabled: false }))
+  const whole = { from: '00:00', to: '00:00', days: ['sun' as const] }
+  t.ok(open('2026-10-25T12:00:00Z', whole), 'a whole day')
+  t.notOk(open('2026-10-26T12:00:00Z', whole))
+  t.ok(open('2026-10-24T10:00:00Z', { time_zone: 'Asia/Tokyo', from: '18:00', to: '20:00' }))
+})
+
+void test('a silence is pending, active and expired', async (t) => {
+  const fields = { matchers: [], reason: 'r', startsAtMs: 10, endsAtMs: 20 }
+  t.same(
+    [9, 10, 19, 20].map((nowMs) => silenceState(fields, nowMs)),
+    ['pending', 'active', 'active', 'expired'],
+  )
+})
