@@ -7,6 +7,7 @@ import { runCluster } from './flow/cluster.js'
 import { runHostile } from './flow/hostile.js'
 import { runHttp } from './flow/http.js'
 import { runInsightsBench } from './flow/insights.js'
+import { runProtocols } from './flow/protocols.js'
 import { runMining } from './flow/mining.js'
 import { runQuery } from './flow/query.js'
 import { runScale } from './flow/scale.js'
@@ -25,7 +26,8 @@ import { joinRuns, machine, renderText, type Report, type ScenarioResult } from 
 type Scenario = (options: BenchOptions, seed: number) => Promise<ScenarioResult>
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
-  ingest: runIngest,
+  ingest: (options, seed) =>
+    options.protocols.length === 0 ? runIngest(options, seed) : runProtocols(options, seed),
   query: runQuery,
   mining: runMining,
   insights: runInsightsBench,

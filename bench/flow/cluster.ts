@@ -169,6 +169,7 @@ async function send(
     return await sender.send({
       collector: service.collector,
       ingestKey: service.ingestKey,
+      protocol: 'ndjson',
       corpus: { seed, startMs, events, spanMs: spanS * 1000, sources },
       stepS: 3600,
       bodyBytes,

@@ -132,6 +132,7 @@ async function sendAndCount(
   const sent = await run.sender.send({
     collector: target.collector,
     ingestKey: target.ingestKey,
+    protocol: 'ndjson',
     corpus,
     stepS: options.events > 10_000_000 ? 60 : 1,
     bodyBytes: options.bodyBytes,

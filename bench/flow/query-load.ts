@@ -41,6 +41,7 @@ async function sendEvents(
     return await sender.send({
       collector: target.collector,
       ingestKey: target.ingestKey,
+      protocol: 'ndjson',
       corpus: { ...stream, events, sources },
       stepS: 3600,
       bodyBytes,

@@ -1,12 +1,15 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { CorpusOptions } from '../data/corpus.js'
+import type { BenchProtocol } from '../data/protocol-bodies.js'
 import type { Counts } from '../data/tally.js'
 
 /** The orders of a sender process. */
 export interface Order {
+  /** Where the requests go; of a protocol without requests the address of its port. */
   readonly collector: string
   readonly ingestKey: string
+  readonly protocol: BenchProtocol
   readonly corpus: CorpusOptions
   /** Seconds per step of the counts, see Tally. */
   readonly stepS: number
@@ -30,7 +33,7 @@ export interface Sent {
   readonly bytes: number
   readonly acknowledged: number
   readonly rejected: number
-  /** Replies with status 429. */
+  /** Replies with status 429 or 503. */
   readonly busy: number
   /** CPU seconds of sending; generating is included only for events that do not fit in memory. */
   readonly cpuS: number

@@ -2,9 +2,11 @@
  * The sender process, started by sender-client.ts, so that the cost of generating and sending does not count as the
  * service's.
  */
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { Corpus, type Block } from '../data/corpus.js'
+import { Corpus, type Block, type CorpusEvent } from '../data/corpus.js'
+import { protocolBlock, REQUESTS } from '../data/protocol-bodies.js'
 import { Tally } from '../data/tally.js'
 import { Connection } from '../lib/connection.js'
 import { Latencies } from '../lib/latency.js'
@@ -43,7 +45,8 @@ async function send(order: Order): Promise<Sent> {
   const corpus = new Corpus(order.corpus)
   const tally = new Tally(order.stepS)
   const make = (): Block | null => {
-    const block = corpus.block(order.bodyBytes, (event) => tally.add(event))
+    const see = (event: Readonly<CorpusEvent>): void => tally.add(event)
+    const block = protocolBlock(corpus, order.protocol, { maxBytes: order.bodyBytes, see })
     return block === null || !order.gzip
       ? block
       : { ...block, bytes: gzipSync(block.bytes, { level: 3 }) }
@@ -73,7 +76,8 @@ async function send(order: Order): Promise<Sent> {
     busy: 0,
     ack: { text: '', accepted: 0, rejected: 0 },
   }
-  await Promise.all(Array.from({ length: order.connections }, () => lane(course)))
+  const send = REQUESTS[order.protocol] === null ? stream : lane
+  await Promise.all(Array.from({ length: order.connections }, () => send(course)))
   const { user, system } = process.cpuUsage(cpuBefore)
   return {
     startedAtMs,
@@ -94,9 +98,8 @@ async function send(order: Order): Promise<Sent> {
 async function lane(course: Course): Promise<void> {
   const { order } = course
   const connection = new Connection(order.collector)
-  const head =
-    `POST /ingest HTTP/1.1\r\nAuthorization: Bearer ${order.ingestKey}\r\n` +
-    `Content-Type: application/x-ndjson\r\n${order.gzip ? 'Content-Encoding: gzip\r\n' : ''}`
+  const coding = order.gzip ? 'Content-Encoding: gzip\r\n' : ''
+  const head = `${REQUESTS[order.protocol]}Authorization: Bearer ${order.ingestKey}\r\n${coding}`
   for (let block = course.next(); block !== null; block = course.next()) {
     const dueMs = course.dueMs
     course.dueMs += block.events * course.stepMs
@@ -112,6 +115,24 @@ async function lane(course: Course): Promise<void> {
   connection.close()
 }
 
+/** One connection of a protocol without replies: all that the kernel takes counts as acknowledged. */
+async function stream(course: Course): Promise<void> {
+  const { hostname, port } = new URL(course.order.collector)
+  const socket = connect({ host: hostname, port: Number(port) })
+  const failed = new Promise<never>((_, reject) => socket.on('error', reject))
+  const written = async (): Promise<void> => {
+    for (let block = course.next(); block !== null; block = course.next()) {
+      const { bytes } = block
+      await new Promise((resolve) => socket.write(bytes, resolve))
+      course.bodies++
+      course.bytes += bytes.length
+      course.acknowledged += block.events
+    }
+    await new Promise<void>((resolve) => socket.end(resolve))
+  }
+  await Promise.race([written(), failed])
+}
+
 async function deliver(
   course: Course,
   connection: Connection,
@@ -120,6 +141,10 @@ async function deliver(
 ): Promise<void> {
   for (;;) {
     const reply = await connection.request(head, block.bytes)
+    if (course.order.protocol !== 'ndjson' && reply.status < 300) {
+      course.acknowledged += block.events
+      return
+    }
     if (reply.status === 202) {
       // Acknowledgements of single events are equal, so only a changed text is parsed.
       if (reply.body !== course.ack.text) course.ack = parseAck(reply.body)
@@ -127,7 +152,8 @@ async function deliver(
       course.rejected += course.ack.rejected
       return
     }
-    if (reply.status !== 429) throw new Error(`ingest answered ${reply.status} ${reply.body}`)
+    if (reply.status !== 429 && reply.status !== 503)
+      throw new Error(`ingest answered ${reply.status} ${reply.body}`)
     course.busy++
     await sleep((reply.retryAfterS ?? 1) * 1000)
   }

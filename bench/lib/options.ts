@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util'
 
+import { type BenchProtocol, isBenchProtocol, PROTOCOLS } from '../data/protocol-bodies.js'
+
 /** The options of all scenarios; each scenario reads its own. */
 export interface BenchOptions {
   readonly events: number
@@ -14,6 +16,8 @@ export interface BenchOptions {
   /** In events/s; 0 for as fast as acknowledged. */
   readonly rate: number
   readonly gzip: boolean
+  /** What is measured beside NDJSON; empty for NDJSON alone. */
+  readonly protocols: readonly BenchProtocol[]
   /** One event per body. */
   readonly small: boolean
   /** The share of the full speed at which latencies are measured; 0 to skip them. */
@@ -66,6 +70,10 @@ const FLAGS = {
   attributes: { type: 'string', doc: 'ingest, query: tags of each event [0]' },
   rate: { type: 'string', doc: 'events/s, 0 = as fast as acknowledged [0]' },
   gzip: { type: 'boolean', doc: 'compress bodies' },
+  protocol: {
+    type: 'string',
+    doc: 'ingest: measure these beside NDJSON: otlp,loki,es,syslog, or all [none]',
+  },
   small: { type: 'boolean', doc: 'ingest: one event a body' },
   load: {
     type: 'string',
@@ -166,6 +174,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       attributes: integer('attributes', 0, 0),
       rate: integer('rate', 0, 0),
       gzip: values.gzip === true,
+      protocols: toProtocols(values.protocol),
       small,
       loadShare: number('load', 0.8, 0, 1),
       loadS: integer('load-seconds', 5, 1),
@@ -207,6 +216,17 @@ function toShards(text: string): readonly number[] {
   const shards = text.split(',').map(Number)
   if (shards.every((n) => Number.isInteger(n) && n >= 1 && n <= 9)) return shards
   throw new Error(`--shards ${text} is not a list of numbers in 1..9`)
+}
+
+function toProtocols(text: string | undefined): readonly BenchProtocol[] {
+  if (text === undefined) return []
+  const names = text === 'all' ? PROTOCOLS : text.split(',')
+  return names
+    .filter((name) => name !== 'ndjson')
+    .map((name) => {
+      if (isBenchProtocol(name)) return name
+      throw new Error(`--protocol ${name} is none of ${PROTOCOLS.join(', ')}, all`)
+    })
 }
 
 const OF_TARGET = ['collector', 'key', 'email', 'password'] as const
