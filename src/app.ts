@@ -16,7 +16,7 @@ import { toEventItem } from './api/event-views.js'
 import { createKpiSockets } from './api/routes/kpis.js'
 import { createTailSockets, toWatermark } from './api/routes/tail.js'
 import { createQuestions } from './api/questions.js'
-import { openServers } from './api/servers.js'
+import { ingestServices, openServers } from './api/servers.js'
 import { metricsAccessOf, type Services } from './api/services.js'
 import type { UserSocketDeps } from './api/user-sockets.js'
 import { createBackups } from './backup/backup.js'
@@ -655,7 +655,14 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       capacity,
     })
     closers.push(() => servers.close(CLOSE_HTTP_MS))
-    const listenerPorts = await openListenerPorts({ config, log, door: listeners, capacity })
+    const ingest = ingestServices({ services, pipeline, wal, once, state, replica })
+    const listenerPorts = await openListenerPorts({
+      config,
+      log,
+      door: listeners,
+      ingest,
+      capacity,
+    })
     closers.push(() => listenerPorts.close(CLOSE_HTTP_MS))
     metrics.watchListeners(listenerPorts)
     const makeBackup = createBackups({

@@ -309,6 +309,7 @@ function announcement(
 
 /** The names of the listeners, by setting. */
 const NAMES: Readonly<Record<string, string>> = {
+  OTLP_GRPC_PORT: 'OTLP/gRPC ',
   SYSLOG_PORT: 'syslog   ',
   SYSLOG_TLS_PORT: 'syslog TLS',
   GELF_PORT: 'GELF     ',

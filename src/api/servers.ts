@@ -108,7 +108,7 @@ function apiServer(deps: ServerDeps): HttpServer {
 const isServedOverHttps = ({ cookieSecure, nodeEnv }: Config): boolean =>
   cookieSecure || nodeEnv === 'production'
 
-const currentOf = ({ state, replica }: ServerDeps) =>
+const currentOf = ({ state, replica }: Pick<ServerDeps, 'state' | 'replica'>) =>
   state.kind === 'redis' ? { current: () => replica.refresh() } : {}
 
 const toLimits = ({ pool, perPort }: Capacity) => ({ pool, limits: { connections: perPort } })
@@ -155,9 +155,17 @@ const metricsRoute = ({ uws, services }: ServerDeps): HttpRoute[] =>
     mayUseCookies: () => false,
   })
 
-function protocolRoutes(deps: ServerDeps): HttpRoute[] {
+const protocolRoutes = (deps: ServerDeps): HttpRoute[] => {
+  const ingest = ingestServices(deps)
+  return PROTOCOLS.flatMap(({ routes }) => routes?.(ingest) ?? [])
+}
+
+/** What requests with an ingest key work with, on whichever port. */
+export function ingestServices(
+  deps: Pick<ServerDeps, 'services' | 'pipeline' | 'wal' | 'once' | 'state' | 'replica'>,
+): IngestServices {
   const { services, pipeline, wal, once } = deps
-  const ingest: IngestServices = {
+  return {
     version: services.version,
     verifyKey: (key) => services.ingestKeys.verify(key),
     onWrongKey: ({ ip }) => services.intrusions.note('ingest_key', { address: ip }),
@@ -167,7 +175,6 @@ function protocolRoutes(deps: ServerDeps): HttpRoute[] {
     submit: (submission) => pipeline.submit(submission),
     once,
   }
-  return PROTOCOLS.flatMap(({ routes }) => routes?.(ingest) ?? [])
 }
 
 /** The owner of all deliveries in the pipeline. */

@@ -15,12 +15,13 @@ const port = (env: string, doc: string): Setting<number | null> => ({
 })
 
 export const LISTENER_SETTINGS = {
+  otlpGrpcPort: port('OTLP_GRPC_PORT', 'OTLP over gRPC, with TLS too when TLS_CERT_FILE is set'),
   syslogPort: port('SYSLOG_PORT', 'syslog over TCP and UDP'),
   syslogTlsPort: port('SYSLOG_TLS_PORT', 'syslog over TLS'),
   tlsCertFile: textSetting(
     'TLS_CERT_FILE',
     '',
-    'PEM file with the certificate chain of SYSLOG_TLS_PORT',
+    'PEM file with the certificate chain of SYSLOG_TLS_PORT and OTLP_GRPC_PORT',
   ),
   tlsKeyFile: textSetting('TLS_KEY_FILE', '', 'PEM file with its private key'),
   gelfPort: port('GELF_PORT', 'GELF over TCP and UDP'),
@@ -51,6 +52,7 @@ export function portsOf(config: Ports): ReadonlyMap<string, number | null> {
   const { role } = config
   const ofCollector = [
     ['COLLECTOR_PORT', config.collectorPort],
+    ['OTLP_GRPC_PORT', config.otlpGrpcPort],
     ['SYSLOG_PORT', config.syslogPort],
     ['SYSLOG_TLS_PORT', config.syslogTlsPort],
     ['GELF_PORT', config.gelfPort],

@@ -11,6 +11,8 @@ import { createHandshake } from '../../src/ingest/protocols/forward/handshake.js
 import { GelfChunks } from '../../src/ingest/protocols/gelf-ports/chunks.js'
 import { decodeGelfBatch } from '../../src/ingest/protocols/gelf-ports/gelf-ports.js'
 import { decodeLines } from '../../src/ingest/protocols/lines.js'
+import { readGrpcMessage, writeGrpcMessage } from '../../src/ingest/protocols/otlp/grpc.js'
+import { AppError } from '../../src/model/errors.js'
 import { collect, type Collected, ingestContext } from '../unit/ingest/formats/collect.js'
 import type { DecodeContext, EventSink } from '../../src/model/event.js'
 import type { Target } from './fuzz.js'
@@ -146,7 +148,26 @@ export const listenerTargets = (check: Check): readonly Target[] => [
     ],
     check: checkForward(check),
   },
+  {
+    name: 'grpc',
+    part: /\/build\/src\/ingest\/protocols\/otlp\/grpc/,
+    runs: 300,
+    seeds: [writeGrpcMessage(Buffer.from('abc')), Buffer.from([1, 0, 0, 0, 0]), Buffer.alloc(0)],
+    check: checkGrpc,
+  },
 ]
+
+/** What is one message is written back as it was; all else is refused. */
+function checkGrpc(input: Buffer): void {
+  try {
+    const { bytes, coding } = readGrpcMessage(input, 'gzip')
+    const again = writeGrpcMessage(bytes)
+    again[0] = coding === 'identity' ? 0 : (input[0] ?? 0)
+    if (!again.equals(input)) throw new Error('broken: the message is another one')
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'bad_request') throw error
+  }
+}
 
 function checkForward(check: Check) {
   return (input: Buffer): void => {

@@ -48,6 +48,8 @@ export interface LiveService {
   /** The address of the next instance, round robin. */
   readonly anyApi: () => string
   readonly collector: string
+  /** A port of the first instance, by the name that it prints at its start. */
+  readonly portOf: (name: string) => number
   /** The reply of each instance. */
   readonly each: (request: string, token?: string) => Promise<readonly Answer[]>
   /** The access token of the first superadmin. */
@@ -176,6 +178,8 @@ function toService(state: State): LiveService {
     get collector() {
       return instance(state, state.turns++).collector
     },
+    portOf: (name) =>
+      Number(new RegExp(`^ +${name} +\\S+:(\\d+)$`, 'm').exec(instance(state, 0).banner)?.[1]),
     each: (request, token = state.token) =>
       Promise.all(state.runs.map(({ api }) => send(api, request, { token }))),
     get token() {

@@ -59,6 +59,7 @@ const CASES: readonly Case[] = [
   ],
   ...(
     [
+      ['otlpGrpcPort', 'OTLP_GRPC_PORT'],
       ['syslogPort', 'SYSLOG_PORT'],
       ['syslogTlsPort', 'SYSLOG_TLS_PORT'],
       ['gelfPort', 'GELF_PORT'],
@@ -497,6 +498,7 @@ void test('combinations that can not work or are unsafe stop the start', async (
   refuses(fluent, /FLUENT_PORT would take records/)
   t.doesNotThrow(() => loadConfig({ ...fluent, FLUENT_SHARED_KEY: 'a shared key' }))
   t.doesNotThrow(() => loadConfig({ ...open, HOST: '::1' }))
+  t.doesNotThrow(() => loadConfig({ OTLP_GRPC_PORT: '4317', HOST: '0.0.0.0' }))
   refuses({ COOKIE_SAMESITE: 'None' }, /COOKIE_SECURE=true/)
   refuses({ COOKIE_SAMESITE: 'None', COOKIE_SECURE: 'true' }, /CORS_ORIGINS/)
   t.doesNotThrow(() => loadConfig(PRODUCTION))

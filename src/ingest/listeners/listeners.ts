@@ -7,11 +7,13 @@ import type { Capacity } from '../../http/capacity.js'
 import type { Log } from '../../telemetry/log.js'
 import type { ProtocolFormat } from '../block.js'
 import type { ListenerBody, Listeners } from '../listener.js'
+import type { IngestServices } from '../protocols/ingest-route.js'
 import { DelimitedFraming } from '../protocols/delimited.js'
 import { GelfChunks } from '../protocols/gelf-ports/chunks.js'
 import { SyslogFraming, takeDatagram } from '../protocols/syslog/framing.js'
 import type { Framing, RecordSink } from '../record-batch.js'
 import { Intake } from './intake.js'
+import { GrpcServer } from './grpc.js'
 import { ForwardSession } from './forward-session.js'
 import { FramedSession, type Peer } from './session.js'
 import { HeldBytes, openTcp, type ListenerHost, type TcpListener } from './tcp.js'
@@ -22,6 +24,8 @@ export interface ListenerDeps {
   readonly log: Log
   /** The way into the pipeline. */
   readonly door: Listeners
+  /** The way in for clients that name their key. */
+  readonly ingest: IngestServices
   readonly capacity: Capacity
 }
 
@@ -126,6 +130,7 @@ export async function openListenerPorts(deps: ListenerDeps): Promise<ListenerPor
   try {
     for (const port of FRAMED_PORTS) await openFramed(port, opening)
     await openForward(opening)
+    await openGrpc(opening, deps.ingest)
   } catch (error) {
     await opened.close()
     throw error
@@ -203,6 +208,22 @@ async function openForward({ config, host, intake, opened, log }: Opening): Prom
   opened.add(setting, 'forward', { tcp, udp: null })
 }
 
+async function openGrpc(
+  { config, host, opened, log }: Opening,
+  services: IngestServices,
+): Promise<void> {
+  const { otlpGrpcPort: port, tlsCertFile } = config
+  const setting = 'OTLP_GRPC_PORT'
+  if (port === null) return
+  const tls = tlsCertFile === '' ? null : readCertificate(config)
+  const server = new GrpcServer({ services, log, tls })
+  const openSession = (peer: Peer) => server.openSession(peer)
+  // Every request names its key.
+  const guarded = { ...host, isAllowed: () => true }
+  const tcp = await openTcp(guarded, { setting, port, openSession })
+  opened.add(setting, 'otlp', { tcp, udp: null, settle: (ms) => server.settle(ms) })
+}
+
 /** @throws Error naming the setting of a file that can't be used */
 function readCertificate({ tlsCertFile, tlsKeyFile }: Config): { cert: Buffer; key: Buffer } {
   const read = (setting: string, path: string): Buffer => {
@@ -228,6 +249,8 @@ function readCertificate({ tlsCertFile, tlsKeyFile }: Config): { cert: Buffer; k
 interface OpenPort {
   readonly tcp: TcpListener
   readonly udp: UdpListener | null
+  /** Waits for the answers to what was read; absent for a port whose clients get none. */
+  readonly settle?: (deadlineMs: number) => Promise<void>
 }
 
 class OpenPorts {
@@ -258,6 +281,10 @@ class OpenPorts {
     )
   }
 
+  async settle(deadlineMs: number): Promise<void> {
+    await Promise.all(this.#ports.map(({ settle }) => settle?.(deadlineMs)))
+  }
+
   async close(): Promise<void> {
     await this.stop()
     await Promise.all(this.#ports.map(({ tcp }) => tcp.close()))
@@ -277,7 +304,7 @@ function toListeners(opened: OpenPorts, intake: Intake | null): ListenerPorts {
       ),
     close: async (deadlineMs) => {
       await opened.stop()
-      await intake?.settle(deadlineMs)
+      await Promise.all([intake?.settle(deadlineMs), opened.settle(deadlineMs)])
       await opened.close()
     },
   }

@@ -17,7 +17,8 @@ export interface Session {
 /** What a session works with. */
 export interface Peer {
   readonly address: string
-  write(bytes: Uint8Array): void
+  /** @param done called when the kernel has the bytes, or with the error */
+  write(bytes: Uint8Array, done?: (error?: Error | null) => void): void
   close(reason: string): void
 }
 

@@ -195,7 +195,10 @@ class Connections {
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const session = this.#options.openSession({
       address,
-      write: (bytes) => void (socket.writable && socket.write(bytes)),
+      write: (bytes, done) => {
+        if (socket.writable) socket.write(bytes, done)
+        else done?.(new Error('the connection is closed'))
+      },
       close: (reason) => {
         this.#host.log.debug(
           { address, reason },

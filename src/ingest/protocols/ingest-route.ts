@@ -10,10 +10,13 @@ import { sourceProblem } from '../formats/draft.js'
 import { onceKey, type Once } from '../once.js'
 import { overloaded } from '../refusals.js'
 import { keySubmission, type SenderKey, type Submission } from '../submission.js'
-import { findKey } from './key.js'
+import { findKey, type KeyHead } from './key.js'
 
 /** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
+
+/** What of a request names its sender. */
+export type SenderHead = KeyHead & Pick<RequestHead, 'ip'>
 
 /** What the request side of every protocol works with. */
 export interface IngestServices {
@@ -27,7 +30,7 @@ export interface IngestServices {
   readonly submit: (submission: Submission) => Promise<BodyResult>
   readonly once: Once
   /** Called for a key that is none; a request without a key is no attempt. */
-  readonly onWrongKey: (head: RequestHead) => void
+  readonly onWrongKey: (head: SenderHead) => void
   readonly version: string
   readonly isReady: () => boolean
 }
@@ -81,7 +84,7 @@ function admit(
     const source = namedSource(head)
     const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
     const handle = (request: HttpRequest): Reply | Promise<Reply> =>
-      route.answer?.(request) ?? take({ request, key, coding, source }, route, services)
+      route.answer?.(request) ?? take(request, { key, coding, source }, route, services)
     const admitted: Admitted = { kind: 'admitted', handle }
     const hasRoom = (): boolean => services.hasRoom(bytes, key.id)
     if (hasRoom()) return admitted
@@ -103,9 +106,9 @@ const WAIT_STEP_MS = 50
  *
  * @throws AppError `unauthorized`
  */
-function withKey<T>(
-  head: RequestHead,
-  { verifyKey, current, onWrongKey }: IngestServices,
+export function withKey<T>(
+  head: SenderHead,
+  { verifyKey, current, onWrongKey }: Pick<IngestServices, 'verifyKey' | 'current' | 'onWrongKey'>,
   decide: (key: SenderKey) => T | Promise<T>,
 ): T | Promise<T> {
   const text = findKey(head, (word) => verifyKey(word) !== null)
@@ -125,7 +128,7 @@ function withKey<T>(
 }
 
 interface Taken {
-  readonly request: HttpRequest
+  readonly request: Pick<HttpRequest, 'headers' | 'body' | 'isOver'>
   readonly key: SenderKey
   readonly coding: ContentCoding
   /** The source that the request names; '' for none. */
@@ -133,29 +136,46 @@ interface Taken {
 }
 
 async function take(
-  { request, key, coding, source }: Taken,
-  route: IngestRoute,
+  request: HttpRequest,
+  taken: Omit<Taken, 'request'>,
+  { protocol, format, params, toReply }: IngestRoute,
   services: IngestServices,
 ): Promise<Reply> {
-  const { protocol, format, params } = route
+  const of = {
+    protocol,
+    format: typeof format === 'function' ? format(request) : format,
+    ...(params === undefined ? {} : { params: params(request) }),
+  }
+  return toReply(await takeBody({ ...taken, request }, of, services), request)
+}
+
+/**
+ * Submits the body of a request.
+ *
+ * @returns when its accepted records are durable
+ * @throws AppError for a body that was refused as a whole
+ */
+export async function takeBody(
+  { request, key, coding, source }: Taken,
+  of: Pick<Submission, 'protocol' | 'format' | 'params'>,
+  services: Pick<IngestServices, 'submit' | 'once'>,
+): Promise<BodyResult> {
   const submission: Submission = {
     ...keySubmission(key),
-    format: typeof format === 'function' ? format(request) : format,
+    ...of,
     bytes: request.body,
     coding,
-    protocol,
     ...(source === '' ? {} : { requestSource: source, defaultSource: source }),
-    ...(params === undefined ? {} : { params: params(request) }),
     maxRows: INGEST_RECORDS,
     isAbandoned: () => request.isOver,
   }
   const result = await submitOnce(submission, onceKeyOf(request, key), services)
   throwRefusal(result)
-  return route.toReply(result, request)
+  return result
 }
 
 /** @returns null for a request that may be stored as often as it is sent */
-function onceKeyOf({ headers }: RequestHead, { id }: SenderKey): string | null {
+function onceKeyOf({ headers }: Pick<RequestHead, 'headers'>, { id }: SenderKey): string | null {
   const text = headers.first('idempotency-key') ?? ''
   return text === '' ? null : onceKey('request', id, text)
 }
@@ -194,7 +214,7 @@ function throwRefusal({ refusal }: BodyResult): void {
  *
  * @throws AppError `validation_error` for a name that no source may have
  */
-function namedSource({ queryText, query, headers }: RequestHead): string {
+export function namedSource({ queryText, query, headers }: KeyHead): string {
   const asked = queryText === '' ? null : query.get('source')
   const named = asked ?? headers.first('x-source') ?? ''
   if (named === '') return ''

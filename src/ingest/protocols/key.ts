@@ -10,6 +10,9 @@ const KEY_HEADERS = [
   'x-seq-apikey',
 ] as const
 const KEY_PARAMETERS = ['token', 'api_key', 'dd-api-key', 'apiKey', 'Api-Key'] as const
+/** What of a request can contain a key. */
+export type KeyHead = Pick<RequestHead, 'headers' | 'params' | 'queryText' | 'query'>
+
 const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'splunk', 'apikey', 'basic', 'token'])
 
 /**
@@ -19,7 +22,7 @@ const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'splunk', 'apikey', 'bas
  * @param isKey tells a key from the other words of a credential
  * @returns '' when there is none
  */
-export function findKey(head: RequestHead, isKey: (text: string) => boolean): string {
+export function findKey(head: KeyHead, isKey: (text: string) => boolean): string {
   const authorization = head.headers.first('authorization')
   if (authorization !== undefined) return keyOfAuthorization(authorization, isKey)
   for (const name of KEY_HEADERS) {
@@ -29,7 +32,7 @@ export function findKey(head: RequestHead, isKey: (text: string) => boolean): st
   return head.params['key'] ?? keyOfQuery(head) ?? head.headers.first('x-scope-orgid') ?? ''
 }
 
-function keyOfQuery({ queryText, query }: RequestHead): string | null {
+function keyOfQuery({ queryText, query }: KeyHead): string | null {
   if (queryText === '') return null
   for (const name of KEY_PARAMETERS) {
     const value = query.get(name) ?? ''

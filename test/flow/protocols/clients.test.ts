@@ -1,16 +1,24 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:http2'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { client as datadog, v2 } from '@datadog/datadog-api-client'
 import { BaseServerConfiguration } from '@datadog/datadog-api-client/dist/packages/datadog-api-client-common/servers.js'
+import { credentials, Metadata } from '@grpc/grpc-js'
 import { Client as Elasticsearch } from '@elastic/elasticsearch'
 import { Logtail } from '@logtail/node'
 import { Client as OpenSearch } from '@opensearch-project/opensearch'
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api'
 import { SeverityNumber } from '@opentelemetry/api-logs'
+import { OTLPLogExporter as LogsInGrpc } from '@opentelemetry/exporter-logs-otlp-grpc'
 import { OTLPLogExporter as LogsInJson } from '@opentelemetry/exporter-logs-otlp-http'
 import { OTLPLogExporter as LogsInProtobuf } from '@opentelemetry/exporter-logs-otlp-proto'
+import { OTLPMetricExporter as MetricsInGrpc } from '@opentelemetry/exporter-metrics-otlp-grpc'
 import { OTLPMetricExporter as MetricsInJson } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPMetricExporter as MetricsInProtobuf } from '@opentelemetry/exporter-metrics-otlp-proto'
+import { OTLPTraceExporter as TracesInGrpc } from '@opentelemetry/exporter-trace-otlp-grpc'
 import { OTLPTraceExporter as TracesInJson } from '@opentelemetry/exporter-trace-otlp-http'
 import { OTLPTraceExporter as TracesInProtobuf } from '@opentelemetry/exporter-trace-otlp-proto'
 import { resourceFromAttributes } from '@opentelemetry/resources'
@@ -36,8 +44,11 @@ import winston from 'winston'
 import { ElasticsearchTransport } from 'winston-elasticsearch'
 import LokiTransport from 'winston-loki'
 
+import { callGrpc } from '../../support/grpc.js'
 import { startLiveService, type LiveService } from '../../support/live-service.js'
-import { INGEST_KEY } from '../../support/service.js'
+import { protobufLogs } from '../../support/protobuf.js'
+import { INGEST_KEY, tempDataDir } from '../../support/service.js'
+import { toolPath } from '../../support/tools.js'
 
 const RECORDS = 1000
 const LEVELS = ['debug', 'info', 'info', 'warn', 'info', 'error'] as const
@@ -367,8 +378,26 @@ async function sendLogtail(collector: string, run: string): Promise<void> {
   await logtail.flush()
 }
 
+/** The files of a certificate of 127.0.0.1. */
+function certificateIn(dir: string): { readonly cert: string; readonly key: string } {
+  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
+  const kind =
+    '-x509 -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1'
+  const files = ['-keyout', key, '-out', cert]
+  spawnSync(toolPath('openssl'), ['req', ...kind.split(' '), ...files])
+  return { cert, key }
+}
+
 void test('what real clients send is stored once, with all its fields', async (t) => {
-  const service = await startLiveService(t)
+  const { cert, key } = certificateIn(tempDataDir(t))
+  const service = await startLiveService(t, {
+    OTLP_GRPC_PORT: '0',
+    TLS_CERT_FILE: cert,
+    TLS_KEY_FILE: key,
+  })
+  const grpc = `127.0.0.1:${service.portOf('OTLP/gRPC')}`
+  const metadata = new Metadata()
+  metadata.set('authorization', headers.Authorization)
   // Some of the clients have timers that nobody can end.
   t.teardown(() => void setTimeout(() => process.exit(), 2000).unref())
   const { collector } = service
@@ -386,6 +415,23 @@ void test('what real clients send is stored once, with all its fields', async (t
             url: `${collector}/otlp/v1/logs`,
             headers,
             compression: 'gzip' as never,
+          }),
+          run,
+        ),
+      OTEL,
+    ],
+    otelgrpc: [
+      (run) => sendOtelLogs(new LogsInGrpc({ url: `http://${grpc}`, metadata }), run),
+      OTEL,
+    ],
+    otelgrpctls: [
+      (run) =>
+        sendOtelLogs(
+          new LogsInGrpc({
+            url: `https://${grpc}`,
+            metadata,
+            compression: 'gzip' as never,
+            credentials: credentials.createSsl(readFileSync(cert)),
           }),
           run,
         ),
@@ -422,6 +468,7 @@ void test('what real clients send is stored once, with all its fields', async (t
     for (const [name, exporter] of Object.entries({
       json: new TracesInJson({ url, headers }),
       protobuf: new TracesInProtobuf({ url, headers }),
+      grpc: new TracesInGrpc({ url: `http://${grpc}`, metadata }),
     })) {
       const run = `spans${name}${Date.now().toString(36)}`
       await sendSpans(exporter, run)
@@ -439,6 +486,7 @@ void test('what real clients send is stored once, with all its fields', async (t
     for (const [name, exporter] of Object.entries({
       json: new MetricsInJson({ url, headers }),
       protobuf: new MetricsInProtobuf({ url, headers }),
+      grpc: new MetricsInGrpc({ url: `http://${grpc}`, metadata }),
     })) {
       const run = `metrics${name}${Date.now().toString(36)}`
       await sendMetrics(exporter, run)
@@ -456,6 +504,33 @@ void test('what real clients send is stored once, with all its fields', async (t
         tags: { temporality: 'cumulative' },
       })
     }
+  })
+
+  await t.test('gRPC answers errors with a status', async (t) => {
+    const key = { authorization: headers.Authorization }
+    t.match(await callGrpc(grpc, protobufLogs()), { code: 16 }, 'without a key')
+    const wrong = { headers: { authorization: 'Bearer ik_none' } }
+    t.match(await callGrpc(grpc, protobufLogs(), wrong), { code: 16 })
+    t.match(await callGrpc(grpc, Buffer.from('hello'), { headers: key }), { code: 3 }, 'no OTLP')
+    t.match(await callGrpc(grpc, Buffer.alloc(0), { headers: key, path: '/a.B/C' }), { code: 12 })
+    const large = await callGrpc(grpc, Buffer.alloc(17 * 1024 * 1024), { headers: key })
+    t.match(large, { code: 3, message: /exceeds/ })
+    t.match(await callGrpc(grpc, Buffer.alloc(0), { headers: key }), { code: 0 }, 'nothing')
+  })
+
+  await t.test('a client of gRPC that leaves, or sends half of it, harms nobody', async (t) => {
+    const path = '/opentelemetry.proto.collector.logs.v1.LogsService/Export'
+    const half = connect(`http://${grpc}`)
+    half.on('error', () => undefined)
+    for (let i = 0; i < 20; i++) {
+      const stream = half.request({ ':method': 'POST', ':path': path, ...headers })
+      stream.on('error', () => undefined)
+      stream.write(Buffer.from([0, 0, 0, 1, 0, 1]))
+    }
+    await sleep(100)
+    half.destroy()
+    const key = { authorization: headers.Authorization }
+    t.match(await callGrpc(grpc, Buffer.alloc(0), { headers: key }), { code: 0 })
   })
 
   await t.test('nothing was rejected', async (t) => {

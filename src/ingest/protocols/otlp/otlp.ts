@@ -12,6 +12,7 @@ import { toLog } from './log-record.js'
 import { toPoints } from './metric.js'
 import { commonOf, perOrigin, type Common } from './origin.js'
 import { readRequest } from './request.js'
+import { exportResponse, messageOf, rpcCodeOf, rpcStatus } from './response.js'
 import { toSpan } from './span.js'
 
 const LOGS = {
@@ -36,10 +37,12 @@ const METRICS = {
   rejected: 'rejectedDataPoints',
 }
 
+type Signal = typeof LOGS
+
 /** Reads a request of one signal: each item becomes records of `/ingest`, which are decoded like those. */
 const parser =
   (
-    signal: typeof LOGS,
+    signal: Signal,
     toRecords: (item: JsonRecord, common: Common) => Iterable<JsonRecord>,
   ): BodyParser =>
   (bytes, context, sink) => {
@@ -61,53 +64,25 @@ const inForm = (head: RequestHead, status: number, json: object, protobuf: Uint8
     : { status, headers: { 'Content-Type': 'application/x-protobuf' }, body: protobuf }
 
 const toReply =
-  (signal: typeof LOGS) =>
-  ({ rejected, errors }: BodyResult, head: RequestHead): Reply => {
-    if (rejected === 0) return inForm(head, 200, {}, Buffer.alloc(0))
-    const message = `${rejected} rejected, the first: ${errors[0]?.message ?? ''}`
-    const json = { partialSuccess: { [signal.rejected]: String(rejected), errorMessage: message } }
-    // ExportPartialSuccess{rejected = 1, error_message = 2} in field 1 of the response.
-    const partial = Buffer.concat([Buffer.from([0x08]), varint(rejected), textField(2, message)])
-    return inForm(head, 200, json, bytesField(1, partial))
-  }
+  (signal: Signal) =>
+  (result: BodyResult, head: RequestHead): Reply =>
+    inForm(head, 200, jsonResponse(signal, result), exportResponse(result))
 
-/** Codes of google.rpc.Status, in which errors are sent. */
-const RPC_CODES: Readonly<Record<number, number>> = {
-  400: 3,
-  401: 16,
-  403: 7,
-  408: 4,
-  413: 3,
-  415: 3,
-  422: 3,
-  429: 14,
-  500: 13,
-  503: 14,
+function jsonResponse(signal: Signal, result: BodyResult): object {
+  if (result.rejected === 0) return {}
+  const partial = { [signal.rejected]: String(result.rejected), errorMessage: messageOf(result) }
+  return { partialSuccess: partial }
 }
 
 /** Clients come again after 503 with Retry-After; one that gets 500 or 400 gives up. */
 function toErrorReply(error: AppError, head: RequestHead): Reply {
   const isLater = ERRORS[error.code].retry
   const status = isLater ? 503 : error.status === 422 ? 400 : error.status
-  const code = RPC_CODES[status] ?? 2
   const { message } = error
-  const rpcStatus = Buffer.concat([Buffer.from([0x08]), varint(code), textField(2, message)])
-  const reply = inForm(head, status, { code, message }, rpcStatus)
+  const reply = inForm(head, status, { code: rpcCodeOf(error), message }, rpcStatus(error))
   const retry = { 'Retry-After': String(error.retryAfterS ?? 1) }
   return isLater ? { ...reply, headers: { ...reply.headers, ...retry } } : reply
 }
-
-function varint(value: number): Buffer {
-  const bytes: number[] = []
-  let rest = value
-  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
-  return Buffer.from([...bytes, rest])
-}
-
-const bytesField = (no: number, bytes: Uint8Array): Buffer =>
-  Buffer.concat([Buffer.from([no * 8 + 2]), varint(bytes.length), bytes])
-
-const textField = (no: number, text: string): Buffer => bytesField(no, Buffer.from(text))
 
 const ROUTES = [
   { part: 'logs', signal: LOGS },
@@ -116,7 +91,7 @@ const ROUTES = [
 ] as const
 
 /**
- * OTLP, the protocol of OpenTelemetry: logs, traces and metrics in protobuf or JSON. Requests in gRPC have the same bodies.
+ * OTLP, the protocol of OpenTelemetry: logs, traces and metrics in protobuf or JSON. `grpc.ts` has what gRPC puts around the same bodies.
  * Loki and others take it under `/otlp` too.
  */
 export const otlp: Protocol = {

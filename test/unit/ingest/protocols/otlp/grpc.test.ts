@@ -1,0 +1,35 @@
+import { gzipSync } from 'node:zlib'
+import { PbfReader } from 'pbf'
+import { test } from 'tap'
+
+import {
+  grpcError,
+  readGrpcMessage,
+  writeGrpcMessage,
+} from '../../../../../src/ingest/protocols/otlp/grpc.js'
+import { overloaded } from '../../../../../src/ingest/refusals.js'
+import { AppError } from '../../../../../src/model/errors.js'
+
+void test('a request is exactly one message, compressed as its header says', async (t) => {
+  const message = writeGrpcMessage(Buffer.from('abc'))
+  t.same(readGrpcMessage(message, ''), { bytes: Buffer.from('abc'), coding: 'identity' })
+  const packed = writeGrpcMessage(gzipSync('abc'))
+  packed[0] = 1
+  t.equal(readGrpcMessage(packed, 'gzip').coding, 'gzip')
+  t.throws(() => readGrpcMessage(packed, 'lzma'), { code: 'unsupported_media_type' })
+  for (const body of ['', 'abc', Buffer.concat([message, message]), message.subarray(0, 7)])
+    t.throws(() => readGrpcMessage(Buffer.from(body), ''), { code: 'bad_request' })
+})
+
+void test('an error says by its status whether to come again, and when', async (t) => {
+  const busy = grpcError(overloaded())
+  t.match(busy, { 'grpc-status': '14', 'grpc-message': /^[\x20-\x7e]+$/ })
+  const status = new PbfReader(Buffer.from(busy['grpc-status-details-bin'] ?? '', 'base64'))
+  const fields = status.readFields<Record<number, unknown>>((no, to, pbf) => {
+    to[no] = no === 1 ? pbf.readVarint() : Buffer.from(pbf.readBytes()).toString('latin1')
+  }, {})
+  t.equal(fields[1], 14)
+  t.match(fields[3], /google\.rpc\.RetryInfo\x12\x04\x0a\x02\x08\x01$/, 'one second')
+  const wrong = grpcError(new AppError('unauthorized', 'no key, 100 % é'))
+  t.match(wrong, { 'grpc-status': '16', 'grpc-message': 'no key%2C 100 %25 %C3%A9' })
+})
