@@ -282,7 +282,7 @@ class OpenPorts {
   }
 
   async settle(deadlineMs: number): Promise<void> {
-    await Promise.all(this.#ports.map(({ settle }) => settle?.(deadlineMs)))
+    await Promise.all(this.#ports.map(async ({ settle }) => await settle?.(deadlineMs)))
   }
 
   async close(): Promise<void> {
