@@ -5,6 +5,7 @@ import type { Arrivals } from '../events/arrivals.js'
 import type { Redirects } from '../events/filter.js'
 import { resolveNames, type Names } from '../events/resolve.js'
 import type { Alerts } from '../records/alerts.js'
+import type { Incidents } from '../records/incidents.js'
 import type { Log } from '../telemetry/log.js'
 import { createBacktest } from './backtest.js'
 import { ChannelDoc, createChannels, type Channel } from './channel.js'
@@ -12,6 +13,7 @@ import { createCountReader } from './counts.js'
 import { evaluationStatus, Evaluator } from './evaluator.js'
 import { createDeliveryLog } from './delivery-log.js'
 import { createAlertLog } from './log.js'
+import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
 import type { Seal } from '../lib/seal.js'
 import { createRules } from './rules.js'
@@ -24,6 +26,7 @@ import {
   type MaintenanceWindow,
   type Silence,
 } from './quiet.js'
+import { createSystemAlert } from './system-alert.js'
 import { createSend } from './send.js'
 import { createWatermark, type WatermarkDeps } from './watermark.js'
 
@@ -35,6 +38,7 @@ interface AlertingDeps extends WatermarkDeps {
   readonly arrivals: Arrivals
   readonly context: Names & { readonly redirects: () => Redirects }
   readonly alerts: Alerts
+  readonly incidents: Incidents
   readonly hasSource: (name: string) => boolean
   readonly seal: Seal
   readonly mayBePrivate: boolean
@@ -80,8 +84,8 @@ export function createAlerting(deps: AlertingDeps) {
       arrivals,
       watermark,
       rules,
-      alerts,
-      hasSource,
+      project: createProjection({ alerts, incidents: deps.incidents, hasSource }),
+      systemAlert: createSystemAlert(alerts),
       delivery: {
         deliveryLog,
         channels,

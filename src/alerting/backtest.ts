@@ -78,6 +78,7 @@ function coarsePlan(fields: RuleFields): Plan {
 }
 
 const chunkOf = ({ rule, everyMs }: Plan): number => {
+  if (rule.fields.kind.type === 'value') return everyMs
   const longest = rule.fields.kind.type === 'new_template' ? NEW_TEMPLATE_CHUNK_MS : CHUNK_MS
   return Math.max(everyMs, Math.floor(longest / everyMs) * everyMs)
 }

@@ -6,17 +6,17 @@
  * Rules with the same slots and groups share a question: each row is read once, and each condition is a column.
  */
 
-import type { RequestOptions, Store } from '../clickhouse/client.js'
+import type { RequestOptions } from '../clickhouse/client.js'
 import { StoreError } from '../clickhouse/failure.js'
 import { statement } from '../clickhouse/statement.js'
-import type { Blocks, Arrivals } from '../events/arrivals.js'
-import { attributeText } from '../events/attribute-condition.js'
+import type { Blocks } from '../events/arrivals.js'
 import { bound, type Bind } from '../events/bind.js'
-import type { Redirects } from '../events/filter.js'
-import { rowCondition, toTemplateNumber } from '../events/row-condition.js'
+import { rowCondition } from '../events/row-condition.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
-import type { Query } from '../query/ast.js'
-import type { Counter } from './rule.js'
+import type { Count, CountDeps } from './count.js'
+import { groupsSql } from './group-sql.js'
+import type { Counter } from './counter.js'
+import { readValues } from './value-counts.js'
 
 /** One count of a rule. */
 export interface CountRequest {
@@ -25,12 +25,6 @@ export interface CountRequest {
   readonly everyMs: number
   /** Whether only the last slot of each group is asked for. */
   readonly isLast: boolean
-}
-
-export interface Count {
-  readonly slot: number
-  readonly group: readonly string[]
-  readonly count: number
 }
 
 /** Messages that arrived in a range of whole seconds. */
@@ -74,14 +68,6 @@ const CONDITIONS_AT_ONCE = 100
 /** The statements ask for one more. */
 const MAX_ROWS = 200_000
 const SETTINGS = { max_threads: 2 }
-
-interface CountDeps {
-  readonly store: Pick<Store, 'query' | 'isSharded'>
-  readonly arrivals: Pick<Arrivals, 'storedAfter'>
-  /** What names in a query stand for now. */
-  readonly resolve: (query: Query) => Query
-  readonly redirects: () => Redirects
-}
 
 /** Answers of the requests, by their index; an error where the query of a request cannot be asked. */
 export type Answers = readonly (readonly Count[] | Error)[]
@@ -146,6 +132,8 @@ async function askTogether(
   const [first] = some
   if (first?.request.counter.kind === 'dead letters')
     return (await Promise.all(some.map((one) => askDead(deps, one, { range, options })))).flat()
+  if (first?.request.counter.kind === 'value')
+    return await askValues(deps, some, { range, options })
   const isLast = first?.request.isLast === true
   const found: (readonly [number, Count])[] = []
   for (const { statement: sql, params } of questionsOf(deps, some, range)) {
@@ -154,6 +142,23 @@ async function askTogether(
     for (const { slot, group_values: group, counts } of rows)
       for (const [index, count] of counts)
         found.push([index, isLast ? { slot: count, group, count: 1 } : { slot, group, count }])
+  }
+  return found
+}
+
+async function askValues(
+  deps: CountDeps,
+  some: readonly Indexed[],
+  { range: { fromMs, toMs }, options }: Asked,
+): Promise<Found> {
+  const found: (readonly [number, Count])[] = []
+  for (const { request, index } of some) {
+    const { counter, groupBy, everyMs } = request
+    if (counter.kind !== 'value') throw new Error('bug: it counts')
+    const asked = { fromMs, toMs, options: { ...options, settings: SETTINGS } }
+    const counts = await readValues(deps, { counter, groupBy, everyMs }, asked)
+    if (counts.length > MAX_ROWS) throw new TooManyGroups()
+    found.push(...counts.map((count) => [index, count] as const))
   }
   return found
 }
@@ -268,27 +273,4 @@ function countsSql(
       return `(toUInt32(${index}), toInt64(${count(counter.of, condition)}))`
     })
     .join(', ')
-}
-
-/** SQL of a group's values, as texts. */
-function groupsSql(groupBy: readonly string[], bind: Bind, redirects: Redirects): string {
-  if (groupBy.length === 0) return "CAST([], 'Array(String)')"
-  return `[${groupBy.map((name) => groupSql(name, bind, redirects)).join(', ')}]`
-}
-
-const COLUMNS: ReadonlySet<string> = new Set(['source', 'host', 'environment', 'severity'])
-
-function groupSql(name: string, bind: Bind, redirects: Redirects): string {
-  if (COLUMNS.has(name)) return `toString(events.${name})`
-  if (name !== 'template') return `ifNull(${attributeText(name, bind)}, '')`
-  const from = bind(
-    'Array(UInt64)',
-    redirects.map((one) => toTemplateNumber(one.from)),
-  )
-  const into = bind(
-    'Array(UInt64)',
-    redirects.map((one) => toTemplateNumber(one.into)),
-  )
-  const root = `transform(template_id, ${from}, ${into}, template_id)`
-  return `if(template_id = 0, '', leftPad(lower(hex(${root})), 16, '0'))`
 }

@@ -11,6 +11,7 @@ import { DAY_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
 import { canDigest, type Channel, type Channels } from './channel.js'
 import { isOpen, type Delivery, type DeliveryLog, type Outcome } from './delivery-log.js'
+import { Inhibition } from './inhibition.js'
 import { Lane, toWaiting, type Waiting } from './lane.js'
 import type { LoggedTransition } from './log.js'
 import type { Notice } from './notice.js'
@@ -50,6 +51,7 @@ export class Deliveries {
   readonly #failing = new Map<string, FailingChannel>()
   /** Alerts that are told of again while they fire. */
   readonly #firing = new Map<string, Firing>()
+  readonly #inhibition = new Inhibition()
   /** Attempts by their outcome. */
   readonly outcomes = new Map<Outcome, number>()
 
@@ -102,6 +104,7 @@ export class Deliveries {
   }
 
   add(transitions: readonly LoggedTransition[]): void {
+    for (const one of transitions) this.#inhibition.note(one)
     for (const one of transitions) {
       for (const notice of noticesOf(one)) this.#enqueue(toWaiting(notice))
       this.#followRepeats(one, one.atMs)
@@ -110,7 +113,10 @@ export class Deliveries {
 
   /** Alerts that fired before the transitions of the last day. */
   follow(transitions: readonly LoggedTransition[], nowMs: number): void {
-    for (const one of transitions) this.#followRepeats(one, nowMs)
+    for (const one of transitions) {
+      this.#inhibition.note(one)
+      this.#followRepeats(one, nowMs)
+    }
   }
 
   /** Makes the notices of alerts that still fire. */
@@ -131,6 +137,9 @@ export class Deliveries {
     else if (repeatMs > 0 && !this.#firing.has(alertId))
       this.#firing.set(alertId, { transition, repeats: repeatsUntil(transition, nowMs) })
   }
+
+  readonly #quietOf: QuietOf = (labels, nowMs) =>
+    this.#deps.quietOf(labels, nowMs) ?? this.#inhibition.of(labels)
 
   #enqueue(one: Waiting): void {
     const { channelId, transition } = one.notice
@@ -164,7 +173,7 @@ export class Deliveries {
     while (lane.size > 0 && !this.#signal.aborted) {
       const channel = this.#deps.channels.find(channelId)
       const limits = limitsOf(channel, this.#deps.channels)
-      const { batch, held, againMs } = lane.take(Date.now(), limits, this.#deps.quietOf)
+      const { batch, held, againMs } = lane.take(Date.now(), limits, this.#quietOf)
       for (const one of held)
         this.#record(one, {
           outcome: 'held',

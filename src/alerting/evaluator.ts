@@ -15,7 +15,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Arrivals, Blocks } from '../events/arrivals.js'
 import type { Lease, State } from '../coordination/state.js'
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
-import type { Alerts } from '../records/alerts.js'
 import type { Log } from '../telemetry/log.js'
 import type { CountReader, CountRequest } from './counts.js'
 import { Deliveries, type DeliveryDeps, type FailingChannel } from './delivery.js'
@@ -24,8 +23,9 @@ import type { AlertLog, LoggedTransition } from './log.js'
 import { isNews } from './machine.js'
 import { planRule, type Plan, type Rule } from './rule.js'
 import type { Rules } from './rules.js'
+import type { Evaluated, SystemAlert } from './system-alert.js'
 import { TrackedRule } from './tracked-rule.js'
-import { ended, titleOf, toLogged, toState } from './transitions.js'
+import { ended, toLogged, toState } from './transitions.js'
 import type { Watermark } from './watermark.js'
 
 export interface EvaluatorDeps {
@@ -36,8 +36,8 @@ export interface EvaluatorDeps {
   readonly arrivals: Pick<Arrivals, 'newest'>
   readonly watermark: Watermark
   readonly rules: Pick<Rules, 'list'>
-  readonly alerts: Pick<Alerts, 'create' | 'resolve'>
-  readonly hasSource: (name: string) => boolean
+  readonly project: (transitions: readonly LoggedTransition[]) => Promise<void>
+  readonly systemAlert: SystemAlert
   readonly delivery: DeliveryDeps
 }
 
@@ -47,6 +47,8 @@ export interface EvaluationStatus {
   readonly untilMs: number
   /** By rule, what keeps it from being evaluated. */
   readonly problems: Readonly<Record<string, string>>
+  /** The rules that can't be evaluated now. */
+  readonly unknown: readonly string[]
   /** Channels that do not deliver. */
   readonly failing: Readonly<Record<string, FailingChannel>>
 }
@@ -96,6 +98,11 @@ export class Evaluator {
     return this.#leading?.firing ?? 0
   }
 
+  /** Rules that can not be evaluated. */
+  get unknown(): number {
+    return this.#leading?.evaluated.unknown ?? 0
+  }
+
   get noticesWaiting(): number {
     return this.#leading?.deliveries.waiting ?? 0
   }
@@ -139,6 +146,14 @@ export class Evaluator {
     }
   }
 
+  /** Where the alert can't be written now, the next round writes it. */
+  async #tellWhetherKnown({ evaluated }: Leading): Promise<void> {
+    const { systemAlert, log } = this.#deps
+    await systemAlert(evaluated, Date.now()).catch((error: unknown) => {
+      log.debug({ err: error }, 'nobody was told that alert rules are not evaluated')
+    })
+  }
+
   async #lead(lease: Lease): Promise<void> {
     const { log } = this.#deps
     const { signal } = this.#closing
@@ -158,6 +173,7 @@ export class Evaluator {
         failures++
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
+      await this.#tellWhetherKnown(this.#leading)
       const pauseMs = failures === 0 ? ROUND_MS : FAILED_MS
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
     }
@@ -183,11 +199,14 @@ class Leading {
     string,
     { readonly rule: Rule; readonly text: string; readonly untilMs: number }
   >()
+  /** When groups of rules were left out. */
+  readonly #leftOutMs = new Map<string, number>()
   /** States of groups of rules that are not tracked yet. */
   #loaded: Map<string, LoggedTransition[]> | null = null
   #positions: Position[] = []
   /** Stored transitions whose alerts are not written yet. */
   #owed: LoggedTransition[] = []
+  readonly #beganMs = Date.now()
   #aliveSinceMs = 0
   #aliveSetMs = 0
   /** Everything that arrived before is counted. */
@@ -203,6 +222,11 @@ class Leading {
 
   get untilMs(): number {
     return this.#countedMs
+  }
+
+  /** How the evaluation stands, for the alert that says when it does not. */
+  get evaluated(): Evaluated {
+    return { untilMs: this.#countedMs || this.#beganMs, unknown: this.#problems.size }
   }
 
   end(): void {
@@ -249,7 +273,7 @@ class Leading {
     await this.deliveries.resume()
     const last = await this.#deps.alertLog.last()
     this.deliveries.follow(last, Date.now())
-    await this.#project(last)
+    await this.#deps.project(last)
     const byRule = new Map<string, LoggedTransition[]>()
     for (const one of last) byRule.set(one.ruleId, [...(byRule.get(one.ruleId) ?? []), one])
     const rules = new Map(this.#deps.rules.list().map((rule) => [rule.id, rule]))
@@ -296,7 +320,13 @@ class Leading {
     })
   }
 
-  #giveUp({ plan: { rule } }: TrackedRule, text: string): void {
+  /** What its groups were, they are again when it can be evaluated. */
+  #giveUp({ plan, states }: TrackedRule, text: string): void {
+    const { rule } = plan
+    this.#loaded?.set(
+      rule.id,
+      states.map(({ group, status }) => toState(plan, group, status)),
+    )
     this.#problems.set(rule.id, { rule, text, untilMs: Date.now() + PROBLEM_PAUSE_MS })
     this.#tracked.delete(rule.id)
   }
@@ -311,16 +341,27 @@ class Leading {
       const states = tracked.states
       this.#tracked.delete(id)
       const isSame = rule !== undefined && meaningOf(rule) === meaningOf(tracked.plan.rule)
-      const reason =
-        rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
       const last = states.map(({ group, status }) => toState(tracked.plan, group, status))
       if (isSame) this.#loaded?.set(id, last)
-      else await this.#carryOut(last.flatMap((one) => ended(one, reason)))
+      else await this.#carryOut(last.flatMap((one) => ended(one, reasonOf(rule))))
     }
+    await this.#forgetProblems(byId)
     await this.#begin(
       rules.filter((rule) => !this.#tracked.has(rule.id) && !this.#isGivenUp(rule)),
       untilMs,
     )
+  }
+
+  /** A rule that was changed or deleted while it could not be evaluated is what it was no more. */
+  async #forgetProblems(byId: ReadonlyMap<string, Rule>): Promise<void> {
+    for (const [id, { rule: before }] of this.#problems) {
+      const rule = byId.get(id)
+      if (rule !== undefined && meaningOf(rule) === meaningOf(before)) continue
+      const last = this.#loaded?.get(id) ?? []
+      this.#problems.delete(id)
+      this.#loaded?.delete(id)
+      await this.#carryOut(last.flatMap((one) => ended(one, reasonOf(rule))))
+    }
   }
 
   #isGivenUp(rule: Rule): boolean {
@@ -348,7 +389,8 @@ class Leading {
       await this.#read(some, { fromMs, toMs: untilMs, after: null }, true)
       for (const tracked of some) {
         const { id } = tracked.plan.rule
-        if (!this.#problems.has(id)) this.#tracked.set(id, tracked)
+        if (this.#problems.has(id)) continue
+        this.#tracked.set(id, tracked)
         this.#loaded?.delete(id)
       }
     }
@@ -367,51 +409,28 @@ class Leading {
   }
 
   async #pay(): Promise<void> {
-    await this.#project(this.#owed)
+    await this.#deps.project(this.#owed)
     this.#owed = []
-  }
-
-  /** Brings the alerts up to transitions. It may be repeated. */
-  async #project(transitions: readonly LoggedTransition[]): Promise<void> {
-    const { alerts, hasSource } = this.#deps
-    await Promise.all(
-      transitions.map(async (one) => {
-        const { alertId, status, group, groupBy } = one
-        if (alertId === null) return
-        if (status.state === 'inactive') return alerts.resolve(alertId, one.atMs, one.value)
-        const named = Object.fromEntries(groupBy.map((name, i) => [name, group[i] ?? '']))
-        const source = named['source'] ?? ''
-        await alerts.create({
-          id: alertId,
-          title: titleOf(one),
-          severity: one.severity,
-          eventIds: [],
-          relatedSource: hasSource(source) ? source : null,
-          rule: {
-            ruleId: one.ruleId,
-            group: named,
-            state: 'firing',
-            value: one.value,
-            startedAtMs: status.firingSinceMs,
-            resolvedAtMs: null,
-          },
-        })
-      }),
-    )
   }
 
   async #tell(): Promise<void> {
     const problems = Object.fromEntries([...this.#problems].map(([id, { text }]) => [id, text]))
     for (const [id, tracked] of this.#tracked) {
-      if (tracked.leftOut === 0) continue
-      problems[id] = `it has more than ${tracked.plan.maxGroups} groups; the others are left out`
+      if (tracked.leftOut > 0) this.#leftOutMs.set(id, Date.now())
       tracked.leftOut = 0
+      if (Date.now() - (this.#leftOutMs.get(id) ?? 0) > PROBLEM_PAUSE_MS) this.#leftOutMs.delete(id)
+      else
+        problems[id] = `it has more than ${tracked.plan.maxGroups} groups; the others are left out`
     }
     const failing = Object.fromEntries(this.deliveries.failing)
-    const status: EvaluationStatus = { untilMs: this.#countedMs, problems, failing }
+    const unknown = [...this.#problems.keys()]
+    const status: EvaluationStatus = { untilMs: this.#countedMs, problems, unknown, failing }
     await this.#deps.state.set(STATUS, JSON.stringify(status), STATUS_MS)
   }
 }
+
+const reasonOf = (rule: Rule | undefined): string =>
+  rule === undefined ? 'the rule was deleted or disabled' : 'the rule was changed'
 
 /** Rules that mean the same go on when they are changed. */
 const meaningOf = ({ fields: { q, kind, group_by: groupBy } }: Rule): string =>

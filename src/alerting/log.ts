@@ -50,6 +50,9 @@ export const LoggedTransition = Type.Object({
   waitMs: Type.Optional(Type.Integer()),
   intervalMs: Type.Optional(Type.Integer()),
   repeatMs: Type.Optional(Type.Integer()),
+  /** The kind of the rule. */
+  kind: Type.Optional(Type.String()),
+  opens: Type.Optional(Type.Literal('incident')),
   /** Why, where it was not the counts. */
   reason: Type.Union([Type.String(), Type.Null()]),
   status: Type.Object({

@@ -159,7 +159,7 @@ export function isOpen(
 
 /** Why notices are kept back. */
 export interface Quiet {
-  readonly by: 'silence' | 'maintenance window'
+  readonly by: 'silence' | 'maintenance window' | 'alert'
   readonly id: string
   readonly reason: string
 }

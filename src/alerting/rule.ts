@@ -5,132 +5,12 @@
 
 import { Type, type Static } from '@sinclair/typebox'
 
-import { PrioritySchema, SeveritySchema } from '../model/schemas.js'
+import { PrioritySchema } from '../model/schemas.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
-import { allOf, EVERYTHING, type Query } from '../query/ast.js'
-import { MAX_LINE, parseQuery } from '../query/parser.js'
+import { MAX_LINE } from '../query/parser.js'
 import { DocumentOf, type Document } from '../records/documents.js'
-
-const Duration = Type.String({
-  pattern: '^[1-9][0-9]{0,5}[smhd]$',
-  maxLength: 7,
-  description: 'a number and s, m, h or d',
-  examples: ['5m'],
-})
-const Delay = Type.String({ ...Duration, pattern: '^(0|[1-9][0-9]{0,5})[smhd]$' })
-
-const Line = Type.Number({ minimum: -1e15, maximum: 1e15 })
-const Share = Type.Number({ minimum: 0, maximum: 1 })
-const AtLeast = Type.Integer({ minimum: 1, maximum: 1_000_000_000 })
-const Op = Type.Union([
-  Type.Literal('>'),
-  Type.Literal('>='),
-  Type.Literal('<'),
-  Type.Literal('<='),
-])
-const closed = { additionalProperties: false }
-
-const Window = Type.String({
-  ...Duration,
-  description: 'how far each evaluation looks back; 10s to 24h, a multiple of `every`',
-})
-const Fire = Type.Number({ ...Line, description: 'fires beyond this line' })
-const Recover = Type.Optional(
-  Type.Number({
-    ...Line,
-    description: 'recovers on the other side of this line; default: the line of `fire`',
-  }),
-)
-
-const Kind = Type.Union([
-  Type.Object(
-    {
-      type: Type.Literal('threshold', { description: 'a count' }),
-      of: Type.Optional(
-        Type.Union([Type.Literal('occurrences'), Type.Literal('events')], {
-          description: 'occurrences (the default) count repeats of an event, events do not',
-        }),
-      ),
-      window: Window,
-      op: Op,
-      fire: Fire,
-      recover: Recover,
-    },
-    closed,
-  ),
-  Type.Object(
-    {
-      type: Type.Literal('ratio', { description: 'the share of `q` that also matches `part`' }),
-      part: Type.String({ minLength: 1, maxLength: MAX_LINE }),
-      window: Window,
-      op: Op,
-      fire: Fire,
-      recover: Recover,
-      at_least: Type.Optional(
-        Type.Integer({
-          ...AtLeast,
-          description: 'with fewer matches of `q` it is calm; default 1',
-        }),
-      ),
-    },
-    closed,
-  ),
-  Type.Object(
-    {
-      type: Type.Literal('absence', { description: 'nothing arrives any more' }),
-      for: Type.String({ ...Duration, description: 'for how long; 10s to 24h' }),
-      known: Type.Optional(
-        Type.String({
-          ...Duration,
-          description: 'of groups that were seen within this time, up to 24h; default 24h',
-        }),
-      ),
-    },
-    closed,
-  ),
-  Type.Object(
-    {
-      type: Type.Literal('change', {
-        description: 'the count of a window beside the one before it',
-      }),
-      window: Window,
-      factor: Type.Number({
-        exclusiveMinimum: 1,
-        maximum: 1_000_000,
-        description: 'fires at this many times the count before, or at its inverse',
-      }),
-      at_least: Type.Optional(
-        Type.Integer({
-          ...AtLeast,
-          description: 'with fewer in both windows it is calm; default 10',
-        }),
-      ),
-    },
-    closed,
-  ),
-  Type.Object(
-    {
-      type: Type.Literal('new_template', {
-        description: 'a template whose first event is less than an hour old',
-      }),
-      min_severity: Type.Optional(SeveritySchema),
-      window: Window,
-      at_least: Type.Optional(Type.Integer({ ...AtLeast, description: 'occurrences; default 1' })),
-    },
-    closed,
-  ),
-  Type.Object(
-    {
-      type: Type.Literal('dead_letters', {
-        description: 'the share of rejected records among all; `q` is not used',
-      }),
-      window: Window,
-      share: Share,
-      at_least: Type.Optional(Type.Integer({ ...AtLeast, description: 'records; default 100' })),
-    },
-    closed,
-  ),
-])
+import { countersOf, readLine, type Counter, type RuleFault } from './counter.js'
+import { closed, Delay, Duration, Kind, toMs } from './rule-kind.js'
 
 const GROUP_FIELDS = ['source', 'host', 'template', 'environment', 'severity'] as const
 
@@ -218,6 +98,7 @@ export const RuleFields = Type.Object(
         { ...closed, description: 'the channels that are told when a group fires and resolves' },
       ),
     ),
+    opens: Type.Optional(Type.Literal('incident', { description: 'each alert opens an incident' })),
     for: Type.Optional(
       Type.String({
         ...Delay,
@@ -244,11 +125,6 @@ export type RuleFields = Static<typeof RuleFields>
 /** A rule as it is stored. */
 export const RuleDoc = DocumentOf(RuleFields)
 export type Rule = Document<RuleFields>
-
-/** A count that a rule needs. */
-export type Counter =
-  | { readonly kind: 'events'; readonly query: Query; readonly of: 'occurrences' | 'events' }
-  | { readonly kind: 'dead letters' }
 
 /** A rule that can be evaluated: its times in ms, its queries parsed. */
 export interface Plan {
@@ -277,25 +153,12 @@ const MIN_WINDOW_MS = 10 * SECOND_MS
 const MAX_EVERY_MS = 10 * MINUTE_MS
 /** Slots of a window. */
 const MAX_SLOTS = 1_440
-const UNITS_MS = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const
-
-function toMs(duration: string): number {
-  const unit = UNITS_MS[duration.slice(-1) as keyof typeof UNITS_MS] // its pattern was checked
-  return Number(duration.slice(0, -1)) * unit
-}
-
-/** What is wrong with a field of a rule. */
-export interface RuleFault {
-  readonly path: string
-  readonly message: string
-}
-
 /** @returns the plan, or what is wrong with the rule */
 export function planRule(rule: Rule): Plan | RuleFault {
   const { fields } = rule
   const query = readLine('q', fields.q ?? '')
   if ('path' in query) return query
-  const counters = countersOf(fields, query.query)
+  const counters = countersOf(fields.kind, query.query)
   if ('path' in counters) return counters
   const isNew = fields.kind.type === 'new_template'
   const plan = {
@@ -375,47 +238,3 @@ function groupFault({ kind, group_by: groupBy = [] }: RuleFields): RuleFault | n
     return { path: 'group_by', message: 'new templates are grouped by template' }
   return null
 }
-
-function countersOf(fields: RuleFields, query: Query): readonly Counter[] | RuleFault {
-  const { kind } = fields
-  const counting = (of: Query, what: 'occurrences' | 'events' = 'occurrences'): Counter => ({
-    kind: 'events',
-    query: of,
-    of: what,
-  })
-  switch (kind.type) {
-    case 'threshold':
-      return [counting(query, kind.of)]
-    case 'absence':
-    case 'change':
-      return [counting(query)]
-    case 'ratio': {
-      const part = readLine('kind/part', kind.part)
-      if ('path' in part) return part
-      return [counting(allOf([query, part.query])), counting(query)]
-    }
-    case 'new_template': {
-      const least = kind.min_severity?.toLowerCase() ?? 'debug'
-      const found = readLine('kind/min_severity', `severity>=${least} new:1h`)
-      return 'path' in found ? found : [counting(allOf([query, found.query]))]
-    }
-    case 'dead_letters':
-      return [{ kind: 'dead letters' }, counting(EVERYTHING)]
-  }
-}
-
-function readLine(path: string, line: string): { readonly query: Query } | RuleFault {
-  const parsed = parseQuery(line)
-  if (parsed.fault !== null) return { path, message: parsed.fault.message }
-  if (parsed.loneRegex !== null) return { path, message: parsed.loneRegex.message }
-  if (names(parsed.query, 'count'))
-    return { path, message: 'counts occurrences already: `count` cannot be asked' }
-  return { query: parsed.query }
-}
-
-const names = (query: Query, name: string): boolean =>
-  'nodes' in query
-    ? query.nodes.some((node) => names(node, name))
-    : query.kind === 'not'
-      ? names(query.node, name)
-      : 'field' in query && query.field.kind === 'builtin' && query.field.name === name

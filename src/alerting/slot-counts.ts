@@ -1,6 +1,7 @@
 /** Counts by slots of time, of which ranges are summed: ascending slots with what was counted up to each. */
 export class SlotCounts {
   #slots: number[] = []
+  #counts: number[] = []
   #totals: number[] = []
 
   get isEmpty(): boolean {
@@ -11,8 +12,10 @@ export class SlotCounts {
     const at = this.#indexOf(slot)
     if (this.#slots[at] !== slot) {
       this.#slots.splice(at, 0, slot)
+      this.#counts.splice(at, 0, 0)
       this.#totals.splice(at, 0, this.#totals[at - 1] ?? 0)
     }
+    this.#counts[at] = (this.#counts[at] ?? 0) + count
     for (let i = at; i < this.#totals.length; i++) this.#totals[i] = (this.#totals[i] ?? 0) + count
   }
 
@@ -23,7 +26,8 @@ export class SlotCounts {
 
   /** What was counted in one slot; null for nothing. */
   at(slot: number): number | null {
-    return this.#slots[this.#indexOf(slot)] === slot ? this.sum(slot, slot + 1) : null
+    const at = this.#indexOf(slot)
+    return this.#slots[at] === slot ? (this.#counts[at] ?? null) : null
   }
 
   forgetBefore(slot: number): void {
@@ -31,6 +35,7 @@ export class SlotCounts {
     if (at === 0) return
     const gone = this.#totals[at - 1] ?? 0
     this.#slots = this.#slots.slice(at)
+    this.#counts = this.#counts.slice(at)
     this.#totals = this.#totals.slice(at).map((total) => total - gone)
   }
 

@@ -3,7 +3,7 @@
  * `every` each group is judged at that moment, in order. A count that only grows may fire before its slot is over.
  */
 
-import type { Count } from './counts.js'
+import type { Count } from './count.js'
 import { INACTIVE, step, type GroupStatus, type Transition } from './machine.js'
 import type { Plan } from './rule.js'
 import { SlotCounts } from './slot-counts.js'
@@ -70,7 +70,10 @@ export class TrackedRule {
   /** Judges every group at each moment that is due. @param untilMs everything that arrived before is counted */
   evaluate(untilMs: number, known: KnownTime): readonly GroupTransition[] {
     const made: GroupTransition[] = []
-    const { everyMs } = this.plan
+    const { everyMs, rule } = this.plan
+    // A metric is asked for the last window only.
+    if (rule.fields.kind.type === 'value')
+      this.#nextTickMs = Math.max(this.#nextTickMs, Math.floor(untilMs / everyMs) * everyMs)
     for (; this.#nextTickMs <= untilMs; this.#nextTickMs += everyMs) {
       const endSlot = this.#nextTickMs / everyMs
       for (const group of this.#groups.values())

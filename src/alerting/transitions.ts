@@ -33,6 +33,8 @@ export function toLogged(
     channels: rule.fields.notify?.channels ?? [],
     tellsResolved: rule.fields.notify?.on_resolve ?? true,
     ...plan.notify,
+    kind: rule.fields.kind.type,
+    ...(rule.fields.opens === undefined ? {} : { opens: rule.fields.opens }),
     status: { ...status, flips: [...status.flips] },
   }
 }

@@ -61,21 +61,37 @@ function judgeOnce(
     case 'threshold':
       return compare(sum(0), kind, isWhole(plan, endSlot, known))
     case 'ratio':
-      return share(sum(0), sum(1), kind.at_least ?? 1, (value) =>
+      return share(sum(0), sum(1), leastOf(plan), (value) =>
         compare(value, kind, isWhole(plan, endSlot, known)),
       )
+    case 'value':
+      return metricVerdict(kind, counts, endSlot)
     case 'absence':
       return absence(plan, counts, endSlot, known)
     case 'change':
-      if (!isWhole(plan, endSlot, known, 2)) return null
-      return change(kind, sum(0), sum(0, endSlot - length))
+      return isWhole(plan, endSlot, known, 2)
+        ? change(kind, sum(0), sum(0, endSlot - length))
+        : null
     case 'new_template':
-      return compare(sum(0), { op: '>=', fire: kind.at_least ?? 1 }, true)
+      return compare(sum(0), { op: '>=', fire: leastOf(plan) }, true)
     case 'dead_letters':
-      return share(sum(0), sum(0) + sum(1), kind.at_least ?? 100, (value) =>
+      return share(sum(0), sum(0) + sum(1), leastOf(plan), (value) =>
         compare(value, { op: '>=', fire: kind.share }, true),
       )
   }
+}
+
+/** Without a value there is nothing to complain of: silence is for `absence`. */
+function metricVerdict(lines: Lines, counts: GroupCounts, endSlot: number): Verdict | null {
+  const value = counts.slots[0]?.at(endSlot - 1) ?? null
+  return value === null ? { verdict: 'calm', value: 0 } : compare(value, lines, true)
+}
+
+/** With fewer it is calm. */
+const leastOf = ({ rule }: Plan): number => {
+  const { kind } = rule.fields
+  const fallback = kind.type === 'dead_letters' ? 100 : 1
+  return 'at_least' in kind ? (kind.at_least ?? fallback) : fallback
 }
 
 /** Whether messages could arrive in the whole window: else a low count says nothing. */

@@ -34,6 +34,8 @@ const OF_NUMBERS = {
 
 export type NumberFunction = keyof typeof OF_NUMBERS
 export const NUMBER_FUNCTIONS: readonly string[] = Object.keys(OF_NUMBERS)
+/** @returns SQL of a function of an attribute's number, over rows with `occurrences` */
+export const numberSql = (of: NumberFunction, value: string): string => OF_NUMBERS[of](value)
 export const isNumberFunction = (name: string): name is NumberFunction =>
   Object.hasOwn(OF_NUMBERS, name)
 

@@ -132,6 +132,7 @@ const createReads = (
     return { ...page, items: page.items.map(counter.view) }
   },
   openCount: () => counter.open(),
+  firingOf: (ruleId: string): readonly string[] => [...(firing.get(ruleId) ?? [])],
   firingCount: (ruleId: string) => firing.get(ruleId)?.size ?? 0,
   /** The alerts that rules raised since then, or that fire still; the newest first. */
   sinceOrFiring(sinceMs: number): readonly Alert[] {

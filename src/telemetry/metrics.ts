@@ -53,6 +53,7 @@ export interface GaugeReaders {
   /** Attempts to send notices, by their outcome. */
   readonly noticesByOutcome: () => ReadonlyMap<string, number>
   readonly channelsFailing: () => number
+  readonly alertRulesUnknown: () => number
   readonly alertLagSeconds: () => number
   readonly isStateUp: () => boolean
   readonly isClickhouseUp: () => boolean
@@ -401,6 +402,11 @@ function watchAlerting(registry: Registry, readers: GaugeReaders): void {
     label: 'outcome',
     read: readers.noticesByOutcome,
   })
+  gauge(
+    'alert_rules_unknown',
+    'Alert rules whose questions fail; 0 on instances that do not evaluate',
+    readers.alertRulesUnknown,
+  )
   gauge(
     'channels_failing',
     'Notification channels that do not deliver; 0 on instances that do not evaluate',

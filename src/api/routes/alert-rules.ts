@@ -5,6 +5,8 @@ import { RuleFields, type Rule } from '../../alerting/rule.js'
 import type { Delivery } from '../../alerting/delivery-log.js'
 import { noticesOf } from '../../alerting/notices.js'
 import { MAX_TRANSITIONS } from '../../alerting/backtest.js'
+import type { EvaluationStatus } from '../../alerting/evaluator.js'
+import { isBehind } from '../../alerting/system-alert.js'
 import type { LoggedTransition } from '../../alerting/log.js'
 import type { Notice } from '../../alerting/notice.js'
 import { PrioritySchema } from '../../model/schemas.js'
@@ -20,6 +22,12 @@ const RuleSchema = Type.Object(
   {
     ...DocumentFields,
     ...RuleFields.properties,
+    state: Type.Union(
+      ['disabled', 'unknown', 'firing', 'ok'].map((name) => Type.Literal(name)),
+      {
+        description: 'unknown: it can not be evaluated now, so nothing fires and nothing resolves',
+      },
+    ),
     firing: Type.Integer({ minimum: 0, description: 'alerts of the rule that fire' }),
     evaluated_at: Type.Union([Timestamp, Type.Null()], {
       description: 'what arrived before this time was judged; null when it is not known',
@@ -83,13 +91,23 @@ async function toView(
   { alerts, alertRuleStatus }: Pick<Services, 'alerts' | 'alertRuleStatus'>,
 ): Promise<Static<typeof RuleSchema>> {
   const status = await alertRuleStatus()
+  const firing = alerts.firingCount(rule.id)
   return {
     ...toDocumentFields(rule),
     ...rule.fields,
-    firing: alerts.firingCount(rule.id),
+    state: stateOf(rule, status, firing),
+    firing,
     evaluated_at: toIsoOrNull(status?.untilMs ?? null),
     problem: status?.problems[rule.id] ?? null,
   }
+}
+
+function stateOf({ id, fields }: Rule, status: EvaluationStatus | null, firing: number): string {
+  if (fields.enabled === false) return 'disabled'
+  const isKnown =
+    status !== null && !isBehind(status.untilMs, Date.now()) && !status.unknown.includes(id)
+  if (!isKnown) return 'unknown'
+  return firing > 0 ? 'firing' : 'ok'
 }
 
 const NOT_TRIED = { outcome: 'waiting', attempts: 0, atMs: null, status: 0, error: '' }

@@ -123,6 +123,12 @@ t.test('rules of every kind fire', async (t) => {
       q: 'host:kinds',
       kind: { type: 'new_template', min_severity: 'CRITICAL', window: '10s', at_least: 2 },
     }),
+    value: await make({
+      q: 'host:kinds has:took_ms',
+      kind: { type: 'value', metric: 'p50(took_ms)', window: '1m', op: '>', fire: 90.5 },
+      group_by: ['source'],
+      opens: 'incident',
+    }),
     dead_letters: await make({
       kind: { type: 'dead_letters', window: '1m', share: 0.001, at_least: 1 },
     }),
@@ -144,6 +150,18 @@ t.test('rules of every kind fire', async (t) => {
   t.equal(ratio.value, 0.4)
   const [fresh] = await untilAlerts(ids.new_template, 1)
   t.match(fresh, { value: 2, group: { template: /^[0-9a-f]{16}$/ } })
+  await ingest(
+    [80, 91.25, 3_000].map((took_ms) => ({
+      source: 'shop',
+      host: 'kinds',
+      message: 'a slow page',
+      tags: { took_ms },
+    })),
+  )
+  const [slow] = await untilAlerts(ids.value, 1)
+  t.match(slow, { value: 91.25, group: { source: 'shop' } })
+  const incidents = (await call('GET /api/incidents')).body.items
+  t.match(incidents, [{ alert_ids: [slow.id], title: slow.title, source: 'shop' }])
   const [dead] = await untilAlerts(ids.dead_letters, 1)
   t.ok(dead.value > 0 && dead.value < 0.5, `${dead.value} of the records`)
   const [absent] = await untilAlerts(ids.absence, 1)

@@ -98,6 +98,7 @@ void test('gauges are read when the metrics are', async (t) => {
     noticesWaiting: seven,
     noticesByOutcome: () => new Map([['sent', 7]]),
     channelsFailing: seven,
+    alertRulesUnknown: seven,
     alertLagSeconds: seven,
     isStateUp: () => true,
     isClickhouseUp: () => false,

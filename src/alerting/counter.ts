@@ -1,0 +1,91 @@
+/* What a rule counts. */
+
+import { NUMBER_FUNCTIONS, isNumberFunction, type NumberFunction } from '../events/stats.js'
+import { allOf, EVERYTHING, type Query } from '../query/ast.js'
+import { toField } from '../query/fields.js'
+import { parseQuery } from '../query/parser.js'
+import { toMs, type Kind } from './rule-kind.js'
+
+/** A count that a rule needs. */
+export type Counter =
+  | { readonly kind: 'events'; readonly query: Query; readonly of: 'occurrences' | 'events' }
+  | {
+      readonly kind: 'value'
+      readonly query: Query
+      readonly of: NumberFunction
+      readonly attribute: string
+      readonly windowMs: number
+    }
+  | { readonly kind: 'dead letters' }
+
+/** What is wrong with a field of a rule. */
+export interface RuleFault {
+  readonly path: string
+  readonly message: string
+}
+
+export function countersOf(kind: Kind, query: Query): readonly Counter[] | RuleFault {
+  switch (kind.type) {
+    case 'threshold':
+      return [counting(query, kind.of)]
+    case 'absence':
+    case 'change':
+      return [counting(query)]
+    case 'ratio':
+      return ratioCounters(kind.part, query)
+    case 'value': {
+      const metric = readMetric(kind.metric)
+      if ('path' in metric) return metric
+      return [{ kind: 'value', query, ...metric, windowMs: toMs(kind.window) }]
+    }
+    case 'new_template':
+      return newTemplateCounters(kind.min_severity ?? 'DEBUG', query)
+    case 'dead_letters':
+      return [{ kind: 'dead letters' }, counting(EVERYTHING)]
+  }
+}
+
+const counting = (query: Query, of: 'occurrences' | 'events' = 'occurrences'): Counter => ({
+  kind: 'events',
+  query,
+  of,
+})
+
+function ratioCounters(line: string, query: Query): readonly Counter[] | RuleFault {
+  const part = readLine('kind/part', line)
+  return 'path' in part ? part : [counting(allOf([query, part.query])), counting(query)]
+}
+
+function newTemplateCounters(least: string, query: Query): readonly Counter[] | RuleFault {
+  const found = readLine('kind/min_severity', `severity>=${least.toLowerCase()} new:1h`)
+  return 'path' in found ? found : [counting(allOf([query, found.query]))]
+}
+
+const METRIC = /^([a-z0-9]+)\(([^()]+)\)$/i
+
+function readMetric(
+  text: string,
+): { readonly of: NumberFunction; readonly attribute: string } | RuleFault {
+  const [, name = '', argument = ''] = METRIC.exec(text) ?? []
+  const of = name.toLowerCase()
+  const field = toField(argument.trim())
+  if (isNumberFunction(of) && field.kind === 'attribute') return { of, attribute: field.name }
+  const message = `must be one of ${NUMBER_FUNCTIONS.join(', ')} of an attribute, as in p95(duration_ms)`
+  return { path: 'kind/metric', message }
+}
+
+export function readLine(path: string, line: string): { readonly query: Query } | RuleFault {
+  const parsed = parseQuery(line)
+  if (parsed.fault !== null) return { path, message: parsed.fault.message }
+  if (parsed.loneRegex !== null) return { path, message: parsed.loneRegex.message }
+  if (names(parsed.query, 'count'))
+    return { path, message: 'counts occurrences already: `count` cannot be asked' }
+  return { query: parsed.query }
+}
+
+const names = (query: Query, name: string): boolean =>
+  'nodes' in query
+    ? query.nodes.some((node) => names(node, name))
+    : query.kind === 'not'
+      ? names(query.node, name)
+      : 'field' in query && query.field.kind === 'builtin' && query.field.name === name

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+
+import type { Alerts } from '../records/alerts.js'
+import type { Incidents } from '../records/incidents.js'
+import type { LoggedTransition } from './log.js'
+import { titleOf } from './transitions.js'
+
+export interface ProjectionDeps {
+  readonly alerts: Pick<Alerts, 'create' | 'resolve'>
+  readonly incidents: Pick<Incidents, 'create'>
+  readonly hasSource: (name: string) => boolean
+}
+
+const ACTOR = 'alert rules'
+
+/** Brings alerts and incidents up to transitions. It may be repeated. */
+export const createProjection =
+  (deps: ProjectionDeps) =>
+  async (transitions: readonly LoggedTransition[]): Promise<void> => {
+    await Promise.all(transitions.map((one) => projectOne(deps, one)))
+  }
+
+async function projectOne(deps: ProjectionDeps, one: LoggedTransition): Promise<void> {
+  const { alerts, hasSource } = deps
+  const { alertId, status, group, groupBy } = one
+  if (alertId === null) return
+  if (status.state === 'inactive') {
+    await alerts.resolve(alertId, one.atMs, one.value)
+    return
+  }
+  const named = Object.fromEntries(groupBy.map((name, i) => [name, group[i] ?? '']))
+  const source = named['source'] ?? ''
+  const relatedSource = hasSource(source) ? source : null
+  await alerts.create({
+    id: alertId,
+    title: titleOf(one),
+    severity: one.severity,
+    eventIds: [],
+    relatedSource,
+    rule: {
+      ruleId: one.ruleId,
+      group: named,
+      state: 'firing',
+      value: one.value,
+      startedAtMs: status.firingSinceMs,
+      resolvedAtMs: null,
+    },
+  })
+  if (one.opens === 'incident') await openIncident(deps, { one, alertId, source: relatedSource })
+}
+
+const openIncident = (
+  { incidents }: ProjectionDeps,
+  opened: {
+    readonly one: LoggedTransition
+    readonly alertId: string
+    readonly source: string | null
+  },
+): Promise<unknown> =>
+  incidents.create(
+    ACTOR,
+    {
+      title: titleOf(opened.one),
+      description: `Opened by the alert rule "${opened.one.ruleName}".`,
+      severity: opened.one.severity,
+      applicationId: null,
+      source: opened.source,
+      assigneeId: null,
+      alertIds: [opened.alertId],
+      eventIds: [],
+    },
+    incidentIdOf(opened.alertId),
+  )
+
+/** A UUID of version 8, so that the incident of an alert is opened once. */
+function incidentIdOf(alertId: string): string {
+  const hex = createHash('sha256').update(`incident ${alertId}`).digest('hex')
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]
+  return [...parts, `a${hex.slice(17, 20)}`, hex.slice(20, 32)].join('-')
+}

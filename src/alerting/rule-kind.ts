@@ -1,0 +1,152 @@
+/* The kinds of alert rules, and how their times are written. */
+
+import { Type, type Static } from '@sinclair/typebox'
+
+import { NUMBER_FUNCTIONS } from '../events/stats.js'
+import { SeveritySchema } from '../model/schemas.js'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
+import { MAX_LINE } from '../query/parser.js'
+
+export const Duration = Type.String({
+  pattern: '^[1-9][0-9]{0,5}[smhd]$',
+  maxLength: 7,
+  description: 'a number and s, m, h or d',
+  examples: ['5m'],
+})
+export const Delay = Type.String({ ...Duration, pattern: '^(0|[1-9][0-9]{0,5})[smhd]$' })
+
+const Line = Type.Number({ minimum: -1e15, maximum: 1e15 })
+const Share = Type.Number({ minimum: 0, maximum: 1 })
+const AtLeast = Type.Integer({ minimum: 1, maximum: 1_000_000_000 })
+const Op = Type.Union([
+  Type.Literal('>'),
+  Type.Literal('>='),
+  Type.Literal('<'),
+  Type.Literal('<='),
+])
+export const closed = { additionalProperties: false }
+
+const Window = Type.String({
+  ...Duration,
+  description: 'how far each evaluation looks back; 10s to 24h, a multiple of `every`',
+})
+const Fire = Type.Number({ ...Line, description: 'fires beyond this line' })
+const Recover = Type.Optional(
+  Type.Number({
+    ...Line,
+    description: 'recovers on the other side of this line; default: the line of `fire`',
+  }),
+)
+
+export const Kind = Type.Union([
+  Type.Object(
+    {
+      type: Type.Literal('threshold', { description: 'a count' }),
+      of: Type.Optional(
+        Type.Union([Type.Literal('occurrences'), Type.Literal('events')], {
+          description: 'occurrences (the default) count repeats of an event, events do not',
+        }),
+      ),
+      window: Window,
+      op: Op,
+      fire: Fire,
+      recover: Recover,
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('ratio', { description: 'the share of `q` that also matches `part`' }),
+      part: Type.String({ minLength: 1, maxLength: MAX_LINE }),
+      window: Window,
+      op: Op,
+      fire: Fire,
+      recover: Recover,
+      at_least: Type.Optional(
+        Type.Integer({
+          ...AtLeast,
+          description: 'with fewer matches of `q` it is calm; default 1',
+        }),
+      ),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('absence', { description: 'nothing arrives any more' }),
+      for: Type.String({ ...Duration, description: 'for how long; 10s to 24h' }),
+      known: Type.Optional(
+        Type.String({
+          ...Duration,
+          description: 'of groups that were seen within this time, up to 24h; default 24h',
+        }),
+      ),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('change', {
+        description: 'the count of a window beside the one before it',
+      }),
+      window: Window,
+      factor: Type.Number({
+        exclusiveMinimum: 1,
+        maximum: 1_000_000,
+        description: 'fires at this many times the count before, or at its inverse',
+      }),
+      at_least: Type.Optional(
+        Type.Integer({
+          ...AtLeast,
+          description: 'with fewer in both windows it is calm; default 10',
+        }),
+      ),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('value', { description: 'a metric of an attribute over the window' }),
+      metric: Type.String({
+        maxLength: 200,
+        description: `${NUMBER_FUNCTIONS.join(', ')} of an attribute`,
+        examples: ['p95(duration_ms)'],
+      }),
+      window: Window,
+      op: Op,
+      fire: Fire,
+      recover: Recover,
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('new_template', {
+        description: 'a template whose first event is less than an hour old',
+      }),
+      min_severity: Type.Optional(SeveritySchema),
+      window: Window,
+      at_least: Type.Optional(Type.Integer({ ...AtLeast, description: 'occurrences; default 1' })),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('dead_letters', {
+        description: 'the share of rejected records among all; `q` is not used',
+      }),
+      window: Window,
+      share: Share,
+      at_least: Type.Optional(Type.Integer({ ...AtLeast, description: 'records; default 100' })),
+    },
+    closed,
+  ),
+])
+export type Kind = Static<typeof Kind>
+
+const UNITS_MS = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const
+
+export function toMs(duration: string): number {
+  const unit = UNITS_MS[duration.slice(-1) as keyof typeof UNITS_MS] // its pattern was checked
+  return Number(duration.slice(0, -1)) * unit
+}

@@ -1,0 +1,57 @@
+/*
+ * One alert says that rules are not evaluated: because what arrived is not stored yet, ClickHouse does not answer, or the
+ * question of a rule fails. Meanwhile nothing fires and nothing resolves.
+ */
+
+import { randomUUID } from 'node:crypto'
+
+import { MINUTE_MS } from '../model/time.js'
+import type { Alerts } from '../records/alerts.js'
+
+/** What the alert has as its rule. */
+export const SYSTEM_RULE_ID = '00000000-0000-8000-a000-000000000001'
+const BEHIND_MS = 2 * MINUTE_MS
+
+export interface Evaluated {
+  /** Everything that arrived before was judged, or the start of the evaluation. */
+  readonly untilMs: number
+  /** Rules that can't be evaluated. */
+  readonly unknown: number
+}
+
+export const isBehind = (untilMs: number, nowMs: number): boolean => nowMs - untilMs > BEHIND_MS
+
+export type SystemAlert = ReturnType<typeof createSystemAlert>
+
+/** @throws AppError dependency_unavailable; the next call tries again */
+export const createSystemAlert =
+  (alerts: Pick<Alerts, 'create' | 'resolve' | 'firingOf'>) =>
+  async (evaluated: Evaluated, nowMs: number): Promise<void> => {
+    const why = reasonOf(evaluated, nowMs)
+    const firing = alerts.firingOf(SYSTEM_RULE_ID)
+    if (why === null) {
+      for (const id of firing) await alerts.resolve(id, nowMs, null)
+      return
+    }
+    if (firing.length > 0) return
+    await alerts.create({
+      id: randomUUID(),
+      title: `Alert rules are not evaluated: ${why}`,
+      severity: 'P2',
+      eventIds: [],
+      relatedSource: null,
+      rule: {
+        ruleId: SYSTEM_RULE_ID,
+        group: {},
+        state: 'firing',
+        value: Math.round((nowMs - evaluated.untilMs) / 1_000),
+        startedAtMs: nowMs,
+        resolvedAtMs: null,
+      },
+    })
+  }
+
+function reasonOf({ untilMs, unknown }: Evaluated, nowMs: number): string | null {
+  if (isBehind(untilMs, nowMs)) return 'what arrived in the last two minutes is not known'
+  return unknown === 0 ? null : `the questions of ${unknown} fail`
+}
