@@ -60,7 +60,7 @@ const toTask = (bytes: Uint8Array): BlockTask => ({
       requestSource: '',
       params: '',
       isRepeat: false,
-      isUnanswered: false,
+      deniesRecords: false,
       repeats: new Set<string>(),
       allowedSources: null,
       keepRaw: true,

@@ -39,8 +39,8 @@ export interface BodyTask {
   readonly repeats: ReadonlySet<string>
   /** Sources that the sender's key may write; null = any. */
   readonly allowedSources: readonly string[] | null
-  /** Records of other sources are dead letters, because nobody can be told that the body is refused. */
-  readonly isUnanswered: boolean
+  /** Records of other sources are rejected one by one; else they refuse the body as a whole. */
+  readonly deniesRecords: boolean
   /** Whether dead letters keep the raw text (never for uploads). */
   readonly keepRaw: boolean
   readonly maxRows: number

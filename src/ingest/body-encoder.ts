@@ -107,7 +107,7 @@ export class BodyEncoder {
 
   /** Checks that the body's key may write the sources of all messages. */
   #denial({ body, file }: OpenedBody, at: Job): BodyRefusal | null {
-    const allowed = body.isUnanswered ? null : body.allowedSources
+    const allowed = body.deniesRecords ? null : body.allowedSources
     if (allowed === null || body.events !== null || file !== null) return null
     let denied: string | null = null
     const check = ({ source }: { readonly source: string }): void => {

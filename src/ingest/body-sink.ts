@@ -150,8 +150,8 @@ export class BodySink implements EventSink, LineTaker {
   }
 
   #mayWrite(source: string): boolean {
-    const { allowedSources, isUnanswered } = this.#body
-    if (isUnanswered) return true
+    const { allowedSources, deniesRecords } = this.#body
+    if (deniesRecords) return true
     if (allowedSources?.includes(source) === false) this.denied ??= source
     return this.denied === null
   }

@@ -61,7 +61,7 @@ export function createListeners({ key, pipeline, once }: ListenerDeps): Listener
         ...rest,
         coding,
         maxRows: INGEST_RECORDS,
-        isUnanswered: true,
+        deniesRecords: true,
       }
       const claimed = onceId === undefined ? null : onceKey(body.protocol, own.id, onceId)
       return await submitOnce(submission, claimed, services)

@@ -140,7 +140,7 @@ const hasEqualRights = (a: BodyTask, b: BodyTask): boolean =>
   a.keepRaw === b.keepRaw &&
   a.maxRows === b.maxRows &&
   a.isRepeat === b.isRepeat &&
-  a.isUnanswered === b.isUnanswered &&
+  a.deniesRecords === b.deniesRecords &&
   a.verdicts === b.verdicts &&
   a.repeats === b.repeats
 

@@ -21,9 +21,10 @@ export interface Submission {
   readonly requestSource?: string
   readonly params?: string
   readonly isRepeat?: boolean
-  /** The key under which it is stored once; kept with its rows, so that a restart knows it. */
+  /** The key under which it is stored once; kept with its rows, as those of its records, so that a restart knows it. */
   readonly onceKey?: string
-  readonly isUnanswered?: boolean
+  /** Records of sources that the sender may not write are rejected one by one. */
+  readonly deniesRecords?: boolean
   readonly allowedSources: readonly string[] | null
   readonly keepRaw: boolean
   readonly maxRows: number
@@ -50,7 +51,7 @@ export const toBody = (submission: Submission): BodyTask => ({
   requestSource: submission.requestSource ?? '',
   params: submission.params ?? '',
   isRepeat: submission.isRepeat ?? false,
-  isUnanswered: submission.isUnanswered ?? false,
+  deniesRecords: submission.deniesRecords ?? false,
   allowedSources: submission.allowedSources,
   keepRaw: submission.keepRaw,
   maxRows: submission.maxRows,
@@ -238,7 +239,10 @@ export function ordersOf(
   jobs: readonly { readonly submission: Pick<Submission, 'replays' | 'onceKey'> }[],
   bodies: readonly BodyResult[],
 ): Pick<LogRecord, 'command' | 'onceKeys'> {
-  const onceKeys = jobs.flatMap(({ submission: { onceKey } }) => onceKey ?? [])
+  const onceKeys = [
+    ...jobs.flatMap(({ submission: { onceKey } }) => onceKey ?? []),
+    ...bodies.flatMap(({ ids }) => ids),
+  ]
   const command = deletionOf(jobs, bodies)
   return onceKeys.length === 0 ? { command } : { command, onceKeys }
 }

@@ -153,7 +153,7 @@ export class GrpcServer {
         return stream.closed
       },
     }
-    const of = { protocol: 'otlp', format }
+    const of = { protocol: 'otlp', format, deniesRecords: true }
     return exportResponse(await takeBody({ request, key, coding, source }, of, this.#deps.services))
   }
 }

@@ -50,6 +50,14 @@ export interface IngestRoute {
   readonly toReply: (result: BodyResult, request: HttpRequest) => Reply
   /** How long a request waits for room before it is refused, for clients that come again at once or never. Default 0. */
   readonly patienceMs?: number
+  /** Whether records of sources that the key may not write are rejected one by one, because the reply can say so. */
+  readonly deniesRecords?: boolean
+  /**
+   * Answers a request for which there is no room, of a protocol whose clients come again with the records that the reply names.
+   *
+   * @returns null when it can't be answered in this way
+   */
+  readonly toBusyReply?: (request: HttpRequest) => Reply | null
   /** Writes an error as the protocol's clients read it. Default: the one of `/ingest`. */
   readonly toErrorReply?: (error: AppError, head: RequestHead) => Reply
 }
@@ -61,13 +69,14 @@ export interface IngestRoute {
  */
 export function ingestRoute(route: IngestRoute, services: IngestServices): HttpRoute {
   const { id, method = 'POST', path, toErrorReply: write } = route
+  const admitBusy = createAdmitBusy(route)
   return {
     id,
     method,
     path,
     bodyBytes: INGEST_BYTES,
     isAddressless: true,
-    admit: (head) => admit(head, route, services),
+    admit: (head) => admit(head, { ...route, admitBusy }, services),
     ...(write === undefined ? {} : { toErrorReply: write }),
   }
 }
@@ -76,7 +85,7 @@ type Admitted = Extract<Awaited<ReturnType<HttpRoute['admit']>>, { kind: 'admitt
 
 function admit(
   head: RequestHead,
-  route: IngestRoute,
+  { admitBusy, ...route }: IngestRoute & { readonly admitBusy: AdmitBusy },
   services: IngestServices,
 ): Admitted | Promise<Admitted> {
   return withKey(head, services, (key) => {
@@ -84,13 +93,60 @@ function admit(
     const source = namedSource(head)
     const bytes = Math.min(Number(head.headers.first('content-length') ?? 0), INGEST_BYTES)
     const handle = (request: HttpRequest): Reply | Promise<Reply> =>
-      route.answer?.(request) ?? take(request, { key, coding, source }, route, services)
+      route.answer?.(request) ??
+      orBusy(take(request, { key, coding, source }, route, services), request, route)
     const admitted: Admitted = { kind: 'admitted', handle }
     const hasRoom = (): boolean => services.hasRoom(bytes, key.id)
     if (hasRoom()) return admitted
     if (route.patienceMs === undefined) throw overloaded()
-    return untilRoom(hasRoom, route.patienceMs).then(() => admitted)
+    return untilRoom(hasRoom, route.patienceMs).then(
+      () => admitted,
+      (error: unknown) => admitBusy(error, head),
+    )
   })
+}
+
+/** Limits of what is read only to be answered by `toBusyReply`. */
+const BUSY = { bytes: 1024 * 1024, requests: 8 }
+
+type AdmitBusy = (error: unknown, head: RequestHead) => Admitted
+
+/** Admits small requests for which there is no room, to answer what they send. It throws the error for others. */
+function createAdmitBusy({ toBusyReply }: IngestRoute): AdmitBusy {
+  let open = 0
+  return (error, { headers, signal }) => {
+    const bytes = Number(headers.first('content-length') ?? Infinity)
+    if (toBusyReply === undefined || bytes > BUSY.bytes || open >= BUSY.requests) throw error
+    let isOpen = true
+    const end = (): void => {
+      if (isOpen) open -= 1
+      isOpen = false
+    }
+    open += 1
+    signal.addEventListener('abort', end, { once: true })
+    const handle = (request: HttpRequest): Reply => {
+      end()
+      const reply = toBusyReply(request)
+      if (reply === null) throw error
+      return reply
+    }
+    return { kind: 'admitted', handle }
+  }
+}
+
+async function orBusy(
+  reply: Promise<Reply>,
+  request: HttpRequest,
+  { toBusyReply }: IngestRoute,
+): Promise<Reply> {
+  if (toBusyReply === undefined) return await reply
+  try {
+    return await reply
+  } catch (error) {
+    const busy = error instanceof AppError && ERRORS[error.code].retry ? toBusyReply(request) : null
+    if (busy === null) throw error
+    return busy
+  }
 }
 
 /** @throws AppError `overloaded` when there is none in time */
@@ -138,11 +194,12 @@ interface Taken {
 async function take(
   request: HttpRequest,
   taken: Omit<Taken, 'request'>,
-  { protocol, format, params, toReply }: IngestRoute,
+  { protocol, format, params, toReply, deniesRecords = false }: IngestRoute,
   services: IngestServices,
 ): Promise<Reply> {
   const of = {
     protocol,
+    deniesRecords,
     format: typeof format === 'function' ? format(request) : format,
     ...(params === undefined ? {} : { params: params(request) }),
   }
@@ -157,7 +214,7 @@ async function take(
  */
 export async function takeBody(
   { request, key, coding, source }: Taken,
-  of: Pick<Submission, 'protocol' | 'format' | 'params'>,
+  of: Pick<Submission, 'protocol' | 'format' | 'params' | 'deniesRecords'>,
   services: Pick<IngestServices, 'submit' | 'once'>,
 ): Promise<BodyResult> {
   const submission: Submission = {

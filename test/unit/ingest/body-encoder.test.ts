@@ -75,7 +75,7 @@ const BODY: BodyTask = {
   requestSource: '',
   params: '',
   isRepeat: false,
-  isUnanswered: false,
+  deniesRecords: false,
   repeats: new Set<string>(),
   allowedSources: null,
   keepRaw: true,
@@ -506,6 +506,30 @@ void test('a source that the key may not write is refused whatever else is wrong
     bodies[0],
     { accepted: 1, rejected: 4, refusal: null },
     'a record of no source is rejected alone',
+  )
+})
+
+void test('a reply for each record says which ones the key may not write', async (t) => {
+  const actions = ['own', 'victim', 'own'].map(
+    (index, i) => `{"create":{"_index":"${index}"}}\n{"message":"m${i}"}\n`,
+  )
+  const { bodies, block } = await encode(createEncoder(), [
+    {
+      bytes: bytesOf(actions.join('')),
+      format: 'elasticsearch/bulk',
+      protocol: 'elasticsearch',
+      allowedSources: ['own'],
+      deniesRecords: true,
+    },
+  ])
+  t.match(bodies[0], { accepted: 2, rejected: 1, refusal: null, sources: ['own'] })
+  t.equal(block?.rows, 2)
+  const items = JSON.parse(bodies[0]?.reply ?? '').items as readonly {
+    create: { status: number }
+  }[]
+  t.same(
+    items.map(({ create }) => create.status),
+    [201, 403, 201],
   )
 })
 

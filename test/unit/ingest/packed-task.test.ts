@@ -21,7 +21,7 @@ const body = (size: number | null, kind: number, isFirstTry: boolean): BodyTask 
   requestSource: `request ${kind % 5}`,
   params: '',
   isRepeat: kind === 6,
-  isUnanswered: kind === 7,
+  deniesRecords: kind === 7,
   repeats: kind === 6 ? new Set(['id']) : NO_REPEATS,
   allowedSources: KEYS[kind % KEYS.length] ?? null,
   keepRaw: kind !== 5,

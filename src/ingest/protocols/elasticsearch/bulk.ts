@@ -202,13 +202,45 @@ const withoutDate = (index: string): string =>
 const quoted = (text: string): string => JSON.stringify(text)
 
 function itemOf(action: Action, error: LineError | undefined): string {
-  const { operation, index, id } = action
-  const head = `"_index":${quoted(index)},"_id":${id === null ? 'null' : quoted(id)}`
-  if (error !== undefined)
-    return `{"${operation}":{${head},"status":400,"error":{"type":"document_parsing_exception","reason":${quoted(error.message)}}}}`
+  const { operation } = action
+  const head = headOf(action)
+  if (error !== undefined) {
+    const [status, type] = DENIALS.has(error.code) ? DENIED : UNREAD
+    return `{"${operation}":{${head},${failure(status, type, error.message)}}}`
+  }
   if (operation === 'delete') return `{"delete":{${head},"result":"not_found","status":404}}`
   return `{"${operation}":{${head},"_version":1,"result":"created","_shards":{"total":1,"successful":1,"failed":0},"status":201}}`
 }
+
+/** Reasons for which the sender may not write a document that is otherwise right. */
+const DENIALS: ReadonlySet<string> = new Set(['unknown_source', 'source_limit', 'key_source_limit'])
+const DENIED = [403, 'security_exception'] as const
+const UNREAD = [400, 'document_parsing_exception'] as const
+
+const failure = (status: number, type: string, reason: string): string =>
+  `"status":${status},"error":{"type":"${type}","reason":${quoted(reason)}}`
+
+/**
+ * Answers a bulk request whose actions can't be taken right now: each of them may be sent again.
+ *
+ * @param params as the parser gets them
+ */
+export function writeBusyItems(bytes: Buffer, params: string, reason: string): string {
+  const index = new URLSearchParams(params).get('index') ?? ''
+  const lines = new Lines(bytes)
+  const items: string[] = []
+  for (let text = lines.next(); text !== null; text = lines.next()) {
+    if (text === '') continue
+    const action = readAction(text, index) ?? NO_OPERATION
+    if (action.operation !== 'delete') lines.skip()
+    const busy = failure(429, 'es_rejected_execution_exception', reason)
+    items.push(`{"${action.operation}":{${headOf(action)},${busy}}}`)
+  }
+  return `{"took":0,"errors":${items.length > 0},"items":[${items.join(',')}]}`
+}
+
+const headOf = ({ index, id }: Action): string =>
+  `"_index":${quoted(index)},"_id":${id === null ? 'null' : quoted(id)}`
 
 function writeItems(actions: readonly Action[], errors: readonly LineError[]): string {
   const byAction = new Map(errors.map((error) => [error.line, error]))

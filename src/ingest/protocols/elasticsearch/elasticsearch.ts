@@ -1,3 +1,4 @@
+import { readContentCoding } from '../../../http/decompress.js'
 import type { Reply } from '../../../http/reply.js'
 import type { HttpRequest, RequestHead } from '../../../http/request.js'
 import type { RouteMethod } from '../../../http/router.js'
@@ -6,7 +7,7 @@ import { ERRORS, type AppError } from '../../../model/errors.js'
 import type { BodyResult } from '../../block.js'
 import { ingestRoute, type IngestServices } from '../ingest-route.js'
 import type { Protocol } from '../protocol.js'
-import { decodeBulk, decodeDocument, errorOf } from './bulk.js'
+import { decodeBulk, decodeDocument, errorOf, writeBusyItems } from './bulk.js'
 
 /** A header that Elastic's clients require of every reply; without it they stop with an error. */
 const PRODUCT = { 'X-Elastic-Product': 'Elasticsearch' }
@@ -36,6 +37,18 @@ const toBulkReply = ({ reply }: BodyResult): Reply => ({
   headers: PRODUCT,
   jsonText: reply ?? '{"took":1,"errors":false,"items":[]}',
 })
+
+/** A larger request is refused before it is read, because there is no room for what it sends. */
+const BUSY_BYTES = 1024 * 1024
+
+/** Most clients send only those actions again that are answered by 429; after 503 some of them do not wait. */
+function toBusyReply(request: HttpRequest): Reply | null {
+  const { body, headers } = request
+  if (body.length > BUSY_BYTES || readContentCoding(headers) !== 'identity') return null
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const jsonText = writeBusyItems(bytes, paramsOf(request), 'there is no room right now')
+  return { status: 200, headers: PRODUCT, jsonText }
+}
 
 function toDocumentReply({ reply, errors }: BodyResult): Reply {
   if (reply !== null && reply !== '') return { status: 201, headers: PRODUCT, jsonText: reply }
@@ -69,6 +82,8 @@ function takingRoutes(services: IngestServices, prefix: string): HttpRoute[] {
           path: `${prefix}${path}`,
           format: 'elasticsearch/bulk',
           toReply: toBulkReply,
+          deniesRecords: true,
+          toBusyReply,
         },
         services,
       ),

@@ -110,6 +110,7 @@ export const otlp: Protocol = {
             path: `${prefix}/v1/${part}`,
             protocol: 'otlp',
             format: `otlp/${part}`,
+            deniesRecords: true,
             toReply: toReply(signal),
             toErrorReply,
           },

@@ -107,6 +107,38 @@ void test('a request with an Idempotency-Key is stored once', async (t) => {
   t.same(seen, [undefined, undefined, true, undefined])
 })
 
+void test('small requests for which there is no room are read to answer each record', async (t) => {
+  const state = createInProcessState({ onError: () => undefined })
+  const route = ingestRoute(
+    {
+      id: 'x',
+      path: '/x',
+      protocol: 'x',
+      format: 'ingest',
+      patienceMs: 0,
+      toReply: () => ({ status: 202 }),
+      toBusyReply: () => ({ status: 200 }),
+    },
+    {
+      ...services(() => Promise.resolve(RESULT)),
+      once: createOnce(state, state),
+      hasRoom: () => false,
+    },
+  )
+  const admit = async (bytes: number) =>
+    await route.admit(
+      toRequest({ authorization: `Bearer ${KEY}`, 'content-length': String(bytes) }),
+    )
+  await t.rejects(admit(1024 * 1024 + 1), { code: 'overloaded' }, 'a large one is not read')
+  const admitted = []
+  for (let i = 0; i < 8; i++) admitted.push(await admit(100))
+  await t.rejects(admit(100), { code: 'overloaded' }, 'nor more than a few')
+  const [first] = admitted
+  if (first?.kind !== 'admitted') throw new Error('refused')
+  t.match(await first.handle(toRequest({})), { status: 200 })
+  await t.resolves(admit(100), 'the next one may come')
+})
+
 void test('listeners write with the rights of a key', async (t) => {
   const sent: Submission[] = []
   const pipeline = {

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 
 import type { ProtocolFormat } from '../../../../src/ingest/block.js'
+import { writeBusyItems } from '../../../../src/ingest/protocols/elasticsearch/bulk.js'
 import { parserOf } from '../../../../src/ingest/protocols/table.js'
 import { lokiPush, snappyBlock } from '../../../support/protobuf.js'
 import { AT, collect, ingestContext } from '../formats/collect.js'
@@ -36,6 +37,18 @@ void test('a bulk request is answered action by action, in order', async (t) => 
       { create: { status: 400, error: { type: 'document_parsing_exception' } } },
       { delete: { status: 404 } },
       { create: { _index: 'shop', status: 201 } },
+    ],
+  })
+})
+
+void test('actions for which there is no room may be sent again', async (t) => {
+  const body = '{"create":{"_id":"1"}}\n{"message":"a"}\n{"delete":{"_index":"b","_id":"2"}}\n'
+  const busy = { status: 429, error: { type: 'es_rejected_execution_exception', reason: 'full' } }
+  t.match(JSON.parse(writeBusyItems(Buffer.from(body), 'index=shop', 'full')), {
+    errors: true,
+    items: [
+      { create: { _index: 'shop', _id: '1', ...busy } },
+      { delete: { _index: 'b', _id: '2', ...busy } },
     ],
   })
 })
