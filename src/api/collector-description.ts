@@ -4,6 +4,7 @@ import { KINDS } from '../ingest/webhook/kinds.js'
 import { SEVERITIES } from '../model/event.js'
 import { EventTypeSchema } from '../model/schemas.js'
 import { failuresOf, type ExtraOperation } from './openapi.js'
+import { protocolOperations } from './protocol-description.js'
 
 /** Both are given in one place, since nobody knows from here under which name the collector is reached. */
 const SERVERS = [
@@ -72,6 +73,7 @@ const EXAMPLE = { source: 'shop', severity: 'ERROR', message: 'disk sda1 is 93% 
 
 /** What the collector takes on its own port, which no page of the API's port may call. */
 export const COLLECTOR_OPERATIONS: readonly ExtraOperation[] = [
+  ...protocolOperations(SERVERS),
   {
     path: '/ingest',
     method: 'post',

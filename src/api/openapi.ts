@@ -10,7 +10,7 @@ import { closeObjects } from './validation.js'
 
 export interface ExtraOperation {
   readonly path: string
-  readonly method: 'get' | 'post'
+  readonly method: 'get' | 'post' | 'put'
   readonly operation: Readonly<Record<string, unknown>>
 }
 
