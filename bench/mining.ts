@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { labelledLog, SERVICES } from './data/statements.js'
 import { TemplateMiner } from '../src/templates/miner.js'
 
 /**
@@ -32,6 +33,13 @@ export function gradeFolder(folder: string): Grade[] {
     return grade(set, messages, truth)
   })
 }
+
+/** Grades the generated logs (data/statements.ts). */
+export const gradeServices = (seed: number): Grade[] =>
+  Object.keys(SERVICES).map((service) => {
+    const { messages, truth } = labelledLog(service, seed, 4000)
+    return grade(service, messages, truth)
+  })
 
 /** Mines the messages in their order and compares each message's final template with the truth. */
 export function grade(set: string, messages: readonly string[], truth: readonly string[]): Grade {
@@ -125,8 +133,11 @@ export function gradeTable(grades: readonly Grade[]): string {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [folder, option] = process.argv.slice(2)
-  if (folder === undefined) throw new Error('usage: mining.js FOLDER | mining.js FILE --templates')
+  if (folder === undefined)
+    throw new Error('usage: mining.js FOLDER | mining.js FILE --templates | mining.js --services')
   if (option === '--templates') {
     for (const [text, count] of listTemplates(lines(folder))) console.log(`${count}\t${text}`)
-  } else console.log(gradeTable(gradeFolder(folder)))
+  } else {
+    console.log(gradeTable(folder === '--services' ? gradeServices(1) : gradeFolder(folder)))
+  }
 }

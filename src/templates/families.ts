@@ -1,5 +1,15 @@
 import { hashOfText } from './scan.js'
-import { countWords, findSlots, findTail, frameOf, openContent, type Slot } from './slots.js'
+import {
+  countSentence,
+  countWords,
+  findSlots,
+  findTail,
+  frameOf,
+  isPhrase,
+  isSentence,
+  openContent,
+  type Slot,
+} from './slots.js'
 import type { Template } from './template.js'
 
 export interface LivingTemplates {
@@ -130,16 +140,18 @@ function frameOfSlots(text: string): Frame | null {
   const frame = frameOf(text, slots)
   const words = countWords(frame)
   // A short frame may be of several statements.
-  const need = words >= 5 ? 2 : words >= 3 ? 3 : words === 2 ? 4 : 6
+  const need = words >= 5 ? 2 : words >= 3 ? 3 : 4
   return { key: hashOfText(frame), need, isOfTails: false, slots }
 }
 
 function frameOfTail(text: string): Frame | null {
-  const tail = findTail(text)
+  const sentence = findTail(text, isSentence)
+  const tail = sentence ?? findTail(text, isPhrase)
   if (tail === null) return null
   const head = text.slice(0, tail.from)
   const frame = frameOf(head, findSlots(head))
-  const need = countWords(frame) >= 4 ? 2 : 3
+  const need =
+    sentence === null ? (countSentence(head) === 3 ? 5 : 12) : countWords(frame) >= 4 ? 2 : 3
   return { key: hashOfText(`${frame}\u0003`), need, isOfTails: true, slots: [tail] }
 }
 

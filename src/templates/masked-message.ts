@@ -68,6 +68,8 @@ const ZONE = 3
 const isBlank = (byte: number | undefined): boolean =>
   byte === 32 || (byte !== undefined && byte >= 9 && byte <= 13)
 
+const isQuote = (byte: number | undefined): boolean => byte === 34 || byte === 39 || byte === 96
+
 function trimmed(bytes: Uint8Array): Uint8Array {
   let from = 0
   let to = bytes.length
@@ -123,6 +125,8 @@ export class MaskedMessage {
   count = 0
   readonly words = new Int32Array(TOKENS)
   readonly gapHashes = new Int32Array(TOKENS)
+  /** Number of quotes outside of words and values. */
+  quotes = 0
   /** Number of values and soft words in each gap. */
   readonly gapValues = new Uint16Array(TOKENS)
   #bytes: Uint8Array = new Uint8Array(0)
@@ -395,11 +399,23 @@ export class MaskedMessage {
     }
     this.count = n
     this.#wordToken[n] = this.#tokens
+    this.quotes = this.#countQuotes()
     for (let k = 0; k <= n; k++) {
       const [from, to] = this.#gapTokens(k, k)
       this.gapValues[k] = to - from
       this.gapHashes[k] = this.gapHashOver(k, k)
     }
+  }
+
+  #countQuotes(): number {
+    let quotes = 0
+    let at = 0
+    for (let t = 0; t <= this.#tokens; t++) {
+      const end = t < this.#tokens ? (this.#from[t] ?? 0) : this.#length
+      for (; at < end; at++) if (isQuote(this.#bytes[at])) quotes++
+      if (t < this.#tokens) at = this.#to[t] ?? 0
+    }
+    return quotes
   }
 
   #gapTokens(first: number, last: number): [number, number] {

@@ -1,6 +1,7 @@
+import { LRUCache } from 'lru-cache'
 import type { LivingTemplates } from './families.js'
 import { hashOfText } from './scan.js'
-import { findSlots, findTail } from './slots.js'
+import { findSlots, findTail, isSentence } from './slots.js'
 import type { Template } from './template.js'
 import { VALUE } from './template-text.js'
 
@@ -11,6 +12,10 @@ const MAX_UNITS = 80
 /** One place of several words is of so many units at most, among so many words that are the same. */
 const MAX_RUN = 12
 const RUN_WORDS = 5
+/** Units between two places, blanks included. */
+const MIN_BETWEEN = 4
+/** Contents that a place of several words needs, by the number of words around it; 3 beside more. */
+const RUN_NEEDS = [99, 99, 20, 10, 6]
 /** A template is compared with the newest ones that have a key in common. */
 const MAX_BUCKET = 32
 
@@ -36,6 +41,7 @@ interface Group {
   readonly words: number
   readonly contents: readonly Set<string>[]
   readonly members: Template[]
+  readonly isOfRuns: boolean
 }
 
 /**
@@ -77,10 +83,24 @@ export class Places {
   }
 }
 
-/** Cuts a text into words, blanks and punctuation; the content of a slot and a tail are one unit. */
+/** The units of the texts that were compared last, of all sources. */
+const recent = new LRUCache<string, readonly string[]>({
+  maxSize: 2 ** 21,
+  sizeCalculation: (_, text) => text.length + 1,
+})
+
 function unitsOf(text: string): readonly string[] {
+  const known = recent.get(text)
+  if (known !== undefined) return known
+  const units = readUnits(text)
+  recent.set(text, units)
+  return units
+}
+
+/** Cuts a text into words, blanks and punctuation; the content of a slot and a tail are one unit. */
+function readUnits(text: string): readonly string[] {
   const units: string[] = []
-  const tail = findTail(text)
+  const tail = findTail(text, isSentence)
   const slots = findSlots(tail === null ? text : text.slice(0, tail.from))
   let at = 0
   for (const { from, to } of tail === null ? slots : [...slots, tail]) {
@@ -108,6 +128,7 @@ function keysOf(units: readonly string[]): readonly number[] {
     [units.length, 0, ...words.slice(-2)],
   ]
   if (words.length >= RUN_WORDS) keys.push(words.slice(0, 3), [0, ...words.slice(-3)])
+  else keys.push(words.slice(0, 1), [0, ...words.slice(-2)])
   return keys.map((key) => hashOfText(key.join(' ')))
 }
 
@@ -120,7 +141,10 @@ function compare(units: readonly string[], other: Template, groups: Map<string, 
   if (group === undefined) {
     const contents = places.map(({ from, to }) => new Set([units.slice(from, to).join('')]))
     const words = countWords(units, places)
-    groups.set(text, (group = { text, words, contents, members: [] }))
+    const isOfRuns = !places.every(
+      ({ from, to, theirFrom, theirTo }) => to - from === 1 && theirTo - theirFrom === 1,
+    )
+    groups.set(text, (group = { text, words, contents, members: [], isOfRuns }))
   }
   group.members.push(other)
   for (const [i, { theirFrom, theirTo }] of places.entries()) {
@@ -153,7 +177,7 @@ function countWords(units: readonly string[], places: readonly Place[]): number 
 function differences(a: readonly string[], b: readonly string[]): readonly Place[] {
   if (a[0] !== b[0]) return []
   const singles = a.length === b.length ? singleUnits(a, b) : []
-  return singles.length > 0 ? singles : oneRun(a, b)
+  return singles.length > 0 ? singles : runs(a, b)
 }
 
 function singleUnits(a: readonly string[], b: readonly string[]): readonly Place[] {
@@ -170,25 +194,94 @@ function singleUnits(a: readonly string[], b: readonly string[]): readonly Place
   return places
 }
 
-function oneRun(a: readonly string[], b: readonly string[]): readonly Place[] {
+function runs(a: readonly string[], b: readonly string[]): readonly Place[] {
+  if (!haveWordsInCommon(a, b)) return []
+  const places: Place[] = []
+  let [i, j] = [0, 0]
+  for (const [x, y] of [...commonUnits(a, b), [a.length, b.length] as const]) {
+    if (x > i || y > j) {
+      const last = places.at(-1)
+      // Common words that stand alone between two places are chance.
+      if (last !== undefined && i - last.to < MIN_BETWEEN) places.pop()
+      const from =
+        last !== undefined && i - last.to < MIN_BETWEEN ? last : { from: i, theirFrom: j }
+      places.push({ from: from.from, to: x, theirFrom: from.theirFrom, theirTo: y })
+    }
+    i = x + 1
+    j = y + 1
+  }
+  if (places.length > MAX_PLACES || !places.every((place) => isRun(a, place))) return []
+  return countWords(a, places) > places.length ? places : []
+}
+
+function haveWordsInCommon(a: readonly string[], b: readonly string[]): boolean {
+  const words = new Set(a)
+  let common = 0
+  for (const unit of b) if (unit.length > 1 && words.has(unit)) common++
+  return common >= 2
+}
+
+function isRun(a: readonly string[], { from, to, theirFrom, theirTo }: Place): boolean {
+  const lengths = [to - from, theirTo - theirFrom]
+  if (!lengths.every((length) => length > 0 && length <= MAX_RUN)) return false
+  const next = a[to] ?? ' '
+  return isBlank(a[from - 1]) && (isBlank(next) || END.test(next) || next === ',' || next === ';')
+}
+
+type Pair = readonly [number, number]
+
+/** A common subsequence, the longest between the common head and tail, as pairs of indexes. */
+function commonUnits(a: readonly string[], b: readonly string[]): readonly Pair[] {
   const most = Math.min(a.length, b.length)
   let head = 0
   while (head < most && a[head] === b[head]) head++
   let tail = 0
   while (tail < most - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++
-  const place = { from: head, to: a.length - tail, theirFrom: head, theirTo: b.length - tail }
-  const lengths = [place.to - head, place.theirTo - head]
-  if (!lengths.every((length) => length > 0 && length <= MAX_RUN)) return []
-  const next = a[place.to] ?? ' '
-  const isSetApart = isBlank(a[head - 1]) && (isBlank(next) || END.test(next))
-  return isSetApart && countWords(a, [place]) >= RUN_WORDS ? [place] : []
+  const inner = longestCommon(a.slice(head, a.length - tail), b.slice(head, b.length - tail))
+  return [
+    ...Array.from({ length: head }, (_, i): Pair => [i, i]),
+    ...inner.map(([i, j]): Pair => [head + i, head + j]),
+    ...Array.from({ length: tail }, (_, i): Pair => [a.length - tail + i, b.length - tail + i]),
+  ]
+}
+
+function longestCommon(a: readonly string[], b: readonly string[]): readonly Pair[] {
+  const best = commonLengths(a, b)
+  const width = b.length + 1
+  const lengthAt = (i: number, j: number): number => best[i * width + j] ?? 0
+  const pairs: Pair[] = []
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
+    if (a[i] === b[j]) pairs.push([i++, j++])
+    else if (lengthAt(i + 1, j) >= lengthAt(i, j + 1)) i++
+    else j++
+  }
+  return pairs
+}
+
+/** The lengths of the longest common subsequences of all ends of two lists, row by row. */
+function commonLengths(a: readonly string[], b: readonly string[]): Uint8Array {
+  const width = b.length + 1
+  const best = new Uint8Array((a.length + 1) * width)
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      const skipped = Math.max(best[(i + 1) * width + j] ?? 0, best[i * width + j + 1] ?? 0)
+      best[i * width + j] = a[i] === b[j] ? (best[(i + 1) * width + j + 1] ?? 0) + 1 : skipped
+    }
+  }
+  return best
 }
 
 const isBlank = (unit: string | undefined): boolean => unit !== undefined && /^\s/.test(unit)
 
-function isEnough({ contents, words }: Group): boolean {
+function isEnough({ contents, words, isOfRuns }: Group): boolean {
   if (words < 2) return false
-  const need = words >= 5 ? 3 : words >= 3 ? 4 : 5
+  const need = isOfRuns
+    ? (RUN_NEEDS[words - contents.length + 1] ?? 3)
+    : words >= 5
+      ? 3
+      : words >= 3
+        ? 4
+        : 5
   return contents.every((seen) => seen.size >= need * caution([...seen]))
 }
 

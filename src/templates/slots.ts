@@ -19,9 +19,8 @@ const MAX_CONTENT = 2048
 const MAX_DEPTH = 16
 /** A longer sentence has no tail. */
 const MAX_HEAD = 400
-/** Words of a sentence that may have a tail, and of one that tells of an error. */
-const TAIL_WORDS = 4
-const ERROR_WORDS = 2
+/** A list of names and values, such as `client: 10.0.0.1, server: main`, is no tail. */
+const NAMED_VALUES = /^[^:]*, \w+: /
 const ERROR =
   /\b(?:fail|failed|failure|unable|could not|couldn't|cannot|can't|error|exception|raised|reason|cause)\b/i
 
@@ -37,9 +36,10 @@ const KEY_AT_END = /(?:^|[\s,([{])([A-Za-z_][\w.-]*)=$/
 const NEXT_KEY = /[\s,(][A-Za-z_][\w.-]*=/
 const OPENS_JSON = /^(?:\{\s*"[^"]*"\s*:|\[\s*[{[])/
 const LIST = /^\[(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+)(?:,(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+))*\]/
+const LABEL = /^(?:<\*>|\w+): /
 const MEMBER_AT_END = /[{,]\s*"[^"]{0,80}"$/
-const SENTENCE_OR_KEYS = /[\w"]=|\w: /
-/** The method of a request tells what is asked for, so it is part of the frame: `"GET <*>"`. */
+const NAMES = /[\w"]=|\w: .*[,;] .*\w: /
+/** The method of a request tells what is asked for, so it is part of the frame where no name is before it: `"GET <*>"`. */
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT) /
 
 export function findSlots(text: string): readonly Slot[] {
@@ -67,21 +67,36 @@ export function frameOf(text: string, slots: readonly Slot[]): string {
   return frame + text.slice(at)
 }
 
-/** Finds what stands behind `: ` after a sentence, outside of slots; null without one. */
-export function findTail(text: string): Slot | null {
+/** Finds what stands behind `: ` after a suitable head, outside of slots; null without one. */
+export function findTail(text: string, isHead: (head: string) => boolean): Slot | null {
   const slots = text.includes(': ') ? findSlots(text) : []
   for (let at = text.indexOf(': '); at >= 0 && at < MAX_HEAD; at = text.indexOf(': ', at + 1)) {
     const head = text.slice(0, at)
-    if (MEMBER_AT_END.test(head) || slots.some(({ from, to }) => from <= at && at < to)) continue
-    const words = countSentence(head)
-    const isSentence = words >= TAIL_WORDS || (words >= ERROR_WORDS && ERROR.test(head))
-    if (isSentence && at + 2 < text.length) return { from: at + 2, to: text.length }
+    const isInside = slots.some(({ from, to }) => from <= at && at < to) || isUnclosed(head)
+    if (MEMBER_AT_END.test(head) || isInside) continue
+    if (isHead(head) && at + 2 < text.length) {
+      return NAMED_VALUES.test(text.slice(at + 2, at + MAX_HEAD))
+        ? null
+        : { from: at + 2, to: text.length }
+    }
   }
   return null
 }
 
+const isUnclosed = (text: string): boolean =>
+  text.split('(').length > text.split(')').length || text.split('[').length > text.split(']').length
+
+/** Whether a text is a sentence, or a shorter text that tells of an error. */
+export function isSentence(text: string): boolean {
+  const words = countSentence(text)
+  return words >= 4 || (words >= 2 && ERROR.test(text))
+}
+
+/** Whether a text has more than one word. */
+export const isPhrase = (text: string): boolean => countSentence(text) >= 2
+
 /** Counts words outside of brackets that are no names of values. */
-const countSentence = (text: string): number =>
+export const countSentence = (text: string): number =>
   countWords(text.replaceAll(/\([^()]*\)|\[[^[\]]*\]|[\w.-]+=\S*/g, ' '))
 
 export const countWords = (text: string): number =>
@@ -95,6 +110,10 @@ export function openContent(contents: readonly string[]): string {
     if (contents.every((c) => c.length >= 2 && c.startsWith(open) && c.endsWith(close)))
       return open + openContent(contents.map((c) => c.slice(1, -1))) + close
   }
+  // Such as the number of an error.
+  const label = LABEL.exec(contents[0] ?? '')?.[0]
+  if (label !== undefined && contents.every((c) => c.startsWith(label)))
+    return label + openContent(contents.map((c) => c.slice(label.length)))
   return contents.every((c) => c.length > 1 && c.endsWith('.')) ? `${VALUE}.` : VALUE
 }
 
@@ -103,7 +122,9 @@ export function openContent(contents: readonly string[]): string {
 function readQuoted(text: string, at: number, slots: Slot[]): number {
   const close = quoteEnd(text, at)
   if (close < 0) return at + 1
-  const from = at + 1 + (METHOD.exec(text.slice(at + 1, at + 9))?.[0].length ?? 0)
+  const isNamed = text[at - 2] === ':' || text[at - 1] === '='
+  const method = isNamed ? null : METHOD.exec(text.slice(at + 1, at + 9))
+  const from = at + 1 + (method?.[0].length ?? 0)
   // A message that begins with a quoted text is about that text.
   if (at > 0 && !isName(text, at, close)) slots.push({ from, to: close })
   return close + 1
@@ -134,7 +155,7 @@ function readBracket(text: string, at: number, slots: Slot[]): number {
   }
   if (OPENS_JSON.test(part)) return readJson(text, at, slots)
   const close = bracketEnd(part)
-  if (close < 0 || SENTENCE_OR_KEYS.test(part.slice(1, close))) return at + 1
+  if (close < 0 || NAMES.test(part.slice(1, close))) return at + 1
   slots.push({ from: at + 1, to: at + close })
   return at + close + 1
 }

@@ -91,7 +91,7 @@ export class SourceTemplates {
   /** Adds a stored template. Of two with the same words, the first one is found. */
   adopt(template: Template): void {
     this.#own.push(template.no)
-    const key = keyOf(template.words, template.gapHashes)
+    const key = keyOf(template.words, template)
     if (!this.#exact.has(key)) this.#exact.set(key, template.no)
     this.#indexOpen(template)
   }
@@ -99,7 +99,7 @@ export class SourceTemplates {
   /** Adds a template that another instance has made. */
   admit(template: Template): void {
     this.#own.push(template.no)
-    const key = keyOf(template.words, template.gapHashes)
+    const key = keyOf(template.words, template)
     const same = this.#exact.get(key)
     if (same === undefined) this.#exact.set(key, template.no)
     this.#indexOpen(template)
@@ -319,7 +319,7 @@ export class SourceTemplates {
   /** Indexes a template whose text changed, and merges it with those that have the same words or that it covers. */
   #place(template: Template): Template {
     this.#numbers.changed(template.no)
-    const key = keyOf(template.words, template.gapHashes)
+    const key = keyOf(template.words, template)
     const same = this.#exact.get(key)
     let root = template
     if (same === undefined) this.#exact.set(key, template.no)
@@ -390,10 +390,16 @@ const alike = (a: readonly string[], b: readonly string[]): boolean =>
 const wordsKey = (message: MaskedMessage): number =>
   message.count === 0
     ? mix(HOLE, message.gapHashes[0] ?? 0)
-    : keyOf(message.words.subarray(0, message.count), message.gapHashes)
+    : keyOf(message.words.subarray(0, message.count), message)
 
-function keyOf(words: Int32Array, gapHashes: Int32Array): number {
-  return words.length === 0 ? mix(HOLE, gapHashes[0] ?? 0) : holeKey(words, -1, 0)
+/** Of all words and the number of quotes, which tell `'<*>'` from a word that varies. */
+function keyOf(words: Int32Array, { gapHashes, quotes }: Layout): number {
+  return words.length === 0 ? mix(HOLE, gapHashes[0] ?? 0) : holeKey(words, -1, 0) + quotes
+}
+
+interface Layout {
+  readonly gapHashes: Int32Array
+  readonly quotes: number
 }
 
 const mix = (a: number, b: number): number => (a >>> 0) + (b & 0xfffff) * 0x100000000

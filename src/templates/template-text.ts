@@ -95,8 +95,8 @@ const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}'
 const WIDE = /["'`([{=]<\*>/
 
 /** Whether a value of a gap may be of any words: in quotes, in brackets, behind `=`, and at the end behind `: `. */
-export const isWide = (gap: string, isLast: boolean): boolean =>
-  gap.includes(VALUE) && (WIDE.test(gap) || (isLast && gap.endsWith(`: ${VALUE}`)))
+export const isWide = (gap: string, mayBeTail: boolean): boolean =>
+  WIDE.test(gap) || (mayBeTail && gap.endsWith(`: ${VALUE}`))
 
 /** Whether a gap covers a layout when its values may hold words and punctuation, but no end of their quotes or brackets. */
 export function coversWide(gap: string, layout: string): boolean {

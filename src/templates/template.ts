@@ -104,6 +104,11 @@ export class Template {
     return true
   }
 
+  /** Number of quotes outside of words and values. */
+  get quotes(): number {
+    return this.#gaps.reduce((sum, gap) => sum + countQuotes(gap), 0)
+  }
+
   get count(): number {
     return this.words.length
   }
@@ -235,7 +240,8 @@ export class Template {
     const last = this.#gaps.length - 1
     this.wide = new Uint8Array(last + 1)
     for (const [k, gap] of this.#gaps.entries()) {
-      if ((fixed || (this.holes[k] ?? 0) > 0) && isWide(gap, k === last)) {
+      const isOpen = (this.holes[k] ?? 0) > 0
+      if ((fixed || isOpen) && isWide(gap, isOpen && k === last)) {
         this.wide[k] = gap.includes(`=${VALUE}`) ? 2 : 1
         this.maxWords[k] = MAX_TOKENS
         continue
@@ -271,3 +277,5 @@ function commonWords(a: Int32Array, b: Int32Array): readonly (readonly [number, 
 }
 
 const countValues = (gap: string): number => gap.split(VALUE).length - 1
+
+const countQuotes = (gap: string): number => gap.match(/["'`]/g)?.length ?? 0

@@ -44,7 +44,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   'ffi-rs': /^src\/clickhouse\//,
   ioredis: /^src\/coordination\//,
   leven: /^src\/(lib\/misspelled|query\/fault)\.ts$/,
-  'lru-cache': /^src\/(coordination|events|api)\//,
+  'lru-cache': /^src\/(coordination|events|api|templates)\//,
   piscina: /^src\/ingest\/(pool|worker)\.ts$/,
   'uWebSockets.js': /^src\/http\//,
   'uws-next': /^src\/http\//,

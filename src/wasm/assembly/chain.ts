@@ -207,7 +207,7 @@ function valueByColon(named: bool): u32 {
   const behind = byteAt(chainEnd + 2)
   if (next == 47 && behind == 47) return takePath()
   if (next == 92 && chainEnd - start == 1) return takePath()
-  if (next == 58 && named) return (classByte(behind) & NOT_HEX_BIT) == 0 ? 0 : WORD_TOKEN
+  if (next == 58 && named && (classByte(behind) & NOT_HEX_BIT) != 0) return WORD_TOKEN
   if (parts != 1 || chainEnd - start > 4) return 0
   const stop = colonHexEnd(start, limit)
   if (stop <= chainEnd) return 0

@@ -316,6 +316,11 @@ t.test('a value in quotes does not reach beyond them', async (t) => {
   t.not(other[3], other[0], 'a further key is another statement')
 })
 
+t.test('quotes tell a value from a word that varies', async (t) => {
+  const texts = mine(["failed to stop 'red' (late)", 'failed to stop Unit2Main (late)'])
+  t.equal(new Set(texts).size, 2)
+})
+
 t.test('a tail opens, and keeps the end that all have', async (t) => {
   const tails = ['timed out.', 'connection reset by peer.', 'EOF.']
   const texts = mine(tails.map((tail) => `Unable to validate the endpoint: ${tail}`))
@@ -337,6 +342,7 @@ t.test('hosts with ports, accounts, and amounts that are told twice are values',
   t.equal(one('dial db-main:5432 now'), 'dial <*> now')
   t.equal(one('worker celery@main is up'), 'worker <*> is up')
   t.equal(one('at line main-loop:x'), 'at line main-loop:x')
+  t.equal(one('from fd00::b:bef:1 to 5'), 'from <*> to <*>')
   t.equal(one('{"error":"Get \\"http://a/b\\": EOF"}'), '{"error":"Get \\"<*>\\": EOF"}')
   t.equal(one('close, 1190 bytes (1.16 KB) sent'), 'close, <*> sent')
 })

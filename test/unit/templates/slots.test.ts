@@ -1,5 +1,12 @@
 import t from 'tap'
-import { findSlots, findTail, frameOf, openContent } from '../../../src/templates/slots.js'
+import {
+  findSlots,
+  findTail,
+  frameOf,
+  isPhrase,
+  isSentence,
+  openContent,
+} from '../../../src/templates/slots.js'
 
 const contents = (text: string): string[] =>
   findSlots(text).map(({ from, to }) => text.slice(from, to))
@@ -18,6 +25,7 @@ t.test(
     slots('"the message itself" k="a"', ['a'])
     slots('level=info msg="the message itself" k="a"', ['info', 'a'])
     slots('client "GET /a"', ['/a'])
+    slots('client a, request: "GET /a"', ['GET /a'])
     slots('a==b "unclosed (and [open', [])
   },
 )
@@ -30,7 +38,7 @@ t.test('a frame is the text without the contents', async (t) => {
 
 t.test('a tail stands behind a sentence, or a shorter text that tells of an error', async (t) => {
   const tail = (text: string, expected: string | null) => {
-    const found = findTail(text)
+    const found = findTail(text, isSentence)
     t.equal(found === null ? null : text.slice(found.from, found.to), expected, text)
   }
   tail('could not open the file: no such file: x', 'no such file: x')
@@ -39,6 +47,8 @@ t.test('a tail stands behind a sentence, or a shorter text that tells of an erro
   tail('the status of the node: ', null)
   tail('could not read "a: b" at all', null)
   tail('could not read it {"k": "a", "l": "b"}', null)
+  tail('the request has failed, client: a, server: b', null)
+  tail('the handshake has failed (SSL: error) at once', null)
 })
 
 t.test('an open slot keeps the quotes and brackets that all contents share', async (t) => {
@@ -47,12 +57,13 @@ t.test('an open slot keeps the quotes and brackets that all contents share', asy
   t.equal(openContent(['"a"', '"b","c"']), '"<*>"')
   t.equal(openContent(['[a]', 'b']), '<*>')
   t.equal(openContent(['no room.', 'closed.']), '<*>.')
+  t.equal(openContent(['<*>: no room', '<*>: closed']), '<*>: <*>')
 })
 
 t.test('hostile texts are read in time', async (t) => {
   for (const part of ['"', '"a"b ', '[1,', '((', '{"k":', 'k=', 'a: ', '["a", ', "'a'", '<*>=']) {
     const text = part.repeat(8192 / part.length)
     t.ok(findSlots(text).length <= 16)
-    t.doesNotThrow(() => findTail(text))
+    t.doesNotThrow(() => findTail(text, isPhrase))
   }
 })
