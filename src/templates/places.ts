@@ -15,9 +15,10 @@ const RUN_WORDS = 5
 /** Units between two places, blanks included. */
 const MIN_BETWEEN = 4
 /** Contents that a place of several words needs, by the number of words around it; 3 beside more. */
-const RUN_NEEDS = [99, 99, 20, 10, 6]
+const RUN_NEEDS = [99, 99, 16, 10, 6]
 /** A template is compared with the newest ones that have a key in common. */
-const MAX_BUCKET = 32
+const MAX_BUCKET = 20
+const MAX_SIMILAR = 32
 
 const UNIT = /<\*>|\s+|[^\s"'`()[\]{}<>=,;]+|./gs
 const END = /[.:!?]+$/
@@ -75,7 +76,7 @@ export class Places {
     for (const key of keysOf(units)) {
       const roots = new Set(this.#buckets.get(key)?.map((no) => this.#templates.root(no)))
       roots.delete(template)
-      for (const root of roots) similar.add(root)
+      for (const root of roots) if (similar.size < MAX_SIMILAR) similar.add(root)
       const kept = [...roots].slice(1 - MAX_BUCKET).map(({ no }) => no)
       this.#buckets.set(key, [...kept, template.no])
     }
@@ -196,22 +197,38 @@ function singleUnits(a: readonly string[], b: readonly string[]): readonly Place
 
 function runs(a: readonly string[], b: readonly string[]): readonly Place[] {
   if (!haveWordsInCommon(a, b)) return []
+  const [head, tail] = commonEnds(a, b)
+  const [endA, endB] = [a.length - tail, b.length - tail]
   const places: Place[] = []
-  let [i, j] = [0, 0]
-  for (const [x, y] of [...commonUnits(a, b), [a.length, b.length] as const]) {
-    if (x > i || y > j) {
-      const last = places.at(-1)
-      // Common words that stand alone between two places are chance.
-      if (last !== undefined && i - last.to < MIN_BETWEEN) places.pop()
-      const from =
-        last !== undefined && i - last.to < MIN_BETWEEN ? last : { from: i, theirFrom: j }
-      places.push({ from: from.from, to: x, theirFrom: from.theirFrom, theirTo: y })
-    }
-    i = x + 1
-    j = y + 1
+  let [i, j] = [head, head]
+  for (const [x, y] of [...longestCommon(a.slice(head, endA), b.slice(head, endB)), END_PAIR]) {
+    const [to, theirTo] = x < 0 ? [endA, endB] : [head + x, head + y]
+    if (to > i || theirTo > j) add(places, { from: i, to, theirFrom: j, theirTo })
+    i = to + 1
+    j = theirTo + 1
   }
   if (places.length > MAX_PLACES || !places.every((place) => isRun(a, place))) return []
   return countWords(a, places) > places.length ? places : []
+}
+
+/** The lengths of the common head and of the common tail behind it. */
+function commonEnds(a: readonly string[], b: readonly string[]): Pair {
+  const most = Math.min(a.length, b.length)
+  let head = 0
+  while (head < most && a[head] === b[head]) head++
+  let tail = 0
+  while (tail < most - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++
+  return [head, tail]
+}
+
+/** Stands for the end of both lists. */
+const END_PAIR: Pair = [-1, -1]
+
+/** Adds a place. Common words that stand alone between two places are chance. */
+function add(places: Place[], place: Place): void {
+  const last = places.at(-1)
+  if (last === undefined || place.from - last.to >= MIN_BETWEEN) places.push(place)
+  else places[places.length - 1] = { ...place, from: last.from, theirFrom: last.theirFrom }
 }
 
 function haveWordsInCommon(a: readonly string[], b: readonly string[]): boolean {
@@ -230,21 +247,7 @@ function isRun(a: readonly string[], { from, to, theirFrom, theirTo }: Place): b
 
 type Pair = readonly [number, number]
 
-/** A common subsequence, the longest between the common head and tail, as pairs of indexes. */
-function commonUnits(a: readonly string[], b: readonly string[]): readonly Pair[] {
-  const most = Math.min(a.length, b.length)
-  let head = 0
-  while (head < most && a[head] === b[head]) head++
-  let tail = 0
-  while (tail < most - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++
-  const inner = longestCommon(a.slice(head, a.length - tail), b.slice(head, b.length - tail))
-  return [
-    ...Array.from({ length: head }, (_, i): Pair => [i, i]),
-    ...inner.map(([i, j]): Pair => [head + i, head + j]),
-    ...Array.from({ length: tail }, (_, i): Pair => [a.length - tail + i, b.length - tail + i]),
-  ]
-}
-
+/** The longest common subsequence, as pairs of indexes. */
 function longestCommon(a: readonly string[], b: readonly string[]): readonly Pair[] {
   const best = commonLengths(a, b)
   const width = b.length + 1
