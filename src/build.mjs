@@ -61,6 +61,8 @@ function build() {
   rmSync(STAMP, { force: true })
   if (!isWhole) rmSync(MEMORY, { force: true })
   if (kernel !== stamp.kernel) rmSync(KERNEL, { force: true })
+  // Nothing else is written for up to a minute.
+  if (process.argv.includes('--if-changed')) process.stderr.write('building the program …\n')
   const { status } = spawnSync('npm', ['run', '--silent', 'build:all'], { stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)
   writeFileSync(STAMP, `${stamp.program}\n${stamp.kernel}\n`)

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { describeApi } from '../../../src/api/description.js'
 import { createDocsRoutes } from '../../../src/api/docs.js'
@@ -147,4 +148,74 @@ t.test('a guide is text: HTML, images and other schemes do nothing', async (t) =
     [...html.matchAll(/<a href="([^#"][^"]*)"/g)].map(([, href]) => href),
     ['/docs/operations#settings'],
   )
+})
+
+/** The parts of a shell command, to the end of its line, a pipe, a redirection or a comment. */
+function words(text: string): readonly string[] {
+  const found: string[] = []
+  const word = /\s*(?:\\\n\s*)*((?:'[^']*'|"[^"]*"|\$\([^)]*\)|[^\s'"|>;)#])+)/y
+  for (let at = 0, match = word.exec(text); match !== null; match = word.exec(text)) {
+    const between = text.slice(at, word.lastIndex - (match[1]?.length ?? 0))
+    if (between.replaceAll('\\\n', '').includes('\n')) break
+    found.push(
+      (match[1] ?? '').replaceAll(/'([^']*)'|"([^"]*)"/g, (_, a: string, b: string) => a ?? b),
+    )
+    at = word.lastIndex
+  }
+  return found
+}
+
+/** What `api PATH …` of a guide, or a curl to the API, asks for. */
+function readCommand([target = '', ...options]: readonly string[]) {
+  const [path = '', search = ''] = target.split('?')
+  const valuesOf = (...names: readonly string[]) =>
+    options.filter((_, i) => names.includes(options[i - 1] ?? ''))
+  const data = valuesOf('-d', '--data-urlencode', '--data-binary')
+  const isQuery = options.includes('-G')
+  const isWrite = valuesOf('-F').length > 0 || (data.length > 0 && !isQuery)
+  return {
+    path: path.replaceAll(/\$\w+/g, '1'),
+    method: (valuesOf('-X')[0] ?? (isWrite ? 'POST' : 'GET')).toLowerCase(),
+    query: [...search.split('&'), ...(isQuery ? data : [])].filter((pair) => pair !== ''),
+    body: isQuery ? undefined : data[0],
+    isJson: valuesOf('-H').includes('Content-Type: application/json'),
+  }
+}
+
+/** Whether a path of the API's description stands for what a guide asks. */
+const matches = (known: string, asked: string): boolean =>
+  new RegExp(`^${known.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(`/api/${asked}`)
+
+t.test('the requests that README and guides show can be made as they stand', async (t) => {
+  const api = JSON.parse(JSON.stringify(describeApi('0')))
+  const ajv = new Ajv2020({ strict: false, validateFormats: false }).addSchema(api, 'api')
+  const paths = Object.keys(api.paths)
+  let requests = 0
+  for (const file of ['README.md', ...GUIDES.map((name) => `src/docs/${name}.md`)]) {
+    for (const [block] of read(file).matchAll(/^```sh[\s\S]*?^```/gm)) {
+      for (const { index } of block.matchAll(/(?<=^|\$\()(?:api|curl) /gm)) {
+        const command = words(block.slice(index))
+        const url = command.findIndex((word) => word.startsWith('http://127.0.0.1:8000/api/'))
+        const isCurl = command[0] === 'curl'
+        if (isCurl && (url === -1 || command.join(' ').includes('$@'))) continue
+        const target = isCurl ? (command[url] ?? '').slice(26) : (command[1] ?? '')
+        const asked = readCommand([target, ...command.slice(isCurl ? url + 1 : 2)])
+        const what = `${file}: ${command.join(' ')}`
+        requests += 1
+        const literal = paths.find((known) => known === `/api/${asked.path}`)
+        const path = literal ?? paths.find((known) => matches(known, asked.path))
+        const operation = path === undefined ? undefined : api.paths[path][asked.method]
+        if (!t.ok(operation, what) || path === undefined) continue
+        const named = (operation.parameters ?? []).map(({ name }: { name: string }) => name)
+        for (const pair of asked.query) t.ok(named.includes(pair.split('=')[0]), `${what}: ${pair}`)
+        if (asked.body === undefined || /[\\$]|^@/.test(asked.body)) continue
+        t.ok(asked.isJson, `${what}: a body of JSON says so`)
+        const pointer = `api#/paths/${path.replaceAll('/', '~1').replaceAll('{', '%7B').replaceAll('}', '%7D')}`
+        const where = `${pointer}/${asked.method}/requestBody/content/application~1json/schema`
+        const isValid = ajv.compile({ $ref: where })
+        t.ok(isValid(JSON.parse(asked.body)), `${what}: ${ajv.errorsText(isValid.errors)}`)
+      }
+    }
+  }
+  t.ok(requests >= 30, `${requests} requests`)
 })
