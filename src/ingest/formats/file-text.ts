@@ -44,6 +44,9 @@ const notText = (): AppError =>
     'the file is not text: send CSV, JSON or plain text, uncompressed',
   )
 
+/** Reads the value of a field that says nothing of its encoding. */
+export const readFieldText = (raw: Buffer): string => raw.toString(isUtf8(raw) ? 'utf8' : 'latin1')
+
 const withoutMark = (raw: Buffer): Buffer =>
   raw[0] === 0xef && raw[1] === 0xbb && raw[2] === 0xbf ? raw.subarray(3) : raw
 

@@ -1,3 +1,4 @@
+import { readFieldText } from './file-text.js'
 import type { JsonRecord } from './json-value.js'
 
 const NEWLINE = 10
@@ -54,6 +55,6 @@ function readSized(bytes: Buffer, at: number) {
   const from = Math.min(at + LENGTH_BYTES, bytes.length)
   const size = from - at === LENGTH_BYTES ? Number(bytes.readBigUInt64LE(at)) : 0
   const to = Math.min(from + size, bytes.length)
-  const text = bytes.toString('utf8', from, to)
+  const text = readFieldText(bytes.subarray(from, to))
   return { text, lines: text.split('\n').length, next: to + 1 }
 }

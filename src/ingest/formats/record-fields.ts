@@ -2,6 +2,7 @@ import { comparedName } from './aliases.js'
 import { isRequest } from './composed.js'
 import { isEventType, MAX_CHARS } from './draft.js'
 import type { FieldCandidate, FieldCandidates } from './field-candidates.js'
+import { readFieldText } from './file-text.js'
 import { isRecord, type JsonRecord, plainValue } from './json-value.js'
 import { parseTimestamp } from './timestamp.js'
 import type { Clock } from './zone.js'
@@ -277,7 +278,7 @@ const firstText = (list: readonly unknown[]): string | null =>
 function bytesToText(list: readonly unknown[]): string | null {
   const isByte = (item: unknown): item is number =>
     typeof item === 'number' && Number.isInteger(item) && item >= 0 && item <= 255
-  return list.length > 0 && list.every(isByte) ? Buffer.from(list).toString('utf8') : null
+  return list.length > 0 && list.every(isByte) ? readFieldText(Buffer.from(list)) : null
 }
 
 function jsonText(value: unknown): string | null {

@@ -179,6 +179,46 @@ export const TEXT_FORMS: readonly TextForm[] = [
   form(
     String.raw`(?:(?<file>\S{1,128}\.log\S{0,64}) )?(?<time>${ISO}) (?<pid>\d{1,10}) (?<level>${UPPER}) (?<logger>[\w.]{1,128}) \[(?:(?<trace>req-[\w-]{1,64})(?: [^\]]{0,256})?|-)\] ?`,
   ),
+  // [2026-11-21 09:28:19] production.ERROR: message {"exception":"… (Monolog of Laravel and Symfony), and its stack
+  form(
+    String.raw`(?<time>\[${ISO}\]) (?<channel>[\w-]{1,64})\.(?<level>DEBUG|INFO|NOTICE|WARNING|ERROR|CRITICAL|ALERT|EMERGENCY): `,
+    { follows: /^(?:\[previous exception\]|"\})/ },
+  ),
+  // [21-Nov-2026 09:28:19 UTC] PHP Warning:  message, [21-Nov-2026 09:28:19] NOTICE: message (PHP, PHP-FPM)
+  form(
+    String.raw`(?<time>\[\d\d-${MONTH}-\d{4} ${CLOCK}(?: UTC)?\]) (?:(?<level>DEBUG|NOTICE|WARNING|ERROR|ALERT): )?`,
+  ),
+  // E, [2026-11-21T09:28:19.123456 #123] ERROR -- : message (Ruby, Rails)
+  form(
+    String.raw`[DIWEFA], \[(?<time>${ISO}) #(?<pid>\d{1,10})\] +(?:(?<level>DEBUG|INFO|WARN|ERROR|FATAL)|ANY) -- (?<logger>[^:]{0,128}): `,
+  ),
+  // Nov 21, 2026 9:28:19 AM com.acme.Checkout run (java.util.logging); the next line has level and message
+  form(
+    String.raw`(?<time>${MONTH} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d[ \u202f][AP]M) (?<logger>[\w.$]{1,255}) (?<method>[\w$<>]{1,128})$`,
+    {
+      follows:
+        /^(?:(?:SEVERE|WARNING|INFO|CONFIG|FINE|FINER|FINEST): |(?:[a-z]\w{0,63}\.){1,16}[A-Z][\w$]{0,127}(?:: |$))/,
+    },
+  ),
+  // [Nest] 123  - 11/21/2026, 9:28:19 AM     LOG [Checkout] message
+  form(
+    String.raw`\[Nest\] (?<pid>\d{1,10}) +- (?<time>\d\d/\d\d/\d{4}, \d{1,2}:\d\d:\d\d[ \u202f][AP]M) +(?<level>LOG|ERROR|WARN|DEBUG|VERBOSE|FATAL) (?:\[(?<logger>[^\]]{1,128})\] )?`,
+  ),
+  // fail: Acme.Checkout[13], and the indented message below it (.NET)
+  form(
+    String.raw`(?<level>dbug|info|warn|fail|crit): (?<logger>[\w.+\x60]{1,255})\[(?<event_id>\d{1,10})\]$`,
+  ),
+  // [2026-11-21T09:28:19Z WARN  acme::checkout] message (Rust)
+  form(
+    String.raw`\[(?<time>${ISO}) (?<level>ERROR|WARN|INFO|DEBUG|TRACE) +(?<logger>[\w:]{1,255})\] `,
+  ),
+  // update-alternatives 2026-11-21 09:28:19: message
+  form(String.raw`(?<program>update-alternatives) (?<time>${ISO}): `),
+  // ERROR [main] 2026-11-21 09:28:19,000 Checkout.java:803 - message: level, perhaps thread, time
+  form(
+    String.raw`(?<level>${UPPER}) {1,8}(?:\[(?<thread>[^\]]{1,128})\] )?(?<time>${ISO}) +(?=\S)`,
+    { refine: 'layout' },
+  ),
   // … INFO [thread] logger - message, in the orders that the layouts of loggers have
   form(
     String.raw`(?<time>${ANY_TIME}) {0,8}(?:[-|] )?(?:\[?(?<pid>\d{1,10})\]? )?${LEVEL}(?: ?[|:])? *`,

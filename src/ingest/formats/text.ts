@@ -15,7 +15,7 @@ const SAMPLE_LINES = 2000
 
 /** Lines of a stack trace, which never begin a record. */
 const TRACE_LINE =
-  /^(?:\s+at |\s+File "|\s*\.\.\. \d+ (?:more|common)|\s*Caused by: |\s*Suppressed: |Traceback \()/
+  /^(?:\s+at |\s+File "|\s*\.\.\. \d+ (?:more|common)|\s*Caused by: |\s*Suppressed: |Traceback \(|#\d{1,4} (?:\/|\{main\}|\[internal function\])|\[stacktrace\]$|Stack trace:$|\s+thrown in )/
 /** Lines of Python's traces, and the line that ends them: `ValueError: bad`. */
 const PYTHON_TRACE = /^(?:Traceback \(|\s+File ")/
 const TRACE_END = /^[A-Za-z_][\w.]{0,127}(?::|$)/
@@ -255,7 +255,7 @@ class RecordAssembler {
     const { line, draft, head, texts } = this.#pending
     this.#pending = null
     // The head of some records is a line of its own.
-    const message = (texts[0] === '' ? texts.slice(1) : texts).join('\n')
+    const message = texts[0] === '' ? texts.slice(1).join('\n').trimStart() : texts.join('\n')
     const timestampMs = draft.timestampMs ?? this.#lastMs
     this.#lastMs = timestampMs
     const isFailed =

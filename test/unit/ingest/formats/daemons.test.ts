@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { decodeIngest } from '../../../../src/ingest/formats/ndjson.js'
 import { decodeUpload, type FileType } from '../../../../src/ingest/formats/upload.js'
+import type { Severity } from '../../../../src/model/event.js'
 import { AT, collect, ingestContext, NOW, uploadContext } from './collect.js'
 
 /** The logs of common daemons and tools, as they write them. */
@@ -418,4 +419,134 @@ void test('a line without a time has that of the line before, else that of the u
     events.map(({ timestampMs }) => timestampMs),
     [NOW, AT, AT],
   )
+})
+
+void test('loggers of PHP, Ruby, Java, .NET, Node.js and Rust: time, level, and the stack below', async (t) => {
+  const layouts: readonly [string, readonly string[], string, Severity | null, object][] = [
+    [
+      'Laravel',
+      [
+        '[2026-11-21 09:28:19] production.ERROR: bad {"exception":"[object] (E(code: 0): bad at /app/x.php:1)',
+        '[stacktrace]',
+        '#0 /app/x.php(1): f()',
+        '#1 /app/y.php(2): g()',
+        '#2 {main}',
+        '"}',
+      ],
+      'bad {',
+      'ERROR',
+      { channel: 'production' },
+    ],
+    [
+      'Symfony',
+      ['[2026-11-21T10:28:19.000000+01:00] request.CRITICAL: Uncaught "X" {} []'],
+      'Uncaught',
+      'CRITICAL',
+      { channel: 'request' },
+    ],
+    [
+      'PHP',
+      [
+        '[21-Nov-2026 09:28:19 UTC] PHP Fatal error:  Uncaught Error: f in /x.php:3',
+        'Stack trace:',
+        '#0 /x.php(9): g()',
+        '#1 {main}',
+        '  thrown in /x.php on line 3',
+      ],
+      'PHP Fatal error:',
+      null,
+      {},
+    ],
+    [
+      'PHP-FPM',
+      ['[21-Nov-2026 09:28:19] WARNING: [pool www] server reached pm.max_children'],
+      '[pool www]',
+      'WARNING',
+      {},
+    ],
+    [
+      'Ruby',
+      ['E, [2026-11-21T09:28:19.000000 #12] ERROR -- web: boom'],
+      'boom',
+      'ERROR',
+      { pid: '12', logger: 'web' },
+    ],
+    [
+      'java.util.logging',
+      [
+        'Nov 21, 2026 9:28:19 AM com.acme.Checkout run',
+        'SEVERE: boom',
+        'java.lang.E: x',
+        '\tat com.acme.A.b(A.java:1)',
+      ],
+      'SEVERE: boom',
+      null,
+      { logger: 'com.acme.Checkout', method: 'run' },
+    ],
+    [
+      'Nest',
+      [
+        '[Nest] 12  - 11/21/2026, 9:28:19 AM   ERROR [Checkout] boom',
+        'E: boom',
+        '    at X (/a.js:1:1)',
+      ],
+      'boom',
+      'ERROR',
+      { pid: '12', logger: 'Checkout' },
+    ],
+    [
+      'Rust',
+      ['[2026-11-21T09:28:19Z WARN  acme::checkout] slow'],
+      'slow',
+      'WARNING',
+      { logger: 'acme::checkout' },
+    ],
+    [
+      'Cassandra',
+      ['ERROR [main] 2026-11-21 09:28:19,000 CassandraDaemon.java:803 - boom'],
+      'boom',
+      'ERROR',
+      { thread: 'main' },
+    ],
+    [
+      'Debian',
+      ['update-alternatives 2026-11-21 09:28:19: link group pager updated'],
+      'link group',
+      null,
+      { program: 'update-alternatives' },
+    ],
+  ]
+  for (const [name, record, message, severity, tags] of layouts) {
+    const { events } = await decode(lines(...record, ...record))
+    t.equal(events.length, 2, `${name}: each record with all of its lines`)
+    for (const event of events) {
+      t.match(event, { timestampMs: AT }, name)
+      t.ok(event.message.startsWith(message), `${name}: ${event.message}`)
+      t.equal(
+        event.message.split('\n').length,
+        record.length - (name.includes('util') ? 1 : 0),
+        name,
+      )
+      t.equal(event.severity, severity, name)
+      t.match(event.tags ?? {}, tags, name)
+    }
+  }
+  const { events } = await decode(
+    lines(
+      'fail: Acme.Checkout[13]',
+      '      no stock',
+      '      System.E: x',
+      '         at P.Main()',
+      'info: Acme.Web[0]',
+      '      ready',
+    ),
+  )
+  t.match(events, [
+    {
+      severity: 'ERROR',
+      message: /^no stock\n[^]*at P\.Main/,
+      tags: { logger: 'Acme.Checkout', event_id: '13' },
+    },
+    { severity: 'INFO', message: 'ready' },
+  ])
 })

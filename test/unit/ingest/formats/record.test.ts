@@ -149,6 +149,8 @@ void test('journald, with the message as bytes', async (t) => {
     _HOSTNAME: 'web-1',
     _PID: '12',
   }
+  const latin = read({ ...journald, MESSAGE: [...Buffer.from('Größe', 'latin1')] })
+  t.equal(latin.event.message, 'Größe')
   const { event, tags } = read({ ...journald, MESSAGE: [...Buffer.from('é\x1b[0m')] })
   t.match(event, {
     source: 'sshd',
