@@ -2,14 +2,18 @@ import { TemplateMiner } from '../../src/templates/miner.js'
 import { hashText } from '../../src/lib/hash.js'
 import { MessageBytes } from '../../src/templates/scan.js'
 import { SignatureCache } from '../../src/templates/signature-cache.js'
-import { Corpus, sourceNames } from '../data/corpus.js'
+import { Corpus } from '../data/corpus.js'
+import { mixedLog } from '../data/statements.js'
 import { watchProcesses } from '../lib/footprint.js'
 import type { BenchOptions } from '../lib/options.js'
 import type { Metric, ScenarioResult } from '../lib/report.js'
-import { gradeFolder } from '../mining.js'
+import { gradeFolder, gradeServices, type Grade } from '../mining.js'
 
 const EVENTS = 200_000
 const SOURCES = 16
+/** Shares of messages with words that no message had before. */
+const UNSEEN = [0.02, 0.08]
+const MEASURES = ['GA', 'FGA', 'PA', 'FTA'] as const
 const LIMIT = { metric: 'limit: bare split at blanks', label: 'bare split' }
 
 /** Speed of template mining on generated messages, and its accuracy on labelled logs when a folder is given. */
@@ -30,19 +34,54 @@ export async function runMining(options: BenchOptions, seed: number): Promise<Sc
   }
   add('messages, cold', '1/s', pass(), 'higher')
   add('messages, warm', '1/s', Math.max(pass(), pass()), 'higher')
+  for (const share of UNSEEN) {
+    add(
+      `messages, ${100 * share} % of them of an unseen shape`,
+      '1/s',
+      unseen(seed, share),
+      'higher',
+    )
+  }
   metrics.push(...used())
+  const generated = gradeServices(seed)
+  for (const measure of MEASURES) {
+    add(
+      `${measure}, mean of ${generated.length} generated logs`,
+      '',
+      mean(generated, measure),
+      'higher',
+    )
+  }
   const grades = options.logs === null ? [] : gradeFolder(options.logs)
-  for (const measure of ['GA', 'FGA', 'PA', 'FTA'] as const) {
-    if (grades.length > 0) {
-      const mean = grades.reduce((sum, grade) => sum + grade[measure], 0) / grades.length
-      add(`${measure}, mean of ${grades.length} sets`, '', mean, 'higher')
-    }
+  for (const measure of MEASURES) {
+    if (grades.length > 0)
+      add(`${measure}, mean of ${grades.length} sets`, '', mean(grades, measure), 'higher')
     for (const grade of grades) add(`${measure} of ${grade.set}`, '', grade[measure], 'higher')
   }
   const skipped =
     options.logs === null ? ['accuracy: needs --logs FOLDER of NAME.log and NAME.truth'] : []
   const facts = { messages: EVENTS, seed: options.seed }
   return { scenario: 'mining', options: facts, metrics, checks: [], skipped, curves: [] }
+}
+
+const mean = (grades: readonly Grade[], measure: (typeof MEASURES)[number]): number =>
+  grades.reduce((sum, grade) => sum + grade[measure], 0) / grades.length
+
+/** Messages a second of CPU time, after as many that made the templates known. */
+function unseen(seed: number, share: number): number {
+  const encoder = new TextEncoder()
+  const messages = [seed, seed + 1].flatMap((part, i) =>
+    mixedLog(part, EVENTS, i === 0 ? 0 : share).map(({ service, message }): Message => [
+      service,
+      encoder.encode(message),
+    ]),
+  )
+  const mine = createMining(messages)
+  for (let i = 0; i < EVENTS; i++) mine(i)
+  const used = process.cpuUsage()
+  for (let i = EVENTS; i < 2 * EVENTS; i++) mine(i)
+  const { user, system } = process.cpuUsage(used)
+  return EVENTS / ((user + system) / 1e6)
 }
 
 /** Messages a second when each is only read as text and cut into words: what every template miner does first. */
@@ -65,7 +104,8 @@ type Message = readonly [source: string, message: Uint8Array]
 function createMining(messages: readonly Message[]): (i: number) => number {
   const miner = new TemplateMiner()
   const shapes = SignatureCache.create(1 << 18)
-  const seeds = new Map(sourceNames(SOURCES).map((name) => [name, seedOf(name)]))
+  const names = new Set(messages.map(([source]) => source))
+  const seeds = new Map([...names].map((name) => [name, seedOf(name)]))
   const seedOfMessage = messages.map(([source]) => seeds.get(source) ?? seedOf(source))
   const bytes = new MessageBytes()
   bytes.load(Buffer.concat(messages.map(([, message]) => message)))

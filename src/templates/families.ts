@@ -15,8 +15,11 @@ import type { Template } from './template.js'
 export interface LivingTemplates {
   /** The living template of this number. */
   root(no: number): Template
-  /** Replaces a template's text by a more general one. @returns the template that it is now part of */
-  rewrite(template: Template, text: string): Template
+  /**
+   * Replaces a template's text by a more general one, in which each value may be of so many words.
+   * @returns the template that it is now part of
+   */
+  rewrite(template: Template, text: string, words: number): Template
 }
 
 /** Templates with one frame, and what was seen in each of its slots. */
@@ -99,7 +102,7 @@ export class Families {
       at = to
     })
     text += template.text.slice(at)
-    const root = text === template.text ? template : this.#templates.rewrite(template, text)
+    const root = text === template.text ? template : this.#templates.rewrite(template, text, 1)
     if (family.members.size < MAX_MEMBERS) family.members.add(root.no)
   }
 

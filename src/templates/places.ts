@@ -67,7 +67,9 @@ export class Places {
     if (group === undefined) return
     for (const member of [template, ...group.members]) {
       const root = this.#templates.root(member.no)
-      if (root === member && root.text !== group.text) this.#templates.rewrite(root, group.text)
+      const words = group.isOfRuns ? MAX_RUN : 1
+      const isDone = root.text === group.text && (words === 1 || root.hasHoleOf(words))
+      if (root === member && !isDone) this.#templates.rewrite(root, group.text, words)
     }
   }
 
@@ -276,8 +278,10 @@ function commonLengths(a: readonly string[], b: readonly string[]): Uint8Array {
 
 const isBlank = (unit: string | undefined): boolean => unit !== undefined && /^\s/.test(unit)
 
-function isEnough({ contents, words, isOfRuns }: Group): boolean {
+function isEnough({ text, contents, words, isOfRuns, members }: Group): boolean {
   if (words < 2) return false
+  // The values were found before.
+  if (words >= RUN_WORDS && members.some((member) => member.text === text)) return true
   const need = isOfRuns
     ? (RUN_NEEDS[words - contents.length + 1] ?? 3)
     : words >= 5

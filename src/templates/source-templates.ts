@@ -59,9 +59,9 @@ export class SourceTemplates {
     this.#maxEvidence = maxEvidence
     const living: LivingTemplates = {
       root: (no) => numbers.root(no),
-      rewrite: (template, text) => {
+      rewrite: (template, text, words) => {
         rewritten.read(encoder.encode(text))
-        template.rewrite(rewritten)
+        template.rewrite(rewritten, words)
         return this.#place(template)
       },
     }

@@ -77,9 +77,13 @@ export class Template {
   }
 
   /** Allows words as values in every gap of a template of which only the text is stored. */
-  openAllGaps(): void {
-    for (const [k, gap] of this.#gaps.entries()) this.holes[k] = countValues(gap)
+  openAllGaps(words = 1): void {
+    for (const [k, gap] of this.#gaps.entries()) this.holes[k] = words * countValues(gap)
     this.#countMaxWords()
+  }
+
+  hasHoleOf(words: number): boolean {
+    return this.holes.some((most) => most >= words)
   }
 
   /** Allows words as values in gap `k`. */
@@ -167,10 +171,10 @@ export class Template {
     this.#text = ''
   }
 
-  /** Takes over the words and gaps of a more general text. */
-  rewrite(message: MaskedMessage): void {
+  /** Takes over the words and gaps of a more general text. @param words that each value may have */
+  rewrite(message: MaskedMessage, words: number): void {
     const other = new Template(this, message)
-    other.openAllGaps()
+    other.openAllGaps(words)
     this.become(other)
   }
 
