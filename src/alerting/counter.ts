@@ -1,6 +1,10 @@
 /* What a rule counts. */
 
-import { NUMBER_FUNCTIONS, isNumberFunction, type NumberFunction } from '../events/stats.js'
+import {
+  NUMBER_FUNCTIONS,
+  isNumberFunction,
+  type NumberFunction,
+} from '../events/number-functions.js'
 import { allOf, EVERYTHING, type Query } from '../query/ast.js'
 import { toField } from '../query/fields.js'
 import { parseQuery } from '../query/parser.js'

@@ -2,7 +2,7 @@
 
 import { Type, type Static } from '@sinclair/typebox'
 
-import { NUMBER_FUNCTIONS } from '../events/stats.js'
+import { NUMBER_FUNCTIONS } from '../events/number-functions.js'
 import { SeveritySchema } from '../model/schemas.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { MAX_LINE } from '../query/parser.js'

@@ -1,7 +1,8 @@
 import { AppError } from '../model/errors.js'
 import { createDocuments, type Documents } from '../records/documents.js'
 import type { Records } from '../records/newest-first.js'
-import { planRule, type Rule, type RuleFields } from './rule.js'
+import { planRule, type Rule } from './rule.js'
+import type { RuleFields } from './rule-fields.js'
 
 interface RuleDeps {
   readonly records: Records<Rule>

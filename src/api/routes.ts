@@ -19,6 +19,7 @@ import { monitoringRoutes } from './routes/monitoring.js'
 import { notificationChannelRoutes } from './routes/notification-channels.js'
 import { quietRoutes } from './routes/quiet.js'
 import { queryRoutes } from './routes/query.js'
+import { savedViewRoutes } from './routes/saved-views.js'
 import { secondFactorRoutes } from './routes/second-factor.js'
 import { sessionRoutes } from './routes/sessions.js'
 import { sourceRoutes } from './routes/sources.js'
@@ -45,6 +46,7 @@ export const allRoutes = [
   ...alertRuleRoutes,
   ...notificationChannelRoutes,
   ...quietRoutes,
+  ...savedViewRoutes,
   ...sourceRoutes,
   ...applicationRoutes,
   ...monitoringRoutes,

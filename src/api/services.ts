@@ -19,6 +19,7 @@ import type { EventRecord } from '../model/event.js'
 import type { createCorrections } from '../priority/corrections.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Applications } from '../records/applications.js'
+import type { SavedViews } from '../records/saved-views.js'
 import type { AuditTable } from '../records/audit.js'
 import type { DeadLetters } from '../records/dead-letters.js'
 import type { Deletions } from '../ingest/deletions.js'
@@ -75,6 +76,7 @@ export interface Services {
   readonly alertRuleStatus: () => Promise<EvaluationStatus | null>
   readonly incidents: Incidents
   readonly tasks: Tasks
+  readonly savedViews: SavedViews
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
   readonly sourceStats: SourceStats
   readonly applications: Applications

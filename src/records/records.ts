@@ -8,6 +8,7 @@ import {
 } from './alerts.js'
 import type { Applications } from './applications.js'
 import { createIncidents, IncidentDoc, type Incident } from './incidents.js'
+import { createSavedViews, SavedViewDoc, type SavedView } from './saved-views.js'
 import { createTasks, TaskDoc, type Task } from './tasks.js'
 
 export type WorkRecords = ReturnType<typeof createRecords>
@@ -46,6 +47,9 @@ export function createRecords({
       hasSource,
     }),
     incidents,
+    savedViews: createSavedViews({
+      records: entities.collection<SavedView>('saved_view', SavedViewDoc),
+    }),
     tasks: createTasks({
       records: entities.collection<Task>('task', TaskDoc),
       hasUser,

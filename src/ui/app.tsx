@@ -29,7 +29,13 @@ function Shell() {
   ])
   const { path, params } = place.value
   useEffect(() => {
-    if (path === '/') go(addressOf('/explore', params), { replace: true })
+    if (path !== '/') return
+    // The default view is asked for when the address says nothing.
+    void (
+      params.size > 0
+        ? Promise.resolve(addressOf('/explore', params))
+        : import('./later.js').then(({ startAddress }) => startAddress())
+    ).then((to) => go(to, { replace: true }))
   }, [path])
   return (
     <div class="shell" onClick={followLinks}>
@@ -51,6 +57,7 @@ function Screen({ path }: { readonly path: string }) {
   if (template !== undefined) return <TemplateScreen id={template} />
   if (path === '/overview') return <Overview />
   if (path.startsWith('/sources')) return <SourcesScreen />
+  if (path.startsWith('/alerts')) return <Alerts />
   if (path === '/incidents') return <Board />
   const incident = /^\/incidents\/([\w-]+)$/.exec(path)?.[1]
   if (incident !== undefined) return <IncidentScreen key={incident} id={incident} />
@@ -69,6 +76,7 @@ const Palette = lazy(async () => (await more()).Palette)
 const KeysHelp = lazy(async () => (await more()).KeysHelp)
 const operate = () => import('./operate.js')
 const Admin = lazy(async () => (await operate()).Admin)
+const Alerts = lazy(async () => (await operate()).Alerts)
 const Board = lazy(async () => (await operate()).Board)
 const IncidentScreen = lazy(async () => (await operate()).IncidentScreen)
 const NewIncident = lazy(async () => (await operate()).NewIncident)

@@ -2,5 +2,7 @@
 export { proposalsFor } from './explore/completion.js'
 export { DetailPanel } from './explore/detail.js'
 export { NothingFound } from './explore/empty.js'
-export { CopyChoices, ExportChoices, ViewChoices } from './explore/summary-menus.js'
+export { ColumnChoices, CopyChoices, ExportChoices } from './explore/summary-menus.js'
+export { startAddress, ViewChoices } from './explore/views.js'
+export { WhyPanel } from './explore/why.js'
 export { RangeChoices } from './shell/range-choices.js'

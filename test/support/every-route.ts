@@ -62,6 +62,14 @@ const WINDOW = {
   from: '01:00',
   to: '02:00',
 }
+const aView = (): object => ({
+  name: fresh('view'),
+  screen: 'explore',
+  kind: 'view',
+  params: 'q=severity:error',
+  is_for_all: true,
+  is_default: false,
+})
 const fresh = (what: string): string => `${what}-${++count}`
 
 export async function everyRoute(service: LiveService): Promise<EveryRoute> {
@@ -90,6 +98,7 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
   const channel = await made('notification-channels', aChannel())
   const silence = await made('silences', SILENCE)
   const window = await made('maintenance-windows', WINDOW)
+  const view = await made('saved-views', aView())
   const task = await made('tasks', { title: 'feed' })
   const application = await made('applications', { name: 'zoo' })
   const key = await made('ingest-keys', { name: 'canary key' })
@@ -181,6 +190,12 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
       params: { id: (await made('notification-channels', aChannel())).id },
     }),
     testChannel: () => ({ params: { id: channel.id } }),
+    listSavedViews: () => ({}),
+    createSavedView: () => ({ body: aView() }),
+    replaceSavedView: () => ({ params: { id: view.id }, body: aView() }),
+    deleteSavedView: async () => ({
+      params: { id: (await made('saved-views', aView())).id },
+    }),
     listAlertRules: () => ({}),
     createAlertRule: () => ({ body: aRule(fresh('rule')) }),
     exportAlertRules: () => ({}),

@@ -4,8 +4,10 @@ import type { Test } from 'tap'
 import type { LiveService } from './live-service.js'
 import { axe, param, text } from './page.js'
 
-/** What operators do beside searching: incidents, insights, administration. */
+/** What operators do beside searching: views, rules, alerts, incidents, insights, administration. */
 export async function operate(t: Test, page: Page, service: LiveService): Promise<void> {
+  await views(t, page, service)
+  await alerts(t, page, service)
   await incidents(t, page, service)
   await insights(t, page, service)
   await administration(t, page, service)
@@ -86,5 +88,110 @@ async function administration(t: Test, page: Page, service: LiveService): Promis
   await page.click('.tabs >> text=Your sessions')
   await page.waitForSelector('tr:has-text("this one")')
   t.match(await text(page, 'tr:has-text("this one")'), /Chrom/)
+  t.same(await axe(page), [])
+}
+
+async function views(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('a view is saved, and the page opens with it')
+  await page.goto(`${service.api}/explore?from=now-2h&q=severity:error+source:gateway`)
+  await page.waitForSelector('.events .row.error')
+  await page.click('[aria-label="Saved views and history"]')
+  await page.click('text=Save this view')
+  t.equal(await page.inputValue('.save-view input[name=name]'), 'severity:error source:gateway')
+  await page.fill('.save-view input[name=name]', 'Gateway <b data-evil>')
+  await page.check('.save-view input[name=default]')
+  await page.click('.save-view .primary')
+  await page.waitForSelector('.saved:has-text("Gateway <b data-evil>"):has-text("default")')
+  t.same(await axe(page), [])
+  await page.goto(service.api)
+  await page.waitForURL(/q=severity:error\+source:gateway/)
+  await page.waitForSelector('.events .row.error')
+
+  t.comment('the trace of an event')
+  await page.locator('.events').focus()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.click('.detail >> text=Trace')
+  await page.waitForSelector('.trace [aria-current=true]:has-text("gateway")')
+  t.ok((await page.locator('.trace li').count()) > 2)
+  t.same(await axe(page), [])
+  await page.keyboard.press('Escape')
+  await page.click('[aria-label="Saved views and history"]')
+  await page.click('[aria-label^="Delete Gateway"]')
+  await page.waitForSelector('.saved', { state: 'detached' })
+
+  t.comment('a brush with Shift asks why')
+  await page.goto(`${service.api}/explore?from=now-2h&q=severity:error`)
+  await page.waitForSelector('.chart .u-over')
+  await page.waitForSelector(`.chart-room[aria-busy=false]`)
+  const box = await page.locator('.chart .u-over').boundingBox()
+  if (box === null) throw new Error('no chart')
+  await page.keyboard.down('Shift')
+  await page.mouse.move(box.x + box.width * 0.7, box.y + 40)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.9, box.y + 40, { steps: 4 })
+  await page.mouse.up()
+  await page.keyboard.up('Shift')
+  await page.waitForURL(/why=2/)
+  await page.waitForSelector('.causes a:has-text("connection pool exhausted")')
+  t.same(await axe(page), [])
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('.why-panel', { state: 'detached' })
+}
+
+async function alerts(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('a rule from a search, which fires')
+  await page.goto(`${service.api}/explore?from=now-2h&q=source:rules`)
+  await page.click('[aria-label="Copy, alert"]')
+  await page.click('text=Alert on this')
+  await page.waitForURL(/alerts\/rules\/new/)
+  await page.waitForSelector('.rule-chart svg')
+  await page.fill('.form input >> nth=0', 'Too much of it')
+  await page.fill('input[type=number]', '2')
+  t.same(await axe(page), [])
+  await page.click('text=Save')
+  await page.waitForURL(/alerts\/rules\/[0-9a-f-]{36}/)
+  await page.waitForSelector('text=It has not fired yet')
+  const rule = new URL(page.url()).pathname
+  await service.ingest(
+    Array.from({ length: 5 }, (_, i) => ({ source: 'rules', message: `broken ${i}` })),
+  )
+  await page.goto(`${service.api}/alerts?show=firing`)
+  await page.waitForSelector('.alert-list li:has-text("Too much of it"):has-text("firing")', {
+    timeout: 45_000,
+  })
+  t.same(await axe(page), [])
+  await page.click('text=Acknowledge')
+  await page.waitForSelector('.alert-list li:has-text("you takes care")')
+  await page.goto(service.api + rule)
+  await page.waitForSelector('.history li:has-text("firing"):has-text("5")')
+  t.same(await axe(page), [])
+
+  t.comment('channels')
+  await page.goto(`${service.api}/alerts/channels`)
+  await page.click('text=Add a channel')
+  await page.fill('dialog input[name=name]', 'chat')
+  await page.fill('dialog input[name=url]', 'http://127.0.0.1:9/')
+  await page.fill('dialog input[name=secret]', 'a secret of the page')
+  t.same(await axe(page), [])
+  await page.click('dialog .primary')
+  await page.waitForSelector('tr:has-text("chat")')
+  await page.click('tr:has-text("chat") >> text=Test')
+  await page.waitForSelector('.notice:has-text("chat: ")')
+  t.notMatch(await page.content(), /a secret of the page/)
+  await page.goto(`${service.api}/alerts/rules`)
+  await page.click('tr:has-text("Too much of it") [role=switch]')
+  await page.waitForSelector('tr:has-text("Too much of it"):has-text("off")')
+  t.same(await axe(page), [])
+
+  t.comment('a file is taken in')
+  await page.goto(`${service.api}/sources/send`)
+  await page.setInputFiles('.upload input[type=file]', {
+    name: 'boot.txt',
+    mimeType: 'text/plain',
+    buffer: Buffer.from('ERROR disk is full\nINFO disk is empty\n'),
+  })
+  await page.click('text=Take it in')
+  await page.waitForSelector('.upload .received:has-text("2 events")')
   t.same(await axe(page), [])
 }

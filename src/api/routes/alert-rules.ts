@@ -1,7 +1,8 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import { RuleFields, type Rule } from '../../alerting/rule.js'
+import type { Rule } from '../../alerting/rule.js'
+import { RuleFields } from '../../alerting/rule-fields.js'
 import type { Delivery } from '../../alerting/delivery-log.js'
 import { noticesOf } from '../../alerting/notices.js'
 import { MAX_TRANSITIONS } from '../../alerting/backtest.js'

@@ -2,7 +2,8 @@ import { Type, type Static } from '@sinclair/typebox'
 
 import type { Histogram } from '../../events/histogram.js'
 import type { EventQuestion } from '../../events/occurrences.js'
-import { NUMBER_FUNCTIONS, isNumberFunction, type Metric } from '../../events/stats.js'
+import { NUMBER_FUNCTIONS, isNumberFunction } from '../../events/number-functions.js'
+import type { Metric } from '../../events/stats.js'
 import { toField } from '../../query/fields.js'
 import {
   EVENT_PARAMETERS,

@@ -118,8 +118,9 @@ export const userRoutes = [
     reply: Type.Null(),
     status: 204,
     errors: ['not_found', 'last_superadmin', 'dependency_unavailable'],
-    handle: async ({ params, principal }, { users }) => {
+    handle: async ({ params, principal }, { users, savedViews }) => {
       await users.remove(principal, params.id)
+      await savedViews.removeOf(params.id)
       return null
     },
   }),

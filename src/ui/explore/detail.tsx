@@ -12,11 +12,18 @@ import { copy } from '../shell/notice.js'
 import { ContextView } from './context.js'
 import { Priority } from './priority.js'
 import type { Detail } from './rows.js'
+import { TraceView } from './trace.js'
 
-const TABS = ['fields', 'context', 'why', 'json'] as const
+const TABS = ['fields', 'context', 'trace', 'why', 'json'] as const
 export type Tab = (typeof TABS)[number]
 
-const TAB_NAMES = { fields: 'Fields', context: 'Context', why: 'Why this priority', json: 'JSON' }
+const TAB_NAMES = {
+  fields: 'Fields',
+  context: 'Context',
+  trace: 'Trace',
+  why: 'Why this priority',
+  json: 'JSON',
+}
 
 interface DetailProps {
   readonly id: number
@@ -55,7 +62,7 @@ export function DetailPanel(props: DetailProps) {
         <>
           <Message text={event.message} />
           <div class="tabs" role="tablist" aria-label="Of the event">
-            {TABS.map((name) => (
+            {TABS.filter((name) => name !== 'trace' || event.trace_id !== '').map((name) => (
               <button
                 key={name}
                 role="tab"
@@ -89,6 +96,8 @@ function TabPanel({ event, tab, ...props }: DetailProps & { readonly event: Deta
       return <FieldTable event={event} line={props.line} onLine={props.onLine} />
     case 'context':
       return <ContextView event={event} onOpen={props.onOpen} />
+    case 'trace':
+      return <TraceView event={event} onOpen={props.onOpen} />
     case 'why':
       return <Priority event={event} onCorrect={props.onCorrect} />
     case 'json':

@@ -38,7 +38,7 @@ function useRun(): { readonly run: Run; readonly key: string; readonly refresh: 
   return { run: kept.current.run, key, refresh: () => setAsked((n) => n + 1) }
 }
 
-const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'why', 'json'])
+const tabs: ReadonlySet<string> = new Set(['fields', 'context', 'trace', 'why', 'json'])
 const isTab = (name: string | null): name is Tab => name !== null && tabs.has(name)
 
 /** Searches events: a line of the query language, what was found over time, and the events themselves. */
@@ -49,6 +49,7 @@ export function Explore() {
   const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
   const fromPath = /^\/events\/(\d+)$/.exec(path)?.[1]
   const id = Number(fromPath ?? params.get('id') ?? 0) || null
+  const why = id === null ? params.get('why') : null
   const tabParam = params.get('tab')
   const tab = isTab(tabParam) ? tabParam : 'fields'
   const query = useRef<HTMLTextAreaElement | null>(null)
@@ -71,6 +72,10 @@ export function Explore() {
     else go(addressOf('/explore', params, { q: line, id: null, tab: null }))
   }
   const zoom = (span: Span): void => setRange(toRange(span))
+  const explain = (span: Span): void => {
+    const { from, to } = toRange(span)
+    setParams({ why: `${from}..${to}`, id: null })
+  }
   const open = (event: number | null): void => {
     const to = addressOf('/explore', params, {
       id: event === null ? null : String(event),
@@ -110,11 +115,13 @@ export function Explore() {
         <QueryBar line={run.line} span={run.span} fault={fault} onRun={setLine} handle={query} />
         <Summary run={run} columns={columns} histogram={histogram} by={by} onColumn={setColumn} />
         <div class="chart-room" aria-busy={histogram.isLoading}>
-          {histogram.value !== null && <HistogramChart histogram={histogram.value} onZoom={zoom} />}
+          {histogram.value !== null && (
+            <HistogramChart histogram={histogram.value} onZoom={zoom} onWhy={explain} />
+          )}
         </div>
       </div>
       <div
-        class={`body ${id === null ? '' : 'with-detail'} ${sidebar.value === 'open' ? 'with-fields' : ''}`}
+        class={`body ${id === null && why === null ? '' : 'with-detail'} ${sidebar.value === 'open' ? 'with-fields' : ''}`}
       >
         {sidebar.value === 'open' && (
           <Fields run={run} runKey={key} columns={columns} onLine={setLine} onColumn={setColumn} />
@@ -131,6 +138,9 @@ export function Explore() {
           onIncident={incident}
           correction={correction}
         />
+        {why !== null && (
+          <WhyPanel line={run.line} span={why} onClose={() => setParams({ why: null })} />
+        )}
         {id !== null && (
           <DetailPanel
             id={id}
@@ -149,6 +159,7 @@ export function Explore() {
   )
 }
 
+const WhyPanel = lazy(async () => (await import('../later.js')).WhyPanel)
 const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
 /** The most bars, so that each is seen. */

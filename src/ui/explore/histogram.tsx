@@ -12,10 +12,12 @@ const HEIGHT = 112
 interface HistogramProps {
   readonly histogram: Histogram
   readonly onZoom: (span: Span) => void
+  /** Asks what explains a span, which Shift at the end of a brush does. */
+  readonly onWhy?: (span: Span) => void
 }
 
 /** Bars of what was found over time, stacked; a brush zooms, with the pointer and with the keys. */
-export function HistogramChart({ histogram, onZoom }: HistogramProps) {
+export function HistogramChart({ histogram, onZoom, onWhy = onZoom }: HistogramProps) {
   const root = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot | null>(null)
   const [hovered, setHovered] = useState<number | null>(null)
@@ -28,7 +30,8 @@ export function HistogramChart({ histogram, onZoom }: HistogramProps) {
     if (element === null) return
     const made = draw(element, histogram, {
       onHover: setHovered,
-      onSelect: (from, to) => onZoom({ fromMs: from * 1000, toMs: to * 1000 }),
+      onSelect: (from, to, isWhy) =>
+        (isWhy ? onWhy : onZoom)({ fromMs: from * 1000, toMs: to * 1000 }),
     })
     chart.current = made
     const observer = new ResizeObserver(() =>
@@ -60,7 +63,9 @@ export function HistogramChart({ histogram, onZoom }: HistogramProps) {
       setBrush({ from: event.shiftKey ? (brush?.from ?? to) : to, to })
     } else if (event.key === 'Enter' && brush !== null) {
       const [from, to] = [Math.min(brush.from, brush.to), Math.max(brush.from, brush.to)]
-      onZoom({ fromMs: times[from] ?? 0, toMs: (times[to] ?? 0) + step * 1000 })
+      const span = { fromMs: times[from] ?? 0, toMs: (times[to] ?? 0) + step * 1000 }
+      if (event.shiftKey) onWhy(span)
+      else onZoom(span)
       setBrush(null)
     } else if (event.key === 'Escape' && brush !== null) {
       chart.current?.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false)
@@ -74,7 +79,7 @@ export function HistogramChart({ histogram, onZoom }: HistogramProps) {
       class="histogram"
       tabIndex={0}
       role="application"
-      aria-label={`Histogram of ${count(histogram.total)} occurrences. Arrow keys move, with Shift they select, Enter zooms.`}
+      aria-label={`Histogram of ${count(histogram.total)} occurrences. Arrow keys move, with Shift they select, Enter zooms, Shift and Enter explain.`}
       onKeyDown={onKeyDown}
     >
       <div ref={root} class="chart" />
@@ -122,7 +127,7 @@ function Tip({ histogram, at, chart }: TipProps) {
 
 interface Handlers {
   readonly onHover: (index: number | null) => void
-  readonly onSelect: (fromS: number, toS: number) => void
+  readonly onSelect: (fromS: number, toS: number, isWhy: boolean) => void
 }
 
 function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Handlers): uPlot {
@@ -177,7 +182,11 @@ function draw(root: HTMLElement, histogram: Histogram, { onHover, onSelect }: Ha
         (plot) => {
           const { left, width } = plot.select
           if (width < 4) return
-          onSelect(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'))
+          onSelect(
+            plot.posToVal(left, 'x'),
+            plot.posToVal(left + width, 'x'),
+            plot.cursor.event?.shiftKey === true,
+          )
         },
       ],
     },

@@ -1,3 +1,4 @@
+import { pathWith } from '../lib/api.js'
 import { Icon } from '../lib/icon.js'
 import { density, wrapping } from '../lib/settings.js'
 import { copy } from '../shell/notice.js'
@@ -28,7 +29,7 @@ export const ExportChoices = ({ run, close }: ChoicesProps) => (
   </>
 )
 
-/** The question for others, and for a terminal. */
+/** The question for others, for a terminal, and for a rule. */
 export const CopyChoices = ({ run, close }: ChoicesProps) => (
   <>
     <button class="item" onClick={() => void copyLink(run).then(close)}>
@@ -40,16 +41,19 @@ export const CopyChoices = ({ run, close }: ChoicesProps) => (
     >
       <Icon name="square-terminal" /> As curl
     </button>
+    <a class="item" href={pathWith('/alerts/rules/new', { q: run.line })} onClick={close}>
+      <Icon name="bell" /> Alert on this
+    </a>
   </>
 )
 
-interface ViewChoicesProps {
+interface ColumnChoicesProps {
   readonly columns: readonly string[]
   readonly onColumn: (name: string) => void
 }
 
 /** How the list is drawn: density, wrapping, columns. */
-export function ViewChoices({ columns, onColumn }: ViewChoicesProps) {
+export function ColumnChoices({ columns, onColumn }: ColumnChoicesProps) {
   const names = [...COLUMNS, ...columns.filter((name) => !COLUMNS.some((one) => one === name))]
   return (
     <>

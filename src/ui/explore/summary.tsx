@@ -8,6 +8,7 @@ import type { Histogram, Run } from './answers.js'
 import { FieldsToggle } from './fields-toggle.js'
 import { colorsOf, orderOf, partName } from './stack.js'
 
+const ColumnChoices = lazy(async () => (await import('../later.js')).ColumnChoices)
 const ViewChoices = lazy(async () => (await import('../later.js')).ViewChoices)
 const ExportChoices = lazy(async () => (await import('../later.js')).ExportChoices)
 const CopyChoices = lazy(async () => (await import('../later.js')).CopyChoices)
@@ -58,12 +59,15 @@ export function Summary({ run, columns, histogram, by, onColumn }: SummaryProps)
         </select>
       </label>
       <Menu label="Columns and lines" class="quiet square" face={<Icon name="columns-3" />}>
-        {() => <ViewChoices columns={columns} onColumn={onColumn} />}
+        {() => <ColumnChoices columns={columns} onColumn={onColumn} />}
       </Menu>
       <Menu label="Export all events" class="quiet square" face={<Icon name="download" />}>
         {(close) => <ExportChoices run={run} close={close} />}
       </Menu>
-      <Menu label="Copy" class="quiet square" face={<Icon name="link" />}>
+      <Menu label="Saved views and history" class="quiet square" face={<Icon name="history" />}>
+        {(close) => <ViewChoices close={close} />}
+      </Menu>
+      <Menu label="Copy, alert" class="quiet square" face={<Icon name="link" />}>
         {(close) => <CopyChoices run={run} close={close} />}
       </Menu>
     </div>

@@ -154,7 +154,7 @@ function Tiles({ now }: { readonly now: KpiSnapshot }) {
         name="Open alerts"
         value={count(now.open_alerts)}
         note={now.open_alerts === 0 ? 'nothing waits' : 'wait to be read'}
-        href="/overview"
+        href="/alerts?show=unread"
         tone={now.open_alerts > 0 ? 'warn' : ''}
       />
     </div>

@@ -14,6 +14,7 @@ export const SCREENS: readonly ScreenLink[] = [
   { path: '/live', name: 'Live', icon: 'activity', key: 'l' },
   { path: '/templates', name: 'Templates', icon: 'blocks', key: 't' },
   { path: '/overview', name: 'Overview', icon: 'gauge', key: 'o' },
+  { path: '/alerts', name: 'Alerts', icon: 'bell', key: 'a' },
   { path: '/incidents', name: 'Incidents', icon: 'flame', key: 'i' },
   { path: '/insights', name: 'Insights', icon: 'lightbulb', key: 'n' },
   { path: '/sources', name: 'Sources', icon: 'database', key: 's' },

@@ -6,6 +6,7 @@ import { Icon } from '../lib/icon.js'
 import { followKpis, kpis } from '../lib/kpis.js'
 import { may } from '../lib/session.js'
 import { copy } from '../shell/notice.js'
+import { Upload } from './upload.js'
 import { SHIPPERS, type ShipperName } from './shippers.js'
 
 interface NewKey {
@@ -28,31 +29,34 @@ export function SendLogs() {
       setAddress(addressAt(key.collector_port))
   }
   return (
-    <div class="send">
-      <h2>Send your first logs</h2>
-      <ol class="steps">
-        <li>
-          <h3>A key for what sends</h3>
-          <MakeKey made={made} onMade={onMade} />
-        </li>
-        <li>
-          <h3>Where the collector is</h3>
-          <input
-            aria-label="Address of the collector"
-            value={address}
-            spellcheck={false}
-            onInput={({ currentTarget }) => setAddress(currentTarget.value.trim())}
-          />
-        </li>
-        <li>
-          <h3>Send</h3>
-          <Snippet address={address} keyText={made?.key ?? 'YOUR_INGEST_KEY'} />
-        </li>
-        <li>
-          <Received />
-        </li>
-      </ol>
-    </div>
+    <>
+      <div class="send">
+        <h2>Send your first logs</h2>
+        <ol class="steps">
+          <li>
+            <h3>A key for what sends</h3>
+            <MakeKey made={made} onMade={onMade} />
+          </li>
+          <li>
+            <h3>Where the collector is</h3>
+            <input
+              aria-label="Address of the collector"
+              value={address}
+              spellcheck={false}
+              onInput={({ currentTarget }) => setAddress(currentTarget.value.trim())}
+            />
+          </li>
+          <li>
+            <h3>Send</h3>
+            <Snippet address={address} keyText={made?.key ?? 'YOUR_INGEST_KEY'} />
+          </li>
+          <li>
+            <Received />
+          </li>
+        </ol>
+      </div>
+      {may('manager') && <Upload />}
+    </>
   )
 }
 

@@ -161,6 +161,11 @@ async function driveAlertRules(t: { same: (a: unknown, b: unknown) => unknown },
   await api.replaceChannel(channel.id, { name: 'd', target })
   t.same((await api.testChannel(channel.id)).data.outcome, 'refused')
   await api.deleteChannel(channel.id)
+  const view = { name: 'v', screen: 'explore', kind: 'view', params: 'q=x' }
+  const { data: saved } = await api.createSavedView({ ...view, is_for_all: true, is_default: true })
+  await api.listSavedViews()
+  await api.replaceSavedView(saved.id, { ...view, is_for_all: false, is_default: false })
+  await api.deleteSavedView(saved.id)
 }
 
 t.test('a generated client drives every route, and every reply is as described', async (t) => {

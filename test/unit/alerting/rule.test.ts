@@ -1,6 +1,7 @@
 import { Value } from '@sinclair/typebox/value'
 import { test } from 'tap'
-import { planRule, RuleFields } from '../../../src/alerting/rule.js'
+import { planRule } from '../../../src/alerting/rule.js'
+import { RuleFields } from '../../../src/alerting/rule-fields.js'
 
 const BASE = {
   name: 'x',

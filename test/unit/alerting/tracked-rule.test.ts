@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { planRule, type Plan, type Rule, type RuleFields } from '../../../src/alerting/rule.js'
+import { planRule, type Plan, type Rule } from '../../../src/alerting/rule.js'
+import type { RuleFields } from '../../../src/alerting/rule-fields.js'
 import { TrackedRule } from '../../../src/alerting/tracked-rule.js'
 
 /** A whole number of every slot. */

@@ -1,0 +1,117 @@
+/* What a user sets of an alert rule, in the form of the API, of exports, and in which it is stored. */
+
+import { Type, type Static } from '@sinclair/typebox'
+
+import { PrioritySchema } from '../model/schemas.js'
+import { MAX_LINE } from '../query/parser.js'
+import { closed, Delay, Duration, Kind } from './rule-kind.js'
+
+const GROUP_FIELDS = ['source', 'host', 'template', 'environment', 'severity'] as const
+
+/** What a user sets of a rule. */
+export const RuleFields = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+    enabled: Type.Optional(Type.Boolean({ description: 'default true' })),
+    severity: PrioritySchema,
+    owner: Type.Optional(Type.String({ maxLength: 200 })),
+    runbook: Type.Optional(
+      Type.String({
+        maxLength: 2_000,
+        pattern: '^https?://',
+        examples: ['https://wiki.example.com/runbooks/checkout'],
+      }),
+    ),
+    note: Type.Optional(Type.String({ maxLength: 2_000 })),
+    q: Type.Optional(
+      Type.String({
+        maxLength: MAX_LINE,
+        description: 'a line of the query language; default: every event',
+      }),
+    ),
+    kind: Kind,
+    group_by: Type.Optional(
+      Type.Array(
+        Type.String({
+          pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,99}$',
+          maxLength: 100,
+          description: `${GROUP_FIELDS.join(', ')} or the name of an attribute`,
+        }),
+        { maxItems: 3, uniqueItems: true },
+      ),
+    ),
+    max_groups: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 500,
+        description: 'further groups are left out; default 500',
+      }),
+    ),
+    every: Type.Optional(
+      Type.String({
+        ...Duration,
+        description:
+          'the time between two evaluations, 1s to 10m; default 10s, for long windows more',
+      }),
+    ),
+    notify: Type.Optional(
+      Type.Object(
+        {
+          channels: Type.Array(
+            Type.String({
+              pattern: '^[0-9a-f]{8}-[0-9a-f-]{27}$',
+              maxLength: 36,
+              examples: ['3f1c9a52-7f0e-4a51-9a7e-2f6f0b8f4c11'],
+            }),
+            {
+              maxItems: 10,
+              uniqueItems: true,
+            },
+          ),
+          on_resolve: Type.Optional(Type.Boolean({ description: 'default true' })),
+          group_wait: Type.Optional(
+            Type.String({
+              ...Delay,
+              description:
+                'how long the first notice waits for those of other groups; up to 1h, default 10s',
+            }),
+          ),
+          group_interval: Type.Optional(
+            Type.String({
+              ...Delay,
+              description: 'the least time between two messages of the rule; up to 1d, default 5m',
+            }),
+          ),
+          repeat: Type.Optional(
+            Type.Union([Duration, Type.Literal('never')], {
+              description:
+                'after which a channel is told again that an alert fires; from 1m to 30d, default 4h',
+            }),
+          ),
+        },
+        { ...closed, description: 'the channels that are told when a group fires and resolves' },
+      ),
+    ),
+    opens: Type.Optional(Type.Literal('incident', { description: 'each alert opens an incident' })),
+    for: Type.Optional(
+      Type.String({
+        ...Delay,
+        description: 'fires only when the line was crossed for so long; default 0s',
+      }),
+    ),
+    keep_firing_for: Type.Optional(
+      Type.String({ ...Delay, description: 'resolves when it was calm for so long; default 5m' }),
+    ),
+    n_of_m: Type.Optional(
+      Type.Tuple(
+        [Type.Integer({ minimum: 1, maximum: 20 }), Type.Integer({ minimum: 1, maximum: 20 })],
+        {
+          description:
+            'the line counts as crossed when n of the last m evaluations crossed it; default [1, 1]',
+        },
+      ),
+    ),
+  },
+  { additionalProperties: false, title: 'AlertRuleFields' },
+)
+export type RuleFields = Static<typeof RuleFields>

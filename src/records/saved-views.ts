@@ -1,0 +1,139 @@
+/* Saved views: addresses of the page's screens under a name, for one user or for all. */
+
+import { randomUUID } from 'node:crypto'
+
+import { Type, type Static } from '@sinclair/typebox'
+
+import { AppError } from '../model/errors.js'
+import type { Records } from './newest-first.js'
+import { pageOldestFirst, type PageQuery } from './page.js'
+
+export const SAVED_VIEW_SCREENS = ['explore', 'live', 'templates'] as const
+
+/** What a view is used as: it is opened, or drawn as a panel. */
+export const SAVED_VIEW_KINDS = ['view', 'series', 'top', 'number', 'table'] as const
+
+const literals = <T extends string>(values: readonly T[]) =>
+  Type.Union(values.map((value) => Type.Literal(value)))
+
+export const SavedViewFields = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
+    screen: literals(SAVED_VIEW_SCREENS),
+    kind: literals(SAVED_VIEW_KINDS),
+    params: Type.String({
+      maxLength: 12_000,
+      description: 'the query string of the screen, without `?`',
+      examples: ['q=severity:error&from=now-1h'],
+    }),
+    is_for_all: Type.Boolean({ description: 'whether all users see it' }),
+    is_default: Type.Boolean({
+      description:
+        'whether its screen opens with it; the default of a user goes before that for all',
+    }),
+  },
+  { additionalProperties: false },
+)
+export type SavedViewFields = Readonly<Static<typeof SavedViewFields>>
+
+export const SavedViewDoc = Type.Object({
+  id: Type.String(),
+  createdAtMs: Type.Integer(),
+  updatedAtMs: Type.Integer(),
+  ownerId: Type.String(),
+  fields: SavedViewFields,
+})
+export type SavedView = Readonly<Static<typeof SavedViewDoc>>
+
+/** Who asks. */
+export interface Viewer {
+  readonly id: string
+  /** Whether views for all may be changed. */
+  readonly maySetForAll: boolean
+}
+
+interface SavedViewDeps {
+  readonly records: Records<SavedView>
+  readonly nowMs?: () => number
+}
+
+export type SavedViews = ReturnType<typeof createSavedViews>
+
+export const MAX_SAVED_VIEWS = 200
+
+/** Every change may reject with `dependency_unavailable`. */
+export function createSavedViews({ records, nowMs = Date.now }: SavedViewDeps) {
+  const seen = ({ id }: Viewer): readonly SavedView[] =>
+    records.list().filter(({ ownerId, fields }) => fields.is_for_all || ownerId === id)
+  /** One view of a screen is the default of a user, and one that for all. */
+  const endOtherDefaults = async ({ id, ownerId, fields }: SavedView): Promise<void> => {
+    if (!fields.is_default) return
+    const others = records
+      .list()
+      .filter(
+        (one) =>
+          one.id !== id &&
+          one.fields.is_default &&
+          one.fields.screen === fields.screen &&
+          one.fields.is_for_all === fields.is_for_all &&
+          (fields.is_for_all || one.ownerId === ownerId),
+      )
+    for (const other of others)
+      await records.update(other.id, (current) =>
+        current === null ? null : { ...current, fields: { ...current.fields, is_default: false } },
+      )
+  }
+  const changeable = (viewer: Viewer, id: string): SavedView => {
+    const view = seen(viewer).find((one) => one.id === id) ?? refuseMissing(id)
+    if (view.fields.is_for_all) refuseUnlessForAll(viewer)
+    return view
+  }
+  return {
+    page: (viewer: Viewer, query: PageQuery) => pageOldestFirst(seen(viewer), query),
+    /** @throws AppError forbidden, overloaded */
+    async create(viewer: Viewer, fields: SavedViewFields): Promise<SavedView> {
+      if (fields.is_for_all) refuseUnlessForAll(viewer)
+      const own = records.list().filter(({ ownerId }) => ownerId === viewer.id)
+      if (own.length >= MAX_SAVED_VIEWS)
+        throw new AppError('overloaded', `you have ${MAX_SAVED_VIEWS} views, which is the most`)
+      const atMs = nowMs()
+      const facts = { id: randomUUID(), createdAtMs: atMs, updatedAtMs: atMs, ownerId: viewer.id }
+      const view: SavedView = { ...facts, fields }
+      await records.update(view.id, () => view)
+      await endOtherDefaults(view)
+      return view
+    },
+    /** @throws AppError forbidden, not_found */
+    async replace(viewer: Viewer, id: string, fields: SavedViewFields): Promise<SavedView> {
+      changeable(viewer, id)
+      if (fields.is_for_all) refuseUnlessForAll(viewer)
+      const view = await records.update(id, (current) =>
+        current === null ? null : { ...current, updatedAtMs: nowMs(), fields },
+      )
+      if (view === null) return refuseMissing(id)
+      await endOtherDefaults(view)
+      return view
+    },
+    /** @throws AppError forbidden, not_found */
+    async remove(viewer: Viewer, id: string): Promise<void> {
+      changeable(viewer, id)
+      if (!(await records.remove(id))) refuseMissing(id)
+    },
+    /** Deletes the views that nobody else sees. */
+    async removeOf(userId: string): Promise<void> {
+      for (const { id, ownerId, fields } of records.list())
+        if (ownerId === userId && !fields.is_for_all) await records.remove(id)
+    },
+  }
+}
+
+function refuseUnlessForAll({ maySetForAll }: Viewer): void {
+  if (!maySetForAll)
+    throw new AppError('forbidden', 'a view for all is set by a manager', {
+      details: { required_role: 'manager' },
+    })
+}
+
+function refuseMissing(id: string): never {
+  throw new AppError('not_found', 'there is no such saved view', { details: { view_id: id } })
+}

@@ -1,0 +1,111 @@
+import type { Static } from '@sinclair/typebox'
+
+import type { RuleFields } from '../../alerting/rule-fields.js'
+import type { Priority } from '../../model/event.js'
+
+export type Fields = Static<typeof RuleFields>
+export type Kind = Fields['kind']
+
+export interface Alert {
+  readonly id: string
+  readonly title: string
+  readonly severity: Priority
+  readonly read: boolean
+  readonly created_at: string
+  readonly event_ids: readonly number[]
+  readonly related_source: string | null
+  readonly rule_id: string | null
+  readonly state: 'firing' | 'resolved' | null
+  readonly group: Readonly<Record<string, string>> | null
+  readonly value: number | null
+  readonly started_at: string | null
+  readonly resolved_at: string | null
+  readonly acknowledged_by: string | null
+}
+
+export interface Rule extends Fields {
+  readonly id: string
+  readonly version: number
+  readonly updated_at: string
+  readonly firing: number
+  readonly evaluated_at: string | null
+  readonly problem: string | null
+}
+
+export interface Transition {
+  readonly id: string
+  readonly at: string
+  readonly from: string
+  readonly to: string
+  readonly group: Readonly<Record<string, string>>
+  readonly value: number | null
+  readonly is_flapping: boolean
+  readonly q: string
+  readonly window_from: string
+  readonly window_to: string
+  readonly reason: string | null
+  readonly notices: readonly {
+    readonly id: string
+    readonly channel_id: string
+    readonly outcome: string
+    readonly attempts: number
+    readonly status: number | null
+    readonly error: string | null
+  }[]
+}
+
+export interface Channel {
+  readonly id: string
+  readonly name: string
+  readonly enabled: boolean
+  readonly type: string | null
+  readonly url: string | null
+  readonly has_secret: boolean
+}
+
+/** What a user sets of a rule, without what the service adds. */
+export function fieldsOf(rule: Rule): Fields {
+  const {
+    id: _id,
+    version: _version,
+    updated_at: _at,
+    firing: _firing,
+    evaluated_at: _until,
+    problem: _problem,
+    ...rest
+  } = rule
+  const {
+    created_at: _made,
+    updated_by: _by,
+    ...fields
+  } = rest as Fields & {
+    readonly created_at?: string
+    readonly updated_by?: string
+  }
+  return fields
+}
+
+/** What a rule looks at, in words. */
+export function kindText(kind: Kind): string {
+  switch (kind.type) {
+    case 'threshold':
+      return `${kind.of ?? 'occurrences'} in ${kind.window} ${kind.op} ${kind.fire}`
+    case 'ratio':
+      return `share of ${kind.part} in ${kind.window} ${kind.op} ${kind.fire}`
+    case 'value':
+      return `${kind.metric} in ${kind.window} ${kind.op} ${kind.fire}`
+    case 'absence':
+      return `nothing for ${kind.for}`
+    case 'change':
+      return `${kind.factor} times more or less than in the ${kind.window} before`
+    case 'new_template':
+      return `a new template in ${kind.window}`
+    case 'dead_letters':
+      return `dead letters in ${kind.window} above ${kind.share}`
+  }
+}
+
+export const groupText = (group: Readonly<Record<string, string>> | null): string =>
+  Object.entries(group ?? {})
+    .map(([name, value]) => `${name} ${value === '' ? '(none)' : value}`)
+    .join(', ')

@@ -1,0 +1,176 @@
+import { useEffect } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, pathWith, told } from '../lib/api.js'
+import { useEvery } from '../lib/every.js'
+import { count } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { followKpis, kpis } from '../lib/kpis.js'
+import { learnPeople, personName } from '../lib/people.js'
+import { usePaged } from '../lib/paged.js'
+import { place, setParams } from '../lib/router.js'
+import { may } from '../lib/session.js'
+import { MoreButton } from '../shell/more-button.js'
+import { draft } from '../shell/open-dialogs.js'
+import { When } from '../shell/when.js'
+import { groupText, type Alert } from './alert-answers.js'
+
+const PAGE = 100
+const REFRESH_MS = 3000
+
+const SHOWN = {
+  firing: { name: 'Firing', params: { state: 'firing' } },
+  unread: { name: 'Unread', params: { read: false } },
+  all: { name: 'All', params: {} },
+} as const
+type Shown = keyof typeof SHOWN
+const isShown = (name: string | null): name is Shown => name !== null && name in SHOWN
+
+/** What fires, and what fired. */
+export function AlertList() {
+  const given = place.value.params.get('show')
+  const shown = isShown(given) ? given : 'all'
+  const list = usePaged<Alert>('/api/alerts', { limit: PAGE, ...SHOWN[shown].params })
+  useEffect(learnPeople, [])
+  useEffect(followKpis, [])
+  const open = kpis.value?.open_alerts ?? 0
+  useEvery(REFRESH_MS, () => {
+    // Pages that were read on stay.
+    if ((list.items ?? []).length <= PAGE) list.reload()
+  })
+  const change = (work: Promise<unknown>, said: string): void =>
+    void act(work, said).then(() => list.reload())
+  return (
+    <>
+      <div class="line above-table">
+        <div class="segments" role="group" aria-label="Shown">
+          {Object.keys(SHOWN)
+            .filter(isShown)
+            .map((name) => (
+              <button
+                key={name}
+                aria-pressed={name === shown}
+                onClick={() => setParams({ show: name === 'all' ? null : name }, { replace: true })}
+              >
+                {SHOWN[name].name}
+              </button>
+            ))}
+        </div>
+        {may('manager') && open > 0 && (
+          <button
+            class="quiet"
+            onClick={() =>
+              change(call('/api/alerts/read-all', { method: 'POST' }), 'All are marked as read.')
+            }
+          >
+            <Icon name="check" size={14} /> Mark {count(open)} as read
+          </button>
+        )}
+      </div>
+      {list.error !== null && <p class="problem">{told(list.error)}</p>}
+      {list.items?.length === 0 && (
+        <div class="nothing">
+          <Icon name="bell" size={22} />
+          <h2>{shown === 'firing' ? 'Nothing fires' : 'No alert'}</h2>
+          <p>
+            <a href="/alerts/rules">Rules</a> say when something becomes one.
+          </p>
+        </div>
+      )}
+      <ul class="alert-list">
+        {(list.items ?? []).map((alert) => (
+          <Line key={alert.id} alert={alert} onChange={change} />
+        ))}
+      </ul>
+      <MoreButton list={list} />
+    </>
+  )
+}
+
+interface LineProps {
+  readonly alert: Alert
+  readonly onChange: (work: Promise<unknown>, said: string) => void
+}
+
+function Line({ alert, onChange }: LineProps) {
+  const { id, title, severity, state, group, acknowledged_by: by } = alert
+  return (
+    <li class={`${severity.toLowerCase()} ${alert.read ? '' : 'unread'}`}>
+      <span class={`badge ${severity.toLowerCase()}`}>{severity}</span>
+      <div class="what">
+        <strong>{title}</strong>
+        <p class="note">
+          {state !== null && <span class={`state ${state}`}>{state}</span>}{' '}
+          {group !== null && <span>{groupText(group)} </span>}
+          {alert.value !== null && <span>with {count(alert.value)} </span>}
+          since <When at={alert.started_at ?? alert.created_at} />
+          {alert.resolved_at !== null && (
+            <>
+              , resolved <When at={alert.resolved_at} />
+            </>
+          )}
+          {by !== null && `, ${personName(by)} takes care`}
+        </p>
+      </div>
+      <span class="tools">
+        {alert.rule_id !== null && (
+          <a class="button" href={`/alerts/rules/${alert.rule_id}`}>
+            Rule
+          </a>
+        )}
+        <AlertEvents alert={alert} />
+        {may('manager') && by === null && (
+          <button
+            onClick={() =>
+              onChange(call(`/api/alerts/${id}/acknowledge`, { method: 'POST' }), 'It is yours.')
+            }
+          >
+            Acknowledge
+          </button>
+        )}
+        {may('manager') && (
+          <button
+            class="quiet square"
+            aria-label={`Open an incident for ${title}`}
+            title="Open an incident"
+            onClick={() => {
+              const { event_ids: events, related_source: source } = alert
+              draft.value = {
+                title,
+                severity,
+                source,
+                event_ids: events,
+                alert_ids: [id],
+                evidence: [],
+              }
+            }}
+          >
+            <Icon name="flame" size={14} />
+          </button>
+        )}
+      </span>
+    </li>
+  )
+}
+
+/** The events that an alert is about, as far as it says. */
+function AlertEvents({ alert }: { readonly alert: Alert }) {
+  const [first] = alert.event_ids
+  if (first !== undefined)
+    return (
+      <a class="button" href={`/events/${first}`}>
+        Event
+      </a>
+    )
+  const source = alert.group?.['source'] ?? alert.related_source
+  if (source === null || source === undefined) return null
+  const around = Date.parse(alert.started_at ?? alert.created_at)
+  const from = new Date(around - 1_800_000).toISOString()
+  const to = new Date(around + 1_800_000).toISOString()
+  const q = `source:${JSON.stringify(source)}`
+  return (
+    <a class="button" href={pathWith('/explore', { q, from, to })}>
+      Events
+    </a>
+  )
+}

@@ -1,0 +1,42 @@
+import { useEffect } from 'preact/hooks'
+
+import { place } from '../lib/router.js'
+import { may } from '../lib/session.js'
+import { TabLinks, type TabLink } from '../shell/tab-links.js'
+import { TopBar } from '../shell/top-bar.js'
+import { AlertList } from './alert-list.js'
+import { Channels } from './channels.js'
+import { RuleScreen } from './rule.js'
+import { Rules } from './rules.js'
+
+const TABS: readonly TabLink[] = [
+  { path: '/alerts', name: 'Alerts', role: 'viewer' },
+  { path: '/alerts/rules', name: 'Rules', role: 'viewer' },
+  { path: '/alerts/channels', name: 'Channels', role: 'manager' },
+]
+
+/** What has crossed a line, the lines, and who is told. */
+export function Alerts() {
+  const { path } = place.value
+  useEffect(() => {
+    document.title = 'Alerts'
+  }, [])
+  const tab = path.startsWith('/alerts/rules') ? '/alerts/rules' : path
+  return (
+    <main class="screen alerts-screen">
+      <TopBar title="Alerts" />
+      <TabLinks label="Of alerts" tabs={TABS} path={tab} />
+      <div class="scroll">
+        <Content path={path} />
+      </div>
+    </main>
+  )
+}
+
+function Content({ path }: { readonly path: string }) {
+  const rule = /^\/alerts\/rules\/([\w-]+)$/.exec(path)?.[1]
+  if (rule !== undefined) return <RuleScreen key={rule} id={rule === 'new' ? null : rule} />
+  if (path === '/alerts/rules') return <Rules />
+  if (path === '/alerts/channels' && may('manager')) return <Channels />
+  return <AlertList />
+}

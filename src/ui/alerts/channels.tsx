@@ -1,0 +1,193 @@
+import { useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { usePaged } from '../lib/paged.js'
+import { Dialog } from '../shell/dialog.js'
+import { formTexts } from '../shell/form.js'
+import { notice } from '../shell/notice.js'
+import { Sure } from '../shell/sure.js'
+import type { Channel } from './alert-answers.js'
+
+const TYPES = {
+  webhook: { name: 'Webhook', url: 'URL', secret: 'Secret that signs (optional)' },
+  slack: { name: 'Slack', url: '', secret: 'URL of the incoming webhook' },
+  teams: { name: 'Microsoft Teams', url: '', secret: 'URL of the workflow' },
+  pagerduty: { name: 'PagerDuty', url: '', secret: 'Routing key' },
+} as const
+type Type = keyof typeof TYPES
+const isType = (name: string): name is Type => name in TYPES
+
+interface TestReply {
+  readonly outcome: string
+  readonly status: number | null
+  readonly latency_ms: number
+  readonly error: string | null
+}
+
+/** Where notices go, with a test of each way. */
+export function Channels() {
+  const list = usePaged<Channel>('/api/notification-channels', { limit: 200 })
+  const [edited, setEdited] = useState<Channel | 'new' | null>(null)
+  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  const test = (channel: Channel): void => {
+    call<TestReply>(`/api/notification-channels/${channel.id}/test`, { method: 'POST' }).then(
+      ({ outcome, status, latency_ms: ms, error }) =>
+        notice(
+          `${channel.name}: ${outcome}${status === null ? '' : ` with ${status}`} in ${ms} ms${error === null ? '' : `, ${error}`}`,
+          outcome === 'sent' ? 'done' : 'problem',
+        ),
+      (error: unknown) => notice(told(error), 'problem'),
+    )
+  }
+  return (
+    <>
+      <p class="line above-table">
+        <button class="primary" onClick={() => setEdited('new')}>
+          <Icon name="plus" size={14} /> Add a channel
+        </button>
+      </p>
+      {list.items?.length === 0 && (
+        <div class="nothing">
+          <Icon name="bell" size={22} />
+          <h2>No channel</h2>
+          <p>A channel tells a chat, a pager or a program of yours when a rule fires.</p>
+        </div>
+      )}
+      {list.items !== null && list.items.length > 0 && (
+        <div class="table-room">
+          <table>
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th>Kind</th>
+                <th>To</th>
+                <th>
+                  <span class="vh">Test, change, delete</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.items.map((channel) => (
+                <tr key={channel.id}>
+                  <td>
+                    {channel.name} {!channel.enabled && <span class="note">off</span>}
+                  </td>
+                  <td>{channel.type ?? <span class="bad">its secret is lost</span>}</td>
+                  <td class="long">{channel.url ?? <span class="note">secret</span>}</td>
+                  <td class="number">
+                    <button class="quiet" onClick={() => test(channel)}>
+                      Test
+                    </button>
+                    <button class="quiet" onClick={() => setEdited(channel)}>
+                      Change
+                    </button>
+                    <Sure
+                      label="Delete …"
+                      sure="Delete the channel"
+                      onSure={() =>
+                        void act(
+                          call(`/api/notification-channels/${channel.id}`, { method: 'DELETE' }),
+                          `${channel.name} is deleted.`,
+                        ).then(() => list.reload())
+                      }
+                    />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {edited !== null && (
+        <ChannelForm
+          channel={edited === 'new' ? null : edited}
+          onClose={() => setEdited(null)}
+          onSaved={() => {
+            setEdited(null)
+            list.reload()
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+interface ChannelFormProps {
+  readonly channel: Channel | null
+  readonly onClose: () => void
+  readonly onSaved: () => void
+}
+
+function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
+  const known = channel?.type ?? ''
+  const [type, setType] = useState<Type>(isType(known) ? known : 'webhook')
+  const [problem, setProblem] = useState('')
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const text = formTexts(event.currentTarget)
+    const secret = text('secret')
+    const url = text('url')
+    const target = {
+      type,
+      ...(url === '' ? {} : { url }),
+      ...(secret === '' ? {} : { secret }),
+    }
+    const json = { name: text('name'), enabled: channel?.enabled ?? true, target }
+    const path = `/api/notification-channels${channel === null ? '' : `/${channel.id}`}`
+    call(path, { method: channel === null ? 'POST' : 'PUT', json }).then(
+      onSaved,
+      (error: unknown) => setProblem(told(error)),
+    )
+  }
+  return (
+    <Dialog title={channel === null ? 'Add a channel' : `Change ${channel.name}`} onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        <label class="field">
+          Name
+          <input name="name" value={channel?.name ?? ''} required maxLength={120} autofocus />
+        </label>
+        <label class="field">
+          Kind
+          <select
+            value={type}
+            onChange={({ currentTarget: { value } }) => isType(value) && setType(value)}
+          >
+            {Object.keys(TYPES)
+              .filter(isType)
+              .map((name) => (
+                <option key={name} value={name}>
+                  {TYPES[name].name}
+                </option>
+              ))}
+          </select>
+        </label>
+        {TYPES[type].url !== '' && (
+          <label class="field">
+            {TYPES[type].url}
+            <input name="url" type="url" value={channel?.url ?? ''} required />
+          </label>
+        )}
+        <label class="field">
+          {TYPES[type].secret}
+          <input name="secret" type="password" autocomplete="off" required={type !== 'webhook'} />
+        </label>
+        {channel?.has_secret === true && type === 'webhook' && (
+          <p class="note">The present secret stays when none is entered.</p>
+        )}
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <p class="line">
+          <button class="primary">Save</button>
+          <button type="button" class="quiet" onClick={onClose}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,166 @@
+import type { Kind } from './alert-answers.js'
+import { Text } from './rule-form.js'
+
+export const KINDS = {
+  threshold: 'a count crosses a line',
+  ratio: 'a share crosses a line',
+  absence: 'nothing arrives any more',
+  change: 'a count leaps or falls',
+  value: 'a number of an attribute crosses a line',
+  new_template: 'a new kind of message comes',
+  dead_letters: 'messages are refused',
+} as const satisfies Readonly<Record<Kind['type'], string>>
+
+const STARTS: Readonly<Record<Kind['type'], Kind>> = {
+  threshold: { type: 'threshold', window: '5m', op: '>', fire: 10 },
+  ratio: {
+    type: 'ratio',
+    part: 'severity>=error',
+    window: '5m',
+    op: '>',
+    fire: 0.05,
+    at_least: 100,
+  },
+  absence: { type: 'absence', for: '5m' },
+  change: { type: 'change', window: '15m', factor: 3, at_least: 100 },
+  value: { type: 'value', metric: 'p95(duration_ms)', window: '5m', op: '>', fire: 1000 },
+  new_template: { type: 'new_template', window: '15m', min_severity: 'WARNING' },
+  dead_letters: { type: 'dead_letters', window: '5m', share: 0.01, at_least: 100 },
+}
+
+/** What a kind begins with. */
+export const startOf = (type: string): Kind =>
+  Object.values(STARTS).find((kind) => kind.type === type) ?? STARTS.threshold
+
+interface KindFieldsProps {
+  readonly kind: Kind
+  readonly onChange: (kind: Kind) => void
+}
+
+const OPS = ['>', '>=', '<', '<='] as const
+const isOp = (op: string): op is (typeof OPS)[number] => OPS.some((one) => one === op)
+
+/** The numbers and times of a rule's kind. */
+export function KindFields({ kind, onChange }: KindFieldsProps) {
+  switch (kind.type) {
+    case 'threshold':
+    case 'ratio':
+    case 'value':
+      return (
+        <>
+          {kind.type === 'value' && (
+            <Text
+              label="The number: avg, max, p95 … of an attribute"
+              value={kind.metric}
+              placeholder="p95(duration_ms)"
+              onChange={(metric) => onChange({ ...kind, metric })}
+            />
+          )}
+          {kind.type === 'ratio' && (
+            <Text
+              label="The share that also matches"
+              value={kind.part}
+              placeholder=""
+              onChange={(part) => onChange({ ...kind, part })}
+            />
+          )}
+          <div class="pair">
+            <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+            <label class="field">
+              is
+              <select
+                value={kind.op}
+                onChange={({ currentTarget: { value: op } }) =>
+                  isOp(op) && onChange({ ...kind, op })
+                }
+              >
+                {OPS.map((op) => (
+                  <option key={op}>{op}</option>
+                ))}
+              </select>
+            </label>
+            <Amount
+              label="the line"
+              value={kind.fire}
+              onChange={(fire) => onChange({ ...kind, fire })}
+            />
+          </div>
+        </>
+      )
+    case 'absence':
+      return (
+        <Text
+          label="Nothing for"
+          value={kind.for}
+          placeholder="5m"
+          onChange={(text) => onChange({ ...kind, for: text })}
+        />
+      )
+    case 'change':
+      return (
+        <div class="pair">
+          <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+          <Amount
+            label="Times more, or less"
+            value={kind.factor}
+            onChange={(factor) => onChange({ ...kind, factor })}
+          />
+          <Amount
+            label="Of at least"
+            value={kind.at_least ?? 10}
+            onChange={(least) => onChange({ ...kind, at_least: least })}
+          />
+        </div>
+      )
+    case 'new_template':
+      return (
+        <div class="pair">
+          <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+          <Amount
+            label="Occurrences, at least"
+            value={kind.at_least ?? 1}
+            onChange={(least) => onChange({ ...kind, at_least: least })}
+          />
+        </div>
+      )
+    case 'dead_letters':
+      return (
+        <div class="pair">
+          <Window window={kind.window} onChange={(window) => onChange({ ...kind, window })} />
+          <Amount
+            label="Share above"
+            value={kind.share}
+            onChange={(share) => onChange({ ...kind, share })}
+          />
+        </div>
+      )
+  }
+}
+
+interface WindowProps {
+  readonly window: string
+  readonly onChange: (window: string) => void
+}
+
+const Window = ({ window, onChange }: WindowProps) => (
+  <Text label="Within" value={window} placeholder="5m" onChange={onChange} />
+)
+
+interface AmountProps {
+  readonly label: string
+  readonly value: number
+  readonly onChange: (value: number) => void
+}
+
+const Amount = ({ label, value, onChange }: AmountProps) => (
+  <label class="field">
+    {label}
+    <input
+      type="number"
+      step="any"
+      required
+      value={value}
+      onChange={({ currentTarget: { valueAsNumber: n } }) => Number.isFinite(n) && onChange(n)}
+    />
+  </label>
+)

@@ -1,0 +1,206 @@
+import { useState } from 'preact/hooks'
+
+import { parseQuery } from '../../query/parser.js'
+import { ApiError, call, told } from '../lib/api.js'
+import { useLoad } from '../lib/load.js'
+import { may } from '../lib/session.js'
+import { notice } from '../shell/notice.js'
+import type { Channel, Fields } from './alert-answers.js'
+import { KindFields, KINDS, startOf } from './kind-fields.js'
+
+const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
+
+interface RuleFormProps {
+  readonly fields: Fields
+  /** Called with what is entered, so that the chart follows. */
+  readonly onChange: (fields: Fields) => void
+  /** Rejects with what the service says. */
+  readonly onSave: (fields: Fields) => Promise<void>
+}
+
+/** A field without a value is left out. */
+function withText(
+  fields: Fields,
+  name: 'owner' | 'runbook' | 'note' | 'for' | 'keep_firing_for',
+  text: string,
+): Fields {
+  const { [name]: _before, ...rest } = fields
+  return text === '' ? rest : { ...rest, [name]: text }
+}
+
+export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
+  const [problem, setProblem] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const set = (patch: Partial<Fields>): void => onChange({ ...fields, ...patch })
+  const fault = parseQuery(fields.q ?? '').fault
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    setBusy(true)
+    onSave(fields)
+      .then(
+        () => {
+          setProblem('')
+          notice('The rule is saved.')
+        },
+        (error: unknown) => {
+          const [first] = error instanceof ApiError ? error.faults : []
+          setProblem(`${first?.path === undefined ? '' : `${first.path}: `}${told(error)}`)
+        },
+      )
+      .finally(() => setBusy(false))
+  }
+  return (
+    <form class="card form" onSubmit={submit}>
+      <label class="field">
+        Name
+        <input
+          value={fields.name}
+          required
+          maxLength={120}
+          onInput={({ currentTarget: { value } }) => set({ name: value })}
+        />
+      </label>
+      <span class="segments" role="group" aria-label="Priority">
+        {PRIORITIES.map((priority) => (
+          <button
+            key={priority}
+            type="button"
+            class={priority.toLowerCase()}
+            aria-pressed={fields.severity === priority}
+            onClick={() => set({ severity: priority })}
+          >
+            {priority}
+          </button>
+        ))}
+      </span>
+      <label class="field">
+        Search
+        <input
+          class="mono"
+          value={fields.q ?? ''}
+          spellcheck={false}
+          placeholder="every event"
+          onInput={({ currentTarget: { value } }) => set({ q: value })}
+        />
+      </label>
+      {fault !== null && <p class="problem">{fault.message}</p>}
+      <label class="field">
+        Fires when
+        <select
+          value={fields.kind.type}
+          onChange={({ currentTarget: { value } }) => set({ kind: startOf(value) })}
+        >
+          {Object.entries(KINDS).map(([type, name]) => (
+            <option key={type} value={type}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <KindFields kind={fields.kind} onChange={(kind) => set({ kind })} />
+      <div class="pair">
+        <Text
+          label="For each (up to three fields)"
+          value={(fields.group_by ?? []).join(', ')}
+          placeholder="host, source"
+          onChange={(value) =>
+            set({ group_by: value.split(/[\s,]+/).filter((name) => name !== '') })
+          }
+        />
+        <Text
+          label="Only after"
+          value={fields.for ?? ''}
+          placeholder="0s"
+          onChange={(value) => onChange(withText(fields, 'for', value))}
+        />
+        <Text
+          label="Resolves after calm for"
+          value={fields.keep_firing_for ?? ''}
+          placeholder="5m"
+          onChange={(value) => onChange(withText(fields, 'keep_firing_for', value))}
+        />
+      </div>
+      <ChannelChoice fields={fields} onChange={onChange} />
+      <div class="pair">
+        <Text
+          label="Runbook"
+          value={fields.runbook ?? ''}
+          placeholder="https://…"
+          onChange={(value) => onChange(withText(fields, 'runbook', value))}
+        />
+        <Text
+          label="Note"
+          value={fields.note ?? ''}
+          placeholder=""
+          onChange={(value) => onChange(withText(fields, 'note', value))}
+        />
+      </div>
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {may('manager') && (
+        <button class="primary" disabled={isBusy}>
+          Save
+        </button>
+      )}
+    </form>
+  )
+}
+
+interface TextProps {
+  readonly label: string
+  readonly value: string
+  readonly placeholder: string
+  readonly onChange: (value: string) => void
+}
+
+/** Takes over what is typed when the field is left, so that half a word changes nothing. */
+export const Text = ({ label, value, placeholder, onChange }: TextProps) => (
+  <label class="field">
+    {label}
+    <input
+      value={value}
+      placeholder={placeholder}
+      spellcheck={false}
+      onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
+    />
+  </label>
+)
+
+function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onChange'>) {
+  const { value } = useLoad(may('manager') ? 'channels' : null, (signal) =>
+    call<{ readonly items: readonly Channel[] }>('/api/notification-channels?limit=200', {
+      signal,
+    }),
+  )
+  const channels = value?.items ?? []
+  if (channels.length === 0)
+    return (
+      <p class="note">
+        It only shows here: there is no <a href="/alerts/channels">channel</a> that tells others.
+      </p>
+    )
+  const chosen = fields.notify?.channels ?? []
+  const toggle = (id: string): void => {
+    const next = chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]
+    const { notify, ...rest } = fields
+    onChange(next.length === 0 ? rest : { ...rest, notify: { ...notify, channels: next } })
+  }
+  return (
+    <fieldset class="channels">
+      <legend class="note">Tells</legend>
+      {channels.map((channel) => (
+        <label key={channel.id}>
+          <input
+            type="checkbox"
+            checked={chosen.includes(channel.id)}
+            onChange={() => toggle(channel.id)}
+          />{' '}
+          {channel.name} <span class="note">{channel.type}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}

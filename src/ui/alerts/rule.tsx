@@ -1,0 +1,71 @@
+import { useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { useLoad } from '../lib/load.js'
+import { go, place } from '../lib/router.js'
+import { may } from '../lib/session.js'
+import { Sure } from '../shell/sure.js'
+import { fieldsOf, type Fields, type Rule } from './alert-answers.js'
+import { History } from './history.js'
+import { RuleChart } from './rule-chart.js'
+import { RuleForm } from './rule-form.js'
+import { RuleState } from './rules.js'
+
+const fresh = (q: string): Fields => ({
+  name: '',
+  severity: 'P2',
+  q,
+  kind: { type: 'threshold', window: '5m', op: '>', fire: 10 },
+})
+
+/** One rule: what it counts, and what it did; without an id a new one, from the search of `?q=`. */
+export function RuleScreen({ id }: { readonly id: string | null }) {
+  const given = place.value.params.get('q') ?? ''
+  const [revision, setRevision] = useState(0)
+  const [shown, setShown] = useState<Fields | null>(id === null ? fresh(given) : null)
+  const { value: rule, error } = useLoad(id === null ? null : `rule ${id} ${revision}`, (signal) =>
+    call<Rule>(`/api/alert-rules/${id}`, { signal }),
+  )
+  if (error !== null) return <p class="problem">{told(error)}</p>
+  const fields = shown ?? (rule === null ? null : fieldsOf(rule))
+  if (fields === null) return null
+  const save = async (next: Fields): Promise<void> => {
+    const path = id === null ? '/api/alert-rules' : `/api/alert-rules/${id}`
+    const saved = await call<Rule>(path, { method: id === null ? 'POST' : 'PUT', json: next })
+    if (id === null) go(`/alerts/rules/${saved.id}`)
+    else setRevision((n) => n + 1)
+  }
+  return (
+    <>
+      <p class="line above-table">
+        <a class="back" href="/alerts/rules">
+          <Icon name="chevron-left" size={14} /> Rules
+        </a>
+        <strong>{rule?.name ?? 'New rule'}</strong>
+        {rule !== null && <RuleState rule={rule} />}
+        {rule?.problem != null && <span class="problem">{rule.problem}</span>}
+        {rule !== null && may('manager') && (
+          <Sure
+            label="Delete …"
+            sure="Delete the rule; its alerts resolve"
+            onSure={() =>
+              void act(
+                call(`/api/alert-rules/${rule.id}`, { method: 'DELETE' }),
+                `${rule.name} is deleted.`,
+              ).then((done) => done !== null && go('/alerts/rules'))
+            }
+          />
+        )}
+      </p>
+      <div class="panels two">
+        <RuleForm key={rule?.version ?? 0} fields={fields} onChange={setShown} onSave={save} />
+        <div class="stack">
+          <RuleChart fields={fields} />
+          {rule !== null && <History rule={rule} />}
+        </div>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,159 @@
+import { useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { usePaged } from '../lib/paged.js'
+import { recentLines } from '../lib/recent.js'
+import { addressOf, go, place, setParams } from '../lib/router.js'
+import { may, user } from '../lib/session.js'
+import { formTexts } from '../shell/form.js'
+
+interface SavedView {
+  readonly id: string
+  readonly owner_id: string
+  readonly name: string
+  readonly screen: 'explore' | 'live' | 'templates'
+  readonly kind: string
+  readonly params: string
+  readonly is_for_all: boolean
+  readonly is_default: boolean
+}
+
+const PATH = '/api/saved-views'
+
+/** Views that were saved, and lines that were run before. */
+export function ViewChoices({ close }: { readonly close: () => void }) {
+  const list = usePaged<SavedView>(PATH, { limit: 200 })
+  const [isSaving, setSaving] = useState(false)
+  const views = (list.items ?? []).filter(({ kind }) => kind === 'view')
+  const open = (view: SavedView): void => {
+    close()
+    go(addressOf(`/${view.screen}`, new URLSearchParams(view.params)))
+  }
+  if (isSaving)
+    return (
+      <SaveForm
+        onClose={() => setSaving(false)}
+        onSaved={() => {
+          setSaving(false)
+          list.reload()
+        }}
+      />
+    )
+  return (
+    <>
+      <button class="item" onClick={() => setSaving(true)}>
+        <Icon name="plus" size={14} /> Save this view …
+      </button>
+      {list.error !== null && <p class="problem">{told(list.error)}</p>}
+      {views.length > 0 && <h3>Saved</h3>}
+      {views.map((view) => (
+        <div key={view.id} class="saved">
+          <button class="item" onClick={() => open(view)} title={view.params}>
+            <span>{view.name}</span>
+            <small>
+              {view.is_for_all ? 'all' : 'me'}
+              {view.is_default && ', default'}
+            </small>
+          </button>
+          {(view.is_for_all ? may('manager') : view.owner_id === user.value?.id) && (
+            <button
+              class="quiet tiny"
+              aria-label={`Delete ${view.name}`}
+              title="Delete"
+              onClick={() =>
+                void act(
+                  call(`${PATH}/${view.id}`, { method: 'DELETE' }),
+                  `${view.name} is deleted.`,
+                ).then(() => list.reload())
+              }
+            >
+              <Icon name="x" size={13} />
+            </button>
+          )}
+        </div>
+      ))}
+      {recentLines().length > 0 && <h3>History</h3>}
+      {recentLines().map((line) => (
+        <button
+          key={line}
+          class="item"
+          onClick={() => {
+            close()
+            setParams({ q: line, id: null })
+          }}
+        >
+          <code>{line}</code>
+        </button>
+      ))}
+    </>
+  )
+}
+
+interface SaveFormProps {
+  readonly onClose: () => void
+  readonly onSaved: () => void
+}
+
+function SaveForm({ onClose, onSaved }: SaveFormProps) {
+  const save = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const text = formTexts(event.currentTarget)
+    const params = new URLSearchParams(place.value.params)
+    for (const name of ['id', 'tab', 'why']) params.delete(name)
+    const json = {
+      name: text('name'),
+      screen: 'explore',
+      kind: 'view',
+      params: params.toString(),
+      is_for_all: text('who') === 'all',
+      is_default: text('default') !== '',
+    }
+    void act(call(PATH, { method: 'POST', json }), 'The view is saved.').then(
+      (done) => done !== null && onSaved(),
+    )
+  }
+  return (
+    <form class="form save-view" onSubmit={save}>
+      <label class="field">
+        Name
+        <input
+          name="name"
+          required
+          maxLength={120}
+          value={place.value.params.get('q') ?? ''}
+          autofocus
+        />
+      </label>
+      <label class="field">
+        For
+        <select name="who">
+          <option value="me">me</option>
+          {may('manager') && <option value="all">all</option>}
+        </select>
+      </label>
+      <label class="check">
+        <input type="checkbox" name="default" /> the page opens with it
+      </label>
+      <p class="line">
+        <button class="primary">Save</button>
+        <button type="button" class="quiet" onClick={onClose}>
+          Cancel
+        </button>
+      </p>
+    </form>
+  )
+}
+
+/** The address that the page opens with: that of the user's default view, else of the one for all. */
+export async function startAddress(): Promise<string> {
+  try {
+    const { items } = await call<{ readonly items: readonly SavedView[] }>(`${PATH}?limit=200`)
+    const defaults = items.filter((one) => one.is_default && one.screen === 'explore')
+    const view = defaults.find((one) => !one.is_for_all) ?? defaults[0]
+    return addressOf('/explore', new URLSearchParams(view?.params ?? ''))
+  } catch {
+    return '/explore'
+  }
+}

@@ -1,0 +1,140 @@
+import { useState } from 'preact/hooks'
+
+import { call, told } from '../lib/api.js'
+import { counted } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { clauseLine } from '../lib/query-edit.js'
+import { addressOf } from '../lib/router.js'
+import { formTexts } from '../shell/form.js'
+
+interface UploadReply {
+  readonly events_processed: number
+  readonly source_name: string
+  readonly detail: { readonly errors: number }
+}
+
+const TYPES: Readonly<Record<string, 'csv' | 'json' | 'txt'>> = {
+  csv: 'csv',
+  tsv: 'csv',
+  json: 'json',
+  ndjson: 'json',
+  jsonl: 'json',
+}
+const MOST_BYTES = 10_000_000
+
+const stemOf = (name: string): string =>
+  name
+    .replace(/\.[^.]*$/, '')
+    .replaceAll(/[^\w.-]+/g, '-')
+    .slice(0, 60)
+
+/** Takes in a file that is dropped or chosen. */
+export function Upload() {
+  const [file, setFile] = useState<File | null>(null)
+  const [isOver, setOver] = useState(false)
+  const [isBusy, setBusy] = useState(false)
+  const [problem, setProblem] = useState('')
+  const [done, setDone] = useState<UploadReply | null>(null)
+  const choose = (chosen: File | undefined): void => {
+    if (chosen === undefined) return
+    setDone(null)
+    setProblem(
+      chosen.size > MOST_BYTES ? 'A file may have 10 MB at most; larger ones are sent.' : '',
+    )
+    setFile(chosen.size > MOST_BYTES ? null : chosen)
+  }
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    if (file === null) return
+    const text = formTexts(event.currentTarget)
+    const form = new FormData()
+    form.set('file_type', text('type'))
+    form.set('source_name', text('source'))
+    form.set('file', file)
+    setBusy(true)
+    call<UploadReply>('/api/sources/ephemeral', { method: 'POST', form })
+      .then(
+        (reply) => {
+          setDone(reply)
+          setFile(null)
+          setProblem('')
+        },
+        (error: unknown) => setProblem(told(error)),
+      )
+      .finally(() => setBusy(false))
+  }
+  return (
+    <section
+      class={`upload ${isOver ? 'over' : ''}`}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault()
+        setOver(false)
+        choose(event.dataTransfer?.files[0])
+      }}
+    >
+      <h2>Or take in a file</h2>
+      <label class="button">
+        <Icon name="upload" size={14} /> Choose a file
+        <input
+          type="file"
+          class="vh"
+          onChange={({ currentTarget }) => {
+            choose(currentTarget.files?.[0])
+            currentTarget.value = ''
+          }}
+        />
+      </label>
+      <span class="note">or drop it here: text, JSON or CSV, 10 MB at most</span>
+      {file !== null && (
+        <form class="line" onSubmit={submit}>
+          <strong>{file.name}</strong>
+          <label>
+            as{' '}
+            <select name="type" defaultValue={TYPES[file.name.split('.').at(-1) ?? ''] ?? 'txt'}>
+              <option value="txt">text</option>
+              <option value="json">JSON</option>
+              <option value="csv">CSV</option>
+            </select>
+          </label>
+          <label>
+            of the source <input name="source" required value={stemOf(file.name)} />
+          </label>
+          <button class="primary" disabled={isBusy}>
+            {isBusy ? 'Taking it in …' : 'Take it in'}
+          </button>
+        </form>
+      )}
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {done !== null && (
+        <p class="received some" role="status">
+          <Icon name="check" />
+          <span>
+            {counted(done.events_processed, 'event')}
+            {done.detail.errors > 0 && `, ${counted(done.detail.errors, 'row')} not readable`}.{' '}
+            <a
+              href={addressOf(
+                '/explore',
+                new URLSearchParams({
+                  q: clauseLine('source', done.source_name),
+                  from: 'now-30d',
+                  to: 'now',
+                }),
+              )}
+            >
+              Look at them
+            </a>
+          </span>
+        </p>
+      )}
+    </section>
+  )
+}
