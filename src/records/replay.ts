@@ -33,7 +33,12 @@ interface ReplayDeps {
 }
 
 export type ReplayRequest =
-  | { readonly kind: 'ids'; readonly ids: readonly number[] }
+  | {
+      readonly kind: 'ids'
+      readonly ids: readonly number[]
+      /** Records that take the place of what was sent, by the ids of their dead letters. */
+      readonly edits?: ReadonlyMap<number, string>
+    }
   | { readonly kind: 'all'; readonly query: Omit<DeadLetterQuery, 'limit'> }
 
 export interface ReplayResult {
@@ -76,7 +81,7 @@ export function createReplay(deps: ReplayDeps): Replay {
         const tally = new Tally()
         const position =
           request.kind === 'ids'
-            ? await replayIds(deps, request.ids, tally)
+            ? await replayIds(deps, request, tally)
             : await replayAll(deps, request.query, { tally, signal })
         await deps.settle()
         await deps.claims.release()
@@ -102,13 +107,18 @@ class Tally {
   }
 }
 
-async function replayIds(deps: ReplayDeps, ids: readonly number[], tally: Tally): Promise<null> {
+async function replayIds(
+  deps: ReplayDeps,
+  { ids, edits }: Extract<ReplayRequest, { readonly kind: 'ids' }>,
+  tally: Tally,
+): Promise<null> {
   const distinct = [...new Set(ids)]
   for (let from = 0; from < distinct.length; from += CHUNK) {
     const some = distinct.slice(from, from + CHUNK)
     const deadLetters = await deps.deadLetters.byIds(some)
     tally.skipped += some.length - deadLetters.length
-    await replayChunk(deps, deadLetters, tally)
+    const edited = deadLetters.map((one) => ({ ...one, raw: edits?.get(one.id) ?? one.raw }))
+    await replayChunk(deps, edited, tally)
   }
   return null
 }

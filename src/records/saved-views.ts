@@ -8,10 +8,10 @@ import { AppError } from '../model/errors.js'
 import type { Records } from './newest-first.js'
 import { pageOldestFirst, type PageQuery } from './page.js'
 
-export const SAVED_VIEW_SCREENS = ['explore', 'live', 'templates'] as const
+const SAVED_VIEW_SCREENS = ['explore', 'live', 'templates'] as const
 
 /** What a view is used as: it is opened, or drawn as a panel. */
-export const SAVED_VIEW_KINDS = ['view', 'series', 'top', 'number', 'table'] as const
+const SAVED_VIEW_KINDS = ['view', 'series', 'top', 'number', 'table'] as const
 
 const literals = <T extends string>(values: readonly T[]) =>
   Type.Union(values.map((value) => Type.Literal(value)))

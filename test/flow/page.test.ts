@@ -281,6 +281,14 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   t.same(await axe(page), [])
   await page.click('.letters button:has-text("Replay all") >> nth=0')
   await page.waitForSelector('.notice:has-text("refused again")')
+  await page.click('.letters li:has-text("31.02.2026") >> nth=0 >> text=Edit')
+  const record = await page.inputValue('.letters textarea')
+  await page.fill(
+    '.letters textarea',
+    record.replace(/31\.02\.2026 [0-9:]+/, new Date().toISOString()),
+  )
+  await page.click('.letters li:has(textarea) >> text=Replay')
+  await page.waitForSelector('.notice:has-text("1 stored")')
 
   t.comment('Overview, and the dark theme')
   await page.goto(`${service.api}/overview`)

@@ -91,7 +91,7 @@ export const deadLetterRoutes = [
     path: '/api/monitoring/dead-letters/replay',
     summary: 'Ingests dead letters again',
     description:
-      'Replays those of `ids`, else all (or those of the given reasons and sources), newest first, at most ' +
+      'Replays those of `ids` and `edits`, else all (or those of the given reasons and sources), newest first, at most ' +
       `${MAX_REPLAYED.toLocaleString('en')} a call and for up to a minute; \`next_cursor\` then continues. \`replayed\` ones ` +
       'became events. `failed` ones were refused again and are listed anew with the current reason. `skipped` ones ' +
       'stay: their raw record is missing or truncated, their source is disabled, their sender may not write it, or they do ' +
@@ -103,6 +103,15 @@ export const deadLetterRoutes = [
     query: Type.Object({}),
     body: Type.Optional(
       Type.Object({
+        edits: Type.Optional(
+          Type.Array(
+            Type.Object({
+              id: LetterId,
+              raw: Type.String({ maxLength: 65_000, description: 'a JSON object' }),
+            }),
+            { maxItems: 100, description: 'dead letters to replay with another record' },
+          ),
+        ),
         ids: Type.Optional(Type.Array(LetterId, { maxItems: MAX_REPLAYED })),
         reason: Type.Optional(Names),
         source: Type.Optional(Names),
@@ -121,14 +130,18 @@ export const deadLetterRoutes = [
     examples: { body: { reason: ['unknown_source'] } },
     handlerTimeoutMs: 120_000,
     handle: async ({ body, signal }, { replay, cursorKey }) => {
-      const { ids, reason: reasons = [], source: sources = [], cursor } = body ?? {}
+      const { ids, edits = [], reason: reasons = [], source: sources = [], cursor } = body ?? {}
       const filters = { list: 'dead-letter-replay', reasons, sources }
       const after =
         cursor === undefined ? null : decodeCursor(cursorKey, filters, cursor, isPosition)
       const { position, ...counts } = await replay.run(
-        ids === undefined
+        ids === undefined && edits.length === 0
           ? { kind: 'all', query: { reasons, sources, after } }
-          : { kind: 'ids', ids },
+          : {
+              kind: 'ids',
+              ids: [...(ids ?? []), ...edits.map(({ id }) => id)],
+              ...(edits.length > 0 && { edits: new Map(edits.map(({ id, raw }) => [id, raw])) }),
+            },
         signal,
       )
       return {

@@ -61,6 +61,9 @@ export interface Channel {
   readonly type: string | null
   readonly url: string | null
   readonly has_secret: boolean
+  readonly fallback: string | null
+  readonly max_per_minute: number | null
+  readonly failing: { readonly since: string; readonly error: string } | null
 }
 
 /** What a user sets of a rule, without what the service adds. */

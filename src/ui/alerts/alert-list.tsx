@@ -128,6 +128,15 @@ function Line({ alert, onChange }: LineProps) {
             Acknowledge
           </button>
         )}
+        {may('manager') && state === 'firing' && (
+          <a
+            class="button"
+            href={pathWith('/alerts/quiet', { silence: silenceOf(alert) })}
+            title="Tell nobody for a while"
+          >
+            Silence
+          </a>
+        )}
         {may('manager') && (
           <button
             class="quiet square"
@@ -152,6 +161,13 @@ function Line({ alert, onChange }: LineProps) {
     </li>
   )
 }
+
+/** What means the alerts of this group of its rule. */
+const silenceOf = ({ rule_id: rule, group }: Alert): string =>
+  [
+    ...(rule === null ? [] : [`rule_id=${rule}`]),
+    ...Object.entries(group ?? {}).map(([name, value]) => `${name}=${value}`),
+  ].join(', ')
 
 /** The events that an alert is about, as far as it says. */
 function AlertEvents({ alert }: { readonly alert: Alert }) {

@@ -6,12 +6,14 @@ import { TabLinks, type TabLink } from '../shell/tab-links.js'
 import { TopBar } from '../shell/top-bar.js'
 import { AlertList } from './alert-list.js'
 import { Channels } from './channels.js'
+import { Quiet } from './quiet.js'
 import { RuleScreen } from './rule.js'
 import { Rules } from './rules.js'
 
 const TABS: readonly TabLink[] = [
   { path: '/alerts', name: 'Alerts', role: 'viewer' },
   { path: '/alerts/rules', name: 'Rules', role: 'viewer' },
+  { path: '/alerts/quiet', name: 'Silences', role: 'viewer' },
   { path: '/alerts/channels', name: 'Channels', role: 'manager' },
 ]
 
@@ -37,6 +39,7 @@ function Content({ path }: { readonly path: string }) {
   const rule = /^\/alerts\/rules\/([\w-]+)$/.exec(path)?.[1]
   if (rule !== undefined) return <RuleScreen key={rule} id={rule === 'new' ? null : rule} />
   if (path === '/alerts/rules') return <Rules />
+  if (path === '/alerts/quiet') return <Quiet />
   if (path === '/alerts/channels' && may('manager')) return <Channels />
   return <AlertList />
 }

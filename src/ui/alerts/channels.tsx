@@ -73,6 +73,11 @@ export function Channels() {
                 <tr key={channel.id}>
                   <td>
                     {channel.name} {!channel.enabled && <span class="note">off</span>}
+                    {channel.failing !== null && (
+                      <span class="state firing" title={channel.failing.error}>
+                        does not deliver
+                      </span>
+                    )}
                   </td>
                   <td>{channel.type ?? <span class="bad">its secret is lost</span>}</td>
                   <td class="long">{channel.url ?? <span class="note">secret</span>}</td>
@@ -134,7 +139,14 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
       ...(url === '' ? {} : { url }),
       ...(secret === '' ? {} : { secret }),
     }
-    const json = { name: text('name'), enabled: channel?.enabled ?? true, target }
+    const { fallback = null, max_per_minute: most = null } = channel ?? {}
+    const json = {
+      name: text('name'),
+      enabled: channel?.enabled ?? true,
+      target,
+      ...(fallback === null ? {} : { fallback }),
+      ...(most === null ? {} : { max_per_minute: most }),
+    }
     const path = `/api/notification-channels${channel === null ? '' : `/${channel.id}`}`
     call(path, { method: channel === null ? 'POST' : 'PUT', json }).then(
       onSaved,

@@ -1,5 +1,5 @@
 import type { Kind } from './alert-answers.js'
-import { Text } from './rule-form.js'
+import { Text } from './text-field.js'
 
 export const KINDS = {
   threshold: 'a count crosses a line',

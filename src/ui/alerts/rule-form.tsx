@@ -7,6 +7,7 @@ import { may } from '../lib/session.js'
 import { notice } from '../shell/notice.js'
 import type { Channel, Fields } from './alert-answers.js'
 import { KindFields, KINDS, startOf } from './kind-fields.js'
+import { Text } from './text-field.js'
 
 const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
 
@@ -148,26 +149,6 @@ export function RuleForm({ fields, onChange, onSave }: RuleFormProps) {
     </form>
   )
 }
-
-interface TextProps {
-  readonly label: string
-  readonly value: string
-  readonly placeholder: string
-  readonly onChange: (value: string) => void
-}
-
-/** Takes over what is typed when the field is left, so that half a word changes nothing. */
-export const Text = ({ label, value, placeholder, onChange }: TextProps) => (
-  <label class="field">
-    {label}
-    <input
-      value={value}
-      placeholder={placeholder}
-      spellcheck={false}
-      onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
-    />
-  </label>
-)
 
 function ChannelChoice({ fields, onChange }: Pick<RuleFormProps, 'fields' | 'onChange'>) {
   const { value } = useLoad(may('manager') ? 'channels' : null, (signal) =>

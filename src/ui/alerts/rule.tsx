@@ -8,6 +8,7 @@ import { go, place } from '../lib/router.js'
 import { may } from '../lib/session.js'
 import { Sure } from '../shell/sure.js'
 import { fieldsOf, type Fields, type Rule } from './alert-answers.js'
+import { Backtest } from './backtest.js'
 import { History } from './history.js'
 import { RuleChart } from './rule-chart.js'
 import { RuleForm } from './rule-form.js'
@@ -63,6 +64,7 @@ export function RuleScreen({ id }: { readonly id: string | null }) {
         <RuleForm key={rule?.version ?? 0} fields={fields} onChange={setShown} onSave={save} />
         <div class="stack">
           <RuleChart fields={fields} />
+          <Backtest fields={fields} />
           {rule !== null && <History rule={rule} />}
         </div>
       </div>

@@ -5,10 +5,9 @@ import { Icon } from '../lib/icon.js'
 import type { Binding } from '../lib/keys.js'
 import { lazy } from '../lib/lazy.js'
 import { without } from '../lib/query-edit.js'
-import { addressOf, place } from '../lib/router.js'
-import { toRange } from '../lib/time.js'
 import { copy } from '../shell/notice.js'
 import { askCounts, exportPath, rowSource, type Run } from './answers.js'
+import { copyLink } from './copy-link.js'
 import type { Correction } from './correction.js'
 import { EventList } from './event-list.js'
 import { Rows, type Row } from './rows.js'
@@ -139,14 +138,6 @@ export function Found(props: FoundProps) {
       />
     </section>
   )
-}
-
-/** The present address with absolute times, so that others see the same events. */
-export function copyLink({ span }: Run): Promise<void> {
-  const { path, params } = place.value
-  const { from, to } = toRange(span)
-  const link = location.origin + addressOf(path, params, { from, to })
-  return copy(link, 'A link with absolute times is copied.')
 }
 
 interface FailedProps {

@@ -5,7 +5,7 @@ import { copy } from '../shell/notice.js'
 import { exportPath, runParams, type ExportFormat, type Run } from './answers.js'
 import { toggleWrap } from './event-list.js'
 import { COLUMNS } from './event-row.js'
-import { copyLink } from './found.js'
+import { copyLink } from './copy-link.js'
 
 interface ChoicesProps {
   readonly run: Run

@@ -109,7 +109,9 @@ const Group = ({ reason, letters, onReplay }: GroupProps) => (
         <LetterItem
           key={letter.id}
           letter={letter}
-          onReplay={() => onReplay({ ids: [letter.id] })}
+          onReplay={(raw) =>
+            onReplay(raw === null ? { ids: [letter.id] } : { edits: [{ id: letter.id, raw }] })
+          }
         />
       ))}
     </ul>
@@ -118,29 +120,51 @@ const Group = ({ reason, letters, onReplay }: GroupProps) => (
 
 interface LetterItemProps {
   readonly letter: Letter
-  readonly onReplay: () => void
+  readonly onReplay: (raw: string | null) => void
 }
 
-const LetterItem = ({ letter, onReplay }: LetterItemProps) => (
-  <li>
-    <p>
-      <strong>{nameOf(letter)}</strong>
-      <span>{letter.detail}</span>
-      <time dateTime={letter.received_at}>
-        {fullTime(Date.parse(letter.received_at), zone.value)}
-      </time>
-    </p>
-    <div class="raw">
-      <pre>
-        {letter.raw === null
-          ? 'The record was not kept: it came from an uploaded file.'
-          : letter.raw.slice(0, 4000)}
-      </pre>
-      {letter.raw !== null && (
-        <button class="quiet" onClick={onReplay} title="Take it in once more">
-          <Icon name="undo-2" size={14} /> Replay
-        </button>
-      )}
-    </div>
-  </li>
-)
+function LetterItem({ letter, onReplay }: LetterItemProps) {
+  const { raw } = letter
+  const [edited, setEdited] = useState<string | null>(null)
+  return (
+    <li>
+      <p>
+        <strong>{nameOf(letter)}</strong>
+        <span>{letter.detail}</span>
+        <time dateTime={letter.received_at}>
+          {fullTime(Date.parse(letter.received_at), zone.value)}
+        </time>
+      </p>
+      <div class="raw">
+        {edited === null ? (
+          <pre>
+            {raw === null
+              ? 'The record was not kept: it came from an uploaded file.'
+              : raw.slice(0, 4000)}
+          </pre>
+        ) : (
+          <textarea
+            class="mono"
+            rows={Math.min(12, Math.ceil(edited.length / 90) + 1)}
+            aria-label="The record"
+            spellcheck={false}
+            value={edited}
+            onInput={({ currentTarget }) => setEdited(currentTarget.value)}
+          />
+        )}
+        {raw !== null && (
+          <>
+            {edited === null && (
+              <button class="quiet" onClick={() => setEdited(raw)} title="Mend it, then replay it">
+                Edit
+              </button>
+            )}
+            <button class="quiet" onClick={() => onReplay(edited)} title="Take it in once more">
+              <Icon name="undo-2" size={14} /> Replay
+            </button>
+          </>
+        )}
+      </div>
+    </li>
+  )
+}

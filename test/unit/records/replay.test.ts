@@ -108,6 +108,15 @@ void test('ids choose the dead letters; a repeated or unknown id is no error', a
   t.strictSame([...deadLetters.keys()], [2])
 })
 
+void test('an edited record takes the place of what was sent', async (t) => {
+  const { replay, deadLetters, stored } = setUp([letter(1, 'no json'), letter(2)], () => 'stored')
+  const edits = new Map([[1, '{"mended":1}']])
+  const result = await replay.run({ kind: 'ids', ids: [1, 2], edits }, never)
+  t.strictSame(result, { replayed: 2, failed: 0, skipped: 0, position: null })
+  t.strictSame(stored, ['{"mended":1}', '{"n":2}'])
+  t.equal(deadLetters.size, 0)
+})
+
 void test('a record on several lines is sent on one', async (t) => {
   const { replay, stored } = setUp([letter(1, '{\r\n  "a": 1\n}\n')], () => 'stored')
   await replay.run({ kind: 'ids', ids: [1] }, never)

@@ -1,0 +1,79 @@
+import { useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call } from '../lib/api.js'
+import { count, counted } from '../lib/format.js'
+import { duration } from '../lib/time.js'
+import { When } from '../shell/when.js'
+import type { Fields } from './alert-answers.js'
+
+interface BacktestReply {
+  readonly from: string
+  readonly until: string
+  readonly is_complete: boolean
+  readonly every_s: number
+  readonly firing: number
+  readonly transition_count: number
+  readonly transitions: readonly {
+    readonly at: string
+    readonly to: string
+    readonly group: readonly string[]
+    readonly value: number
+  }[]
+}
+
+const SHOWN = 30
+
+/** What a rule would have done on the events of the last days. */
+export function Backtest({ fields }: { readonly fields: Fields }) {
+  const [found, setFound] = useState<BacktestReply | null>(null)
+  const [isBusy, setBusy] = useState(false)
+  const run = (): void => {
+    setBusy(true)
+    const json = { rule: { ...fields, name: fields.name === '' ? 'new' : fields.name }, days: 7 }
+    void act(call<BacktestReply>('/api/alert-rules/backtest', { method: 'POST', json }), '').then(
+      (done) => {
+        setBusy(false)
+        if (done !== null) setFound(done.value)
+      },
+    )
+  }
+  return (
+    <section class="card">
+      <h2>Back-test</h2>
+      <p class="line">
+        <button onClick={run} disabled={isBusy}>
+          {isBusy ? 'Judging …' : 'Judge the last 7 days'}
+        </button>
+        {found !== null && (
+          <span role="status">
+            It would have fired {found.firing === 1 ? 'once' : `${count(found.firing)} times`}
+            {!found.is_complete && (
+              <>
+                {' '}
+                up to <When at={found.until} />, which took all the time there is
+              </>
+            )}
+            .
+          </span>
+        )}
+      </p>
+      {found !== null && (
+        <>
+          <ol class="history">
+            {found.transitions.slice(0, SHOWN).map((one, i) => (
+              <li key={i}>
+                <span class={`state ${one.to}`}>{one.to}</span> <When at={one.at} />{' '}
+                {one.group.join(', ')} {count(one.value)}
+              </li>
+            ))}
+          </ol>
+          <p class="note">
+            Judged every {duration(found.every_s * 1000)};{' '}
+            {counted(found.transition_count, 'change')} in all
+          </p>
+        </>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,386 @@
+import { useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, told } from '../lib/api.js'
+import { counted } from '../lib/format.js'
+import { Icon } from '../lib/icon.js'
+import { useLoad } from '../lib/load.js'
+import { usePaged } from '../lib/paged.js'
+import { place, setParams } from '../lib/router.js'
+import { may } from '../lib/session.js'
+import { Dialog } from '../shell/dialog.js'
+import { formTexts } from '../shell/form.js'
+import { Sure } from '../shell/sure.js'
+import { When } from '../shell/when.js'
+
+interface Matcher {
+  readonly field: string
+  readonly op?: '=' | '!='
+  readonly value: string
+}
+
+interface Silence {
+  readonly id: string
+  readonly matchers: readonly Matcher[]
+  readonly reason: string
+  readonly starts_at: string
+  readonly ends_at: string
+  readonly state: 'pending' | 'active' | 'expired'
+}
+
+interface MaintenanceWindow {
+  readonly id: string
+  readonly name: string
+  readonly enabled?: boolean
+  readonly reason: string
+  readonly matchers: readonly Matcher[]
+  readonly time_zone: string
+  readonly days: readonly string[]
+  readonly from: string
+  readonly to: string
+  readonly is_open: boolean
+}
+
+const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
+
+const matcherText = (all: readonly Matcher[]): string =>
+  all.map(({ field, op = '=', value }) => `${field}${op}${value}`).join(', ')
+
+/** @returns null for a text that is no list of `field=value` or `field!=value` */
+function toMatchers(text: string): readonly Matcher[] | null {
+  const parts = text.split(/\s*[,\n]\s*/).filter((part) => part !== '')
+  const found = parts.map((part): Matcher | null => {
+    const match = /^([\w.-]+)(!?=)(.*)$/.exec(part)
+    if (match === null) return null
+    const [, field = '', op, value = ''] = match
+    return { field, op: op === '!=' ? '!=' : '=', value }
+  })
+  const known = found.filter((one) => one !== null)
+  return known.length === 0 || known.length < found.length ? null : known
+}
+
+/** What keeps notices back: once, and each week. */
+export function Quiet() {
+  const silences = usePaged<Silence>('/api/silences', { limit: 100 })
+  const windows = usePaged<MaintenanceWindow>('/api/maintenance-windows', { limit: 100 })
+  const asked = place.value.params.get('silence')
+  const [isAddingWindow, setAddingWindow] = useState(false)
+  const remove = (path: string, said: string, reload: () => void): void =>
+    void act(call(path, { method: 'DELETE' }), said).then(reload)
+  const error = silences.error ?? windows.error
+  if (error !== null) return <p class="problem">{told(error)}</p>
+  return (
+    <>
+      {may('manager') && (
+        <p class="line above-table">
+          <button class="primary" onClick={() => setParams({ silence: 'source=' })}>
+            <Icon name="plus" size={14} /> Silence
+          </button>
+          <button onClick={() => setAddingWindow(true)}>
+            <Icon name="plus" size={14} /> Maintenance window
+          </button>
+        </p>
+      )}
+      <section class="card flush">
+        <h2>Silences</h2>
+        {silences.items?.length === 0 ? (
+          <p class="note">None. Alerts fire as before under a silence; only nobody is told.</p>
+        ) : (
+          <div class="table-room bare">
+            <table>
+              <thead>
+                <tr>
+                  <th>Alerts with</th>
+                  <th>Why</th>
+                  <th>From</th>
+                  <th>To</th>
+                  <th>State</th>
+                  <th>
+                    <span class="vh">End</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {(silences.items ?? []).map((one) => (
+                  <tr key={one.id}>
+                    <td class="long">
+                      <code>{matcherText(one.matchers)}</code>
+                    </td>
+                    <td class="long">{one.reason}</td>
+                    <td>
+                      <When at={one.starts_at} />
+                    </td>
+                    <td>
+                      <When at={one.ends_at} />
+                    </td>
+                    <td>{one.state}</td>
+                    <td class="number">
+                      {may('manager') && (
+                        <Sure
+                          label="Delete …"
+                          sure="Delete it: what fires is told"
+                          onSure={() =>
+                            remove(`/api/silences/${one.id}`, 'It is over.', silences.reload)
+                          }
+                        />
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </section>
+      <section class="card flush">
+        <h2>Maintenance windows</h2>
+        {windows.items?.length === 0 ? (
+          <p class="note">None. A window keeps notices back each week.</p>
+        ) : (
+          <WindowTable
+            all={windows.items ?? []}
+            onRemove={(id) =>
+              remove(`/api/maintenance-windows/${id}`, 'It is deleted.', windows.reload)
+            }
+          />
+        )}
+      </section>
+      {asked !== null && (
+        <SilenceForm
+          matchers={asked}
+          onClose={() => setParams({ silence: null })}
+          onSaved={() => {
+            setParams({ silence: null })
+            silences.reload()
+          }}
+        />
+      )}
+      {isAddingWindow && (
+        <WindowForm
+          onClose={() => setAddingWindow(false)}
+          onSaved={() => {
+            setAddingWindow(false)
+            windows.reload()
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+interface WindowTableProps {
+  readonly all: readonly MaintenanceWindow[]
+  readonly onRemove: (id: string) => void
+}
+
+const WindowTable = ({ all, onRemove }: WindowTableProps) => (
+  <div class="table-room bare">
+    <table>
+      <thead>
+        <tr>
+          <th>Name</th>
+          <th>Alerts with</th>
+          <th>On</th>
+          <th>From</th>
+          <th>Zone</th>
+          <th>Now</th>
+          <th>
+            <span class="vh">Delete</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {all.map((one) => (
+          <tr key={one.id}>
+            <td title={one.reason}>{one.name}</td>
+            <td class="long">
+              <code>{matcherText(one.matchers)}</code>
+            </td>
+            <td>{one.days.join(', ')}</td>
+            <td>
+              {one.from} to {one.to}
+            </td>
+            <td>{one.time_zone}</td>
+            <td>{one.is_open ? <span class="state pending">keeps back</span> : 'closed'}</td>
+            <td class="number">
+              {may('manager') && (
+                <Sure label="Delete …" sure="Delete the window" onSure={() => onRemove(one.id)} />
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+)
+
+interface FormProps {
+  readonly onClose: () => void
+  readonly onSaved: () => void
+}
+
+const HOW_TO = 'field=value or field!=value, with commas between; * stands for any characters'
+
+function SilenceForm({
+  matchers: given,
+  onClose,
+  onSaved,
+}: FormProps & { readonly matchers: string }) {
+  const [text, setText] = useState(given)
+  const [problem, setProblem] = useState('')
+  const matchers = toMatchers(text)
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const field = formTexts(event.currentTarget)
+    const json = { matchers, reason: field('reason'), ends_at: field('ends') }
+    call('/api/silences', { method: 'POST', json }).then(onSaved, (error: unknown) =>
+      setProblem(told(error)),
+    )
+  }
+  return (
+    <Dialog title="Silence" onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        <label class="field">
+          Alerts with
+          <input
+            class="mono"
+            value={text}
+            required
+            autofocus
+            spellcheck={false}
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+        </label>
+        <p class="note">{HOW_TO}</p>
+        {matchers !== null && <Preview matchers={matchers} />}
+        <label class="field">
+          For
+          <select name="ends" defaultValue="now+2h">
+            <option value="now+1h">an hour</option>
+            <option value="now+2h">two hours</option>
+            <option value="now+8h">eight hours</option>
+            <option value="now+1d">a day</option>
+            <option value="now+7d">a week</option>
+          </select>
+        </label>
+        <label class="field">
+          Why
+          <input name="reason" required maxLength={500} />
+        </label>
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <p class="line">
+          <button class="primary" disabled={matchers === null}>
+            Silence them
+          </button>
+          <button type="button" class="quiet" onClick={onClose}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  )
+}
+
+interface PreviewReply {
+  readonly firing: number
+  readonly last_day: number
+}
+
+/** What a silence would keep back. */
+function Preview({ matchers }: { readonly matchers: readonly Matcher[] }) {
+  const { value } = useLoad(`silence ${JSON.stringify(matchers)}`, (signal) =>
+    call<PreviewReply>('/api/silences/preview', { method: 'POST', json: { matchers }, signal }),
+  )
+  return (
+    <p role="status">
+      {value === null
+        ? ' '
+        : `Means ${counted(value.firing, 'alert')} that fire now, and ${value.last_day} of the last 24 hours.`}
+    </p>
+  )
+}
+
+function WindowForm({ onClose, onSaved }: FormProps) {
+  const [problem, setProblem] = useState('')
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const field = formTexts(event.currentTarget)
+    const matchers = toMatchers(field('matchers'))
+    if (matchers === null) {
+      setProblem(HOW_TO)
+      return
+    }
+    const json = {
+      name: field('name'),
+      reason: field('reason'),
+      matchers,
+      time_zone: field('zone'),
+      days: DAYS.filter((day) => field(day) !== ''),
+      from: field('from'),
+      to: field('to'),
+    }
+    call('/api/maintenance-windows', { method: 'POST', json }).then(onSaved, (error: unknown) =>
+      setProblem(told(error)),
+    )
+  }
+  return (
+    <Dialog title="Maintenance window" onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        <label class="field">
+          Name
+          <input name="name" required maxLength={120} autofocus />
+        </label>
+        <label class="field">
+          Alerts with
+          <input name="matchers" class="mono" required spellcheck={false} defaultValue="source=*" />
+        </label>
+        <p class="note">{HOW_TO}</p>
+        <fieldset class="channels">
+          <legend class="note">Begins on</legend>
+          {DAYS.map((day) => (
+            <label key={day}>
+              <input type="checkbox" name={day} defaultChecked={day === 'sun'} /> {day}
+            </label>
+          ))}
+        </fieldset>
+        <div class="pair">
+          <label class="field">
+            From
+            <input name="from" type="time" required defaultValue="02:00" />
+          </label>
+          <label class="field">
+            To
+            <input name="to" type="time" required defaultValue="04:00" />
+          </label>
+          <label class="field">
+            Zone
+            <input
+              name="zone"
+              required
+              defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone}
+            />
+          </label>
+        </div>
+        <label class="field">
+          Why
+          <input name="reason" required maxLength={500} />
+        </label>
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <p class="line">
+          <button class="primary">Save</button>
+          <button type="button" class="quiet" onClick={onClose}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  )
+}
