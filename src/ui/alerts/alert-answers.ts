@@ -66,27 +66,29 @@ export interface Channel {
   readonly failing: { readonly since: string; readonly error: string } | null
 }
 
+/** A name of each field, so that a new one is not forgotten. */
+const FIELD_NAMES = {
+  name: true,
+  enabled: true,
+  severity: true,
+  owner: true,
+  runbook: true,
+  note: true,
+  q: true,
+  kind: true,
+  group_by: true,
+  max_groups: true,
+  every: true,
+  notify: true,
+  opens: true,
+  for: true,
+  keep_firing_for: true,
+  n_of_m: true,
+} as const satisfies Readonly<Record<keyof Fields, true>>
+
 /** What a user sets of a rule, without what the service adds. */
-export function fieldsOf(rule: Rule): Fields {
-  const {
-    id: _id,
-    version: _version,
-    updated_at: _at,
-    firing: _firing,
-    evaluated_at: _until,
-    problem: _problem,
-    ...rest
-  } = rule
-  const {
-    created_at: _made,
-    updated_by: _by,
-    ...fields
-  } = rest as Fields & {
-    readonly created_at?: string
-    readonly updated_by?: string
-  }
-  return fields
-}
+export const fieldsOf = (rule: Rule): Fields =>
+  Object.fromEntries(Object.entries(rule).filter(([name]) => name in FIELD_NAMES)) as Fields // all of the rule's own
 
 /** What a rule looks at, in words. */
 export function kindText(kind: Kind): string {
