@@ -305,6 +305,7 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
 
   t.comment('everything by a few letters')
   await page.keyboard.press('Control+k')
+  await page.waitForSelector('dialog.palette[open]')
   await page.keyboard.type('templ')
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/templates/)

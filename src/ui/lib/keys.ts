@@ -1,5 +1,7 @@
 import { useLayoutEffect } from 'preact/hooks'
 
+import { isDialogOpening } from '../shell/open-dialogs.js'
+
 /** A key with what it does, as the list of keys says it. */
 export interface Binding {
   /** As in `KeyboardEvent.key`, with `mod+` before it for Control or Command; two keys one after the other have a blank between. */
@@ -23,7 +25,8 @@ const nameOf = ({ key, metaKey, ctrlKey }: KeyboardEvent): string =>
 /** Whether a key belongs to what has the focus, or to a dialog that is open. */
 function isTaken(name: string, target: EventTarget | null): boolean {
   if (name.startsWith('mod+')) return false
-  if (isTyping(target) || document.querySelector('dialog[open]') !== null) return true
+  if (isTyping(target) || isDialogOpening() || document.querySelector('dialog[open]') !== null)
+    return true
   const isOnControl = target instanceof Element && target.closest('button, a, summary') !== null
   return isOnControl && (name === 'Enter' || name === ' ')
 }

@@ -15,3 +15,7 @@ export const openPalette = (): void => {
 export const openKeys = (): void => {
   areKeysOpen.value = true
 }
+
+/** Whether a dialog is on its way: what is typed meanwhile is not meant for the page. */
+export const isDialogOpening = (): boolean =>
+  isPaletteOpen.value || areKeysOpen.value || draft.value !== null
