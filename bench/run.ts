@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { runAlerts } from './flow/alerts.js'
 import { runBeside } from './flow/beside.js'
 import { runIngest } from './flow/ingest.js'
 import { runCluster } from './flow/cluster.js'
@@ -34,6 +35,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   http: runHttp,
   ws: runWs,
   tail: runTail,
+  alerts: runAlerts,
   cluster: runCluster,
   scale: runScale,
   beside: runBeside,

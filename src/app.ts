@@ -4,7 +4,7 @@ import { createAlerting } from './alerting/alerting.js'
 import { openAccounts, type Accounts } from './api/auth/accounts.js'
 import { createGuesses } from './api/auth/guesses.js'
 import { createLimiter, toRateLimits } from './api/auth/limits.js'
-import { openMailer } from './api/auth/mailer.js'
+import { openMailer, openSmtp } from './api/auth/mailer.js'
 import { loginFromNewAddress } from './api/auth/notices.js'
 import type { Session } from './api/auth/sessions.js'
 import { createOriginCheck } from './api/auth/origin.js'
@@ -505,6 +505,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       hasSource: (name) => sources.get(name) !== undefined,
       seal,
       mayBePrivate: config.alertPrivateAddresses,
+      smtp: openSmtp(config),
     })
     closers.push(() => alerting.evaluator.close())
 

@@ -1,15 +1,14 @@
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Api } from '../lib/api.js'
-import { Connection } from '../lib/connection.js'
 import { type BenchOptions, settingsOf } from '../lib/options.js'
 import { childrenOf, readUsage } from '../lib/processes.js'
 import type { Check, Metric, ScenarioResult } from '../lib/report.js'
 import { startService, type Service } from '../lib/service.js'
 import { SocketReader } from '../lib/socket-reader.js'
+import { startSending } from './steady-sender.js'
 
 const RATE = 5_000
-const BODY_EVENTS = 250
 const CLIENTS = 50
 const QUERIES = [
   '',
@@ -24,11 +23,6 @@ const QUERIES = [
   'source:shop-* region:eu',
 ] as const
 
-interface Sender {
-  sent: number
-  stop(): Promise<void>
-}
-
 /** Measures the CPU that live tails add to an ingest of 5,000 events/s, and the speed of exports. */
 export async function runTail(options: BenchOptions): Promise<ScenarioResult> {
   const service = await startService({ settings: settingsOf(options), profileDir: options.cpuProf })
@@ -40,7 +34,7 @@ export async function runTail(options: BenchOptions): Promise<ScenarioResult> {
   const spanMs = options.durationS * 5_000
   try {
     const api = await Api.login(service)
-    const sender = startSending(service)
+    const sender = startSending(service, RATE, toLine)
     await sleep(3_000)
     const alone = await coresOver(service, spanMs)
     const audience = await listen(service, api.token)
@@ -83,35 +77,11 @@ export async function runTail(options: BenchOptions): Promise<ScenarioResult> {
 const cpuOf = ({ pid }: Service): number =>
   [pid, ...childrenOf(pid)].reduce((sum, one) => sum + (readUsage(one)?.cpuS ?? 0), 0)
 
-async function coresOver(service: Service, spanMs: number): Promise<number> {
+/** Cores that the service and its ClickHouse use. */
+export async function coresOver(service: Service, spanMs: number): Promise<number> {
   const [cpuS, startMs] = [cpuOf(service), performance.now()]
   await sleep(spanMs)
   return (cpuOf(service) - cpuS) / ((performance.now() - startMs) / 1000)
-}
-
-function startSending(service: Service): Sender {
-  const connection = new Connection(service.collector)
-  const head = `POST /ingest HTTP/1.1\r\nAuthorization: Bearer ${service.ingestKey}\r\n`
-  const state = { isOver: false }
-  const startMs = performance.now()
-  const sender = { sent: 0, stop: async () => undefined as void }
-  const run = async (): Promise<void> => {
-    while (!state.isOver) {
-      const aheadMs = (sender.sent / RATE) * 1000 - (performance.now() - startMs)
-      if (aheadMs > 0) await sleep(aheadMs)
-      const lines = Array.from({ length: BODY_EVENTS }, (_, i) => toLine(sender.sent + i))
-      const { status } = await connection.request(head, Buffer.from(lines.join('\n')))
-      if (status !== 202) throw new Error(`ingest answered ${status}`)
-      sender.sent += BODY_EVENTS
-    }
-    connection.close()
-  }
-  const running = run()
-  sender.stop = async () => {
-    state.isOver = true
-    await running
-  }
-  return sender
 }
 
 const toLine = (i: number): string =>

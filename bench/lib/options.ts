@@ -126,7 +126,7 @@ const FLAGS = {
 
 export const usage = (): string =>
   [
-    'npm run bench [-- ingest | query | mining | insights | ws | tail | http | cluster | scale | beside | hostile] [options]',
+    'npm run bench [-- ingest | query | mining | insights | ws | tail | alerts | http | cluster | scale | beside | hostile] [options]',
     'npm run bench -- compare A.json B.json',
     'npm run bench -- replay --logs FOLDER [--target …]',
     '',

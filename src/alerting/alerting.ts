@@ -15,6 +15,7 @@ import { createDeliveryLog } from './delivery-log.js'
 import { createAlertLog } from './log.js'
 import { createProjection } from './projection.js'
 import { RuleDoc, type Rule } from './rule.js'
+import type { Smtp } from '../lib/smtp.js'
 import type { Seal } from '../lib/seal.js'
 import { createRules } from './rules.js'
 import {
@@ -42,6 +43,7 @@ interface AlertingDeps extends WatermarkDeps {
   readonly hasSource: (name: string) => boolean
   readonly seal: Seal
   readonly mayBePrivate: boolean
+  readonly smtp: Smtp | null
 }
 
 /** Builds everything of alert rules: the rules, what they decided, and their evaluation, which `start` begins. */
@@ -56,7 +58,7 @@ export function createAlerting(deps: AlertingDeps) {
   const maintenanceWindows = createMaintenanceWindows(
     entities.collection<MaintenanceWindow>('maintenance_window', WindowDoc),
   )
-  const send = createSend(deps.mayBePrivate)
+  const send = createSend({ mayBePrivate: deps.mayBePrivate, smtp: deps.smtp })
   const alertLog = createAlertLog(store)
   const deliveryLog = createDeliveryLog(store, log)
   const counts = createCountReader({

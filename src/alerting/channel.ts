@@ -26,6 +26,12 @@ const Target = Type.Union([
       secret: Type.Optional(
         Type.String({ ...Secret, description: 'signs each request; in no reply' }),
       ),
+      previous_secret: Type.Optional(
+        Type.String({
+          ...Secret,
+          description: 'signs each request too, while receivers change to `secret`; in no reply',
+        }),
+      ),
     },
     closed,
   ),
@@ -33,6 +39,47 @@ const Target = Type.Union([
     {
       type: Type.Literal('slack'),
       secret: Type.String({ ...Url, description: 'the URL of an incoming webhook; in no reply' }),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('slack_bot'),
+      secret: Type.String({ ...Secret, description: 'a bot token with `chat:write`; in no reply' }),
+      channel: Type.String({
+        pattern: '^[#A-Za-z0-9_-]{1,80}$',
+        maxLength: 80,
+        description: 'the id of a channel, or its name with `#`',
+        examples: ['C024BE91L'],
+      }),
+      url: Type.Optional(Type.String({ ...Url, description: 'default https://slack.com/api' })),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('email', { description: 'by the mail server of `SMTP_URL`' }),
+      to: Type.Array(
+        Type.String({
+          pattern: '^[^\\s@<>(),;:"]{1,64}@[A-Za-z0-9.-]{1,190}$',
+          maxLength: 254,
+          examples: ['oncall@example.com'],
+        }),
+        { minItems: 1, maxItems: 20, uniqueItems: true },
+      ),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal('alertmanager', {
+        description: 'the API v2 of Prometheus Alertmanager, which is told again each minute',
+      }),
+      url: Type.String({
+        ...Url,
+        description: 'without `/api/v2`',
+        examples: ['http://alertmanager:9093'],
+      }),
     },
     closed,
   ),
@@ -144,14 +191,35 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
       }
     },
   })
-  return { ...channels, targetOf: ({ id, fields }) => open(id, fields.sealedTarget) }
+  // Each notice asks for it.
+  const opened = new WeakMap<Channel, Target | null>()
+  const targetOf = (channel: Channel): Target | null => {
+    const known = opened.get(channel)
+    if (known !== undefined) return known
+    const target = open(channel.id, channel.fields.sealedTarget)
+    opened.set(channel, target)
+    return target
+  }
+  return { ...channels, targetOf }
 }
 
-/** Whether a message of the channel can be about several alerts. */
-export const canDigest = ({ type }: Target): boolean => type === 'slack' || type === 'teams'
+/**
+ * When a message of a channel is about several alerts. A message of a webhook or an incident is about one; a thread too, until
+ * there are more than the channel may send.
+ */
+export const DIGESTS = {
+  webhook: 'never',
+  pagerduty: 'never',
+  slack_bot: 'behind',
+  slack: 'always',
+  teams: 'always',
+  email: 'always',
+  alertmanager: 'always',
+} as const satisfies Record<Target['type'], 'never' | 'behind' | 'always'>
 
 /** A secret that is not given stays. */
 const withSecret = (target: Target, before: Target | null): Target =>
-  before?.type === target.type && before.secret !== undefined && target.secret === undefined
-    ? { ...target, secret: before.secret }
-    : target
+  before?.type === target.type && !('secret' in target) ? { ...before, ...target } : target
+
+export const secretOf = (target: Target | null): string | undefined =>
+  target !== null && 'secret' in target ? target.secret : undefined

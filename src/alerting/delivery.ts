@@ -9,15 +9,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../lib/backoff.js'
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../model/time.js'
 import type { Log } from '../telemetry/log.js'
-import { canDigest, type Channel, type Channels } from './channel.js'
+import { DIGESTS, type Channel, type Channels, type Target } from './channel.js'
 import { isOpen, type Delivery, type DeliveryLog, type Outcome } from './delivery-log.js'
 import { Inhibition } from './inhibition.js'
-import { Lane, toWaiting, type Waiting } from './lane.js'
+import { Lane, toWaiting, type LaneLimits, type Waiting } from './lane.js'
 import type { LoggedTransition } from './log.js'
 import type { Notice } from './notice.js'
-import { fallbackOf, noticesOf, repeatsOf } from './notices.js'
+import { fallbackOf, noticesOf, repeatOf } from './notices.js'
 import type { QuietOf } from './quiet.js'
-import type { Attempt, Send } from './send.js'
+import type { Attempt } from './attempt.js'
+import type { Send } from './send.js'
 
 const TRIES_FOR_MS = DAY_MS
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * MINUTE_MS }
@@ -39,9 +40,12 @@ export interface FailingChannel {
   readonly error: string
 }
 
+/** An alert that channels are told of again. */
 interface Firing {
   readonly transition: LoggedTransition
-  repeats: number
+  /** By channel, how often it was due. */
+  readonly repeats: Map<string, number>
+  isAcknowledged: boolean
 }
 
 export class Deliveries {
@@ -122,20 +126,55 @@ export class Deliveries {
   /** Makes the notices of alerts that still fire. */
   repeat(nowMs: number): void {
     for (const [alertId, firing] of this.#firing) {
-      const count = repeatsUntil(firing.transition, nowMs)
-      if (count <= firing.repeats) continue
-      firing.repeats = count
-      if (this.#deps.isAcknowledged(alertId)) continue
-      for (const notice of repeatsOf(firing.transition, count)) this.#enqueue(toWaiting(notice))
+      const { transition, repeats } = firing
+      if (!firing.isAcknowledged) this.#acknowledge(alertId, firing)
+      for (const channelId of transition.channels ?? []) {
+        const { kind, everyMs } = this.#repetitionOf(transition, channelId)
+        const count = repeatsUntil(transition, everyMs, nowMs)
+        if (count <= (repeats.get(channelId) ?? 0)) continue
+        repeats.set(channelId, count)
+        const isWaiting = this.#lanes.get(channelId)?.lane.hasAlert(alertId) ?? false
+        if (isWaiting || (kind === 'repeat' && this.#deps.isAcknowledged(alertId))) continue
+        this.#enqueue(toWaiting(repeatOf(transition, channelId, { kind, count })))
+      }
     }
   }
 
+  /** PagerDuty stops to call others. */
+  #acknowledge(alertId: string, firing: Firing): void {
+    if (!this.#deps.isAcknowledged(alertId)) return
+    firing.isAcknowledged = true
+    for (const channelId of firing.transition.channels ?? [])
+      if (this.#typeOf(channelId) === 'pagerduty') {
+        const due = { kind: 'acknowledge', count: 1 } as const
+        this.#enqueue(toWaiting(repeatOf(firing.transition, channelId, due)))
+      }
+  }
+
+  #typeOf(channelId: string): Target['type'] | null {
+    const channel = this.#deps.channels.find(channelId)
+    return channel === null ? null : (this.#deps.channels.targetOf(channel)?.type ?? null)
+  }
+
+  /** Alertmanager forgets an alert that it is not told of for some minutes. */
+  #repetitionOf(transition: LoggedTransition, channelId: string) {
+    return this.#typeOf(channelId) === 'alertmanager'
+      ? ({ kind: 'refresh', everyMs: MINUTE_MS } as const)
+      : ({ kind: 'repeat', everyMs: transition.repeatMs ?? 0 } as const)
+  }
+
   #followRepeats(transition: LoggedTransition, nowMs: number): void {
-    const { alertId, status, repeatMs = 0 } = transition
+    const { alertId, status, channels = [] } = transition
     if (alertId === null) return
     if (status.state === 'inactive') this.#firing.delete(alertId)
-    else if (repeatMs > 0 && !this.#firing.has(alertId))
-      this.#firing.set(alertId, { transition, repeats: repeatsUntil(transition, nowMs) })
+    if (status.state === 'inactive' || channels.length === 0 || this.#firing.has(alertId)) return
+    const repeats = new Map<string, number>()
+    for (const channelId of channels) {
+      const { everyMs } = this.#repetitionOf(transition, channelId)
+      repeats.set(channelId, repeatsUntil(transition, everyMs, nowMs))
+    }
+    const isAcknowledged = this.#deps.isAcknowledged(alertId)
+    this.#firing.set(alertId, { transition, repeats, isAcknowledged })
   }
 
   readonly #quietOf: QuietOf = (labels, nowMs) =>
@@ -146,9 +185,10 @@ export class Deliveries {
     const known = this.#lanes.get(channelId)
     const { lane } = known ?? { lane: new Lane() }
     const untold = transition.to === 'resolved' ? lane.heldOf(transition.alertId ?? '') : []
-    if (untold.length > 0) {
-      // Nobody was told that it fires.
-      for (const each of [...untold, one]) this.#end(lane, each, 'silenced')
+    for (const each of untold) this.#end(lane, each, 'silenced')
+    // Nobody was told that it fires.
+    if (untold.some(({ notice }) => notice.kind === 'transition')) {
+      this.#end(lane, one, 'silenced')
       return
     }
     if (!lane.add(one)) {
@@ -163,7 +203,7 @@ export class Deliveries {
   }
 
   #end(lane: Lane, one: Waiting, outcome: Outcome): void {
-    lane.remove(one.notice.id)
+    lane.remove(one)
     const error = outcome === 'dropped' ? 'too many notices waited' : one.heldBy
     this.#record(one, { outcome, status: null, latencyMs: 0, error, receipt: null })
   }
@@ -206,9 +246,11 @@ export class Deliveries {
       one.attempts++
       const isOver = nowMs > one.notice.transition.atMs + TRIES_FOR_MS
       const outcome = attempt.outcome === 'failed' && isOver ? 'refused' : attempt.outcome
-      if (outcome === 'failed') one.retryMs = nowMs + backoffMs(one.attempts, BACKOFF)
-      else lane.remove(one.notice.id)
-      this.#record(one, { ...attempt, outcome })
+      // The next refresh comes within a minute.
+      const isRefresh = one.notice.kind === 'refresh'
+      if (outcome === 'failed' && !isRefresh) one.retryMs = nowMs + backoffMs(one.attempts, BACKOFF)
+      else lane.remove(one)
+      if (!isRefresh) this.#record(one, { ...attempt, outcome })
       if (channel !== null) this.#judgeChannel(channel, one, { ...attempt, outcome })
     }
   }
@@ -225,10 +267,18 @@ export class Deliveries {
     if (!channel.fields.enabled) return refused('the channel is disabled')
     const target = this.#deps.channels.targetOf(channel)
     if (target === null) return refused('the secret of the channel has to be entered anew')
-    return await this.#deps.send(
-      target,
-      batch.map(({ notice }) => notice),
-    )
+    const notices = batch.map(({ notice }) => notice)
+    const receipt = await this.#receiptOf(target, notices)
+    return await this.#deps.send(target, { notices, receipt })
+  }
+
+  /** What Slack calls its first message about an alert; null where that is not known. */
+  async #receiptOf({ type }: Target, [notice, ...others]: readonly Notice[]) {
+    const alertId = notice?.transition.alertId ?? null
+    const isFirst = notice?.kind === 'transition' && notice.transition.to === 'firing'
+    if (type !== 'slack_bot' || notice === undefined || alertId === null) return null
+    if (isFirst || others.length > 0) return null
+    return await this.#deps.deliveryLog.receiptOf(alertId, notice.channelId).catch(() => null)
   }
 
   /** A channel that fails hands its notices to its fallback, once and no further. */
@@ -254,16 +304,19 @@ export class Deliveries {
 const UNTRIED = { outcome: 'waiting', attempts: 0, error: '' }
 
 const repeatsUntil = (
-  { startedAtMs, atMs, repeatMs = 0 }: LoggedTransition,
+  { startedAtMs, atMs }: LoggedTransition,
+  everyMs: number,
   nowMs: number,
-): number => Math.max(0, Math.floor((nowMs - (startedAtMs ?? atMs)) / repeatMs))
+): number =>
+  everyMs === 0 ? 0 : Math.max(0, Math.floor((nowMs - (startedAtMs ?? atMs)) / everyMs))
 
 const PER_MINUTE_OF_PEOPLE = 20
 
-function limitsOf(channel: Channel | null, channels: Pick<Channels, 'targetOf'>) {
-  const target = channel === null ? null : channels.targetOf(channel)
-  const isForPeople = target !== null && canDigest(target)
+function limitsOf(channel: Channel | null, channels: Pick<Channels, 'targetOf'>): LaneLimits {
+  const type = (channel === null ? null : channels.targetOf(channel))?.type
+  const digests = type === undefined ? 'never' : DIGESTS[type]
+  const isForPeople = digests !== 'never' && type !== 'alertmanager'
   const perMinute =
     channel?.fields.maxPerMinute ?? (isForPeople ? PER_MINUTE_OF_PEOPLE : Number.MAX_SAFE_INTEGER)
-  return { canDigest: isForPeople, perMinute }
+  return { digests, perMinute }
 }

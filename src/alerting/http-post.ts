@@ -18,7 +18,7 @@ export interface PostReply {
 }
 
 const TIMEOUT_MS = 10_000
-const MAX_REPLY_CHARS = 2_000
+const MAX_REPLY_CHARS = 64_000
 
 /** Posts JSON. Redirects are not followed: they are replies. @throws AddressError, Error of the connection */
 export async function post({

@@ -28,8 +28,8 @@ export interface Waiting {
 }
 
 export interface LaneLimits {
-  /** Whether a message can be about several alerts. */
-  readonly canDigest: boolean
+  /** When a message is about several alerts: when there are more than the channel may send, or whenever they are due together. */
+  readonly digests: 'never' | 'behind' | 'always'
   readonly perMinute: number
 }
 
@@ -62,6 +62,8 @@ const ruleOf = ({ notice }: Waiting): string => notice.transition.ruleId
 
 export class Lane {
   readonly #waiting = new Map<string, Waiting>()
+  /** By alert, how many of its notices wait. */
+  readonly #alerts = new Map<string, number>()
   /** When a rule sent its last message. */
   readonly #ruleSentMs = new Map<string, number>()
   #sentMs: number[] = []
@@ -74,15 +76,27 @@ export class Lane {
   /** @returns false where too many wait */
   add(one: Waiting): boolean {
     if (this.#waiting.size >= MAX_WAITING) return false
-    if (!this.#waiting.has(one.notice.id)) this.#waiting.set(one.notice.id, one)
+    if (this.#waiting.has(one.notice.id)) return true
+    this.#waiting.set(one.notice.id, one)
+    this.#alerts.set(alertOf(one), (this.#alerts.get(alertOf(one)) ?? 0) + 1)
     return true
   }
 
-  remove(id: string): void {
+  remove({ notice: { id } }: Waiting): void {
+    const one = this.#waiting.get(id)
+    if (one === undefined) return
     this.#waiting.delete(id)
+    const left = (this.#alerts.get(alertOf(one)) ?? 0) - 1
+    if (left > 0) this.#alerts.set(alertOf(one), left)
+    else this.#alerts.delete(alertOf(one))
   }
 
-  /** Finds notices of an alert that nobody was told of, because they are kept back. */
+  /** Whether a notice of the alert waits. */
+  hasAlert(alertId: string): boolean {
+    return this.#alerts.has(alertId)
+  }
+
+  /** Finds notices of an alert that were not tried, because they are kept back. */
   heldOf(alertId: string): readonly Waiting[] {
     return [...this.#waiting.values()].filter(
       (one) => one.heldBy !== null && one.attempts === 0 && alertOf(one) === alertId,
@@ -107,6 +121,8 @@ export class Lane {
     const { batch, held } = taken
     const { nowMs, limits, quietOf } = now
     const blocked = new Set<string>()
+    const { digests } = limits
+    const canDigest = digests === 'always' || (digests === 'behind' && this.#isBehind)
     for (const one of this.#waiting.values()) {
       const [first] = batch
       if (blocked.has(alertOf(one)) || !this.#goesWith(first, one)) continue
@@ -117,8 +133,8 @@ export class Lane {
         continue
       }
       batch.push(one)
-      if (limits.canDigest && batch.length < MAX_DIGEST) continue
-      if (!limits.canDigest) this.#release(one)
+      if (canDigest && batch.length < MAX_DIGEST) continue
+      if (!canDigest) this.#release(one)
       return
     }
   }

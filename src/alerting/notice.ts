@@ -8,8 +8,8 @@ import type { LoggedTransition } from './log.js'
 /** A notice of one transition to one channel. Its id is the same however often it is sent. */
 export interface Notice {
   readonly id: string
-  /** Whether it is about the transition itself, says that the alert still fires, or replaces another channel's. */
-  readonly kind: 'transition' | 'repeat' | 'fallback'
+  /** Whether it is about the transition itself, says that the alert still fires (to people, to a machine) or that somebody takes care of it, or replaces another channel's. */
+  readonly kind: 'transition' | 'repeat' | 'refresh' | 'acknowledge' | 'fallback'
   readonly channelId: string
   readonly transition: LoggedTransition
 }
@@ -40,7 +40,7 @@ function linesOf(one: LoggedTransition): readonly string[] {
 }
 
 /** What people read: a digest has a line for each alert. */
-function textOf(notices: readonly Notice[]): Text {
+export function textOf(notices: readonly Notice[]): Text {
   const all = notices.map(({ transition }) => transition)
   const [one] = all
   if (all.length === 1 && one !== undefined)
@@ -87,50 +87,102 @@ interface Posted {
   readonly body: string
 }
 
+/** What is one POST request. */
+type PostTarget = Exclude<Target, { type: 'email' | 'slack_bot' }>
+
+/** The labels are the same for all messages about an alert, because they are its identity there. */
+function toPrometheusAlert({ transition: one }: Notice) {
+  const group = one.groupBy.map((name, i) => [
+    name.replaceAll(/[^A-Za-z0-9_]/g, '_'),
+    one.group[i] ?? '',
+  ])
+  const { ruleId, ruleName, severity } = one
+  const labels = { ...Object.fromEntries(group), alertname: ruleName, rule_id: ruleId, severity }
+  const annotations = {
+    summary: headlineOf(one),
+    description: linesOf(one).join('\n'),
+    ...(one.runbook === undefined ? {} : { runbook_url: one.runbook }),
+  }
+  const startsAt = iso(one.startedAtMs ?? one.atMs)
+  return { labels, annotations, startsAt, ...(isResolved(one) ? { endsAt: iso(one.atMs) } : {}) }
+}
+
 const PAGERDUTY_URL = 'https://events.pagerduty.com/v2/enqueue'
 const PAGERDUTY_SEVERITIES = { P1: 'critical', P2: 'error', P3: 'warning', P4: 'info' } as const
 
 /** @param notices one; or several, for a channel that has digests */
-export function toRequest(target: Target, notices: readonly Notice[], nowMs: number): Posted {
+export function toRequest(target: PostTarget, notices: readonly Notice[], nowMs: number): Posted {
   const [notice] = notices
   if (notice === undefined) throw new Error('bug: a message about nothing')
-  const { transition: one } = notice
   switch (target.type) {
-    case 'webhook': {
-      const body = JSON.stringify(fieldsOf(notice))
-      const headers = { 'idempotency-key': notice.id }
-      if (target.secret === undefined) return { url: target.url, headers, body }
-      const signature = signed(target.secret, Math.floor(nowMs / 1000), body)
-      return { url: target.url, headers: { ...headers, 'x-signature': signature }, body }
-    }
-    case 'slack': {
-      const { title, lines } = textOf(notices)
-      const text = [`*${slackText(title)}*`, ...lines.map(slackText)].join('\n')
-      return { url: target.secret, headers: {}, body: JSON.stringify({ text }) }
+    case 'webhook':
+      return toWebhook(target, notice, nowMs)
+    case 'slack':
+      return {
+        url: target.secret,
+        headers: {},
+        body: JSON.stringify({ text: slackMessage(notices) }),
+      }
+    case 'alertmanager': {
+      const body = JSON.stringify(notices.map(toPrometheusAlert))
+      return { url: `${target.url.replace(/\/+$/, '')}/api/v2/alerts`, headers: {}, body }
     }
     case 'teams':
       return { url: target.secret, headers: {}, body: JSON.stringify(adaptiveCard(notices)) }
-    case 'pagerduty': {
-      const event = {
-        routing_key: target.secret,
-        event_action: isResolved(one) ? 'resolve' : 'trigger',
-        dedup_key: one.alertId ?? notice.id,
-        payload: {
-          summary: headlineOf(one).slice(0, 1_024),
-          source: one.group[one.groupBy.indexOf('source')] ?? one.ruleName,
-          severity: PAGERDUTY_SEVERITIES[one.severity],
-          timestamp: iso(one.atMs),
-          custom_details: fieldsOf(notice),
-        },
-      }
-      return { url: target.url ?? PAGERDUTY_URL, headers: {}, body: JSON.stringify(event) }
-    }
+    case 'pagerduty':
+      return toPagerduty(target, notice)
   }
 }
 
-/** `t` is when it was sent; `v1` is the HMAC of `t`, a dot and the body. */
-const signed = (secret: string, t: number, body: string): string =>
-  `t=${t},v1=${createHmac('sha256', secret).update(`${t}.${body}`).digest('hex')}`
+function toWebhook(
+  target: Extract<Target, { type: 'webhook' }>,
+  notice: Notice,
+  nowMs: number,
+): Posted {
+  const body = JSON.stringify(fieldsOf(notice))
+  const headers = { 'idempotency-key': notice.id }
+  if (target.secret === undefined) return { url: target.url, headers, body }
+  const secrets = [
+    target.secret,
+    ...(target.previous_secret === undefined ? [] : [target.previous_secret]),
+  ]
+  const signature = signed(secrets, Math.floor(nowMs / 1000), body)
+  return { url: target.url, headers: { ...headers, 'x-signature': signature }, body }
+}
+
+const pagerdutyAction = ({ kind, transition }: Notice): string => {
+  if (kind === 'acknowledge') return 'acknowledge'
+  return isResolved(transition) ? 'resolve' : 'trigger'
+}
+
+function toPagerduty(target: Extract<Target, { type: 'pagerduty' }>, notice: Notice): Posted {
+  const { transition: one } = notice
+  const event = {
+    routing_key: target.secret,
+    event_action: pagerdutyAction(notice),
+    dedup_key: one.alertId ?? notice.id,
+    payload: {
+      summary: headlineOf(one).slice(0, 1_024),
+      source: one.group[one.groupBy.indexOf('source')] ?? one.ruleName,
+      severity: PAGERDUTY_SEVERITIES[one.severity],
+      timestamp: iso(one.atMs),
+      custom_details: fieldsOf(notice),
+    },
+  }
+  return { url: target.url ?? PAGERDUTY_URL, headers: {}, body: JSON.stringify(event) }
+}
+
+/** `t` is when it was sent; each `v1` is the HMAC of `t`, a dot and the body with one of the secrets. */
+function signed(secrets: readonly string[], t: number, body: string): string {
+  const hmac = (secret: string): string =>
+    createHmac('sha256', secret).update(`${t}.${body}`).digest('hex')
+  return [`t=${t}`, ...secrets.map((secret) => `v1=${hmac(secret)}`)].join(',')
+}
+
+export function slackMessage(notices: readonly Notice[]): string {
+  const { title, lines } = textOf(notices)
+  return [`*${slackText(title)}*`, ...lines.map(slackText)].join('\n')
+}
 
 /** Slack reads these three characters as its own. */
 const slackText = (text: string): string =>

@@ -19,14 +19,17 @@ export const noticesOf = (transition: LoggedTransition): readonly Notice[] =>
         transition,
       }))
 
-/** The notices that an alert still fires. @param count how often that was due before, and now */
-export const repeatsOf = (transition: LoggedTransition, count: number): readonly Notice[] =>
-  (transition.channels ?? []).map((channelId) => ({
-    id: idOf(transition.alertId ?? transition.id, channelId, 'repeat', count),
-    kind: 'repeat',
-    channelId,
-    transition,
-  }))
+/** A notice between the beginning and the end of an alert. @param due how often that was due */
+export const repeatOf = (
+  transition: LoggedTransition,
+  channelId: string,
+  due: { readonly kind: 'repeat' | 'refresh' | 'acknowledge'; readonly count: number },
+): Notice => ({
+  id: idOf(transition.alertId ?? transition.id, channelId, due.kind, due.count),
+  kind: due.kind,
+  channelId,
+  transition,
+})
 
 /** The same notice by another channel. */
 export const fallbackOf = (notice: Notice, channelId: string): Notice => ({

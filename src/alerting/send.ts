@@ -1,42 +1,50 @@
 /* Sends a notice once, and tells how it went. */
 
+import type { Smtp } from '../lib/smtp.js'
 import { AddressError } from './addresses.js'
+import type { Attempt } from './attempt.js'
 import type { Target } from './channel.js'
+import { sendMail } from './email.js'
 import { post } from './http-post.js'
 import { toRequest, type Notice } from './notice.js'
-
-export interface Attempt {
-  readonly outcome: 'sent' | 'refused' | 'failed'
-  /** Of HTTP; null without a reply. */
-  readonly status: number | null
-  readonly latencyMs: number
-  /** Holds no secret; null when it was sent. */
-  readonly error: string | null
-  /** What the receiver calls its message; null where it has no name. */
-  readonly receipt: string | null
-}
+import { sendToSlack } from './slack-bot.js'
 
 /** These pass; any other 4xx is final. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429])
 
-/** @param notices one; or several, for a channel that has digests */
-export type Send = (target: Target, notices: readonly Notice[]) => Promise<Attempt>
+export interface Message {
+  /** One; or several, for a channel that has digests. */
+  readonly notices: readonly Notice[]
+  /** What the receiver calls its first message about the alert. */
+  readonly receipt: string | null
+}
+
+export type Send = (target: Target, message: Message) => Promise<Attempt>
+
+interface SendDeps {
+  readonly mayBePrivate: boolean
+  /** Null where no mail server is set. */
+  readonly smtp: Smtp | null
+}
 
 export const createSend =
-  (mayBePrivate: boolean): Send =>
-  async (target, notices) => {
+  (deps: SendDeps): Send =>
+  async (target, message) => {
     const sinceMs = performance.now()
-    const result = await call(target, notices, mayBePrivate).catch(toFailure)
+    const result = await call(deps, target, message).catch(toFailure)
     return { ...result, latencyMs: Math.round(performance.now() - sinceMs) }
   }
 
 type Result = Omit<Attempt, 'latencyMs'>
 
 async function call(
+  { mayBePrivate, smtp }: SendDeps,
   target: Target,
-  notices: readonly Notice[],
-  mayBePrivate: boolean,
+  { notices, receipt }: Message,
 ): Promise<Result> {
+  if (target.type === 'email') return await sendMail(smtp, target.to, notices)
+  if (target.type === 'slack_bot')
+    return await sendToSlack(target, notices, { receipt, mayBePrivate })
   const { status } = await post({ ...toRequest(target, notices, Date.now()), mayBePrivate })
   if (status >= 200 && status < 300) return { outcome: 'sent', status, error: null, receipt: null }
   const error = `the receiver answered ${status}`

@@ -18,7 +18,9 @@ export async function startReceiver(t: { teardown(end: () => Promise<void> | voi
       const body = await text(request)
       received.push({ path: request.url ?? '', headers: request.headers, body })
       const status = answers.shift() ?? 200
-      response.writeHead(status, status === 302 ? { location: '/elsewhere' } : {}).end('ok')
+      response
+        .writeHead(status, status === 302 ? { location: '/elsewhere' } : {})
+        .end('{"ok":true,"channel":"C1","ts":"1700.25"}')
     }
     void answer()
   })

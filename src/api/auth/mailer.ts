@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createTransport } from 'nodemailer'
 import type { Config } from '../../config.js'
 import { backoffMs } from '../../lib/backoff.js'
+import { createSmtp, isRefused, requiresTls, type Smtp, type SmtpSettings } from '../../lib/smtp.js'
 
 export interface Notice {
   readonly to: string
@@ -15,12 +15,7 @@ export interface Mailer {
   readonly close: () => void
 }
 
-interface MailerDeps {
-  /** `smtp://user:password@host:587`, or `smtps://`. */
-  readonly url: string
-  readonly from: string
-  /** Whether the server must speak TLS. */
-  readonly requireTls: boolean
+interface MailerDeps extends SmtpSettings {
   readonly log: { warn(fields: object, text: string): void }
   readonly retry?: { readonly baseMs: number; readonly maxMs: number }
 }
@@ -30,23 +25,27 @@ const WAITING = 1_000
 /** With the pauses between them some ten minutes. */
 const ATTEMPTS = 8
 const RETRY = { baseMs: 2_000, maxMs: 300_000 }
-const TIMEOUT_MS = 30_000
+
+function smtpSettings({ smtpUrl, mailFrom, allowPlaintext }: Config): SmtpSettings | null {
+  if (smtpUrl === null) return null
+  return { url: smtpUrl, from: mailFrom, requireTls: requiresTls(smtpUrl, allowPlaintext) }
+}
 
 /** @returns null where no mail server is set */
-export function openMailer(
-  { smtpUrl, mailFrom, allowPlaintext }: Config,
-  log: MailerDeps['log'],
-): Mailer | null {
-  if (smtpUrl === null) return null
-  const isHere = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(new URL(smtpUrl).hostname)
-  const requireTls = !isHere && !allowPlaintext
-  return createMailer({ url: smtpUrl, from: mailFrom, requireTls, log })
+export function openSmtp(config: Config): Smtp | null {
+  const settings = smtpSettings(config)
+  return settings === null ? null : createSmtp(settings)
+}
+
+/** @returns null where no mail server is set */
+export function openMailer(config: Config, log: MailerDeps['log']): Mailer | null {
+  const settings = smtpSettings(config)
+  return settings === null ? null : createMailer({ ...settings, log })
 }
 
 /** Sends notices one after another over SMTP. */
-export function createMailer({ url, from, requireTls, log, retry = RETRY }: MailerDeps): Mailer {
-  const timeouts = { connectionTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS }
-  const transport = createTransport({ url, requireTLS: requireTls, ...timeouts })
+export function createMailer({ log, retry = RETRY, ...settings }: MailerDeps): Mailer {
+  const smtp = createSmtp(settings)
   const queue: Notice[] = []
   const end = new AbortController()
   let isSending = false
@@ -54,8 +53,7 @@ export function createMailer({ url, from, requireTls, log, retry = RETRY }: Mail
   const deliver = async ({ to, subject, text }: Notice): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {
-        // As an object the address is not parsed, so that it is one address whatever characters it has.
-        await transport.sendMail({ from, to: { name: '', address: to }, subject, text })
+        await smtp.send({ to: [to], subject, text })
         return
       } catch (err) {
         if (isRefused(err) || attempt === ATTEMPTS || end.signal.aborted)
@@ -85,11 +83,7 @@ export function createMailer({ url, from, requireTls, log, retry = RETRY }: Mail
     close: () => {
       end.abort()
       queue.length = 0
-      transport.close()
+      smtp.close()
     },
   }
 }
-
-/** Whether the mail server will not take it later either. */
-const isRefused = (error: unknown): boolean =>
-  error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500

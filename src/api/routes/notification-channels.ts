@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { Type, type Static } from '@sinclair/typebox'
 
-import { ChannelFields, type Channel } from '../../alerting/channel.js'
+import { ChannelFields, secretOf, type Channel, type Target } from '../../alerting/channel.js'
 import type { LoggedTransition } from '../../alerting/log.js'
 import { INACTIVE } from '../../alerting/machine.js'
 import { crudRoutes, DocumentFields, IdParams, toDocumentFields } from '../crud.js'
@@ -21,6 +21,8 @@ const ChannelSchema = Type.Object(
     }),
     url: Type.Union([Type.String(), Type.Null()], { description: 'null where it is a secret' }),
     has_secret: Type.Boolean(),
+    to: Type.Union([Type.Array(Type.String()), Type.Null()], { description: 'of `email`' }),
+    channel: Type.Union([Type.String(), Type.Null()], { description: 'of `slack_bot`' }),
     fallback: Type.Union([Type.String(), Type.Null()]),
     max_per_minute: Type.Union([Type.Integer(), Type.Null()]),
     failing: Type.Union(
@@ -41,20 +43,26 @@ async function toView(
   channel: Channel,
   { channels, alertRuleStatus }: Pick<Services, 'channels' | 'alertRuleStatus'>,
 ): Promise<Static<typeof ChannelSchema>> {
-  const target = channels.targetOf(channel)
+  const { name, enabled, fallback = null, maxPerMinute = null } = channel.fields
   const failing = (await alertRuleStatus())?.failing[channel.id]
   return {
     ...toDocumentFields(channel),
-    name: channel.fields.name,
-    enabled: channel.fields.enabled,
-    type: target?.type ?? null,
-    url: target !== null && 'url' in target ? (target.url ?? null) : null,
-    has_secret: target?.secret !== undefined,
-    fallback: channel.fields.fallback ?? null,
-    max_per_minute: channel.fields.maxPerMinute ?? null,
+    name,
+    enabled,
+    ...toShown(channels.targetOf(channel)),
+    fallback,
+    max_per_minute: maxPerMinute,
     failing: failing === undefined ? null : { since: toIso(failing.sinceMs), error: failing.error },
   }
 }
+
+const toShown = (target: Target | null) => ({
+  type: target?.type ?? null,
+  url: target !== null && 'url' in target ? (target.url ?? null) : null,
+  has_secret: secretOf(target) !== undefined,
+  to: target?.type === 'email' ? target.to : null,
+  channel: target?.type === 'slack_bot' ? target.channel : null,
+})
 
 /** A notice that looks like that of a rule. */
 function sample(): LoggedTransition {
@@ -117,7 +125,10 @@ export const notificationChannelRoutes = [
       const transition = sample()
       const kind = 'transition'
       const notice = { id: transition.id, kind, channelId: channel.id, transition } as const
-      const { outcome, status, latencyMs, error } = await sendNotice(target, [notice])
+      const { outcome, status, latencyMs, error } = await sendNotice(target, {
+        notices: [notice],
+        receipt: null,
+      })
       return { outcome, status, latency_ms: latencyMs, error }
     },
   }),

@@ -1,10 +1,21 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { eventually, startLiveService } from '../../support/live-service.js'
+import { startAlertmanager } from '../../support/alertmanager.js'
+import { without } from '../../support/tools.js'
+import { startMailServer } from '../../support/mail-server.js'
 import { startReceiver, type Received } from '../../support/notice-receiver.js'
 
-const service = await startLiveService(t, { ALERT_PRIVATE_ADDRESSES: 'true' })
+const mail = await startMailServer(t)
+const service = await startLiveService(t, {
+  ALERT_PRIVATE_ADDRESSES: 'true',
+  SMTP_URL: `smtp://127.0.0.1:${mail.port}`,
+  MAIL_FROM: 'alerts@logs.example.com',
+})
 const { call, ingest } = service
+
+// Most of the time is waiting.
+t.jobs = 8
 
 let sent = 0
 const events = (count: number, host: string) =>
@@ -53,8 +64,26 @@ const noticesOf = async (id: string) =>
     ({ notices }: { notices: object[] }) => notices,
   )
 
+// It is not buffered, so that the others begin when it is over.
+t.test('notices that wait are sent after a restart', async (t) => {
+  const { url, received, answers } = await startReceiver(t)
+  answers.push(...Array.from({ length: 20 }, () => 500))
+  const id = await rule('web-4', [await channel({ type: 'webhook', url })])
+  await ingest(events(1, 'web-4'))
+  await untilCount(received, 2)
+  await service.restart()
+  answers.length = 0
+  const after = received.length
+  const all = await untilCount(received, after + 2)
+  const statuses = all.slice(after).map(({ body }) => JSON.parse(body).status)
+  t.same(statuses, ['firing', 'resolved'])
+  t.equal(all[after]?.headers['idempotency-key'], all[0]?.headers['idempotency-key'])
+  t.equal((await noticesOf(id)).length, 2)
+})
+
 t.test(
   'a webhook is signed, tried again with the same identity, and told of the end',
+  { buffered: true },
   async (t) => {
     const { url, received, answers } = await startReceiver(t)
     answers.push(503, 429)
@@ -91,7 +120,7 @@ t.test(
   },
 )
 
-t.test('what a receiver refuses is final, a redirect too', async (t) => {
+t.test('what a receiver refuses is final, a redirect too', { buffered: true }, async (t) => {
   const { url, received, answers } = await startReceiver(t)
   answers.push(302)
   const id = await rule('web-2', [await channel({ type: 'webhook', url })], { on_resolve: false })
@@ -107,7 +136,7 @@ t.test('what a receiver refuses is final, a redirect too', async (t) => {
   )
 })
 
-t.test('each kind of channel has its form', async (t) => {
+t.test('each kind of channel has its form', { buffered: true }, async (t) => {
   const { url, received } = await startReceiver(t)
   const ids = await Promise.all([
     channel({ type: 'slack', secret: `${url}/slack` }),
@@ -116,7 +145,12 @@ t.test('each kind of channel has its form', async (t) => {
   ])
   const id = await rule('web-3', ids)
   await ingest(events(1, 'web-3'))
-  await untilCount(received, 6)
+  const [{ id: alertId }] = await eventually(
+    async () => (await call(`GET /api/alerts?rule_id=${id}`)).body.items,
+    (items) => items.length === 1,
+  )
+  await call(`POST /api/alerts/${alertId}/acknowledge`)
+  await untilCount(received, 7)
   const of = (path: string) =>
     received.filter((one) => one.path === path).map(({ body }) => JSON.parse(body))
   t.match(
@@ -124,7 +158,8 @@ t.test('each kind of channel has its form', async (t) => {
     /^\*\[P1 firing\] Errors &amp; &lt;losses&gt; of web-3 source=shop \(1\)\*\n/,
   )
   t.match(of('/teams')[0].attachments[0].content.body[0].text, /Errors & \\<losses\\>/)
-  const [fired, resolved] = of('/pagerduty')
+  const [fired, taken, resolved] = of('/pagerduty')
+  t.match(taken, { event_action: 'acknowledge', dedup_key: alertId })
   const [alert] = (await call(`GET /api/alerts?rule_id=${id}`)).body.items
   t.match(fired, {
     routing_key: 'routing',
@@ -135,7 +170,60 @@ t.test('each kind of channel has its form', async (t) => {
   t.match(resolved, { event_action: 'resolve', dedup_key: alert.id })
 })
 
-t.test('a channel is tested, and its secret is in no reply', async (t) => {
+t.test(
+  'what is about one alert is one thread',
+  { buffered: true, skip: without('prometheus-alertmanager') },
+  async (t) => {
+    const { url, received } = await startReceiver(t)
+    const alertmanager = await startAlertmanager(t)
+    await eventually(alertmanager.isReady, (isReady) => isReady)
+    const ids = await Promise.all([
+      channel({ type: 'slack_bot', secret: 'xoxb-1', channel: '#ops', url }),
+      channel({ type: 'email', to: ['ann@example.com', 'eve@example.com'] }),
+      channel({ type: 'alertmanager', url: alertmanager.url }),
+    ])
+    const mails = (): string[] =>
+      mail.mails
+        .map(({ text }) => text.replaceAll(/\r\n[ \t]/g, ' ').replaceAll(/ +/g, ' '))
+        .filter((text) => text.includes('web-8'))
+    const id = await rule('web-8', ids)
+    await ingest(events(1, 'web-8'))
+    const [alert] = await eventually(alertmanager.alerts, (all) => all.length === 1)
+    t.match(alert, {
+      labels: {
+        alertname: 'Errors & <losses> of web-8',
+        severity: 'P1',
+        source: 'shop',
+        rule_id: id,
+      },
+      annotations: { summary: /^\[P1 firing\]/ },
+    })
+    await untilCount(received, 3)
+    const [head, answer, edit] = received.map(({ path, headers, body }) => ({
+      path,
+      authorization: headers.authorization,
+      ...JSON.parse(body),
+    }))
+    const authorization = 'Bearer xoxb-1'
+    t.match(head, { path: '/chat.postMessage', channel: '#ops', authorization, text: /P1 firing/ })
+    t.match(answer, { path: '/chat.postMessage', channel: 'C1', thread_ts: '1700.25' })
+    t.match(edit, { path: '/chat.update', channel: 'C1', ts: '1700.25', text: /resolved/ })
+    await eventually(
+      async () => mails(),
+      (all) => all.length === 2,
+    )
+    const [first = '', second = ''] = mails()
+    t.match(first, /Subject: \[P1 firing\] Errors & <losses> of web-8/)
+    const [, messageId] = /Message-ID: (<[\w.-]+@logs\.example\.com>)/.exec(first) ?? []
+    t.ok(messageId)
+    t.match(second, `References: ${messageId}`)
+    t.match(second, 'Subject: [resolved] Errors')
+    t.notMatch(first, 'References')
+    await eventually(alertmanager.alerts, (all) => all.length === 0)
+  },
+)
+
+t.test('a channel is tested, and its secret is in no reply', { buffered: true }, async (t) => {
   const { url, received } = await startReceiver(t)
   const id = await channel({ type: 'webhook', url, secret: 'unseen words' })
   const tested = await call(`POST /api/notification-channels/${id}/test`)
@@ -148,29 +236,27 @@ t.test('a channel is tested, and its secret is in no reply', async (t) => {
   const listed = await call('GET /api/notification-channels')
   t.notMatch(listed.text + kept.text + tested.text, 'unseen')
   const down = await channel({ type: 'slack', secret: 'http://127.0.0.1:9/secret' })
+  const both = { type: 'webhook', url, secret: 'the new one', previous_secret: 'unseen words' }
+  await call(`PUT /api/notification-channels/${id}`, { json: { name: 'rotates', target: both } })
+  await call(`POST /api/notification-channels/${id}/test`)
+  const { headers = {}, body = '' }: Partial<Received> = received.at(-1) ?? {}
+  const [t0 = '', ...signatures] = String(headers['x-signature']).split(',')
+  t.same(
+    signatures,
+    [both.secret, both.previous_secret].map(
+      (secret) =>
+        `v1=${createHmac('sha256', secret)
+          .update(`${t0.slice(2)}.${body}`)
+          .digest('hex')}`,
+    ),
+  )
   const failed = await call(`POST /api/notification-channels/${down}/test`)
   t.match(failed.body, { outcome: 'failed', status: null, error: 'ECONNREFUSED' })
   t.equal((await call(`DELETE /api/notification-channels/${down}`)).status, 204)
   t.equal((await call(`POST /api/notification-channels/${down}/test`)).status, 404)
 })
 
-t.test('notices that wait are sent after a restart', async (t) => {
-  const { url, received, answers } = await startReceiver(t)
-  answers.push(...Array.from({ length: 20 }, () => 500))
-  const id = await rule('web-4', [await channel({ type: 'webhook', url })])
-  await ingest(events(1, 'web-4'))
-  await untilCount(received, 2)
-  await service.restart()
-  answers.length = 0
-  const after = received.length
-  const all = await untilCount(received, after + 2)
-  const statuses = all.slice(after).map(({ body }) => JSON.parse(body).status)
-  t.same(statuses, ['firing', 'resolved'])
-  t.equal(all[after]?.headers['idempotency-key'], all[0]?.headers['idempotency-key'])
-  t.equal((await noticesOf(id)).length, 2)
-})
-
-t.test('a silence keeps notices back until it ends', async (t) => {
+t.test('a silence keeps notices back until it ends', { buffered: true }, async (t) => {
   const { url, received } = await startReceiver(t)
   const matchers = [{ field: 'rule', value: '*web-5' }]
   const made = await call('POST /api/silences', {
@@ -209,39 +295,43 @@ t.test('a silence keeps notices back until it ends', async (t) => {
   t.match(wrong.body.detail.details.errors, [{ path: 'ends_at' }])
 })
 
-t.test('an alert that begins and ends in a maintenance window is told to nobody', async (t) => {
-  const { url, received } = await startReceiver(t)
-  const window = {
-    name: 'always',
-    reason: 'it is built anew',
-    matchers: [
-      { field: 'source', value: 'shop' },
-      { field: 'rule', value: '*web-6' },
-    ],
-    time_zone: 'Pacific/Auckland',
-    days: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
-    from: '00:00',
-    to: '00:00',
-  }
-  const made = await call('POST /api/maintenance-windows', { json: window })
-  t.match(made.body, { ...window, is_open: true })
-  const zone = await call('POST /api/maintenance-windows', {
-    json: { ...window, time_zone: 'Mars/Olympus' },
-  })
-  t.match(zone.body.detail.details.errors, [{ path: 'time_zone' }])
-  const id = await rule('web-6', [await channel({ type: 'webhook', url })])
-  await ingest(events(1, 'web-6'))
-  const notices = await eventually(
-    () => noticesOf(id),
-    (all) =>
-      all.length === 2 && all.every(({ outcome }: { outcome: string }) => outcome === 'silenced'),
-  )
-  t.match(notices[1], { error: /^maintenance window .*: it is built anew$/ })
-  t.equal(received.length, 0)
-  t.equal((await call(`DELETE /api/maintenance-windows/${made.body.id}`)).status, 204)
-})
+t.test(
+  'an alert that begins and ends in a maintenance window is told to nobody',
+  { buffered: true },
+  async (t) => {
+    const { url, received } = await startReceiver(t)
+    const window = {
+      name: 'always',
+      reason: 'it is built anew',
+      matchers: [
+        { field: 'source', value: 'shop' },
+        { field: 'rule', value: '*web-6' },
+      ],
+      time_zone: 'Pacific/Auckland',
+      days: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
+      from: '00:00',
+      to: '00:00',
+    }
+    const made = await call('POST /api/maintenance-windows', { json: window })
+    t.match(made.body, { ...window, is_open: true })
+    const zone = await call('POST /api/maintenance-windows', {
+      json: { ...window, time_zone: 'Mars/Olympus' },
+    })
+    t.match(zone.body.detail.details.errors, [{ path: 'time_zone' }])
+    const id = await rule('web-6', [await channel({ type: 'webhook', url })])
+    await ingest(events(1, 'web-6'))
+    const notices = await eventually(
+      () => noticesOf(id),
+      (all) =>
+        all.length === 2 && all.every(({ outcome }: { outcome: string }) => outcome === 'silenced'),
+    )
+    t.match(notices[1], { error: /^maintenance window .*: it is built anew$/ })
+    t.equal(received.length, 0)
+    t.equal((await call(`DELETE /api/maintenance-windows/${made.body.id}`)).status, 204)
+  },
+)
 
-t.test('what a channel can not deliver goes to its fallback', async (t) => {
+t.test('what a channel can not deliver goes to its fallback', { buffered: true }, async (t) => {
   const { url, received, answers } = await startReceiver(t)
   const fallback = await channel({ type: 'webhook', url: `${url}/second` })
   const json = { name: 'first', target: { type: 'webhook', url }, fallback, max_per_minute: 600 }

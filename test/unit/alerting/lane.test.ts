@@ -4,8 +4,8 @@ import type { LoggedTransition } from '../../../src/alerting/log.js'
 import { INACTIVE } from '../../../src/alerting/machine.js'
 
 const AT = 1_000_000
-const PEOPLE = { canDigest: true, perMinute: 20 }
-const MACHINE = { canDigest: false, perMinute: 1_000 }
+const PEOPLE = { digests: 'always', perMinute: 20 } as const
+const MACHINE = { digests: 'never', perMinute: 1_000 } as const
 const loud = (): null => null
 
 let made = 0
@@ -53,7 +53,7 @@ void test('the notices of a rule wait for one another', async (t) => {
   const { batch } = lane.take(AT + 10_000, PEOPLE, loud)
   t.same(idsOf(batch), idsOf([a, b]), 'one digest')
   lane.sent(batch, AT + 10_000)
-  for (const id of idsOf(batch)) lane.remove(id)
+  for (const one of batch) lane.remove(one)
   lane.add(c)
   t.same(lane.take(AT + 309_999, PEOPLE, loud).batch, [])
   t.same(lane.take(AT + 310_000, PEOPLE, loud).batch, [c])
@@ -69,7 +69,7 @@ void test('where a message is about one alert, the notices go one by one', async
     const { batch } = lane.take(AT + 10_000 + i, MACHINE, loud)
     t.equal(batch.length, 1)
     lane.sent(batch, AT + 10_000 + i)
-    for (const id of idsOf(batch)) lane.remove(id)
+    for (const one of batch) lane.remove(one)
     sent.push(...idsOf(batch))
   }
   t.same(sent, idsOf(all))
@@ -85,7 +85,7 @@ void test('an alert keeps its order, and holds up no other', async (t) => {
   for (const one of [fires, other, resolves]) lane.add(one)
   fires.retryMs = AT + 60_000
   t.same(lane.take(AT, MACHINE, loud).batch, [other])
-  lane.remove(other.notice.id)
+  lane.remove(other)
   t.same(lane.take(AT, MACHINE, loud).batch, [], 'the end waits for the beginning')
   t.same(lane.take(AT + 60_000, MACHINE, loud).batch, [fires])
 })
@@ -100,7 +100,7 @@ void test('what is kept back waits, and the rest goes on', async (t) => {
   const first = lane.take(AT, MACHINE, quietOf)
   t.same([first.batch, first.held], [[loudOne], [quiet]])
   t.equal(quiet.heldBy, 'silence s: why')
-  lane.remove(loudOne.notice.id)
+  lane.remove(loudOne)
   t.same(lane.take(AT + 10_000, MACHINE, quietOf).held, [], 'it is told once')
   t.same(lane.heldOf('a'), [quiet])
   t.same(lane.take(AT + 20_000, MACHINE, loud).batch, [quiet])
@@ -108,7 +108,7 @@ void test('what is kept back waits, and the rest goes on', async (t) => {
 
 void test('beyond its messages a minute a channel waits, and then sends a digest', async (t) => {
   const lane = new Lane()
-  const limits = { canDigest: true, perMinute: 1 }
+  const limits = { digests: 'behind', perMinute: 1 } as const
   lane.sent([notice('z')], AT)
   const all = ['r1', 'r2', 'r3'].map((ruleId) => notice(ruleId, { ruleId }))
   for (const one of all) lane.add(one)

@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { text } from 'node:stream/consumers'
+import { Api } from '../lib/api.js'
+import { Connection } from '../lib/connection.js'
+import { type BenchOptions, settingsOf } from '../lib/options.js'
+import type { Metric, ScenarioResult } from '../lib/report.js'
+import { startService, type Service } from '../lib/service.js'
+import { send, startSending } from './steady-sender.js'
+import { coresOver } from './tail.js'
+
+const RATE = 10_000
+const RULES = 1_000
+/** Every tenth rule has a text, the others ask what columns know. */
+const TEXT_EVERY = 10
+const PROBES = 100
+const PROBE_MS = 250
+
+/** Measures the CPU that 1,000 rules add to an ingest of 10,000 events/s, and how long a line takes to be told. */
+export async function runAlerts(options: BenchOptions): Promise<ScenarioResult> {
+  const env = { ...settingsOf(options), ALERT_PRIVATE_ADDRESSES: 'true' }
+  const service = await startService({ settings: env, profileDir: options.cpuProf })
+  const metrics: Metric[] = []
+  const add = (name: string, unit: string, value: number, better: Metric['better']): void => {
+    metrics.push({ name, unit, samples: [value], better })
+  }
+  const spanMs = options.durationS * 5_000
+  const receiver = await startReceiver()
+  let told = 0
+  try {
+    const api = await Api.login(service)
+    const sender = startSending(service, RATE, toLine)
+    await sleep(5_000)
+    const alone = await coresOver(service, spanMs)
+    for (let i = 0; i < RULES; i++) await post(service, api.token, 'alert-rules', toRule(i))
+    await sleep(20_000)
+    const beside = await coresOver(service, spanMs)
+    add('cores for 10,000 events/s', 'cores', alone, 'lower')
+    add('and for 1,000 rules', 'cores', beside - alone, 'lower')
+    const delays = await probe(service, api.token, receiver)
+    told = delays.length
+    const quantile = (share: number): number =>
+      delays[Math.ceil(delays.length * share) - 1] ?? Number.NaN
+    add('from arrival to webhook, p50', 's', quantile(0.5) / 1000, 'lower')
+    add('from arrival to webhook, p99', 's', quantile(0.99) / 1000, 'lower')
+    await sender.stop()
+    api.close()
+  } finally {
+    receiver.close()
+    await service.stop()
+    service.discard()
+  }
+  const facts = { rate: RATE, rules: RULES, probes: PROBES, seconds: spanMs / 1000 }
+  const check = { name: 'every probe is told', ok: told === PROBES, detail: `${told} of ${PROBES}` }
+  return { scenario: 'alerts', options: facts, metrics, checks: [check], curves: [], skipped: [] }
+}
+
+const toLine = (i: number): string =>
+  JSON.stringify({
+    source: `shop-${i % 8}`,
+    host: `web-${i % 20}`,
+    severity: i % 10 === 0 ? 'error' : 'info',
+    message: `order ${i} took ${i % 1000} ms for user ${i % 977}`,
+  })
+
+const toRule = (i: number): object => ({
+  name: `rule ${i}`,
+  severity: 'P3',
+  q:
+    i % TEXT_EVERY === 0
+      ? `source:shop-${i % 8} "took ${i} ms"`
+      : `source:shop-${i % 8} host:web-${i % 20} severity>=error`,
+  kind: { type: 'threshold', window: '5m', op: '>', fire: 1_000_000 },
+  group_by: i % 2 === 0 ? ['host'] : [],
+})
+
+async function post(service: Service, token: string, path: string, body: object): Promise<string> {
+  const reply = await fetch(new URL(`/api/${path}`, service.api), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!reply.ok) throw new Error(`${path}: ${reply.status} ${await reply.text()}`)
+  const { id } = (await reply.json()) as { readonly id: string }
+  return id
+}
+
+interface Receiver {
+  readonly url: string
+  /** When the notice of a host came first. */
+  readonly atMs: ReadonlyMap<string, number>
+  close(): void
+}
+
+async function startReceiver(): Promise<Receiver> {
+  const atMs = new Map<string, number>()
+  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { group } = JSON.parse(await text(request)) as { group: Record<string, string> }
+    const host = group['host'] ?? ''
+    if (!atMs.has(host)) atMs.set(host, performance.now())
+    response.end()
+  }
+  const server = createServer((request, response) => void receive(request, response))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('bug: no port')
+  return { url: `http://127.0.0.1:${address.port}/`, atMs, close: () => server.close() }
+}
+
+/** @returns ms from the sending of the message that crosses a line to the webhook, ascending */
+async function probe(
+  service: Service,
+  token: string,
+  { url, atMs }: Receiver,
+): Promise<readonly number[]> {
+  const target = { type: 'webhook', url }
+  const channel = await post(service, token, 'notification-channels', { name: 'bench', target })
+  await post(service, token, 'alert-rules', {
+    name: 'probe',
+    severity: 'P1',
+    q: 'source:probe',
+    kind: { type: 'threshold', window: '5m', op: '>=', fire: 1 },
+    group_by: ['host'],
+    notify: { channels: [channel], group_wait: '0s', group_interval: '0s' },
+  })
+  await sleep(5_000)
+  const connection = new Connection(service.collector)
+  const sentMs = new Map<string, number>()
+  for (let i = 0; i < PROBES; i++) {
+    const host = `probe-${i}`
+    sentMs.set(host, performance.now())
+    await send(connection, service, [JSON.stringify({ source: 'probe', host, message: 'crossed' })])
+    await sleep(PROBE_MS)
+  }
+  for (let i = 0; i < 30 && atMs.size < PROBES; i++) await sleep(1_000)
+  connection.close()
+  return [...sentMs]
+    .flatMap(([host, ms]) => {
+      const at = atMs.get(host)
+      return at === undefined ? [] : [at - ms]
+    })
+    .toSorted((a, b) => a - b)
+}

@@ -1,0 +1,75 @@
+/*
+ * Slack by a bot's token. The first message about an alert is the head of a thread; what follows is in the thread, and the head
+ * is edited when the alert resolves.
+ */
+
+import type { Attempt } from './attempt.js'
+import { post, type PostReply } from './http-post.js'
+import { slackMessage, type Notice } from './notice.js'
+
+interface SlackBot {
+  readonly secret: string
+  readonly channel: string
+  readonly url?: string
+}
+
+const API_URL = 'https://slack.com/api'
+/** Slack says that it is its own fault. */
+const PASSING: ReadonlySet<string> = new Set([
+  'internal_error',
+  'fatal_error',
+  'service_unavailable',
+  'request_timeout',
+  'ratelimited',
+])
+
+type Result = Omit<Attempt, 'latencyMs'>
+
+/** @param receipt channel and time of the first message about the alert */
+export async function sendToSlack(
+  bot: SlackBot,
+  notices: readonly Notice[],
+  { receipt, mayBePrivate }: { readonly receipt: string | null; readonly mayBePrivate: boolean },
+): Promise<Result> {
+  const call = async (method: string, fields: object): Promise<PostReply> =>
+    await post({
+      url: `${bot.url ?? API_URL}/${method}`,
+      headers: { authorization: `Bearer ${bot.secret}` },
+      body: JSON.stringify(fields),
+      mayBePrivate,
+    })
+  const text = slackMessage(notices)
+  const [channel, ts] = receipt === null || notices.length > 1 ? [] : receipt.split(' ')
+  const thread = ts === undefined ? {} : { thread_ts: ts }
+  const sent = toResult(
+    await call('chat.postMessage', { channel: channel ?? bot.channel, text, ...thread }),
+    notices.length === 1,
+  )
+  const isOver = notices[0]?.transition.to === 'resolved'
+  // The thread has it already, so that a head that can not be edited is no failure.
+  if (sent.outcome === 'sent' && ts !== undefined && isOver)
+    await call('chat.update', { channel, ts, text }).catch(() => null)
+  return sent
+}
+
+function toResult({ status, text }: PostReply, isHead: boolean): Result {
+  const reply = toObject(text)
+  if (status === 200 && reply['ok'] === true) {
+    const { channel, ts } = reply
+    const receipt = isHead ? `${String(channel)} ${String(ts)}` : null
+    return { outcome: 'sent', status, error: null, receipt }
+  }
+  const said = typeof reply['error'] === 'string' ? reply['error'] : ''
+  const passes = status === 429 || status >= 500 || PASSING.has(said)
+  const error = /^[a-z_]{1,60}$/.test(said) ? `Slack says ${said}` : `Slack answered ${status}`
+  return { outcome: passes ? 'failed' : 'refused', status, error, receipt: null }
+}
+
+function toObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,50 @@
+import { createTransport } from 'nodemailer'
+
+export interface Mail {
+  readonly to: readonly string[]
+  readonly subject: string
+  readonly text: string
+  /** What the message is called, and what it answers. */
+  readonly messageId?: string
+  readonly references?: string
+}
+
+export interface Smtp {
+  readonly from: string
+  /** Rejects where the server does not take it. */
+  readonly send: (mail: Mail) => Promise<void>
+  readonly close: () => void
+}
+
+export interface SmtpSettings {
+  /** `smtp://user:password@host:587`, or `smtps://`. */
+  readonly url: string
+  readonly from: string
+  /** Whether the server must speak TLS. */
+  readonly requireTls: boolean
+}
+
+const TIMEOUT_MS = 30_000
+
+export function createSmtp({ url, from, requireTls }: SmtpSettings): Smtp {
+  const timeouts = { connectionTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS }
+  const transport = createTransport({ url, requireTLS: requireTls, ...timeouts })
+  return {
+    from,
+    async send({ to, references, ...mail }) {
+      // As an object an address is not parsed, so that it is one address whatever characters it has.
+      const addresses = to.map((address) => ({ name: '', address }))
+      const thread = references === undefined ? {} : { inReplyTo: references, references }
+      await transport.sendMail({ from, to: addresses, ...mail, ...thread })
+    },
+    close: () => transport.close(),
+  }
+}
+
+/** Whether a server needs no TLS: it is this machine, or plain text is allowed. */
+export const requiresTls = (url: string, allowPlaintext: boolean): boolean =>
+  !allowPlaintext && !/^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(new URL(url).hostname)
+
+/** Whether the mail server will not take it later either. */
+export const isRefused = (error: unknown): boolean =>
+  error instanceof Error && 'responseCode' in error && Number(error.responseCode) >= 500
