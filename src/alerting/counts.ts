@@ -10,12 +10,21 @@ import type { RequestOptions } from '../clickhouse/client.js'
 import { StoreError } from '../clickhouse/failure.js'
 import { statement } from '../clickhouse/statement.js'
 import type { Blocks } from '../events/arrivals.js'
-import { bound, type Bind } from '../events/bind.js'
+import { bound, type Bind, type Condition } from '../events/bind.js'
 import { rowCondition } from '../events/row-condition.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
 import type { Count, CountDeps } from './count.js'
 import { groupsSql } from './group-sql.js'
 import type { Counter } from './counter.js'
+import {
+  columnsOf,
+  columnsSql,
+  MAX_SHARED_ROWS,
+  shareOut,
+  toShared,
+  type SharedRequest,
+  type SharedRow,
+} from './shared-counts.js'
 import { readValues } from './value-counts.js'
 
 /** One count of a rule. */
@@ -107,12 +116,16 @@ export function createCountReader(deps: CountDeps) {
     ): Promise<Answers> {
       const counts = requests.map((): Count[] => [])
       const errors = new Map<number, Error>()
-      for (const some of sharesOf(requests)) {
+      const all = requests.map((request, index) => ({ request, index }))
+      const shared = options.isSearch === true ? [] : all.flatMap((one) => sharedOf(deps, one))
+      const { found, answered } = await askShared(deps, shared, { range, options })
+      for (const [index, count] of found) counts[index]?.push(count)
+      for (const some of sharesOf(all.filter(({ index }) => !answered.has(index)))) {
         const answers = await ask(some, range, options)
         for (const [index, answer] of answers)
           if (answer instanceof Error) errors.set(index, answer)
-        const found = answers.flatMap(([, answer]) => (answer instanceof Error ? [] : answer))
-        for (const [index, count] of found) counts[index]?.push(count)
+        const single = answers.flatMap(([, answer]) => (answer instanceof Error ? [] : answer))
+        for (const [index, count] of single) counts[index]?.push(count)
       }
       return counts.map((own, index) => errors.get(index) ?? own)
     },
@@ -183,13 +196,15 @@ interface Indexed {
 }
 
 /** Requests that can be one question. */
-function sharesOf(requests: readonly CountRequest[]): readonly (readonly Indexed[])[] {
+function sharesOf(requests: readonly Indexed[]): readonly (readonly Indexed[])[] {
   const shares = new Map<string, Indexed[]>()
-  requests.forEach((request, index) => {
+  for (const { request, index } of requests) {
     const { counter, everyMs, groupBy, isLast } = request
     const of = [counter.kind, everyMs, isLast, ...groupBy].join('\n')
-    shares.set(of, [...(shares.get(of) ?? []), { request, index }])
-  })
+    const share = shares.get(of)
+    if (share === undefined) shares.set(of, [{ request, index }])
+    else share.push({ request, index })
+  }
   return [...shares.values()].flatMap((all) =>
     Array.from({ length: Math.ceil(all.length / CONDITIONS_AT_ONCE) }, (_, i) =>
       all.slice(i * CONDITIONS_AT_ONCE, (i + 1) * CONDITIONS_AT_ONCE),
@@ -205,50 +220,101 @@ interface Question {
 function questionsOf(
   deps: CountDeps,
   some: readonly Indexed[],
-  { fromMs, toMs, after, isPast = false }: ArrivalRange,
+  range: ArrivalRange,
 ): readonly Question[] {
   const [first] = some
   if (first === undefined) return []
   const { groupBy, everyMs, isLast } = first.request
-  const common = { from_ms: fromMs, to_ms: toMs }
-  const stored = after === null ? { sql: '1', params: {} } : deps.arrivals.storedAfter(after)
   const groups = bound('group', (bind) => groupsSql(groupBy, bind, deps.redirects()))
-  const make = (
-    base: typeof eventsSql,
-    requests: readonly Indexed[],
-    weight: (of: 'occurrences' | 'events') => string,
-    oldestMs: number,
-  ): Question => {
-    const arrival = base === eventsSql ? 'received_at' : 'arrived'
-    const slot = `intDiv(toUnixTimestamp(${arrival}), ${everyMs / 1000})`
+  const firstsOrRepeats = (base: typeof eventsSql, requests: readonly Indexed[]): Question => {
+    const slot = `intDiv(toUnixTimestamp(${arrivalOf(base)}), ${everyMs / 1000})`
+    const weight = (of: 'occurrences' | 'events'): string =>
+      base === eventsSql ? (of === 'events' ? '1' : 'n') : 'repeats'
     const counts = bound('count', (bind) =>
       countsSql(deps, requests, {
         bind,
         count: (of, condition) =>
           isLast ? `maxIf(${slot}, ${condition})` : `sumIf(${weight(of)}, ${condition})`,
-        endMs: toMs,
+        endMs: range.toMs,
       }),
     )
-    const sql = base.sql
-      .replace('/*slot*/', () => (isLast ? '0' : slot))
-      .replace('/*groups*/', () => groups.sql)
-      .replace('/*counts*/', () => counts.sql)
-      .replace('/*stored*/', () => stored.sql)
-    const own = base === eventsSql ? stored.params : {}
-    const params = {
-      ...common,
-      oldest_ms: Math.max(0, oldestMs),
-      ...groups.params,
-      ...counts.params,
-      ...own,
-    }
-    return { statement: { ...base, sql }, params }
+    return toQuestion(deps, { base, slot: isLast ? '0' : slot, groups, counts }, range)
   }
-  const firsts = make(eventsSql, some, (of) => (of === 'events' ? '1' : 'n'), fromMs - MAX_AGE_MS)
+  const firsts = firstsOrRepeats(eventsSql, some)
   const repeated = some.filter(({ request: { counter } }) => isOfOccurrences(counter))
   if (repeated.length === 0) return [firsts]
-  const repeats = isPast ? pastRepeatsSql : repeatsSql
-  return [firsts, make(repeats, repeated, () => 'repeats', fromMs - MAX_AGE_MS - MAX_REPEAT_MS)]
+  return [firsts, firstsOrRepeats(range.isPast === true ? pastRepeatsSql : repeatsSql, repeated)]
+}
+
+const arrivalOf = (base: typeof eventsSql): string =>
+  base === eventsSql ? 'received_at' : 'arrived'
+
+interface Fragments {
+  /** The first rows of events, or their repeats. */
+  readonly base: typeof eventsSql
+  readonly slot: string
+  readonly groups: Condition
+  readonly counts: Condition
+}
+
+function toQuestion(
+  { arrivals }: CountDeps,
+  { base, slot, groups, counts }: Fragments,
+  { fromMs, toMs, after }: ArrivalRange,
+): Question {
+  const isOfFirsts = base === eventsSql
+  const stored =
+    after === null || !isOfFirsts ? { sql: '1', params: {} } : arrivals.storedAfter(after)
+  const sql = base.sql
+    .replace('/*slot*/', () => slot)
+    .replace('/*groups*/', () => groups.sql)
+    .replace('/*counts*/', () => counts.sql)
+    .replace('/*stored*/', () => stored.sql)
+  const oldestMs = fromMs - MAX_AGE_MS - (isOfFirsts ? 0 : MAX_REPEAT_MS)
+  const common = { from_ms: fromMs, to_ms: toMs, oldest_ms: Math.max(0, oldestMs) }
+  const params = { ...common, ...groups.params, ...counts.params, ...stored.params }
+  return { statement: { ...base, sql }, params }
+}
+
+const sharedOf = (
+  { resolve }: CountDeps,
+  { request, index }: Indexed,
+): readonly SharedRequest[] => {
+  const shared = request.isLast ? null : toShared(request, index, resolve)
+  return shared === null ? [] : [shared]
+}
+
+/** Answers none of the requests where the columns have too many values. */
+async function askShared(
+  deps: CountDeps,
+  shared: readonly SharedRequest[],
+  { range, options }: Asked,
+): Promise<{ readonly found: Found; readonly answered: ReadonlySet<number> }> {
+  const nothing = { found: [], answered: new Set<number>() }
+  if (shared.length === 0) return nothing
+  const columns = columnsOf(shared)
+  const groups = { sql: columnsSql(columns), params: {} }
+  const rows: SharedRow[] = []
+  for (const base of [eventsSql, repeatsSql]) {
+    const [occurrences, events] = base === eventsSql ? ['sum(n)', 'count()'] : ['sum(repeats)', '0']
+    const counts = {
+      sql: `(toUInt32(0), toInt64(${occurrences})), (toUInt32(1), toInt64(${events}))`,
+      params: {},
+    }
+    const slot = `toUnixTimestamp(${arrivalOf(base)})`
+    const question = toQuestion(deps, { base, slot, groups, counts }, range)
+    const asked = { ...options, settings: SETTINGS }
+    const found = await deps.store.query(question.statement, question.params, asked)
+    rows.push(...found.map(toSharedRow))
+    if (rows.length > MAX_SHARED_ROWS) return nothing
+  }
+  const found = shareOut(shared, columns, { rows, redirects: deps.redirects() })
+  return { found, answered: new Set(shared.map(({ index }) => index)) }
+}
+
+function toSharedRow({ slot, group_values: values, counts }: Row): SharedRow {
+  const of = new Map(counts)
+  return { second: slot, values, occurrences: of.get(0) ?? 0, events: of.get(1) ?? 0 }
 }
 
 const isOfOccurrences = (counter: Counter): boolean =>

@@ -64,8 +64,8 @@ const noticesOf = async (id: string) =>
     ({ notices }: { notices: object[] }) => notices,
   )
 
-// It is not buffered, so that the others begin when it is over.
-t.test('notices that wait are sent after a restart', async (t) => {
+// The others begin when it is over, because they need the service all the time.
+await t.test('notices that wait are sent after a restart', async (t) => {
   const { url, received, answers } = await startReceiver(t)
   answers.push(...Array.from({ length: 20 }, () => 500))
   const id = await rule('web-4', [await channel({ type: 'webhook', url })])

@@ -1,0 +1,122 @@
+/*
+ * Counts of many rules from one question: what arrived, by the second and by the columns that the rules ask for. Each row is
+ * then matched here. A thousand conditions would take ClickHouse longer to parse than to evaluate.
+ */
+
+import type { Redirects } from '../events/filter.js'
+import type { Count } from './count.js'
+import { COLUMNS, matcherOf, type Column, type Matcher, type Row } from './matcher.js'
+import type { Counter } from './counter.js'
+import type { Query } from '../query/ast.js'
+
+interface Request {
+  readonly counter: Counter
+  readonly groupBy: readonly string[]
+  readonly everyMs: number
+}
+
+export interface SharedRequest extends Request {
+  readonly index: number
+  readonly matcher: Matcher
+}
+
+/** What arrived in a second with these values of the columns. */
+export interface SharedRow {
+  readonly second: number
+  readonly values: readonly string[]
+  readonly occurrences: number
+  readonly events: number
+}
+
+/** With more rows than this, ClickHouse matches them. */
+export const MAX_SHARED_ROWS = 20_000
+
+const GROUPS: ReadonlySet<string> = new Set([
+  'source',
+  'host',
+  'environment',
+  'severity',
+  'template',
+] satisfies Column[])
+
+const NO_TEMPLATE = '0'.repeat(16)
+
+/** @returns null for a request that the columns do not answer */
+export function toShared(
+  { counter, groupBy, everyMs }: Request,
+  index: number,
+  resolve: (query: Query) => Query,
+): SharedRequest | null {
+  if (counter.kind !== 'events' || !groupBy.every((name) => GROUPS.has(name))) return null
+  const matcher = matcherOf(resolve(counter.query))
+  return matcher === null ? null : { counter, groupBy, everyMs, index, matcher }
+}
+
+export function columnsOf(requests: readonly SharedRequest[]): readonly Column[] {
+  const wanted = new Set<string>(
+    requests.flatMap(({ matcher, groupBy }) => [...matcher.columns, ...groupBy]),
+  )
+  return COLUMNS.filter((column) => wanted.has(column) || column === 'source')
+}
+
+/** SQL of the columns as texts. */
+export const columnsSql = (columns: readonly Column[]): string =>
+  `[${columns
+    .map((column) =>
+      column === 'template'
+        ? "leftPad(lower(hex(template_id)), 16, '0')"
+        : `toString(events.${column})`,
+    )
+    .join(', ')}]`
+
+/** Matches the rows. */
+export function shareOut(
+  requests: readonly SharedRequest[],
+  columns: readonly Column[],
+  { rows, redirects }: { readonly rows: readonly SharedRow[]; readonly redirects: Redirects },
+): readonly (readonly [index: number, count: Count])[] {
+  const roots = new Map(redirects.map(({ from, into }) => [from, into]))
+  const read = rows.map((row) => ({ ...row, row: toRow(columns, row.values) }))
+  const bySource = new Map<string, typeof read>()
+  for (const one of read) {
+    const same = bySource.get(one.row.source)
+    if (same === undefined) bySource.set(one.row.source, [one])
+    else same.push(one)
+  }
+  const found: (readonly [number, Count])[] = []
+  for (const { counter, groupBy, everyMs, index, matcher } of requests) {
+    const isOfEvents = counter.kind === 'events' && counter.of === 'events'
+    const { sources } = matcher
+    const candidates =
+      sources === null ? [read] : [...new Set(sources)].map((one) => bySource.get(one) ?? [])
+    for (const one of candidates.flat()) {
+      const count = isOfEvents ? one.events : one.occurrences
+      if (count <= 0 || !matcher.matches(one.row)) continue
+      const group = groupBy.map((name) => groupValue(one.row, name, roots))
+      found.push([index, { slot: Math.floor((one.second * 1_000) / everyMs), group, count }])
+    }
+  }
+  return found
+}
+
+function groupValue(row: Row, name: string, roots: ReadonlyMap<string, string>): string {
+  const value = Object.entries(row).find(([column]) => column === name)?.[1] ?? ''
+  if (name !== 'template') return value
+  return value === NO_TEMPLATE ? '' : (roots.get(value) ?? value)
+}
+
+function toRow(columns: readonly Column[], values: readonly string[]): Row {
+  const row: Record<Column, string> = {
+    source: '',
+    host: '',
+    environment: '',
+    severity: '',
+    priority: '',
+    type: '',
+    template: '',
+  }
+  columns.forEach((column, i) => {
+    row[column] = values[i] ?? ''
+  })
+  return row
+}

@@ -1,0 +1,57 @@
+import { test } from 'tap'
+import { matcherOf, type Row } from '../../../src/alerting/matcher.js'
+import type { Query } from '../../../src/query/ast.js'
+import { parseQuery } from '../../../src/query/parser.js'
+
+const ROW: Row = {
+  source: 'shop',
+  host: 'web-1',
+  environment: 'production',
+  severity: 'ERROR',
+  priority: 'P2',
+  type: 'log',
+  template: '00000000000000ab',
+}
+
+function parsed(line: string): Query {
+  const { query, fault } = parseQuery(line)
+  if (query === null) throw new Error(`${line}: ${fault.message}`)
+  return query
+}
+
+void test('columns are matched as a query says', async (t) => {
+  const matches = (line: string): boolean | null => matcherOf(parsed(line))?.matches(ROW) ?? null
+  for (const line of [
+    '',
+    'source:shop',
+    '(source:till OR source:shop)',
+    'host:web-*',
+    'severity>=error',
+    'severity:error,critical',
+    'priority:P2 type:log',
+    'template:00000000000000ab',
+    'NOT source:till',
+    'source:till OR host:web-1',
+    '-severity:info source:shop',
+  ])
+    t.equal(matches(line), true, line)
+  for (const line of [
+    'source:Shop',
+    'host:web-2*',
+    'severity>error',
+    'source:shop severity:info',
+    'template:00000000000000ac',
+    'NOT (source:shop OR source:till)',
+  ])
+    t.equal(matches(line), false, line)
+  for (const line of ['lost', 'source:/sh.p/', 'user.id:4', 'source:shop message:x', 'has:trace'])
+    t.equal(matches(line), null, line)
+})
+
+void test('only rows of the named sources are looked at', async (t) => {
+  const sourcesOf = (line: string) => matcherOf(parsed(line))?.sources ?? null
+  t.same(sourcesOf('source:a,b severity:error'), ['a', 'b'])
+  t.equal(sourcesOf('source:a OR host:b'), null)
+  t.equal(sourcesOf('NOT source:a'), null)
+  t.equal(sourcesOf('source:a*'), null)
+})
