@@ -78,7 +78,7 @@ const grouped = (items: readonly Item[], keyOf: (item: Item) => string): readonl
 }
 
 /** Severity numbers of OpenTelemetry and levels of syslog, by the index of the severity. */
-const OTEL_NUMBERS = SEVERITIES.map((_, i) => Math.min(1 + 4 * i, 21))
+const OTEL_NUMBERS = SEVERITIES.map((_, i) => 5 + 4 * i)
 const SYSLOG_LEVELS: Readonly<Record<string, number>> = {
   DEBUG: 7,
   INFO: 6,

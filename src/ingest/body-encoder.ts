@@ -178,7 +178,7 @@ function decodeBody(
 ): ReplyWriter | null {
   const bytes = bytesOf(body)
   if (isOfProtocol(body.format)) {
-    return parserOf(body.format)(asBuffer(bytes), context, sink) ?? null
+    return parserOf(body.format)(asBuffer(bytes), context, sink, lines) ?? null
   }
   if (body.format === 'ingest' && isMsgpack(bytes)) {
     decodeMsgpack(asBuffer(bytes), context, sink)

@@ -165,7 +165,7 @@ function readBytes(reader: MessageReader): Buffer {
 }
 
 /** 2^32 ns are 4294 ms and 967296 ns; a double of all nanoseconds would be inexact. */
-function readTime(reader: MessageReader): number {
+export function readTime(reader: MessageReader): number {
   const low = reader.readFixed32()
   const high = reader.readFixed32()
   const restNs = high * 967_296 + low

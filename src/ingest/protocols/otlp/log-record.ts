@@ -13,6 +13,9 @@ const LEVEL_NAMES: ReadonlySet<string> = new Set(
 const TRACE_NAMES: ReadonlySet<string> = new Set('traceid oteltraceid ddtraceid'.split(' '))
 const SPAN_NAMES: ReadonlySet<string> = new Set('spanid otelspanid ddspanid'.split(' '))
 
+export const isTraceName = (name: string): boolean => TRACE_NAMES.has(comparedName(name))
+export const isSpanName = (name: string): boolean => SPAN_NAMES.has(comparedName(name))
+
 /** Maps a log record to a record of `/ingest`. */
 export function toLog(item: JsonRecord, { fields, tags: common }: Common): JsonRecord {
   const attributes = attributesOf(item)
@@ -54,7 +57,10 @@ function messageOf(item: JsonRecord, tags: JsonRecord): string {
 const textOf = (tags: JsonRecord): string => (Object.keys(tags).length === 0 ? '' : rawText(tags))
 
 /** Reads the level; the number decides, and the sender's own word is kept where it says more. */
-function levelOf(item: JsonRecord, attributes: JsonRecord): { severity: string; kept: string } {
+export function levelOf(
+  item: JsonRecord,
+  attributes: JsonRecord,
+): { severity: string; kept: string } {
   const { severityNumber: number, severityText: text } = item
   const word = typeof text === 'string' ? text : ''
   const found = typeof number === 'number' && number > 0 ? severityOfNumber(number, 'otel') : null

@@ -21,16 +21,21 @@ interface Signal {
   readonly items: string
 }
 
-type Visit = (item: JsonRecord, origin: Origin) => void
+export interface Visitor {
+  /** Takes an item. */
+  readonly visit: (item: JsonRecord, origin: Origin) => void
+  /** Takes the item in protobuf at the reader. @returns false, and stays before it, for one that `visit` is to have */
+  readonly take?: ((reader: MessageReader, origin: Origin) => boolean) | undefined
+}
 
 /**
  * Reads a request of one signal in protobuf or JSON, whichever it is, and hands over one item after another.
  *
  * @throws AppError `bad_request` when it is neither
  */
-export function readRequest(bytes: Buffer, signal: Signal, visit: Visit): void {
-  if (isJson(bytes)) readJson(bytes, signal, visit)
-  else readProtobuf(bytes, signal, visit)
+export function readRequest(bytes: Buffer, signal: Signal, visitor: Visitor): void {
+  if (isJson(bytes)) readJson(bytes, signal, visitor)
+  else readProtobuf(bytes, signal, visitor)
 }
 
 /** A request in protobuf begins with its only field, whose byte is a line end in JSON. */
@@ -44,11 +49,11 @@ function isJson(bytes: Buffer): boolean {
   )
 }
 
-function readProtobuf(bytes: Buffer, { item }: Signal, visit: Visit): void {
+function readProtobuf(bytes: Buffer, { item }: Signal, visitor: Visitor): void {
   const reader = new MessageReader(bytes)
   try {
     reader.each(bytes.length, (no) => {
-      if (no === 1) readResource(reader, item, visit)
+      if (no === 1) readResource(reader, item, visitor)
     })
   } catch (cause) {
     if (cause instanceof AppError) throw cause
@@ -56,7 +61,7 @@ function readProtobuf(bytes: Buffer, { item }: Signal, visit: Visit): void {
   }
 }
 
-function readResource(reader: MessageReader, item: MessageForm, visit: Visit): void {
+function readResource(reader: MessageReader, item: MessageForm, { visit, take }: Visitor): void {
   const described = describe(reader, RESOURCE)
   const resource = attributesOf(described)
   reader.each(reader.fieldEnd(), (no) => {
@@ -64,7 +69,7 @@ function readResource(reader: MessageReader, item: MessageForm, visit: Visit): v
     const { name } = describe(reader, SCOPE)
     const origin = { resource, scope: typeof name === 'string' ? name : '' }
     reader.each(reader.fieldEnd(), (field) => {
-      if (field === 2) visit(reader.message(item), origin)
+      if (field === 2 && take?.(reader, origin) !== true) visit(reader.message(item), origin)
     })
   })
 }
@@ -88,7 +93,7 @@ function describe(reader: MessageReader, form: MessageForm): JsonRecord {
 /** Limit of the values in one JSON request: many small values take JSON.parse up to 100 times the memory of their text. */
 const MAX_JSON_VALUES = 2_000_000
 
-function readJson(bytes: Buffer, { item, ...names }: Signal, visit: Visit): void {
+function readJson(bytes: Buffer, { item, ...names }: Signal, { visit }: Visitor): void {
   if (measure(bytes, 0, bytes.length).values > MAX_JSON_VALUES)
     throw new AppError('body_too_large', `the body has more than ${MAX_JSON_VALUES} JSON values`)
   const request = toWellFormed(parseJson(bytes.toString('utf8')))
