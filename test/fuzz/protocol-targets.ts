@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { encode } from '@msgpack/msgpack'
 import type { ProtocolFormat } from '../../src/ingest/block.js'
 import { PROTOCOLS, parserOf } from '../../src/ingest/protocols/table.js'
@@ -72,6 +73,9 @@ const SEEDS: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
 
 type Check = (got: Collected, received: number, maxMessageBytes: number) => void
 
+/** Takes no line, so that each that a parser writes is parsed. */
+const NO_LINES = { begin: () => true, take: (next: number) => ({ next, taken: 0 }) }
+
 function checkBody(format: ProtocolFormat, input: Buffer, check: Check): void {
   const got = collect()
   try {
@@ -82,6 +86,10 @@ function checkBody(format: ProtocolFormat, input: Buffer, check: Check): void {
     if (error instanceof AppError && REFUSALS.includes(error.code)) return
     throw error
   }
+  const again = collect()
+  parserOf(format)(input, CONTEXT, again, NO_LINES)
+  if (!isDeepStrictEqual(again.events, got.events) || again.rejects.length !== got.rejects.length)
+    throw new Error('broken: records that are written as lines mean something else')
   check(got, got.events.length + got.rejects.length, MESSAGE_BYTES)
 }
 

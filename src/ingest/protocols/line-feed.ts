@@ -1,4 +1,5 @@
 import { parseJson } from '../formats/json-text.js'
+import type { JsonRecord } from '../formats/json-value.js'
 import type { LineTaker } from '../formats/ndjson.js'
 import type { RecordDecoder } from '../formats/record.js'
 import type { DecodeContext } from '../../model/event.js'
@@ -10,6 +11,7 @@ const SPACE = 0x20
 const BUFFER_BYTES = 256 * 1024
 /** A byte of a text becomes at most so many, as `\u001f`. */
 const ESCAPED_BYTES = 6
+const NO_TEXT = new Uint8Array(0)
 const HEX = Buffer.from('0123456789abcdef')
 
 /**
@@ -54,6 +56,11 @@ export class LineFeed {
     bytes[at++] = NEWLINE
     this.#at = at
     return true
+  }
+
+  /** Adds a record. @returns false for one that is too long */
+  record(record: JsonRecord): boolean {
+    return this.line(JSON.stringify(record), NO_TEXT, [0, 0], '')
   }
 
   /** Passes the lines on; to be called before a record that is no line, and at the end. */

@@ -8,8 +8,10 @@ import { MAX_CHARS, usableSource } from '../formats/draft.js'
 import { measure } from '../formats/json-size.js'
 import { parseJson, rawText } from '../formats/json-text.js'
 import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
+import type { LineTaker } from '../formats/ndjson.js'
 import { readLogfmt } from '../formats/logfmt.js'
 import { RecordDecoder } from '../formats/record.js'
+import { LineFeed } from './line-feed.js'
 import { ingestRoute, laterReply } from './ingest-route.js'
 import { type MessageForm, MessageReader } from './message-form.js'
 import type { Protocol } from './protocol.js'
@@ -34,20 +36,33 @@ interface Entry {
  *
  * @throws AppError `bad_request` when it is neither
  */
-function decodeLoki(bytes: Buffer, context: DecodeContext, sink: EventSink): void {
+function decodeLoki(
+  bytes: Buffer,
+  context: DecodeContext,
+  sink: EventSink,
+  lines: LineTaker | null = null,
+): void {
   const decoder = new RecordDecoder(context, sink)
-  if (isJson(bytes)) readJson(bytes, context, decoder)
-  else readProtobuf(bytes, context, decoder)
+  const out = { decoder, feed: lines === null ? null : new LineFeed(context, decoder, lines) }
+  if (isJson(bytes)) readJson(bytes, context, out)
+  else readProtobuf(bytes, context, out)
+  out.feed?.flush()
+}
+
+/** Where the records go: plain ones as lines, others to the decoder. */
+interface Out {
+  readonly decoder: RecordDecoder
+  readonly feed: LineFeed | null
 }
 
 const isJson = (bytes: Buffer): boolean => bytes[bytes.findIndex((byte) => byte > 0x20)] === 0x7b
 
-function readProtobuf(bytes: Buffer, context: DecodeContext, decoder: RecordDecoder): void {
+function readProtobuf(bytes: Buffer, context: DecodeContext, out: Out): void {
   const plain = plainOf(bytes)
   const reader = new MessageReader(plain)
   try {
     reader.each(plain.length, (no) => {
-      if (no === 1) readStream(reader, context, decoder)
+      if (no === 1) readStream(reader, context, out)
     })
   } catch (cause) {
     if (cause instanceof AppError) throw cause
@@ -71,12 +86,12 @@ function plainOf(bytes: Buffer): Uint8Array {
 }
 
 /** Labels come before the entries. */
-function readStream(reader: MessageReader, context: DecodeContext, decoder: RecordDecoder): void {
+function readStream(reader: MessageReader, context: DecodeContext, out: Out): void {
   let stream: Stream | null = null
   reader.each(reader.fieldEnd(), (no) => {
-    if (no === 1) stream = new Stream(parseLabels(reader.text()), context, decoder)
+    if (no === 1) stream = new Stream(parseLabels(reader.text()), context, out)
     else if (no === 2) {
-      stream ??= new Stream({}, context, decoder)
+      stream ??= new Stream({}, context, out)
       stream.put(toEntry(reader.message(ENTRY)))
     }
   })
@@ -120,7 +135,7 @@ function parseLabels(text: string): JsonRecord {
 /** Limit of the values of a body in JSON, of which JSON.parse takes 100 times the memory of the text. */
 const MAX_JSON_VALUES = 2_000_000
 
-function readJson(bytes: Buffer, context: DecodeContext, decoder: RecordDecoder): void {
+function readJson(bytes: Buffer, context: DecodeContext, out: Out): void {
   if (measure(bytes, 0, bytes.length).values > MAX_JSON_VALUES)
     throw new AppError('body_too_large', `the body has more than ${MAX_JSON_VALUES} JSON values`)
   const request = toWellFormed(parseJson(bytes.toString('utf8')))
@@ -128,7 +143,7 @@ function readJson(bytes: Buffer, context: DecodeContext, decoder: RecordDecoder)
     throw new AppError('bad_request', 'the body is not JSON with streams')
   for (const item of request['streams'].filter(isRecord)) {
     const labels = isRecord(item['stream']) ? item['stream'] : labelsOf(item['labels'])
-    const stream = new Stream(labels, context, decoder)
+    const stream = new Stream(labels, context, out)
     const values = Array.isArray(item['values']) ? item['values'] : []
     for (const value of values as unknown[]) stream.put(toJsonEntry(value))
   }
@@ -156,11 +171,11 @@ const LEVELS = 'level severity detected_level severity_text loglevel'.split(' ')
 
 /** The entries of one stream, whose labels name source, host, environment and level; the others are tags. */
 class Stream {
-  readonly #decoder: RecordDecoder
+  readonly #out: Out
   readonly #fields: JsonRecord
   readonly #tags: JsonRecord
 
-  constructor(labels: JsonRecord, { requestSource }: DecodeContext, decoder: RecordDecoder) {
+  constructor(labels: JsonRecord, { requestSource }: DecodeContext, out: Out) {
     const left = { ...labels }
     const take = (names: readonly string[], maxChars: number): string => {
       for (const name of names) {
@@ -180,13 +195,16 @@ class Stream {
       severity: take(LEVELS, 64),
     }
     this.#tags = left
-    this.#decoder = decoder
+    this.#out = out
   }
 
   put(entry: Entry): void {
     const nested = nestedIn(entry.line)
     const record = nested === null ? this.#plain(entry) : this.#nested(entry, nested)
-    this.#decoder.decode(this.#decoder.received + 1, record, () => rawText(record))
+    const { decoder, feed } = this.#out
+    if (nested === null && feed?.record(filledOf(record)) === true) return
+    feed?.flush()
+    decoder.decode(decoder.received + 1, record, () => rawText(record))
   }
 
   #plain({ timestampMs, line, metadata }: Entry): JsonRecord {
@@ -216,6 +234,17 @@ class Stream {
       ...metadata,
     }
   }
+}
+
+/** The members of a record that say something. */
+function filledOf(record: JsonRecord): JsonRecord {
+  const filled: JsonRecord = {}
+  for (const name in record) {
+    const value = record[name]
+    if (value === '' || value === null || value === undefined) continue
+    if (name !== 'tags' || Object.keys(value).length > 0) filled[name] = value
+  }
+  return filled
 }
 
 /**

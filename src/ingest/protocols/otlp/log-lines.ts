@@ -92,11 +92,7 @@ export class LogLines {
   }
 
   /** @returns the members of the tags as JSON; null when a name or value is not simple */
-  #tagsOf(
-    reader: MessageReader,
-    { attributes }: Simple,
-    { hasTrace, hasSpan }: { readonly hasTrace: boolean; readonly hasSpan: boolean },
-  ): string | null {
+  #tagsOf(reader: MessageReader, { attributes }: Simple, ids: Ids): string | null {
     let tags = ''
     const seen = this.#attributes
     seen.length = 0
@@ -104,11 +100,9 @@ export class LogLines {
       reader.pos = attributes[i] ?? 0
       const end = attributes[i + 1] ?? 0
       const name = this.#nameAt(reader, end)
-      if (name === null || name.isOdd || seen.includes(name)) return null
-      if ((name.isTrace && !hasTrace) || (name.isSpan && !hasSpan)) return null
+      const value = name === null || !isTag(name, ids) ? null : readValue(reader, end)
+      if (name === null || value === null || seen.includes(name)) return null
       seen.push(name)
-      const value = readValue(reader, end)
-      if (value === null) return null
       tags += (tags === '' ? '' : ',') + name.json + value
     }
     return tags === '' || this.#tags === '' ? tags + this.#tags : `${tags},${this.#tags}`
@@ -132,6 +126,15 @@ export class LogLines {
 }
 
 const isSeverity = (word: string): boolean => SEVERITIES.some((known) => known === word)
+
+interface Ids {
+  readonly hasTrace: boolean
+  readonly hasSpan: boolean
+}
+
+/** An attribute may be the id that the record itself has not. */
+const isTag = ({ isOdd, isTrace, isSpan }: Name, { hasTrace, hasSpan }: Ids): boolean =>
+  !isOdd && (hasTrace || !isTrace) && (hasSpan || !isSpan)
 
 type Span = readonly [from: number, to: number]
 const NOWHERE: Span = [0, 0]
@@ -193,6 +196,13 @@ function readField(reader: MessageReader, no: number, record: Simple): boolean {
       record.attributes.push(from, to)
       return record.attributes.length <= 2 * MAX_ATTRIBUTES
     }
+    default:
+      return readId(reader, no, record)
+  }
+}
+
+function readId(reader: MessageReader, no: number, record: Simple): boolean {
+  switch (no) {
     case 9:
       record.traceId = spanAt(reader)
       return isEmptyOr(record.traceId, TRACE_BYTES)

@@ -70,6 +70,10 @@ void test('Loki in Snappy means the same as plain protobuf', async (t) => {
       },
       { timestampMs: AT, source: 'shop', severity: 'ERROR', message: 'nested' },
     ])
+  const got = collect()
+  const lines = { begin: () => true, take: (next: number) => ({ next, taken: 0 }) }
+  parserOf('loki/push')(Buffer.from(push), ingestContext, got, lines)
+  t.same(got.events, decode('loki/push', push).events, 'also as lines')
   t.throws(() => decode('loki/push', 'hello'), { code: 'bad_request' })
 })
 
