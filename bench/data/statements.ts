@@ -168,6 +168,56 @@ export const SERVICES: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
+/** Log statements that were written when the miner's rules were done, and changed nothing of them. */
+export const HELD_BACK: Readonly<Record<string, readonly string[]>> = {
+  scheduler: [
+    'Assigned {name} to node {host} after {n} tries',
+    'Pod {name}/{word} does not fit on any node: {err}',
+    'Evicting {name} from {host} because the node is {state}',
+    'Could not update the status of {name}: {err}',
+    'Preempting {n} pods on {host} for {name}',
+    'Node {host} is {state}, its lease ended {dur} ago',
+    'Volume {word} of {name} is attached to {host}',
+    'Unable to attach volume "{word}" for pod "{name}": {err}',
+    'Cycle took {dur} for {n} pods',
+    'Quota of namespace {word} is used up, {n} of {n} in use',
+    'Webhook {name} answered {n}: {free}',
+    'Ignoring unknown field "{word}" in the spec of {name}',
+    'Leader election lost',
+    'Became the leader {"identity":"{name}","lease":{n}}',
+  ],
+  database: [
+    'checkpoint finished in {dur}, {n} pages written',
+    'user {word} connected from {addr} to database {name}',
+    'user {word} gave a wrong password ({n} times)',
+    'query of {word} was cancelled after {dur}: {free}',
+    'deadlock between {n} and {n} on table {name}',
+    'cannot extend file "{path}": {err}',
+    'index "{name}" of table "{word}" has to be rebuilt',
+    'replication of {name} is {n} bytes behind',
+    'replica {addr} was dropped, reason={err}',
+    'setting {word} changed from {n} to {n}',
+    'setting "{name}" cannot be changed now',
+    'archiving of {path} failed, exit code {n}',
+    'recovery stops at {n}',
+    'autovacuum of {name}: removed {n} rows, {n} remain',
+  ],
+  importer: [
+    'INFO read {n} rows of {path}',
+    'WARN row {n} of {path} was skipped: {err}',
+    'job={uuid} stage={word} state={state} msg="stage is done"',
+    'job={uuid} stage={word} msg="stage failed" error="{err}"',
+    'Retry {n} of {n} for {url} in {dur}',
+    'Download of {url} failed with {err} at byte {n}',
+    'Mapping of column {name} to {word} is ambiguous',
+    'Uploaded {path} to bucket {name} ({n} bytes)',
+    "Lock '{name}' is held by {host}",
+    'Schema "{word}" has no field "{name}"',
+    'Batch {n} was committed in {dur}',
+    'Exiting with code {n}',
+  ],
+}
+
 /** Messages of one service with the template of each. */
 export function labelledLog(
   service: string,
@@ -175,7 +225,7 @@ export function labelledLog(
   count: number,
 ): { readonly messages: readonly string[]; readonly truth: readonly string[] } {
   const random = new Random(seed)
-  const statements = SERVICES[service] ?? []
+  const statements = SERVICES[service] ?? HELD_BACK[service] ?? []
   const drawn = Array.from({ length: count }, () => {
     // Few statements are most of a log.
     const at = Math.floor(statements.length * random.share() ** 2)

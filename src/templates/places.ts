@@ -19,6 +19,8 @@ const RUN_NEEDS = [99, 99, 16, 10, 6]
 /** A template is compared with the newest ones that have a key in common. */
 const MAX_BUCKET = 20
 const MAX_SIMILAR = 32
+/** Of a source; the key that was used longest ago is dropped first. */
+const MAX_BUCKETS = 2000
 
 const UNIT = /<\*>|\s+|[^\s"'`()[\]{}<>=,;]+|./gs
 const END = /[.:!?]+$/
@@ -80,9 +82,18 @@ export class Places {
       roots.delete(template)
       for (const root of roots) if (similar.size < MAX_SIMILAR) similar.add(root)
       const kept = [...roots].slice(1 - MAX_BUCKET).map(({ no }) => no)
+      this.#buckets.delete(key)
       this.#buckets.set(key, [...kept, template.no])
+      if (this.#buckets.size > MAX_BUCKETS) this.#dropOldest()
     }
     return similar
+  }
+
+  #dropOldest(): void {
+    for (const key of this.#buckets.keys()) {
+      this.#buckets.delete(key)
+      break
+    }
   }
 }
 
