@@ -137,6 +137,8 @@ async function textLines(t: Test, service: Service, caller: Caller): Promise<voi
   t.match(await (await ingest(service, json, plain)).json(), { accepted: 1, rejected: 1 })
   t.match(await (await ingest(service, ' \n[]', plain)).json(), { received: 0 })
   t.match(await (await ingest(service, ' \n', plain)).json(), { received: 0 })
+  const binary = await ingest(service, Buffer.from('\u0001\u0002ELF\u0003\n'.repeat(9)), plain)
+  t.equal(binary.status, 400)
   const many = await ingest(service, 'x\n'.repeat(500_001), plain)
   t.equal(many.status, 413)
   const made = await caller.call('POST', '/api/ingest-keys', { name: 'text', sources: ['mine'] })

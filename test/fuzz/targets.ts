@@ -184,7 +184,9 @@ function checkIngest(input: Buffer): void {
 /** Text lines of `/ingest`, which are never refused but for their number. */
 function checkLines(input: Buffer): void {
   const got = collect()
-  const isRefused = refuses(['file_parse_error'], () => decodeTextLines(input, CONTEXT, got))
+  const isRefused = refuses(['file_parse_error', 'bad_request'], () =>
+    decodeTextLines(input, CONTEXT, got),
+  )
   const received = got.events.length + got.rejects.length
   if (!isRefused) checkCollected(got, received, { input, maxMessageBytes: MESSAGE_BYTES })
 }

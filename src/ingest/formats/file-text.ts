@@ -38,6 +38,13 @@ export function readAnyText(body: Uint8Array): FileText {
   return { text: bytes.toString('utf8'), bytes }
 }
 
+/**
+ * Recognises bytes that nobody can read as lines. Text in an encoding that is not known has no control characters, and is
+ * taken with its characters replaced, because its sender may not send it again.
+ */
+export const isBinary = ({ text }: FileText): boolean =>
+  garbageShare(text) > MAX_GARBAGE && Buffer.from(text.slice(0, SAMPLE_CHARS)).some(isControl)
+
 const notText = (): AppError =>
   new AppError(
     'file_parse_error',
@@ -104,10 +111,12 @@ function garbageShare(text: string): number {
     const code = text.charCodeAt(i)
     if (code === 0) continue
     counted += 1
-    if (code === 0xfffd || (code < 32 && !isTextControl(code))) garbage += 1
+    if (code === 0xfffd || isControl(code)) garbage += 1
   }
   return counted === 0 ? 0 : garbage / counted
 }
+
+const isControl = (code: number): boolean => code > 0 && code < 32 && !isTextControl(code)
 
 /** Accepts backspace to carriage return, and escape, which begins terminal colours. */
 const isTextControl = (code: number): boolean => (code >= 8 && code <= 13) || code === 27

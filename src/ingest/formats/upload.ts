@@ -1,7 +1,7 @@
 import { AppError } from '../../model/errors.js'
 import type { DecodeContext, EventSink } from '../../model/event.js'
 import { decodeCsv } from './csv.js'
-import { type FileText, readAnyText, readFileText } from './file-text.js'
+import { type FileText, isBinary, readAnyText, readFileText } from './file-text.js'
 import { decodeJournalExport, isJournalExport } from './journal-export.js'
 import { decodeJsonFile, isIndentedJson, isJsonFile } from './json-file.js'
 import { RecordDecoder } from './record.js'
@@ -45,10 +45,13 @@ export async function decodeUpload(
 /**
  * Decodes a body of text lines, as an uploaded text file is decoded.
  *
+ * @throws AppError `bad_request` for binary data
  * @throws AppError `file_parse_error` for more records than `context.maxRows`
  */
 export function decodeTextLines(body: Uint8Array, context: DecodeContext, sink: EventSink): void {
-  decodeTextFile(readAnyText(body), context, new RecordDecoder(context, sink))
+  const file = readAnyText(body)
+  if (isBinary(file)) throw new AppError('bad_request', 'the body is not text')
+  decodeTextFile(file, context, new RecordDecoder(context, sink))
 }
 
 function decodeTextFile(file: FileText, context: DecodeContext, decoder: RecordDecoder): void {

@@ -3,9 +3,13 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { array, assert, asyncProperty, constantFrom, oneof, string, uint8Array } from 'fast-check'
 import { test } from 'tap'
-import { decodeUpload, type FileType } from '../../../../src/ingest/formats/upload.js'
+import {
+  decodeTextLines,
+  decodeUpload,
+  type FileType,
+} from '../../../../src/ingest/formats/upload.js'
 import { AppError } from '../../../../src/model/errors.js'
-import { AT, collect, NOW, uploadContext } from './collect.js'
+import { AT, collect, ingestContext, NOW, uploadContext } from './collect.js'
 import { HOUR_MS } from '../../../../src/model/time.js'
 
 async function decode(type: FileType, body: string | Uint8Array, context = uploadContext) {
@@ -368,3 +372,20 @@ void test(
     }
   },
 )
+
+void test('a body of text lines may have any encoding, and is refused when it is binary', (t) => {
+  const read = (body: Buffer) => {
+    const sink = collect()
+    decodeTextLines(body, ingestContext, sink)
+    return sink.events.length
+  }
+  const program = readFileSync(process.execPath).subarray(0, 50_000)
+  const packed = Buffer.concat([Buffer.from('PK\u0003\u0004'), gzipSync(program)])
+  for (const body of [program, packed])
+    t.throws(() => read(body), { code: 'bad_request', message: 'the body is not text' })
+  // GB 18030
+  const chinese = Buffer.from('c8d5d6beb4edcef30a'.repeat(50), 'hex')
+  t.equal(read(chinese), 50)
+  t.equal(read(Buffer.from('\u001b[31mred\u001b[0m\n\0\0\0\n')), 2)
+  t.end()
+})
