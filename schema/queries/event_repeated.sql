@@ -1,9 +1,9 @@
--- The events that are repeated within a time range, whenever they began.
--- params: arrived_ms Int64 (none of them arrived before), start_ms Int64, to_ms Int64
+-- The events that are repeated within a time range, of those that began before it: within the deduplication window after its start.
+-- params: arrived_ms Int64 (none of them arrived before), start_ms Int64, repeated_until_ms Int64
 -- rows:   id UInt64
 SELECT id
 FROM event_occurrences
 WHERE arrival >= toDate(fromUnixTimestamp64Milli(greatest(0, {arrived_ms:Int64} - 86400000)))
-    AND t >= toDateTime(intDiv({start_ms:Int64} + 999, 1000), 'UTC') AND t < toDateTime(intDiv({to_ms:Int64} + 999, 1000), 'UTC')
+    AND t >= toDateTime(intDiv({start_ms:Int64} + 999, 1000), 'UTC') AND t < toDateTime(intDiv({repeated_until_ms:Int64} + 999, 1000), 'UTC')
 GROUP BY id
 HAVING sum(event_occurrences.n) > 0

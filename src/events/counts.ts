@@ -16,7 +16,8 @@ import { matchesNothing } from './filter.js'
 import { fieldKey, keyText, type FieldNames } from './field-expression.js'
 import { beginningMs, occurrenceRows, repeatedWithin, type RangeQuestion } from './occurrences.js'
 import { MAX_AHEAD_MS } from './range-rows.js'
-import { rollupOf, rollupRows } from './rollup-rows.js'
+import { NO_HOURS, rollupOf, rollupRows, wholeHours, type WholeHours } from './rollup-rows.js'
+import { toTemplateNumber } from './row-condition.js'
 
 export interface CountBy {
   /** Null counts all together. */
@@ -131,7 +132,8 @@ export function createCounter({ store, retentionDays }: CountOptions) {
   /** The number of events of a range. */
   const events = async (question: RangeQuestion, options: RequestOptions): Promise<number> => {
     if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return 0
-    const { sql, params } = toBegun(question, await matchesOf(question, options))
+    const hours = isKept(question.fromMs) ? wholeHours(question) : NO_HOURS
+    const { sql, params } = toBegun(question, await matchesOf(question, options), hours)
     const [row] = await store.query(sql, params, options)
     return row?.events ?? 0
   }
@@ -153,7 +155,7 @@ function toStatement(rows: Condition, { field, names, stepS, counted, top }: Cou
   return { sql: { ...countsSql, sql }, params }
 }
 
-function toBegun(question: RangeQuestion, found: Matches) {
+function toBegun(question: RangeQuestion, found: Matches, hours: WholeHours) {
   const conditions = toConditions(question.filter, { found, endMs: question.endMs })
   const repeated = repeatedWithin(question)
   const begun = beginningMs(question)
@@ -162,10 +164,15 @@ function toBegun(question: RangeQuestion, found: Matches) {
     repeated: `AND ${repeated.sql}`,
   }
   const sql = begunSql.sql.replaceAll(/\/\*([a-z]+)\*\//g, (_, name: string) => parts[name] ?? '')
+  const { sources, templateIds } = question.filter
   const params = {
-    from_ms: begun,
-    arrived_ms: Math.max(0, begun - MAX_AHEAD_MS),
     ...repeated.params,
+    from_ms: begun,
+    to_ms: question.toMs,
+    hours_from: hours.fromS,
+    hours_until: hours.untilS,
+    sources: sources ?? [],
+    template_ids: (templateIds ?? []).map(toTemplateNumber),
     ...Object.assign({}, ...conditions.map((one) => one.params)),
   }
   return { sql: { ...begunSql, sql }, params }

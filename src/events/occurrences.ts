@@ -44,12 +44,12 @@ const repeatedSql = statement<Params, { readonly id: number }>('event_repeated')
 export const beginningMs = ({ fromMs, windowMs }: RepeatedRange): number =>
   Math.max(0, fromMs - windowMs)
 
-/** The condition on events that they are repeated within the range. */
+/** The condition on events that began before the range that they are repeated within it. */
 export const repeatedWithin = (range: RepeatedRange): Condition => ({
   sql: `id IN (\n${repeatedSql.sql}\n)`,
   params: {
     start_ms: range.fromMs,
-    to_ms: range.toMs,
+    repeated_until_ms: Math.min(range.toMs, range.fromMs + range.windowMs),
     arrived_ms: Math.max(0, beginningMs(range) - MAX_AHEAD_MS),
   },
 })
@@ -67,14 +67,15 @@ export function occurrenceRows(
   found: Matches,
   expressions: readonly Condition[],
 ): Condition {
-  const { filter, fromMs, toMs, endMs } = question
+  const { filter, toMs, endMs } = question
   const conditions = toConditions(filter, { found, endMs })
   const begun = beginningMs(question)
+  const repeated = repeatedWithin(question)
   const parts: Readonly<Record<string, string>> = {
     conditions: and(conditions),
     expressions: expressions.map(({ sql }, i) => `, ${sql} AS k${i}`).join(''),
     names: expressions.map((_, i) => `, k${i}`).join(''),
-    repeated: `AND ${repeatedWithin(question).sql}`,
+    repeated: `AND ${repeated.sql}`,
   }
   // Texts and attributes are evaluated once; columns are read faster twice than joined with the repeats of all events.
   const isCheap = filter.terms.length + filter.clauses.length === 0
@@ -82,10 +83,9 @@ export function occurrenceRows(
   return {
     sql: sql.replaceAll(/\/\*([a-z ]+)\*\//g, (_, name: string) => parts[name] ?? ''),
     params: {
+      ...repeated.params,
       from_ms: begun,
-      start_ms: fromMs,
       to_ms: toMs,
-      arrived_ms: Math.max(0, begun - MAX_AHEAD_MS),
       ...Object.assign({}, ...[...conditions, ...expressions].map(({ params }) => params)),
     },
   }

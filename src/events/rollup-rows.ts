@@ -32,6 +32,7 @@ const secondSql = statement<Params, never>('second_rows')
 const hostsSql = statement<Params, never>('host_rows')
 
 const MINUTE_S = 60
+const END_S = END_MS / SECOND_MS
 const NO_MATCHES = { constantTexts: [], hosts: [] }
 
 interface RolledUp {
@@ -63,6 +64,25 @@ export function rollupOf(filter: EventFilter, { field, stepS }: RolledUp): Rollu
     return stepS % ownS === 0 && [...dimensions].every((one) => own.some((name) => name === one))
   }
   return NAMES.find(isCounting) ?? null
+}
+
+/** Whole hours, in seconds since 1970; the end is exclusive. */
+export interface WholeHours {
+  readonly fromS: number
+  readonly untilS: number
+}
+
+/** Hours after all times: none. */
+export const NO_HOURS: WholeHours = { fromS: END_S, untilS: END_S }
+
+/** The hours of a range whose events `template_stats` counts: by source and template, not by severity or priority. */
+export function wholeHours({ filter, fromMs, toMs }: RangeQuestion): WholeHours {
+  const { severities, priorities, terms, clauses } = filter
+  const isCounted = severities === null && priorities === null && terms.length + clauses.length === 0
+  const hourMs = HOUR_S * SECOND_MS
+  const fromS = Math.ceil(fromMs / hourMs) * HOUR_S
+  const untilS = Math.min(Math.floor(toMs / hourMs) * HOUR_S, END_S)
+  return isCounted && fromS < untilS ? { fromS, untilS } : NO_HOURS
 }
 
 function dimensionsOf(
