@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Agent } from 'node:http'
 import { Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
 import { finished } from 'node:stream/promises'
 import {
   type ClickHouseClient,
@@ -216,7 +215,7 @@ function createReads({ asking, searching }: Reading): Pick<Store, 'query' | 'que
           abort_signal: signal,
           clickhouse_settings: { ...readSettings(request), ...request.settings },
         })
-        return readBlocks(await buffer(result.stream))
+        return readBlocks(await readWhole(result.stream))
       }),
     query: (asked, params, request = {}) =>
       perform(`query ${asked.name}`, request, QUERY_TIMEOUT_MS, async (signal) => {
@@ -230,6 +229,13 @@ function createReads({ asking, searching }: Reading): Pick<Store, 'query' | 'que
         return await result.json()
       }),
   }
+}
+
+/** The `buffer` of node:stream/consumers copies everything twice more. */
+async function readWhole(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks)
 }
 
 /** ClickHouse gives up when the caller has: the connection's end may not reach it. */

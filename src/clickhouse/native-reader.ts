@@ -50,9 +50,12 @@ export class NativeBlock {
     return Array.from({ length: this.rows }, (_, row) => data.texts.at(row)?.toString() ?? '')
   }
 
-  /** The texts of a column, one behind the other. @throws TypeError when there is no such column of String */
-  joined(column: string): Buffer {
-    return this.#expected(column, 'text').texts.joined()
+  /**
+   * The texts of a column, one behind the other. They are moved together where they are, without a copy, so the column can't be
+   * read again. @throws TypeError when there is no such column of String
+   */
+  takeJoined(column: string): Buffer {
+    return this.#expected(column, 'text').texts.takeJoined()
   }
 
   /** @throws TypeError when there is no such column of numbers */
@@ -162,17 +165,17 @@ class Texts {
     return index < this.count && start !== undefined ? new Cursor(this.bytes, start).text() : null
   }
 
-  joined(): Buffer {
-    const joined = Buffer.allocUnsafe(this.bytes.length)
+  takeJoined(): Buffer {
     const cursor = new Cursor(this.bytes, 0)
     let end = 0
     for (let i = 0; i < this.count; i++) {
       const length = cursor.varint()
       const { at } = cursor
-      end += this.bytes.copy(joined, end, at, at + length)
+      this.bytes.copyWithin(end, at, at + length)
+      end += length
       cursor.skip(length)
     }
-    return joined.subarray(0, end)
+    return this.bytes.subarray(0, end)
   }
 
   /** Where each text and the length before it begin; one more entry says where the last text ends. */

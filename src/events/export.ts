@@ -43,7 +43,7 @@ export interface ExportQuery {
 
 export interface ExportChunk {
   /** Whole lines. */
-  readonly bytes: Uint8Array
+  readonly parts: readonly Uint8Array[]
   readonly rows: number
 }
 
@@ -212,13 +212,14 @@ async function readChunk(
   const options: RequestOptions = { isSearch: true, signal, settings: SETTINGS }
   const blocks = await store.queryColumns(sql, params, options)
   const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
-  const bytes = Buffer.concat(blocks.map((block) => block.joined('line')))
-  const isFull = rows === asked.rows
   const last = lastOf(blocks)
+  const parts = blocks.map((block) => block.takeJoined('line'))
+  const bytes = parts.reduce((sum, part) => sum + part.byteLength, 0)
+  const isFull = rows === asked.rows
   if (last !== null) progress.after = last
   if (!isFull) progress.at += ranges.length
-  adapt(progress, { rows, bytes: bytes.byteLength, tookMs: performance.now() - startedMs, isFull })
-  return { bytes, rows }
+  adapt(progress, { rows, bytes, tookMs: performance.now() - startedMs, isFull })
+  return { parts, rows }
 }
 
 const spanOf = (ranges: readonly Span[]): Span => ({

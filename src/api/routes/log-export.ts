@@ -61,9 +61,10 @@ async function* writeFile({ head, chunks, trailer, release }: File): AsyncGenera
     let rows = 0
     let isFirst = true
     for await (const chunk of chunks) {
-      rows += chunk.rows
-      yield isFirst ? Buffer.concat([Buffer.from(head), chunk.bytes]) : chunk.bytes
+      if (isFirst) yield Buffer.from(head)
       isFirst = false
+      rows += chunk.rows
+      yield* chunk.parts
     }
     yield Buffer.from(`${isFirst ? head : ''}${trailer(rows)}`)
   } finally {
