@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Reply } from '../http/reply.js'
 import { httpRoute } from '../http/routes.js'
@@ -21,6 +21,9 @@ const POLICY = [
 const HTML = 'text/html; charset=utf-8'
 const SCRIPT = 'text/javascript; charset=utf-8'
 const STYLE = 'text/css; charset=utf-8'
+
+/** The pictures of the guides; `npm run screenshots` makes them. */
+const IMAGES = new URL('images/', import.meta.resolve('#docs/changes.md'))
 
 const FILES = [
   { path: '/docs', file: 'index.html', type: HTML },
@@ -65,6 +68,12 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
     const body = readAsset(file)
     return docsRoute(path, type, () => body)
   })
+  const images = readdirSync(IMAGES)
+    .filter((name) => name.endsWith('.png'))
+    .map((name) => {
+      const body = readFileSync(new URL(name, IMAGES))
+      return docsRoute(`/docs/images/${name}`, 'image/png', () => body)
+    })
   const guides = GUIDES.map((name) => docsRoute(`/docs/${name}`, HTML, () => guide(name)))
   const reference = REFERENCE.map(({ file, type, url }) => {
     let body: Buffer | null = null
@@ -87,7 +96,7 @@ export function createDocsRoutes(describe: () => OpenApiDocument): HttpRoute[] {
       body: (description ??= JSON.stringify(describe())),
     }),
   })
-  return [json, ...files, ...reference, ...guides]
+  return [json, ...files, ...images, ...reference, ...guides]
 }
 
 const readAsset = (file: string): Buffer =>

@@ -121,7 +121,7 @@ export function renderGuide(name: GuideName, text: string): Guide {
       table(token: Tokens.Table) {
         return `<div class="table">${Renderer.prototype.table.call(this, token)}</div>\n`
       },
-      image: ({ text: alternative }) => escape(alternative),
+      image: ({ href, text: alternative }) => renderImage(href, alternative),
       html: ({ text: raw }) => (raw.startsWith('<!--') ? '' : escape(raw)),
     },
   })
@@ -131,6 +131,12 @@ export function renderGuide(name: GuideName, text: string): Guide {
 
 const anchorTo = (id: string): string =>
   `<a class="anchor" href="#${escape(id)}" aria-label="Link to this section">#</a>`
+
+/** A picture of `images/`; of any other only what it shows is said. */
+const renderImage = (href: string, alternative: string): string =>
+  /^images\/[a-z]+\.png$/.test(href)
+    ? `<img src="/docs/${href}" alt="${escape(alternative)}" loading="lazy">`
+    : escape(alternative)
 
 function renderLink(href: string, html: string): string {
   if (href.startsWith('#')) return `<a href="${escape(href)}">${html}</a>`

@@ -16,7 +16,9 @@ const idsOf = (html: string): readonly string[] =>
   [...html.matchAll(/<[^>]+ id="([^"]+)"/g)].map(([, id = '']) => id)
 
 t.test('every file of the folder is a guide, and the README links to each', async (t) => {
-  const files = readdirSync(folder).map((file) => file.replace(/\.md$/, ''))
+  const files = readdirSync(folder)
+    .filter((file) => file !== 'images')
+    .map((file) => file.replace(/\.md$/, ''))
   t.same([...GUIDES].toSorted(), files.toSorted())
   const readme = read('README.md')
   for (const name of GUIDES) t.match(readme, `](src/docs/${name}.md)`, name)
@@ -42,10 +44,14 @@ t.test('every guide is served, and its links lead somewhere', async (t) => {
     t.same(ids, [...new Set(ids)], `${path} has each id once`)
     t.notMatch(
       html,
-      /<(?:script(?! type="module" src="\/docs\/)|style|iframe|img)\b|style="|\son\w+="/,
+      /<(?:script(?! type="module" src="\/docs\/)|style|iframe|img(?! src="\/docs\/images\/))\b|style="|\son\w+="/,
     )
     for (const [, href = ''] of html.matchAll(/(?:href|src)="([^"]+)"/g)) {
       links += 1
+      if (href.startsWith('/docs/images/')) {
+        t.equal((await fetch(url + href)).status, 200, href)
+        continue
+      }
       if (/^(?:https:\/\/github\.com\/|http:\/\/127\.0\.0\.1:8000\/(?:docs)?$|data:,$)/.test(href))
         continue
       const [to = '', hash = ''] = href.split('#')
@@ -119,6 +125,14 @@ t.test('every test that the guide to security names exists', async (t) => {
       name,
     )
   }
+})
+
+t.test('a picture of the guides is shown', async (t) => {
+  const { html } = renderGuide('api', '# A\n![A "b" <i>](images/explore.png) ![c](images/../x.png)')
+  const shown = [...html.matchAll(/<img [^>]*>/g)].map(([tag]) => tag)
+  t.equal(shown.length, 1)
+  t.match(shown[0], 'src="/docs/images/explore.png"')
+  t.notMatch(shown[0], '<i>')
 })
 
 t.test('a guide is text: HTML, images and other schemes do nothing', async (t) => {
