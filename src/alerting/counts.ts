@@ -25,7 +25,7 @@ import {
   type SharedRequest,
   type SharedRow,
 } from './shared-counts.js'
-import { readValues } from './value-counts.js'
+import { countByValues } from './value-counts.js'
 
 /** One count of a rule. */
 export interface CountRequest {
@@ -169,7 +169,7 @@ async function askValues(
     const { counter, groupBy, everyMs } = request
     if (counter.kind !== 'value') throw new Error('bug: it counts')
     const asked = { fromMs, toMs, options: { ...options, settings: SETTINGS } }
-    const counts = await readValues(deps, { counter, groupBy, everyMs }, asked)
+    const counts = await countByValues(deps, { counter, groupBy, everyMs }, asked)
     if (counts.length > MAX_ROWS) throw new TooManyGroups()
     found.push(...counts.map((count) => [index, count] as const))
   }

@@ -125,7 +125,7 @@ export function toRequest(target: PostTarget, notices: readonly Notice[], nowMs:
       }
     case 'alertmanager': {
       const body = JSON.stringify(notices.map(toPrometheusAlert))
-      return { url: `${target.url.replace(/\/+$/, '')}/api/v2/alerts`, headers: {}, body }
+      return { url: `${target.url.replace(/(?<!\/)\/+$/, '')}/api/v2/alerts`, headers: {}, body }
     }
     case 'teams':
       return { url: target.secret, headers: {}, body: JSON.stringify(adaptiveCard(notices)) }

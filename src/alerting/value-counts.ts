@@ -22,7 +22,7 @@ const valuesSql = statement<
 >('alert_values')
 
 /** @returns the values of the last window that ended in the range, by its last slot; none where none ended in it */
-export async function readValues(
+export async function countByValues(
   deps: CountDeps & { readonly store: Pick<Store, 'query'> },
   { counter, groupBy, everyMs }: Asked,
   asked: { readonly fromMs: number; readonly toMs: number; readonly options: RequestOptions },

@@ -23,7 +23,7 @@ const MAX_SIMILAR = 32
 const MAX_BUCKETS = 2000
 
 const UNIT = /<\*>|\s+|[^\s"'`()[\]{}<>=,;]+|./gs
-const END = /[.:!?]+$/
+const END = /(?<![.:!?])[.:!?]+$/
 const WORD = /[A-Za-z\u0080-\uffff]{2}/
 const CONTENT = /[\w\u0080-\uffff]|<\*>/
 const VERB = /^(?=\w{6})\w+(?:ed|ing)$/

@@ -38,7 +38,8 @@ const OPENS_JSON = /^(?:\{\s*"[^"]*"\s*:|\[\s*[{[])/
 const LIST = /^\[(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+)(?:,(?:\s*"(?:[^"\\]|\\.)*"|[^"{}[\],]+))*\]/
 const LABEL = /^(?:<\*>|\w+): /
 const MEMBER_AT_END = /[{,]\s*"[^"]{0,80}"$/
-const NAMES = /[\w"]=|\w: .*[,;] .*\w: /
+const SIGN = /[\w"]=/
+const NAME = /\w: /
 /** The method of a request tells what is asked for, so it is part of the frame where no name is before it: `"GET <*>"`. */
 const METHOD = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT) /
 
@@ -92,12 +93,25 @@ export function isSentence(text: string): boolean {
   return words >= 4 || (words >= 2 && ERROR.test(text))
 }
 
+/** Whether a text has `name=value`, or `name: value` twice with a comma or semicolon between. */
+function hasNames(text: string): boolean {
+  if (SIGN.test(text)) return true
+  const [first, ...others] = text.split(/[,;] /)
+  let isNamed = first !== undefined && NAME.test(first)
+  for (const part of others) {
+    const isName = NAME.test(part)
+    if (isNamed && isName) return true
+    isNamed ||= isName
+  }
+  return false
+}
+
 /** Whether a text has more than one word. */
 export const isPhrase = (text: string): boolean => countSentence(text) >= 2
 
 /** Counts words outside of brackets that are no names of values. */
 export const countSentence = (text: string): number =>
-  countWords(text.replaceAll(/\([^()]*\)|\[[^[\]]*\]|[\w.-]+=\S*/g, ' '))
+  countWords(text.replaceAll(/\([^()]*\)|\[[^[\]]*\]|(?<![\w.-])[\w.-]+=\S*/g, ' '))
 
 export const countWords = (text: string): number =>
   text.replaceAll(VALUE, ' ').match(/[A-Za-z\u0080-\uffff]{2,}/g)?.length ?? 0
@@ -155,7 +169,7 @@ function readBracket(text: string, at: number, slots: Slot[]): number {
   }
   if (OPENS_JSON.test(part)) return readJson(text, at, slots)
   const close = bracketEnd(part)
-  if (close < 0 || NAMES.test(part.slice(1, close))) return at + 1
+  if (close < 0 || hasNames(part.slice(1, close))) return at + 1
   slots.push({ from: at + 1, to: at + close })
   return at + close + 1
 }

@@ -121,9 +121,18 @@ function mayBeContent(content: string, open: string, close: string): boolean {
   if (open === close && (open === '"' || open === "'" || open === '`')) {
     return !hasEndOfQuote(content, open)
   }
-  if (open === '=') return !/[\s,]\S+=/.test(content)
+  if (open === '=') return !hasFurtherName(content)
   if (CLOSING[open] === close && close !== '') return isBalanced(content, open, close)
   return true
+}
+
+/** Whether a name with its sign of equality follows a blank or a comma. */
+function hasFurtherName(content: string): boolean {
+  return content.split(/\s/).some((word, i) => {
+    const sign = word.lastIndexOf('=')
+    const comma = word.indexOf(',')
+    return sign >= 1 && (i > 0 || (comma >= 0 && sign >= comma + 2))
+  })
 }
 
 function hasEndOfQuote(content: string, quote: string): boolean {

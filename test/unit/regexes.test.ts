@@ -69,7 +69,9 @@ t.test('the search finds what is known to be slow', async (t) => {
     /'(?:[^'\\]|\\.)*'/g,
     /\beyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*/g,
   ]
-  for (const regex of slow) t.not(findAttack(regex), null, String(regex))
+  // On a busy machine a search may miss one.
+  const isFound = (regex: RegExp): boolean => [1, 2, 3].some(() => findAttack(regex) !== null)
+  for (const regex of slow) t.ok(isFound(regex), String(regex))
 })
 
 t.test('no regular expression is slow', async (t) => {
