@@ -42,8 +42,8 @@ export const EVENT_PARAMETERS = {
       description:
         'Words in any case, each of which must be a whole word of message, host, trace_id or of an exception among the ' +
         'tags. What is written without blanks is one word: `10.0.0.9`, `web-1`. A trailing * searches a prefix; a "quoted ' +
-        'phrase" is searched literally, in any case. At most 16 terms; at most 2 prefixes without a word, a phrase, a ' +
-        'source, an application or a template beside them.',
+        'phrase" is searched literally, in any case. Behind a minus beside other terms it must not occur: `payment -accepted`. ' +
+        'At most 16 terms; at most 2 prefixes without a word, a phrase, a source, an application or a template beside them.',
     }),
   ),
   q: Type.Optional(

@@ -163,9 +163,11 @@ const inItsCase = (text: string, words: readonly string[]): string =>
 function toUnknown(name: string, known: readonly string[]): string {
   if (known.length === 0) return 'is no parameter: there are none here'
   const near = nearestOf(name.toLowerCase(), known, Math.ceil(name.length / 2))
-  return near === undefined
-    ? `is no parameter; there are ${known.join(', ')}`
-    : `is no parameter; did you mean ${near}?`
+  if (near !== undefined) return `is no parameter; did you mean ${near}?`
+  const clause = known.includes('q')
+    ? ', and q asks for every field of an event: q=trace:4bf92f35'
+    : ''
+  return `is no parameter; there are ${known.join(', ')}${clause}`
 }
 
 /** Decimal digits only, few enough for a finite number. */

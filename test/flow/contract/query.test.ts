@@ -149,6 +149,17 @@ t.test('a search finds what is written without blanks as one word', async (t) =>
   await finds('refused web', 'five+nine')
   await finds('拒否 relay', '')
   await finds('拒否', 'wide')
+  await finds('refused -10.0.0.9', 'five')
+  await finds('-web-9 refused', 'nine')
+  await finds('refused -"0.0.5"', 'nine')
+  await finds('refused web-9 -nothing', 'five')
+  await finds('-web-9', 'five')
+})
+
+t.test('a field that is no parameter is asked for in q', async (t) => {
+  const { status, body } = await service.call('GET /api/logs?trace_id=4bf9')
+  t.equal(status, 422)
+  t.match(JSON.stringify(body), 'q=trace:4bf92f35')
 })
 
 t.test('a page of q is continued by its cursor, and by no other query', async (t) => {
