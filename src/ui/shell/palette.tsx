@@ -1,3 +1,4 @@
+import type { TargetedKeyboardEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { Icon } from '../lib/icon.js'
@@ -83,10 +84,10 @@ export function Palette() {
     close()
     command.run()
   }
-  const onKeyDown = (event: KeyboardEvent): void => {
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLInputElement>): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0
     if (step !== 0) setChosen((chosen + step + found.length) % found.length)
-    else if (event.key === 'Enter') run(found[chosen])
+    else if (event.key === 'Enter') run(commands(event.currentTarget.value.trim())[chosen])
     else return
     event.preventDefault()
   }
