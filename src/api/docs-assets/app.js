@@ -39,7 +39,8 @@ const reference = SwaggerUIBundle({
   domNode: byId('reference'),
   deepLinking: true,
   filter: true,
-  docExpansion: 'list',
+  // With all operations drawn at once, more than a hundred, Swagger UI stops after the first tag.
+  docExpansion: 'none',
   defaultModelsExpandDepth: -1,
   tryItOutEnabled: true,
   displayRequestDuration: true,

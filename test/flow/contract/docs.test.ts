@@ -66,6 +66,7 @@ t.test(
     const { faults, hosts } = watch(page)
 
     await page.goto(`${service.api}/docs`)
+    await page.click('#operations-tag-logs')
     await page.waitForSelector('#operations-logs-listEvents')
     await page.fill('input[name=email]', ADMIN.email)
     await page.fill('input[name=password]', ADMIN.password)
@@ -95,6 +96,7 @@ t.test(
       if (request.method() === 'DELETE') sent.push(new URL(request.url()).pathname)
     })
     const clear = '#operations-monitoring-clearAll'
+    await page.click('#operations-tag-monitoring')
     await page.click(`${clear} .opblock-summary-control`)
     await page.click(`${clear} .execute`)
     t.match(asked, [/^DELETE \/api\/monitoring\/clear-all\n/])
@@ -106,15 +108,18 @@ t.test(
 
     t.comment('the collector has a server of its own and is not called from here')
     const ingest = '#operations-collector-ingest'
+    await page.click('#operations-tag-collector')
     await page.click(`${ingest} .opblock-summary-control`)
     await page.waitForSelector(`${ingest}:has-text("the collector")`)
     t.equal(await page.locator(`${ingest} .execute, ${ingest} .try-out__btn`).count(), 0)
 
     t.comment('a filter leaves no heading without operations')
     await page.fill('.operation-filter-input', 'dead-letters')
-    await page.waitForSelector('#operations-auth-login', { state: 'detached' })
+    await page.waitForSelector('#operations-tag-auth', { state: 'detached' })
     const tags = page.locator('.opblock-tag-section')
     t.equal(await tags.count(), 1)
+    await tags.locator('.opblock-tag').click()
+    await tags.locator('.opblock').nth(1).waitFor()
     t.ok((await tags.locator('.opblock').count()) >= 2)
 
     const shots = process.env['SCREENSHOTS']
@@ -135,7 +140,7 @@ t.test(
     const service = await startLiveService(t)
     const page = await openPage(t, { viewport: { width: 390, height: 844 } })
     await page.goto(`${service.api}/docs`)
-    await page.waitForSelector('#operations-logs-listEvents')
+    await page.click('#operations-tag-logs')
     await page.click('#operations-logs-listEvents .opblock-summary-control')
     await page.waitForSelector('#operations-logs-listEvents .execute')
     const widths = await page
