@@ -20,11 +20,13 @@ import { userRoutes } from '../../src/api/routes/users.js'
 import { createInProcessState } from '../../src/coordination/memory-state.js'
 import { createSeal } from '../../src/lib/seal.js'
 import { AppError } from '../../src/model/errors.js'
+import { createSavedViews, type SavedView } from '../../src/records/saved-views.js'
 import type { Source } from '../../src/records/sources.js'
 import type { State } from '../../src/coordination/state.js'
 import { fakeServices } from './api.js'
 import { startServer, uws } from './http.js'
 import { memoryEntities } from './entities.js'
+import { memoryRecords } from './records.js'
 
 export const JWT_SECRET = 'a secret of more than thirty-two characters'
 export const PASSWORD = 'good password'
@@ -103,6 +105,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
     sessions,
     secondFactors,
     users,
+    savedViews: createSavedViews({ records: memoryRecords<SavedView>() }),
     limiter,
     collectorPort: null,
     cookies: { secure: true, sameSite: 'Strict', ...lifetimes } as const,

@@ -160,7 +160,10 @@ t.test('rules of every kind fire', async (t) => {
   )
   const [slow] = await untilAlerts(ids.value, 1)
   t.match(slow, { value: 91.25, group: { source: 'shop' } })
-  const incidents = (await call('GET /api/incidents')).body.items
+  const incidents = await eventually(
+    async () => (await call('GET /api/incidents')).body.items,
+    (all) => all.length === 1,
+  )
   t.match(incidents, [{ alert_ids: [slow.id], title: slow.title, source: 'shop' }])
   const [dead] = await untilAlerts(ids.dead_letters, 1)
   t.ok(dead.value > 0 && dead.value < 0.5, `${dead.value} of the records`)
