@@ -193,6 +193,19 @@ async function alerts(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.click('tr:has-text("chat") >> text=Test')
   await page.waitForSelector('.notice:has-text("chat: ")')
   t.notMatch(await page.content(), /a secret of the page/)
+  await page.click('text=Add a channel')
+  await page.selectOption('dialog select', 'alertmanager')
+  await page.fill('dialog input[name=name]', 'the pager')
+  await page.fill('dialog input[name=url]', 'http://127.0.0.1:9')
+  await page.click('dialog button:has-text("Save")')
+  await page.click('tr:has-text("the pager") button:has-text("Change")')
+  await page.fill('dialog input[name=name]', 'a pager')
+  await page.click('dialog button:has-text("Save")')
+  await page.waitForSelector(
+    'tr:has-text("a pager"):has-text("Alertmanager"):has-text("127.0.0.1:9")',
+  )
+  t.pass('a channel keeps its kind and its address when its name changes')
+
   await page.goto(`${service.api}/alerts/rules`)
   await page.click('tr:has-text("Too much of it") [role=switch]')
   await page.waitForSelector('tr:has-text("Too much of it"):has-text("off")')

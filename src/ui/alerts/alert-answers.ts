@@ -60,6 +60,8 @@ export interface Channel {
   readonly enabled: boolean
   readonly type: string | null
   readonly url: string | null
+  readonly to: readonly string[] | null
+  readonly channel: string | null
   readonly has_secret: boolean
   readonly fallback: string | null
   readonly max_per_minute: number | null

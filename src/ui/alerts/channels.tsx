@@ -10,14 +10,37 @@ import { notice } from '../shell/notice.js'
 import { Sure } from '../shell/sure.js'
 import type { Channel } from './alert-answers.js'
 
-const TYPES = {
-  webhook: { name: 'Webhook', url: 'URL', secret: 'Secret that signs (optional)' },
-  slack: { name: 'Slack', url: '', secret: 'URL of the incoming webhook' },
-  teams: { name: 'Microsoft Teams', url: '', secret: 'URL of the workflow' },
-  pagerduty: { name: 'PagerDuty', url: '', secret: 'Routing key' },
-} as const
-type Type = keyof typeof TYPES
-const isType = (name: string): name is Type => name in TYPES
+interface Field {
+  readonly key: 'url' | 'secret' | 'channel' | 'to'
+  readonly label: string
+  readonly isOptional?: true
+}
+interface Kind {
+  readonly name: string
+  readonly fields: readonly Field[]
+}
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  webhook: {
+    name: 'Webhook',
+    fields: [
+      { key: 'url', label: 'URL' },
+      { key: 'secret', label: 'Secret that signs (optional)', isOptional: true },
+    ],
+  },
+  email: { name: 'E-mail', fields: [{ key: 'to', label: 'Addresses, with commas between' }] },
+  slack_bot: {
+    name: 'Slack, by a bot',
+    fields: [
+      { key: 'channel', label: 'Channel, by its id or #name' },
+      { key: 'secret', label: 'Bot token' },
+    ],
+  },
+  slack: { name: 'Slack', fields: [{ key: 'secret', label: 'URL of the incoming webhook' }] },
+  teams: { name: 'Microsoft Teams', fields: [{ key: 'secret', label: 'URL of the workflow' }] },
+  pagerduty: { name: 'PagerDuty', fields: [{ key: 'secret', label: 'Routing key' }] },
+  alertmanager: { name: 'Alertmanager', fields: [{ key: 'url', label: 'URL, without /api/v2' }] },
+}
 
 interface TestReply {
   readonly outcome: string
@@ -79,8 +102,18 @@ export function Channels() {
                       </span>
                     )}
                   </td>
-                  <td>{channel.type ?? <span class="bad">its secret is lost</span>}</td>
-                  <td class="long">{channel.url ?? <span class="note">secret</span>}</td>
+                  <td>
+                    {channel.type === null ? (
+                      <span class="bad">its secret is lost</span>
+                    ) : (
+                      (KINDS[channel.type]?.name ?? channel.type)
+                    )}
+                  </td>
+                  <td class="long">
+                    {channel.to?.join(', ') ?? channel.channel ?? channel.url ?? (
+                      <span class="note">secret</span>
+                    )}
+                  </td>
                   <td class="number">
                     <button class="quiet" onClick={() => test(channel)}>
                       Test
@@ -126,18 +159,18 @@ interface ChannelFormProps {
 }
 
 function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
-  const known = channel?.type ?? ''
-  const [type, setType] = useState<Type>(isType(known) ? known : 'webhook')
+  const [type, setType] = useState(channel?.type ?? 'webhook')
   const [problem, setProblem] = useState('')
+  const { fields } = KINDS[type] ?? { fields: [] }
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
     const text = formTexts(event.currentTarget)
-    const secret = text('secret')
-    const url = text('url')
-    const target = {
-      type,
-      ...(url === '' ? {} : { url }),
-      ...(secret === '' ? {} : { secret }),
+    const target: Record<string, unknown> = { type }
+    // Such as the address of a Slack that is not the usual one.
+    if (channel?.type === type && channel.url !== null) target['url'] = channel.url
+    for (const { key } of fields) {
+      const value = text(key)
+      if (value !== '') target[key] = key === 'to' ? value.split(/[\s,;]+/).filter(Boolean) : value
     }
     const { fallback = null, max_per_minute: most = null } = channel ?? {}
     const json = {
@@ -162,29 +195,28 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
         </label>
         <label class="field">
           Kind
-          <select
-            value={type}
-            onChange={({ currentTarget: { value } }) => isType(value) && setType(value)}
-          >
-            {Object.keys(TYPES)
-              .filter(isType)
-              .map((name) => (
-                <option key={name} value={name}>
-                  {TYPES[name].name}
-                </option>
-              ))}
+          <select value={type} onChange={({ currentTarget: { value } }) => setType(value)}>
+            {Object.entries(KINDS).map(([key, { name }]) => (
+              <option key={key} value={key}>
+                {name}
+              </option>
+            ))}
           </select>
         </label>
-        {TYPES[type].url !== '' && (
-          <label class="field">
-            {TYPES[type].url}
-            <input name="url" type="url" value={channel?.url ?? ''} required />
+        {fields.map(({ key, label, isOptional }) => (
+          <label class="field" key={`${type} ${key}`}>
+            {label}
+            {key === 'secret' ? (
+              <input name={key} type="password" autocomplete="off" required={isOptional !== true} />
+            ) : (
+              <input
+                name={key}
+                value={channel?.type === type ? present(channel, key) : ''}
+                required
+              />
+            )}
           </label>
-        )}
-        <label class="field">
-          {TYPES[type].secret}
-          <input name="secret" type="password" autocomplete="off" required={type !== 'webhook'} />
-        </label>
+        ))}
         {channel?.has_secret === true && type === 'webhook' && (
           <p class="note">The present secret stays when none is entered.</p>
         )}
@@ -203,3 +235,6 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
     </Dialog>
   )
 }
+
+const present = (channel: Channel, key: Exclude<Field['key'], 'secret'>): string =>
+  key === 'to' ? (channel.to?.join(', ') ?? '') : (channel[key] ?? '')
