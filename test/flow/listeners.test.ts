@@ -85,7 +85,14 @@ async function untilStored(caller: Caller, source: string): Promise<void> {
 
 /** Every record is found once, with all that its protocol carries. */
 async function checkFound(t: Test, caller: Caller, want: Want): Promise<void> {
-  const items = (await allEvents(caller, { source: want.source })) as unknown as readonly Item[] // the same items with more fields
+  const read = async () =>
+    (await allEvents(caller, { source: want.source })) as unknown as readonly Item[] // the same items with more fields
+  let items = await read()
+  // The views of an insert are stored side by side, so the counts may be there a moment before the events.
+  for (let tries = 0; items.length < RECORDS && tries < 20; tries++) {
+    await sleep(100)
+    items = await read()
+  }
   const bySeq = new Map<number, Item>()
   for (const item of items) bySeq.set(Number(/ seq=(\d+)/.exec(item.message)?.[1]), item)
   t.equal(items.length, RECORDS, `${want.source}: ${RECORDS} events`)

@@ -312,6 +312,7 @@ async function others(t: Test, page: Page, service: LiveService): Promise<void> 
   await page.keyboard.press('?')
   await page.waitForSelector('dialog.keys[open]')
   await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.keys', { state: 'detached' })
   await page.keyboard.press('g')
   await page.keyboard.press('s')
   await page.waitForURL(/\/sources/)

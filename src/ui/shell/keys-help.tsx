@@ -28,7 +28,7 @@ export function KeysHelp() {
     isOpen.value = false
   }
   return (
-    <dialog ref={dialog} class="keys" aria-label="Keys" onClose={close}>
+    <dialog ref={dialog} class="keys" aria-label="Keys" onCancel={close} onClose={close}>
       {[...activeKeys()].map(([group, bindings]) => (
         <section key={group}>
           <h2>{group}</h2>

@@ -92,7 +92,13 @@ export function Palette() {
     event.preventDefault()
   }
   return (
-    <dialog ref={dialog} class="palette" aria-label="Go to or do something" onClose={close}>
+    <dialog
+      ref={dialog}
+      class="palette"
+      aria-label="Go to or do something"
+      onCancel={close}
+      onClose={close}
+    >
       <input
         autofocus
         value={typed}
