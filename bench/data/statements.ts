@@ -218,7 +218,7 @@ export const HELD_BACK: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Messages of one service with the template of each. */
+/** Generated messages of one service, each with the template that it was made from. */
 export function labelledLog(
   service: string,
   seed: number,

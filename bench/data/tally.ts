@@ -115,9 +115,8 @@ export function addCounts(a: Counts, b: Counts): Counts {
 }
 
 /**
- * Distinct events by the rule of deduplication, by brute force, when the messages are sequenced in the
- * order of the streams: a message repeats an event of equal source, severity, host, message and tags whose
- * first occurrence f has f <= time < f + window.
+ * Counts distinct events by brute force, with the messages taken in the order of the streams. A message repeats an event when
+ * source, severity, host, message and tags are equal and its time is within the window that begins with the first occurrence.
  */
 export function countDistinct(corpora: readonly Corpus[], windowMs: number): number {
   const firstsOf = new Map<string, number[]>()

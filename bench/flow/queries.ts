@@ -34,7 +34,7 @@ const MONTH_MS = 30 * 24 * HOUR_MS
 const sinceAgo = (nowMs: number, spanMs: number): string =>
   `&start_time=${new Date(nowMs - spanMs).toISOString()}`
 
-/** Histograms, facets and stats of a day; rollups answer the first ones. */
+/** Histograms, facets and stats of one day. Rollups answer those of the group `rollup`, events the others. */
 function countingQueries(sources: readonly string[], day: string): Query[] {
   const of =
     (group: Query['group']) =>

@@ -1,6 +1,7 @@
 -- Repeats of events by the second in which they arrived, which alert rules count; event_occurrences has them by their own
 -- time. Sorted by arrival: a rule asks for the seconds since it was evaluated last. Corrections add nothing to an event's
--- sum. A window and its evaluation after an outage reach back less than two days.
+-- sum. Two days are kept: the longest window of a rule and an outage
+-- before its evaluation are shorter together.
 -- shard: view
 CREATE TABLE IF NOT EXISTS repeat_arrivals
 (

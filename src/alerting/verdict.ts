@@ -7,7 +7,7 @@ import type { Observation } from './machine.js'
 import type { Plan } from './rule.js'
 import type { SlotCounts } from './slot-counts.js'
 
-/** The counts of a group: by counter of the plan, the count of each slot that has any. */
+/** The counts of a group, for each counter of the rule: a count by slot, without empty slots. */
 export interface GroupCounts {
   readonly slots: readonly SlotCounts[]
   /** The last slot in which its first counter counted anything. */

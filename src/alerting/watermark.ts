@@ -1,6 +1,6 @@
 /*
- * The moment before which everything that arrived is stored. An instance knows it of itself: the age of the oldest body it works
- * on, and of the oldest record of its WAL. Instances tell each other in the shared state; one that is silent for two
+ * The watermark: everything that arrived before it is stored. For one instance it is the arrival of the oldest body that is being
+ * processed, or of the oldest record in its WAL, whichever is earlier. Instances tell each other in the shared state; one that is silent for two
  * minutes is gone, and what is left in its WAL is not counted by rules when it is stored later.
  */
 

@@ -8,7 +8,7 @@
  * - For words, templates, types and environments the next range holds six times as many events, more when the matches so far
  *   ask for it. Without a match in the first range, and with an index, it is all the rest.
  *
- * In the other order each range holds more events than the one before in the same way, from the oldest on.
+ * Oldest first, the ranges begin at the start of the time range and grow in the same way.
  *
  * Events that began before the time range and are repeated in it are in one more range, which the deduplication window bounds.
  *

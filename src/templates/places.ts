@@ -97,7 +97,7 @@ export class Places {
   }
 }
 
-/** The units of the texts that were compared last, of all sources. */
+/** A cache of texts split into words, blanks and signs: a template is compared with many others. All sources share it. */
 const recent = new LRUCache<string, readonly string[]>({
   maxSize: 2 ** 21,
   sizeCalculation: (_, text) => text.length + 1,

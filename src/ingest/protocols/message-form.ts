@@ -3,9 +3,9 @@ import { PbfReader } from 'pbf'
 import { isRecord, type JsonRecord } from '../formats/json-value.js'
 
 /**
- * What a field of a protobuf message contains, and how it is read: `time` is nanoseconds as ms with a fraction, `id` is
- * bytes as hex, `fixed` an unsigned and `sfixed` a signed number of 64 bits, `any` and `attributes` are values of
- * OpenTelemetry as plain ones. A list of numbers is packed or not.
+ * The type of a field of a protobuf message, and the value that it becomes. `time`: nanoseconds, as ms with a fraction. `id`: bytes,
+ * as hex digits. `fixed`, `sfixed`: unsigned and signed integers of 64 bits. `any`, `attributes`: AnyValue and KeyValue lists of
+ * OpenTelemetry, as plain JSON values. Lists of numbers may be packed or not.
  */
 type Kind =
   | 'text'

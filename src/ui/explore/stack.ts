@@ -9,7 +9,7 @@ const COLORS = 5
 /** Occurrences whose value is not among the most frequent ones, or that have none. */
 const OTHER = '\u0000other'
 
-/** What a part of the bars is called. */
+/** The name of a value that bars are stacked by, as the legend shows it. */
 export const partName = (name: string): string => (name === OTHER ? 'other' : name)
 
 /** The values that a histogram is stacked by, from the ground up. */

@@ -103,7 +103,7 @@ interface LedgerReply {
   readonly dlq: number
 }
 
-/** Nothing acknowledged is lost: what came in is stored, or is a dead letter. */
+/** Compares the messages that were acknowledged with those that are stored or are dead letters. */
 export function Ledger() {
   const { value } = useLoad('ledger', (signal) =>
     call<LedgerReply>('/api/analytics/dlq-vs-stored?window=24h', { signal }),

@@ -127,7 +127,7 @@ function Snippet({ address, keyText }: SnippetProps) {
   )
 }
 
-/** Counts what has come in since this was opened; figures are pushed as events are stored. */
+/** Shows how many messages were stored since the dialog was opened. The count comes with the KPI snapshots of the WebSocket. */
 function Received() {
   const total = kpis.value?.total_occurrences ?? null
   const [before] = useState<{ count: number | null }>({ count: total })

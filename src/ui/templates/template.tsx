@@ -29,7 +29,7 @@ interface Detail extends Template {
 
 const PRIORITIES = ['P1', 'P2', 'P3', 'P4'] as const
 
-/** One template: when it comes, where from, what varies in it, and its newest events. */
+/** The page of one template: its counts by hour, its hosts, the values of its variables, and its newest events. */
 export function TemplateScreen({ id }: { readonly id: string }) {
   const { params } = place.value
   const range = currentRange()
