@@ -18,7 +18,7 @@ import { createTailSockets, toWatermark } from './api/routes/tail.js'
 import { createQuestions } from './api/questions.js'
 import { ingestServices, openServers } from './api/servers.js'
 import { metricsAccessOf, type Services } from './api/services.js'
-import type { UserSocketDeps } from './api/user-sockets.js'
+import { verifySocket, type UserSocketDeps } from './api/user-sockets.js'
 import { createBackups } from './backup/backup.js'
 import { openControl, type AccountResets } from './backup/control.js'
 import type { Store } from './clickhouse/client.js'
@@ -306,12 +306,16 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
         }),
     })
     const socketDeps: UserSocketDeps = {
-      verify: (token) => accounts.tokens.verifyAccess(token),
-      isAlive: async (session) => {
+      verify: (token) => verifySocket(accounts, token),
+      isAlive: async (user) => {
         if (state.kind === 'redis') await replica.refresh()
-        return accounts.sessions.isAlive(session)
+        return accounts.isAlive(user)
       },
-      consume: (address) => limiter.consume('ws_limiter', { address }),
+      consume: async (address, user) => {
+        await limiter.consume('ws_limiter', { address })
+        if (user?.isToken === true)
+          await limiter.consume('api_token_limit', { address, userId: user.userId })
+      },
       mayUseCookies: createOriginCheck(config.corsOrigins),
       mayUseQuery: config.wsTokenInQuery,
       maxOpen: capacity.webSockets,
@@ -345,7 +349,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     })
     accounts.onSessionEnded((id) => {
       const isOver = (session: Session): boolean =>
-        session.userId === id && !accounts.sessions.isAlive(session)
+        session.userId === id && !accounts.isAlive(session)
       for (const hub of [sockets, tailSockets])
         hub.closeWhere(isOver, POLICY_VIOLATION, 'the session has ended')
     })

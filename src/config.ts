@@ -120,6 +120,11 @@ const SETTINGS = {
   refreshLimit: limit('REFRESH_LIMIT', '30/60', 'token refreshes per address'),
   sourceCreateLimit: limit('SOURCE_CREATE_LIMIT', '30/60', 'source creates and uploads per user'),
   clearAllLimit: limit('CLEAR_ALL_LIMIT', '3/3600', 'clear-all per user'),
+  apiTokenLimit: limit(
+    'API_TOKEN_LIMIT',
+    '1200/60',
+    'requests and WebSocket connects per API token',
+  ),
   wsLimiter: limit('WS_LIMITER', '30/60', 'WebSocket connects per address'),
   wsTokenInQuery: boolean(
     'WS_TOKEN_IN_QUERY',

@@ -111,7 +111,19 @@ function admit(
   const { limit, isInstanceLocal } = compiled.route
   const mayBeStale = options.current !== undefined && isInstanceLocal !== true
   if (limit !== 'none' || mayBeStale) return admitLater(compiled, options, head)
-  return toAdmission(compiled, options, checkCaller(compiled.route, options, head))
+  const caller = checkCaller(compiled.route, options, head)
+  if (caller?.isToken === true) return admitToken(compiled, options, head, caller)
+  return toAdmission(compiled, options, caller)
+}
+
+async function admitToken(
+  compiled: CompiledRoute,
+  options: ApiOptions,
+  { ip }: RequestHead,
+  caller: Caller,
+): Promise<Admission> {
+  await options.consume('api_token_limit', { address: ip, userId: caller.userId })
+  return toAdmission(compiled, options, caller)
 }
 
 async function admitLater(
@@ -125,6 +137,7 @@ async function admitLater(
   const caller = checkCaller(compiled.route, options, head)
   if (limit !== 'none' && role !== 'public' && caller !== null)
     await options.consume(limit, { address: head.ip, userId: caller.userId })
+  if (caller?.isToken === true) return await admitToken(compiled, options, head, caller)
   return toAdmission(compiled, options, caller)
 }
 
@@ -143,6 +156,7 @@ function checkCaller(route: ApiRoute, options: ApiOptions, head: RequestHead): C
   try {
     if (caller !== null && route.role !== 'public') {
       checkRole(route.role, caller)
+      checkToken(route, caller)
       if (caller.duty !== null && route.isOpenBeforeDuty !== true) throw unfulfilled(caller.duty)
     }
     checkOrigin(route, caller, options, head)
@@ -160,7 +174,9 @@ function findCaller(
   head: RequestHead,
 ): Caller | null {
   try {
-    return authenticate(head)
+    const caller = authenticate(head)
+    // What a public route shows to callers it knows is about the whole service.
+    return role === 'public' && caller.sources !== null ? null : caller
   } catch (error) {
     if (role === 'public' && error instanceof AppError && error.status === 401) return null
     throw error
@@ -171,6 +187,16 @@ function checkRole(needed: Role, { role }: Caller): void {
   if (isAtLeast(role, needed)) return
   const details = { required_role: needed }
   throw new AppError('forbidden', `this needs the role ${needed}`, { details })
+}
+
+function checkToken({ tokens }: ApiRoute, { isToken, sources }: Caller): void {
+  if (isToken && tokens === 'none')
+    throw new AppError('forbidden', 'this is for users, not for API tokens')
+  if (sources !== null && tokens !== 'limited')
+    throw new AppError(
+      'forbidden',
+      "this can't be limited to sources, as the API token is: use one that may read all sources",
+    )
 }
 
 function checkOrigin(

@@ -11,7 +11,7 @@ import { searchFault } from '../events/search.js'
 import { AppError } from '../model/errors.js'
 import { EventTypeSchema, PrioritySchema, SeveritySchema } from '../model/schemas.js'
 import { DAY_MS, HOUR_MS } from '../model/time.js'
-import { EVERYTHING, type Field, type Query } from '../query/ast.js'
+import { EVERYTHING, ofSources, type Field, type Query } from '../query/ast.js'
 import type { QueryFault } from '../query/fault.js'
 import { MAX_NAME, toField } from '../query/fields.js'
 import { MAX_LINE, parseQuery } from '../query/parser.js'
@@ -62,16 +62,51 @@ export const EVENT_PARAMETERS = {
 const EventParametersSchema = Type.Object(EVENT_PARAMETERS)
 type Parameters = Static<typeof EventParametersSchema>
 
-/** @throws AppError validation_error */
+/**
+ * @param sources of which the caller may read
+ * @throws AppError validation_error, forbidden
+ */
 export function readEventQuestion(
   parameters: Parameters,
   context: Pick<EventContext, 'applications' | 'templateAliases' | 'redirects'>,
+  sources: ReadableSources,
 ): EventQuestion {
+  if (sources !== null) refuseBeyond(parameters.source ?? [], sources)
   const range = readRange(parameters)
-  const query = toQuery(parameters, readLine(parameters.q ?? '', range))
+  const asked = toQuery(parameters, readLine(parameters.q ?? '', range))
+  const query = ofSources(asked, sources)
   const fault = searchFault(query)
   if (fault !== null) throw invalid(parameters.q === undefined ? 'search' : 'q', { message: fault })
   return { filter: toFilter(resolveNames(query, context), context.redirects()), ...range }
+}
+
+/** The sources of which a caller may read; null for all. */
+export type ReadableSources = readonly string[] | null
+
+/** Whether a caller may read an event. */
+export const mayRead = (
+  { source }: { readonly source: string },
+  sources: ReadableSources,
+): boolean => sources === null || sources.includes(source)
+
+/**
+ * The sources that a question names, or all that the caller may read.
+ *
+ * @returns an empty list for a caller who may read all and names none
+ * @throws AppError forbidden
+ */
+export function readSources(named: readonly string[], sources: ReadableSources): readonly string[] {
+  if (sources === null) return named
+  refuseBeyond(named, sources)
+  return named.length === 0 ? sources : named
+}
+
+function refuseBeyond(named: readonly string[], sources: readonly string[]): void {
+  const beyond = named.find((name) => !sources.includes(name))
+  if (beyond === undefined) return
+  throw new AppError('forbidden', 'the API token may not read this source', {
+    details: { source: beyond },
+  })
 }
 
 /** Waits for the answer to a question. @throws AppError validation_error for a regular expression that RE2 refuses */

@@ -8,6 +8,7 @@ import { networkOf } from './auth/limits.js'
 const KINDS = {
   ingest_key: { action: 'ingest', outcome: 'unauthorized' },
   webhook_signature: { action: 'scmWebhook', outcome: 'invalid_signature' },
+  api_token: { action: 'authenticate', outcome: 'unauthorized' },
   refresh_token: { action: 'refresh', outcome: 'refresh_token_reused' },
 } as const
 

@@ -133,6 +133,7 @@ function toOperation(route: DocumentedRoute): Json {
     description: describe(route),
     tags: [tagOf(route)],
     'x-role': role,
+    ...(role === 'public' ? {} : { 'x-api-tokens': route.tokens ?? 'all' }),
     ...(limit === 'none' ? {} : { 'x-rate-limit': limit }),
     security: role === 'public' ? [] : [{ bearer: [] }, { cookie: [] }],
     parameters: [...toParameters('path', route.params), ...toParameters('query', route.query)],
@@ -141,8 +142,14 @@ function toOperation(route: DocumentedRoute): Json {
   }
 }
 
-function describe({ description, role, limit }: DocumentedRoute): string {
-  const access = role === 'public' ? 'Needs no token.' : `Needs the role ${role}.`
+const OF_TOKENS = {
+  none: ' Not for API tokens.',
+  limited: ' An API token that is limited to sources reads only theirs.',
+} as const
+
+function describe({ description, role, limit, tokens }: DocumentedRoute): string {
+  const who = role === 'public' ? 'Needs no token.' : `Needs the role ${role}.`
+  const access = who + (tokens === undefined ? '' : OF_TOKENS[tokens])
   const limited = limit === 'none' ? '' : ` Limited by \`${limit}\`.`
   return [description, access + limited].filter((text) => text !== undefined).join('\n\n')
 }
@@ -242,7 +249,9 @@ function errorsOfAccess({ role, isOpenBeforeDuty }: DocumentedRoute): readonly E
   return [
     'unauthorized',
     'token_expired',
-    ...(role === 'viewer' ? [] : (['forbidden'] as const)),
+    // Also for API tokens that the route does not let in.
+    'forbidden',
+    'rate_limited',
     ...(isOpenBeforeDuty === true
       ? []
       : (['password_change_required', 'second_factor_missing'] as const)),

@@ -165,6 +165,11 @@ interface RouteFacts {
   readonly handlerTimeoutMs?: number
   /** Open also to a user who has to change the password, or turn on a second factor, before anything else. */
   readonly isOpenBeforeDuty?: true
+  /**
+   * What API tokens may do here: `none` lets in users only, `limited` also tokens that are limited to sources, because the
+   * handler reads nothing beyond `principal.sources`. Absent: tokens that are not limited.
+   */
+  readonly tokens?: 'none' | 'limited'
   /** The reply describes this instance only, so the request does not wait for the change log. */
   readonly isInstanceLocal?: true
   readonly examples?: { readonly body?: unknown; readonly reply?: unknown }

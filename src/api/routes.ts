@@ -2,6 +2,7 @@ import { aiInsightRoutes } from './routes/ai-insights.js'
 import { alertRoutes } from './routes/alerts.js'
 import { alertRuleRoutes } from './routes/alert-rules.js'
 import { analyticsRoutes } from './routes/analytics.js'
+import { apiTokenRoutes } from './routes/api-tokens.js'
 import { applicationRoutes } from './routes/applications.js'
 import { auditRoutes } from './routes/audit.js'
 import { authRoutes } from './routes/auth.js'
@@ -55,4 +56,5 @@ export const allRoutes = [
   ...taskRoutes,
   ...userRoutes,
   ...ingestKeyRoutes,
+  ...apiTokenRoutes,
 ]

@@ -4,6 +4,7 @@ import { createDocsRoutes } from './docs.js'
 import { createPageRoutes } from './page.js'
 import { describeApi } from './description.js'
 import { ACCESS_COOKIE, accessTokenOf } from './auth/credentials.js'
+import { isApiToken } from './auth/api-tokens.js'
 import { createOriginCheck } from './auth/origin.js'
 import { DEFAULT_SOURCE } from '../ingest/submission.js'
 import type { IngestServices } from '../ingest/protocols/ingest-route.js'
@@ -118,7 +119,12 @@ function authenticate(head: RequestHead, services: Services): Caller {
     authorization: head.headers.first('authorization') ?? '',
     cookie: () => head.cookies.get(ACCESS_COOKIE) ?? '',
   })
-  return { ...services.sessions.authenticate(token), via }
+  try {
+    return { ...services.authenticate(token), via }
+  } catch (error) {
+    if (isApiToken(token)) services.intrusions.note('api_token', { address: head.ip })
+    throw error
+  }
 }
 
 function collectorServer(deps: ServerDeps): HttpServer {

@@ -31,12 +31,13 @@ import type { CollectorStats } from '../telemetry/collector-stats.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { createTemplateSamples } from '../events/template-samples.js'
 import type { TemplateStats } from '../events/template-stats.js'
+import type { ApiTokens } from './auth/api-tokens.js'
 import type { CookieSettings } from './auth/credentials.js'
 import type { IngestKeys } from './auth/ingest-keys.js'
 import type { Guesses } from './auth/guesses.js'
 import type { Limiter } from './auth/limits.js'
 import type { SecondFactors } from './auth/second-factor.js'
-import type { Sessions } from './auth/sessions.js'
+import type { Principal, Sessions } from './auth/sessions.js'
 import type { Users } from './auth/users.js'
 import type { EventContext, explainPriority } from './event-context.js'
 import type { ExportSlots } from './export-slots.js'
@@ -94,6 +95,9 @@ export interface Services {
   readonly sessions: Sessions
   readonly secondFactors: SecondFactors
   readonly ingestKeys: IngestKeys
+  readonly apiTokens: ApiTokens
+  /** Who calls with an access token or an API token. @throws AppError unauthorized, token_expired */
+  readonly authenticate: (token: string) => Principal
   readonly limiter: Limiter
   readonly guesses: Guesses
   readonly intrusions: Intrusions

@@ -8,17 +8,30 @@ import {
 import type { Connection } from '../http/connection.js'
 import { AppError } from '../model/errors.js'
 import { ACCESS_COOKIE, accessTokenOf } from './auth/credentials.js'
+import type { Accounts } from './auth/accounts.js'
+import { isApiToken } from './auth/api-tokens.js'
 import type { MayUseCookies } from './auth/origin.js'
 import type { Session } from './auth/sessions.js'
-import type { Tokens } from './auth/tokens.js'
+
+/** The user, or API token, of a WebSocket. */
+export interface SocketUser extends Session {
+  readonly isToken: boolean
+  /** The sources of which it may read; null for all. */
+  readonly sources: readonly string[] | null
+}
+
+interface Verified {
+  readonly user: SocketUser
+  readonly expiresAtMs: number
+}
 
 export interface UserSocketDeps {
-  /** @throws AppError unless the token is a valid access token, of whichever session */
-  readonly verify: Tokens['verifyAccess']
+  /** @throws AppError unless the token is a valid access token, of whichever session, or an API token */
+  readonly verify: (token: string) => Verified
   /** Whether the session goes on; waits for what other instances know of it. */
   readonly isAlive: (session: Session) => Promise<boolean>
   /** Counts a connection under `ws_limiter`. @throws AppError rate_limited */
-  readonly consume: (address: string) => Promise<void>
+  readonly consume: (address: string, user?: SocketUser) => Promise<void>
   /** Checked when the token is in the cookie, which browsers send with a socket of any page. */
   readonly mayUseCookies: MayUseCookies
   /** Whether a token may be in the query, where proxies and histories keep it. */
@@ -27,22 +40,47 @@ export interface UserSocketDeps {
   readonly maxOpenPerAddress: number
 }
 
+/**
+ * A user's access token is checked by its signature alone: whether the session goes on is asked when other instances'
+ * changes are known.
+ *
+ * @throws AppError unauthorized, token_expired
+ */
+export function verifySocket(
+  { tokens, apiTokens }: Pick<Accounts, 'tokens' | 'apiTokens'>,
+  token: string,
+): Verified {
+  if (isApiToken(token)) {
+    const { expiresAtMs, ...user } = apiTokens.authenticate(token)
+    return { user, expiresAtMs }
+  }
+  const { sub: userId, family, exp } = tokens.verifyAccess(token)
+  return { user: { userId, family, isToken: false, sources: null }, expiresAtMs: exp * 1000 }
+}
+
 const POLICY_VIOLATION = 1008
+const BEYOND = "this can't be limited to sources, as the API token is"
+
+interface UserPath extends Omit<WebSocketOptions<SocketUser>, 'authenticate' | 'userId'> {
+  /** Whether it holds an API token that is limited to sources to them. */
+  readonly isLimited?: boolean
+}
 
 /** A WebSocket path for users: its functions are called for connections whose user is known and whose session goes on. */
 export function createUserSockets(
   deps: UserSocketDeps,
-  path: Omit<WebSocketOptions<Session>, 'authenticate' | 'userId'>,
-): WebSocketHub<Session> {
+  { isLimited = false, ...path }: UserPath,
+): WebSocketHub<SocketUser> {
   /** Whether a connection was let in; texts that come before are read after. */
-  const openings = new WeakMap<Connection<Session>, Promise<boolean>>()
-  const open = async (connection: Connection<Session>): Promise<boolean> => {
-    const refusal = await refusalFor(connection, deps)
+  const openings = new WeakMap<Connection<SocketUser>, Promise<boolean>>()
+  const open = async (connection: Connection<SocketUser>): Promise<boolean> => {
+    const isBeyond = !isLimited && connection.user.sources !== null
+    const refusal = isBeyond ? BEYOND : await refusalFor(connection, deps)
     if (refusal !== null) connection.close(POLICY_VIOLATION, refusal)
     else await path.onOpen?.(connection)
     return refusal === null
   }
-  return createWebSocketHub<Session>({
+  return createWebSocketHub<SocketUser>({
     ...path,
     authenticate: (head) => authenticate(head, deps),
     userId: (user) => user.userId,
@@ -65,24 +103,23 @@ export function createUserSockets(
 
 /** @returns why a connection may not stay; null when it may */
 async function refusalFor(
-  { ip, user }: Connection<Session>,
+  { ip, user }: Connection<SocketUser>,
   { consume, isAlive }: UserSocketDeps,
 ): Promise<string | null> {
   try {
-    await consume(ip)
+    await consume(ip, user)
   } catch (error) {
     return refusalOf(error)
   }
   return (await isAlive(user)) ? null : 'the session has ended, or the user is inactive'
 }
 
-function authenticate(head: UpgradeHead, deps: UserSocketDeps): Authentication<Session> {
+function authenticate(head: UpgradeHead, deps: UserSocketDeps): Authentication<SocketUser> {
   try {
     const { token, via } = tokenOf(head, deps.mayUseQuery)
     if (via === 'cookie' && !deps.mayUseCookies(head.headers))
       return { kind: 'refused', reason: 'origin not allowed' }
-    const { sub: userId, family, exp } = deps.verify(token)
-    return { kind: 'accepted', user: { userId, family }, expiresAtMs: exp * 1000 }
+    return { kind: 'accepted', ...deps.verify(token) }
   } catch (error) {
     // Failed attempts count against the limit as well.
     void deps.consume(head.ip).catch(() => undefined)

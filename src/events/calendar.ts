@@ -10,25 +10,39 @@ export interface CalendarDay {
   readonly value: number
 }
 
+interface CalendarQuery {
+  /** An empty list matches any. */
+  readonly priorities: readonly Priority[]
+  /** An empty list matches any. */
+  readonly sources: readonly string[]
+  /** 1..730, today being the last. */
+  readonly days: number
+}
+
 const calendarSql = statement<
-  { readonly first: string; readonly last: string; readonly priorities: readonly Priority[] },
+  {
+    readonly first: string
+    readonly last: string
+    readonly priorities: readonly Priority[]
+    readonly sources: readonly string[]
+  },
   CalendarDay
 >('calendar')
 
 export function createCalendar(store: Pick<Store, 'query'>, nowMs: () => number = Date.now) {
   return {
-    /**
-     * @param priorities an empty list matches any priority
-     * @param days 1..730, today being the last
-     * @returns days with occurrences, ascending
-     */
+    /** @returns days with occurrences, ascending */
     days: async (
-      priorities: readonly Priority[],
-      days: number,
+      { priorities, sources, days }: CalendarQuery,
       signal?: AbortSignal,
     ): Promise<readonly CalendarDay[]> => {
       const now = nowMs()
-      const params = { first: toDay(now - (days - 1) * DAY_MS), last: toDay(now), priorities }
+      const params = {
+        first: toDay(now - (days - 1) * DAY_MS),
+        last: toDay(now),
+        priorities,
+        sources,
+      }
       const rows = await store.query(calendarSql, params, signal === undefined ? {} : { signal })
       return rows.map(({ day, value }) => ({ day, value }))
     },

@@ -6,7 +6,7 @@
 
 import type { ListedEvent } from '../model/event.js'
 import { DAY_MS } from '../model/time.js'
-import { allOf, type BuiltinField, type Query } from '../query/ast.js'
+import { allOf, ofSources, type BuiltinField, type Query } from '../query/ast.js'
 import { toFilter } from './filter.js'
 import type { EventQuery } from './page.js'
 import type { EventPosition } from './range-rows.js'
@@ -22,6 +22,8 @@ export interface ContextQuery {
   /** Null begins at the event. */
   readonly from: EventPosition | null
   readonly limit: number
+  /** The sources of the events; null for all. */
+  readonly within: readonly string[] | null
 }
 
 /** As far as a list goes back by default. */
@@ -32,12 +34,12 @@ type ReadPage = (query: EventQuery, signal?: AbortSignal) => Promise<readonly Li
 export const createContext =
   (page: ReadPage) =>
   (
-    { event, same, side, from, limit }: ContextQuery,
+    { event, same, side, from, limit, within }: ContextQuery,
     signal?: AbortSignal,
   ): Promise<readonly ListedEvent[]> =>
     page(
       {
-        filter: toFilter(allOf(same.map((field) => equalTo(field, event)))),
+        filter: toFilter(ofSources(allOf(same.map((field) => equalTo(field, event))), within)),
         fromMs: Math.max(0, event.timestampMs - CONTEXT_MS),
         toMs: event.timestampMs + CONTEXT_MS,
         after: from ?? { tsMs: event.timestampMs, id: event.id },

@@ -20,6 +20,8 @@ export interface TemplateView {
 
 interface TemplateQuery {
   readonly limit: number
+  /** An empty list matches any. */
+  readonly sources?: readonly string[]
   /** Default: by occurrences. Both orders are descending. */
   readonly order?: 'occurrences' | 'first_seen'
   readonly firstSeenFromMs?: number
@@ -43,6 +45,7 @@ const topSql = statement<
   {
     readonly merged: readonly bigint[]
     readonly into: readonly bigint[]
+    readonly sources: readonly string[]
     readonly by_first_seen: 0 | 1
     readonly from_ms: number
     readonly until_ms: number
@@ -83,11 +86,18 @@ export function createTemplateStats(store: Pick<Store, 'query'>, directory: Temp
     },
     /** The first templates of an order; a merged template counts for its target. */
     top: async (
-      { limit, order = 'occurrences', firstSeenFromMs = 0, firstSeenUntilMs }: TemplateQuery,
+      {
+        limit,
+        sources = [],
+        order = 'occurrences',
+        firstSeenFromMs = 0,
+        firstSeenUntilMs,
+      }: TemplateQuery,
       signal?: AbortSignal,
     ): Promise<readonly TemplateView[]> => {
       const params = {
         ...mergedIds(directory),
+        sources,
         by_first_seen: order === 'first_seen' ? (1 as const) : (0 as const),
         from_ms: firstSeenFromMs,
         until_ms: firstSeenUntilMs ?? Number.MAX_SAFE_INTEGER,

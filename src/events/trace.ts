@@ -7,7 +7,7 @@
  */
 
 import { isErrorOrWorse, type ListedEvent } from '../model/event.js'
-import { allOf, type Query } from '../query/ast.js'
+import { allOf, ofSources, type Query } from '../query/ast.js'
 import { toFilter } from './filter.js'
 import type { EventQuery } from './page.js'
 
@@ -39,6 +39,8 @@ export interface TraceQuery {
   readonly fromMs: number
   /** Exclusive; null for no bound. */
   readonly toMs: number | null
+  /** The sources of the events; null for all. */
+  readonly within: readonly string[] | null
 }
 
 export const MAX_SPANS = 2_000
@@ -53,14 +55,17 @@ const IS_SPAN: Query = {
 }
 
 export function createTraceReader(page: ReadPage) {
-  return async ({ traceId, fromMs, toMs }: TraceQuery, signal?: AbortSignal): Promise<Trace> => {
+  return async (
+    { traceId, fromMs, toMs, within }: TraceQuery,
+    signal?: AbortSignal,
+  ): Promise<Trace> => {
     const ofTrace: Query = {
       kind: 'field',
       field: { kind: 'builtin', name: 'trace' },
       tests: [{ kind: 'equal', text: traceId }],
     }
     const oldest = (query: Query, most: number) => {
-      const filter = toFilter(allOf([ofTrace, query]))
+      const filter = toFilter(ofSources(allOf([ofTrace, query]), within))
       return page({ filter, fromMs, toMs, after: null, order: 'asc', limit: most + 1 }, signal)
     }
     const [spans, logs] = await Promise.all([

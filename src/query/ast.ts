@@ -87,3 +87,16 @@ export function anyOf(nodes: readonly Query[]): Query {
   const [first] = flat
   return flat.length === 1 && first !== undefined ? first : { kind: 'or', nodes: flat }
 }
+
+/** What a query means within some sources, which no part of it can leave; null for all. */
+export const ofSources = (query: Query, sources: readonly string[] | null): Query =>
+  sources === null
+    ? query
+    : allOf([
+        query,
+        {
+          kind: 'field',
+          field: { kind: 'builtin', name: 'source' },
+          tests: sources.map((text) => ({ kind: 'equal', text })),
+        },
+      ])

@@ -317,7 +317,7 @@ const NO_NAMES = {
 function checkSearch(text: string): void {
   for (const parameters of [{ search: text.slice(0, 1000) }, { q: text }])
     refuses(['validation_error'], () => {
-      checkFilter(text, readEventQuestion(parameters, NO_NAMES).filter)
+      checkFilter(text, readEventQuestion(parameters, NO_NAMES, null).filter)
     })
 }
 

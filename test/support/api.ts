@@ -51,8 +51,8 @@ export function startApi(t: Test, routes: readonly ApiRoute[], services: FakeSer
         if (!isRole(role)) throw new AppError('unauthorized', 'who?')
         const family = 'family'
         const expiresAtMs = Date.now() + 1e6
-        const userId = USERS[role]
-        return { userId, role, tokenRole: role, family, duty: null, expiresAtMs, via: 'bearer' }
+        const user = { userId: USERS[role], isToken: false, sources: null }
+        return { ...user, role, tokenRole: role, family, duty: null, expiresAtMs, via: 'bearer' }
       },
       consume: async (name) => void consumed.push(name),
       mayUseCookies: () => true,

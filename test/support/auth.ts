@@ -70,6 +70,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       refreshLimit: limits,
       sourceCreateLimit: limits,
       clearAllLimit: limits,
+      apiTokenLimit: limits,
       wsLimiter: limits,
     }),
   )

@@ -267,6 +267,11 @@ export async function everyRoute(service: LiveService): Promise<EveryRoute> {
     deleteIngestKey: async () => ({
       params: { id: (await made('ingest-keys', { name: 'to go' })).id },
     }),
+    listApiTokens: () => ({}),
+    createApiToken: () => ({ body: { name: 'x' } }),
+    deleteApiToken: async () => ({
+      params: { id: (await made('api-tokens', { name: 'to go' })).id },
+    }),
     clearAll: () => ({}),
   }
 

@@ -328,6 +328,13 @@ const CASES: readonly Case[] = [
     ['3600'],
   ],
   [
+    'apiTokenLimit',
+    'API_TOKEN_LIMIT',
+    { count: 1200, seconds: 60 },
+    [['1/9', { count: 1, seconds: 9 }]],
+    ['1200'],
+  ],
+  [
     'wsLimiter',
     'WS_LIMITER',
     { count: 30, seconds: 60 },

@@ -1,11 +1,18 @@
+import {
+  ApiTokenDoc,
+  createApiTokens,
+  isApiToken,
+  type ApiToken,
+  type ApiTokens,
+} from './api-tokens.js'
 import { createFamilies, FamilyDoc, type Family } from './families.js'
 import type { Limiter } from './limits.js'
 import { createIngestKeys, IngestKeyDoc, type IngestKeys } from './ingest-keys.js'
 import type { Mailer } from './mailer.js'
 import { codeReused, noticesOfChange } from './notices.js'
-import { createPasswords, passwordFault } from './passwords.js'
+import { createPasswords, passwordFault, type Passwords } from './passwords.js'
 import { createSecondFactors, type SecondFactors } from './second-factor.js'
-import { createSessions, type Sessions } from './sessions.js'
+import { createSessions, type Principal, type Session, type Sessions } from './sessions.js'
 import { createTokens, type Tokens } from './tokens.js'
 import { UserDoc, type User } from './user.js'
 import { createUsers, type Users } from './users.js'
@@ -24,7 +31,12 @@ export interface Accounts {
   readonly secondFactors: SecondFactors
   readonly tokens: Tokens
   readonly ingestKeys: IngestKeys
-  /** Calls `listener` with each user of whom a session may have ended. */
+  readonly apiTokens: ApiTokens
+  /** Who calls with an access token or an API token. @throws AppError unauthorized, token_expired */
+  readonly authenticate: (token: string) => Principal
+  /** Whether a session, or an API token, goes on. */
+  readonly isAlive: (caller: Session) => boolean
+  /** Calls `listener` with each user of whom a session may have ended, and with each API token that was deleted. */
   onSessionEnded(listener: (userId: string) => void): void
   /** What the first start created, to be printed once: it cannot be read again. */
   readonly made: {
@@ -50,8 +62,9 @@ interface AccountDeps {
 /** Opens users, logins and ingest keys, and creates the first of each. */
 export async function openAccounts(
   config: Config,
-  { entities, withLock, jwtSecret, log, ...deps }: AccountDeps,
+  { entities, ...deps }: AccountDeps,
 ): Promise<Accounts> {
+  const { withLock, jwtSecret, log } = deps
   const passwords = createPasswords()
   const records = entities.collection<User>('user', UserDoc)
   const users = createUsers({
@@ -60,21 +73,8 @@ export async function openAccounts(
     withLock,
     temporaryMs: config.temporaryPasswordHours * HOUR_S * 1000,
   })
-  const secondFactors = createSecondFactors({
-    entities: records,
-    passwords,
-    seal: deps.seal,
-    consume: (userId) => deps.limiter.consume('second_factor_limit', { userId, address: '' }),
-    onWrong: ({ email: to }, code) => {
-      deps.onWrongCode()
-      if (code === 'code_reused') deps.mailer?.send(codeReused(to))
-    },
-  })
-  // The instance that makes a change tells of it.
-  records.onChange((change) => {
-    if (change.origin === 'local')
-      for (const notice of noticesOfChange(change)) deps.mailer?.send(notice)
-  })
+  const secondFactors = openSecondFactors(records, passwords, deps)
+  tellOfChanges(records, deps)
   const tokens = createTokens({
     secret: jwtSecret,
     accessSeconds: config.accessTokenExpireMinutes * 60,
@@ -86,28 +86,62 @@ export async function openAccounts(
     withLock,
     onError: (error) => log.warn({ err: error }, 'the last use of an ingest key was not stored'),
   })
+  const storedTokens = entities.collection('api_token', ApiTokenDoc)
+  const apiTokens = createApiTokens({
+    entities: storedTokens,
+    onError: (error) => log.warn({ err: error }, 'the last use of an API token was not stored'),
+  })
+  const sessions = createSessions({
+    users,
+    secondFactors,
+    families: createFamilies(families),
+    tokens,
+    passwords,
+    sessionSeconds: config.sessionExpireHours * HOUR_S,
+    secondFactorFrom: SECOND_FACTOR_FROM[config.requireSecondFactor],
+  })
   const admin = await firstAdmin(config, users, log)
   const key = await ingestKeys.ensureFirst(config.ingestKey)
   return {
     users,
     secondFactors,
-    sessions: createSessions({
-      users,
-      secondFactors,
-      families: createFamilies(families),
-      tokens,
-      passwords,
-      sessionSeconds: config.sessionExpireHours * HOUR_S,
-      secondFactorFrom: SECOND_FACTOR_FROM[config.requireSecondFactor],
-    }),
+    sessions,
     tokens,
     ingestKeys,
-    onSessionEnded: watchSessions(records, families),
+    apiTokens,
+    ...callers({ sessions, apiTokens }),
+    onSessionEnded: watchSessions(records, families, storedTokens),
     made: {
       admin: admin === null ? null : { email: admin.user.email, password: admin.generated },
       ingestKey: key?.key ?? null,
     },
   }
+}
+
+type SecondFactorDeps = Pick<AccountDeps, 'seal' | 'limiter' | 'onWrongCode' | 'mailer'>
+
+const openSecondFactors = (
+  entities: Collection<User>,
+  passwords: Passwords,
+  { seal, limiter, onWrongCode, mailer }: SecondFactorDeps,
+): SecondFactors =>
+  createSecondFactors({
+    entities,
+    passwords,
+    seal,
+    consume: (userId) => limiter.consume('second_factor_limit', { userId, address: '' }),
+    onWrong: ({ email: to }, code) => {
+      onWrongCode()
+      if (code === 'code_reused') mailer?.send(codeReused(to))
+    },
+  })
+
+/** The instance that makes a change tells of it. */
+function tellOfChanges(users: Collection<User>, { mailer }: Pick<AccountDeps, 'mailer'>): void {
+  users.onChange((change) => {
+    if (change.origin === 'local')
+      for (const notice of noticesOfChange(change)) mailer?.send(notice)
+  })
 }
 
 async function firstAdmin(
@@ -125,14 +159,31 @@ async function firstAdmin(
 
 const SECOND_FACTOR_FROM = { none: null, admins: 'admin', all: 'viewer' } as const
 
+const callers = ({
+  sessions,
+  apiTokens,
+}: Pick<Accounts, 'sessions' | 'apiTokens'>): Pick<Accounts, 'authenticate' | 'isAlive'> => ({
+  authenticate: (token) =>
+    isApiToken(token) ? apiTokens.authenticate(token) : sessions.authenticate(token),
+  isAlive: (caller) =>
+    caller.family === '' ? apiTokens.isAlive(caller.userId) : sessions.isAlive(caller),
+})
+
 const watchSessions =
-  (users: Collection<User>, families: Collection<Family>): Accounts['onSessionEnded'] =>
+  (
+    users: Collection<User>,
+    families: Collection<Family>,
+    apiTokens: Collection<ApiToken>,
+  ): Accounts['onSessionEnded'] =>
   (listener) => {
     users.onChange(({ id, value, previous }) => {
       if (value?.isActive !== true || value.sessionEpoch !== previous?.sessionEpoch) listener(id)
     })
     families.onChange(({ value, previous }) => {
       if (value === null && previous !== null) listener(previous.userId)
+    })
+    apiTokens.onChange(({ id, value }) => {
+      if (value === null) listener(id)
     })
   }
 

@@ -16,6 +16,7 @@ const LIMITS = {
   refresh_limit: { by: 'address', whenDown: 'open' },
   source_create_limit: { by: 'user', whenDown: 'open' },
   clear_all_limit: { by: 'user', whenDown: 'open' },
+  api_token_limit: { by: 'user', whenDown: 'open' },
   ws_limiter: { by: 'address', whenDown: 'open' },
 } as const satisfies Record<string, { readonly by: string; readonly whenDown: 'open' | 'closed' }>
 
@@ -40,6 +41,7 @@ interface LimitSettings {
   readonly refreshLimit: RateLimit
   readonly sourceCreateLimit: RateLimit
   readonly clearAllLimit: RateLimit
+  readonly apiTokenLimit: RateLimit
   readonly wsLimiter: RateLimit
 }
 
@@ -56,6 +58,7 @@ export const toRateLimits = (settings: LimitSettings): RateLimits => ({
   refresh_limit: settings.refreshLimit,
   source_create_limit: settings.sourceCreateLimit,
   clear_all_limit: settings.clearAllLimit,
+  api_token_limit: settings.apiTokenLimit,
   ws_limiter: settings.wsLimiter,
 })
 

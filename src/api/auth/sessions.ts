@@ -40,6 +40,10 @@ export interface Principal {
   readonly duty: Duty | null
   /** Expiry of the access token. */
   readonly expiresAtMs: number
+  /** Whether an API token asks, and no user. */
+  readonly isToken: boolean
+  /** The sources of which the caller may read; null for all. */
+  readonly sources: readonly string[] | null
 }
 
 export interface Sessions {
@@ -153,7 +157,8 @@ function createChecks(deps: SessionDeps): Pick<Sessions, 'authenticate' | 'isAli
         throw new AppError('unauthorized', 'the session has ended, or the user is inactive')
       const role = heldRole(tokenRole, user.role)
       const duty = dutyOf(user, secondFactorFrom)
-      return { userId, role, tokenRole, family, duty, expiresAtMs: exp * 1000 }
+      const unlimited = { isToken: false, sources: null }
+      return { userId, role, tokenRole, family, duty, expiresAtMs: exp * 1000, ...unlimited }
     },
     isAlive: (session) => {
       const user = aliveUser(deps, session)

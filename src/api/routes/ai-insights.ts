@@ -88,7 +88,7 @@ async function explainBody(
   { events, eventContext, insights }: Services,
   signal: AbortSignal,
 ): Promise<Static<typeof SpanExplanationSchema>> {
-  const asked = readEventQuestion(body, eventContext)
+  const asked = readEventQuestion(body, eventContext, null)
   const endMs = asked.toMs ?? Date.now()
   if (endMs <= asked.fromMs) throw invalid('end_time', { message: 'must be after start_time' })
   const question = { ...asked, toMs: endMs }

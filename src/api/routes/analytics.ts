@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { readSources } from '../event-question.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { SeveritySchema } from '../../model/schemas.js'
@@ -35,9 +36,11 @@ export const analyticsRoutes = [
     }),
     status: 200,
     errors: ['dependency_unavailable'],
-    handle: async ({ query, signal }, { analytics }) => {
+    tokens: 'limited',
+    handle: async ({ query, principal, signal }, { analytics }) => {
       const { window, source = [] } = query
-      const counts = await analytics.severities(window, source, signal)
+      const sources = readSources(source, principal.sources)
+      const counts = await analytics.severities(window, sources, signal)
       const total = counts.reduce((sum, { count }) => sum + count, 0)
       const items = counts.map(({ severity, count }) => ({
         severity,

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { RequestHead } from '../../http/request.js'
 import { AppError } from '../../model/errors.js'
 import { ACCESS_COOKIE, REFRESH_COOKIE, accessTokenOf, authCookies } from '../auth/credentials.js'
+import type { ApiToken } from '../auth/api-tokens.js'
 import type { Client } from '../auth/families.js'
 import type { Grant } from '../auth/sessions.js'
 import { withinGuesses } from '../guessing.js'
@@ -9,6 +10,7 @@ import { RouteReply, route } from '../route.js'
 import type { Services } from '../services.js'
 import { RoleSchema } from '../../model/schemas.js'
 import { Code, GivenPassword } from '../schemas/user.js'
+import { Timestamp } from '../schemas/event.js'
 import { Uuid } from '../schemas/source.js'
 
 const Tokens = Type.Object(
@@ -54,6 +56,18 @@ function tokensOf(head: RequestHead, refreshToken: string | undefined): readonly
   }
   return all.filter((token) => token !== '')
 }
+
+const ofToken = ({ id, role, name, sources, expiresAtMs }: ApiToken) => ({
+  id,
+  email: '',
+  role,
+  is_active: true,
+  api_token: {
+    name,
+    sources: sources === null ? null : [...sources],
+    expires_at: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
+  },
+})
 
 export const authRoutes = [
   route({
@@ -139,8 +153,9 @@ export const authRoutes = [
     id: 'me',
     method: 'get',
     path: '/api/auth/me',
-    summary: 'The user who makes the request',
-    description: '`role` is the one the access token was issued with.',
+    summary: 'The user, or the API token, that makes the request',
+    description:
+      '`role` is the one the access token was issued with. For an API token `api_token` is there, and `email` empty.',
     role: 'viewer',
     isOpenBeforeDuty: true,
     limit: 'none',
@@ -152,10 +167,23 @@ export const authRoutes = [
       email: Type.String(),
       role: RoleSchema,
       is_active: Type.Boolean(),
+      api_token: Type.Optional(
+        Type.Object(
+          {
+            name: Type.String(),
+            sources: Type.Union([Type.Array(Type.String()), Type.Null()]),
+            expires_at: Type.Union([Timestamp, Type.Null()]),
+          },
+          { description: 'only for an API token, which has no e-mail' },
+        ),
+      ),
     }),
     status: 200,
     errors: [],
-    handle: ({ principal }, { users }) => {
+    tokens: 'limited',
+    handle: ({ principal }, { users, apiTokens }) => {
+      const token = principal.isToken ? apiTokens.get(principal.userId) : null
+      if (token !== null) return ofToken(token)
       const user = users.get(principal.userId)
       if (user === null) throw new AppError('unauthorized', 'the user is missing or inactive')
       return { id: user.id, email: user.email, role: principal.tokenRole, is_active: user.isActive }

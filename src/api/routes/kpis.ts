@@ -1,10 +1,9 @@
 import { Type } from '@sinclair/typebox'
 
 import type { WebSocketHub } from '../../http/websocket.js'
-import type { Session } from '../auth/sessions.js'
 import { JsonText, route } from '../route.js'
 import { KpiSnapshotSchema } from '../schemas/kpi.js'
-import { createUserSockets, type UserSocketDeps } from '../user-sockets.js'
+import { createUserSockets, type SocketUser, type UserSocketDeps } from '../user-sockets.js'
 
 export const kpiRoutes = [
   route({
@@ -31,4 +30,4 @@ export const kpiRoutes = [
 export const createKpiSockets = (
   deps: UserSocketDeps,
   greet: (client: { send(text: string): boolean }) => Promise<void>,
-): WebSocketHub<Session> => createUserSockets(deps, { path: '/ws/kpis', onOpen: greet })
+): WebSocketHub<SocketUser> => createUserSockets(deps, { path: '/ws/kpis', onOpen: greet })

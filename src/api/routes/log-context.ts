@@ -6,9 +6,9 @@ import { MAX_LOGS, MAX_SPANS, type Span, type Trace } from '../../events/trace.j
 import { AppError } from '../../model/errors.js'
 import type { EventRecord } from '../../model/event.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import { readRange } from '../event-question.js'
+import { mayRead, readRange, type ReadableSources } from '../event-question.js'
 import { toEventDetail, toEventItem } from '../event-views.js'
-import { route } from '../route.js'
+import { route, type Caller } from '../route.js'
 import { EventDetail, EventIdParams, EventItem, Timestamp } from '../schemas/event.js'
 import { ListParameter, PageSchema, QueryTime } from '../schemas/page.js'
 import { Count } from '../schemas/series.js'
@@ -56,18 +56,19 @@ interface SideQuery {
   readonly same: readonly SameField[]
   readonly limit: number
   readonly position: ContextPosition | null
+  readonly within: ReadableSources
 }
 
 const EMPTY = { items: [], next_cursor: null, has_more: false }
 
 async function readSide(
   side: Side,
-  { event, same, limit, position }: SideQuery,
+  { event, same, limit, position, within }: SideQuery,
   services: Services,
   signal: AbortSignal,
 ): Promise<Static<typeof ContextReply>['before']> {
   if (limit === 0 || (position !== null && position.side !== side)) return EMPTY
-  const asked = { event, same, side, from: position, limit: limit + 1 }
+  const asked = { event, same, within, side, from: position, limit: limit + 1 }
   const found = await services.events.context(asked, signal)
   const items = found.slice(0, limit)
   const last = found.length > limit ? items.at(-1) : undefined
@@ -90,18 +91,19 @@ async function readContext(
   eventId: number,
   query: Static<typeof ContextQuery>,
   services: Services,
-  signal: AbortSignal,
+  { principal, signal }: { readonly principal: Caller; readonly signal: AbortSignal },
 ): Promise<Static<typeof ContextReply>> {
   const { cursor, same = [] } = query
   const filters = boundTo(eventId, same)
   const position =
     cursor === undefined ? null : decodeCursor(services.cursorKey, filters, cursor, isPosition)
   const event = await services.events.get(eventId, signal)
-  if (event === null)
+  const within = principal.sources
+  if (event === null || !mayRead(event, within))
     throw new AppError('not_found', 'there is no such event', { details: { event_id: eventId } })
   const [before, after] = await Promise.all(
     SIDES.map((side) =>
-      readSide(side, { event, same, limit: query[side], position }, services, signal),
+      readSide(side, { event, same, limit: query[side], position, within }, services, signal),
     ),
   )
   return {
@@ -224,8 +226,9 @@ export const logContextRoutes = [
     reply: ContextReply,
     status: 200,
     errors: ['not_found', 'invalid_cursor', 'dependency_unavailable'],
-    handle: ({ params, query, signal }, services) =>
-      readContext(params.event_id, query, services, signal),
+    tokens: 'limited',
+    handle: ({ params, query, ...asking }, services) =>
+      readContext(params.event_id, query, services, asking),
   }),
   route({
     id: 'getTrace',
@@ -250,9 +253,11 @@ export const logContextRoutes = [
     reply: TraceReply,
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, query, signal }, services) => {
+    tokens: 'limited',
+    handle: async ({ params, query, principal, signal }, services) => {
       const traceId = params.trace_id
-      const trace = await services.events.trace({ traceId, ...readRange(query) }, signal)
+      const asked = { traceId, within: principal.sources, ...readRange(query) }
+      const trace = await services.events.trace(asked, signal)
       if (trace.spans.length + trace.logs.length === 0)
         throw new AppError('not_found', 'there is no such trace', {
           details: { trace_id: traceId },

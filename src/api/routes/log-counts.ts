@@ -14,7 +14,7 @@ import {
   readEventQuestion,
   readField,
 } from '../event-question.js'
-import { route } from '../route.js'
+import { route, type Caller } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { Count } from '../schemas/series.js'
 import type { Services } from '../services.js'
@@ -177,14 +177,19 @@ const StatsReply = Type.Object(
   { title: 'Stats' },
 )
 
+interface Asking {
+  readonly principal: Caller
+  readonly signal: AbortSignal
+}
+
 const toTime = (ms: number): string => new Date(ms).toISOString()
 
 async function histogram(
   { buckets, by, top, count, ...filters }: Static<typeof HistogramQuery>,
   { events, eventContext }: Services,
-  signal: AbortSignal,
+  { principal, signal }: Asking,
 ): Promise<Static<typeof HistogramReply>> {
-  const question = readEventQuestion(filters, eventContext)
+  const question = readEventQuestion(filters, eventContext, principal.sources)
   const field = by === undefined ? null : readField(by, 'by')
   const names = fieldNames(eventContext)
   const asked = { question, buckets, field, top, counted: count, names }
@@ -220,9 +225,9 @@ const toBucket = (
 async function facets(
   { fields, top, ...filters }: Static<typeof FacetsQuery>,
   { events, eventContext }: Services,
-  signal: AbortSignal,
+  { principal, signal }: Asking,
 ): Promise<Static<typeof FacetsReply>> {
-  const question = readEventQuestion(filters, eventContext)
+  const question = readEventQuestion(filters, eventContext, principal.sources)
   const names = fieldNames(eventContext)
   const asked = { question, fields: fields.map((name) => readField(name, 'fields')), top, names }
   const { answer, completeFromMs } = await answered(events.facets(asked, signal))
@@ -272,9 +277,9 @@ function readStep(
 async function stats(
   { by, metrics, step, top, ...filters }: Static<typeof StatsQuery>,
   { events, eventContext }: Services,
-  signal: AbortSignal,
+  { principal, signal }: Asking,
 ): Promise<Static<typeof StatsReply>> {
-  const question = readEventQuestion(filters, eventContext)
+  const question = readEventQuestion(filters, eventContext, principal.sources)
   const asked = {
     question,
     by: by.map((name) => readField(name, 'by')),
@@ -312,6 +317,7 @@ const COUNTING = {
   role: 'viewer',
   limit: 'none',
   question: 'search',
+  tokens: 'limited',
   bodyBytes: 0,
   body: null,
   status: 200,
@@ -350,7 +356,7 @@ export const logCountRoutes = [
         complete_from: '2026-11-21T09:00:00.000Z',
       },
     },
-    handle: ({ query, signal }, services) => histogram(query, services, signal),
+    handle: ({ query, ...asking }, services) => histogram(query, services, asking),
   }),
   route({
     ...COUNTING,
@@ -376,7 +382,7 @@ export const logCountRoutes = [
         complete_from: '2026-11-21T09:00:00.000Z',
       },
     },
-    handle: ({ query, signal }, services) => facets(query, services, signal),
+    handle: ({ query, ...asking }, services) => facets(query, services, asking),
   }),
   route({
     ...COUNTING,
@@ -406,6 +412,6 @@ export const logCountRoutes = [
         complete_from: '2026-11-21T09:00:00.000Z',
       },
     },
-    handle: ({ query, signal }, services) => stats(query, services, signal),
+    handle: ({ query, ...asking }, services) => stats(query, services, asking),
   }),
 ]

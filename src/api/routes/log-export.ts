@@ -8,10 +8,11 @@ import {
   EVENT_PARAMETERS,
   FieldName,
   answered,
+  mayRead,
   readEventQuestion,
   readShown,
 } from '../event-question.js'
-import { ByteStream, RouteReply, route, startStream } from '../route.js'
+import { ByteStream, RouteReply, route, startStream, type Caller } from '../route.js'
 import { ListParameter } from '../schemas/page.js'
 import type { Services } from '../services.js'
 
@@ -72,35 +73,36 @@ async function* writeFile({ head, chunks, trailer, release }: File): AsyncGenera
   }
 }
 
+interface Asking {
+  readonly principal: Caller
+  readonly signal: AbortSignal
+}
+
 /** @throws AppError invalid_cursor */
 async function positionOf(
   id: number | undefined,
   { events }: Pick<Services, 'events'>,
-  signal: AbortSignal,
+  { principal, signal }: Asking,
 ): Promise<EventPosition | null> {
   if (id === undefined) return null
   const event = await events.get(id, signal)
-  if (event !== null) return { tsMs: event.timestampMs, id }
+  if (event !== null && mayRead(event, principal.sources)) return { tsMs: event.timestampMs, id }
   throw new AppError(
     'invalid_cursor',
     'there is no event with the id of resume: take the one before it',
   )
 }
 
-interface Asker {
-  readonly userId: string
-  readonly signal: AbortSignal
-}
-
 async function exportFile(
   { format, fields, order, resume, ...filters }: Static<typeof ExportParameters>,
   services: Services,
-  { userId, signal }: Asker,
+  { principal, signal }: Asking,
 ): Promise<RouteReply<ByteStream>> {
-  const question = readEventQuestion(filters, services.eventContext)
+  const { userId, sources } = principal
+  const question = readEventQuestion(filters, services.eventContext, sources)
   const shown = fields === undefined ? null : readShown(fields)
   const lines = toExportLines(format, shown, question.filter.redirects)
-  const after = await positionOf(resume, services, signal)
+  const after = await positionOf(resume, services, { principal, signal })
   const query: ExportQuery = { ...question, order, after, lines }
   const release = services.exportSlots.begin(userId)
   const chunks = services.events.exported(query, {
@@ -141,7 +143,7 @@ export const logExportRoutes = [
       reply:
         '{"id":7,"timestamp":"2026-11-21T09:28:19.000Z","message":"order 1 was paid"}\n{"complete":true,"rows":1}\n',
     },
-    handle: ({ query, principal, signal }, services) =>
-      exportFile(query, services, { userId: principal.userId, signal }),
+    tokens: 'limited',
+    handle: ({ query, ...asking }, services) => exportFile(query, services, asking),
   }),
 ]

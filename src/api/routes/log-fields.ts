@@ -4,7 +4,7 @@ import type { AttributeField } from '../../events/fields.js'
 import { BUILTIN_FIELDS, type BuiltinField } from '../../query/ast.js'
 import { nameOf, typeOf } from '../../query/fields.js'
 import { EVENT_PARAMETERS, answered, readEventQuestion } from '../event-question.js'
-import { route } from '../route.js'
+import { route, type Caller } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
 import { Count } from '../schemas/series.js'
 import type { Services } from '../services.js'
@@ -98,9 +98,9 @@ function parsed(json: string): unknown {
 async function listFields(
   query: Static<typeof FieldsQuery>,
   { events, eventContext }: Services,
-  signal: AbortSignal,
+  { principal, signal }: { readonly principal: Caller; readonly signal: AbortSignal },
 ): Promise<Static<typeof FieldsReply>> {
-  const question = readEventQuestion(query, eventContext)
+  const question = readEventQuestion(query, eventContext, principal.sources)
   const { answer, completeFromMs } = await answered(events.fields.of(question, signal))
   return {
     items: [...builtins(), ...answer.attributes.map(toItem)],
@@ -143,6 +143,7 @@ export const logFieldRoutes = [
         complete_from: '2026-11-21T09:00:00.000Z',
       },
     },
-    handle: ({ query, signal }, services) => listFields(query, services, signal),
+    tokens: 'limited',
+    handle: ({ query, ...asking }, services) => listFields(query, services, asking),
   }),
 ]

@@ -3,6 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { AppError } from '../../model/errors.js'
 import type { TemplateView } from '../../events/template-stats.js'
 import { toEventItem } from '../event-views.js'
+import { readSources } from '../event-question.js'
 import { route } from '../route.js'
 import { parseQueryTime } from '../query-time.js'
 import { ListParameter, QueryTime } from '../schemas/page.js'
@@ -127,13 +128,15 @@ export const logMetaRoutes = [
     reply: Type.Array(TemplateSchema),
     status: 200,
     errors: ['dependency_unavailable'],
-    handle: async ({ query, signal }, { templateStats }) => {
+    tokens: 'limited',
+    handle: async ({ query, principal, signal }, { templateStats }) => {
       const { limit, order, start_time: start, end_time: end } = query
       const from =
         start === undefined ? {} : { firstSeenFromMs: parseQueryTime(start, 'start_time') }
       const until =
         end === undefined ? {} : { firstSeenUntilMs: parseQueryTime(end, 'end_time') + 1 }
-      return (await templateStats.top({ limit, order, ...from, ...until }, signal)).map(toTemplate)
+      const asked = { limit, order, sources: principal.sources ?? [], ...from, ...until }
+      return (await templateStats.top(asked, signal)).map(toTemplate)
     },
   }),
   route({
@@ -193,8 +196,10 @@ export const logMetaRoutes = [
     reply: SeriesReply,
     status: 200,
     errors: ['dependency_unavailable'],
-    handle: async ({ query, signal }, { series }) => {
-      const { window, offset, limit, granularity, fill, source: sources = [] } = query
+    tokens: 'limited',
+    handle: async ({ query, principal, signal }, { series }) => {
+      const { window, offset, limit, granularity, fill, source = [] } = query
+      const sources = readSources(source, principal.sources)
       const asked = { window, granularity, sources, limit, offset }
       const page = fill ? await series.filled(asked, signal) : await series.page(asked, signal)
       const { granularity: used, hasMore, buckets } = page
@@ -230,8 +235,10 @@ export const logMetaRoutes = [
     reply: Type.Array(Type.Object({ day: Type.String({ format: 'date' }), value: Count })),
     status: 200,
     errors: ['dependency_unavailable'],
-    handle: async ({ query, signal }, { calendar }) => [
-      ...(await calendar.days(query.priority ?? [], query.days, signal)),
-    ],
+    tokens: 'limited',
+    handle: async (
+      { query: { priority: priorities = [], days }, principal, signal },
+      { calendar },
+    ) => [...(await calendar.days({ priorities, days, sources: principal.sources ?? [] }, signal))],
   }),
 ]

@@ -1,10 +1,10 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import { EVENT_PARAMETERS, answered, readEventQuestion } from '../event-question.js'
+import { EVENT_PARAMETERS, answered, mayRead, readEventQuestion } from '../event-question.js'
 import { toEventDetail, toEventItem } from '../event-views.js'
 import { AppError } from '../../model/errors.js'
-import { RouteReply, TypedText, route } from '../route.js'
+import { RouteReply, TypedText, route, type Caller } from '../route.js'
 import type { Services } from '../services.js'
 import {
   EventDetail,
@@ -82,16 +82,21 @@ const isPosition = (value: unknown): value is Position =>
   Number.isSafeInteger(value.tsMs) &&
   Number.isSafeInteger(value.id)
 
+interface Asking {
+  readonly principal: Caller
+  readonly signal: AbortSignal
+}
+
 async function listEvents(
   query: Static<typeof ListQuery>,
   services: Services,
-  signal: AbortSignal,
+  { principal, signal }: Asking,
 ): Promise<Static<typeof EventPage>> {
   const { cursor, limit, order, fields, message_cut: cut, ...filters } = query
   const bound = { list: 'logs', ...filters }
   const after =
     cursor === undefined ? null : decodeCursor(services.cursorKey, bound, cursor, isPosition)
-  const question = readEventQuestion(filters, services.eventContext)
+  const question = readEventQuestion(filters, services.eventContext, principal.sources)
   const found = await answered(
     services.events.page({ ...question, after, order, limit: limit + 1 }, signal),
   )
@@ -198,8 +203,9 @@ export const logRoutes = [
     status: 200,
     alsoProduces: { type: NDJSON, description: 'an event a line' },
     errors: ['invalid_cursor', 'dependency_unavailable'],
-    handle: async ({ query, signal, head }, services) => {
-      const page = await listEvents(query, services, signal)
+    tokens: 'limited',
+    handle: async ({ query, principal, signal, head }, services) => {
+      const page = await listEvents(query, services, { principal, signal })
       const isInLines = (head.headers.first('accept') ?? '').includes(NDJSON)
       return isInLines ? inLines(page, head.queryText) : page
     },
@@ -220,9 +226,10 @@ export const logRoutes = [
     reply: EventDetail,
     status: 200,
     errors: ['not_found', 'dependency_unavailable'],
-    handle: async ({ params, signal }, { events, eventContext }) => {
+    tokens: 'limited',
+    handle: async ({ params, principal, signal }, { events, eventContext }) => {
       const event = await events.get(params.event_id, signal)
-      if (event === null) throw missing(params.event_id)
+      if (event === null || !mayRead(event, principal.sources)) throw missing(params.event_id)
       return toEventDetail(event, eventContext)
     },
   }),

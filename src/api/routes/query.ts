@@ -103,14 +103,15 @@ type Fields = Pick<Services['events']['fields'], 'starting'>
 async function complete(
   line: string,
   at: number,
-  fields: Fields,
+  fields: Fields | null,
   signal: AbortSignal,
 ): Promise<Static<typeof QueryCompletion>> {
   const found = completeQuery(line, at)
   const typed = line.slice(found.position, at)
   const completion = { ...found, expected: [...found.expected], names: [...found.names] }
   // The language is known without the store.
-  const attributes = await offered(found, typed, fields, signal).catch(() => [])
+  const attributes =
+    fields === null ? [] : await offered(found, typed, fields, signal).catch(() => [])
   return { ...completion, attributes: [...attributes] }
 }
 
@@ -136,7 +137,7 @@ async function offered(
 
 async function describe(
   { q: line, position }: { readonly q: string; readonly position?: number | undefined },
-  fields: Fields,
+  fields: Fields | null,
   signal: AbortSignal,
 ): Promise<Static<typeof ParsedQuery>> {
   const parsed = parseQuery(line)
@@ -185,6 +186,9 @@ export const queryRoutes = [
     examples: {
       body: { q: 'severity>=warning source:checkout "connection refused"', position: 3 },
     },
-    handle: ({ body, signal }, { events }) => describe(body, events.fields, signal),
+    tokens: 'limited',
+    // The attributes that are offered are those of all sources.
+    handle: ({ body, principal, signal }, { events }) =>
+      describe(body, principal.sources === null ? events.fields : null, signal),
   }),
 ]

@@ -44,6 +44,7 @@ export const sessionRoutes = [
     description:
       'Each login begins a session, which ends at `expires_at` unless its tokens are refreshed before.',
     role: 'viewer',
+    tokens: 'none',
     isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: 0,
@@ -68,6 +69,7 @@ export const sessionRoutes = [
     summary: 'Ends one of your sessions',
     description: 'Its tokens become invalid and its WebSockets are closed.',
     role: 'viewer',
+    tokens: 'none',
     isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: 0,
@@ -88,6 +90,7 @@ export const sessionRoutes = [
     path: '/api/auth/sessions',
     summary: 'Ends all your sessions but this one',
     role: 'viewer',
+    tokens: 'none',
     isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: 0,

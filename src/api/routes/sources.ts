@@ -170,6 +170,13 @@ const SOURCE_LIST = { list: 'sources' }
 
 const isName = (value: unknown): value is string => typeof value === 'string'
 
+/** The registered sources of these names, by name. */
+const ofNames = (names: readonly string[], { sources }: Pick<Services, 'sources'>) =>
+  names
+    .toSorted()
+    .map((name) => sources.get(name))
+    .filter((source) => source !== undefined)
+
 export const sourceRoutes = [
   route({
     id: 'listSources',
@@ -189,9 +196,16 @@ export const sourceRoutes = [
     reply: Type.Array(SourceSchema),
     status: 200,
     errors: ['invalid_cursor', 'dependency_unavailable'],
-    handle: async ({ query: { limit, cursor }, signal }, { sources, sourceStats, cursorKey }) => {
+    tokens: 'limited',
+    handle: async ({ query: { limit, cursor }, principal, signal }, services) => {
+      const { sources, sourceStats, cursorKey } = services
       const after = cursor === undefined ? '' : decodeCursor(cursorKey, SOURCE_LIST, cursor, isName)
-      const found = sources.list(after, limit + 1)
+      const found =
+        principal.sources === null
+          ? sources.list(after, limit + 1)
+          : ofNames(principal.sources, services)
+              .filter(({ name }) => name > after)
+              .slice(0, limit + 1)
       const page = found.slice(0, limit)
       const names = page.map(({ name }) => name)
       const totals = await sourceStats.totals(names, signal)

@@ -7,12 +7,12 @@ import { HOUR_MS } from '../../model/time.js'
 import type { Tail, TailClient, TailRequest } from '../../events/tail.js'
 import { errorMessage, type TailFault, type TailPosition } from '../../events/tail-messages.js'
 import { MAX_LINE } from '../../query/parser.js'
+import { ofSources } from '../../query/ast.js'
 import { printQuery } from '../../query/printer.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
-import type { Session } from '../auth/sessions.js'
 import type { EventContext } from '../event-context.js'
 import { meaningOf, readTailLine } from '../event-question.js'
-import { createUserSockets, type UserSocketDeps } from '../user-sockets.js'
+import { createUserSockets, type SocketUser, type UserSocketDeps } from '../user-sockets.js'
 import { createValidator, throwOnErrors, type FieldError } from '../validation.js'
 
 const Id = Type.String({ maxLength: 64 })
@@ -53,9 +53,9 @@ export const toWatermark = (key: Buffer, position: TailPosition): string =>
 export function createTailSockets(
   deps: UserSocketDeps,
   { tail, context, cursorKey }: TailSocketDeps,
-): WebSocketHub<Session> {
-  const clients = new WeakMap<Connection<Session>, TailClient>()
-  const clientOf = (connection: Connection<Session>): TailClient => {
+): WebSocketHub<SocketUser> {
+  const clients = new WeakMap<Connection<SocketUser>, TailClient>()
+  const clientOf = (connection: Connection<SocketUser>): TailClient => {
     const known = clients.get(connection)
     if (known !== undefined) return known
     const client = {
@@ -71,6 +71,7 @@ export function createTailSockets(
   const read = createReader(context, cursorKey)
   return createUserSockets(deps, {
     path: '/ws/tail',
+    isLimited: true,
     limits: {
       messageBytes: MESSAGE_BYTES,
       backpressureBytes: BUFFERED_BYTES,
@@ -82,7 +83,7 @@ export function createTailSockets(
       const client = clientOf(connection)
       const message = parseMessage(text)
       try {
-        const wanted = read(message)
+        const wanted = read(message, connection.user.sources)
         if ('unsubscribe' in wanted) tail.unsubscribe(client, wanted.unsubscribe)
         else tail.subscribe(client, wanted)
       } catch (error) {
@@ -116,13 +117,13 @@ type Wanted = TailRequest | Static<typeof Unsubscribe>
 function createReader(
   context: TailSocketDeps['context'],
   cursorKey: Buffer,
-): (message: unknown) => Wanted {
+): (message: unknown, sources: readonly string[] | null) => Wanted {
   const validator = createValidator()
   const checks = {
     subscribe: validator.json(Subscribe),
     unsubscribe: validator.json(Unsubscribe),
   }
-  return (message) => {
+  return (message, sources) => {
     if (typeof message !== 'object' || message === null)
       throw new AppError('validation_error', 'a message is JSON with subscribe or unsubscribe')
     const errors: FieldError[] = []
@@ -136,7 +137,7 @@ function createReader(
       resume === undefined ? null : decodeCursor(cursorKey, WATERMARK, resume, isPosition)
     const { q = '', id = '', max = DEFAULT_ROWS } = subscribe
     const isLong = position !== null && Date.now() - position.atMs > HOUR_MS
-    const query = readTailLine(q, isLong)
+    const query = ofSources(readTailLine(q, isLong), sources)
     const meaning = meaningOf(query, context)
     return { id, key: printQuery(query), meaning, max, resume: position }
   }

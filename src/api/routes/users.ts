@@ -46,6 +46,7 @@ export const userRoutes = [
     summary: 'Creates a user',
     description: 'An admin creates viewers and managers, a superadmin any role. Default: viewer.',
     role: 'admin',
+    tokens: 'none',
     limit: 'none',
     bodyBytes: BODY_BYTES,
     query: Type.Object({}),
@@ -87,6 +88,7 @@ export const userRoutes = [
     summary: 'Changes the e-mail, enables or disables a user',
     description: 'A disabled user loses access at once, and all their tokens become invalid.',
     role: 'admin',
+    tokens: 'none',
     limit: 'none',
     bodyBytes: BODY_BYTES,
     query: Type.Object({}),
@@ -110,6 +112,7 @@ export const userRoutes = [
     path: '/api/users/{id}',
     summary: 'Deletes a user',
     role: 'admin',
+    tokens: 'none',
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({}),
@@ -133,6 +136,7 @@ export const userRoutes = [
       'Takes effect with the next login: access tokens keep their role until they expire, refresh tokens become invalid. ' +
       'What needs the role admin or superadmin is refused at once to a user who has lost it.',
     role: 'superadmin',
+    tokens: 'none',
     limit: 'none',
     bodyBytes: BODY_BYTES,
     query: Type.Object({}),
@@ -153,6 +157,7 @@ export const userRoutes = [
       'Ends the sessions of the user, who then logs in with the password alone. Make sure who asks for it. Your own is ' +
       'disabled with `POST /api/auth/second-factor/disable`.',
     role: 'admin',
+    tokens: 'none',
     limit: 'none',
     bodyBytes: 0,
     query: Type.Object({}),
@@ -175,6 +180,7 @@ export const userRoutes = [
       'All access and refresh tokens of the user become invalid, but for the access token with which users change their ' +
       'own password. A new password is not a common one, a repetition or made of the e-mail. Users need `current_password` to change their own password; each attempt counts as a login attempt.',
     role: 'viewer',
+    tokens: 'none',
     isOpenBeforeDuty: true,
     limit: 'none',
     bodyBytes: BODY_BYTES,

@@ -4,6 +4,7 @@ import { place } from '../lib/router.js'
 import { may } from '../lib/session.js'
 import { TabLinks, type TabLink } from '../shell/tab-links.js'
 import { TopBar } from '../shell/top-bar.js'
+import { ApiTokens } from './api-tokens.js'
 import { Audit } from './audit.js'
 import { Health } from './health.js'
 import { Sessions } from './sessions.js'
@@ -13,6 +14,7 @@ const TABS: readonly TabLink[] = [
   { path: '/admin', name: 'Health', role: 'viewer' },
   { path: '/admin/sessions', name: 'Your sessions', role: 'viewer' },
   { path: '/admin/users', name: 'Users', role: 'admin' },
+  { path: '/admin/tokens', name: 'API tokens', role: 'admin' },
   { path: '/admin/audit', name: 'Audit', role: 'admin' },
 ]
 
@@ -36,6 +38,7 @@ export function Admin() {
 function Content({ path }: { readonly path: string }) {
   if (path === '/admin/sessions') return <Sessions />
   if (path === '/admin/users' && may('admin')) return <Users />
+  if (path === '/admin/tokens' && may('admin')) return <ApiTokens />
   if (path === '/admin/audit' && may('admin')) return <Audit />
   return <Health />
 }

@@ -8,14 +8,23 @@ interface Person {
   readonly email: string
 }
 
-/** Who is known by name: everybody for an admin, oneself for others. */
+interface Token {
+  readonly id: string
+  readonly name: string
+}
+
+/** Who is known by name, API tokens too: everybody for an admin, oneself for others. */
 export const people = signal<readonly Person[]>([])
 
 export function learnPeople(): void {
   if (!may('admin')) return
-  call<{ readonly items: readonly Person[] }>('/api/users?limit=200').then(
-    ({ items }) => {
-      people.value = items
+  Promise.all([
+    call<{ readonly items: readonly Person[] }>('/api/users?limit=200'),
+    call<{ readonly items: readonly Token[] }>('/api/api-tokens?limit=200'),
+  ]).then(
+    ([users, tokens]) => {
+      const named = tokens.items.map(({ id, name }) => ({ id, email: `token ${name}` }))
+      people.value = [...users.items, ...named]
     },
     // People are shown by the beginning of their ids.
     () => undefined,

@@ -305,6 +305,9 @@ t.test('a generated client drives every route, and every reply is as described',
   const { data: key } = await api.createIngestKey({ name: 'till keys', sources: ['till'] })
   t.equal((await api.listIngestKeys({})).data.items.at(-1).prefix, key.prefix)
   await api.deleteIngestKey(key.id)
+  const { data: token } = await api.createApiToken({ name: 'till script' })
+  t.equal((await api.listApiTokens({})).data.items.at(-1).prefix, token.prefix)
+  await api.deleteApiToken(token.id)
 
   t.equal((await api.listDeadLetters({})).data.items.length, 1)
   await api.replayDeadLetters({})

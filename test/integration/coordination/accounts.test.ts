@@ -187,6 +187,7 @@ void test('two instances on one Redis count a limit together', skip, async (t) =
     refreshLimit: limit,
     sourceCreateLimit: limit,
     clearAllLimit: limit,
+    apiTokenLimit: limit,
     wsLimiter: limit,
   })
   const limiters = [createLimiter(await connect(), limits), createLimiter(await connect(), limits)]

@@ -326,7 +326,7 @@ void test('the calendar counts occurrences per day and priority', async (t) => {
   for (const priorities of [[], ['P1'], ['P4', 'P2']] as const) {
     for (const days of [1, 2, 31, 365, 730]) {
       t.same(
-        await calendar.days(priorities, days),
+        await calendar.days({ priorities, days, sources: [] }),
         expectedDays(priorities, days),
         `${days} days of ${priorities.join()}`,
       )

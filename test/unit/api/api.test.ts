@@ -4,7 +4,7 @@ import { createApi } from '../../../src/api/api.js'
 import type { ApiOptions } from '../../../src/api/api.js'
 import { createOriginCheck } from '../../../src/api/auth/origin.js'
 import { RouteReply, multipart, route } from '../../../src/api/route.js'
-import type { Caller } from '../../../src/api/route.js'
+import type { ApiRoute, Caller, CheckedInput } from '../../../src/api/route.js'
 import { AppError } from '../../../src/model/errors.js'
 import { HeaderBag } from '../../../src/http/request.js'
 import { fakeServices } from '../../support/api.js'
@@ -144,10 +144,14 @@ const ownState = route({
   handle: () => null,
 })
 
-const token = { family: 'f', duty: null, expiresAtMs: Number.MAX_SAFE_INTEGER }
+const user = { isToken: false, sources: null }
+const token = { family: 'f', duty: null, expiresAtMs: Number.MAX_SAFE_INTEGER, ...user }
+const ANN = { userId: 'v', role: 'viewer', tokenRole: 'viewer', via: 'bearer' } as const
 const CALLERS: Readonly<Record<string, Caller>> = {
   viewer: { userId: 'v', role: 'viewer', tokenRole: 'viewer', via: 'bearer', ...token },
   admin: { userId: 'a', role: 'admin', tokenRole: 'admin', via: 'bearer', ...token },
+  script: { ...ANN, ...token, userId: 's', isToken: true },
+  limited: { ...ANN, ...token, userId: 'l', isToken: true, sources: ['web'] },
 }
 
 function start(test: Parameters<typeof startServer>[0], more: Partial<ApiOptions> = {}) {
@@ -200,6 +204,42 @@ t.test(
     t.same(await read('?severity='), { limit: 10 })
   },
 )
+
+t.test('API tokens are counted, and let in as far as a route says', async (t) => {
+  const counted: string[] = []
+  const things = (tokens: ApiRoute['tokens']): ApiRoute => ({
+    ...getThing,
+    ...(tokens === undefined ? {} : { tokens }),
+  })
+  const shown = { ...ownState, handle: ({ principal }: CheckedInput) => principal?.userId ?? null }
+  const tried: Record<string, unknown> = {}
+  for (const tokens of [undefined, 'none', 'limited'] as const) {
+    const { url } = start(t, {
+      routes: [things(tokens), { ...shown, reply: Type.Unknown() }],
+      consume: async (limit, { userId }) => void counted.push(`${limit} ${userId}`),
+    })
+    for (const name of ['viewer', 'script', 'limited']) {
+      const { status } = await fetch(`${url}/api/things/1`, as(name))
+      const open = await (await fetch(`${url}/api/own-state`, as(name))).text()
+      tried[`${tokens} ${name}`] = [status, open]
+    }
+  }
+  const user = [200, '"v"']
+  t.same(tried, {
+    'undefined viewer': user,
+    'undefined script': [200, '"s"'],
+    'undefined limited': [403, 'null'],
+    'none viewer': user,
+    'none script': [403, '"s"'],
+    'none limited': [403, 'null'],
+    'limited viewer': user,
+    'limited script': [200, '"s"'],
+    'limited limited': [200, 'null'],
+  })
+  const countOf = (name: string): number =>
+    counted.filter((one) => one === `api_token_limit ${name}`).length
+  t.same([countOf('s'), countOf('l'), countOf('v')], [5, 1, 0])
+})
 
 t.test('every wrong query parameter is named in one 422', async (t) => {
   const { url } = start(t)

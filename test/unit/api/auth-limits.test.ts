@@ -14,6 +14,7 @@ const limits = toRateLimits({
   refreshLimit: limit(30),
   sourceCreateLimit: limit(2),
   clearAllLimit: limit(3, 3_600),
+  apiTokenLimit: limit(20),
   wsLimiter: limit(1),
 })
 const newLimiter = () => createLimiter(createInProcessState({ onError: unexpected }), limits)

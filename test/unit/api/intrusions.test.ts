@@ -20,6 +20,7 @@ void test('each kind is counted, and recorded as the route that refused it', asy
   const address = '192.0.2.7'
   const kinds: Readonly<Record<IntrusionKind, Partial<AuditEntry>>> = {
     ingest_key: { action: 'ingest', outcome: 'unauthorized', actorId: '' },
+    api_token: { action: 'authenticate', outcome: 'unauthorized', actorId: '' },
     webhook_signature: { action: 'scmWebhook', outcome: 'invalid_signature', actorId: '' },
     refresh_token: { action: 'refresh', outcome: 'refresh_token_reused', actorId: 'ann' },
   }

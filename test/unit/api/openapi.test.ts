@@ -144,7 +144,7 @@ t.test('roles and limits show as security, text and error replies', async (t) =>
   t.match(operation('/api/things', 'get', 'description'), /Newest first[^]*role viewer/)
   const statuses = (path: string, method: string) =>
     Object.keys(Object(operation(path, method, 'responses')))
-  t.same(statuses('/api/things', 'get'), ['200', '401', '403', '422', '500', '503'])
+  t.same(statuses('/api/things', 'get'), ['200', '401', '403', '422', '429', '500', '503'])
   t.same(statuses('/api/things', 'post'), [
     '201',
     '401',

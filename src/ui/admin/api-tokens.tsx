@@ -1,0 +1,202 @@
+import { useEffect, useState } from 'preact/hooks'
+
+import { act } from '../lib/act.js'
+import { call, told } from '../lib/api.js'
+import { Icon } from '../lib/icon.js'
+import { usePaged } from '../lib/paged.js'
+import { learnPeople, personName } from '../lib/people.js'
+import { may } from '../lib/session.js'
+import { Dialog } from '../shell/dialog.js'
+import { formTexts } from '../shell/form.js'
+import { MoreButton } from '../shell/more-button.js'
+import { Sure } from '../shell/sure.js'
+import { When } from '../shell/when.js'
+
+interface TokenRow {
+  readonly id: string
+  readonly name: string
+  readonly prefix: string
+  readonly role: string
+  readonly sources: readonly string[] | null
+  readonly expires_at: string | null
+  readonly created_by: string
+  readonly last_used_at: string | null
+}
+
+/** What scripts and dashboards call the API with. */
+export function ApiTokens() {
+  const list = usePaged<TokenRow>('/api/api-tokens', { limit: 100 })
+  const [isMaking, setMaking] = useState(false)
+  useEffect(learnPeople, [])
+  if (list.error !== null) return <p class="problem">{told(list.error)}</p>
+  return (
+    <>
+      <p class="line above-table">
+        <button class="primary" onClick={() => setMaking(true)}>
+          <Icon name="plus" size={14} /> Make a token
+        </button>
+        <span class="note">
+          Scripts and dashboards send it as <code>Authorization: Bearer …</code>
+        </span>
+      </p>
+      <div class="table-room">
+        <table>
+          <thead>
+            <tr>
+              <th>Name</th>
+              <th>Begins with</th>
+              <th>Role</th>
+              <th>May read</th>
+              <th>Ends</th>
+              <th>Made by</th>
+              <th>Last used</th>
+              <th>
+                <span class="vh">Revoke</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {(list.items ?? []).map((token) => (
+              <Line key={token.id} token={token} onRevoked={list.reload} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <MoreButton list={list} />
+      {isMaking && <NewToken onClose={() => setMaking(false)} onMade={list.reload} />}
+    </>
+  )
+}
+
+interface LineProps {
+  readonly token: TokenRow
+  readonly onRevoked: () => void
+}
+
+function Line({ token, onRevoked }: LineProps) {
+  const revoke = async (): Promise<void> => {
+    const work = call(`/api/api-tokens/${token.id}`, { method: 'DELETE' })
+    if ((await act(work, `The token ${token.name} is refused from now on.`)) !== null) onRevoked()
+  }
+  return (
+    <tr>
+      <td>{token.name}</td>
+      <td>
+        <code>{token.prefix}…</code>
+      </td>
+      <td>{token.role}</td>
+      <td>{token.sources === null ? 'every source' : token.sources.join(', ')}</td>
+      <td>
+        <When at={token.expires_at} />
+      </td>
+      <td>{personName(token.created_by)}</td>
+      <td>
+        <When at={token.last_used_at} as="ago" />
+      </td>
+      <td class="number">
+        <Sure
+          label="Revoke …"
+          sure="Revoke it: what calls with it is refused"
+          onSure={() => void revoke()}
+        />
+      </td>
+    </tr>
+  )
+}
+
+const ENDS = [
+  ['now+90d', 'in 90 days'],
+  ['now+30d', 'in 30 days'],
+  ['now+365d', 'in a year'],
+  ['', 'never'],
+] as const
+
+interface NewTokenProps {
+  readonly onClose: () => void
+  readonly onMade: () => void
+}
+
+function NewToken({ onClose, onMade }: NewTokenProps) {
+  const [problem, setProblem] = useState('')
+  const [token, setToken] = useState('')
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const text = formTexts(event.currentTarget)
+    const sources = text('sources')
+      .split(/[\s,]+/)
+      .filter((name) => name !== '')
+    const json = {
+      name: text('name'),
+      role: text('role'),
+      sources: sources.length === 0 ? null : sources,
+      expires_at: text('end') === '' ? null : text('end'),
+    }
+    call<{ readonly token: string }>('/api/api-tokens', { method: 'POST', json }).then(
+      (made) => {
+        setToken(made.token)
+        onMade()
+      },
+      (error: unknown) => setProblem(told(error)),
+    )
+  }
+  if (token !== '') return <Shown token={token} onClose={onClose} />
+  return (
+    <Dialog title="Make an API token" onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        <label class="field">
+          Name
+          <input name="name" type="text" autocomplete="off" maxLength={120} required autofocus />
+        </label>
+        <label class="field">
+          Role
+          <select name="role">
+            {['viewer', 'manager', ...(may('superadmin') ? ['admin', 'superadmin'] : [])].map(
+              (role) => (
+                <option key={role}>{role}</option>
+              ),
+            )}
+          </select>
+        </label>
+        <label class="field">
+          Reads these sources only
+          <input name="sources" type="text" autocomplete="off" placeholder="all" />
+        </label>
+        <label class="field">
+          Ends
+          <select name="end">
+            {ENDS.map(([end, name]) => (
+              <option key={name} value={end}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        {problem !== '' && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        <p class="line">
+          <button class="primary">Make it</button>
+          <button type="button" class="quiet" onClick={onClose}>
+            Cancel
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  )
+}
+
+const Shown = ({ token, onClose }: { readonly token: string; readonly onClose: () => void }) => (
+  <Dialog title="The token" onClose={onClose}>
+    <p>
+      <code class="new-token">{token}</code>
+    </p>
+    <p class="note">It is shown now only: copy it to where it is used.</p>
+    <p class="line">
+      <button class="primary" onClick={onClose}>
+        Done
+      </button>
+    </p>
+  </Dialog>
+)
