@@ -18,13 +18,15 @@ import { groupsSql } from './group-sql.js'
 import type { Counter } from './counter.js'
 import {
   columnsOf,
-  columnsSql,
   MAX_SHARED_ROWS,
   shareOut,
   toShared,
+  type SharedColumns,
+  valuesSql,
   type SharedRequest,
   type SharedRow,
 } from './shared-counts.js'
+import { MAX_TEXTS } from './texts.js'
 import { countByValues } from './value-counts.js'
 
 /** One count of a rule. */
@@ -284,16 +286,38 @@ const sharedOf = (
   return shared === null ? [] : [shared]
 }
 
-/** Answers none of the requests where the columns have too many values. */
+/** Answers none of the requests where the columns have too many values; texts are the first that are left out. */
 async function askShared(
   deps: CountDeps,
   shared: readonly SharedRequest[],
-  { range, options }: Asked,
+  asked: Asked,
 ): Promise<{ readonly found: Found; readonly answered: ReadonlySet<number> }> {
-  const nothing = { found: [], answered: new Set<number>() }
-  if (shared.length === 0) return nothing
+  if (shared.length === 0) return { found: [], answered: new Set<number>() }
   const columns = columnsOf(shared)
-  const groups = { sql: columnsSql(columns), params: {} }
+  const hasTexts = columns.texts.length > 0
+  const rows =
+    columns.texts.length > MAX_TEXTS
+      ? null
+      : await sharedRows(deps, columns, asked).catch((error: unknown) => {
+          // A ClickHouse may be set not to search for many texts at once.
+          if (hasTexts && error instanceof StoreError) return null
+          throw error
+        })
+  if (rows === null) {
+    const textless = shared.filter(({ matcher }) => matcher.texts.length === 0)
+    return await askShared(deps, textless.length < shared.length ? textless : [], asked)
+  }
+  const found = shareOut(shared, columns, { rows, redirects: deps.redirects() })
+  return { found, answered: new Set(shared.map(({ index }) => index)) }
+}
+
+/** @returns null where there are too many */
+async function sharedRows(
+  deps: CountDeps,
+  columns: SharedColumns,
+  { range, options }: Asked,
+): Promise<readonly SharedRow[] | null> {
+  const groups = valuesSql(columns)
   const rows: SharedRow[] = []
   for (const base of [eventsSql, repeatsSql]) {
     const [occurrences, events] = base === eventsSql ? ['sum(n)', 'count()'] : ['sum(repeats)', '0']
@@ -303,13 +327,14 @@ async function askShared(
     }
     const slot = `toUnixTimestamp(${arrivalOf(base)})`
     const question = toQuestion(deps, { base, slot, groups, counts }, range)
-    const asked = { ...options, settings: SETTINGS }
-    const found = await deps.store.query(question.statement, question.params, asked)
+    const found = await deps.store.query(question.statement, question.params, {
+      ...options,
+      settings: SETTINGS,
+    })
     rows.push(...found.map(toSharedRow))
-    if (rows.length > MAX_SHARED_ROWS) return nothing
+    if (rows.length > MAX_SHARED_ROWS) return null
   }
-  const found = shareOut(shared, columns, { rows, redirects: deps.redirects() })
-  return { found, answered: new Set(shared.map(({ index }) => index)) }
+  return rows
 }
 
 function toSharedRow({ slot, group_values: values, counts }: Row): SharedRow {

@@ -2,7 +2,7 @@
  * Evaluates the alert rules. One instance does it, by a lock that it holds as long as it lives:
  *
  * 1. It reads the last transitions, so that every group goes on where it was.
- * 2. Every second it asks where the watermark is, and counts what arrived up to there since the last time. A rule that is new
+ * 2. When another second is stored by the watermark, it counts what arrived up to there since the last time. A rule that is new
  *    or was changed has its windows counted from what is stored, so that nothing has to be remembered.
  * 3. It judges the groups (`tracked-rule.ts`). The transitions of a round are one insert (`log.ts`); only then are they
  *    alerts. What a killed instance stored and did not carry out, the next one does in step 1.
@@ -60,7 +60,9 @@ const STATUS_MS = 10 * MINUTE_MS
 const ALIVE = 'alerting:alive-since'
 /** Collectors that were silent for longer may have missed messages. */
 const ALIVE_MS = 2 * MINUTE_MS
-const ROUND_MS = SECOND_MS
+/** How soon it is seen that another second is stored. */
+const LOOK_MS = 200
+const MARKS_MS = 500
 const FAILED_MS = 2 * SECOND_MS
 /** Moments before the start that may not have been judged. */
 const REPLAY_MS = 15 * MINUTE_MS
@@ -120,7 +122,7 @@ export class Evaluator {
   start(mayEvaluate: boolean): void {
     const { state, watermark } = this.#deps
     if (state.kind === 'redis')
-      this.#marks = setInterval(() => void watermark.now().catch(() => 0), ROUND_MS).unref()
+      this.#marks = setInterval(() => void watermark.now().catch(() => 0), MARKS_MS).unref()
     if (mayEvaluate) this.#running = this.#run()
   }
 
@@ -174,7 +176,7 @@ export class Evaluator {
         log[failures === 3 ? 'warn' : 'debug']({ err: error }, 'alert rules are evaluated late')
       }
       await this.#tellWhetherKnown(this.#leading)
-      const pauseMs = failures === 0 ? ROUND_MS : FAILED_MS
+      const pauseMs = failures === 0 ? LOOK_MS : FAILED_MS
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
     }
   }

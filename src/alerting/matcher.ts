@@ -1,10 +1,11 @@
 /*
- * Queries of source, host, environment, severity, priority, type and template, evaluated on the values of these columns. They
- * mean what `events/row-condition.ts` says in SQL.
+ * Queries of source, host, environment, severity, priority, type, template and texts, evaluated on the values of these columns
+ * and the texts that were found. They mean what `events/row-condition.ts` says in SQL.
  */
 
 import { severitiesOf } from '../events/filter.js'
-import type { Query, ValueTest } from '../query/ast.js'
+import { isBuiltin, type Query, type ValueTest } from '../query/ast.js'
+import { toText, type Text } from './texts.js'
 
 export const COLUMNS = [
   'source',
@@ -16,10 +17,14 @@ export const COLUMNS = [
   'template',
 ] as const
 export type Column = (typeof COLUMNS)[number]
-export type Row = Readonly<Record<Column, string>>
+export interface Row extends Readonly<Record<Column, string>> {
+  /** The keys of the texts that were found. */
+  readonly texts: ReadonlySet<string>
+}
 
 export interface Matcher {
   readonly columns: ReadonlySet<Column>
+  readonly texts: readonly Text[]
   readonly matches: (row: Row) => boolean
   /** The only sources that can match; null for all. */
   readonly sources: readonly string[] | null
@@ -31,24 +36,31 @@ const isColumn = (name: string): name is Column => COLUMNS.some((column) => colu
 
 /** @returns null where the query asks for anything else */
 export function matcherOf(query: Query): Matcher | null {
-  const columns = new Set<Column>()
-  const matches = compile(query, columns)
-  return matches === null ? null : { columns, matches, sources: sourcesOf(query) }
+  const asked: Asked = { columns: new Set(), texts: [] }
+  const matches = compile(query, asked)
+  return matches === null ? null : { ...asked, matches, sources: sourcesOf(query) }
 }
 
-function compile(query: Query, columns: Set<Column>): Matches | null {
+/** What a query asks for. */
+interface Asked {
+  readonly columns: Set<Column>
+  readonly texts: Text[]
+}
+
+function compile(query: Query, asked: Asked): Matches | null {
   switch (query.kind) {
     case 'and':
     case 'or':
-      return compileAll(query, columns)
+      return compileAll(query, asked)
     case 'not': {
-      const holds = compile(query.node, columns)
+      const holds = compile(query.node, asked)
       return holds === null ? null : (row) => !holds(row)
     }
     case 'field':
     case 'compare':
-      return compileClause(query, columns)
+      return compileClause(query, asked)
     case 'text':
+      return compileText(toText(query.test, false), asked)
     case 'has':
       return null
   }
@@ -56,11 +68,11 @@ function compile(query: Query, columns: Set<Column>): Matches | null {
 
 function compileAll(
   { kind, nodes }: Extract<Query, { kind: 'and' | 'or' }>,
-  columns: Set<Column>,
+  asked: Asked,
 ): Matches | null {
   const all: Matches[] = []
   for (const node of nodes) {
-    const holds = compile(node, columns)
+    const holds = compile(node, asked)
     if (holds === null) return null
     all.push(holds)
   }
@@ -71,12 +83,14 @@ function compileAll(
 
 function compileClause(
   clause: Extract<Query, { kind: 'field' | 'compare' }>,
-  columns: Set<Column>,
+  asked: Asked,
 ): Matches | null {
   const { field } = clause
+  if (isBuiltin(field, 'message') && clause.kind === 'field')
+    return compileMessage(clause.tests, asked)
   if (field.kind !== 'builtin' || !isColumn(field.name)) return null
   const { name } = field
-  columns.add(name)
+  asked.columns.add(name)
   if (name === 'severity') {
     const severities: ReadonlySet<string> = new Set(severitiesOf(clause))
     return (row) => severities.has(row.severity)
@@ -84,6 +98,23 @@ function compileClause(
   if (clause.kind === 'compare') return null
   if (name === 'template') return compileTemplate(clause.tests)
   return compileTexts(name, clause.tests)
+}
+
+function compileMessage(tests: readonly ValueTest[], asked: Asked): Matches | null {
+  const all: Matches[] = []
+  for (const test of tests) {
+    const isText = test.kind !== 'equal' && test.kind !== 'range'
+    const holds = isText ? compileText(toText(test, true), asked) : null
+    if (holds === null) return null
+    all.push(holds)
+  }
+  return (row) => all.some((holds) => holds(row))
+}
+
+function compileText(text: Text | null, { texts }: Asked): Matches | null {
+  if (text === null) return null
+  texts.push(text)
+  return (row) => row.texts.has(text.key)
 }
 
 function compileTexts(name: Column, tests: readonly ValueTest[]): Matches | null {

@@ -1,6 +1,6 @@
 /*
- * Counts of many rules from one question: what arrived, by the second and by the columns that the rules ask for. Each row is
- * then matched here. A thousand conditions would take ClickHouse longer to parse than to evaluate.
+ * Counts of many rules from one question: what arrived, by the second, by the columns that the rules ask for and by the texts
+ * that were found. Each row is then matched here. A thousand conditions would take ClickHouse longer to parse than to evaluate.
  */
 
 import type { Redirects } from '../events/filter.js'
@@ -8,6 +8,8 @@ import type { Count } from './count.js'
 import { COLUMNS, matcherOf, type Column, type Matcher, type Row } from './matcher.js'
 import type { Counter } from './counter.js'
 import type { Query } from '../query/ast.js'
+import type { Condition } from '../events/bind.js'
+import { textsSql, type Text } from './texts.js'
 
 interface Request {
   readonly counter: Counter
@@ -52,27 +54,38 @@ export function toShared(
   return matcher === null ? null : { counter, groupBy, everyMs, index, matcher }
 }
 
-export function columnsOf(requests: readonly SharedRequest[]): readonly Column[] {
+export function columnsOf(requests: readonly SharedRequest[]): SharedColumns {
   const wanted = new Set<string>(
     requests.flatMap(({ matcher, groupBy }) => [...matcher.columns, ...groupBy]),
   )
-  return COLUMNS.filter((column) => wanted.has(column) || column === 'source')
+  const columns = COLUMNS.filter((column) => wanted.has(column) || column === 'source')
+  const texts = new Map(
+    requests.flatMap(({ matcher }) => matcher.texts.map((text) => [text.key, text] as const)),
+  )
+  return { columns, texts: [...texts.values()] }
 }
 
-/** SQL of the columns as texts. */
-export const columnsSql = (columns: readonly Column[]): string =>
-  `[${columns
-    .map((column) =>
-      column === 'template'
-        ? "leftPad(lower(hex(template_id)), 16, '0')"
-        : `toString(events.${column})`,
-    )
-    .join(', ')}]`
+/** What rows are told apart by. */
+export interface SharedColumns {
+  readonly columns: readonly Column[]
+  readonly texts: readonly Text[]
+}
+
+/** SQL of the values of a row, the texts that it has last. */
+export function valuesSql({ columns, texts }: SharedColumns): Condition {
+  const values = columns.map((column) =>
+    column === 'template'
+      ? "leftPad(lower(hex(template_id)), 16, '0')"
+      : `toString(events.${column})`,
+  )
+  const found = texts.length === 0 ? { sql: "''", params: {} } : textsSql(texts)
+  return { sql: `[${[...values, found.sql].join(', ')}]`, params: found.params }
+}
 
 /** Matches the rows. */
 export function shareOut(
   requests: readonly SharedRequest[],
-  columns: readonly Column[],
+  columns: SharedColumns,
   { rows, redirects }: { readonly rows: readonly SharedRow[]; readonly redirects: Redirects },
 ): readonly (readonly [index: number, count: Count])[] {
   const roots = new Map(redirects.map(({ from, into }) => [from, into]))
@@ -100,13 +113,15 @@ export function shareOut(
 }
 
 function groupValue(row: Row, name: string, roots: ReadonlyMap<string, string>): string {
-  const value = Object.entries(row).find(([column]) => column === name)?.[1] ?? ''
+  const column = COLUMNS.find((one) => one === name)
+  const value = column === undefined ? '' : row[column]
   if (name !== 'template') return value
   return value === NO_TEMPLATE ? '' : (roots.get(value) ?? value)
 }
 
-function toRow(columns: readonly Column[], values: readonly string[]): Row {
-  const row: Record<Column, string> = {
+function toRow({ columns, texts }: SharedColumns, values: readonly string[]): Row {
+  const found = (values[columns.length] ?? '').split(',')
+  const row = {
     source: '',
     host: '',
     environment: '',
@@ -114,6 +129,7 @@ function toRow(columns: readonly Column[], values: readonly string[]): Row {
     priority: '',
     type: '',
     template: '',
+    texts: new Set(found.flatMap((number) => texts[Number(number) - 1]?.key ?? [])),
   }
   columns.forEach((column, i) => {
     row[column] = values[i] ?? ''

@@ -21,6 +21,8 @@ export type Term =
 /** A word with punctuation within. */
 interface WordPattern {
   readonly kind: 'pattern'
+  /** The word itself. */
+  readonly text: string
   /** A regular expression of RE2. */
   readonly pattern: string
   /** The same for a text that is written as JSON. */
@@ -63,6 +65,7 @@ function ofWord(text: string, isPrefix: boolean): Term {
   const starts = isUnspaced(text) ? [] : startsOf(text)
   return {
     kind: 'pattern',
+    text,
     pattern: `(?i)${oneOf(starts)}${escaped(text)}${end}`,
     jsonPattern: `(?i)${oneOf(starts.length === 0 ? [] : [...starts, JSON_ESCAPE])}${escaped(json)}${end}`,
     words: isWhole ? words : words.slice(0, -1),
@@ -90,6 +93,9 @@ export const prefixPattern = (prefix: string): string => `(^|[^\\pL\\pN])${prefi
 /** A word, or the beginning of one, as a pattern for a text in any case. */
 export const wordPattern = ({ kind, text }: Extract<Term, { kind: 'word' | 'prefix' }>): string =>
   `(?i)${oneOf(['^', ...NO_WORD])}${text}${kind === 'word' ? oneOf(['$', ...NO_WORD]) : ''}`
+
+/** A pattern for these characters in any case. */
+export const ofAnyCase = (text: string): string => `(?i)${escaped(text)}`
 
 const escaped = (text: string): string => text.replaceAll(/[!-/:-@[-^`{-~]/g, '\\$&')
 

@@ -11,6 +11,7 @@ const ROW: Row = {
   priority: 'P2',
   type: 'log',
   template: '00000000000000ab',
+  texts: new Set(),
 }
 
 function parsed(line: string): Query {
@@ -44,8 +45,19 @@ void test('columns are matched as a query says', async (t) => {
     'NOT (source:shop OR source:till)',
   ])
     t.equal(matches(line), false, line)
-  for (const line of ['lost', 'source:/sh.p/', 'user.id:4', 'source:shop message:x', 'has:trace'])
+  for (const line of ['/lo.t/', 'source:/sh.p/', 'user.id:4', 'message:/x/', 'has:trace'])
     t.equal(matches(line), null, line)
+})
+
+void test('texts match where they were found', async (t) => {
+  const matcher = matcherOf(parsed('source:shop (lost OR message:"in vain") -lost'))
+  const [lost = '', inVain = '', again] = matcher?.texts.map(({ key }) => key) ?? []
+  t.equal(again, lost, 'the same text has one key')
+  const matches = (...texts: string[]) => matcher?.matches({ ...ROW, texts: new Set(texts) })
+  t.same(
+    [matches(), matches(lost), matches(inVain), matches(lost, inVain)],
+    [false, false, true, false],
+  )
 })
 
 void test('only rows of the named sources are looked at', async (t) => {

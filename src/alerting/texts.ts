@@ -1,0 +1,100 @@
+/*
+ * The texts that queries search for, all found by one pass over each row. ClickHouse takes longer to parse a hundred conditions
+ * than to evaluate them, so the texts are lists of parameters. They mean what `events/text-condition.ts` says: a row is first
+ * searched for the characters of every text at once, and only what is there is compared by its pattern.
+ */
+
+import { bound, type Condition } from '../events/bind.js'
+import { ofAnyCase, toTerm, wordPattern, wordsWithin, type Term } from '../events/terms.js'
+import type { TextTest } from '../query/ast.js'
+
+/** A text that rows are searched for. */
+export interface Text {
+  /** Says the same for the same text. */
+  readonly key: string
+  /** Characters that are in every match, in any case. */
+  readonly part: string
+  /** A pattern of every match; '' where the part says it all. */
+  readonly pattern: string
+  /** In the message alone; else in message, host, trace id or exception. */
+  readonly isOfMessage: boolean
+  /** In the JSON of an exception, where it is no word of one: its characters and a pattern. */
+  readonly json: { readonly part: string; readonly pattern: string } | null
+  /** Words that an exception with the text has. */
+  readonly words: readonly string[]
+}
+
+/** @returns null for a text that is not found by its characters, such as a regular expression */
+export function toText(test: TextTest, isOfMessage: boolean): Text | null {
+  const term = toTerm(test)
+  const found = ofTerm(term, isOfMessage)
+  if (found === null || found.part === '' || found.part.includes(END)) return null
+  return { ...found, isOfMessage, key: JSON.stringify([isOfMessage, term]) }
+}
+
+/** Between two texts, so that no match goes over it. */
+const END = '\0'
+/** ClickHouse keeps a machine for all of them. */
+export const MAX_TEXTS = 2_000
+
+type Found = Pick<Text, 'part' | 'pattern' | 'json' | 'words'>
+
+function ofTerm(term: Term, isOfMessage: boolean): Found | null {
+  switch (term.kind) {
+    case 'word':
+    case 'prefix':
+      return { part: term.text, pattern: wordPattern(term), json: null, words: [] }
+    case 'part':
+      return {
+        part: term.text,
+        pattern: isOfMessage ? ofAnyCase(term.text) : '',
+        json: null,
+        words: [],
+      }
+    case 'phrase': {
+      const json = JSON.stringify(term.text).slice(1, -1)
+      const pattern = isOfMessage ? ofAnyCase(term.text) : ''
+      const ofJson = { part: json, pattern: ofAnyCase(json) }
+      return { part: term.text, pattern, json: ofJson, words: wordsWithin(term) }
+    }
+    case 'pattern': {
+      const json = { part: JSON.stringify(term.text).slice(1, -1), pattern: term.jsonPattern }
+      return { part: term.text, pattern: term.pattern, json, words: wordsWithin(term) }
+    }
+    case 'regex':
+      return null
+  }
+}
+
+const WHOLE = String.raw`concat(message, '\0', host, '\0', trace_id)`
+/** The tags of an event with an exception are JSON, and its words are below a line end of `search_words`. */
+const HAS_EXCEPTION = String.raw`position(search_words, '\n') > 0`
+const EXCEPTION = String.raw`if(${HAS_EXCEPTION}, concat(search_words, '\0', tags), '')`
+
+/** SQL of the numbers from 1 of the texts that a row of `events` has, as one text: `1,4`. */
+export const textsSql = (texts: readonly Text[]): Condition =>
+  bound('text', (bind) => {
+    const list = (type: string, of: (text: Text) => unknown): string =>
+      bind(`Array(${type})`, texts.map(of))
+    const isOfMessage = list('Bool', (text) => text.isOfMessage)
+    const patterns = list('String', ({ pattern }) => pattern)
+    const isPattern = `match(if(${isOfMessage}[i], message, ${WHOLE}), ${patterns}[i])`
+    const parts = list('String', ({ part }) => ofAnyCase(part))
+    const written = list('Bool', ({ json }) => json !== null)
+    const exceptionPatterns = list(
+      'String',
+      ({ json, pattern, part }) => json?.pattern ?? (pattern === '' ? ofAnyCase(part) : pattern),
+    )
+    const words = list('String', (text) => text.words.join(' '))
+    const inException = [
+      `NOT ${isOfMessage}[i]`,
+      `match(if(${written}[i], tags, search_words), ${exceptionPatterns}[i])`,
+      `hasAll(splitByRegexp('\\\\s', concat(search_words, ' ')), splitByChar(' ', ${words}[i]))`,
+    ].join(' AND ')
+    const jsonParts = list('String', ({ part, json }) => ofAnyCase(json?.part ?? part))
+    const all = [
+      `arrayFilter(i -> ${patterns}[i] = '' OR ${isPattern}, multiMatchAllIndices(${WHOLE}, ${parts}))`,
+      `arrayFilter(i -> ${inException}, multiMatchAllIndices(${EXCEPTION}, ${jsonParts}))`,
+    ]
+    return `arrayStringConcat(arraySort(arrayDistinct(arrayConcat(${all.join(', ')}))), ',')`
+  })
