@@ -192,7 +192,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
 
     // Who may: users, sessions, keys, limits, the audit trail.
     const metrics = createMetrics({ version })
-    const limiter = createLimiter(state, toRateLimits(config))
+    // What is shared, for the time in which the shared state does not answer.
+    const alone = createInProcessState({ onError: (error) => log.warn({ err: error }, 'state') })
+    const limiter = createLimiter(state, toRateLimits(config), alone)
     const mailer = openMailer(config, log)
     closers.push(() => mailer?.close())
     const seal = openSeal(config, dataDir)
@@ -425,10 +427,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       prepare: (threads) => numberTemplates(templates, (known) => threads.restore(known)),
     })
     closers.push(() => pool.close())
-    const once = createOnce(
-      state,
-      createInProcessState({ onError: (error) => log.warn({ err: error }, 'state') }),
-    )
+    const once = createOnce(state, alone)
     const pipeline = new Pipeline({
       pool,
       once,

@@ -196,6 +196,7 @@ function webhookRoutes({ config, services, pipeline, once }: ServerDeps): HttpRo
     parse: (body) => parseScmWebhook(body, { nowMs: Date.now(), environment, maxMessageBytes }),
     hasRoom: (bytes) => pipeline.hasRoom(bytes, WEBHOOKS),
     once,
+    storedKeys: services.events.storedKeys,
     store: async (events, { connector }) => {
       const result = await pipeline.submit({
         owner: WEBHOOKS,

@@ -76,7 +76,7 @@ export interface Store {
    * some shards may have run it already, so repeating it must be harmless. Default timeout 120 s.
    */
   change(sql: string, params?: QueryParams, options?: RequestOptions): Promise<void>
-  /** Makes the deduplication token of a new batch; in a cluster it names the number of shards. */
+  /** Makes the deduplication token of a new batch, greater than earlier ones; in a cluster it names the number of shards. */
   newToken(): string
   /**
    * Inserts a batch in the Native format; resolves when it is stored, views included.
@@ -88,6 +88,8 @@ export interface Store {
     token: string,
     options?: RequestOptions,
   ): Promise<void>
+  /** Names those of some sources whose rows of the batch with this token are stored. */
+  sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
   /** Counts the inserts of batches that have run for longer than this many seconds, on any server. */
@@ -101,6 +103,11 @@ export interface Store {
 const insertsSql = statement<{ readonly seconds: number }, { readonly running: number }>(
   'inserts_running',
 )
+
+const takenSql = statement<
+  { readonly token: string; readonly sources: readonly string[] },
+  { readonly source: string }
+>('batch_sources')
 
 const QUERY_TIMEOUT_MS = 30_000
 const WRITE_TIMEOUT_MS = 120_000
@@ -153,7 +160,11 @@ export function createStore(options: StoreOptions): Store {
     ping,
     ...createInserts(changing),
     change: command,
-    newToken: randomUUID,
+    newToken,
+    sourcesTaken: async (token, sources) => {
+      const rows = await reads.query(takenSql, { token, sources })
+      return new Set(rows.map(({ source }) => source))
+    },
     insertsRunning: async (seconds) =>
       (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
     createDatabase: () => createDatabase(options),
@@ -162,6 +173,9 @@ export function createStore(options: StoreOptions): Store {
     },
   }
 }
+
+/** Begins with the time, so that later tokens are greater. */
+const newToken = (): string => `${Date.now().toString(16).padStart(12, '0')}-${randomUUID()}`
 
 type Client = Pick<ClickHouseClient, 'query' | 'exec' | 'command' | 'insert' | 'close'>
 

@@ -19,6 +19,10 @@ import { createTraceReader } from './trace.js'
 const sourcesSql = statement<{ readonly ids: readonly number[] }, { readonly source: string }>(
   'event_sources',
 )
+const dedupKeysSql = statement<
+  { readonly source: string; readonly keys: readonly string[]; readonly since_ms: number },
+  { readonly dedup_key: string }
+>('event_dedup_keys')
 const correctSql = statement<
   {
     readonly id: number
@@ -45,6 +49,8 @@ export interface EventSettings {
   readonly retentionDays: number
 }
 
+/** A sender of webhooks waits for ten seconds or less. */
+const STORED_KEYS_TIMEOUT_MS = 3_000
 const DEFAULTS: EventSettings = { dedupWindowSeconds: 60, retentionDays: 90 }
 
 /** Reads and corrects events; no other module reads their table. */
@@ -90,8 +96,19 @@ export function createEvents(
     sourcesOf: async (ids: readonly number[]): Promise<readonly string[]> =>
       ids.length === 0 ? [] : (await store.query(sourcesSql, { ids })).map(({ source }) => source),
 
+    /** Names those of some deduplication keys that belong to events of a source that arrived since a time. */
+    storedKeys: (source: string, keys: readonly string[], sinceMs: number) =>
+      storedKeys(store, { source, keys, since_ms: sinceMs }),
     correct: async ({ id, tsMs, priority, reason }: EventCorrection): Promise<void> => {
       await store.change(correctSql.sql, { id, ts_ms: tsMs, priority, reason })
     },
   }
+}
+
+async function storedKeys(
+  store: Pick<Store, 'query'>,
+  asked: { readonly source: string; readonly keys: readonly string[]; readonly since_ms: number },
+): Promise<ReadonlySet<string>> {
+  const rows = await store.query(dedupKeysSql, asked, { timeoutMs: STORED_KEYS_TIMEOUT_MS })
+  return new Set(rows.map((row) => row.dedup_key))
 }

@@ -7,7 +7,7 @@
  * computed under a lock. While the shared state is down, each instance computes its own snapshot and stores nothing.
  */
 import { randomUUID } from 'node:crypto'
-import type { KpiSnapshot } from '../model/kpi.js'
+import type { ComputedKpis } from '../model/kpi.js'
 
 export interface CacheState {
   get(key: string): Promise<string | null>
@@ -17,7 +17,7 @@ export interface CacheState {
 
 export interface KpiCacheDeps {
   readonly state: CacheState
-  readonly compute: () => Promise<KpiSnapshot>
+  readonly compute: () => Promise<ComputedKpis>
 }
 
 export interface KpiCache {
@@ -68,7 +68,7 @@ export function createKpiCache(deps: KpiCacheDeps): KpiCache {
 
 class SharedCache {
   readonly #state: CacheState
-  readonly #compute: () => Promise<KpiSnapshot>
+  readonly #compute: () => Promise<ComputedKpis>
   /** Running computations of this process, by method and versions. */
   readonly #flights = new Map<string, Promise<string>>()
   /** A failed invalidation is tried again before the next read. */

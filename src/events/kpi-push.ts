@@ -3,7 +3,7 @@
  *
  * A stored batch, a correction or a deletion changes the versions of the cache (kpi-cache.ts) and publishes a signal to
  * all instances. An instance with clients then takes the current snapshot from the cache, at most once per interval, and
- * sends it to its clients when it differs from the last one. A new client gets a snapshot at once. Signals may be lost
+ * sends it to its clients when it differs from the last one in more than its time. A new client gets a snapshot at once. Signals may be lost
  * during an outage of the shared state, so the end of an outage counts as a signal.
  */
 import type { KpiCache } from './kpi-cache.js'
@@ -176,11 +176,13 @@ class Push<Sockets extends KpiSockets> implements KpiPush<Sockets> {
   }
 
   #publish(text: string): void {
-    if (this.#isClosed || text === this.#lastText) return
+    if (this.#isClosed || withoutTime(text) === withoutTime(this.#lastText)) return
     this.#lastText = text
     this.#publications++
     this.sockets.publish(text)
   }
 }
+
+const withoutTime = (text: string): string => text.replace(/,"computed_at":"[^"]*"\}+$/, '')
 
 const toMessage = (payload: string): string => `{"type":"kpi:snapshot","payload":${payload}}`

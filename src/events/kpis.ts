@@ -1,6 +1,6 @@
 import type { Store } from '../clickhouse/client.js'
 import type { Replica } from '../coordination/replica.js'
-import type { KpiSnapshot } from '../model/kpi.js'
+import type { ComputedKpis } from '../model/kpi.js'
 import type { Alerts } from '../records/alerts.js'
 import type { Applications } from '../records/applications.js'
 import type { Sources } from '../records/sources.js'
@@ -21,19 +21,20 @@ interface KpiDeps {
 }
 
 /** Computes the KPI snapshot from the rollups and the records. */
-export async function computeKpis(deps: KpiDeps): Promise<KpiSnapshot> {
+export async function computeKpis(deps: KpiDeps): Promise<ComputedKpis> {
   const { store, directory, applications, sources, alerts } = deps
   // The snapshot serves the clients of all instances.
   await deps.replica.refresh()
+  const nowMs = Date.now()
   const groups = groupSources(applications, sources)
   const [counts, templatesKnown] = await Promise.all([
     readKpiCounts(store, directory, {
-      nowMs: Date.now(),
+      nowMs,
       sources: groups.flatMap((group) => group.sources),
     }),
     createTemplateStats(store, directory).known(),
   ])
-  return toKpiSnapshot(counts, {
+  const snapshot = toKpiSnapshot(counts, {
     applications: groups,
     alerts: {
       open: alerts.openCount(),
@@ -48,6 +49,8 @@ export async function computeKpis(deps: KpiDeps): Promise<KpiSnapshot> {
     textOfTemplate: (id) => directory.describe(id)?.text ?? null,
     mlHealth: deps.mlHealth(),
   })
+  // The last field: kpi-push.ts compares snapshots without it.
+  return { ...snapshot, computed_at: new Date(nowMs).toISOString() }
 }
 
 function groupSources(applications: Applications, sources: Sources) {

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { AppError } from '../model/errors.js'
+import { DAY_MS } from '../model/time.js'
 
 /** What is sent again within this time is a repeat. */
 const WINDOW_MS = 300_000
@@ -9,6 +10,7 @@ const WINDOW_MS = 300_000
 const STORING_MS = 20_000
 const POLL_MS = 100
 const STORING = 'storing'
+const STORED = 'stored'
 
 /** The keys of what was stored within the window, shared by all instances. */
 export interface SeenKeys {
@@ -42,55 +44,107 @@ export interface Once {
    * Claims keys, each of which is distinct. While another sender stores one of them, it waits for the outcome.
    *
    * @param source whose deletion makes its keys new again; null for keys of any source
+   * @param storedSince finds keys that were stored since a time, where the shared state may have lost them
    * @throws AppError `dependency_unavailable` when the other sender takes too long
    */
-  readonly claim: (keys: readonly string[], source: string | null) => Promise<Claim>
+  readonly claim: (
+    keys: readonly string[],
+    source: string | null,
+    storedSince?: StoredSince,
+  ) => Promise<Claim>
 }
+
+/** Never rejects. */
+export type StoredSince = (keys: readonly string[], sinceMs: number) => Promise<ReadonlySet<string>>
 
 /**
  * A key is first set to "storing", then to "stored" when its message is durable, or deleted when it could not be stored. A
  * deletion of sources begins a new epoch, which invalidates the stored keys.
  *
- * @param seenHere the keys of this process, used while the shared state is not available
+ * The shared state may be lost within the window, or not answer. It holds the time at which it was first used: while that is
+ * less than a window ago, keys that seem new are looked for in ClickHouse too (`storedSince`). While it does not answer,
+ * each process uses keys of its own, and looks in ClickHouse for those of the others.
+ *
+ * @param seenHere the keys of this process
  */
 export function createOnce(seen: SeenKeys, seenHere: SeenKeys): Once {
   return {
-    claim: async (keys, source) => {
+    claim: async (keys, source, storedSince = async () => new Set<string>()) => {
       try {
-        return await claimIn(seen, keys, source)
+        const isWhole = Date.now() - (await beganAtMs(seen)) >= WINDOW_MS
+        const claim = await claimIn(seen, keys, source, isWhole ? null : storedSince)
+        const stored: Claim['stored'] = async (of) => {
+          await claim.stored(of)
+          const mine = keys.filter((key, i) => claim.isNew[i] === true && of?.has(key) !== false)
+          await Promise.all(mine.map((key) => seenHere.set(key, STORED, WINDOW_MS)))
+        }
+        return { ...claim, stored }
       } catch (error) {
         if (error instanceof AppError && error.details['dependency'] !== 'state') throw error
-        return await claimIn(seenHere, keys, source)
+        return await claimIn(seenHere, keys, source, storedSince)
       }
     },
   }
+}
+
+const BEGAN = 'once:began'
+const BEGAN_TTL_MS = 30 * DAY_MS
+
+/** When the state was first used since it was empty. */
+async function beganAtMs(seen: SeenKeys): Promise<number> {
+  const found = await seen.get(BEGAN)
+  if (found !== null) return Number(found)
+  const nowMs = Date.now()
+  await seen.setIfAbsent(BEGAN, String(nowMs), BEGAN_TTL_MS)
+  return nowMs
 }
 
 async function claimIn(
   seen: SeenKeys,
   keys: readonly string[],
   source: string | null,
+  storedSince: StoredSince | null,
 ): Promise<Claim> {
   const names = source === null ? [EVERYTHING] : [EVERYTHING, source]
   const epochs = await Promise.all(names.map((name) => seen.get(epochKey(name))))
-  const value = ['stored', ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
+  const value = [STORED, ...epochs.map((epoch) => epoch ?? '')].join(' ').trimEnd()
   const deadline = Date.now() + STORING_MS
   for (;;) {
     const outcomes = await Promise.all(keys.map((key) => claimOne(seen, key, value)))
-    const mine = keys.filter((_, i) => outcomes[i] === 'new')
-    const each = async (work: (key: string) => Promise<void>): Promise<void> => {
-      await Promise.allSettled(mine.map(work))
-    }
-    const release = (): Promise<void> => each((key) => seen.delete(key))
-    if (!outcomes.includes('busy')) {
-      const stored = (of?: ReadonlySet<string>): Promise<void> =>
-        each((key) => (of?.has(key) === false ? seen.delete(key) : seen.set(key, value, WINDOW_MS)))
-      return { isNew: outcomes.map((outcome) => outcome === 'new'), stored, release }
-    }
+    const claimed = keys.filter((_, i) => outcomes[i] === 'new')
+    if (!outcomes.includes('busy'))
+      return await toClaim({ seen, keys, claimed, value, storedSince })
     // Two senders that each hold a part would wait for each other.
-    await release()
+    await Promise.allSettled(claimed.map((key) => seen.delete(key)))
     if (Date.now() >= deadline) throw stillBusy()
     await sleep(POLL_MS * (1 + Math.random()))
+  }
+}
+
+interface Claimed {
+  readonly seen: SeenKeys
+  readonly keys: readonly string[]
+  /** Those that nobody else holds. */
+  readonly claimed: readonly string[]
+  readonly value: string
+  readonly storedSince: StoredSince | null
+}
+
+async function toClaim({ seen, keys, claimed, value, storedSince }: Claimed): Promise<Claim> {
+  const found =
+    storedSince === null || claimed.length === 0
+      ? new Set<string>()
+      : await storedSince(claimed, Date.now() - WINDOW_MS)
+  await Promise.allSettled([...found].map((key) => seen.set(key, value, WINDOW_MS)))
+  const mine = new Set(claimed.filter((key) => !found.has(key)))
+  const each = async (work: (key: string) => Promise<void>): Promise<void> => {
+    await Promise.allSettled([...mine].map(work))
+  }
+  return {
+    isNew: keys.map((key) => mine.has(key)),
+    stored: (of) =>
+      each((key) => (of?.has(key) === false ? seen.delete(key) : seen.set(key, value, WINDOW_MS))),
+    release: () => each((key) => seen.delete(key)),
   }
 }
 
@@ -134,7 +188,7 @@ export async function rememberStored(
   seen: Pick<SeenKeys, 'set'>,
   keys: readonly string[],
 ): Promise<void> {
-  for (const key of keys) await seen.set(key, 'stored', WINDOW_MS)
+  for (const key of keys) await seen.set(key, STORED, WINDOW_MS)
 }
 
 /**

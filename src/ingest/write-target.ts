@@ -24,6 +24,7 @@ export function createWriteTarget(deps: WriteTargetDeps): BatchTarget {
   const { batches, events, templateStore, sources, erasure, replica, metrics, log } = deps
   return {
     newToken: batches.newToken,
+    taken: batches.taken,
     storedAmong: batches.storedAmong,
     insert: async (table, parts, token) => {
       const startedMs = performance.now()

@@ -85,3 +85,8 @@ export interface RecentAlert {
   /** ISO 8601. */
   readonly created_at: string
 }
+
+/** A snapshot and the time at which its counts were read. */
+export interface ComputedKpis extends KpiSnapshot {
+  readonly computed_at: string
+}

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { clearTable } from '../clickhouse/clear-table.js'
 import type { Store } from '../clickhouse/client.js'
 import { isDataError } from '../clickhouse/failure.js'
-import { statement } from '../clickhouse/statement.js'
+import { statement, type Statement } from '../clickhouse/statement.js'
+import type { TakenBatches } from './taken.js'
 
 const countSql = statement<
   { readonly all: 0 | 1; readonly sources: readonly string[] },
@@ -10,6 +11,13 @@ const countSql = statement<
 >('event_count')
 const storedSql = statement<{ readonly ids: readonly number[] }, { readonly id: number }>(
   'events_stored',
+)
+const laterSql = statement<
+  { readonly token: string; readonly most: number },
+  { readonly later: number }
+>('batches_later')
+const deadStoredSql = statement<{ readonly ids: readonly number[] }, { readonly id: number }>(
+  'dead_letters_stored',
 )
 const deadSql = statement<{ readonly since_ms: number }, { readonly n: number }>(
   'dead_letter_count',
@@ -41,6 +49,7 @@ export interface BatchStore {
   wouldTake(table: string, parts: readonly Uint8Array[]): Promise<boolean>
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
+  readonly taken: TakenBatches
   /** @returns the number of deleted events */
   deleteSources(sources: readonly string[]): Promise<number>
   clear(): Promise<{
@@ -60,14 +69,26 @@ const createTrials = (store: Store): Pick<BatchStore, 'wouldTake' | 'storedAmong
       throw error
     }
   },
-  storedAmong: async (ids) => {
-    const stored = new Set<number>()
-    for (let from = 0; from < ids.length; from += IDS_PER_QUERY) {
-      const rows = await store.query(storedSql, { ids: ids.slice(from, from + IDS_PER_QUERY) })
-      for (const { id } of rows) stored.add(id)
-    }
-    return stored
-  },
+  storedAmong: (ids) => idsAmong(store, storedSql, ids),
+})
+
+async function idsAmong(
+  store: Store,
+  sql: Statement<{ readonly ids: readonly number[] }, { readonly id: number }>,
+  ids: readonly number[],
+): Promise<ReadonlySet<number>> {
+  const stored = new Set<number>()
+  for (let from = 0; from < ids.length; from += IDS_PER_QUERY) {
+    const rows = await store.query(sql, { ids: ids.slice(from, from + IDS_PER_QUERY) })
+    for (const { id } of rows) stored.add(id)
+  }
+  return stored
+}
+
+const createTaken = (store: Store): TakenBatches => ({
+  later: async (token, most) => (await store.query(laterSql, { token, most }))[0]?.later ?? 0,
+  sourcesTaken: (token, sources) => store.sourcesTaken(token, sources),
+  deadLettersAmong: (ids) => idsAmong(store, deadStoredSql, ids),
 })
 
 export function createBatchStore(store: Store): BatchStore {
@@ -84,6 +105,7 @@ export function createBatchStore(store: Store): BatchStore {
       await store.insertNative(table, parts, token)
     },
     ...createTrials(store),
+    taken: createTaken(store),
     deleteSources: async (sources) => {
       const events = await countEvents(sources)
       await Promise.all(

@@ -71,6 +71,14 @@ export interface Piece extends RowRange {
   readonly bytes: Uint8Array
 }
 
+export const wholeBlock = (seq: number, table: RowTable, bytes: Uint8Array): Piece => ({
+  seq,
+  table,
+  from: 0,
+  to: ALL_ROWS,
+  bytes,
+})
+
 /** The rows of a batch for a table without the refused ones; a retry gets the same bytes. */
 export function piecesOf(
   table: RowTable,
@@ -82,7 +90,7 @@ export function piecesOf(
     if (bytes === null) return []
     const refused = amendment.refused.filter((r) => r.seq === record.seq && r.table === table)
     return refused.length === 0
-      ? [{ seq: record.seq, table, from: 0, to: ALL_ROWS, bytes }]
+      ? [wholeBlock(record.seq, table, bytes)]
       : accepted(record.seq, table, { bytes, refused })
   })
   return table === 'landing' && amendment.refused.length + amendment.begins.length > 0

@@ -6,6 +6,7 @@ import {
   orphansOf,
   type Batch,
   piecesOf,
+  wholeBlock,
   type NumberedRecord,
   type Piece,
   type RowTable,
@@ -15,6 +16,7 @@ import type { RecordedBatch } from '../wal/recorded-batch.js'
 import type { Wal, WaitingRecord } from '../wal/wal.js'
 import { decodeRecord, type LogRecord, type Registration, type Command } from '../wal/record.js'
 import { PendingChanges, type StillWanted } from './pending-changes.js'
+import { notTaken, type TakenBatches } from './taken.js'
 import { MINUTE_MS } from '../model/time.js'
 
 /** Half of it costs ClickHouse 20 % more CPU under heavy load, twice of it gains nothing (bench/NOTES.md). */
@@ -51,6 +53,8 @@ export interface BatchTarget {
   registerAgain?(name: string): Promise<void>
   /** Without it the token is random. */
   newToken?(): string
+  /** Absent: every token is known for ever. */
+  readonly taken?: TakenBatches
   /** @returns the ids of the events that are stored */
   storedAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
   /** @returns the result for the caller who appended the command */
@@ -96,7 +100,8 @@ interface Waiter {
  * command is a batch of its own, between the rows before it and the rows after it. Before a batch is first sent, the
  * WAL records which records it holds and the deduplication token it is sent under. Each try sends the same bytes under
  * that token, so a try whose answer was lost counts once; after a restart the recorded batch is the first that is sent.
- * Tries go on, with growing pauses, until ClickHouse takes the batch; then it is marked done in the WAL.
+ * Tries go on, with growing pauses, until ClickHouse takes the batch; then it is marked done in the WAL. What ClickHouse
+ * took so long ago that it may have forgotten the token is left out (`taken.ts`).
  *
  * When ClickHouse says that the rows themselves are at fault, or has not taken them for a minute and a block is
  * unreadable, the quarantine finds the refused rows and records the batch again without them (`quarantine.ts`). Rows
@@ -121,6 +126,8 @@ export class Writer {
   #tookMs = 0
   /** The token of the last batch whose blocks are readable. */
   #readableToken = ''
+  /** The token of a batch that was never offered; '' for none. */
+  #newToken = ''
   /** When ClickHouse first refused what it still refuses, by `performance.now`; null when it takes batches. */
   failingSinceMs: number | null = null
 
@@ -296,6 +303,7 @@ export class Writer {
     const recorded = { from: batch.first, to: batch.last, token, amendment: null }
     const completed = await this.#completed({ recorded, records: batch.records })
     if (wal.openBatch === null) await wal.recordBatch(completed.recorded)
+    this.#newToken = token
     return completed
   }
 
@@ -420,8 +428,10 @@ export class Writer {
   async #sendRows({ recorded, records }: Batch, leftOut: StillWanted['leftOut']): Promise<void> {
     const before = decodeAmendment(recorded.amendment)
     const amendment = { ...before, refused: [...before.refused, ...leftOut] }
-    const insert = async (table: RowTable, token: string): Promise<void> => {
-      const pieces = this.#pending.revise(piecesOf(table, records, amendment))
+    const isNew = recorded.token === this.#newToken
+    this.#newToken = ''
+    const insert = async (table: RowTable, token: string, all: readonly Piece[]): Promise<void> => {
+      const pieces = isNew ? all : await this.#notTaken(table, token, all)
       if (pieces.length === 0) return
       const rows = pieces.map(({ bytes }) => bytes)
       await this.#options.target.insert(table, rows, token).catch((error: unknown) => {
@@ -430,10 +440,21 @@ export class Writer {
           : error
       })
     }
-    if (!amendment.landed) await insert('landing', recorded.token)
-    await insert('dead_letters', `${recorded.token}:dead`)
-    if (amendment.dead.length > 0)
-      await this.#options.target.insert('dead_letters', amendment.dead, `${recorded.token}:refused`)
+    const rowsFor = (table: RowTable): readonly Piece[] =>
+      this.#pending.revise(piecesOf(table, records, amendment))
+    if (!amendment.landed) await insert('landing', recorded.token, rowsFor('landing'))
+    await insert('dead_letters', `${recorded.token}:dead`, rowsFor('dead_letters'))
+    const dead = amendment.dead.map((bytes) => wholeBlock(recorded.from, 'dead_letters', bytes))
+    await insert('dead_letters', `${recorded.token}:refused`, dead)
+  }
+
+  async #notTaken(
+    table: RowTable,
+    token: string,
+    all: readonly Piece[],
+  ): Promise<readonly Piece[]> {
+    const { taken } = this.#options.target
+    return taken === undefined ? all : await notTaken(table, token, all, taken)
   }
 
   /** When a batch could not be stored for a minute, checks once whether its bytes can be read at all. */

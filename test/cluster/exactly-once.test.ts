@@ -5,6 +5,9 @@ import { quietLog } from '../support/clickhouse.js'
 import { ask, clusterOptions, startCluster } from '../support/cluster.js'
 import { seeded } from '../support/landing.js'
 import { landingBlock } from '../support/landing-block.js'
+import { wholeBlock } from '../../src/writer/batch.js'
+import { createBatchStore } from '../../src/writer/batch-store.js'
+import { notTaken, SURELY_KNOWN } from '../../src/writer/taken.js'
 
 const SHARDS = 3
 const ROWS = 3_000
@@ -30,6 +33,8 @@ const COUNTS = `SELECT
   (SELECT sum(p1 + p2 + p3 + p4) FROM series_1d) AS days,
   (SELECT sum(p1 + p2 + p3 + p4) FROM template_stats) AS hours,
   (SELECT sum(template_totals.events) FROM template_totals) AS templates`
+const TABLES =
+  'events event_occurrences series_1s series_1m series_1h series_1d template_stats template_totals'
 
 const count = async (store: Store): Promise<unknown> => (await ask(store, COUNTS))[0]
 
@@ -128,6 +133,39 @@ t.test('while a shard is away nothing is half there, and a change waits for it',
   )
   t.equal(left?.n, 0, 'it is deleted on every shard')
 })
+
+t.test(
+  'a batch of which some shards had a part, offered when they have forgotten it',
+  async (t) => {
+    const { store, locals } = await open('forgotten')
+    const blocks = landingBlock(seeded(seed + 4), { rows: ROWS, firstId: 1, blocks: 2 })
+    const token = store.newToken()
+    await store.insertNative('landing', blocks, token)
+    const tables = TABLES.split(' ')
+    for (const table of [...tables, 'batches']) await locals[1]?.command(`TRUNCATE TABLE ${table}`)
+    const part = (await count(store)) as Readonly<Record<string, number>>
+    t.ok(Number(part['seconds']) > 0 && Number(part['seconds']) < ROWS, `${part['seconds']} stored`)
+    for (const table of tables)
+      await store.change(
+        `ALTER TABLE ${table} MODIFY SETTING non_replicated_deduplication_window = 1`,
+      )
+    const next = landingBlock(seeded(seed + 5), { rows: ROWS, firstId: 100_000, blocks: 2 })
+    for (let i = 0; i < 2; i++) await store.insertNative('landing', next, store.newToken())
+    const { taken } = createBatchStore(store)
+    const pieces = blocks.map((block) => wholeBlock(1, 'landing', block))
+    t.equal(await notTaken('landing', token, pieces, taken), pieces, 'the token is surely known')
+    await store.change(
+      `INSERT INTO batches (token) SELECT concat('f', toString(number)) FROM numbers(${SURELY_KNOWN})`,
+    )
+    for (let i = 0; i < 2; i++) {
+      const rest = await notTaken('landing', token, pieces, taken)
+      t.equal(rest.length > 0, i === 0)
+      if (rest.length > 0)
+      await store.insertNative('landing', rest.map(({ bytes }) => bytes), token) // prettier-ignore
+      t.same(await count(store), batches(3))
+    }
+  },
+)
 
 t.test(
   'a shard that comes back with an empty disk takes nothing before its views are there',

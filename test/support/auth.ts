@@ -73,6 +73,7 @@ export async function startAuthServer(t: Test, parts: Parts = {}) {
       apiTokenLimit: limits,
       wsLimiter: limits,
     }),
+    state,
   )
   const intrusions: string[] = []
   const secondFactors = createSecondFactors({

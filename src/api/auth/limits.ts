@@ -6,7 +6,8 @@ import { normalizeEmail } from './user.js'
 
 /**
  * The rate limits, what they count by, and what happens while the shared state does not answer: logins are
- * refused (closed), so that passwords cannot be guessed without limit, and everything else passes (open).
+ * refused (closed), so that passwords cannot be guessed without limit, and everything else is counted by each instance for
+ * itself (open).
  */
 const LIMITS = {
   login_limit: { by: 'address', whenDown: 'closed' },
@@ -67,7 +68,12 @@ export interface Limiter {
   readonly consume: (name: LimitName, subject: LimitSubject) => Promise<void>
 }
 
-export function createLimiter(state: Pick<State, 'consume'>, limits: RateLimits): Limiter {
+/** @param alone the state of this process */
+export function createLimiter(
+  state: Pick<State, 'consume'>,
+  limits: RateLimits,
+  alone: Pick<State, 'consume'>,
+): Limiter {
   return {
     consume: async (name, subject) => {
       const { by, whenDown } = LIMITS[name]
@@ -75,9 +81,9 @@ export function createLimiter(state: Pick<State, 'consume'>, limits: RateLimits)
       const key = `limit:${name}:${keyOf(by, subject)}`
       const verdict = await state.consume(key, count, seconds).catch((error: unknown) => {
         if (whenDown === 'closed') throw error
-        return null
+        return alone.consume(key, count, seconds)
       })
-      if (verdict === null || verdict.allowed) return
+      if (verdict.allowed) return
       const { retryAfterS } = verdict
       throw new AppError('rate_limited', `more than ${count} requests in ${seconds} s`, {
         details: {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import type { KpiSnapshot } from '../../model/kpi.js'
+import type { ComputedKpis } from '../../model/kpi.js'
 import { Timestamp } from './event.js'
 import { PrioritySchema } from '../../model/schemas.js'
 import { Count, Percent } from './series.js'
@@ -15,7 +15,7 @@ const Trend = Type.Object(
 const Score = Type.Integer({ minimum: 0, maximum: 100 })
 
 /** Body of `GET /api/kpis` and payload of the WebSocket's `kpi:snapshot`. */
-export const KpiSnapshotSchema = Type.Unsafe<KpiSnapshot>(
+export const KpiSnapshotSchema = Type.Unsafe<ComputedKpis>(
   Type.Object(
     {
       unique_events: Type.Integer({
@@ -99,6 +99,10 @@ export const KpiSnapshotSchema = Type.Unsafe<KpiSnapshot>(
           'occurrences of the last seven calendar minutes; the last one is the current minute',
       }),
       trends: Type.Object({ events: Trend, errors: Trend }),
+      computed_at: Type.String({
+        format: 'date-time',
+        description: 'when the counts were read; they cover what was stored by then',
+      }),
     },
     { title: 'KpiSnapshot' },
   ),

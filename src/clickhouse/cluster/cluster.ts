@@ -42,6 +42,10 @@ const insertsSql = statement<
   { readonly cluster: string; readonly seconds: number },
   { readonly running: number }
 >('cluster_inserts_running')
+const takenSql = statement<
+  { readonly token: string; readonly sources: readonly string[]; readonly shards: number },
+  { readonly source: string }
+>('cluster_batch_sources')
 const featuresSql = statement<
   Record<string, never>,
   { readonly coordination: number; readonly macros: number }
@@ -159,8 +163,7 @@ class Cluster implements ClusterStore {
     token: string,
     request?: RequestOptions,
   ): Promise<void> {
-    const shards = /-to-(\d+)/.exec(token)?.[1]
-    const target = this.#target(table, shards === undefined ? null : Number(shards))
+    const target = this.#target(table, shardsIn(token))
     await this.#front.insertNative(target, bytes, token, request)
   }
 
@@ -170,6 +173,12 @@ class Cluster implements ClusterStore {
     request?: RequestOptions,
   ): Promise<void> {
     await this.#front.insertRows(this.#target(table, null), rows, request)
+  }
+
+  async sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>> {
+    const shards = shardsIn(token) ?? this.#ready().shards
+    const rows = await this.#front.query(takenSql, { token, sources, shards })
+    return new Set(rows.map(({ source }) => source))
   }
 
   async insertsRunning(seconds: number): Promise<number> {
@@ -248,6 +257,12 @@ class Cluster implements ClusterStore {
 }
 
 const PING_TIMEOUT_MS = 5_000
+
+/** @returns the number of shards over which the rows of a batch are spread; null for a token that does not name it */
+function shardsIn(token: string): number | null {
+  const shards = /-to-(\d+)/.exec(token)?.[1]
+  return shards === undefined ? null : Number(shards)
+}
 
 /** Assumes that all servers have the protocol and the HTTP port of the one at `url`. */
 function addressesOf(servers: readonly ClusterServer[], url: string): readonly string[] {

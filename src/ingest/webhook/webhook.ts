@@ -26,6 +26,12 @@ export interface WebhookServices {
   readonly parse: (body: Uint8Array) => Delivery
   readonly hasRoom: (bytes: number) => boolean
   readonly once: Once
+  /** Names those of some deduplication keys whose events were stored since a time. @throws when ClickHouse does not answer */
+  readonly storedKeys: (
+    source: string,
+    keys: readonly string[],
+    sinceMs: number,
+  ) => Promise<ReadonlySet<string>>
   /** Resolves when the events are durable. @returns the number of stored events, 0 for a disabled source */
   readonly store: (
     events: readonly CanonicalEvent[],
@@ -53,7 +59,12 @@ async function receive(request: HttpRequest, services: WebhookServices): Promise
   if (delivery.kind === 'ignored') return toReply('ignored', 0)
   const { source: name, connector } = delivery
   const distinct = [...new Map(delivery.events.map((event) => [event.dedupKey, event])).values()]
-  const claim = await services.once.claim(distinct.map(keyOf), name)
+  const claim = await services.once.claim(distinct.map(keyOf), name, async (keys, sinceMs) => {
+    const asked = keys.map((key) => key.slice(KEY_PREFIX.length))
+    // When ClickHouse does not answer, nothing is known of the delivery, and a repeat is better than a loss.
+    const found = await services.storedKeys(name, asked, sinceMs).catch(() => new Set<string>())
+    return new Set([...found].map((key) => KEY_PREFIX + key))
+  })
   const claimed = distinct.filter((_, i) => claim.isNew[i] === true)
   if (claimed.length === 0) return toReply('duplicate', 0)
   try {
@@ -76,7 +87,8 @@ const toReply = (status: 'accepted' | 'duplicate' | 'ignored', events: number): 
   json: { status, events },
 })
 
-const keyOf = (event: CanonicalEvent): string => `webhook:${event.dedupKey}`
+const KEY_PREFIX = 'webhook:'
+const keyOf = (event: CanonicalEvent): string => KEY_PREFIX + event.dedupKey
 
 /**
  * The receiver of source-control webhooks: it verifies the signature, maps the payload to events, and stores those

@@ -19,7 +19,12 @@ import {
 const isLong = process.env['TEST_LONG'] === '1'
 const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
 const random = seeded(seed)
-const shared = await startShared(t)
+/** Connects of WebSockets, and sources that are made, in a minute. */
+const LIMIT = 12
+const shared = await startShared(t, {
+  SOURCE_CREATE_LIMIT: `${LIMIT}/60`,
+  WS_LIMITER: `${LIMIT}/60`,
+})
 
 if (shared === null) t.plan(0, 'redis-server is not installed')
 else await together(shared)
@@ -57,6 +62,17 @@ async function together(shared: Shared): Promise<void> {
     }
     const caller = await logIn(two)
     t.equal(await settledCount(() => countOf(caller, 'scm.plant/pump'), ids.length), ids.length)
+    await shared.redis.kill()
+    const alone = await Promise.all([one, two, two, one].map((at) => deliver(at, 1)))
+    t.same(new Set(alone), new Set(['duplicate']), 'Redis is away')
+    await shared.redis.start()
+    for (const { api } of [one, two])
+      await eventually(
+        async () => await (await fetch(`${api}/metrics`)).text(),
+        (metrics) => /state_up 1$/m.test(metrics),
+      )
+    const after = await Promise.all([one, two, two, one].map((at) => deliver(at, 2)))
+    t.same(new Set(after), new Set(['duplicate']), 'Redis is back, and empty')
   })
 
   await t.test('one computes a KPI snapshot for the WebSockets of both', async (t) => {
@@ -98,6 +114,34 @@ async function together(shared: Shared): Promise<void> {
       computed.slice(0, i).some((other) => other.marks === marks && atS - other.atS < 25),
     )
     t.same(again, [], 'none was computed by both')
+  })
+
+  await t.test('limits count what comes to both', async (t) => {
+    const callers = await Promise.all([logIn(one), logIn(two)])
+    const created: number[] = []
+    for (let i = 0; i < LIMIT + 2; i++) {
+      const reply = await callers[i % 2]?.call('POST', '/api/sources', {
+        name: `made-${i}`,
+        type: 'push',
+      })
+      created.push(reply?.status ?? 0)
+    }
+    t.same(created, [...Array.from({ length: LIMIT }, () => 201), 429, 429], 'sources')
+    const closed: number[] = []
+    for (let i = 0; i < LIMIT + 2; i++) {
+      const at = [one, two][i % 2] ?? one
+      const headers = { authorization: `Bearer ${callers[0]?.token}` }
+      const socket = new WebSocket(`${at.api.replace('http', 'ws')}/ws/kpis`, { headers })
+      closed.push(
+        await new Promise<number>((resolve) => {
+          socket.once('message', () => resolve(0))
+          socket.once('close', resolve)
+        }),
+      )
+      socket.terminate()
+    }
+    t.ok(closed.filter((code) => code === 0).length <= LIMIT, 'WebSockets, with those of before')
+    t.same(closed.slice(-2), [1008, 1008], 'at both')
   })
 }
 

@@ -190,7 +190,8 @@ void test('two instances on one Redis count a limit together', skip, async (t) =
     apiTokenLimit: limit,
     wsLimiter: limit,
   })
-  const limiters = [createLimiter(await connect(), limits), createLimiter(await connect(), limits)]
+  const states = [await connect(), await connect()]
+  const limiters = states.map((state) => createLimiter(state, limits, state))
   const subject = { address: '10.0.0.1', email }
   const all = await Promise.allSettled(
     Array.from({ length: 20 }, () => limiters)

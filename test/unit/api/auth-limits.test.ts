@@ -17,7 +17,8 @@ const limits = toRateLimits({
   apiTokenLimit: limit(20),
   wsLimiter: limit(1),
 })
-const newLimiter = () => createLimiter(createInProcessState({ onError: unexpected }), limits)
+const inProcess = () => createInProcessState({ onError: unexpected })
+const newLimiter = () => createLimiter(inProcess(), limits, inProcess())
 
 const until = async (consume: () => Promise<void>): Promise<number> => {
   for (let n = 0; n < 1_000; n++) {
@@ -80,9 +81,9 @@ void test('a limit that counts by what the request lacks is a mistake', async (t
   await t.rejects(newLimiter().consume('clear_all_limit', { address: '10.0.0.1' }), /^bug:/)
 })
 
-void test('without the state logins are closed and everything else is open', async (t) => {
+void test('without the state logins are closed and everything else is counted alone', async (t) => {
   const down = () => Promise.reject(new AppError('dependency_unavailable', 'redis does not answer'))
-  const limiter = createLimiter({ consume: down }, limits)
+  const limiter = createLimiter({ consume: down }, limits, inProcess())
   const subject = { address: '10.0.0.1', userId: 'u1', email: 'a@b.c' }
   for (const name of ['login_limit', 'login_account_limit'] as const)
     await t.rejects(limiter.consume(name, subject), { code: 'dependency_unavailable' })
@@ -93,4 +94,5 @@ void test('without the state logins are closed and everything else is open', asy
     'ws_limiter',
   ] as const)
     await t.resolves(limiter.consume(name, subject), name)
+  await t.rejects(limiter.consume('ws_limiter', subject), { code: 'rate_limited' })
 })

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { createKpiCache, type CacheState } from '../../../src/events/kpi-cache.js'
 import { toKpiSnapshot } from '../../../src/events/kpi-snapshot.js'
-import type { KpiSnapshot } from '../../../src/model/kpi.js'
+import type { ComputedKpis } from '../../../src/model/kpi.js'
 import { createInProcessState } from '../../../src/coordination/memory-state.js'
 import { stateUnavailable } from '../../../src/coordination/state.js'
 
@@ -13,8 +13,8 @@ const unexpected = (error: unknown): never => {
 const QUIET = { events: 0, eventsBefore: 0, errors: 0, errorsBefore: 0 }
 
 /** A snapshot with a distinct first figure. */
-const snapshotOf = (events: number): KpiSnapshot =>
-  toKpiSnapshot(
+const snapshotOf = (events: number): ComputedKpis => ({
+  ...toKpiSnapshot(
     {
       stored: {
         events,
@@ -40,12 +40,14 @@ const snapshotOf = (events: number): KpiSnapshot =>
       textOfTemplate: () => null,
       mlHealth: null,
     },
-  )
+  ),
+  computed_at: '2026-01-01T00:00:00.000Z',
+})
 
 /** Counts computations; each sees the store as it was when it began, and takes a while. */
 function counting(state: CacheState) {
   const seen = { stored: 0, computed: 0, atOnce: 0, most: 0, failure: null as Error | null }
-  const compute = async (): Promise<KpiSnapshot> => {
+  const compute = async (): Promise<ComputedKpis> => {
     seen.computed++
     seen.most = Math.max(seen.most, ++seen.atOnce)
     const { stored } = seen
@@ -58,7 +60,7 @@ function counting(state: CacheState) {
 }
 
 const events = async (json: Promise<string>): Promise<number> =>
-  (JSON.parse(await json) as KpiSnapshot).unique_events
+  (JSON.parse(await json) as ComputedKpis).unique_events
 
 void test('a snapshot is computed once for everyone', async (t) => {
   const state = createInProcessState({ onError: unexpected })

@@ -1,11 +1,12 @@
 import { test } from 'tap'
 
-import { createOnce, forgetStored } from '../../../../src/ingest/once.js'
+import { createOnce, forgetStored, type SeenKeys } from '../../../../src/ingest/once.js'
 import { webhookRoute, type WebhookServices } from '../../../../src/ingest/webhook/webhook.js'
 import { HeaderBag, Request } from '../../../../src/http/request.js'
 import type { Reply } from '../../../../src/http/reply.js'
 import { AppError } from '../../../../src/model/errors.js'
 import type { CanonicalEvent } from '../../../../src/model/event.js'
+import { stateUnavailable } from '../../../../src/coordination/state.js'
 import { createInProcessState } from '../../../../src/coordination/memory-state.js'
 
 const log = { info() {}, warn() {}, error() {} }
@@ -48,7 +49,8 @@ const event = (dedupKey: string): CanonicalEvent => ({
 function receiver(
   keys: readonly string[],
   store: WebhookServices['store'],
-  seen = createInProcessState({ onError: () => undefined }),
+  seen: SeenKeys = createInProcessState({ onError: () => undefined }),
+  storedKeys: WebhookServices['storedKeys'] = async () => new Set(),
 ) {
   const route = webhookRoute({
     verify: async () => true,
@@ -60,7 +62,8 @@ function receiver(
       events: keys.map(event),
     }),
     hasRoom: () => true,
-    once: createOnce(seen, seen),
+    once: createOnce(seen, createInProcessState({ onError: () => undefined })),
+    storedKeys,
     store,
   })
   return async (): Promise<Reply> => {
@@ -136,4 +139,33 @@ void test('an event that is twice in one delivery is stored once', async (t) => 
   })
   t.match(await deliver(), { json: { status: 'accepted', events: 2 } })
   t.same(stored, [2])
+})
+
+void test('what the shared state has lost is found in ClickHouse, whichever instance is asked', async (t) => {
+  const stored = new Set<string>()
+  const store: WebhookServices['store'] = async (events) => {
+    for (const { dedupKey } of events) stored.add(dedupKey)
+    return events.length
+  }
+  const found: WebhookServices['storedKeys'] = async (source, keys) =>
+    source === 'scm.a/b' ? new Set(keys.filter((key) => stored.has(key))) : new Set()
+  const empty = (): SeenKeys => createInProcessState({ onError: () => undefined })
+  const accepted = { json: { status: 'accepted', events: 1 } }
+  const duplicate = { json: { status: 'duplicate', events: 0 } }
+  t.match(await receiver(['one'], store, empty(), found)(), accepted)
+  const other = receiver(['one'], store, empty(), found)
+  t.match(await other(), duplicate, 'the state was emptied')
+  t.match(await other(), duplicate)
+  t.match(await receiver(['one', 'two'], store, empty(), found)(), accepted, 'only what is new')
+
+  const down = async (): Promise<never> => {
+    throw stateUnavailable('redis does not answer')
+  }
+  const away: SeenKeys = { get: down, set: down, setIfAbsent: down, delete: down }
+  t.match(await receiver(['two'], store, away, found)(), duplicate, 'it does not answer')
+  const alone = receiver(['three'], store, away, found)
+  t.match(await alone(), accepted)
+  t.match(await alone(), duplicate)
+  const deaf = receiver(['three'], store, empty(), () => Promise.reject(new Error('away')))
+  t.match(await deaf(), accepted, 'a repeat is better than a loss')
 })

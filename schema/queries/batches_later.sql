@@ -1,0 +1,5 @@
+-- How many batches with later tokens were taken, counted up to a limit.
+-- params: token String, most UInt32
+-- rows:   later UInt64
+SELECT count() AS later
+FROM (SELECT DISTINCT token FROM batches WHERE token > {token:String} LIMIT {most:UInt32})

@@ -1,0 +1,6 @@
+-- Which of some dead letters are stored.
+-- params: ids Array(UInt64)
+-- rows:   id UInt64
+SELECT DISTINCT id
+FROM dead_letters
+WHERE id IN {ids:Array(UInt64)}

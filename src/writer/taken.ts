@@ -1,0 +1,80 @@
+import { readBlock, type NativeBlock } from '../clickhouse/native-reader.js'
+import type { Piece, RowTable } from './batch.js'
+
+/**
+ * What ClickHouse has of a batch that is offered again.
+ *
+ * ClickHouse knows the tokens of the last 10,000 batches of a table, and completes a batch of which it has a part. An
+ * instance that was away while others inserted more must not offer its batch again: it would be counted twice. So every
+ * insert leaves its token in the table `batches`, on each shard that it reaches. When many later batches were taken, the
+ * rows of the shards that have the token are left out.
+ *
+ * A batch counts as taken by a shard when its token is there. Only if that server was killed in the middle of this very
+ * insert, and its instance stayed away for so long, can one of its tables lack rows.
+ */
+export interface TakenBatches {
+  /** Counts the batches with later tokens up to `most`. */
+  later(token: string, most: number): Promise<number>
+  /** Names those of some sources whose rows of the batch are stored. */
+  sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
+  /** @returns the ids of the dead letters that are stored */
+  deadLettersAmong(ids: readonly number[]): Promise<ReadonlySet<number>>
+}
+
+/**
+ * A quarter of what ClickHouse remembers: a batch may have an entry for each of two days, and the clocks of instances, of
+ * which tokens are made, differ by minutes.
+ */
+export const SURELY_KNOWN = 2_500
+
+/** @returns the rows that are to be sent again under the token */
+export async function notTaken(
+  table: RowTable,
+  token: string,
+  pieces: readonly Piece[],
+  batches: TakenBatches,
+): Promise<readonly Piece[]> {
+  if (pieces.length === 0 || (await batches.later(token, SURELY_KNOWN)) < SURELY_KNOWN)
+    return pieces
+  if (table === 'landing') {
+    const sources = valuesOf(pieces, (block, row) => block.text('source', row))
+    const taken = await batches.sourcesTaken(token, sources)
+    return without(pieces, (block, row) => taken.has(block.text('source', row) ?? ''))
+  }
+  const ids = valuesOf(pieces, (block, row) => block.number('id', row))
+  const taken = await batches.deadLettersAmong(ids)
+  return without(pieces, (block, row) => taken.has(block.number('id', row) ?? 0))
+}
+
+function valuesOf<T>(
+  pieces: readonly Piece[],
+  read: (block: NativeBlock, row: number) => T | null,
+): readonly T[] {
+  const values = new Set<T>()
+  for (const { bytes } of pieces) {
+    const block = readBlock(bytes)
+    for (let row = 0; row < (block?.rows ?? 0); row++) {
+      const value = block === null ? null : read(block, row)
+      if (value !== null) values.add(value)
+    }
+  }
+  return [...values]
+}
+
+function without(
+  pieces: readonly Piece[],
+  isTaken: (block: NativeBlock, row: number) => boolean,
+): readonly Piece[] {
+  return pieces.flatMap((piece) => {
+    const block = readBlock(piece.bytes)
+    if (block === null) return [piece]
+    const kept: Piece[] = []
+    let from = 0
+    for (let row = 0; row <= block.rows; row++) {
+      if (row < block.rows && !isTaken(block, row)) continue
+      if (row > from) kept.push({ ...piece, bytes: block.slice(from, row) })
+      from = row + 1
+    }
+    return kept
+  })
+}
