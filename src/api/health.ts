@@ -10,6 +10,8 @@ interface ProbeResult {
   readonly status: 'ok' | 'degraded' | 'down'
   /** Shown to authenticated users; holds no secrets and no addresses with credentials. */
   readonly detail?: string
+  /** How long the oldest message that waits for ClickHouse has waited; 0 for none. */
+  readonly oldestMs?: number
 }
 
 /** Checks one dependency; an exception means down. */
@@ -164,8 +166,8 @@ export const healthProbes = ({
     if (wal.isFull()) return { status: 'down', detail: 'the write-ahead log is full' }
     const { oldestMs } = wal
     return oldestMs > OLD_MS
-      ? { status: 'degraded', detail: `events wait for ${Math.round(oldestMs / 1000)} s` }
-      : { status: 'ok', detail: `${wal.bytes} bytes wait` }
+      ? { status: 'degraded', detail: `events wait for ${Math.round(oldestMs / 1000)} s`, oldestMs }
+      : { status: 'ok', detail: `${wal.bytes} bytes wait`, oldestMs }
   },
   workers: async () => {
     await pool.ping()

@@ -5,36 +5,9 @@ import { randomUUID } from 'node:crypto'
 import { Type, type Static } from '@sinclair/typebox'
 
 import { AppError } from '../model/errors.js'
+import { SavedViewFields } from '../model/saved-view.js'
 import type { Records } from './newest-first.js'
 import { pageOldestFirst, type PageQuery } from './page.js'
-
-const SAVED_VIEW_SCREENS = ['explore', 'live', 'templates'] as const
-
-/** What a view is used as: it is opened, or drawn as a panel. */
-const SAVED_VIEW_KINDS = ['view', 'series', 'top', 'number', 'table'] as const
-
-const literals = <T extends string>(values: readonly T[]) =>
-  Type.Union(values.map((value) => Type.Literal(value)))
-
-export const SavedViewFields = Type.Object(
-  {
-    name: Type.String({ minLength: 1, maxLength: 120, pattern: '\\S' }),
-    screen: literals(SAVED_VIEW_SCREENS),
-    kind: literals(SAVED_VIEW_KINDS),
-    params: Type.String({
-      maxLength: 12_000,
-      description: 'the query string of the screen, without `?`',
-      examples: ['q=severity:error&from=now-1h'],
-    }),
-    is_for_all: Type.Boolean({ description: 'whether all users see it' }),
-    is_default: Type.Boolean({
-      description:
-        'whether its screen opens with it; the default of a user goes before that for all',
-    }),
-  },
-  { additionalProperties: false },
-)
-export type SavedViewFields = Readonly<Static<typeof SavedViewFields>>
 
 export const SavedViewDoc = Type.Object({
   id: Type.String(),

@@ -55,7 +55,7 @@ function Screen({ path }: { readonly path: string }) {
   if (path === '/templates') return <Templates />
   const template = /^\/templates\/(\w+)$/.exec(path)?.[1]
   if (template !== undefined) return <TemplateScreen id={template} />
-  if (path === '/overview') return <Overview />
+  if (path.startsWith('/overview')) return <Overview />
   if (path.startsWith('/sources')) return <SourcesScreen />
   if (path.startsWith('/alerts')) return <Alerts />
   if (path === '/incidents') return <Board />

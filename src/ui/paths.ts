@@ -7,6 +7,7 @@ export const SCREEN_PATHS = [
   '/templates',
   '/templates/{id}',
   '/overview',
+  '/overview/{board}',
   '/alerts',
   '/alerts/{tab}',
   '/alerts/rules/{id}',

@@ -18,6 +18,16 @@ const CheckSchema = Type.Object({
   latency_ms: Type.Optional(Type.Number({ minimum: 0 })),
   detail: Type.Optional(Type.String()),
 })
+const QueueSchema = Type.Object({
+  ...CheckSchema.properties,
+  oldest_s: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      description:
+        'age of the oldest acknowledged message of this instance that no search finds yet; 0 when none waits',
+    }),
+  ),
+})
 const HealthSchema = Type.Object(
   {
     status: StatusSchema,
@@ -26,7 +36,7 @@ const HealthSchema = Type.Object(
     checks: Type.Object({
       clickhouse: CheckSchema,
       state: CheckSchema,
-      spool: CheckSchema,
+      spool: QueueSchema,
       workers: CheckSchema,
     }),
   },
@@ -49,7 +59,12 @@ function toHealth({ status, checks }: HealthReport, version: string, caller: Cal
     checks: {
       clickhouse: show(clickhouse),
       state: show(state),
-      spool: show(spool),
+      spool: {
+        ...show(spool),
+        ...(caller === null || spool.oldestMs === undefined
+          ? {}
+          : { oldest_s: Math.round(spool.oldestMs / 100) / 10 }),
+      },
       workers: show(workers),
     },
   }

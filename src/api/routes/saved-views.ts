@@ -1,11 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
-import {
-  MAX_SAVED_VIEWS,
-  SavedViewFields,
-  type SavedView,
-  type Viewer,
-} from '../../records/saved-views.js'
+import { SavedViewFields } from '../../model/saved-view.js'
+import { MAX_SAVED_VIEWS, type SavedView, type Viewer } from '../../records/saved-views.js'
 import { isAtLeast, type Role } from '../../model/roles.js'
 import { PageParameters, PageSchema } from '../schemas/page.js'
 import { route } from '../route.js'

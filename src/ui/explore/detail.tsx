@@ -13,6 +13,7 @@ import { ContextView } from './context.js'
 import { Priority } from './priority.js'
 import type { Detail } from './rows.js'
 import { TraceView } from './trace.js'
+import { Variables } from './variables.js'
 
 const TABS = ['fields', 'context', 'trace', 'why', 'json'] as const
 export type Tab = (typeof TABS)[number]
@@ -195,6 +196,7 @@ function FieldTable({ event, line, onLine }: FieldTableProps) {
         <p class="summary">{event.summary}</p>
       )}
       <FieldRows rows={rowsOf(event)} line={line} onLine={onLine} />
+      <Variables event={event} line={line} onLine={onLine} />
       {attributes.length > 0 && (
         <>
           <h3>Attributes</h3>

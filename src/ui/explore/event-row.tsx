@@ -8,6 +8,7 @@ import type { Row } from './rows.js'
 /** Columns that every event has; any other name is an attribute. */
 export const COLUMNS = [
   'time',
+  'severity',
   'source',
   'host',
   'priority',
@@ -17,10 +18,13 @@ export const COLUMNS = [
   'message',
 ] as const
 export const DEFAULT_COLUMNS = ['time', 'source', 'host', 'message'] as const
+export const JSON_COLUMNS = ['JSON'] as const
 
 const WIDTHS: Readonly<Record<string, string>> = {
   time: 'max-content',
   message: 'minmax(0, 1fr)',
+  JSON: 'minmax(0, 1fr)',
+  severity: '4.6rem',
   priority: '2.6rem',
   type: '3.6rem',
 }
@@ -38,6 +42,10 @@ export function rowHeight(): number {
 
 function cellText(row: Row, column: string): string {
   switch (column) {
+    case 'JSON':
+      return oneLine(JSON.stringify(row))
+    case 'severity':
+      return row.severity
     case 'source':
       return row.source
     case 'host':

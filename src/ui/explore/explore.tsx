@@ -16,13 +16,14 @@ import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import { askHistogram, type Run } from './answers.js'
 import type { Tab } from './detail.js'
-import { DEFAULT_COLUMNS } from './event-row.js'
+import { DEFAULT_COLUMNS, JSON_COLUMNS } from './event-row.js'
 import { Fields } from './fields.js'
 import { toggleFields } from './fields-toggle.js'
 import { HistogramChart } from './histogram.js'
 import { QueryBar } from './query-bar.js'
 import { Found } from './found.js'
 import type { Row } from './rows.js'
+import { toShape } from './shapes.js'
 import { Summary } from './summary.js'
 import { useCorrection } from './correction.js'
 
@@ -46,6 +47,7 @@ export function Explore() {
   const { run, key, refresh } = useRun()
   const { params, path } = place.value
   const by = params.get('by') ?? 'severity'
+  const shape = toShape(params.get('as'))
   const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
   const fromPath = /^\/events\/(\d+)$/.exec(path)?.[1]
   const id = Number(fromPath ?? params.get('id') ?? 0) || null
@@ -113,7 +115,14 @@ export function Explore() {
       </TopBar>
       <div class="ask">
         <QueryBar line={run.line} span={run.span} fault={fault} onRun={setLine} handle={query} />
-        <Summary run={run} columns={columns} histogram={histogram} by={by} onColumn={setColumn} />
+        <Summary
+          run={run}
+          shape={shape}
+          columns={columns}
+          histogram={histogram}
+          by={by}
+          onColumn={setColumn}
+        />
         <div class="chart-room" aria-busy={histogram.isLoading}>
           {histogram.value !== null && (
             <HistogramChart histogram={histogram.value} onZoom={zoom} onWhy={explain} />
@@ -126,18 +135,23 @@ export function Explore() {
         {sidebar.value === 'open' && (
           <Fields run={run} runKey={key} columns={columns} onLine={setLine} onColumn={setColumn} />
         )}
-        <Found
-          run={run}
-          runKey={key}
-          columns={columns}
-          openId={id}
-          onOpen={open}
-          onTab={(name) => setParams({ tab: name }, { replace: true })}
-          onLine={setLine}
-          onRetry={refresh}
-          onIncident={incident}
-          correction={correction}
-        />
+        {shape === 'templates' ? (
+          <TemplateCounts run={run} runKey={key} onLine={setLine} />
+        ) : (
+          <Found
+            run={run}
+            runKey={key}
+            columns={shape === 'JSON' ? JSON_COLUMNS : columns}
+            onColumn={shape === 'table' ? setColumn : null}
+            openId={id}
+            onOpen={open}
+            onTab={(name) => setParams({ tab: name }, { replace: true })}
+            onLine={setLine}
+            onRetry={refresh}
+            onIncident={incident}
+            correction={correction}
+          />
+        )}
         {why !== null && (
           <WhyPanel line={run.line} span={why} onClose={() => setParams({ why: null })} />
         )}
@@ -160,6 +174,7 @@ export function Explore() {
 }
 
 const WhyPanel = lazy(async () => (await import('../later.js')).WhyPanel)
+const TemplateCounts = lazy(async () => (await import('../later.js')).TemplateCounts)
 const DetailPanel = lazy(async () => (await import('../later.js')).DetailPanel)
 
 /** The most bars, so that each is seen. */

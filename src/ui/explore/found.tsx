@@ -14,11 +14,14 @@ import { Rows, type Row } from './rows.js'
 import { learnTemplates, templateText } from './templates-known.js'
 
 const NothingFound = lazy(async () => (await import('../later.js')).NothingFound)
+const TableHead = lazy(async () => (await import('../later.js')).TableHead)
 
 interface FoundProps {
   readonly run: Run
   readonly runKey: string
   readonly columns: readonly string[]
+  /** Takes away a column; null where the columns have no names above them. */
+  readonly onColumn: ((name: string) => void) | null
   readonly openId: number | null
   readonly onOpen: (id: number) => void
   readonly onTab: (tab: 'context') => void
@@ -122,6 +125,9 @@ export function Found(props: FoundProps) {
   return (
     <section class="found" aria-label="Events">
       {error !== null && <Failed error={error} onRetry={props.onRetry} />}
+      {props.onColumn !== null && (
+        <TableHead columns={props.columns} withDay={withDay} onColumn={props.onColumn} />
+      )}
       <EventList
         label="Events"
         total={rows.total}

@@ -6,6 +6,7 @@ import { setParams } from '../lib/router.js'
 import { Menu } from '../shell/menu.js'
 import type { Histogram, Run } from './answers.js'
 import { FieldsToggle } from './fields-toggle.js'
+import { ShapeSwitch, type Shape } from './shapes.js'
 import { colorsOf, orderOf, partName } from './stack.js'
 
 const ColumnChoices = lazy(async () => (await import('../later.js')).ColumnChoices)
@@ -17,6 +18,7 @@ const BY = ['severity', 'priority', 'source', 'host', 'environment', 'template']
 
 interface SummaryProps {
   readonly run: Run
+  readonly shape: Shape
   readonly columns: readonly string[]
   readonly histogram: Loaded<Histogram>
   readonly by: string
@@ -24,19 +26,22 @@ interface SummaryProps {
 }
 
 /** What was found in numbers, and what can be done with it. */
-export function Summary({ run, columns, histogram, by, onColumn }: SummaryProps) {
+export function Summary({ run, shape, columns, histogram, by, onColumn }: SummaryProps) {
   const { value, tookMs } = histogram
   return (
     <div class="summary-line">
       <FieldsToggle />
+      <ShapeSwitch shape={shape} />
       <p class="totals" role="status">
         {value !== null && (
           <>
             <strong>{count(value.total)}</strong> occurrences
             <span>{counted(value.unique_events, 'event')}</span>
-            <span class="wide-only">{tookMs} ms</span>
-            <span class="wide-only">
-              from {value.answered_from === 'rollup' ? 'rollups' : 'events'}
+            <span
+              class="wide-only"
+              title={`answered from ${value.answered_from === 'rollup' ? 'rollups' : 'events'}`}
+            >
+              {tookMs} ms
             </span>
           </>
         )}

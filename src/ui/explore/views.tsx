@@ -6,19 +6,9 @@ import { Icon } from '../lib/icon.js'
 import { usePaged } from '../lib/paged.js'
 import { recentLines } from '../lib/recent.js'
 import { addressOf, go, place, setParams } from '../lib/router.js'
+import type { SavedView, ViewKind } from '../lib/saved-view.js'
 import { may, user } from '../lib/session.js'
 import { formTexts } from '../shell/form.js'
-
-interface SavedView {
-  readonly id: string
-  readonly owner_id: string
-  readonly name: string
-  readonly screen: 'explore' | 'live' | 'templates'
-  readonly kind: string
-  readonly params: string
-  readonly is_for_all: boolean
-  readonly is_default: boolean
-}
 
 const PATH = '/api/saved-views'
 
@@ -96,7 +86,16 @@ interface SaveFormProps {
   readonly onSaved: () => void
 }
 
+const KINDS: readonly (readonly [kind: ViewKind, name: string])[] = [
+  ['view', 'a view to open again'],
+  ['series', 'a chart on a dashboard'],
+  ['top', 'a top list on a dashboard'],
+  ['number', 'a number on a dashboard'],
+  ['table', 'the newest events on a dashboard'],
+]
+
 function SaveForm({ onClose, onSaved }: SaveFormProps) {
+  const [kind, setKind] = useState<ViewKind>('view')
   const save = (event: SubmitEvent): void => {
     event.preventDefault()
     const text = formTexts(event.currentTarget)
@@ -105,12 +104,13 @@ function SaveForm({ onClose, onSaved }: SaveFormProps) {
     const json = {
       name: text('name'),
       screen: 'explore',
-      kind: 'view',
+      kind,
+      ...(kind === 'view' ? {} : { dashboard: text('dashboard') }),
       params: params.toString(),
       is_for_all: text('who') === 'all',
       is_default: text('default') !== '',
     }
-    void act(call(PATH, { method: 'POST', json }), 'The view is saved.').then(
+    void act(call(PATH, { method: 'POST', json }), kind === 'view' ? 'The view is saved.' : 'The panel is on its dashboard in Overview.').then(
       (done) => done !== null && onSaved(),
     )
   }
@@ -127,15 +127,38 @@ function SaveForm({ onClose, onSaved }: SaveFormProps) {
         />
       </label>
       <label class="field">
+        As
+        <select
+          value={kind}
+          onChange={({ currentTarget }) =>
+            setKind(KINDS.find(([one]) => one === currentTarget.value)?.[0] ?? 'view')
+          }
+        >
+          {KINDS.map(([one, name]) => (
+            <option key={one} value={one}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {kind !== 'view' && (
+        <label class="field">
+          Dashboard
+          <input name="dashboard" maxLength={120} placeholder="Dashboard" />
+        </label>
+      )}
+      <label class="field">
         For
         <select name="who">
           <option value="me">me</option>
           {may('manager') && <option value="all">all</option>}
         </select>
       </label>
-      <label class="check">
-        <input type="checkbox" name="default" /> the page opens with it
-      </label>
+      {kind === 'view' && (
+        <label class="check">
+          <input type="checkbox" name="default" /> the page opens with it
+        </label>
+      )}
       <p class="line">
         <button class="primary">Save</button>
         <button type="button" class="quiet" onClick={onClose}>

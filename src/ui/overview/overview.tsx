@@ -8,40 +8,81 @@ import { pathWith } from '../lib/api.js'
 import { count, short } from '../lib/format.js'
 import { followKpis, kpis } from '../lib/kpis.js'
 import { useLoad } from '../lib/load.js'
-import { go } from '../lib/router.js'
+import { Icon } from '../lib/icon.js'
+import { currentRange, setRange } from '../lib/range.js'
+import { go, place } from '../lib/router.js'
 import { SparkBars } from '../lib/sparkline.js'
 import { toRange } from '../lib/time.js'
+import { TabLinks } from '../shell/tab-links.js'
+import { TimeRange } from '../shell/time-range.js'
 import { TopBar } from '../shell/top-bar.js'
 import { Calendar } from './calendar.js'
+import { boardOf, Dashboard, usePanels } from './dashboards.js'
 import { Panel } from './panel.js'
 import { Ledger, Sources, TopErrors, RecentAlerts } from './panels.js'
 
 const DAY_MS = 86_400_000
 
-/** How the installation is, live; each number leads to the events that it counts. */
+/** How the installation is, and the dashboards that people made. */
 export function Overview() {
-  useEffect(followKpis, [])
+  const { path, params } = place.value
+  const name = path === '/overview' ? null : decodeURIComponent(path.slice('/overview/'.length))
+  const panels = usePanels()
+  const refresh = (): void => panels.reload()
   useEffect(() => {
-    document.title = 'Overview'
-  }, [])
-  const now = kpis.value
+    document.title = name ?? 'Overview'
+  }, [name])
+  const names = new Set([...panels.panels.map(boardOf), ...(name === null ? [] : [name])])
+  if (names.size === 0) names.add('Dashboard')
+  const tabs = [
+    { path: '/overview', name: 'Now', role: 'viewer' } as const,
+    ...[...names].toSorted().map((board) => ({
+      path: tabPath(board),
+      name: board,
+      role: 'viewer' as const,
+    })),
+  ]
   return (
     <main class="screen overview">
-      <TopBar title="Overview" />
+      <TopBar title="Overview">
+        {name !== null && params.has('from') && (
+          <TimeRange range={currentRange()} onRefresh={refresh} />
+        )}
+        {name !== null && !params.has('from') && (
+          <button onClick={() => setRange({ from: 'now-24h', to: 'now' })}>
+            <Icon name="clock" /> One time range for all
+          </button>
+        )}
+      </TopBar>
+      <TabLinks label="Of the overview" tabs={tabs} path={tabPath(name)} />
       <div class="scroll">
-        {now !== null && <Tiles now={now} />}
-        <div class="panels">
-          <LastDay minute={Math.floor(Date.now() / 60_000)} />
-          {now !== null && <TopErrors now={now} />}
-          <Sources />
-          <div class="stack">
-            <Ledger />
-            {now !== null && <RecentAlerts now={now} />}
-          </div>
-          <Calendar />
-        </div>
+        {name === null ? <Now /> : <Dashboard key={name} name={name} {...panels} />}
       </div>
     </main>
+  )
+}
+
+const tabPath = (name: string | null): string =>
+  name === null ? '/overview' : `/overview/${encodeURIComponent(name)}`
+
+/** The figures of the whole installation, live; each leads to the events that it counts. */
+function Now() {
+  useEffect(followKpis, [])
+  const now = kpis.value
+  return (
+    <>
+      {now !== null && <Tiles now={now} />}
+      <div class="panels">
+        <LastDay minute={Math.floor(Date.now() / 60_000)} />
+        {now !== null && <TopErrors now={now} />}
+        <Sources />
+        <div class="stack">
+          <Ledger />
+          {now !== null && <RecentAlerts now={now} />}
+        </div>
+        <Calendar />
+      </div>
+    </>
   )
 }
 

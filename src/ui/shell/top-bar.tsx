@@ -1,13 +1,16 @@
 import type { ComponentChildren } from 'preact'
 
 import { Icon } from '../lib/icon.js'
-import { logOut, user } from '../lib/session.js'
-import { theme } from '../lib/settings.js'
+import { lazy } from '../lib/lazy.js'
+import { zone } from '../lib/settings.js'
 import { Menu } from './menu.js'
-import { openKeys, openPalette } from './open-dialogs.js'
-import { ZoneMenu } from './zone-menu.js'
+import { openPalette } from './open-dialogs.js'
+import { Status } from './status.js'
 
 const isMac = navigator.platform.startsWith('Mac')
+
+const UserChoices = lazy(async () => (await import('../later.js')).UserChoices)
+const ZoneChoices = lazy(async () => (await import('../later.js')).ZoneChoices)
 
 interface TopBarProps {
   readonly title: string
@@ -16,65 +19,32 @@ interface TopBarProps {
 
 /** The head of every screen: its name, its own controls, and what is the same everywhere. */
 export function TopBar({ title, children }: TopBarProps) {
+  const zoneName = zone.value === '' ? 'Local' : zone.value.replaceAll('_', ' ')
   return (
     <header class="top-bar">
       <h1>{title}</h1>
       <div class="own">{children}</div>
+      <Status />
       <button class="find" onClick={openPalette} title="Go to or do something">
         <Icon name="search" size={14} />
         <span>Find</span>
         <kbd>{isMac ? '⌘' : 'Ctrl '}K</kbd>
       </button>
-      <ZoneMenu />
-      <UserMenu />
+      <Menu
+        label={`Time zone: ${zoneName}`}
+        class="quiet zone"
+        face={
+          <>
+            <Icon name="globe" />
+            <span>{zoneName.split('/').at(-1)}</span>
+          </>
+        }
+      >
+        {(close) => <ZoneChoices close={close} />}
+      </Menu>
+      <Menu label="Theme, keys and log-out" face={<Icon name="user" />} class="quiet square">
+        {(close) => <UserChoices close={close} />}
+      </Menu>
     </header>
-  )
-}
-
-const THEMES = [
-  { value: 'auto', icon: 'monitor', label: 'As the system' },
-  { value: 'light', icon: 'sun', label: 'Light' },
-  { value: 'dark', icon: 'moon', label: 'Dark' },
-] as const
-
-function UserMenu() {
-  return (
-    <Menu label="Theme, keys and log-out" face={<Icon name="user" />} class="quiet square">
-      {(close) => (
-        <>
-          <p class="who">
-            <strong>{user.value?.email}</strong>
-            <span>{user.value?.role}</span>
-          </p>
-          <div class="segments" role="group" aria-label="Theme">
-            {THEMES.map(({ value, icon, label }) => (
-              <button
-                key={value}
-                aria-pressed={theme.value === value}
-                aria-label={label}
-                title={label}
-                onClick={() => {
-                  theme.value = value
-                }}
-              >
-                <Icon name={icon} />
-              </button>
-            ))}
-          </div>
-          <button
-            class="item"
-            onClick={() => {
-              close()
-              openKeys()
-            }}
-          >
-            <Icon name="info" /> Keys <kbd>?</kbd>
-          </button>
-          <button class="item" onClick={() => void logOut()}>
-            <Icon name="log-out" /> Log out
-          </button>
-        </>
-      )}
-    </Menu>
   )
 }

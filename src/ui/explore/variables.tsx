@@ -1,0 +1,72 @@
+import { quoted } from '../../query/printer.js'
+import { Icon } from '../lib/icon.js'
+import { oneLine, pieces } from '../lib/message.js'
+import { clauses, joined } from '../lib/query-edit.js'
+import { addressOf, place } from '../lib/router.js'
+import type { Detail } from './rows.js'
+import { templateText } from './templates-known.js'
+
+/** Longer texts are no values to ask for. */
+const MOST = 200
+
+interface VariablesProps {
+  readonly event: Detail
+  readonly line: string
+  readonly onLine: (line: string) => void
+}
+
+/** What varies in the message: each value can be asked for, or left out. */
+export function Variables({ event, line, onLine }: VariablesProps) {
+  const template = templateText(event.template_id)
+  const parts = pieces(oneLine(event.message), template)
+  const values = parts.flatMap(({ text, isVariable }, i) =>
+    isVariable && text.length <= MOST ? [{ text, before: parts[i - 1]?.text ?? '' }] : [],
+  )
+  const asked = clauses(line)
+  if (values.length === 0 || asked === null) return null
+  const toggle = (clause: string): void =>
+    onLine(
+      joined(asked.includes(clause) ? asked.filter((one) => one !== clause) : [...asked, clause]),
+    )
+  const tool = (clause: string, icon: 'plus' | 'minus', title: string) => (
+    <button
+      class="quiet tiny"
+      aria-label={`${title}: ${clause}`}
+      title={title}
+      aria-pressed={asked.includes(clause)}
+      onClick={() => toggle(clause)}
+    >
+      <Icon name={icon} size={13} />
+    </button>
+  )
+  return (
+    <>
+      <h3>
+        Varies in the message{' '}
+        <a
+          href={addressOf(`/templates/${event.template_id}`, place.value.params, {
+            q: null,
+            id: null,
+            tab: null,
+          })}
+        >
+          top values
+        </a>
+      </h3>
+      <dl class="field-rows">
+        {values.map(({ text, before }, i) => (
+          <div key={i}>
+            <dt title={before}>{before.trim().split(/\s+/).slice(-2).join(' ') || '∗'}</dt>
+            <dd>
+              <span>{text}</span>
+              <span class="tools">
+                {tool(quoted(text), 'plus', 'Only events with this text')}
+                {tool(`-${quoted(text)}`, 'minus', 'Without events with this text')}
+              </span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  )
+}

@@ -1,0 +1,192 @@
+import type { ComponentChildren } from 'preact'
+
+import { askHistogram, runParams, type FacetReply, type Run } from '../explore/answers.js'
+import { DEFAULT_COLUMNS, EventRow, tracksOf } from '../explore/event-row.js'
+import { HistogramChart } from '../explore/histogram.js'
+import type { Page } from '../explore/rows.js'
+import { templateText } from '../explore/templates-known.js'
+import { call, pathWith, told } from '../lib/api.js'
+import { count, counted, short } from '../lib/format.js'
+import { useLoad } from '../lib/load.js'
+import { only } from '../lib/query-edit.js'
+import { addressOf, go } from '../lib/router.js'
+import type { SavedView } from '../lib/saved-view.js'
+import { zone } from '../lib/settings.js'
+import { TemplateText } from '../lib/template-text.js'
+import { toRange, toSpan, type Range } from '../lib/time.js'
+
+const BARS = 60
+const TOP = 8
+const ROWS = 10
+
+interface BoardPanelProps {
+  readonly view: SavedView
+  /** The range of the whole dashboard; null for the panel's own. */
+  readonly range: Range | null
+  /** Changes when everything is asked again. */
+  readonly turn: number
+  /** What is beside the title. */
+  readonly children: ComponentChildren
+}
+
+interface ContentProps {
+  readonly run: Run
+  readonly runKey: string
+  readonly params: URLSearchParams
+  /** The address in Explore, with another line or range. */
+  readonly explore: (patch: Readonly<Record<string, string>>) => string
+}
+
+/** A saved view, drawn: over time, its top values, a number, or its newest events. */
+export function BoardPanel({ view, range, turn, children }: BoardPanelProps) {
+  const params = new URLSearchParams(view.params)
+  const own = { from: params.get('from') ?? 'now-1h', to: params.get('to') ?? 'now' }
+  const { from, to } = range ?? own
+  const run: Run = {
+    line: params.get('q') ?? '',
+    span: toSpan({ from, to }, Date.now()),
+  }
+  const content: ContentProps = {
+    run,
+    runKey: `${view.id} ${view.params} ${from} ${to} ${turn}`,
+    params,
+    explore: (patch) => addressOf('/explore', params, { from, to, ...patch }),
+  }
+  return (
+    <section class={`card panel-${view.kind}`}>
+      <header>
+        <h2>
+          <a href={content.explore({})}>{view.name}</a>
+        </h2>
+        {children}
+      </header>
+      <Content {...content} kind={view.kind} />
+    </section>
+  )
+}
+
+function Content({ kind, ...content }: ContentProps & { readonly kind: SavedView['kind'] }) {
+  switch (kind) {
+    case 'series':
+      return <Series {...content} />
+    case 'top':
+      return <Top {...content} />
+    case 'number':
+      return <Total {...content} />
+    default:
+      return <Newest {...content} />
+  }
+}
+
+const Problem = ({ error }: { readonly error: unknown }) => <p class="problem">{told(error)}</p>
+
+function Series({ run, runKey, params, explore }: ContentProps) {
+  const by = params.get('by') ?? 'severity'
+  const { value, error } = useLoad(runKey, (signal) =>
+    askHistogram(run, { by, buckets: BARS }, signal),
+  )
+  if (error !== null) return <Problem error={error} />
+  return (
+    <div class="chart-room">
+      {value !== null && (
+        <HistogramChart
+          histogram={value}
+          onZoom={(span) => go(explore({ ...toRange(span) }))}
+        />
+      )}
+    </div>
+  )
+}
+
+function Top({ run, runKey, params, explore }: ContentProps) {
+  const by = params.get('by') ?? 'source'
+  const { value, error } = useLoad(runKey, (signal) =>
+    call<FacetReply>(pathWith('/api/logs/facets', { ...runParams(run), fields: by, top: TOP }), {
+      signal,
+    }),
+  )
+  if (error !== null) return <Problem error={error} />
+  const values = value?.facets[0]?.values ?? []
+  const most = values[0]?.count ?? 1
+  return (
+    <ul class="ranked">
+      {value !== null && values.length === 0 && <li class="note">No events.</li>}
+      {values.map((one) => (
+        <li key={one.value}>
+          <a href={explore({ q: only(run.line, by, one.value) })}>
+            <span class="bar" style={{ width: `${(one.count / most) * 100}%` }} />
+            {by === 'template' ? (
+              <TemplateText text={templateText(one.value) || one.value} />
+            ) : (
+              <span>{one.value || '(none)'}</span>
+            )}
+            <b>{short(one.count)}</b>
+          </a>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Total({ run, runKey }: ContentProps) {
+  const { value, error } = useLoad(runKey, async (signal) => {
+    const { fromMs, toMs } = run.span
+    const before = { line: run.line, span: { fromMs: 2 * fromMs - toMs, toMs: fromMs } }
+    const [now, earlier] = await Promise.all([
+      askHistogram(run, { buckets: 1 }, signal),
+      askHistogram(before, { buckets: 1 }, signal),
+    ])
+    return { now, earlier }
+  })
+  if (error !== null) return <Problem error={error} />
+  if (value === null) return <p class="figure"> </p>
+  const { now, earlier } = value
+  return (
+    <>
+      <p class="figure" title={count(now.total)}>
+        {short(now.total)}
+      </p>
+      <p class="note">
+        {counted(now.unique_events, 'event')}; {short(earlier.total)} in the span before
+      </p>
+    </>
+  )
+}
+
+function Newest({ run, runKey, params, explore }: ContentProps) {
+  const columns = params.get('cols')?.split(',') ?? [...DEFAULT_COLUMNS]
+  const { value, error } = useLoad(runKey, (signal) =>
+    call<Page>(pathWith('/api/logs', { ...runParams(run), limit: ROWS }), { signal }),
+  )
+  if (error !== null) return <Problem error={error} />
+  const items = value?.items ?? []
+  return (
+    <div
+      class="events"
+      role="grid"
+      aria-label="Newest events"
+      style={`--columns: ${tracksOf(columns)}; --row: 24px; --time-width: 6.2rem`}
+      onClick={({ target }) => {
+        const row = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null
+        const pressed = items[Number(row?.dataset['index'] ?? -1)]
+        if (pressed !== undefined) go(explore({ id: String(pressed.id) }))
+      }}
+    >
+      {value !== null && items.length === 0 && <p class="note">No events.</p>}
+      {items.map((row, index) => (
+        <EventRow
+          key={row.id}
+          row={row}
+          index={index}
+          columns={columns}
+          template={templateText(row.template_id)}
+          isCurrent={false}
+          isOpen={false}
+          withDay={false}
+          zone={zone.value}
+          idPrefix={`panel-${row.id}`}
+        />
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,147 @@
+import { useEffect, useState } from 'preact/hooks'
+
+import { learnTemplates } from '../explore/templates-known.js'
+import { act } from '../lib/act.js'
+import { call, told } from '../lib/api.js'
+import { useEvery } from '../lib/every.js'
+import { Icon } from '../lib/icon.js'
+import { usePaged } from '../lib/paged.js'
+import { place } from '../lib/router.js'
+import type { SavedView } from '../lib/saved-view.js'
+import { may, user } from '../lib/session.js'
+import type { Range } from '../lib/time.js'
+import { notice } from '../shell/notice.js'
+import { Sure } from '../shell/sure.js'
+import { BoardPanel } from './board-panel.js'
+
+const PATH = '/api/saved-views'
+const EVERY_MS = 60_000
+
+/** The panels that the user sees, those of all dashboards. */
+export function usePanels() {
+  const list = usePaged<SavedView>(PATH, { limit: 200 })
+  const panels = (list.items ?? []).filter(({ kind }) => kind !== 'view')
+  return { panels, isLoaded: list.items !== null, error: list.error, reload: list.reload }
+}
+
+type Panels = ReturnType<typeof usePanels>
+
+/** What the dashboard of a panel is called. */
+export const boardOf = ({ dashboard = '' }: SavedView): string => dashboard || 'Dashboard'
+
+interface DashboardProps extends Panels {
+  readonly name: string
+}
+
+/** A dashboard: its panels are saved views, each leads to what it counts. They are asked again every minute. */
+export function Dashboard({ name, panels, isLoaded, error, reload }: DashboardProps) {
+  const [turn, setTurn] = useState(0)
+  useEvery(EVERY_MS, () => setTurn((n) => n + 1))
+  useEffect(() => void learnTemplates(), [])
+  const shown = panels.filter((view) => boardOf(view) === name)
+  const mayDelete = (view: SavedView): boolean =>
+    view.is_for_all ? may('manager') : view.owner_id === user.value?.id
+  const remove = (view: SavedView): void =>
+    void act(
+      call(`${PATH}/${view.id}`, { method: 'DELETE' }),
+      `The panel ${view.name} is deleted.`,
+    ).then(reload)
+  return (
+    <>
+      {error !== null && <p class="problem">{told(error)}</p>}
+      <Tools name={name} shown={shown} reload={reload} />
+      {isLoaded && shown.length === 0 && (
+        <div class="found empty dashboard-empty">
+          <Icon name="gauge" size={22} />
+          <h2>No panels yet</h2>
+          <p>
+            Search in <a href="/explore">Explore</a>, then save the view as a chart, a top list, a
+            number or a table.
+          </p>
+        </div>
+      )}
+      <div class="panels dashboard">
+        {shown.map((view) => (
+          <BoardPanel key={view.id} view={view} range={givenRange()} turn={turn}>
+            {mayDelete(view) && (
+              <span class="delete">
+                <Sure label="Delete" sure="Delete it" onSure={() => remove(view)} />
+              </span>
+            )}
+          </BoardPanel>
+        ))}
+      </div>
+    </>
+  )
+}
+
+/** The range in the address; without one each panel has its own. */
+function givenRange(): Range | null {
+  const { params } = place.value
+  const from = params.get('from')
+  return from === null ? null : { from, to: params.get('to') ?? 'now' }
+}
+
+interface ToolsProps {
+  readonly name: string
+  readonly shown: readonly SavedView[]
+  readonly reload: () => void
+}
+
+function Tools({ name, shown, reload }: ToolsProps) {
+  const take = (file: File | undefined): void => {
+    if (file === undefined) return
+    importPanels(file)
+      .then((taken) => notice(`${taken} panels were imported.`))
+      .catch((problem: unknown) =>
+        notice(
+          problem instanceof SyntaxError ? 'The file has no panels in JSON.' : told(problem),
+          'problem',
+        ),
+      )
+      .finally(reload)
+  }
+  return (
+    <p class="line dashboard-tools">
+      <span class="note">
+        Panels are views saved in Explore. A press on a title shows what is behind it.
+      </span>
+      {shown.length > 0 && (
+        <a class="button" download={`${name}.json`} href={fileOf(shown)}>
+          <Icon name="download" size={14} /> Export
+        </a>
+      )}
+      <label class="button">
+        <Icon name="upload" size={14} /> Import
+        <input
+          type="file"
+          class="vh"
+          accept="application/json"
+          onChange={({ currentTarget }) => {
+            take(currentTarget.files?.[0])
+            currentTarget.value = ''
+          }}
+        />
+      </label>
+    </p>
+  )
+}
+
+/** The panels as a JSON file, in the form that the API takes. */
+function fileOf(shown: readonly SavedView[]): string {
+  const panels = shown.map(({ name, screen, kind, params, dashboard = '' }) => ({
+    ...{ name, screen, kind, params, dashboard },
+    is_for_all: false,
+    is_default: false,
+  }))
+  return `data:application/json,${encodeURIComponent(JSON.stringify({ panels }, null, 2))}`
+}
+
+/** @returns how many panels were created @throws SyntaxError, ApiError */
+async function importPanels(file: File): Promise<number> {
+  const parsed = JSON.parse(await file.text()) as { readonly panels?: unknown }
+  if (!Array.isArray(parsed.panels)) throw new SyntaxError('no panels')
+  for (const json of parsed.panels as readonly unknown[])
+    await call(PATH, { method: 'POST', json })
+  return parsed.panels.length
+}

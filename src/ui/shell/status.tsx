@@ -1,0 +1,87 @@
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { call } from '../lib/api.js'
+import { count, counted } from '../lib/format.js'
+import { useEvery } from '../lib/every.js'
+import { Icon } from '../lib/icon.js'
+
+interface Check {
+  readonly status: string
+  readonly detail?: string
+  readonly oldest_s?: number
+}
+
+interface HealthReply {
+  readonly status: 'ok' | 'degraded' | 'down'
+  readonly checks: Readonly<Record<string, Check>>
+}
+
+interface Seen {
+  /** Null when the service can't be reached. */
+  readonly health: HealthReply | null
+  readonly openAlerts: number
+  readonly atMs: number
+}
+
+/** What was seen last, by whichever screen is open. */
+const seen = signal<Seen | null>(null)
+
+const EVERY_MS = 10_000
+
+async function look(): Promise<void> {
+  const [health, kpis] = await Promise.allSettled([
+    call<HealthReply>('/api/monitoring/health'),
+    call<{ readonly open_alerts: number }>('/api/kpis'),
+  ])
+  seen.value = {
+    health: health.status === 'fulfilled' ? health.value : null,
+    openAlerts: kpis.status === 'fulfilled' ? kpis.value.open_alerts : 0,
+    atMs: Date.now(),
+  }
+}
+
+/** Up to when messages are found, whether a part of the service is ill, and how many alerts wait. */
+export function Status() {
+  useEffect(() => {
+    if (seen.value === null || Date.now() - seen.value.atMs > EVERY_MS) void look()
+  }, [])
+  useEvery(EVERY_MS, () => void look())
+  if (seen.value === null) return null
+  const { health, openAlerts } = seen.value
+  return (
+    <>
+      {openAlerts > 0 && (
+        <a
+          class="freshness warn"
+          href="/alerts?show=unread"
+          title={`${counted(openAlerts, 'alert')} not read yet`}
+        >
+          <Icon name="bell" size={13} /> {count(openAlerts)}
+        </a>
+      )}
+      <Freshness health={health} />
+    </>
+  )
+}
+
+function Freshness({ health }: { readonly health: HealthReply | null }) {
+  if (health === null) return <span class="freshness bad">no answer</span>
+  const behind = health.checks['spool']?.oldest_s ?? 0
+  const ill = Object.values(health.checks).find(({ status }) => status !== 'ok')
+  if (ill !== undefined)
+    return (
+      <a class="freshness bad" href="/admin" title={ill.detail ?? ill.status}>
+        {health.status}
+      </a>
+    )
+  return (
+    <a
+      class="freshness"
+      href="/admin"
+      title={`Every message that was acknowledged up to ${behind} s ago is found.`}
+    >
+      <i /> {behind === 0 ? 'up to date' : `visible to ${behind.toFixed(1)} s ago`}
+    </a>
+  )
+}
