@@ -99,6 +99,7 @@ t.test(
     t.ok(filled > 20_000)
     await settled(service)
     await explore(t, page, service, { seen, filled })
+    await dashboards(t, page, service)
     await others(t, page, service)
     await operate(t, page, service)
     await narrow(t, page, service)
@@ -213,6 +214,32 @@ async function explore(
   await page.keyboard.press('Escape')
   await page.waitForSelector('.detail', { state: 'detached' })
 
+  t.comment('the same as a table, as templates and as JSON')
+  await page.click('[aria-label="Show as"] [aria-label=table]')
+  await page.waitForSelector('.table-head:has-text("source")')
+  await page.hover('.table-head span:has-text("host")')
+  await page.click('[aria-label="Take away the column host"]')
+  await page.waitForSelector('.table-head:not(:has-text("host"))')
+  t.same(await axe(page), [])
+  await page.click('[aria-label="Show as"] [aria-label=JSON]')
+  await page.waitForSelector('.events .row:has-text(\'"severity":"ERROR"\')')
+  await page.click('[aria-label="Show as"] [aria-label=templates]')
+  await page.waitForSelector('.template-counts button:has-text("connection pool exhausted")')
+  t.same(await axe(page), [])
+  await page.click('.template-counts button:has-text("connection pool exhausted")')
+  await page.waitForURL(/template:/)
+  await page.waitForSelector('.template-counts .note:has-text("1 templates")')
+  await page.click('[aria-label="Show as"] [aria-label=list]')
+
+  t.comment('what varies in a message')
+  await page.waitForSelector('.events .row:has-text("connection pool")')
+  await page.locator('.events').focus()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.click('.detail [aria-label^="Only events with this text"] >> nth=0')
+  await page.waitForURL(/q=[^&]*%22/)
+  await page.keyboard.press('Escape')
+
   t.comment('nothing found: which clause empties it')
   await page.goto(`${service.api}/explore?from=now-2h&q=severity:error+source:nowhere`)
   await page.waitForSelector('.looser button:has-text("source:nowhere")')
@@ -241,10 +268,51 @@ async function explore(
   await page.keyboard.press('Escape')
 }
 
+async function dashboards(t: Test, page: Page, service: LiveService): Promise<void> {
+  t.comment('a search becomes a panel of a dashboard')
+  await page.goto(`${service.api}/explore?from=now-2h&q=severity:error&by=source`)
+  for (const [kind, name] of [
+    ['series', 'Errors over time'],
+    ['top', 'Errors by source'],
+    ['number', 'Errors in all'],
+    ['table', 'Newest errors'],
+  ] as const) {
+    await page.click('[aria-label="Saved views and history"]')
+    await page.click('text=Save this view')
+    await page.fill('.save-view [name=name]', name)
+    await page.selectOption('.save-view select >> nth=0', kind)
+    await page.fill('.save-view [name=dashboard]', 'Team')
+    await page.click('.save-view button.primary')
+    await page.waitForSelector('.save-view', { state: 'detached' })
+  }
+  await page.goto(`${service.api}/overview`)
+  await page.click('.tabs a:has-text("Team")')
+  await page.waitForSelector('.panel-series canvas')
+  await page.waitForSelector('.panel-top a:has-text("checkout")')
+  await page.waitForSelector('.panel-table .row.error')
+  await page.waitForSelector('.panel-number .figure[title]')
+  const from = new Date(Date.now() - 7_200_000).toISOString()
+  const { body } = await service.call(`GET /api/logs/histogram?start_time=${from}&q=severity:error`)
+  t.equal(await page.getAttribute('.panel-number .figure', 'title'), `${body.total}`)
+  t.same(await axe(page), [])
+  const download = page.waitForEvent('download')
+  await page.click('.dashboard-tools a:has-text("Export")')
+  const file = await (await download).path()
+  t.equal(JSON.parse(readFileSync(file, 'utf8')).panels.length, 4)
+  await page.setInputFiles('.dashboard-tools input[type=file]', file)
+  await page.waitForSelector('.notice:has-text("4 panels were imported")')
+  await page.waitForSelector('.panel-number >> nth=1')
+  await page.hover('.panel-number >> nth=1')
+  await page.click('.panel-number >> nth=1 >> text=Delete')
+  await page.click('.panel-number >> nth=1 >> text=Delete it')
+  await page.waitForSelector('.panel-number >> nth=1', { state: 'detached' })
+}
+
 async function others(t: Test, page: Page, service: LiveService): Promise<void> {
   t.comment('Live')
   await page.goto(`${service.api}/live?q=severity:error`)
   await page.waitForSelector('.pulse.open')
+  await page.waitForSelector('.freshness')
   const send = (n: number) =>
     service.ingest([
       { source: 'tail', severity: 'ERROR', message: `tailed ${n}` },

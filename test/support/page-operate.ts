@@ -101,6 +101,8 @@ async function views(t: Test, page: Page, service: LiveService): Promise<void> {
   await page.fill('.save-view input[name=name]', 'Gateway <b data-evil>')
   await page.check('.save-view input[name=default]')
   await page.click('.save-view .primary')
+  await page.waitForSelector('.save-view', { state: 'detached' })
+  await page.click('[aria-label="Saved views and history"]')
   await page.waitForSelector('.saved:has-text("Gateway <b data-evil>"):has-text("default")')
   t.same(await axe(page), [])
   await page.goto(service.api)

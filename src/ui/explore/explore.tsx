@@ -85,15 +85,7 @@ export function Explore() {
     })
     go(to, { replace: true })
   }
-  const setColumn = (name: string): void => {
-    const next = columns.includes(name)
-      ? columns.filter((one) => one !== name)
-      : withColumn(columns, name)
-    setParams(
-      { cols: next.join() === DEFAULT_COLUMNS.join() ? null : next.join() },
-      { replace: true },
-    )
-  }
+  const setColumn = (name: string): void => toggleColumn(columns, name)
   const incident = (event: Row): void => {
     if (!may('manager')) {
       notice('Opening an incident needs the role manager.', 'problem')
@@ -183,6 +175,14 @@ const BARS = 120
 /** What is wrong with the line itself. */
 const faultOf = (error: unknown): Fault | null =>
   error instanceof ApiError ? (error.faults.find(({ path }) => path === 'q') ?? null) : null
+
+function toggleColumn(columns: readonly string[], name: string): void {
+  const next = columns.includes(name)
+    ? columns.filter((one) => one !== name)
+    : withColumn(columns, name)
+  const isDefault = next.join() === DEFAULT_COLUMNS.join()
+  setParams({ cols: isDefault ? null : next.join() }, { replace: true })
+}
 
 /** A new column stands before the message. */
 function withColumn(columns: readonly string[], name: string): readonly string[] {

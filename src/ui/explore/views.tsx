@@ -21,16 +21,7 @@ export function ViewChoices({ close }: { readonly close: () => void }) {
     close()
     go(addressOf(`/${view.screen}`, new URLSearchParams(view.params)))
   }
-  if (isSaving)
-    return (
-      <SaveForm
-        onClose={() => setSaving(false)}
-        onSaved={() => {
-          setSaving(false)
-          list.reload()
-        }}
-      />
-    )
+  if (isSaving) return <SaveForm onClose={() => setSaving(false)} onSaved={close} />
   return (
     <>
       <button class="item" onClick={() => setSaving(true)}>
@@ -110,9 +101,10 @@ function SaveForm({ onClose, onSaved }: SaveFormProps) {
       is_for_all: text('who') === 'all',
       is_default: text('default') !== '',
     }
-    void act(call(PATH, { method: 'POST', json }), kind === 'view' ? 'The view is saved.' : 'The panel is on its dashboard in Overview.').then(
-      (done) => done !== null && onSaved(),
-    )
+    void act(
+      call(PATH, { method: 'POST', json }),
+      kind === 'view' ? 'The view is saved.' : 'The panel is on its dashboard in Overview.',
+    ).then((done) => done !== null && onSaved())
   }
   return (
     <form class="form save-view" onSubmit={save}>

@@ -73,7 +73,8 @@ function Content({ kind, ...content }: ContentProps & { readonly kind: SavedView
       return <Top {...content} />
     case 'number':
       return <Total {...content} />
-    default:
+    case 'table':
+    case 'view':
       return <Newest {...content} />
   }
 }
@@ -89,10 +90,7 @@ function Series({ run, runKey, params, explore }: ContentProps) {
   return (
     <div class="chart-room">
       {value !== null && (
-        <HistogramChart
-          histogram={value}
-          onZoom={(span) => go(explore({ ...toRange(span) }))}
-        />
+        <HistogramChart histogram={value} onZoom={(span) => go(explore({ ...toRange(span) }))} />
       )}
     </div>
   )

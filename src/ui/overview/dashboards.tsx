@@ -130,7 +130,11 @@ function Tools({ name, shown, reload }: ToolsProps) {
 /** The panels as a JSON file, in the form that the API takes. */
 function fileOf(shown: readonly SavedView[]): string {
   const panels = shown.map(({ name, screen, kind, params, dashboard = '' }) => ({
-    ...{ name, screen, kind, params, dashboard },
+    name,
+    screen,
+    kind,
+    params,
+    dashboard,
     is_for_all: false,
     is_default: false,
   }))
@@ -141,7 +145,6 @@ function fileOf(shown: readonly SavedView[]): string {
 async function importPanels(file: File): Promise<number> {
   const parsed = JSON.parse(await file.text()) as { readonly panels?: unknown }
   if (!Array.isArray(parsed.panels)) throw new SyntaxError('no panels')
-  for (const json of parsed.panels as readonly unknown[])
-    await call(PATH, { method: 'POST', json })
+  for (const json of parsed.panels as readonly unknown[]) await call(PATH, { method: 'POST', json })
   return parsed.panels.length
 }
