@@ -2,7 +2,7 @@ import { brotliDecompressSync, gunzipSync, inflateRawSync, inflateSync } from 'n
 import { AppError } from '../model/errors.js'
 import type { HeaderBag } from './request.js'
 import { decodeSnappy } from './snappy.js'
-import { decodeZstd } from './zstd.js'
+import { decodeZstd, loadZstd } from './zstd.js'
 
 export type ContentCoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd' | 'snappy'
 
@@ -102,7 +102,8 @@ async function decode(
     case 'br':
       return brotliDecompressSync(body, options)
     case 'zstd':
-      return await decodeZstd(body, maxOutputLength)
+      await loadZstd()
+      return decodeZstd(body, maxOutputLength)
     case 'snappy':
       return decodeSnappy(body, maxOutputLength)
   }

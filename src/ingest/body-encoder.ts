@@ -2,8 +2,8 @@ import { decompress, sniffCoding, type ContentCoding } from '../http/decompress.
 import { decodeIngest, isJsonBody, type LineTaker } from './formats/ndjson.js'
 import { decodeTextLines, decodeUpload } from './formats/upload.js'
 import { Zones } from './formats/zone.js'
-import { decodeMsgpack, isMsgpack } from './protocols/msgpack.js'
-import { parserOf } from './protocols/table.js'
+import { decodeMsgpack, isMsgpack } from './protocols/msgpack/msgpack.js'
+import { loaderOf, parserOf } from './protocols/table.js'
 import type { ReplyWriter } from './protocols/protocol.js'
 import type { BlockSlice } from '../lib/block-pool.js'
 import { AppError } from '../model/errors.js'
@@ -150,6 +150,7 @@ async function openBodies(at: At, untilMs: number): Promise<OpenedBody[]> {
   for (const body of at.task.bodies) {
     const atMs = performance.now()
     if (opened.length > 0 && (atMs > untilMs || heldBytes > HELD_BYTES)) break
+    if (isOfProtocol(body.format)) await loaderOf(body.format)?.()
     const coding = codingOf(body)
     if (coding === 'identity' && isDecodedDirectly(body)) {
       opened.push({ body, file: null, ms: 0, refusal: null })

@@ -8,8 +8,8 @@ import { DelimitedFraming } from '../../src/ingest/protocols/delimited.js'
 import { forward } from '../../src/ingest/protocols/forward/forward.js'
 import { MessageFraming } from '../../src/ingest/protocols/forward/framing.js'
 import { createHandshake } from '../../src/ingest/protocols/forward/handshake.js'
-import { GelfChunks } from '../../src/ingest/protocols/gelf-ports/chunks.js'
-import { decodeGelfBatch } from '../../src/ingest/protocols/gelf-ports/gelf-ports.js'
+import { GelfChunks } from '../../src/ingest/protocols/gelf/chunks.js'
+import { decodeGelfBatch } from '../../src/ingest/protocols/gelf/batch.js'
 import { decodeLines } from '../../src/ingest/protocols/lines.js'
 import { readGrpcMessage, writeGrpcMessage } from '../../src/ingest/protocols/otlp/grpc.js'
 import { AppError } from '../../src/model/errors.js'
@@ -102,7 +102,7 @@ export const listenerTargets = (check: Check): readonly Target[] => [
   },
   {
     name: 'gelf',
-    part: /\/build\/src\/ingest\/protocols\/gelf-ports/,
+    part: /\/build\/src\/ingest\/protocols\/gelf/,
     runs: 1500,
     seeds: [
       '{"version":"1.1","host":"h","short_message":"a","timestamp":1763717299.1,"level":3,"_app":"b"}\0{"short_message":',

@@ -1,6 +1,7 @@
 import { parseSeverity, severityOfNumber } from '../../model/severity.js'
+import { comparedName } from './aliases.js'
 import { withSeverityText } from './canonical.js'
-import { type Draft, emptyDraft } from './draft.js'
+import { type Draft, emptyDraft, MAX_CHARS } from './draft.js'
 import type { JsonRecord } from './json-value.js'
 import { TagCollector } from './tags.js'
 import { refineAccess, refineProxy } from './text-access.js'
@@ -133,17 +134,27 @@ function refineStructuredData(draft: Draft, tags: TagCollector): void {
   const text = draft.message
   let end = text.startsWith('-') ? 1 : 0
   for (let match = element.exec(text); match !== null; match = element.exec(text)) {
-    addParams(match[2] ?? '', tags)
+    addParams(match[2] ?? '', draft, tags)
     end = element.lastIndex
   }
   draft.message = text.slice(end).replace(/^ \uFEFF?/, '')
 }
 
-function addParams(params: string, tags: TagCollector): void {
+/** The parameters that are no tags, by their compared names. */
+const ID_PARAMS: Readonly<Partial<Record<string, 'traceId' | 'spanId'>>> = {
+  traceid: 'traceId',
+  spanid: 'spanId',
+}
+
+function addParams(params: string, draft: Draft, tags: TagCollector): void {
   const param = / ([^\s="\]]{1,64})="((?:[^"\\\]]|\\.){0,4096})"/g
   let left = MAX_PARAMS
   for (const [, name = '', value = ''] of params.matchAll(param)) {
-    tags.add(name, value.replace(/\\(["\\\]])/g, '$1'))
+    const text = value.replace(/\\(["\\\]])/g, '$1')
+    const field = ID_PARAMS[comparedName(name)]
+    if (field !== undefined && draft[field] === '' && text.length <= MAX_CHARS.trace_id)
+      draft[field] = text
+    else tags.add(name, text)
     left -= 1
     if (left === 0) return
   }

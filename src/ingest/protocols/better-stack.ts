@@ -1,7 +1,7 @@
 import type { Reply } from '../../http/reply.js'
 import { decodeIngest } from '../formats/ndjson.js'
 import { ingestRoute, laterReply } from './ingest-route.js'
-import { decodeMsgpack, isMsgpack } from './msgpack.js'
+import { decodeMsgpack, isMsgpack } from './msgpack/msgpack.js'
 import type { BodyParser, Protocol } from './protocol.js'
 
 /** Decodes the records of Better Stack's libraries: MessagePack or JSON. */

@@ -48,6 +48,8 @@ export interface IngestRoute {
   /** Replaces the pipeline for bodies that need no worker, such as probes. @returns null for others */
   readonly answer?: (request: HttpRequest) => Reply | null
   readonly toReply: (result: BodyResult, request: HttpRequest) => Reply
+  /** Whether a body is stored although its client has left, because such clients read no reply and send nothing again. */
+  readonly isOneWay?: true
   /** How long a request waits for room before it is refused, for clients that come again at once or never. Default 0. */
   readonly patienceMs?: number
   /** Whether records of sources that the key may not write are rejected one by one, because the reply can say so. */
@@ -194,12 +196,13 @@ interface Taken {
 async function take(
   request: HttpRequest,
   taken: Omit<Taken, 'request'>,
-  { protocol, format, params, toReply, deniesRecords = false }: IngestRoute,
+  { protocol, format, params, toReply, deniesRecords = false, isOneWay }: IngestRoute,
   services: IngestServices,
 ): Promise<Reply> {
   const of = {
     protocol,
     deniesRecords,
+    ...(isOneWay === true ? { isAbandoned: () => false } : {}),
     format: typeof format === 'function' ? format(request) : format,
     ...(params === undefined ? {} : { params: params(request) }),
   }
@@ -214,17 +217,17 @@ async function take(
  */
 export async function takeBody(
   { request, key, coding, source }: Taken,
-  of: Pick<Submission, 'protocol' | 'format' | 'params' | 'deniesRecords'>,
+  of: Pick<Submission, 'protocol' | 'format' | 'params' | 'deniesRecords' | 'isAbandoned'>,
   services: Pick<IngestServices, 'submit' | 'once'>,
 ): Promise<BodyResult> {
   const submission: Submission = {
     ...keySubmission(key),
+    isAbandoned: () => request.isOver,
     ...of,
     bytes: request.body,
     coding,
     ...(source === '' ? {} : { requestSource: source, defaultSource: source }),
     maxRows: INGEST_RECORDS,
-    isAbandoned: () => request.isOver,
   }
   const result = await submitOnce(submission, onceKeyOf(request, key), services)
   throwRefusal(result)

@@ -26,6 +26,8 @@ export interface Protocol {
   readonly name: string
   /** What reads its bodies, by format: `name/part`. */
   readonly parsers: Readonly<Record<ProtocolFormat, BodyParser>>
+  /** Loads what its parsers need; awaited before each body, so it has to be quick once that is there. */
+  readonly load?: () => Promise<void>
   /** Its requests on the collector's port; absent for a protocol with a port of its own. */
   readonly routes?: (services: IngestServices) => readonly HttpRoute[]
 }

@@ -3,8 +3,7 @@ import { betterStack } from './better-stack.js'
 import { datadog } from './datadog.js'
 import { elasticsearch } from './elasticsearch/elasticsearch.js'
 import { forward } from './forward/forward.js'
-import { gelfPorts } from './gelf-ports/gelf-ports.js'
-import { gelf } from './gelf.js'
+import { gelf } from './gelf/gelf.js'
 import { journal } from './journal.js'
 import { lines } from './lines.js'
 import { logScale } from './logscale.js'
@@ -35,7 +34,6 @@ export const PROTOCOLS: readonly Protocol[] = [
   seq,
   syslog,
   forward,
-  gelfPorts,
   lines,
 ]
 
@@ -48,3 +46,13 @@ export function parserOf(format: ProtocolFormat): BodyParser {
   if (parser === undefined) throw new Error(`bug: no parser for ${format}`)
   return parser
 }
+
+const LOADERS: ReadonlyMap<string, () => Promise<void>> = new Map(
+  PROTOCOLS.flatMap(({ parsers, load }) =>
+    load === undefined ? [] : Object.keys(parsers).map((format) => [format, load] as const),
+  ),
+)
+
+/** @returns what has to be awaited before a body of the format is parsed; undefined for nothing */
+export const loaderOf = (format: ProtocolFormat): (() => Promise<void>) | undefined =>
+  LOADERS.get(format)

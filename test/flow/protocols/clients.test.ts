@@ -245,10 +245,13 @@ async function sendOpenSearch(collector: string, run: string): Promise<void> {
     trace_id: traceId,
     ...attributes,
   }))
+  const index = 'carts'
+  const { body: exists } = await client.indices.exists({ index })
+  if (!exists) await client.indices.create({ index, body: { settings: { index: {} } } })
   for (const flushBytes of [50_000, 70_000]) {
     const { successful } = await client.helpers.bulk<(typeof datasource)[number]>({
       datasource,
-      onDocument: ({ seq }) => ({ index: { _index: 'carts', _id: `${run}-${seq}` } }),
+      onDocument: ({ seq }) => ({ index: { _index: index, _id: `${run}-${seq}` } }),
       flushBytes,
     })
     if (successful !== RECORDS) throw new Error(`${successful} of ${RECORDS}`)

@@ -5,6 +5,8 @@ import type { RouteMethod } from '../../../http/router.js'
 import { httpRoute, type HttpRoute } from '../../../http/routes.js'
 import { ERRORS, type AppError } from '../../../model/errors.js'
 import type { BodyResult } from '../../block.js'
+import { parseJson } from '../../formats/json-text.js'
+import { isRecord } from '../../formats/json-value.js'
 import { ingestRoute, type IngestServices } from '../ingest-route.js'
 import type { Protocol } from '../protocol.js'
 import { decodeBulk, decodeDocument, errorOf, writeBusyItems } from './bulk.js'
@@ -52,8 +54,7 @@ function toBusyReply(request: HttpRequest): Reply | null {
 
 function toDocumentReply({ reply, errors }: BodyResult): Reply {
   if (reply !== null && reply !== '') return { status: 201, headers: PRODUCT, jsonText: reply }
-  const json = errorOf('document_parsing_exception', errors[0]?.message ?? '', 400)
-  return { status: 400, headers: PRODUCT, json }
+  return failure(400, 'document_parsing_exception', errors[0]?.message ?? '')
 }
 
 const paramsOf = ({ params }: RequestHead): string => new URLSearchParams(params).toString()
@@ -169,6 +170,29 @@ const isThere = ({ method }: HttpRequest): Reply =>
 
 type Answer = (request: HttpRequest) => Reply
 
+const failure = (status: number, type: string, reason: string): Reply => ({
+  status,
+  headers: PRODUCT,
+  json: errorOf(type, reason, status),
+})
+
+const noIndex: Answer = ({ params }) =>
+  failure(404, 'index_not_found_exception', `no such index [${params['index'] ?? ''}]`)
+
+const INDEX_PARTS: ReadonlySet<string> = new Set(['aliases', 'mappings', 'settings'])
+
+/** An index needs no making. Records that were sent here by mistake must not be acknowledged. */
+const makeIndex: Answer = ({ params, body }) => {
+  const { index = '' } = params
+  if (index.startsWith('_'))
+    return failure(400, 'invalid_index_name_exception', `invalid index name [${index}]`)
+  const parts = body.length === 0 ? {} : parseJson(Buffer.from(body).toString('utf8'))
+  if (isRecord(parts) && Object.keys(parts).every((name) => INDEX_PARTS.has(name)))
+    return ok({ ...ACKNOWLEDGED, shards_acknowledged: true, index })
+  const reason = 'an index is made of aliases, mappings and settings; documents go to /_bulk'
+  return failure(400, 'parse_exception', reason)
+}
+
 const PROBES: readonly (readonly [RouteMethod, string, Answer])[] = [
   ['GET', '/', info],
   ['GET', '/_license', () => ok(LICENSE)],
@@ -182,6 +206,8 @@ const PROBES: readonly (readonly [RouteMethod, string, Answer])[] = [
   ['POST', '/{index}/_refresh', () => ok(SHARDS)],
   ['GET', '/_refresh', () => ok(SHARDS)],
   ['POST', '/_refresh', () => ok(SHARDS)],
+  ['GET', '/{index}', noIndex],
+  ['PUT', '/{index}', makeIndex],
   ['PUT', '/{index}/_mapping', () => ok(ACKNOWLEDGED)],
   ['PUT', '/{index}/_settings', () => ok(ACKNOWLEDGED)],
   ...SET_UP.flatMap((path): [RouteMethod, string, Answer][] => [

@@ -1,10 +1,11 @@
 import { gunzipSync } from 'node:zlib'
 
+import { decodeZstd, loadZstd } from '../../../http/zstd.js'
 import type { DecodeContext, EventSink } from '../../../model/event.js'
 import { INGEST_BYTES } from '../../block.js'
 import { usableSource } from '../../formats/draft.js'
 import { readBatch } from '../../record-batch.js'
-import { decodeMsgpack } from '../msgpack.js'
+import { decodeMsgpack } from '../msgpack/msgpack.js'
 import type { Protocol } from '../protocol.js'
 import { readMessage } from './message.js'
 
@@ -17,7 +18,7 @@ function decodeForward(body: Buffer, context: DecodeContext, sink: EventSink): v
     const message = readMessage(bytes)
     if (message === null) return sink.reject(line, { ...UNREADABLE, raw: '' })
     const source = usableSource(message.tag)
-    const entries = unpack(message.entries, message.isCompressed)
+    const entries = unpack(message.entries, message.coding)
     if (entries === null) return sink.reject(line, { ...UNREADABLE, source, raw: '' })
     const defaultSource = source === '' ? context.defaultSource : source
     return decodeEntries(entries, { ...context, defaultSource }, sink)
@@ -27,7 +28,7 @@ function decodeForward(body: Buffer, context: DecodeContext, sink: EventSink): v
 const UNREADABLE = {
   reason: 'invalid_event',
   message:
-    'the message has none of the forms of the Forward protocol, or is compressed otherwise than with gzip',
+    'the message has none of the forms of the Forward protocol, or is compressed otherwise than with gzip or zstd',
   source: '',
 } as const
 
@@ -43,9 +44,10 @@ function decodeEntries(entries: Buffer, context: DecodeContext, sink: EventSink)
 /** @returns null for entries that can't be decompressed */
 function unpack(entries: Buffer, coding: string): Buffer | null {
   if (coding === '') return entries
-  if (coding !== 'gzip') return null
   try {
-    return gunzipSync(entries, { maxOutputLength: INGEST_BYTES })
+    if (coding === 'gzip') return gunzipSync(entries, { maxOutputLength: INGEST_BYTES })
+    const plain = coding === 'zstd' ? decodeZstd(entries, INGEST_BYTES) : null
+    return plain === null ? null : Buffer.from(plain.buffer, plain.byteOffset, plain.byteLength)
   } catch {
     return null
   }
@@ -55,4 +57,5 @@ function unpack(entries: Buffer, coding: string): Buffer | null {
 export const forward: Protocol = {
   name: 'forward',
   parsers: { 'forward/messages': decodeForward },
+  load: loadZstd,
 }

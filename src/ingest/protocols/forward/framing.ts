@@ -1,12 +1,12 @@
 import { StreamBuffer } from '../../../lib/stream-buffer.js'
-import { scanOn, type Scan } from './scan.js'
+import { scanOn, startScan } from '../msgpack/scan.js'
 
 /** Finds the values in a stream of MessagePack. */
 export class MessageFraming {
   readonly #stream = new StreamBuffer()
   readonly #maxBytes: number
   /** Offsets relative to the stream's beginning. */
-  readonly #scan: Scan = { at: 0, left: 1 }
+  #scan = startScan(0)
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
@@ -21,19 +21,17 @@ export class MessageFraming {
     const stream = this.#stream
     stream.append(chunk)
     while (stream.length > 0) {
-      const absolute: Scan = { at: stream.from + this.#scan.at, left: this.#scan.left }
+      const absolute = { ...this.#scan, at: stream.from + this.#scan.at }
       const isWhole = scanOn(stream.bytes, absolute, stream.to)
       if (isWhole === null) return 'it is no MessagePack'
       if (!isWhole) {
-        this.#scan.at = absolute.at - stream.from
-        this.#scan.left = absolute.left
+        this.#scan = { ...absolute, at: absolute.at - stream.from }
         if (stream.length > this.#maxBytes) return `a message exceeds ${this.#maxBytes} bytes`
         break
       }
       const message = stream.bytes.subarray(stream.from, absolute.at)
       stream.from = absolute.at
-      this.#scan.at = 0
-      this.#scan.left = 1
+      this.#scan = startScan(0)
       take(message)
     }
     stream.settle()

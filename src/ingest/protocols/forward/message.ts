@@ -1,13 +1,14 @@
 import { Decoder } from '@msgpack/msgpack'
 
-import { contentOf, partsOf } from './scan.js'
+import { contentOf, partsOf } from '../msgpack/scan.js'
 
 /** A message of Fluentd's Forward protocol, with its parts still as bytes. */
 export interface ForwardMessage {
   readonly tag: string
   /** Entries one after another, each a pair of a time and a record. */
   readonly entries: Buffer
-  readonly isCompressed: string
+  /** How the entries are compressed, as the sender says; '' for not at all. */
+  readonly coding: string
   /** The id by which its sender knows the acknowledgement; null when it wants none. */
   readonly chunk: string | null
 }
@@ -44,9 +45,9 @@ const isOption = (bytes: Buffer): boolean => {
   return first === 0xc0 || (first >= 0x80 && first < 0x90) || first === 0xde || first === 0xdf
 }
 
-const NO_OPTION = { isCompressed: '', chunk: null } as const
+const NO_OPTION = { coding: '', chunk: null } as const
 
-function readOption(bytes: Buffer | undefined): Pick<ForwardMessage, 'isCompressed' | 'chunk'> {
+function readOption(bytes: Buffer | undefined): Pick<ForwardMessage, 'coding' | 'chunk'> {
   if (bytes === undefined || bytes.length > MAX_OPTION_BYTES) return NO_OPTION
   const option = decodePlain(bytes)
   if (typeof option !== 'object' || option === null) return NO_OPTION
@@ -54,7 +55,7 @@ function readOption(bytes: Buffer | undefined): Pick<ForwardMessage, 'isCompress
   const id = chunk instanceof Uint8Array ? Buffer.from(chunk).toString('latin1') : chunk
   const isId = typeof id === 'string' && id !== '' && id.length <= MAX_CHUNK_CHARS
   const coding = typeof compressed === 'string' && compressed !== 'text' ? compressed : ''
-  return { isCompressed: coding, chunk: isId ? id : null }
+  return { coding, chunk: isId ? id : null }
 }
 
 /** @returns undefined for bytes that can't be read */

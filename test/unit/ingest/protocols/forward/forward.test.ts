@@ -35,7 +35,14 @@ const WANT = {
   tags: { seq: 7 },
 }
 
+/** Two entries with `RECORD`, as the program zstd compresses them. */
+const ZSTD_ENTRIES = Buffer.from(
+  'KLUv/QRoZQEARAKSzmsBZDODp21lc3NhZ2WkcGFpZKVsZXZlbKR3YXJuo3NlcQcBAHxI9QQ8hdX9',
+  'base64',
+)
+
 void test('all forms of a message are read', async (t) => {
+  await forward.load?.()
   const entries = Buffer.concat([bytes([SECONDS, RECORD]), bytes([SECONDS, RECORD])])
   const forms: readonly (readonly [name: string, message: unknown, count: number])[] = [
     ['an event', ['app.shop', SECONDS, RECORD], 1],
@@ -56,6 +63,7 @@ void test('all forms of a message are read', async (t) => {
     ['packed', ['app.shop', entries, { size: 2 }], 2],
     ['packed as a text', ['app.shop', entries, null], 2],
     ['compressed', ['app.shop', gzipSync(entries), { compressed: 'gzip' }], 2],
+    ['compressed with Zstandard', ['app.shop', ZSTD_ENTRIES, { compressed: 'zstd' }], 2],
     ['an empty list', ['app.shop', []], 0],
   ]
   for (const [name, message, count] of forms) {

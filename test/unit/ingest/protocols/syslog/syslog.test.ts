@@ -27,6 +27,16 @@ const MESSAGES: readonly (readonly [text: string, want: Readonly<Record<string, 
     },
   ],
   [
+    '<134>1 2026-11-21T09:28:19Z web-1 checkout - - [mdc@32473 trace_id="a1" spanId="b2" seq="7"] paid',
+    {
+      source: 'checkout',
+      host: 'web-1',
+      traceId: 'a1',
+      spanId: 'b2',
+      tags: { seq: '7', facility: 'local0' },
+    },
+  ],
+  [
     '<34>1 2026-11-21T09:28:19Z - - - - - \uFEFFpaid',
     { severity: 'CRITICAL', tags: { facility: 'auth' } },
   ],

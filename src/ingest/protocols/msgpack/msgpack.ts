@@ -1,10 +1,11 @@
 import { decode, ExtData, ExtensionCodec } from '@msgpack/msgpack'
 
-import { AppError } from '../../model/errors.js'
-import type { DecodeContext, EventSink } from '../../model/event.js'
-import { rawText } from '../formats/json-text.js'
-import { isRecord, type JsonRecord, toWellFormed } from '../formats/json-value.js'
-import { RecordDecoder } from '../formats/record.js'
+import { AppError } from '../../../model/errors.js'
+import type { DecodeContext, EventSink } from '../../../model/event.js'
+import { rawText } from '../../formats/json-text.js'
+import { isRecord, type JsonRecord, toWellFormed } from '../../formats/json-value.js'
+import { RecordDecoder } from '../../formats/record.js'
+import { arrayAt, type ArrayHead, scanOn, startScan } from './scan.js'
 
 /** Limit of the values in one record, as for JSON. */
 const RECORD_VALUES = 50_000
@@ -99,21 +100,6 @@ function plain(value: unknown, depth: number): unknown {
 
 const MAX_DEPTH = 32
 
-interface ArrayHead {
-  readonly from: number
-  readonly items: number
-}
-
-function arrayAt(bytes: Buffer, at: number): ArrayHead | null {
-  const first = bytes[at] ?? 0
-  if (first >= 0x90 && first <= 0x9f) return { from: at + 1, items: first & 15 }
-  if (first === 0xdc && at + 3 <= bytes.length)
-    return { from: at + 3, items: bytes.readUInt16BE(at + 1) }
-  if (first === 0xdd && at + 5 <= bytes.length)
-    return { from: at + 5, items: bytes.readUInt32BE(at + 1) }
-  return null
-}
-
 const isMap = (first: number): boolean =>
   (first >= 0x80 && first <= 0x8f) || first === 0xde || first === 0xdf
 
@@ -129,97 +115,7 @@ function measure(
   bytes: Buffer,
   from: number,
 ): { readonly end: number | null; readonly values: number } {
-  let at = from
-  let values = 0
-  for (let left = 1; left > 0; left--) {
-    const size = sizeOf(bytes, at)
-    if (size === null || at + size.bytes > bytes.length) return { end: null, values }
-    at += size.bytes
-    left += size.items
-    values++
-  }
-  return { end: at, values }
-}
-
-interface Size {
-  readonly bytes: number
-  /** Values that follow and belong to it. */
-  readonly items: number
-}
-
-const only = (bytes: number): Size => ({ bytes, items: 0 })
-
-/** Bytes of what begins with 0xc0 to 0xdf: of fixed size, or null for those with a length. */
-const FIXED: readonly (number | null)[] = [
-  1,
-  0,
-  1,
-  1,
-  null,
-  null,
-  null,
-  null,
-  null,
-  null,
-  5,
-  9,
-  2,
-  3,
-  5,
-  9,
-  2,
-  3,
-  5,
-  9,
-  3,
-  4,
-  6,
-  10,
-  18,
-  null,
-  null,
-  null,
-  null,
-  null,
-  null,
-  null,
-]
-
-function sizeOf(bytes: Buffer, at: number): Size | null {
-  const first = bytes[at]
-  if (first === undefined) return null
-  if (first < 0x80 || first >= 0xe0) return only(1)
-  if (first < 0x90) return { bytes: 1, items: (first & 15) * 2 }
-  if (first < 0xa0) return { bytes: 1, items: first & 15 }
-  if (first < 0xc0) return only(1 + (first & 31))
-  const fixed = FIXED[first - 0xc0] ?? null
-  if (fixed !== null) return fixed === 0 ? null : only(fixed)
-  return sizedAt(bytes, at, first)
-}
-
-/** By first byte: the bytes of the length, and those before the content. */
-const LENGTHS: Readonly<Record<number, readonly [length: number, extra: number]>> = {
-  0xc4: [1, 0],
-  0xc5: [2, 0],
-  0xc6: [4, 0],
-  0xc7: [1, 1],
-  0xc8: [2, 1],
-  0xc9: [4, 1],
-  0xd9: [1, 0],
-  0xda: [2, 0],
-  0xdb: [4, 0],
-  0xdc: [2, 0],
-  0xdd: [4, 0],
-  0xde: [2, 0],
-  0xdf: [4, 0],
-}
-
-function sizedAt(bytes: Buffer, at: number, first: number): Size | null {
-  const [length, extra] = LENGTHS[first] ?? [0, 0]
-  if (length === 0 || at + 1 + length > bytes.length) return null
-  const count = bytes.readUIntBE(at + 1, length)
-  const head = 1 + length
-  if (first === 0xdc || first === 0xdd) return { bytes: head, items: count }
-  if (first === 0xde || first === 0xdf) return { bytes: head, items: count * 2 }
-  return only(head + extra + count)
+  const scan = startScan(from)
+  const isWhole = scanOn(bytes, scan, bytes.length) === true
+  return { end: isWhole ? scan.at : null, values: scan.values }
 }

@@ -1,9 +1,10 @@
-import type { DecodeContext, EventSink } from '../../model/event.js'
-import type { Reply } from '../../http/reply.js'
-import type { JsonRecord } from '../formats/json-value.js'
-import { ingestRoute, laterReply } from './ingest-route.js'
-import { decodeJsonRecords } from './json-records.js'
-import type { Protocol } from './protocol.js'
+import type { DecodeContext, EventSink } from '../../../model/event.js'
+import type { Reply } from '../../../http/reply.js'
+import type { JsonRecord } from '../../formats/json-value.js'
+import { ingestRoute, laterReply } from '../ingest-route.js'
+import { decodeJsonRecords } from '../json-records.js'
+import type { Protocol } from '../protocol.js'
+import { decodeGelfBatch } from './batch.js'
 
 const NUL = 0
 const NEWLINE = 10
@@ -23,10 +24,10 @@ function decodeGelf(bytes: Buffer, context: DecodeContext, sink: EventSink): voi
 
 const STORED: Reply = { status: 202, body: '' }
 
-/** The Graylog Extended Log Format over HTTP. */
+/** The Graylog Extended Log Format: over HTTP here, over TCP and UDP on a port of its own. */
 export const gelf: Protocol = {
   name: 'gelf',
-  parsers: { 'gelf/messages': decodeGelf },
+  parsers: { 'gelf/messages': decodeGelf, 'gelf/batch': decodeGelfBatch },
   routes: (services) =>
     ['/gelf', '/{prefix}/gelf'].map((path) =>
       ingestRoute(
@@ -37,6 +38,8 @@ export const gelf: Protocol = {
           format: 'gelf/messages',
           toReply: () => STORED,
           toErrorReply: laterReply,
+          // Clients close the connection without waiting for the reply, and do not come again.
+          isOneWay: true,
         },
         services,
       ),

@@ -5,7 +5,6 @@ import { parseJson } from '../../formats/json-text.js'
 import { isRecord, toWellFormed } from '../../formats/json-value.js'
 import { RecordDecoder } from '../../formats/record.js'
 import { readBatch } from '../../record-batch.js'
-import type { Protocol } from '../protocol.js'
 
 /**
  * Decodes messages of the Graylog Extended Log Format, each a record of a batch: JSON, by UDP also compressed with gzip or zlib.
@@ -40,10 +39,4 @@ function unpack(bytes: Buffer, maxOutputLength: number): Buffer | null {
   } catch {
     return null
   }
-}
-
-/** GELF over TCP and UDP. */
-export const gelfPorts: Protocol = {
-  name: 'gelf',
-  parsers: { 'gelf/batch': decodeGelfBatch },
 }

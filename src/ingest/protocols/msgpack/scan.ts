@@ -1,8 +1,14 @@
-/** How far a value of MessagePack was read: where the next part begins, and how many values are still to come. */
+/** How far a value of MessagePack was read. */
 export interface Scan {
+  /** Where the next part begins. */
   at: number
+  /** The values that are still to come. */
   left: number
+  /** The values that were read. */
+  values: number
 }
+
+export const startScan = (at: number): Scan => ({ at, left: 1, values: 0 })
 
 /** Bytes of what begins with 0xc0 to 0xdf; 0 = reserved, -1 = what has a length. */
 const FIXED = [
@@ -40,6 +46,7 @@ export function scanOn(bytes: Buffer, scan: Scan, to: number): boolean | null {
     if (scan.at + head.bytes > to) return false
     scan.at += head.bytes
     scan.left += head.items - 1
+    scan.values += 1
   }
   return true
 }
@@ -75,23 +82,34 @@ function sizedHeadAt(bytes: Buffer, at: number, to: number): Head | 'more' {
 
 /** @returns the offset behind the value, -1 when it is not whole */
 function endOfValue(bytes: Buffer, at: number): number {
-  const scan = { at, left: 1 }
+  const scan = startScan(at)
   return scanOn(bytes, scan, bytes.length) === true ? scan.at : -1
+}
+
+export interface ArrayHead {
+  /** Where the first item begins. */
+  readonly from: number
+  readonly items: number
+}
+
+/** @returns null for anything but an array */
+export function arrayAt(bytes: Buffer, at: number): ArrayHead | null {
+  const first = bytes[at] ?? 0
+  if (first >= 0x90 && first <= 0x9f) return { from: at + 1, items: first & 15 }
+  if (first === 0xdc && at + 3 <= bytes.length)
+    return { from: at + 3, items: bytes.readUInt16BE(at + 1) }
+  if (first === 0xdd && at + 5 <= bytes.length)
+    return { from: at + 5, items: bytes.readUInt32BE(at + 1) }
+  return null
 }
 
 /** Finds the parts of an array. @returns null for anything else, and for one of more parts */
 export function partsOf(bytes: Buffer, most: number): readonly Buffer[] | null {
-  const first = bytes[0] ?? 0
-  const isSmall = first >= 0x90 && first < 0xa0
-  const count = isSmall
-    ? first & 15
-    : first === 0xdc && bytes.length > 2
-      ? bytes.readUInt16BE(1)
-      : -1
-  if (count < 0 || count > most) return null
+  const head = arrayAt(bytes, 0)
+  if (head === null || head.items > most) return null
   const parts: Buffer[] = []
-  let at = isSmall ? 1 : 3
-  for (let i = 0; i < count; i++) {
+  let at = head.from
+  for (let i = 0; i < head.items; i++) {
     const end = endOfValue(bytes, at)
     if (end === -1) return null
     parts.push(bytes.subarray(at, end))
