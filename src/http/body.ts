@@ -1,4 +1,5 @@
 import type { BufferPool } from '../lib/buffer-pool.js'
+import { AppError } from '../model/errors.js'
 import type { ByteShares } from '../lib/byte-shares.js'
 import type { Framing } from './request.js'
 import type { UwsResponse } from './uws.js'
@@ -66,11 +67,29 @@ export class BodySlab {
   }
 }
 
+/** What an exchange knows of the body of its request. */
+export interface RequestBody {
+  /** When the last chunk arrived (`performance.now`); 0 before. */
+  readonly completeAtMs: number
+  readonly isComplete: boolean
+  /** Whether the client has to wait. */
+  readonly isPaused: boolean
+  /** Whether too much of the body is outstanding to reuse the connection. */
+  readonly mustClose: boolean
+  /** Returns the buffer to the pool; the bytes must not be read afterwards. */
+  reuse(): void
+  /** Returns the bytes to the budget; later chunks are ignored. */
+  release(): void
+}
+
 export type BodyOutcome =
   | { readonly kind: 'complete'; readonly body: Uint8Array }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   | { readonly kind: 'broken' }
   | { readonly kind: 'over_budget' }
+
+export const emptyBody = (): AppError =>
+  new AppError('bad_request', 'the chunked body is empty or its first chunk has no size')
 
 const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
 /** A body on a route that takes none is read and discarded up to this size. */
@@ -88,7 +107,8 @@ const RUN_OUT_BYTES = 67_108_864
  *
  * The bytes that were handed out stay valid until `reuse`, even when the request is aborted.
  */
-export class BodyReader {
+export class BodyReader implements RequestBody {
+  readonly isPaused = false
   readonly #framing: Framing
   readonly #limitBytes: number
   readonly #isDiscarding: boolean
@@ -129,13 +149,11 @@ export class BodyReader {
     else this.#handOut(this.#outcome, done)
   }
 
-  /** Returns the buffer to the pool; the bytes must not be read afterwards. */
   reuse(): void {
     this.#isHandedOut = false
     this.#releaseBuffer()
   }
 
-  /** When the last chunk arrived (`performance.now`); 0 before. */
   get completeAtMs(): number {
     return this.#completeAtMs
   }
@@ -144,14 +162,12 @@ export class BodyReader {
     return this.#completeAtMs > 0
   }
 
-  /** Whether too much of the body is outstanding to reuse the connection. */
   get mustClose(): boolean {
     if (this.isComplete) return false
     if (this.#framing.kind !== 'length') return true
     return this.#framing.bytes - this.#receivedBytes > RUN_OUT_BYTES
   }
 
-  /** Returns the bytes to the budget; later chunks are ignored. */
   release(): void {
     if (this.#isReleased) return
     this.#isReleased = true

@@ -1,5 +1,5 @@
 import { AppError } from '../model/errors.js'
-import type { BodyReader } from './body.js'
+import type { RequestBody } from './body.js'
 import type { DefaultHeaders } from './default-headers.js'
 import { JSON_ONLY, toErrorReply, toWire } from './reply.js'
 import type { Reply, WireReply } from './reply.js'
@@ -75,7 +75,7 @@ export class Exchange {
   handlerTimeoutMs: number
   /** Replaces the form of errors for this request. */
   toErrorReply: (error: AppError) => Reply = toErrorReply
-  reader: BodyReader | null = null
+  reader: RequestBody | null = null
   /** Index in the list of open exchanges. */
   place = 0
   readonly #res: UwsResponse
@@ -115,6 +115,14 @@ export class Exchange {
     if (this.#phase !== 'reading') return
     this.#phase = 'handling'
     this.#dueMs = (this.reader?.completeAtMs ?? this.#startedMs) + this.handlerTimeoutMs
+  }
+
+  /** A part of a streamed body has come, or the client has to wait for its handler. */
+  progressed(): void {
+    if (this.#phase !== 'reading') return
+    const { bodyTimeoutMs } = this.#host
+    const isWaiting = this.reader?.isPaused === true
+    this.#dueMs = performance.now() + (isWaiting ? this.handlerTimeoutMs : bodyTimeoutMs)
   }
 
   handled(): void {
@@ -164,9 +172,12 @@ export class Exchange {
     if (this.reader?.isComplete === true) this.startHandling()
     if (nowMs < this.#dueMs) return
     switch (this.#phase) {
-      case 'reading':
-        this.reply({ ...this.toErrorReply(this.#bodyTimeout()), close: true })
+      case 'reading': {
+        const isWaiting = this.reader?.isPaused === true
+        const error = isWaiting ? this.#handlerTimeout() : this.#bodyTimeout()
+        this.reply({ ...this.toErrorReply(error), close: true })
         return
+      }
       case 'handling':
         this.#host.log.warn(this.#names(), 'no reply before the deadline')
         this.reply(this.toErrorReply(this.#handlerTimeout()))

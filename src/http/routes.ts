@@ -1,5 +1,6 @@
 import type { AppError } from '../model/errors.js'
-import type { HttpRequest, RequestHead } from './request.js'
+import type { BodyChunks } from './body-stream.js'
+import type { HeaderBag, HttpRequest, RequestHead } from './request.js'
 import type { Reply } from './reply.js'
 import type { Routable } from './router.js'
 
@@ -11,6 +12,12 @@ export type Admission =
       /** Called once the body is complete. */
       readonly handle: (request: HttpRequest) => Reply | Promise<Reply>
     }
+  | {
+      /** For a request of which the route says `isStreamed`. */
+      readonly kind: 'streamed'
+      /** Called when the body begins. */
+      readonly handle: (head: RequestHead, body: BodyChunks) => Promise<Reply>
+    }
 
 /** A route of the server. Its functions may throw an AppError instead of returning. */
 export interface HttpRoute extends Routable {
@@ -18,6 +25,8 @@ export interface HttpRoute extends Routable {
   readonly id: string
   /** Largest body; 0 when the route takes none, where a small one is read and ignored. */
   readonly bodyBytes: number
+  /** Whether the body is handed over while it arrives, however long it is, and `bodyBytes` is no limit. Default: none is. */
+  readonly isStreamed?: (headers: HeaderBag) => boolean
   /** The error for a larger body. Default: `body_too_large`. */
   readonly oversizeCode?: 'body_too_large' | 'file_too_large'
   /**

@@ -5,7 +5,8 @@ import type { ClientAddress } from './address.js'
 import { BufferPool } from '../lib/buffer-pool.js'
 import { ByteShares } from '../lib/byte-shares.js'
 import { countConnections, createAddressShares, type ConnectionPool } from './connection-limits.js'
-import { BodyReader, BodySlab, budgetOf, createBodyBudget } from './body.js'
+import { BodyStream, NO_CHUNKS } from './body-stream.js'
+import { BodyReader, BodySlab, budgetOf, createBodyBudget, emptyBody } from './body.js'
 import type { BodyMemory, BodyOutcome } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
@@ -247,7 +248,10 @@ function serve(server: Server, exchange: Exchange, { res, req }: Incoming): void
     const memory = isOpen
       ? { ...server.bodies, budget: budgetOf(server.unauthenticated, networkOf(request.ip)) }
       : server.bodies
-    exchange.reader = new BodyReader(res, framing, bodyBytes, memory)
+    exchange.reader =
+      found.route.isStreamed?.(head.headers) === true
+        ? new BodyStream(res, { budget: memory.budget, onProgress: () => exchange.progressed() })
+        : new BodyReader(res, framing, bodyBytes, memory)
   }
   admit(exchange, found.route, request)
 }
@@ -359,12 +363,18 @@ function proceed(exchange: Exchange, admission: Admission, { route, request }: R
     exchange.reply(admission.reply)
     return
   }
+  const { reader } = exchange
+  if (admission.kind === 'streamed') {
+    const body = reader instanceof BodyStream ? reader : NO_CHUNKS
+    send(exchange, () => admission.handle(request, body))
+    return
+  }
   const { handle } = admission
-  if (exchange.reader === null) {
+  if (!(reader instanceof BodyReader)) {
     run(exchange, handle, request)
     return
   }
-  exchange.reader.whenSettled((outcome) => {
+  reader.whenSettled((outcome) => {
     if (outcome.kind !== 'complete') {
       const reply = exchange.toErrorReply(toRefusal(outcome, route))
       exchange.reply(outcome.kind === 'broken' ? { ...reply, close: true } : reply)
@@ -382,20 +392,23 @@ function toRefusal(
   if (outcome.kind === 'over_budget') {
     return new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 })
   }
-  if (outcome.kind === 'broken')
-    return new AppError('bad_request', 'the chunked body is empty or its first chunk has no size')
+  if (outcome.kind === 'broken') return emptyBody()
   const { limitBytes } = outcome
   const details = { limit_bytes: limitBytes }
   return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })
 }
 
-/** Sends what `handle` returns or throws, synchronously or not. */
 function run(
   exchange: Exchange,
   handle: (request: Request) => Reply | Promise<Reply>,
   request: Request,
 ): void {
   exchange.startHandling()
+  send(exchange, () => handle(request))
+}
+
+/** Sends what `handle` returns or throws, synchronously or not. */
+function send(exchange: Exchange, handle: () => Reply | Promise<Reply>): void {
   const replied = (reply: Reply): void => {
     exchange.handled()
     exchange.reply(reply)
@@ -405,7 +418,7 @@ function run(
     exchange.fail(error)
   }
   try {
-    const reply = handle(request)
+    const reply = handle()
     if (reply instanceof Promise) reply.then(replied, failed)
     else replied(reply)
   } catch (error) {

@@ -20,6 +20,9 @@ export interface UwsResponse {
   tryEnd(chunk: Bytes, totalBytes: number): [ok: boolean, done: boolean]
   getWriteOffset(): number
   close(): UwsResponse
+  /** Reads nothing more from the connection, which may be idle meanwhile. */
+  pause(): void
+  resume(): void
   getRemoteAddress(): ArrayBuffer
   upgrade(
     user: unknown,

@@ -12,7 +12,9 @@ import {
   type SentRecord,
   SEVERITY_OF,
 } from '../support/shippers/records.js'
-import { sendByFluentLogger } from '../support/shippers/fluent.js'
+import { sendByFluentLogger, sendByGraypy } from '../support/shippers/fluent.js'
+import { LOG4J_SOURCES, sendByLog4j, sendByLogback, traceOf } from '../support/shippers/java.js'
+import { sendByJournalUpload } from '../support/shippers/journal.js'
 import {
   RSYSLOG_SOURCES,
   sendByLogger,
@@ -42,6 +44,7 @@ interface Item {
   readonly host: string
   readonly tags: Readonly<Record<string, unknown>>
   readonly occurrence_count: number
+  readonly trace_id: string
 }
 
 /** What every event of a source must be. */
@@ -52,6 +55,8 @@ interface Want {
   readonly isTimed: boolean
   readonly host: string | RegExp
   readonly tags: (record: SentRecord) => Readonly<Record<string, unknown>>
+  /** The trace of a record; absent when the shipper sends none. */
+  readonly traceOf?: (record: SentRecord) => string
 }
 
 /** Ports of the service by name, as it says at its start. */
@@ -104,6 +109,7 @@ async function checkFound(t: Test, caller: Caller, want: Want): Promise<void> {
       item.message === record.message &&
       item.severity === SEVERITY_OF[record.level] &&
       item.occurrence_count === 1 &&
+      (want.traceOf === undefined || item.trace_id === want.traceOf(record)) &&
       (!want.isTimed || Date.parse(item.timestamp) === record.atMs) &&
       (typeof want.host === 'string' ? item.host === want.host : want.host.test(item.host)) &&
       Object.entries(want.tags(record)).every(([name, value]) => item.tags[name] === value)
@@ -227,6 +233,42 @@ void test('shippers of other protocols than HTTP are understood', async (t) => {
     await untilStored(caller, source)
     const tags = ({ seq }: SentRecord) => ({ seq })
     await checkFound(t, caller, { source, records, isTimed: true, host: 'web-1', tags })
+  })
+  await tried('log4j', ['javac'], async (t, records) => {
+    const { collector } = service
+    const [syslog, gelf, lines] = [ports.plain, portOf(service, 'GELF'), portOf(service, 'lines')]
+    await sendByLog4j({ collector, syslog, gelf, lines }, records)
+    for (const source of LOG4J_SOURCES) {
+      await untilStored(caller, source)
+      const tags = ({ seq }: SentRecord) => ({ seq: String(seq) })
+      const want = { source, records, isTimed: false, host: /^/, tags, traceOf }
+      await checkFound(t, caller, want)
+    }
+  })
+  await tried('logback', ['javac'], async (t, records) => {
+    // Its highest level is ERROR.
+    const sent = records.map((one) =>
+      one.level === 'crit' ? { ...one, level: 'error' as const } : one,
+    )
+    await sendByLogback(portOf(service, 'lines'), sent)
+    await untilStored(caller, 'logback')
+    const tags = ({ seq }: SentRecord) => ({ seq: String(seq), logger: 'shop.Cart' })
+    const want = { source: 'logback', isTimed: false, host: '127.0.0.1', tags, traceOf }
+    await checkFound(t, caller, { ...want, records: sent })
+  })
+  await tried('journal-upload', ['systemd-journal-upload'], async (t, records) => {
+    await sendByJournalUpload(service.collector, records)
+    const source = 'journal-upload'
+    await untilStored(caller, source)
+    const tags = ({ seq }: SentRecord) => ({ SEQ: String(seq) })
+    await checkFound(t, caller, { source, records, isTimed: true, host: 'web-1', tags })
+  })
+  await tried('graypy', ['python3'], async (t, records) => {
+    await sendByGraypy(service.collector, records)
+    await untilStored(caller, 'graypy')
+    const tags = ({ seq }: SentRecord) => ({ seq, facility: 'shop.cart' })
+    const want = { source: 'graypy', records, isTimed: false, host: 'web-1', tags }
+    await checkFound(t, caller, want)
   })
   await tried('lines', [], async (t, records) => {
     const socket = connect(portOf(service, 'lines'), '127.0.0.1')

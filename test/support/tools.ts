@@ -5,8 +5,13 @@ import { MINUTE_MS } from '../../src/model/time.js'
 
 const mustRun = process.env['REQUIRE_SERVERS'] === '1' || process.env['CI'] === 'true'
 
-/** `sbin` has the servers and is not in every PATH. */
-const FOLDERS = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
+/** These have the servers and are not in every PATH. */
+const FOLDERS = [
+  ...(process.env['PATH'] ?? '').split(delimiter),
+  '/usr/sbin',
+  '/sbin',
+  '/lib/systemd',
+]
 
 /** @returns the path of a program, null when it is not installed */
 function findTool(name: string): string | null {

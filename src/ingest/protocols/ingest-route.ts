@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { readContentCoding, type ContentCoding } from '../../http/decompress.js'
 import { toErrorReply, type Reply } from '../../http/reply.js'
-import type { HttpRequest, RequestHead } from '../../http/request.js'
+import type { BodyChunks } from '../../http/body-stream.js'
+import { HeaderBag, type HttpRequest, type RequestHead } from '../../http/request.js'
 import type { HttpRoute } from '../../http/routes.js'
 import { AppError, ERRORS } from '../../model/errors.js'
 import { INGEST_BYTES, type BodyFormat, type BodyResult } from '../block.js'
@@ -11,6 +12,7 @@ import { onceKey, type Once } from '../once.js'
 import { overloaded } from '../refusals.js'
 import { keySubmission, type SenderKey, type Submission } from '../submission.js'
 import { findKey, type KeyHead } from './key.js'
+import type { BodySplitter } from './protocol.js'
 
 /** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000
@@ -50,6 +52,8 @@ export interface IngestRoute {
   readonly toReply: (result: BodyResult, request: HttpRequest) => Reply
   /** Whether a body is stored although its client has left, because such clients read no reply and send nothing again. */
   readonly isOneWay?: true
+  /** Takes an uncompressed body while it arrives, in parts, so that it may have any length. */
+  readonly parts?: { readonly split: () => BodySplitter; readonly reply: Reply }
   /** How long a request waits for room before it is refused, for clients that come again at once or never. Default 0. */
   readonly patienceMs?: number
   /** Whether records of sources that the key may not write are rejected one by one, because the reply can say so. */
@@ -78,12 +82,15 @@ export function ingestRoute(route: IngestRoute, services: IngestServices): HttpR
     path,
     bodyBytes: INGEST_BYTES,
     isAddressless: true,
+    ...(route.parts === undefined ? {} : { isStreamed }),
     admit: (head) => admit(head, { ...route, admitBusy }, services),
     ...(write === undefined ? {} : { toErrorReply: write }),
   }
 }
 
-type Admitted = Extract<Awaited<ReturnType<HttpRoute['admit']>>, { kind: 'admitted' }>
+const isStreamed = (headers: HeaderBag): boolean => readContentCoding(headers) === 'identity'
+
+type Admitted = Extract<Awaited<ReturnType<HttpRoute['admit']>>, { kind: 'admitted' | 'streamed' }>
 
 function admit(
   head: RequestHead,
@@ -97,7 +104,15 @@ function admit(
     const handle = (request: HttpRequest): Reply | Promise<Reply> =>
       route.answer?.(request) ??
       orBusy(take(request, { key, coding, source }, route, services), request, route)
-    const admitted: Admitted = { kind: 'admitted', handle }
+    const { parts } = route
+    const admitted: Admitted =
+      parts !== undefined && coding === 'identity'
+        ? {
+            kind: 'streamed',
+            handle: (request, body) =>
+              takeParts({ request, body, key, source }, { ...route, parts }, services),
+          }
+        : { kind: 'admitted', handle }
     const hasRoom = (): boolean => services.hasRoom(bytes, key.id)
     if (hasRoom()) return admitted
     if (route.patienceMs === undefined) throw overloaded()
@@ -196,17 +211,69 @@ interface Taken {
 async function take(
   request: HttpRequest,
   taken: Omit<Taken, 'request'>,
-  { protocol, format, params, toReply, deniesRecords = false, isOneWay }: IngestRoute,
+  route: IngestRoute,
   services: IngestServices,
 ): Promise<Reply> {
-  const of = {
-    protocol,
-    deniesRecords,
-    ...(isOneWay === true ? { isAbandoned: () => false } : {}),
-    format: typeof format === 'function' ? format(request) : format,
-    ...(params === undefined ? {} : { params: params(request) }),
+  const result = await takeBody({ ...taken, request }, kindOf(route, request), services)
+  return route.toReply(result, request)
+}
+
+/** What of a submission its route decides. */
+type BodyKind = Pick<Submission, 'protocol' | 'format' | 'params' | 'deniesRecords' | 'isAbandoned'>
+
+const kindOf = (
+  { protocol, format, params, deniesRecords = false, isOneWay }: IngestRoute,
+  head: RequestHead,
+): BodyKind => ({
+  protocol,
+  deniesRecords,
+  ...(isOneWay === true ? { isAbandoned: () => false } : {}),
+  format: typeof format === 'function' ? format(head) : format,
+  ...(params === undefined ? {} : { params: params(head) }),
+})
+
+/** Parts of a long body have about this size. */
+const PART_BYTES = 1024 * 1024
+/** How long a part waits for room; its client waits with it. */
+const PART_PATIENCE_MS = 20_000
+
+interface Parts extends Pick<Taken, 'key' | 'source'> {
+  readonly request: RequestHead
+  readonly body: BodyChunks
+}
+
+/**
+ * Submits a body part by part, each when the one before is durable.
+ *
+ * @throws AppError for a part that was refused; those before it are stored
+ */
+async function takeParts(
+  { request, body, key, source }: Parts,
+  route: IngestRoute & Required<Pick<IngestRoute, 'parts'>>,
+  services: IngestServices,
+): Promise<Reply> {
+  const split = route.parts.split()
+  const kind = kindOf(route, request)
+  const submit = async (bytes: Buffer): Promise<void> => {
+    await untilRoom(() => services.hasRoom(bytes.length, key.id), PART_PATIENCE_MS)
+    const part = {
+      // The request's own key of idempotency is not that of a part.
+      headers: new HeaderBag(),
+      body: bytes,
+      get isOver() {
+        return request.isOver
+      },
+    }
+    await takeBody({ request: part, key, source, coding: 'identity' }, kind, services)
   }
-  return toReply(await takeBody({ ...taken, request }, of, services), request)
+  for await (const chunk of body) {
+    split.push(chunk)
+    if (split.wholeBytes >= PART_BYTES) await submit(split.take())
+    body.keep(split.heldBytes)
+  }
+  const rest = split.end()
+  if (rest.length > 0) await submit(rest)
+  return route.parts.reply
 }
 
 /**
@@ -217,7 +284,7 @@ async function take(
  */
 export async function takeBody(
   { request, key, coding, source }: Taken,
-  of: Pick<Submission, 'protocol' | 'format' | 'params' | 'deniesRecords' | 'isAbandoned'>,
+  of: BodyKind,
   services: Pick<IngestServices, 'submit' | 'once'>,
 ): Promise<BodyResult> {
   const submission: Submission = {

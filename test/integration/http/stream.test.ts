@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { RequestOutcome } from '../../../src/http/exchange.js'
 import { httpRoute } from '../../../src/http/routes.js'
+import { AppError } from '../../../src/model/errors.js'
 import { startServer } from '../../support/http.js'
 
 const CHUNK = 100_000
@@ -110,4 +111,92 @@ t.test('HEAD has no body, and ends the source', async (t) => {
   const reply = await fetch(`${url}/stream`, { method: 'HEAD' })
   t.same([reply.status, await reply.text()], [200, ''])
   t.match(outcomes, [{ status: 200 }])
+})
+
+/** A server that takes a body as it comes, a chunk every `delayMs`. */
+function taking(t: Parameters<typeof startServer>[0], delayMs: number, failsAt = Infinity) {
+  const taken = { bytes: 0, error: null as unknown }
+  const outcomes: RequestOutcome[] = []
+  const running = startServer(t, {
+    routes: [
+      {
+        id: 'take',
+        method: 'POST',
+        path: '/take',
+        bodyBytes: 1000,
+        isStreamed: () => true,
+        admit: () => ({
+          kind: 'streamed',
+          handle: async (_, body) => {
+            try {
+              for await (const chunk of body) {
+                taken.bytes += chunk.length
+                body.keep(0)
+                if (taken.bytes > failsAt) throw new AppError('overloaded', 'no more')
+                await sleep(delayMs)
+              }
+            } catch (error) {
+              taken.error = error
+              throw error
+            }
+            return { status: 200, json: { bytes: taken.bytes } }
+          },
+        }),
+      },
+    ],
+    // A body that waited in memory as a whole would exceed it.
+    limits: { maxBodyBytesInFlight: 8_000_000, bodyTimeoutMs: 3000 },
+    observe: (outcome) => outcomes.push(outcome),
+  })
+  return { ...running, taken, outcomes }
+}
+
+async function* chunksOf(bytes: number): AsyncGenerator<Uint8Array> {
+  for (let sent = 0; sent < bytes; sent += CHUNK) yield Buffer.alloc(CHUNK, 'b')
+}
+
+const post = (url: string, bytes: number): Promise<Response> =>
+  fetch(`${url}/take`, {
+    method: 'POST',
+    body: ReadableStream.from(chunksOf(bytes)),
+    duplex: 'half',
+  } as RequestInit)
+
+t.test('a body of any length is taken as it comes, and its client waits', async (t) => {
+  const { url, outcomes } = taking(t, 5)
+  for (const bytes of [300 * CHUNK, CHUNK]) {
+    const reply = await post(url, bytes)
+    t.equal(reply.status, 200)
+    await reply.text()
+  }
+  t.equal((await fetch(`${url}/take`, { method: 'POST' })).status, 200, 'also an empty one')
+  t.match(outcomes, [{ status: 200 }, { status: 200 }, { status: 200 }])
+})
+
+t.test('a body that is refused on the way ends the connection', async (t) => {
+  const { url, taken } = taking(t, 0, 5 * CHUNK)
+  const status = await post(url, 300 * CHUNK).then(
+    (reply) => reply.status,
+    () => 429,
+  )
+  t.equal(status, 429)
+  t.ok(taken.bytes < 100 * CHUNK, 'the rest is not read')
+  t.equal((await fetch(`${url}/take`, { method: 'POST' })).status, 200, 'the server goes on')
+})
+
+t.test('the reader of a body learns that its client has left, or sends nothing more', async (t) => {
+  const { port, taken, outcomes } = taking(t, 0)
+  const begin = 'POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nbegin'
+  const leaving = connect(port, '127.0.0.1')
+  leaving.write(begin)
+  await until(() => taken.bytes === 5)
+  leaving.destroy()
+  await until(() => taken.error !== null)
+  t.match(taken.error, { code: 'bad_request' })
+  const silent = connect(port, '127.0.0.1')
+  silent.write(begin)
+  const [reply] = (await once(silent, 'data')) as [Buffer]
+  t.match(reply.toString(), /^HTTP\/1.1 408 /)
+  await until(() => outcomes.length === 2)
+  t.match(outcomes, [{ status: 0 }, { status: 408 }])
 })

@@ -69,7 +69,7 @@ function receiver(
   return async (): Promise<Reply> => {
     const request = toRequest()
     const admission = await route.admit(request)
-    if (admission.kind === 'refused') throw new Error('refused')
+    if (admission.kind !== 'admitted') throw new Error(admission.kind)
     return await admission.handle(request)
   }
 }

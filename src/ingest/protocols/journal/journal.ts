@@ -1,11 +1,12 @@
-import { AppError } from '../../model/errors.js'
-import type { DecodeContext, EventSink } from '../../model/event.js'
-import type { Reply } from '../../http/reply.js'
-import { decodeJournalExport } from '../formats/journal-export.js'
-import type { JsonRecord } from '../formats/json-value.js'
-import { RecordDecoder } from '../formats/record.js'
-import { ingestRoute, laterReply } from './ingest-route.js'
-import type { Protocol } from './protocol.js'
+import { AppError } from '../../../model/errors.js'
+import type { DecodeContext, EventSink } from '../../../model/event.js'
+import type { Reply } from '../../../http/reply.js'
+import { decodeJournalExport } from '../../formats/journal-export.js'
+import type { JsonRecord } from '../../formats/json-value.js'
+import { RecordDecoder } from '../../formats/record.js'
+import { ingestRoute, laterReply } from '../ingest-route.js'
+import type { Protocol } from '../protocol.js'
+import { JournalEntries } from './entries.js'
 
 /** The address of an entry in its journal, and its time, which is a field. */
 const isAddress = (name: string): boolean =>
@@ -51,6 +52,7 @@ export const journal: Protocol = {
           path,
           protocol: 'journal',
           format: 'journal/export',
+          parts: { split: () => new JournalEntries(), reply: STORED },
           toReply: () => STORED,
           toErrorReply: laterReply,
         },
