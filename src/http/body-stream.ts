@@ -1,5 +1,5 @@
 import { AppError } from '../model/errors.js'
-import { type BodyBudget, emptyBody, type RequestBody } from './body.js'
+import { bodiesOverBudget, type BodyBudget, emptyBody, type RequestBody } from './body.js'
 import type { UwsResponse } from './uws.js'
 
 /** Of a request in flight, at most about so much waits for its reader; then the client has to wait. */
@@ -13,7 +13,6 @@ export interface BodyChunks extends AsyncIterable<Uint8Array> {
 
 /** The body of a request that has none. */
 export const NO_CHUNKS: BodyChunks = {
-  // eslint-disable-next-line no-empty-function -- an empty body
   async *[Symbol.asyncIterator]() {},
   keep: () => undefined,
 }
@@ -118,9 +117,7 @@ export class BodyStream implements RequestBody, BodyChunks {
       return
     }
     if (!this.#host.budget.take(chunk.byteLength)) {
-      this.#stop(
-        new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 }),
-      )
+      this.#stop(bodiesOverBudget())
       return
     }
     if (chunk.byteLength > 0) this.#queue.push(new Uint8Array(chunk.slice(0)))

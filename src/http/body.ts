@@ -91,6 +91,21 @@ export type BodyOutcome =
 export const emptyBody = (): AppError =>
   new AppError('bad_request', 'the chunked body is empty or its first chunk has no size')
 
+/** The error for a body that was not taken. */
+export function toBodyError(
+  outcome: Exclude<BodyOutcome, { kind: 'complete' }>,
+  oversizeCode: 'body_too_large' | 'file_too_large' = 'body_too_large',
+): AppError {
+  if (outcome.kind === 'over_budget') return bodiesOverBudget()
+  if (outcome.kind === 'broken') return emptyBody()
+  const { limitBytes } = outcome
+  const details = { limit_bytes: limitBytes }
+  return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })
+}
+
+export const bodiesOverBudget = (): AppError =>
+  new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 })
+
 const NO_BUFFER: ArrayBufferLike = new ArrayBuffer(0)
 /** A body on a route that takes none is read and discarded up to this size. */
 const DISCARD_BYTES = 65_536

@@ -6,8 +6,8 @@ import { BufferPool } from '../lib/buffer-pool.js'
 import { ByteShares } from '../lib/byte-shares.js'
 import { countConnections, createAddressShares, type ConnectionPool } from './connection-limits.js'
 import { BodyStream, NO_CHUNKS } from './body-stream.js'
-import { BodyReader, BodySlab, budgetOf, createBodyBudget, emptyBody } from './body.js'
-import type { BodyMemory, BodyOutcome } from './body.js'
+import { BodyReader, BodySlab, budgetOf, createBodyBudget, toBodyError } from './body.js'
+import type { BodyMemory } from './body.js'
 import { createCors } from './cors.js'
 import type { Cors, CorsOptions } from './cors.js'
 import { createDefaultHeaders } from './default-headers.js'
@@ -376,26 +376,13 @@ function proceed(exchange: Exchange, admission: Admission, { route, request }: R
   }
   reader.whenSettled((outcome) => {
     if (outcome.kind !== 'complete') {
-      const reply = exchange.toErrorReply(toRefusal(outcome, route))
+      const reply = exchange.toErrorReply(toBodyError(outcome, route.oversizeCode))
       exchange.reply(outcome.kind === 'broken' ? { ...reply, close: true } : reply)
       return
     }
     request.body = outcome.body
     run(exchange, handle, request)
   })
-}
-
-function toRefusal(
-  outcome: Exclude<BodyOutcome, { kind: 'complete' }>,
-  { oversizeCode = 'body_too_large' }: HttpRoute,
-): AppError {
-  if (outcome.kind === 'over_budget') {
-    return new AppError('overloaded', 'too many request bodies in flight', { retryAfterS: 1 })
-  }
-  if (outcome.kind === 'broken') return emptyBody()
-  const { limitBytes } = outcome
-  const details = { limit_bytes: limitBytes }
-  return new AppError(oversizeCode, `the body exceeds ${limitBytes} bytes`, { details })
 }
 
 function run(

@@ -12,7 +12,7 @@ import { onceKey, type Once } from '../once.js'
 import { overloaded } from '../refusals.js'
 import { keySubmission, type SenderKey, type Submission } from '../submission.js'
 import { findKey, type KeyHead } from './key.js'
-import type { BodySplitter } from './protocol.js'
+import type { BodySplitter } from './body-splitter.js'
 
 /** Limit of records in one body, because millions of invalid one-character lines would be as many dead letters. */
 export const INGEST_RECORDS = 500_000

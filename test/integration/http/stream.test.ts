@@ -160,7 +160,7 @@ const post = (url: string, bytes: number): Promise<Response> =>
     method: 'POST',
     body: ReadableStream.from(chunksOf(bytes)),
     duplex: 'half',
-  } as RequestInit)
+  })
 
 t.test('a body of any length is taken as it comes, and its client waits', async (t) => {
   const { url, outcomes } = taking(t, 5)

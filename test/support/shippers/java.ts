@@ -43,7 +43,11 @@ const LOG4J: JavaLogger = {
 
 const LOGBACK: JavaLogger = {
   jars: [
-    ...['logback-core', 'logback-classic', 'slf4j-api', 'logstash-logback-encoder', 'disruptor'],
+    'logback-core',
+    'logback-classic',
+    'slf4j-api',
+    'logstash-logback-encoder',
+    'disruptor',
     ...JACKSON,
   ],
   property: 'logback.configurationFile',

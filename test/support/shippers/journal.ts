@@ -6,7 +6,7 @@ import { NUMBER_OF, type SentRecord } from './records.js'
 import { runToEnd } from './syslog.js'
 
 /** Entries of a journal in its export format. A field of several lines has its length before it. */
-export function journalExport(source: string, records: readonly SentRecord[]): Buffer {
+function journalExport(source: string, records: readonly SentRecord[]): Buffer {
   const entries = records.map(({ seq, atMs, level, message }) => {
     const text = Buffer.from(message)
     const length = Buffer.alloc(8)

@@ -1,5 +1,5 @@
 import { AppError } from '../../../model/errors.js'
-import type { BodySplitter } from '../protocol.js'
+import type { BodySplitter } from '../body-splitter.js'
 
 const NEWLINE = 10
 const EQUALS = 61
