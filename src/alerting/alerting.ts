@@ -10,6 +10,8 @@ import type { Log } from '../telemetry/log.js'
 import { createBacktest } from './backtest.js'
 import { ChannelDoc, createChannels, type Channel } from './channel.js'
 import { createCountReader } from './counts.js'
+import { createFacts } from './facts.js'
+import type { Query } from '../query/ast.js'
 import { evaluationStatus, Evaluator } from './evaluator.js'
 import { createDeliveryLog } from './delivery-log.js'
 import { createAlertLog } from './log.js'
@@ -43,6 +45,8 @@ interface AlertingDeps extends WatermarkDeps {
   readonly hasSource: (name: string) => boolean
   readonly seal: Seal
   readonly mayBePrivate: boolean
+  /** The address of the page; '' for none. */
+  readonly publicUrl: string
   readonly smtp: Smtp | null
 }
 
@@ -61,12 +65,14 @@ export function createAlerting(deps: AlertingDeps) {
   const send = createSend({ mayBePrivate: deps.mayBePrivate, smtp: deps.smtp })
   const alertLog = createAlertLog(store)
   const deliveryLog = createDeliveryLog(store, log)
-  const counts = createCountReader({
+  const countDeps = {
     store,
     arrivals,
-    resolve: (query) => resolveNames(query, context),
+    resolve: (query: Query) => resolveNames(query, context),
     redirects: context.redirects,
-  })
+  }
+  const counts = createCountReader(countDeps)
+  const factsOf = createFacts({ ...countDeps, counts, rules, publicUrl: deps.publicUrl })
   const watermark = createWatermark(deps)
   return {
     rules,
@@ -92,6 +98,7 @@ export function createAlerting(deps: AlertingDeps) {
         deliveryLog,
         channels,
         send,
+        factsOf,
         log,
         quietOf: createQuietOf(silences, maintenanceWindows),
         isAcknowledged: alerts.isAcknowledged,

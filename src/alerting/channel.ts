@@ -8,6 +8,7 @@ import { createDocuments, DocumentOf, type Document, type Documents } from '../r
 import type { Records } from '../records/newest-first.js'
 import { AppError } from '../model/errors.js'
 import type { Seal } from '../lib/seal.js'
+import { templateFault } from './template.js'
 
 const Url = Type.String({
   pattern: '^https?://[^\\s@]+$',
@@ -115,6 +116,16 @@ export const ChannelFields = Type.Object(
         description: 'the channel that gets the notices that this one can not deliver',
       }),
     ),
+    template: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 4_000,
+        description:
+          'what a message about one alert says: Handlebars with `if` and `each`; the first line is the title. Default: what, ' +
+          'where, how much, since when, what is usual, samples, links',
+        examples: ['{{alert.name}} on {{group.host}}: {{value}}\n{{samples}}\n{{link}}'],
+      }),
+    ),
     max_per_minute: Type.Optional(
       Type.Integer({
         minimum: 1,
@@ -136,6 +147,7 @@ const StoredFields = Type.Object({
   sealedTarget: Type.String(),
   fallback: Type.Optional(Type.String()),
   maxPerMinute: Type.Optional(Type.Integer()),
+  template: Type.Optional(Type.String()),
 })
 type StoredFields = Static<typeof StoredFields>
 export const ChannelDoc = DocumentOf(StoredFields)
@@ -167,16 +179,12 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
     most: MAX_CHANNELS,
     keeps: 0,
     toStored: (
-      { name, enabled = true, target, fallback, max_per_minute: maxPerMinute },
+      { name, enabled = true, target, fallback, max_per_minute: maxPerMinute, template },
       id,
       stored,
     ) => {
-      if (fallback !== undefined && (fallback === id || deps.records.get(fallback) === null))
-        throw new AppError('validation_error', 'invalid: fallback', {
-          details: {
-            errors: [{ in: 'body', path: 'fallback', message: 'is the id of another channel' }],
-          },
-        })
+      checkFallback(fallback, id, deps.records)
+      checkTemplate(template)
       const before = stored === null ? null : open(id, stored.sealedTarget)
       const kept = withSecret(target, before)
       // Sealed anew it would be another text: what is the same changes nothing.
@@ -188,6 +196,7 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
         sealedTarget,
         ...(fallback === undefined ? {} : { fallback }),
         ...(maxPerMinute === undefined ? {} : { maxPerMinute }),
+        ...(template === undefined ? {} : { template }),
       }
     },
   })
@@ -202,6 +211,27 @@ export function createChannels({ seal, ...deps }: ChannelDeps): Channels {
   }
   return { ...channels, targetOf }
 }
+
+/** @throws AppError validation_error */
+function checkTemplate(template: string | undefined): void {
+  const fault = template === undefined ? null : templateFault(template)
+  if (fault !== null) throw wrong('template', fault)
+}
+
+/** @throws AppError validation_error */
+function checkFallback(
+  fallback: string | undefined,
+  id: string,
+  records: Pick<Records<Channel>, 'get'>,
+): void {
+  if (fallback !== undefined && (fallback === id || records.get(fallback) === null))
+    throw wrong('fallback', 'is the id of another channel')
+}
+
+const wrong = (path: string, message: string): AppError =>
+  new AppError('validation_error', `invalid: ${path}`, {
+    details: { errors: [{ in: 'body', path, message }] },
+  })
 
 /**
  * When a message of a channel is about several alerts. A message of a webhook or an incident is about one; a thread too, until

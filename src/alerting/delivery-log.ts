@@ -4,7 +4,7 @@ import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import type { Log } from '../telemetry/log.js'
 import { parseTransition, type LoggedTransition } from './log.js'
-import type { Notice } from './notice.js'
+import type { Notice } from './notices.js'
 
 /**
  * waiting: not tried yet; failed: is tried again; held: a silence keeps it back; sent; refused: is not tried again;

@@ -14,7 +14,8 @@ import { isOpen, type Delivery, type DeliveryLog, type Outcome } from './deliver
 import { Inhibition } from './inhibition.js'
 import { Lane, toWaiting, type LaneLimits, type Waiting } from './lane.js'
 import type { LoggedTransition } from './log.js'
-import type { Notice } from './notice.js'
+import type { Facts, FactsOf } from './facts.js'
+import type { Notice } from './notices.js'
 import { fallbackOf, noticesOf, repeatOf } from './notices.js'
 import type { QuietOf } from './quiet.js'
 import type { Attempt } from './attempt.js'
@@ -24,12 +25,15 @@ const TRIES_FOR_MS = DAY_MS
 const BACKOFF = { baseMs: SECOND_MS, maxMs: 15 * MINUTE_MS }
 /** After so many failed attempts, about half a minute, the channel is failing. */
 const FAILING_ATTEMPTS = 5
+/** With more notices that wait for a channel, each says only what is known without a question. */
+const BUSY_FROM = 20
 
 export interface DeliveryDeps {
   readonly deliveryLog: DeliveryLog
   readonly channels: Pick<Channels, 'find' | 'targetOf'>
   readonly quietOf: QuietOf
   readonly send: Send
+  readonly factsOf: FactsOf
   readonly isAcknowledged: (alertId: string) => boolean
   readonly log: Log
 }
@@ -238,7 +242,7 @@ export class Deliveries {
   }
 
   async #deliver(lane: Lane, channel: Channel | null, batch: readonly Waiting[]): Promise<void> {
-    const attempt = await this.#attempt(channel, batch)
+    const attempt = await this.#attempt(lane, channel, batch)
     if (this.#signal.aborted && attempt.outcome === 'failed') return
     const nowMs = Date.now()
     lane.sent(batch, nowMs)
@@ -255,7 +259,7 @@ export class Deliveries {
     }
   }
 
-  async #attempt(channel: Channel | null, batch: readonly Waiting[]): Promise<Attempt> {
+  async #attempt(lane: Lane, channel: Channel | null, batch: readonly Waiting[]): Promise<Attempt> {
     const refused = (error: string): Attempt => ({
       outcome: 'refused',
       status: null,
@@ -268,8 +272,17 @@ export class Deliveries {
     const target = this.#deps.channels.targetOf(channel)
     if (target === null) return refused('the secret of the channel has to be entered anew')
     const notices = batch.map(({ notice }) => notice)
-    const receipt = await this.#receiptOf(target, notices)
-    return await this.#deps.send(target, { notices, receipt })
+    const [receipt, facts] = await Promise.all([
+      this.#receiptOf(target, notices),
+      this.#factsOf(lane, notices),
+    ])
+    const { template = null } = channel.fields
+    return await this.#deps.send(target, { notices, receipt, facts, template })
+  }
+
+  async #factsOf(lane: Lane, [notice, ...others]: readonly Notice[]): Promise<Facts | null> {
+    if (notice === undefined || others.length > 0 || notice.kind === 'refresh') return null
+    return await this.#deps.factsOf(notice.transition, lane.size > BUSY_FROM)
   }
 
   /** What Slack calls its first message about an alert; null where that is not known. */

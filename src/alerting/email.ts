@@ -2,21 +2,23 @@ import { createHash } from 'node:crypto'
 
 import { isRefused, type Smtp } from '../lib/smtp.js'
 import type { Attempt } from './attempt.js'
-import { textOf, type Notice } from './notice.js'
+import { textOf, type Message } from './message.js'
+import { plainText } from './notice.js'
+import type { Notice } from './notices.js'
 
 /** Sends notices as one mail. What is about one alert is one thread: later mails answer the first. */
 export async function sendMail(
   smtp: Smtp | null,
   to: readonly string[],
-  notices: readonly Notice[],
+  message: Message,
 ): Promise<Omit<Attempt, 'latencyMs'>> {
   if (smtp === null) return failure('refused', 'SMTP_URL is not set')
-  const { title, lines } = textOf(notices)
+  const { title } = textOf(message, (text) => text)
   try {
     // A line break in a subject would begin another header.
     const subject = title.replaceAll(/[\r\n]+/g, ' ')
-    const text = `${[title, '', ...lines].join('\n')}\n`
-    await smtp.send({ to, subject, text, ...threadOf(notices, smtp.from) })
+    const text = `${plainText(message).replace('\n', '\n\n')}\n`
+    await smtp.send({ to, subject, text, ...threadOf(message.notices, smtp.from) })
     return { outcome: 'sent', status: null, error: null, receipt: null }
   } catch (error) {
     return failure(isRefused(error) ? 'refused' : 'failed', told(error))

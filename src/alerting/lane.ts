@@ -9,7 +9,7 @@
 
 import { MINUTE_MS, SECOND_MS } from '../model/time.js'
 import { labelsOf } from './matchers.js'
-import type { Notice } from './notice.js'
+import type { Notice } from './notices.js'
 import type { Quiet, QuietOf } from './quiet.js'
 
 export interface Waiting {

@@ -36,6 +36,8 @@ export const LoggedTransition = Type.Object({
   alertId: Type.Union([Type.String(), Type.Null()]),
   value: Type.Union([Type.Number(), Type.Null()]),
   q: Type.String(),
+  /** Of a ratio: what is counted among the matches of `q`. */
+  part: Type.Optional(Type.String()),
   /** The range of arrival times that was counted. */
   windowFromMs: Type.Integer(),
   windowToMs: Type.Integer(),

@@ -4,7 +4,15 @@ import { createHash } from 'node:crypto'
 
 import type { LoggedTransition } from './log.js'
 import { isNews } from './machine.js'
-import type { Notice } from './notice.js'
+
+/** A notice of one transition to one channel. Its id is the same however often it is sent. */
+export interface Notice {
+  readonly id: string
+  /** Whether it is about the transition itself, says that the alert still fires (to people, to a machine) or that somebody takes care of it, or replaces another channel's. */
+  readonly kind: 'transition' | 'repeat' | 'refresh' | 'acknowledge' | 'fallback'
+  readonly channelId: string
+  readonly transition: LoggedTransition
+}
 
 const idOf = (...parts: readonly (string | number)[]): string =>
   createHash('sha256').update(parts.join(' ')).digest('hex').slice(0, 32)

@@ -73,7 +73,7 @@ const openIncident = (
   )
 
 /** A UUID of version 8, so that the incident of an alert is opened once. */
-function incidentIdOf(alertId: string): string {
+export function incidentIdOf(alertId: string): string {
   const hex = createHash('sha256').update(`incident ${alertId}`).digest('hex')
   const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]
   return [...parts, `a${hex.slice(17, 20)}`, hex.slice(20, 32)].join('-')

@@ -6,18 +6,12 @@ import type { Attempt } from './attempt.js'
 import type { Target } from './channel.js'
 import { sendMail } from './email.js'
 import { post } from './http-post.js'
-import { toRequest, type Notice } from './notice.js'
+import type { Message } from './message.js'
+import { plainText, slackMessage, toRequest } from './notice.js'
 import { sendToSlack } from './slack-bot.js'
 
 /** These pass; any other 4xx is final. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429])
-
-export interface Message {
-  /** One; or several, for a channel that has digests. */
-  readonly notices: readonly Notice[]
-  /** What the receiver calls its first message about the alert. */
-  readonly receipt: string | null
-}
 
 export type Send = (target: Target, message: Message) => Promise<Attempt>
 
@@ -40,12 +34,11 @@ type Result = Omit<Attempt, 'latencyMs'>
 async function call(
   { mayBePrivate, smtp }: SendDeps,
   target: Target,
-  { notices, receipt }: Message,
+  message: Message,
 ): Promise<Result> {
-  if (target.type === 'email') return await sendMail(smtp, target.to, notices)
-  if (target.type === 'slack_bot')
-    return await sendToSlack(target, notices, { receipt, mayBePrivate })
-  const { status } = await post({ ...toRequest(target, notices, Date.now()), mayBePrivate })
+  if (target.type === 'email') return await sendMail(smtp, target.to, message)
+  if (target.type === 'slack_bot') return await sendToSlack(target, message, mayBePrivate)
+  const { status } = await post({ ...toRequest(target, message, Date.now()), mayBePrivate })
   if (status >= 200 && status < 300) return { outcome: 'sent', status, error: null, receipt: null }
   const error = `the receiver answered ${status}`
   const isFinal = status >= 300 && status < 500 && !PASSING_STATUSES.has(status)
@@ -61,3 +54,12 @@ function toFailure(error: unknown): Result {
   const told = isTimeout ? 'no answer in time' : typeof code === 'string' ? code : 'no connection'
   return { outcome: 'failed', status: null, error: told, receipt: null }
 }
+
+/** What a message says, without secrets. */
+export function shownRequest(target: Target, message: Message): string {
+  if (target.type === 'email') return plainText(message)
+  if (target.type === 'slack_bot') return slackMessage(message)
+  const { secret: _secret, ...open } = { secret: '', ...target }
+  return toRequest({ ...open, secret: HIDDEN } as typeof target, message, Date.now()).body // the same kind
+}
+const HIDDEN = 'https://hidden.invalid/'

@@ -5,7 +5,8 @@
 
 import type { Attempt } from './attempt.js'
 import { post, type PostReply } from './http-post.js'
-import { slackMessage, type Notice } from './notice.js'
+import type { Message } from './message.js'
+import { slackMessage } from './notice.js'
 
 interface SlackBot {
   readonly secret: string
@@ -25,11 +26,11 @@ const PASSING: ReadonlySet<string> = new Set([
 
 type Result = Omit<Attempt, 'latencyMs'>
 
-/** @param receipt channel and time of the first message about the alert */
+/** The receipt is channel and time of the first message about the alert. */
 export async function sendToSlack(
   bot: SlackBot,
-  notices: readonly Notice[],
-  { receipt, mayBePrivate }: { readonly receipt: string | null; readonly mayBePrivate: boolean },
+  message: Message,
+  mayBePrivate: boolean,
 ): Promise<Result> {
   const call = async (method: string, fields: object): Promise<PostReply> =>
     await post({
@@ -38,7 +39,8 @@ export async function sendToSlack(
       body: JSON.stringify(fields),
       mayBePrivate,
     })
-  const text = slackMessage(notices)
+  const { notices, receipt } = message
+  const text = slackMessage(message)
   const [channel, ts] = receipt === null || notices.length > 1 ? [] : receipt.split(' ')
   const thread = ts === undefined ? {} : { thread_ts: ts }
   const sent = toResult(

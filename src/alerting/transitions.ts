@@ -3,6 +3,7 @@
 import { alertIdOf, transitionId, type LoggedTransition } from './log.js'
 import { step, type Transition } from './machine.js'
 import type { Plan } from './rule.js'
+import type { RuleFields } from './rule-fields.js'
 import type { GroupTransition } from './tracked-rule.js'
 
 export function toLogged(
@@ -25,17 +26,24 @@ export function toLogged(
     alertId: firingSeq === 0 ? null : alertIdOf(rule.id, group, firingSeq),
     value,
     q: rule.fields.q ?? '',
+    ...optionalOf(rule.fields),
     windowFromMs: transition.atMs - plan.windowMs,
     windowToMs: transition.atMs,
     reason: null,
     startedAtMs: status.firingSinceMs || before.firingSinceMs || null,
-    ...(rule.fields.runbook === undefined ? {} : { runbook: rule.fields.runbook }),
     channels: rule.fields.notify?.channels ?? [],
     tellsResolved: rule.fields.notify?.on_resolve ?? true,
     ...plan.notify,
     kind: rule.fields.kind.type,
-    ...(rule.fields.opens === undefined ? {} : { opens: rule.fields.opens }),
     status: { ...status, flips: [...status.flips] },
+  }
+}
+
+function optionalOf({ kind, runbook, opens }: RuleFields) {
+  return {
+    ...(runbook === undefined ? {} : { runbook }),
+    ...(opens === undefined ? {} : { opens }),
+    ...(kind.type === 'ratio' ? { part: kind.part } : {}),
   }
 }
 

@@ -5,6 +5,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { ChannelFields, secretOf, type Channel, type Target } from '../../alerting/channel.js'
 import type { LoggedTransition } from '../../alerting/log.js'
 import { INACTIVE } from '../../alerting/machine.js'
+import { shownRequest } from '../../alerting/send.js'
 import { crudRoutes, DocumentFields, IdParams, toDocumentFields } from '../crud.js'
 import { route } from '../route.js'
 import { Timestamp } from '../schemas/event.js'
@@ -25,6 +26,7 @@ const ChannelSchema = Type.Object(
     channel: Type.Union([Type.String(), Type.Null()], { description: 'of `slack_bot`' }),
     fallback: Type.Union([Type.String(), Type.Null()]),
     max_per_minute: Type.Union([Type.Integer(), Type.Null()]),
+    template: Type.Union([Type.String(), Type.Null()]),
     failing: Type.Union(
       [
         Type.Object({
@@ -43,7 +45,7 @@ async function toView(
   channel: Channel,
   { channels, alertRuleStatus }: Pick<Services, 'channels' | 'alertRuleStatus'>,
 ): Promise<Static<typeof ChannelSchema>> {
-  const { name, enabled, fallback = null, maxPerMinute = null } = channel.fields
+  const { name, enabled, fallback = null, maxPerMinute = null, template = null } = channel.fields
   const failing = (await alertRuleStatus())?.failing[channel.id]
   return {
     ...toDocumentFields(channel),
@@ -52,6 +54,7 @@ async function toView(
     ...toShown(channels.targetOf(channel)),
     fallback,
     max_per_minute: maxPerMinute,
+    template,
     failing: failing === undefined ? null : { since: toIso(failing.sinceMs), error: failing.error },
   }
 }
@@ -90,6 +93,12 @@ function sample(): LoggedTransition {
   }
 }
 
+const SAMPLE_FACTS = {
+  usual: 3,
+  samples: ['2026-01-01T00:00:00.000Z ERROR shop web-1: order 17 was lost'],
+  links: null,
+}
+
 export const notificationChannelRoutes = [
   route({
     id: 'testChannel',
@@ -109,6 +118,9 @@ export const notificationChannelRoutes = [
       status: Type.Union([Type.Integer(), Type.Null()], { description: 'of the HTTP reply' }),
       latency_ms: Type.Integer({ minimum: 0 }),
       error: Type.Union([Type.String(), Type.Null()]),
+      request: Type.Union([Type.String(), Type.Null()], {
+        description: 'what was sent, without secrets',
+      }),
     }),
     status: 200,
     errors: ['not_found'],
@@ -121,15 +133,20 @@ export const notificationChannelRoutes = [
           status: null,
           latency_ms: 0,
           error: 'its secret has to be entered anew',
+          request: null,
         }
       const transition = sample()
       const kind = 'transition'
       const notice = { id: transition.id, kind, channelId: channel.id, transition } as const
-      const { outcome, status, latencyMs, error } = await sendNotice(target, {
+      const message = {
         notices: [notice],
         receipt: null,
-      })
-      return { outcome, status, latency_ms: latencyMs, error }
+        facts: SAMPLE_FACTS,
+        template: channel.fields.template ?? null,
+      }
+      const { outcome, status, latencyMs, error } = await sendNotice(target, message)
+      const request = shownRequest(target, message)
+      return { outcome, status, latency_ms: latencyMs, error, request }
     },
   }),
   ...crudRoutes({

@@ -65,6 +65,7 @@ export interface Channel {
   readonly has_secret: boolean
   readonly fallback: string | null
   readonly max_per_minute: number | null
+  readonly template: string | null
   readonly failing: { readonly since: string; readonly error: string } | null
 }
 

@@ -30,7 +30,9 @@ const isShown = (name: string | null): name is Shown => name !== null && name in
 export function AlertList() {
   const given = place.value.params.get('show')
   const shown = isShown(given) ? given : 'all'
-  const list = usePaged<Alert>('/api/alerts', { limit: PAGE, ...SHOWN[shown].params })
+  const rule = place.value.params.get('rule')
+  const ofRule = rule === null ? {} : { rule_id: rule }
+  const list = usePaged<Alert>('/api/alerts', { limit: PAGE, ...SHOWN[shown].params, ...ofRule })
   useEffect(learnPeople, [])
   useEffect(followKpis, [])
   const open = kpis.value?.open_alerts ?? 0
@@ -56,6 +58,11 @@ export function AlertList() {
               </button>
             ))}
         </div>
+        {rule !== null && (
+          <button class="quiet" onClick={() => setParams({ rule: null })}>
+            Of one rule · show all
+          </button>
+        )}
         {may('manager') && open > 0 && (
           <button
             class="quiet"

@@ -179,6 +179,7 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
       target,
       ...(fallback === null ? {} : { fallback }),
       ...(most === null ? {} : { max_per_minute: most }),
+      ...(text('template').trim() === '' ? {} : { template: text('template') }),
     }
     const path = `/api/notification-channels${channel === null ? '' : `/${channel.id}`}`
     call(path, { method: channel === null ? 'POST' : 'PUT', json }).then(
@@ -220,6 +221,23 @@ function ChannelForm({ channel, onClose, onSaved }: ChannelFormProps) {
         {channel?.has_secret === true && type === 'webhook' && (
           <p class="note">The present secret stays when none is entered.</p>
         )}
+        <details open={channel?.template != null}>
+          <summary>Message in your words</summary>
+          <label class="field">
+            <span>
+              A template (<a href="/docs/alerts#channels">names</a>); empty for the usual message
+            </span>
+            <textarea
+              name="template"
+              class="mono"
+              rows={4}
+              maxLength={4000}
+              spellcheck={false}
+              defaultValue={channel?.template ?? ''}
+              placeholder={'{{alert.name}} on {{group.host}}: {{value}}\n{{samples}}'}
+            />
+          </label>
+        </details>
         {problem !== '' && (
           <p class="problem" role="alert">
             {problem}

@@ -148,9 +148,9 @@ export function Quiet() {
       {asked !== null && (
         <SilenceForm
           matchers={asked}
-          onClose={() => setParams({ silence: null })}
+          onClose={() => setParams({ silence: null, for: null })}
           onSaved={() => {
-            setParams({ silence: null })
+            setParams({ silence: null, for: null })
             silences.reload()
           }}
         />
@@ -255,7 +255,7 @@ function SilenceForm({
         {matchers !== null && <Preview matchers={matchers} />}
         <label class="field">
           For
-          <select name="ends" defaultValue="now+2h">
+          <select name="ends" defaultValue={place.value.params.get('for') ?? 'now+2h'}>
             <option value="now+1h">an hour</option>
             <option value="now+2h">two hours</option>
             <option value="now+8h">eight hours</option>

@@ -11,6 +11,7 @@ const service = await startLiveService(t, {
   ALERT_PRIVATE_ADDRESSES: 'true',
   SMTP_URL: `smtp://127.0.0.1:${mail.port}`,
   MAIL_FROM: 'alerts@logs.example.com',
+  PUBLIC_URL: 'https://logs.example.com',
 })
 const { call, ingest } = service
 
@@ -26,8 +27,9 @@ const events = (count: number, host: string) =>
     message: `order ${++sent} was lost`,
   }))
 
-async function channel(target: object): Promise<string> {
-  const reply = await call('POST /api/notification-channels', { json: { name: 'c', target } })
+async function channel(target: object, more: object = {}): Promise<string> {
+  const json = { name: 'c', target, ...more }
+  const reply = await call('POST /api/notification-channels', { json })
   t.equal(reply.status, 201, reply.text)
   return reply.body.id
 }
@@ -101,7 +103,24 @@ t.test(
       group: { source: 'shop' },
       value: 2,
       title: '[P1 firing] Errors & <losses> of web-1 source=shop (2)',
+      usual: 0,
+      samples: [/^[\dT:.-]+Z ERROR shop web-1: order \d+ was lost$/, /web-1: order/],
+      links: {
+        rule: `https://logs.example.com/alerts/rules/${id}`,
+        acknowledge: `https://logs.example.com/alerts?show=firing&rule=${id}`,
+        mute: /\/alerts\/quiet\?silence=rule_id%3D[\w-]+%2C\+source%3Dshop&for=now%2B1h$/,
+      },
     })
+    const { q, from, to } = Object.fromEntries(new URL(bodies[0].links.events).searchParams)
+    t.equal(q, 'host:web-1 source:shop')
+    const asked = new URLSearchParams({
+      q: String(q),
+      start_time: String(from),
+      end_time: String(to),
+    })
+    const found = await call(`GET /api/logs?${asked}`)
+    t.equal(found.body.items.length, 2, 'the link shows its events')
+    t.match(bodies[3], { samples: [], links: { rule: /./, mute: undefined } })
     t.equal(new Set(bodies.map((body) => body.alert_id)).size, 1)
     const keys = received.map(({ headers }) => headers['idempotency-key'])
     t.equal(new Set(keys.slice(0, 3)).size, 1, 'one identity')
@@ -140,6 +159,10 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
   const { url, received } = await startReceiver(t)
   const ids = await Promise.all([
     channel({ type: 'slack', secret: `${url}/slack` }),
+    channel(
+      { type: 'slack', secret: `${url}/own` },
+      { template: '{{alert.name}}: {{value}}\n{{samples}} <{{links.rule}}>' },
+    ),
     channel({ type: 'teams', secret: `${url}/teams` }),
     channel({ type: 'pagerduty', secret: 'routing', url: `${url}/pagerduty` }),
   ])
@@ -150,14 +173,21 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
     (items) => items.length === 1,
   )
   await call(`POST /api/alerts/${alertId}/acknowledge`)
-  await untilCount(received, 7)
+  await untilCount(received, 9)
   const of = (path: string) =>
     received.filter((one) => one.path === path).map(({ body }) => JSON.parse(body))
   t.match(
     of('/slack')[0].text,
     /^\*\[P1 firing\] Errors &amp; &lt;losses&gt; of web-3 source=shop \(1\)\*\n/,
   )
-  t.match(of('/teams')[0].attachments[0].content.body[0].text, /Errors & \\<losses\\>/)
+  t.match(of('/slack')[0].text, /\nUsually: 0\n.*order \d+ was lost\n<https:.*\|Events> · /s)
+  t.match(
+    of('/own')[0].text,
+    /^\*Errors &amp; &lt;losses&gt; of web-3: 1\*\n.*was lost <https:[^>]*\/alerts\/rules\/[\w-]+>$/,
+  )
+  const card = of('/teams')[0].attachments[0].content
+  t.match(card.body[0].text, /Errors & \\<losses\\>/)
+  t.match(card.actions[0], { type: 'Action.OpenUrl', title: 'Events', url: /explore/ })
   const [fired, taken, resolved] = of('/pagerduty')
   t.match(taken, { event_action: 'acknowledge', dedup_key: alertId })
   const [alert] = (await call(`GET /api/alerts?rule_id=${id}`)).body.items
@@ -166,6 +196,7 @@ t.test('each kind of channel has its form', { buffered: true }, async (t) => {
     event_action: 'trigger',
     dedup_key: alert.id,
     payload: { severity: 'critical', source: 'shop' },
+    links: [{ text: 'events' }, { text: 'rule' }, { text: 'mute' }, { text: 'acknowledge' }],
   })
   t.match(resolved, { event_action: 'resolve', dedup_key: alert.id })
 })
@@ -227,12 +258,15 @@ t.test('a channel is tested, and its secret is in no reply', { buffered: true },
   const { url, received } = await startReceiver(t)
   const id = await channel({ type: 'webhook', url, secret: 'unseen words' })
   const tested = await call(`POST /api/notification-channels/${id}/test`)
-  t.match(tested.body, { outcome: 'sent', status: 200, error: null })
+  t.match(tested.body, { outcome: 'sent', status: 200, error: null, request: received[0]?.body })
   t.match(JSON.parse(received[0]?.body ?? ''), { title: /Test of the channel/ })
   const kept = await call(`PUT /api/notification-channels/${id}`, {
     json: { name: 'renamed', target: { type: 'webhook', url } },
   })
-  t.match(kept.body, { name: 'renamed', has_secret: true, url })
+  t.match(kept.body, { name: 'renamed', has_secret: true, url, template: null })
+  const bad = { name: 'bad', target: { type: 'webhook', url }, template: '{{#each samples}}' }
+  const refused = await call('POST /api/notification-channels', { json: bad })
+  t.match(refused.body.detail.details.errors, [{ path: 'template', message: /Parse error/ }])
   const listed = await call('GET /api/notification-channels')
   t.notMatch(listed.text + kept.text + tested.text, 'unseen')
   const down = await channel({ type: 'slack', secret: 'http://127.0.0.1:9/secret' })

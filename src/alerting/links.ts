@@ -1,0 +1,68 @@
+/* Where the page shows what a notice is about. */
+
+import { allOf, type Query } from '../query/ast.js'
+import { toField } from '../query/fields.js'
+import { parseQuery } from '../query/parser.js'
+import { printQuery } from '../query/printer.js'
+import type { LoggedTransition } from './log.js'
+import { incidentIdOf } from './projection.js'
+
+export interface Links {
+  /** Null where the rule counts no events. */
+  readonly events: string | null
+  readonly rule: string
+  /** Keeps notices of the group back for an hour, when it is confirmed. */
+  readonly mute: string
+  /** The alerts of the rule that fire, to acknowledge them. */
+  readonly acknowledge: string
+  /** Null where the rule opens none. */
+  readonly incident: string | null
+}
+
+/** The events of a group. @returns null where the rule counts none */
+export function queryOf({ q, part, kind, groupBy, group }: LoggedTransition): Query | null {
+  if (kind === 'dead_letters') return null
+  const lines = part === undefined ? [q] : [q, part]
+  const queries = lines.map((line) => parseQuery(line).query)
+  const known = queries.filter((query) => query !== null)
+  if (known.length < queries.length) return null
+  return allOf([...known, ...groupBy.flatMap((name, i) => ofGroup(name, group[i] ?? ''))])
+}
+
+function ofGroup(name: string, value: string): readonly Query[] {
+  const field = toField(name)
+  if (value !== '') return [{ kind: 'field', field, tests: [{ kind: 'equal', text: value }] }]
+  return [{ kind: 'not', node: { kind: 'has', field } }]
+}
+
+/** @param page the address of the page */
+export function linksOf(one: LoggedTransition, page: string): Links {
+  const { ruleId, alertId, opens, groupBy, group } = one
+  const to = (path: string, params: Readonly<Record<string, string>> = {}): string => {
+    const url = new URL(path, page)
+    for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value)
+    return url.href
+  }
+  const query = queryOf(one)
+  const ofGroupText = groupBy.map((name, i) => `${name}=${group[i] ?? ''}`)
+  return {
+    events: query === null ? null : to('/explore', { q: printQuery(query), ...rangeOf(one) }),
+    rule: to(`/alerts/rules/${ruleId}`),
+    mute: to('/alerts/quiet', {
+      silence: [`rule_id=${ruleId}`, ...ofGroupText].join(', '),
+      for: 'now+1h',
+    }),
+    acknowledge: to('/alerts', { show: 'firing', rule: ruleId }),
+    incident:
+      opens === undefined || alertId === null ? null : to(`/incidents/${incidentIdOf(alertId)}`),
+  }
+}
+
+/** A group that is silent had its events before. */
+function rangeOf({ kind, windowFromMs, windowToMs }: LoggedTransition) {
+  const beforeMs = kind === 'absence' ? windowToMs - windowFromMs : 0
+  return {
+    from: new Date(windowFromMs - beforeMs).toISOString(),
+    to: new Date(windowToMs).toISOString(),
+  }
+}

@@ -1,0 +1,145 @@
+/* What people read about notices, in the form of a channel. */
+
+import type { Facts } from './facts.js'
+import type { Links } from './links.js'
+import type { LoggedTransition } from './log.js'
+import type { Notice } from './notices.js'
+import { renderTemplate, type TemplateValues } from './template.js'
+
+/** What is sent as one message. */
+export interface Message {
+  /** One; or several, for a channel that has digests. */
+  readonly notices: readonly Notice[]
+  /** What the receiver calls its first message about the alert. */
+  readonly receipt: string | null
+  /** Null for a digest. */
+  readonly facts: Facts | null
+  /** The template of the channel; null for what is usually said. */
+  readonly template: string | null
+}
+
+export interface Text {
+  readonly title: string
+  readonly lines: readonly string[]
+  /** Names and addresses, which are not escaped. */
+  readonly links: readonly (readonly [name: string, url: string])[]
+  readonly isResolved: boolean
+}
+
+export const iso = (ms: number): string => new Date(ms).toISOString()
+export const statusOf = (one: LoggedTransition): 'resolved' | 'firing' =>
+  isResolved(one) ? 'resolved' : 'firing'
+export const isResolved = ({ to }: LoggedTransition): boolean => to === 'resolved'
+const numberText = (value: number): string => String(Number(value.toPrecision(6)))
+
+/** One line: what, where, how much. */
+export function headlineOf(one: LoggedTransition): string {
+  const where = one.groupBy.map((name, i) => `${name}=${one.group[i] ?? ''}`).join(' ')
+  const value = one.value === null ? '' : ` (${numberText(one.value)})`
+  const state = isResolved(one) ? 'resolved' : `${one.severity} firing`
+  return `[${state}] ${one.ruleName}${where === '' ? '' : ` ${where}`}${value}`
+}
+
+export function linesOf(one: LoggedTransition, facts: Facts | null): readonly string[] {
+  const lines = [
+    `Since: ${iso(one.startedAtMs ?? one.atMs)}`,
+    `At: ${iso(one.atMs)}`,
+    `Window: ${iso(one.windowFromMs)} to ${iso(one.windowToMs)}`,
+  ]
+  if (facts !== null && facts.usual !== null) lines.push(`Usually: ${numberText(facts.usual)}`)
+  if (one.q !== '') lines.push(`Query: ${one.q}`)
+  if (one.reason !== null) lines.push(`Reason: ${one.reason}`)
+  if (one.status.isFlapping) lines.push('It is flapping: it resolves after 15 minutes of calm.')
+  if (one.runbook !== undefined) lines.push(`Runbook: ${one.runbook}`)
+  return [...lines, ...(facts?.samples ?? [])]
+}
+
+const LINK_NAMES = {
+  events: 'Events',
+  rule: 'Rule',
+  incident: 'Incident',
+  mute: 'Mute an hour',
+  acknowledge: 'Acknowledge',
+} as const satisfies Readonly<Record<keyof Links, string>>
+
+/** Nothing has to be done about an alert that is over. */
+export function shownLinks(
+  one: LoggedTransition,
+  links: Links | null,
+): readonly (readonly [keyof Links, string])[] {
+  const names = ['events', 'rule', 'incident', 'mute', 'acknowledge'] as const
+  return names.flatMap((name) => {
+    const url = links?.[name] ?? null
+    const isOver = isResolved(one) && (name === 'mute' || name === 'acknowledge')
+    return url === null || isOver ? [] : [[name, url] as const]
+  })
+}
+
+const namedLinks = (one: LoggedTransition, links: Links | null): Text['links'] =>
+  shownLinks(one, links).map(([name, url]) => [LINK_NAMES[name], url])
+
+/**
+ * A digest has a line for each alert.
+ *
+ * @param escape makes a text one of the channel
+ */
+export function textOf(
+  { notices, facts, template }: Pick<Message, 'notices' | 'facts' | 'template'>,
+  escape: (text: string) => string,
+): Text {
+  const all = notices.map(({ transition }) => transition)
+  const [one] = all
+  if (all.length !== 1 || one === undefined) {
+    const resolved = all.filter(isResolved).length
+    return {
+      title: escape(`${all.length - resolved} alerts fire, ${resolved} resolved`),
+      lines: all.map((each) => escape(headlineOf(each))),
+      links: [],
+      isResolved: resolved === all.length,
+    }
+  }
+  if (template !== null) {
+    const [title = '', ...lines] = renderTemplate(template, valuesOf(one, facts, escape)).split(
+      '\n',
+    )
+    return { title, lines, links: [], isResolved: isResolved(one) }
+  }
+  return {
+    title: escape(headlineOf(one)),
+    lines: linesOf(one, facts).map(escape),
+    links: namedLinks(one, facts?.links ?? null),
+    isResolved: isResolved(one),
+  }
+}
+
+function valuesOf(
+  one: LoggedTransition,
+  facts: Facts | null,
+  escape: (text: string) => string,
+): TemplateValues {
+  const { usual, samples, links: all } = facts ?? NO_FACTS
+  const links = Object.fromEntries(shownLinks(one, all))
+  const [link = ''] = Object.values(links)
+  return {
+    alert: {
+      name: escape(one.ruleName),
+      title: escape(headlineOf(one)),
+      status: statusOf(one),
+      severity: one.severity,
+      id: one.alertId ?? '',
+      query: escape(one.q),
+      since: iso(one.startedAtMs ?? one.atMs),
+      at: iso(one.atMs),
+      runbook: escape(one.runbook ?? ''),
+    },
+    value: shown(one.value),
+    usual: shown(usual),
+    group: Object.fromEntries(one.groupBy.map((name, i) => [name, escape(one.group[i] ?? '')])),
+    link,
+    links,
+    samples: samples.map(escape),
+  }
+}
+
+const NO_FACTS: Facts = { usual: null, samples: [], links: null }
+const shown = (value: number | null): string => (value === null ? '' : numberText(value))

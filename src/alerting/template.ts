@@ -1,0 +1,89 @@
+/*
+ * Templates of messages, in the language of Handlebars with `if` and `each` alone: no helpers, no partials, nothing that runs
+ * code. Values are escaped for the channel before they are put in, the text of the template is not.
+ */
+
+import Handlebars from 'handlebars'
+
+/** What a template may name. */
+export interface TemplateValues {
+  readonly alert: Readonly<Record<string, string>>
+  readonly value: string
+  readonly usual: string
+  readonly group: Readonly<Record<string, string>>
+  readonly link: string
+  readonly links: Readonly<Record<string, string>>
+  readonly samples: readonly string[]
+}
+
+const handlebars = Handlebars.create()
+for (const name of Object.keys(handlebars.helpers))
+  if (name !== 'if' && name !== 'each') handlebars.unregisterHelper(name)
+
+const OPTIONS = { noEscape: true, knownHelpersOnly: true, knownHelpers: {}, strict: false }
+/** Said without it too, but with a warning on the console. */
+const OWN_ONLY = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false }
+const ROOTS = new Set(['alert', 'value', 'usual', 'group', 'link', 'links', 'samples', 'this'])
+
+/** @returns what is wrong with a template; null for nothing */
+export function templateFault(text: string): string | null {
+  try {
+    return programFault(handlebars.parse(text))
+  } catch (error) {
+    // The parser shows the place with an arrow below the line.
+    const [line = 'it is not closed'] = error instanceof Error ? error.message.split('\n') : []
+    return line.replace(/:$/, '')
+  }
+}
+
+function programFault({ body }: hbs.AST.Program): string | null {
+  for (const statement of body) {
+    const fault = statementFault(statement)
+    if (fault !== null) return fault
+  }
+  return null
+}
+
+function statementFault(statement: hbs.AST.Statement): string | null {
+  if (statement.type === 'ContentStatement' || statement.type === 'CommentStatement') return null
+  if (isMustache(statement)) return valueFault(statement)
+  return isBlock(statement) ? blockFault(statement) : 'only values, `if` and `each` can be used'
+}
+
+function valueFault({ path, params, hash }: hbs.AST.MustacheStatement): string | null {
+  if (params.length > 0 || hash !== undefined) return 'a value has no arguments'
+  return pathFault(path)
+}
+
+function blockFault({ path, params, program, inverse }: hbs.AST.BlockStatement): string | null {
+  const { original } = path
+  const [of, ...more] = params
+  if (original !== 'if' && original !== 'each')
+    return `\`${original}\` is not known; there are \`if\` and \`each\``
+  if (of === undefined || more.length > 0) return `\`${original}\` takes one name`
+  const otherwise = inverse === undefined ? null : programFault(inverse)
+  return pathFault(of) ?? programFault(program) ?? otherwise
+}
+
+const isMustache = (one: hbs.AST.Statement): one is hbs.AST.MustacheStatement =>
+  one.type === 'MustacheStatement'
+const isBlock = (one: hbs.AST.Statement): one is hbs.AST.BlockStatement =>
+  one.type === 'BlockStatement'
+
+function pathFault(expression: hbs.AST.Expression | hbs.AST.Literal): string | null {
+  if (expression.type !== 'PathExpression') return 'only names can be used'
+  const { original, parts, data } = expression as hbs.AST.PathExpression // by its type
+  if (data) return null
+  const [root = 'this'] = parts
+  return typeof root === 'string' && ROOTS.has(root)
+    ? null
+    : `\`${original}\` is not known; there are ${[...ROOTS].filter((one) => one !== 'this').join(', ')}`
+}
+
+/** @param text a template without a fault */
+export const renderTemplate = (text: string, values: TemplateValues): string =>
+  handlebars.compile(text, OPTIONS)({ ...values, samples: asLines(values.samples) }, OWN_ONLY)
+
+/** A list that is printed has a line for each. */
+const asLines = (lines: readonly string[]): readonly string[] =>
+  Object.assign([...lines], { toString: () => lines.join('\n') })
