@@ -74,6 +74,8 @@ import { createDeadLetters } from './records/dead-letters.js'
 import { createRecords } from './records/records.js'
 import { createReplay, createReplayClaims, noReplayClaims } from './records/replay.js'
 import { SourceDoc, Sources } from './records/sources.js'
+import { createRetentionPolicy } from './retention/policy.js'
+import { createRetention, type Retention } from './retention/retention.js'
 import { createCollectorStats } from './telemetry/collector-stats.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics } from './telemetry/metrics.js'
@@ -116,6 +118,7 @@ export interface App extends AccountResets {
   readonly writer: Writer
   readonly services: Services
   readonly templateUpkeep: TemplateUpkeep
+  readonly retention: Retention
   close(): Promise<void>
 }
 
@@ -215,10 +218,9 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     // What is counted and read.
     const collectorStats = createCollectorStats()
     const sourceStats = createSourceStats(store)
-    const events = createEvents(store, config)
     const deadLetters = createDeadLetters(store)
 
-    // What people work on.
+    // What people work on, and how long it is kept.
     const sourceRecords = entities.collection('source', SourceDoc)
     const sources = new Sources(
       sourceRecords,
@@ -232,6 +234,15 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       entities.collection('application', ApplicationDoc),
       withLock,
     )
+    const policy = createRetentionPolicy({
+      retentionDays: config.retentionDays,
+      bySeverity: config.retentionBySeverity,
+      sources,
+      applications,
+    })
+    const retention = createRetention({ store, entities, exclusive, policy, log })
+    closers.push(() => retention.close())
+    const events = createEvents(store, { dedupWindowSeconds: config.dedupWindowSeconds, retention })
     const records = createRecords({
       entities,
       sourcesOfEvents: (eventIds) => events.sourcesOf(eventIds),
@@ -251,7 +262,14 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
     model.watch(templates)
     const overrides = new PriorityOverrides(templates)
     const window = new DedupWindow(config.dedupWindowSeconds * 1000, config.dedupMaxEntries)
-    const sequencer = new Sequencer({ ids, window, templates, model, overrides })
+    const sequencer = new Sequencer({
+      ids,
+      window,
+      templates,
+      model,
+      overrides,
+      retention: policy,
+    })
     const directory = createTemplateDirectory(templates, (id) => overrides.of(id))
     const templateStats = createTemplateStats(store, directory)
 
@@ -519,6 +537,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       withLock,
       templates,
       priorities,
+      retention: policy,
       correctRepeats: async (event, priority) => {
         if (shared === null) sequencer.correct(event, PRIORITIES.indexOf(priority))
         else await shared.carryOut({ kind: 'correct-event', event, priority })
@@ -590,6 +609,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       metricsAccess: metricsAccessOf(config),
       sources,
       applications,
+      retentionDays: config.retentionDays,
       events,
       eventContext,
       explain: (event: EventRecord) => explainPriority(event, { templates, model, overrides }),
@@ -643,7 +663,10 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
 
     // What runs by itself, and the ports.
     writer.start(shared)
-    if (config.role !== 'collector') insights.start()
+    if (config.role !== 'collector') {
+      insights.start()
+      retention.start()
+    }
     alerting.evaluator.start(config.role !== 'collector')
     const servers = openServers({
       config,
@@ -715,6 +738,7 @@ export async function openApp({ config, log, uws, version }: AppOptions): Promis
       writer,
       services,
       templateUpkeep,
+      retention,
       ...resets,
       close,
     }

@@ -9,6 +9,7 @@ import {
   quorum,
   timeZone,
 } from './settings/values.js'
+import { retentionBySeverity } from './settings/retention.js'
 import { ACCOUNT_SETTINGS } from './settings/accounts.js'
 import {
   attributes,
@@ -160,8 +161,9 @@ const SETTINGS = {
     'RETENTION_DAYS',
     90,
     [1, 3650],
-    'days after arrival when events are dropped',
+    'days after arrival when events are dropped; nothing is kept longer',
   ),
+  retentionBySeverity,
   maxMessageBytes: integer(
     'MAX_MESSAGE_BYTES',
     256 * 1024,

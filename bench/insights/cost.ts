@@ -41,7 +41,7 @@ export async function measureCost(seed: number): Promise<Costs> {
   const { url, username, password } = engine
   const store = createStore({ url, username, password, database: 'bench' })
   try {
-    await migrate(store, { numbers: { retention_days: 400, rollup_days: 431 }, log: quiet })
+    await migrate(store, { numbers: { rollup_days: 431 }, log: quiet })
     const endHour = Math.floor(Date.now() / HOUR_MS)
     await fill(store, endHour - DAYS * 24, DAYS * 24 - 1, seed)
     const runs = [

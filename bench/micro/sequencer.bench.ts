@@ -32,10 +32,11 @@ function block(no: number): RowBlock {
   for (let row = 8; row < ROWS; row++)
     if (random(32) === 0) words.copyWithin(row * 2, row * 2 - 16, row * 2 - 14)
   return {
-    bytes: new Uint8Array(ROWS * 24),
+    bytes: new Uint8Array(ROWS * 26),
     rows: ROWS,
     at: {
       id: 0,
+      keptDays: ROWS * 24,
       templateId: ROWS * 8,
       confidence: ROWS * 16,
       isNew: ROWS * 20,
@@ -56,6 +57,8 @@ function block(no: number): RowBlock {
   }
 }
 
+const CLASSES = Uint16Array.of(3, 14, 0, 0, 0)
+
 const templates = new TemplateRegistry()
 const model = new PriorityModel()
 model.watch(templates)
@@ -73,6 +76,10 @@ const sequencer = new Sequencer({
   templates,
   model,
   overrides,
+  // Half of the sources have a retention of their own.
+  retention: {
+    classesOf: (source) => (/[02468]$/.test(source) ? CLASSES : null),
+  },
 })
 const times: number[] = []
 let added = 0

@@ -1,6 +1,9 @@
--- One row per event. Partitioned by arrival, so that an insert touches one partition whatever its event times
--- are, and retention drops whole partitions. Sorted by event time, then id: pages newest-first read in
--- order and the keyset (ts, id) is a range of the sort key.
+-- One row per event. Partitioned by the day of arrival and the retention class, so that an insert touches few
+-- partitions whatever its event times are, and retention (src/retention) drops whole ones. Sorted by event time, then
+-- id: pages newest-first read in order and the keyset (ts, id) is a range of the sort key.
+--
+-- kept_days is the retention class that the event arrived under: days, or 0 where RETENTION_DAYS holds. A database that was
+-- made before 1018 is partitioned by day alone and has no such column.
 --
 -- A message is stored in two columns: constant_text is the constant text of its template with one byte 1 where
 -- each variable stands, variables are the values joined by that byte. Where constant_text is '', variables is the
@@ -26,6 +29,7 @@
 CREATE TABLE IF NOT EXISTS events
 (
     id UInt64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    kept_days UInt16 CODEC(ZSTD(1)),
     n Int32 CODEC(T64, ZSTD(1)),
     received_at DateTime64(3, 'UTC') CODEC(ZSTD(1)),
     ts DateTime64(3, 'UTC') CODEC(Delta, T64('bit'), ZSTD(1)),
@@ -71,16 +75,16 @@ CREATE TABLE IF NOT EXISTS events
     INDEX by_host host TYPE bloom_filter(0.01) GRANULARITY 1
 )
 ENGINE = {{engine:MergeTree}}
-PARTITION BY toDate(received_at)
+PARTITION BY (toDate(received_at), kept_days)
 ORDER BY (ts, id)
-TTL toDateTime(received_at) + INTERVAL {{retention_days}} DAY
-SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000,
+SETTINGS non_replicated_deduplication_window = 10000,
     enable_block_number_column = 1, enable_block_offset_column = 1,
     fsync_after_insert = 1, fsync_part_directory = 1, default_compression_codec = 'ZSTD(1)';
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS events_mv TO events
 (
     id UInt64,
+    kept_days UInt16,
     n Int32,
     received_at DateTime64(3, 'UTC'),
     ts DateTime64(3, 'UTC'),
@@ -107,7 +111,7 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS events_mv TO events
     dedup_key String
 )
 AS SELECT
-    id, n, received_at, ts, source, type, severity, priority, priority AS auto_priority, priority_source,
+    id, kept_days, n, received_at, ts, source, type, severity, priority, priority AS auto_priority, priority_source,
     confidence, model_version, template_id, host, environment, trace_id, span_id, constant_text, variables,
     search_words, summary, attribute_names, attribute_values, tags_text, dedup_key
 FROM landing

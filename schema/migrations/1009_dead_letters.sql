@@ -1,4 +1,5 @@
--- Messages that could not be stored, with the reason. Sorted by arrival, then id: the keyset of the list.
+-- Messages that could not be stored, with the reason. Sorted by arrival, then id: the keyset of the list. They are few,
+-- so that retention (src/retention) may delete those of a source by row.
 -- shard: id
 CREATE TABLE IF NOT EXISTS dead_letters
 (
@@ -16,8 +17,7 @@ CREATE TABLE IF NOT EXISTS dead_letters
 ENGINE = {{engine:MergeTree}}
 PARTITION BY toDate(received_at)
 ORDER BY (received_at, id)
-TTL toDateTime(received_at) + INTERVAL {{retention_days}} DAY
-SETTINGS ttl_only_drop_parts = 1, non_replicated_deduplication_window = 10000,
+SETTINGS non_replicated_deduplication_window = 10000,
     fsync_after_insert = 1, fsync_part_directory = 1;
 
 -- An insert checks whether ClickHouse can read the rows, and stores nothing.

@@ -2,11 +2,12 @@
 -- tables read each batch. It is created last, so that a server that restarts with an empty disk accepts no batch
 -- before it has every view.
 -- One row per distinct message and millisecond of a block; n may be negative (a correction moves counts).
--- constant_text, variables and attributes are those of events.
+-- constant_text, variables, attributes and kept_days are those of events.
 -- shard: cityHash64(source)
 CREATE TABLE IF NOT EXISTS landing
 (
     id UInt64,
+    kept_days UInt16,
     is_new UInt8,
     n Int32,
     received_at DateTime64(3, 'UTC'),

@@ -22,6 +22,7 @@ const RECORDED_FIELDS = [
   'status',
   'assignee_id',
   'application_id',
+  'retention_days',
   'sources',
   'auto_register',
   'default_source',

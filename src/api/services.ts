@@ -80,6 +80,8 @@ export interface Services {
   readonly savedViews: SavedViews
   readonly sources: Pick<Sources, 'list' | 'get' | 'create' | 'change'>
   readonly sourceStats: SourceStats
+  /** RETENTION_DAYS: no retention is longer. */
+  readonly retentionDays: number
   readonly applications: Applications
   readonly deletions: Deletions
   readonly deadLetters: Pick<DeadLetters, 'page'>

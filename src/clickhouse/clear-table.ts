@@ -1,19 +1,32 @@
-import type { Store } from './client.js'
+import type { QueryParams, Store } from './client.js'
 
 /** ClickHouse's error code when the user's profile does not let a statement change a setting. */
 const SETTING_CONSTRAINT_VIOLATION = 452
 
-/**
- * Empties a table of any size: by default servers refuse that above 50 GB (`max_table_size_to_drop`).
- */
-export async function clearTable(store: Pick<Store, 'change'>, table: string): Promise<void> {
-  const sql = `TRUNCATE TABLE ${table}`
+type Changing = Pick<Store, 'change'>
+
+/** Empties a table of any size: by default servers refuse that above 50 GB (`max_table_size_to_drop`). */
+export const clearTable = (store: Changing, table: string): Promise<void> =>
+  unlimited(store, `TRUNCATE TABLE ${table}`, { setting: 'max_table_size_to_drop' })
+
+/** Drops a partition of any size, by its id; does nothing where there is none. */
+export const dropPartition = (store: Changing, table: string, partition: string): Promise<void> =>
+  unlimited(store, `ALTER TABLE ${table} DROP PARTITION ID {partition:String}`, {
+    setting: 'max_partition_size_to_drop',
+    params: { partition },
+  })
+
+async function unlimited(
+  store: Changing,
+  sql: string,
+  { setting, params = {} }: { readonly setting: string; readonly params?: QueryParams },
+): Promise<void> {
   try {
-    await store.change(sql, {}, { settings: { max_table_size_to_drop: '0' } })
+    await store.change(sql, params, { settings: { [setting]: '0' } })
   } catch (error) {
     if (!isConstraint(error)) throw error
     // The operator has set a limit, which the operator alone may raise.
-    await store.change(sql)
+    await store.change(sql, params)
   }
 }
 

@@ -92,12 +92,24 @@ export interface Store {
   sourcesTaken(token: string, sources: readonly string[]): Promise<ReadonlySet<string>>
   /** Inserts a few rows, given as objects by column name. Resolves when they are stored. */
   insertRows(table: string, rows: readonly object[], options?: RequestOptions): Promise<void>
+  /** The partitions of these tables, in a cluster those of one replica of each shard. */
+  partitions(tables: readonly string[]): Promise<readonly PartitionRow[]>
   /** Counts the inserts of batches that have run for longer than this many seconds, on any server. */
   insertsRunning(seconds: number): Promise<number>
   /** Resolves when the server answers a query. Default timeout 5 s. */
   ping(options?: RequestOptions): Promise<void>
   createDatabase(): Promise<void>
   close(): Promise<void>
+}
+
+export interface PartitionRow {
+  readonly table_name: string
+  readonly id: string
+  /** The values of the partition key. */
+  readonly key: string
+  /** Rows, deleted ones included. */
+  readonly stored: number
+  readonly bytes: number
 }
 
 const insertsSql = statement<{ readonly seconds: number }, { readonly running: number }>(
@@ -108,6 +120,10 @@ const takenSql = statement<
   { readonly token: string; readonly sources: readonly string[] },
   { readonly source: string }
 >('batch_sources')
+const partitionsSql = statement<
+  { readonly database: string; readonly tables: readonly string[] },
+  PartitionRow
+>('partitions')
 
 const QUERY_TIMEOUT_MS = 30_000
 const WRITE_TIMEOUT_MS = 120_000
@@ -165,6 +181,7 @@ export function createStore(options: StoreOptions): Store {
       const rows = await reads.query(takenSql, { token, sources })
       return new Set(rows.map(({ source }) => source))
     },
+    partitions: (tables) => reads.query(partitionsSql, { database: options.database, tables }),
     insertsRunning: async (seconds) =>
       (await reads.query(insertsSql, { seconds }))[0]?.running ?? 0,
     createDatabase: () => createDatabase(options),

@@ -106,7 +106,6 @@ function connectionOf(
 }
 
 const numbersOf = ({ retentionDays }: Config): SchemaNumbers => ({
-  retention_days: retentionDays,
   rollup_days: retentionDays + MONTH_DAYS,
 })
 

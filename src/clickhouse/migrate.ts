@@ -37,8 +37,7 @@ export const MIGRATION_REQUEST: RequestOptions = {
 
 /** The numbers a migration may name as `{{…}}`. Raising a TTL keeps data longer, on more disk. */
 export interface SchemaNumbers {
-  /** How many days from arrival events are kept, and short rollups at least. */
-  readonly retention_days: number
+  /** How many days from the month of arrival short rollups are kept. */
   readonly rollup_days: number
 }
 
@@ -196,7 +195,7 @@ export function renderMigration(sql: string, numbers: SchemaNumbers): string {
   return sql.replaceAll(/\{\{([^{}]*)\}\}/g, (_token, inner: string) => {
     const engine = /^engine:((?:[A-Z][a-z]+)?MergeTree(?:\([a-z_, ]*\))?)$/.exec(inner)
     if (engine?.[1] !== undefined) return engine[1]
-    if (inner === 'retention_days' || inner === 'rollup_days') return wholeNumber(numbers[inner])
+    if (inner === 'rollup_days') return wholeNumber(numbers[inner])
     throw new Error(`bug: a migration has the unknown token {{${inner}}}`)
   })
 }
@@ -219,7 +218,8 @@ async function renewTtls(
   const rows = await target.history.query(settingsSql, {})
   const current = new Map(rows.map((row) => [row.name, row.value]))
   const changed: { readonly name: string; readonly value: string }[] = []
-  for (const [table, ttl] of findTtls(migrations)) {
+  const ttls = findTtls(migrations)
+  for (const [table, ttl] of ttls) {
     const name = `ttl:${table}`
     const value = renderMigration(ttl, numbers)
     if (current.get(name) === value) continue
@@ -228,6 +228,14 @@ async function renewTtls(
       log.info({ table, ttl: value }, 'retention applied')
     }
     changed.push({ name, value })
+  }
+  for (const [name, value] of current) {
+    const table = /^ttl:(\w+)$/.exec(name)?.[1]
+    if (table === undefined || value === '' || ttls.has(table)) continue
+    // The table's retention is no TTL any more. REMOVE fails where there is none, after a start that was cut off here.
+    await target.command(`ALTER TABLE ${table} MODIFY TTL ${value}`)
+    await target.command(`ALTER TABLE ${table} REMOVE TTL`)
+    changed.push({ name, value: '' })
   }
   await target.history.insertRows('applied_settings', changed)
 }

@@ -93,7 +93,7 @@ export class FixedColumn implements Column {
   readonly #type: string
   readonly #width: number
 
-  constructor(name: string, type: string, width: 1 | 4 | 8) {
+  constructor(name: string, type: string, width: 1 | 2 | 4 | 8) {
     this.name = name
     this.#type = type
     this.#width = width

@@ -7,7 +7,7 @@
 
 import type { RequestOptions, Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
-import { DAY_MS } from '../model/time.js'
+import type { Severity } from '../model/event.js'
 import type { Field } from '../query/ast.js'
 import type { Condition } from './bind.js'
 import { toConditions, type Matches } from './conditions.js'
@@ -90,16 +90,20 @@ const NOTHING: Counts = {
 
 interface CountOptions {
   readonly store: Pick<Store, 'query'>
-  /** Days after their arrival when events are dropped. */
-  readonly retentionDays: number
+  readonly retention: Kept
+}
+
+/** Says since which time of arrival all events of these sources and severities are stored; null stands for all. */
+export interface Kept {
+  keptSinceMs(sources: readonly string[] | null, severities: readonly Severity[] | null): number
 }
 
 export type Counter = ReturnType<typeof createCounter>
 
-export function createCounter({ store, retentionDays }: CountOptions) {
+export function createCounter({ store, retention }: CountOptions) {
   /** Whether all events of the range are still stored. */
-  const isKept = (fromMs: number): boolean =>
-    fromMs >= Date.now() - retentionDays * DAY_MS + MAX_AHEAD_MS
+  const isKept = ({ fromMs, filter: { sources, severities } }: RangeQuestion): boolean =>
+    fromMs >= retention.keptSinceMs(sources, severities) + MAX_AHEAD_MS
 
   const matchesOf = (question: RangeQuestion, options: RequestOptions) =>
     createDictionary(store, question.filter, options).matches(beginningMs(question), question.toMs)
@@ -118,7 +122,7 @@ export function createCounter({ store, retentionDays }: CountOptions) {
   ): Promise<Counts> => {
     const { filter, fromMs, toMs } = question
     if (fromMs >= toMs || matchesNothing(filter)) return NOTHING
-    const rollup = by.counted === 'occurrences' && isKept(fromMs) ? rollupOf(filter, by) : null
+    const rollup = by.counted === 'occurrences' && isKept(question) ? rollupOf(filter, by) : null
     const rolledUp = rollup === null ? null : rollupRows(question, rollup, by)
     const key = by.field === null ? NO_VALUE : fieldKey(by.field, 'field_')
     const statementOf = toStatement(rolledUp ?? (await rowsOf(question, [key], options)), by)
@@ -132,7 +136,7 @@ export function createCounter({ store, retentionDays }: CountOptions) {
   /** The number of events of a range. */
   const events = async (question: RangeQuestion, options: RequestOptions): Promise<number> => {
     if (question.fromMs >= question.toMs || matchesNothing(question.filter)) return 0
-    const hours = isKept(question.fromMs) ? wholeHours(question) : NO_HOURS
+    const hours = isKept(question) ? wholeHours(question) : NO_HOURS
     const { sql, params } = toBegun(question, await matchesOf(question, options), hours)
     const [row] = await store.query(sql, params, options)
     return row?.events ?? 0

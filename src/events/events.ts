@@ -1,9 +1,10 @@
 import type { Store } from '../clickhouse/client.js'
 import { statement } from '../clickhouse/statement.js'
 import type { ListedEvent, Priority } from '../model/event.js'
+import { DAY_MS } from '../model/time.js'
 import { createBoundedRange } from './bounded-range.js'
 import { createContext } from './context.js'
-import { createCounter, type CountBy } from './counts.js'
+import { createCounter, type CountBy, type Kept } from './counts.js'
 import { createDensityReader } from './density.js'
 import { createEventReader, toListed } from './event.js'
 import { createFacets } from './facets.js'
@@ -45,21 +46,23 @@ export type Events = ReturnType<typeof createEvents>
 export interface EventSettings {
   /** Events are repeated for so long after they begin. */
   readonly dedupWindowSeconds: number
-  /** After their arrival. */
-  readonly retentionDays: number
+  readonly retention: Kept
 }
 
 /** A sender of webhooks waits for ten seconds or less. */
 const STORED_KEYS_TIMEOUT_MS = 3_000
-const DEFAULTS: EventSettings = { dedupWindowSeconds: 60, retentionDays: 90 }
+const DEFAULTS: EventSettings = {
+  dedupWindowSeconds: 60,
+  retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
+}
 
 /** Reads and corrects events; no other module reads their table. */
 export function createEvents(
   store: Pick<Store, 'query' | 'queryColumns' | 'change'>,
-  { dedupWindowSeconds, retentionDays } = DEFAULTS,
+  { dedupWindowSeconds, retention } = DEFAULTS,
 ) {
   const density = createDensityReader(store)
-  const counter = createCounter({ store, retentionDays })
+  const counter = createCounter({ store, retention })
   const windowMs = dedupWindowSeconds * 1000
   const bounded = createBoundedRange({ density, windowMs })
   const { get, counted, repeatsOf } = createEventReader(store)

@@ -135,6 +135,7 @@ export interface RowBlock {
 
 export interface PatchOffsets {
   readonly id: number
+  readonly keptDays: number
   readonly isNew: number
   readonly priority: number
   readonly prioritySource: number

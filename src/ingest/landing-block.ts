@@ -45,6 +45,7 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
   const buffer = new ByteBuffer(memory)
   const out = new NativeWriter(buffer, COLUMNS, rows)
   const id = out.zeros('id', 'UInt64', 8)
+  const keptDays = out.zeros('kept_days', 'UInt16', 2)
   const isNew = out.zeros('is_new', 'UInt8', 1)
   const counts = kernel.view(calls.addressOf(layout.ROW_COUNTS), rows * 4)
   out.values('n', 'Int32', counts)
@@ -88,7 +89,7 @@ export function writeLanding(kernel: Kernel, input: LandingInput): RowBlock {
   return {
     bytes,
     rows,
-    at: { id, isNew, priority, prioritySource, confidence, templateId },
+    at: { id, keptDays, isNew, priority, prioritySource, confidence, templateId },
     ...sideArrays(kernel, rows, { buffer: target, at: at + sides }),
     sources,
     misses: input.misses,
@@ -192,7 +193,7 @@ function sizeOf(kernel: Kernel, { rows, wide, modelVersion }: LandingInput): num
   return bytes + calls.lengthOf(layout.MESSAGES)
 }
 
-/** Bytes of a row: id, is_new, n, two times, type, severity, priority and its source, confidence, template. */
-const FIXED_BYTES = 8 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
+/** Bytes of a row: id, kept_days, is_new, n, two times, type, severity, priority and its source, confidence, template. */
+const FIXED_BYTES = 8 + 2 + 1 + 4 + 16 + 1 + 1 + 1 + 1 + 4 + 8
 
-const COLUMNS = 25
+const COLUMNS = 26

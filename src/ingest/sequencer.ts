@@ -4,6 +4,7 @@ import type { DedupWindow } from './dedup-window.js'
 import type { EventIds } from '../coordination/event-ids.js'
 import type { PriorityModel } from '../priority/model.js'
 import { NO_OVERRIDE, type PriorityOverrides } from '../priority/overrides.js'
+import type { RetentionPolicy } from '../retention/policy.js'
 import type { TemplateRegistry } from '../templates/registry.js'
 
 export interface SequencerDeps {
@@ -13,6 +14,7 @@ export interface SequencerDeps {
   readonly templates: TemplateRegistry
   readonly model: Pick<PriorityModel, 'assign' | 'priority' | 'confidence'>
   readonly overrides: PriorityOverrides
+  readonly retention: Pick<RetentionPolicy, 'classesOf'>
 }
 
 /** Enum values of the column `priority_source`. */
@@ -54,6 +56,7 @@ export class Sequencer {
         from,
         to: Math.min(from + step, block.rows),
       })
+    this.#classify(block, view)
     return added
   }
 
@@ -106,6 +109,16 @@ export class Sequencer {
     block.bytes.set(batch.begins.subarray(0, rows), block.at.isNew + from)
     block.bytes.set(batch.priorities.subarray(0, rows), block.at.priority + from)
     return added
+  }
+
+  /** Writes the retention class of each row; class 0 is there already. */
+  #classify({ sources, sourceIndexes, severities, rows, at }: RowBlock, view: DataView): void {
+    const classes = sources.map((source) => this.#deps.retention.classesOf(source))
+    if (classes.every((one) => one === null)) return
+    for (let row = 0; row < rows; row++) {
+      const days = classes[sourceIndexes[row] ?? 0]?.[severities[row] ?? 1] ?? 0
+      if (days !== 0) view.setUint16(at.keptDays + row * 2, days, true)
+    }
   }
 
   #score(block: RowBlock, row: number, view: DataView): number {

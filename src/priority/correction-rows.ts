@@ -18,6 +18,8 @@ type CorrectedEvent = Pick<
   EventRecord,
   'id' | 'receivedAtMs' | 'source' | 'type' | 'severity' | 'templateId'
 > & {
+  /** Its retention class. */
+  readonly keptDays: number
   /** What the event is counted under, by timestamp. */
   readonly counted: readonly {
     readonly tsMs: number
@@ -29,7 +31,7 @@ type CorrectedEvent = Pick<
 /**
  * The landing rows that move an event's occurrences to another priority in every rollup: for each timestamp a
  * negative count under the old priority and the same count under the new one. They carry the event's time of
- * arrival, so that retention drops them together with the rows they correct.
+ * arrival and its retention class, so that retention drops them together with the rows they correct.
  *
  * @returns null when everything is counted under `priority` already
  */
@@ -38,6 +40,7 @@ export function encodeCorrection(event: CorrectedEvent, priority: Priority): Cor
   if (moves.length === 0) return null
   const columns = {
     id: new FixedColumn('id', 'UInt64', 8),
+    keptDays: new FixedColumn('kept_days', 'UInt16', 2),
     isNew: new FixedColumn('is_new', 'UInt8', 1),
     n: new FixedColumn('n', 'Int32', 4),
     receivedAt: new FixedColumn('received_at', "DateTime64(3, 'UTC')", 8),
@@ -50,6 +53,8 @@ export function encodeCorrection(event: CorrectedEvent, priority: Priority): Cor
   }
   const add = (tsMs: number, n: number, under: Priority): void => {
     columns.id.data.u64(event.id)
+    columns.keptDays.data.u8(event.keptDays & 0xff)
+    columns.keptDays.data.u8(event.keptDays >>> 8)
     columns.isNew.data.u8(0)
     columns.n.data.u32(n)
     columns.receivedAt.data.u64(event.receivedAtMs)

@@ -1,7 +1,8 @@
 import type { WithLock } from '../coordination/lock.js'
 import type { Events } from '../events/events.js'
 import { AppError } from '../model/errors.js'
-import type { EventRecord, Priority } from '../model/event.js'
+import { SEVERITIES, type EventRecord, type Priority } from '../model/event.js'
+import type { RetentionPolicy } from '../retention/policy.js'
 import type { TemplateRegistry } from '../templates/registry.js'
 import type { Command } from '../wal/record.js'
 import { encodeCorrection, type CorrectionRows } from './correction-rows.js'
@@ -28,6 +29,7 @@ export function createCorrections({
   events,
   templates,
   priorities,
+  retention,
   withLock,
   correctRepeats,
   settle,
@@ -37,6 +39,7 @@ export function createCorrections({
   readonly events: Pick<Events, 'get' | 'counted'>
   readonly templates: TemplateRegistry
   readonly priorities: PriorityStore
+  readonly retention: Pick<RetentionPolicy, 'classesOf'>
   readonly withLock: WithLock
   /** Resolves when all instances count repeats of the event under this priority. */
   readonly correctRepeats: (id: number, priority: Priority) => Promise<void>
@@ -64,7 +67,9 @@ export function createCorrections({
     await priorities.correct({ templateId, source, severity, priority })
     await correctRepeats(id, priority)
     await settle()
-    const rows = encodeCorrection({ ...event, counted: await events.counted(id) }, priority)
+    const keptDays = retention.classesOf(source)?.[SEVERITIES.indexOf(severity)] ?? 0
+    const counted = await events.counted(id)
+    const rows = encodeCorrection({ ...event, keptDays, counted }, priority)
     const correction = { id, tsMs, priority, reason: shorten(reason) }
     await execute({ kind: 'correct-event', correction }, rows)
     await onCorrected()

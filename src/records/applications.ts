@@ -14,6 +14,8 @@ export const ApplicationDoc = Type.Object({
   environment: Type.String(),
   hosts: ReadonlyTexts,
   createdAtMs: Type.Number(),
+  /** Days after arrival, of its sources that say nothing; absent or null: as the severity says. */
+  retentionDays: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
 })
 export type Application = Readonly<Static<typeof ApplicationDoc>>
 
@@ -36,7 +38,9 @@ export function createApplications(records: Collection<Application>, withLock: W
       return application
     },
     /** @throws AppError application_name_conflict, dependency_unavailable */
-    create: (fields: Pick<Application, 'name' | 'environment' | 'hosts'>): Promise<Application> =>
+    create: (
+      fields: Pick<Application, 'name' | 'environment' | 'hosts' | 'retentionDays'>,
+    ): Promise<Application> =>
       withLock('application-names', 10_000, async () => {
         if (byName(fields.name) !== undefined)
           throw new AppError('application_name_conflict', 'an application of this name exists', {
@@ -55,6 +59,18 @@ export function createApplications(records: Collection<Application>, withLock: W
       )
       if (linked === null) throw missing(id)
     },
+    /** @throws AppError not_found, dependency_unavailable */
+    change: async (
+      id: string,
+      fields: Partial<Pick<Application, 'retentionDays'>>,
+    ): Promise<Application> => {
+      const changed = await records.update(id, (current) =>
+        current === null ? null : { ...current, ...fields },
+      )
+      if (changed === null) throw missing(id)
+      return changed
+    },
+    get: (id: string): Application | null => records.get(id),
     has: (id: string) => records.get(id) !== null,
     remove: (id: string) => records.remove(id),
     /** @returns how many there were */

@@ -14,6 +14,8 @@ export const SourceDoc = Type.Object({
   enabled: Type.Boolean(),
   applicationId: Type.Union([Type.String(), Type.Null()]),
   createdAtMs: Type.Number(),
+  /** Days after arrival; absent or null: as its application or the severity says. */
+  retentionDays: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
   /** The ingest key whose message registered it. */
   keyId: Type.Optional(Type.String()),
 })
@@ -201,7 +203,7 @@ export class Sources {
   /** @throws AppError `not_found`, `dependency_unavailable` */
   async change(
     name: string,
-    fields: Partial<Pick<Source, 'enabled' | 'applicationId'>>,
+    fields: Partial<Pick<Source, 'enabled' | 'applicationId' | 'retentionDays'>>,
   ): Promise<Source> {
     const known = this.#byName.get(name)
     if (known === undefined) throw missing(name)

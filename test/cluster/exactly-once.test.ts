@@ -19,7 +19,7 @@ t.comment(`seed ${seed}`)
 async function open(database: string): Promise<{ store: ClusterStore; locals: readonly Store[] }> {
   const store = createClusterStore(clusterOptions(cluster, database))
   t.teardown(() => store.close())
-  const numbers = { retention_days: 20_000, rollup_days: 20_031 }
+  const numbers = { rollup_days: 20_031 }
   await store.prepare({ numbers, log: quietLog })
   const locals = cluster.shards.map((shard) => shard.connect(`${database}_local`))
   t.teardown(() => Promise.all(locals.map((local) => local.close())).then(() => undefined))
@@ -58,7 +58,7 @@ t.test(
     const options = { ...clusterOptions(cluster, 'once'), url: cluster.shards[2]?.url ?? '' }
     const other = createClusterStore(options)
     t.teardown(() => other.close())
-    await other.prepare({ numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
+    await other.prepare({ numbers: { rollup_days: 20_031 }, log: quietLog })
     await other.insertNative('landing', blocks, token)
     t.same(await count(store), batches(1), 'through another server too')
     for (const local of locals) {

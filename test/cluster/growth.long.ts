@@ -12,7 +12,7 @@ import { runToEnd } from '../support/service.js'
 // oxlint-disable typescript/no-explicit-any -- the test checks the content of replies
 
 /** The procedure of src/docs/cluster.md, section "Adding a shard", step by step. */
-const numbers = { retention_days: 20_000, rollup_days: 20_031 }
+const numbers = { rollup_days: 20_031 }
 const seed = Number(process.env['SEED'] ?? Date.now() % 100_000)
 t.comment(`seed ${seed}`)
 

@@ -21,7 +21,7 @@ else {
       <macros><shard>${shard}</shard><replica>r1</replica></macros>`,
   )
   t.teardown(() => cluster.stop())
-  const numbers = { retention_days: 30, rollup_days: 61 }
+  const numbers = { rollup_days: 61 }
   const statements = readMigrations().flatMap((migration) => migration.statements)
   const tables = statements.flatMap((sql) =>
     /^ENGINE = .*MergeTree/m.test(sql)

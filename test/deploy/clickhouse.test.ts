@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { dropPartition } from '../../src/clickhouse/clear-table.js'
 import { DEPLOYED_PASSWORD, startDeployedClickHouse } from '../support/deploy-clickhouse.js'
 import { readDeploy } from '../support/deploy.js'
 import {
@@ -73,6 +74,14 @@ test('the service does everything as the user it is given on a server, and no mo
     t.match(await second.stop(), { code: 0 })
   })
 
+  await t.test('partitions past their retention', async () => {
+    const store = server.connect('log_engine', DEPLOYED_PASSWORD, 'logs')
+    t.teardown(() => store.close())
+    await store.partitions(['events'])
+    for (const table of ['events', 'event_occurrences', 'dead_letters'])
+      await dropPartition(store, table, '20000101-0')
+  })
+
   await t.test('nothing outside its database, and nothing of it dropped', async (t) => {
     const store = server.connect('log_engine', DEPLOYED_PASSWORD, 'logs')
     t.teardown(() => store.close())
@@ -82,7 +91,7 @@ test('the service does everything as the user it is given on a server, and no mo
     await denied('CREATE DATABASE other')
     await denied('DROP TABLE logs.events')
     await denied('DROP VIEW logs.events_mv')
-    await denied('ALTER TABLE logs.landing ADD COLUMN odd UInt8')
+    await denied('ALTER TABLE logs.events ADD COLUMN odd UInt8')
     await denied('DROP DATABASE logs')
     await denied("SELECT * FROM file('/etc/passwd', 'LineAsString')")
     await denied("SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')")

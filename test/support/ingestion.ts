@@ -16,7 +16,7 @@ import { bodyOf, SUBMISSION } from './pipeline.js'
 /** The app in this process, on a database of its own. */
 export interface Rig extends Pick<
   App,
-  'store' | 'pipeline' | 'wal' | 'writer' | 'services' | 'templateUpkeep'
+  'store' | 'pipeline' | 'wal' | 'writer' | 'services' | 'templateUpkeep' | 'retention'
 > {
   readonly walDir: string
   send(messages: readonly object[]): Promise<void>
@@ -29,6 +29,7 @@ export interface Rig extends Pick<
 export async function openRig(
   t: Test,
   server: (Pick<Backend, 'engine'> & Partial<Backend>) | null,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Rig> {
   const dir = mkdtempSync(join(tmpdir(), 'counts-test-'))
   const config = loadConfig({
@@ -39,6 +40,7 @@ export async function openRig(
     CLICKHOUSE_DATABASE: `test_${randomBytes(6).toString('hex')}`,
     WORKERS: '1',
     ...server?.env,
+    ...env,
   })
   const log = createLog('silent')
   const app = await openApp({ config, log, uws: loadUws({}), version: 'test' })

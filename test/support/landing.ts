@@ -30,7 +30,7 @@ export interface LandingRow {
 
 /** Applies the schema with a retention that keeps data of any year. */
 export const applySchema = (store: Store): Promise<void> =>
-  migrate(store, { numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
+  migrate(store, { numbers: { rollup_days: 20_031 }, log: quietLog })
 
 /** The columns of a row for its tags. */
 export function tagColumns(tags: object): {

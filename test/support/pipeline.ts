@@ -313,6 +313,7 @@ export async function createTestPipeline(t: Test, made: Made = {}): Promise<Test
     templates,
     model,
     overrides,
+    retention: { classesOf: () => null },
   })
   const wal = await createTestWal(t)
   const target = new RecordingTarget()

@@ -403,6 +403,21 @@ const CASES: readonly Case[] = [
     ['0', '3651'],
   ],
   [
+    'retentionBySeverity',
+    'RETENTION_DAYS_BY_SEVERITY',
+    new Map(),
+    [
+      [
+        'debug=3, INFO=14',
+        new Map([
+          ['DEBUG', 3],
+          ['INFO', 14],
+        ]),
+      ],
+    ],
+    ['DEBUG', 'DEBUG=2', 'DEBUG=0', 'TRACE=3', 'DEBUG=3,DEBUG=7', 'DEBUG=3=3'],
+  ],
+  [
     'maxMessageBytes',
     'MAX_MESSAGE_BYTES',
     262_144,

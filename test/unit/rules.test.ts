@@ -28,6 +28,7 @@ const ORDER: readonly (readonly string[])[] = [
   ['insights'],
   ['priority'],
   ['events'],
+  ['retention'],
   ['templates', 'records'],
   ['coordination'],
   ['writer'],
@@ -71,7 +72,7 @@ const USERS: Readonly<Record<string, RegExp>> = {
   '@preact/signals': /^src\/ui\//,
   uplot: /^src\/ui\//,
   '@sinclair/typebox':
-    /^src\/(api|ui|records|coordination|events|insights|backup|priority|model|alerting)\//,
+    /^src\/(api|ui|records|coordination|events|insights|backup|priority|retention|model|alerting)\//,
 }
 
 /** `collector` and `mining` do no I/O: none of these. */

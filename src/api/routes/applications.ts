@@ -1,10 +1,11 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { Application } from '../../records/applications.js'
+import { checkRetention } from '../retention.js'
 import { route } from '../route.js'
 import type { Services } from '../services.js'
 import { notBlank } from '../schemas/record.js'
-import { ApplicationSchema, Uuid } from '../schemas/source.js'
+import { ApplicationSchema, RetentionDays, Uuid } from '../schemas/source.js'
 
 const IdParams = Type.Object({ app_id: Uuid })
 const Name = notBlank(300)
@@ -27,7 +28,7 @@ async function views(applications: readonly Application[], services: Services): 
   const linked = sourcesByApplication(services)
   const names = applications.flatMap(({ id }) => linked.get(id) ?? [])
   const totals = await services.sourceStats.totals(names)
-  return applications.map(({ id, name, environment, hosts }) => {
+  return applications.map(({ id, name, environment, hosts, retentionDays = null }) => {
     const sources = linked.get(id) ?? []
     const unique = sources.reduce((sum, source) => sum + (totals.get(source)?.events ?? 0), 0)
     return {
@@ -35,6 +36,7 @@ async function views(applications: readonly Application[], services: Services): 
       name,
       environment,
       hosts: [...hosts],
+      retention_days: retentionDays,
       sources: [...sources],
       unique_events: unique,
     }
@@ -100,6 +102,7 @@ export const applicationRoutes = [
         hosts: Type.Optional(
           Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 1000 }),
         ),
+        retention_days: Type.Optional(RetentionDays),
       },
       { additionalProperties: false },
     ),
@@ -107,8 +110,33 @@ export const applicationRoutes = [
     status: 201,
     errors: ['application_name_conflict', 'dependency_unavailable'],
     handle: async ({ body }, services) => {
-      const { name, environment = '', hosts = [] } = body
-      return await view(await services.applications.create({ name, environment, hosts }), services)
+      const { name, environment = '', hosts = [], retention_days: retentionDays = null } = body
+      checkRetention(retentionDays, services)
+      const fields = { name, environment, hosts, retentionDays }
+      return await view(await services.applications.create(fields), services)
+    },
+  }),
+  route({
+    id: 'changeApplication',
+    method: 'patch',
+    path: '/api/applications/{app_id}',
+    summary: 'Changes the retention of an application',
+    description: 'It holds for those of its sources that have none of their own.',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 16 * 1024,
+    query: Type.Object({}),
+    params: IdParams,
+    body: Type.Object({ retention_days: RetentionDays }, { additionalProperties: false }),
+    reply: ApplicationSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, body: { retention_days: retentionDays } }, services) => {
+      checkRetention(retentionDays, services)
+      return await view(
+        await services.applications.change(params.app_id, { retentionDays }),
+        services,
+      )
     },
   }),
   route({

@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 
 import type { BodyResult } from '../../ingest/block.js'
+import type { RetentionClass } from '../../model/retention.js'
 import { isTimeZone } from '../../model/time.js'
 import { throwOnErrors } from '../validation.js'
 import { AppError } from '../../model/errors.js'
@@ -8,11 +9,13 @@ import { Timestamp } from '../schemas/event.js'
 import type { SourceTotals } from '../../events/source-stats.js'
 import type { Source } from '../../records/sources.js'
 import { decodeCursor, encodeCursor } from '../../records/cursor.js'
+import { checkRetention } from '../retention.js'
 import { multipart, route, RouteReply } from '../route.js'
 import type { Services } from '../services.js'
 import {
   Connector,
   NewSourceName,
+  RetentionDays,
   SourceName,
   SourceSchema,
   SourceTypeSchema,
@@ -42,6 +45,7 @@ function toSource(source: Source, totals: SourceTotals | undefined): Static<type
     status: statusOf(source, totals),
     enabled: source.enabled,
     application_id: source.applicationId,
+    retention_days: source.retentionDays ?? null,
     last_event_at: seen ? new Date(totals.lastEventAtMs).toISOString() : null,
   }
 }
@@ -55,16 +59,19 @@ async function create(
     readonly type?: Source['type']
     readonly connector?: string
     readonly application_id?: string | null
+    readonly retention_days?: RetentionClass | null
   },
   services: Services,
 ): Promise<Static<typeof SourceSchema>> {
   const applicationId = body.application_id ?? null
   if (applicationId !== null) services.applications.require(applicationId)
+  checkRetention(body.retention_days, services)
   const source = await services.sources.create({
     name: body.name,
     type: body.type ?? 'push',
     connector: body.connector ?? 'custom',
     applicationId,
+    retentionDays: body.retention_days ?? null,
   })
   if (applicationId !== null) await services.applications.link(applicationId, source.name)
   services.announce(source.name)
@@ -234,6 +241,7 @@ export const sourceRoutes = [
         type: Type.Optional(SourceTypeSchema),
         connector: Type.Optional(Connector),
         application_id: Type.Optional(Type.Union([Uuid, Type.Null()])),
+        retention_days: Type.Optional(RetentionDays),
       },
       { additionalProperties: false },
     ),
@@ -287,6 +295,27 @@ export const sourceRoutes = [
       'dependency_unavailable',
     ],
     handle: ({ body }, services) => upload(body.fields, body.files['file']?.data, services),
+  }),
+  route({
+    id: 'changeSource',
+    method: 'patch',
+    path: '/api/sources/{name}',
+    summary: 'Changes the retention of a source',
+    role: 'admin',
+    limit: 'none',
+    bodyBytes: 16 * 1024,
+    query: Type.Object({}),
+    params: NameParams,
+    body: Type.Object({ retention_days: RetentionDays }, { additionalProperties: false }),
+    reply: SourceSchema,
+    status: 200,
+    errors: ['not_found', 'dependency_unavailable'],
+    handle: async ({ params, body: { retention_days: retentionDays } }, services) => {
+      checkRetention(retentionDays, services)
+      const source = await services.sources.change(params.name, { retentionDays })
+      services.announce(source.name)
+      return await view(source, services)
+    },
   }),
   route({
     id: 'toggleSource',

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { RETENTION_CLASSES, type RetentionClass } from '../../model/retention.js'
 import { Timestamp } from './event.js'
 
 const NO_CONTROL = '^[^\\u0000-\\u001f\\u007f]*$'
@@ -25,6 +26,20 @@ export const Connector = Type.String({
 })
 export const Uuid = Type.String({ format: 'uuid' })
 
+/** Days of retention; null for none of its own. */
+export const RetentionDays = Type.Unsafe<RetentionClass | null>({
+  type: ['integer', 'null'],
+  enum: [...RETENTION_CLASSES, null],
+  description:
+    'days after arrival when its events are dropped, at most RETENTION_DAYS; null: as the application of a source, ' +
+    'then RETENTION_DAYS_BY_SEVERITY, then RETENTION_DAYS say. A change holds for what is stored within a day.',
+  examples: [30],
+})
+/** What is stored may be no class any more. */
+const StoredRetentionDays = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+  description: 'days after arrival when its events are dropped; null: it has none of its own',
+})
+
 export const SourceSchema = Type.Object(
   {
     name: SourceName,
@@ -44,6 +59,7 @@ export const SourceSchema = Type.Object(
     ),
     enabled: Type.Boolean(),
     application_id: Type.Union([Uuid, Type.Null()]),
+    retention_days: StoredRetentionDays,
     last_event_at: Type.Union([Timestamp, Type.Null()]),
   },
   { title: 'Source' },
@@ -55,6 +71,7 @@ export const ApplicationSchema = Type.Object(
     name: Type.String(),
     environment: Type.String(),
     hosts: Type.Array(Type.String()),
+    retention_days: StoredRetentionDays,
     sources: Type.Array(Type.String(), { description: 'names of the linked sources' }),
     unique_events: Type.Integer({ minimum: 0, description: 'over all linked sources' }),
   },

@@ -3,6 +3,7 @@ import type { NativeBlock } from '../native-reader.js'
 import { AppError } from '../../model/errors.js'
 import {
   createStore,
+  type PartitionRow,
   type QueryParams,
   type RequestOptions,
   type Store,
@@ -46,6 +47,10 @@ const takenSql = statement<
   { readonly token: string; readonly sources: readonly string[]; readonly shards: number },
   { readonly source: string }
 >('cluster_batch_sources')
+const partitionsSql = statement<
+  { readonly cluster: string; readonly database: string; readonly tables: readonly string[] },
+  PartitionRow
+>('cluster_partitions')
 const featuresSql = statement<
   Record<string, never>,
   { readonly coordination: number; readonly macros: number }
@@ -179,6 +184,15 @@ class Cluster implements ClusterStore {
     const shards = shardsIn(token) ?? this.#ready().shards
     const rows = await this.#front.query(takenSql, { token, sources, shards })
     return new Set(rows.map(({ source }) => source))
+  }
+
+  async partitions(tables: readonly string[]): Promise<readonly PartitionRow[]> {
+    const { cluster, database } = this.#options
+    return await this.#front.query(partitionsSql, {
+      cluster,
+      database: `${database}_local`,
+      tables,
+    })
   }
 
   async insertsRunning(seconds: number): Promise<number> {

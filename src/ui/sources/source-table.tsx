@@ -8,6 +8,7 @@ import { may } from '../lib/session.js'
 import { zone } from '../lib/settings.js'
 import { ago, fullTime } from '../lib/time.js'
 import { notice } from '../shell/notice.js'
+import { KeptDays } from './kept-days.js'
 
 export type SourceRow = Static<typeof SourceSchema>
 
@@ -60,6 +61,7 @@ export function SourceTable({ sources, counts, onChanged }: SourceTableProps) {
             <th class="number">Errors</th>
             <th>Newest event</th>
             <th>Kind</th>
+            <th>Kept</th>
             {may('manager') && <th>Taken</th>}
           </tr>
         </thead>
@@ -71,6 +73,7 @@ export function SourceTable({ sources, counts, onChanged }: SourceTableProps) {
               found={byName.get(source.name)}
               most={most}
               onToggle={() => toggle(source)}
+              onChanged={onChanged}
             />
           ))}
         </tbody>
@@ -84,9 +87,10 @@ interface LineProps {
   readonly found: TopSources['items'][number] | undefined
   readonly most: number
   readonly onToggle: () => void
+  readonly onChanged: () => void
 }
 
-function Line({ source, found, most, onToggle }: LineProps) {
+function Line({ source, found, most, onToggle, onChanged }: LineProps) {
   const { name, status, type, connector } = source
   const share = found === undefined ? 0 : found.error_rate_pct / 100
   return (
@@ -114,6 +118,9 @@ function Line({ source, found, most, onToggle }: LineProps) {
       </td>
       <td>{lastEvent(source.last_event_at)}</td>
       <td>{connector === 'custom' ? type : `${type}, ${connector}`}</td>
+      <td>
+        <KeptDays name={name} days={source.retention_days} onChanged={onChanged} />
+      </td>
       {may('manager') && (
         <td>
           <label class="switch">

@@ -6,9 +6,9 @@ import { createTestDatabase, quietLog, startTestServer } from '../../support/cli
 import { seeded } from '../../support/landing.js'
 import { landingBlock } from '../../support/landing-block.js'
 
-const numbers = { retention_days: 90, rollup_days: 121 }
+const numbers = { rollup_days: 121 }
 const options = { numbers, log: quietLog }
-const lasting = { numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog }
+const lasting = { numbers: { rollup_days: 20_031 }, log: quietLog }
 
 async function ask(store: Store, text: string): Promise<unknown[]> {
   return store.query<Record<string, never>, unknown>({ name: 'test', sql: text }, {})
@@ -96,12 +96,11 @@ t.test('migrations', async (t) => {
     const store = await open(t)
     await migrate(store, options)
     const hourly = await createText(store, 'series_1h')
-    await migrate(store, { ...options, numbers: { ...numbers, retention_days: 7 } })
-    t.match(await createText(store, 'events'), [{ text: /toIntervalDay\(7\)/ }])
-    t.match(await createText(store, 'series_1s'), [{ text: /toIntervalDay\(121\)/ }])
+    await migrate(store, { ...options, numbers: { rollup_days: 38 } })
+    t.match(await createText(store, 'series_1s'), [{ text: /toIntervalDay\(38\)/ }])
     t.same(await createText(store, 'series_1h'), hourly)
     await migrate(store, options)
-    t.match(await createText(store, 'events'), [{ text: /toIntervalDay\(90\)/ }])
+    t.match(await createText(store, 'series_1s'), [{ text: /toIntervalDay\(121\)/ }])
   })
 
   t.test('a database of an unreleased version is refused, and left as it is', async (t) => {

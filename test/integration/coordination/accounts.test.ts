@@ -33,7 +33,7 @@ const passwords = createPasswords({ memoryKib: 64, maxWaiting: 1_000 })
 async function newDatabase(): Promise<Store> {
   const { store, drop } = await createTestDatabase(server)
   tap.teardown(drop)
-  await migrate(store, { numbers: { retention_days: 90, rollup_days: 121 }, log: quietLog })
+  await migrate(store, { numbers: { rollup_days: 121 }, log: quietLog })
   return store
 }
 

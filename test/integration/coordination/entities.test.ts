@@ -28,7 +28,7 @@ t.test('entities', async (t) => {
   const database = async (t: { teardown(work: () => unknown): unknown }): Promise<Store> => {
     const { store, drop } = await createTestDatabase(server)
     t.teardown(drop)
-    const numbers = { retention_days: 90, rollup_days: 121 }
+    const numbers = { rollup_days: 121 }
     await migrate(store, { numbers, log: quietLog })
     return store
   }

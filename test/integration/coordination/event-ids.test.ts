@@ -20,7 +20,7 @@ async function takeAll(ids: EventIds, count: number): Promise<number[]> {
 t.test('event ids', async (t) => {
   const server = await startTestServer()
   const { store, drop } = await createTestDatabase(server)
-  const numbers = { retention_days: 90, rollup_days: 121 }
+  const numbers = { rollup_days: 121 }
   await migrate(store, { numbers, log: quietLog })
   t.teardown(async () => {
     await drop()

@@ -38,7 +38,7 @@ if (redis === null) {
   const database = async (): Promise<Store> => {
     const { store, drop } = await createTestDatabase(server)
     tap.teardown(drop)
-    await migrate(store, { numbers: { retention_days: 90, rollup_days: 121 }, log: quietLog })
+    await migrate(store, { numbers: { rollup_days: 121 }, log: quietLog })
     return store
   }
 

@@ -65,7 +65,7 @@ async function openStore(): Promise<Store> {
     await store.close()
     await cluster.stop()
   })
-  await store.prepare({ numbers: { retention_days: 20_000, rollup_days: 20_031 }, log: quietLog })
+  await store.prepare({ numbers: { rollup_days: 20_031 }, log: quietLog })
   return store
 }
 
@@ -138,7 +138,7 @@ async function change(
     const counted = await reader.counted(id)
     const severity = SEVERITIES.find((name) => name === event.severity) ?? 'INFO'
     const { receivedAtMs, type } = record
-    const corrected = { id, receivedAtMs, source, type, severity, templateId, counted }
+    const corrected = { id, keptDays: 0, receivedAtMs, source, type, severity, templateId, counted }
     const rows = encodeCorrection(corrected, priority)
     if (rows !== null) await into.insertNative('landing', rows.bytes, into.newToken())
     await reader.correct({ id, tsMs, priority, reason: 'eu-west' })
@@ -207,7 +207,10 @@ void test('whatever counts, counts the same', async (t) => {
   t.comment(`SEED=${SEED} RUNS=${RUNS} TEST_SHARDS=${SHARDS}`)
   const database = await openStore()
   const all = await change(database, await store(database))
-  const events = createEvents(database, { dedupWindowSeconds: DEDUP_WINDOW_S, retentionDays: 90 })
+  const events = createEvents(database, {
+    dedupWindowSeconds: DEDUP_WINDOW_S,
+    retention: { keptSinceMs: () => Date.now() - 90 * DAY_MS },
+  })
   const base = modelOf(all)
   const names = { ...NAMES, applications: () => NAMES.applications }
   const answered = { rollup: 0, events: 0 }

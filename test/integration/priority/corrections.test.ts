@@ -53,6 +53,7 @@ void test('what goes in comes out of every table', async (t) => {
     const moved = encodeCorrection(
       {
         id: 1,
+        keptDays: 0,
         receivedAtMs: Date.now(),
         source: 'a',
         type: 'log',

@@ -64,7 +64,7 @@ void test('alerts, incidents and tasks on a real engine', async (t) => {
   const database = async (of: { teardown(work: () => unknown): unknown }): Promise<Store> => {
     const { store, drop } = await createTestDatabase(server)
     of.teardown(drop)
-    await migrate(store, { numbers: { retention_days: 90, rollup_days: 121 }, log: quietLog })
+    await migrate(store, { numbers: { rollup_days: 121 }, log: quietLog })
     return store
   }
 

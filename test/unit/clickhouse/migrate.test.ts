@@ -8,7 +8,7 @@ import {
   toStatements,
 } from '../../../src/clickhouse/migrate.js'
 
-const numbers = { retention_days: 90, rollup_days: 121 }
+const numbers = { rollup_days: 121 }
 
 const migration = (version: number, ...statements: readonly string[]): Migration => ({
   version,
@@ -17,11 +17,10 @@ const migration = (version: number, ...statements: readonly string[]): Migration
 })
 
 t.test('tokens become numbers and engines', async (t) => {
-  const text =
-    'ENGINE = {{engine:ReplacingMergeTree(version, is_deleted)}} TTL a + {{retention_days}}'
+  const text = 'ENGINE = {{engine:ReplacingMergeTree(version, is_deleted)}} TTL a + {{rollup_days}}'
   t.equal(
     renderMigration(text, numbers),
-    'ENGINE = ReplacingMergeTree(version, is_deleted) TTL a + 90',
+    'ENGINE = ReplacingMergeTree(version, is_deleted) TTL a + 121',
   )
   t.equal(renderMigration('SELECT {id:UInt64}', numbers), 'SELECT {id:UInt64}')
 })
@@ -34,8 +33,8 @@ t.test('a token that is not known is refused', async (t) => {
 
 t.test('only whole days are put into a table', async (t) => {
   for (const days of [0, -1, 1.5, Number.NaN, 1e9]) {
-    const odd = { ...numbers, retention_days: days }
-    t.throws(() => renderMigration('{{retention_days}}', odd), RangeError, `${days}`)
+    const odd = { ...numbers, rollup_days: days }
+    t.throws(() => renderMigration('{{rollup_days}}', odd), RangeError, `${days}`)
   }
 })
 
@@ -78,7 +77,7 @@ t.test('the last migration of a table decides its retention', async (t) => {
       'CREATE TABLE IF NOT EXISTS a\n(x Date)\nTTL x + {{rollup_days}}\n',
       'CREATE TABLE IF NOT EXISTS b\n(x Date)\nTTL x + 5\n',
     ),
-    migration(2, 'ALTER TABLE a\nMODIFY TTL x + {{retention_days}}\n'),
+    migration(2, 'ALTER TABLE a\nMODIFY TTL x + 1 + {{rollup_days}}\n'),
   ])
-  t.same([...ttls], [['a', 'x + {{retention_days}}']])
+  t.same([...ttls], [['a', 'x + 1 + {{rollup_days}}']])
 })

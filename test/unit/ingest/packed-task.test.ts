@@ -130,7 +130,15 @@ t.test('the slice for a block is released unless the block lies in it', async (t
 const BLOCK: RowBlock = {
   bytes: new Uint8Array(0),
   rows: 0,
-  at: { id: 0, isNew: 0, priority: 0, prioritySource: 0, confidence: 0, templateId: 0 },
+  at: {
+    id: 0,
+    keptDays: 0,
+    isNew: 0,
+    priority: 0,
+    prioritySource: 0,
+    confidence: 0,
+    templateId: 0,
+  },
   hashes: new Int32Array(0),
   tsMs: new Float64Array(0),
   counts: new Int32Array(0),

@@ -12,6 +12,8 @@ interface Message {
   readonly timeMs: number
   readonly template: number
   readonly source: string
+  /** By number; 1 when it does not matter. */
+  readonly severity?: number
 }
 
 /** Offsets of a block that consists of the patched columns only. */
@@ -25,15 +27,16 @@ function blockOf(messages: readonly Message[]): RowBlock {
     prioritySource: rows * 10,
     confidence: rows * 11,
     templateId: rows * 15,
+    keptDays: rows * 23,
   }
   return {
-    bytes: new Uint8Array(rows * 23),
+    bytes: new Uint8Array(rows * 25),
     rows,
     at,
     hashes: Int32Array.from(messages.flatMap(({ hash }) => [hash, -hash])),
     tsMs: Float64Array.from(messages, ({ timeMs }) => timeMs),
     counts: Int32Array.from(messages, () => 1),
-    severities: Uint8Array.from(messages, () => 1),
+    severities: Uint8Array.from(messages, ({ severity = 1 }) => severity),
     sourceIndexes: Uint32Array.from(messages, ({ source }) => sources.indexOf(source)),
     templateNos: Int32Array.from(messages, ({ template }) => template),
     sources,
@@ -46,6 +49,7 @@ function readBlock({ bytes, rows, at }: RowBlock) {
   const view = new DataView(bytes.buffer)
   return Array.from({ length: rows }, (_, row) => ({
     id: Number(view.getBigUint64(at.id + row * 8, true)),
+    keptDays: view.getUint16(at.keptDays + row * 2, true),
     isNew: view.getUint8(at.isNew + row) === 1,
     priority: view.getUint8(at.priority + row),
     prioritySource: view.getUint8(at.prioritySource + row),
@@ -69,6 +73,9 @@ const template = (no: number, into = 0): Template => ({
 const corrected = (no: number, priority: number, atMs = 1) =>
   [idOf(no), { priority, atMs }] as const
 
+/** Retention classes of sources by severity. */
+const CLASSES = new Map([['short', Uint16Array.of(1, 365, 0, 730, 3650)]])
+
 const SCORE = { priority: 2, confidence: 0.5 }
 
 function createRig(firstId = 1) {
@@ -82,6 +89,7 @@ function createRig(firstId = 1) {
     templates,
     model: { assign: () => undefined, ...SCORE },
     overrides,
+    retention: { classesOf: (source) => CLASSES.get(source) ?? null },
   })
   const sequence = (...messages: Partial<Message>[]) => {
     const filled = messages.map((m) => ({ hash: 1, timeMs: 0, template: 1, source: 'a', ...m }))
@@ -91,6 +99,21 @@ function createRig(firstId = 1) {
   }
   return { sequencer, overrides, templates, sequence }
 }
+
+void test('each row has the retention class of its source and severity', (t) => {
+  const { sequence } = createRig()
+  const { rows } = sequence(
+    ...[0, 1, 2, 3, 4].map((severity) => ({ source: 'short', severity, hash: severity })),
+    { source: 'other', severity: 1 },
+    { source: 'short', severity: 4, hash: 4, timeMs: 1 },
+  )
+  t.same(
+    rows.map(({ keptDays }) => keptDays),
+    [1, 365, 0, 730, 3650, 0, 3650],
+  )
+  t.notOk(rows.at(-1)?.isNew, 'repeats too')
+  t.end()
+})
 
 void test('ids are unique and ascending, and repeats have the id of their event', async () => {
   const messages = array(

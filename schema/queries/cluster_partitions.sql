@@ -1,0 +1,8 @@
+-- What `partitions` says, of all shards together.
+-- params: cluster String, database String, tables Array(String)
+-- rows:   table_name String, id String, key String, stored UInt64, bytes UInt64
+SELECT table AS table_name, partition_id AS id, any(partition) AS key, sum(rows) AS stored, sum(bytes_on_disk) AS bytes
+FROM cluster({cluster:String}, system.parts)
+WHERE database = {database:String} AND table IN {tables:Array(String)} AND active AND NOT startsWith(partition_id, 'patch-')
+GROUP BY table_name, partition_id
+ORDER BY table_name DESC, id

@@ -1,0 +1,13 @@
+import type { RetentionClass } from '../model/retention.js'
+import type { Services } from './services.js'
+import { throwOnErrors } from './validation.js'
+
+/** @throws AppError `validation_error` for more days than anything is kept */
+export function checkRetention(
+  days: RetentionClass | null | undefined,
+  { retentionDays }: Pick<Services, 'retentionDays'>,
+): void {
+  if (days == null || days <= retentionDays) return
+  const message = `must be at most ${retentionDays} (RETENTION_DAYS)`
+  throwOnErrors([{ in: 'body', path: 'retention_days', message }])
+}

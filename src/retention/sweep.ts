@@ -1,0 +1,107 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+import type { Collection } from '../coordination/collection.js'
+import { DAY_MS } from '../model/time.js'
+import { endOf, toDay, type Group, type Partition, type Partitions } from './partitions.js'
+import type { RetentionPolicy } from './policy.js'
+
+/*
+ * Drops what is past its retention.
+ *
+ * Events, their repeats and dead letters are partitioned by the day of their arrival; events and repeats also by the
+ * retention class that held when they arrived. So a partition is dropped whole when its day is so many days ago.
+ *
+ * When the retention of a source, an application or a severity changes, the partitions of the days until then hold rows of
+ * another class. Once a day, and after each change, the groups of such partitions are read; those that are past their
+ * retention are deleted by row, and the partition is dropped when nothing else is in it. Tables without classes (dead
+ * letters, and databases made before 1018) are treated like this as soon as anything is kept otherwise than RETENTION_DAYS.
+ */
+
+export const RetentionDoc = Type.Object({
+  /** Of the policy that new events arrive under. */
+  fingerprint: Type.Union([Type.String(), Type.Null()]),
+  /** Partitions of days up to this time may hold rows of other classes; 0: none do. */
+  changedAtMs: Type.Number(),
+})
+export type RetentionRecord = Readonly<Static<typeof RetentionDoc>>
+
+/** The id of the one record. */
+const RETENTION_ID = 'retention'
+
+/** Groups that are deleted by one statement; the next run goes on. */
+const GROUPS_AT_ONCE = 1_000
+
+interface SweepDeps {
+  readonly policy: RetentionPolicy
+  readonly partitions: Partitions
+  readonly records: Collection<RetentionRecord>
+  readonly onDropped: (dropped: Dropped) => void
+}
+
+export interface Dropped {
+  readonly table: string
+  /** 2026-11-24 */
+  readonly day: string
+  /** Null where the partition lost some of its rows only. */
+  readonly rows: number | null
+}
+
+export function createSweep({ policy, partitions, records, onDropped }: SweepDeps) {
+  /** The day and the policy of the last reading of groups. */
+  let readFor = ''
+
+  /** @returns the time until which partitions may hold rows of other classes */
+  const noteChange = async (nowMs: number): Promise<number> => {
+    const fingerprint = policy.fingerprint()
+    const known = records.get(RETENTION_ID)
+    if (known !== null && known.fingerprint === fingerprint) return known.changedAtMs
+    if (known === null && fingerprint === null) return 0
+    await records.update(RETENTION_ID, () => ({ fingerprint, changedAtMs: nowMs }))
+    return nowMs
+  }
+
+  const daysOf = (partition: Partition, { source, severity }: Group): number => {
+    if (severity !== null) return policy.daysOf(source, severity)
+    return partition.table === 'dead_letters'
+      ? policy.daysOfDeadLetters(source)
+      : policy.daysOfSource(source)
+  }
+
+  const drop = async (partition: Partition): Promise<void> => {
+    await partitions.drop(partition)
+    onDropped({ table: partition.table, day: toDay(partition.dayMs), rows: partition.rows })
+  }
+
+  /** @returns whether more groups of the partition have to go */
+  const dropGroups = async (partition: Partition, ageDays: number): Promise<boolean> => {
+    const groups = await partitions.groups(partition)
+    const expired = groups.filter((group) => ageDays >= daysOf(partition, group))
+    if (expired.length === groups.length) {
+      await drop(partition)
+      return false
+    }
+    if (expired.length === 0) return false
+    await partitions.deleteGroups(partition, expired.slice(0, GROUPS_AT_ONCE))
+    onDropped({ table: partition.table, day: toDay(partition.dayMs), rows: null })
+    return expired.length > GROUPS_AT_ONCE
+  }
+
+  /** Drops everything that is past its retention at a time. */
+  return async (nowMs: number): Promise<void> => {
+    const changedAtMs = await noteChange(nowMs)
+    const shortest = policy.shortestDays(null, null)
+    const reading = `${Math.floor(nowMs / DAY_MS)} ${policy.fingerprint() ?? ''}`
+    const isReadingDue = reading !== readFor
+    let isUnfinished = false
+    for (const partition of await partitions.list()) {
+      const ageDays = (nowMs - endOf(partition)) / DAY_MS
+      if (ageDays < shortest) continue
+      const { keptDays, dayMs } = partition
+      const isMixed = keptDays === null ? policy.fingerprint() !== null : dayMs <= changedAtMs
+      if (!isMixed) {
+        if (ageDays >= policy.limited(keptDays ?? 0)) await drop(partition)
+      } else if (isReadingDue && (await dropGroups(partition, ageDays))) isUnfinished = true
+    }
+    if (isReadingDue && !isUnfinished) readFor = reading
+  }
+}

@@ -1,0 +1,62 @@
+import type { RetentionClass } from '../../model/retention.js'
+import { call, told } from '../lib/api.js'
+import { may } from '../lib/session.js'
+import { notice } from '../shell/notice.js'
+
+/** What can be chosen. */
+const CHOICES = {
+  1: '1 day',
+  3: '3 days',
+  7: '7 days',
+  14: '14 days',
+  30: '30 days',
+  60: '60 days',
+  90: '90 days',
+  180: '180 days',
+  365: '1 year',
+  730: '2 years',
+  1095: '3 years',
+  1825: '5 years',
+  3650: '10 years',
+} as const satisfies Record<RetentionClass, string>
+
+interface KeptDaysProps {
+  readonly name: string
+  /** Null without a retention of its own. */
+  readonly days: number | null
+  readonly onChanged: () => void
+}
+
+/** The retention of a source, which an admin changes. */
+export function KeptDays({ name, days, onChanged }: KeptDaysProps) {
+  if (!may('admin')) return <>{days === null ? '' : `${days} d`}</>
+  const keep = (chosen: number | null): void => {
+    const json = { retention_days: chosen }
+    call(`/api/sources/${encodeURIComponent(name)}`, { method: 'PATCH', json })
+      .then(
+        () =>
+          notice(
+            chosen === null
+              ? `${name} has no retention of its own.`
+              : `Events of ${name} are kept for ${chosen} days, those that are stored too.`,
+          ),
+        (error: unknown) => notice(told(error)),
+      )
+      .finally(onChanged)
+  }
+  return (
+    <select
+      aria-label={`Days that events of ${name} are kept`}
+      title="days after arrival; default: as its application or the severity says"
+      value={days ?? ''}
+      onChange={({ currentTarget: { value } }) => keep(value === '' ? null : Number(value))}
+    >
+      <option value="">default</option>
+      {Object.entries(CHOICES).map(([one, label]) => (
+        <option key={one} value={one}>
+          {label}
+        </option>
+      ))}
+    </select>
+  )
+}
